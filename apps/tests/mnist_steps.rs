@@ -74,7 +74,7 @@ fn filled(device: &Device, capture: bool) -> Result<Run> {
 /// The same batches, the last one of each epoch smaller than the others.
 fn ragged(device: &Device) -> Result<Run> {
     let (model, adam) = model(device)?;
-    let batches = split()?.shuffled(1).batches(BATCH, device).normalise(0.1307, 0.3081)?;
+    let batches = split()?.shuffled(1).batches(BATCH, device).normalize(0.1307, 0.3081)?;
     let mut steps = Vec::new();
     for epoch in 0..EPOCHS {
         for batch in batches.epoch(epoch) {

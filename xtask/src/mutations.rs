@@ -59,7 +59,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         file: "ops/loss.rs",
-        from: "let mut loss = log_sum - shares.target * (x[target] - base);",
+        from: "let mut loss = log_sum - smoothing.target * (x[target] - base);",
         to: "let mut loss = log_sum - (x[target] - base);",
         ops: "cross_entropy",
     },
@@ -78,14 +78,14 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         file: "ops/norm.rs",
-        from: "*sum += dy * ((x - mean) * reciprocal);",
-        to: "*sum = dy * ((x - mean) * reciprocal);",
+        from: "*sum += dy * ((x - mean) * rstd);",
+        to: "*sum = dy * ((x - mean) * rstd);",
         ops: "_norm::",
     },
     Mutation {
         file: "ops/norm.rs",
-        from: "let sum = if centred { sum / width } else { T::ZERO };",
-        to: "let sum = if centred { sum } else { T::ZERO };",
+        from: "let sum = if centered { sum / width } else { T::ZERO };",
+        to: "let sum = if centered { sum } else { T::ZERO };",
         ops: "layer_norm::",
     },
     // Products.
@@ -97,8 +97,8 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         file: "ops/matmul.rs",
-        from: "let b = self.matrix(&self.b, batch).from(0, column);",
-        to: "let b = self.matrix(&self.b, 0).from(0, column);",
+        from: "let b = self.matrix(&self.b, batch).submatrix(0, column);",
+        to: "let b = self.matrix(&self.b, 0).submatrix(0, column);",
         ops: "matmul::",
     },
     Mutation {
@@ -116,8 +116,8 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         file: "ops/index.rs",
-        from: "place.write(combine(place.read(), sources[done + number]));",
-        to: "place.write(combine(sources[done + number], sources[done + number]));",
+        from: "target.write(combine(target.read(), sources[done + i]));",
+        to: "target.write(combine(sources[done + i], sources[done + i]));",
         ops: "scatter",
     },
     Mutation {
@@ -129,8 +129,8 @@ const MUTATIONS: &[Mutation] = &[
     // Reductions.
     Mutation {
         file: "ops/reduce/reducers.rs",
-        from: "Place { value: block[number], number: first + number }",
-        to: "Place { value: block[number], number }",
+        from: "IndexedValue { value: block[index], index: first + index }",
+        to: "IndexedValue { value: block[index], index }",
         ops: "argm",
     },
     Mutation {
@@ -174,7 +174,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         file: "ops/attention/grad.rs",
-        from: "*ds = p * (*ds - along);",
+        from: "*ds = p * (*ds - delta);",
         to: "*ds = p * *ds;",
         ops: "attention",
     },
@@ -213,7 +213,7 @@ const MUTATIONS: &[Mutation] = &[
     Mutation { file: "ops/sort.rs", from: "zip(start as i32..)", to: "zip(0i32..)", ops: "sort::" },
     Mutation {
         file: "ops/matmul.rs",
-        from: "&self.bias[place[1]..place[1] + sums.len()]",
+        from: "&self.bias[start[1]..start[1] + sums.len()]",
         to: "&self.bias[..sums.len()]",
         ops: "linear::",
     },
@@ -230,7 +230,7 @@ const MUTATIONS: &[Mutation] = &[
         to: "clipped + decay * parameter",
         ops: "_step::",
     },
-    Mutation { file: "ops/attention.rs", from: "*sum *= shrink;", to: "", ops: "attention::" },
+    Mutation { file: "ops/attention.rs", from: "*sum *= rescale;", to: "", ops: "attention::" },
     Mutation {
         file: "ops/dropout.rs",
         from: "let (first, skipped) = (start / 4, start % 4);",
@@ -239,8 +239,8 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         file: "ops/conv.rs",
-        from: "{\n            for (out, &bias) in bias[group",
-        to: "&& places.start == 0 {\n            for (out, &bias) in bias[group",
+        from: "{\n            for (out, &bias) in\n                bias[group",
+        to: "&& positions.start == 0 {\n            for (out, &bias) in\n                bias[group",
         ops: "conv2d::",
     },
     Mutation {

@@ -220,13 +220,13 @@ impl Images {
         let batch = (arguments.batch as usize).min(train.len());
         memory::check(device, batch as f64 * IMAGE_BYTES, &format!("--batch {batch}"))?;
         let data = checksum(train.pixels().iter().chain(train.labels()).copied());
-        let normalised = |batches: Batches| batches.normalise_channels(&Cifar10::MEANS, &Cifar10::DEVIATIONS);
+        let normalized = |batches: Batches| batches.normalize_channels(&Cifar10::MEANS, &Cifar10::DEVIATIONS);
         // Batch normalisation wants batches of one size, and an epoch of another order leaves out other images.
         let batches = train.shuffled(arguments.seed).batches(batch, device).last_batch(LastBatch::Drop);
-        let batches = normalised(batches)?.transforms(&transforms(arguments), arguments.seed)?;
+        let batches = normalized(batches)?.transforms(&transforms(arguments), arguments.seed)?;
         Ok(Images {
             train: batches.prefetch(BATCHES_AHEAD),
-            test: normalised(test.batches(TEST_BATCH, device))?.prefetch(1),
+            test: normalized(test.batches(TEST_BATCH, device))?.prefetch(1),
             labels: test.labels().to_vec(),
             batch,
             data,

@@ -2,7 +2,7 @@
 
 use crate::support::program::Outcome;
 use serde_json::{Value, json};
-use ternion::data::{Standardisation, Table};
+use ternion::data::{StandardScaler, Table};
 use ternion::prelude::*;
 
 /// Names of the two settings of a checkpoint.
@@ -10,22 +10,22 @@ pub const FEATURES: &str = "features";
 pub const TARGETS: &str = "targets";
 
 /// What a checkpoint says of columns: their names, means and deviations.
-pub fn scale_told(scale: &Standardisation) -> Value {
+pub fn scale_told(scale: &StandardScaler) -> Value {
     json!({ "columns": scale.columns(), "means": scale.means(), "deviations": scale.deviations() })
 }
 
-fn scale_of(checkpoint: &Checkpoint, name: &str) -> Outcome<Standardisation> {
+fn scale_of(checkpoint: &Checkpoint, name: &str) -> Outcome<StandardScaler> {
     let told: Value = checkpoint.value(name)?;
     let numbers = |key: &str| serde_json::from_value::<Vec<f64>>(told[key].clone());
     let columns: Vec<String> = serde_json::from_value(told["columns"].clone())?;
-    Ok(Standardisation::new(&columns, numbers("means")?, numbers("deviations")?)?)
+    Ok(StandardScaler::new(&columns, numbers("means")?, numbers("deviations")?)?)
 }
 
 /// A model with the scales of what it takes and gives.
 pub struct Predictor {
     model: Mlp,
-    features: Standardisation,
-    targets: Standardisation,
+    features: StandardScaler,
+    targets: StandardScaler,
 }
 
 impl Predictor {

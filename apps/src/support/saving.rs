@@ -118,7 +118,7 @@ impl Saving {
         };
         let mut checkpoints = Checkpoints::new(folder, self.kept())?;
         let resumed = checkpoints.resume(state)?.ok_or_else(|| nothing_in(folder))?;
-        resumed.passed_over.iter().for_each(|damage| warn(format_args!("warning: passed over: {damage}")));
+        resumed.skipped.iter().for_each(|damage| warn(format_args!("warning: passed over: {damage}")));
         if self.place() == Some(folder) {
             self.folder.replace(Some(checkpoints));
         }

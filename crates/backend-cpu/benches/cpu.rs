@@ -59,7 +59,7 @@ fn copy(bytes: usize) -> Result<f64> {
     })
 }
 
-fn wanted(name: &str) -> bool {
+fn is_selected(name: &str) -> bool {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
 }
@@ -85,7 +85,7 @@ fn memory_bound(device: &Device) -> Result<()> {
     let bytes = ROWS * COLUMNS * 4;
     let copies = [copy(bytes)?, copy(2 * bytes)?, copy(3 * bytes)?];
     let row = |name: &str, touched: usize, op: Op, inputs: &[&Tensor]| -> Result<()> {
-        if !wanted(name) {
+        if !is_selected(name) {
             return Ok(());
         }
         let seconds = shortest(|| apply(op.clone(), inputs))?;
@@ -137,7 +137,7 @@ fn products(device: &Device) -> Result<()> {
     for [m, k, n] in sizes {
         for dtype in [DType::F32, DType::F64, DType::BF16, DType::I32] {
             let name = format!("matmul {dtype} {m}x{k}x{n}");
-            if !wanted(&name) || (dtype != DType::F32 && m * k * n > 1 << 30) {
+            if !is_selected(&name) || (dtype != DType::F32 && m * k * n > 1 << 30) {
                 continue;
             }
             let (a, b) = (Tensor::full([m, k], 1, dtype, device)?, Tensor::full([k, n], 1, dtype, device)?);
@@ -154,7 +154,7 @@ fn products(device: &Device) -> Result<()> {
 
 fn main() -> Result<()> {
     let device = ternion_cpu::device();
-    if wanted("tiny add") {
+    if is_selected("tiny add") {
         tiny(&device)?;
     }
     if !std::env::args().any(|word| word == "tiny") {

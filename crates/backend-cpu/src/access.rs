@@ -190,7 +190,7 @@ fn with_all(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], kernel: Callback
                 ));
             }
             tensors.push(Locked::new(memory, view));
-            note(&mut uses, (memory, write));
+            insert_by_address(&mut uses, (memory, write));
         }
     }
     let _guards: SmallVec<[Guard<'_>; 4]> = uses.iter().map(|&(memory, write)| lock(memory, write)).collect();
@@ -200,17 +200,17 @@ fn with_all(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], kernel: Callback
 
 /// Inserts a buffer in the order of addresses.
 #[inline]
-fn note<'a>(uses: &mut SmallVec<[Use<'a>; 4]>, (memory, write): Use<'a>) {
+fn insert_by_address<'a>(uses: &mut SmallVec<[Use<'a>; 4]>, (memory, write): Use<'a>) {
     if let Some((_, written)) = uses.iter_mut().find(|(known, _)| std::ptr::eq(*known, memory)) {
         *written |= write;
         return;
     }
     let address = |memory: &CpuMemory| std::ptr::from_ref(memory).addr();
     uses.push((memory, write));
-    let mut place = uses.len() - 1;
-    while place > 0 && address(uses[place - 1].0) > address(uses[place].0) {
-        uses.swap(place - 1, place);
-        place -= 1;
+    let mut index = uses.len() - 1;
+    while index > 0 && address(uses[index - 1].0) > address(uses[index].0) {
+        uses.swap(index - 1, index);
+        index -= 1;
     }
 }
 

@@ -7,13 +7,13 @@ use crate::simd::vectorized;
 use crate::threads::for_pieces;
 use std::ops::Range;
 
-/// The number of elements that one accumulator sums, if that is between [`FEWEST_ROWS`] and
-/// [`MOST_ROWS`] rows.
+/// The number of elements that one accumulator sums, if that is between [`MIN_ROWS`] and
+/// [`MAX_ROWS`] rows.
 const PIECE: usize = 1 << 15;
 /// Keeps the total size of the accumulators small compared with the rows.
-const FEWEST_ROWS: usize = 8;
+const MIN_ROWS: usize = 8;
 /// Keeps the sums accurate, because accumulators are added pairwise.
-const MOST_ROWS: usize = 64;
+const MAX_ROWS: usize = 64;
 
 /// Calls `work` with ranges that partition `0..rows`, each with `length` accumulators that are
 /// initially zero. Returns the sums of all accumulators.
@@ -23,7 +23,7 @@ pub(crate) fn column_sums<T: Float>(
     length: usize,
     work: impl Fn(Range<usize>, &mut [T]) + Sync,
 ) -> Vec<T> {
-    let piece = (PIECE / width.max(1)).clamp(FEWEST_ROWS, MOST_ROWS);
+    let piece = (PIECE / width.max(1)).clamp(MIN_ROWS, MAX_ROWS);
     let pieces = rows.div_ceil(piece).max(1);
     let range = |index: usize| index * piece..rows.min((index + 1) * piece);
     let mut sums = vec![T::ZERO; pieces * length];

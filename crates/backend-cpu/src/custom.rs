@@ -39,11 +39,11 @@ pub trait CpuKernel: Send + Sync + 'static {
 /// Registers `kernel` for ops of type `K::Op` on every CPU device of this process. A later
 /// registration for the same op replaces an earlier one.
 pub fn register_custom_kernel<K: CpuKernel>(kernel: K) {
-    let erased: Arc<dyn Erased> = Arc::new(kernel);
+    let erased: Arc<dyn ErasedKernel> = Arc::new(kernel);
     kernels().write().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<K::Op>(), erased);
 }
 
-type Kernels = RwLock<HashMap<TypeId, Arc<dyn Erased>>>;
+type Kernels = RwLock<HashMap<TypeId, Arc<dyn ErasedKernel>>>;
 
 fn kernels() -> &'static Kernels {
     static KERNELS: std::sync::OnceLock<Kernels> = std::sync::OnceLock::new();
@@ -51,12 +51,12 @@ fn kernels() -> &'static Kernels {
 }
 
 /// A [`CpuKernel`] whose op's type is known only at run time.
-trait Erased: Send + Sync {
+trait ErasedKernel: Send + Sync {
     fn supports(&self, op: &dyn Any, inputs: &[Meta<'_>]) -> Result<(), Unsupported>;
     fn run(&self, op: &dyn Any, inputs: &[CpuInput<'_>], outputs: &mut [CpuOutput<'_>]) -> Result<()>;
 }
 
-impl<K: CpuKernel> Erased for K {
+impl<K: CpuKernel> ErasedKernel for K {
     fn supports(&self, op: &dyn Any, inputs: &[Meta<'_>]) -> Result<(), Unsupported> {
         match op.downcast_ref() {
             Some(op) => CpuKernel::supports(self, op, inputs),
@@ -72,7 +72,7 @@ impl<K: CpuKernel> Erased for K {
     }
 }
 
-fn kernel_of(op: &Custom) -> Option<Arc<dyn Erased>> {
+fn kernel_of(op: &Custom) -> Option<Arc<dyn ErasedKernel>> {
     let kernels = kernels().read().unwrap_or_else(PoisonError::into_inner);
     kernels.get(&op.0.as_any().type_id()).cloned()
 }
@@ -90,16 +90,16 @@ fn run_custom(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
     let name = op.name();
     let Op::Custom(custom) = op else { return Err(Error::invalid(name, "is not a custom op")) };
     let kernel = kernel_of(custom).ok_or_else(|| Error::invalid(name, "its kernel is gone"))?;
-    let mut given: Vec<CpuOutput<'_>> = outputs
+    let mut cpu_outputs: Vec<CpuOutput<'_>> = outputs
         .iter()
         .map(|&view| {
             let shared = inputs.iter().any(|input| input.shares_buffer(&view));
-            CpuOutput { view, shared, started: false, staging: None, marker: PhantomData }
+            CpuOutput { view, shared, is_zeroed: false, staging: None, marker: PhantomData }
         })
         .collect();
     let views: Vec<CpuInput<'_>> = inputs.iter().map(|&view| CpuInput { view }).collect();
-    kernel.run(custom.0.as_any(), &views, &mut given)?;
-    given.into_iter().try_for_each(CpuOutput::store)
+    kernel.run(custom.0.as_any(), &views, &mut cpu_outputs)?;
+    cpu_outputs.into_iter().try_for_each(CpuOutput::store)
 }
 
 fn check_type<T: Element>(view: &Locked<'_>) -> Result<()> {
@@ -160,7 +160,7 @@ pub struct CpuOutput<'a> {
     /// Whether an input uses the same buffer.
     shared: bool,
     /// Whether new memory has been filled with zeros.
-    started: bool,
+    is_zeroed: bool,
     staging: Option<Staging>,
     marker: PhantomData<&'a mut [u8]>,
 }
@@ -195,7 +195,7 @@ impl CpuOutput<'_> {
             // SAFETY: contiguous, locked for writing, of this type, for which zero bytes are a
             // valid value; no input uses the buffer, and `self` is borrowed while the slice lives.
             return Ok(unsafe {
-                if !std::mem::replace(&mut self.started, true) {
+                if !std::mem::replace(&mut self.is_zeroed, true) {
                     first.write_bytes(0, elements);
                 }
                 std::slice::from_raw_parts_mut(first, elements)

@@ -5,7 +5,7 @@ use crate::access::Locked;
 use crate::float::Float;
 use crate::rows::Rows;
 use crate::storage::Compute;
-use crate::temporary::{Dense, Temporary};
+use crate::temporary::{Dense, WorkBuffer};
 use crate::threads::{Cost, for_ranges};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ pub(crate) fn dense<'a, C: Compute>(op: &'static str, view: &'a Locked<'a>) -> R
         // SAFETY: contiguous, inside the locked buffer, and not written while the op runs.
         return Ok(Dense::Borrowed(unsafe { std::slice::from_raw_parts(first, rows.width()) }));
     }
-    let mut values = Temporary::of_any(rows.width())?;
+    let mut values = WorkBuffer::uninit(rows.width())?;
     let parts = Parts::of(&mut values);
     for_ranges(rows.width(), Cost::Light.piece(), |range| {
         // SAFETY: the elements exist; ranges are disjoint.
@@ -76,7 +76,7 @@ impl<'a, C> Parts<'a, C> {
 /// or a copy that is stored in the output at the end.
 pub(crate) struct DenseOutput<C: 'static> {
     rows: Rows<C>,
-    staged: Option<Temporary<C>>,
+    staged: Option<WorkBuffer<C>>,
 }
 
 impl<C: Compute> DenseOutput<C> {
@@ -88,7 +88,7 @@ impl<C: Compute> DenseOutput<C> {
         let rows = Rows::<C>::whole(op, view)?;
         let staged = match rows.writable() {
             Some(_) => None,
-            None => Some(Temporary::of_any(rows.width())?),
+            None => Some(WorkBuffer::uninit(rows.width())?),
         };
         Ok(DenseOutput { rows, staged })
     }

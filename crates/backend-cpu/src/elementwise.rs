@@ -7,9 +7,9 @@
 
 use crate::access::Locked;
 use crate::storage::{Compute, Conversion};
+use crate::strided_iter::{OperandLayout, StridedIter};
 use crate::threads::{Cost, for_ranges};
-use crate::transpose::Straightened;
-use crate::walk::{Path, Walk};
+use crate::transpose::ContiguousCopy;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use ternion_core::{DType, Error, Result};
@@ -71,19 +71,20 @@ impl<'a, C: Compute> Operand<'a, C> {
     /// Returns the elements as a slice if they are contiguous, stored in the compute type, and not
     /// those of `y`, which is written.
     #[inline(always)]
-    fn plain<Y>(&self, y: &Operand<'_, Y>, elements: usize) -> Option<&[C]> {
-        let apart = !std::ptr::eq(self.first(), y.view.first());
+    fn direct_slice<Y>(&self, y: &Operand<'_, Y>, elements: usize) -> Option<&[C]> {
+        let is_distinct = !std::ptr::eq(self.first(), y.view.first());
         // SAFETY: contiguous, locked, inside the buffer; an output that shares elements with an
         // input is exactly that input, which was excluded.
-        (self.conversion.read_directly && apart && self.view.layout.is_contiguous())
+        (self.conversion.read_directly && is_distinct && self.view.layout.is_contiguous())
             .then(|| unsafe { std::slice::from_raw_parts(self.first().cast_const().cast(), elements) })
     }
 
-    /// Same as [`plain`](Operand::plain) for an output, to which there is no other reference.
+    /// Same as [`direct_slice`](Operand::direct_slice) for an output, to which there is no other
+    /// reference.
     #[inline(always)]
-    fn plain_output(&mut self, elements: usize) -> Option<&mut [C]> {
+    fn direct_slice_mut(&mut self, elements: usize) -> Option<&mut [C]> {
         // SAFETY: contiguous, locked for writing, inside the buffer; the inputs of the same op do
-        // not overlap (see `plain`).
+        // not overlap (see `direct_slice`).
         (self.conversion.write_directly && self.view.layout.is_contiguous())
             .then(|| unsafe { std::slice::from_raw_parts_mut(self.first().cast(), elements) })
     }
@@ -91,7 +92,7 @@ impl<'a, C: Compute> Operand<'a, C> {
 
 /// Returns the number of elements of `y` if they are few enough for one piece of work.
 #[inline(always)]
-fn one_piece<Y>(cost: Cost, y: &Operand<'_, Y>) -> Option<usize> {
+fn single_piece<Y>(cost: Cost, y: &Operand<'_, Y>) -> Option<usize> {
     let elements = y.view.layout.elements();
     (0 < elements && elements <= cost.piece()).then_some(elements)
 }
@@ -102,33 +103,40 @@ fn wrong_dtype(op: &'static str, got: DType) -> Error {
 
 /// Reads blocks of an operand.
 pub(crate) struct Reader<'a, C: 'static> {
-    path: Path<'a>,
+    layout: OperandLayout<'a>,
     data: *const u8,
     conversion: Conversion<C>,
     /// Whether every block can be read in place.
     pub(crate) direct: bool,
     /// Whether a contiguous run can be read in place.
-    sees_memory: bool,
-    splat: bool,
+    can_borrow: bool,
+    is_broadcast: bool,
     scratch: &'a mut Scratch<C>,
 }
 
 impl<'a, C: Compute> Reader<'a, C> {
-    /// Creates a reader of `operand` along `path`. `overwritten` is the address of the first
+    /// Creates a reader of `operand` along `layout`. `overwritten` is the address of the first
     /// element of the op's output.
     #[inline]
     pub(crate) fn new(
         operand: &Operand<'_, C>,
-        path: Path<'a>,
+        layout: OperandLayout<'a>,
         overwritten: *mut u8,
         scratch: &'a mut Scratch<C>,
     ) -> Reader<'a, C> {
         let data = operand.first().cast_const();
-        let sees_memory = operand.conversion.read_directly && !std::ptr::eq(data, overwritten);
-        let direct = sees_memory && path.is_line();
-        let mut reader =
-            Reader { path, data, conversion: operand.conversion, direct, sees_memory, splat: false, scratch };
-        if !direct && !path.dims.is_empty() && path.is_point() && !std::ptr::eq(data, overwritten) {
+        let can_borrow = operand.conversion.read_directly && !std::ptr::eq(data, overwritten);
+        let direct = can_borrow && layout.is_contiguous();
+        let mut reader = Reader {
+            layout,
+            data,
+            conversion: operand.conversion,
+            direct,
+            can_borrow,
+            is_broadcast: false,
+            scratch,
+        };
+        if !direct && !layout.dims.is_empty() && layout.is_broadcast() && !std::ptr::eq(data, overwritten) {
             // SAFETY: the only element is inside the buffer: the path is a point with elements
             // (otherwise no block is requested, and nothing is read here).
             unsafe {
@@ -138,7 +146,7 @@ impl<'a, C: Compute> Reader<'a, C> {
                     reader.scratch.first(BLOCK.min(operand.view.layout.elements())),
                 )
             };
-            reader.splat = true;
+            reader.is_broadcast = true;
         }
         reader
     }
@@ -147,9 +155,9 @@ impl<'a, C: Compute> Reader<'a, C> {
     #[inline]
     pub(crate) fn constant(value: C, elements: usize, scratch: &'a mut Scratch<C>) -> Reader<'a, C> {
         scratch.first(BLOCK.min(elements)).fill(value);
-        let path = Path { dims: &[], strides: &[] };
+        let layout = OperandLayout { dims: &[], strides: &[] };
         let (data, conversion) = (std::ptr::null(), C::raw());
-        Reader { path, data, conversion, direct: false, sees_memory: false, splat: true, scratch }
+        Reader { layout, data, conversion, direct: false, can_borrow: false, is_broadcast: true, scratch }
     }
 
     /// Returns `length` elements from index `start` on: at most one block unless
@@ -161,7 +169,7 @@ impl<'a, C: Compute> Reader<'a, C> {
             // (see `new`).
             return unsafe { std::slice::from_raw_parts(self.data.cast::<C>().add(start), length) };
         }
-        if self.splat {
+        if self.is_broadcast {
             return self.scratch.first(length);
         }
         if let Some(position) = self.dense_run(start, length) {
@@ -171,7 +179,7 @@ impl<'a, C: Compute> Reader<'a, C> {
         let block = self.scratch.first(length);
         let (data, size, load) = (self.data, self.conversion.size as isize, self.conversion.load);
         let mut done = 0;
-        self.path.runs(start, length, |position, stride, count| {
+        self.layout.runs(start, length, |position, stride, count| {
             // SAFETY: the positions come from the operand's layout, whose elements are inside the
             // locked buffer.
             unsafe { load(data.offset(position * size), stride, &mut block[done..done + count]) };
@@ -182,15 +190,15 @@ impl<'a, C: Compute> Reader<'a, C> {
 
     #[inline]
     fn dense_run(&self, start: usize, length: usize) -> Option<isize> {
-        let (&inner, &stride) = (self.path.dims.last()?, self.path.strides.last()?);
-        (self.sees_memory && stride == 1 && length > 0 && start % inner + length <= inner)
-            .then(|| self.path.position(start))
+        let (&inner, &stride) = (self.layout.dims.last()?, self.layout.strides.last()?);
+        (self.can_borrow && stride == 1 && length > 0 && start % inner + length <= inner)
+            .then(|| self.layout.position(start))
     }
 }
 
 /// Writes blocks of an output.
 pub(crate) struct Writer<'a, C: 'static> {
-    path: Path<'a>,
+    layout: OperandLayout<'a>,
     data: *mut u8,
     conversion: Conversion<C>,
     pub(crate) direct: bool,
@@ -201,11 +209,11 @@ impl<'a, C: Compute> Writer<'a, C> {
     #[inline]
     pub(crate) fn new(
         operand: &Operand<'_, C>,
-        path: Path<'a>,
+        layout: OperandLayout<'a>,
         scratch: &'a mut Scratch<C>,
     ) -> Writer<'a, C> {
-        let direct = operand.conversion.write_directly && path.is_line();
-        Writer { path, data: operand.first(), conversion: operand.conversion, direct, scratch }
+        let direct = operand.conversion.write_directly && layout.is_contiguous();
+        Writer { layout, data: operand.first(), conversion: operand.conversion, direct, scratch }
     }
 
     /// Calls `fill` to write `length` elements from index `start` on: at most one block unless
@@ -221,7 +229,7 @@ impl<'a, C: Compute> Writer<'a, C> {
         fill(block);
         let (data, size, store) = (self.data, self.conversion.size as isize, self.conversion.store);
         let mut done = 0;
-        self.path.runs(start, length, |position, stride, count| {
+        self.layout.runs(start, length, |position, stride, count| {
             // SAFETY: the positions come from the output's layout; no other piece has these
             // elements.
             unsafe { store(&block[done..done + count], data.offset(position * size), stride) };
@@ -246,10 +254,10 @@ pub(crate) fn map0<Y: Compute>(cost: Cost, y: Operand<'_, Y>, kernel: &(dyn Fn(u
     let layout = y.view.layout;
     let axes: smallvec::SmallVec<[(usize, [isize; 1]); 8]> =
         layout.shape().dims().iter().zip(layout.strides()).map(|(&dim, &stride)| (dim, [stride])).collect();
-    let walk = Walk::in_order(&axes);
-    for_ranges(walk.elements(), cost.piece(), |range| {
+    let iter = StridedIter::from_axes(&axes);
+    for_ranges(iter.elements(), cost.piece(), |range| {
         let mut scratch = Scratch::new();
-        let mut writer = Writer::new(&y, walk.operand(0), &mut scratch);
+        let mut writer = Writer::new(&y, iter.operand(0), &mut scratch);
         for_blocks(range, writer.direct, |start, length| {
             writer.block(start, length, |y| kernel(start, y));
         });
@@ -265,28 +273,28 @@ pub(crate) fn map1<A: Compute, Y: Compute>(
     kernel: &(dyn Fn(&[A], &mut [Y]) + Sync),
 ) {
     let mut output = y;
-    if let Some(elements) = one_piece(cost, &y)
-        && let Some(a) = a.plain(&y, elements)
-        && let Some(y) = output.plain_output(elements)
+    if let Some(elements) = single_piece(cost, &y)
+        && let Some(a) = a.direct_slice(&y, elements)
+        && let Some(y) = output.direct_slice_mut(elements)
     {
         return kernel(a, y);
     }
-    walk1(cost, a, y, kernel);
+    map1_strided(cost, a, y, kernel);
 }
 
-fn walk1<A: Compute, Y: Compute>(
+fn map1_strided<A: Compute, Y: Compute>(
     cost: Cost,
     a: Operand<'_, A>,
     y: Operand<'_, Y>,
     kernel: &(dyn Fn(&[A], &mut [Y]) + Sync),
 ) {
-    let mut straight = Straightened::of(&a.view, &y.view);
-    let a = straight.or(a);
-    let walk = Walk::of([y.view.layout, a.view.layout]);
-    for_ranges(walk.elements(), cost.piece(), |range| {
+    let mut copy = ContiguousCopy::of(&a.view, &y.view);
+    let a = copy.or(a);
+    let iter = StridedIter::new([y.view.layout, a.view.layout]);
+    for_ranges(iter.elements(), cost.piece(), |range| {
         let (mut scratch_y, mut scratch_a) = (Scratch::new(), Scratch::new());
-        let mut writer = Writer::new(&y, walk.operand(0), &mut scratch_y);
-        let mut a = Reader::new(&a, walk.operand(1), y.first(), &mut scratch_a);
+        let mut writer = Writer::new(&y, iter.operand(0), &mut scratch_y);
+        let mut a = Reader::new(&a, iter.operand(1), y.first(), &mut scratch_a);
         for_blocks(range, writer.direct && a.direct, |start, length| {
             let a = a.block(start, length);
             writer.block(start, length, |y| kernel(a, y));
@@ -296,9 +304,9 @@ fn walk1<A: Compute, Y: Compute>(
 
 /// The second operand of a binary function: a tensor or a number.
 #[derive(Clone, Copy)]
-pub(crate) enum Other<'a, C: 'static> {
+pub(crate) enum Rhs<'a, C: 'static> {
     Tensor(Operand<'a, C>),
-    Number(C),
+    Scalar(C),
 }
 
 /// Computes `y = kernel(a, b)`.
@@ -306,51 +314,51 @@ pub(crate) enum Other<'a, C: 'static> {
 pub(crate) fn map2<A: Compute, B: Compute, Y: Compute>(
     cost: Cost,
     a: Operand<'_, A>,
-    b: Other<'_, B>,
+    b: Rhs<'_, B>,
     y: Operand<'_, Y>,
     kernel: &(dyn Fn(&[A], &[B], &mut [Y]) + Sync),
 ) {
     let mut output = y;
-    if let Some(elements) = one_piece(cost, &y)
-        && let Other::Tensor(b) = &b
-        && let (Some(a), Some(b)) = (a.plain(&y, elements), b.plain(&y, elements))
-        && let Some(y) = output.plain_output(elements)
+    if let Some(elements) = single_piece(cost, &y)
+        && let Rhs::Tensor(b) = &b
+        && let (Some(a), Some(b)) = (a.direct_slice(&y, elements), b.direct_slice(&y, elements))
+        && let Some(y) = output.direct_slice_mut(elements)
     {
         return kernel(a, b, y);
     }
-    walk2(cost, a, b, y, kernel);
+    map2_strided(cost, a, b, y, kernel);
 }
 
-fn walk2<A: Compute, B: Compute, Y: Compute>(
+fn map2_strided<A: Compute, B: Compute, Y: Compute>(
     cost: Cost,
     a: Operand<'_, A>,
-    b: Other<'_, B>,
+    b: Rhs<'_, B>,
     y: Operand<'_, Y>,
     kernel: &(dyn Fn(&[A], &[B], &mut [Y]) + Sync),
 ) {
-    let mut straight_a = Straightened::of(&a.view, &y.view);
-    let a = straight_a.or(a);
+    let mut copy_a = ContiguousCopy::of(&a.view, &y.view);
+    let a = copy_a.or(a);
     let b_view = match &b {
-        Other::Tensor(b) => b.view,
-        Other::Number(_) => y.view,
+        Rhs::Tensor(b) => b.view,
+        Rhs::Scalar(_) => y.view,
     };
-    let mut straight_b = Straightened::of(&b_view, &y.view);
+    let mut copy_b = ContiguousCopy::of(&b_view, &y.view);
     let b = match b {
-        Other::Tensor(b) => Other::Tensor(straight_b.or(b)),
-        number => number,
+        Rhs::Tensor(b) => Rhs::Tensor(copy_b.or(b)),
+        scalar => scalar,
     };
     let b_layout = match &b {
-        Other::Tensor(b) => b.view.layout,
-        Other::Number(_) => y.view.layout,
+        Rhs::Tensor(b) => b.view.layout,
+        Rhs::Scalar(_) => y.view.layout,
     };
-    let walk = Walk::of([y.view.layout, a.view.layout, b_layout]);
-    for_ranges(walk.elements(), cost.piece(), |range| {
+    let iter = StridedIter::new([y.view.layout, a.view.layout, b_layout]);
+    for_ranges(iter.elements(), cost.piece(), |range| {
         let (mut scratch_y, mut scratch_a, mut scratch_b) = (Scratch::new(), Scratch::new(), Scratch::new());
-        let mut writer = Writer::new(&y, walk.operand(0), &mut scratch_y);
-        let mut a = Reader::new(&a, walk.operand(1), y.first(), &mut scratch_a);
+        let mut writer = Writer::new(&y, iter.operand(0), &mut scratch_y);
+        let mut a = Reader::new(&a, iter.operand(1), y.first(), &mut scratch_a);
         let mut b = match &b {
-            Other::Tensor(b) => Reader::new(b, walk.operand(2), y.first(), &mut scratch_b),
-            Other::Number(value) => Reader::constant(*value, range.len(), &mut scratch_b),
+            Rhs::Tensor(b) => Reader::new(b, iter.operand(2), y.first(), &mut scratch_b),
+            Rhs::Scalar(value) => Reader::constant(*value, range.len(), &mut scratch_b),
         };
         for_blocks(range, writer.direct && a.direct && b.direct, |start, length| {
             let (a, b) = (a.block(start, length), b.block(start, length));
@@ -368,33 +376,33 @@ pub(crate) fn map3<A: Compute, B: Compute, C: Compute, Y: Compute>(
     kernel: &(dyn Fn(&[A], &[B], &[C], &mut [Y]) + Sync),
 ) {
     let mut output = y;
-    if let Some(elements) = one_piece(cost, &y)
-        && let (Some(a), Some(b)) = (a.plain(&y, elements), b.plain(&y, elements))
-        && let Some(c) = c.plain(&y, elements)
-        && let Some(y) = output.plain_output(elements)
+    if let Some(elements) = single_piece(cost, &y)
+        && let (Some(a), Some(b)) = (a.direct_slice(&y, elements), b.direct_slice(&y, elements))
+        && let Some(c) = c.direct_slice(&y, elements)
+        && let Some(y) = output.direct_slice_mut(elements)
     {
         return kernel(a, b, c, y);
     }
-    walk3(cost, (a, b, c), y, kernel);
+    map3_strided(cost, (a, b, c), y, kernel);
 }
 
-fn walk3<A: Compute, B: Compute, C: Compute, Y: Compute>(
+fn map3_strided<A: Compute, B: Compute, C: Compute, Y: Compute>(
     cost: Cost,
     (a, b, c): (Operand<'_, A>, Operand<'_, B>, Operand<'_, C>),
     y: Operand<'_, Y>,
     kernel: &(dyn Fn(&[A], &[B], &[C], &mut [Y]) + Sync),
 ) {
-    let [mut straight_a, mut straight_b, mut straight_c] =
-        [a.view, b.view, c.view].map(|view| Straightened::of(&view, &y.view));
-    let (a, b, c) = (straight_a.or(a), straight_b.or(b), straight_c.or(c));
-    let walk = Walk::of([y.view.layout, a.view.layout, b.view.layout, c.view.layout]);
-    for_ranges(walk.elements(), cost.piece(), |range| {
+    let [mut copy_a, mut copy_b, mut copy_c] =
+        [a.view, b.view, c.view].map(|view| ContiguousCopy::of(&view, &y.view));
+    let (a, b, c) = (copy_a.or(a), copy_b.or(b), copy_c.or(c));
+    let iter = StridedIter::new([y.view.layout, a.view.layout, b.view.layout, c.view.layout]);
+    for_ranges(iter.elements(), cost.piece(), |range| {
         let (mut scratch_y, mut scratch_a) = (Scratch::new(), Scratch::new());
         let (mut scratch_b, mut scratch_c) = (Scratch::new(), Scratch::new());
-        let mut writer = Writer::new(&y, walk.operand(0), &mut scratch_y);
-        let mut a = Reader::new(&a, walk.operand(1), y.first(), &mut scratch_a);
-        let mut b = Reader::new(&b, walk.operand(2), y.first(), &mut scratch_b);
-        let mut c = Reader::new(&c, walk.operand(3), y.first(), &mut scratch_c);
+        let mut writer = Writer::new(&y, iter.operand(0), &mut scratch_y);
+        let mut a = Reader::new(&a, iter.operand(1), y.first(), &mut scratch_a);
+        let mut b = Reader::new(&b, iter.operand(2), y.first(), &mut scratch_b);
+        let mut c = Reader::new(&c, iter.operand(3), y.first(), &mut scratch_c);
         for_blocks(range, writer.direct && a.direct && b.direct && c.direct, |start, length| {
             let (a, b, c) = (a.block(start, length), b.block(start, length), c.block(start, length));
             writer.block(start, length, |y| kernel(a, b, c, y));

@@ -33,7 +33,7 @@ pub(crate) fn sum<T: Float>(values: &[T], term: impl Fn(T) -> T) -> T {
         }
         add(&mut total, &lanes);
     }
-    meet(total, |a, b| a + b)
+    reduce_lanes(total, |a, b| a + b)
 }
 
 /// Returns the sums of both results of `terms` over pairs of elements of two slices of one length.
@@ -61,7 +61,7 @@ pub(crate) fn sums_of_pairs<T: Float>(left: &[T], right: &[T], terms: impl Fn(T,
         add(&mut totals[0], &firsts);
         add(&mut totals[1], &seconds);
     }
-    totals.map(|total| meet(total, |a, b| a + b))
+    totals.map(|total| reduce_lanes(total, |a, b| a + b))
 }
 
 /// Returns the dot product of two slices of one length.
@@ -83,7 +83,7 @@ pub(crate) fn dot<T: Float>(left: &[T], right: &[T]) -> T {
         }
         add(&mut total, &lanes);
     }
-    meet(total, |a, b| a + b)
+    reduce_lanes(total, |a, b| a + b)
 }
 
 /// Returns the largest element, or -infinity if there is none. NaN is ignored.
@@ -100,7 +100,7 @@ pub(crate) fn max<T: Float>(values: &[T]) -> T {
     for (lane, &value) in lanes.iter_mut().zip(rest) {
         *lane = larger(*lane, value);
     }
-    meet(lanes, larger)
+    reduce_lanes(lanes, larger)
 }
 
 #[inline(always)]
@@ -117,11 +117,11 @@ fn add<T: Float>(total: &mut [T; LANES], lanes: &[T; LANES]) {
 
 /// Combines all lanes pairwise.
 #[inline(always)]
-fn meet<T: Float>(mut lanes: [T; LANES], join: impl Fn(T, T) -> T) -> T {
+fn reduce_lanes<T: Float>(mut lanes: [T; LANES], combine: impl Fn(T, T) -> T) -> T {
     let mut half = LANES / 2;
     while half > 0 {
         for lane in 0..half {
-            lanes[lane] = join(lanes[lane], lanes[lane + half]);
+            lanes[lane] = combine(lanes[lane], lanes[lane + half]);
         }
         half /= 2;
     }

@@ -21,12 +21,12 @@ mod rows;
 mod select;
 mod simd;
 mod storage;
+mod strided_iter;
 mod temporary;
 #[cfg(test)]
 mod testing;
 mod threads;
 mod transpose;
-mod walk;
 
 pub use custom::{CpuInput, CpuKernel, CpuOutput, register_custom_kernel};
 
@@ -96,18 +96,18 @@ impl Backend for CpuBackend {
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
         let buffer = Pool::alloc(&self.pool, bytes).map(Buffer::new)?;
         if recording::is_recording() {
-            recording::note_made(&self.pool, &buffer);
+            recording::record_allocation(&self.pool, &buffer);
         }
         Ok(buffer)
     }
 
     fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
-        recording::refuse_while_recording("upload")?;
+        recording::reject_while_recording("upload")?;
         memory("upload", to)?.write(host, offset_bytes)
     }
 
     fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
-        recording::refuse_while_recording("download")?;
+        recording::reject_while_recording("download")?;
         memory("download", from)?.read(offset_bytes, host)
     }
 
@@ -124,7 +124,7 @@ impl Backend for CpuBackend {
             why: unsupported.why.into_owned(),
         })?;
         if recording::is_recording()
-            && recording::note_call(&self.pool, op, kernel, inputs, outputs).is_some()
+            && recording::record_call(&self.pool, op, kernel, inputs, outputs).is_some()
         {
             return Ok(());
         }
@@ -132,12 +132,12 @@ impl Backend for CpuBackend {
     }
 
     fn synchronize(&self) -> Result<()> {
-        recording::refuse_while_recording("synchronize")
+        recording::reject_while_recording("synchronize")
     }
 
     fn memory(&self) -> MemoryStats {
         let stats = self.pool.stats();
-        MemoryStats { cached: stats.cached + temporary::kept(), ..stats }
+        MemoryStats { cached: stats.cached + temporary::cached_bytes(), ..stats }
     }
 
     fn release_cached(&self) -> Result<()> {

@@ -19,7 +19,7 @@ const ALIGNMENT: usize = 64;
 
 /// Up to this size a buffer stores its bytes inline: one allocation less for scalars, which are
 /// frequent in training. It is no larger, because a buffer is moved once when it is created.
-const INSIDE: usize = 16;
+const INLINE_BYTES: usize = 16;
 
 /// Blocks of at least this many bytes are cached for reuse: fresh pages from the system cost more
 /// than the work on them.
@@ -95,12 +95,12 @@ impl Pool {
     #[inline(always)]
     pub(crate) fn alloc(pool: &Arc<Pool>, bytes: usize) -> Result<CpuMemory> {
         let size = rounded(bytes);
-        let storage = if size <= INSIDE {
-            Storage::Inside(UnsafeCell::new(Inside(MaybeUninit::uninit())))
+        let storage = if size <= INLINE_BYTES {
+            Storage::Inline(UnsafeCell::new(InlineBytes(MaybeUninit::uninit())))
         } else {
             Storage::Block(pool.block(size, bytes)?)
         };
-        pool.count(size);
+        pool.count_allocation(size);
         let memory = CpuMemory {
             lock: RwLock::new(()),
             version: AtomicU64::new(0),
@@ -135,7 +135,7 @@ impl Pool {
             pool: pool.clone(),
             bytes,
             size: 0,
-            storage: Storage::Foreign(Foreign { start, _owner: owner }),
+            storage: Storage::External(ExternalMemory { start, _owner: owner }),
         }
     }
 
@@ -144,18 +144,18 @@ impl Pool {
             return Ok(block);
         }
         self.release_cached();
-        Block::new(size).ok_or_else(|| self.exhausted(requested))
+        Block::new(size).ok_or_else(|| self.out_of_memory(requested))
     }
 
     /// Releases the cached blocks to the system.
     pub(crate) fn release_cached(&self) {
         // Freed after the lock is released.
-        let kept = std::mem::take(&mut *self.cache());
-        drop(kept);
+        let cached = std::mem::take(&mut *self.cache());
+        drop(cached);
     }
 
     #[inline(always)]
-    fn count(&self, size: usize) {
+    fn count_allocation(&self, size: usize) {
         let in_use = self.in_use.fetch_add(size, Ordering::Relaxed) + size;
         if in_use > self.peak.load(Ordering::Relaxed) {
             self.peak.fetch_max(in_use, Ordering::Relaxed);
@@ -172,7 +172,7 @@ impl Pool {
         Some(block)
     }
 
-    fn give_back(&self, block: Block) {
+    fn free(&self, block: Block) {
         if block.bytes < CACHED_FROM {
             return;
         }
@@ -201,7 +201,7 @@ impl Pool {
         self.peak.store(floor.max(self.in_use.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
 
-    fn exhausted(&self, requested: usize) -> Error {
+    fn out_of_memory(&self, requested: usize) -> Error {
         let MemoryStats { in_use, cached, peak } = self.stats();
         Error::OutOfMemory { device: "cpu".into(), requested, in_use, cached, peak }
     }
@@ -226,28 +226,28 @@ pub(crate) fn zeros<C: Zeroable>(length: usize) -> Result<Vec<C>> {
 /// Bytes that are stored inline in the buffer's own allocation.
 #[derive(Debug)]
 #[repr(align(16))]
-struct Inside(#[allow(dead_code, reason = "reached by its address")] MaybeUninit<[u8; INSIDE]>);
+struct InlineBytes(#[allow(dead_code, reason = "reached by its address")] MaybeUninit<[u8; INLINE_BYTES]>);
 
 /// Memory that other code allocated, and its owner.
-struct Foreign {
+struct ExternalMemory {
     start: NonNull<u8>,
     _owner: Box<dyn Any + Send + Sync>,
 }
 
 // SAFETY: as for a block; the owner is `Send`.
-unsafe impl Send for Foreign {}
+unsafe impl Send for ExternalMemory {}
 
-impl std::fmt::Debug for Foreign {
+impl std::fmt::Debug for ExternalMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Foreign({:?})", self.start)
+        write!(f, "ExternalMemory({:?})", self.start)
     }
 }
 
 #[derive(Debug)]
 enum Storage {
-    Inside(UnsafeCell<Inside>),
+    Inline(UnsafeCell<InlineBytes>),
     Block(Block),
-    Foreign(Foreign),
+    External(ExternalMemory),
     /// Released.
     None,
 }
@@ -277,9 +277,9 @@ impl CpuMemory {
     #[inline]
     pub(crate) fn start(&self) -> *mut u8 {
         match &self.storage {
-            Storage::Inside(cell) => cell.get().cast(),
+            Storage::Inline(cell) => cell.get().cast(),
             Storage::Block(block) => block.start.as_ptr(),
-            Storage::Foreign(foreign) => foreign.start.as_ptr(),
+            Storage::External(external) => external.start.as_ptr(),
             Storage::None => NonNull::dangling().as_ptr(),
         }
     }
@@ -324,7 +324,7 @@ impl Drop for CpuMemory {
     fn drop(&mut self) {
         self.pool.in_use.fetch_sub(self.size, Ordering::Relaxed);
         if let Storage::Block(block) = std::mem::replace(&mut self.storage, Storage::None) {
-            self.pool.give_back(block);
+            self.pool.free(block);
         }
     }
 }
@@ -362,11 +362,11 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_an_error_with_the_numbers() {
         let pool = Arc::new(Pool::default());
-        let held = Pool::alloc(&pool, 100).expect("held");
+        let allocated = Pool::alloc(&pool, 100).expect("held");
         drop(Pool::alloc(&pool, 1 << 17).expect("cached"));
         let message = Pool::alloc(&pool, isize::MAX as usize - 4096).expect_err("too much").to_string();
         assert!(message.contains("in use 100, cached 0"), "{message}");
-        drop(held);
+        drop(allocated);
         assert_eq!(pool.stats().in_use, 0);
     }
 

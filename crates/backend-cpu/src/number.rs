@@ -19,9 +19,9 @@ pub(crate) trait Number: Compute {
     /// Integers: a negative exponent gives 0, except for the bases 1 and -1.
     fn pow(self, exponent: Self) -> Self;
     /// The larger number; NaN if either is NaN.
-    fn larger(self, other: Self) -> Self;
+    fn maximum(self, other: Self) -> Self;
     /// The smaller number; NaN if either is NaN.
-    fn smaller(self, other: Self) -> Self;
+    fn minimum(self, other: Self) -> Self;
     fn neg(self) -> Self;
     fn abs(self) -> Self;
     /// -1, 0 or 1; NaN stays NaN.
@@ -104,9 +104,9 @@ macro_rules! integer {
                 power(self, exponent as u64)
             }
             #[inline(always)]
-            fn larger(self, other: Self) -> Self { if self > other { self } else { other } }
+            fn maximum(self, other: Self) -> Self { if self > other { self } else { other } }
             #[inline(always)]
-            fn smaller(self, other: Self) -> Self { if self < other { self } else { other } }
+            fn minimum(self, other: Self) -> Self { if self < other { self } else { other } }
             #[inline(always)]
             fn neg(self) -> Self { self.wrapping_neg() }
             #[inline(always)]
@@ -168,11 +168,11 @@ macro_rules! float {
             #[inline(always)]
             fn pow(self, exponent: Self) -> Self { self.powf(exponent) }
             #[inline(always)]
-            fn larger(self, other: Self) -> Self {
+            fn maximum(self, other: Self) -> Self {
                 if self > other || self.is_nan() { self } else { other }
             }
             #[inline(always)]
-            fn smaller(self, other: Self) -> Self {
+            fn minimum(self, other: Self) -> Self {
                 if self < other || self.is_nan() { self } else { other }
             }
             #[inline(always)]

@@ -39,19 +39,19 @@ struct Recording {
     pool: Arc<Pool>,
     /// By address: buffers that were created since the recording began, most of which are released
     /// before it ends.
-    made: HashMap<usize, (WeakBuffer, usize)>,
+    created: HashMap<usize, (WeakBuffer, usize)>,
     /// By address: indices in `buffers`.
-    known: HashMap<usize, usize>,
-    buffers: Vec<Held>,
+    buffer_indices: HashMap<usize, usize>,
+    buffers: Vec<StepBuffer>,
     calls: Vec<Call>,
 }
 
 /// A buffer of a step.
-enum Held {
+enum StepBuffer {
     /// Existed before the recording.
-    Outside(Buffer),
+    External(Buffer),
     /// Created by the step, with its size in bytes.
-    Made(WeakBuffer, usize),
+    Created(WeakBuffer, usize),
 }
 
 /// One op of a step.
@@ -79,19 +79,19 @@ pub(crate) fn is_recording() -> bool {
 
 /// Returns an error for an operation that is not possible while this thread records.
 #[inline]
-pub(crate) fn refuse_while_recording(what: &'static str) -> Result<()> {
+pub(crate) fn reject_while_recording(what: &'static str) -> Result<()> {
     if is_recording() { Err(refused_while_recording(what)) } else { Ok(()) }
 }
 
 /// Registers a fresh buffer of the step that this thread records.
-pub(crate) fn note_made(pool: &Arc<Pool>, buffer: &Buffer) {
+pub(crate) fn record_allocation(pool: &Arc<Pool>, buffer: &Buffer) {
     with_recording(pool, |recording| {
-        recording.made.insert(buffer.address(), (buffer.downgrade(), buffer.bytes()));
+        recording.created.insert(buffer.address(), (buffer.downgrade(), buffer.bytes()));
     });
 }
 
 /// Records an op of the step that this thread records; `None` if that is a step of another device.
-pub(crate) fn note_call(
+pub(crate) fn record_call(
     pool: &Arc<Pool>,
     op: &Op,
     kernel: KernelFn,
@@ -113,12 +113,12 @@ fn with_recording<T>(pool: &Arc<Pool>, f: impl FnOnce(&mut Recording) -> T) -> O
 impl Recording {
     fn operand(&mut self, view: &View<'_>) -> Operand {
         let address = view.buffer.address();
-        let buffer = *self.known.entry(address).or_insert_with(|| {
+        let buffer = *self.buffer_indices.entry(address).or_insert_with(|| {
             // An address belongs to one buffer as long as there is a handle of it, including weak
             // ones.
-            self.buffers.push(match self.made.remove(&address) {
-                Some((memory, bytes)) => Held::Made(memory, bytes),
-                None => Held::Outside(view.buffer.clone()),
+            self.buffers.push(match self.created.remove(&address) {
+                Some((memory, bytes)) => StepBuffer::Created(memory, bytes),
+                None => StepBuffer::External(view.buffer.clone()),
             });
             self.buffers.len() - 1
         });
@@ -126,74 +126,74 @@ impl Recording {
     }
 
     /// Returns the first and the last op that use each buffer.
-    fn lives(&self) -> Vec<(usize, usize)> {
-        let mut lives = vec![(usize::MAX, 0); self.buffers.len()];
+    fn lifetimes(&self) -> Vec<(usize, usize)> {
+        let mut lifetimes = vec![(usize::MAX, 0); self.buffers.len()];
         for (at, call) in self.calls.iter().enumerate() {
             for operand in &call.operands {
-                let (first, last) = &mut lives[operand.buffer];
+                let (first, last) = &mut lifetimes[operand.buffer];
                 (*first, *last) = ((*first).min(at), at);
             }
         }
-        lives
+        lifetimes
     }
 
     /// Returns the list, with memory for all its buffers.
     fn end(self) -> Result<Recorded> {
-        let lives = self.lives();
+        let lifetimes = self.lifetimes();
         // Buffers that still have an owner are kept: tensors from outside, and those that the step
         // returned or stored.
-        let kept: Vec<Option<Buffer>> = self.buffers.iter().map(Held::buffer).collect();
-        let wanted: Vec<Option<usize>> = self
+        let live: Vec<Option<Buffer>> = self.buffers.iter().map(StepBuffer::buffer).collect();
+        let needed_bytes: Vec<Option<usize>> = self
             .buffers
             .iter()
-            .zip(&kept)
-            .map(|(held, kept)| if kept.is_some() { None } else { Some(held.bytes()) })
+            .zip(&live)
+            .map(|(buffer, live)| if live.is_some() { None } else { Some(buffer.bytes()) })
             .collect();
-        let places = placed(&wanted, &lives, self.calls.len());
-        for buffer in
-            kept.iter().zip(&self.buffers).filter_map(|(kept, held)| kept.as_ref().filter(|_| held.is_made()))
+        let plan = assign_slots(&needed_bytes, &lifetimes, self.calls.len());
+        for buffer in live
+            .iter()
+            .zip(&self.buffers)
+            .filter_map(|(live, buffer)| live.as_ref().filter(|_| buffer.is_created()))
         {
             // The tensors that the step returned may be read before the first replay, when nothing
             // has been written to them.
             crate::memory("capture", buffer)?.clear();
         }
-        let slots: Vec<Buffer> = places
+        let slots: Vec<Buffer> = plan
             .sizes
             .iter()
             .map(|&bytes| Pool::alloc(&self.pool, bytes).map(Buffer::new))
             .collect::<Result<_>>()?;
-        let buffers = kept
-            .into_iter()
-            .zip(places.slots)
-            .map(|(kept, slot)| kept.unwrap_or_else(|| slots[slot].clone()));
-        Ok(Recorded { buffers: buffers.collect(), calls: self.calls, turn: Mutex::new(()) })
+        let buffers =
+            live.into_iter().zip(plan.slots).map(|(live, slot)| live.unwrap_or_else(|| slots[slot].clone()));
+        Ok(Recorded { buffers: buffers.collect(), calls: self.calls, replay_lock: Mutex::new(()) })
     }
 }
 
-impl Held {
+impl StepBuffer {
     /// Returns the buffer, if there is still a handle of it.
     fn buffer(&self) -> Option<Buffer> {
         match self {
-            Held::Outside(buffer) => Some(buffer.clone()),
-            Held::Made(memory, _) => memory.upgrade(),
+            StepBuffer::External(buffer) => Some(buffer.clone()),
+            StepBuffer::Created(memory, _) => memory.upgrade(),
         }
     }
 
-    fn is_made(&self) -> bool {
-        matches!(self, Held::Made(..))
+    fn is_created(&self) -> bool {
+        matches!(self, StepBuffer::Created(..))
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Held::Outside(buffer) => buffer.bytes(),
-            Held::Made(_, bytes) => *bytes,
+            StepBuffer::External(buffer) => buffer.bytes(),
+            StepBuffer::Created(_, bytes) => *bytes,
         }
     }
 }
 
 /// The slots of the buffers that live for a part of the step.
 #[derive(Default)]
-struct Places {
+struct ArenaPlan {
     /// The size of each slot in bytes.
     sizes: Vec<usize>,
     /// The slot of each buffer; unused for buffers with separate memory.
@@ -202,25 +202,27 @@ struct Places {
 
 /// Assigns each buffer that needs memory a slot that no other buffer uses between its first and its
 /// last op.
-fn placed(wanted: &[Option<usize>], lives: &[(usize, usize)], calls: usize) -> Places {
+fn assign_slots(needed_bytes: &[Option<usize>], lifetimes: &[(usize, usize)], calls: usize) -> ArenaPlan {
     let (mut begin, mut end) = (vec![Vec::new(); calls], vec![Vec::new(); calls]);
-    for (buffer, &(first, last)) in lives.iter().enumerate().filter(|(buffer, _)| wanted[*buffer].is_some()) {
+    for (buffer, &(first, last)) in
+        lifetimes.iter().enumerate().filter(|(buffer, _)| needed_bytes[*buffer].is_some())
+    {
         begin[first].push(buffer);
         end[last].push(buffer);
     }
-    let mut places = Places { sizes: Vec::new(), slots: vec![0; wanted.len()] };
+    let mut plan = ArenaPlan { sizes: Vec::new(), slots: vec![0; needed_bytes.len()] };
     let mut free = Vec::new();
     for (begin, end) in begin.iter().zip(&end) {
         for &buffer in begin {
-            places.slots[buffer] = places.take(&mut free, wanted[buffer].unwrap_or(0));
+            plan.slots[buffer] = plan.take(&mut free, needed_bytes[buffer].unwrap_or(0));
         }
         // Only after the assignments: an op must not write to the slot that it reads last.
-        free.extend(end.iter().map(|&buffer| places.slots[buffer]));
+        free.extend(end.iter().map(|&buffer| plan.slots[buffer]));
     }
-    places
+    plan
 }
 
-impl Places {
+impl ArenaPlan {
     /// Returns a free slot that fits, or a new one. Of those that fit equally well it is the most
     /// recently used one, which is in the caches.
     fn take(&mut self, free: &mut Vec<usize>, bytes: usize) -> usize {
@@ -248,8 +250,8 @@ impl Capture for Recorder {
         }
         RECORDING.set(Some(Recording {
             pool: self.pool.clone(),
-            made: HashMap::new(),
-            known: HashMap::new(),
+            created: HashMap::new(),
+            buffer_indices: HashMap::new(),
             buffers: Vec::new(),
             calls: Vec::new(),
         }));
@@ -270,17 +272,17 @@ struct Recorded {
     buffers: Vec<Buffer>,
     calls: Vec<Call>,
     /// Held during a replay: two simultaneous replays would share the memory between the ops.
-    turn: Mutex<()>,
+    replay_lock: Mutex<()>,
 }
 
 impl Replay for Recorded {
     fn ready(&self) -> Result<()> {
-        refuse_while_recording("replay")
+        reject_while_recording("replay")
     }
 
     fn replay(&self) -> Result<()> {
         self.ready()?;
-        let _turn = self.turn.lock();
+        let _guard = self.replay_lock.lock();
         self.calls.iter().try_for_each(|call| {
             check_interrupt()?;
             call.run(&self.buffers)
@@ -305,20 +307,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_that_live_at_the_same_time_have_places_of_their_own() {
+    fn buffers_that_live_at_the_same_time_have_different_slots() {
         // The picture above, and a buffer that needs much more memory than any free slot has.
-        let wanted = [Some(100), Some(100), Some(80), None, Some(1000)];
-        let lives = [(0, 1), (1, 3), (2, 3), (4, 4), (4, 4)];
-        let places = placed(&wanted, &lives, 5);
-        assert_eq!(places.slots[..3], [0, 1, 0]);
-        assert_eq!((places.slots[4], places.sizes), (2, vec![100, 100, 1000]));
+        let needed_bytes = [Some(100), Some(100), Some(80), None, Some(1000)];
+        let lifetimes = [(0, 1), (1, 3), (2, 3), (4, 4), (4, 4)];
+        let plan = assign_slots(&needed_bytes, &lifetimes, 5);
+        assert_eq!(plan.slots[..3], [0, 1, 0]);
+        assert_eq!((plan.slots[4], plan.sizes), (2, vec![100, 100, 1000]));
     }
 
     #[test]
-    fn of_free_places_the_tightest_is_taken_and_the_last_used_among_equals() {
-        let mut places = Places { sizes: vec![64, 100, 64, 200], slots: Vec::new() };
+    fn of_free_slots_the_tightest_is_taken_and_the_last_used_among_equals() {
+        let mut plan = ArenaPlan { sizes: vec![64, 100, 64, 200], slots: Vec::new() };
         let mut free = vec![0, 1, 2, 3];
-        let taken: Vec<usize> = [60, 60, 60, 60].map(|bytes| places.take(&mut free, bytes)).to_vec();
+        let taken: Vec<usize> = [60, 60, 60, 60].map(|bytes| plan.take(&mut free, bytes)).to_vec();
         assert_eq!((taken, free), (vec![2, 0, 1, 4], vec![3]), "200 is more than twice as much as 60");
     }
 }

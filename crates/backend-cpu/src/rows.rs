@@ -7,8 +7,8 @@
 use crate::access::Locked;
 use crate::memory::zeros;
 use crate::storage::{Compute, Conversion};
+use crate::strided_iter::StridedIter;
 use crate::threads::{Cost, for_ranges};
-use crate::walk::Walk;
 use std::ops::Range;
 use ternion_core::{DType, Error, Result};
 
@@ -35,8 +35,8 @@ impl<C: Compute> Scratch<C> {
 pub(crate) struct Rows<C: 'static> {
     first: *mut u8,
     conversion: Conversion<C>,
-    outer: Walk<1>,
-    inner: Walk<1>,
+    outer: StridedIter<1>,
+    inner: StridedIter<1>,
     /// Whether the elements of a row are contiguous in memory.
     dense: bool,
 }
@@ -49,7 +49,7 @@ unsafe impl<C> Sync for Rows<C> {}
 
 /// Rows of more elements may not fit into memory when they are copied, because views can repeat
 /// elements.
-const LONG: usize = 1 << 30;
+const LARGE_ROW: usize = 1 << 30;
 
 /// A row that is being written: the memory itself, or a copy that must be written back.
 pub(crate) struct RowBuffer<'a, C> {
@@ -75,11 +75,11 @@ impl<C: Compute> Rows<C> {
                 .filter(|&axis| in_row(axis) == wanted)
                 .map(|axis| (dims[axis], [strides[axis]]))
                 .collect();
-            Walk::in_order(&axes)
+            StridedIter::from_axes(&axes)
         };
         let (outer, inner) = (axes(false), axes(true));
-        let dense = inner.operand(0).is_line();
-        if inner.elements() > LONG && !dense {
+        let dense = inner.operand(0).is_contiguous();
+        if inner.elements() > LARGE_ROW && !dense {
             // Growing the scratch memory cannot return an error. So an allocation that fails is
             // detected here, by allocating memory and releasing it untouched.
             drop(zeros::<C>(inner.elements())?);
@@ -117,12 +117,12 @@ impl<C: Compute> Rows<C> {
     }
 
     #[inline]
-    fn place(&self, row: usize) -> *mut u8 {
-        self.at(self.outer.operand(0).position(row))
+    fn row_address(&self, row: usize) -> *mut u8 {
+        self.address(self.outer.operand(0).position(row))
     }
 
     #[inline]
-    fn at(&self, position: isize) -> *mut u8 {
+    fn address(&self, position: isize) -> *mut u8 {
         self.first.wrapping_offset(position * self.conversion.size as isize)
     }
 
@@ -139,7 +139,7 @@ impl<C: Compute> Rows<C> {
         scratch: &'s mut Scratch<C>,
     ) -> &'s [C] {
         if self.dense && self.conversion.read_directly {
-            let start = self.place(row).cast::<C>().wrapping_add(part.start);
+            let start = self.row_address(row).cast::<C>().wrapping_add(part.start);
             // SAFETY: the caller guarantees that the row is inside the tensor, hence inside the
             // locked buffer; contiguous.
             return unsafe { std::slice::from_raw_parts(start, part.len()) };
@@ -157,10 +157,10 @@ impl<C: Compute> Rows<C> {
     /// As for [`read`](Rows::read).
     #[inline]
     pub(crate) unsafe fn copy(&self, row: usize, start: usize, values: &mut [C]) {
-        let lie_here = self.dense
+        let is_in_place = self.dense
             && self.conversion.read_directly
-            && std::ptr::eq(self.place(row).cast::<C>().wrapping_add(start), values.as_ptr());
-        if !lie_here {
+            && std::ptr::eq(self.row_address(row).cast::<C>().wrapping_add(start), values.as_ptr());
+        if !is_in_place {
             // SAFETY: guaranteed by the caller; elements of one buffer at different addresses do
             // not overlap.
             unsafe { self.gather(row, start..start + values.len(), values) };
@@ -174,7 +174,7 @@ impl<C: Compute> Rows<C> {
         self.inner.operand(0).runs(part.start, part.len(), |position, stride, count| {
             // SAFETY: positions of elements of the tensor, as guaranteed by the caller.
             unsafe {
-                (self.conversion.load)(self.at(base + position), stride, &mut values[done..done + count])
+                (self.conversion.load)(self.address(base + position), stride, &mut values[done..done + count])
             };
             done += count;
         });
@@ -195,7 +195,7 @@ impl<C: Compute> Rows<C> {
         scratch: &'s mut Scratch<C>,
     ) -> RowBuffer<'s, C> {
         if self.dense && self.conversion.write_directly {
-            let start = self.place(row).cast::<C>().wrapping_add(part.start);
+            let start = self.row_address(row).cast::<C>().wrapping_add(part.start);
             // SAFETY: the caller guarantees that the row is inside the tensor, hence inside the
             // locked buffer; contiguous.
             let values = unsafe { std::slice::from_raw_parts_mut(start, part.len()) };
@@ -225,7 +225,9 @@ impl<C: Compute> Rows<C> {
         let (base, mut done) = (self.outer.operand(0).position(row), 0);
         self.inner.operand(0).runs(start, values.len(), |position, stride, count| {
             // SAFETY: positions of elements of the tensor, as guaranteed by the caller.
-            unsafe { (self.conversion.store)(&values[done..done + count], self.at(base + position), stride) };
+            unsafe {
+                (self.conversion.store)(&values[done..done + count], self.address(base + position), stride)
+            };
             done += count;
         });
     }
@@ -259,7 +261,7 @@ impl<C: Compute> Rows<C> {
             && outer.dims.last().is_some_and(|&dim| dim >= PANEL / 4)
     }
 
-    /// Calls `visit(element, lane, place, stride, count)` for each run of elements of one index.
+    /// Calls `visit(element, lane, address, stride, count)` for each run of elements of one index.
     #[inline]
     fn panel_runs(&self, rows: Range<usize>, mut visit: impl FnMut(usize, usize, *mut u8, isize, usize)) {
         let mut runs: smallvec::SmallVec<[(isize, isize, usize); 4]> = smallvec::SmallVec::new();
@@ -271,8 +273,8 @@ impl<C: Compute> Rows<C> {
             for element in 0..elements {
                 let mut lane = 0;
                 for &(position, stride, count) in &runs {
-                    let place = self.at(start + element as isize * step + position);
-                    visit(index, lane, place, stride, count);
+                    let address = self.address(start + element as isize * step + position);
+                    visit(index, lane, address, stride, count);
                     lane += count;
                 }
                 index += 1;
@@ -287,9 +289,9 @@ impl<C: Compute> Rows<C> {
     /// The rows exist, and no code writes them in the meantime. The panel has as many elements as a
     ///     row.
     pub(crate) unsafe fn copy_panel(&self, rows: Range<usize>, panel: &mut Panel<C>) {
-        self.panel_runs(rows, |index, lane, place, stride, count| {
+        self.panel_runs(rows, |index, lane, address, stride, count| {
             // SAFETY: elements of the tensor, as guaranteed by the caller.
-            unsafe { (self.conversion.load)(place, stride, &mut panel[index][lane..lane + count]) };
+            unsafe { (self.conversion.load)(address, stride, &mut panel[index][lane..lane + count]) };
         });
     }
 
@@ -298,9 +300,9 @@ impl<C: Compute> Rows<C> {
     /// # Safety
     /// As for [`copy_panel`](Rows::copy_panel); no other code reads or writes the rows.
     pub(crate) unsafe fn write_panel(&self, rows: Range<usize>, panel: &Panel<C>) {
-        self.panel_runs(rows, |index, lane, place, stride, count| {
+        self.panel_runs(rows, |index, lane, address, stride, count| {
             // SAFETY: elements of the tensor, as guaranteed by the caller.
-            unsafe { (self.conversion.store)(&panel[index][lane..lane + count], place, stride) };
+            unsafe { (self.conversion.store)(&panel[index][lane..lane + count], address, stride) };
         });
     }
 }

@@ -11,7 +11,7 @@ use ternion_core::backend::{Meta, Plan, Unsupported, View};
 /// matters: these are all elementwise ops. (Separate from the others because both `plan` and
 /// `kernel` call it for each op, and short steps consist of elementwise ops.)
 #[inline]
-fn unconditional(op: &Op) -> Option<KernelFn> {
+fn elementwise_kernel(op: &Op) -> Option<KernelFn> {
     match op {
         Op::Copy(_) => Some(ops::copy::run_copy),
         Op::Unary(_) => Some(ops::unary::run_unary),
@@ -28,7 +28,7 @@ fn unconditional(op: &Op) -> Option<KernelFn> {
 
 /// Returns the layout that an unconditional kernel prefers for its output.
 #[inline]
-fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
+fn elementwise_plan(op: &Op, inputs: &[Meta<'_>]) -> Plan {
     match op {
         Op::Copy(_) => Plan::ROW_MAJOR,
         Op::Unary(_) | Op::BinaryScalar(_) | Op::CompareScalar(_) => Plan::like(0),
@@ -39,8 +39,8 @@ fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
 /// Returns the layout of the output of `op`, or the reason why the op is not supported.
 #[inline]
 pub(crate) fn plan(op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-    match unconditional(op) {
-        Some(_) => Ok(order(op, inputs)),
+    match elementwise_kernel(op) {
+        Some(_) => Ok(elementwise_plan(op, inputs)),
         None => select(op, inputs).map(|variant| variant.plan),
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn plan(op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
 /// Returns the function that runs `op`, or the reason why there is none.
 #[inline]
 pub(crate) fn kernel(op: &Op, inputs: &[View<'_>]) -> Result<KernelFn, Unsupported> {
-    if let Some(run) = unconditional(op) {
+    if let Some(run) = elementwise_kernel(op) {
         return Ok(run);
     }
     let metas: SmallVec<[Meta<'_>; 4]> = inputs.iter().map(View::meta).collect();

@@ -9,9 +9,9 @@ use ternion_core::DType;
 /// A bool in memory: any byte, of which only zero is false.
 #[derive(Clone, Copy, bytemuck::Zeroable)]
 #[repr(transparent)]
-pub(crate) struct Truth(u8);
+pub(crate) struct BoolByte(u8);
 
-impl Raw for Truth {}
+impl Raw for BoolByte {}
 
 /// The type of elements in memory.
 pub(crate) trait Storage: Raw {
@@ -59,12 +59,12 @@ pub(crate) trait Compute: Raw + Storage<Compute = Self> + Default + PartialEq + 
 
     /// Returns the conversion that copies bits unchanged.
     fn raw() -> Conversion<Self> {
-        plain::<Self>()
+        unconverted::<Self>()
     }
 }
 
 #[inline(always)]
-fn plain<C: Compute>() -> Conversion<C> {
+fn unconverted<C: Compute>() -> Conversion<C> {
     Conversion {
         size: size_of::<C>(),
         read_directly: true,
@@ -143,7 +143,7 @@ macro_rules! computed_as_stored {
             #[inline(always)]
             fn conversion(dtype: DType) -> Option<Conversion<Self>> {
                 match dtype {
-                    $($dtype => Some(<$storage as Storages>::conversion()),)*
+                    $($dtype => Some(<$storage as HasConversion>::conversion()),)*
                     _ => None,
                 }
             }
@@ -152,13 +152,13 @@ macro_rules! computed_as_stored {
 }
 
 /// The conversion of a storage type.
-trait Storages: Storage {
+trait HasConversion: Storage {
     fn conversion() -> Conversion<Self::Compute>;
 }
 
 macro_rules! conversions {
     ($($storage:ty => $conversion:expr),* $(,)?) => {
-        $(impl Storages for $storage {
+        $(impl HasConversion for $storage {
             #[inline(always)]
             fn conversion() -> Conversion<Self::Compute> { $conversion }
         })*
@@ -166,20 +166,20 @@ macro_rules! conversions {
 }
 
 conversions! {
-    f64 => plain::<f64>(),
-    f32 => plain::<f32>(),
-    i64 => plain::<i64>(),
-    i32 => plain::<i32>(),
-    i16 => plain::<i16>(),
-    i8 => plain::<i8>(),
-    u64 => plain::<u64>(),
-    u32 => plain::<u32>(),
-    u16 => plain::<u16>(),
-    u8 => plain::<u8>(),
+    f64 => unconverted::<f64>(),
+    f32 => unconverted::<f32>(),
+    i64 => unconverted::<i64>(),
+    i32 => unconverted::<i32>(),
+    i16 => unconverted::<i16>(),
+    i8 => unconverted::<i8>(),
+    u64 => unconverted::<u64>(),
+    u32 => unconverted::<u32>(),
+    u16 => unconverted::<u16>(),
+    u8 => unconverted::<u8>(),
     f16 => converting::<f16>(),
     bf16 => converting::<bf16>(),
     // Kernels write only 0 and 1, but memory from other sources may contain any byte.
-    Truth => Conversion { write_directly: true, ..converting::<Truth>() },
+    BoolByte => Conversion { write_directly: true, ..converting::<BoolByte>() },
 }
 
 computed_as_stored! {
@@ -189,7 +189,7 @@ computed_as_stored! {
     i32: DType::I32 => i32;
     i16: DType::I16 => i16;
     i8: DType::I8 => i8;
-    u8: DType::U8 => u8, DType::Bool => Truth;
+    u8: DType::U8 => u8, DType::Bool => BoolByte;
     u64: DType::U64 => u64;
     u32: DType::U32 => u32;
     u16: DType::U16 => u16;
@@ -237,16 +237,16 @@ impl Storage for bf16 {
     }
 }
 
-impl Storage for Truth {
+impl Storage for BoolByte {
     type Compute = u8;
     fn widen(source: &[Self], target: &mut [u8]) {
-        for (value, truth) in source.iter().zip(target) {
-            *truth = u8::from(value.0 != 0);
+        for (value, byte) in source.iter().zip(target) {
+            *byte = u8::from(value.0 != 0);
         }
     }
     fn narrow(source: &[u8], target: &mut [Self]) {
-        for (&truth, value) in source.iter().zip(target) {
-            *value = Truth::narrow_one(truth);
+        for (&byte, value) in source.iter().zip(target) {
+            *value = BoolByte::narrow_one(byte);
         }
     }
     #[inline(always)]
@@ -255,7 +255,7 @@ impl Storage for Truth {
     }
     #[inline(always)]
     fn narrow_one(value: u8) -> Self {
-        Truth(u8::from(value != 0))
+        BoolByte(u8::from(value != 0))
     }
 }
 
@@ -338,10 +338,10 @@ pub(crate) fn i64_to_f32_odd(value: i64) -> f32 {
 pub(crate) fn u64_to_f32_odd(magnitude: u64) -> f32 {
     // The lowest 12 bits of a number above 2^53 cannot decide a rounding to 16 bits individually:
     // one sticky bit represents all of them.
-    let kept = if magnitude >> 53 == 0 {
+    let sticky = if magnitude >> 53 == 0 {
         magnitude
     } else {
         (magnitude & !0xfff) | u64::from(magnitude & 0xfff != 0) << 12
     };
-    f64_to_f32_odd(kept as f64)
+    f64_to_f32_odd(sticky as f64)
 }

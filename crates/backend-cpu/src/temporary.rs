@@ -13,66 +13,66 @@ use ternion_core::Result;
 const LIMIT: usize = 1 << 28;
 
 /// Free memory by its number of words.
-struct Free {
+struct FreeList {
     bytes: usize,
     words: BTreeMap<usize, Vec<Vec<u64>>>,
 }
 
-static FREE: Mutex<Free> = Mutex::new(Free { bytes: 0, words: BTreeMap::new() });
+static FREE: Mutex<FreeList> = Mutex::new(FreeList { bytes: 0, words: BTreeMap::new() });
 
-fn free() -> MutexGuard<'static, Free> {
+fn free() -> MutexGuard<'static, FreeList> {
     // No code here panics between two changes that belong together.
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the number of bytes that are cached for reuse.
-pub(crate) fn kept() -> usize {
+pub(crate) fn cached_bytes() -> usize {
     free().bytes
 }
 
 /// Releases the cached memory to the system.
 pub(crate) fn release() {
-    let kept = std::mem::replace(&mut *free(), Free { bytes: 0, words: BTreeMap::new() });
+    let cached = std::mem::replace(&mut *free(), FreeList { bytes: 0, words: BTreeMap::new() });
     // Freed after the lock is released.
-    drop(kept);
+    drop(cached);
 }
 
 /// Elements in memory that is used only by this op.
-pub(crate) struct Temporary<C> {
+pub(crate) struct WorkBuffer<C> {
     words: Vec<u64>,
     length: usize,
     elements: PhantomData<C>,
 }
 
-impl<C: Raw> Temporary<C> {
+impl<C: Raw> WorkBuffer<C> {
     /// Returns `length` elements with unspecified values.
     ///
     /// # Errors
     /// If there is no memory.
-    pub(crate) fn of_any(length: usize) -> Result<Temporary<C>> {
+    pub(crate) fn uninit(length: usize) -> Result<WorkBuffer<C>> {
         const { assert!(align_of::<C>() <= align_of::<u64>()) };
         let bytes = length.saturating_mul(size_of::<C>());
         let words = rounded(bytes).div_ceil(size_of::<u64>());
         let words = match take(words) {
-            Some(kept) => kept,
+            Some(cached) => cached,
             None => zeros(words)?,
         };
-        let mut temporary = Temporary { words, length, elements: PhantomData };
+        let mut buffer = WorkBuffer { words, length, elements: PhantomData };
         if cfg!(debug_assertions) {
             // NaN in every floating dtype.
-            temporary.words.fill(u64::MAX);
+            buffer.words.fill(u64::MAX);
         }
-        Ok(temporary)
+        Ok(buffer)
     }
 
     /// Returns `length` zeros.
     ///
     /// # Errors
     /// If there is no memory.
-    pub(crate) fn of_zeros(length: usize) -> Result<Temporary<C>> {
-        let mut temporary = Temporary::of_any(length)?;
-        temporary.fill(C::zeroed());
-        Ok(temporary)
+    pub(crate) fn zeroed(length: usize) -> Result<WorkBuffer<C>> {
+        let mut buffer = WorkBuffer::uninit(length)?;
+        buffer.fill(C::zeroed());
+        Ok(buffer)
     }
 }
 
@@ -81,12 +81,12 @@ fn take(words: usize) -> Option<Vec<u64>> {
         return None;
     }
     let mut free = free();
-    let kept = free.words.get_mut(&words)?.pop()?;
-    free.bytes -= size_of_val(kept.as_slice());
-    Some(kept)
+    let cached = free.words.get_mut(&words)?.pop()?;
+    free.bytes -= size_of_val(cached.as_slice());
+    Some(cached)
 }
 
-impl<C: Raw> Deref for Temporary<C> {
+impl<C: Raw> Deref for WorkBuffer<C> {
     type Target = [C];
 
     fn deref(&self) -> &[C] {
@@ -97,14 +97,14 @@ impl<C: Raw> Deref for Temporary<C> {
     }
 }
 
-impl<C: Raw> DerefMut for Temporary<C> {
+impl<C: Raw> DerefMut for WorkBuffer<C> {
     fn deref_mut(&mut self) -> &mut [C] {
         // SAFETY: as in `deref`, and borrowed exclusively by this call.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.length) }
     }
 }
 
-impl<C> Drop for Temporary<C> {
+impl<C> Drop for WorkBuffer<C> {
     fn drop(&mut self) {
         let words = std::mem::take(&mut self.words);
         let bytes = size_of_val(words.as_slice());
@@ -122,7 +122,7 @@ impl<C> Drop for Temporary<C> {
 /// All elements of a tensor that is only read: in its own memory, or converted.
 pub(crate) enum Dense<'a, C> {
     Borrowed(&'a [C]),
-    Converted(Temporary<C>),
+    Converted(WorkBuffer<C>),
 }
 
 impl<C: Raw> Deref for Dense<'_, C> {
@@ -143,28 +143,28 @@ mod tests {
     #[test]
     fn elements_are_zeros_where_they_are_asked_for() {
         for _ in 0..3 {
-            let mut values = Temporary::<f32>::of_any(100_003).expect("memory");
+            let mut values = WorkBuffer::<f32>::uninit(100_003).expect("memory");
             values.fill(7.0);
             assert_eq!(values.len(), 100_003);
             drop(values);
-            let zeros = Temporary::<f32>::of_zeros(100_003).expect("memory");
+            let zeros = WorkBuffer::<f32>::zeroed(100_003).expect("memory");
             assert!(zeros.iter().all(|&value| value == 0.0));
         }
     }
 
     #[test]
     fn no_size_is_too_small_or_too_large_to_be_asked_for() {
-        assert!(Temporary::<f64>::of_zeros(0).expect("nothing").is_empty());
-        assert_eq!(*Temporary::<u8>::of_zeros(3).expect("memory"), [0; 3]);
-        assert!(Temporary::<f64>::of_any(usize::MAX).is_err());
-        assert!(Temporary::<f64>::of_any(usize::MAX / 8).is_err());
+        assert!(WorkBuffer::<f64>::zeroed(0).expect("nothing").is_empty());
+        assert_eq!(*WorkBuffer::<u8>::zeroed(3).expect("memory"), [0; 3]);
+        assert!(WorkBuffer::<f64>::uninit(usize::MAX).is_err());
+        assert!(WorkBuffer::<f64>::uninit(usize::MAX / 8).is_err());
     }
 
     #[test]
     fn no_more_than_the_limit_is_kept() {
-        let half: Vec<_> = (0..3).map(|_| Temporary::<u8>::of_any(LIMIT / 2).expect("memory")).collect();
+        let half: Vec<_> = (0..3).map(|_| WorkBuffer::<u8>::uninit(LIMIT / 2).expect("memory")).collect();
         drop(half);
-        assert!(kept() <= LIMIT);
+        assert!(cached_bytes() <= LIMIT);
         release();
     }
 }

@@ -71,7 +71,7 @@ fn distribute(pieces: usize, threads: usize, work: &(impl Fn(usize) + Sync)) {
     if workers == 0 {
         (0..pieces).for_each(work);
     } else {
-        share(pieces, workers, work);
+        parallel_for(pieces, workers, work);
     }
 }
 
@@ -80,7 +80,7 @@ static QUEUE: JobQueue =
 
 /// Runs `work` once for each index below `pieces` on this thread and `workers` others. A panic ends
 /// the job, and is resumed on this thread when no piece is running any more.
-fn share(pieces: usize, workers: usize, work: &(dyn Fn(usize) + Sync)) {
+fn parallel_for(pieces: usize, workers: usize, work: &(dyn Fn(usize) + Sync)) {
     let first_panic: Mutex<Option<Box<dyn Any + Send>>> = Mutex::new(None);
     let caught = |piece| {
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(piece))) else { return true };
@@ -92,7 +92,7 @@ fn share(pieces: usize, workers: usize, work: &(dyn Fn(usize) + Sync)) {
         }
         false
     };
-    QUEUE.share(pieces, workers, &caught, |job| rayon::spawn(move || QUEUE.run_then_spin(job)));
+    QUEUE.parallel_for(pieces, workers, &caught, |job| rayon::spawn(move || QUEUE.run_then_spin(job)));
     if let Some(panic) = first_panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
         resume_unwind(panic);
     }

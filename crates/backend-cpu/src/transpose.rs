@@ -6,19 +6,19 @@ use crate::access::{Locked, Pointer};
 use crate::elementwise::{Operand, Scratch};
 use crate::memory::zeros;
 use crate::storage::Compute;
+use crate::strided_iter::{Cursor, OperandLayout, StridedIter};
 use crate::threads::for_pieces;
-use crate::walk::{Cursor, Path, Walk};
 use smallvec::SmallVec;
 use ternion_core::{Layout, MAX_RANK};
 
 /// The number of elements below which the plain loop is equally fast: all lines stay in the cache.
-const WORTH_IT: usize = 1 << 12;
+const MIN_ELEMENTS: usize = 1 << 12;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// The maximum side of a square, in elements, so that it fits a block of scratch memory.
-const LONGEST: usize = 32;
+const MAX_SIDE: usize = 32;
 /// The number of squares that one piece of work copies.
-const SQUARES: usize = 64;
+const TILES_PER_PIECE: usize = 64;
 
 /// The two axes of a transposition, by their index in the walk: the input has stride 1 along
 /// `dense_in`, the output along the last one.
@@ -29,7 +29,7 @@ struct Axes {
 
 /// Returns the axes to exchange, if the output (operand 0) has stride 1 along the last one and the
 /// input (operand 1) along another.
-fn axes(output: Path<'_>, input: Path<'_>) -> Option<Axes> {
+fn axes(output: OperandLayout<'_>, input: OperandLayout<'_>) -> Option<Axes> {
     let last = output.dims.len().checked_sub(1)?;
     let long = |axis: usize| output.dims[axis] >= 8;
     let dense_in = (0..last).find(|&axis| input.strides[axis] == 1 && long(axis))?;
@@ -40,11 +40,11 @@ fn axes(output: Path<'_>, input: Path<'_>) -> Option<Axes> {
 /// Copies `input` to `output` (same shape, elements of the size of `C`) if they are transposed
 /// relative to each other. Returns whether it did.
 pub(crate) fn copy_transposed<C: Compute>(input: &Locked<'_>, output: &Locked<'_>) -> bool {
-    if output.layout.elements() < WORTH_IT {
+    if output.layout.elements() < MIN_ELEMENTS {
         return false;
     }
-    let walk = Walk::of([output.layout, input.layout]);
-    let (to, from) = (walk.operand(0), walk.operand(1));
+    let iter = StridedIter::new([output.layout, input.layout]);
+    let (to, from) = (iter.operand(0), iter.operand(1));
     let Some(axes) = axes(to, from) else { return false };
     let outer: SmallVec<[(usize, [isize; 2]); MAX_RANK]> = (0..axes.last)
         .filter(|&axis| axis != axes.dense_in)
@@ -58,7 +58,7 @@ pub(crate) fn copy_transposed<C: Compute>(input: &Locked<'_>, output: &Locked<'_
         from_stride: from.strides[axes.last],
         to_stride: to.strides[axes.dense_in],
     };
-    plane.copy_all(&Walk::in_order(&outer));
+    plane.copy_all(&StridedIter::from_axes(&outer));
     true
 }
 
@@ -75,37 +75,37 @@ struct Plane<C> {
 
 impl<C: Compute> Plane<C> {
     /// Copies this plane and all further planes along the outer axes.
-    fn copy_all(&self, outer: &Walk<2>) {
-        let side = LONGEST.min(LINE / size_of::<C>());
+    fn copy_all(&self, outer: &StridedIter<2>) {
+        let side = MAX_SIDE.min(LINE / size_of::<C>());
         let (down, across) = (self.rows.div_ceil(side), self.columns.div_ceil(side));
-        let squares = outer.elements() * down * across;
-        for_pieces(squares.div_ceil(SQUARES), |piece| {
-            for square in piece * SQUARES..squares.min((piece + 1) * SQUARES) {
-                let (plane, place) = (square / (down * across), square % (down * across));
+        let tiles = outer.elements() * down * across;
+        for_pieces(tiles.div_ceil(TILES_PER_PIECE), |piece| {
+            for tile_index in piece * TILES_PER_PIECE..tiles.min((piece + 1) * TILES_PER_PIECE) {
+                let (plane, in_plane) = (tile_index / (down * across), tile_index % (down * across));
                 let at = [0, 1].map(|operand| Cursor::new(outer.operand(operand), plane).position);
-                self.square(at, [place / across * side, place % across * side], side);
+                self.copy_tile(at, [in_plane / across * side, in_plane % across * side], side);
             }
         });
     }
 
     /// Copies the square of plane `at` (offsets in output and input) that starts at row and column
     /// `start`.
-    fn square(&self, at: [isize; 2], start: [usize; 2], side: usize) {
+    fn copy_tile(&self, at: [isize; 2], start: [usize; 2], side: usize) {
         let (rows, columns) = (side.min(self.rows - start[0]), side.min(self.columns - start[1]));
         let mut scratch = Scratch::new();
-        let held = scratch.first(LONGEST * LONGEST);
+        let tile = scratch.first(MAX_SIDE * MAX_SIDE);
         for column in 0..columns {
             let position = at[1] + start[0] as isize + (start[1] + column) as isize * self.from_stride;
             // SAFETY: a contiguous run inside the input; the target is local to this function.
             let run = unsafe { std::slice::from_raw_parts(self.from.get().offset(position), rows) };
-            held[column * side..column * side + rows].copy_from_slice(run);
+            tile[column * side..column * side + rows].copy_from_slice(run);
         }
         for row in 0..rows {
             let position = at[0] + start[1] as isize + (start[0] + row) as isize * self.to_stride;
             // SAFETY: a contiguous run inside the output that no other square has.
             let run = unsafe { std::slice::from_raw_parts_mut(self.to.get().offset(position), columns) };
             for (column, value) in run.iter_mut().enumerate() {
-                *value = held[column * side + row];
+                *value = tile[column * side + row];
             }
         }
     }
@@ -113,14 +113,14 @@ impl<C: Compute> Plane<C> {
 
 /// A contiguous copy of a tensor, made if reading the tensor itself would access a different cache
 /// line for each element.
-pub(crate) struct Straightened(Option<(Vec<u64>, Layout)>);
+pub(crate) struct ContiguousCopy(Option<(Vec<u64>, Layout)>);
 
-impl Straightened {
+impl ContiguousCopy {
     /// Copies `view` in the memory order of `like`, if that is faster.
     #[inline]
-    pub(crate) fn of(view: &Locked<'_>, like: &Locked<'_>) -> Straightened {
-        let small = like.layout.elements() < WORTH_IT;
-        Straightened(if small || view.layout.is_contiguous() { None } else { straighten(view, like) })
+    pub(crate) fn of(view: &Locked<'_>, like: &Locked<'_>) -> ContiguousCopy {
+        let small = like.layout.elements() < MIN_ELEMENTS;
+        ContiguousCopy(if small || view.layout.is_contiguous() { None } else { copy_contiguous(view, like) })
     }
 
     /// Returns the operand to read instead of `operand`.
@@ -135,9 +135,9 @@ impl Straightened {
     }
 }
 
-fn straighten(view: &Locked<'_>, like: &Locked<'_>) -> Option<(Vec<u64>, Layout)> {
-    let walk = Walk::of([like.layout, view.layout]);
-    axes(walk.operand(0), walk.operand(1))?;
+fn copy_contiguous(view: &Locked<'_>, like: &Locked<'_>) -> Option<(Vec<u64>, Layout)> {
+    let iter = StridedIter::new([like.layout, view.layout]);
+    axes(iter.operand(0), iter.operand(1))?;
     let layout = like.layout.dense_like();
     let mut words = zeros::<u64>((layout.elements() * view.dtype.size()).div_ceil(8)).ok()?;
     let dense = Locked::of_words(&mut words, view.dtype, &layout);

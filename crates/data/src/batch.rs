@@ -1,7 +1,7 @@
 //! Batches as tensors on a device. This is the only file of the crate that creates tensors.
 
 use crate::error::{DataError, Result};
-use crate::order::{BatchPlan, HostBatch, HostBatches, LastBatch, Normalisation, Order};
+use crate::order::{BatchPlan, HostBatch, HostBatches, LastBatch, Normalization, Order};
 use crate::prefetch::Prefetched;
 use crate::split::Split;
 use crate::transform::{Transform, Transforms};
@@ -107,7 +107,7 @@ impl Batches {
             epoch: 0,
             batch_size,
             last_batch: LastBatch::default(),
-            normalisation: vec![Normalisation::default(); split.channels()],
+            normalization: vec![Normalization::default(); split.channels()],
             transforms: Transforms::default(),
         };
         Batches { plan, device: device.clone(), prefetched: 0 }
@@ -145,18 +145,18 @@ impl Batches {
     ///
     /// # Errors
     /// If a number is not finite, or the deviation is not positive.
-    pub fn normalise(mut self, mean: f32, deviation: f32) -> Result<Self> {
-        self.plan.normalisation = vec![Normalisation::new(mean, deviation)?; self.plan.split.channels()];
+    pub fn normalize(mut self, mean: f32, deviation: f32) -> Result<Self> {
+        self.plan.normalization = vec![Normalization::new(mean, deviation)?; self.plan.split.channels()];
         Ok(self)
     }
 
-    /// Like [`normalise`](Batches::normalise), with a mean and a deviation for each channel.
+    /// Like [`normalize`](Batches::normalize), with a mean and a deviation for each channel.
     ///
     /// # Errors
-    /// As for [`normalise`](Batches::normalise), and if the number of means or deviations is not
+    /// As for [`normalize`](Batches::normalize), and if the number of means or deviations is not
     /// the number of channels.
-    pub fn normalise_channels(mut self, means: &[f32], deviations: &[f32]) -> Result<Self> {
-        self.plan.normalisation = Normalisation::of_channels(means, deviations, self.plan.split.channels())?;
+    pub fn normalize_channels(mut self, means: &[f32], deviations: &[f32]) -> Result<Self> {
+        self.plan.normalization = Normalization::of_channels(means, deviations, self.plan.split.channels())?;
         Ok(self)
     }
 
@@ -184,12 +184,12 @@ impl Batches {
         self.len() == 0
     }
 
-    fn start(self) -> Result<Making> {
+    fn start(self) -> Result<BatchSource> {
         let count = self.plan.batch_count().max(1);
         let batches = self.plan.host_batches()?;
         Ok(match self.prefetched.min(count) {
-            0 => Making::OnDemand(Box::new(batches)),
-            ahead => Making::Ahead(Prefetched::start(batches.map(Ok), ahead)?),
+            0 => BatchSource::OnDemand(Box::new(batches)),
+            ahead => BatchSource::Ahead(Prefetched::start(batches.map(Ok), ahead)?),
         })
     }
 }
@@ -200,7 +200,10 @@ impl IntoIterator for Batches {
 
     fn into_iter(self) -> BatchIterator {
         let device = self.device.clone();
-        BatchIterator { making: self.start().unwrap_or_else(|error| Making::Failed(Some(error))), device }
+        BatchIterator {
+            source: self.start().unwrap_or_else(|error| BatchSource::Failed(Some(error))),
+            device,
+        }
     }
 }
 
@@ -216,12 +219,12 @@ impl IntoIterator for &Batches {
 /// An iterator over the batches of one epoch. It ends after the first error.
 #[derive(Debug)]
 pub struct BatchIterator {
-    making: Making,
+    source: BatchSource,
     device: Device,
 }
 
 #[derive(Debug)]
-enum Making {
+enum BatchSource {
     OnDemand(Box<HostBatches>),
     Ahead(Prefetched<HostBatch>),
     /// `None` once the error has been returned, or after another item was an error.
@@ -232,14 +235,14 @@ impl Iterator for BatchIterator {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Result<Batch>> {
-        let made = match &mut self.making {
-            Making::OnDemand(batches) => batches.next().map(Ok),
-            Making::Ahead(batches) => batches.next(),
-            Making::Failed(error) => error.take().map(Err),
+        let next_batch = match &mut self.source {
+            BatchSource::OnDemand(batches) => batches.next().map(Ok),
+            BatchSource::Ahead(batches) => batches.next(),
+            BatchSource::Failed(error) => error.take().map(Err),
         };
-        let item = made.map(|host| Batch::on_device(host?, &self.device));
+        let item = next_batch.map(|host| Batch::on_device(host?, &self.device));
         if matches!(item, Some(Err(_))) {
-            self.making = Making::Failed(None);
+            self.source = BatchSource::Failed(None);
         }
         item
     }
@@ -253,13 +256,13 @@ mod tests {
     fn batches_are_made_ahead_only_on_request() {
         let split = Split::new(vec![0; 6], vec![0; 6], [1, 1], 1).unwrap();
         let batches = split.batches(2, &ternion_cpu::device());
-        assert!(matches!((&batches).into_iter().making, Making::OnDemand(_)));
-        assert!(matches!(batches.clone().prefetch(1).into_iter().making, Making::Ahead(_)));
+        assert!(matches!((&batches).into_iter().source, BatchSource::OnDemand(_)));
+        assert!(matches!(batches.clone().prefetch(1).into_iter().source, BatchSource::Ahead(_)));
         assert!(batches.prefetch(usize::MAX).into_iter().all(|batch| batch.is_ok()));
     }
 
     #[test]
-    fn the_order_that_is_told_is_that_of_the_batches() {
+    fn the_returned_order_is_that_of_the_batches() {
         let shuffled = Split::new(vec![0; 9], (0..9).collect(), [1, 1], 9).unwrap().shuffled(4);
         for epoch in [0, 3] {
             let batches = shuffled.batches(4, &ternion_cpu::device()).epoch(epoch);

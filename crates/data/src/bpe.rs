@@ -56,15 +56,15 @@ impl BpeTokenizer {
     /// token, or a merge does not consist of two tokens whose concatenation is a token. The error
     /// names file and line.
     pub fn read(vocabulary: impl AsRef<Path>, merges: impl AsRef<Path>) -> Result<BpeTokenizer> {
-        let numbers = read_vocabulary(vocabulary.as_ref())?;
-        let merges = read_merges(merges.as_ref(), &numbers)?;
-        let mut entries = vec![String::new(); numbers.len()];
-        for (token, &number) in &numbers {
-            entries[number as usize].clone_from(token);
+        let ids = read_vocabulary(vocabulary.as_ref())?;
+        let merges = read_merges(merges.as_ref(), &ids)?;
+        let mut entries = vec![String::new(); ids.len()];
+        for (token, &id) in &ids {
+            entries[id as usize].clone_from(token);
         }
-        let vocab: Vocab = numbers.into_iter().collect();
-        let refused = |error: tokenizers::Error| refuse(vocabulary.as_ref(), 1, error.to_string());
-        let model = BPE::builder().vocab_and_merges(vocab, merges).build().map_err(refused)?;
+        let vocab: Vocab = ids.into_iter().collect();
+        let invalid = |error: tokenizers::Error| tokenizer_error(vocabulary.as_ref(), 1, error.to_string());
+        let model = BPE::builder().vocab_and_merges(vocab, merges).build().map_err(invalid)?;
         let mut tokenizer = tokenizers::Tokenizer::new(model);
         tokenizer.with_pre_tokenizer(Some(byte_level()));
         Ok(BpeTokenizer { tokenizer, entries })
@@ -103,54 +103,59 @@ fn byte_level() -> ByteLevel {
     ByteLevel::new(add_prefix_space, trim_offsets, use_regex)
 }
 
-fn refuse(file: &Path, line: usize, reason: String) -> DataError {
+fn tokenizer_error(file: &Path, line: usize, reason: String) -> DataError {
     DataError::Tokenizer { file: file.to_path_buf(), line, reason }
 }
 
 /// Reads the ids of all tokens: 0, 1, 2, .., each used once, with a token for every byte.
 fn read_vocabulary(file: &Path) -> Result<BTreeMap<String, u32>> {
-    let numbers: BTreeMap<String, u32> = serde_json::from_str(&read_utf8(file)?)
-        .map_err(|error| refuse(file, error.line(), format!("expected tokens and their numbers: {error}")))?;
-    let mut owners: Vec<Option<&str>> = vec![None; numbers.len()];
-    for (token, &number) in &numbers {
-        let highest = numbers.len() - 1;
-        match owners.get_mut(number as usize) {
+    let ids: BTreeMap<String, u32> = serde_json::from_str(&read_utf8(file)?).map_err(|error| {
+        tokenizer_error(file, error.line(), format!("expected tokens and their numbers: {error}"))
+    })?;
+    let mut owners: Vec<Option<&str>> = vec![None; ids.len()];
+    for (token, &id) in &ids {
+        let highest = ids.len() - 1;
+        match owners.get_mut(id as usize) {
             None => {
-                let reason = format!("token {token:?} has number {number}, expected 0 to {highest}");
-                return Err(refuse(file, 1, reason));
+                let reason = format!("token {token:?} has number {id}, expected 0 to {highest}");
+                return Err(tokenizer_error(file, 1, reason));
             }
             Some(Some(owner)) => {
-                let reason = format!("tokens {owner:?} and {token:?} have the same number {number}");
-                return Err(refuse(file, 1, reason));
+                let reason = format!("tokens {owner:?} and {token:?} have the same number {id}");
+                return Err(tokenizer_error(file, 1, reason));
             }
             Some(owner) => *owner = Some(token),
         }
     }
     // A byte without a token would be dropped from the text.
-    match ByteLevel::alphabet().iter().map(char::to_string).filter(|byte| !numbers.contains_key(byte)).min() {
-        Some(byte) => Err(refuse(file, 1, format!("no token {byte:?}: each of the 256 bytes needs one"))),
-        None => Ok(numbers),
+    match ByteLevel::alphabet().iter().map(char::to_string).filter(|byte| !ids.contains_key(byte)).min() {
+        Some(byte) => {
+            Err(tokenizer_error(file, 1, format!("no token {byte:?}: each of the 256 bytes needs one")))
+        }
+        None => Ok(ids),
     }
 }
 
-fn read_merges(file: &Path, numbers: &BTreeMap<String, u32>) -> Result<Merges> {
+fn read_merges(file: &Path, ids: &BTreeMap<String, u32>) -> Result<Merges> {
     let content = read_utf8(file)?;
-    let lines = content.lines().zip(1..).filter(|(line, number)| {
-        let is_version = *number == 1 && line.starts_with("#version");
+    let lines = content.lines().zip(1..).filter(|(line, line_number)| {
+        let is_version = *line_number == 1 && line.starts_with("#version");
         !is_version && !line.is_empty()
     });
-    let merge = |(line, number): (&str, usize)| {
+    let merge = |(line, line_number): (&str, usize)| {
         let mut tokens = line.split(' ');
         let (Some(left), Some(right), None) = (tokens.next(), tokens.next(), tokens.next()) else {
-            return Err(refuse(
+            return Err(tokenizer_error(
                 file,
-                number,
+                line_number,
                 format!("expected two tokens with a blank between, found {line:?}"),
             ));
         };
         let merged = format!("{left}{right}");
-        match [left, right, &merged].into_iter().find(|token| !numbers.contains_key(*token)) {
-            Some(unknown) => Err(refuse(file, number, format!("the vocabulary has no token {unknown:?}"))),
+        match [left, right, &merged].into_iter().find(|token| !ids.contains_key(*token)) {
+            Some(unknown) => {
+                Err(tokenizer_error(file, line_number, format!("the vocabulary has no token {unknown:?}")))
+            }
             None => Ok((left.to_string(), right.to_string())),
         }
     };
@@ -169,8 +174,8 @@ mod tests {
         let mut bytes: Vec<String> = ByteLevel::alphabet().iter().map(char::to_string).collect();
         bytes.sort();
         let tokens = bytes.iter().map(String::as_str).chain(merged.iter().copied());
-        let numbers: BTreeMap<&str, u32> = tokens.zip(0..).collect();
-        serde_json::to_string(&numbers).unwrap()
+        let ids: BTreeMap<&str, u32> = tokens.zip(0..).collect();
+        serde_json::to_string(&ids).unwrap()
     }
 
     /// Builds a tokenizer from the contents of both files. Error messages omit the folder name.
@@ -218,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_tokens_are_named_with_their_place() {
+    fn unknown_tokens_are_named_with_their_position() {
         let tokenizer = read(&vocabulary(&[]), VERSION).unwrap();
         let message = tokenizer.decode(&[5, 256]).unwrap_err().to_string();
         assert_eq!(message, "decode: token 256 at position 1: expected 0 to 255");

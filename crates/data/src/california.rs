@@ -130,7 +130,7 @@ fn read_original(file: &Path) -> Result<Table> {
     let households_column = original.index_of("households")?;
     let households = original.column("households")?;
     if let Some(row) = households.iter().position(|&count| count <= 0.0) {
-        return Err(original.fault(row, households_column, CellFault::NotPositive(households[row])));
+        return Err(original.cell_error(row, households_column, CellFault::NotPositive(households[row])));
     }
     let derived = |row: &[f64; 9]| {
         let [longitude, latitude, age, rooms, bedrooms, population, households, income, value] = *row;

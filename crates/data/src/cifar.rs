@@ -192,7 +192,7 @@ mod tests {
         write(&directory.path().join("cifar10"), &files);
         let cifar = load(directory.path()).unwrap();
         let batches = cifar.train().batches(2, &ternion_cpu::device());
-        let batches = batches.normalise_channels(&Cifar10::MEANS, &Cifar10::DEVIATIONS).unwrap();
+        let batches = batches.normalize_channels(&Cifar10::MEANS, &Cifar10::DEVIATIONS).unwrap();
         let batch = batches.into_iter().next().unwrap().unwrap();
         assert_eq!(batch.images.dims(), [2, 3, 32, 32]);
         assert_eq!(batch.labels.to_vec::<i64>().unwrap(), [3, 1]);

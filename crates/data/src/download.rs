@@ -31,8 +31,8 @@ const PIECE_BYTES: usize = 64 << 10;
 pub fn download_missing(catalog: &Catalog, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|source| DataError::Io { file: folder.to_path_buf(), source })?;
     let agent = agent();
-    let wanting = catalog.files.iter().filter(|file| !is_published(&folder.join(&file.name), file));
-    wanting.into_iter().try_for_each(|file| download_file(&agent, file, &catalog.mirrors, folder))
+    let missing = catalog.files.iter().filter(|file| !is_published(&folder.join(&file.name), file));
+    missing.into_iter().try_for_each(|file| download_file(&agent, file, &catalog.mirrors, folder))
 }
 
 /// Returns whether the file at `path` is the published one. An unreadable file is not.

@@ -190,7 +190,7 @@ pub enum DataError {
     #[error(
         "{data_set} is nowhere to be found.\n  looked in: {}\n{}  download: {download}\n  \
          Put the files ({}) into a directory and name it (--data DIR, or TERNION_DATA=DIR).",
-        list(searched, "no directory"), lines(passed_over), files.join(", ")
+        list(searched, "no directory"), lines(skipped), files.join(", ")
     )]
     NotFound {
         /// The data set.
@@ -198,7 +198,7 @@ pub enum DataError {
         /// Every directory that was searched.
         searched: Vec<PathBuf>,
         /// What the given directories lack, one line each.
-        passed_over: Vec<String>,
+        skipped: Vec<String>,
         /// Why nothing was downloaded.
         download: String,
         /// The file names of the data set.
@@ -206,15 +206,15 @@ pub enum DataError {
     },
     /// A file in the cache is corrupt and could not be downloaded again.
     #[error(
-        "{damage}\n  It is in the cache, and could not be downloaded again: {download}\n  \
+        "{source}\n  It is in the cache, and could not be downloaded again: {download}\n  \
          Delete it from {}, and it will be downloaded when the network is there.",
         folder.display()
     )]
-    DamagedCache {
+    CorruptCache {
         /// The folder of the cache.
         folder: PathBuf,
         /// The error of the corrupt file.
-        damage: Box<DataError>,
+        source: Box<DataError>,
         /// Why nothing was downloaded.
         download: String,
     },
@@ -263,7 +263,7 @@ pub enum DataError {
     },
     /// The normalization of pixels needs a finite mean and a finite, positive deviation.
     #[error("normalise: mean {mean} and deviation {deviation}: both must be finite, the deviation above 0")]
-    Normalisation {
+    Normalization {
         /// The mean given.
         mean: f32,
         /// The standard deviation given.
@@ -416,7 +416,7 @@ pub enum DataError {
     },
     /// A token file contains, or would have to contain, a token that is too large.
     #[error("{}: token {token} at position {position}, expected 0 to {largest}", file.display())]
-    ForeignToken {
+    TokenOutOfRange {
         /// The file.
         file: PathBuf,
         /// The first such token.

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_refused_with_its_place() {
+    fn what_is_not_text_is_refused_with_its_position() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("latin1.txt");
         std::fs::write(&file, b"one\nd\xc3\xa9j\xe0 vu").unwrap();

@@ -26,9 +26,9 @@ pub fn read_image(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
     let reader = ImageReader::new(BufReader::new(File::open(file).map_err(in_file)?));
     let reader = reader.with_guessed_format().map_err(in_file)?;
     if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg)) {
-        return Err(refused(file, "neither PNG nor JPEG"));
+        return Err(image_error(file, "neither PNG nor JPEG"));
     }
-    let decoded = reader.decode().map_err(|error| refused(file, error))?;
+    let decoded = reader.decode().map_err(|error| image_error(file, error))?;
     let (rows, cols) = (decoded.height() as usize, decoded.width() as usize);
     let pixels = unit_rgb(decoded);
     // [rows, cols, 3] -> [3, rows, cols]
@@ -46,12 +46,12 @@ pub fn read_image(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
 /// If the tensor has another shape or non-finite values, or the file cannot be written.
 pub fn write_png(image: &Tensor, file: impl AsRef<Path>) -> Result<()> {
     let file = file.as_ref();
-    let (colour, channels, rows, cols) = match *image.dims() {
+    let (color, channels, rows, cols) = match *image.dims() {
         [3, rows, cols] if rows * cols > 0 => (ColorType::Rgb8, 3, rows, cols),
         [1, rows, cols] if rows * cols > 0 => (ColorType::L8, 1, rows, cols),
         _ => {
             let found = image.shape();
-            return Err(refused(
+            return Err(image_error(
                 file,
                 format!("shape {found:?}, expected [3, rows, cols] or [1, rows, cols]"),
             ));
@@ -59,30 +59,34 @@ pub fn write_png(image: &Tensor, file: impl AsRef<Path>) -> Result<()> {
     };
     let values = image.to_vec_f64()?;
     if let Some(position) = values.iter().position(|value| !value.is_finite()) {
-        let place = [position / (rows * cols), position / cols % rows, position % cols];
-        return Err(refused(file, format!("{} at {place:?}, expected finite numbers", values[position])));
+        let indices = [position / (rows * cols), position / cols % rows, position % cols];
+        return Err(image_error(
+            file,
+            format!("{} at {indices:?}, expected finite numbers", values[position]),
+        ));
     }
     // [channels, rows, cols] -> [rows, cols, channels]
     let value_at = |index: usize| values[index % channels * rows * cols + index / channels];
     let byte_at = |index| (value_at(index).clamp(0.0, 1.0) * 255.0).round() as u8;
     let bytes: Vec<u8> = (0..values.len()).map(byte_at).collect();
-    let side =
-        |length: usize| u32::try_from(length).map_err(|_| refused(file, format!("{length} pixels in a row")));
-    image::save_buffer_with_format(file, &bytes, side(cols)?, side(rows)?, colour, ImageFormat::Png)
-        .map_err(|error| refused(file, error))
+    let side = |length: usize| {
+        u32::try_from(length).map_err(|_| image_error(file, format!("{length} pixels in a row")))
+    };
+    image::save_buffer_with_format(file, &bytes, side(cols)?, side(rows)?, color, ImageFormat::Png)
+        .map_err(|error| image_error(file, error))
 }
 
 /// Returns red, green and blue from 0 to 1, each a correctly rounded quotient: `[rows, cols, 3]`.
 fn unit_rgb(decoded: DynamicImage) -> Vec<f32> {
-    let colour = decoded.color();
-    if colour.bytes_per_pixel() > colour.channel_count() {
+    let color = decoded.color();
+    if color.bytes_per_pixel() > color.channel_count() {
         decoded.into_rgb16().iter().map(|&value| f32::from(value) / 65_535.0).collect()
     } else {
         decoded.into_rgb8().iter().map(|&value| f32::from(value) / 255.0).collect()
     }
 }
 
-fn refused(file: &Path, reason: impl ToString) -> DataError {
+fn image_error(file: &Path, reason: impl ToString) -> DataError {
     DataError::ImageFile { file: file.to_path_buf(), reason: reason.to_string() }
 }
 
@@ -108,10 +112,10 @@ mod tests {
         let back = read_image(&file, &ternion_cpu::device()).unwrap();
         assert_eq!((back.dims(), values(&back)), (&[3, 2, 3][..], values(&picture(3))));
         write_png(&picture(1), &file).unwrap();
-        let grey = values(&picture(1));
+        let gray = values(&picture(1));
         assert_eq!(
             values(&read_image(&file, &ternion_cpu::device()).unwrap()),
-            [&grey[..], &grey, &grey].concat()
+            [&gray[..], &gray, &gray].concat()
         );
     }
 

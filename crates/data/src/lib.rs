@@ -7,7 +7,7 @@
 //! - Data augmentation of images: [`Transform`] (crop, flip, cutout).
 //! - Text: [`Text`], a [`Tokenizer`] ([`CharVocabulary`], [`ByteTokenizer`], [`BpeTokenizer`]),
 //!   [`Tokens`] or a [`TokenFile`], and their [`Windows`].
-//! - Numeric tables: [`Table`] from CSV files, [`Standardisation`], [`Regression`],
+//! - Numeric tables: [`Table`] from CSV files, [`StandardScaler`], [`Regression`],
 //!   [`CaliforniaHousing`].
 //! - Single images: [`read_image`] (PNG and JPEG), [`write_png`].
 //!
@@ -62,7 +62,7 @@ mod random;
 mod regression;
 mod search;
 mod split;
-mod standardisation;
+mod standard_scaler;
 mod synthetic;
 mod synthetic_shapes;
 mod table;
@@ -89,7 +89,7 @@ pub use random::Philox;
 pub use regression::{Regression, RegressionBatch, RegressionBatches, RegressionOrder, RegressionSplit};
 pub use search::{Network, Search};
 pub use split::Split;
-pub use standardisation::Standardisation;
+pub use standard_scaler::StandardScaler;
 pub use synthetic::{Part, synthetic_digits};
 pub use synthetic_shapes::{SHAPE_NAMES, synthetic_shapes};
 pub use table::{CsvConfig, MissingCells, Table};

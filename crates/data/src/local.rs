@@ -73,7 +73,7 @@ impl LocalSet {
                     .flat_map(|named| self.folders_of(named))
                     .chain(cached)
                     .collect(),
-                passed_over: notices,
+                skipped: notices,
                 download: format!("not offered; it is published at {}", self.published),
                 files: self.layouts[0].iter().map(|name| (*name).to_string()).collect(),
             }),
@@ -88,7 +88,7 @@ impl LocalSet {
         folders.iter().find_map(|folder| self.in_folder(folder)).ok_or_else(|| DataError::Missing {
             directory: directory.to_path_buf(),
             data_set: self.name,
-            missing: self.least_missing(&folders),
+            missing: self.fewest_missing(&folders),
             others: Vec::new(),
         })
     }
@@ -103,7 +103,7 @@ impl LocalSet {
     }
 
     fn in_folder(&self, folder: &Path) -> Option<Found> {
-        let layout = self.layouts.iter().position(|names| absent(folder, names).is_empty())?;
+        let layout = self.layouts.iter().position(|names| missing_files(folder, names).is_empty())?;
         let files = self.layouts[layout].iter().map(|name| folder.join(name)).collect();
         let origin = Origin::Files { folder: folder.to_path_buf() };
         Some(Found { layout, files, origin, notices: Vec::new() })
@@ -111,12 +111,12 @@ impl LocalSet {
 
     /// Returns the files that the most complete layout lacks, or the files of all layouts if no
     /// file of any layout exists.
-    fn least_missing(&self, folders: &[PathBuf]) -> Vec<String> {
+    fn fewest_missing(&self, folders: &[PathBuf]) -> Vec<String> {
         let pairs = folders.iter().flat_map(|folder| self.layouts.iter().map(move |names| (folder, *names)));
-        let missing = pairs.map(|(folder, names)| (absent(folder, names), names.len()));
-        let begun = missing.filter(|(missing, whole)| missing.len() < *whole).map(|(missing, _)| missing);
-        let least = begun.min_by_key(Vec::len);
-        least.unwrap_or_else(|| {
+        let missing = pairs.map(|(folder, names)| (missing_files(folder, names), names.len()));
+        let started = missing.filter(|(missing, whole)| missing.len() < *whole).map(|(missing, _)| missing);
+        let fewest = started.min_by_key(Vec::len);
+        fewest.unwrap_or_else(|| {
             let [first, others @ ..] = self.layouts else { return Vec::new() };
             let mut names: Vec<String> = first.iter().map(|name| (*name).to_string()).collect();
             if let Some(last) = names.last_mut() {
@@ -128,7 +128,7 @@ impl LocalSet {
 }
 
 /// Returns the names that are not files in `folder`.
-fn absent(folder: &Path, names: &[&str]) -> Vec<String> {
+fn missing_files(folder: &Path, names: &[&str]) -> Vec<String> {
     names.iter().filter(|name| !folder.join(name).is_file()).map(|name| (*name).to_string()).collect()
 }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn named_directories_come_before_the_cache_and_are_told_when_passed_over() {
+    fn named_directories_come_before_the_cache_and_are_reported_when_skipped() {
         let (named, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let search = search(&[named.path()], cache.path());
         let message = PAIRS.find(&search).unwrap_err().to_string();

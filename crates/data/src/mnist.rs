@@ -5,7 +5,7 @@ use crate::catalog::{Catalog, Subject};
 use crate::download::download_missing;
 use crate::error::{DataError, Result};
 use crate::idx::{self, IdxImages};
-use crate::search::{Copies, Network, Search, files_in, folders_of, torchvision_sets};
+use crate::search::{FileVariants, Network, Search, files_in, folders_of, torchvision_sets};
 use crate::split::{Provenance, Split};
 use crate::synthetic;
 use std::fmt;
@@ -155,8 +155,8 @@ impl Mnist {
     /// # Errors
     /// If a file cannot be read, is corrupt, or does not match the others; the error names it.
     pub fn from_idx(train: [&Path; 2], test: [&Path; 2]) -> Result<Mnist> {
-        let copies = |file: &Path| Copies { first: file.to_path_buf(), other: None };
-        let files = [train[0], train[1], test[0], test[1]].map(copies);
+        let variants = |file: &Path| FileVariants { preferred: file.to_path_buf(), alternative: None };
+        let files = [train[0], train[1], test[0], test[1]].map(variants);
         let folder = test[0].parent().unwrap_or(Path::new("")).to_path_buf();
         Mnist::from_files(None, &files, Origin::Files { folder }, Vec::new())
     }
@@ -228,17 +228,17 @@ impl Mnist {
                 Err(missing) => notices.push(format!("passed over, though named by TERNION_DATA: {missing}")),
             }
         }
-        let damage = match in_cache(catalog, search) {
+        let cache_error = match in_cache(catalog, search) {
             None => None,
             Some((folder, files)) => {
                 let origin = Origin::Files { folder: folder.clone() };
                 match Mnist::from_files(Some(catalog), &files, origin, notices.clone()) {
                     Ok(mnist) => return Ok(mnist),
-                    Err(damage) => Some((folder, damage)),
+                    Err(cache_error) => Some((folder, cache_error)),
                 }
             }
         };
-        Mnist::download(catalog, search, notices, damage)
+        Mnist::download(catalog, search, notices, cache_error)
     }
 
     /// Downloads the files that are missing or corrupt in the cache. If the download fails, a
@@ -247,22 +247,22 @@ impl Mnist {
         catalog: &Catalog,
         search: &Search,
         mut notices: Vec<String>,
-        damage: Option<(PathBuf, DataError)>,
+        cache_error: Option<(PathBuf, DataError)>,
     ) -> Result<Mnist> {
-        match (download_to_cache(catalog, search), damage) {
-            (Ok((folder, files)), damage) => {
+        match (download_to_cache(catalog, search), cache_error) {
+            (Ok((folder, files)), cache_error) => {
                 notices.extend(
-                    damage.map(|(_, error)| format!("damaged in the cache, downloaded again: {error}")),
+                    cache_error.map(|(_, error)| format!("damaged in the cache, downloaded again: {error}")),
                 );
                 Mnist::from_files(Some(catalog), &files, Origin::Downloaded { folder }, notices)
             }
-            (Err(download), Some((folder, damage))) => {
-                Err(DataError::DamagedCache { folder, damage: Box::new(damage), download })
+            (Err(download), Some((folder, cache_error))) => {
+                Err(DataError::CorruptCache { folder, source: Box::new(cache_error), download })
             }
             (Err(download), None) => Err(DataError::NotFound {
                 data_set: catalog.name,
                 searched: search.candidates(catalog),
-                passed_over: notices,
+                skipped: notices,
                 download,
                 files: catalog.plain_names(),
             }),
@@ -277,12 +277,12 @@ impl Mnist {
     pub fn find_or_synthetic(catalog: &Catalog, search: &Search, substitute: DataSource) -> Result<Mnist> {
         match Mnist::find(catalog, search) {
             Err(error @ DataError::NotFound { .. }) if catalog.subject == Subject::Digits => {
-                let mut drawn = Mnist::load_catalog(catalog, substitute)?;
-                if let DataError::NotFound { passed_over, .. } = &error {
-                    drawn.notices.clone_from(passed_over);
+                let mut substitute_set = Mnist::load_catalog(catalog, substitute)?;
+                if let DataError::NotFound { skipped, .. } = &error {
+                    substitute_set.notices.clone_from(skipped);
                 }
-                drawn.origin = Origin::Substitute { reason: error.to_string() };
-                Ok(drawn)
+                substitute_set.origin = Origin::Substitute { reason: error.to_string() };
+                Ok(substitute_set)
             }
             outcome => outcome,
         }
@@ -291,13 +291,13 @@ impl Mnist {
     /// Reads the files of a data set of the catalog, or of none.
     fn from_files(
         catalog: Option<&Catalog>,
-        files: &[Copies; 4],
+        files: &[FileVariants; 4],
         origin: Origin,
         mut notices: Vec<String>,
     ) -> Result<Mnist> {
         let [train_images, train_labels, test_images, test_labels] = files;
         let (test, files) = read_split(test_images, test_labels, &mut notices)?;
-        catalog.map_or(Ok(()), |catalog| refuse_other_data_set(catalog, test.labels(), files.labels))?;
+        catalog.map_or(Ok(()), |catalog| reject_other_data_set(catalog, test.labels(), files.labels))?;
         let (train, _) = read_split(train_images, train_labels, &mut notices)?;
         let [expected, found] = [&train, &test].map(|split| [split.rows(), split.cols()]);
         if found != expected {
@@ -380,10 +380,10 @@ impl Mnist {
 }
 
 /// A folder and its files of a data set.
-type Place = (PathBuf, [Copies; 4]);
+type FoundFiles = (PathBuf, [FileVariants; 4]);
 
 /// Finds the files in `directory`, or in its subfolder for this data set.
-fn in_directory(catalog: &Catalog, directory: &Path) -> Result<Place> {
+fn in_directory(catalog: &Catalog, directory: &Path) -> Result<FoundFiles> {
     if directory.as_os_str().is_empty() {
         return Err(DataError::EmptyDirectoryName);
     }
@@ -408,14 +408,14 @@ fn names(catalog: Option<&Catalog>, classes: usize) -> Vec<String> {
     }
 }
 
-fn in_cache(catalog: &Catalog, search: &Search) -> Option<Place> {
+fn in_cache(catalog: &Catalog, search: &Search) -> Option<FoundFiles> {
     let folder = search.cache_folder(catalog)?;
     let files = files_in(&folder, catalog).ok()?;
     Some((folder, files))
 }
 
 /// Downloads the missing files. The error is the reason as text.
-fn download_to_cache(catalog: &Catalog, search: &Search) -> std::result::Result<Place, String> {
+fn download_to_cache(catalog: &Catalog, search: &Search) -> std::result::Result<FoundFiles, String> {
     if search.network == Network::Forbidden {
         return Err("not allowed (TERNION_OFFLINE)".to_string());
     }
@@ -433,12 +433,12 @@ fn download_to_cache(catalog: &Catalog, search: &Search) -> std::result::Result<
 
 /// Reads a split and returns the files that it was read from.
 fn read_split<'a>(
-    images: &'a Copies,
-    labels: &'a Copies,
+    images: &'a FileVariants,
+    labels: &'a FileVariants,
     notices: &mut Vec<String>,
 ) -> Result<(Split, Provenance<'a>)> {
-    let (IdxImages { pixels, rows, cols }, images) = read_sound(images, idx::read_images, notices)?;
-    let (labels_read, labels) = read_sound(labels, idx::read_labels, notices)?;
+    let (IdxImages { pixels, rows, cols }, images) = read_first_valid(images, idx::read_images, notices)?;
+    let (labels_read, labels) = read_first_valid(labels, idx::read_labels, notices)?;
     let files = Provenance { images, labels };
     // Every byte is accepted as a class until the labels of both splits determine the number of
     // classes.
@@ -447,19 +447,19 @@ fn read_split<'a>(
 
 /// Returns the content and path of the first valid copy. If no copy is valid, returns the error of
 /// the first one.
-fn read_sound<'a, T>(
-    copies: &'a Copies,
+fn read_first_valid<'a, T>(
+    variants: &'a FileVariants,
     read: fn(&Path) -> Result<T>,
     notices: &mut Vec<String>,
 ) -> Result<(T, &'a Path)> {
-    let error = match read(&copies.first) {
-        Ok(content) => return Ok((content, &copies.first)),
+    let error = match read(&variants.preferred) {
+        Ok(content) => return Ok((content, &variants.preferred)),
         Err(error) => error,
     };
-    match copies.other.as_ref().map(|other| (read(other), other)) {
-        Some((Ok(content), other)) => {
-            notices.push(format!("{error}; {} is taken instead", other.display()));
-            Ok((content, other))
+    match variants.alternative.as_ref().map(|alternative| (read(alternative), alternative)) {
+        Some((Ok(content), alternative)) => {
+            notices.push(format!("{error}; {} is taken instead", alternative.display()));
+            Ok((content, alternative))
         }
         _ => Err(error),
     }
@@ -467,7 +467,7 @@ fn read_sound<'a, T>(
 
 /// MNIST and Fashion-MNIST use the same file names. A folder of one must not be accepted as the
 /// other.
-fn refuse_other_data_set(catalog: &Catalog, test_labels: &[u8], file: &Path) -> Result<()> {
+fn reject_other_data_set(catalog: &Catalog, test_labels: &[u8], file: &Path) -> Result<()> {
     let others = [Catalog::mnist(), Catalog::fashion_mnist()];
     let other = others
         .into_iter()

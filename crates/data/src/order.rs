@@ -39,40 +39,40 @@ impl Order {
 
 /// `(pixel / 255 - mean) / deviation`
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Normalisation {
+pub(crate) struct Normalization {
     mean: f32,
     deviation: f32,
 }
 
-impl Default for Normalisation {
+impl Default for Normalization {
     /// `pixel / 255`, exactly: subtracting 0 and dividing by 1 change no bit.
     fn default() -> Self {
-        Normalisation { mean: 0.0, deviation: 1.0 }
+        Normalization { mean: 0.0, deviation: 1.0 }
     }
 }
 
-impl Normalisation {
+impl Normalization {
     /// # Errors
     /// If a number is not finite, or the deviation is not positive.
     pub(crate) fn new(mean: f32, deviation: f32) -> Result<Self> {
         if mean.is_finite() && deviation.is_finite() && deviation > 0.0 {
-            Ok(Normalisation { mean, deviation })
+            Ok(Normalization { mean, deviation })
         } else {
-            Err(DataError::Normalisation { mean, deviation })
+            Err(DataError::Normalization { mean, deviation })
         }
     }
 
     /// Returns one normalization for each of `channels`.
     ///
     /// # Errors
-    /// As for [`Normalisation::new`], and if the number of means or deviations is not `channels`.
+    /// As for [`Normalization::new`], and if the number of means or deviations is not `channels`.
     pub(crate) fn of_channels(means: &[f32], deviations: &[f32], channels: usize) -> Result<Vec<Self>> {
         if means.len() != channels || deviations.len() != channels {
             let (means, deviations) = (means.len(), deviations.len());
             return Err(DataError::ScaleCount { expected: channels, means, deviations });
         }
         let each = means.iter().zip(deviations);
-        each.map(|(&mean, &deviation)| Normalisation::new(mean, deviation)).collect()
+        each.map(|(&mean, &deviation)| Normalization::new(mean, deviation)).collect()
     }
 
     fn apply(self, pixel: u8) -> f32 {
@@ -89,7 +89,7 @@ pub(crate) struct BatchPlan {
     pub batch_size: usize,
     pub last_batch: LastBatch,
     /// One normalization per channel.
-    pub normalisation: Vec<Normalisation>,
+    pub normalization: Vec<Normalization>,
     pub transforms: Transforms,
 }
 
@@ -171,10 +171,10 @@ impl HostBatches {
 
     /// Appends the image at `position`, normalized and transformed.
     fn extend_by_image(&self, images: &mut Vec<f32>, position: usize) {
-        let BatchPlan { split, epoch, normalisation, transforms, .. } = &self.plan;
+        let BatchPlan { split, epoch, normalization, transforms, .. } = &self.plan;
         let size = [split.rows(), split.cols()];
         let pixels = &split.pixels()[position * split.image_bytes()..(position + 1) * split.image_bytes()];
-        let channels = pixels.chunks_exact(size[0] * size[1]).zip(normalisation);
+        let channels = pixels.chunks_exact(size[0] * size[1]).zip(normalization);
         let extend = |values: &mut Vec<f32>| {
             channels
                 .for_each(|(channel, scale)| values.extend(channel.iter().map(|&pixel| scale.apply(pixel))));
@@ -190,7 +190,7 @@ impl HostBatches {
 
     /// Returns the value of black in each channel.
     fn black(&self) -> Vec<f32> {
-        self.plan.normalisation.iter().map(|scale| scale.apply(0)).collect()
+        self.plan.normalization.iter().map(|scale| scale.apply(0)).collect()
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
             epoch: 0,
             batch_size,
             last_batch,
-            normalisation: vec![Normalisation::default()],
+            normalization: vec![Normalization::default()],
             transforms: Transforms::default(),
         }
     }
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_padded_last_batch_has_the_full_size_and_a_mask() {
         let mut plan = plan(4, LastBatch::PadWithMask);
-        plan.normalisation = vec![Normalisation::new(0.5, 0.25).unwrap()];
+        plan.normalization = vec![Normalization::new(0.5, 0.25).unwrap()];
         let batches = batches(plan);
         assert_eq!(batches[0].mask, Some(vec![1.0; 4]));
         let last = &batches[2];
@@ -306,8 +306,8 @@ mod tests {
     fn pixels_become_numbers_by_the_stated_formula() {
         let images = &batches(plan(10, LastBatch::Keep))[0].images;
         assert_eq!(images[..4], [0.0, 1.0, 1.0 / 255.0, 1.0]);
-        let normalisation = Normalisation::new(0.1307, 0.3081).unwrap();
-        assert!((normalisation.apply(51) - (0.2 - 0.1307) / 0.3081).abs() < 1e-6);
+        let normalization = Normalization::new(0.1307, 0.3081).unwrap();
+        assert!((normalization.apply(51) - (0.2 - 0.1307) / 0.3081).abs() < 1e-6);
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(plan(usize::MAX, LastBatch::Keep).host_batches().expect("one batch").count(), 1);
         assert_eq!(plan(0, LastBatch::Drop).batch_count() + plan(0, LastBatch::Keep).batch_count(), 0);
         for (mean, deviation) in [(f32::NAN, 1.0), (0.0, 0.0), (0.0, -1.0), (0.0, f32::INFINITY)] {
-            assert!(Normalisation::new(mean, deviation).is_err(), "{mean} {deviation}");
+            assert!(Normalization::new(mean, deviation).is_err(), "{mean} {deviation}");
         }
     }
 }

@@ -91,7 +91,7 @@ mod tests {
 
     /// A counter that exposes how many items it produced, and whether it has been dropped.
     struct Counter {
-        made: Arc<AtomicUsize>,
+        produced: Arc<AtomicUsize>,
         _alive: Arc<()>,
         fail_at: usize,
     }
@@ -100,14 +100,14 @@ mod tests {
         type Item = Result<usize>;
 
         fn next(&mut self) -> Option<Result<usize>> {
-            let number = self.made.fetch_add(1, Ordering::SeqCst);
+            let number = self.produced.fetch_add(1, Ordering::SeqCst);
             Some(if number == self.fail_at { Err(DataError::ZeroBatchSize) } else { Ok(number) })
         }
     }
 
     fn counter(fail_at: usize) -> (Counter, Arc<AtomicUsize>, Arc<()>) {
-        let (made, alive) = (Arc::new(AtomicUsize::new(0)), Arc::new(()));
-        (Counter { made: made.clone(), _alive: alive.clone(), fail_at }, made, alive)
+        let (produced, alive) = (Arc::new(AtomicUsize::new(0)), Arc::new(()));
+        (Counter { produced: produced.clone(), _alive: alive.clone(), fail_at }, produced, alive)
     }
 
     #[test]
@@ -121,28 +121,28 @@ mod tests {
     #[test]
     fn an_early_drop_stops_and_joins_the_thread() {
         for ahead in 0..4 {
-            let (items, made, alive) = counter(usize::MAX);
+            let (items, produced, alive) = counter(usize::MAX);
             let mut items = Prefetched::start(items, ahead).unwrap();
             assert_eq!(items.next().unwrap().unwrap(), 0);
             drop(items);
             assert_eq!(Arc::strong_count(&alive), 1, "the thread still holds its iterator");
             // One item received, `ahead - 1` queued, one held by the thread, and one received in
             // between.
-            assert!(made.load(Ordering::SeqCst) <= ahead + 3, "ahead {ahead}: {made:?}");
+            assert!(produced.load(Ordering::SeqCst) <= ahead + 3, "ahead {ahead}: {produced:?}");
         }
     }
 
     #[test]
     fn no_more_than_the_promised_items_wait() {
-        let (items, made, _alive) = counter(usize::MAX);
+        let (items, produced, _alive) = counter(usize::MAX);
         let _items = Prefetched::start(items, 3).unwrap();
         let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while made.load(Ordering::SeqCst) < 3 {
+        while produced.load(Ordering::SeqCst) < 3 {
             assert!(std::time::Instant::now() < patience, "nothing is made ahead");
             std::thread::yield_now();
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
-        assert_eq!(made.load(Ordering::SeqCst), 3);
+        assert_eq!(produced.load(Ordering::SeqCst), 3);
     }
 
     #[test]

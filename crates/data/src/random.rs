@@ -19,13 +19,19 @@ pub struct Philox {
 impl Philox {
     /// Creates the generator at the start of sequence `stream` of `seed`.
     pub fn new(seed: u64, stream: u64) -> Self {
-        Philox { key: halves(seed), stream: halves(stream), next_block: 0, words: [0; 4], words_used: 4 }
+        Philox {
+            key: low_high_words(seed),
+            stream: low_high_words(stream),
+            next_block: 0,
+            words: [0; 4],
+            words_used: 4,
+        }
     }
 
     /// Returns the next 32 random bits.
     pub fn next_u32(&mut self) -> u32 {
         if self.words_used == self.words.len() {
-            let [block_low, block_high] = halves(self.next_block);
+            let [block_low, block_high] = low_high_words(self.next_block);
             self.words = philox4x32([block_low, block_high, self.stream[0], self.stream[1]], self.key);
             self.next_block = self.next_block.wrapping_add(1);
             self.words_used = 0;
@@ -80,7 +86,7 @@ impl Philox {
 }
 
 /// Returns the low and the high word.
-fn halves(bits: u64) -> [u32; 2] {
+fn low_high_words(bits: u64) -> [u32; 2] {
     [bits as u32, (bits >> 32) as u32]
 }
 

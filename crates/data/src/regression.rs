@@ -2,7 +2,7 @@
 
 use crate::error::{DataError, Result};
 use crate::order::Order;
-use crate::standardisation::Standardisation;
+use crate::standard_scaler::StandardScaler;
 use crate::table::Table;
 use ternion_core::{Device, Tensor};
 
@@ -15,9 +15,9 @@ pub struct Regression {
     /// The remaining rows.
     pub held_out: RegressionSplit,
     /// The standardization of the features.
-    pub feature_scale: Standardisation,
+    pub feature_scale: StandardScaler,
     /// The standardization of the targets. It converts predictions back to the original units.
-    pub target_scale: Standardisation,
+    pub target_scale: StandardScaler,
 }
 
 impl Regression {
@@ -31,8 +31,8 @@ impl Regression {
         let parts = |table: &Table| Ok::<_, DataError>((table.without(targets)?, table.select(targets)?));
         let (train_features, train_targets) = parts(&train)?;
         let (held_out_features, held_out_targets) = parts(&held_out)?;
-        let feature_scale = Standardisation::of(&train_features)?;
-        let target_scale = Standardisation::of(&train_targets)?;
+        let feature_scale = StandardScaler::of(&train_features)?;
+        let target_scale = StandardScaler::of(&train_targets)?;
         let split = |features: &Table, targets: &Table| {
             let (features, targets) = (feature_scale.apply(features)?, target_scale.apply(targets)?);
             Ok::<_, DataError>(RegressionSplit { features, targets })

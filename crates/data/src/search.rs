@@ -81,22 +81,22 @@ pub(crate) fn torchvision_sets(directory: &Path, catalog: &Catalog) -> Vec<PathB
 
 /// A file of a data set in a folder: compressed, uncompressed, or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Copies {
+pub(crate) struct FileVariants {
     /// The file that is read first: the compressed one if it exists.
-    pub first: PathBuf,
+    pub preferred: PathBuf,
     /// The uncompressed file, if both exist.
-    pub other: Option<PathBuf>,
+    pub alternative: Option<PathBuf>,
 }
 
 /// Finds the four files of a data set in `folder`, with or without `.gz`. The error is the list of
 /// missing names.
-pub(crate) fn files_in(folder: &Path, catalog: &Catalog) -> Result<[Copies; 4], Vec<String>> {
+pub(crate) fn files_in(folder: &Path, catalog: &Catalog) -> Result<[FileVariants; 4], Vec<String>> {
     let found = catalog.files.each_ref().map(|file| {
         let dotted = dotted_name(&file.name);
         let packed = format!("{dotted}.gz");
         let names = [file.name.as_str(), plain_name(&file.name), &packed, &dotted];
-        let mut there = names.map(|name| folder.join(name)).into_iter().filter(|path| path.is_file());
-        Some(Copies { first: there.next()?, other: there.next() })
+        let mut existing = names.map(|name| folder.join(name)).into_iter().filter(|path| path.is_file());
+        Some(FileVariants { preferred: existing.next()?, alternative: existing.next() })
     });
     let missing: Vec<String> = catalog
         .plain_names()
@@ -200,18 +200,18 @@ mod tests {
         assert_eq!(files_in(folder.path(), &catalog).unwrap_err(), ["t10k-labels-idx1-ubyte"]);
         std::fs::write(folder.path().join("t10k-labels-idx1-ubyte"), "").unwrap();
         let files = files_in(folder.path(), &catalog).unwrap();
-        assert!(files[0].first.ends_with("train-images-idx3-ubyte"));
-        assert!(files[1].first.ends_with("train-labels-idx1-ubyte.gz"));
-        assert_eq!(files[1].other, None);
+        assert!(files[0].preferred.ends_with("train-images-idx3-ubyte"));
+        assert!(files[1].preferred.ends_with("train-labels-idx1-ubyte.gz"));
+        assert_eq!(files[1].alternative, None);
         std::fs::write(folder.path().join("train-labels-idx1-ubyte"), "").unwrap();
         let files = files_in(folder.path(), &catalog).unwrap();
-        assert!(files[1].first.ends_with("train-labels-idx1-ubyte.gz"));
-        assert_eq!(files[1].other, Some(folder.path().join("train-labels-idx1-ubyte")));
+        assert!(files[1].preferred.ends_with("train-labels-idx1-ubyte.gz"));
+        assert_eq!(files[1].alternative, Some(folder.path().join("train-labels-idx1-ubyte")));
         std::fs::rename(
             folder.path().join("train-images-idx3-ubyte"),
             folder.path().join("train-images.idx3-ubyte"),
         )
         .unwrap();
-        assert!(files_in(folder.path(), &catalog).unwrap()[0].first.ends_with("train-images.idx3-ubyte"));
+        assert!(files_in(folder.path(), &catalog).unwrap()[0].preferred.ends_with("train-images.idx3-ubyte"));
     }
 }

@@ -51,11 +51,11 @@ pub fn synthetic_digits(count: usize, seed: u64, part: Part) -> Result<Split> {
     let labels = draw_labels(count, seed, part);
     let mut pixels = vec![0; count * PIXELS];
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-    let share = count.div_ceil(threads);
+    let chunk_len = count.div_ceil(threads);
     std::thread::scope(|scope| {
-        let shares = pixels.chunks_mut(share * PIXELS).zip(labels.chunks(share)).enumerate();
-        for (number, (pixels, labels)) in shares {
-            scope.spawn(move || draw_share(pixels, labels, number * share, seed, part));
+        let chunks = pixels.chunks_mut(chunk_len * PIXELS).zip(labels.chunks(chunk_len)).enumerate();
+        for (index, (pixels, labels)) in chunks {
+            scope.spawn(move || draw_chunk(pixels, labels, index * chunk_len, seed, part));
         }
     });
     Split::new(pixels, labels, [SIDE, SIDE], 10)
@@ -80,7 +80,7 @@ pub(crate) fn draw_labels(count: usize, seed: u64, part: Part) -> Vec<u8> {
     tens.take(count).collect()
 }
 
-fn draw_share(pixels: &mut [u8], labels: &[u8], first_index: usize, seed: u64, part: Part) {
+fn draw_chunk(pixels: &mut [u8], labels: &[u8], first_index: usize, seed: u64, part: Part) {
     for (position, (image, &label)) in pixels.chunks_exact_mut(PIXELS).zip(labels).enumerate() {
         draw_digit(image, usize::from(label), &mut stream(seed, part, 1, first_index + position));
     }
@@ -94,7 +94,8 @@ fn draw_digit(image: &mut [u8], digit: usize, random: &mut Philox) {
     let wobble = random.between(0.015, 0.065);
     let mut canvas = Canvas::new(random.between(0.5, 1.5) + FADE_PIXELS / 2.0);
     for stroke in style {
-        let path: Vec<Point> = flatten(stroke, wobble, random).into_iter().map(|at| hand.place(at)).collect();
+        let path: Vec<Point> =
+            flatten(stroke, wobble, random).into_iter().map(|at| hand.transform(at)).collect();
         for pair in path.windows(2) {
             canvas.draw_segment(pair[0], pair[1]);
         }
@@ -111,7 +112,7 @@ struct Hand {
     matrix: [Point; 2],
     /// The quadratic bending of each coordinate as a function of the other.
     bend: Point,
-    centre: Point,
+    center: Point,
 }
 
 impl Hand {
@@ -130,17 +131,17 @@ impl Hand {
                 [sine * width, (sine * shear + cosine) * height],
             ],
             bend: [random.between(-0.35, 0.35), random.between(-0.3, 0.3)],
-            centre: [14.0 + random.between(-2.0, 2.0), 14.0 + random.between(-2.0, 2.0)],
+            center: [14.0 + random.between(-2.0, 2.0), 14.0 + random.between(-2.0, 2.0)],
         }
     }
 
-    fn place(&self, [x, y]: Point) -> Point {
+    fn transform(&self, [x, y]: Point) -> Point {
         let (x, y) = (x - 0.5, y - 0.5);
         let (bent_x, bent_y) = (x + self.bend[0] * (y * y - 0.1), y + self.bend[1] * (x * x - 0.1));
         let [row_x, row_y] = self.matrix;
         [
-            self.centre[0] + row_x[0] * bent_x + row_x[1] * bent_y,
-            self.centre[1] + row_y[0] * bent_x + row_y[1] * bent_y,
+            self.center[0] + row_x[0] * bent_x + row_x[1] * bent_y,
+            self.center[1] + row_y[0] * bent_x + row_y[1] * bent_y,
         ]
     }
 }

@@ -60,9 +60,9 @@ pub fn synthetic_shapes(count: usize, seed: u64, part: Part) -> Result<Split> {
 
 /// The placement of a shape: maps pixels to the square from -1 to 1 in which the shape is defined.
 struct Placement {
-    centre: [f64; 2],
+    center: [f64; 2],
     /// Cosine and sine of the rotation angle, divided by half of the shape's side in pixels.
-    turn: [f64; 2],
+    rotation: [f64; 2],
 }
 
 impl Placement {
@@ -75,12 +75,12 @@ impl Placement {
         let t = random.between(-0.12, 0.12);
         let (cosine, sine) = ((1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t));
         let mut shifted = || middle + random.between(-slack, slack);
-        Placement { centre: [shifted(), shifted()], turn: [cosine / half_side, sine / half_side] }
+        Placement { center: [shifted(), shifted()], rotation: [cosine / half_side, sine / half_side] }
     }
 
-    fn within(&self, x: f64, y: f64) -> [f64; 2] {
-        let (x, y) = (x - self.centre[0], y - self.centre[1]);
-        let [cosine, sine] = self.turn;
+    fn to_shape_coordinates(&self, x: f64, y: f64) -> [f64; 2] {
+        let (x, y) = (x - self.center[0], y - self.center[1]);
+        let [cosine, sine] = self.rotation;
         [cosine * x + sine * y, cosine * y - sine * x]
     }
 }
@@ -105,12 +105,12 @@ fn covers(shape: usize, [x, y]: [f64; 2]) -> bool {
 }
 
 /// Returns two colors that differ clearly in at least one channel.
-fn colours(random: &mut Philox) -> [[f64; CHANNELS]; 2] {
+fn random_colors(random: &mut Philox) -> [[f64; CHANNELS]; 2] {
     loop {
         let pair: [[f64; CHANNELS]; 2] =
             std::array::from_fn(|_| std::array::from_fn(|_| random.between(10.0, 245.0)));
-        let apart = pair[0].iter().zip(&pair[1]).any(|(one, other)| (one - other).abs() > 90.0);
-        if apart {
+        let differ = pair[0].iter().zip(&pair[1]).any(|(one, other)| (one - other).abs() > 90.0);
+        if differ {
             return pair;
         }
     }
@@ -119,7 +119,7 @@ fn colours(random: &mut Philox) -> [[f64; CHANNELS]; 2] {
 /// Draws one shape into `[3, 32, 32]`.
 fn draw(image: &mut [u8], shape: usize, random: &mut Philox) {
     let placement = Placement::random(random);
-    let [front, back] = colours(random);
+    let [front, back] = random_colors(random);
     // The background becomes lighter or darker from left to right and from top to bottom.
     let slope = [random.between(-1.5, 1.5), random.between(-1.5, 1.5)];
     let noise = random.between(0.0, 30.0);
@@ -128,12 +128,15 @@ fn draw(image: &mut [u8], shape: usize, random: &mut Philox) {
         for col in 0..SIDE {
             let at = |cell: usize, sample: usize| cell as f64 + (sample as f64 + 0.5) * step;
             let hits = (0..SAMPLES * SAMPLES).filter(|sample| {
-                covers(shape, placement.within(at(col, sample % SAMPLES), at(row, sample / SAMPLES)))
+                covers(
+                    shape,
+                    placement.to_shape_coordinates(at(col, sample % SAMPLES), at(row, sample / SAMPLES)),
+                )
             });
-            let share = hits.count() as f64 / (SAMPLES * SAMPLES) as f64;
+            let coverage = hits.count() as f64 / (SAMPLES * SAMPLES) as f64;
             let shade = slope[0] * (col as f64 - 16.0) + slope[1] * (row as f64 - 16.0);
             for channel in 0..CHANNELS {
-                let value = share * front[channel] + (1.0 - share) * (back[channel] + shade);
+                let value = coverage * front[channel] + (1.0 - coverage) * (back[channel] + shade);
                 let value = value + random.between(-noise, noise);
                 image[channel * PLANE + row * SIDE + col] = (value + 0.5).clamp(0.0, 255.0) as u8;
             }
@@ -178,8 +181,8 @@ mod tests {
         let points: Vec<[f64; 2]> = points.collect();
         let covered = |shape| points.iter().map(|&point| covers(shape, point)).collect::<Vec<bool>>();
         for shape in 0..10 {
-            let share = covered(shape).iter().filter(|&&covered| covered).count();
-            assert!((80..=360).contains(&share), "{}: {share} of 400", SHAPE_NAMES[shape]);
+            let count = covered(shape).iter().filter(|&&covered| covered).count();
+            assert!((80..=360).contains(&count), "{}: {count} of 400", SHAPE_NAMES[shape]);
             for other in 0..shape {
                 let differ =
                     covered(shape).iter().zip(covered(other)).filter(|(one, other)| *one != other).count();

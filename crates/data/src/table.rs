@@ -34,16 +34,16 @@ pub struct CsvConfig {
 pub enum MissingCells {
     /// They are an error.
     #[default]
-    Refused,
+    Error,
     /// They are replaced by this number, which must be finite.
-    Filled(f64),
+    Fill(f64),
     /// Their rows are dropped.
-    LeftOut,
+    DropRow,
 }
 
 impl Default for CsvConfig {
     fn default() -> Self {
-        CsvConfig { delimiter: ',', names: None, columns: None, missing: MissingCells::Refused }
+        CsvConfig { delimiter: ',', names: None, columns: None, missing: MissingCells::Error }
     }
 }
 
@@ -80,7 +80,7 @@ impl Table {
         match table.cells.iter().position(|cell| !cell.is_finite()) {
             Some(index) => {
                 let (row, column) = (index / table.columns.len(), index % table.columns.len());
-                Err(table.fault(row, column, CellFault::NotFinite(table.cells[index].to_string())))
+                Err(table.cell_error(row, column, CellFault::NotFinite(table.cells[index].to_string())))
             }
             None => Ok(table),
         }
@@ -229,9 +229,9 @@ impl Table {
         let cell = |row: usize| self.cells[row * width + column];
         let fault = |row: usize| {
             let (number, dtype) = (cell(row).to_string(), dtype.to_string());
-            self.fault(row, column, CellFault::Inexact { number, dtype })
+            self.cell_error(row, column, CellFault::Inexact { number, dtype })
         };
-        let beyond = least_infinite(dtype);
+        let beyond = overflow_threshold(dtype);
         let vanishes = |number: f64| dtype == DType::F32 && number != 0.0 && number as f32 == 0.0;
         if let Some(row) = (0..self.rows()).find(|&row| cell(row).abs() >= beyond || vanishes(cell(row))) {
             return Err(fault(row));
@@ -269,7 +269,7 @@ impl Table {
     }
 
     /// Returns the error for an invalid cell.
-    pub(crate) fn fault(&self, row: usize, column: usize, fault: CellFault) -> DataError {
+    pub(crate) fn cell_error(&self, row: usize, column: usize, fault: CellFault) -> DataError {
         let line = self.lines.get(row).copied().unwrap_or(row + 1);
         let (file, name) = (self.file.to_path_buf(), self.columns[column].clone());
         DataError::Cell { file, line, column: column + 1, name, fault }
@@ -278,7 +278,7 @@ impl Table {
 
 /// Returns the smallest number that becomes infinite in a floating dtype: half a step above the
 /// largest finite one.
-fn least_infinite(dtype: DType) -> f64 {
+fn overflow_threshold(dtype: DType) -> f64 {
     let exponent = if dtype == DType::F16 { 16 } else { 128 };
     2f64.powi(exponent) * (1.0 - 2f64.powi(-digits(dtype) - 1))
 }

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_character_is_named_with_its_place() {
+    fn an_unknown_character_is_named_with_its_position() {
         let vocabulary = CharVocabulary::new(&text("ab\nö"));
         assert_eq!(
             vocabulary.encode("ab\nöaXb").unwrap_err().to_string(),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_token_is_named_with_its_place() {
+    fn an_unknown_token_is_named_with_its_position() {
         let vocabulary = CharVocabulary::new(&text("abc"));
         let message = |tokens: &[i64]| vocabulary.decode(tokens).unwrap_err().to_string();
         assert_eq!(message(&[0, 2, 3]), "decode: token 3 at position 2: expected 0 to 2");

@@ -92,7 +92,7 @@ impl TokenFile {
             None => Ok(values),
             Some(at) => {
                 let (largest, position) = (vocabulary_size.saturating_sub(1), start + at);
-                Err(DataError::ForeignToken { file: path.clone(), token: values[at], position, largest })
+                Err(DataError::TokenOutOfRange { file: path.clone(), token: values[at], position, largest })
             }
         }
     }
@@ -144,7 +144,7 @@ fn write_tokens<W: Write>(
         for token in tokenizer.encode(&piece)? {
             let number = u16::try_from(token).map_err(|_| {
                 let (file, largest) = (out.to_path_buf(), usize::from(u16::MAX));
-                DataError::ForeignToken { file, token, position: count, largest }
+                DataError::TokenOutOfRange { file, token, position: count, largest }
             })?;
             writer.write_all(&number.to_le_bytes()).map_err(on_disk)?;
             count += 1;
@@ -269,8 +269,8 @@ mod tests {
         let (text, pipe) = (folder.path().join("text"), folder.path().join("pipe"));
         std::fs::write(&text, "ab").unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let there = pipe.clone();
-        let reader = std::thread::spawn(move || std::fs::read(there).unwrap());
+        let pipe_path = pipe.clone();
+        let reader = std::thread::spawn(move || std::fs::read(pipe_path).unwrap());
         assert_eq!(tokenize_file(&text, &ByteTokenizer, &pipe).unwrap(), 2);
         assert_eq!(reader.join().unwrap(), [b'a', 0, b'b', 0]);
         assert!(!pipe.is_file());
@@ -333,8 +333,8 @@ mod tests {
         std::fs::write(&path, "abc").unwrap();
         assert!(message(open()).ends_with("3 bytes are no whole number of records of 2 bytes"));
         std::fs::write(&path, b"one\nd\xc3\xa9j\xe0 vu").unwrap();
-        let told = message(tokenize());
-        assert!(told.ends_with("input: line 2, column 4: not UTF-8 text (byte 8 of the file)"), "{told}");
+        let error = message(tokenize());
+        assert!(error.ends_with("input: line 2, column 4: not UTF-8 text (byte 8 of the file)"), "{error}");
         assert!(!folder.path().join("out").exists());
         std::fs::write(&path, "text").unwrap();
         assert!(tokenize_file(&path, &ByteTokenizer, folder.path().join("no").join("out")).is_err());

@@ -41,9 +41,9 @@ impl Transform {
         match self {
             Transform::RandomCrop { size: crop, padding } => check_crop(size, crop, padding),
             Transform::RandomHorizontalFlip { probability } if !(0.0..=1.0).contains(&probability) => {
-                refuse("random horizontal flip", format!("probability {probability}, expected 0 to 1"))
+                reject("random horizontal flip", format!("probability {probability}, expected 0 to 1"))
             }
-            Transform::Cutout { side: 0 } => refuse("cutout", "side 0, expected at least 1".to_string()),
+            Transform::Cutout { side: 0 } => reject("cutout", "side 0, expected at least 1".to_string()),
             Transform::RandomHorizontalFlip { .. } | Transform::Cutout { .. } => Ok(size),
         }
     }
@@ -58,7 +58,7 @@ impl Transform {
     }
 }
 
-fn refuse<T>(transform: &'static str, reason: String) -> Result<T> {
+fn reject<T>(transform: &'static str, reason: String) -> Result<T> {
     Err(DataError::Transform { transform, reason })
 }
 
@@ -68,14 +68,14 @@ fn check_crop([rows, cols]: [usize; 2], crop: [usize; 2], padding: usize) -> Res
     let [crop_rows, crop_cols] = crop;
     let images = format!("images of {rows} x {cols}");
     if padding > rows.max(cols) {
-        return refuse(
+        return reject(
             "random crop",
             format!("padding {padding} for {images}, expected no more than a side"),
         );
     }
     let fits = |crop: usize, side: usize| (1..=side + 2 * padding).contains(&crop);
     if !fits(crop_rows, rows) || !fits(crop_cols, cols) {
-        return refuse(
+        return reject(
             "random crop",
             format!("{crop_rows} x {crop_cols} pixels of {images} with padding {padding}"),
         );
@@ -155,9 +155,9 @@ fn flip(mut image: Image) -> Image {
 fn cutout(mut image: Image, side: usize, random: &mut Philox) -> Image {
     let [rows, cols] = image.size;
     let mut covered = |length: usize| {
-        let centre = random.below(length as u64) as usize;
+        let center = random.below(length as u64) as usize;
         // The range starts at 0 if the square begins before the edge.
-        centre.saturating_sub(side / 2)..centre.saturating_add(side - side / 2).min(length)
+        center.saturating_sub(side / 2)..center.saturating_add(side - side / 2).min(length)
     };
     let (covered_rows, covered_cols) = (covered(rows), covered(cols));
     for channel in image.values.chunks_exact_mut(rows * cols) {
@@ -184,17 +184,17 @@ mod tests {
     }
 
     fn distinct(images: &[Image]) -> usize {
-        let mut seen: Vec<&Image> = Vec::new();
+        let mut unique: Vec<&Image> = Vec::new();
         images.iter().for_each(|image| {
-            if !seen.contains(&image) {
-                seen.push(image);
+            if !unique.contains(&image) {
+                unique.push(image);
             }
         });
-        seen.len()
+        unique.len()
     }
 
     #[test]
-    fn crops_come_from_every_place_with_black_around() {
+    fn crops_come_from_every_position_with_black_around() {
         let crops = outcomes(Transform::RandomCrop { size: [3, 4], padding: 1 });
         assert_eq!(distinct(&crops), 9);
         let corner = [-1., -1., -1., -1., -1., 1., 2., 3., -1., 5., 6., 7.];

@@ -79,12 +79,12 @@ fn prefetched_batches_equal_those_on_demand() {
 
 /// A device that records which threads upload to it.
 #[derive(Debug)]
-struct Noting {
+struct UploadRecorder {
     inner: Device,
     threads: Arc<Mutex<Vec<ThreadId>>>,
 }
 
-impl Backend for Noting {
+impl Backend for UploadRecorder {
     delegate_backend!(inner: alloc, download, plan, run, synchronize, memory);
 
     fn name(&self) -> &str {
@@ -101,7 +101,7 @@ impl Backend for Noting {
 #[test]
 fn batches_that_are_made_ahead_are_put_on_the_device_by_the_thread_that_asks() {
     let threads = Arc::new(Mutex::new(Vec::new()));
-    let device = Device::new(Noting { inner: ternion_cpu::device(), threads: threads.clone() });
+    let device = Device::new(UploadRecorder { inner: ternion_cpu::device(), threads: threads.clone() });
     for ahead in [0, 1, 4] {
         assert_eq!(labels(&split().batches(4, &device).prefetch(ahead)), (0..10).collect::<Vec<i64>>());
     }
@@ -111,17 +111,17 @@ fn batches_that_are_made_ahead_are_put_on_the_device_by_the_thread_that_asks() {
 }
 
 #[test]
-fn normalised_pixels_follow_the_stated_formula() {
-    let batches = split().batches(10, &ternion_cpu::device()).normalise(0.5, 0.25).unwrap();
+fn normalized_pixels_follow_the_stated_formula() {
+    let batches = split().batches(10, &ternion_cpu::device()).normalize(0.5, 0.25).unwrap();
     let images = collect(&batches)[0].images.to_vec::<f32>().unwrap();
     assert_eq!(images[0], -2.0);
     assert!((images[59] - (90.0 / 255.0 - 0.5) / 0.25).abs() < 1e-6);
-    let refused = split().batches(10, &ternion_cpu::device()).normalise(0.5, 0.0);
-    assert!(matches!(refused, Err(DataError::Normalisation { deviation: 0.0, .. })));
+    let refused = split().batches(10, &ternion_cpu::device()).normalize(0.5, 0.0);
+    assert!(matches!(refused, Err(DataError::Normalization { deviation: 0.0, .. })));
 }
 
 /// Six images with 3 channels of 2 x 2 pixels. The value of a pixel is its index in the split.
-fn coloured() -> Split {
+fn colored() -> Split {
     Split::with_channels((0..72).collect(), vec![0, 1, 2, 3, 4, 5], [3, 2, 2], 6).unwrap()
 }
 
@@ -135,15 +135,15 @@ fn images(batches: &Batches) -> Vec<Vec<f32>> {
 }
 
 #[test]
-fn each_channel_is_normalised_by_its_own_numbers() {
-    let batches = coloured().batches(6, &ternion_cpu::device());
-    let normalised = batches.clone().normalise_channels(&[0.0, 0.5, 0.25], &[1.0, 2.0, 0.5]).unwrap();
-    assert_eq!(collect(&normalised)[0].images.dims(), [6, 3, 2, 2]);
-    let image = &images(&normalised)[1];
+fn each_channel_is_normalized_by_its_own_numbers() {
+    let batches = colored().batches(6, &ternion_cpu::device());
+    let normalized = batches.clone().normalize_channels(&[0.0, 0.5, 0.25], &[1.0, 2.0, 0.5]).unwrap();
+    assert_eq!(collect(&normalized)[0].images.dims(), [6, 3, 2, 2]);
+    let image = &images(&normalized)[1];
     let pixel = |value: f32, mean: f32, deviation: f32| (value / 255.0 - mean) / deviation;
     assert_eq!((image[0], image[3]), (pixel(12.0, 0.0, 1.0), pixel(15.0, 0.0, 1.0)));
     assert_eq!((image[4], image[8]), (pixel(16.0, 0.5, 2.0), pixel(20.0, 0.25, 0.5)));
-    let message = batches.normalise_channels(&[0.5], &[1.0, 1.0]).unwrap_err().to_string();
+    let message = batches.normalize_channels(&[0.5], &[1.0, 1.0]).unwrap_err().to_string();
     assert_eq!(message, "normalise: 1 means and 2 deviations, expected 3 of each");
 }
 
@@ -155,25 +155,25 @@ fn a_transformed_example_does_not_depend_on_its_batch() {
         Transform::Cutout { side: 1 },
     ];
     let device = ternion_cpu::device();
-    let batches = |size| coloured().batches(size, &device).transforms(&list, 7).unwrap().epoch(2);
+    let batches = |size| colored().batches(size, &device).transforms(&list, 7).unwrap().epoch(2);
     assert_eq!(collect(&batches(4))[0].images.dims(), [4, 3, 3, 2]);
     let whole = images(&batches(6));
     assert_eq!(images(&batches(1)), whole);
     assert_eq!(images(&batches(4).prefetch(2)), whole);
     assert_ne!(images(&batches(6).epoch(3)), whole);
-    let shuffled = coloured().shuffled(1);
+    let shuffled = colored().shuffled(1);
     let reordered = images(&shuffled.batches(4, &device).transforms(&list, 7).unwrap().epoch(2));
     let expected: Vec<Vec<f32>> =
         shuffled.order(2).into_iter().map(|position| whole[position].clone()).collect();
     assert_eq!(reordered, expected);
-    let refused = coloured().batches(2, &device).transforms(&[Transform::Cutout { side: 0 }], 0);
+    let refused = colored().batches(2, &device).transforms(&[Transform::Cutout { side: 0 }], 0);
     assert!(matches!(refused, Err(DataError::Transform { .. })));
 }
 
 #[test]
-fn filling_is_black_by_the_normalisation_of_each_channel_and_of_the_transformed_size() {
-    let batches = coloured().batches(4, &ternion_cpu::device()).last_batch(LastBatch::PadWithMask);
-    let batches = batches.normalise_channels(&[1.0, 2.0, 3.0], &[1.0; 3]).unwrap();
+fn filling_is_black_by_the_normalization_of_each_channel_and_of_the_transformed_size() {
+    let batches = colored().batches(4, &ternion_cpu::device()).last_batch(LastBatch::PadWithMask);
+    let batches = batches.normalize_channels(&[1.0, 2.0, 3.0], &[1.0; 3]).unwrap();
     let crop = Transform::RandomCrop { size: [1, 2], padding: 0 };
     let last = images(&batches.transforms(&[crop], 0).unwrap()).pop().unwrap();
     assert_eq!(last, [-1.0, -1.0, -2.0, -2.0, -3.0, -3.0]);

@@ -158,7 +158,7 @@ fn set_of(size: usize, [train, test]: [&[u8]; 2]) -> [Vec<u8>; 4] {
 }
 
 #[test]
-fn files_tell_the_size_of_images_and_the_number_of_classes() {
+fn files_determine_the_size_of_images_and_the_number_of_classes() {
     for (size, classes) in [(32, 26), (16, 47), (28, 62), (28, 5), (8, 256)] {
         let directory = tempfile::tempdir().unwrap();
         let last = (classes - 1) as u8;
@@ -211,7 +211,7 @@ fn the_only_data_set_of_torchvision_is_taken_and_several_are_listed() {
 }
 
 #[test]
-fn a_search_prefers_named_directories_and_passes_over_incomplete_ones() {
+fn a_search_prefers_named_directories_and_skips_incomplete_ones() {
     let [incomplete, named, cache] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
     write_set(incomplete.path(), &contents());
     std::fs::remove_file(incomplete.path().join(NAMES[1])).unwrap();
@@ -229,13 +229,13 @@ fn a_search_prefers_named_directories_and_passes_over_incomplete_ones() {
 }
 
 #[test]
-fn a_search_in_vain_tells_where_it_looked_and_what_to_do() {
+fn a_search_in_vain_reports_where_it_looked_and_what_to_do() {
     let search = offline(&[Path::new("named")], Some(Path::new("cache")));
     let message = Mnist::find(&Catalog::mnist(), &search).unwrap_err().to_string();
-    let places: Vec<String> = ["named/mnist", "named", "named/MNIST/raw", "named/raw", "cache/mnist"]
-        .map(|place| place.split('/').collect::<PathBuf>().display().to_string())
+    let folders: Vec<String> = ["named/mnist", "named", "named/MNIST/raw", "named/raw", "cache/mnist"]
+        .map(|folder| folder.split('/').collect::<PathBuf>().display().to_string())
         .to_vec();
-    assert!(message.contains(&places.join(", ")), "{message}");
+    assert!(message.contains(&folders.join(", ")), "{message}");
     for part in ["TERNION_OFFLINE", "--data DIR", "TERNION_DATA=DIR", NAMES[0]] {
         assert!(message.contains(part), "{message}");
     }
@@ -292,7 +292,7 @@ fn what_is_not_there_is_downloaded_once_and_then_found() {
 }
 
 #[test]
-fn a_directory_that_was_named_and_lacks_the_data_is_told_wherever_the_data_comes_from() {
+fn a_directory_that_was_named_and_lacks_the_data_is_reported_wherever_the_data_comes_from() {
     let [named, cache, full_cache] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
     write_set(named.path(), &contents());
     std::fs::remove_file(named.path().join(NAMES[1])).unwrap();
@@ -300,7 +300,7 @@ fn a_directory_that_was_named_and_lacks_the_data_is_told_wherever_the_data_comes
     let mirror = serve(contents().map(|content| gzip(&content)));
     let catalog = served_catalog(vec![mirror]);
     let nowhere = named.path().join("nowhere");
-    let told = |directory: &Path, missing: &[&str]| {
+    let notice = |directory: &Path, missing: &[&str]| {
         format!(
             "passed over, though named by TERNION_DATA: {}: no complete MNIST here: missing {}",
             directory.display(),
@@ -308,7 +308,7 @@ fn a_directory_that_was_named_and_lacks_the_data_is_told_wherever_the_data_comes
         )
     };
     for (directory, missing) in [(named.path(), &NAMES[1..2]), (&nowhere, &NAMES[..])] {
-        let expected = told(directory, missing);
+        let expected = notice(directory, missing);
         let online =
             Search { network: Network::Allowed, ..offline(&[directory], Some(&cache.path().join("fresh"))) };
         let cases = [
@@ -334,8 +334,8 @@ fn a_damaged_file_in_the_cache_is_downloaded_again_or_named_for_deletion() {
     let catalog = served_catalog(vec![serve(contents().map(|content| gzip(&content)))]);
     Mnist::find(&catalog, &online).unwrap();
     let packed = folder.join(NAMES[0]).with_extension("gz");
-    let sound = std::fs::read(&packed).unwrap();
-    for damaged in [&sound[..sound.len() - 9], b"no gzip"] {
+    let valid = std::fs::read(&packed).unwrap();
+    for damaged in [&valid[..valid.len() - 9], b"no gzip"] {
         std::fs::write(&packed, damaged).unwrap();
         let message = Mnist::find(&catalog, &offline(&[], Some(cache.path()))).unwrap_err().to_string();
         assert!(message.starts_with(&packed.display().to_string()), "{message}");
@@ -345,12 +345,12 @@ fn a_damaged_file_in_the_cache_is_downloaded_again_or_named_for_deletion() {
         let again = Mnist::find(&catalog, &online).unwrap();
         assert_eq!(again.origin(), &Origin::Downloaded { folder: folder.clone() });
         assert!(again.notices()[0].starts_with("damaged in the cache, downloaded again: "));
-        assert_eq!(std::fs::read(&packed).unwrap(), sound);
+        assert_eq!(std::fs::read(&packed).unwrap(), valid);
     }
 }
 
 #[test]
-fn of_a_packed_and_a_plain_file_the_sound_one_is_taken() {
+fn of_a_packed_and_a_plain_file_the_valid_one_is_taken() {
     let directory = tempfile::tempdir().unwrap();
     write_set(directory.path(), &contents());
     let [plain, packed] =
@@ -390,8 +390,8 @@ fn synthetic_digits_never_cover_up_damaged_or_missing_files_that_were_named() {
     std::fs::write(folder.join(NAMES[0]), [1, 2, 3]).unwrap();
     let search = offline(&[], Some(cache.path()));
     let error = Mnist::find_or_synthetic(&Catalog::mnist(), &search, SMALL).unwrap_err();
-    let DataError::DamagedCache { damage, .. } = &error else { panic!("{error}") };
-    assert!(matches!(**damage, DataError::Truncated { found_bytes: 3, .. }), "{damage}");
+    let DataError::CorruptCache { source, .. } = &error else { panic!("{error}") };
+    assert!(matches!(**source, DataError::Truncated { found_bytes: 3, .. }), "{source}");
     let named = DataSource::Directory(folder.join("nothing"));
     assert!(matches!(Mnist::load_or_synthetic(named), Err(DataError::Missing { .. })));
 }

@@ -118,10 +118,10 @@ pub(crate) fn epsilon(dtype: DType) -> f64 {
 
 /// Returns what an op found for each matrix of `like`, in order; all 0 if the matrices have no
 /// elements and were therefore not read.
-pub(crate) fn info(mut found: Vec<i32>, like: &Tensor) -> Result<Tensor> {
+pub(crate) fn info(mut values: Vec<i32>, like: &Tensor) -> Result<Tensor> {
     let shape = Shape::new(lead(like))?;
-    found.resize(shape.elements(), 0);
-    Tensor::from_vec(found, shape, like.device())
+    values.resize(shape.elements(), 0);
+    Tensor::from_vec(values, shape, like.device())
 }
 
 /// Returns which matrix of a batch an error concerns; an empty string if there is only one.

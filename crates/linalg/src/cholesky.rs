@@ -26,14 +26,14 @@ use ternion_core::{Error, Result, Tensor};
 /// the message names the first leading minor that is not.
 pub fn cholesky(a: &Tensor, upper: bool) -> Result<Tensor> {
     const OP: &str = "linalg.cholesky";
-    let (found, minors) = either(OP, a, upper)?;
+    let (factor, minors) = factor_triangle(OP, a, upper)?;
     if let Some(index) = minors.iter().position(|minor| *minor > 0) {
         let (which, minor) = (checks::of_batch_element(a, index), minors[index]);
         let detail =
             format!("the matrix{which} is not positive definite (the leading minor of order {minor} is not)");
         return Err(Error::matrix(OP, detail));
     }
-    Ok(found)
+    Ok(factor)
 }
 
 /// Like [`cholesky`], but accepts matrices that are not positive definite. The second result is,
@@ -46,13 +46,13 @@ pub fn cholesky(a: &Tensor, upper: bool) -> Result<Tensor> {
 /// # Errors
 /// Dtypes other than f32 and f64, matrices that are not square.
 pub fn cholesky_ex(a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
-    let (found, minors) = either("linalg.cholesky_ex", a, upper)?;
-    Ok((found, checks::info(minors, a)?))
+    let (factor, minors) = factor_triangle("linalg.cholesky_ex", a, upper)?;
+    Ok((factor, checks::info(minors, a)?))
 }
 
 /// Returns the triangle, and for each matrix the order of the first leading minor that is not
 /// positive, or 0.
-fn either(op: &'static str, a: &Tensor, upper: bool) -> Result<(Tensor, Vec<i32>)> {
+fn factor_triangle(op: &'static str, a: &Tensor, upper: bool) -> Result<(Tensor, Vec<i32>)> {
     checks::square(op, a)?;
     if upper {
         let (l, minors) = lower(op, &checks::transposed(a)?)?;
@@ -65,14 +65,14 @@ fn lower(op: &'static str, a: &Tensor) -> Result<(Tensor, Vec<i32>)> {
     let size = checks::square(op, a)?;
     let (mut values, mut minors) = (Values::default(), Vec::new());
     for matrix in Matrices::read(a)?.iter() {
-        let found = matrix.llt(Side::Lower);
-        let element = |row: usize, column: usize| match &found {
+        let factor = matrix.llt(Side::Lower);
+        let element = |row: usize, column: usize| match &factor {
             _ if row < column => 0.0,
-            Ok(found) => found.L()[(row, column)],
+            Ok(factor) => factor.L()[(row, column)],
             Err(_) => f64::NAN,
         };
         values.push_matrix(Mat::from_fn(size, size, element).as_ref());
-        minors.push(found.map_or_else(|LltError::NonPositivePivot { index }| index as i32 + 1, |_| 0));
+        minors.push(factor.map_or_else(|LltError::NonPositivePivot { index }| index as i32 + 1, |_| 0));
     }
     let l = values.into_tensor(a, &[size, size])?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {

@@ -37,7 +37,7 @@ pub fn cond(a: &Tensor, norm: Option<MatrixNorm>) -> Result<Tensor> {
             // A singular matrix is replaced before it is inverted, so that no gradient involves its
             // infinities.
             let regular = checks::as_matrices(&singular)?.where_(&harmless, a)?;
-            let inverse = inverse(OP, &regular, Singular::Divided)?;
+            let inverse = inverse(OP, &regular, Singular::DivideByZero)?;
             let product = named_matrix_norm(OP, a, norm, &options)?
                 .mul(&named_matrix_norm(OP, &inverse, norm, &options)?)?;
             product.masked_fill(&singular, f64::INFINITY)

@@ -46,7 +46,7 @@ fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
         return checks::as_matrices(det)?.mul(&checks::transposed(&inverse(
             "linalg.det",
             a,
-            Singular::Divided,
+            Singular::DivideByZero,
         )?)?);
     }
     // For each of the two formulas, the matrices of the other case are replaced first, so that
@@ -57,7 +57,7 @@ fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
     let harmless = Tensor::linspace(1.0, size as f64, size, a.dtype(), a.device())?;
     let harmless = checks::with_diagonal(&harmless)?;
     let regular = is_zero.where_(&harmless, a)?;
-    let by_inverse = checks::transposed(&inverse("linalg.det", &regular, Singular::Divided)?)?;
+    let by_inverse = checks::transposed(&inverse("linalg.det", &regular, Singular::DivideByZero)?)?;
     let by_inverse = checks::as_matrices(det)?.mul(&by_inverse)?;
     is_zero.where_(&cofactors_of_singular(&is_zero.where_(a, &harmless)?)?, &by_inverse)
 }
@@ -69,7 +69,7 @@ fn cofactors_of_singular(a: &Tensor) -> Result<Tensor> {
     matrices.check_finite("linalg.det", a)?;
     let mut values = Values::default();
     for (index, matrix) in matrices.iter().enumerate() {
-        values.push_matrix(on_host(a, index, matrix)?.as_ref());
+        values.push_matrix(cofactors_on_host(a, index, matrix)?.as_ref());
     }
     let size = a.dims()[a.rank() - 1];
     let exact = values.into_tensor(a, &[size, size])?;
@@ -77,23 +77,23 @@ fn cofactors_of_singular(a: &Tensor) -> Result<Tensor> {
         return Ok(exact);
     }
     // The value is the exact one, the gradient is that of the composition.
-    let composed = composed(a)?;
-    composed.add(&exact.sub(&composed.detach())?)
+    let cofactors_by_svd = cofactors_by_svd(a)?;
+    cofactors_by_svd.add(&exact.sub(&cofactors_by_svd.detach())?)
 }
 
-fn on_host(a: &Tensor, index: usize, matrix: MatRef<'_, f64>) -> Result<Mat<f64>> {
+fn cofactors_on_host(a: &Tensor, index: usize, matrix: MatRef<'_, f64>) -> Result<Mat<f64>> {
     let (matrix, scale) = normalized(matrix);
-    let found = matrix.svd().map_err(|_| not_converged("linalg.det", a, index))?;
-    let (u, v) = (found.U(), found.V());
+    let factors = matrix.svd().map_err(|_| not_converged("linalg.det", a, index))?;
+    let (u, v) = (factors.U(), factors.V());
     let sign = (Factors::of(u).determinant() * Factors::of(v).determinant()).signum();
-    let s: Vec<f64> = found.S().column_vector().iter().map(|value| value * scale).collect();
+    let s: Vec<f64> = factors.S().column_vector().iter().map(|value| value * scale).collect();
     let all_but = |k: usize| s.iter().enumerate().filter(|(other, _)| *other != k).map(|(_, s)| s).product();
     let others: Vec<f64> = (0..s.len()).map(all_but).collect();
     let element = |i: usize, j: usize| (0..s.len()).map(|k| u[(i, k)] * others[k] * v[(j, k)]).sum::<f64>();
     Ok(Mat::from_fn(s.len(), s.len(), |i, j| sign * element(i, j)))
 }
 
-fn composed(a: &Tensor) -> Result<Tensor> {
+fn cofactors_by_svd(a: &Tensor) -> Result<Tensor> {
     let (u, s, vt) = svd(a, false)?;
     // The determinant of an orthogonal matrix is 1 or -1, and its derivative is 0.
     let sign = det(&u.detach())?.mul(&det(&vt.detach())?)?.round()?;
@@ -136,7 +136,7 @@ fn named_slogdet(op: &'static str, a: &Tensor) -> Result<(Tensor, Tensor)> {
     let sign = constant(op, &[a], sign)?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
-        let inverse = checks::transposed(&inverse(op, context.input(0)?, Singular::Divided)?)?;
+        let inverse = checks::transposed(&inverse(op, context.input(0)?, Singular::DivideByZero)?)?;
         Ok(Grads::from_elem(Some(checks::as_matrices(dy)?.mul(&inverse)?), 1))
     };
     let logarithm = with_gradient(op, &[a], vec![logarithm], Saves::INPUTS, rule)?.swap_remove(0);

@@ -65,9 +65,9 @@ pub(crate) fn named_eigh(op: &'static str, a: &Tensor, triangle: Triangle) -> Re
             let (larger, smaller) = (row.max(column), row.min(column));
             if upper { half[(smaller, larger)] } else { half[(larger, smaller)] }
         });
-        let found = lower.self_adjoint_eigen(Side::Lower).map_err(|_| not_converged(op, a, index))?;
-        values.extend(found.S().column_vector().iter().map(|value| value * scale));
-        vectors.push_matrix(found.U());
+        let decomposition = lower.self_adjoint_eigen(Side::Lower).map_err(|_| not_converged(op, a, index))?;
+        values.extend(decomposition.S().column_vector().iter().map(|value| value * scale));
+        vectors.push_matrix(decomposition.U());
     }
     let outputs = vec![values.into_tensor(a, &[size])?, vectors.into_tensor(a, &[size, size])?];
     let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
@@ -87,9 +87,9 @@ fn gradient(w: &Tensor, v: &Tensor, dw: Option<&Tensor>, dv: Option<&Tensor>) ->
     };
     let eye = Tensor::eye(w.dims()[w.rank() - 1], w.dtype(), w.device())?;
     let differences = w.unsqueeze(-2)?.sub(&w.unsqueeze(-1)?)?.add(&eye)?;
-    let turned = transposed.matmul(dv)?;
+    let vt_dv = transposed.matmul(dv)?;
     // E is skew-symmetric too: the gradient is symmetric.
-    let skew = turned.sub(&checks::transposed(&turned)?)?.mul_scalar(0.5)?;
+    let skew = vt_dv.sub(&checks::transposed(&vt_dv)?)?.mul_scalar(0.5)?;
     let mut inner = skew.div(&differences)?;
     if let Some(dw) = dw {
         inner = inner.add(&checks::with_diagonal(dw)?)?;

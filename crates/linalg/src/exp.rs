@@ -57,7 +57,7 @@ pub fn matrix_exp(a: &Tensor) -> Result<Tensor> {
 }
 
 /// Returns how often each matrix of 1-norm `norm` is halved.
-fn halvings(norm: f64, dtype: DType) -> i32 {
+fn squarings(norm: f64, dtype: DType) -> i32 {
     // Up to this norm the polynomial of degree 18 is accurate to the precision of the dtype.
     let largest = if dtype == DType::F64 { 1.090863719290036 } else { 3.010066362817634 };
     // Non-finite matrices are not scaled.
@@ -66,7 +66,7 @@ fn halvings(norm: f64, dtype: DType) -> i32 {
 
 fn value(a: &Tensor) -> Result<Tensor> {
     let norms = a.abs()?.sum(-2)?.max(-1)?.to_vec_f64()?;
-    let counts: Vec<i32> = norms.into_iter().map(|norm| halvings(norm, a.dtype())).collect();
+    let counts: Vec<i32> = norms.into_iter().map(|norm| squarings(norm, a.dtype())).collect();
     let most = counts.iter().copied().max().unwrap_or(0);
     let each = |f: &dyn Fn(i32) -> f64| -> Result<Tensor> {
         let mut values = Values::default();

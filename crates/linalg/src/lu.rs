@@ -21,13 +21,13 @@ pub(crate) struct Factors {
 impl Factors {
     /// Factors a matrix of any size.
     pub fn of(matrix: MatRef<'_, f64>) -> Factors {
-        let found = matrix.partial_piv_lu();
-        let (lower, upper) = (found.L(), found.U());
+        let decomposition = matrix.partial_piv_lu();
+        let (lower, upper) = (decomposition.L(), decomposition.U());
         let packed = Mat::from_fn(matrix.nrows(), matrix.ncols(), |row, column| match row > column {
             true => lower[(row, column)],
             false => upper[(row, column)],
         });
-        let factors = Factors { packed, rows: found.P().arrays().0.to_vec() };
+        let factors = Factors { packed, rows: decomposition.P().arrays().0.to_vec() };
         // A blocked algorithm applies the reciprocal of a pivot of 0, and infinities of the input,
         // in a different order.
         match factors.is_regular() {
@@ -123,8 +123,8 @@ impl Factors {
     /// Returns the sign of the determinant and the logarithm of its magnitude.
     pub fn log_determinant(&self) -> (f64, f64) {
         self.pivots().fold((self.parity(), 0.0), |(sign, logarithm), pivot| {
-            let own = if pivot == 0.0 { 0.0 } else { pivot.signum() };
-            (sign * own, logarithm + pivot.abs().ln())
+            let pivot_sign = if pivot == 0.0 { 0.0 } else { pivot.signum() };
+            (sign * pivot_sign, logarithm + pivot.abs().ln())
         })
     }
 
@@ -141,13 +141,13 @@ impl Factors {
 /// ascending order.
 fn transpositions(rows: &[usize]) -> Vec<usize> {
     let mut current: Vec<usize> = (0..rows.len()).collect();
-    let mut place = current.clone();
+    let mut position_of = current.clone();
     let mut swaps = Vec::with_capacity(rows.len());
-    for (row, &wanted) in rows.iter().enumerate() {
-        let at = place[wanted];
-        place[current[row]] = at;
+    for (row, &source_row) in rows.iter().enumerate() {
+        let at = position_of[source_row];
+        position_of[current[row]] = at;
         current.swap(row, at);
-        place[wanted] = row;
+        position_of[source_row] = row;
         swaps.push(at);
     }
     swaps
@@ -167,7 +167,7 @@ fn transpositions(rows: &[usize]) -> Vec<usize> {
 /// # Errors
 /// Dtypes other than f32 and f64, fewer than two axes.
 pub fn lu(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
-    let Factored { p, packed, .. } = factor("linalg.lu", a)?;
+    let LuTensors { p, packed, .. } = factor("linalg.lu", a)?;
     let (l, u) = triangles("linalg.lu", &packed)?;
     Ok((p, l, u))
 }
@@ -208,14 +208,14 @@ pub fn lu_unpack(lu: &Tensor, pivots: &Tensor) -> Result<(Tensor, Tensor, Tensor
 /// The errors of [`lu`], and a matrix with a pivot of 0.
 pub fn lu_factor(a: &Tensor) -> Result<(Tensor, Tensor)> {
     const OP: &str = "linalg.lu_factor";
-    let found = factor(OP, a)?;
-    if let Some(index) = found.zeros.iter().position(|zero| *zero > 0) {
-        let (which, zero) = (checks::of_batch_element(a, index), found.zeros[index]);
+    let factors = factor(OP, a)?;
+    if let Some(index) = factors.zeros.iter().position(|zero| *zero > 0) {
+        let (which, zero) = (checks::of_batch_element(a, index), factors.zeros[index]);
         let detail =
             format!("the matrix{which} has no inverse (the pivot {zero} is 0): lu_factor_ex takes it");
         return Err(Error::matrix(OP, detail));
     }
-    Ok((found.packed, found.pivots))
+    Ok((factors.packed, factors.pivots))
 }
 
 /// Like [`lu_factor`], but accepts matrices with pivots of 0. The last result is, for each matrix,
@@ -298,7 +298,7 @@ fn push_permutation(values: &mut Values, rows: &[usize]) {
 }
 
 /// The results of [`factor`].
-struct Factored {
+struct LuTensors {
     p: Tensor,
     /// Both factors in one matrix, which has a gradient.
     packed: Tensor,
@@ -308,7 +308,7 @@ struct Factored {
     zeros: Vec<i32>,
 }
 
-fn factor(op: &'static str, a: &Tensor) -> Result<Factored> {
+fn factor(op: &'static str, a: &Tensor) -> Result<LuTensors> {
     let [m, n] = checks::matrix(op, a)?;
     let (mut permutations, mut packed, mut pivots) = (Values::default(), Values::default(), Vec::new());
     let mut zeros = Vec::new();
@@ -327,13 +327,13 @@ fn factor(op: &'static str, a: &Tensor) -> Result<Factored> {
     };
     let pivots = Tensor::from_vec(pivots, checks::shape(checks::lead(a), &[m.min(n)])?, a.device())?;
     let packed = packed.into_tensor(a, &[m, n])?;
-    let kept = p.clone();
+    let permutation_matrix = p.clone();
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
-        Ok(Grads::from_elem(Some(kept.matmul(&gradient(op, context.output(0)?, dy)?)?), 1))
+        Ok(Grads::from_elem(Some(permutation_matrix.matmul(&gradient(op, context.output(0)?, dy)?)?), 1))
     };
     let packed = with_gradient(op, &[a], vec![packed], Saves::OUTPUTS, rule)?.swap_remove(0);
-    Ok(Factored { p, packed, pivots, zeros })
+    Ok(LuTensors { p, packed, pivots, zeros })
 }
 
 /// Returns the gradient of `p^T a`, given the gradient of the packed factors.

@@ -67,7 +67,7 @@ pub(crate) fn pseudo_inverse(
     tolerance: RankTolerance,
     hermitian: bool,
 ) -> Result<PseudoInverse> {
-    let found = no_grad(|| without_precision(|| formed(op, a, tolerance, hermitian)))?;
+    let result = no_grad(|| without_precision(|| compute_pseudo_inverse(op, a, tolerance, hermitian)))?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dp) = &grads[0] else { return Ok(Grads::new()) };
         let a = context.input(0)?;
@@ -82,11 +82,16 @@ pub(crate) fn pseudo_inverse(
         };
         Ok(Grads::from_elem(Some(da), 1))
     };
-    let inverse = with_gradient(op, &[a], vec![found.inverse], Saves::ALL, rule)?.swap_remove(0);
-    Ok(PseudoInverse { inverse, ..found })
+    let inverse = with_gradient(op, &[a], vec![result.inverse], Saves::ALL, rule)?.swap_remove(0);
+    Ok(PseudoInverse { inverse, ..result })
 }
 
-fn formed(op: &'static str, a: &Tensor, tolerance: RankTolerance, hermitian: bool) -> Result<PseudoInverse> {
+fn compute_pseudo_inverse(
+    op: &'static str,
+    a: &Tensor,
+    tolerance: RankTolerance,
+    hermitian: bool,
+) -> Result<PseudoInverse> {
     let sizes = checks::matrix(op, a)?;
     let (u, values, vt) = match hermitian {
         true => {
@@ -108,10 +113,10 @@ fn gradient(a: &Tensor, p: &Tensor, dp: &Tensor) -> Result<Tensor> {
     let (pt, dpt) = (checks::transposed(p)?, checks::transposed(dp)?);
     let [m, n] = checks::sizes("linalg.pinv", a)?;
     let regular = pt.matmul(dp)?.matmul(&pt)?.neg()?;
-    let beside_columns = Tensor::eye(m, a.dtype(), a.device())?.sub(&a.matmul(p)?)?;
-    let beside_rows = Tensor::eye(n, a.dtype(), a.device())?.sub(&p.matmul(a)?)?;
-    let first = beside_columns.matmul(&dpt)?.matmul(p)?.matmul(&pt)?;
-    let second = pt.matmul(p)?.matmul(&dpt)?.matmul(&beside_rows)?;
+    let left_projector = Tensor::eye(m, a.dtype(), a.device())?.sub(&a.matmul(p)?)?;
+    let right_projector = Tensor::eye(n, a.dtype(), a.device())?.sub(&p.matmul(a)?)?;
+    let first = left_projector.matmul(&dpt)?.matmul(p)?.matmul(&pt)?;
+    let second = pt.matmul(p)?.matmul(&dpt)?.matmul(&right_projector)?;
     regular.add(&first)?.add(&second)
 }
 

@@ -25,7 +25,7 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
         // A separate buffer, as for all other powers.
         return a.copy();
     }
-    let mut power = if n < 0 { inverse(OP, a, Singular::Refused)? } else { a.clone() };
+    let mut power = if n < 0 { inverse(OP, a, Singular::Error)? } else { a.clone() };
     let (mut rest, mut product) = (n.unsigned_abs(), None::<Tensor>);
     loop {
         if rest % 2 == 1 {
@@ -115,7 +115,7 @@ fn chain(matrices: &[Tensor], cuts: &[Vec<usize>], i: usize, j: usize) -> Result
 
 /// Applies `f` to both, converted to their accumulator dtype and broadcast to `shape`, and rounds
 /// the result once to their dtype. The same applies to the gradients.
-fn accumulated(
+fn in_accumulator_dtype(
     x: &Tensor,
     y: &Tensor,
     shape: Shape,
@@ -147,7 +147,7 @@ pub fn cross(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
         return Err(Error::invalid(OP, detail));
     }
     let shape = x.shape().broadcast(y.shape(), OP)?;
-    accumulated(x, y, shape, |x, y| {
+    in_accumulator_dtype(x, y, shape, |x, y| {
         let first = x.roll(-1, axis)?.mul(&y.roll(-2, axis)?)?;
         first.sub(&x.roll(-2, axis)?.mul(&y.roll(-1, axis)?)?)
     })
@@ -167,7 +167,7 @@ pub fn vecdot(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
     checks::same_dtype(OP, x, y)?;
     let shape = x.shape().broadcast(y.shape(), OP)?;
     let axis = dim.into().resolve(&shape, OP)?;
-    accumulated(x, y, shape, |x, y| x.mul(y)?.sum(axis as isize))
+    in_accumulator_dtype(x, y, shape, |x, y| x.mul(y)?.sum(axis as isize))
 }
 
 /// Returns Vandermonde matrices: the powers 0 to `columns - 1` of each element (by default as many

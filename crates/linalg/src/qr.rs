@@ -57,13 +57,13 @@ fn decompose(a: &Tensor, mode: QrMode, size: usize) -> Result<(Tensor, Tensor)> 
     let m = a.dims()[a.rank() - 2];
     let (mut first, mut second) = (Values::default(), Values::default());
     for matrix in Matrices::read(a)?.iter() {
-        let found = matrix.qr();
+        let factors = matrix.qr();
         match mode {
-            QrMode::Reduced => first.push_matrix(found.compute_thin_Q().as_ref()),
-            QrMode::Complete => first.push_matrix(found.compute_Q().as_ref()),
+            QrMode::Reduced => first.push_matrix(factors.compute_thin_Q().as_ref()),
+            QrMode::Complete => first.push_matrix(factors.compute_Q().as_ref()),
             QrMode::R => {}
         }
-        let r = found.R();
+        let r = factors.R();
         for row in 0..size {
             second.extend((0..n).map(|column| if row > column { 0.0 } else { r[(row, column)] }));
         }
@@ -81,13 +81,13 @@ fn decompose(a: &Tensor, mode: QrMode, size: usize) -> Result<(Tensor, Tensor)> 
 }
 
 /// Returns zeros for a missing gradient.
-fn given(grad: Option<&Tensor>, like: &Tensor) -> Result<Tensor> {
+fn grad_or_zeros(grad: Option<&Tensor>, like: &Tensor) -> Result<Tensor> {
     grad.map_or_else(|| like.zeros_like(), |grad| Ok(grad.clone()))
 }
 
 fn gradient(op: &'static str, q: &Tensor, r: &Tensor, grads: [Option<&Tensor>; 2]) -> Result<Tensor> {
     let [size, n] = checks::sizes(op, r)?;
-    let (dq, dr) = (given(grads[0], q)?, given(grads[1], r)?);
+    let (dq, dr) = (grad_or_zeros(grads[0], q)?, grad_or_zeros(grads[1], r)?);
     if n == size {
         return square_gradient(op, q, r, &dq, &dr);
     }

@@ -13,9 +13,9 @@ use ternion_core::{Error, Result, Shape, Tensor};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Singular {
     /// As an error.
-    Refused,
+    Error,
     /// By division by its zero pivots: the result has infinities and NaN.
-    Divided,
+    DivideByZero,
 }
 
 /// Solves `a x = b` for `x`, or `x a = b` unless `left`.
@@ -32,7 +32,7 @@ pub(crate) enum Singular {
 /// Dtypes other than f32 and f64 or that differ, matrices that are not square, sizes that do not
 /// match, a singular matrix.
 pub fn solve(a: &Tensor, b: &Tensor, left: bool) -> Result<Tensor> {
-    Ok(named_solve("linalg.solve", a, b, left, Singular::Refused)?.0)
+    Ok(named_solve("linalg.solve", a, b, left, Singular::Error)?.0)
 }
 
 /// Like [`solve`], but accepts singular matrices. The second result is, for each matrix of `a`, the
@@ -45,7 +45,7 @@ pub fn solve(a: &Tensor, b: &Tensor, left: bool) -> Result<Tensor> {
 /// # Errors
 /// The errors of [`solve`] except a singular matrix.
 pub fn solve_ex(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, Tensor)> {
-    let (x, mut zeros) = named_solve("linalg.solve_ex", a, b, left, Singular::Divided)?;
+    let (x, mut zeros) = named_solve("linalg.solve_ex", a, b, left, Singular::DivideByZero)?;
     // The indices are for `a` broadcast to `b`.
     let mut common = x.dims().to_vec();
     common.truncate(common.len() - if is_vector(a, b) { 1 } else { 2 });
@@ -95,10 +95,11 @@ fn named_solve(
     }
     let (a, columns) = checks::broadcast(op, a, &columns)?;
     if !left {
-        let (x, zeros) = solved(op, &checks::transposed(&a)?, &checks::transposed(&columns)?, singular)?;
+        let (x, zeros) =
+            solve_matrices(op, &checks::transposed(&a)?, &checks::transposed(&columns)?, singular)?;
         return Ok((checks::transposed(&x)?, zeros));
     }
-    let (x, zeros) = solved(op, &a, &columns, singular)?;
+    let (x, zeros) = solve_matrices(op, &a, &columns, singular)?;
     Ok((if is_vector { x.squeeze(-1)? } else { x }, zeros))
 }
 
@@ -113,7 +114,7 @@ fn named_solve(
 /// # Errors
 /// Dtypes other than f32 and f64, matrices that are not square, a singular one.
 pub fn inv(a: &Tensor) -> Result<Tensor> {
-    inverse("linalg.inv", a, Singular::Refused)
+    inverse("linalg.inv", a, Singular::Error)
 }
 
 /// Like [`inv`], but accepts singular matrices. The second result is, for each matrix, the index of
@@ -126,7 +127,7 @@ pub fn inv(a: &Tensor) -> Result<Tensor> {
 /// # Errors
 /// Dtypes other than f32 and f64, matrices that are not square.
 pub fn inv_ex(a: &Tensor) -> Result<(Tensor, Tensor)> {
-    let (y, zeros) = inverse_and_zeros("linalg.inv_ex", a, Singular::Divided)?;
+    let (y, zeros) = inverse_and_zeros("linalg.inv_ex", a, Singular::DivideByZero)?;
     Ok((y, checks::info(zeros, a)?))
 }
 
@@ -142,7 +143,7 @@ fn inverse_and_zeros(op: &'static str, a: &Tensor, singular: Singular) -> Result
     let (mut values, mut zeros) = (Values::default(), Vec::new());
     for (index, matrix) in Matrices::read(a)?.iter().enumerate() {
         let factors = Factors::of(matrix);
-        refuse(op, a, index, &factors, singular)?;
+        reject_singular(op, a, index, &factors, singular)?;
         zeros.push(factors.first_zero());
         let mut inverse = Mat::identity(size, size);
         factors.solve_in_place(&mut inverse);
@@ -158,8 +159,14 @@ fn inverse_and_zeros(op: &'static str, a: &Tensor, singular: Singular) -> Result
     Ok((with_gradient("linalg.inv", &[a], vec![y], Saves::OUTPUTS, rule)?.swap_remove(0), zeros))
 }
 
-fn refuse(op: &'static str, a: &Tensor, index: usize, factors: &Factors, singular: Singular) -> Result<()> {
-    if singular == Singular::Divided || !factors.is_singular() {
+fn reject_singular(
+    op: &'static str,
+    a: &Tensor,
+    index: usize,
+    factors: &Factors,
+    singular: Singular,
+) -> Result<()> {
+    if singular == Singular::DivideByZero || !factors.is_singular() {
         return Ok(());
     }
     Err(Error::matrix(op, format!("the matrix{} is singular", checks::of_batch_element(a, index))))
@@ -167,14 +174,19 @@ fn refuse(op: &'static str, a: &Tensor, index: usize, factors: &Factors, singula
 
 /// Returns `a^-1 b`, and for each matrix the index of its first pivot that is 0, starting at 1, or
 /// 0, for `a` `[.., n, n]` and `b` `[.., n, k]` with the same axes before.
-fn solved(op: &'static str, a: &Tensor, b: &Tensor, singular: Singular) -> Result<(Tensor, Vec<i32>)> {
+fn solve_matrices(
+    op: &'static str,
+    a: &Tensor,
+    b: &Tensor,
+    singular: Singular,
+) -> Result<(Tensor, Vec<i32>)> {
     let tail = [b.dims()[b.rank() - 2], b.dims()[b.rank() - 1]];
     let (mut values, mut zeros) = (Values::default(), Vec::new());
     let rights = Matrices::read(b)?;
     let mut rights = rights.iter();
     for (index, matrix) in Matrices::read(a)?.iter().enumerate() {
         let factors = Factors::of(matrix);
-        refuse(op, a, index, &factors, singular)?;
+        reject_singular(op, a, index, &factors, singular)?;
         zeros.push(factors.first_zero());
         // `None` if there are no right-hand sides; the matrix is still checked.
         if let Some(right) = rights.next() {
@@ -186,7 +198,7 @@ fn solved(op: &'static str, a: &Tensor, b: &Tensor, singular: Singular) -> Resul
     let x = values.into_tensor(b, &tail)?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dx) = &grads[0] else { return Ok(Grads::new()) };
-        let db = solved(op, &checks::transposed(context.input(0)?)?, dx, Singular::Divided)?.0;
+        let db = solve_matrices(op, &checks::transposed(context.input(0)?)?, dx, Singular::DivideByZero)?.0;
         let da = match context.needs(0) {
             true => Some(db.matmul(&checks::transposed(context.output(0)?)?)?.neg()?),
             false => None,

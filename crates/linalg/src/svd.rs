@@ -72,11 +72,11 @@ fn decompose(op: &'static str, a: &Tensor, full: bool) -> Result<Vec<Tensor>> {
     matrices.check_finite(op, a)?;
     for (index, matrix) in matrices.iter().enumerate() {
         let (matrix, scale) = normalized(matrix);
-        let found = if full { matrix.svd() } else { matrix.thin_svd() };
-        let found = found.map_err(|_| not_converged(op, a, index))?;
-        u.push_matrix(found.U());
-        vt.push_transposed(found.V());
-        s.extend(found.S().column_vector().iter().map(|value| value * scale));
+        let factors = if full { matrix.svd() } else { matrix.thin_svd() };
+        let factors = factors.map_err(|_| not_converged(op, a, index))?;
+        u.push_matrix(factors.U());
+        vt.push_transposed(factors.V());
+        s.extend(factors.S().column_vector().iter().map(|value| value * scale));
     }
     if a.elements() == 0 {
         let u = Tensor::eye(m, a.dtype(), a.device())?.narrow(1, 0, columns)?;
@@ -116,18 +116,18 @@ fn gradient(
     };
     let (mut left, mut right) = (None, None);
     if let Some(du) = du {
-        let turned = ut.matmul(du)?;
-        inner = inner.add(&skew(&turned)?.div(&differences)?.mul(&columns)?)?;
+        let ut_du = ut.matmul(du)?;
+        inner = inner.add(&skew(&ut_du)?.div(&differences)?.mul(&columns)?)?;
         if u.dims()[u.rank() - 2] > s.dims()[s.rank() - 1] {
-            left = Some(du.sub(&u.matmul(&turned)?)?.div(&columns)?.matmul(&vt)?);
+            left = Some(du.sub(&u.matmul(&ut_du)?)?.div(&columns)?.matmul(&vt)?);
         }
     }
     if let Some(dvt) = dvt {
-        let turned = dvt.matmul(&v)?;
+        let dvt_v = dvt.matmul(&v)?;
         // v^T dv is the transpose of dvt v.
-        inner = inner.sub(&skew(&turned)?.div(&differences)?.mul(&rows)?)?;
+        inner = inner.sub(&skew(&dvt_v)?.div(&differences)?.mul(&rows)?)?;
         if vt.dims()[vt.rank() - 1] > s.dims()[s.rank() - 1] {
-            right = Some(u.matmul(&dvt.sub(&turned.matmul(&vt)?)?.div(&rows)?)?);
+            right = Some(u.matmul(&dvt.sub(&dvt_v.matmul(&vt)?)?.div(&rows)?)?);
         }
     }
     let mut da = u.matmul(&inner)?.matmul(&vt)?;

@@ -26,7 +26,7 @@ pub fn tensorinv(a: &Tensor, ind: usize) -> Result<Tensor> {
         return Err(Error::invalid(OP, format!("{detail}, expected as many")));
     }
     let shape = Shape::new(&[second, first].concat())?;
-    inverse(OP, &a.reshape(Shape::new(&[rows, columns])?)?, Singular::Refused)?.reshape(shape)
+    inverse(OP, &a.reshape(Shape::new(&[rows, columns])?)?, Singular::Error)?.reshape(shape)
 }
 
 /// Solves `sum a[b.., x..] x[x..] = b[b..]` for `x`; the axes `dims` of `a` are moved to its end

@@ -71,7 +71,7 @@ fn left(op: &'static str, a: &Tensor, b: &Tensor, options: TriangularOptions) ->
     let mut values = Values::default();
     let (lefts, rights) = (Matrices::read(a)?, Matrices::read(b)?);
     for (matrix, right) in lefts.iter().zip(rights.iter()) {
-        values.push_matrix(on_host(matrix, right, options).as_ref());
+        values.push_matrix(solve_on_host(matrix, right, options).as_ref());
     }
     let x = values.into_tensor(b, &tail)?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
@@ -82,14 +82,14 @@ fn left(op: &'static str, a: &Tensor, b: &Tensor, options: TriangularOptions) ->
             return Ok(Grads::from_iter([None, Some(db)]));
         }
         let da = db.matmul(&checks::transposed(context.output(0)?)?)?.neg()?;
-        let beside = isize::from(options.unitriangular);
-        let da = if options.upper { da.triu(beside)? } else { da.tril(-beside)? };
+        let diagonal = isize::from(options.unitriangular);
+        let da = if options.upper { da.triu(diagonal)? } else { da.tril(-diagonal)? };
         Ok(Grads::from_iter([Some(da), Some(db)]))
     };
     Ok(with_gradient(op, &[a, b], vec![x], Saves { inputs: 0b01, outputs: 0b1 }, rule)?.swap_remove(0))
 }
 
-fn on_host(matrix: MatRef<'_, f64>, right: MatRef<'_, f64>, options: TriangularOptions) -> Mat<f64> {
+fn solve_on_host(matrix: MatRef<'_, f64>, right: MatRef<'_, f64>, options: TriangularOptions) -> Mat<f64> {
     let mut x = right.to_owned();
     match (options.upper, options.unitriangular) {
         (false, false) => matrix.solve_lower_triangular_in_place(&mut x),

@@ -156,8 +156,8 @@ fn value(magnitudes: &Tensor, order: f64, axes: AxisSet) -> Result<Tensor> {
         return magnitudes.sum_keep(axes);
     }
     let unit = if order > 0.0 { magnitudes.max_keep(axes)? } else { magnitudes.min_keep(axes)? };
-    let useless = unit.eq_scalar(0i64)?.logical_or(&unit.eq_scalar(f64::INFINITY)?)?;
-    let unit = unit.masked_fill(&useless, 1i64)?;
+    let is_degenerate = unit.eq_scalar(0i64)?.logical_or(&unit.eq_scalar(f64::INFINITY)?)?;
+    let unit = unit.masked_fill(&is_degenerate, 1i64)?;
     let ratios = magnitudes.div(&unit)?;
     let ratio = match order == 2.0 {
         true => ratios.square()?.sum_keep(axes)?.sqrt()?,

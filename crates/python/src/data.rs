@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use ternion::data::{
     BatchIterator, Batches, CaliforniaHousing, Cifar10, CsvConfig, DataError, DataSource, LastBatch,
-    MissingCells, Mnist, Split, Standardisation, Table, Transform,
+    MissingCells, Mnist, Split, StandardScaler, Table, Transform,
 };
 use ternion::{DType, Tensor};
 
@@ -172,7 +172,7 @@ impl PySplit {
             batches = batches.last_batch(LastBatch::Drop);
         }
         if let (Some(mean), Some(std)) = (&mean, &std) {
-            batches = batches.normalise_channels(mean, std)?;
+            batches = batches.normalize_channels(mean, std)?;
         }
         let mut transforms = Vec::new();
         if padding > 0 {
@@ -367,14 +367,14 @@ impl PyTable {
 
 /// Means and standard deviations of columns, with which tables are standardized.
 #[pyclass(name = "Standardisation", module = "ternion.data", frozen)]
-struct PyStandardisation(Standardisation);
+struct PyStandardisation(StandardScaler);
 
 #[pymethods]
 impl PyStandardisation {
     /// Computes the statistics of the columns of a table.
     #[new]
     fn new(table: &Bound<'_, PyTable>) -> Outcome<PyStandardisation> {
-        Ok(PyStandardisation(Standardisation::of(&table.get().0)?))
+        Ok(PyStandardisation(StandardScaler::of(&table.get().0)?))
     }
 
     /// The mean of each column.
@@ -413,26 +413,26 @@ impl PyStandardisation {
 /// Columns, means and deviations.
 type Moments = (Vec<String>, Vec<f64>, Vec<f64>);
 
-/// Restores a pickled `Standardisation`.
+/// Restores a pickled `StandardScaler`.
 #[pyfunction]
 fn _standardisation(
     columns: Vec<String>,
     means: Vec<f64>,
     deviations: Vec<f64>,
 ) -> Outcome<PyStandardisation> {
-    Ok(PyStandardisation(Standardisation::new(&columns, means, deviations)?))
+    Ok(PyStandardisation(StandardScaler::new(&columns, means, deviations)?))
 }
 
 /// Converts the value for empty cells: None, a number, or "drop".
 fn missing_cells(missing: Option<&Bound<'_, PyAny>>) -> Outcome<MissingCells> {
     let Some(missing) = missing.filter(|missing| !missing.is_none()) else {
-        return Ok(MissingCells::Refused);
+        return Ok(MissingCells::Error);
     };
     if missing.extract::<String>().is_ok_and(|text| text == "drop") {
-        return Ok(MissingCells::LeftOut);
+        return Ok(MissingCells::DropRow);
     }
     match missing.extract::<f64>() {
-        Ok(fill) if fill.is_finite() => Ok(MissingCells::Filled(fill)),
+        Ok(fill) if fill.is_finite() => Ok(MissingCells::Fill(fill)),
         _ => Err(Failure::value_error(format!(
             "read_csv: missing {}, expected a finite number, or \"drop\"",
             missing.repr()?

@@ -340,7 +340,7 @@ impl PyFolder {
     ) -> Outcome<Option<(Resumed, PathBuf, Vec<String>)>> {
         let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
         let resumed = wait(py, || self.0.lock().resume(&mut parts.state(&device)))?;
-        Ok(resumed.map(|resumed| ((resumed.step, parts.values()), resumed.path, resumed.passed_over)))
+        Ok(resumed.map(|resumed| ((resumed.step, parts.values()), resumed.path, resumed.skipped)))
     }
 }
 

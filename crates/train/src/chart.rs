@@ -127,7 +127,7 @@ const BOTTOM: f64 = 24.0;
 /// Width of a letter of the legend, which SVG does not provide; generous.
 const LETTER: f64 = 7.2;
 
-const COLOURS: [&str; 6] = ["#1f6feb", "#d1530b", "#1a7f37", "#8250df", "#bf3989", "#57606a"];
+const COLORS: [&str; 6] = ["#1f6feb", "#d1530b", "#1a7f37", "#8250df", "#bf3989", "#57606a"];
 /// If there are more curves than colors, strokes distinguish them.
 const DASHES: [&str; 3] = ["", "7 4", "2 3"];
 
@@ -170,11 +170,11 @@ impl Chart {
 
     /// Returns the horizontal axis, which all panels share.
     fn x_axis(&self) -> Axis {
-        let places = |panel: &Panel, series: &Series| -> Vec<f64> {
+        let x_values = |panel: &Panel, series: &Series| -> Vec<f64> {
             panel.drawable(series).flatten().map(|(x, _)| x).chain(panel.zeros(series)).collect()
         };
         let all = self.panels.iter().flat_map(|panel| panel.series.iter().map(move |series| (panel, series)));
-        let all = all.flat_map(|(panel, series)| places(panel, series));
+        let all = all.flat_map(|(panel, series)| x_values(panel, series));
         Axis::around(Scale::Linear, all, Room::None, [LEFT, WIDTH - RIGHT])
     }
 }
@@ -211,7 +211,7 @@ impl Panel {
         for (index, series) in self.series.iter().enumerate() {
             if let Some(remark) = self.remark(series) {
                 row += ROW;
-                svg.text([LEFT, row + 12.0], Anchor::Start, Style::of(index, series).colour, 12, &remark);
+                svg.text([LEFT, row + 12.0], Anchor::Start, Style::of(index, series).color, 12, &remark);
             }
         }
         row + ROW + 4.0
@@ -226,9 +226,9 @@ impl Panel {
                 (left, row) = (LEFT, row + ROW);
             }
             let style = Style::of(index, series);
-            svg.line([left, row + 8.0], [left + 22.0, row + 8.0], style.colour, style.dashes);
+            svg.line([left, row + 8.0], [left + 22.0, row + 8.0], style.color, style.dashes);
             if series.has_dots {
-                svg.dot([left + 11.0, row + 8.0], style.colour);
+                svg.dot([left + 11.0, row + 8.0], style.color);
             }
             svg.text([left + 28.0, row + 12.0], Anchor::Start, "#222", 12, &series.name);
             left += width + 14.0;
@@ -242,7 +242,7 @@ impl Panel {
         let lost = |why: fn(f64) -> bool| series.points.iter().filter(|&&(x, y)| why(y) || why(x)).count();
         let no_number = lost(|value| !axis::can_show(Scale::Linear, value));
         let zeros = self.zeros(series).count();
-        let hidden = self.drawable(series).filter(Option::is_none).count() - no_number - zeros;
+        let not_shown = self.drawable(series).filter(Option::is_none).count() - no_number - zeros;
         let mut remarks = Vec::new();
         if no_number > 0 {
             remarks.push(format!("{no_number} of {count} values of {} are no number", series.name));
@@ -251,9 +251,9 @@ impl Panel {
             remarks
                 .push(format!("{zeros} of {count} values of {} are 0: dots on the lower edge", series.name));
         }
-        if hidden > 0 {
+        if not_shown > 0 {
             remarks.push(format!(
-                "{hidden} of {count} values of {} are below 0 or nearly 0, which this axis does not have",
+                "{not_shown} of {count} values of {} are below 0 or nearly 0, which this axis does not have",
                 series.name
             ));
         }
@@ -270,18 +270,19 @@ impl Panel {
         self.grid(svg, x, y);
         for (index, series) in self.series.iter().enumerate() {
             let style = Style::of(index, series);
-            let mut zeros: Vec<f64> = self.zeros(series).map(|place| x.at(place).round()).collect();
+            let mut zeros: Vec<f64> =
+                self.zeros(series).map(|position| x.position(position).round()).collect();
             // Dots at the same position are merged.
             zeros.dedup();
-            zeros.iter().for_each(|&place| svg.dot([place, y.from()], style.colour));
+            zeros.iter().for_each(|&position| svg.dot([position, y.from()], style.color));
             for piece in pieces(self.drawable(series)) {
-                let places: Vec<[f64; 2]> =
-                    thinned(&piece, x).iter().map(|&(px, py)| [x.at(px), y.at(py)]).collect();
+                let positions: Vec<[f64; 2]> =
+                    downsampled(&piece, x).iter().map(|&(px, py)| [x.position(px), y.position(py)]).collect();
                 // A line needs two points.
-                if series.has_dots || places.len() == 1 {
-                    places.iter().for_each(|&place| svg.dot(place, style.colour));
+                if series.has_dots || positions.len() == 1 {
+                    positions.iter().for_each(|&position| svg.dot(position, style.color));
                 }
-                svg.curve(&places, style.colour, style.dashes);
+                svg.curve(&positions, style.color, style.dashes);
             }
         }
     }
@@ -290,17 +291,17 @@ impl Panel {
     /// vertical one.
     fn grid(&self, svg: &mut Svg, x: &Axis, y: &Axis) {
         let (bottom, top) = (y.from(), y.to());
-        let Ticks { labelled, unlabelled } = y.ticks(6.0);
-        for place in unlabelled {
-            svg.line([LEFT, place], [WIDTH - RIGHT, place], "#f2f2f2", "");
+        let Ticks { labeled, unlabeled } = y.ticks(6.0);
+        for position in unlabeled {
+            svg.line([LEFT, position], [WIDTH - RIGHT, position], "#f2f2f2", "");
         }
-        for (place, label) in labelled {
-            svg.line([LEFT, place], [WIDTH - RIGHT, place], "#e0e0e0", "");
-            svg.text([LEFT - 8.0, place + 4.0], Anchor::End, "#444", 12, &label);
+        for (position, label) in labeled {
+            svg.line([LEFT, position], [WIDTH - RIGHT, position], "#e0e0e0", "");
+            svg.text([LEFT - 8.0, position + 4.0], Anchor::End, "#444", 12, &label);
         }
-        for (place, label) in x.ticks(8.0).labelled {
-            svg.line([place, bottom], [place, bottom + 5.0], "#444", "");
-            svg.text([place, bottom + 19.0], Anchor::Middle, "#444", 12, &label);
+        for (position, label) in x.ticks(8.0).labeled {
+            svg.line([position, bottom], [position, bottom + 5.0], "#444", "");
+            svg.text([position, bottom + 19.0], Anchor::Middle, "#444", 12, &label);
         }
         svg.frame([LEFT, top], [WIDTH - RIGHT, bottom]);
         svg.upright([16.0, (top + bottom) / 2.0], "#444", 13, &self.y_title);
@@ -309,14 +310,14 @@ impl Panel {
 
 /// The style that distinguishes a curve from the others.
 struct Style {
-    colour: &'static str,
+    color: &'static str,
     dashes: &'static str,
 }
 
 impl Style {
     fn of(index: usize, series: &Series) -> Style {
-        let round = index / COLOURS.len() + usize::from(series.is_dashed);
-        Style { colour: COLOURS[index % COLOURS.len()], dashes: DASHES[round % DASHES.len()] }
+        let round = index / COLORS.len() + usize::from(series.is_dashed);
+        Style { color: COLORS[index % COLORS.len()], dashes: DASHES[round % DASHES.len()] }
     }
 }
 
@@ -339,12 +340,12 @@ const MOST_POINTS: usize = 2000;
 
 /// Reduces many points to the lowest and the highest of each column of the chart: what is visible,
 /// in a file of reasonable size.
-fn thinned(points: &[(f64, f64)], x: &Axis) -> Vec<(f64, f64)> {
+fn downsampled(points: &[(f64, f64)], x: &Axis) -> Vec<(f64, f64)> {
     if points.len() <= MOST_POINTS {
         return points.to_vec();
     }
     let mut kept = Vec::new();
-    for column in points.chunk_by(|left, right| x.at(left.0).floor() == x.at(right.0).floor()) {
+    for column in points.chunk_by(|left, right| x.position(left.0).floor() == x.position(right.0).floor()) {
         let positions = 0..column.len();
         let by_height = |&left: &usize, &right: &usize| column[left].1.total_cmp(&column[right].1);
         let lowest = positions.clone().min_by(by_height).unwrap_or(0);

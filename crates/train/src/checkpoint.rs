@@ -41,14 +41,14 @@ pub struct Checkpoint {
 /// Why a training run cannot resume from a file.
 pub(crate) enum ReadError {
     /// The file is corrupt: an earlier one may be intact.
-    Damaged(Error),
+    Corrupt(Error),
     /// The file does not exist, is not a checkpoint, or has another version.
-    Refused(Error),
+    Rejected(Error),
 }
 
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Error {
-        let (ReadError::Damaged(error) | ReadError::Refused(error)) = error;
+        let (ReadError::Corrupt(error) | ReadError::Rejected(error)) = error;
         error
     }
 }
@@ -94,10 +94,10 @@ impl Checkpoint {
     /// If one of them cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let told = |detail: String| Error::file(path, detail);
-        let metadata = BTreeMap::from([(ENTRY.to_owned(), self.document.text().map_err(told)?)]);
+        let file_error = |detail: String| Error::file(path, detail);
+        let metadata = BTreeMap::from([(ENTRY.to_owned(), self.document.text().map_err(file_error)?)]);
         write_host(&self.tensors, &metadata, path)?;
-        write_file(beside(path), self.document.readable().map_err(told)?.as_bytes())
+        write_file(json_path(path), self.document.readable().map_err(file_error)?.as_bytes())
     }
 
     /// Reads a file that [`write`](Checkpoint::write) wrote. It needs no device.
@@ -119,30 +119,30 @@ impl Checkpoint {
     }
 
     pub(crate) fn try_read(path: &Path) -> Result<Checkpoint, ReadError> {
-        let refused =
-            |error: std::io::Error| ReadError::Refused(Error::file_system(path, "cannot be read", &error));
-        File::open(path).map_err(refused)?;
-        let (tensors, metadata) = read_host(path).map_err(ReadError::Damaged)?;
+        let rejected =
+            |error: std::io::Error| ReadError::Rejected(Error::file_system(path, "cannot be read", &error));
+        File::open(path).map_err(rejected)?;
+        let (tensors, metadata) = read_host(path).map_err(ReadError::Corrupt)?;
         let Some(text) = metadata.get(ENTRY) else {
             let detail = format!(
                 "no checkpoint but {} tensors alone, such as weights that nn::save wrote: load them with nn::load, without optimiser and step",
                 tensors.len()
             );
-            return Err(ReadError::Refused(Error::file(path, detail)));
+            return Err(ReadError::Rejected(Error::file(path, detail)));
         };
         let document = Document::parse(text).map_err(|fault| match fault {
-            Fault::Damaged(detail) => ReadError::Damaged(Error::file(path, detail)),
-            Fault::Foreign(detail) => ReadError::Refused(Error::file(path, detail)),
+            Fault::Corrupt(detail) => ReadError::Corrupt(Error::file(path, detail)),
+            Fault::Unsupported(detail) => ReadError::Rejected(Error::file(path, detail)),
         })?;
         let checkpoint = Checkpoint { document, tensors, path: Some(path.to_path_buf()) };
-        match checkpoint.damage() {
+        match checkpoint.corruption() {
             None => Ok(checkpoint),
-            Some(detail) => Err(ReadError::Damaged(Error::file(path, format!("damaged: {detail}")))),
+            Some(detail) => Err(ReadError::Corrupt(Error::file(path, format!("damaged: {detail}")))),
         }
     }
 
     /// Returns the first difference between the tensors and what was written.
-    fn damage(&self) -> Option<String> {
+    fn corruption(&self) -> Option<String> {
         let changed = |(key, tensor): (&String, &HostTensor)| {
             (self.document.tensors.get(key) != Some(&tensor_checksum(tensor)))
                 .then(|| format!("tensor {key} is not as it was written"))
@@ -167,9 +167,9 @@ impl Checkpoint {
         let json = values.get(name).or_else(|| settings.get(name));
         let json = json.ok_or_else(|| {
             let names: Vec<&str> = values.keys().chain(settings.keys()).map(String::as_str).collect();
-            self.misfit(format!("no value {name:?}, expected one of {}", names.join(", ")))
+            self.mismatch(format!("no value {name:?}, expected one of {}", names.join(", ")))
         })?;
-        T::deserialize(json).map_err(|error| self.misfit(format!("value {name}: {error}")))
+        T::deserialize(json).map_err(|error| self.mismatch(format!("value {name}: {error}")))
     }
 
     /// Returns the tensors of one part on `device`: to load weights without the rest of the
@@ -180,7 +180,7 @@ impl Checkpoint {
     pub fn state_dict(&self, part: &str, device: &Device) -> Result<StateDict> {
         if !self.document.parts.contains_key(part) {
             let names: Vec<&str> = self.document.parts.keys().map(String::as_str).collect();
-            return Err(self.misfit(format!("no part {part:?}, expected one of {}", names.join(", "))));
+            return Err(self.mismatch(format!("no part {part:?}, expected one of {}", names.join(", "))));
         }
         let prefix = format!("{part}.");
         let of_part =
@@ -207,7 +207,7 @@ impl Checkpoint {
             match part {
                 Part::Value(value) => value
                     .set(&self.document.values[name.as_str()])
-                    .map_err(|error| self.misfit(format!("value {name}: {error}")))?,
+                    .map_err(|error| self.mismatch(format!("value {name}: {error}")))?,
                 Part::Random(device) => set_position(device, self.document.further_random[name.as_str()]),
                 _ => {}
             }
@@ -218,38 +218,38 @@ impl Checkpoint {
 
     /// Checks that both name the same parts.
     fn check_parts(&self, state: &TrainingState<'_>) -> Result<()> {
-        let wanted: BTreeSet<(&str, &str)> =
+        let expected: BTreeSet<(&str, &str)> =
             state.parts.iter().map(|(name, part)| (name.as_str(), kind(part))).collect();
         let found: BTreeSet<(&str, &str)> = self.document.kinds().collect();
         let list = |parts: Vec<&(&str, &str)>| {
             parts.iter().map(|(name, kind)| format!("{name} ({kind})")).collect::<Vec<_>>().join(", ")
         };
-        let missing = list(wanted.difference(&found).collect());
-        let extra = list(found.difference(&wanted).collect());
+        let missing = list(expected.difference(&found).collect());
+        let extra = list(found.difference(&expected).collect());
         let mut detail = "it is of a training of other parts".to_owned();
         for (what, names) in [("not in the checkpoint", &missing), ("only in the checkpoint", &extra)] {
             if !names.is_empty() {
                 detail += &format!("; {what}: {names}");
             }
         }
-        if missing.is_empty() && extra.is_empty() { Ok(()) } else { Err(self.misfit(detail)) }
+        if missing.is_empty() && extra.is_empty() { Ok(()) } else { Err(self.mismatch(detail)) }
     }
 
     fn check_settings(&self, state: &TrainingState<'_>) -> Result<()> {
-        let mut others = Vec::new();
+        let mut changed = Vec::new();
         for (name, part) in &state.parts {
             if let Part::Setting(now) = part {
-                let now = now.as_ref().map_err(|error| self.misfit(format!("setting {name}: {error}")))?;
+                let now = now.as_ref().map_err(|error| self.mismatch(format!("setting {name}: {error}")))?;
                 let then = &self.document.settings[name.as_str()];
                 if now != then {
-                    others.push(format!("{name} was {then}, is {now}"));
+                    changed.push(format!("{name} was {then}, is {now}"));
                 }
             }
         }
-        if others.is_empty() {
+        if changed.is_empty() {
             Ok(())
         } else {
-            Err(self.misfit(format!("other settings: {}", others.join("; "))))
+            Err(self.mismatch(format!("other settings: {}", changed.join("; "))))
         }
     }
 
@@ -257,7 +257,7 @@ impl Checkpoint {
         for (name, part) in &state.parts {
             if let Part::Value(value) = part {
                 let json = &self.document.values[name.as_str()];
-                value.check(json).map_err(|error| self.misfit(format!("value {name}: {error}")))?;
+                value.check(json).map_err(|error| self.mismatch(format!("value {name}: {error}")))?;
             }
         }
         Ok(())
@@ -275,7 +275,7 @@ impl Checkpoint {
             let restored = self.state_dict(name, state.device).and_then(|tensors| part.restore(&tensors));
             before.push((at, earlier));
             if let Err(error) = restored {
-                let error = self.misfit(text![&*name, ": ", error]);
+                let error = self.mismatch(text![&*name, ": ", error]);
                 for (at, earlier) in before.into_iter().rev() {
                     state.parts[at].1.restore(&earlier)?;
                 }
@@ -285,7 +285,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    fn misfit(&self, detail: impl Into<Text>) -> Error {
+    fn mismatch(&self, detail: impl Into<Text>) -> Error {
         match &self.path {
             Some(path) => Error::file(path, detail.into().to_string()),
             None => Error::invalid("checkpoint", detail),
@@ -296,16 +296,16 @@ impl Checkpoint {
 impl Document {
     /// Records the metadata of a part, everything except its tensors.
     fn add(&mut self, name: &str, part: &Part<'_>) -> Result<()> {
-        let refused = |detail: &String| Error::invalid("checkpoint", format!("{name}: {detail}"));
+        let rejected = |detail: &String| Error::invalid("checkpoint", format!("{name}: {detail}"));
         let name = name.to_owned();
         match part {
             Part::Random(device) => drop(self.further_random.insert(name, position(device))),
             Part::Value(value) => {
-                let json: Json = value.to_json().map_err(|detail| refused(&detail))?;
+                let json: Json = value.to_json().map_err(|detail| rejected(&detail))?;
                 self.values.insert(name, json);
             }
             Part::Setting(json) => {
-                let json = json.as_ref().map_err(refused)?;
+                let json = json.as_ref().map_err(rejected)?;
                 self.settings.insert(name, json.clone());
             }
             Part::Model(_) | Part::Optimizer(_) | Part::Stateful(_) => {
@@ -348,7 +348,7 @@ fn set_position(device: &Device, RandomPosition { seed, offset }: RandomPosition
 }
 
 /// Returns the path of the readable JSON file of a checkpoint.
-pub(crate) fn beside(path: &Path) -> PathBuf {
+pub(crate) fn json_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".json");
     name.into()

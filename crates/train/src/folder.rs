@@ -1,6 +1,6 @@
 //! A folder of checkpoints: one file for each saved step, of which the last few are kept.
 
-use crate::checkpoint::{Checkpoint, ReadError, beside};
+use crate::checkpoint::{Checkpoint, ReadError, json_path};
 use crate::state::TrainingState;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub enum Keep {
 /// let mut step = 0;
 /// let mut state = TrainingState::new(&device).model("model", &model).optimizer("adam", &mut adam);
 /// if let Some(resumed) = checkpoints.resume(&mut state)? {
-///     resumed.passed_over.iter().for_each(|damage| eprintln!("passed over: {damage}"));
+///     resumed.skipped.iter().for_each(|damage| eprintln!("passed over: {damage}"));
 ///     step = resumed.step;
 /// }
 /// while step < 10_000 {
@@ -59,7 +59,7 @@ pub struct Resumed {
     /// The file that was loaded.
     pub path: PathBuf,
     /// What was wrong with newer files, which are now named `.damaged`.
-    pub passed_over: Vec<String>,
+    pub skipped: Vec<String>,
 }
 
 const OP: &str = "checkpoints";
@@ -98,10 +98,10 @@ impl Checkpoints {
 
     /// Returns the names that are valid Unicode, with their paths.
     fn files(&self) -> Result<Vec<(String, PathBuf)>> {
-        let told = |error: std::io::Error| Error::file_system(&self.folder, "cannot be read", &error);
+        let read_error = |error: std::io::Error| Error::file_system(&self.folder, "cannot be read", &error);
         let mut files = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(told)? {
-            let entry = entry.map_err(told)?;
+        for entry in fs::read_dir(&self.folder).map_err(read_error)? {
+            let entry = entry.map_err(read_error)?;
             files.extend(entry.file_name().into_string().ok().map(|name| (name, entry.path())));
         }
         Ok(files)
@@ -114,24 +114,24 @@ impl Checkpoints {
     /// If there are checkpoints, but every one is corrupt; if the newest that is not corrupt cannot
     /// be opened, is not a checkpoint, or has another format version.
     pub fn latest(&self) -> Result<Option<(Checkpoint, Vec<String>)>> {
-        Ok(self.newest_whole()?.map(|(checkpoint, _, damaged)| {
-            (checkpoint, damaged.into_iter().map(|(_, detail)| detail).collect())
+        Ok(self.newest_intact()?.map(|(checkpoint, _, corrupt)| {
+            (checkpoint, corrupt.into_iter().map(|(_, detail)| detail).collect())
         }))
     }
 
-    fn newest_whole(&self) -> Result<Option<(Checkpoint, PathBuf, Vec<(PathBuf, String)>)>> {
-        let mut damaged = Vec::new();
+    fn newest_intact(&self) -> Result<Option<(Checkpoint, PathBuf, Vec<(PathBuf, String)>)>> {
+        let mut corrupt = Vec::new();
         for (_, path) in self.list()?.into_iter().rev() {
             match Checkpoint::try_read(&path) {
-                Ok(checkpoint) => return Ok(Some((checkpoint, path, damaged))),
-                Err(ReadError::Damaged(error)) => damaged.push((path, error.to_string())),
-                Err(ReadError::Refused(error)) => return Err(error),
+                Ok(checkpoint) => return Ok(Some((checkpoint, path, corrupt))),
+                Err(ReadError::Corrupt(error)) => corrupt.push((path, error.to_string())),
+                Err(ReadError::Rejected(error)) => return Err(error),
             }
         }
-        if damaged.is_empty() {
+        if corrupt.is_empty() {
             return Ok(None);
         }
-        let details: Vec<String> = damaged.into_iter().map(|(_, detail)| detail).collect();
+        let details: Vec<String> = corrupt.into_iter().map(|(_, detail)| detail).collect();
         Err(Error::file(&self.folder, format!("no checkpoint is whole: {}", details.join("; "))))
     }
 
@@ -142,18 +142,18 @@ impl Checkpoints {
     /// The errors of [`latest`](Checkpoints::latest) and of [`Checkpoint::resume`]; a file that
     /// cannot be renamed.
     pub fn resume(&mut self, state: &mut TrainingState<'_>) -> Result<Option<Resumed>> {
-        let Some((checkpoint, path, damaged)) = self.newest_whole()? else { return Ok(None) };
+        let Some((checkpoint, path, corrupt)) = self.newest_intact()? else { return Ok(None) };
         let step = checkpoint.resume(state)?;
-        let mut passed_over = Vec::with_capacity(damaged.len());
-        for (file, detail) in damaged {
-            let mut aside = file.clone().into_os_string();
-            aside.push(".damaged");
-            fs::rename(&file, &aside)
+        let mut skipped = Vec::with_capacity(corrupt.len());
+        for (file, detail) in corrupt {
+            let mut renamed = file.clone().into_os_string();
+            renamed.push(".damaged");
+            fs::rename(&file, &renamed)
                 .map_err(|error| Error::file_system(&file, "cannot be renamed", &error))?;
-            passed_over.push(detail);
+            skipped.push(detail);
         }
         self.reached = Some(step);
-        Ok(Some(Resumed { step, path, passed_over }))
+        Ok(Some(Resumed { step, path, skipped }))
     }
 
     /// Writes a checkpoint and returns its path. When it is on disk, deletes those that are not
@@ -179,7 +179,7 @@ impl Checkpoints {
             return Err(Error::invalid(OP, detail));
         }
         if self.lock.is_none() {
-            self.lock = Some(self.locked()?);
+            self.lock = Some(self.acquire_lock()?);
             self.delete_temporary()?;
         }
         match self.list()?.last() {
@@ -195,7 +195,7 @@ impl Checkpoints {
 
     /// Locks the folder. The operating system releases the lock when the process ends for any
     /// reason.
-    fn locked(&self) -> Result<File> {
+    fn acquire_lock(&self) -> Result<File> {
         let path = self.folder.join(LOCK);
         let opened = OpenOptions::new().create(true).append(true).open(&path);
         let file = opened.map_err(|error| Error::file_system(&path, "cannot be written", &error))?;
@@ -225,7 +225,7 @@ impl Checkpoints {
         let files = self.list()?;
         for (_, path) in &files[..files.len().saturating_sub(count)] {
             if path != newest {
-                delete(&beside(path))?;
+                delete(&json_path(path))?;
                 delete(path)?;
             }
         }

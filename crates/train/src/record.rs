@@ -119,11 +119,11 @@ impl Recorder {
             None => drop(self.history.insert(name.to_owned(), vec![(step, value)])),
         }
         let scalar = Scalar { name, step, value, time: now() };
-        let mut told = Ok(());
+        let mut result = Ok(());
         for sink in &mut self.sinks {
-            told = told.and(sink.scalar(&scalar));
+            result = result.and(sink.scalar(&scalar));
         }
-        told
+        result
     }
 
     /// Returns the values of a name with their steps, in the order in which they were recorded;
@@ -161,16 +161,16 @@ impl Stateful for Recorder {
             let Some(name) = key.strip_suffix(STEPS) else {
                 match key.strip_suffix(VALUES) {
                     Some(name) if state.contains_key(&format!("{name}{STEPS}")) => continue,
-                    _ => return Err(misfit(text!["extra: ", key])),
+                    _ => return Err(mismatch(text!["extra: ", key])),
                 }
             };
             let values = state.get(&format!("{name}{VALUES}"));
-            let values = values.ok_or_else(|| misfit(text!["missing: ", name, VALUES]))?;
+            let values = values.ok_or_else(|| mismatch(text!["missing: ", name, VALUES]))?;
             let is_row = |tensor: &Tensor, dtype| tensor.shape().rank() == 1 && tensor.dtype() == dtype;
             if !is_row(steps, DType::I64) || !is_row(values, DType::F64) || steps.dims() != values.dims() {
                 let got = text![name, ": steps ", steps, " and values ", values];
                 let expected = text![", expected [count] ", DType::I64, " and [count] ", DType::F64];
-                return Err(misfit(text![got, expected]));
+                return Err(mismatch(text![got, expected]));
             }
             let steps = steps.to_vec::<i64>()?.into_iter().map(i64::cast_unsigned);
             history.insert(name.to_owned(), steps.zip(values.to_vec::<f64>()?).collect());
@@ -180,7 +180,7 @@ impl Stateful for Recorder {
     }
 }
 
-fn misfit(detail: Text) -> Error {
+fn mismatch(detail: Text) -> Error {
     Error::invalid("recorder", text!["the state does not fit; ", detail])
 }
 

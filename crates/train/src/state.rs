@@ -198,13 +198,13 @@ impl<'a> TrainingState<'a> {
 
     /// Checks that names are unambiguous, in the file too.
     pub(crate) fn check_names(&self) -> Result<()> {
-        let mut seen = BTreeSet::new();
+        let mut names = BTreeSet::new();
         for (name, _) in &self.parts {
             if name.is_empty() || name.contains('.') {
                 let detail = format!("the name {name:?}, expected one that is not empty and has no dot");
                 return Err(Error::invalid(OP, detail));
             }
-            if !seen.insert(name) {
+            if !names.insert(name) {
                 return Err(Error::invalid(OP, format!("two parts have the name {name:?}")));
             }
         }

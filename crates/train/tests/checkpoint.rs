@@ -61,7 +61,7 @@ fn a_resumed_training_ends_with_the_bits_of_one_that_ran_through() -> Result<()>
 }
 
 #[test]
-fn the_json_beside_tells_what_the_file_holds_and_belongs_to_it() -> Result<()> {
+fn the_json_file_describes_the_checkpoint_and_belongs_to_it() -> Result<()> {
     let folder = Folder::new("beside");
     let file = folder.file("run");
     let mut run = Run::new(&device())?;
@@ -125,17 +125,17 @@ fn any_byte_that_changes_and_any_length_that_is_missing_is_noticed() -> Result<(
     TrainingState::new(&device).model("model", &model).value("at", &mut step).save(1, &file)?;
     let whole = fs::read(&file).expect("it was written");
     for at in 0..whole.len() {
-        let mut damaged = whole.clone();
-        damaged[at] ^= if at % 2 == 0 { 1 } else { 0x80 };
-        fs::write(&file, &damaged).expect("the folder can be written");
+        let mut corrupt = whole.clone();
+        corrupt[at] ^= if at % 2 == 0 { 1 } else { 0x80 };
+        fs::write(&file, &corrupt).expect("the folder can be written");
         let text = message(Checkpoint::read(&file));
         assert!(text.starts_with(&file.display().to_string()), "{text}");
         fs::write(&file, &whole[..at]).expect("the folder can be written");
         message(Checkpoint::read(&file));
     }
-    let mut damaged = whole.clone();
-    *damaged.last_mut().expect("it is not empty") ^= 1;
-    fs::write(&file, &damaged).expect("the folder can be written");
+    let mut corrupt = whole.clone();
+    *corrupt.last_mut().expect("it is not empty") ^= 1;
+    fs::write(&file, &corrupt).expect("the folder can be written");
     let text = message(Checkpoint::read(&file));
     assert!(text.contains("damaged: tensor model.") && text.ends_with("is not as it was written"), "{text}");
     fs::write(&file, &whole).expect("the folder can be written");

@@ -44,7 +44,7 @@ fn the_last_ones_are_kept_and_the_newest_is_resumed() -> Result<()> {
     drop(checkpoints);
     let mut checkpoints = Checkpoints::new(folder.file("a/b"), Keep::Last(2))?;
     let resumed = checkpoints.resume(&mut second.state())?.expect("a checkpoint");
-    assert_eq!((resumed.step, resumed.passed_over.len()), (6, 0));
+    assert_eq!((resumed.step, resumed.skipped.len()), (6, 0));
     second.step = resumed.step;
     save_at(&mut second, &mut checkpoints, [8])?;
     first.until(8)?;
@@ -65,7 +65,7 @@ fn all_are_kept_on_request_and_none_is_no_choice() -> Result<()> {
 }
 
 #[test]
-fn damaged_ones_are_passed_over_and_put_aside() -> Result<()> {
+fn corrupt_ones_are_skipped_and_renamed() -> Result<()> {
     let folder = Folder::new("damaged");
     let mut checkpoints = Checkpoints::new(&folder.0, Keep::Last(3))?;
     save_at(&mut run()?, &mut checkpoints, [1, 2, 3])?;
@@ -78,13 +78,13 @@ fn damaged_ones_are_passed_over_and_put_aside() -> Result<()> {
     fs::write(file(2), &bytes).expect("the folder can be written");
 
     let mut checkpoints = Checkpoints::new(&folder.0, Keep::Last(3))?;
-    let (checkpoint, damaged) = checkpoints.latest()?.expect("one is whole");
-    assert_eq!((checkpoint.step(), damaged.len()), (1, 2));
+    let (checkpoint, corrupt) = checkpoints.latest()?.expect("one is whole");
+    assert_eq!((checkpoint.step(), corrupt.len()), (1, 2));
     let mut resumed = run()?;
     let found = checkpoints.resume(&mut resumed.state())?.expect("one is whole");
-    assert_eq!((found.step, found.path, &found.passed_over), (1, file(1), &damaged));
-    assert!(damaged[0].contains("step-00000003.safetensors: truncated or damaged: "), "{damaged:?}");
-    assert!(damaged[1].contains("step-00000002.safetensors: damaged: tensor "), "{damaged:?}");
+    assert_eq!((found.step, found.path, &found.skipped), (1, file(1), &corrupt));
+    assert!(corrupt[0].contains("step-00000003.safetensors: truncated or damaged: "), "{corrupt:?}");
+    assert!(corrupt[1].contains("step-00000002.safetensors: damaged: tensor "), "{corrupt:?}");
     resumed.step = 1;
     save_at(&mut resumed, &mut checkpoints, [2])?;
     assert_eq!(checkpoints.list()?.len(), 2);

@@ -52,17 +52,17 @@ fn lines_of_json_have_every_number() -> Result<()> {
 fn a_resumed_record_drops_what_came_after_the_step() -> Result<()> {
     let folder = Folder::new("jsonl-resumed");
     let file = folder.file("m.jsonl");
-    let note = |recorder: &mut Recorder, steps: std::ops::RangeInclusive<u64>| {
+    let record = |recorder: &mut Recorder, steps: std::ops::RangeInclusive<u64>| {
         steps.into_iter().try_for_each(|step| recorder.scalar("loss", step, step as f64))
     };
-    note(&mut Recorder::new().with(Jsonl::new(&file, Start::After(0))?), 1..=7)?;
+    record(&mut Recorder::new().with(Jsonl::new(&file, Start::After(0))?), 1..=7)?;
     assert!(message(Jsonl::new(&file, Start::New)).contains("m.jsonl: is the record of an earlier training"));
     // Truncated within a two-byte character.
     let mut bytes = fs::read(&file).expect("it was written");
     bytes.extend("{\"step\":8,\"name\":\"\u{e9}".as_bytes());
     bytes.pop();
     fs::write(&file, &bytes).expect("the folder can be written");
-    note(&mut Recorder::new().with(Jsonl::new(&file, Start::After(4))?), 5..=6)?;
+    record(&mut Recorder::new().with(Jsonl::new(&file, Start::After(4))?), 5..=6)?;
     let steps = |file: &Path| {
         lines(file).iter().map(|line| line["step"].as_u64().expect("a step")).collect::<Vec<_>>()
     };
@@ -158,16 +158,16 @@ fn event_files_are_records_of_scalars() -> Result<()> {
     assert_eq!(crc32c(b"123456789"), 0xe306_9283);
     let folder = Folder::new("events");
     let mut recorder = Recorder::new().with(TensorBoard::new(&folder.0, Start::New)?);
-    let noted =
+    let recorded =
         [("train/loss", 1, 2.5), ("train/loss", 300, f64::NAN), ("\u{e9}", 1 << 40, f64::NEG_INFINITY)];
-    for (name, step, value) in noted {
+    for (name, step, value) in recorded {
         recorder.scalar(name, step, value)?;
     }
     let files = event_files(&folder);
     let events = records(&files[0]);
     assert_eq!((files.len(), events.len()), (1, 4));
     assert_eq!(field(&events[0], 3).expect("a version"), b"brain.Event:2");
-    for (event, (name, step, value)) in events[1..].iter().zip(noted) {
+    for (event, (name, step, value)) in events[1..].iter().zip(recorded) {
         let time = f64::from_le_bytes(field(event, 1).expect("a time").try_into().expect("8 bytes"));
         assert!(time > 1.7e9);
         let entry = field(&field(event, 5).expect("a summary"), 1).expect("a value");
@@ -211,7 +211,7 @@ impl Sink for Full {
 }
 
 #[test]
-fn a_sink_that_fails_is_told_and_the_others_go_on() -> Result<()> {
+fn a_sink_that_fails_is_reported_and_the_others_go_on() -> Result<()> {
     let folder = Folder::new("full");
     let file = folder.file("m.jsonl");
     let mut recorder = Recorder::new().with(Full).with(Jsonl::new(&file, Start::New)?);

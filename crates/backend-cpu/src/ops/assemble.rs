@@ -19,8 +19,8 @@ fn run_concat(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
     let mut start = 0;
     for input in inputs {
         let end = start + input.layout.shape().dim(*axis);
-        let place = range(outputs[0].layout, *axis, start, end)?;
-        copy_part(*input, outputs[0].part(&place))?;
+        let target = range(outputs[0].layout, *axis, start, end)?;
+        copy_part(*input, outputs[0].part(&target))?;
         start = end;
     }
     Ok(())

@@ -21,7 +21,7 @@ use crate::dense::{DenseOutput, Parts, dense, with_workspace};
 use crate::float::{Float, Matrix};
 use crate::kernel::Variant;
 use crate::lanes;
-use crate::ops::dropout::Dropping;
+use crate::ops::dropout::DropoutMask;
 use crate::rows::{Rows, Scratch};
 use crate::simd::vectorized;
 use crate::temporary::Dense;
@@ -84,7 +84,7 @@ impl Sizes {
     }
 
     /// Returns the keys to which `query` attends without a mask: see [`AttentionConfig`].
-    fn seen(&self, config: &AttentionConfig, query: usize) -> Range<usize> {
+    fn attended_keys(&self, config: &AttentionConfig, query: usize) -> Range<usize> {
         // The end of the queries and the range of keys with which the query is aligned: all, or
         // those of its sequence.
         let (last_query, keys) = match &self.sequences {
@@ -106,11 +106,11 @@ impl Sizes {
 
     /// Returns the range of keys to which any of `queries` attends: both ends increase with the
     /// query.
-    fn seen_by(&self, config: &AttentionConfig, queries: &Range<usize>) -> Range<usize> {
+    fn attended_keys_of_tile(&self, config: &AttentionConfig, queries: &Range<usize>) -> Range<usize> {
         if queries.is_empty() {
             return 0..0;
         }
-        self.seen(config, queries.start).start..self.seen(config, queries.end - 1).end
+        self.attended_keys(config, queries.start).start..self.attended_keys(config, queries.end - 1).end
     }
 }
 
@@ -125,9 +125,9 @@ fn tiles(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usize>>
 enum Mask<T: 'static> {
     None,
     /// Not 0 where a query attends to the key.
-    Seen(Rows<u8>),
+    Bool(Rows<u8>),
     /// Added to the scores.
-    Added(Rows<T>),
+    Additive(Rows<T>),
 }
 
 /// Memory for a row of a mask.
@@ -147,8 +147,8 @@ impl<T: Float> Mask<T> {
         let layout = view.layout.expand(&scores)?;
         let view = view.part(&layout);
         Ok(match view.dtype {
-            DType::Bool => Mask::Seen(Rows::last(op, &view)?),
-            _ => Mask::Added(Rows::last(op, &view)?),
+            DType::Bool => Mask::Bool(Rows::last(op, &view)?),
+            _ => Mask::Additive(Rows::last(op, &view)?),
         })
     }
 
@@ -157,15 +157,15 @@ impl<T: Float> Mask<T> {
     fn apply(&self, row: usize, keys: &Range<usize>, scores: &mut [T], scratch: &mut MaskScratch<T>) {
         match self {
             Mask::None => {}
-            Mask::Seen(rows) => {
+            Mask::Bool(rows) => {
                 // SAFETY: the mask has this row and these keys (core has checked its shape), and is
                 // only read.
-                let seen = unsafe { rows.read(row, keys.clone(), &mut scratch.0) };
-                for (score, &seen) in scores.iter_mut().zip(seen) {
-                    *score = if seen == 0 { T::NEG_INFINITY } else { *score };
+                let attended = unsafe { rows.read(row, keys.clone(), &mut scratch.0) };
+                for (score, &attended) in scores.iter_mut().zip(attended) {
+                    *score = if attended == 0 { T::NEG_INFINITY } else { *score };
                 }
             }
-            Mask::Added(rows) => {
+            Mask::Additive(rows) => {
                 // SAFETY: as above.
                 let added = unsafe { rows.read(row, keys.clone(), &mut scratch.1) };
                 for (score, &added) in scores.iter_mut().zip(added) {
@@ -177,16 +177,16 @@ impl<T: Float> Mask<T> {
 }
 
 /// Dropout of the weights, which are numbered as a tensor `[batch, heads, queries, keys]`.
-struct WeightDropping<T> {
-    dropping: Dropping<T>,
+struct AttentionDropout<T> {
+    mask: DropoutMask<T>,
     keys: usize,
 }
 
-impl<T: Float> WeightDropping<T> {
+impl<T: Float> AttentionDropout<T> {
     /// Applies dropout to values that belong to the weights of `keys` in row `row`, counted over
     /// all queries.
     fn apply(&self, row: usize, keys: &Range<usize>, weights: &mut [T]) {
-        self.dropping.apply(row * self.keys + keys.start, weights);
+        self.mask.apply(row * self.keys + keys.start, weights);
     }
 }
 
@@ -198,7 +198,7 @@ struct Inputs<'a, T: Float> {
     k: Dense<'a, T>,
     v: Dense<'a, T>,
     mask: Mask<T>,
-    dropping: Option<WeightDropping<T>>,
+    dropout: Option<AttentionDropout<T>>,
 }
 
 impl<'a, T: Float> Inputs<'a, T> {
@@ -211,8 +211,8 @@ impl<'a, T: Float> Inputs<'a, T> {
         let lengths = config.lengths_inputs(mask).map(|lengths| lengths.map(|at| &inputs[at]));
         let sizes = Sizes::new(op, inputs, lengths)?;
         let state = config.state_input(mask).map(|at| &inputs[at]);
-        let dropping = config.dropout.zip(state).map(|(dropout, state)| WeightDropping {
-            dropping: Dropping::new(&dropout, *state),
+        let dropout = config.dropout.zip(state).map(|(dropout, state)| AttentionDropout {
+            mask: DropoutMask::new(&dropout, *state),
             keys: sizes.keys,
         });
         let of_mask = config.mask.then(|| &inputs[mask]);
@@ -223,7 +223,7 @@ impl<'a, T: Float> Inputs<'a, T> {
             q: dense(op, &inputs[0])?,
             k: dense(op, &inputs[1])?,
             v: dense(op, &inputs[2])?,
-            dropping,
+            dropout,
         })
     }
 
@@ -263,9 +263,9 @@ impl<'a, T: Float> Inputs<'a, T> {
         };
         for (query, row) in queries.clone().zip(scores.chunks_exact_mut(keys.len())) {
             self.mask.apply(head * self.sizes.queries + query, keys, row, scratch);
-            let seen = self.sizes.seen(&self.config, query);
-            let start = seen.start.clamp(keys.start, keys.end) - keys.start;
-            let end = seen.end.clamp(keys.start, keys.end) - keys.start;
+            let attended = self.sizes.attended_keys(&self.config, query);
+            let start = attended.start.clamp(keys.start, keys.end) - keys.start;
+            let end = attended.end.clamp(keys.start, keys.end) - keys.start;
             row[..start].fill(T::NEG_INFINITY);
             row[end.max(start)..].fill(T::NEG_INFINITY);
         }
@@ -285,15 +285,12 @@ fn transposed<P>(matrix: Matrix<P>) -> Matrix<P> {
 fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Attention(attention) = op else { return Err(Error::invalid(op.name(), "is not attention")) };
     let input = Inputs::<T>::new(op.name(), attention.config, inputs, 3)?;
-    let (mut y, mut log_sums) =
+    let (mut y, mut lse) =
         (DenseOutput::<T>::new(op.name(), &outputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[1])?);
     // Only with an additive mask.
     let mut errors = outputs.get(2).map(|output| DenseOutput::<T>::new(op.name(), output)).transpose()?;
-    let parts = OutputParts {
-        y: y.parts(),
-        log_sums: log_sums.parts(),
-        errors: errors.as_mut().map(DenseOutput::parts),
-    };
+    let parts =
+        OutputParts { y: y.parts(), lse: lse.parts(), errors: errors.as_mut().map(DenseOutput::parts) };
     let tiles = input.sizes.queries.div_ceil(QUERIES);
     for_pieces(input.sizes.batch * input.sizes.heads * tiles, |piece| {
         let head = piece / tiles;
@@ -301,7 +298,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
         attend(&input, head, queries, &parts);
     });
     y.finish();
-    log_sums.finish();
+    lse.finish();
     if let Some(errors) = errors {
         errors.finish();
     }
@@ -311,7 +308,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
 /// The outputs of forward.
 struct OutputParts<'a, T> {
     y: Parts<'a, T>,
-    log_sums: Parts<'a, T>,
+    lse: Parts<'a, T>,
     errors: Option<Parts<'a, T>>,
 }
 
@@ -320,10 +317,10 @@ fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, o
     let (first, width) = (head * input.sizes.queries, input.sizes.value_dim);
     let rows = first + queries.start..first + queries.end;
     // SAFETY: the rows are used only by this call.
-    let (y, log_sums, mut errors) = unsafe {
+    let (y, lse, mut errors) = unsafe {
         (
             outputs.y.part(rows.start * width..rows.end * width),
-            outputs.log_sums.part(rows.clone()),
+            outputs.lse.part(rows.clone()),
             outputs.errors.map(|errors| errors.part(rows)),
         )
     };
@@ -331,14 +328,14 @@ fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, o
     let mut scratch = MaskScratch::new();
     y.fill(T::ZERO);
     with_workspace(QUERIES * KEYS, |scores| {
-        for keys in tiles(input.sizes.seen_by(&input.config, &queries), KEYS) {
+        for keys in tiles(input.sizes.attended_keys_of_tile(&input.config, &queries), KEYS) {
             let scores = &mut scores[..queries.len() * keys.len()];
             input.score(head, &queries, &keys, scores, &mut scratch);
             for (row, scores) in scores.chunks_exact_mut(keys.len()).enumerate() {
                 let y = &mut y[row * width..(row + 1) * width];
-                absorb(scores, &mut max[row], &mut sum[row], y);
-                if let Some(dropping) = &input.dropping {
-                    dropping.apply(first + queries.start + row, &keys, scores);
+                update_online_softmax(scores, &mut max[row], &mut sum[row], y);
+                if let Some(dropout) = &input.dropout {
+                    dropout.apply(first + queries.start + row, &keys, scores);
                 }
             }
             let (sizes, target) = ([queries.len(), keys.len(), width], Matrix::rows(y.as_mut_ptr(), width));
@@ -347,9 +344,9 @@ fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, o
             unsafe { T::gemm(sizes, T::ONE, weights, input.v(head, &keys), T::ONE, target) };
         }
     });
-    for (row, log_sum) in log_sums.iter_mut().enumerate() {
-        let (found, error) = finish(max[row], sum[row], &mut y[row * width..(row + 1) * width]);
-        *log_sum = found;
+    for (row, row_lse) in lse.iter_mut().enumerate() {
+        let (log_sum_exp, error) = finish(max[row], sum[row], &mut y[row * width..(row + 1) * width]);
+        *row_lse = log_sum_exp;
         if let Some(errors) = &mut errors {
             errors[row] = error;
         }
@@ -358,7 +355,7 @@ fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, o
 
 /// Processes a row of scores: converts them to weights relative to the new maximum, and rescales
 /// the earlier results.
-fn absorb<T: Float>(scores: &mut [T], max: &mut T, sum: &mut T, y: &mut [T]) {
+fn update_online_softmax<T: Float>(scores: &mut [T], max: &mut T, sum: &mut T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
         || {
@@ -371,10 +368,10 @@ fn absorb<T: Float>(scores: &mut [T], max: &mut T, sum: &mut T, y: &mut [T]) {
             }
             let weights = lanes::sum(scores, |weight| weight);
             if new > *max {
-                let shrink = (*max - base).exp();
-                *sum *= shrink;
+                let rescale = (*max - base).exp();
+                *sum *= rescale;
                 for y in y.iter_mut() {
-                    *y *= shrink;
+                    *y *= rescale;
                 }
             }
             *sum += weights;
@@ -400,8 +397,8 @@ fn finish<T: Float>(max: T, sum: T, y: &mut [T]) -> (T, T) {
     );
     // If NaN kept the maximum at -infinity, the scores were used without a shift.
     let base = if max == T::NEG_INFINITY { T::ZERO } else { max };
-    let log_sum = base + sum.log();
-    (log_sum, (base - log_sum) + sum.log())
+    let row_lse = base + sum.log();
+    (row_lse, (base - row_lse) + sum.log())
 }
 
 #[cfg(test)]

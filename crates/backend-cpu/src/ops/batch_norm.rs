@@ -5,7 +5,7 @@ use crate::access::Locked;
 use crate::float::Float;
 use crate::kernel::Variant;
 use crate::lanes;
-use crate::ops::norm::{mean_and_variance, put, row_gradient, shift_and_scale};
+use crate::ops::norm::{mean_and_variance, row_gradient, shift_and_scale, store_vector};
 use crate::rows::{Rows, Scratch, for_rows, vector};
 use crate::simd::vectorized;
 use crate::threads::Cost;
@@ -48,11 +48,11 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
             // SAFETY: as above.
             unsafe { x.copy(channel, 0, buffer.values) };
             let (mean, variance) = mean_and_variance(buffer.values, true);
-            let reciprocal = T::ONE / (variance + T::real(*eps)).sqrt();
+            let rstd = T::ONE / (variance + T::real(*eps)).sqrt();
             let parameters = parameters.as_ref().map(|(weight, bias)| (weight[channel], bias[channel]));
-            scale_and_shift(buffer.values, (mean, reciprocal), parameters);
-            put(&means, channel..channel + 1, &[mean]);
-            put(&variances, channel..channel + 1, &[variance]);
+            scale_and_shift(buffer.values, (mean, rstd), parameters);
+            store_vector(&means, channel..channel + 1, &[mean]);
+            store_vector(&variances, channel..channel + 1, &[variance]);
             // SAFETY: as above.
             unsafe { y.write(channel, 0, buffer) };
         }
@@ -60,7 +60,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     Ok(())
 }
 
-/// Computes `(x - mean) * reciprocal * weight + bias`, in place of x.
+/// Computes `(x - mean) * rstd * weight + bias`, in place of x.
 fn scale_and_shift<T: Float>(x: &mut [T], statistics: (T, T), parameters: Option<(T, T)>) {
     shift_and_scale(x, statistics, None, None);
     let Some((weight, bias)) = parameters else { return };
@@ -94,7 +94,7 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
         let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];
         let [scratch_x, scratch_dy, scratch_dx] = &mut scratch;
         for channel in rows {
-            let (mean, reciprocal) = (means[channel], T::ONE / (variances[channel] + T::real(*eps)).sqrt());
+            let (mean, rstd) = (means[channel], T::ONE / (variances[channel] + T::real(*eps)).sqrt());
             // SAFETY: the channel is used only by this thread; dx shares no memory with the inputs.
             unsafe {
                 let (x, dy) =
@@ -102,12 +102,12 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
                 let buffer = dx.buffer(channel, 0..dx.width(), scratch_dx);
                 // The weight is the same for the entire channel, so it is a common factor that is
                 // applied after the row gradient.
-                row_gradient(x, dy, (Some(mean), reciprocal), None, buffer.values);
+                row_gradient(x, dy, (Some(mean), rstd), None, buffer.values);
                 if let (Some(weight), Some((dweights, dbiases))) = (&weight, &sums) {
                     scale_and_shift(buffer.values, (T::ZERO, weight[channel]), None);
-                    let [dbias, dweight] = parameter_gradients(x, dy, mean, reciprocal);
-                    put(dweights, channel..channel + 1, &[dweight]);
-                    put(dbiases, channel..channel + 1, &[dbias]);
+                    let [dbias, dweight] = parameter_gradients(x, dy, mean, rstd);
+                    store_vector(dweights, channel..channel + 1, &[dweight]);
+                    store_vector(dbiases, channel..channel + 1, &[dbias]);
                 }
                 dx.write(channel, 0, buffer);
             }
@@ -117,10 +117,10 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
 }
 
 /// Returns `[sum dy, sum dy * n]` of a channel.
-fn parameter_gradients<T: Float>(x: &[T], dy: &[T], mean: T, reciprocal: T) -> [T; 2] {
+fn parameter_gradients<T: Float>(x: &[T], dy: &[T], mean: T, rstd: T) -> [T; 2] {
     vectorized(
         #[inline(always)]
-        || lanes::sums_of_pairs(x, dy, |x, dy| [dy, dy * ((x - mean) * reciprocal)]),
+        || lanes::sums_of_pairs(x, dy, |x, dy| [dy, dy * ((x - mean) * rstd)]),
     )
 }
 

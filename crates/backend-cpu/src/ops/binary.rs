@@ -1,7 +1,7 @@
 //! Elementwise functions of two tensors and the fused ops built on them.
 
 use crate::access::Locked;
-use crate::elementwise::{BLOCK, Operand, Other, map2, map3};
+use crate::elementwise::{BLOCK, Operand, Rhs, map2, map3};
 use crate::number::{Number, Real};
 use crate::ops::unary;
 use crate::simd::{Vectorize, each, vectorize};
@@ -15,7 +15,7 @@ pub(crate) fn run_binary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>])
     with_compute!(inputs[0].dtype, T => {
         let a = Operand::<T>::new(op.name(), inputs[0])?;
         let b = Operand::<T>::new(op.name(), inputs[1])?;
-        run(*op, a, Other::Tensor(b), Operand::<T>::new(op.name(), outputs[0])?, Side::Right)
+        run(*op, a, Rhs::Tensor(b), Operand::<T>::new(op.name(), outputs[0])?, Side::Right)
     })
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn run_binary_scalar(op: &Op, inputs: &[Locked<'_>], outputs: &[Locke
             _ => T::from_number(*scalar),
         };
         let x = Operand::<T>::new(op.name(), inputs[0])?;
-        run(*op, x, Other::Number(number), Operand::<T>::new(op.name(), outputs[0])?, *side)
+        run(*op, x, Rhs::Scalar(number), Operand::<T>::new(op.name(), outputs[0])?, *side)
     })
 }
 
@@ -65,7 +65,7 @@ no_angles!(i64, i32, i16, i8, u64, u32, u16, u8);
 fn run<T: Pairing>(
     op: BinaryOp,
     a: Operand<'_, T>,
-    b: Other<'_, T>,
+    b: Rhs<'_, T>,
     y: Operand<'_, T>,
     side: Side,
 ) -> Result<()> {
@@ -101,20 +101,20 @@ impl<T: Pairing> Vectorize for Apply<'_, T> {
     #[inline(always)]
     fn run(self) {
         let (a, b, y) = (self.a, self.b, self.y);
-        let truth = |value: bool| if value { T::ONE } else { T::ZERO };
+        let from_bool = |value: bool| if value { T::ONE } else { T::ZERO };
         match self.op {
             BinaryOp::Add => each!(a, b => y, |a, b| a.add(b)),
             BinaryOp::Sub => each!(a, b => y, |a, b| a.sub(b)),
             BinaryOp::Mul => each!(a, b => y, |a, b| a.mul(b)),
             BinaryOp::Div => each!(a, b => y, |a, b| a.div(b)),
             BinaryOp::Pow => each!(a, b => y, |a, b| a.pow(b)),
-            BinaryOp::Max => each!(a, b => y, |a, b| a.larger(b)),
-            BinaryOp::Min => each!(a, b => y, |a, b| a.smaller(b)),
+            BinaryOp::Max => each!(a, b => y, |a, b| a.maximum(b)),
+            BinaryOp::Min => each!(a, b => y, |a, b| a.minimum(b)),
             BinaryOp::Atan2 => each!(a, b => y, |a, b| a.atan2(b)),
             BinaryOp::Remainder => each!(a, b => y, |a, b| a.remainder(b)),
-            BinaryOp::And => each!(a, b => y, |a, b| truth(a != T::ZERO && b != T::ZERO)),
-            BinaryOp::Or => each!(a, b => y, |a, b| truth(a != T::ZERO || b != T::ZERO)),
-            BinaryOp::Xor => each!(a, b => y, |a, b| truth((a != T::ZERO) != (b != T::ZERO))),
+            BinaryOp::And => each!(a, b => y, |a, b| from_bool(a != T::ZERO && b != T::ZERO)),
+            BinaryOp::Or => each!(a, b => y, |a, b| from_bool(a != T::ZERO || b != T::ZERO)),
+            BinaryOp::Xor => each!(a, b => y, |a, b| from_bool((a != T::ZERO) != (b != T::ZERO))),
         }
     }
 }
@@ -157,7 +157,7 @@ pub(crate) fn run_sum(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
 fn sum<T: Pairing + Real>(op: &Op, inputs: &[Locked<'_>], output: Locked<'_>) -> Result<()> {
     let name = op.name();
     let a = Operand::<T>::new(name, inputs[0])?;
-    let b = Other::Tensor(Operand::<T>::new(name, inputs[1])?);
+    let b = Rhs::Tensor(Operand::<T>::new(name, inputs[1])?);
     let y = Operand::<T>::new(name, output)?;
     match op {
         Op::ScaleAdd(ScaleAdd { scale }) => {
@@ -198,7 +198,7 @@ impl<T: Real> Vectorize for PositiveSum<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        each!(self.a, self.b => self.y, |a, b| a.add(b).larger(T::ZERO));
+        each!(self.a, self.b => self.y, |a, b| a.add(b).maximum(T::ZERO));
     }
 }
 

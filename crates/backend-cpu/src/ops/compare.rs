@@ -1,7 +1,7 @@
 //! Comparisons, and selection between two tensors.
 
 use crate::access::Locked;
-use crate::elementwise::{Operand, Other, map2, map3};
+use crate::elementwise::{Operand, Rhs, map2, map3};
 use crate::number::Number;
 use crate::simd::{Vectorize, each, vectorize};
 use crate::storage::{Compute, with_compute};
@@ -15,7 +15,7 @@ pub(crate) fn run_compare(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]
     };
     with_compute!(inputs[0].dtype, T => {
         let b = Operand::<T>::new(op.name(), inputs[1])?;
-        run(*op, Operand::<T>::new(op.name(), inputs[0])?, Other::Tensor(b), outputs[0])
+        run(*op, Operand::<T>::new(op.name(), inputs[0])?, Rhs::Tensor(b), outputs[0])
     })
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn run_compare_scalar(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     let dtype = inputs[0].dtype;
     with_compute!(dtype, T => {
         let number = rounded::<T>(*scalar, dtype);
-        run(*op, Operand::<T>::new(op.name(), inputs[0])?, Other::Number(number), outputs[0])
+        run(*op, Operand::<T>::new(op.name(), inputs[0])?, Rhs::Scalar(number), outputs[0])
     })
 }
 
@@ -42,7 +42,7 @@ fn rounded<T: Number>(scalar: Scalar, dtype: DType) -> T {
     }
 }
 
-fn run<T: Compute>(op: CompareOp, a: Operand<'_, T>, b: Other<'_, T>, y: Locked<'_>) -> Result<()> {
+fn run<T: Compute>(op: CompareOp, a: Operand<'_, T>, b: Rhs<'_, T>, y: Locked<'_>) -> Result<()> {
     let y = Operand::<u8>::new(op.name(), y)?;
     map2(Cost::Light, a, b, y, &|a, b, y| vectorize(Apply { op, a, b, y }));
     Ok(())

@@ -2,8 +2,8 @@
 //! patches at a time. The entire patch matrix is never stored.
 //!
 //! ```text
-//!                      places (oh * ow)                     W  [out, patch]      patch = channels/groups * kh * kw
-//!              +--------+--------+-----+                    C  [patch, places]   patches as columns
+//!                    positions (oh * ow)                    W  [out, patch]      patch = channels/groups * kh * kw
+//!              +--------+--------+-----+                    C  [patch, positions] patches as columns
 //!   patch      |  tile  |  tile  | ..  |  = C               y  = W C             dy as y
 //!              +--------+--------+-----+                    dC = W^T dy          added back to the image
 //!                                                           dW = sum over images of dy C^T
@@ -17,7 +17,7 @@ use crate::dense::{DenseOutput, Parts, dense, with_workspace};
 use crate::float::{Float, Matrix};
 use crate::kernel::Variant;
 use crate::threads::for_pieces;
-use columns::{add_patch_row, col2im, im2col, patch_row, place_of};
+use columns::{add_patch_row, channel_and_tap, col2im, im2col, patch_row};
 use std::ops::Range;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::geometry::{SlidingWindow, sliding_windows};
@@ -57,10 +57,10 @@ struct Geometry {
     /// Channels of a group.
     channels: usize,
     /// Output channels of a group.
-    outs: usize,
+    out_channels: usize,
     /// Pixels of an image plane.
     pixels: usize,
-    slides: [SlidingWindow; 2],
+    windows: [SlidingWindow; 2],
 }
 
 impl Geometry {
@@ -73,14 +73,21 @@ impl Geometry {
         output: &Locked<'_>,
     ) -> Result<Geometry> {
         let [batch, channels, height, width] = image.layout.shape().to_array(op)?;
-        let [_, outs, oh, ow] = output.layout.shape().to_array(op)?;
-        let slides = sliding_windows(&config.window, [height, width], [oh, ow]);
+        let [_, out_channels, oh, ow] = output.layout.shape().to_array(op)?;
+        let windows = sliding_windows(&config.window, [height, width], [oh, ow]);
         let (groups, pixels) = (config.groups, height * width);
-        Ok(Geometry { batch, groups, channels: channels / groups, outs: outs / groups, pixels, slides })
+        Ok(Geometry {
+            batch,
+            groups,
+            channels: channels / groups,
+            out_channels: out_channels / groups,
+            pixels,
+            windows,
+        })
     }
 
     fn taps(&self) -> usize {
-        self.slides[0].kernel * self.slides[1].kernel
+        self.windows[0].kernel * self.windows[1].kernel
     }
 
     /// Returns the number of rows of the patch matrix of a group.
@@ -89,13 +96,13 @@ impl Geometry {
     }
 
     /// Returns the number of columns of the patch matrix.
-    fn places(&self) -> usize {
-        self.slides[0].count * self.slides[1].count
+    fn positions(&self) -> usize {
+        self.windows[0].count * self.windows[1].count
     }
 
     /// Returns the number of columns of a tile with `rows` rows.
     fn tile(&self, rows: usize) -> usize {
-        (TILE / rows.max(1)).clamp(16, self.places().max(16))
+        (TILE / rows.max(1)).clamp(16, self.positions().max(16))
     }
 
     /// Returns the number of channels that a gradient processes at a time.
@@ -111,24 +118,23 @@ impl Geometry {
 
     /// Returns the start of the outputs of a group of an image.
     fn outputs(&self, image: usize, group: usize) -> usize {
-        (image * self.groups + group) * self.outs * self.places()
+        (image * self.groups + group) * self.out_channels * self.positions()
     }
 
     /// Returns whether the patch matrix is the image itself: each patch is one pixel, in order.
     fn patches_are_pixels(&self) -> bool {
         self.taps() == 1
-            && self
-                .slides
-                .iter()
-                .all(|slide| slide.stride == 1 && slide.count == slide.size && slide.index(0, 0) == Some(0))
+            && self.windows.iter().all(|window| {
+                window.stride == 1 && window.count == window.size && window.index(0, 0) == Some(0)
+            })
     }
 
-    /// Fills `columns` with columns `places` of the patch matrix of these planes.
-    fn fill<T: Float>(&self, planes: &[T], places: &Range<usize>, columns: &mut [T]) {
-        for (row, target) in columns.chunks_exact_mut(places.len()).enumerate() {
-            let (channel, tap) = place_of(row, self.slides);
+    /// Fills `columns` with columns `positions` of the patch matrix of these planes.
+    fn fill<T: Float>(&self, planes: &[T], positions: &Range<usize>, columns: &mut [T]) {
+        for (row, target) in columns.chunks_exact_mut(positions.len()).enumerate() {
+            let (channel, tap) = channel_and_tap(row, self.windows);
             let plane = &planes[channel * self.pixels..(channel + 1) * self.pixels];
-            patch_row(plane, self.slides, tap, places.clone(), target);
+            patch_row(plane, self.windows, tap, positions.clone(), target);
         }
     }
 }
@@ -147,24 +153,26 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     let mut y = DenseOutput::<T>::new(name, &outputs[0])?;
     let parts = y.parts();
     let tile = geometry.tile(geometry.patch());
-    let tiles = geometry.places().div_ceil(tile);
+    let tiles = geometry.positions().div_ceil(tile);
     for_pieces(geometry.batch * geometry.groups * tiles, |piece| {
         let (image, group) = (piece / tiles / geometry.groups, piece / tiles % geometry.groups);
-        let places = piece % tiles * tile..geometry.places().min((piece % tiles + 1) * tile);
-        let first = geometry.outputs(image, group) + places.start;
+        let positions = piece % tiles * tile..geometry.positions().min((piece % tiles + 1) * tile);
+        let first = geometry.outputs(image, group) + positions.start;
         if let Some(bias) = &bias {
-            for (out, &bias) in bias[group * geometry.outs..(group + 1) * geometry.outs].iter().enumerate() {
-                let start = first + out * geometry.places();
+            for (out, &bias) in
+                bias[group * geometry.out_channels..(group + 1) * geometry.out_channels].iter().enumerate()
+            {
+                let start = first + out * geometry.positions();
                 // SAFETY: the tile is used only by this piece.
-                unsafe { parts.part(start..start + places.len()) }.fill(bias);
+                unsafe { parts.part(start..start + positions.len()) }.fill(bias);
             }
         }
         let planes = &x[geometry.image(image, group, &(0..geometry.channels))];
-        let weight =
-            &weight[group * geometry.outs * geometry.patch()..(group + 1) * geometry.outs * geometry.patch()];
+        let weight = &weight[group * geometry.out_channels * geometry.patch()
+            ..(group + 1) * geometry.out_channels * geometry.patch()];
         let beta = if bias.is_some() { T::ONE } else { T::ZERO };
-        let target = Matrix::rows(parts.at(first), geometry.places());
-        forward_tile(&geometry, planes, weight, places, (beta, target));
+        let target = Matrix::rows(parts.at(first), geometry.positions());
+        forward_tile(&geometry, planes, weight, positions, (beta, target));
     });
     y.finish();
     Ok(())
@@ -175,21 +183,21 @@ fn forward_tile<T: Float>(
     geometry: &Geometry,
     planes: &[T],
     weight: &[T],
-    places: Range<usize>,
+    positions: Range<usize>,
     (beta, target): (T, Matrix<*mut T>),
 ) {
-    let sizes = [geometry.outs, geometry.patch(), places.len()];
+    let sizes = [geometry.out_channels, geometry.patch(), positions.len()];
     let weight = Matrix::rows(weight.as_ptr(), geometry.patch());
     let multiply = |columns: Matrix<*const T>| {
         // SAFETY: sizes match the slices; the tile of the target is used only by this piece.
         unsafe { T::gemm(sizes, T::ONE, weight, columns, beta, target) };
     };
     if geometry.patches_are_pixels() {
-        return multiply(Matrix::rows(planes.as_ptr().wrapping_add(places.start), geometry.pixels));
+        return multiply(Matrix::rows(planes.as_ptr().wrapping_add(positions.start), geometry.pixels));
     }
-    with_workspace(geometry.patch() * places.len(), |columns| {
-        geometry.fill(planes, &places, columns);
-        multiply(Matrix::rows(columns.as_ptr(), places.len()));
+    with_workspace(geometry.patch() * positions.len(), |columns| {
+        geometry.fill(planes, &positions, columns);
+        multiply(Matrix::rows(columns.as_ptr(), positions.len()));
     });
 }
 
@@ -209,9 +217,9 @@ fn grad_input<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) 
         let planes = unsafe { parts.part(geometry.image(image, group, channels)) };
         planes.fill(T::ZERO);
         let dy = &dy[geometry.outputs(image, group)
-            ..geometry.outputs(image, group) + geometry.outs * geometry.places()];
-        let weight =
-            &weight[group * geometry.outs * geometry.patch()..(group + 1) * geometry.outs * geometry.patch()];
+            ..geometry.outputs(image, group) + geometry.out_channels * geometry.positions()];
+        let weight = &weight[group * geometry.out_channels * geometry.patch()
+            ..(group + 1) * geometry.out_channels * geometry.patch()];
         grad_planes(&geometry, weight, dy, channels, planes);
     });
     dx.finish();
@@ -228,19 +236,28 @@ fn grad_planes<T: Float>(
 ) {
     let rows = channels.len() * geometry.taps();
     let transposed = Matrix::columns(weight[channels.start * geometry.taps()..].as_ptr(), geometry.patch());
-    for places in ranges(geometry.places(), geometry.tile(rows)) {
-        if geometry.outs == 0 {
+    for positions in ranges(geometry.positions(), geometry.tile(rows)) {
+        if geometry.out_channels == 0 {
             return;
         }
-        let dy = Matrix::rows(dy[places.start..].as_ptr(), geometry.places());
-        with_workspace(rows * places.len(), |columns| {
-            let target = Matrix::rows(columns.as_mut_ptr(), places.len());
+        let dy = Matrix::rows(dy[positions.start..].as_ptr(), geometry.positions());
+        with_workspace(rows * positions.len(), |columns| {
+            let target = Matrix::rows(columns.as_mut_ptr(), positions.len());
             // SAFETY: sizes match the slices; the workspace is used only by this call.
-            unsafe { T::gemm([rows, geometry.outs, places.len()], T::ONE, transposed, dy, T::ZERO, target) };
-            for (row, source) in columns.chunks_exact(places.len()).enumerate() {
-                let (channel, tap) = place_of(row, geometry.slides);
+            unsafe {
+                T::gemm(
+                    [rows, geometry.out_channels, positions.len()],
+                    T::ONE,
+                    transposed,
+                    dy,
+                    T::ZERO,
+                    target,
+                )
+            };
+            for (row, source) in columns.chunks_exact(positions.len()).enumerate() {
+                let (channel, tap) = channel_and_tap(row, geometry.windows);
                 let plane = &mut planes[channel * geometry.pixels..(channel + 1) * geometry.pixels];
-                add_patch_row(source, geometry.slides, tap, places.clone(), plane);
+                add_patch_row(source, geometry.windows, tap, positions.clone(), plane);
             }
         });
     }
@@ -253,22 +270,23 @@ fn grad_weight<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>])
     let geometry = Geometry::new(op.name(), &conv.config, &inputs[0], &inputs[1])?;
     let (x, dy) = (dense::<T>(op.name(), &inputs[0])?, dense::<T>(op.name(), &inputs[1])?);
     let blocks: Vec<Range<usize>> = ranges(geometry.channels, geometry.channel_block()).collect();
-    let length = geometry.groups * geometry.outs * geometry.patch();
-    let shares = PIECES.div_ceil((geometry.groups * blocks.len()).max(1)).min(geometry.batch).max(1);
-    let images: Vec<Range<usize>> = ranges(geometry.batch, geometry.batch.div_ceil(shares)).collect();
+    let length = geometry.groups * geometry.out_channels * geometry.patch();
+    let splits = PIECES.div_ceil((geometry.groups * blocks.len()).max(1)).min(geometry.batch).max(1);
+    let images: Vec<Range<usize>> = ranges(geometry.batch, geometry.batch.div_ceil(splits)).collect();
     let mut sums = vec![T::ZERO; length * images.len().max(1)];
     let parts = Parts::of(&mut sums);
     for_pieces(images.len() * geometry.groups * blocks.len(), |piece| {
-        let (share, rest) =
+        let (split, rest) =
             (piece / (geometry.groups * blocks.len()), piece % (geometry.groups * blocks.len()));
         let (group, channels) = (rest / blocks.len(), &blocks[rest % blocks.len()]);
-        let first =
-            share * length + group * geometry.outs * geometry.patch() + channels.start * geometry.taps();
+        let first = split * length
+            + group * geometry.out_channels * geometry.patch()
+            + channels.start * geometry.taps();
         let target = Matrix::rows(parts.at(first), geometry.patch());
-        for image in images[share].clone() {
+        for image in images[split].clone() {
             let planes = &x[geometry.image(image, group, channels)];
             let start = geometry.outputs(image, group);
-            let dy = &dy[start..start + geometry.outs * geometry.places()];
+            let dy = &dy[start..start + geometry.out_channels * geometry.positions()];
             add_weight_gradient(&geometry, planes, dy, channels.len() * geometry.taps(), target);
         }
     });
@@ -289,17 +307,19 @@ fn add_weight_gradient<T: Float>(
     rows: usize,
     target: Matrix<*mut T>,
 ) {
-    if geometry.outs == 0 {
+    if geometry.out_channels == 0 {
         return;
     }
-    for places in ranges(geometry.places(), geometry.tile(rows)) {
-        let dy = Matrix::rows(dy[places.start..].as_ptr(), geometry.places());
-        with_workspace(rows * places.len(), |columns| {
-            geometry.fill(planes, &places, columns);
-            let patches = Matrix::columns(columns.as_ptr(), places.len());
+    for positions in ranges(geometry.positions(), geometry.tile(rows)) {
+        let dy = Matrix::rows(dy[positions.start..].as_ptr(), geometry.positions());
+        with_workspace(rows * positions.len(), |columns| {
+            geometry.fill(planes, &positions, columns);
+            let patches = Matrix::columns(columns.as_ptr(), positions.len());
             // SAFETY: sizes match the slices; these columns of the target are used only by this
             // piece.
-            unsafe { T::gemm([geometry.outs, places.len(), rows], T::ONE, dy, patches, T::ONE, target) };
+            unsafe {
+                T::gemm([geometry.out_channels, positions.len(), rows], T::ONE, dy, patches, T::ONE, target)
+            };
         });
     }
 }

@@ -47,7 +47,7 @@ fn cast_from<F: Cast>(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
         DType::U32 => cast(input, output, F::to_u32),
         DType::U16 => cast(input, output, F::to_u16),
         DType::U8 => cast(input, output, F::to_u8),
-        DType::Bool => cast(input, output, F::to_truth),
+        DType::Bool => cast(input, output, F::to_bool),
     }
 }
 
@@ -91,7 +91,7 @@ trait Cast: Compute {
     fn to_u32(self) -> u32;
     fn to_u16(self) -> u16;
     fn to_u8(self) -> u8;
-    fn to_truth(self) -> u8;
+    fn to_bool(self) -> u8;
 }
 
 macro_rules! cast {
@@ -120,7 +120,7 @@ macro_rules! cast {
             #[inline(always)]
             fn to_u8(self) -> u8 { self as u8 }
             #[inline(always)]
-            fn to_truth(self) -> u8 { u8::from(self != 0 as $from) }
+            fn to_bool(self) -> u8 { u8::from(self != 0 as $from) }
         })*
     };
 }

@@ -54,31 +54,33 @@ fn run_iota(op: &Op, _: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let (start, step) = (iota.start.as_f64(), iota.step.as_f64());
     // The low bits of a u64 number are those of an i64, and integers wrap.
     let (first, by) = (iota.start.as_i128() as i64, iota.step.as_i128() as i64);
-    let real = move |index: usize| start + index as f64 * step;
-    let whole = move |index: usize| first.wrapping_add((index as i64).wrapping_mul(by));
+    let float_at = move |index: usize| start + index as f64 * step;
+    let integer_at = move |index: usize| first.wrapping_add((index as i64).wrapping_mul(by));
     match iota.dtype {
-        DType::F64 => count::<f64>(outputs[0], real),
-        DType::F32 => count::<f32>(outputs[0], move |index| real(index) as f32),
-        DType::F16 | DType::BF16 => count::<f32>(outputs[0], move |index| f64_to_f32_odd(real(index))),
-        DType::I64 => count::<i64>(outputs[0], whole),
-        DType::I32 => count::<i32>(outputs[0], move |index| whole(index) as i32),
-        DType::I16 => count::<i16>(outputs[0], move |index| whole(index) as i16),
-        DType::I8 => count::<i8>(outputs[0], move |index| whole(index) as i8),
-        DType::U64 => count::<u64>(outputs[0], move |index| whole(index) as u64),
-        DType::U32 => count::<u32>(outputs[0], move |index| whole(index) as u32),
-        DType::U16 => count::<u16>(outputs[0], move |index| whole(index) as u16),
-        DType::U8 => count::<u8>(outputs[0], move |index| whole(index) as u8),
+        DType::F64 => fill_by_index::<f64>(outputs[0], float_at),
+        DType::F32 => fill_by_index::<f32>(outputs[0], move |index| float_at(index) as f32),
+        DType::F16 | DType::BF16 => {
+            fill_by_index::<f32>(outputs[0], move |index| f64_to_f32_odd(float_at(index)))
+        }
+        DType::I64 => fill_by_index::<i64>(outputs[0], integer_at),
+        DType::I32 => fill_by_index::<i32>(outputs[0], move |index| integer_at(index) as i32),
+        DType::I16 => fill_by_index::<i16>(outputs[0], move |index| integer_at(index) as i16),
+        DType::I8 => fill_by_index::<i8>(outputs[0], move |index| integer_at(index) as i8),
+        DType::U64 => fill_by_index::<u64>(outputs[0], move |index| integer_at(index) as u64),
+        DType::U32 => fill_by_index::<u32>(outputs[0], move |index| integer_at(index) as u32),
+        DType::U16 => fill_by_index::<u16>(outputs[0], move |index| integer_at(index) as u16),
+        DType::U8 => fill_by_index::<u8>(outputs[0], move |index| integer_at(index) as u8),
         DType::Bool => Err(Error::invalid("iota", "bool has no numbers to count in")),
     }
 }
 
-fn count<C: crate::storage::Compute>(
+fn fill_by_index<C: crate::storage::Compute>(
     output: Locked<'_>,
-    number: impl Fn(usize) -> C + Sync + Copy,
+    value_at: impl Fn(usize) -> C + Sync + Copy,
 ) -> Result<()> {
     map0(Cost::Light, Operand::new("iota", output)?, &|start, block: &mut [C]| {
         for (index, value) in block.iter_mut().enumerate() {
-            *value = number(start + index);
+            *value = value_at(start + index);
         }
     });
     Ok(())

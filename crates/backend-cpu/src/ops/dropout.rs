@@ -26,7 +26,7 @@ pub(crate) fn select(_: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported
 fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Dropout(dropout) = op else { return Err(Error::invalid(op.name(), "is not dropout")) };
     let (x, y) = (Rows::<T>::whole(op.name(), &inputs[0])?, Rows::<T>::whole(op.name(), &outputs[0])?);
-    let dropping = Dropping::new(dropout, inputs[1]);
+    let mask = DropoutMask::new(dropout, inputs[1]);
     for_ranges(y.width(), Cost::Heavy.piece(), |range| {
         let mut scratch = Scratch::new();
         for start in range.clone().step_by(BLOCK) {
@@ -36,7 +36,7 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
             unsafe {
                 let buffer = y.buffer(0, block, &mut scratch);
                 x.copy(0, start, buffer.values);
-                dropping.apply(start, buffer.values);
+                mask.apply(start, buffer.values);
                 y.write(0, start, buffer);
             }
         }
@@ -46,15 +46,15 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
 
 /// The rule for which elements are dropped, and the scale of the others.
 #[derive(Clone, Copy)]
-pub(crate) struct Dropping<T> {
+pub(crate) struct DropoutMask<T> {
     stream: Stream,
     threshold: u32,
     scale: T,
 }
 
-impl<T: Float> Dropping<T> {
-    pub(crate) fn new(dropout: &Dropout, state: Locked<'_>) -> Dropping<T> {
-        Dropping {
+impl<T: Float> DropoutMask<T> {
+    pub(crate) fn new(dropout: &Dropout, state: Locked<'_>) -> DropoutMask<T> {
+        DropoutMask {
             stream: Stream::new(state, dropout.offset),
             threshold: dropout.threshold(),
             scale: T::real(dropout.scale()),
@@ -71,8 +71,8 @@ impl<T: Float> Dropping<T> {
             vectorized(
                 #[inline(always)]
                 || {
-                    for (number, words) in words.iter_mut().enumerate() {
-                        *words = self.stream.block(first + number);
+                    for (index, words) in words.iter_mut().enumerate() {
+                        *words = self.stream.block(first + index);
                     }
                     for (value, &word) in values.iter_mut().zip(&words.as_flattened()[skipped..]) {
                         *value = if word >> 8 >= self.threshold { *value * self.scale } else { T::ZERO };

@@ -6,9 +6,9 @@ use crate::kernel::Variant;
 use crate::number::Number;
 use crate::ops::copy::copy_view;
 use crate::storage::{Compute, with_compute};
-use crate::temporary::Temporary;
+use crate::strided_iter::StridedIter;
+use crate::temporary::WorkBuffer;
 use crate::threads::{Cost, for_pieces, for_ranges};
-use crate::walk::Walk;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::geometry::sort_slowest_first;
@@ -34,15 +34,15 @@ fn run_index_select(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> R
     let Op::IndexSelect(IndexSelect { axis }) = op else {
         return Err(Error::invalid(op.name(), "is not index_select"));
     };
-    if let Some(rows) = Rows::of(*axis, inputs[0], outputs[0]) {
+    if let Some(rows) = RowSelection::of(*axis, inputs[0], outputs[0]) {
         return rows.select(inputs[1]);
     }
-    let expanded = along(*axis, inputs[1].layout, outputs[0].layout)?;
+    let expanded = expand_index(*axis, inputs[1].layout, outputs[0].layout)?;
     gather("index_select", *axis, inputs[0], inputs[1].part(&expanded), outputs[0])
 }
 
 /// Expands the layout of the vector `index` to the shape of `target`: it varies only along `axis`.
-fn along(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
+fn expand_index(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
     let mut strides = [0; MAX_RANK];
     strides[axis] = index.strides()[0];
     Layout::new(*target.shape(), &strides[..target.shape().rank()], index.offset())
@@ -84,17 +84,17 @@ macro_rules! with_index {
 
 /// Checks that all indices are in `0..size`. The error reports the first one in memory order that
 /// is not.
-fn check<I: Index>(op: &'static str, index: &Operand<'_, I>, size: usize) -> Result<()> {
+fn check_indices<I: Index>(op: &'static str, index: &Operand<'_, I>, size: usize) -> Result<()> {
     // A repeated index is checked once.
     let (shape, strides) = (index.view.layout.shape(), index.view.layout.strides());
     let axes: SmallVec<[(usize, [isize; 1]); MAX_RANK]> = (0..shape.rank())
         .filter(|&axis| strides[axis] != 0)
         .map(|axis| (shape.dim(axis), [strides[axis]]))
         .collect();
-    let walk = Walk::in_order(&axes);
+    let iter = StridedIter::from_axes(&axes);
     let mut scratch = Scratch::new();
-    let mut reader = Reader::new(index, walk.operand(0), std::ptr::null_mut(), &mut scratch);
-    let elements = if index.view.layout.elements() == 0 { 0 } else { walk.elements() };
+    let mut reader = Reader::new(index, iter.operand(0), std::ptr::null_mut(), &mut scratch);
+    let elements = if index.view.layout.elements() == 0 { 0 } else { iter.elements() };
     for start in (0..elements).step_by(BLOCK) {
         let block = reader.block(start, BLOCK.min(elements - start));
         if let Some(bad) = block.iter().find(|index| !(0..size as i64).contains(&index.value())) {
@@ -118,16 +118,16 @@ const ROWS_PIECE: usize = 1 << 15;
 
 /// A selection in which all axes after the selected one are contiguous: `x [outer.., size, row]`
 /// gives `y [outer.., length, row]`, and entire rows are copied.
-struct Rows<'a> {
+struct RowSelection<'a> {
     axis: usize,
     x: Locked<'a>,
     y: Locked<'a>,
     row_bytes: usize,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> RowSelection<'a> {
     /// Returns `None` if the rows are not contiguous, or small.
-    fn of(axis: usize, x: Locked<'a>, y: Locked<'a>) -> Option<Rows<'a>> {
+    fn of(axis: usize, x: Locked<'a>, y: Locked<'a>) -> Option<RowSelection<'a>> {
         let (dims, strides) = (x.layout.shape().dims(), x.layout.strides());
         let mut row = 1;
         for inner in (axis + 1..dims.len()).rev() {
@@ -137,13 +137,13 @@ impl<'a> Rows<'a> {
             row *= dims[inner];
         }
         let row_bytes = row * x.dtype.size();
-        (row_bytes >= ROW && y.layout.is_contiguous()).then_some(Rows { axis, x, y, row_bytes })
+        (row_bytes >= ROW && y.layout.is_contiguous()).then_some(RowSelection { axis, x, y, row_bytes })
     }
 
     fn select(&self, index: Locked<'_>) -> Result<()> {
         with_index!("index_select", index.dtype, I => {
             let size = self.x.layout.shape().dim(self.axis);
-            check("index_select", &Operand::<I>::new("index_select", index)?, size)?;
+            check_indices("index_select", &Operand::<I>::new("index_select", index)?, size)?;
             self.copy::<I>(index);
             Ok(())
         })
@@ -188,19 +188,19 @@ impl<'a> Rows<'a> {
 fn gather(op: &'static str, axis: usize, x: Locked<'_>, index: Locked<'_>, y: Locked<'_>) -> Result<()> {
     with_index!(op, index.dtype, I => {
         let index = Operand::<I>::new(op, index)?;
-        check(op, &index, x.layout.shape().dim(axis))?;
+        check_indices(op, &index, x.layout.shape().dim(axis))?;
         match x.dtype.size() {
-            8 => pick::<I, i64>(op, axis, x, index, y),
-            4 => pick::<I, i32>(op, axis, x, index, y),
-            2 => pick::<I, u16>(op, axis, x, index, y),
-            _ => pick::<I, u8>(op, axis, x, index, y),
+            8 => gather_elements::<I, i64>(op, axis, x, index, y),
+            4 => gather_elements::<I, i32>(op, axis, x, index, y),
+            2 => gather_elements::<I, u16>(op, axis, x, index, y),
+            _ => gather_elements::<I, u8>(op, axis, x, index, y),
         }
     })
 }
 
 /// Copies elements at the indices, which have been checked. Only bits are copied, so one loop
 /// handles all dtypes of a size.
-fn pick<I: Index, C: Compute>(
+fn gather_elements<I: Index, C: Compute>(
     op: &'static str,
     axis: usize,
     x: Locked<'_>,
@@ -217,21 +217,21 @@ fn pick<I: Index, C: Compute>(
         })
         .collect();
     sort_slowest_first(&mut axes, 0);
-    let walk = Walk::in_order(&axes);
+    let iter = StridedIter::from_axes(&axes);
     let first = Pointer(x.first().cast::<C>());
-    for_ranges(walk.elements(), Cost::Heavy.piece(), |range| {
+    for_ranges(iter.elements(), Cost::Heavy.piece(), |range| {
         let (mut scratch_y, mut scratch_index) = (Scratch::new(), Scratch::new());
-        let mut writer = Writer::new(&y, walk.operand(0), &mut scratch_y);
-        let mut indices = Reader::new(&index, walk.operand(1), std::ptr::null_mut(), &mut scratch_index);
+        let mut writer = Writer::new(&y, iter.operand(0), &mut scratch_y);
+        let mut indices = Reader::new(&index, iter.operand(1), std::ptr::null_mut(), &mut scratch_index);
         for start in range.clone().step_by(BLOCK) {
             let length = BLOCK.min(range.end - start);
             let indices = indices.block(start, length);
             writer.block(start, length, |block| {
                 let mut done = 0;
-                walk.operand(2).runs(start, length, |position, stride, count| {
-                    let places = block[done..].iter_mut().zip(&indices[done..]).take(count).enumerate();
-                    for (number, (value, index)) in places {
-                        let at = position + number as isize * stride + index.value() as isize * step;
+                iter.operand(2).runs(start, length, |position, stride, count| {
+                    let elements = block[done..].iter_mut().zip(&indices[done..]).take(count).enumerate();
+                    for (i, (value, index)) in elements {
+                        let at = position + i as isize * stride + index.value() as isize * step;
                         // SAFETY: inside x: the line start by its layout, the index by the check.
                         *value = unsafe { first.get().offset(at).read() };
                     }
@@ -252,10 +252,10 @@ fn run_scatter(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result
     let Op::Scatter(Scatter { axis, mode }) = op else {
         return Err(Error::invalid(op.name(), "is not scatter"));
     };
-    let put = Put { op: op.name(), axis: *axis, index: inputs[1], source: inputs[2] };
+    let args = ScatterArgs { op: op.name(), axis: *axis, index: inputs[1], source: inputs[2] };
     match mode {
-        ScatterMode::Set => set(put, inputs[0], outputs[0]),
-        ScatterMode::Add => add(put, inputs[0], outputs[0]),
+        ScatterMode::Set => scatter_set(args, inputs[0], outputs[0]),
+        ScatterMode::Add => scatter_add(args, inputs[0], outputs[0]),
     }
 }
 
@@ -268,14 +268,15 @@ fn run_index_add(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
     let Op::IndexAdd(IndexAdd { axis }) = op else {
         return Err(Error::invalid(op.name(), "is not index_add"));
     };
-    let expanded = along(*axis, inputs[1].layout, inputs[2].layout)?;
-    let put = Put { op: "index_add", axis: *axis, index: inputs[1].part(&expanded), source: inputs[2] };
-    add(put, inputs[0], outputs[0])
+    let expanded = expand_index(*axis, inputs[1].layout, inputs[2].layout)?;
+    let args =
+        ScatterArgs { op: "index_add", axis: *axis, index: inputs[1].part(&expanded), source: inputs[2] };
+    scatter_add(args, inputs[0], outputs[0])
 }
 
 /// The operands of a scatter.
 #[derive(Clone, Copy)]
-struct Put<'a> {
+struct ScatterArgs<'a> {
     op: &'static str,
     axis: usize,
     /// Has the shape of `source`.
@@ -284,40 +285,40 @@ struct Put<'a> {
 }
 
 /// Copies `base` to `y`, unless they are the same view.
-fn start_from(base: Locked<'_>, y: Locked<'_>) -> Result<()> {
+fn copy_base(base: Locked<'_>, y: Locked<'_>) -> Result<()> {
     if std::ptr::eq(base.first(), y.first()) { Ok(()) } else { copy_view(base, y) }
 }
 
-fn set(put: Put<'_>, base: Locked<'_>, y: Locked<'_>) -> Result<()> {
-    put.check(base)?;
-    start_from(base, y)?;
+fn scatter_set(args: ScatterArgs<'_>, base: Locked<'_>, y: Locked<'_>) -> Result<()> {
+    args.check_indices(base)?;
+    copy_base(base, y)?;
     match base.dtype.size() {
-        8 => put.run::<i64>(Operand::raw(put.op, put.source)?, y, |_, new| new),
-        4 => put.run::<i32>(Operand::raw(put.op, put.source)?, y, |_, new| new),
-        2 => put.run::<u16>(Operand::raw(put.op, put.source)?, y, |_, new| new),
-        _ => put.run::<u8>(Operand::raw(put.op, put.source)?, y, |_, new| new),
+        8 => args.run::<i64>(Operand::raw(args.op, args.source)?, y, |_, new| new),
+        4 => args.run::<i32>(Operand::raw(args.op, args.source)?, y, |_, new| new),
+        2 => args.run::<u16>(Operand::raw(args.op, args.source)?, y, |_, new| new),
+        _ => args.run::<u8>(Operand::raw(args.op, args.source)?, y, |_, new| new),
     }
 }
 
-fn add(put: Put<'_>, base: Locked<'_>, y: Locked<'_>) -> Result<()> {
-    put.check(base)?;
+fn scatter_add(args: ScatterArgs<'_>, base: Locked<'_>, y: Locked<'_>) -> Result<()> {
+    args.check_indices(base)?;
     if base.dtype.is_half() {
         // Sums are computed in f32 in separate memory, and rounded once.
-        let mut sums = Temporary::<f32>::of_any(base.layout.elements())?;
+        let mut sums = WorkBuffer::<f32>::uninit(base.layout.elements())?;
         let layout = Layout::row_major(*base.layout.shape());
         let wide = Locked::of_slice(&mut sums, DType::F32, &layout);
         copy_view(base, wide)?;
-        put.run::<f32>(Operand::new(put.op, put.source)?, wide, f32::add)?;
+        args.run::<f32>(Operand::new(args.op, args.source)?, wide, f32::add)?;
         return copy_view(wide, y);
     }
-    start_from(base, y)?;
-    with_compute!(base.dtype, T => put.run::<T>(Operand::new(put.op, put.source)?, y, T::add))
+    copy_base(base, y)?;
+    with_compute!(base.dtype, T => args.run::<T>(Operand::new(args.op, args.source)?, y, T::add))
 }
 
-impl Put<'_> {
-    fn check(&self, base: Locked<'_>) -> Result<()> {
+impl ScatterArgs<'_> {
+    fn check_indices(&self, base: Locked<'_>) -> Result<()> {
         let size = base.layout.shape().dim(self.axis);
-        with_index!(self.op, self.index.dtype, I => check(self.op, &Operand::<I>::new(self.op, self.index)?, size))
+        with_index!(self.op, self.index.dtype, I => check_indices(self.op, &Operand::<I>::new(self.op, self.index)?, size))
     }
 
     fn run<C: Compute>(
@@ -348,30 +349,30 @@ impl Put<'_> {
         let axes: SmallVec<[(usize, [isize; 3]); MAX_RANK]> = (0..shape.rank())
             .map(|axis| (shape.dim(axis), [starts[axis], index_strides[axis], source_strides[axis]]))
             .collect();
-        let walk = Walk::in_order(&axes);
-        if walk.elements() == 0 {
+        let iter = StridedIter::from_axes(&axes);
+        if iter.elements() == 0 {
             return;
         }
         let length = shape.dim(self.axis);
         let inner: usize = shape.dims()[self.axis + 1..].iter().product();
-        let (outer, tiles) = (walk.elements() / (length * inner), inner.div_ceil(BLOCK));
+        let (outer, tiles) = (iter.elements() / (length * inner), inner.div_ceil(BLOCK));
         let (first, step) = (Pointer(y.first().cast::<C>()), y.layout.strides()[self.axis]);
         let work = |piece: usize| {
             let (mut scratch_index, mut scratch_source) = (Scratch::new(), Scratch::new());
-            let mut indices = Reader::new(&index, walk.operand(1), std::ptr::null_mut(), &mut scratch_index);
+            let mut indices = Reader::new(&index, iter.operand(1), std::ptr::null_mut(), &mut scratch_index);
             let mut sources =
-                Reader::new(&source, walk.operand(2), std::ptr::null_mut(), &mut scratch_source);
-            let mut put = |start: usize, count: usize| {
+                Reader::new(&source, iter.operand(2), std::ptr::null_mut(), &mut scratch_source);
+            let mut scatter_block = |start: usize, count: usize| {
                 let (indices, sources) = (indices.block(start, count), sources.block(start, count));
                 let mut done = 0;
-                walk.operand(0).runs(start, count, |position, stride, run| {
-                    for number in 0..run {
-                        let offset = indices[done + number].value() as isize * step;
+                iter.operand(0).runs(start, count, |position, stride, run| {
+                    for i in 0..run {
+                        let offset = indices[done + i].value() as isize * step;
                         // SAFETY: inside y: the line start by its layout, the index by the check.
                         // No line belongs to two pieces.
                         unsafe {
-                            let place = first.get().offset(position + number as isize * stride + offset);
-                            place.write(combine(place.read(), sources[done + number]));
+                            let target = first.get().offset(position + i as isize * stride + offset);
+                            target.write(combine(target.read(), sources[done + i]));
                         }
                     }
                     done += run;
@@ -380,12 +381,12 @@ impl Put<'_> {
             let (outer, tile) = (piece / tiles, piece % tiles * BLOCK);
             let start = outer * length * inner + tile;
             if inner == 1 {
-                (0..length).step_by(BLOCK).for_each(|at| put(start + at, BLOCK.min(length - at)));
+                (0..length).step_by(BLOCK).for_each(|at| scatter_block(start + at, BLOCK.min(length - at)));
             } else {
-                (0..length).for_each(|row| put(start + row * inner, BLOCK.min(inner - tile)));
+                (0..length).for_each(|row| scatter_block(start + row * inner, BLOCK.min(inner - tile)));
             }
         };
-        if walk.elements() < 1 << 14 {
+        if iter.elements() < 1 << 14 {
             (0..outer * tiles).for_each(work);
         } else {
             for_pieces(outer * tiles, work);

@@ -44,14 +44,14 @@ fn classes_of(
 }
 
 /// Label smoothing as factors: `1 - s` for the target, `s / classes` for each class.
-struct Shares<T> {
+struct LabelSmoothing<T> {
     target: T,
     each: T,
 }
 
-impl<T: Float> Shares<T> {
-    fn new(label_smoothing: f64, classes: usize) -> Shares<T> {
-        Shares {
+impl<T: Float> LabelSmoothing<T> {
+    fn new(label_smoothing: f64, classes: usize) -> LabelSmoothing<T> {
+        LabelSmoothing {
             target: T::real(1.0 - label_smoothing),
             each: T::real(label_smoothing / classes.max(1) as f64),
         }
@@ -66,7 +66,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     let targets = classes_of(op.name(), &inputs[1], *ignore_index, logits.width())?;
     let (losses, log_sums) =
         (Rows::<T>::whole(op.name(), &outputs[0])?, Rows::<T>::whole(op.name(), &outputs[1])?);
-    let shares = Shares::new(*label_smoothing, logits.width());
+    let smoothing = LabelSmoothing::new(*label_smoothing, logits.width());
     for_rows(logits.count(), logits.width(), Cost::Heavy, |rows| {
         let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];
         let [scratch_logits, scratch_losses, scratch_sums] = &mut scratch;
@@ -78,7 +78,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
         for (index, row) in rows.clone().enumerate() {
             // SAFETY: as above.
             let x = unsafe { logits.read(row, 0..logits.width(), scratch_logits) };
-            (loss.values[index], log_sum.values[index]) = row_loss(x, targets[row], &shares);
+            (loss.values[index], log_sum.values[index]) = row_loss(x, targets[row], &smoothing);
         }
         // SAFETY: as above.
         unsafe {
@@ -90,16 +90,16 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
 }
 
 /// Returns the loss of a row of logits, and the logarithm of the sum of `e^(x - shift)`.
-fn row_loss<T: Float>(x: &[T], target: Option<usize>, shares: &Shares<T>) -> (T, T) {
+fn row_loss<T: Float>(x: &[T], target: Option<usize>, smoothing: &LabelSmoothing<T>) -> (T, T) {
     vectorized(
         #[inline(always)]
         || {
             let base = shift(x);
             let log_sum = lanes::sum(x, |x| (x - base).exp()).log();
             let Some(target) = target else { return (T::ZERO, log_sum) };
-            let mut loss = log_sum - shares.target * (x[target] - base);
-            if shares.each != T::ZERO {
-                loss -= shares.each * lanes::sum(x, |x| x - base);
+            let mut loss = log_sum - smoothing.target * (x[target] - base);
+            if smoothing.each != T::ZERO {
+                loss -= smoothing.each * lanes::sum(x, |x| x - base);
             }
             (loss, log_sum)
         },
@@ -122,7 +122,7 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
     let targets = classes_of(op.name(), &inputs[1], *ignore_index, logits.width())?;
     let (log_sums, dlosses) =
         (Rows::<T>::whole(op.name(), &inputs[2])?, Rows::<T>::whole(op.name(), &inputs[3])?);
-    let shares = Shares::new(*label_smoothing, logits.width());
+    let smoothing = LabelSmoothing::new(*label_smoothing, logits.width());
     for_rows(dx.count(), dx.width(), Cost::Heavy, |rows| {
         let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];
         let [scratch_dx, scratch_sums, scratch_dloss] = &mut scratch;
@@ -134,7 +134,7 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
             for (index, row) in rows.enumerate() {
                 let buffer = dx.buffer(row, 0..dx.width(), scratch_dx);
                 logits.copy(row, 0, buffer.values);
-                row_gradient(buffer.values, targets[row], &shares, log_sum[index], dloss[index]);
+                row_gradient(buffer.values, targets[row], &smoothing, log_sum[index], dloss[index]);
                 dx.write(row, 0, buffer);
             }
         }
@@ -143,15 +143,22 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
 }
 
 /// Computes the gradient of a row of logits, in place.
-fn row_gradient<T: Float>(x: &mut [T], target: Option<usize>, shares: &Shares<T>, log_sum: T, dloss: T) {
+fn row_gradient<T: Float>(
+    x: &mut [T],
+    target: Option<usize>,
+    smoothing: &LabelSmoothing<T>,
+    log_sum: T,
+    dloss: T,
+) {
     let Some(target) = target else { return x.fill(T::ZERO) };
     vectorized(
         #[inline(always)]
         || {
             let base = shift(x);
-            let at_target = dloss * ((x[target] - base - log_sum).exp() - (shares.target + shares.each));
+            let at_target =
+                dloss * ((x[target] - base - log_sum).exp() - (smoothing.target + smoothing.each));
             for x in x.iter_mut() {
-                *x = dloss * ((*x - base - log_sum).exp() - shares.each);
+                *x = dloss * ((*x - base - log_sum).exp() - smoothing.each);
             }
             x[target] = at_target;
         },

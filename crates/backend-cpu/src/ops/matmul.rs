@@ -7,9 +7,9 @@ use crate::memory::zeros;
 use crate::number::Number;
 use crate::ops::{copy, unary};
 use crate::storage::Compute;
-use crate::temporary::Temporary;
+use crate::strided_iter::OperandLayout;
+use crate::temporary::WorkBuffer;
 use crate::threads::for_pieces;
-use crate::walk::Path;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::matmul::{Epilogue, Matmul};
 use ternion_core::ops::unary::UnaryOp;
@@ -48,7 +48,7 @@ fn run_matmul(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
     match inputs[0].dtype {
         DType::F64 => product::<f64>(epilogue, inputs, outputs[0]),
         DType::F32 => product::<f32>(epilogue, inputs, outputs[0]),
-        DType::F16 | DType::BF16 => product_of_halves(epilogue, inputs, outputs[0]),
+        DType::F16 | DType::BF16 => half_precision_product(epilogue, inputs, outputs[0]),
         DType::I64 => product::<i64>(epilogue, inputs, outputs[0]),
         DType::I32 => product::<i32>(epilogue, inputs, outputs[0]),
         DType::I16 => product::<i16>(epilogue, inputs, outputs[0]),
@@ -61,10 +61,10 @@ fn run_matmul(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
 }
 
 /// Multiplies half-precision matrices, which are converted to f32 first.
-fn product_of_halves(epilogue: &Epilogue, inputs: &[Locked<'_>], output: Locked<'_>) -> Result<()> {
+fn half_precision_product(epilogue: &Epilogue, inputs: &[Locked<'_>], output: Locked<'_>) -> Result<()> {
     let layouts = [0, 1].map(|operand| Layout::row_major(*inputs[operand].layout.shape()));
     let mut wide =
-        [Temporary::<f32>::of_any(layouts[0].elements())?, Temporary::of_any(layouts[1].elements())?];
+        [WorkBuffer::<f32>::uninit(layouts[0].elements())?, WorkBuffer::uninit(layouts[1].elements())?];
     let mut operands: Vec<Locked<'_>> = Vec::new();
     for ((values, layout), input) in wide.iter_mut().zip(&layouts).zip(inputs) {
         let operand = Locked::of_slice(values, DType::F32, layout);
@@ -85,7 +85,7 @@ struct Matrix<T> {
 
 impl<T> Matrix<T> {
     /// Returns the part that starts at `row` and `column`, which are inside.
-    fn from(self, row: usize, column: usize) -> Matrix<T> {
+    fn submatrix(self, row: usize, column: usize) -> Matrix<T> {
         let position = row as isize * self.strides[0] + column as isize * self.strides[1];
         Matrix { first: Pointer(self.first.get().wrapping_offset(position)), ..self }
     }
@@ -138,7 +138,7 @@ macro_rules! by_loops {
         $(impl Product for $integer {
             unsafe fn multiply(size: [usize; 3], alpha: Self, a: Matrix<Self>, b: Matrix<Self>, beta: Self, c: Matrix<Self>) {
                 // SAFETY: guaranteed by the caller.
-                unsafe { multiply_plainly(size, alpha, a, b, beta, c) }
+                unsafe { naive_gemm(size, alpha, a, b, beta, c) }
             }
             fn activate(_: UnaryOp, _: &[Self], _: &mut [Self]) {
                 unreachable!("integers with an epilogue were declined before")
@@ -150,7 +150,7 @@ by_loops!(i64, i32, i16, i8, u64, u32, u16, u8);
 
 /// # Safety
 /// As for [`Product::multiply`].
-unsafe fn multiply_plainly<T: Number>(
+unsafe fn naive_gemm<T: Number>(
     [m, n, k]: [usize; 3],
     alpha: T,
     a: Matrix<T>,
@@ -163,8 +163,8 @@ unsafe fn multiply_plainly<T: Number>(
         sums.fill(T::ZERO);
         for inner in 0..k {
             // SAFETY: inside a.
-            let factor = unsafe { a.from(row, inner).first.get().read() };
-            let b_row = b.from(inner, 0);
+            let factor = unsafe { a.submatrix(row, inner).first.get().read() };
+            let b_row = b.submatrix(inner, 0);
             for (column, sum) in sums.iter_mut().enumerate() {
                 // SAFETY: inside b.
                 let other = unsafe { b_row.first.get().offset(column as isize * b.strides[1]).read() };
@@ -172,11 +172,11 @@ unsafe fn multiply_plainly<T: Number>(
             }
         }
         for (column, &sum) in sums.iter().enumerate() {
-            let place = c.from(row, column).first.get();
+            let target = c.submatrix(row, column).first.get();
             // SAFETY: inside c.
             unsafe {
-                let old = if beta == T::ZERO { T::ZERO } else { beta.mul(place.read()) };
-                place.write(old.add(alpha.mul(sum)));
+                let old = if beta == T::ZERO { T::ZERO } else { beta.mul(target.read()) };
+                target.write(old.add(alpha.mul(sum)));
             }
         }
     }
@@ -224,10 +224,10 @@ fn read_vector<T: Compute>(vector: &Locked<'_>) -> Result<Vec<T>> {
 }
 
 /// Returns the batch axes of an operand, and the strides of its matrices.
-fn split<'a, C>(operand: &Operand<'a, C>) -> (Path<'a>, [isize; 2]) {
+fn split<'a, C>(operand: &Operand<'a, C>) -> (OperandLayout<'a>, [isize; 2]) {
     let (dims, strides) = (operand.view.layout.shape().dims(), operand.view.layout.strides());
     let batch = dims.len() - 2;
-    (Path { dims: &dims[..batch], strides: &strides[..batch] }, [strides[batch], strides[batch + 1]])
+    (OperandLayout { dims: &dims[..batch], strides: &strides[..batch] }, [strides[batch], strides[batch + 1]])
 }
 
 impl<T: Product> Task<'_, T> {
@@ -250,8 +250,8 @@ impl<T: Product> Task<'_, T> {
 
     /// Returns matrix `batch` of `operand`, whose memory is read without conversion.
     fn matrix(&self, operand: &Operand<'_, T>, batch: usize) -> Matrix<T> {
-        let (path, strides) = split(operand);
-        let first = operand.first().cast::<T>().wrapping_offset(path.position(batch));
+        let (batch_layout, strides) = split(operand);
+        let first = operand.first().cast::<T>().wrapping_offset(batch_layout.position(batch));
         Matrix { first: Pointer(first), strides }
     }
 
@@ -262,12 +262,12 @@ impl<T: Product> Task<'_, T> {
 
     fn tile(&self, batch: usize, [row, column]: [usize; 2], [rows, columns]: [usize; 2]) {
         let alpha = T::from_number(Scalar::Float(self.epilogue.alpha));
-        let a = self.matrix(&self.a, batch).from(row, 0);
-        let b = self.matrix(&self.b, batch).from(0, column);
+        let a = self.matrix(&self.a, batch).submatrix(row, 0);
+        let b = self.matrix(&self.b, batch).submatrix(0, column);
         let size = [rows, columns, self.size[2]];
         if self.is_plain() {
             let beta = if self.epilogue.accumulate { T::ONE } else { T::ZERO };
-            let c = self.matrix(&self.output, batch).from(row, column);
+            let c = self.matrix(&self.output, batch).submatrix(row, column);
             // SAFETY: the tile is inside the operands by their shapes; no other piece of work has
             // this tile of the output.
             return unsafe { T::multiply(size, alpha, a, b, beta, c) };
@@ -283,9 +283,9 @@ impl<T: Product> Task<'_, T> {
     }
 
     /// Stores or accumulates `activation(sums + bias) + residual`.
-    fn finish_row(&self, batch: usize, place: [usize; 2], sums: &mut [T], scratch: &mut [T]) {
+    fn finish_row(&self, batch: usize, start: [usize; 2], sums: &mut [T], scratch: &mut [T]) {
         if self.epilogue.bias {
-            let bias = &self.bias[place[1]..place[1] + sums.len()];
+            let bias = &self.bias[start[1]..start[1] + sums.len()];
             sums.iter_mut().zip(bias).for_each(|(sum, &bias)| *sum = sum.add(bias));
         }
         if let Some(activation) = self.epilogue.activation {
@@ -293,7 +293,7 @@ impl<T: Product> Task<'_, T> {
             T::activate(activation, scratch, sums);
         }
         let mut add = |operand: &Operand<'_, T>| {
-            let (address, stride) = address(operand, batch, place);
+            let (address, stride) = address(operand, batch, start);
             // SAFETY: part of a row of a tensor of the output's shape.
             unsafe { (operand.conversion.load)(address, stride, scratch) };
             sums.iter_mut().zip(&*scratch).for_each(|(sum, &other)| *sum = sum.add(other));
@@ -302,7 +302,7 @@ impl<T: Product> Task<'_, T> {
         if self.epilogue.accumulate {
             add(&self.output);
         }
-        let (address, stride) = address(&self.output, batch, place);
+        let (address, stride) = address(&self.output, batch, start);
         // SAFETY: as above; no other piece of work has this part.
         unsafe { (self.output.conversion.store)(sums, address, stride) };
     }
@@ -323,14 +323,14 @@ fn tile_size([m, n, k]: [usize; 3], batch: usize) -> [usize; 2] {
     }
 }
 
-/// Returns the address of element `place` of matrix `batch`, and the stride to the next element of
-/// its row.
+/// Returns the address of element `[row, column]` of matrix `batch`, and the stride to the next
+/// element of its row.
 fn address<T: Compute>(
     operand: &Operand<'_, T>,
     batch: usize,
     [row, column]: [usize; 2],
 ) -> (*mut u8, isize) {
-    let (path, strides) = split(operand);
-    let position = path.position(batch) + row as isize * strides[0] + column as isize * strides[1];
+    let (batch_layout, strides) = split(operand);
+    let position = batch_layout.position(batch) + row as isize * strides[0] + column as isize * strides[1];
     (operand.first().wrapping_offset(position * operand.conversion.size as isize), strides[1])
 }

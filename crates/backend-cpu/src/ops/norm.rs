@@ -37,42 +37,42 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
 /// The parameters of a forward op: whether the mean is subtracted, eps, weight, bias, and the
 /// outputs for the statistics.
 struct Forward<'a> {
-    centred: bool,
+    centered: bool,
     eps: f64,
     weight: Option<&'a Locked<'a>>,
     bias: Option<&'a Locked<'a>>,
     mean: Option<&'a Locked<'a>>,
-    reciprocal: &'a Locked<'a>,
+    rstd: &'a Locked<'a>,
 }
 
 fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let norm = match op {
         Op::LayerNorm(norm) => Forward {
-            centred: true,
+            centered: true,
             eps: norm.eps,
             weight: norm.weight.then(|| &inputs[1]),
             bias: norm.bias.then(|| &inputs[1 + usize::from(norm.weight)]),
             mean: Some(&outputs[1]),
-            reciprocal: &outputs[2],
+            rstd: &outputs[2],
         },
         Op::RmsNorm(norm) => Forward {
-            centred: false,
+            centered: false,
             eps: norm.eps,
             weight: norm.weight.then(|| &inputs[1]),
             bias: None,
             mean: None,
-            reciprocal: &outputs[1],
+            rstd: &outputs[1],
         },
         _ => return Err(Error::invalid(op.name(), "is no normalisation of rows")),
     };
-    normalise::<T>(op.name(), &norm, &inputs[0], &outputs[0])
+    normalize::<T>(op.name(), &norm, &inputs[0], &outputs[0])
 }
 
-fn normalise<T: Float>(op: &'static str, norm: &Forward<'_>, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
+fn normalize<T: Float>(op: &'static str, norm: &Forward<'_>, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
     let (x, y) = (Rows::<T>::last(op, x)?, Rows::<T>::last(op, y)?);
     let weight = norm.weight.map(|view| vector::<T>(op, view)).transpose()?;
     let bias = norm.bias.map(|view| vector::<T>(op, view)).transpose()?;
-    let reciprocals = Rows::<T>::whole(op, norm.reciprocal)?;
+    let rstds = Rows::<T>::whole(op, norm.rstd)?;
     let means = norm.mean.map(|view| Rows::<T>::whole(op, view)).transpose()?;
     for_rows(y.count(), y.width(), Cost::Light, |rows| {
         let mut scratch = Scratch::new();
@@ -82,22 +82,22 @@ fn normalise<T: Float>(op: &'static str, norm: &Forward<'_>, x: &Locked<'_>, y: 
             let buffer = unsafe { y.buffer(row, 0..y.width(), &mut scratch) };
             // SAFETY: as above.
             unsafe { x.copy(row, 0, buffer.values) };
-            let (mean, reciprocal) = statistics_of(buffer.values, norm.centred, T::real(norm.eps));
-            shift_and_scale(buffer.values, (mean, reciprocal), weight.as_deref(), bias.as_deref());
-            (statistics[0][index], statistics[1][index]) = (mean, reciprocal);
+            let (mean, rstd) = statistics_of(buffer.values, norm.centered, T::real(norm.eps));
+            shift_and_scale(buffer.values, (mean, rstd), weight.as_deref(), bias.as_deref());
+            (statistics[0][index], statistics[1][index]) = (mean, rstd);
             // SAFETY: as above.
             unsafe { y.write(row, 0, buffer) };
         }
         if let Some(means) = &means {
-            put(means, rows.clone(), &statistics[0]);
+            store_vector(means, rows.clone(), &statistics[0]);
         }
-        put(&reciprocals, rows, &statistics[1]);
+        store_vector(&rstds, rows, &statistics[1]);
     });
     Ok(())
 }
 
 /// Writes `values` to the elements of `part`, which are used only by this thread.
-pub(super) fn put<T: Float>(vector: &Rows<T>, part: Range<usize>, values: &[T]) {
+pub(super) fn store_vector<T: Float>(vector: &Rows<T>, part: Range<usize>, values: &[T]) {
     let (start, mut scratch) = (part.start, Scratch::new());
     // SAFETY: the elements exist, and no element belongs to two pieces of work.
     unsafe {
@@ -108,27 +108,27 @@ pub(super) fn put<T: Float>(vector: &Rows<T>, part: Range<usize>, values: &[T]) 
 }
 
 /// Returns the mean (0 if not centered) and `1 / sqrt(mean (x - mean)^2 + eps)`, in two passes.
-fn statistics_of<T: Float>(x: &[T], centred: bool, eps: T) -> (T, T) {
-    let (mean, variance) = mean_and_variance(x, centred);
+fn statistics_of<T: Float>(x: &[T], centered: bool, eps: T) -> (T, T) {
+    let (mean, variance) = mean_and_variance(x, centered);
     (mean, T::ONE / (variance + eps).sqrt())
 }
 
 /// Returns the mean (0 if not centered) and `mean (x - mean)^2`, in two passes.
-pub(super) fn mean_and_variance<T: Float>(x: &[T], centred: bool) -> (T, T) {
+pub(super) fn mean_and_variance<T: Float>(x: &[T], centered: bool) -> (T, T) {
     let width = T::real(x.len() as f64);
     vectorized(
         #[inline(always)]
         || {
-            let mean = if centred { lanes::sum(x, |x| x) / width } else { T::ZERO };
+            let mean = if centered { lanes::sum(x, |x| x) / width } else { T::ZERO };
             (mean, lanes::sum(x, |x| (x - mean) * (x - mean)) / width)
         },
     )
 }
 
-/// Computes `(x - mean) * reciprocal * weight + bias`, in place of x.
+/// Computes `(x - mean) * rstd * weight + bias`, in place of x.
 pub(super) fn shift_and_scale<T: Float>(
     x: &mut [T],
-    (mean, reciprocal): (T, T),
+    (mean, rstd): (T, T),
     weight: Option<&[T]>,
     bias: Option<&[T]>,
 ) {
@@ -137,22 +137,22 @@ pub(super) fn shift_and_scale<T: Float>(
         || match (weight, bias) {
             (None, None) => {
                 for x in x.iter_mut() {
-                    *x = (*x - mean) * reciprocal;
+                    *x = (*x - mean) * rstd;
                 }
             }
             (Some(weight), None) => {
                 for (x, &weight) in x.iter_mut().zip(weight) {
-                    *x = (*x - mean) * reciprocal * weight;
+                    *x = (*x - mean) * rstd * weight;
                 }
             }
             (None, Some(bias)) => {
                 for (x, &bias) in x.iter_mut().zip(bias) {
-                    *x = (*x - mean) * reciprocal + bias;
+                    *x = (*x - mean) * rstd + bias;
                 }
             }
             (Some(weight), Some(bias)) => {
                 for ((x, &weight), &bias) in x.iter_mut().zip(weight).zip(bias) {
-                    *x = (*x - mean) * reciprocal * weight + bias;
+                    *x = (*x - mean) * rstd * weight + bias;
                 }
             }
         },
@@ -163,7 +163,7 @@ pub(super) fn shift_and_scale<T: Float>(
 struct Gradient<'a> {
     x: &'a Locked<'a>,
     mean: Option<&'a Locked<'a>>,
-    reciprocal: &'a Locked<'a>,
+    rstd: &'a Locked<'a>,
     dy: &'a Locked<'a>,
     weight: Option<&'a Locked<'a>>,
     dx: &'a Locked<'a>,
@@ -176,7 +176,7 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
         Op::LayerNormGrad(grad) => Gradient {
             x: &inputs[0],
             mean: Some(&inputs[1]),
-            reciprocal: &inputs[2],
+            rstd: &inputs[2],
             dy: &inputs[3],
             weight: grad.weight.then(|| &inputs[4]),
             dx: &outputs[0],
@@ -186,7 +186,7 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
         Op::RmsNormGrad(grad) => Gradient {
             x: &inputs[0],
             mean: None,
-            reciprocal: &inputs[1],
+            rstd: &inputs[1],
             dy: &inputs[2],
             weight: grad.weight.then(|| &inputs[3]),
             dx: &outputs[0],
@@ -202,7 +202,7 @@ fn differentiate<T: Float>(op: &'static str, grad: &Gradient<'_>) -> Result<()> 
     let (x, dy, dx) =
         (Rows::<T>::last(op, grad.x)?, Rows::<T>::last(op, grad.dy)?, Rows::<T>::last(op, grad.dx)?);
     let mean = grad.mean.map(|view| vector::<T>(op, view)).transpose()?;
-    let reciprocal = vector::<T>(op, grad.reciprocal)?;
+    let rstd = vector::<T>(op, grad.rstd)?;
     let weight = grad.weight.map(|view| vector::<T>(op, view)).transpose()?;
     let width = dx.width();
     let weights = if grad.dweight.is_some() { width } else { 0 };
@@ -212,7 +212,7 @@ fn differentiate<T: Float>(op: &'static str, grad: &Gradient<'_>) -> Result<()> 
         let [scratch_x, scratch_dy, scratch_dx] = &mut scratch;
         let (dweight, dbias) = sums.split_at_mut(weights);
         for row in rows {
-            let statistics = (mean.as_ref().map(|mean| mean[row]), reciprocal[row]);
+            let statistics = (mean.as_ref().map(|mean| mean[row]), rstd[row]);
             // SAFETY: the row is used only by this thread; dx shares no memory with the inputs.
             unsafe {
                 let (x, dy) = (x.read(row, 0..width, scratch_x), dy.read(row, 0..width, scratch_dy));
@@ -226,7 +226,7 @@ fn differentiate<T: Float>(op: &'static str, grad: &Gradient<'_>) -> Result<()> 
     let (dweight, dbias) = sums.split_at(weights);
     for (view, values) in [(grad.dweight, dweight), (grad.dbias, dbias)] {
         if let Some(view) = view {
-            put(&Rows::whole(op, view)?, 0..width, values);
+            store_vector(&Rows::whole(op, view)?, 0..width, values);
         }
     }
     Ok(())
@@ -236,7 +236,7 @@ fn differentiate<T: Float>(op: &'static str, grad: &Gradient<'_>) -> Result<()> 
 fn add_parameter_gradients<T: Float>(
     x: &[T],
     dy: &[T],
-    (mean, reciprocal): (Option<T>, T),
+    (mean, rstd): (Option<T>, T),
     dweight: &mut [T],
     dbias: &mut [T],
 ) {
@@ -247,13 +247,13 @@ fn add_parameter_gradients<T: Float>(
             if dbias.len() == dweight.len() {
                 // In one pass, because the rows are read from memory outside the L1 cache.
                 for (((weight, bias), &dy), &x) in dweight.iter_mut().zip(dbias).zip(dy).zip(x) {
-                    *weight += dy * ((x - mean) * reciprocal);
+                    *weight += dy * ((x - mean) * rstd);
                     *bias += dy;
                 }
                 return;
             }
             for ((sum, &dy), &x) in dweight.iter_mut().zip(dy).zip(x) {
-                *sum += dy * ((x - mean) * reciprocal);
+                *sum += dy * ((x - mean) * rstd);
             }
             for (sum, &dy) in dbias.iter_mut().zip(dy) {
                 *sum += dy;
@@ -262,16 +262,16 @@ fn add_parameter_gradients<T: Float>(
     );
 }
 
-/// Computes `dx = reciprocal * (g - mean(g) - n * mean(g * n))` with `n = (x - mean) * reciprocal`,
+/// Computes `dx = rstd * (g - mean(g) - n * mean(g * n))` with `n = (x - mean) * rstd`,
 /// `g = dy * weight`; without the mean of g if there is no mean.
 pub(super) fn row_gradient<T: Float>(
     x: &[T],
     dy: &[T],
-    (mean, reciprocal): (Option<T>, T),
+    (mean, rstd): (Option<T>, T),
     weight: Option<&[T]>,
     dx: &mut [T],
 ) {
-    let (centred, mean) = (mean.is_some(), mean.unwrap_or(T::ZERO));
+    let (centered, mean) = (mean.is_some(), mean.unwrap_or(T::ZERO));
     let width = T::real(x.len() as f64);
     vectorized(
         #[inline(always)]
@@ -284,11 +284,11 @@ pub(super) fn row_gradient<T: Float>(
                 }
                 None => dx.copy_from_slice(dy),
             }
-            let [sum, along] = lanes::sums_of_pairs(x, dx, |x, g| [g, g * ((x - mean) * reciprocal)]);
-            let sum = if centred { sum / width } else { T::ZERO };
-            let along = along / width;
+            let [sum, projection] = lanes::sums_of_pairs(x, dx, |x, g| [g, g * ((x - mean) * rstd)]);
+            let sum = if centered { sum / width } else { T::ZERO };
+            let projection = projection / width;
             for (g, &x) in dx.iter_mut().zip(x) {
-                *g = reciprocal * ((*g - sum) - ((x - mean) * reciprocal) * along);
+                *g = rstd * ((*g - sum) - ((x - mean) * rstd) * projection);
             }
         },
     );

@@ -37,15 +37,15 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
         Op::MaxPool2d(pool) => max::<T>(op, sliding_windows(&pool.window, large, small), inputs, outputs),
         Op::MaxPool2dGrad(_) => max_gradient::<T>(op, inputs, outputs),
         Op::AvgPool2d(pool) => {
-            let slides = sliding_windows(&pool.window, large, small);
-            average::<T>(op, slides, inputs, outputs, |x, y| {
-                mean_of_windows(x, y, slides, pool.count_include_pad)
+            let windows = sliding_windows(&pool.window, large, small);
+            average::<T>(op, windows, inputs, outputs, |x, y| {
+                mean_of_windows(x, y, windows, pool.count_include_pad)
             })
         }
         Op::AvgPool2dGrad(pool) => {
-            let slides = sliding_windows(&pool.window, large, small);
-            average::<T>(op, slides, inputs, outputs, |dy, dx| {
-                share_in_windows(dy, dx, slides, pool.count_include_pad)
+            let windows = sliding_windows(&pool.window, large, small);
+            average::<T>(op, windows, inputs, outputs, |dy, dx| {
+                gradient_of_means(dy, dx, windows, pool.count_include_pad)
             })
         }
         _ => Err(Error::invalid(op.name(), "is not pooling")),
@@ -59,10 +59,10 @@ fn planes<C: Compute>(op: &Op, view: &Locked<'_>) -> Result<Rows<C>> {
 
 /// Stores the error of the first plane that has one, whichever thread detects an error first.
 #[derive(Default)]
-struct Failure(Mutex<Option<(usize, Error)>>);
+struct FirstError(Mutex<Option<(usize, Error)>>);
 
-impl Failure {
-    fn note(&self, plane: usize, result: Result<()>) {
+impl FirstError {
+    fn record(&self, plane: usize, result: Result<()>) {
         let Err(error) = result else { return };
         let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if first.as_ref().is_none_or(|(other, _)| plane < *other) {
@@ -78,13 +78,13 @@ impl Failure {
 
 fn max<T: Float>(
     op: &Op,
-    slides: [SlidingWindow; 2],
+    windows: [SlidingWindow; 2],
     inputs: &[Locked<'_>],
     outputs: &[Locked<'_>],
 ) -> Result<()> {
     let (x, y) = (planes::<T>(op, &inputs[0])?, planes::<T>(op, &outputs[0])?);
     let positions = planes::<i32>(op, &outputs[1])?;
-    let failure = Failure::default();
+    let first_error = FirstError::default();
     for_rows(y.count(), x.width(), Cost::Heavy, |rows| {
         let (mut scratch_x, mut scratch_y, mut scratch_positions) =
             (Scratch::new(), Scratch::new(), Scratch::new());
@@ -95,13 +95,13 @@ fn max<T: Float>(
                 let image = x.read(plane, 0..x.width(), &mut scratch_x);
                 let largest = y.buffer(plane, 0..y.width(), &mut scratch_y);
                 let winners = positions.buffer(plane, 0..y.width(), &mut scratch_positions);
-                failure.note(plane, largest_of_windows(image, largest.values, winners.values, slides));
+                first_error.record(plane, largest_of_windows(image, largest.values, winners.values, windows));
                 y.write(plane, 0, largest);
                 positions.write(plane, 0, winners);
             }
         }
     });
-    failure.result()
+    first_error.result()
 }
 
 /// Computes the largest element of each window, the first of several, and its position; NaN counts
@@ -115,9 +115,9 @@ fn largest_of_windows<T: Float>(
     for (index, (y, position)) in y.iter_mut().zip(positions).enumerate() {
         let (row, column) = (index / across.count, index % across.count);
         let mut winner: Option<(T, usize)> = None;
-        for place in down.taps(row).filter_map(|tap| down.index(row, tap)) {
+        for image_row in down.taps(row).filter_map(|tap| down.index(row, tap)) {
             for at in across.taps(column).filter_map(|tap| across.index(column, tap)) {
-                let (value, at) = (image[place * across.size + at], place * across.size + at);
+                let (value, at) = (image[image_row * across.size + at], image_row * across.size + at);
                 let wins = winner.is_none_or(|(best, _)| value > best || (value.is_nan() && !best.is_nan()));
                 winner = if wins { Some((value, at)) } else { winner };
             }
@@ -133,7 +133,7 @@ fn largest_of_windows<T: Float>(
 fn max_gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let (positions, dy, dx) =
         (planes::<i32>(op, &inputs[0])?, planes::<T>(op, &inputs[1])?, planes::<T>(op, &outputs[0])?);
-    let failure = Failure::default();
+    let first_error = FirstError::default();
     for_rows(dx.count(), dx.width(), Cost::Heavy, |rows| {
         let (mut scratch_positions, mut scratch_dy, mut scratch_dx) =
             (Scratch::new(), Scratch::new(), Scratch::new());
@@ -143,12 +143,12 @@ fn max_gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]
                 let winners = positions.read(plane, 0..dy.width(), &mut scratch_positions);
                 let gradients = dy.read(plane, 0..dy.width(), &mut scratch_dy);
                 let buffer = dx.buffer(plane, 0..dx.width(), &mut scratch_dx);
-                failure.note(plane, add_to_winners(winners, gradients, buffer.values));
+                first_error.record(plane, add_to_winners(winners, gradients, buffer.values));
                 dx.write(plane, 0, buffer);
             }
         }
     });
-    failure.result()
+    first_error.result()
 }
 
 fn add_to_winners<T: Float>(winners: &[i32], dy: &[T], dx: &mut [T]) -> Result<()> {
@@ -166,13 +166,13 @@ fn add_to_winners<T: Float>(winners: &[i32], dy: &[T], dx: &mut [T]) -> Result<(
 /// Calls `kernel` for each plane of the input and of the output.
 fn average<T: Float>(
     op: &Op,
-    slides: [SlidingWindow; 2],
+    windows: [SlidingWindow; 2],
     inputs: &[Locked<'_>],
     outputs: &[Locked<'_>],
     kernel: impl Fn(&[T], &mut [T]) + Sync,
 ) -> Result<()> {
     let (from, to) = (planes::<T>(op, &inputs[0])?, planes::<T>(op, &outputs[0])?);
-    for_rows(to.count(), slides[0].size * slides[1].size, Cost::Heavy, |rows| {
+    for_rows(to.count(), windows[0].size * windows[1].size, Cost::Heavy, |rows| {
         let (mut scratch_from, mut scratch_to) = (Scratch::new(), Scratch::new());
         for plane in rows {
             // SAFETY: the plane is used only by this thread; the output shares no memory with the
@@ -201,29 +201,29 @@ fn divisor<T: Float>(
     T::real(elements as f64)
 }
 
-fn mean_of_windows<T: Float>(image: &[T], y: &mut [T], slides: [SlidingWindow; 2], count_include_pad: bool) {
-    let [down, across] = slides;
+fn mean_of_windows<T: Float>(image: &[T], y: &mut [T], windows: [SlidingWindow; 2], count_include_pad: bool) {
+    let [down, across] = windows;
     for (index, y) in y.iter_mut().enumerate() {
         let (row, column) = (index / across.count, index % across.count);
         let mut sum = T::ZERO;
-        for place in down.taps(row).filter_map(|tap| down.index(row, tap)) {
+        for image_row in down.taps(row).filter_map(|tap| down.index(row, tap)) {
             for at in across.taps(column).filter_map(|tap| across.index(column, tap)) {
-                sum += image[place * across.size + at];
+                sum += image[image_row * across.size + at];
             }
         }
-        *y = sum / divisor(slides, row, column, count_include_pad);
+        *y = sum / divisor(windows, row, column, count_include_pad);
     }
 }
 
-fn share_in_windows<T: Float>(dy: &[T], dx: &mut [T], slides: [SlidingWindow; 2], count_include_pad: bool) {
-    let [down, across] = slides;
+fn gradient_of_means<T: Float>(dy: &[T], dx: &mut [T], windows: [SlidingWindow; 2], count_include_pad: bool) {
+    let [down, across] = windows;
     dx.fill(T::ZERO);
     for (index, &dy) in dy.iter().enumerate() {
         let (row, column) = (index / across.count, index % across.count);
-        let share = dy / divisor(slides, row, column, count_include_pad);
-        for place in down.taps(row).filter_map(|tap| down.index(row, tap)) {
+        let term = dy / divisor(windows, row, column, count_include_pad);
+        for image_row in down.taps(row).filter_map(|tap| down.index(row, tap)) {
             for at in across.taps(column).filter_map(|tap| across.index(column, tap)) {
-                dx[place * across.size + at] += share;
+                dx[image_row * across.size + at] += term;
             }
         }
     }

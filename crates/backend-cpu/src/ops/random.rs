@@ -88,10 +88,10 @@ impl Stream {
         Stream { seed: seed as u64, first_block: (base as u64).wrapping_add(offset) }
     }
 
-    /// Returns the four words of block `number`.
+    /// Returns the four words of block `index`.
     #[inline]
-    pub(crate) fn block(&self, number: usize) -> [u32; 4] {
-        philox::block(self.seed, self.first_block.wrapping_add(number as u64))
+    pub(crate) fn block(&self, index: usize) -> [u32; 4] {
+        philox::block(self.seed, self.first_block.wrapping_add(index as u64))
     }
 
     /// Computes `values[i] = make(word[start + i])`.

@@ -15,9 +15,9 @@ use crate::kernel::Variant;
 use crate::number::{Number, Real};
 use crate::storage::Compute;
 use engine::{reduce, write};
-use plan::{Form, ReductionPlan, plan};
+use plan::{LoopAxis, ReductionPlan, plan};
 use reducers::{
-    Extremes, FirstEqual, Largest, LargestMagnitude, Place, Position, Product, Reducer, Smallest, Sum,
+    ArgReducer, Bounded, FirstEqual, IndexedValue, MaxAbs, Maximum, Minimum, Product, Reducer, Sum,
     SumExponentials, SumInUnits, SumScaledSquares, SumSquaredDeviations, SumSquaredDeviationsInUnits,
     SumSquares,
 };
@@ -36,17 +36,17 @@ fn run_reduce(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
     let Op::Reduce(payload) = op else { return Err(Error::invalid(op.name(), "is not a reduction")) };
     let (x, y) = (&inputs[0], &outputs[0]);
     match x.dtype {
-        DType::F64 => real::<f64>(payload, x, y),
-        DType::F32 | DType::F16 | DType::BF16 => real::<f32>(payload, x, y),
-        DType::I64 => whole::<i64>(payload, x, y),
-        DType::I32 => whole::<i32>(payload, x, y),
-        DType::I16 => whole::<i16>(payload, x, y),
-        DType::I8 => whole::<i8>(payload, x, y),
-        DType::U64 => whole::<u64>(payload, x, y),
-        DType::U32 => whole::<u32>(payload, x, y),
-        DType::U16 => whole::<u16>(payload, x, y),
-        DType::U8 => whole::<u8>(payload, x, y),
-        DType::Bool => truth(payload, x, y),
+        DType::F64 => reduce_float::<f64>(payload, x, y),
+        DType::F32 | DType::F16 | DType::BF16 => reduce_float::<f32>(payload, x, y),
+        DType::I64 => reduce_primitive::<i64>(payload, x, y),
+        DType::I32 => reduce_primitive::<i32>(payload, x, y),
+        DType::I16 => reduce_primitive::<i16>(payload, x, y),
+        DType::I8 => reduce_primitive::<i8>(payload, x, y),
+        DType::U64 => reduce_primitive::<u64>(payload, x, y),
+        DType::U32 => reduce_primitive::<u32>(payload, x, y),
+        DType::U16 => reduce_primitive::<u16>(payload, x, y),
+        DType::U8 => reduce_primitive::<u8>(payload, x, y),
+        DType::Bool => reduce_bool(payload, x, y),
     }
 }
 
@@ -63,7 +63,7 @@ impl<'a, T: Compute> Task<'a, T> {
         Ok(Task { plan: plan(x, y, payload.axes, ReductionOrder::of(payload.op)), input, output: y })
     }
 
-    fn form<R: Reducer<In = T>>(&self, reducer: R, shifts: &[T]) -> Vec<R::Acc> {
+    fn reduce<R: Reducer<In = T>>(&self, reducer: R, shifts: &[T]) -> Vec<R::Acc> {
         reduce(reducer, &self.plan, &self.input, shifts)
     }
 
@@ -73,50 +73,52 @@ impl<'a, T: Compute> Task<'a, T> {
     }
 
     fn run<R: Reducer<In = T, Acc = T>>(&self, reducer: R, finish: impl Fn(T) -> T + Sync) -> Result<()> {
-        self.write(&self.form(reducer, &[]), finish)
+        self.write(&self.reduce(reducer, &[]), finish)
     }
 
-    fn position<R: Reducer<In = T, Acc = T>>(&self, reducer: R) -> Result<()>
+    fn arg_reduce<R: Reducer<In = T, Acc = T>>(&self, reducer: R) -> Result<()>
     where
         T: Number,
     {
         let output = Operand::<i32>::new("reduce", *self.output)?;
-        if let Form::Columns { .. } = self.plan.form {
+        if let LoopAxis::Columns { .. } = self.plan.loop_axis {
             // With adjacent columns, two fast passes are faster than one that carries values and
             // indices.
-            let best = self.form(reducer, &[]);
-            write(&self.plan, &output, &self.form(FirstEqual(PhantomData), &best), |number| number);
+            let best = self.reduce(reducer, &[]);
+            write(&self.plan, &output, &self.reduce(FirstEqual(PhantomData), &best), |index| index);
             return Ok(());
         }
-        let places = self.form(Position(reducer), &[]);
-        write(&self.plan, &output, &places, |place: Place<T>| place.number as i32);
+        let indexed_values = self.reduce(ArgReducer(reducer), &[]);
+        write(&self.plan, &output, &indexed_values, |indexed_value: IndexedValue<T>| {
+            indexed_value.index as i32
+        });
         Ok(())
     }
 }
 
-fn whole<T: Extremes>(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
+fn reduce_primitive<T: Bounded>(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
     let task = Task::<T>::new(payload, x, y)?;
     match payload.op {
         ReduceOp::Sum => task.run(Sum(PhantomData), |sum| sum),
         ReduceOp::Prod => task.run(Product(PhantomData), |product| product),
-        ReduceOp::Max => task.run(Largest(PhantomData), |value| value),
-        ReduceOp::Min => task.run(Smallest(PhantomData), |value| value),
-        ReduceOp::ArgMax => task.position(Largest(PhantomData)),
-        ReduceOp::ArgMin => task.position(Smallest(PhantomData)),
+        ReduceOp::Max => task.run(Maximum(PhantomData), |value| value),
+        ReduceOp::Min => task.run(Minimum(PhantomData), |value| value),
+        ReduceOp::ArgMax => task.arg_reduce(Maximum(PhantomData)),
+        ReduceOp::ArgMin => task.arg_reduce(Minimum(PhantomData)),
         op => Err(Error::dtype(op.name(), "input", x.dtype, "a floating dtype")),
     }
 }
 
-fn real<T: Extremes + Real>(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
+fn reduce_float<T: Bounded + Real>(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
     if payload.op.is_primitive() {
-        return whole::<T>(payload, x, y);
+        return reduce_primitive::<T>(payload, x, y);
     }
     let task = Task::<T>::new(payload, x, y)?;
     let count = T::real(task.plan.reduced as f64);
     match payload.op {
         ReduceOp::Mean => task.run(Sum(PhantomData), |sum| sum.div(count)),
         ReduceOp::SumSquares => task.run(SumSquares(PhantomData), |sum| sum),
-        ReduceOp::MaxAbs => task.run(LargestMagnitude(PhantomData), |value| value),
+        ReduceOp::MaxAbs => task.run(MaxAbs(PhantomData), |value| value),
         ReduceOp::Norm => norm(&task),
         _ => log_sum_exp(&task),
     }
@@ -124,35 +126,35 @@ fn real<T: Extremes + Real>(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) ->
 
 /// Computes the root of the sum of squares. If a sum overflows or has lost digits by underflow, the
 /// elements are scaled first, by powers of two.
-fn norm<T: Extremes + Real>(task: &Task<'_, T>) -> Result<()> {
-    let sums = task.form(SumSquares(PhantomData), &[]);
+fn norm<T: Bounded + Real>(task: &Task<'_, T>) -> Result<()> {
+    let sums = task.reduce(SumSquares(PhantomData), &[]);
     if !sums.iter().any(|sum| sum.is_inexact_sum_of_squares()) {
         return task.write(&sums, |sum| sum.sqrt());
     }
-    let largest = task.form(LargestMagnitude(PhantomData), &[]);
+    let largest = task.reduce(MaxAbs(PhantomData), &[]);
     let scales: Vec<T> = largest.into_iter().map(T::power_of_two_below).collect();
     let factors: Vec<T> = scales.iter().map(|&scale| T::ONE.div(scale)).collect();
-    let sums = task.form(SumScaledSquares(PhantomData), &factors);
+    let sums = task.reduce(SumScaledSquares(PhantomData), &factors);
     let pairs: Vec<(T, T)> = scales.into_iter().zip(sums).collect();
     task.write(&pairs, |(scale, sum)| sum.sqrt().mul(scale))
 }
 
 /// Computes `max + log(sum(e^(x - max)))`. With an infinite maximum, or NaN, the unshifted sum
 /// gives the correct result.
-fn log_sum_exp<T: Extremes + Real>(task: &Task<'_, T>) -> Result<()> {
+fn log_sum_exp<T: Bounded + Real>(task: &Task<'_, T>) -> Result<()> {
     let shift_of = |max: T| if max.sub(max) == T::ZERO { max } else { T::ZERO };
-    let shifts: Vec<T> = task.form(Largest(PhantomData), &[]).into_iter().map(shift_of).collect();
-    let sums = task.form(SumExponentials(PhantomData), &shifts);
+    let shifts: Vec<T> = task.reduce(Maximum(PhantomData), &[]).into_iter().map(shift_of).collect();
+    let sums = task.reduce(SumExponentials(PhantomData), &shifts);
     let pairs: Vec<(T, T)> = shifts.into_iter().zip(sums).collect();
     task.write(&pairs, |(shift, sum)| shift.add(sum.log()))
 }
 
 /// Reduces bools by "any" (the maximum) or "all" (the minimum).
-fn truth(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
+fn reduce_bool(payload: &Reduce, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
     let task = Task::<u8>::new(payload, x, y)?;
     match payload.op {
-        ReduceOp::Max => task.run(Largest(PhantomData), |any| any),
-        ReduceOp::Min => task.run(Smallest(PhantomData), |all| u8::from(all != 0)),
+        ReduceOp::Max => task.run(Maximum(PhantomData), |any| any),
+        ReduceOp::Min => task.run(Minimum(PhantomData), |all| u8::from(all != 0)),
         op => Err(Error::dtype(op.name(), "input", DType::Bool, "a number")),
     }
 }
@@ -178,13 +180,13 @@ fn variance<T: Real>(payload: &Variance, x: &Locked<'_>, y: &Locked<'_>) -> Resu
     let count = T::real(task.plan.reduced as f64);
     let divisor = T::real((task.plan.reduced as f64 - payload.correction).max(0.0));
     let mean_of = |sum: T| sum.div(count);
-    let means: Vec<T> = task.form(Sum(PhantomData), &[]).into_iter().map(mean_of).collect();
-    let squares = task.form(SumSquaredDeviations(PhantomData), &means);
+    let means: Vec<T> = task.reduce(Sum(PhantomData), &[]).into_iter().map(mean_of).collect();
+    let squares = task.reduce(SumSquaredDeviations(PhantomData), &means);
     if squares.iter().all(|sum| sum.is_finite()) {
         return task.write(&squares, |sum| sum.div(divisor));
     }
-    let means: Vec<T> = task.form(SumInUnits(PhantomData), &[]).into_iter().map(mean_of).collect();
-    let in_units = task.form(SumSquaredDeviationsInUnits(PhantomData), &means);
+    let means: Vec<T> = task.reduce(SumInUnits(PhantomData), &[]).into_iter().map(mean_of).collect();
+    let in_units = task.reduce(SumSquaredDeviationsInUnits(PhantomData), &means);
     let pairs: Vec<(T, T)> = squares.into_iter().zip(in_units).collect();
     task.write(&pairs, |(sum, in_units)| match sum.is_finite() {
         true => sum.div(divisor),

@@ -27,17 +27,17 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
 
 fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     match op {
-        Op::Softmax(softmax) => forward::<T, Exponentials>(op, softmax.axis, inputs, outputs),
-        Op::LogSoftmax(softmax) => forward::<T, Logarithms>(op, softmax.axis, inputs, outputs),
-        Op::SoftmaxGrad(grad) => gradient::<T, Exponentials>(op, grad.axis, inputs, outputs),
-        Op::LogSoftmaxGrad(grad) => gradient::<T, Logarithms>(op, grad.axis, inputs, outputs),
+        Op::Softmax(softmax) => forward::<T, Softmax>(op, softmax.axis, inputs, outputs),
+        Op::LogSoftmax(softmax) => forward::<T, LogSoftmax>(op, softmax.axis, inputs, outputs),
+        Op::SoftmaxGrad(grad) => gradient::<T, Softmax>(op, grad.axis, inputs, outputs),
+        Op::LogSoftmaxGrad(grad) => gradient::<T, LogSoftmax>(op, grad.axis, inputs, outputs),
         _ => Err(Error::invalid(op.name(), "is not softmax")),
     }
 }
 
 /// The two kinds of softmax, each with a forward and a gradient kernel for one row and for adjacent
 /// rows (see [`Panel`]).
-trait Form {
+trait SoftmaxKernels {
     fn row<T: Float>(x: &mut [T]);
     fn panel<T: Float>(x: &mut Panel<T>);
     fn grad_row<T: Float>(y: &[T], dy: &mut [T]);
@@ -45,7 +45,7 @@ trait Form {
 }
 
 /// Calls the kernel of each row of x.
-fn forward<T: Float, F: Form>(
+fn forward<T: Float, F: SoftmaxKernels>(
     op: &Op,
     axis: usize,
     inputs: &[Locked<'_>],
@@ -81,7 +81,7 @@ fn forward<T: Float, F: Form>(
 }
 
 /// Calls the kernel of each row of y and dy.
-fn gradient<T: Float, F: Form>(
+fn gradient<T: Float, F: SoftmaxKernels>(
     op: &Op,
     axis: usize,
     inputs: &[Locked<'_>],
@@ -126,9 +126,9 @@ fn for_panels<T: Float>(rows: &Rows<T>, work: impl Fn(Range<usize>) + Sync) {
 }
 
 /// `y = exp(x - max x) / sum exp(x - max x)`, `dx = y * (dy - sum(y * dy))`.
-struct Exponentials;
+struct Softmax;
 
-impl Form for Exponentials {
+impl SoftmaxKernels for Softmax {
     fn row<T: Float>(row: &mut [T]) {
         vectorized(
             #[inline(always)]
@@ -185,9 +185,9 @@ impl Form for Exponentials {
 }
 
 /// `y = (x - max x) - log sum exp(x - max x)`, `dx = dy - exp(y) * sum(dy)`.
-struct Logarithms;
+struct LogSoftmax;
 
-impl Form for Logarithms {
+impl SoftmaxKernels for LogSoftmax {
     fn row<T: Float>(row: &mut [T]) {
         vectorized(
             #[inline(always)]

@@ -5,8 +5,8 @@ use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
 use crate::kernel::Variant;
 use crate::number::Number;
 use crate::storage::with_compute;
+use crate::strided_iter::StridedIter;
 use crate::threads::for_pieces;
-use crate::walk::Walk;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use ternion_core::backend::{Meta, Plan, Unsupported};
@@ -50,26 +50,26 @@ fn sort<T: Number>(
             (shape.dim(axis), strides.map(|layout| layout.strides()[axis]))
         })
         .collect();
-    let walk = Walk::in_order(&axes);
+    let iter = StridedIter::from_axes(&axes);
     let length = shape.dim(payload.axis);
-    if walk.elements() == 0 {
+    if iter.elements() == 0 {
         return;
     }
-    let work = |line: usize| sort_line(payload, &walk, (x, values, positions), line * length, length);
-    let lines = walk.elements() / length;
-    if walk.elements() < 1 << 12 { (0..lines).for_each(work) } else { for_pieces(lines, work) }
+    let work = |line: usize| sort_line(payload, &iter, (x, values, positions), line * length, length);
+    let lines = iter.elements() / length;
+    if iter.elements() < 1 << 12 { (0..lines).for_each(work) } else { for_pieces(lines, work) }
 }
 
 fn sort_line<T: Number>(
     payload: &Sort,
-    walk: &Walk<3>,
+    iter: &StridedIter<3>,
     (x, values, positions): (&Operand<'_, T>, &Operand<'_, T>, &Operand<'_, i32>),
     first: usize,
     length: usize,
 ) {
     let mut pairs: Vec<(T, i32)> = Vec::with_capacity(length);
     let mut scratch = Scratch::new();
-    let mut reader = Reader::new(x, walk.operand(0), std::ptr::null_mut(), &mut scratch);
+    let mut reader = Reader::new(x, iter.operand(0), std::ptr::null_mut(), &mut scratch);
     for start in (0..length).step_by(BLOCK) {
         let block = reader.block(first + start, BLOCK.min(length - start));
         pairs.extend(block.iter().zip(start as i32..).map(|(&value, position)| (value, position)));
@@ -79,10 +79,10 @@ fn sort_line<T: Number>(
         true => pairs.sort_by(|left, right| order(right.0, left.0)),
     }
     let (mut scratch_values, mut scratch_positions) = (Scratch::new(), Scratch::new());
-    let mut values = Writer::new(values, walk.operand(1), &mut scratch_values);
-    let mut positions = Writer::new(positions, walk.operand(2), &mut scratch_positions);
-    for (number, chunk) in pairs.chunks(BLOCK).enumerate() {
-        let start = first + number * BLOCK;
+    let mut values = Writer::new(values, iter.operand(1), &mut scratch_values);
+    let mut positions = Writer::new(positions, iter.operand(2), &mut scratch_positions);
+    for (index, chunk) in pairs.chunks(BLOCK).enumerate() {
+        let start = first + index * BLOCK;
         values.block(start, chunk.len(), |block| {
             block.iter_mut().zip(chunk).for_each(|(value, pair)| *value = pair.0);
         });

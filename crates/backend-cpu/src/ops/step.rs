@@ -18,10 +18,10 @@ const BLOCK: usize = 2048;
 /// Supports both steps and all floats.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = match (op, inputs[0].dtype) {
-        (Op::SgdStep(_), DType::F64) => each_parameter::<Sgd, f64>,
-        (Op::SgdStep(_), _) => each_parameter::<Sgd, f32>,
-        (_, DType::F64) => each_parameter::<Adam, f64>,
-        _ => each_parameter::<Adam, f32>,
+        (Op::SgdStep(_), DType::F64) => for_each_parameter::<Sgd, f64>,
+        (Op::SgdStep(_), _) => for_each_parameter::<Sgd, f32>,
+        (_, DType::F64) => for_each_parameter::<Adam, f64>,
+        _ => for_each_parameter::<Adam, f32>,
     };
     Ok(Variant { plan: Plan::ROW_MAJOR, run })
 }
@@ -57,7 +57,11 @@ impl Step for Adam {
 
 /// Updates the parameters one after another: each with its gradient, hyperparameters, states and
 /// half-precision copy.
-fn each_parameter<S: Step, T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+fn for_each_parameter<S: Step, T: Float>(
+    op: &Op,
+    inputs: &[Locked<'_>],
+    outputs: &[Locked<'_>],
+) -> Result<()> {
     let width = S::width(op);
     let mut parameters = inputs.chunks(width).zip(outputs.chunks(width - 2));
     parameters.try_for_each(|(inputs, outputs)| S::one::<T>(op, inputs, outputs))
@@ -73,17 +77,17 @@ fn for_blocks<T: Float, const N: usize>(
 ) -> Result<()> {
     let gradient = Rows::<T>::whole(op.name(), gradient)?;
     let rows = outputs.iter().map(|view| Rows::<T>::whole(op.name(), view)).collect::<Result<Vec<_>>>()?;
-    let Some((changed, copies)) = rows.split_first_chunk::<N>() else {
+    let Some((updated, copies)) = rows.split_first_chunk::<N>() else {
         return Err(Error::invalid(op.name(), format!("expected {N} outputs")));
     };
     for_ranges(gradient.width(), Cost::Light.piece(), |range| {
-        let (mut scratch, mut scratch_changed) = (Scratch::new(), [(); N].map(|()| Scratch::new()));
+        let (mut scratch, mut scratch_updated) = (Scratch::new(), [(); N].map(|()| Scratch::new()));
         for start in range.clone().step_by(BLOCK) {
             let block = start..range.end.min(start + BLOCK);
             // SAFETY: the elements are used only by this thread; core has checked that no two of
             // the tensors share any.
             unsafe {
-                change(&gradient, (changed, copies), block, (&mut scratch, &mut scratch_changed), &step)
+                update_block(&gradient, (updated, copies), block, (&mut scratch, &mut scratch_updated), &step)
             };
         }
     });
@@ -95,17 +99,17 @@ fn for_blocks<T: Float, const N: usize>(
 ///
 /// # Safety
 /// No other thread uses the elements of the block; the tensors share no elements.
-unsafe fn change<T: Float, const N: usize>(
+unsafe fn update_block<T: Float, const N: usize>(
     gradient: &Rows<T>,
-    (changed, copies): (&[Rows<T>; N], &[Rows<T>]),
+    (updated, copies): (&[Rows<T>; N], &[Rows<T>]),
     block: Range<usize>,
-    (scratch, scratch_changed): (&mut Scratch<T>, &mut [Scratch<T>; N]),
+    (scratch, scratch_updated): (&mut Scratch<T>, &mut [Scratch<T>; N]),
     step: &impl Fn(&[T], [&mut [T]; N]),
 ) {
     // SAFETY: guaranteed by the caller.
     let gradient = unsafe { gradient.read(0, block.clone(), scratch) };
-    let mut scratches = scratch_changed.iter_mut();
-    let mut buffers = changed.each_ref().map(|rows| {
+    let mut scratches = scratch_updated.iter_mut();
+    let mut buffers = updated.each_ref().map(|rows| {
         let scratch = scratches.next().expect("one for each tensor");
         // SAFETY: guaranteed by the caller.
         let buffer = unsafe { rows.buffer(0, block.clone(), scratch) };
@@ -119,20 +123,20 @@ unsafe fn change<T: Float, const N: usize>(
         // memory.
         unsafe { copy.store(0, block.start, buffers[0].values) };
     }
-    for (rows, buffer) in changed.iter().zip(buffers) {
+    for (rows, buffer) in updated.iter().zip(buffers) {
         // SAFETY: guaranteed by the caller.
         unsafe { rows.write(0, block.start, buffer) };
     }
 }
 
 /// The coefficients of an SGD step.
-struct Descent<T> {
+struct SgdParams<T> {
     rate: T,
     clip: T,
     decay: T,
     momentum: T,
     /// The factor of the gradient in the update of the velocity.
-    entering: T,
+    grad_factor: T,
     first: bool,
     nesterov: bool,
 }
@@ -143,58 +147,58 @@ fn sgd<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
     };
     let SgdStep { momentum, dampening, weight_decay, nesterov, half_copy: _ } = step;
     let hyper = vector::<T>(op.name(), &inputs[2])?;
-    let descent = Descent {
+    let params = SgdParams {
         rate: hyper[0],
         clip: hyper[1],
         decay: T::real(*weight_decay),
         momentum: T::real(*momentum),
-        entering: T::real(1.0 - dampening),
+        grad_factor: T::real(1.0 - dampening),
         first: hyper[2] != T::ZERO,
         nesterov: *nesterov,
     };
     match step.states() {
         0 => for_blocks(op, &inputs[1], outputs, |gradient, [parameter]| {
-            descend(gradient, parameter, &descent)
+            sgd_block(gradient, parameter, &params)
         }),
         _ => for_blocks(op, &inputs[1], outputs, |gradient, [parameter, velocity]| {
-            descend_with_momentum(gradient, parameter, velocity, &descent);
+            sgd_momentum_block(gradient, parameter, velocity, &params);
         }),
     }
 }
 
 /// Computes `grad * clip + decay * p`.
 #[inline(always)]
-fn decayed<T: Float>(gradient: T, parameter: T, clip: T, decay: T) -> T {
+fn with_weight_decay<T: Float>(gradient: T, parameter: T, clip: T, decay: T) -> T {
     let clipped = gradient * clip;
     // Without decay, an infinite parameter must not produce a NaN.
     if decay == T::ZERO { clipped } else { clipped + decay * parameter }
 }
 
-fn descend<T: Float>(gradient: &[T], parameter: &mut [T], step: &Descent<T>) {
+fn sgd_block<T: Float>(gradient: &[T], parameter: &mut [T], step: &SgdParams<T>) {
     vectorized(
         #[inline(always)]
         || {
             for (p, &gradient) in parameter.iter_mut().zip(gradient) {
-                *p -= step.rate * decayed(gradient, *p, step.clip, step.decay);
+                *p -= step.rate * with_weight_decay(gradient, *p, step.clip, step.decay);
             }
         },
     );
 }
 
-fn descend_with_momentum<T: Float>(
+fn sgd_momentum_block<T: Float>(
     gradient: &[T],
     parameter: &mut [T],
     velocity: &mut [T],
-    step: &Descent<T>,
+    step: &SgdParams<T>,
 ) {
-    let Descent { rate, clip, decay, momentum, entering, first, nesterov } = *step;
+    let SgdParams { rate, clip, decay, momentum, grad_factor, first, nesterov } = *step;
     vectorized(
         #[inline(always)]
         || {
             for ((p, v), &gradient) in parameter.iter_mut().zip(velocity).zip(gradient) {
-                let g = decayed(gradient, *p, clip, decay);
+                let g = with_weight_decay(gradient, *p, clip, decay);
                 // The value of the velocity before the first step is ignored, even if it is NaN.
-                let new = if first { g } else { momentum * *v + entering * g };
+                let new = if first { g } else { momentum * *v + grad_factor * g };
                 *v = new;
                 *p -= rate * if nesterov { g + momentum * new } else { new };
             }
@@ -203,16 +207,16 @@ fn descend_with_momentum<T: Float>(
 }
 
 /// The coefficients of an Adam step.
-struct Moments<T> {
+struct AdamParams<T> {
     clip: T,
     /// The factor of the parameter that is added to the gradient.
     coupled: T,
     /// The factor of the parameter itself.
-    shrink: T,
+    param_factor: T,
     beta1: T,
     beta2: T,
-    entering1: T,
-    entering2: T,
+    grad_factor1: T,
+    grad_factor2: T,
     /// Learning rate over `1 - beta1^t`.
     rate: T,
     /// `sqrt(1 - beta2^t)`.
@@ -226,43 +230,43 @@ fn adam<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Res
     };
     let hyper = vector::<T>(op.name(), &inputs[2])?;
     let decay = T::real(*weight_decay);
-    let (coupled, shrink) = match decay_mode {
+    let (coupled, param_factor) = match decay_mode {
         DecayMode::Coupled => (decay, T::ONE),
         DecayMode::Decoupled => (T::ZERO, T::ONE - hyper[0] * decay),
     };
-    let moments = Moments {
+    let params = AdamParams {
         clip: hyper[1],
         coupled,
-        shrink,
+        param_factor,
         beta1: T::real(*beta1),
         beta2: T::real(*beta2),
-        entering1: T::real(1.0 - beta1),
-        entering2: T::real(1.0 - beta2),
+        grad_factor1: T::real(1.0 - beta1),
+        grad_factor2: T::real(1.0 - beta2),
         rate: hyper[0] / hyper[2],
         correction2: hyper[3],
         eps: T::real(*eps),
     };
     for_blocks(op, &inputs[1], outputs, |gradient, [parameter, first, second]| {
-        adapt(gradient, parameter, first, second, &moments);
+        adam_block(gradient, parameter, first, second, &params);
     })
 }
 
-fn adapt<T: Float>(
+fn adam_block<T: Float>(
     gradient: &[T],
     parameter: &mut [T],
     first: &mut [T],
     second: &mut [T],
-    step: &Moments<T>,
+    step: &AdamParams<T>,
 ) {
     vectorized(
         #[inline(always)]
         || {
             for (((p, m), v), &gradient) in parameter.iter_mut().zip(first).zip(second).zip(gradient) {
-                let g = decayed(gradient, *p, step.clip, step.coupled);
-                *m = step.beta1 * *m + step.entering1 * g;
-                *v = step.beta2 * *v + step.entering2 * (g * g);
+                let g = with_weight_decay(gradient, *p, step.clip, step.coupled);
+                *m = step.beta1 * *m + step.grad_factor1 * g;
+                *v = step.beta2 * *v + step.grad_factor2 * (g * g);
                 let denominator = v.sqrt() / step.correction2 + step.eps;
-                *p = *p * step.shrink - step.rate * (*m / denominator);
+                *p = *p * step.param_factor - step.rate * (*m / denominator);
             }
         },
     );

@@ -1,7 +1,7 @@
 //! Elementwise functions and their gradients.
 
 use crate::access::Locked;
-use crate::elementwise::{Operand, Other, map1, map2};
+use crate::elementwise::{Operand, Rhs, map1, map2};
 use crate::kernel::Variant;
 use crate::number::{Number, Real};
 use crate::simd::{Vectorize, each, vectorize};
@@ -13,16 +13,16 @@ use ternion_core::{DType, Error, Op, Result, Scalar};
 pub(crate) fn run_unary(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Unary(Unary { op }) = op else { return Err(Error::invalid(op.name(), "is not unary")) };
     match inputs[0].dtype {
-        DType::F64 => real::<f64>(*op, inputs[0], outputs[0]),
-        DType::F32 | DType::F16 | DType::BF16 => real::<f32>(*op, inputs[0], outputs[0]),
-        DType::I64 => whole::<i64>(*op, inputs[0], outputs[0]),
-        DType::I32 => whole::<i32>(*op, inputs[0], outputs[0]),
-        DType::I16 => whole::<i16>(*op, inputs[0], outputs[0]),
-        DType::I8 => whole::<i8>(*op, inputs[0], outputs[0]),
-        DType::U64 => whole::<u64>(*op, inputs[0], outputs[0]),
-        DType::U32 => whole::<u32>(*op, inputs[0], outputs[0]),
-        DType::U16 => whole::<u16>(*op, inputs[0], outputs[0]),
-        DType::U8 | DType::Bool => whole::<u8>(*op, inputs[0], outputs[0]),
+        DType::F64 => unary_float::<f64>(*op, inputs[0], outputs[0]),
+        DType::F32 | DType::F16 | DType::BF16 => unary_float::<f32>(*op, inputs[0], outputs[0]),
+        DType::I64 => unary_integer::<i64>(*op, inputs[0], outputs[0]),
+        DType::I32 => unary_integer::<i32>(*op, inputs[0], outputs[0]),
+        DType::I16 => unary_integer::<i16>(*op, inputs[0], outputs[0]),
+        DType::I8 => unary_integer::<i8>(*op, inputs[0], outputs[0]),
+        DType::U64 => unary_integer::<u64>(*op, inputs[0], outputs[0]),
+        DType::U32 => unary_integer::<u32>(*op, inputs[0], outputs[0]),
+        DType::U16 => unary_integer::<u16>(*op, inputs[0], outputs[0]),
+        DType::U8 | DType::Bool => unary_integer::<u8>(*op, inputs[0], outputs[0]),
     }
 }
 
@@ -47,18 +47,18 @@ pub(crate) fn cost(op: UnaryOp) -> Cost {
     }
 }
 
-fn real<T: Real>(op: UnaryOp, x: Locked<'_>, y: Locked<'_>) -> Result<()> {
+fn unary_float<T: Real>(op: UnaryOp, x: Locked<'_>, y: Locked<'_>) -> Result<()> {
     let (x, y) = (Operand::<T>::new(op.name(), x)?, Operand::<T>::new(op.name(), y)?);
     map1(cost(op), x, y, &|x, y| apply(op, x, y));
     Ok(())
 }
 
-fn whole<T: Number>(op: UnaryOp, x: Locked<'_>, y: Locked<'_>) -> Result<()> {
+fn unary_integer<T: Number>(op: UnaryOp, x: Locked<'_>, y: Locked<'_>) -> Result<()> {
     if !op.takes_integers() && op != UnaryOp::Not {
         return Err(Error::dtype(op.name(), "input", x.dtype, "a floating dtype"));
     }
     let (x, y) = (Operand::<T>::new(op.name(), x)?, Operand::<T>::new(op.name(), y)?);
-    map1(Cost::Light, x, y, &|x, y| apply_whole(op, x, y));
+    map1(Cost::Light, x, y, &|x, y| apply_integer(op, x, y));
     Ok(())
 }
 
@@ -131,7 +131,7 @@ loops! {
         each!(x => y, |x| x.sigmoid()),
         each!(s, dy => dx, |y, d| y.mul(T::ONE.sub(y)).mul(d));
     UnaryOp::Relu =>
-        each!(x => y, |x| x.larger(T::ZERO)),
+        each!(x => y, |x| x.maximum(T::ZERO)),
         each!(s, dy => dx, |y, d| if y > T::ZERO { d } else { T::ZERO });
     UnaryOp::Erf =>
         each!(x => y, |x| x.erf()),
@@ -173,7 +173,7 @@ loops! {
     UnaryOp::Clamp { low, high } =>
         {
             let (low, high) = (T::real(low), T::real(high));
-            each!(x => y, |x| x.larger(low).smaller(high))
+            each!(x => y, |x| x.maximum(low).minimum(high))
         },
         {
             let (low, high) = (T::real(low), T::real(high));
@@ -191,7 +191,7 @@ fn gelu_inner<T: Real>(x: T) -> T {
 /// Computes `max(x, 0) + log(1 + e^-|x|)`.
 #[inline(always)]
 fn softplus<T: Real>(x: T) -> T {
-    x.larger(T::ZERO).add(x.abs().neg().exp().log1p())
+    x.maximum(T::ZERO).add(x.abs().neg().exp().log1p())
 }
 
 const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
@@ -199,17 +199,17 @@ const GELU_CUBIC: f64 = 0.044_715;
 /// `2 / sqrt(pi)`: the derivative of the error function at 0.
 const ERF_GRAD_AT_0: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 
-fn apply_whole<T: Number>(op: UnaryOp, x: &[T], y: &mut [T]) {
-    vectorize(ApplyWhole { op, x, y });
+fn apply_integer<T: Number>(op: UnaryOp, x: &[T], y: &mut [T]) {
+    vectorize(ApplyInteger { op, x, y });
 }
 
-struct ApplyWhole<'a, T> {
+struct ApplyInteger<'a, T> {
     op: UnaryOp,
     x: &'a [T],
     y: &'a mut [T],
 }
 
-impl<T: Number> Vectorize for ApplyWhole<'_, T> {
+impl<T: Number> Vectorize for ApplyInteger<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -219,11 +219,11 @@ impl<T: Number> Vectorize for ApplyWhole<'_, T> {
             UnaryOp::Abs => each!(a => y, |x| x.abs()),
             UnaryOp::Sign => each!(a => y, |x| x.sign()),
             UnaryOp::Square => each!(a => y, |x| x.mul(x)),
-            UnaryOp::Relu => each!(a => y, |x| x.larger(T::ZERO)),
+            UnaryOp::Relu => each!(a => y, |x| x.maximum(T::ZERO)),
             UnaryOp::Not => each!(a => y, |x| if x == T::ZERO { T::ONE } else { T::ZERO }),
             UnaryOp::Clamp { low, high } => {
                 let (low, high) = (T::from_number(Scalar::Float(low)), T::from_number(Scalar::Float(high)));
-                each!(a => y, |x| x.larger(low).smaller(high))
+                each!(a => y, |x| x.maximum(low).minimum(high))
             }
             op => unreachable!("{} of integers was rejected before", op.name()),
         }
@@ -252,7 +252,7 @@ fn gradient<T: Real>(op: UnaryOp, inputs: &[Locked<'_>], dx: Locked<'_>) -> Resu
     let name = op.grad_name();
     let (saved, dy) = (Operand::<T>::new(name, inputs[0])?, Operand::<T>::new(name, inputs[1])?);
     let cost = if op.saves_output() { Cost::Light } else { cost(op) };
-    map2(cost, saved, Other::Tensor(dy), Operand::<T>::new(name, dx)?, &|saved, dy, dx| {
+    map2(cost, saved, Rhs::Tensor(dy), Operand::<T>::new(name, dx)?, &|saved, dy, dx| {
         vectorize(Gradient { op, saved, dy, dx })
     });
     Ok(())
@@ -262,15 +262,15 @@ fn gradient<T: Real>(op: UnaryOp, inputs: &[Locked<'_>], dx: Locked<'_>) -> Resu
 /// have reached their limits, and `x^2` must not overflow.
 #[inline(always)]
 fn gelu_bounded<T: Real>(x: T) -> T {
-    x.larger(T::real(-40.0)).smaller(T::real(40.0))
+    x.maximum(T::real(-40.0)).minimum(T::real(40.0))
 }
 
 /// Computes `Phi(x) + x * phi(x)`.
 #[inline(always)]
 fn gelu_erf_grad<T: Real>(x: T) -> T {
     let x = gelu_bounded(x);
-    let (below, density) = x.normal_cdf_and_pdf();
-    below.add(x.mul(density))
+    let (cdf, pdf) = x.normal_cdf_and_pdf();
+    cdf.add(x.mul(pdf))
 }
 
 /// Computes `(1 + t)/2 + x/2 * (1 - t^2) * u'` with `t = tanh(u)`.

@@ -2,11 +2,11 @@
 //! value that the memory orderings allow a load to return. The protocol is the same file that
 //! production code uses, compiled with loom's primitives (`model/sync.rs`).
 //!
-//! The tests check that each piece runs once; that `share` returns only when no piece is running,
-//! and with everything that the pieces wrote visible; that a worker comes when a caller counts on
-//! it; and that no more workers spin than allowed. Loom itself reports threads that wait forever,
-//! and unordered accesses. Then the same models must fail with a planted fault: in the primitives,
-//! or in a worker.
+//! The tests check that each piece runs once; that `parallel_for` returns only when no piece is
+//! running, and with everything that the pieces wrote visible; that a worker comes when a caller
+//! counts on it; and that no more workers spin than allowed. Loom itself reports threads that wait
+//! forever, and unordered accesses. Then the same models must fail with a planted fault: in the
+//! primitives, or in a worker.
 
 #[allow(clippy::duplicate_mod, reason = "the protocol is compiled a second time on purpose")]
 #[path = "protocol.rs"]
@@ -44,14 +44,14 @@ impl Model {
     }
 
     /// Shares a job in which each piece runs `during`.
-    fn share(self: &Arc<Model>, pieces: usize, workers: usize, during: impl Fn() + Sync) {
+    fn parallel_for(self: &Arc<Model>, pieces: usize, workers: usize, during: impl Fn() + Sync) {
         let pieces: Vec<Piece> = (0..pieces).map(|_| Piece::default()).collect();
         let work = |index: usize| {
             pieces[index].run();
             during();
             true
         };
-        self.queue.share(pieces.len(), workers, &work, |job| self.spawn(job));
+        self.queue.parallel_for(pieces.len(), workers, &work, |job| self.spawn(job));
         pieces.iter().for_each(Piece::check);
         assert!(self.spinning() <= MAX_SPINNING_WORKERS, "too many workers spin");
     }
@@ -98,14 +98,14 @@ impl Piece {
 }
 
 /// A rendezvous of two threads: a piece that waits here ends only if a second thread arrives.
-struct Meeting {
+struct Rendezvous {
     arrived: Mutex<usize>,
     changed: Condvar,
 }
 
-impl Meeting {
-    fn new() -> Meeting {
-        Meeting { arrived: Mutex::new(0), changed: Condvar::new() }
+impl Rendezvous {
+    fn new() -> Rendezvous {
+        Rendezvous { arrived: Mutex::new(0), changed: Condvar::new() }
     }
 
     fn wait(&self) {
@@ -121,26 +121,26 @@ impl Meeting {
 /// One job, which a worker may join at any time or never.
 fn one_job(worker: Worker) {
     let model = Model::new(worker);
-    model.share(2, 1, || ());
+    model.parallel_for(2, 1, || ());
     model.end();
 }
 
 /// A job that ends only if a worker comes, while another worker is about to spin, spins, or has
 /// stopped: the caller spawns a worker or counts on that one.
-fn a_job_beside_a_spinning_worker(worker: Worker) {
+fn a_job_next_to_a_spinning_worker(worker: Worker) {
     let model = Model::new(worker);
     model.spawn(Arc::new(Job::new(0, &|_| true)));
-    let meeting = Meeting::new();
-    model.share(2, 1, || meeting.wait());
+    let rendezvous = Rendezvous::new();
+    model.parallel_for(2, 1, || rendezvous.wait());
     model.end();
 }
 
 /// Two jobs of one caller, of which the second ends only if a worker comes.
 fn two_jobs_in_turn(worker: Worker) {
     let model = Model::new(worker);
-    model.share(2, 1, || ());
-    let meeting = Meeting::new();
-    model.share(2, 1, || meeting.wait());
+    model.parallel_for(2, 1, || ());
+    let rendezvous = Rendezvous::new();
+    model.parallel_for(2, 1, || rendezvous.wait());
     model.end();
 }
 
@@ -149,10 +149,10 @@ fn two_callers(worker: Worker) {
     let model = Model::new(worker);
     let other = model.clone();
     let caller = loom::thread::spawn(move || {
-        let meeting = Meeting::new();
-        other.share(2, 1, || meeting.wait());
+        let rendezvous = Rendezvous::new();
+        other.parallel_for(2, 1, || rendezvous.wait());
     });
-    model.share(1, 1, || ());
+    model.parallel_for(1, 1, || ());
     caller.join().expect("the other caller ends");
     model.end();
 }
@@ -160,7 +160,7 @@ fn two_callers(worker: Worker) {
 /// More workers than are allowed to spin.
 fn two_workers(worker: Worker) {
     let model = Model::new(worker);
-    model.share(1, 2, || ());
+    model.parallel_for(1, 2, || ());
     model.end();
 }
 
@@ -185,13 +185,13 @@ fn assert_found(fault: Fault, scenario: fn(Worker), worker: Worker, symptom: &st
 }
 
 #[test]
-fn a_job_is_over_when_share_returns() {
+fn a_job_is_over_when_parallel_for_returns() {
     explore(one_job, JobQueue::run_then_spin, 3);
 }
 
 #[test]
 fn a_worker_that_is_counted_on_comes() {
-    explore(a_job_beside_a_spinning_worker, JobQueue::run_then_spin, 2);
+    explore(a_job_next_to_a_spinning_worker, JobQueue::run_then_spin, 2);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn no_more_workers_spin_than_may() {
 #[test]
 fn loom_finds_each_fault_of_the_primitives() {
     for (fault, scenario, symptom) in [
-        (Fault::NoFence, a_job_beside_a_spinning_worker as fn(Worker), "deadlock"),
+        (Fault::NoFence, a_job_next_to_a_spinning_worker as fn(Worker), "deadlock"),
         (Fault::NoRelease, one_job, "Causality violation"),
         (Fault::NoAcquire, one_job, "Causality violation"),
         (Fault::NoUnpark, one_job, "deadlock"),
@@ -233,5 +233,5 @@ fn without_a_last_look(queue: &JobQueue, job: Arc<Job>) {
 
 #[test]
 fn loom_finds_that_a_worker_does_not_look_again() {
-    assert_found(Fault::None, a_job_beside_a_spinning_worker, without_a_last_look, "deadlock");
+    assert_found(Fault::None, a_job_next_to_a_spinning_worker, without_a_last_look, "deadlock");
 }

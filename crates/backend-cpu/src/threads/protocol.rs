@@ -50,7 +50,13 @@ impl JobQueue {
     /// some time; it must not unwind.
     ///
     /// [`run_then_spin`]: JobQueue::run_then_spin
-    pub(super) fn share(&self, pieces: usize, workers: usize, work: Work<'_>, spawn: impl Fn(Arc<Job>)) {
+    pub(super) fn parallel_for(
+        &self,
+        pieces: usize,
+        workers: usize,
+        work: Work<'_>,
+        spawn: impl Fn(Arc<Job>),
+    ) {
         let job = Arc::new(Job::new(pieces, work));
         self.open_jobs().push(job.clone());
         self.submitted.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +150,7 @@ impl JobQueue {
 impl Job {
     pub(super) fn new(pieces: usize, work: Work<'_>) -> Job {
         Job {
-            // SAFETY: only the lifetime changes. `share` does not return, and `work` stays
+            // SAFETY: only the lifetime changes. `parallel_for` does not return, and `work` stays
             // borrowed, until `close` has seen every worker leave; after that no thread
             // dereferences it.
             work: unsafe {

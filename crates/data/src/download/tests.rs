@@ -24,7 +24,7 @@ enum Reply {
 /// A web server that answers each path with a fixed reply and records the requested paths.
 struct Server {
     address: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    requested: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
@@ -32,18 +32,18 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/", listener.local_addr().unwrap());
         let replies: HashMap<_, _> = replies.into_iter().collect();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let log = asked.clone();
+        let requested = Arc::new(Mutex::new(Vec::new()));
+        let log = requested.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 answer(stream.unwrap(), &replies, &log);
             }
         });
-        Server { address, asked }
+        Server { address, requested }
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    fn requested(&self) -> Vec<String> {
+        self.requested.lock().unwrap().clone()
     }
 }
 
@@ -120,7 +120,7 @@ fn a_good_mirror_gives_every_file_once() {
     for _ in 0..2 {
         download_missing(&catalog(&[&server.address]), &target).unwrap();
     }
-    assert_eq!(server.asked(), NAMES);
+    assert_eq!(server.requested(), NAMES);
     assert_eq!(names_in(&target), NAMES);
     for name in NAMES {
         assert_eq!(std::fs::read(target.join(name)).unwrap(), content(name));
@@ -134,7 +134,7 @@ fn only_what_is_missing_or_damaged_is_downloaded() {
     std::fs::write(folder.path().join("c.gz"), &content("c.gz")[1..]).unwrap();
     let server = good_server();
     download_missing(&catalog(&[&server.address]), folder.path()).unwrap();
-    assert_eq!(server.asked(), ["a.gz", "c.gz", "d.gz"]);
+    assert_eq!(server.requested(), ["a.gz", "c.gz", "d.gz"]);
     for name in NAMES {
         assert_eq!(std::fs::read(folder.path().join(name)).unwrap(), content(name));
     }
@@ -149,7 +149,7 @@ fn a_body_without_a_length_is_taken() {
 }
 
 #[test]
-fn a_wrong_checksum_is_refused_and_told() {
+fn a_wrong_checksum_is_refused_and_reported() {
     let wrong = content("wrong");
     let expected =
         format!("200000 bytes with SHA-256 {}, expected {}", sha256(&wrong), sha256(&content("a.gz")));
@@ -181,8 +181,8 @@ fn the_second_mirror_is_asked_for_what_the_first_spoils() {
     ]);
     let second = good_server();
     download_missing(&catalog(&[&first.address, &second.address]), folder.path()).unwrap();
-    assert_eq!(first.asked(), NAMES);
-    assert_eq!(second.asked(), ["a.gz", "c.gz", "d.gz"]);
+    assert_eq!(first.requested(), NAMES);
+    assert_eq!(second.requested(), ["a.gz", "c.gz", "d.gz"]);
     for name in NAMES {
         assert_eq!(std::fs::read(folder.path().join(name)).unwrap(), content(name));
     }

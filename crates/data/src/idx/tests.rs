@@ -46,7 +46,7 @@ fn plain_and_gzip_files_give_the_same_content() {
 }
 
 #[test]
-fn files_on_disk_are_told_apart_by_content_not_by_name() {
+fn files_on_disk_are_distinguished_by_content_not_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let unpacked_by_the_browser = folder.path().join("images.gz");
     std::fs::write(&unpacked_by_the_browser, image_file()).unwrap();

@@ -47,7 +47,7 @@ fn a_larger_set_begins_with_the_smaller_one() {
     assert_eq!(small.pixels(), &large.pixels()[..7 * PIXELS]);
     assert_eq!(small.labels(), &large.labels()[..7]);
     let mut one_by_one = vec![0; 103 * PIXELS];
-    draw_share(&mut one_by_one, large.labels(), 0, 3, Part::Train);
+    draw_chunk(&mut one_by_one, large.labels(), 0, 3, Part::Train);
     assert_eq!(one_by_one, large.pixels(), "the threads share the work wrongly");
 }
 

@@ -44,7 +44,7 @@ impl Reading<'_> {
         for (record, number) in records {
             let is_read = self
                 .read_row(&self.record(record)?, number, &header, &chosen, &mut cells)
-                .map_err(|error| self.separated_otherwise(number, &header).unwrap_or(error))?;
+                .map_err(|error| self.delimiter_error(number, &header).unwrap_or(error))?;
             numbers.extend(is_read.then_some(number));
         }
         match self.unpaired(&lines, &header) {
@@ -58,7 +58,7 @@ impl Reading<'_> {
     fn check_is_header(&self, header: &[String], line: usize) -> Result<()> {
         match header.iter().all(|name| name.parse::<f64>().is_ok()) {
             true if !header.is_empty() => {
-                Err(self.fault(line, 0, header, CellFault::NumberAsName(header[0].clone())))
+                Err(self.cell_error(line, 0, header, CellFault::NumberAsName(header[0].clone())))
             }
             _ => Ok(()),
         }
@@ -84,17 +84,17 @@ impl Reading<'_> {
 
     fn unpaired(&self, lines: &Lines, header: &[String]) -> Option<DataError> {
         let (line, column) = lines.unpaired?;
-        Some(self.fault(line, column, header, CellFault::Quotation))
+        Some(self.cell_error(line, column, header, CellFault::Quotation))
     }
 
     /// Returns the error for an invalid line if the header is a single name that contains another
     /// delimiter.
-    fn separated_otherwise(&self, line: usize, header: &[String]) -> Option<DataError> {
+    fn delimiter_error(&self, line: usize, header: &[String]) -> Option<DataError> {
         let expected = self.config.delimiter;
         let [name] = header else { return None };
         let found =
             [',', ';', '\t', '|'].into_iter().find(|&other| other != expected && name.contains(other))?;
-        Some(self.fault(line, 0, header, CellFault::Delimiter { expected, found }))
+        Some(self.cell_error(line, 0, header, CellFault::Delimiter { expected, found }))
     }
 
     /// Appends the `chosen` cells of a line. Returns false if the line is dropped.
@@ -108,27 +108,27 @@ impl Reading<'_> {
     ) -> Result<bool> {
         let (expected, found) = (header.len(), record.len());
         if found < expected {
-            return Err(self.fault(number, found, header, CellFault::Missing { expected, found }));
+            return Err(self.cell_error(number, found, header, CellFault::Missing { expected, found }));
         }
         if found > expected {
-            return Err(self.fault(number, expected, header, CellFault::Surplus { expected, found }));
+            return Err(self.cell_error(number, expected, header, CellFault::Surplus { expected, found }));
         }
-        let begun = cells.len();
+        let start = cells.len();
         for &column in chosen {
             match (parse(&record[column]), self.config.missing) {
-                (Err(CellFault::Empty), MissingCells::Filled(fill)) if fill.is_finite() => cells.push(fill),
-                (Err(CellFault::Empty), MissingCells::LeftOut) => {
-                    cells.truncate(begun);
+                (Err(CellFault::Empty), MissingCells::Fill(fill)) if fill.is_finite() => cells.push(fill),
+                (Err(CellFault::Empty), MissingCells::DropRow) => {
+                    cells.truncate(start);
                     return Ok(false);
                 }
-                (Err(fault), _) => return Err(self.fault(number, column, header, fault)),
+                (Err(fault), _) => return Err(self.cell_error(number, column, header, fault)),
                 (Ok(cell), _) => cells.push(cell),
             }
         }
         Ok(true)
     }
 
-    fn fault(&self, line: usize, column: usize, header: &[String], fault: CellFault) -> DataError {
+    fn cell_error(&self, line: usize, column: usize, header: &[String], fault: CellFault) -> DataError {
         let name = header.get(column).cloned().unwrap_or_else(|| "no name".to_string());
         DataError::Cell { file: self.file.to_path_buf(), line, column: column + 1, name, fault }
     }
@@ -162,9 +162,9 @@ impl Lines {
         let mut lines =
             Lines { text: String::with_capacity(content.len()), numbers: Vec::new(), unpaired: None };
         for (line, number) in content.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
-            let begun = lines.text.len();
+            let start = lines.text.len();
             if let Err(column) = append_tidied(line, delimiter, &mut lines.text) {
-                lines.text.truncate(begun);
+                lines.text.truncate(start);
                 lines.unpaired = Some((number, column));
                 break;
             }
@@ -177,51 +177,51 @@ impl Lines {
 
 /// The state of the parser within a cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CellState {
     Start,
     Plain,
     Quoted,
     /// Directly after a quotation mark that closes the cell, unless another one follows.
     Closed,
     /// In blanks after the closed cell.
-    Behind,
+    AfterQuote,
 }
 
 /// Appends a line without the blanks around its cells. If quotation marks are unbalanced, or text
 /// follows a closing one, the error is the column of that cell.
 fn append_tidied(line: &str, delimiter: char, text: &mut String) -> std::result::Result<(), usize> {
-    let (mut place, mut column) = (Place::Start, 0);
+    let (mut state, mut column) = (CellState::Start, 0);
     // Blanks in an unquoted cell, pending until another character follows them.
     let mut blanks = String::new();
     for character in line.chars() {
-        let is_delimiter = character == delimiter && place != Place::Quoted;
+        let is_delimiter = character == delimiter && state != CellState::Quoted;
         let is_blank = character.is_whitespace() && !is_delimiter;
-        place = match (place, character) {
+        state = match (state, character) {
             _ if is_delimiter => {
                 blanks.clear();
                 column += 1;
-                Place::Start
+                CellState::Start
             }
-            (Place::Start | Place::Closed, '"') => Place::Quoted,
-            (Place::Quoted, '"') => Place::Closed,
-            (Place::Quoted, _) => Place::Quoted,
-            (Place::Start, _) if is_blank => continue,
-            (Place::Closed | Place::Behind, _) if is_blank => {
-                place = Place::Behind;
+            (CellState::Start | CellState::Closed, '"') => CellState::Quoted,
+            (CellState::Quoted, '"') => CellState::Closed,
+            (CellState::Quoted, _) => CellState::Quoted,
+            (CellState::Start, _) if is_blank => continue,
+            (CellState::Closed | CellState::AfterQuote, _) if is_blank => {
+                state = CellState::AfterQuote;
                 continue;
             }
-            (Place::Closed | Place::Behind, _) => return Err(column),
-            (Place::Plain, _) if is_blank => {
+            (CellState::Closed | CellState::AfterQuote, _) => return Err(column),
+            (CellState::Plain, _) if is_blank => {
                 blanks.push(character);
                 continue;
             }
-            (Place::Start | Place::Plain, _) => {
+            (CellState::Start | CellState::Plain, _) => {
                 text.push_str(&blanks);
                 blanks.clear();
-                Place::Plain
+                CellState::Plain
             }
         };
         text.push(character);
     }
-    if place == Place::Quoted { Err(column) } else { Ok(()) }
+    if state == CellState::Quoted { Err(column) } else { Ok(()) }
 }

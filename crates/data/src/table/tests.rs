@@ -62,7 +62,7 @@ fn blanks_are_kept_in_quotation_marks_and_within_a_cell_only() {
 }
 
 #[test]
-fn delimiters_that_cannot_be_told_from_cells_are_refused() {
+fn delimiters_that_cannot_be_distinguished_from_cells_are_refused() {
     for delimiter in ['"', '\n', '\r', '§'] {
         let message = read_as("a\n1\n", &CsvConfig { delimiter, ..CsvConfig::default() }).unwrap_err();
         assert_eq!(
@@ -171,9 +171,9 @@ fn a_fifth_of_the_rows_is_held_out_by_seed() {
 fn numbers_that_a_dtype_does_not_hold_are_errors() {
     let device = ternion_cpu::device();
     let times = Table::new(&["time"], vec![1_700_000_001.0, 1_700_000_002.0]).unwrap();
-    let told = times.to_tensor(&device).unwrap_err().to_string();
+    let message = times.to_tensor(&device).unwrap_err().to_string();
     assert_eq!(
-        told,
+        message,
         "table: line 2, column 1 (time): 1700000002 becomes infinite, 0 or equal to another number in f32: f64 (float64) holds it"
     );
     let exact = times.to_tensor_of(DType::F64, &device).unwrap();
@@ -189,8 +189,8 @@ fn numbers_that_a_dtype_does_not_hold_are_errors() {
 fn numbers_that_become_0_are_errors_and_half_precision_is_rounded_once() {
     let device = ternion_cpu::device();
     let of = |number: f64, dtype| Table::new(&["a"], vec![number]).unwrap().to_tensor_of(dtype, &device);
-    let told = of(1e-60, DType::F32).unwrap_err().to_string();
-    assert!(told.contains("becomes infinite, 0 or equal to another number in f32"), "{told}");
+    let message = of(1e-60, DType::F32).unwrap_err().to_string();
+    assert!(message.contains("becomes infinite, 0 or equal to another number in f32"), "{message}");
     // Half the smallest f32 number is rounded to even, which is 0.
     assert!(of(2f64.powi(-150), DType::F32).is_err() && of(2f64.powi(-150) * 1.01, DType::F32).is_ok());
     assert!(of(0.0, DType::F32).is_ok() && of(-0.0, DType::F32).is_ok() && of(1e-60, DType::F64).is_ok());
@@ -216,7 +216,7 @@ fn numbers_that_become_0_are_errors_and_half_precision_is_rounded_once() {
 }
 
 #[test]
-fn whole_numbers_that_become_equal_are_errors_from_the_first_on() {
+fn integers_that_become_equal_are_errors_from_the_first_on() {
     let device = ternion_cpu::device();
     for (dtype, last) in [(DType::F32, 16_777_216.0), (DType::F16, 2048.0), (DType::BF16, 256.0)] {
         let of = |numbers: [f64; 2]| {
@@ -233,21 +233,21 @@ fn whole_numbers_that_become_equal_are_errors_from_the_first_on() {
 }
 
 #[test]
-fn a_file_without_a_header_is_told_and_empty_cells_are_what_is_said() {
+fn a_file_without_a_header_is_reported_and_empty_cells_are_handled_as_configured() {
     let plain = CsvConfig::default();
-    let told = read_as("1,2\n3,4\n", &plain).unwrap_err();
-    assert!(told.contains("line 1, column 1 (1): the header is a line of numbers"), "{told}");
+    let message = read_as("1,2\n3,4\n", &plain).unwrap_err();
+    assert!(message.contains("line 1, column 1 (1): the header is a line of numbers"), "{message}");
     for header in ["-1.5,1e3,nan", "inf,-inf,2", "NaN,NaN,NaN", "-0.0,1E-3,+infinity"] {
-        let told = read_as(&format!("{header}\n3,4,5\n"), &plain).unwrap_err();
-        assert!(told.contains("line 1, column 1"), "{told}");
-        assert!(told.contains("the header is a line of numbers"), "{told}");
+        let message = read_as(&format!("{header}\n3,4,5\n"), &plain).unwrap_err();
+        assert!(message.contains("line 1, column 1"), "{message}");
+        assert!(message.contains("the header is a line of numbers"), "{message}");
     }
     assert_eq!(read_as("nan,1e3,x\n3,4,5\n", &plain).unwrap().cells(), [3.0, 4.0, 5.0]);
     assert_eq!(read_as("1,x\n3,4\n", &plain).unwrap().cells(), [3.0, 4.0]);
     let text = "a,b\n1,\n,2\n3,4\n";
     assert!(read_as(text, &plain).unwrap_err().contains("found an empty cell"));
     let with = |missing| read_as(text, &CsvConfig { missing, ..CsvConfig::default() });
-    assert_eq!(with(MissingCells::Filled(7.0)).unwrap().cells(), [1.0, 7.0, 7.0, 2.0, 3.0, 4.0]);
-    assert_eq!(with(MissingCells::LeftOut).unwrap().cells(), [3.0, 4.0]);
-    assert!(with(MissingCells::Filled(f64::NAN)).is_err());
+    assert_eq!(with(MissingCells::Fill(7.0)).unwrap().cells(), [1.0, 7.0, 7.0, 2.0, 3.0, 4.0]);
+    assert_eq!(with(MissingCells::DropRow).unwrap().cells(), [3.0, 4.0]);
+    assert!(with(MissingCells::Fill(f64::NAN)).is_err());
 }

@@ -24,8 +24,8 @@ pub struct Axis {
 
 /// Ticks along an axis, by their positions.
 pub struct Ticks {
-    pub labelled: Vec<(f64, String)>,
-    pub unlabelled: Vec<f64>,
+    pub labeled: Vec<(f64, String)>,
+    pub unlabeled: Vec<f64>,
 }
 
 impl Axis {
@@ -43,11 +43,11 @@ impl Axis {
     }
 
     /// Returns the position of a number.
-    pub fn at(&self, value: f64) -> f64 {
-        self.place(if self.scale == Scale::Logarithmic { value.log10() } else { value })
+    pub fn position(&self, value: f64) -> f64 {
+        self.interpolate(if self.scale == Scale::Logarithmic { value.log10() } else { value })
     }
 
-    fn place(&self, measure: f64) -> f64 {
+    fn interpolate(&self, measure: f64) -> f64 {
         let [from, to] = self.edges;
         from + (measure - self.low) / (self.high - self.low) * (to - from)
     }
@@ -78,8 +78,8 @@ impl Axis {
             Scale::Percent => format!("{} %", number(value * 100.0, step * 100.0)),
             Scale::Linear | Scale::Logarithmic => number(value, step),
         };
-        let labelled = values.into_iter().map(|value| (self.place(value), label(value))).collect();
-        Ticks { labelled, unlabelled: Vec::new() }
+        let labeled = values.into_iter().map(|value| (self.interpolate(value), label(value))).collect();
+        Ticks { labeled, unlabeled: Vec::new() }
     }
 
     /// Returns powers of 10, all of them or every n-th; between few of them their multiples as
@@ -87,16 +87,16 @@ impl Axis {
     fn decades(&self, count: f64) -> Ticks {
         let between = ((self.high - self.low) / count).ceil().max(1.0);
         let powers = multiples(self.low, self.high, between);
-        let labelled = powers.iter().map(|&power| (self.place(power), power_of_ten(power))).collect();
-        let mut unlabelled = Vec::new();
+        let labeled = powers.iter().map(|&power| (self.interpolate(power), power_of_ten(power))).collect();
+        let mut unlabeled = Vec::new();
         if between == 1.0 {
             for power in multiples(self.low.floor(), self.high, 1.0) {
                 let within = |measure: &f64| (self.low..=self.high).contains(measure);
                 let multiples = (2..10).map(|factor| power + f64::from(factor).log10());
-                unlabelled.extend(multiples.filter(within).map(|measure| self.place(measure)));
+                unlabeled.extend(multiples.filter(within).map(|measure| self.interpolate(measure)));
             }
         }
-        Ticks { labelled, unlabelled }
+        Ticks { labeled, unlabeled }
     }
 
     /// Returns round numbers if the range does not contain two powers of 10.
@@ -104,8 +104,8 @@ impl Axis {
         let (low, high) = (10f64.powf(self.low), 10f64.powf(self.high));
         let step = round_step((high - low) / count);
         let values = multiples(low, high, step).into_iter().filter(|&value| value > 0.0);
-        let labelled = values.map(|value| (self.at(value), number(value, step))).collect();
-        Ticks { labelled, unlabelled: Vec::new() }
+        let labeled = values.map(|value| (self.position(value), number(value, step))).collect();
+        Ticks { labeled, unlabeled: Vec::new() }
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
 
     fn labels(scale: Scale, low: f64, high: f64) -> Vec<String> {
         let axis = Axis::around(scale, [low, high].into_iter(), Room::None, [0.0, 100.0]);
-        axis.ticks(6.0).labelled.into_iter().map(|(_, label)| label).collect()
+        axis.ticks(6.0).labeled.into_iter().map(|(_, label)| label).collect()
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
 
     /// For every range, positions are within the chart and ticks are few.
     #[test]
-    fn every_range_has_places_and_ticks() {
+    fn every_range_has_positions_and_ticks() {
         let values = [
             -LARGEST,
             -1.0,
@@ -219,12 +219,12 @@ mod tests {
             for (&low, &high) in shown.iter().flat_map(|low| shown.iter().map(move |high| (low, high))) {
                 for room in [Room::None, Room::Some] {
                     let axis = Axis::around(scale, [low, high].into_iter(), room, [10.0, 90.0]);
-                    let Ticks { labelled, unlabelled } = axis.ticks(6.0);
-                    let places = labelled.iter().map(|(place, _)| *place).chain(unlabelled);
-                    for place in places.chain([axis.at(low), axis.at(high)]) {
-                        assert!((9.9..=90.1).contains(&place), "{scale:?} {low} {high}: {place}");
+                    let Ticks { labeled, unlabeled } = axis.ticks(6.0);
+                    let positions = labeled.iter().map(|(position, _)| *position).chain(unlabeled);
+                    for position in positions.chain([axis.position(low), axis.position(high)]) {
+                        assert!((9.9..=90.1).contains(&position), "{scale:?} {low} {high}: {position}");
                     }
-                    assert!((1..=12).contains(&labelled.len()), "{scale:?} {low} {high}: {labelled:?}");
+                    assert!((1..=12).contains(&labeled.len()), "{scale:?} {low} {high}: {labeled:?}");
                 }
             }
         }

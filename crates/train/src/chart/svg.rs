@@ -32,44 +32,44 @@ fn escaped(words: &str) -> String {
 }
 
 impl Svg {
-    pub fn text(&mut self, [x, y]: [f64; 2], anchor: Anchor, colour: &str, size: u32, words: &str) {
+    pub fn text(&mut self, [x, y]: [f64; 2], anchor: Anchor, color: &str, size: u32, words: &str) {
         let (anchor, words) = (anchor.name(), escaped(words));
         let _ = writeln!(
             self.0,
-            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" fill="{colour}" font-size="{size}">{words}</text>"#
+            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" fill="{color}" font-size="{size}">{words}</text>"#
         );
     }
 
     /// Draws text that is rotated to read upward, around its middle.
-    pub fn upright(&mut self, [x, y]: [f64; 2], colour: &str, size: u32, words: &str) {
+    pub fn upright(&mut self, [x, y]: [f64; 2], color: &str, size: u32, words: &str) {
         let words = escaped(words);
         let _ = writeln!(
             self.0,
-            r#"<text transform="translate({x:.1} {y:.1}) rotate(-90)" text-anchor="middle" fill="{colour}" font-size="{size}">{words}</text>"#
+            r#"<text transform="translate({x:.1} {y:.1}) rotate(-90)" text-anchor="middle" fill="{color}" font-size="{size}">{words}</text>"#
         );
     }
 
-    pub fn line(&mut self, [x, y]: [f64; 2], [to_x, to_y]: [f64; 2], colour: &str, dashes: &str) {
+    pub fn line(&mut self, [x, y]: [f64; 2], [to_x, to_y]: [f64; 2], color: &str, dashes: &str) {
         let dashes = dash_attribute(dashes);
         let _ =
-            writeln!(self.0, r#"<path d="M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}" stroke="{colour}"{dashes}/>"#);
+            writeln!(self.0, r#"<path d="M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}" stroke="{color}"{dashes}/>"#);
     }
 
     /// Draws a line through positions; nothing for fewer than two.
-    pub fn curve(&mut self, places: &[[f64; 2]], colour: &str, dashes: &str) {
-        if places.len() < 2 {
+    pub fn curve(&mut self, points: &[[f64; 2]], color: &str, dashes: &str) {
+        if points.len() < 2 {
             return;
         }
-        let places: Vec<String> = places.iter().map(|[x, y]| format!("{x:.1},{y:.1}")).collect();
-        let (places, dashes) = (places.join(" "), dash_attribute(dashes));
+        let points: Vec<String> = points.iter().map(|[x, y]| format!("{x:.1},{y:.1}")).collect();
+        let (points, dashes) = (points.join(" "), dash_attribute(dashes));
         let _ = writeln!(
             self.0,
-            r#"<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="1.6" stroke-linejoin="round"{dashes}/>"#
+            r#"<polyline points="{points}" fill="none" stroke="{color}" stroke-width="1.6" stroke-linejoin="round"{dashes}/>"#
         );
     }
 
-    pub fn dot(&mut self, [x, y]: [f64; 2], colour: &str) {
-        let _ = writeln!(self.0, r#"<circle cx="{x:.1}" cy="{y:.1}" r="3.5" fill="{colour}"/>"#);
+    pub fn dot(&mut self, [x, y]: [f64; 2], color: &str) {
+        let _ = writeln!(self.0, r#"<circle cx="{x:.1}" cy="{y:.1}" r="3.5" fill="{color}"/>"#);
     }
 
     /// Draws the left and the lower edge.

@@ -30,10 +30,11 @@ fn a_panel_has_its_curves_titles_and_legend() {
 #[test]
 fn curves_begin_and_end_at_the_edges() {
     let svg = one(Panel::new("").series(line(&[(100.0, 0.0), (200.0, 1.0)])));
-    let places = svg.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a curve");
-    let places: Vec<f64> = places.split([' ', ',']).map(|place| place.parse().expect("a number")).collect();
-    assert_eq!((places[0], places[2]), (LEFT, WIDTH - RIGHT));
-    assert!(places[1] > places[3], "upwards is less in SVG");
+    let points = svg.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a curve");
+    let points: Vec<f64> =
+        points.split([' ', ',']).map(|coordinate| coordinate.parse().expect("a number")).collect();
+    assert_eq!((points[0], points[2]), (LEFT, WIDTH - RIGHT));
+    assert!(points[1] > points[3], "upwards is less in SVG");
 }
 
 #[test]
@@ -63,9 +64,9 @@ fn what_is_no_number_leaves_a_gap_and_a_remark() {
 
 /// Returns the positions of dots, in the order in which they were drawn.
 fn dots(svg: &str) -> Vec<[f64; 2]> {
-    let place = |line: &str, name: &str| line.split(name).nth(1)?.split('"').next()?.parse().ok();
+    let coordinate = |line: &str, name: &str| line.split(name).nth(1)?.split('"').next()?.parse().ok();
     let dots = svg.lines().filter(|line| line.starts_with("<circle"));
-    dots.filter_map(|line| Some([place(line, "cx=\"")?, place(line, "cy=\"")?])).collect()
+    dots.filter_map(|line| Some([coordinate(line, "cx=\"")?, coordinate(line, "cy=\"")?])).collect()
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn a_dashed_curve_lets_the_one_below_through() {
 }
 
 #[test]
-fn no_picture_has_a_place_that_is_no_number() {
+fn no_chart_has_a_position_that_is_not_a_number() {
     let awkward = [f64::NAN, f64::INFINITY, -1e308, 1e308, 0.0, -0.0, 5e-324, 1.0, -1.0, 1e99, 1e-99];
     for scale in [Scale::Linear, Scale::Logarithmic, Scale::Percent] {
         for &first in &awkward {
@@ -146,9 +147,9 @@ fn many_points_are_thinned_to_what_can_be_seen() {
     let series = Series::new("loss", points);
     let svg = one(Panel::new("").series(series));
     assert!(svg.len() < 40_000, "{}", svg.len());
-    let places = svg.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a curve");
+    let points = svg.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a curve");
     let heights: Vec<f64> =
-        places.split(' ').filter_map(|place| place.split_once(',')?.1.parse().ok()).collect();
+        points.split(' ').filter_map(|coordinate| coordinate.split_once(',')?.1.parse().ok()).collect();
     let highest = heights.iter().copied().fold(f64::INFINITY, f64::min);
     assert_eq!(heights.iter().filter(|&&height| height == highest).count(), 1, "the only peak is kept");
 }

@@ -41,9 +41,9 @@ pub struct RandomPosition {
 /// Why a document cannot be used.
 pub enum Fault {
     /// It differs from what was written.
-    Damaged(String),
+    Corrupt(String),
     /// It is intact, but this crate cannot read it.
-    Foreign(String),
+    Unsupported(String),
 }
 
 /// Returns the CRC-32C in hexadecimal.
@@ -53,8 +53,8 @@ pub fn checksum(bytes: &[u8]) -> String {
 
 /// Returns the CRC-32C of dtype, shape and elements, so that a changed header is detected as well.
 pub fn tensor_checksum(tensor: &HostTensor) -> String {
-    let form = format!("{} {:?} ", tensor.dtype(), tensor.dims());
-    format!("{:08x}", crc32c::crc32c_append(crc32c::crc32c(form.as_bytes()), tensor.bytes()))
+    let header = format!("{} {:?} ", tensor.dtype(), tensor.dims());
+    format!("{:08x}", crc32c::crc32c_append(crc32c::crc32c(header.as_bytes()), tensor.bytes()))
 }
 
 impl Document {
@@ -66,22 +66,22 @@ impl Document {
 
     /// Parses the document of a file's header.
     pub fn parse(text: &str) -> Result<Document, Fault> {
-        let damaged = |detail: &str| Fault::Damaged(format!("damaged: {detail}"));
-        let (sum, json) = text.split_once(' ').ok_or_else(|| damaged("its document has no checksum"))?;
+        let corrupt = |detail: &str| Fault::Corrupt(format!("damaged: {detail}"));
+        let (sum, json) = text.split_once(' ').ok_or_else(|| corrupt("its document has no checksum"))?;
         if checksum(json.as_bytes()) != sum {
-            return Err(damaged("its document is not as it was written"));
+            return Err(corrupt("its document is not as it was written"));
         }
-        let json: Json = serde_json::from_str(json).map_err(|error| Fault::Foreign(error.to_string()))?;
+        let json: Json = serde_json::from_str(json).map_err(|error| Fault::Unsupported(error.to_string()))?;
         match json["version"].as_u64() {
             Some(VERSION) => {}
-            Some(version) => return Err(Fault::Foreign(other_version(version))),
+            Some(version) => return Err(Fault::Unsupported(other_version(version))),
             None => {
-                return Err(Fault::Foreign(format!(
+                return Err(Fault::Unsupported(format!(
                     "a checkpoint without a format version, expected {VERSION}"
                 )));
             }
         }
-        Document::deserialize(json).map_err(|error| Fault::Foreign(error.to_string()))
+        Document::deserialize(json).map_err(|error| Fault::Unsupported(error.to_string()))
     }
 
     /// Returns the contents of the JSON file next to the checkpoint, for people and scripts:

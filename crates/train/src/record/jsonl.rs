@@ -33,7 +33,7 @@ struct Line<'a> {
 
 /// The part of a line that determines whether it is kept.
 #[derive(Deserialize)]
-struct Kept {
+struct StepField {
     step: u64,
 }
 
@@ -45,9 +45,9 @@ impl Jsonl {
     /// [`Start::After`] if it has lines in another format (the last one may be truncated).
     pub fn new(path: impl AsRef<Path>, start: Start) -> Result<Jsonl> {
         let path = path.as_ref().to_path_buf();
-        let cannot = |error: std::io::Error| Error::file_system(&path, "cannot be written", &error);
-        let file = OpenOptions::new().append(true).create(true).open(&path).map_err(cannot)?;
-        let is_empty = file.metadata().map_err(cannot)?.len() == 0;
+        let write_error = |error: std::io::Error| Error::file_system(&path, "cannot be written", &error);
+        let file = OpenOptions::new().append(true).create(true).open(&path).map_err(write_error)?;
+        let is_empty = file.metadata().map_err(write_error)?.len() == 0;
         match start {
             Start::New if !is_empty => {
                 let detail = "is the record of an earlier training: resume that, or use another name";
@@ -57,7 +57,7 @@ impl Jsonl {
             Start::New | Start::After(_) => return Ok(Jsonl { path, file }),
         }
         // Another file may be at this path now.
-        let file = OpenOptions::new().append(true).open(&path).map_err(cannot)?;
+        let file = OpenOptions::new().append(true).open(&path).map_err(write_error)?;
         Ok(Jsonl { path, file })
     }
 }
@@ -66,9 +66,9 @@ impl Jsonl {
 fn drop_later(path: &Path, step: u64) -> Result<()> {
     let bytes = fs::read(path).map_err(|error| Error::file_system(path, "cannot be read", &error))?;
     let mut kept = Vec::with_capacity(bytes.len());
-    let whole = bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
-    for (number, line) in whole.enumerate() {
-        let entry: Kept = serde_json::from_slice(line).map_err(|error| {
+    let complete_lines = bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    for (number, line) in complete_lines.enumerate() {
+        let entry: StepField = serde_json::from_slice(line).map_err(|error| {
             Error::file(path, format!("line {} is no number of a training: {error}", number + 1))
         })?;
         if entry.step <= step {
@@ -92,9 +92,9 @@ impl Sink for Jsonl {
     fn scalar(&mut self, &Scalar { name, step, value, time }: &Scalar<'_>) -> Result<()> {
         let line =
             Line { step, time, name, value: value.is_finite().then_some(value), special: special(value) };
-        let cannot = |error: std::io::Error| Error::file_system(&self.path, "cannot be written", &error);
-        let mut text = serde_json::to_string(&line).map_err(|error| cannot(error.into()))?;
+        let write_error = |error: std::io::Error| Error::file_system(&self.path, "cannot be written", &error);
+        let mut text = serde_json::to_string(&line).map_err(|error| write_error(error.into()))?;
         text.push('\n');
-        (&self.file).write_all(text.as_bytes()).map_err(cannot)
+        (&self.file).write_all(text.as_bytes()).map_err(write_error)
     }
 }

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_numbers_stand_beside_the_bar() {
+    fn the_newest_values_are_shown_next_to_the_bar() {
         let mut progress = Progress::new(100, 40).unwrap();
         assert_eq!(progress.bar.position(), 40);
         let clone = progress.clone();

@@ -43,9 +43,13 @@ impl TensorBoard {
         let opened = OpenOptions::new().append(true).create_new(true).open(&path);
         let file = opened.map_err(|error| Error::file_system(&path, "cannot be written", &error))?;
         let mut board = TensorBoard { path, file };
-        board.write(Event { time: now(), step: 0, what: What::FileVersion })?;
+        board.write(Event { time: now(), step: 0, kind: EventKind::FileVersion })?;
         if let Start::After(step) = start {
-            board.write(Event { time: now(), step: step.saturating_add(1), what: What::SessionStart })?;
+            board.write(Event {
+                time: now(),
+                step: step.saturating_add(1),
+                kind: EventKind::SessionStart,
+            })?;
         }
         Ok(board)
     }
@@ -58,16 +62,16 @@ impl TensorBoard {
 
 impl Sink for TensorBoard {
     fn scalar(&mut self, &Scalar { name, step, value, time }: &Scalar<'_>) -> Result<()> {
-        self.write(Event { time, step, what: What::Scalar { name, value: value as f32 } })
+        self.write(Event { time, step, kind: EventKind::Scalar { name, value: value as f32 } })
     }
 }
 
 /// Returns the second in the name of the newest event file of a folder.
 fn newest_second(folder: &Path) -> Result<Option<u64>> {
-    let told = |error: std::io::Error| Error::file_system(folder, "cannot be read", &error);
+    let read_error = |error: std::io::Error| Error::file_system(folder, "cannot be read", &error);
     let mut newest = None;
-    for entry in fs::read_dir(folder).map_err(told)? {
-        let name = entry.map_err(told)?.file_name();
+    for entry in fs::read_dir(folder).map_err(read_error)? {
+        let name = entry.map_err(read_error)?.file_name();
         if let Some((_, rest)) = name.to_string_lossy().split_once(MARK) {
             let second = rest.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
             newest = newest.max(Some(second));
@@ -80,10 +84,10 @@ fn newest_second(folder: &Path) -> Result<Option<u64>> {
 struct Event<'a> {
     time: f64,
     step: u64,
-    what: What<'a>,
+    kind: EventKind<'a>,
 }
 
-enum What<'a> {
+enum EventKind<'a> {
     /// The first message of every file.
     FileVersion,
     /// A start at the event's step: values of this step and later ones in earlier files are
@@ -116,14 +120,14 @@ impl Event<'_> {
         let mut event = Message::default();
         event.double(field::WALL_TIME, self.time);
         event.varint(field::STEP, self.step);
-        match self.what {
-            What::FileVersion => event.bytes(field::FILE_VERSION, b"brain.Event:2"),
-            What::SessionStart => {
+        match self.kind {
+            EventKind::FileVersion => event.bytes(field::FILE_VERSION, b"brain.Event:2"),
+            EventKind::SessionStart => {
                 let mut log = Message::default();
                 log.varint(field::STATUS, START);
                 event.bytes(field::SESSION_LOG, &log.0);
             }
-            What::Scalar { name, value } => {
+            EventKind::Scalar { name, value } => {
                 let (mut entry, mut summary) = (Message::default(), Message::default());
                 entry.bytes(field::TAG, name.as_bytes());
                 entry.float(field::SIMPLE_VALUE, value);
@@ -203,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_event_has_the_bytes_of_the_protocol_buffer() {
-        let event = Event { time: 1.0, step: 300, what: What::Scalar { name: "a", value: 0.5 } };
+        let event = Event { time: 1.0, step: 300, kind: EventKind::Scalar { name: "a", value: 0.5 } };
         let expected = [
             &[0x09][..], // field 1, 64 bits
             &1.0_f64.to_le_bytes(),
@@ -213,7 +217,7 @@ mod tests {
             &0.5_f32.to_le_bytes(),
         ];
         assert_eq!(event.encoded(), expected.concat());
-        let start = Event { time: 0.0, step: 1, what: What::SessionStart }.encoded();
+        let start = Event { time: 0.0, step: 1, kind: EventKind::SessionStart }.encoded();
         assert_eq!(start[9..], [0x10, 0x01, 0x3a, 0x02, 0x08, 0x01]);
     }
 }

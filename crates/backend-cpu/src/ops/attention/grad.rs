@@ -9,7 +9,7 @@ use crate::float::{Float, Matrix};
 use crate::lanes;
 use crate::rows::for_rows;
 use crate::simd::vectorized;
-use crate::temporary::{Dense, Temporary};
+use crate::temporary::{Dense, WorkBuffer};
 use crate::threads::{Cost, for_pieces};
 use std::ops::Range;
 use ternion_core::ops::attention::AttentionConfig;
@@ -22,10 +22,10 @@ const PIECES: usize = 16;
 /// The inputs of backward.
 pub(super) struct Saved<'a, T: Float> {
     pub(super) input: Inputs<'a, T>,
-    log_sums: Dense<'a, T>,
+    lse: Dense<'a, T>,
     dy: Dense<'a, T>,
     /// `rowsum(dy * y)` of each query.
-    along: Vec<T>,
+    delta: Vec<T>,
 }
 
 /// The outputs of backward. Each piece of work has its own rows of dk and dv, and its own dq or
@@ -43,10 +43,10 @@ impl<'a, T: Float> Saved<'a, T> {
         inputs: &'a [Locked<'a>],
     ) -> Result<Saved<'a, T>> {
         let input = Inputs::<T>::new(op, config, inputs, 6)?;
-        let [y, log_sums, dy] = [3, 4, 5].map(|at| dense::<T>(op, &inputs[at]));
-        let (log_sums, dy) = (log_sums?, dy?);
-        let along = row_dots(&dy, &y?, input.sizes.value_dim, log_sums.len());
-        Ok(Saved { input, log_sums, dy, along })
+        let [y, lse, dy] = [3, 4, 5].map(|at| dense::<T>(op, &inputs[at]));
+        let (lse, dy) = (lse?, dy?);
+        let delta = row_dots(&dy, &y?, input.sizes.value_dim, lse.len());
+        Ok(Saved { input, lse, dy, delta })
     }
 
     /// Returns rows `queries` of a head's dy.
@@ -62,12 +62,12 @@ impl<'a, T: Float> Saved<'a, T> {
         [weights, dscores]: [&mut [T]; 2],
         scratch: &mut MaskScratch<T>,
     ) {
-        let Saved { input, log_sums, along, .. } = self;
+        let Saved { input, lse, delta, .. } = self;
         let [m, n, value_dim] = [queries.len(), keys.len(), input.sizes.value_dim];
         let rows = head * input.sizes.queries + queries.start..head * input.sizes.queries + queries.end;
         input.score(head, queries, keys, weights, scratch);
         for (row, weights) in rows.clone().zip(weights.chunks_exact_mut(n)) {
-            weigh(weights, log_sums[row]);
+            softmax_weights(weights, lse[row]);
         }
         assert_eq!(dscores.len(), m * n, "a tile of scores");
         let (dy, dp) = (self.dy(head, queries), Matrix::rows(dscores.as_mut_ptr(), n));
@@ -75,10 +75,10 @@ impl<'a, T: Float> Saved<'a, T> {
         // call, and is as large as the product.
         unsafe { T::gemm([m, value_dim, n], T::ONE, dy, transposed(input.v(head, keys)), T::ZERO, dp) };
         for ((row, weights), dscores) in rows.zip(weights.chunks_exact(n)).zip(dscores.chunks_exact_mut(n)) {
-            if let Some(dropping) = &input.dropping {
-                dropping.apply(row, keys, dscores);
+            if let Some(dropout) = &input.dropout {
+                dropout.apply(row, keys, dscores);
             }
-            differentiate(weights, dscores, along[row]);
+            differentiate(weights, dscores, delta[row]);
         }
     }
 }
@@ -91,16 +91,16 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     let saved = Saved::<T>::new(name, attention.config, inputs)?;
     let sizes = &saved.input.sizes;
     let heads = sizes.batch * sizes.kv_heads;
-    let shares = PIECES.div_ceil(heads.max(1)).min(sizes.keys.div_ceil(KEYS)).max(1);
-    let share = sizes.keys.div_ceil(KEYS).div_ceil(shares) * KEYS;
+    let splits = PIECES.div_ceil(heads.max(1)).min(sizes.keys.div_ceil(KEYS)).max(1);
+    let split_size = sizes.keys.div_ceil(KEYS).div_ceil(splits) * KEYS;
     let mut dk = DenseOutput::<T>::new(name, &outputs[1])?;
     let mut dv = DenseOutput::<T>::new(name, &outputs[2])?;
-    let mut dqs = Temporary::<T>::of_zeros(saved.input.q.len().saturating_mul(shares))?;
+    let mut dqs = WorkBuffer::<T>::zeroed(saved.input.q.len().saturating_mul(splits))?;
     let gradients = Gradients { dq: Parts::of(&mut dqs), dk: dk.parts(), dv: dv.parts() };
-    for_pieces(heads * shares, |piece| {
-        let (kv_head, share_index) = (piece / shares, piece % shares);
-        let keys = sizes.keys.min(share_index * share)..sizes.keys.min((share_index + 1) * share);
-        share_of_keys(&saved, kv_head, keys, share_index * saved.input.q.len(), &gradients);
+    for_pieces(heads * splits, |piece| {
+        let (kv_head, split) = (piece / splits, piece % splits);
+        let keys = sizes.keys.min(split * split_size)..sizes.keys.min((split + 1) * split_size);
+        grad_of_key_range(&saved, kv_head, keys, split * saved.input.q.len(), &gradients);
     });
     dk.finish();
     dv.finish();
@@ -133,7 +133,7 @@ fn row_dots<T: Float>(left: &[T], right: &[T], width: usize, count: usize) -> Ve
 
 /// Computes the gradients of `keys` of a key head, and the terms that they add to the gradients of
 /// all queries that share it, which start at `dq_start`.
-fn share_of_keys<T: Float>(
+fn grad_of_key_range<T: Float>(
     saved: &Saved<'_, T>,
     kv_head: usize,
     keys: Range<usize>,
@@ -157,12 +157,12 @@ fn share_of_keys<T: Float>(
             let head =
                 kv_head / sizes.kv_heads * sizes.heads + kv_head % sizes.kv_heads * sizes.group() + member;
             for queries in tiles(0..sizes.queries, QUERIES) {
-                let seen = sizes.seen_by(&saved.input.config, &queries);
-                if seen.start >= keys.end || seen.end <= keys.start {
+                let attended = sizes.attended_keys_of_tile(&saved.input.config, &queries);
+                if attended.start >= keys.end || attended.end <= keys.start {
                     continue;
                 }
                 let first = dq_start + (head * sizes.queries + queries.start) * sizes.head_dim;
-                // SAFETY: no other piece has these queries of this share.
+                // SAFETY: no other piece has these queries of this split.
                 let dq = unsafe { gradients.dq.part(first..first + queries.len() * sizes.head_dim) };
                 tile(saved, head, [&queries, &keys], [dq, dk, dv], &mut scratch);
             }
@@ -186,9 +186,9 @@ fn tile<T: Float>(
     with_workspace(2 * m * n, |workspace| {
         let (weights, dscores) = workspace.split_at_mut(m * n);
         saved.differentiate_scores(head, [queries, keys], [weights, dscores], scratch);
-        if let Some(dropping) = &input.dropping {
+        if let Some(dropout) = &input.dropout {
             for (query, weights) in queries.clone().zip(weights.chunks_exact_mut(n)) {
-                dropping.apply(head * input.sizes.queries + query, keys, weights);
+                dropout.apply(head * input.sizes.queries + query, keys, weights);
             }
         }
         let p = Matrix::rows(weights.as_ptr(), n);
@@ -218,28 +218,28 @@ fn tile<T: Float>(
     });
 }
 
-/// Converts scores to weights: `exp(score - log_sum)`, or 0 if all scores are masked.
-fn weigh<T: Float>(scores: &mut [T], log_sum: T) {
-    if log_sum == T::NEG_INFINITY {
+/// Converts scores to weights: `exp(score - row_lse)`, or 0 if all scores are masked.
+fn softmax_weights<T: Float>(scores: &mut [T], row_lse: T) {
+    if row_lse == T::NEG_INFINITY {
         return scores.fill(T::ZERO);
     }
     vectorized(
         #[inline(always)]
         || {
             for score in scores.iter_mut() {
-                *score = (*score - log_sum).exp();
+                *score = (*score - row_lse).exp();
             }
         },
     );
 }
 
-/// Computes `ds = p * (dp - along)`, in place of dp.
-fn differentiate<T: Float>(weights: &[T], dscores: &mut [T], along: T) {
+/// Computes `ds = p * (dp - delta)`, in place of dp.
+fn differentiate<T: Float>(weights: &[T], dscores: &mut [T], delta: T) {
     vectorized(
         #[inline(always)]
         || {
             for (ds, &p) in dscores.iter_mut().zip(weights) {
-                *ds = p * (*ds - along);
+                *ds = p * (*ds - delta);
             }
         },
     );

@@ -16,7 +16,7 @@ use crate::dense::{DenseOutput, Parts, with_workspace};
 use crate::float::Float;
 use crate::lanes;
 use crate::simd::vectorized;
-use crate::temporary::Temporary;
+use crate::temporary::WorkBuffer;
 use crate::threads::for_pieces;
 use std::ops::Range;
 use ternion_core::{Error, Op, Result};
@@ -26,7 +26,7 @@ use ternion_core::{Error, Op, Result};
 const PIECES: usize = 32;
 
 /// The mask's axes, and the axes of the scores along which it is broadcast.
-struct Sharing {
+struct MaskBroadcast {
     /// `[batch, heads, queries, keys]`, each the size of the scores or 1.
     mask: [usize; 4],
     batch: usize,
@@ -34,7 +34,7 @@ struct Sharing {
     queries: usize,
 }
 
-impl Sharing {
+impl MaskBroadcast {
     /// Returns the number of heads, counted over the batch, that share a head of the mask.
     fn members(&self) -> usize {
         self.batch / self.mask[0].max(1) * (self.heads / self.mask[1].max(1))
@@ -67,23 +67,23 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     let saved = Saved::<T>::new(name, attention.config, inputs)?;
     let sizes = &saved.input.sizes;
     let mask = inputs[6].layout.shape().to_array(name)?;
-    let sharing = Sharing { mask, batch: sizes.batch, heads: sizes.heads, queries: sizes.queries };
+    let broadcast = MaskBroadcast { mask, batch: sizes.batch, heads: sizes.heads, queries: sizes.queries };
     let elements = mask.iter().product::<usize>();
     let row_tiles = mask[2].div_ceil(QUERIES);
-    let (owners, members) = (mask[0] * mask[1] * row_tiles, sharing.members());
-    let shares = PIECES.div_ceil(owners.max(1)).min(members).max(1);
-    let share = members.div_ceil(shares);
-    let mut sums = Temporary::<T>::of_zeros(elements.saturating_mul(shares))?;
+    let (owners, members) = (mask[0] * mask[1] * row_tiles, broadcast.members());
+    let splits = PIECES.div_ceil(owners.max(1)).min(members).max(1);
+    let split_size = members.div_ceil(splits);
+    let mut sums = WorkBuffer::<T>::zeroed(elements.saturating_mul(splits))?;
     let parts = Parts::of(&mut sums);
-    for_pieces(owners * shares, |piece| {
-        let (owner, index) = (piece / shares, piece % shares);
+    for_pieces(owners * splits, |piece| {
+        let (owner, index) = (piece / splits, piece % splits);
         let (mask_head, tile) = (owner / row_tiles, owner % row_tiles);
         let rows = mask[2].min(tile * QUERIES)..mask[2].min((tile + 1) * QUERIES);
         let first = index * elements + mask_head * mask[2] * mask[3];
-        // SAFETY: these rows of this share are used only by this piece.
+        // SAFETY: these rows of this split are used only by this piece.
         let dmask = unsafe { parts.part(first + rows.start * mask[3]..first + rows.end * mask[3]) };
-        for member in members.min(index * share)..members.min((index + 1) * share) {
-            add_head(&saved, sharing.head(mask_head, member), sharing.queries(tile), mask[3], dmask);
+        for member in members.min(index * split_size)..members.min((index + 1) * split_size) {
+            add_head(&saved, broadcast.head(mask_head, member), broadcast.queries(tile), mask[3], dmask);
         }
     });
     add_pairwise(&mut sums, elements);
@@ -108,7 +108,7 @@ fn add_head<T: Float>(
     let mut scratch = MaskScratch::new();
     with_workspace(2 * QUERIES * KEYS, |workspace| {
         for queries in tiles(queries.clone(), QUERIES) {
-            for keys in tiles(input.sizes.seen_by(&input.config, &queries), KEYS) {
+            for keys in tiles(input.sizes.attended_keys_of_tile(&input.config, &queries), KEYS) {
                 let (weights, dscores) = workspace.split_at_mut(QUERIES * KEYS);
                 let count = queries.len() * keys.len();
                 let dscores = &mut dscores[..count];

@@ -43,15 +43,15 @@ impl Sequences {
 }
 
 fn ends(op: &'static str, what: &'static str, view: &Locked<'_>, rows: usize) -> Result<Vec<usize>> {
-    let given = dense::<i32>(op, view)?;
+    let cu_seqlens = dense::<i32>(op, view)?;
     let wrong = |detail: String| Error::invalid(op, format!("{what}: {detail}"));
-    if given.first() != Some(&0) {
-        return Err(wrong(format!("begins with {:?}, expected 0", given.first().copied().unwrap_or(0))));
+    if cu_seqlens.first() != Some(&0) {
+        return Err(wrong(format!("begins with {:?}, expected 0", cu_seqlens.first().copied().unwrap_or(0))));
     }
-    if let Some(pair) = given.windows(2).find(|pair| pair[1] < pair[0]) {
+    if let Some(pair) = cu_seqlens.windows(2).find(|pair| pair[1] < pair[0]) {
         return Err(wrong(format!("{} behind {}, expected ends that do not fall", pair[1], pair[0])));
     }
-    let ends: Vec<usize> = given.iter().map(|&end| end as usize).collect();
+    let ends: Vec<usize> = cu_seqlens.iter().map(|&end| end as usize).collect();
     match ends.last() {
         Some(&last) if last > rows => Err(wrong(format!("ends at {last}, expected at most {rows} rows"))),
         _ => Ok(ends),

@@ -8,8 +8,8 @@ use ternion_core::{DType, Device, Layout, Shape, Tensor};
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum MaskKind {
     None,
-    Seen,
-    Added,
+    Bool,
+    Additive,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +45,16 @@ fn cases() -> Vec<Case> {
         Case { heads: 3, kv_heads: 1, window: Some(2), ..PLAIN },
         Case { causal: true, window: Some(3), queries: 70, keys: 140, ..PLAIN },
         Case { window: Some(0), ..PLAIN },
-        Case { batch: 2, heads: 2, mask: MaskKind::Seen, ..PLAIN },
-        Case { heads: 2, kv_heads: 2, mask: MaskKind::Added, queries: 65, keys: 129, causal: true, ..PLAIN },
+        Case { batch: 2, heads: 2, mask: MaskKind::Bool, ..PLAIN },
+        Case {
+            heads: 2,
+            kv_heads: 2,
+            mask: MaskKind::Additive,
+            queries: 65,
+            keys: 129,
+            causal: true,
+            ..PLAIN
+        },
         Case { heads: 2, kv_heads: 2, queries: 130, keys: 300, dims: [16, 8], causal: true, ..PLAIN },
         Case { batch: 3, keys: 0, ..PLAIN },
         Case { queries: 0, ..PLAIN },
@@ -73,22 +81,22 @@ impl Case {
     fn bias(&self, query: usize, key: usize, mask: &[f64]) -> f64 {
         let position = query as isize + self.keys as isize - self.queries as isize;
         let distance = key as isize - position;
-        let hidden = (self.causal && distance > 0)
+        let excluded = (self.causal && distance > 0)
             || self
                 .window
                 .is_some_and(|window| distance <= -(window as isize) || distance >= window as isize);
         let masked = mask.get(query * self.keys + key).copied();
-        match (hidden, self.mask) {
+        match (excluded, self.mask) {
             (true, _) => f64::NEG_INFINITY,
             (_, MaskKind::None) => 0.0,
-            (_, MaskKind::Seen) => {
+            (_, MaskKind::Bool) => {
                 if masked == Some(0.0) {
                     f64::NEG_INFINITY
                 } else {
                     0.0
                 }
             }
-            (_, MaskKind::Added) => masked.unwrap_or(0.0),
+            (_, MaskKind::Additive) => masked.unwrap_or(0.0),
         }
     }
 }
@@ -122,12 +130,12 @@ fn reference(case: &Case, scale: f64, [q, k, v, dy, mask]: [&[f64]; 5]) -> [Vec<
                 dv[key(index) * e + c] += p * dy[row * e + c];
             }
         }
-        let along: f64 = (0..e).map(|c| dy[row * e + c] * y[row * e + c]).sum();
+        let delta: f64 = (0..e).map(|c| dy[row * e + c] * y[row * e + c]).sum();
         for (index, p) in p.iter().enumerate() {
             let dp: f64 = (0..e).map(|c| dy[row * e + c] * v[key(index) * e + c]).sum();
             for c in 0..d {
-                dq[row * d + c] += scale * p * (dp - along) * k[key(index) * d + c];
-                dk[key(index) * d + c] += scale * p * (dp - along) * q[row * d + c];
+                dq[row * d + c] += scale * p * (dp - delta) * k[key(index) * d + c];
+                dk[key(index) * d + c] += scale * p * (dp - delta) * q[row * d + c];
             }
         }
     }
@@ -154,10 +162,12 @@ fn forward_and_gradient() {
             let dy = some(case.y_shape());
             let mask: Vec<f64> = match case.mask {
                 MaskKind::None => vec![],
-                MaskKind::Seen => {
-                    numbers.below(2, case.queries * case.keys).iter().map(|&seen| seen as f64).collect()
-                }
-                MaskKind::Added => numbers
+                MaskKind::Bool => numbers
+                    .below(2, case.queries * case.keys)
+                    .iter()
+                    .map(|&attended| attended as f64)
+                    .collect(),
+                MaskKind::Additive => numbers
                     .between(-2.0, 2.0, case.queries * case.keys)
                     .iter()
                     .map(|&value| if value < -1.5 { f64::NEG_INFINITY } else { value })
@@ -175,8 +185,8 @@ fn forward_and_gradient() {
             };
             let mask = match case.mask {
                 MaskKind::None => None,
-                MaskKind::Seen => Some(expanded(&case, DType::Bool, &mask, &device)),
-                MaskKind::Added => Some(expanded(&case, dtype, &mask, &device)),
+                MaskKind::Bool => Some(expanded(&case, DType::Bool, &mask, &device)),
+                MaskKind::Additive => Some(expanded(&case, dtype, &mask, &device)),
             };
             let all = |values: &[f64], shape: [usize; 4]| layouts(dtype, values, &shape, &device);
             let (qs, ks, vs, dys) = (

@@ -47,14 +47,14 @@ fn forward_and_gradient() {
                     let elements = x.len() as f64;
                     let mean = exact_sum(x.iter().copied()) / elements;
                     let variance = exact_sum(x.iter().map(|x| (x - mean).powi(2))) / elements;
-                    let reciprocal = 1.0 / (variance + EPS).sqrt();
+                    let rstd = 1.0 / (variance + EPS).sqrt();
                     let (w, b) = if affine { (weight[c], bias[c]) } else { (1.0, 0.0) };
-                    let n: Vec<f64> = x.iter().map(|x| (x - mean) * reciprocal).collect();
+                    let n: Vec<f64> = x.iter().map(|x| (x - mean) * rstd).collect();
                     y.push(n.iter().map(|n| n * w + b).collect());
                     let mean_g = exact_sum(dy.iter().copied()) * w / elements;
-                    let along = exact_sum(dy.iter().zip(&n).map(|(dy, n)| dy * n)) * w / elements;
+                    let projection = exact_sum(dy.iter().zip(&n).map(|(dy, n)| dy * n)) * w / elements;
                     dx.push(
-                        dy.iter().zip(&n).map(|(dy, n)| reciprocal * (dy * w - mean_g - n * along)).collect(),
+                        dy.iter().zip(&n).map(|(dy, n)| rstd * (dy * w - mean_g - n * projection)).collect(),
                     );
                     means.push(mean);
                     variances.push(variance);

@@ -34,7 +34,7 @@ fn cases() -> Vec<Case> {
 
 /// One product of the convolution: the elements of the image, the weight and the output that it
 /// involves.
-struct Meeting {
+struct ProductTerm {
     image: usize,
     weight: usize,
     output: usize,
@@ -63,7 +63,7 @@ impl Case {
         [self.image[0], self.image[1] * self.window.kernel[0] * self.window.kernel[1], oh * ow]
     }
 
-    fn for_meetings(&self, mut visit: impl FnMut(Meeting)) {
+    fn for_each_term(&self, mut visit: impl FnMut(ProductTerm)) {
         let ([batch, channels, height, width], [oh, ow]) = (self.image, self.small());
         let [_, per_group, kh, kw] = self.weight_shape();
         let Window { stride, padding, dilation, .. } = self.window;
@@ -80,7 +80,7 @@ impl Case {
             }
             let out_per_group = self.outs / self.groups;
             let channel = out / out_per_group * per_group + c;
-            visit(Meeting {
+            visit(ProductTerm {
                 image: ((n * channels + channel) * height + y as usize) * width + x as usize,
                 weight: ((out * per_group + c) * kh + i) * kw + j,
                 output,
@@ -107,7 +107,7 @@ fn convolutions_and_gradients() {
             let bias = some(&[case.outs]);
             let (mut y, mut dx, mut dweight) =
                 (vec![0.0; dy.len()], vec![0.0; x.len()], vec![0.0; weight.len()]);
-            case.for_meetings(|at| {
+            case.for_each_term(|at| {
                 y[at.output] += x[at.image] * weight[at.weight];
                 dx[at.image] += dy[at.output] * weight[at.weight];
                 dweight[at.weight] += dy[at.output] * x[at.image];
@@ -159,7 +159,7 @@ fn columns_and_back() {
             let x = rounded(dtype, &numbers.between(-1.0, 1.0, count(&case.image)));
             let patches = rounded(dtype, &numbers.between(-1.0, 1.0, count(&case.column_shape())));
             let (mut columns, mut image) = (vec![0.0; patches.len()], vec![0.0; x.len()]);
-            case.for_meetings(|at| {
+            case.for_each_term(|at| {
                 if at.first_out {
                     columns[at.column] = x[at.image];
                     image[at.image] += patches[at.column];

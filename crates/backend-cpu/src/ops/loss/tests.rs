@@ -41,10 +41,11 @@ fn losses_and_gradients() {
                 let mut gradient = vec![0.0; x.len()];
                 for (index, dx) in gradient.iter_mut().enumerate() {
                     let (row, class) = (index / classes, index % classes);
-                    let hit = if targets[row] == class as i64 { 1.0 - label_smoothing } else { 0.0 };
-                    let wanted = hit + label_smoothing / classes as f64;
+                    let target_weight =
+                        if targets[row] == class as i64 { 1.0 - label_smoothing } else { 0.0 };
+                    let expected = target_weight + label_smoothing / classes as f64;
                     let counts = f64::from(u8::from(targets[row] != IGNORE));
-                    *dx = counts * dloss[row] * ((x[index] - sums[row]).exp() - wanted);
+                    *dx = counts * dloss[row] * ((x[index] - sums[row]).exp() - expected);
                 }
                 for index_dtype in [DType::I32, DType::I64] {
                     let plain: Vec<f64> = targets.iter().map(|&target| target as f64).collect();

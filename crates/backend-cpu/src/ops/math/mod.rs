@@ -56,7 +56,7 @@ fn scale(x: f32, n: i32) -> f32 {
 
 /// Clamps `x` to `low..=high`; NaN stays NaN.
 #[inline(always)]
-fn limit(x: f32, low: f32, high: f32) -> f32 {
+fn clamp(x: f32, low: f32, high: f32) -> f32 {
     let x = if x < low { low } else { x };
     if x > high { high } else { x }
 }
@@ -72,7 +72,7 @@ fn binary_exponent(x: f32) -> (f32, i32) {
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     // Beyond these bounds the result is 0 or infinity, also after the reduction.
-    exp_of_sum(limit(x, -104.5, 89.0), 0.0)
+    exp_of_sum(clamp(x, -104.5, 89.0), 0.0)
 }
 
 /// Computes `e^(x + rest)` for x in `-104.5..=89` and a small `rest` (below 0.1): for arguments
@@ -90,18 +90,18 @@ fn exp_of_sum(x: f32, rest: f32) -> f32 {
 /// Computes `e^x - 1`, accurate near 0.
 #[inline(always)]
 pub(crate) fn expm1(x: f32) -> f32 {
-    let bounded = limit(x, -18.0, 89.0);
+    let bounded = clamp(x, -18.0, 89.0);
     let (n, exponent) = binary_exponent(bounded);
     let high = bounded - n * LN_2_HIGH;
     let low = n * LN_2_LOW;
     let r = high - low;
     // The rounding error of r.
-    let lost = (high - r) - low;
+    let rounding_error = (high - r) - low;
     let q =
         polynomial(r, [5.0e-1, 1.666_666_6e-1, 4.166_636_2e-2, 8.333_39e-3, 1.394_062_5e-3, 1.984_587_7e-4]);
     // e^x - 1 = 2^n (e^r - 1) + 2^n - 1, doubled last so that 2^n does not overflow before the
     // result does.
-    let rest = r * r * q + lost;
+    let rest = r * r * q + rounding_error;
     let half_power = power_of_two(exponent.wrapping_sub(1));
     let offset = half_power - 0.5;
     // At most two roundings: the larger of `offset` and `r` is added last.
@@ -169,10 +169,10 @@ pub(crate) fn log1p(x: f32) -> f32 {
     let sum = 1.0 + x;
     let (mantissa, exponent) = mantissa_and_exponent(sum);
     // The rounding error of the sum: exact, whichever of the two terms is larger.
-    let lost = if x < 1.0 { x - (sum - 1.0) } else { 1.0 - (sum - x) };
-    let whole = exponent != 0;
-    let f = if whole { mantissa - 1.0 } else { x };
-    let rest = if whole { lost / sum } else { 0.0 };
+    let rounding_error = if x < 1.0 { x - (sum - 1.0) } else { 1.0 - (sum - x) };
+    let is_scaled = exponent != 0;
+    let f = if is_scaled { mantissa - 1.0 } else { x };
+    let rest = if is_scaled { rounding_error / sum } else { 0.0 };
     let result = log_of_parts(f, exponent as f32, rest);
     let result = log_at_bounds(sum, result);
     if x.to_bits() << 1 == 0 { x } else { result }

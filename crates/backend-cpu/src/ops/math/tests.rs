@@ -22,14 +22,14 @@ fn sweep() -> impl Iterator<Item = f32> {
         103.97208,
     ]
     .into_iter()
-    .flat_map(|centre| {
-        (-3000i32..3000).map(move |step| f32::from_bits(centre.to_bits().saturating_add_signed(step)))
+    .flat_map(|center| {
+        (-3000i32..3000).map(move |step| f32::from_bits(center.to_bits().saturating_add_signed(step)))
     });
     (0..=u32::MAX).step_by(1021).map(f32::from_bits).chain(dense.clone()).chain(dense.map(|x| -x))
 }
 
 /// Returns the distance between neighboring f32 numbers at `exact`.
-fn unit(exact: f64) -> f64 {
+fn ulp(exact: f64) -> f64 {
     let exponent = (exact.abs().max(f64::from(f32::MIN_POSITIVE)).to_bits() >> 52) as i32 - 1023;
     f64::exp2(f64::from(exponent - 23))
 }
@@ -47,7 +47,7 @@ fn check(name: &str, limit: f64, function: fn(f32) -> f32, exact: fn(f64) -> f64
             assert_eq!(got, want as f32, "{name}({x:e}), exactly {want:e}");
             continue;
         }
-        let error = (f64::from(got) - want).abs() / unit(want);
+        let error = (f64::from(got) - want).abs() / ulp(want);
         assert!(error <= limit, "{name}({x:e}) = {got:e}, exactly {want:e}: {error:.2} units off");
         if want == 0.0 && x == 0.0 {
             assert_eq!(got.to_bits(), x.to_bits(), "{name} of a zero keeps its sign");

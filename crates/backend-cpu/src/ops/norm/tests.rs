@@ -8,9 +8,9 @@ use ternion_core::ops::norm::{LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad};
 const EPS: f64 = 1e-5;
 
 /// Returns the mean (0 if not centered) and the reciprocal standard deviation of a row.
-fn statistics(x: &[f64], centred: bool) -> (f64, f64) {
+fn statistics(x: &[f64], centered: bool) -> (f64, f64) {
     let width = x.len() as f64;
-    let mean = if centred { exact_sum(x.iter().copied()) / width } else { 0.0 };
+    let mean = if centered { exact_sum(x.iter().copied()) / width } else { 0.0 };
     let variance = exact_sum(x.iter().map(|x| (x - mean).powi(2))) / width;
     (mean, 1.0 / (variance + EPS).sqrt())
 }
@@ -32,29 +32,29 @@ impl Case {
     }
 
     /// Returns y, the means and the reciprocal standard deviations.
-    fn forward(&self, centred: bool, weight: bool, bias: bool) -> [Vec<f64>; 3] {
+    fn forward(&self, centered: bool, weight: bool, bias: bool) -> [Vec<f64>; 3] {
         let width = self.shape[2];
-        let rows: Vec<(f64, f64)> = self.x.chunks(width).map(|x| statistics(x, centred)).collect();
+        let rows: Vec<(f64, f64)> = self.x.chunks(width).map(|x| statistics(x, centered)).collect();
         let y = self.x.iter().enumerate().map(|(index, x)| {
-            let ((mean, reciprocal), column) = (rows[index / width], index % width);
-            let scaled = (x - mean) * reciprocal * if weight { self.weight[column] } else { 1.0 };
+            let ((mean, rstd), column) = (rows[index / width], index % width);
+            let scaled = (x - mean) * rstd * if weight { self.weight[column] } else { 1.0 };
             scaled + if bias { self.bias[column] } else { 0.0 }
         });
         [y.collect(), rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect()]
     }
 
     /// Returns dx, dweight and dbias.
-    fn gradient(&self, centred: bool, weight: bool) -> [Vec<f64>; 3] {
+    fn gradient(&self, centered: bool, weight: bool) -> [Vec<f64>; 3] {
         let width = self.shape[2];
         let (mut dx, mut dweight, mut dbias) = (vec![], vec![0.0; width], vec![0.0; width]);
         for (x, dy) in self.x.chunks(width).zip(self.dy.chunks(width)) {
-            let (mean, reciprocal) = statistics(x, centred);
-            let n: Vec<f64> = x.iter().map(|x| (x - mean) * reciprocal).collect();
+            let (mean, rstd) = statistics(x, centered);
+            let n: Vec<f64> = x.iter().map(|x| (x - mean) * rstd).collect();
             let g: Vec<f64> = (0..width).map(|c| dy[c] * if weight { self.weight[c] } else { 1.0 }).collect();
-            let mean_g = if centred { g.iter().sum::<f64>() / width as f64 } else { 0.0 };
-            let along = g.iter().zip(&n).map(|(g, n)| g * n).sum::<f64>() / width as f64;
+            let mean_g = if centered { g.iter().sum::<f64>() / width as f64 } else { 0.0 };
+            let projection = g.iter().zip(&n).map(|(g, n)| g * n).sum::<f64>() / width as f64;
             for column in 0..width {
-                dx.push(reciprocal * (g[column] - mean_g - n[column] * along));
+                dx.push(rstd * (g[column] - mean_g - n[column] * projection));
                 dweight[column] += dy[column] * n[column];
                 dbias[column] += dy[column];
             }
@@ -95,9 +95,9 @@ fn forward() {
                     continue;
                 }
                 let outputs = apply(RmsNorm { eps: EPS, weight, out_dtype: None }, &inputs).unwrap();
-                let [y, _, reciprocal] = case.forward(false, weight, false);
+                let [y, _, rstd] = case.forward(false, weight, false);
                 assert_close(&format!("rms_norm {:?}", case.shape), &outputs[0], &y, 16.0);
-                assert_close("rms", &outputs[1], &reciprocal, 16.0);
+                assert_close("rms", &outputs[1], &rstd, 16.0);
             }
         }
     }
@@ -116,9 +116,9 @@ fn gradients() {
         let dys = layouts(dtype, &case.dy, &case.shape, &device);
         for (x, dy) in layouts(dtype, &case.x, &case.shape, &device).iter().zip(dys.iter().rev()) {
             for (weight, bias) in SWITCHES {
-                let [_, mean, reciprocal] = case.forward(true, false, false);
-                let (mean, reciprocal) = (of_rows(&mean), of_rows(&reciprocal));
-                let mut inputs = vec![x, &mean, &reciprocal, dy];
+                let [_, mean, rstd] = case.forward(true, false, false);
+                let (mean, rstd) = (of_rows(&mean), of_rows(&rstd));
+                let mut inputs = vec![x, &mean, &rstd, dy];
                 inputs.extend(weight.then_some(&weight_tensor));
                 let outputs =
                     apply(LayerNormGrad { weight, bias, residual: false, rounds: false }, &inputs).unwrap();
@@ -133,9 +133,9 @@ fn gradients() {
                 if bias {
                     continue;
                 }
-                let [_, _, reciprocal] = case.forward(false, false, false);
-                let reciprocal = of_rows(&reciprocal);
-                let mut inputs = vec![x, &reciprocal, dy];
+                let [_, _, rstd] = case.forward(false, false, false);
+                let rstd = of_rows(&rstd);
+                let mut inputs = vec![x, &rstd, dy];
                 inputs.extend(weight.then_some(&weight_tensor));
                 let outputs = apply(RmsNormGrad { weight, residual: false, rounds: false }, &inputs).unwrap();
                 let want = case.gradient(false, weight);

@@ -32,19 +32,19 @@ impl Case {
     fn windows(&self) -> Vec<Vec<usize>> {
         let ([oh, ow], [_, _, height, width]) = (self.small(), self.shape);
         let Window { kernel, stride, padding, dilation } = self.window;
-        let place = |axis: usize, output: usize, tap: usize, size: usize| {
-            let place = (output * stride[axis] + tap * dilation[axis]) as isize - padding[axis] as isize;
-            (0..size as isize).contains(&place).then_some(place as usize)
+        let coordinate = |axis: usize, output: usize, tap: usize, size: usize| {
+            let coordinate = (output * stride[axis] + tap * dilation[axis]) as isize - padding[axis] as isize;
+            (0..size as isize).contains(&coordinate).then_some(coordinate as usize)
         };
         let mut windows = vec![];
         for (row, column) in (0..oh * ow).map(|index| (index / ow, index % ow)) {
-            let mut seen = vec![];
+            let mut pixels = vec![];
             for (i, j) in (0..kernel[0] * kernel[1]).map(|tap| (tap / kernel[1], tap % kernel[1])) {
-                if let (Some(y), Some(x)) = (place(0, row, i, height), place(1, column, j, width)) {
-                    seen.push(y * width + x);
+                if let (Some(y), Some(x)) = (coordinate(0, row, i, height), coordinate(1, column, j, width)) {
+                    pixels.push(y * width + x);
                 }
             }
-            windows.push(seen);
+            windows.push(pixels);
         }
         windows
     }
@@ -64,8 +64,8 @@ fn maxima_and_their_gradients() {
             for (plane, image) in x.chunks(height * width).enumerate() {
                 for (index, window) in windows.iter().enumerate() {
                     let mut winner = window[0];
-                    for &place in window {
-                        winner = if image[place] > image[winner] { place } else { winner };
+                    for &pixel in window {
+                        winner = if image[pixel] > image[winner] { pixel } else { winner };
                     }
                     y.push(image[winner]);
                     positions.push(winner as f64);
@@ -104,9 +104,9 @@ fn means_and_their_gradients() {
             for (plane, image) in x.chunks(height * width).enumerate() {
                 for (index, window) in windows.iter().enumerate() {
                     let divisor = if count_include_pad { whole } else { window.len() as f64 };
-                    y.push(window.iter().map(|&place| image[place]).sum::<f64>() / divisor);
-                    for &place in window {
-                        dx[plane * height * width + place] += dy[plane * windows.len() + index] / divisor;
+                    y.push(window.iter().map(|&pixel| image[pixel]).sum::<f64>() / divisor);
+                    for &pixel in window {
+                        dx[plane * height * width + pixel] += dy[plane * windows.len() + index] / divisor;
                     }
                 }
             }

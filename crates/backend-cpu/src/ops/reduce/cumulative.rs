@@ -6,8 +6,8 @@ use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
 use crate::kernel::Variant;
 use crate::number::Number;
 use crate::storage::with_compute;
+use crate::strided_iter::StridedIter;
 use crate::threads::for_pieces;
-use crate::walk::Walk;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Plan, Unsupported};
 use ternion_core::ops::reduce::CumulativeSum;
@@ -65,23 +65,23 @@ fn scan<T: Carried>(axis: usize, x: &Operand<'_, T>, y: &Operand<'_, T>) {
     let axes: SmallVec<[(usize, [isize; 2]); MAX_RANK]> = (0..shape.rank())
         .map(|axis| (shape.dim(axis), [y.view.layout.strides()[axis], x.view.layout.strides()[axis]]))
         .collect();
-    let walk = Walk::in_order(&axes);
+    let iter = StridedIter::from_axes(&axes);
     let length = shape.dim(axis);
     let inner: usize = shape.dims()[axis + 1..].iter().product();
-    if walk.elements() == 0 {
+    if iter.elements() == 0 {
         return;
     }
-    let outer = walk.elements() / (length * inner);
+    let outer = iter.elements() / (length * inner);
     let tiles = inner.div_ceil(BLOCK);
     let work = |piece: usize| {
         let (outer, tile) = (piece / tiles, piece % tiles * BLOCK);
         let first = outer * length * inner + tile;
         match inner {
-            1 => scan_line(&walk, x, y, first, length),
-            _ => scan_side_by_side(&walk, (x, y), first, [length, inner, BLOCK.min(inner - tile)]),
+            1 => scan_line(&iter, x, y, first, length),
+            _ => scan_tile(&iter, (x, y), first, [length, inner, BLOCK.min(inner - tile)]),
         }
     };
-    if walk.elements() < 1 << 15 {
+    if iter.elements() < 1 << 15 {
         (0..outer * tiles).for_each(work)
     } else {
         for_pieces(outer * tiles, work)
@@ -89,15 +89,15 @@ fn scan<T: Carried>(axis: usize, x: &Operand<'_, T>, y: &Operand<'_, T>) {
 }
 
 fn scan_line<T: Carried>(
-    walk: &Walk<2>,
+    iter: &StridedIter<2>,
     x: &Operand<'_, T>,
     y: &Operand<'_, T>,
     first: usize,
     length: usize,
 ) {
     let (mut scratch_y, mut scratch_x) = (Scratch::new(), Scratch::new());
-    let mut writer = Writer::new(y, walk.operand(0), &mut scratch_y);
-    let mut reader = Reader::new(x, walk.operand(1), y.first(), &mut scratch_x);
+    let mut writer = Writer::new(y, iter.operand(0), &mut scratch_y);
+    let mut reader = Reader::new(x, iter.operand(1), y.first(), &mut scratch_x);
     let mut carry = T::Carry::default();
     for start in (0..length).step_by(BLOCK) {
         let count = BLOCK.min(length - start);
@@ -112,15 +112,15 @@ fn scan_line<T: Carried>(
 
 /// `[length, inner, tile]`: the number of rows, the elements from row to row, and the elements of a
 /// row that are summed here.
-fn scan_side_by_side<T: Carried>(
-    walk: &Walk<2>,
+fn scan_tile<T: Carried>(
+    iter: &StridedIter<2>,
     (x, y): (&Operand<'_, T>, &Operand<'_, T>),
     first: usize,
     [length, inner, tile]: [usize; 3],
 ) {
     let (mut scratch_y, mut scratch_x) = (Scratch::new(), Scratch::new());
-    let mut writer = Writer::new(y, walk.operand(0), &mut scratch_y);
-    let mut reader = Reader::new(x, walk.operand(1), y.first(), &mut scratch_x);
+    let mut writer = Writer::new(y, iter.operand(0), &mut scratch_y);
+    let mut reader = Reader::new(x, iter.operand(1), y.first(), &mut scratch_x);
     let mut carries = vec![T::Carry::default(); tile];
     for row in 0..length {
         let block = reader.block(first + row * inner, tile);

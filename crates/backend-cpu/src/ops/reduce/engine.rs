@@ -2,7 +2,7 @@
 //! shape, so that results are the same for any number of threads. Parts are combined pairwise, so
 //! that rounding errors grow with the logarithm of the count.
 
-use super::plan::{Form, ReductionPlan};
+use super::plan::{LoopAxis, ReductionPlan};
 use super::reducers::Reducer;
 use crate::elementwise::{BLOCK, Operand, Reader, Scratch, Writer};
 use crate::storage::Compute;
@@ -29,16 +29,16 @@ pub(crate) fn reduce<R: Reducer>(
     if plan.reduced == 0 {
         return vec![reducer.empty(); plan.outputs];
     }
-    let segments = match plan.form {
-        Form::Rows => plan.reduced.div_ceil(ROW_SEGMENT),
-        Form::Columns { width } => plan.reduced.div_ceil(rows_of_segment(width)),
+    let segments = match plan.loop_axis {
+        LoopAxis::Rows => plan.reduced.div_ceil(ROW_SEGMENT),
+        LoopAxis::Columns { width } => plan.reduced.div_ceil(rows_of_segment(width)),
     };
     let mut parts = vec![reducer.empty(); segments * plan.outputs];
     if !parts.is_empty() {
         let loops = Loops { reducer, plan, input, shifts };
-        match plan.form {
-            Form::Rows => loops.rows(segments, &mut parts),
-            Form::Columns { width } => loops.columns(width, &mut parts),
+        match plan.loop_axis {
+            LoopAxis::Rows => loops.rows(segments, &mut parts),
+            LoopAxis::Columns { width } => loops.columns(width, &mut parts),
         }
     }
     merge(reducer, parts, plan.outputs)
@@ -146,8 +146,8 @@ impl<R: Reducer> Loops<'_, R> {
             return self.reducer.fold(row, 0, shift);
         }
         let mut sum = self.reducer.one(row[0], 0, shift);
-        for (number, &x) in row.iter().enumerate().skip(1) {
-            sum = self.reducer.combine(sum, self.reducer.one(x, number, shift));
+        for (index, &x) in row.iter().enumerate().skip(1) {
+            sum = self.reducer.combine(sum, self.reducer.one(x, index, shift));
         }
         sum
     }
@@ -171,8 +171,8 @@ impl<R: Reducer> Loops<'_, R> {
             (reduced.div_ceil(segment_rows), width.div_ceil(BLOCK), outputs / width);
         let parts = Parts(parts.as_mut_ptr());
         let work = |piece: usize| {
-            let (segment, place) = (piece / (outer * tiles), piece % (outer * tiles));
-            let (outer, tile) = (place / tiles, place % tiles * BLOCK);
+            let (segment, in_segment) = (piece / (outer * tiles), piece % (outer * tiles));
+            let (outer, tile) = (in_segment / tiles, in_segment % tiles * BLOCK);
             let first = outer * width + tile;
             let length = BLOCK.min(width - tile);
             let rows = segment * segment_rows..reduced.min((segment + 1) * segment_rows);
@@ -193,7 +193,7 @@ impl<R: Reducer> Loops<'_, R> {
         let mut scratch = Scratch::new();
         let mut reader = self.reader(&mut scratch);
         let length = sums.len();
-        if length * 4 <= BLOCK && length == tile.width && !R::COUNTS {
+        if length * 4 <= BLOCK && length == tile.width && !R::USES_INDEX {
             return self.narrow_tile(&mut reader, sums, tile);
         }
         let mut add = |sums: &mut [R::Acc], rows: Range<usize>| {

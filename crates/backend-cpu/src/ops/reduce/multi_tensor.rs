@@ -2,8 +2,8 @@
 //! all threads.
 
 use super::engine::merge;
-use super::reducers::{LargestMagnitude, Reducer, SumScaledSquares, SumSquares};
-use super::{Extremes, Task, plan};
+use super::reducers::{MaxAbs, Reducer, SumScaledSquares, SumSquares};
+use super::{Bounded, Task, plan};
 use crate::access::Locked;
 use crate::elementwise::Operand;
 use crate::kernel::Variant;
@@ -24,25 +24,26 @@ pub(crate) fn select_multi_tensor_norm(inputs: &[Meta<'_>]) -> Result<Variant, U
 
 /// Computes the root of the sum of squares. If that overflows or has lost digits by underflow, the
 /// elements are scaled first, by a power of two.
-fn run_norm<T: Extremes + Real>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
-    let tasks = inputs.iter().map(|x| whole::<T>(op.name(), x, &outputs[0])).collect::<Result<Vec<_>>>()?;
+fn run_norm<T: Bounded + Real>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    let tasks =
+        inputs.iter().map(|x| full_reduction::<T>(op.name(), x, &outputs[0])).collect::<Result<Vec<_>>>()?;
     let sum = over_all(&tasks, SumSquares(PhantomData), &[]);
     if !sum.is_inexact_sum_of_squares() {
         return tasks[0].write(&[sum], |sum| sum.sqrt());
     }
-    let scale = over_all(&tasks, LargestMagnitude(PhantomData), &[]).power_of_two_below();
+    let scale = over_all(&tasks, MaxAbs(PhantomData), &[]).power_of_two_below();
     let sum = over_all(&tasks, SumScaledSquares(PhantomData), &[T::ONE.div(scale)]);
     tasks[0].write(&[sum], |sum| sum.sqrt().mul(scale))
 }
 
 /// Returns the reduction of all elements of `x`, in memory order.
-fn whole<'a, T: Real>(op: &'static str, x: &Locked<'a>, y: &'a Locked<'a>) -> Result<Task<'a, T>> {
+fn full_reduction<'a, T: Real>(op: &'static str, x: &Locked<'a>, y: &'a Locked<'a>) -> Result<Task<'a, T>> {
     let plan = plan(x, y, AxisSet::first(x.layout.shape().rank()), ReductionOrder::Memory);
     Ok(Task { plan, input: Operand::new(op, *x)?, output: y })
 }
 
 /// Reduces the elements of all tasks by `reducer`.
 fn over_all<T: Real, R: Reducer<In = T, Acc = T>>(tasks: &[Task<'_, T>], reducer: R, shifts: &[T]) -> T {
-    let of_each = tasks.iter().flat_map(|task| task.form(reducer, shifts)).collect();
+    let of_each = tasks.iter().flat_map(|task| task.reduce(reducer, shifts)).collect();
     merge(reducer, of_each, 1)[0]
 }

@@ -2,13 +2,13 @@
 //! has the smallest stride.
 
 use crate::access::Locked;
-use crate::walk::Walk;
+use crate::strided_iter::StridedIter;
 use ternion_core::geometry::{Axes, Axis, ReductionAxes, ReductionOrder};
 use ternion_core::{AxisSet, Layout};
 
 /// The axis of the inner loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum LoopAxis {
     /// Along reduced axes: input as `[outputs, reduced]`.
     Rows,
     /// Along the kept axis with the smallest stride: input as `[outer, reduced, width]`.
@@ -20,13 +20,13 @@ pub(crate) enum Form {
 
 /// The index spaces of a reduction.
 pub(crate) struct ReductionPlan {
-    /// The input, with the axes in the order of `form`.
-    pub(crate) input: Walk<1>,
+    /// The input, with the axes in the order of `loop_axis`.
+    pub(crate) input: StridedIter<1>,
     /// The output, in the order in which results are computed.
-    pub(crate) output: Walk<1>,
+    pub(crate) output: StridedIter<1>,
     pub(crate) outputs: usize,
     pub(crate) reduced: usize,
-    pub(crate) form: Form,
+    pub(crate) loop_axis: LoopAxis,
 }
 
 impl ReductionPlan {
@@ -40,35 +40,35 @@ impl ReductionPlan {
     ) -> ReductionPlan {
         let axes = ReductionAxes::<isize>::new(input, output, axes, order);
         let (outputs, reduced) = (axes.results(), axes.elements_of_each());
-        let ReductionAxes { kept, reduced: gone } = axes;
-        let by_columns = match (densest(&kept, 1), densest(&gone, 0)) {
-            (Some(kept), Some(gone)) => kept < gone,
+        let ReductionAxes { kept, reduced: reduced_axes } = axes;
+        let by_columns = match (smallest_stride(&kept, 1), smallest_stride(&reduced_axes, 0)) {
+            (Some(kept), Some(reduced_axes)) => kept < reduced_axes,
             (Some(_), None) => true,
             _ => false,
         };
-        let width_axes = if by_columns { dense_tail(&kept) } else { 0 };
+        let width_axes = if by_columns { mergeable_tail(&kept) } else { 0 };
         let (outer, inner) = kept.split_at(kept.len() - width_axes);
         let of_input = |&(size, [_, stride]): &Axis<isize, 2>| (size, [stride]);
         let input_axes =
-            outer.iter().map(of_input).chain(gone.iter().copied()).chain(inner.iter().map(of_input));
-        let input = Walk::in_order(&input_axes.collect::<Axes<_, 1>>());
+            outer.iter().map(of_input).chain(reduced_axes.iter().copied()).chain(inner.iter().map(of_input));
+        let input = StridedIter::from_axes(&input_axes.collect::<Axes<_, 1>>());
         let output_axes = kept.iter().map(|&(size, [stride, _])| (size, [stride]));
-        let output = Walk::in_order(&output_axes.collect::<Axes<_, 1>>());
+        let output = StridedIter::from_axes(&output_axes.collect::<Axes<_, 1>>());
         let width = inner.iter().map(|(size, _)| size).product();
-        let form = if by_columns { Form::Columns { width } } else { Form::Rows };
-        ReductionPlan { input, output, outputs, reduced, form }
+        let loop_axis = if by_columns { LoopAxis::Columns { width } } else { LoopAxis::Rows };
+        ReductionPlan { input, output, outputs, reduced, loop_axis }
     }
 }
 
 /// Returns the smallest stride of any of the axes in tensor `tensor`.
-fn densest<const N: usize>(axes: &[Axis<isize, N>], tensor: usize) -> Option<usize> {
+fn smallest_stride<const N: usize>(axes: &[Axis<isize, N>], tensor: usize) -> Option<usize> {
     let dense = axes.iter().filter(|(size, strides)| *size > 1 && strides[tensor] != 0);
     dense.map(|(_, strides)| strides[tensor].unsigned_abs()).min()
 }
 
 /// Returns how many of the last axes have a common stride in the input, so that they can be merged
 /// into one.
-fn dense_tail(axes: &[Axis<isize, 2>]) -> usize {
+fn mergeable_tail(axes: &[Axis<isize, 2>]) -> usize {
     let mut count = 1;
     while count < axes.len() {
         let ((_, [_, outer]), (size, [_, inner])) = (axes[axes.len() - count - 1], axes[axes.len() - count]);

@@ -11,19 +11,19 @@ pub(crate) trait Reducer: Copy + Sync {
     /// The accumulated value of some elements.
     type Acc: Copy + Send + Sync;
     /// Whether the index of an element in its row matters.
-    const COUNTS: bool = false;
+    const USES_INDEX: bool = false;
     /// Returns the value of no elements.
     fn empty(self) -> Self::Acc;
     /// Returns the value of the elements of `block` (at least one), the first of which has index
     /// `first` in its row.
     fn fold(self, block: &[Self::In], first: usize, shift: Self::In) -> Self::Acc;
     /// Returns the value of one element.
-    fn one(self, element: Self::In, number: usize, shift: Self::In) -> Self::Acc;
+    fn one(self, element: Self::In, index: usize, shift: Self::In) -> Self::Acc;
     /// Combines two parts, the left one before the right one.
     fn combine(self, left: Self::Acc, right: Self::Acc) -> Self::Acc;
     /// Combines `sums[i]` with `row[i]`, for all i. Empty `shifts` mean zeros.
-    fn fold_row(self, sums: &mut [Self::Acc], row: &[Self::In], number: usize, shifts: &[Self::In]) {
-        vectorize(FoldRow { reducer: self, sums, row, number, shifts });
+    fn fold_row(self, sums: &mut [Self::Acc], row: &[Self::In], index: usize, shifts: &[Self::In]) {
+        vectorize(FoldRow { reducer: self, sums, row, index, shifts });
     }
 }
 
@@ -31,7 +31,7 @@ struct FoldRow<'a, R: Reducer> {
     reducer: R,
     sums: &'a mut [R::Acc],
     row: &'a [R::In],
-    number: usize,
+    index: usize,
     shifts: &'a [R::In],
 }
 
@@ -39,14 +39,14 @@ impl<R: Reducer> Vectorize for FoldRow<'_, R> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let FoldRow { reducer, sums, row, number, shifts } = self;
+        let FoldRow { reducer, sums, row, index, shifts } = self;
         if shifts.is_empty() {
             for (sum, &x) in sums.iter_mut().zip(row) {
-                *sum = reducer.combine(*sum, reducer.one(x, number, R::In::default()));
+                *sum = reducer.combine(*sum, reducer.one(x, index, R::In::default()));
             }
         } else {
             for ((sum, &x), &shift) in sums.iter_mut().zip(row).zip(shifts) {
-                *sum = reducer.combine(*sum, reducer.one(x, number, shift));
+                *sum = reducer.combine(*sum, reducer.one(x, index, shift));
             }
         }
     }
@@ -124,35 +124,35 @@ lanewise! {
     SumInUnits<T: Real>: T::ZERO, |x, _shift| x.mul(T::ONE.div(T::SQUARED_UNIT)), T::add;
     /// Sum of squared differences from the shift, in units of [`Real::SQUARED_UNIT`].
     SumSquaredDeviationsInUnits<T: Real>: T::ZERO, |x, shift| {
-        let apart = x.mul(T::ONE.div(T::SQUARED_UNIT)).sub(shift);
-        apart.mul(apart)
+        let difference = x.mul(T::ONE.div(T::SQUARED_UNIT)).sub(shift);
+        difference.mul(difference)
     }, T::add;
     /// Sum of exponentials of differences from the shift.
     SumExponentials<T: Real>: T::ZERO, |x, shift| x.sub(shift).exp(), T::add;
     /// Largest absolute value; NaN if there is one.
-    LargestMagnitude<T: Real>: T::ZERO, |x, _shift| x.abs(), T::larger;
+    MaxAbs<T: Real>: T::ZERO, |x, _shift| x.abs(), T::maximum;
     /// Largest element; NaN if there is one.
-    Largest<T: Extremes>: T::LEAST, |x, _shift| x, T::larger;
+    Maximum<T: Bounded>: T::LOWEST, |x, _shift| x, T::maximum;
     /// Smallest element; NaN if there is one.
-    Smallest<T: Extremes>: T::GREATEST, |x, _shift| x, T::smaller;
+    Minimum<T: Bounded>: T::HIGHEST, |x, _shift| x, T::minimum;
 }
 
 /// The bounds of a type.
-pub(crate) trait Extremes: Number {
+pub(crate) trait Bounded: Number {
     /// Not above any value.
-    const LEAST: Self;
+    const LOWEST: Self;
     /// Not below any value.
-    const GREATEST: Self;
+    const HIGHEST: Self;
 }
-macro_rules! extremes {
+macro_rules! bounded {
     ($($number:ty: $least:expr, $greatest:expr;)*) => {
-        $(impl Extremes for $number {
-            const LEAST: Self = $least;
-            const GREATEST: Self = $greatest;
+        $(impl Bounded for $number {
+            const LOWEST: Self = $least;
+            const HIGHEST: Self = $greatest;
         })*
     };
 }
-extremes! {
+bounded! {
     f64: f64::NEG_INFINITY, f64::INFINITY;
     f32: f32::NEG_INFINITY, f32::INFINITY;
     i64: i64::MIN, i64::MAX;
@@ -167,38 +167,38 @@ extremes! {
 
 /// The position of the first largest or smallest element.
 #[derive(Clone, Copy)]
-pub(crate) struct Position<R>(pub(crate) R);
+pub(crate) struct ArgReducer<R>(pub(crate) R);
 
 /// An element and its index in its row.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<T> {
+pub(crate) struct IndexedValue<T> {
     value: T,
-    pub(crate) number: usize,
+    pub(crate) index: usize,
 }
 
-impl<T: Number, R: Reducer<In = T, Acc = T>> Reducer for Position<R> {
+impl<T: Number, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     type In = T;
-    type Acc = Place<T>;
-    const COUNTS: bool = true;
+    type Acc = IndexedValue<T>;
+    const USES_INDEX: bool = true;
     #[inline(always)]
-    fn empty(self) -> Place<T> {
+    fn empty(self) -> IndexedValue<T> {
         // Loses to every element, because element indices are smaller.
-        Place { value: self.0.empty(), number: usize::MAX }
+        IndexedValue { value: self.0.empty(), index: usize::MAX }
     }
-    fn fold(self, block: &[T], first: usize, shift: T) -> Place<T> {
+    fn fold(self, block: &[T], first: usize, shift: T) -> IndexedValue<T> {
         let value = self.0.fold(block, first, shift);
-        let number = first_equal(block, value).unwrap_or(0);
-        Place { value: block[number], number: first + number }
+        let index = first_equal(block, value).unwrap_or(0);
+        IndexedValue { value: block[index], index: first + index }
     }
     #[inline(always)]
-    fn one(self, element: T, number: usize, _: T) -> Place<T> {
-        Place { value: element, number }
+    fn one(self, element: T, index: usize, _: T) -> IndexedValue<T> {
+        IndexedValue { value: element, index }
     }
     #[inline(always)]
-    fn combine(self, left: Place<T>, right: Place<T>) -> Place<T> {
+    fn combine(self, left: IndexedValue<T>, right: IndexedValue<T>) -> IndexedValue<T> {
         let best = self.0.combine(left.value, right.value);
         let takes_left = left.value == best || left.value.is_nan();
-        if takes_left && left.number != usize::MAX { left } else { right }
+        if takes_left && left.index != usize::MAX { left } else { right }
     }
 }
 
@@ -209,18 +209,18 @@ pub(crate) struct FirstEqual<T>(pub(crate) std::marker::PhantomData<T>);
 impl<T: Number> Reducer for FirstEqual<T> {
     type In = T;
     type Acc = i32;
-    const COUNTS: bool = true;
+    const USES_INDEX: bool = true;
     #[inline(always)]
     fn empty(self) -> i32 {
         i32::MAX
     }
     fn fold(self, block: &[T], first: usize, shift: T) -> i32 {
-        first_equal(block, shift).map_or(i32::MAX, |number| (first + number) as i32)
+        first_equal(block, shift).map_or(i32::MAX, |index| (first + index) as i32)
     }
     #[inline(always)]
-    fn one(self, element: T, number: usize, shift: T) -> i32 {
+    fn one(self, element: T, index: usize, shift: T) -> i32 {
         let equal = element == shift || (element.is_nan() && shift.is_nan());
-        if equal { number as i32 } else { i32::MAX }
+        if equal { index as i32 } else { i32::MAX }
     }
     #[inline(always)]
     fn combine(self, left: i32, right: i32) -> i32 {

@@ -6,7 +6,7 @@ use ternion_core::ops::softmax::{LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGra
 use ternion_core::{DType, Tensor};
 
 /// Applies `rule` to each slice of `values` along `axis`; `other` is a second operand.
-fn along(
+fn map_slices(
     shape: &[usize],
     axis: usize,
     values: &[f64],
@@ -57,8 +57,8 @@ fn every_axis_layout_and_dtype() {
         for dtype in DType::FLOATS {
             let x = rounded(dtype, &numbers.between(-8.0, 8.0, count));
             for axis in 0..3 {
-                let want = along(&shape, axis, &x, &x, |x, _| softmax(x));
-                let want_log = along(&shape, axis, &x, &x, |x, _| log_softmax(x));
+                let want = map_slices(&shape, axis, &x, &x, |x, _| softmax(x));
+                let want_log = map_slices(&shape, axis, &x, &x, |x, _| log_softmax(x));
                 for x in layouts(dtype, &x, &shape, &device) {
                     let y = apply_one(Softmax { axis }, &[&x]).unwrap();
                     assert_close(&format!("softmax {shape:?} axis {axis}"), &y, &want, 4.0);
@@ -81,8 +81,8 @@ fn gradients() {
             let log_y = rounded(dtype, &numbers.between(-6.0, 0.0, count));
             let dy = rounded(dtype, &numbers.between(-2.0, 2.0, count));
             for axis in 0..3 {
-                let want = along(&shape, axis, &y, &dy, softmax_grad);
-                let want_log = along(&shape, axis, &log_y, &dy, log_softmax_grad);
+                let want = map_slices(&shape, axis, &y, &dy, softmax_grad);
+                let want_log = map_slices(&shape, axis, &log_y, &dy, log_softmax_grad);
                 let pairs = |first: &[f64]| -> Vec<(Tensor, Tensor)> {
                     let dy = layouts(dtype, &dy, &shape, &device);
                     layouts(dtype, first, &shape, &device).into_iter().zip(dy.into_iter().rev()).collect()
@@ -107,10 +107,10 @@ fn in_place() {
     for dtype in DType::FLOATS {
         for tensor in layouts(dtype, &x, &[3, 5, 4], &device) {
             for axis in 0..3 {
-                let apart = values(&apply_one(Softmax { axis }, &[&tensor]).unwrap());
-                let place = tensor.clone();
-                apply_into(Softmax { axis }, &[&place], &place).unwrap();
-                assert_close("softmax in place", &place, &apart, 4.0);
+                let separate = values(&apply_one(Softmax { axis }, &[&tensor]).unwrap());
+                let in_place = tensor.clone();
+                apply_into(Softmax { axis }, &[&in_place], &in_place).unwrap();
+                assert_close("softmax in place", &in_place, &separate, 4.0);
             }
         }
     }

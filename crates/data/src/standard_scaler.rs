@@ -10,32 +10,32 @@ use ternion_core::{DType, Tensor};
 /// in training.
 ///
 /// ```
-/// # use ternion_data::{Standardisation, Table};
+/// # use ternion_data::{StandardScaler, Table};
 /// # fn main() -> ternion_data::Result<()> {
 /// let train = Table::new(&["price"], vec![100.0, 300.0])?;
-/// let scale = Standardisation::of(&train)?;
+/// let scale = StandardScaler::of(&train)?;
 /// assert_eq!(scale.apply(&train)?.cells(), [-1.0, 1.0]);
 /// assert_eq!(scale.restore(&scale.apply(&train)?)?, train);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standardisation {
+pub struct StandardScaler {
     columns: Vec<String>,
     means: Vec<f64>,
     deviations: Vec<f64>,
 }
 
-impl Standardisation {
+impl StandardScaler {
     /// Computes the mean and the standard deviation of each column over all rows (dividing by the
     /// number of rows, not by one less).
     ///
     /// A constant column gets the deviation 1: its values become 0, and
-    /// [`restore`](Standardisation::restore) recovers them.
+    /// [`restore`](StandardScaler::restore) recovers them.
     ///
     /// # Errors
     /// If a cell is not finite.
-    pub fn of(table: &Table) -> Result<Standardisation> {
+    pub fn of(table: &Table) -> Result<StandardScaler> {
         let (mut means, mut deviations) = (Vec::new(), Vec::new());
         for name in table.columns() {
             let column = table.column(name)?;
@@ -45,7 +45,7 @@ impl Standardisation {
             means.push(mean);
             deviations.push(if constant { 1.0 } else { deviation(&column, mean) });
         }
-        Standardisation::new(table.columns(), means, deviations)
+        StandardScaler::new(table.columns(), means, deviations)
     }
 
     /// Creates a standardization from stored means and deviations.
@@ -53,17 +53,17 @@ impl Standardisation {
     /// # Errors
     /// If the number of means or deviations is not the number of columns, a number is not finite,
     /// or a deviation is not positive.
-    pub fn new(columns: &[String], means: Vec<f64>, deviations: Vec<f64>) -> Result<Standardisation> {
+    pub fn new(columns: &[String], means: Vec<f64>, deviations: Vec<f64>) -> Result<StandardScaler> {
         if means.len() != columns.len() || deviations.len() != columns.len() {
             let (expected, means, deviations) = (columns.len(), means.len(), deviations.len());
             return Err(DataError::ScaleCount { expected, means, deviations });
         }
         for (&mean, &deviation) in means.iter().zip(&deviations) {
             if !(mean.is_finite() && deviation.is_finite() && deviation > 0.0) {
-                return Err(DataError::Normalisation { mean: mean as f32, deviation: deviation as f32 });
+                return Err(DataError::Normalization { mean: mean as f32, deviation: deviation as f32 });
             }
         }
-        Ok(Standardisation { columns: columns.to_vec(), means, deviations })
+        Ok(StandardScaler { columns: columns.to_vec(), means, deviations })
     }
 
     /// Returns the names of the columns.
@@ -87,7 +87,7 @@ impl Standardisation {
     /// If the columns or their order differ from those of this standardization.
     pub fn apply(&self, table: &Table) -> Result<Table> {
         self.each(table, |value, mean, deviation| match value - mean {
-            apart if apart.is_finite() => apart / deviation,
+            difference if difference.is_finite() => difference / deviation,
             // The difference overflows: compute it from halved numbers.
             _ => (value / 2.0 - mean / 2.0) / deviation * 2.0,
         })
@@ -96,12 +96,12 @@ impl Standardisation {
     /// Computes `x * deviation + mean`.
     ///
     /// # Errors
-    /// As for [`Standardisation::apply`].
+    /// As for [`StandardScaler::apply`].
     pub fn restore(&self, table: &Table) -> Result<Table> {
         self.each(table, |value, mean, deviation| value * deviation + mean)
     }
 
-    /// Like [`restore`](Standardisation::restore), for predictions on a device: `[.., columns]` f32
+    /// Like [`restore`](StandardScaler::restore), for predictions on a device: `[.., columns]` f32
     /// or f64. Autograd records it.
     ///
     /// # Errors
@@ -185,25 +185,25 @@ mod tests {
 
     #[test]
     fn standardised_columns_have_mean_0_and_deviation_1() {
-        let standardised = Standardisation::of(&table()).unwrap().apply(&table()).unwrap();
+        let standardized = StandardScaler::of(&table()).unwrap().apply(&table()).unwrap();
         for name in ["a", "b"] {
-            let column = standardised.column(name).unwrap();
+            let column = standardized.column(name).unwrap();
             let square: f64 = column.iter().map(|value| value * value).sum();
             assert!(column.iter().sum::<f64>().abs() < 1e-12 && (square - 3.0).abs() < 1e-12, "{column:?}");
         }
-        assert!(standardised.column("c").unwrap().iter().all(|value| value.abs() < 1e-15));
+        assert!(standardized.column("c").unwrap().iter().all(|value| value.abs() < 1e-15));
     }
 
     #[test]
     fn real_units_come_back_in_tables_and_tensors() {
-        let scale = Standardisation::of(&table()).unwrap();
-        let standardised = scale.apply(&table()).unwrap();
-        let back = scale.restore(&standardised).unwrap();
+        let scale = StandardScaler::of(&table()).unwrap();
+        let standardized = scale.apply(&table()).unwrap();
+        let back = scale.restore(&standardized).unwrap();
         assert!(back.cells().iter().zip(table().cells()).all(|(back, cell)| (back - cell).abs() < 1e-12));
-        let tensor = standardised.to_tensor(&ternion_cpu::device()).unwrap();
+        let tensor = standardized.to_tensor(&ternion_cpu::device()).unwrap();
         let back: Vec<f32> = scale.restore_tensor(&tensor).unwrap().to_vec().unwrap();
         assert!(back.iter().zip(table().cells()).all(|(&back, cell)| (f64::from(back) - cell).abs() < 1e-5));
-        let kept = Standardisation::new(scale.columns(), scale.means().to_vec(), scale.deviations().to_vec());
+        let kept = StandardScaler::new(scale.columns(), scale.means().to_vec(), scale.deviations().to_vec());
         assert_eq!(kept.unwrap(), scale);
     }
 
@@ -211,21 +211,21 @@ mod tests {
     fn numbers_whose_squares_overflow_or_vanish_are_standardised() {
         for size in [1e-300, 1e-200, 1e200, 1.7e308] {
             let table = Table::new(&["a"], vec![size, -size, size, -size]).unwrap();
-            let scale = Standardisation::of(&table).unwrap();
+            let scale = StandardScaler::of(&table).unwrap();
             assert!(scale.means()[0].abs() <= size * 1e-15, "{size}: mean {}", scale.means()[0]);
             assert!((scale.deviations()[0] / size - 1.0).abs() < 1e-15, "{size}: {:?}", scale.deviations());
             assert_eq!(scale.apply(&table).unwrap().cells(), [1.0, -1.0, 1.0, -1.0]);
             assert_eq!(scale.restore(&scale.apply(&table).unwrap()).unwrap(), table);
         }
         let table = Table::new(&["a"], vec![1.7e308, 1.7e308, 1.6e308, 1.6e308]).unwrap();
-        let scale = Standardisation::of(&table).unwrap();
+        let scale = StandardScaler::of(&table).unwrap();
         assert!((scale.means()[0] / 1.65e308 - 1.0).abs() < 1e-15, "{:?}", scale.means());
         assert!((scale.deviations()[0] / 5e306 - 1.0).abs() < 1e-12, "{:?}", scale.deviations());
     }
 
     #[test]
     fn other_columns_and_senseless_scales_are_refused() {
-        let scale = Standardisation::of(&table()).unwrap();
+        let scale = StandardScaler::of(&table()).unwrap();
         let message = scale.apply(&table().select(&["b", "a", "c"]).unwrap()).unwrap_err().to_string();
         assert_eq!(message, "standardise: columns b, a, c, expected a, b, c");
         let device = ternion_cpu::device();
@@ -234,7 +234,7 @@ mod tests {
         let columns = ["a".to_string()];
         for (means, deviations) in [(vec![0.0], vec![0.0]), (vec![f64::NAN], vec![1.0]), (vec![], vec![1.0])]
         {
-            assert!(Standardisation::new(&columns, means, deviations).is_err());
+            assert!(StandardScaler::new(&columns, means, deviations).is_err());
         }
     }
 }

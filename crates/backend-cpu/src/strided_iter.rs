@@ -6,46 +6,46 @@ use ternion_core::{Layout, MAX_RANK};
 
 /// Sizes and strides of `N` operands, slowest axis first. Rank 0 is a single element.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Walk<const N: usize> {
+pub(crate) struct StridedIter<const N: usize> {
     rank: usize,
     dims: [usize; MAX_RANK],
     strides: [[isize; MAX_RANK]; N],
     elements: usize,
 }
 
-impl<const N: usize> Walk<N> {
+impl<const N: usize> StridedIter<N> {
     /// Returns the common index space of `layouts`, in the memory order of the first one.
     #[inline]
-    pub(crate) fn of(layouts: [&Layout; N]) -> Walk<N> {
+    pub(crate) fn new(layouts: [&Layout; N]) -> StridedIter<N> {
         let elements = layouts[0].elements();
         if layouts.iter().all(|layout| layout.is_contiguous()) {
-            return Walk::line(elements);
+            return StridedIter::contiguous(elements);
         }
         let mut axes = axes_of(layouts);
         sort_slowest_first(&mut axes, 0);
-        Walk::in_order(&axes)
+        StridedIter::from_axes(&axes)
     }
 
     /// Returns the index space of `elements` elements that are contiguous in every operand.
     #[inline]
-    fn line(elements: usize) -> Walk<N> {
-        let mut walk = Walk { rank: 1, dims: [0; MAX_RANK], strides: [[0; MAX_RANK]; N], elements };
-        walk.dims[0] = elements;
-        for strides in &mut walk.strides {
+    fn contiguous(elements: usize) -> StridedIter<N> {
+        let mut iter = StridedIter { rank: 1, dims: [0; MAX_RANK], strides: [[0; MAX_RANK]; N], elements };
+        iter.dims[0] = elements;
+        for strides in &mut iter.strides {
             strides[0] = 1;
         }
-        walk
+        iter
     }
 
     /// Returns the index space of these axes, slowest first, in this order.
-    pub(crate) fn in_order(axes: &[Axis<isize, N>]) -> Walk<N> {
+    pub(crate) fn from_axes(axes: &[Axis<isize, N>]) -> StridedIter<N> {
         let elements = axes.iter().map(|(size, _)| size).product();
-        let mut walk = Walk { rank: 0, dims: [0; MAX_RANK], strides: [[0; MAX_RANK]; N], elements };
-        walk.rank = merge_axes(axes.iter().copied(), |axis, (size, strides)| {
-            walk.dims[axis] = size;
-            (0..N).for_each(|operand| walk.strides[operand][axis] = strides[operand]);
+        let mut iter = StridedIter { rank: 0, dims: [0; MAX_RANK], strides: [[0; MAX_RANK]; N], elements };
+        iter.rank = merge_axes(axes.iter().copied(), |axis, (size, strides)| {
+            iter.dims[axis] = size;
+            (0..N).for_each(|operand| iter.strides[operand][axis] = strides[operand]);
         });
-        walk
+        iter
     }
 
     #[inline]
@@ -55,22 +55,22 @@ impl<const N: usize> Walk<N> {
 
     /// Returns the path of operand `index` through the space.
     #[inline]
-    pub(crate) fn operand(&self, index: usize) -> Path<'_> {
-        Path { dims: &self.dims[..self.rank], strides: &self.strides[index][..self.rank] }
+    pub(crate) fn operand(&self, index: usize) -> OperandLayout<'_> {
+        OperandLayout { dims: &self.dims[..self.rank], strides: &self.strides[index][..self.rank] }
     }
 }
 
 /// The sizes and strides of one operand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Path<'a> {
+pub(crate) struct OperandLayout<'a> {
     pub(crate) dims: &'a [usize],
     pub(crate) strides: &'a [isize],
 }
 
-impl Path<'_> {
+impl OperandLayout<'_> {
     /// Returns whether the elements are contiguous.
     #[inline]
-    pub(crate) fn is_line(&self) -> bool {
+    pub(crate) fn is_contiguous(&self) -> bool {
         let mut step = 1;
         self.dims.iter().zip(self.strides).rev().all(|(&dim, &stride)| {
             let follows = stride == step;
@@ -81,7 +81,7 @@ impl Path<'_> {
 
     /// Returns whether there is only one element, repeated.
     #[inline]
-    pub(crate) fn is_point(&self) -> bool {
+    pub(crate) fn is_broadcast(&self) -> bool {
         self.strides.iter().all(|&stride| stride == 0)
     }
 
@@ -107,7 +107,7 @@ impl Path<'_> {
             return visit(0, 1, length);
         };
         let (&stride, outer_strides) = self.strides.split_last().expect("as many strides as sizes");
-        let outer = Path { dims: outer_dims, strides: outer_strides };
+        let outer = OperandLayout { dims: outer_dims, strides: outer_strides };
         let mut column = start % inner;
         let mut left = length;
         let mut at = Cursor::new(outer, start / inner);
@@ -126,7 +126,7 @@ impl Path<'_> {
 /// A position on a path that advances from element to element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
-    path: Path<'a>,
+    layout: OperandLayout<'a>,
     index: [usize; MAX_RANK],
     /// The offset of the element from the first.
     pub(crate) position: isize,
@@ -135,12 +135,12 @@ pub(crate) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// Creates a cursor at the element with linear index `linear`.
     #[inline]
-    pub(crate) fn new(path: Path<'a>, mut linear: usize) -> Cursor<'a> {
-        let mut cursor = Cursor { path, index: [0; MAX_RANK], position: 0 };
-        for axis in (0..path.dims.len()).rev() {
-            cursor.index[axis] = linear % path.dims[axis];
-            cursor.position += cursor.index[axis] as isize * path.strides[axis];
-            linear /= path.dims[axis];
+    pub(crate) fn new(layout: OperandLayout<'a>, mut linear: usize) -> Cursor<'a> {
+        let mut cursor = Cursor { layout, index: [0; MAX_RANK], position: 0 };
+        for axis in (0..layout.dims.len()).rev() {
+            cursor.index[axis] = linear % layout.dims[axis];
+            cursor.position += cursor.index[axis] as isize * layout.strides[axis];
+            linear /= layout.dims[axis];
         }
         cursor
     }
@@ -148,13 +148,13 @@ impl<'a> Cursor<'a> {
     /// Advances to the next element; from the last one, to the first.
     #[inline]
     pub(crate) fn advance(&mut self) {
-        for axis in (0..self.path.dims.len()).rev() {
+        for axis in (0..self.layout.dims.len()).rev() {
             self.index[axis] += 1;
-            self.position += self.path.strides[axis];
-            if self.index[axis] < self.path.dims[axis] {
+            self.position += self.layout.strides[axis];
+            if self.index[axis] < self.layout.dims[axis] {
                 return;
             }
-            self.position -= self.path.strides[axis] * self.path.dims[axis] as isize;
+            self.position -= self.layout.strides[axis] * self.layout.dims[axis] as isize;
             self.index[axis] = 0;
         }
     }
