@@ -117,7 +117,7 @@ def main():
     if arguments.target not in table.columns:
         raise ValueError(f"--target {arguments.target}: no such column; there are {', '.join(table.columns)}")
     train, test = table.train_held_out(arguments.seed)
-    scales = [ternion.data.Standardisation(part) for part in (train.without([arguments.target]), train.select([arguments.target]))]
+    scales = [ternion.data.StandardScaler(part) for part in (train.without([arguments.target]), train.select([arguments.target]))]
 
     def tensors(table):
         parts = table.without([arguments.target]), table.select([arguments.target])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ._ternion import DeviceLike, Tensor
 
 __all__ = [
-    "Batches", "BpeTokenizer", "CharVocabulary", "Housing", "Images", "Split", "Standardisation", "Table", "Windows", "california_housing", "cifar10",
+    "Batches", "BpeTokenizer", "CharVocabulary", "Housing", "Images", "Split", "StandardScaler", "Table", "Windows", "california_housing", "cifar10",
     "fashion_mnist", "mnist", "read_csv", "read_text", "train_validation",
 ]  # fmt: skip
 
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         def train_held_out(self, seed: int) -> tuple[Table, Table]: ...
         def tensor(self, device: DeviceLike | None = None, dtype: Any = None) -> Tensor: ...
 
-    class Standardisation:
+    class StandardScaler:
         means: list[float]
         deviations: list[float]
 
@@ -112,12 +112,12 @@ if TYPE_CHECKING:
     def read_text(file: str | os.PathLike[str]) -> str: ...
     def train_validation(text: str) -> tuple[str, str]: ...
 else:
-    Split, Batches, Table, Standardisation = _native.Split, _native.Batches, _native.Table, _native.Standardisation
+    Split, Batches, Table, StandardScaler = _native.Split, _native.Batches, _native.Table, _native.StandardScaler
     CharVocabulary, BpeTokenizer, Windows = _native.CharVocabulary, _native.BpeTokenizer, _native.Windows
     read_csv, read_text, train_validation = _native.read_csv, _native.read_text, _native.train_validation
-    # The function that pickle uses to create a `Standardisation`. It must be found in this module.
-    _standardisation = _native._standardisation
-    _standardisation.__module__ = __name__
+    # The function that pickle uses to create a `StandardScaler`. It must be found in this module.
+    _standard_scaler = _native._standard_scaler
+    _standard_scaler.__module__ = __name__
 
 Source = "str | os.PathLike[str] | tuple[int, int]"
 

@@ -237,7 +237,7 @@ class Resumed(NamedTuple):
 
     step: int
     path: Any
-    passed_over: list[str]
+    skipped: list[str]
 
 
 class Checkpoints:
@@ -282,5 +282,5 @@ class Checkpoints:
         result = self._native.resume(state.device, state._entries())
         if result is None:
             return None
-        resumed, path, passed_over = result
-        return Resumed(state._apply_resumed(resumed), path, passed_over)
+        resumed, path, skipped = result
+        return Resumed(state._apply_resumed(resumed), path, skipped)

@@ -106,7 +106,7 @@ def test_numbers_of_a_table_do_not_become_others(tmp_path):
     # Digits after the point are rounded, as everywhere.
     assert csv(tmp_path, "a\n0.1\n0.10000000001\n16777216\n33554433\n").tensor().shape == (4, 1)
     times = table.select(["time"])
-    scale = data.Standardisation(times)
+    scale = data.StandardScaler(times)
     assert scale.restore(scale.apply(times).tensor(dtype="float64")).tolist() == [[1700000001], [1700000002]]
     with pytest.raises(ValueError, match="column time of mean 1700000001.5 .*float64"):
         scale.restore(scale.apply(times).tensor())
@@ -115,7 +115,7 @@ def test_numbers_of_a_table_do_not_become_others(tmp_path):
 @pytest.mark.parametrize("size", [1e-300, 1e-200, 1e200, 1.7e308])
 def test_columns_whose_squares_overflow_or_vanish_are_standardised(size):
     table = data.Table(["a"], [[size], [-size], [size], [-size]])
-    scale = data.Standardisation(table)
+    scale = data.StandardScaler(table)
     assert scale.deviations == pytest.approx([size], rel=1e-15) and abs(scale.means[0]) <= size * 1e-15
     assert scale.apply(table).tensor().tolist() == [[1], [-1], [1], [-1]]
     assert scale.restore(scale.apply(table).tensor(dtype="float64")).tolist() == [[size], [-size], [size], [-size]]
@@ -141,7 +141,7 @@ def test_what_a_csv_file_looks_like(tmp_path):
 
 def test_copies_for_other_processes(tmp_path):
     table = csv(tmp_path, "a,b\n1,2\n3,5\n")
-    scale = data.Standardisation(table)
+    scale = data.StandardScaler(table)
     for copied in (lambda value: pickle.loads(pickle.dumps(value)), copy.deepcopy):
         assert copied(table).columns == ["a", "b"] and copied(table).tensor().tolist() == table.tensor().tolist()
         assert copied(scale).means == scale.means and copied(scale).deviations == scale.deviations

@@ -70,7 +70,7 @@ def test_tables(tmp_path):
     np.testing.assert_allclose(table.tensor().numpy(), np.array(rows, np.float32))
     train, test = table.train_held_out(1)
     assert (len(train), len(test)) == (16, 4)
-    scale = data.Standardisation(table.select(["b"]))
+    scale = data.StandardScaler(table.select(["b"]))
     standard = scale.apply(table.select(["b"])).tensor()
     assert abs(standard.mean().item()) < 1e-6 and abs(standard.std(correction=0).item() - 1) < 1e-5
     np.testing.assert_allclose(scale.restore(standard).numpy()[:, 0], [row[1] for row in rows], rtol=1e-5, atol=1e-5)

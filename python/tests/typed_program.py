@@ -144,7 +144,7 @@ def fed() -> None:
         assert_type(labels, ternion.Tensor)
     table = data.read_csv("prices.csv")
     rows, held_out = table.train_held_out(seed=1)
-    assert_type(data.Standardisation(rows).apply(held_out).tensor("cpu"), ternion.Tensor)
+    assert_type(data.StandardScaler(rows).apply(held_out).tensor("cpu"), ternion.Tensor)
 
 
 class Points(Dataset[tuple[ternion.Tensor, int]]):

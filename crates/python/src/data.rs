@@ -366,15 +366,15 @@ impl PyTable {
 }
 
 /// Means and standard deviations of columns, with which tables are standardized.
-#[pyclass(name = "Standardisation", module = "ternion.data", frozen)]
-struct PyStandardisation(StandardScaler);
+#[pyclass(name = "StandardScaler", module = "ternion.data", frozen)]
+struct PyStandardScaler(StandardScaler);
 
 #[pymethods]
-impl PyStandardisation {
+impl PyStandardScaler {
     /// Computes the statistics of the columns of a table.
     #[new]
-    fn new(table: &Bound<'_, PyTable>) -> Outcome<PyStandardisation> {
-        Ok(PyStandardisation(StandardScaler::of(&table.get().0)?))
+    fn new(table: &Bound<'_, PyTable>) -> Outcome<PyStandardScaler> {
+        Ok(PyStandardScaler(StandardScaler::of(&table.get().0)?))
     }
 
     /// The mean of each column.
@@ -395,7 +395,7 @@ impl PyStandardisation {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Moments)> {
-        let constructor = py.import("ternion._ternion")?.getattr("_data")?.getattr("_standardisation")?;
+        let constructor = py.import("ternion._ternion")?.getattr("_data")?.getattr("_standard_scaler")?;
         Ok((constructor, (self.0.columns().to_vec(), self.0.means().to_vec(), self.0.deviations().to_vec())))
     }
 
@@ -415,12 +415,12 @@ type Moments = (Vec<String>, Vec<f64>, Vec<f64>);
 
 /// Restores a pickled `StandardScaler`.
 #[pyfunction]
-fn _standardisation(
+fn _standard_scaler(
     columns: Vec<String>,
     means: Vec<f64>,
     deviations: Vec<f64>,
-) -> Outcome<PyStandardisation> {
-    Ok(PyStandardisation(StandardScaler::new(&columns, means, deviations)?))
+) -> Outcome<PyStandardScaler> {
+    Ok(PyStandardScaler(StandardScaler::new(&columns, means, deviations)?))
 }
 
 /// Converts the value for empty cells: None, a number, or "drop".
@@ -482,10 +482,10 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySplit>()?;
     module.add_class::<PyBatches>()?;
     module.add_class::<PyTable>()?;
-    module.add_class::<PyStandardisation>()?;
+    module.add_class::<PyStandardScaler>()?;
     module.add_function(wrap_pyfunction!(_mnist, module)?)?;
     module.add_function(wrap_pyfunction!(_cifar10, module)?)?;
     module.add_function(wrap_pyfunction!(read_csv, module)?)?;
-    module.add_function(wrap_pyfunction!(_standardisation, module)?)?;
+    module.add_function(wrap_pyfunction!(_standard_scaler, module)?)?;
     module.add_function(wrap_pyfunction!(_california_housing, module)?)
 }
