@@ -10,7 +10,10 @@ const CRATES: [&str; 3] = ["crates/backend-cpu", "crates/backend-cuda", "crates/
 const TEXT_FILES: [(&str, &str); 3] = [
     ("linker.rs", "takes WGSL apart into items and links them"),
     ("repeat.rs", "writes out the `#repeat` and `#inline` lines of WGSL"),
-    ("names.rs", "the table of holes and of the WGSL functions that fill them: its arrows are a macro's"),
+    (
+        "names.rs",
+        "the table of placeholders and of the WGSL functions that fill them: its arrows are a macro's",
+    ),
 ];
 
 /// Code that compares or parses text, anywhere in a line.
@@ -55,7 +58,7 @@ const ALLOWED: [(&str, &str, &str); 27] = [
     ("variant/gemm.rs", "outputs(operands).contains(&output)", "dtypes, an enum"),
     ("variant/gemm.rs", "loads().contains(&[a, b])", "load modes, an enum"),
     ("submit/history.rs", "names.contains(&name)", "an error names each op once"),
-    ("gpu.rs", "written.contains(&binding.memory.number())", "numbers of buffers"),
+    ("gpu.rs", "written.contains(&binding.memory.id())", "numbers of buffers"),
     ("ops/rows/registers.rs", "names.contains(&bound.name)", "slots, an enum"),
     ("cache.rs", "end == \"cubin\"", "files of the cache"),
     ("cache.rs", "extension == \"tmp\"", "files of the cache"),

@@ -29,14 +29,14 @@ struct Parameters {
     value_dim: u32,
     heads: u32,
     // Number of query heads that share a key head.
-    shared_by: u32,
+    q_heads_per_kv: u32,
     // Workgroups across the columns of y, and along its queries.
     chunks: u32,
     tiles: u32,
     scale: f32,
-    // A query attends to keys above position - back and below position + ahead.
-    back: i32,
-    ahead: i32,
+    // A query attends to keys above position - window_left and below position + window_right.
+    window_left: i32,
+    window_right: i32,
     // First elements of q, k, v, y; of lse, mask, lse_error. lse_error has the strides of lse.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
@@ -61,7 +61,7 @@ var<private> row_max: vec4<f32>;
 var<private> row_sum: vec4<f32>;
 
 fn choose_heads(batch: u32, head: u32) {
-    let kv_head = head / params.shared_by;
+    let kv_head = head / params.q_heads_per_kv;
     q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
     k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
     v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
@@ -134,12 +134,12 @@ fn put_columns(element_index: u32, column: u32, results: vec2<f32>) {
 }
 
 // Returns the first key that is unmasked for any query of a tile, and the end of these keys.
-fn keys_seen(first_query: u32) -> vec2<u32> {
+fn key_range(first_query: u32) -> vec2<u32> {
     let position = i32(first_query) + i32(params.keys) - i32(params.queries);
     let last = position + i32(min(63u, params.queries - 1u - first_query));
     return vec2<u32>(
-        u32(max(position - params.back + 1i, 0i)),
-        u32(clamp(last + params.ahead, 0i, i32(params.keys))),
+        u32(max(position - params.window_left + 1i, 0i)),
+        u32(clamp(last + params.window_right, 0i, i32(params.keys))),
     );
 }
 
@@ -169,7 +169,7 @@ fn sums_of_rows(lane: u32) -> vec4<f32> {
     return sums;
 }
 
-fn shrink_output(factors: vec4<f32>) {
+fn rescale_output(factors: vec4<f32>) {
 #repeat row 4
     output_near_#{row} *= factors[#{row}];
     output_far_#{row} *= factors[#{row}];
@@ -187,13 +187,13 @@ fn add_keys(first_query: u32, first_column: u32, step: u32, lane: u32) {
     let own_max = larger_of_rows(larger_of_rows(scores.inner_0, scores.inner_1), larger_of_rows(scores.inner_2, scores.inner_3));
     let new_max = largest_of_rows(own_max, lane);
     let base = base_of(new_max);
-    let shrink = weights_of(row_max, base);
+    let rescale = weights_of(row_max, base);
     row_max = new_max;
 #repeat inner 4
     scores.inner_#{inner} = weights_of(scores.inner_#{inner}, base);
 #end
-    row_sum = row_sum * shrink + (scores.inner_0 + scores.inner_1) + (scores.inner_2 + scores.inner_3);
-    shrink_output(shrink);
+    row_sum = row_sum * rescale + (scores.inner_0 + scores.inner_1) + (scores.inner_2 + scores.inner_3);
+    rescale_output(rescale);
     put_weights(scores, lane);
     add_product(step, first_column, lane);
 }
@@ -209,20 +209,20 @@ fn put_results(sums: vec4<f32>, first_query: u32, first_column: u32, head_y: u32
     for (var part = 0u; part < 8u; part += 1u) {
         let row = part / 2u;
         let sum = sums[row];
-        let blind = sum == 0.0 && !is_nan(sum);
+        let fully_masked = sum == 0.0 && !is_nan(sum);
         let outputs = output_row(row, part % 2u == 1u);
         if (query + row < params.queries) {
             let element_index = head_y + (query + row) * params.y.z;
             let column = first_column + inners * 4u + part % 2u * 32u;
-            let results = select(outputs / sum, vec4<f32>(), blind);
+            let results = select(outputs / sum, vec4<f32>(), fully_masked);
             put_columns(element_index, column, results.xy);
             put_columns(element_index, column + 2u, results.zw);
             if (first_column == 0u && inners == 0u && part % 2u == 0u) {
                 // If NaN kept the maximum at -infinity, the weights were computed with base 0.
                 let log_sum = base_of(row_max)[row] + log_of(sum);
-                lse_put(params.more_offsets.x + in_head + (query + row) * params.lse.z, select(log_sum, lowest(), blind));
-                let error = (base_of(row_max)[row] - settled(log_sum)) + log_of(sum);
-                LSE_ERROR_PUT(params.more_offsets.z + in_head + (query + row) * params.lse.z, select(error, 0.0, blind));
+                lse_put(params.more_offsets.x + in_head + (query + row) * params.lse.z, select(log_sum, lowest(), fully_masked));
+                let error = (base_of(row_max)[row] - opaque(log_sum)) + log_of(sum);
+                LSE_ERROR_PUT(params.more_offsets.z + in_head + (query + row) * params.lse.z, select(error, 0.0, fully_masked));
             }
         }
     }
@@ -230,7 +230,7 @@ fn put_results(sums: vec4<f32>, first_query: u32, first_column: u32, head_y: u32
 
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     if (number >= params.launched) {
         return;
     }
@@ -241,7 +241,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let batch = head_number / params.heads;
     choose_heads(batch, head);
     row_max = vec4<f32>(lowest());
-    let keys = keys_seen(first_query);
+    let keys = key_range(first_query);
     for (var step = keys.x; step < keys.y; step += 32u) {
         add_keys(first_query, first_column, step, lane);
     }

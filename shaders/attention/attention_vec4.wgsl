@@ -28,14 +28,14 @@ struct Parameters {
     value_dim: u32,
     heads: u32,
     // Number of query heads that share a key head.
-    shared_by: u32,
+    q_heads_per_kv: u32,
     // Workgroups across the columns of y, and along its queries.
     chunks: u32,
     tiles: u32,
     scale: f32,
-    // A query attends to keys above position - back and below position + ahead.
-    back: i32,
-    ahead: i32,
+    // A query attends to keys above position - window_left and below position + window_right.
+    window_left: i32,
+    window_right: i32,
     // First elements of q, k, v, y; of lse, mask, lse_error. lse_error has the strides of lse.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
@@ -55,7 +55,7 @@ var<private> v_head: u32;
 var<private> mask_head: u32;
 
 fn choose_heads(batch: u32, head: u32) {
-    let kv_head = head / params.shared_by;
+    let kv_head = head / params.q_heads_per_kv;
     q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
     k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
     v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
@@ -100,7 +100,7 @@ var<private> row_sum: Rows;
 // Where values of rows are combined: [16 threads across][64 queries, padded by 4], after the
 // operands; then [2][64 queries], after the matrix.
 const ACROSS_AT: u32 = 1312u;
-const HALVES_AT: u32 = 1600u;
+const PARTIAL_AT: u32 = 1600u;
 
 // Returns the largest score of each row over all threads. 128 threads process 64 rows: each
 // combines half of the threads across. This memory must no longer be in use.
@@ -116,10 +116,10 @@ fn largest_of_rows(own: Rows, lane: u32) -> Rows {
 #repeat other 7
     largest = max(largest, tile_memory[first + #{other*17+17}u][row % 4u]);
 #end
-    tile_memory[HALVES_AT + lane / 4u][lane % 4u] = largest;
+    tile_memory[PARTIAL_AT + lane / 4u][lane % 4u] = largest;
     workgroupBarrier();
-    let near = max(tile_memory[HALVES_AT + lines], tile_memory[HALVES_AT + lines + 16u]);
-    let far = max(tile_memory[HALVES_AT + lines + 8u], tile_memory[HALVES_AT + lines + 24u]);
+    let near = max(tile_memory[PARTIAL_AT + lines], tile_memory[PARTIAL_AT + lines + 16u]);
+    let far = max(tile_memory[PARTIAL_AT + lines + 8u], tile_memory[PARTIAL_AT + lines + 24u]);
     return Rows(near, far);
 }
 
@@ -139,7 +139,7 @@ fn sums_of_rows(own: Rows, lane: u32) -> Rows {
     return sums;
 }
 
-fn shrink_output(near: vec4<f32>, far: vec4<f32>) {
+fn rescale_output(near: vec4<f32>, far: vec4<f32>) {
 #repeat i 4
     out_0_near_#{i} *= near[#{i}];
     out_0_far_#{i} *= near[#{i}];
@@ -150,21 +150,21 @@ fn shrink_output(near: vec4<f32>, far: vec4<f32>) {
 
 // The keys from `begin` to `end` are unmasked for at least one query of a tile; those from
 // `all_begin` to `all_end` are unmasked for all queries.
-struct Reach {
+struct KeyRange {
     begin: u32,
     end: u32,
     all_begin: u32,
     all_end: u32,
 }
 
-fn reach_of(first_query: u32) -> Reach {
+fn key_range(first_query: u32) -> KeyRange {
     let position = i32(first_query) + i32(params.keys) - i32(params.queries);
     let last = position + i32(min(63u, params.queries - 1u - first_query));
-    return Reach(
-        u32(max(position - params.back + 1i, 0i)),
-        u32(clamp(last + params.ahead, 0i, i32(params.keys))),
-        u32(max(last - params.back + 1i, 0i)),
-        u32(clamp(position + params.ahead, 0i, i32(params.keys))),
+    return KeyRange(
+        u32(max(position - params.window_left + 1i, 0i)),
+        u32(clamp(last + params.window_right, 0i, i32(params.keys))),
+        u32(max(last - params.window_left + 1i, 0i)),
+        u32(clamp(position + params.window_right, 0i, i32(params.keys))),
     );
 }
 
@@ -178,7 +178,7 @@ fn scores_on_edge(products: TileScores, first_query: u32, step: u32, lane: u32) 
     for (var own = 0u; own < 8u; own += 1u) {
         let element_index = own_index(own, lane);
         let key = step + tile_across(lane) + own / 2u * 16u;
-        tile_memory[element_index] = seen_by_queries(tile_memory[element_index], query + own % 2u * 32u, key, mask_head);
+        tile_memory[element_index] = mask_queries(tile_memory[element_index], query + own % 2u * 32u, key, mask_head);
     }
     return own_part(lane);
 }
@@ -198,7 +198,7 @@ fn weights_of_scores(scores: TileScores, lane: u32) -> TileScores {
         let far = vec4_exponentials(row_max.far - base.far);
         row_sum.near *= near;
         row_sum.far *= far;
-        shrink_output(near, far);
+        rescale_output(near, far);
         row_max = new_max;
     }
     var weights: TileScores;
@@ -211,24 +211,24 @@ fn weights_of_scores(scores: TileScores, lane: u32) -> TileScores {
     return weights;
 }
 
-// Adds the contribution of the keys of `reach`, 64 per step.
-fn add_keys(first_query: u32, reach: Reach, lane: u32) {
-    if (reach.begin < reach.end) {
-        begin_scores(0u, first_query, reach.begin, params.head_dim, lane);
+// Adds the contribution of the keys of `range`, 64 per step.
+fn add_keys(first_query: u32, range: KeyRange, lane: u32) {
+    if (range.begin < range.end) {
+        prefetch_scores(0u, first_query, range.begin, params.head_dim, lane);
     }
-    for (var step = reach.begin; step < reach.end; step += 64u) {
+    for (var step = range.begin; step < range.end; step += 64u) {
         workgroupBarrier();
         var scores = tile_of_scores(0u, params.head_dim, lane);
         read_matrix(0u, step, lane);
-        if (HAS_MASK || step < reach.all_begin || step + 64u > reach.all_end) {
+        if (HAS_MASK || step < range.all_begin || step + 64u > range.all_end) {
             scores = scores_on_edge(scores, first_query, step, lane);
         } else {
             scores = scaled_tile(scores);
         }
         put_tile(weights_of_scores(scores, lane), lane);
         // These reads overlap with the computation of the product.
-        if (step + 64u < reach.end) {
-            begin_scores(0u, first_query, step + 64u, params.head_dim, lane);
+        if (step + 64u < range.end) {
+            prefetch_scores(0u, first_query, step + 64u, params.head_dim, lane);
         }
         add_tile_product_0(0u, step, lane);
     }
@@ -247,29 +247,29 @@ fn put_results(sums: Rows, first_query: u32, head_y: u32, in_head: u32, lane: u3
             continue;
         }
         let sum = select(sums.near, sums.far, row >= 4u)[row % 4u];
-        let blind = sum == 0.0 && !is_nan(sum);
+        let fully_masked = sum == 0.0 && !is_nan(sum);
         let factor = 1.0 / sum;
         let element_index = (head_y + line * params.y.z) / 4u;
         if (across * 4u < params.value_dim) {
-            y_put_vec4(element_index + across, select(out_row_0(row, false) * factor, vec4<f32>(), blind));
+            y_put_vec4(element_index + across, select(out_row_0(row, false) * factor, vec4<f32>(), fully_masked));
         }
         if (WIDE && across * 4u + 64u < params.value_dim) {
-            y_put_vec4(element_index + across + 16u, select(out_row_0(row, true) * factor, vec4<f32>(), blind));
+            y_put_vec4(element_index + across + 16u, select(out_row_0(row, true) * factor, vec4<f32>(), fully_masked));
         }
         if (across == 0u) {
             // If NaN kept the maximum at -infinity, the weights were computed with base 0.
             let base = bases_of(select(row_max.near, row_max.far, row >= 4u))[row % 4u];
             let log_sum = base + log_of(sum);
-            lse_put(params.more_offsets.x + in_head + line * params.lse.z, select(log_sum, lowest(), blind));
-            let error = (base - settled(log_sum)) + log_of(sum);
-            LSE_ERROR_PUT(params.more_offsets.z + in_head + line * params.lse.z, select(error, 0.0, blind));
+            lse_put(params.more_offsets.x + in_head + line * params.lse.z, select(log_sum, lowest(), fully_masked));
+            let error = (base - opaque(log_sum)) + log_of(sum);
+            LSE_ERROR_PUT(params.more_offsets.z + in_head + line * params.lse.z, select(error, 0.0, fully_masked));
         }
     }
 }
 
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     if (number >= params.launched) {
         return;
     }
@@ -279,13 +279,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let head = head_number % params.heads;
     let batch = head_number / params.heads;
 #repeat leftover LEFTOVER
-    if (records_bits(8u * (head_number / params.shared_by)) != 0u) {
+    if (records_bits(8u * (head_number / params.q_heads_per_kv)) != 0u) {
         return;
     }
 #end
     choose_heads(batch, head);
     row_max = Rows(vec4<f32>(lowest()), vec4<f32>(lowest()));
-    add_keys(first_query, reach_of(first_query), lane);
+    add_keys(first_query, key_range(first_query), lane);
     let head_y = params.offsets.w + batch * params.y.x + head * params.y.y;
     let in_head = batch * params.lse.x + head * params.lse.y;
     put_results(sums_of_rows(row_sum, lane), first_query, head_y, in_head, lane);

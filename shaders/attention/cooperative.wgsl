@@ -38,14 +38,14 @@ struct Parameters {
     value_dim: u32,
     heads: u32,
     // Number of query heads that share a key head.
-    shared_by: u32,
+    q_heads_per_kv: u32,
     // Workgroups of a head.
     tiles: u32,
     padded_queries: u32,
     padded_keys: u32,
-    // A query attends to keys above position - back and below position + ahead.
-    back: i32,
-    ahead: i32,
+    // A query attends to keys above position - window_left and below position + window_right.
+    window_left: i32,
+    window_right: i32,
     spare: u32,
     // First elements of y and lse.
     offsets: vec4<u32>,
@@ -65,12 +65,12 @@ var<workgroup> weight_tile: array<vec4<f16>, WEIGHT_VEC4S>;
 var<workgroup> row_factors: array<f32, LINES>;
 
 // Below any score.
-const UNSEEN: f32 = -3e38;
+const MASKED_SCORE: f32 = -3e38;
 
 // The keys from `begin`, a multiple of the step, to `end` are unmasked for at least one query of a
 // tile; those from `all_begin` to `all_end` are unmasked for all queries. A thread's own row
 // attends to the keys above `above` and below `below`.
-struct Reach {
+struct KeyRange {
     begin: u32,
     end: u32,
     all_begin: u32,
@@ -79,23 +79,23 @@ struct Reach {
     below: i32,
 }
 
-fn reach_of(first_query: u32, row: u32) -> Reach {
+fn key_range(first_query: u32, row: u32) -> KeyRange {
     let shift = i32(params.keys) - i32(params.queries);
     let position = i32(first_query + row) + shift;
     let first_position = i32(first_query) + shift;
     let last_position = first_position + i32(min(LINES, params.queries - first_query)) - 1i;
-    return Reach(
-        u32(clamp(first_position - params.back + 1i, 0i, i32(params.keys))) / 32u * 32u,
-        u32(clamp(last_position + params.ahead, 0i, i32(params.keys))),
-        u32(max(last_position - params.back + 1i, 0i)),
-        u32(clamp(first_position + params.ahead, 0i, i32(params.keys))),
-        position - params.back,
-        min(position + params.ahead, i32(params.keys)),
+    return KeyRange(
+        u32(clamp(first_position - params.window_left + 1i, 0i, i32(params.keys))) / 32u * 32u,
+        u32(clamp(last_position + params.window_right, 0i, i32(params.keys))),
+        u32(max(last_position - params.window_left + 1i, 0i)),
+        u32(clamp(first_position + params.window_right, 0i, i32(params.keys))),
+        position - params.window_left,
+        min(position + params.window_right, i32(params.keys)),
     );
 }
 
 // Returns the value of the other thread of the row.
-fn found_by_other(own: f32, lane: u32) -> f32 {
+fn exchange_with_partner(own: f32, lane: u32) -> f32 {
     workgroupBarrier();
     score_tile[lane].x = own;
     workgroupBarrier();
@@ -107,15 +107,15 @@ fn found_by_other(own: f32, lane: u32) -> f32 {
 // Computes the output factor of a row, and its lse, from the sum of its weights, which are 2^(score
 // - base).
 fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum: f32) {
-    let kv_number = head_number / params.shared_by;
+    let kv_number = head_number / params.q_heads_per_kv;
     let query = first_query + row;
     // A fully masked row has weights of 0.
-    let blind = sum == 0.0;
-    row_factors[row] = select(power_of_two(-bitcast<i32>(records[8u * kv_number + 4u])) / sum, 0.0, blind);
+    let fully_masked = sum == 0.0;
+    row_factors[row] = select(power_of_two(-bitcast<i32>(records[8u * kv_number + 4u])) / sum, 0.0, fully_masked);
     if (query < params.queries) {
         let head_lse = params.offsets.y + head_number / params.heads * params.lse.x + head_number % params.heads * params.lse.y;
-        let log_sum = (base + 15.0) * 0.693147182 + log_of(select(sum * 3.05175781e-05, 1.0, blind));
-        lse_put(head_lse + query * params.lse.z, select(log_sum, lowest(), blind));
+        let log_sum = (base + 15.0) * 0.693147182 + log_of(select(sum * 3.05175781e-05, 1.0, fully_masked));
+        lse_put(head_lse + query * params.lse.z, select(log_sum, lowest(), fully_masked));
     }
 }
 
@@ -148,23 +148,23 @@ fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum:
 
 // The first loop over the keys: a thread's largest scores.
 #block find_largest
-    for (var step = reach.begin; step < reach.end; step += 32u) {
+    for (var step = range.begin; step < range.end; step += 32u) {
         workgroupBarrier();
-#repeat turn LOADS
-        key_tile[put_#{turn}] = next_key_#{turn};
+#repeat load LOADS
+        key_tile[put_#{load}] = next_key_#{load};
 #end
         workgroupBarrier();
         let next_index = kv_index + min(step + 32u, last_step) * VEC4S;
-#repeat turn LOADS
-        next_key_#{turn} = packed_k_f16(next_index + #{turn*THREADS}u);
+#repeat load LOADS
+        next_key_#{load} = packed_k_f16(next_index + #{load*THREADS}u);
 #end
 #inline scores
         workgroupBarrier();
-        if (step < reach.all_begin || step + 32u > reach.all_end) {
+        if (step < range.all_begin || step + 32u > range.all_end) {
             for (var quad = 0u; quad < 4u; quad += 1u) {
                 let key = vec4<i32>(i32(step + half * 16u + quad * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
-                let seen = (key > vec4<i32>(reach.above)) & (key < vec4<i32>(reach.below));
-                largest_vec4 = max(largest_vec4, select(vec4<f32>(UNSEEN), score_tile[own_scores + quad] * factor, seen));
+                let unmasked = (key > vec4<i32>(range.above)) & (key < vec4<i32>(range.below));
+                largest_vec4 = max(largest_vec4, select(vec4<f32>(MASKED_SCORE), score_tile[own_scores + quad] * factor, unmasked));
             }
         } else {
 #repeat quad 4
@@ -176,25 +176,25 @@ fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum:
 
 // The second loop: the weights, a thread's sums of them, and their products with the values.
 #block add_values
-    for (var step = reach.begin; step < reach.end; step += 32u) {
+    for (var step = range.begin; step < range.end; step += 32u) {
         workgroupBarrier();
-#repeat turn LOADS
-        key_tile[put_#{turn}] = next_key_#{turn};
-        value_tile[put_#{turn}] = next_value_#{turn};
+#repeat load LOADS
+        key_tile[put_#{load}] = next_key_#{load};
+        value_tile[put_#{load}] = next_value_#{load};
 #end
         workgroupBarrier();
         let next_index = kv_index + min(step + 32u, last_step) * VEC4S;
-#repeat turn LOADS
-        next_key_#{turn} = packed_k_f16(next_index + #{turn*THREADS}u);
-        next_value_#{turn} = packed_v_f16(next_index + #{turn*THREADS}u);
+#repeat load LOADS
+        next_key_#{load} = packed_k_f16(next_index + #{load*THREADS}u);
+        next_value_#{load} = packed_v_f16(next_index + #{load*THREADS}u);
 #end
 #inline scores
         workgroupBarrier();
-        if (step < reach.all_begin || step + 32u > reach.all_end) {
+        if (step < range.all_begin || step + 32u > range.all_end) {
             for (var quad = 0u; quad < 4u; quad += 1u) {
                 let key = vec4<i32>(i32(step + half * 16u + quad * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
-                let seen = (key > vec4<i32>(reach.above)) & (key < vec4<i32>(reach.below));
-                let weights = select(vec4<f32>(), vec4_powers_of_two(score_tile[own_scores + quad] * factor - base), seen);
+                let unmasked = (key > vec4<i32>(range.above)) & (key < vec4<i32>(range.below));
+                let weights = select(vec4<f32>(), vec4_powers_of_two(score_tile[own_scores + quad] * factor - base), unmasked);
                 sum_vec4 += weights;
                 weight_tile[own_weights + quad] = vec4<f16>(weights);
             }
@@ -227,8 +227,8 @@ fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum:
     coopStoreT(output_#{part*2+column}, &score_tile[score_index_#{column}], 9u);
 #end
     workgroupBarrier();
-    for (var turn = 0u; turn < 4u; turn += 1u) {
-        let line = own_line + turn * 4u + lane % 32u / 8u;
+    for (var iteration = 0u; iteration < 4u; iteration += 1u) {
+        let line = own_line + iteration * 4u + lane % 32u / 8u;
         if (first_query + line < params.queries && column + #{part*8}u < params.value_dim / 4u) {
             let element_index = head_index + (first_query + line) * (params.y.z / 4u) + column + #{part*8}u;
             y_put_vec4(element_index, score_tile[line * 9u + column] * row_factors[line]);
@@ -246,7 +246,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         return;
     }
     let head_number = number / params.tiles;
-    let kv_number = head_number / params.shared_by;
+    let kv_number = head_number / params.q_heads_per_kv;
     if (records[8u * kv_number] == 0u) {
         return;
     }
@@ -256,15 +256,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let own_line = lane / 32u * 16u;
     let row = own_line + lane % 16u;
     let half = lane % 32u / 16u;
-    let reach = reach_of(first_query, row);
+    let range = key_range(first_query, row);
     let last_step = params.padded_keys - 32u;
     let kv_index = kv_number * params.padded_keys * VEC4S + lane;
     let q_index = (head_number * params.padded_queries + first_query + own_line) * VEC4S;
 #inline load_queries
-    let first_index = kv_index + min(reach.begin, last_step) * VEC4S;
-#repeat turn LOADS
-    let put_#{turn} = (lane + #{turn*THREADS}u) / VEC4S * STRIDE + (lane + #{turn*THREADS}u) % VEC4S;
-    var next_key_#{turn} = packed_k_f16(first_index + #{turn*THREADS}u);
+    let first_index = kv_index + min(range.begin, last_step) * VEC4S;
+#repeat load LOADS
+    let put_#{load} = (lane + #{load*THREADS}u) / VEC4S * STRIDE + (lane + #{load*THREADS}u) % VEC4S;
+    var next_key_#{load} = packed_k_f16(first_index + #{load*THREADS}u);
 #end
 #repeat column 2
     let score_index_#{column} = own_line * 9u + #{column*4}u;
@@ -272,23 +272,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
     let own_scores = row * 9u + half * 4u;
     let own_weights = row * 10u + half * 4u;
-    var largest_vec4 = vec4<f32>(UNSEEN);
+    var largest_vec4 = vec4<f32>(MASKED_SCORE);
 #inline find_largest
     // The maximum over both threads of a row.
     var largest = max(max(largest_vec4.x, largest_vec4.y), max(largest_vec4.z, largest_vec4.w));
-    largest = max(largest, found_by_other(largest, lane));
-    let base = select(largest, 0.0, largest <= UNSEEN) - 15.0;
+    largest = max(largest, exchange_with_partner(largest, lane));
+    let base = select(largest, 0.0, largest <= MASKED_SCORE) - 15.0;
     var sum_vec4 = vec4<f32>();
 #repeat depth DEPTHS
     var output_#{depth}: coop_mat16x16<f32, SUM>;
 #end
-#repeat turn LOADS
-    next_key_#{turn} = packed_k_f16(first_index + #{turn*THREADS}u);
-    var next_value_#{turn} = packed_v_f16(first_index + #{turn*THREADS}u);
+#repeat load LOADS
+    next_key_#{load} = packed_k_f16(first_index + #{load*THREADS}u);
+    var next_value_#{load} = packed_v_f16(first_index + #{load*THREADS}u);
 #end
 #inline add_values
     var sum = (sum_vec4.x + sum_vec4.y) + (sum_vec4.z + sum_vec4.w);
-    sum += found_by_other(sum, lane);
+    sum += exchange_with_partner(sum, lane);
     if (half == 0u) {
         put_row_numbers(head_number, first_query, row, base, sum);
     }

@@ -37,14 +37,14 @@ struct Parameters {
     // Heads of the output.
     heads: u32,
     // Number of query heads that share a key head.
-    shared_by: u32,
+    q_heads_per_kv: u32,
     // Workgroups of a head.
     tiles: u32,
     padded_queries: u32,
     padded_keys: u32,
-    // A query attends to keys above position - back and below position + ahead.
-    back: i32,
-    ahead: i32,
+    // A query attends to keys above position - window_left and below position + window_right.
+    window_left: i32,
+    window_right: i32,
     scale: f32,
     spare_a: u32,
     spare_b: u32,
@@ -100,7 +100,7 @@ fn count_of_inner() -> u32 {
 // The inner rows from `begin`, a multiple of the step, to `end` are unmasked for at least one row
 // of a tile; those from `all_begin` to `all_end` are unmasked for all rows. For a thread's own row,
 // those above `above` and below `below` are unmasked.
-struct Reach {
+struct InnerRange {
     begin: u32,
     end: u32,
     all_begin: u32,
@@ -109,16 +109,16 @@ struct Reach {
     below: i32,
 }
 
-fn reach_of(first_line: u32, row: u32) -> Reach {
+fn inner_range(first_line: u32, row: u32) -> InnerRange {
     // Positions of rows among the inner rows, and the bounds of the window in both directions.
     let count = i32(count_of_inner());
     let shift = count - i32(count_of_lines());
-    let down = select(params.back, params.ahead, BY_KEYS == 1u);
-    let up = select(params.ahead, params.back, BY_KEYS == 1u);
+    let down = select(params.window_left, params.window_right, BY_KEYS == 1u);
+    let up = select(params.window_right, params.window_left, BY_KEYS == 1u);
     let position = i32(first_line + row) + shift;
     let first_position = i32(first_line) + shift;
     let last_position = first_position + i32(min(LINES, count_of_lines() - first_line)) - 1i;
-    return Reach(
+    return InnerRange(
         u32(clamp(first_position - down + 1i, 0i, count)) / 32u * 32u,
         u32(clamp(last_position + up, 0i, count)),
         u32(max(last_position - down + 1i, 0i)),
@@ -157,9 +157,9 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
 // of the step, and reads the operands of the next one.
 #block read_step
         workgroupBarrier();
-#repeat turn LOADS
-        right_tile[put_#{turn}] = read_right_#{turn};
-        grad_right_tile[put_#{turn}] = read_grad_right_#{turn};
+#repeat load LOADS
+        right_tile[put_#{load}] = read_right_#{load};
+        grad_right_tile[put_#{load}] = read_grad_right_#{load};
 #end
 #repeat by_keys BY_KEYS
         if (lane < 32u) {
@@ -168,14 +168,14 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
 #end
         workgroupBarrier();
         let inner = step + half * 16u;
-        let is_edge = step < reach.all_begin || step + 32u > reach.all_end;
-        let is_last = step + 32u >= reach.end;
-        step = select(step + 32u, reach.begin, is_last);
+        let is_edge = step < range.all_begin || step + 32u > range.all_end;
+        let is_last = step + 32u >= range.end;
+        step = select(step + 32u, range.begin, is_last);
         member = min(member + u32(is_last), members - 1u);
         let next_index = ((first_inner_head + member) * padded_inner + step) * VEC4S + lane;
-#repeat turn LOADS
-        read_right_#{turn} = RIGHT_F16(next_index + #{turn*THREADS}u);
-        read_grad_right_#{turn} = GRAD_RIGHT_F16(next_index + #{turn*THREADS}u);
+#repeat load LOADS
+        read_right_#{load} = RIGHT_F16(next_index + #{load*THREADS}u);
+        read_grad_right_#{load} = GRAD_RIGHT_F16(next_index + #{load*THREADS}u);
 #end
 #repeat by_keys BY_KEYS
         read_numbers = numbers_of(first_inner_head + member, step + lane % 32u, grad_power);
@@ -230,8 +230,8 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
                 let deltas = numbers.y;
 #end
                 let element_index = vec4<i32>(i32(inner + quad * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
-                let seen = (element_index > vec4<i32>(reach.above)) & (element_index < vec4<i32>(reach.below));
-                let weights = select(vec4<f32>(), vec4_weights_of(score_tile[own_scores + quad] * factor - log_sums), seen);
+                let unmasked = (element_index > vec4<i32>(range.above)) & (element_index < vec4<i32>(range.below));
+                let weights = select(vec4<f32>(), vec4_weights_of(score_tile[own_scores + quad] * factor - log_sums), unmasked);
 #repeat weights WEIGHTS
                 weight_tile[own_weights + quad] = vec4<f16>(weights * 32768.0);
 #end
@@ -298,8 +298,8 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
     coopStoreT(out_#{part*2+column}, &score_tile[score_index_#{column}], 9u);
 #end
     workgroupBarrier();
-    for (var turn = 0u; turn < 4u; turn += 1u) {
-        let line = own_line + turn * 4u + lane % 32u / 8u;
+    for (var iteration = 0u; iteration < 4u; iteration += 1u) {
+        let line = own_line + iteration * 4u + lane % 32u / 8u;
         if (first_line + line < count_of_lines() && column + #{part*8}u < params.head_dim / 4u) {
             let element_index = out_head + (first_line + line) * (params.out.z / 4u) + column + #{part*8}u;
             out_put_vec4(element_index, vec4_times_power_of_two(score_tile[line * 9u + column] * params.scale, out_power));
@@ -319,8 +319,8 @@ fn reach_of(first_line: u32, row: u32) -> Reach {
     coopStoreT(other_#{part*2+column}, &score_tile[score_index_#{column}], 9u);
 #end
     workgroupBarrier();
-    for (var turn = 0u; turn < 4u; turn += 1u) {
-        let line = own_line + turn * 4u + lane % 32u / 8u;
+    for (var iteration = 0u; iteration < 4u; iteration += 1u) {
+        let line = own_line + iteration * 4u + lane % 32u / 8u;
         if (first_line + line < count_of_lines() && column + #{part*8}u < params.value_dim / 4u) {
             let element_index = other_head + (first_line + line) * (params.other.z / 4u) + column + #{part*8}u;
             other_put_vec4(element_index, vec4_times_power_of_two(score_tile[line * 9u + column], other_power));
@@ -339,7 +339,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         return;
     }
     let head_number = number / params.tiles;
-    let kv_number = head_number / (params.shared_by * BY_QUERIES + BY_KEYS);
+    let kv_number = head_number / (params.q_heads_per_kv * BY_QUERIES + BY_KEYS);
     if (records[8u * kv_number] == 0u) {
         return;
     }
@@ -351,25 +351,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let own_line = lane / 32u * 16u;
     let row = own_line + lane % 16u;
     let half = lane % 32u / 16u;
-    let reach = reach_of(first_line, row);
+    let range = inner_range(first_line, row);
     // Inner rows are stored head by head.
     let padded_lines = params.padded_queries * BY_QUERIES + params.padded_keys * BY_KEYS;
     let padded_inner = params.padded_keys * BY_QUERIES + params.padded_queries * BY_KEYS;
-    let members = params.shared_by * BY_KEYS + BY_QUERIES;
+    let members = params.q_heads_per_kv * BY_KEYS + BY_QUERIES;
     let first_inner_head = kv_number * members;
-    let steps = select(0u, (reach.end - reach.begin + 31u) / 32u, reach.begin < reach.end) * members;
+    let steps = select(0u, (range.end - range.begin + 31u) / 32u, range.begin < range.end) * members;
     let left_index = (head_number * padded_lines + first_line + own_line) * VEC4S;
 #inline load_left
     var member = 0u;
-    var step = reach.begin;
-    let first_index = (first_inner_head * padded_inner + min(reach.begin, padded_inner - 32u)) * VEC4S + lane;
-#repeat turn LOADS
-    let put_#{turn} = (lane + #{turn*THREADS}u) / VEC4S * STRIDE + (lane + #{turn*THREADS}u) % VEC4S;
-    var read_right_#{turn} = RIGHT_F16(first_index + #{turn*THREADS}u);
-    var read_grad_right_#{turn} = GRAD_RIGHT_F16(first_index + #{turn*THREADS}u);
+    var step = range.begin;
+    let first_index = (first_inner_head * padded_inner + min(range.begin, padded_inner - 32u)) * VEC4S + lane;
+#repeat load LOADS
+    let put_#{load} = (lane + #{load*THREADS}u) / VEC4S * STRIDE + (lane + #{load*THREADS}u) % VEC4S;
+    var read_right_#{load} = RIGHT_F16(first_index + #{load*THREADS}u);
+    var read_grad_right_#{load} = GRAD_RIGHT_F16(first_index + #{load*THREADS}u);
 #end
 #repeat by_keys BY_KEYS
-    var read_numbers = numbers_of(first_inner_head, reach.begin + lane % 32u, grad_power);
+    var read_numbers = numbers_of(first_inner_head, range.begin + lane % 32u, grad_power);
 #end
 #repeat by_queries BY_QUERIES
     let numbers = numbers_of(head_number, first_line + row, grad_power);

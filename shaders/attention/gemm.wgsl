@@ -14,7 +14,8 @@
 //                                  parts = largest, sum of weights: of each row of the tile
 //             tile_of_output       y = sum over tiles of exp(largest - lse) weights v,
 //                                  where lse is of all tiles of a row
-//   gradient  tile_of_shares       weights = exp(s - lse)
+//   gradient  tile_of_probabilities
+//                                  weights = exp(s - lse)
 //             tile_of_key_output   dv = weightsT dy
 //             tile_of_score_grads  weights = weights * (dy vT - delta)
 //             tile_of_key_output   dk = scale weightsT q     over all heads that share the key head
@@ -39,15 +40,15 @@ struct Parameters {
     keys: u32,
     heads: u32,
     // Number of query heads that share a key head.
-    shared_by: u32,
+    q_heads_per_kv: u32,
     // The first head of the launch, among those of all batches.
     first_head: u32,
     padded_queries: u32,
     padded_keys: u32,
     scale: f32,
-    // A query attends to keys above position - back and below position + ahead.
-    back: i32,
-    ahead: i32,
+    // A query attends to keys above position - window_left and below position + window_right.
+    window_left: i32,
+    window_right: i32,
     splits: u32,
     // Sizes of the product: rows of the left operand, rows of the right one, inner indices.
     m: u32,
@@ -76,7 +77,7 @@ struct Parameters {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     if (number < params.launched) {
         STEP(number, lane);
     }

@@ -7,15 +7,15 @@ var<private> own_head: u32;
 var<private> left_first: u32;
 var<private> right_first: u32;
 
-fn first_of_head(offset: u32, strides: vec4<u32>, number: u32) -> u32 {
-    let of_all_rows = params.first_head + number;
-    return offset + of_all_rows / params.heads * strides.x + of_all_rows % params.heads / strides.w * strides.y + number / strides.w * strides.z;
+fn head_offset(offset: u32, strides: vec4<u32>, number: u32) -> u32 {
+    let global_head = params.first_head + number;
+    return offset + global_head / params.heads * strides.x + global_head % params.heads / strides.w * strides.y + number / strides.w * strides.z;
 }
 
 fn choose_head(number: u32) {
     own_head = number;
-    left_first = first_of_head(params.offsets.x, params.left_heads, number);
-    right_first = first_of_head(params.offsets.y, params.right_heads, number);
+    left_first = head_offset(params.offsets.x, params.left_heads, number);
+    right_first = head_offset(params.offsets.y, params.right_heads, number);
 }
 
 fn left_vec4_index(line: u32, inner: u32) -> u32 {
@@ -32,31 +32,31 @@ fn right_vec4_step(inner: u32) -> u32 { return inner * params.strides.w / 4u; }
 // ---------------------------------------------------------------- masking by position
 
 // The keys that are unmasked for any of 128 queries, and those that are unmasked for all of them.
-struct SeenKeys {
+struct KeyRange {
     first: u32,
     end: u32,
     first_inner: u32,
     end_inner: u32,
 }
 
-fn keys_seen_from(first_query: u32) -> SeenKeys {
+fn key_range_128(first_query: u32) -> KeyRange {
     let position = i32(first_query) + i32(params.keys) - i32(params.queries);
     let last = position + i32(min(127u, params.queries - 1u - first_query));
-    return SeenKeys(
-        u32(max(position - params.back + 1i, 0i)),
-        u32(clamp(last + params.ahead, 0i, i32(params.keys))),
-        u32(max(last - params.back + 1i, 0i)),
-        u32(clamp(position + params.ahead, 0i, i32(params.keys))),
+    return KeyRange(
+        u32(max(position - params.window_left + 1i, 0i)),
+        u32(clamp(last + params.window_right, 0i, i32(params.keys))),
+        u32(max(last - params.window_left + 1i, 0i)),
+        u32(clamp(position + params.window_right, 0i, i32(params.keys))),
     );
 }
 
 // Returns the first query that attends to any of 128 keys, and the end of these queries.
-fn queries_that_see(first_key: u32) -> vec2<u32> {
+fn query_range(first_key: u32) -> vec2<u32> {
     let shift = i32(params.queries) - i32(params.keys);
     let last_key = i32(min(first_key + 127u, params.keys - 1u));
     return vec2<u32>(
-        u32(max(i32(first_key) - params.ahead + 1i + shift, 0i)),
-        u32(clamp(last_key + params.back + shift, 0i, i32(params.queries))),
+        u32(max(i32(first_key) - params.window_right + 1i + shift, 0i)),
+        u32(clamp(last_key + params.window_left + shift, 0i, i32(params.queries))),
     );
 }
 
@@ -67,8 +67,8 @@ struct WeightTile {
     first_query: u32,
     first_key: u32,
     // Whether any element of the tile is unmasked; whether all are.
-    seen: bool,
-    inner: bool,
+    has_unmasked: bool,
+    is_unmasked: bool,
 }
 
 fn tile_of_number(number: u32) -> WeightTile {
@@ -77,7 +77,7 @@ fn tile_of_number(number: u32) -> WeightTile {
     choose_head(number / across / down);
     let first_query = number / across % down * 128u;
     let first_key = number % across * 128u;
-    let keys = keys_seen_from(first_query);
+    let keys = key_range_128(first_query);
     return WeightTile(
         first_query,
         first_key,
@@ -87,19 +87,19 @@ fn tile_of_number(number: u32) -> WeightTile {
 }
 
 // Replaces the products with scores.
-fn make_scores(tile: WeightTile, lane: u32) {
-    if (!HAS_MASK && tile.inner) {
+fn compute_scores(tile: WeightTile, lane: u32) {
+    if (!HAS_MASK && tile.is_unmasked) {
 #repeat part 16
         sums_#{part} *= params.scale;
 #end
         return;
     }
-    let of_all_rows = params.first_head + own_head;
-    let mask_head = params.mask_offset + of_all_rows / params.heads * params.mask.x + of_all_rows % params.heads * params.mask.y;
+    let global_head = params.first_head + own_head;
+    let mask_head = params.mask_offset + global_head / params.heads * params.mask.x + global_head % params.heads * params.mask.y;
     let query = tile.first_query + vec4s_row(lane) * 4u;
     let key = tile.first_key + vec4s_column(lane) * 4u;
 #repeat part 16
-    sums_#{part} = seen_keys(sums_#{part}, query + #{part/2%4+part/8*64}u, key + #{part%2*64}u, mask_head);
+    sums_#{part} = mask_keys(sums_#{part}, query + #{part/2%4+part/8*64}u, key + #{part%2*64}u, mask_head);
 #end
 }
 
@@ -128,9 +128,9 @@ fn put_across(own: RowNumbers, lane: u32) {
     workgroupBarrier();
 }
 
-fn found_across(found: f32, lane: u32) -> RowNumbers {
+fn broadcast_across(value: f32, lane: u32) -> RowNumbers {
     if (lane < 128u) {
-        vec4s_right[lane / 4u][lane % 4u] = found;
+        vec4s_right[lane / 4u][lane % 4u] = value;
     }
     workgroupBarrier();
     return RowNumbers(vec4s_right[vec4s_row(lane)], vec4s_right[vec4s_row(lane) + 16u]);
@@ -138,11 +138,11 @@ fn found_across(found: f32, lane: u32) -> RowNumbers {
 
 fn tile_of_weights(number: u32, lane: u32) {
     let tile = tile_of_number(number);
-    if (!tile.seen) {
+    if (!tile.has_unmasked) {
         return;
     }
     sum_vec4s(Work(tile.first_query, tile.first_key, 0u, params.inner), lane);
-    make_scores(tile, lane);
+    compute_scores(tile, lane);
     var own: RowNumbers;
 #repeat row 4
     {
@@ -158,7 +158,7 @@ fn tile_of_weights(number: u32, lane: u32) {
 #repeat other 15
     largest = max(largest, vec4s_left[#{other*33+33}u + row / 4u][row % 4u]);
 #end
-    let all_largest = found_across(largest, lane);
+    let all_largest = broadcast_across(largest, lane);
     let base = RowNumbers(bases_of(all_largest.near), bases_of(all_largest.far));
 #repeat row 4
     {
@@ -189,21 +189,21 @@ fn part_index(query: u32, key: u32) -> u32 {
 }
 
 // Returns the index of a row's numbers in row_numbers.
-fn number_of_row(query: u32) -> u32 {
+fn row_numbers_index(query: u32) -> u32 {
     return 2u * ((params.first_head + own_head) * params.queries + min(query, params.queries - 1u));
 }
 
-fn tile_of_shares(number: u32, lane: u32) {
+fn tile_of_probabilities(number: u32, lane: u32) {
     let tile = tile_of_number(number);
-    if (!tile.seen) {
+    if (!tile.has_unmasked) {
         return;
     }
     sum_vec4s(Work(tile.first_query, tile.first_key, 0u, params.inner), lane);
-    make_scores(tile, lane);
+    compute_scores(tile, lane);
     let query = tile.first_query + vec4s_row(lane) * 4u;
 #repeat row 8
     {
-        let log_sum = row_numbers_at(number_of_row(query + #{row%4+row/4*64}u));
+        let log_sum = row_numbers_at(row_numbers_index(query + #{row%4+row/4*64}u));
         sums_#{row*2} = vec4_weights(sums_#{row*2} - log_sum);
         sums_#{row*2+1} = vec4_weights(sums_#{row*2+1} - log_sum);
     }
@@ -218,7 +218,7 @@ fn grads_of_keys(grads: vec4<f32>, key: u32) -> vec4<f32> {
 
 fn tile_of_score_grads(number: u32, lane: u32) {
     let tile = tile_of_number(number);
-    if (!tile.seen) {
+    if (!tile.has_unmasked) {
         return;
     }
     sum_vec4s(Work(tile.first_query, tile.first_key, 0u, params.inner), lane);
@@ -228,7 +228,7 @@ fn tile_of_score_grads(number: u32, lane: u32) {
     let at = (own_head * params.padded_queries + query) * across + key / 4u;
 #repeat row 8
     {
-        let delta = row_numbers_at(number_of_row(query + #{row%4+row/4*64}u) + 1u);
+        let delta = row_numbers_at(row_numbers_index(query + #{row%4+row/4*64}u) + 1u);
         let near = weights_vec4(at + #{row%4+row/4*64}u * across);
         let far = weights_vec4(at + #{row%4+row/4*64}u * across + 16u);
         sums_#{row*2} = grads_of_keys(near * (sums_#{row*2} - delta), key);
@@ -241,7 +241,7 @@ fn tile_of_score_grads(number: u32, lane: u32) {
 // ---------------------------------------------------------------- tiles of outputs
 
 fn put_output(first_line: u32, split: u32, lane: u32) {
-    let first = first_of_head(params.offsets.z, params.out_heads, own_head) + split * params.split_stride;
+    let first = head_offset(params.offsets.z, params.out_heads, own_head) + split * params.split_stride;
     let line = first_line + vec4s_row(lane) * 4u;
     let column = vec4s_column(lane) * 4u;
 #repeat part 16
@@ -252,13 +252,13 @@ fn put_output(first_line: u32, split: u32, lane: u32) {
 #end
 }
 
-fn of_all_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
+fn all_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
     return output;
 }
 
 // A fully masked row gives 0, whatever values its weights of 0 are multiplied by.
-fn of_unmasked_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
-    return select(output, vec4<f32>(), line_share[line % 128u] == 0.0);
+fn unmasked_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
+    return select(output, vec4<f32>(), line_inverse_sum[line % 128u] == 0.0);
 }
 
 // Returns a part of the indices from `begin` to `end`. All parts except the last consist of whole
@@ -276,8 +276,8 @@ fn tile_of_output(number: u32, lane: u32) {
     // The last queries come first: with a causal mask they have the most work.
     let first_query = (down - 1u - number / params.splits % down) * 128u;
     choose_head(number / params.splits / down);
-    let keys = keys_seen_from(first_query);
-    FIND_SHARES(first_query, keys, split, lane);
+    let keys = key_range_128(first_query);
+    FIND_FACTORS(first_query, keys, split, lane);
     let part = part_of(keys.first / 128u * 128u, keys.end, split);
     sum_vec4s(Work(first_query, 0u, part.x, part.y), lane);
     put_output(first_query, split, lane);
@@ -289,9 +289,9 @@ fn no_error_put(at: u32, error: f32) {}
 // For each row of a tile: the value that is subtracted from the largest scores of parts, and 1 /
 // the sum of all weights.
 var<workgroup> line_base: array<f32, 128>;
-var<workgroup> line_share: array<f32, 128>;
+var<workgroup> line_inverse_sum: array<f32, 128>;
 
-fn find_shares(first_query: u32, keys: SeenKeys, split: u32, lane: u32) {
+fn find_factors(first_query: u32, keys: KeyRange, split: u32, lane: u32) {
     let query = first_query + lane % 128u;
     var largest = lowest();
     for (var key = keys.first / 128u * 128u; key < keys.end; key += 128u) {
@@ -303,40 +303,40 @@ fn find_shares(first_query: u32, keys: SeenKeys, split: u32, lane: u32) {
         let element_index = 2u * part_index(query, key);
         sum += parts_at(element_index + 1u) * exponential(parts_at(element_index) - base);
     }
-    let blind = sum == 0.0 && !is_nan(sum);
+    let fully_masked = sum == 0.0 && !is_nan(sum);
     if (lane < 128u) {
         line_base[lane] = base;
-        line_share[lane] = select(1.0 / sum, 0.0, blind);
+        line_inverse_sum[lane] = select(1.0 / sum, 0.0, fully_masked);
         if (split == 0u && query < params.queries) {
-            let of_all_rows = params.first_head + own_head;
-            let in_head = of_all_rows / params.heads * params.lse.x + of_all_rows % params.heads * params.lse.y;
+            let global_head = params.first_head + own_head;
+            let in_head = global_head / params.heads * params.lse.x + global_head % params.heads * params.lse.y;
             let log_sum = base + log_of(sum);
-            lse_put(params.lse_offset + in_head + query * params.lse.z, select(log_sum, lowest(), blind));
-            let error = (base - settled(log_sum)) + log_of(sum);
-            LSE_ERROR_PUT(params.lse.w + in_head + query * params.lse.z, select(error, 0.0, blind));
+            lse_put(params.lse_offset + in_head + query * params.lse.z, select(log_sum, lowest(), fully_masked));
+            let error = (base - opaque(log_sum)) + log_of(sum);
+            LSE_ERROR_PUT(params.lse.w + in_head + query * params.lse.z, select(error, 0.0, fully_masked));
         }
     }
     workgroupBarrier();
 }
 
-fn no_shares(first_query: u32, keys: SeenKeys, split: u32, lane: u32) {}
+fn skip_factors(first_query: u32, keys: KeyRange, split: u32, lane: u32) {}
 
 fn max_of_part(line: u32, inner: u32) -> f32 {
     return parts_at(2u * part_index(line, inner));
 }
 
-fn share_of_part(line: u32, largest: f32) -> f32 {
-    return exponential(largest - line_base[line % 128u]) * line_share[line % 128u];
+fn factor_of_part(line: u32, largest: f32) -> f32 {
+    return exponential(largest - line_base[line % 128u]) * line_inverse_sum[line % 128u];
 }
 
 fn tile_of_key_output(number: u32, lane: u32) {
     let split = number % params.splits;
     let down = params.padded_keys / 128u;
     let first_key = number / params.splits % down * 128u;
-    let first = number / params.splits / down * params.shared_by;
-    let queries = queries_that_see(first_key);
+    let first = number / params.splits / down * params.q_heads_per_kv;
+    let queries = query_range(first_key);
     let part = part_of(queries.x, queries.y, split);
-    for (var head = 0u; head < params.shared_by; head += 1u) {
+    for (var head = 0u; head < params.q_heads_per_kv; head += 1u) {
         choose_head(first + head);
         sum_vec4s(Work(first_key, 0u, part.x, part.y), lane);
     }
@@ -357,6 +357,6 @@ fn add_parts(number: u32, lane: u32) {
     for (var split = 0u; split < params.splits; split += 1u) {
         sum += left_vec4(quad + split * (params.split_stride / 4u));
     }
-    let first = first_of_head(params.offsets.z, params.out_heads, head * params.out_heads.w);
+    let first = head_offset(params.offsets.z, params.out_heads, head * params.out_heads.w);
     out_put_vec4((first + line * params.offsets.w) / 4u + quad % across, sum);
 }

@@ -24,13 +24,13 @@ struct Parameters {
     // Heads of the output.
     heads: u32,
     // Number of query heads that share a key head.
-    shared_by: u32,
+    q_heads_per_kv: u32,
     chunks: u32,
     tiles: u32,
     scale: f32,
-    // A query attends to keys above position - back and below position + ahead.
-    back: i32,
-    ahead: i32,
+    // A query attends to keys above position - window_left and below position + window_right.
+    window_left: i32,
+    window_right: i32,
     // Number of chunks of dk, which are followed by those of dv.
     key_chunks: u32,
     all_heads: u32,
@@ -60,7 +60,7 @@ var<private> mask_head: u32;
 var<private> is_dv: bool;
 
 fn choose_heads(batch: u32, head: u32) {
-    let kv_head = head / params.shared_by;
+    let kv_head = head / params.q_heads_per_kv;
     q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
     k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
     v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
@@ -170,7 +170,7 @@ fn put_one(at: u32, result: f32) {
 
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     if (number >= params.launched) {
         return;
     }
@@ -183,18 +183,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let batch = head_number / params.heads;
     let shift = i32(params.keys) - i32(params.queries);
     if (BY_KEYS) {
-        let first_inner = u32(max(i32(first_line) - params.ahead + 1i - shift, 0i));
-        let end = u32(clamp(i32(first_line) + 63i + params.back - shift, 0i, i32(params.queries)));
-        for (var member = 0u; member < params.shared_by; member += 1u) {
-            choose_heads(batch, head * params.shared_by + member);
+        let first_inner = u32(max(i32(first_line) - params.window_right + 1i - shift, 0i));
+        let end = u32(clamp(i32(first_line) + 63i + params.window_left - shift, 0i, i32(params.queries)));
+        for (var member = 0u; member < params.q_heads_per_kv; member += 1u) {
+            choose_heads(batch, head * params.q_heads_per_kv + member);
             for (var step = first_inner; step < end; step += 32u) {
                 add_step(first_line, first_column, step, lane);
             }
         }
     } else {
         choose_heads(batch, head);
-        let first_inner = u32(max(i32(first_line) + shift - params.back + 1i, 0i));
-        let end = u32(clamp(i32(first_line) + 63i + shift + params.ahead, 0i, i32(params.keys)));
+        let first_inner = u32(max(i32(first_line) + shift - params.window_left + 1i, 0i));
+        let end = u32(clamp(i32(first_line) + 63i + shift + params.window_right, 0i, i32(params.keys)));
         for (var step = first_inner; step < end; step += 32u) {
             add_step(first_line, first_column, step, lane);
         }

@@ -25,7 +25,7 @@ var<workgroup> parts: array<f32, 272>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let row = group_number(group, groups) * 16u + lane / 16u;
+    let row = workgroup_index(group, groups) * 16u + lane / 16u;
     let own = lane / 16u * 17u + lane % 16u;
     var sum = 0.0;
     if (row < params.count) {
@@ -43,10 +43,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
     }
     parts[own] = sum;
-    for (var reach = 8u; reach > 0u; reach /= 2u) {
+    for (var width = 8u; width > 0u; width /= 2u) {
         workgroupBarrier();
-        if (lane % 16u < reach) {
-            parts[own] += parts[own + reach];
+        if (lane % 16u < width) {
+            parts[own] += parts[own + width];
         }
     }
     if (lane % 16u == 0u && row < params.count) {

@@ -31,13 +31,13 @@ struct Parameters {
     // Heads of the output.
     heads: u32,
     // Number of query heads that share a key head.
-    shared_by: u32,
+    q_heads_per_kv: u32,
     chunks: u32,
     tiles: u32,
     scale: f32,
-    // A query attends to keys above position - back and below position + ahead.
-    back: i32,
-    ahead: i32,
+    // A query attends to keys above position - window_left and below position + window_right.
+    window_left: i32,
+    window_right: i32,
     // Number of chunks of dk, which are followed by those of dv.
     key_chunks: u32,
     all_heads: u32,
@@ -65,7 +65,7 @@ var<private> first_row: u32;
 var<private> mask_head: u32;
 
 fn choose_heads(batch: u32, head: u32) {
-    let kv_head = head / params.shared_by;
+    let kv_head = head / params.q_heads_per_kv;
     q_head = params.offsets.x + batch * params.q.x + head * params.q.y;
     k_head = params.offsets.y + batch * params.k.x + kv_head * params.k.y;
     v_head = params.offsets.z + batch * params.v.x + kv_head * params.v.y;
@@ -114,27 +114,27 @@ fn key_index(which: u32, key: u32, column: u32) -> u32 {
 }
 
 // The number `which` of a query: lse for 0, delta for 1.
-fn of_query(query: u32, which: u32) -> f32 {
+fn query_number(query: u32, which: u32) -> f32 {
     return row_numbers_at(2u * (first_row + min(query, params.queries - 1u)) + which);
 }
 
-fn of_queries(query: u32, which: u32) -> vec4<f32> {
-    return vec4<f32>(of_query(query, which), of_query(query + 1u, which), of_query(query + 2u, which), of_query(query + 3u, which));
+fn query_numbers(query: u32, which: u32) -> vec4<f32> {
+    return vec4<f32>(query_number(query, which), query_number(query + 1u, which), query_number(query + 2u, which), query_number(query + 3u, which));
 }
 
 // The numbers `which` of the queries of four scores, which are their rows or, with BY_KEYS, their
 // inner row.
 fn vec4_numbers(line: u32, inner: u32, which: u32) -> vec4<f32> {
     if (BY_KEYS) {
-        return vec4<f32>(of_query(inner, which));
+        return vec4<f32>(query_number(inner, which));
     }
-    return of_queries(line, which);
+    return query_numbers(line, which);
 }
 
 // Replaces a thread's products, which are in the memory of the weights, with p. On an edge, some of
 // them may be masked. `line` and `inner` are the thread's first ones. The code is long and exists
 // only once for all vec4.
-fn weigh_own(line: u32, inner: u32, is_edge: bool, lane: u32) {
+fn softmax_weights(line: u32, inner: u32, is_edge: bool, lane: u32) {
     for (var own = 0u; own < 8u; own += 1u) {
         let element_index = own_index(own, lane);
         let own_line = line + own % 2u * 32u;
@@ -143,9 +143,9 @@ fn weigh_own(line: u32, inner: u32, is_edge: bool, lane: u32) {
         if (!is_edge) {
             scores *= params.scale;
         } else if (BY_KEYS) {
-            scores = seen_keys(scores, own_inner, own_line, mask_head);
+            scores = mask_keys(scores, own_inner, own_line, mask_head);
         } else {
-            scores = seen_by_queries(scores, own_line, own_inner, mask_head);
+            scores = mask_queries(scores, own_line, own_inner, mask_head);
         }
         tile_memory[element_index] = vec4_weights(scores - vec4_numbers(own_line, own_inner, 0u));
     }
@@ -167,21 +167,21 @@ fn score_grads(weights: TileScores, grads: TileScores, line: u32, inner: u32) ->
 
 // The inner rows from `begin` to `end` are unmasked for at least one row of a tile; those from
 // `all_begin` to `all_end` are unmasked for all rows.
-struct Reach {
+struct InnerRange {
     begin: u32,
     end: u32,
     all_begin: u32,
     all_end: u32,
 }
 
-fn reach_of(first_line: u32) -> Reach {
+fn inner_range(first_line: u32) -> InnerRange {
     let shift = i32(params.keys) - i32(params.queries);
     let first = i32(first_line) + select(shift, -shift, BY_KEYS);
     let last = first + i32(min(63u, select(params.queries, params.keys, BY_KEYS) - 1u - first_line));
-    let below = select(params.back, params.ahead, BY_KEYS);
-    let above = select(params.ahead, params.back, BY_KEYS);
+    let below = select(params.window_left, params.window_right, BY_KEYS);
+    let above = select(params.window_right, params.window_left, BY_KEYS);
     let count = i32(select(params.keys, params.queries, BY_KEYS));
-    return Reach(
+    return InnerRange(
         u32(max(first - below + 1i, 0i)),
         u32(clamp(last + above, 0i, count)),
         u32(max(last - below + 1i, 0i)),
@@ -195,14 +195,14 @@ fn depth_of(which: u32) -> u32 {
 }
 
 // Adds the contribution of the current heads.
-fn add_heads(first_line: u32, reach: Reach, lane: u32) {
+fn add_heads(first_line: u32, range: InnerRange, lane: u32) {
     let line = first_line + tile_line(lane) * 4u;
-    if (reach.begin < reach.end) {
-        begin_scores(0u, first_line, reach.begin, params.head_dim, lane);
+    if (range.begin < range.end) {
+        prefetch_scores(0u, first_line, range.begin, params.head_dim, lane);
     }
-    for (var step = reach.begin; step < reach.end; step += 64u) {
+    for (var step = range.begin; step < range.end; step += 64u) {
         let inner = step + tile_across(lane);
-        let is_edge = HAS_MASK || step < reach.all_begin || step + 64u > reach.all_end;
+        let is_edge = HAS_MASK || step < range.all_begin || step + 64u > range.all_end;
         // Scores first, then gradients. The code is long and exists only once for both.
         for (var which = 0u; which < 2u; which += 1u) {
             workgroupBarrier();
@@ -212,13 +212,13 @@ fn add_heads(first_line: u32, reach: Reach, lane: u32) {
             }
             if (which == 0u) {
                 put_tile(products, lane);
-                weigh_own(line, inner, is_edge, lane);
+                softmax_weights(line, inner, is_edge, lane);
             } else {
                 put_tile(score_grads(own_part(lane), products, line, inner), lane);
             }
             let next = step + which * 64u;
-            if (next < reach.end) {
-                begin_scores(1u - which, first_line, next, depth_of(1u - which), lane);
+            if (next < range.end) {
+                prefetch_scores(1u - which, first_line, next, depth_of(1u - which), lane);
             }
             if (which == 1u) {
                 add_tile_product_1(0u, step, lane);
@@ -246,7 +246,7 @@ fn put_other(row: u32, element_index: u32, far: bool, lane: u32) {
 
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     if (number >= params.launched) {
         return;
     }
@@ -256,20 +256,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let head_number = number / params.tiles;
     let head = head_number % params.heads;
     let batch = head_number / params.heads;
-    let reach = reach_of(first_line);
+    let range = inner_range(first_line);
 #repeat leftover LEFTOVER
-    if (records_bits(8u * (head_number / select(params.shared_by, 1u, BY_KEYS))) != 0u) {
+    if (records_bits(8u * (head_number / select(params.q_heads_per_kv, 1u, BY_KEYS))) != 0u) {
         return;
     }
 #end
     if (BY_KEYS) {
-        for (var member = 0u; member < params.shared_by; member += 1u) {
-            choose_heads(batch, head * params.shared_by + member);
-            add_heads(first_line, reach, lane);
+        for (var member = 0u; member < params.q_heads_per_kv; member += 1u) {
+            choose_heads(batch, head * params.q_heads_per_kv + member);
+            add_heads(first_line, range, lane);
         }
     } else {
         choose_heads(batch, head);
-        add_heads(first_line, reach, lane);
+        add_heads(first_line, range, lane);
     }
     let lines = select(params.queries, params.keys, BY_KEYS);
     let head_out = params.more_offsets.y + batch * params.out.x + head * params.out.y;

@@ -48,7 +48,7 @@ struct Range {
 var<workgroup> range_parts: array<Range, THREADS>;
 var<workgroup> range_sixteenths: array<Range, 16>;
 
-fn merged(a: Range, b: Range) -> Range {
+fn merge_ranges(a: Range, b: Range) -> Range {
     return Range(max(a.largest, b.largest), min(a.lowest_bit, b.lowest_bit));
 }
 
@@ -60,14 +60,14 @@ fn range_of_group(own: Range, lane: u32) -> Range {
     if (lane < 16u) {
         var range = range_parts[lane * 16u];
         for (var next = 1u; next < 16u; next += 1u) {
-            range = merged(range, range_parts[lane * 16u + next]);
+            range = merge_ranges(range, range_parts[lane * 16u + next]);
         }
         range_sixteenths[lane] = range;
     }
     workgroupBarrier();
     var whole = range_sixteenths[0];
     for (var next = 1u; next < 16u; next += 1u) {
-        whole = merged(whole, range_sixteenths[next]);
+        whole = merge_ranges(whole, range_sixteenths[next]);
     }
     return whole;
 }
@@ -111,7 +111,7 @@ fn chunk_of(number: u32) -> Chunk {
 }
 
 // Returns the vec4 with index `at` of a chunk, or zeros beyond the edges of the tensor.
-fn vec4_in(chunk: Chunk, at: u32) -> vec4<f32> {
+fn chunk_vec4(chunk: Chunk, at: u32) -> vec4<f32> {
     let line = chunk.first_line + at / VEC4S;
     let column = at % VEC4S;
     if (line >= params.counts[chunk.tensor].w || column >= params.sizes[chunk.tensor].x) {
@@ -125,23 +125,23 @@ fn vec4_in(chunk: Chunk, at: u32) -> vec4<f32> {
 const COUNTED_POWERS: u32 = 24u;
 
 // Adds an element, given by its bits, to a range if the bits are at least `least`.
-fn with_number(range: Range, bits: u32, least: u32) -> Range {
+fn extend_range(range: Range, bits: u32, least: u32) -> Range {
     let exponent = max(bits >> 23u, 1u);
     let mantissa = select(bits & 0x7fffffu, (bits & 0x7fffffu) | 0x800000u, bits >= 0x800000u);
     let lowest_bit = select(exponent + countTrailingZeros(mantissa), range.lowest_bit, bits < max(least, 1u));
-    return merged(range, Range(bits, lowest_bit));
+    return merge_ranges(range, Range(bits, lowest_bit));
 }
 
-fn with_vec4(range: Range, quad: vec4<f32>) -> Range {
-    let bits = vec4<u32>(size_bits(quad.x), size_bits(quad.y), size_bits(quad.z), size_bits(quad.w));
+fn extend_range_vec4(range: Range, quad: vec4<f32>) -> Range {
+    let bits = vec4<u32>(abs_bits(quad.x), abs_bits(quad.y), abs_bits(quad.z), abs_bits(quad.w));
     let largest = max(max(bits.x, bits.y), max(bits.z, bits.w));
     let least = largest - min(largest, COUNTED_POWERS << 23u);
-    return with_number(with_number(with_number(with_number(range, bits.x, least), bits.y, least), bits.z, least), bits.w, least);
+    return extend_range(extend_range(extend_range(extend_range(range, bits.x, least), bits.y, least), bits.z, least), bits.w, least);
 }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     if (number >= params.launched) {
         return;
     }
@@ -149,11 +149,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var range = Range(0u, 1000u);
     for (var at = lane; at < 128u * VEC4S; at += 4u * THREADS) {
         // All reads are issued before the first one is waited for.
-#repeat turn 4
-        let quad_#{turn} = vec4_in(chunk, at + #{turn}u * THREADS);
+#repeat load 4
+        let quad_#{load} = chunk_vec4(chunk, at + #{load}u * THREADS);
 #end
-#repeat turn 4
-        range = with_vec4(range, quad_#{turn});
+#repeat load 4
+        range = extend_range_vec4(range, quad_#{load});
 #end
     }
     let whole = range_of_group(range, lane);
@@ -165,12 +165,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
 #repeat packs PACKS
 // Returns the range of a tensor in a group.
-fn range_in(tensor: u32, of_group: u32, lane: u32) -> Range {
+fn tensor_range(tensor: u32, group_index: u32, lane: u32) -> Range {
     let count = params.sizes[tensor].z;
-    let first = params.counts[tensor].x + of_group * count;
+    let first = params.counts[tensor].x + group_index * count;
     var range = Range(0u, 1000u);
     for (var at = lane; at < count; at += THREADS) {
-        range = merged(range, Range(ranges_bits(2u * (first + at)), ranges_bits(2u * (first + at) + 1u)));
+        range = merge_ranges(range, Range(ranges_bits(2u * (first + at)), ranges_bits(2u * (first + at) + 1u)));
     }
     return range_of_group(range, lane);
 }
@@ -189,15 +189,15 @@ fn is_exact(range: Range) -> bool {
 
 // Returns the bits of x as f16 if x is exact in f16. Of a smaller number, the bits that fit are
 // kept.
-fn half_of(x: f32) -> u32 {
+fn f16_bits(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     let size = bits & 0x7fffffffu;
     let subnormal = ((size & 0x7fffffu) | 0x800000u) >> min(126u - min(size >> 23u, 126u), 31u);
     return ((bits >> 16u) & 0x8000u) | select(subnormal, (size - 0x38000000u) >> 13u, size >= 0x38800000u);
 }
 
-fn halves_of(quad: vec4<f32>) -> vec4<u32> {
-    return vec4<u32>(half_of(quad.x), half_of(quad.y), half_of(quad.z), half_of(quad.w));
+fn f16_bits_of_vec4(quad: vec4<f32>) -> vec4<u32> {
+    return vec4<u32>(f16_bits(quad.x), f16_bits(quad.y), f16_bits(quad.z), f16_bits(quad.w));
 }
 
 fn put_packed(tensor: u32, element_index: u32, quad: vec4<u32>) {
@@ -217,22 +217,22 @@ fn put_packed(tensor: u32, element_index: u32, quad: vec4<u32>) {
     }
 }
 
-fn put_record(of_group: u32, lane: u32) {
+fn put_record(group_index: u32, lane: u32) {
     var powers = vec4<i32>();
-    var taken = true;
+    var accepted = true;
     for (var tensor = 0u; tensor < TENSORS; tensor += 1u) {
-        let range = range_in(tensor, of_group, lane);
+        let range = tensor_range(tensor, group_index, lane);
         powers[tensor] = power_of(range);
-        taken &= is_exact(range);
+        accepted &= is_exact(range);
     }
     // Sums of products of f16 are below 2^39.
     let factor = params.scale * power_of_two(-powers.x) * power_of_two(-powers.y);
-    taken &= abs_of(factor) < 1e18;
+    accepted &= abs_of(factor) < 1e18;
     // The gradients of scores, from dy and v, must not overflow either.
-    taken &= powers.z + powers.w >= -80;
+    accepted &= powers.z + powers.w >= -80;
     if (lane == 0u) {
-        let first = of_group * 8u;
-        records_put_word(first, u32(taken));
+        let first = group_index * 8u;
+        records_put_word(first, u32(accepted));
         records_put_word(first + 1u, bitcast<u32>(factor));
         records_put_word(first + 2u, bitcast<u32>(powers.x));
         records_put_word(first + 3u, bitcast<u32>(powers.y));
@@ -243,24 +243,24 @@ fn put_record(of_group: u32, lane: u32) {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     if (number >= params.launched) {
         return;
     }
     let chunk = chunk_of(number);
     let chunks = params.sizes[chunk.tensor].z;
-    let of_group = chunk.number / chunks;
-    let factor = power_of_two(power_of(range_in(chunk.tensor, of_group, lane)));
+    let group_index = chunk.number / chunks;
+    let factor = power_of_two(power_of(tensor_range(chunk.tensor, group_index, lane)));
     for (var at = lane; at < 128u * VEC4S; at += 4u * THREADS) {
-#repeat turn 4
-        let quad_#{turn} = vec4_in(chunk, at + #{turn}u * THREADS);
+#repeat load 4
+        let quad_#{load} = chunk_vec4(chunk, at + #{load}u * THREADS);
 #end
-#repeat turn 4
-        put_packed(chunk.tensor, chunk.number * 128u * VEC4S + at + #{turn}u * THREADS, halves_of(quad_#{turn} * factor));
+#repeat load 4
+        put_packed(chunk.tensor, chunk.number * 128u * VEC4S + at + #{load}u * THREADS, f16_bits_of_vec4(quad_#{load} * factor));
 #end
     }
     if (chunk.tensor == 0u && chunk.number % chunks == 0u) {
-        put_record(of_group, lane);
+        put_record(group_index, lane);
     }
 }
 #end

@@ -3,8 +3,8 @@
 // 2^x with a relative error of a few 2^-24, for x up to 15. The result is at least 2^-120.
 fn power_of_two_near(x: f32) -> f32 {
     let bounded = clamp(x, -120.0, 15.0);
-    let shifted = settled(bounded + 12582912.0);
-    let part = bounded - settled(shifted - 12582912.0);
+    let shifted = opaque(bounded + 12582912.0);
+    let part = bounded - opaque(shifted - 12582912.0);
     let value = 1.0 + part * (0.693147203 + part * (0.240226479 + part * (0.0555033247 + part * (0.00961843736 + part * (0.00133988744 + part * 0.000153533619)))));
     return bitcast<f32>(bitcast<u32>(value) + (bitcast<u32>(shifted) << 23u));
 }

@@ -115,28 +115,29 @@ fn output_row(row: u32, far: bool) -> vec4<f32> {
 
 // ---------------------------------------------------------------- masking
 
-// Returns whether a query attends to a key by their positions; `back` and `ahead` are the bounds.
-fn in_reach(query: u32, key: u32) -> bool {
+// Returns whether a query attends to a key by their positions; `window_left` and `window_right` are
+// the bounds.
+fn is_in_window(query: u32, key: u32) -> bool {
     let position = i32(query) + i32(params.keys) - i32(params.queries);
-    return i32(key) > position - params.back && i32(key) < position + params.ahead;
+    return i32(key) > position - params.window_left && i32(key) < position + params.window_right;
 }
 
 // scale * product + mask, or -infinity if the key is masked.
 fn score_of(product: f32, query: u32, key: u32, mask_head: u32) -> f32 {
-    if (query >= params.queries || key >= params.keys || !in_reach(query, key)) {
+    if (query >= params.queries || key >= params.keys || !is_in_window(query, key)) {
         return lowest();
     }
-    return MASKED(product * params.scale, mask_head + query * params.mask.z + key * params.mask.w);
+    return APPLY_MASK(product * params.scale, mask_head + query * params.mask.z + key * params.mask.w);
 }
 
-fn not_masked(score: f32, element_index: u32) -> f32 {
+fn no_mask(score: f32, element_index: u32) -> f32 {
     return score;
 }
 
-fn masked_by_bool(score: f32, element_index: u32) -> f32 {
+fn apply_bool_mask(score: f32, element_index: u32) -> f32 {
     return select(lowest(), score, mask_at(element_index) != 0u);
 }
 
-fn masked_by_sum(score: f32, element_index: u32) -> f32 {
+fn apply_additive_mask(score: f32, element_index: u32) -> f32 {
     return score + mask_at(element_index);
 }

@@ -24,12 +24,12 @@
 // column of vec4, and MATRIX_WORDS(which, index). All of them use the last index for indices beyond
 // an edge. VEC4S_ACROSS is the number of vec4 columns of a tile: 16, or 32 with WIDE.
 //
-// Workgroup memory, in vec4. OPERANDS_AT, OPERANDS_TURN, MATRIX_AT and TILE_MEMORY are in this
+// Workgroup memory, in vec4. OPERANDS_AT, OPERANDS_STRIDE, MATRIX_AT and TILE_MEMORY are in this
 // unit:
 //   weights    [64 inner][64 rows, padded by 4], from 0 on
 //   operands   left [64 rows][16 indices, padded by 4; 4 more after each 4 rows],
 //              right [64 inner][16 indices, padded by 4]: 656, from OPERANDS_AT on. Steps alternate
-//              between two such buffers, OPERANDS_TURN apart, or use only one if that is 0
+//              between two such buffers, OPERANDS_STRIDE apart, or use only one if that is 0
 //   matrix     two buffers of 256, from MATRIX_AT on: 8 inner rows of 128 columns, or 16 of 64
 
 var<workgroup> tile_memory: array<vec4<f32>, TILE_MEMORY>;
@@ -53,12 +53,12 @@ struct TileScores {
 }
 
 // Values that are read ahead, in their memory format: a conversion to floats would wait for them.
-#repeat turn 2
-var<private> left_row_#{turn}: u32;
-var<private> right_row_#{turn}: u32;
-var<private> next_left_#{turn}: q_WORDS;
-var<private> next_right_#{turn}: q_WORDS;
-var<private> next_matrix_#{turn}: q_WORDS;
+#repeat load 2
+var<private> left_row_#{load}: u32;
+var<private> right_row_#{load}: u32;
+var<private> next_left_#{load}: q_WORDS;
+var<private> next_right_#{load}: q_WORDS;
+var<private> next_matrix_#{load}: q_WORDS;
 #end
 
 // A thread's part of two outputs.
@@ -71,29 +71,29 @@ var<private> out_#{set}_far_#{row}: vec4<f32>;
 
 // Reads operands from index `begin` on; zeros beyond the depth.
 fn read_operands(which: u32, begin: u32, depth: u32, lane: u32) {
-    let there = begin + lane % 4u * 4u < depth;
-#repeat turn 2
-    next_left_#{turn} = q_WORDS();
-    next_right_#{turn} = q_WORDS();
+    let in_depth = begin + lane % 4u * 4u < depth;
+#repeat load 2
+    next_left_#{load} = q_WORDS();
+    next_right_#{load} = q_WORDS();
 #end
-    if (there) {
-#repeat turn 2
-        next_left_#{turn} = LEFT_WORDS(which, left_row_#{turn} + begin / 4u);
-        next_right_#{turn} = RIGHT_WORDS(which, right_row_#{turn} + begin / 4u);
+    if (in_depth) {
+#repeat load 2
+        next_left_#{load} = LEFT_WORDS(which, left_row_#{load} + begin / 4u);
+        next_right_#{load} = RIGHT_WORDS(which, right_row_#{load} + begin / 4u);
 #end
     }
 }
 
 // Reads the first operands of a tile.
-fn begin_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: u32) {
-#repeat turn 2
-    left_row_#{turn} = LEFT_ROW(which, first_line + lane / 4u + #{turn*32}u) + lane % 4u;
-    right_row_#{turn} = RIGHT_ROW(which, first_inner + lane / 4u + #{turn*32}u) + lane % 4u;
+fn prefetch_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: u32) {
+#repeat load 2
+    left_row_#{load} = LEFT_ROW(which, first_line + lane / 4u + #{load*32}u) + lane % 4u;
+    right_row_#{load} = RIGHT_ROW(which, first_inner + lane / 4u + #{load*32}u) + lane % 4u;
 #end
     read_operands(which, 0u, depth, lane);
 }
 
-// left * right^T, after begin_scores. The memory of the operands must no longer be in use.
+// left * right^T, after prefetch_scores. The memory of the operands must no longer be in use.
 fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
 #repeat row 8
 #repeat inner 4
@@ -105,18 +105,18 @@ fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
     let write_right = OPERANDS_AT + 336u + write;
     let read_left = OPERANDS_AT + tile_line(lane) * 21u;
     let read_right = OPERANDS_AT + 336u + tile_across(lane) * 5u;
-    var turn = 0u;
+    var buffer = 0u;
     for (var begin = 0u; begin < depth; begin += 16u) {
-        tile_memory[turn + write_left] = q_of_words(next_left_0);
-        tile_memory[turn + write_left + 168u] = q_of_words(next_left_1);
-        tile_memory[turn + write_right] = q_of_words(next_right_0);
-        tile_memory[turn + write_right + 160u] = q_of_words(next_right_1);
+        tile_memory[buffer + write_left] = q_of_words(next_left_0);
+        tile_memory[buffer + write_left + 168u] = q_of_words(next_left_1);
+        tile_memory[buffer + write_right] = q_of_words(next_right_0);
+        tile_memory[buffer + write_right + 160u] = q_of_words(next_right_1);
         workgroupBarrier();
         if (begin + 16u < depth) {
             read_operands(which, begin + 16u, depth, lane);
         }
-        let left = turn + read_left;
-        let right = turn + read_right;
+        let left = buffer + read_left;
+        let right = buffer + read_right;
 #repeat quad 4
         {
 #repeat inner 4
@@ -133,10 +133,10 @@ fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
 #end
         }
 #end
-        if (OPERANDS_TURN == 0u) {
+        if (OPERANDS_STRIDE == 0u) {
             workgroupBarrier();
         }
-        turn = OPERANDS_TURN - turn;
+        buffer = OPERANDS_STRIDE - buffer;
     }
     var scores: TileScores;
 #repeat inner 4
@@ -174,10 +174,10 @@ fn own_part(lane: u32) -> TileScores {
 
 // Reads the matrix from `inner` on.
 fn read_matrix(which: u32, inner: u32, lane: u32) {
-#repeat turn 2
-    let number_#{turn} = lane + #{turn*128}u;
-    let index_#{turn} = MATRIX_INDEX(which, inner + number_#{turn} / VEC4S_ACROSS, number_#{turn} % VEC4S_ACROSS);
-    next_matrix_#{turn} = MATRIX_WORDS(which, index_#{turn});
+#repeat load 2
+    let number_#{load} = lane + #{load*128}u;
+    let index_#{load} = MATRIX_INDEX(which, inner + number_#{load} / VEC4S_ACROSS, number_#{load} % VEC4S_ACROSS);
+    next_matrix_#{load} = MATRIX_WORDS(which, index_#{load});
 #end
 }
 
@@ -188,17 +188,17 @@ fn add_tile_product_#{set}(which: u32, first_inner: u32, lane: u32) {
     let chunk = 256u / VEC4S_ACROSS;
     let lines = tile_line(lane);
     let across = MATRIX_AT + tile_across(lane);
-    var turn = 0u;
+    var buffer = 0u;
     for (var begin = 0u; begin < 64u; begin += chunk) {
-        tile_memory[MATRIX_AT + turn + lane] = q_of_words(next_matrix_0);
-        tile_memory[MATRIX_AT + turn + lane + 128u] = q_of_words(next_matrix_1);
+        tile_memory[MATRIX_AT + buffer + lane] = q_of_words(next_matrix_0);
+        tile_memory[MATRIX_AT + buffer + lane + 128u] = q_of_words(next_matrix_1);
         workgroupBarrier();
         if (begin + chunk < 64u) {
             read_matrix(which, first_inner + begin + chunk, lane);
         }
         for (var part = 0u; part < chunk; part += 8u) {
             let weights = (begin + part) * 17u + lines;
-            let matrix = turn + part * VEC4S_ACROSS + across;
+            let matrix = buffer + part * VEC4S_ACROSS + across;
 #repeat inner 8
             {
                 let w_0 = tile_memory[weights + #{inner*17}u];
@@ -216,7 +216,7 @@ fn add_tile_product_#{set}(which: u32, first_inner: u32, lane: u32) {
             }
 #end
         }
-        turn = 256u - turn;
+        buffer = 256u - buffer;
     }
 }
 
@@ -239,7 +239,7 @@ fn row_offset(row: u32, lane: u32) -> u32 {
 // ---------------------------------------------------------------- scores of four rows
 
 // scale * product + mask, or -infinity if the key is masked, for four queries.
-fn seen_by_queries(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<f32> {
+fn mask_queries(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<f32> {
     return vec4<f32>(
         score_of(products.x, query, key, mask_head),
         score_of(products.y, query + 1u, key, mask_head),
@@ -249,7 +249,7 @@ fn seen_by_queries(products: vec4<f32>, query: u32, key: u32, mask_head: u32) ->
 }
 
 // The same for four keys.
-fn seen_keys(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<f32> {
+fn mask_keys(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<f32> {
     return vec4<f32>(
         score_of(products.x, query, key, mask_head),
         score_of(products.y, query, key + 1u, mask_head),
@@ -276,9 +276,9 @@ fn vec4_exponentials(x: vec4<f32>) -> vec4<f32> {
 // e^x as `exponential` in row.wgsl, but also for x above 0: infinite from 88.4 on.
 fn exponential_or_infinity(x: f32) -> f32 {
     let bounded = clamp(x, -88.0296936, 88.9);
-    let shifted = settled(bounded * 1.442695022 + 12582912.0);
-    let power = settled(shifted - 12582912.0);
-    let r = settled(bounded - power * 0.6931457520) - power * 1.428606765e-06;
+    let shifted = opaque(bounded * 1.442695022 + 12582912.0);
+    let power = opaque(shifted - 12582912.0);
+    let r = opaque(bounded - power * 0.6931457520) - power * 1.428606765e-06;
     let p = 0.5 + r * (0.1666666716 + r * (4.166645557e-02 + r * (8.333310485e-03 + r * (1.393453218e-03 + r * 1.989197044e-04))));
     let value = (1.0 + (r + (r * r) * p)) * bitcast<f32>((bitcast<u32>(shifted) << 23u) + 0x3f800000u);
     return select(value, x, is_nan(x));

@@ -13,7 +13,7 @@
 // of the inner index - padding. spread_value reads it where a column's r + padding minus r * step
 // of the inner index is a multiple of the column's step. OUTPUT is index_of_part if sums are split
 // into parts [splits][groups][rows][columns], else index_of_whole. Products with few rows and many
-// columns use tile_few. Limits: fewer than 2^30 pixels along an axis.
+// columns use tile_few_rows. Limits: fewer than 2^30 pixels along an axis.
 
 struct Parameters {
     launched: u32,
@@ -44,7 +44,7 @@ struct Parameters {
 }
 
 // A row or column outside of every image.
-const NOWHERE: u32 = 0x40000000u;
+const OUTSIDE: u32 = 0x40000000u;
 
 var<private> y_group: u32;
 var<private> a_group: u32;
@@ -83,7 +83,7 @@ fn left_value(line: vec3<u32>, inner: u32) -> f32 {
 // The first element of a column's image, and its r and c.
 fn right_line(column: u32) -> vec3<u32> {
     if (column >= params.n) {
-        return vec3<u32>(0u, NOWHERE, NOWHERE);
+        return vec3<u32>(0u, OUTSIDE, OUTSIDE);
     }
     let parts = parts_of(column, params.columns);
     return vec3<u32>(b_group + parts.x * params.right.x, ELEMENT_INDEX(parts.y, 0u), ELEMENT_INDEX(parts.z, 1u));
@@ -126,7 +126,7 @@ fn spread_value(line: vec3<u32>, inner: vec3<u32>) -> f32 {
     return b_at(line.x + inner.x * params.right.y + down * params.right.z + across * params.right.w);
 }
 
-fn finished(row: u32, column: u32, element_index: u32, sum: f32) -> f32 {
+fn apply_epilogue(row: u32, column: u32, element_index: u32, sum: f32) -> f32 {
     if (params.with_bias != 0u) {
         return sum + bias_at(params.offsets.w + (first_row + row) * params.groups.w);
     }
@@ -152,7 +152,7 @@ fn index_of_whole(row: u32, column: u32) -> u32 {
 
 // A thread has one column and ROWS rows of it. The outer loops are over the indices of a patch, so
 // that whether an index is outside the image is determined once for all channels.
-fn tile_few(group: u32, lane: u32) {
+fn tile_few_rows(group: u32, lane: u32) {
     let columns = (params.n + 255u) / 256u;
     let teams = (params.m + ROWS - 1u) / ROWS;
     let column = group % columns * 256u + lane;
@@ -171,7 +171,7 @@ fn tile_few(group: u32, lane: u32) {
         let down = PIXEL(line.y, r, 0u);
         for (var c = 0u; c < params.inners.y; c += 1u) {
             let across = PIXEL(line.z, c, 1u);
-            if (down == NOWHERE || across == NOWHERE) {
+            if (down == OUTSIDE || across == OUTSIDE) {
                 continue;
             }
             var left = r * params.left.z + c * params.left.w;
@@ -207,23 +207,23 @@ fn tile_few(group: u32, lane: u32) {
 #end
 }
 
-// The pixel, along one axis, at an index of a patch, or NOWHERE.
+// The pixel, along one axis, at an index of a patch, or OUTSIDE.
 fn patch_pixel(first: u32, number: u32, axis: u32) -> u32 {
     let pixel = first + number * params.inners[2u + axis];
-    return select(NOWHERE, pixel, pixel < params.image[2u + axis]);
+    return select(OUTSIDE, pixel, pixel < params.image[2u + axis]);
 }
 
 fn spread_pixel(element_index: u32, number: u32, axis: u32) -> u32 {
     let back = number * params.inners[2u + axis];
     let step = params.columns[2u + axis];
     let pixel = (element_index - back) / step;
-    let shows = element_index >= back && pixel * step == element_index - back && pixel < params.image[2u + axis];
-    return select(NOWHERE, pixel, shows);
+    let exists = element_index >= back && pixel * step == element_index - back && pixel < params.image[2u + axis];
+    return select(OUTSIDE, pixel, exists);
 }
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     if (number < params.launched) {
         TILE(number, lane);
     }

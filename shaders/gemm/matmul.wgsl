@@ -15,14 +15,14 @@ struct Parameters {
     count: u32,
     rank: u32,
     // 1: alpha is not 1; 2: bias; 4: residual; 8: added to the existing y.
-    follows: u32,
+    epilogue_flags: u32,
     m: u32,
     n: u32,
     k: u32,
     splits: u32,
     split_length: u32,
-    left_runs: u32,
-    right_runs: u32,
+    left_layout: u32,
+    right_layout: u32,
     // Distance from one part of the sums to the next in y.
     split_stride: u32,
     // First elements of y, a, b, residual.
@@ -92,19 +92,19 @@ fn left_vec4_step(inner: u32) -> u32 { return inner * params.inputs.y / 4u; }
 fn right_vec4_step(inner: u32) -> u32 { return inner * params.inputs.z / 4u; }
 
 // The value to store for a sum, at `element_index`.
-fn finished(row: u32, column: u32, element_index: u32, sum: C) -> C {
+fn apply_epilogue(row: u32, column: u32, element_index: u32, sum: C) -> C {
     var value = sum;
-    if ((params.follows & 1u) != 0u) {
+    if ((params.epilogue_flags & 1u) != 0u) {
         value = product_of(number_from(params.alpha.xy), value);
     }
-    if ((params.follows & 2u) != 0u) {
+    if ((params.epilogue_flags & 2u) != 0u) {
         value = sum_of(value, bias_at(params.bias.x + column * params.bias.y));
     }
     value = FUNCTION(value);
-    if ((params.follows & 4u) != 0u) {
+    if ((params.epilogue_flags & 4u) != 0u) {
         value = sum_of(value, residual_at(residual_matrix + row * params.outputs.z + column * params.outputs.w));
     }
-    if ((params.follows & 8u) != 0u) {
+    if ((params.epilogue_flags & 8u) != 0u) {
         value = sum_of(y_at(element_index), value);
     }
     return value;
@@ -116,7 +116,7 @@ fn index_of(row: u32, column: u32) -> u32 {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     if (number < params.launched) {
         TILE(number, lane);
     }

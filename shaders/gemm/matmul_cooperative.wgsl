@@ -62,19 +62,19 @@ fn corner_of_tile(tile: u32) -> vec2<u32> {
 // Computes the indices of a thread's vec4 of a step, in both operands and in workgroup memory, and
 // reads those of the first step.
 #block begin_reads
-#repeat turn 4
-    let left_slow_#{turn} = (lane + #{turn*128}u) / LEFT_ACROSS;
-    let left_fast_#{turn} = (lane + #{turn*128}u) % LEFT_ACROSS;
-    let left_put_#{turn} = left_slow_#{turn} * LEFT_STRIDE + left_fast_#{turn};
-    var left_at_#{turn} = left_matrix + select((begin + left_slow_#{turn}) * params.left_slow + min(row + left_fast_#{turn} * 4u, params.m - 4u),
-        min(row + left_slow_#{turn}, params.m - 1u) * params.left_slow + begin + left_fast_#{turn} * 4u, LEFT_RUNS) / 4u;
-    let right_slow_#{turn} = (lane + #{turn*128}u) / RIGHT_ACROSS;
-    let right_fast_#{turn} = (lane + #{turn*128}u) % RIGHT_ACROSS;
-    let right_put_#{turn} = right_slow_#{turn} * RIGHT_STRIDE + right_fast_#{turn};
-    var right_at_#{turn} = right_matrix + select((begin + right_slow_#{turn}) * params.right_slow + min(column + right_fast_#{turn} * 4u, params.n - 4u),
-        min(column + right_slow_#{turn}, params.n - 1u) * params.right_slow + begin + right_fast_#{turn} * 4u, RIGHT_RUNS) / 4u;
-    var left_#{turn} = a_f16(left_at_#{turn});
-    var right_#{turn} = b_f16(right_at_#{turn});
+#repeat load 4
+    let left_slow_#{load} = (lane + #{load*128}u) / LEFT_ACROSS;
+    let left_fast_#{load} = (lane + #{load*128}u) % LEFT_ACROSS;
+    let left_put_#{load} = left_slow_#{load} * LEFT_STRIDE + left_fast_#{load};
+    var left_at_#{load} = left_matrix + select((begin + left_slow_#{load}) * params.left_slow + min(row + left_fast_#{load} * 4u, params.m - 4u),
+        min(row + left_slow_#{load}, params.m - 1u) * params.left_slow + begin + left_fast_#{load} * 4u, LEFT_K_MAJOR) / 4u;
+    let right_slow_#{load} = (lane + #{load*128}u) / RIGHT_ACROSS;
+    let right_fast_#{load} = (lane + #{load*128}u) % RIGHT_ACROSS;
+    let right_put_#{load} = right_slow_#{load} * RIGHT_STRIDE + right_fast_#{load};
+    var right_at_#{load} = right_matrix + select((begin + right_slow_#{load}) * params.right_slow + min(column + right_fast_#{load} * 4u, params.n - 4u),
+        min(column + right_slow_#{load}, params.n - 1u) * params.right_slow + begin + right_fast_#{load} * 4u, RIGHT_K_MAJOR) / 4u;
+    var left_#{load} = a_f16(left_at_#{load});
+    var right_#{load} = b_f16(right_at_#{load});
 #end
 #end
 
@@ -112,8 +112,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let left_matrix = strided_index(1u, matrix) / 4u;
     let right_matrix = strided_index(2u, matrix) / 4u;
 #inline begin_reads
-    let left_step = select(4u * params.left_slow, 4u, LEFT_RUNS);
-    let right_step = select(4u * params.right_slow, 4u, RIGHT_RUNS);
+    let left_step = select(4u * params.left_slow, 4u, LEFT_K_MAJOR);
+    let right_step = select(4u * params.right_slow, 4u, RIGHT_K_MAJOR);
     let own_row = lane / 64u * 64u;
     let own_column = lane / 32u % 2u * 64u;
     let own_left = own_row * LEFT_UNIT / 4u;
@@ -121,24 +121,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #repeat part 16
     var sums_#{part}: coop_mat16x16<f32, SUM>;
 #end
-#repeat turn 4
-    left_tile[left_put_#{turn}] = left_#{turn};
-    right_tile[right_put_#{turn}] = right_#{turn};
+#repeat load 4
+    left_tile[left_put_#{load}] = left_#{load};
+    right_tile[right_put_#{load}] = right_#{load};
 #end
     workgroupBarrier();
     var half = 0u;
     for (var step = 1u; step < steps; step += 1u) {
-#repeat turn 4
-        left_at_#{turn} += left_step;
-        left_#{turn} = a_f16(left_at_#{turn});
-        right_at_#{turn} += right_step;
-        right_#{turn} = b_f16(right_at_#{turn});
+#repeat load 4
+        left_at_#{load} += left_step;
+        left_#{load} = a_f16(left_at_#{load});
+        right_at_#{load} += right_step;
+        right_#{load} = b_f16(right_at_#{load});
 #end
 #inline add_products
         half = 768u - half;
-#repeat turn 4
-        left_tile[half + left_put_#{turn}] = left_#{turn};
-        right_tile[half + right_put_#{turn}] = right_#{turn};
+#repeat load 4
+        left_tile[half + left_put_#{load}] = left_#{load};
+        right_tile[half + right_put_#{load}] = right_#{load};
 #end
         workgroupBarrier();
     }

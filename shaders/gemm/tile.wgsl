@@ -11,9 +11,9 @@
 //
 // The shader provides begin(matrix, split). For each operand it provides OPERAND_line(number) ->
 // vec3<u32>, which is computed for a row or column before the sum, and OPERAND_value(line, inner)
-// -> C. It also provides index_of(row, column) in y, and finished(row, column, index, sum) -> C,
-// the value that is stored. Its Parameters have m, n, k, splits and split_length. LEFT_RUNS and
-// RIGHT_RUNS: whether neighbors along the inner axis are contiguous in memory, in which case
+// -> C. It also provides index_of(row, column) in y, and apply_epilogue(row, column, index, sum) ->
+// C, the value that is stored. Its Parameters have m, n, k, splits and split_length. LEFT_K_MAJOR
+// and RIGHT_K_MAJOR: whether neighbors along the inner axis are contiguous in memory, in which case
 // threads read along it. Limits: fewer than 2^32 elements of an operand.
 
 // ---------------------------------------------------------------- selection of the tile
@@ -66,68 +66,68 @@ var<private> sums_#{part}: vec4<f32>;
 var<workgroup> left_tile: array<vec4<f32>, 272>;
 var<workgroup> right_tile: array<vec4<f32>, 272>;
 
-// The row or column, and the inner index, within a step of a tile, that a thread reads in `turn` 0
+// The row or column, and the inner index, within a step of a tile, that a thread reads in `load` 0
 // to 3.
-fn turn_line(lane: u32, turn: u32, runs: bool) -> u32 {
-    return select(lane % 64u, lane / 16u + turn * 16u, runs);
+fn line_of_load(lane: u32, load: u32, is_k_major: bool) -> u32 {
+    return select(lane % 64u, lane / 16u + load * 16u, is_k_major);
 }
 
-fn turn_inner(lane: u32, turn: u32, runs: bool) -> u32 {
-    return select(lane / 64u + turn * 4u, lane % 16u, runs);
+fn inner_of_load(lane: u32, load: u32, is_k_major: bool) -> u32 {
+    return select(lane / 64u + load * 4u, lane % 16u, is_k_major);
 }
 
-fn put_left(lane: u32, turn: u32, value: f32) {
-    let line = turn_line(lane, turn, LEFT_RUNS);
-    left_tile[turn_inner(lane, turn, LEFT_RUNS) * 17u + line / 4u][line % 4u] = value;
+fn put_left(lane: u32, load: u32, value: f32) {
+    let line = line_of_load(lane, load, LEFT_K_MAJOR);
+    left_tile[inner_of_load(lane, load, LEFT_K_MAJOR) * 17u + line / 4u][line % 4u] = value;
 }
 
-fn put_right(lane: u32, turn: u32, value: f32) {
-    let line = turn_line(lane, turn, RIGHT_RUNS);
-    right_tile[turn_inner(lane, turn, RIGHT_RUNS) * 17u + line / 4u][line % 4u] = value;
+fn put_right(lane: u32, load: u32, value: f32) {
+    let line = line_of_load(lane, load, RIGHT_K_MAJOR);
+    right_tile[inner_of_load(lane, load, RIGHT_K_MAJOR) * 17u + line / 4u][line % 4u] = value;
 }
 
-// The values of OPERAND_line for the rows and columns that a thread reads, for each turn.
-struct TurnLines {
-#repeat turn 4
-    left_#{turn}: vec3<u32>,
-    right_#{turn}: vec3<u32>,
+// The values of OPERAND_line for the rows and columns that a thread reads, for each load.
+struct LoadLines {
+#repeat load 4
+    left_#{load}: vec3<u32>,
+    right_#{load}: vec3<u32>,
 #end
 }
 
-// The values that a thread reads of both operands for a step, one element per turn.
-struct TurnValues {
+// The values that a thread reads of both operands for a step, one element per load.
+struct LoadValues {
     left: vec4<f32>,
     right: vec4<f32>,
 }
 
-fn lines_of_turns(work: Work, lane: u32) -> TurnLines {
-    var lines: TurnLines;
-#repeat turn 4
-    lines.left_#{turn} = left_line(work.row + turn_line(lane, #{turn}u, LEFT_RUNS));
-    lines.right_#{turn} = right_line(work.column + turn_line(lane, #{turn}u, RIGHT_RUNS));
+fn lines_of_loads(work: Work, lane: u32) -> LoadLines {
+    var lines: LoadLines;
+#repeat load 4
+    lines.left_#{load} = left_line(work.row + line_of_load(lane, #{load}u, LEFT_K_MAJOR));
+    lines.right_#{load} = right_line(work.column + line_of_load(lane, #{load}u, RIGHT_K_MAJOR));
 #end
     return lines;
 }
 
 // Reads the step that begins at inner index `first`.
-fn read_values(lines: TurnLines, first: u32, end: u32, lane: u32) -> TurnValues {
-    var values: TurnValues;
-#repeat turn 4
-    values.left[#{turn}] = left_within(lines.left_#{turn}, first + turn_inner(lane, #{turn}u, LEFT_RUNS), end);
+fn read_values(lines: LoadLines, first: u32, end: u32, lane: u32) -> LoadValues {
+    var values: LoadValues;
+#repeat load 4
+    values.left[#{load}] = left_within(lines.left_#{load}, first + inner_of_load(lane, #{load}u, LEFT_K_MAJOR), end);
 #end
-#repeat turn 4
-    values.right[#{turn}] = right_within(lines.right_#{turn}, first + turn_inner(lane, #{turn}u, RIGHT_RUNS), end);
+#repeat load 4
+    values.right[#{load}] = right_within(lines.right_#{load}, first + inner_of_load(lane, #{load}u, RIGHT_K_MAJOR), end);
 #end
     return values;
 }
 
 // Stores the values that a thread read in workgroup memory.
-fn put_values(values: TurnValues, lane: u32) {
-#repeat turn 4
-    put_left(lane, #{turn}u, values.left[#{turn}]);
+fn put_values(values: LoadValues, lane: u32) {
+#repeat load 4
+    put_left(lane, #{load}u, values.left[#{load}]);
 #end
-#repeat turn 4
-    put_right(lane, #{turn}u, values.right[#{turn}]);
+#repeat load 4
+    put_right(lane, #{load}u, values.right[#{load}]);
 #end
 }
 
@@ -152,20 +152,20 @@ fn add_tile_step(lane: u32) {
 // after it.
 fn tile_64(group: u32, lane: u32) {
     let work = work_of(group, 64u);
-    let lines = lines_of_turns(work, lane);
-    var values = TurnValues();
+    let lines = lines_of_loads(work, lane);
+    var values = LoadValues();
     // Reads one step ahead: the first iteration only reads.
-    var ahead = work.begin;
+    var next_inner = work.begin;
     var summing = false;
     loop {
         if (summing) {
             put_values(values, lane);
         }
         workgroupBarrier();
-        let more = ahead < work.end;
+        let more = next_inner < work.end;
         if (more) {
-            values = read_values(lines, ahead, work.end, lane);
-            ahead += 16u;
+            values = read_values(lines, next_inner, work.end, lane);
+            next_inner += 16u;
         }
         if (summing) {
             add_tile_step(lane);
@@ -192,13 +192,13 @@ fn store_within(row: u32, column: u32, sums: vec2<f32>) {
         return;
     }
     let element_index = index_of(row, column);
-    let first_result = finished(row, column, element_index, sums.x);
+    let first_result = apply_epilogue(row, column, element_index, sums.x);
     if (column + 1u >= params.n) {
         y_put(element_index, first_result);
         return;
     }
     let next = index_of(row, column + 1u);
-    let second_result = finished(row, column + 1u, next, sums.y);
+    let second_result = apply_epilogue(row, column + 1u, next, sums.y);
     if (next == element_index + 1u) {
         y_put_pair(element_index, first_result, second_result);
     } else {
@@ -215,54 +215,54 @@ fn store_within(row: u32, column: u32, sums: vec2<f32>) {
 var<workgroup> wide_left_tile: array<vec4<f32>, 264>;
 var<workgroup> wide_right_tile: array<vec4<f32>, 264>;
 
-// The row or column, and the inner index, within a step of a tile, that a thread reads in `turn` 0
+// The row or column, and the inner index, within a step of a tile, that a thread reads in `load` 0
 // to 3.
-fn wide_line(lane: u32, turn: u32, runs: bool) -> u32 {
-    return select(lane % 128u, lane / 8u + turn * 32u, runs);
+fn wide_line(lane: u32, load: u32, is_k_major: bool) -> u32 {
+    return select(lane % 128u, lane / 8u + load * 32u, is_k_major);
 }
 
-fn wide_inner(lane: u32, turn: u32, runs: bool) -> u32 {
-    return select(lane / 128u + turn * 2u, lane % 8u, runs);
+fn wide_inner(lane: u32, load: u32, is_k_major: bool) -> u32 {
+    return select(lane / 128u + load * 2u, lane % 8u, is_k_major);
 }
 
-fn put_wide_left(lane: u32, turn: u32, value: f32) {
-    let line = wide_line(lane, turn, LEFT_RUNS);
-    wide_left_tile[wide_inner(lane, turn, LEFT_RUNS) * 33u + line / 4u][line % 4u] = value;
+fn put_wide_left(lane: u32, load: u32, value: f32) {
+    let line = wide_line(lane, load, LEFT_K_MAJOR);
+    wide_left_tile[wide_inner(lane, load, LEFT_K_MAJOR) * 33u + line / 4u][line % 4u] = value;
 }
 
-fn put_wide_right(lane: u32, turn: u32, value: f32) {
-    let line = wide_line(lane, turn, RIGHT_RUNS);
-    wide_right_tile[wide_inner(lane, turn, RIGHT_RUNS) * 33u + line / 4u][line % 4u] = value;
+fn put_wide_right(lane: u32, load: u32, value: f32) {
+    let line = wide_line(lane, load, RIGHT_K_MAJOR);
+    wide_right_tile[wide_inner(lane, load, RIGHT_K_MAJOR) * 33u + line / 4u][line % 4u] = value;
 }
 
-fn wide_lines_of_turns(work: Work, lane: u32) -> TurnLines {
-    var lines: TurnLines;
-#repeat turn 4
-    lines.left_#{turn} = left_line(work.row + wide_line(lane, #{turn}u, LEFT_RUNS));
-    lines.right_#{turn} = right_line(work.column + wide_line(lane, #{turn}u, RIGHT_RUNS));
+fn wide_lines_of_loads(work: Work, lane: u32) -> LoadLines {
+    var lines: LoadLines;
+#repeat load 4
+    lines.left_#{load} = left_line(work.row + wide_line(lane, #{load}u, LEFT_K_MAJOR));
+    lines.right_#{load} = right_line(work.column + wide_line(lane, #{load}u, RIGHT_K_MAJOR));
 #end
     return lines;
 }
 
 // Reads the step that begins at inner index `first`.
-fn read_wide_values(lines: TurnLines, first: u32, end: u32, lane: u32) -> TurnValues {
-    var values: TurnValues;
-#repeat turn 4
-    values.left[#{turn}] = left_within(lines.left_#{turn}, first + wide_inner(lane, #{turn}u, LEFT_RUNS), end);
+fn read_wide_values(lines: LoadLines, first: u32, end: u32, lane: u32) -> LoadValues {
+    var values: LoadValues;
+#repeat load 4
+    values.left[#{load}] = left_within(lines.left_#{load}, first + wide_inner(lane, #{load}u, LEFT_K_MAJOR), end);
 #end
-#repeat turn 4
-    values.right[#{turn}] = right_within(lines.right_#{turn}, first + wide_inner(lane, #{turn}u, RIGHT_RUNS), end);
+#repeat load 4
+    values.right[#{load}] = right_within(lines.right_#{load}, first + wide_inner(lane, #{load}u, RIGHT_K_MAJOR), end);
 #end
     return values;
 }
 
 // Stores the values that a thread read in workgroup memory.
-fn put_wide_values(values: TurnValues, lane: u32) {
-#repeat turn 4
-    put_wide_left(lane, #{turn}u, values.left[#{turn}]);
+fn put_wide_values(values: LoadValues, lane: u32) {
+#repeat load 4
+    put_wide_left(lane, #{load}u, values.left[#{load}]);
 #end
-#repeat turn 4
-    put_wide_right(lane, #{turn}u, values.right[#{turn}]);
+#repeat load 4
+    put_wide_right(lane, #{load}u, values.right[#{load}]);
 #end
 }
 
@@ -299,20 +299,20 @@ fn pair_of_sums(part: u32) -> vec2<f32> {
 // it, and those 64 further.
 fn tile_128(group: u32, lane: u32) {
     let work = work_of(group, 128u);
-    let lines = wide_lines_of_turns(work, lane);
-    var values = TurnValues();
+    let lines = wide_lines_of_loads(work, lane);
+    var values = LoadValues();
     // Reads one step ahead: the first iteration only reads.
-    var ahead = work.begin;
+    var next_inner = work.begin;
     var summing = false;
     loop {
         if (summing) {
             put_wide_values(values, lane);
         }
         workgroupBarrier();
-        let more = ahead < work.end;
+        let more = next_inner < work.end;
         if (more) {
-            values = read_wide_values(lines, ahead, work.end, lane);
-            ahead += 8u;
+            values = read_wide_values(lines, next_inner, work.end, lane);
+            next_inner += 8u;
         }
         if (summing) {
             add_wide_tile_step(lane);
@@ -339,15 +339,15 @@ var<workgroup> right_square: array<C, 272>;
 
 fn store_element(row: u32, column: u32, sum: C) {
     let element_index = index_of(row, column);
-    y_put(element_index, finished(row, column, element_index, sum));
+    y_put(element_index, apply_epilogue(row, column, element_index, sum));
 }
 
 fn tile_16(group: u32, lane: u32) {
     let work = work_of(group, 16u);
     let low = lane % 16u;
     let high = lane / 16u;
-    let left_at = select(vec2<u32>(low, high), vec2<u32>(high, low), LEFT_RUNS);
-    let right_at = select(vec2<u32>(low, high), vec2<u32>(high, low), RIGHT_RUNS);
+    let left_at = select(vec2<u32>(low, high), vec2<u32>(high, low), LEFT_K_MAJOR);
+    let right_at = select(vec2<u32>(low, high), vec2<u32>(high, low), RIGHT_K_MAJOR);
     let own_left = left_line(work.row + left_at.x);
     let own_right = right_line(work.column + right_at.x);
     var sum = zero();

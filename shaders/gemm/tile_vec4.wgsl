@@ -12,13 +12,13 @@
 // params.m and params.n, the number of rows and columns: those beyond an edge are read as the last
 // ones.
 //
-// LEFT_RUNS and RIGHT_RUNS determine along which axis a vec4 is contiguous: the inner axis, or rows
-// or columns. LEFT_SCALED: the left operand is multiplied by LEFT_FACTOR(line, known), one number
-// for 128 inner indices, where `known` was read ahead by LEFT_KNOWN(line, inner); sums then begin
-// at multiples of 128. tile_vec4_128 also uses begin(matrix, split) and finished(row, column,
-// index, sum), which is left out if only the sum is stored (PLAIN). Limits: the size of the axis
-// along which vec4 are contiguous is a multiple of 4, and so is n for tile_vec4_128; every vec4
-// begins at a multiple of four elements.
+// LEFT_K_MAJOR and RIGHT_K_MAJOR determine along which axis a vec4 is contiguous: the inner axis,
+// or rows or columns. LEFT_SCALED: the left operand is multiplied by LEFT_FACTOR(line, prefetched),
+// one number for 128 inner indices, where `prefetched` was read ahead by LEFT_PREFETCH(line,
+// inner); sums then begin at multiples of 128. tile_vec4_128 also uses begin(matrix, split) and
+// apply_epilogue(row, column, index, sum), which is left out if only the sum is stored (PLAIN).
+// Limits: the size of the axis along which vec4 are contiguous is a multiple of 4, and so is n for
+// tile_vec4_128; every vec4 begins at a multiple of four elements.
 
 // ---------------------------------------------------------------- floats
 
@@ -28,24 +28,24 @@ var<workgroup> vec4s_left: array<vec4<f32>, 528>;
 var<workgroup> vec4s_right: array<vec4<f32>, 528>;
 
 // Rows and columns beyond an edge are read as the last ones, and not stored.
-fn line_within(line: u32, count: u32, runs: bool) -> u32 {
-    return min(line, count - select(4u, 1u, runs));
+fn line_within(line: u32, count: u32, is_k_major: bool) -> u32 {
+    return min(line, count - select(4u, 1u, is_k_major));
 }
 
 // The first row or column, and the first inner index, of the vec4 `number` of a step, for an
 // operand that is `across` vec4 wide.
-fn vec4_line(number: u32, across: u32, runs: bool) -> u32 {
-    return select(number % across * 4u, number / 4u, runs);
+fn vec4_line(number: u32, across: u32, is_k_major: bool) -> u32 {
+    return select(number % across * 4u, number / 4u, is_k_major);
 }
 
-fn vec4_inner(number: u32, across: u32, runs: bool) -> u32 {
-    return select(number / across, number % 4u * 4u, runs);
+fn vec4_inner(number: u32, across: u32, is_k_major: bool) -> u32 {
+    return select(number / across, number % 4u * 4u, is_k_major);
 }
 
 fn put_left_vec4(number: u32, value: vec4<f32>) {
-    let line = vec4_line(number, 32u, LEFT_RUNS);
-    let first_inner = vec4_inner(number, 32u, LEFT_RUNS);
-    if (LEFT_RUNS) {
+    let line = vec4_line(number, 32u, LEFT_K_MAJOR);
+    let first_inner = vec4_inner(number, 32u, LEFT_K_MAJOR);
+    if (LEFT_K_MAJOR) {
 #repeat i 4
         vec4s_left[(first_inner + #{i}u) * 33u + line / 4u][line % 4u] = value[#{i}];
 #end
@@ -55,9 +55,9 @@ fn put_left_vec4(number: u32, value: vec4<f32>) {
 }
 
 fn put_right_vec4(number: u32, value: vec4<f32>) {
-    let line = vec4_line(number, VEC4S_COLUMNS / 4u, RIGHT_RUNS);
-    let first_inner = vec4_inner(number, VEC4S_COLUMNS / 4u, RIGHT_RUNS);
-    if (RIGHT_RUNS) {
+    let line = vec4_line(number, VEC4S_COLUMNS / 4u, RIGHT_K_MAJOR);
+    let first_inner = vec4_inner(number, VEC4S_COLUMNS / 4u, RIGHT_K_MAJOR);
+    if (RIGHT_K_MAJOR) {
 #repeat i 4
         vec4s_right[(first_inner + #{i}u) * 33u + line / 4u][line % 4u] = value[#{i}];
 #end
@@ -78,113 +78,113 @@ fn vec4s_column(lane: u32) -> u32 {
 }
 
 // Used if the left operand is not scaled.
-fn nothing_known(line: u32, inner: u32) -> f32 { return 0.0; }
-fn no_factor(line: u32, known: f32) -> f32 { return 1.0; }
+fn no_prefetch(line: u32, inner: u32) -> f32 { return 0.0; }
+fn no_factor(line: u32, prefetched: f32) -> f32 { return 1.0; }
 
 // Number of threads of a workgroup. A step has 512 vec4 of the left operand and 4 VEC4S_COLUMNS of
-// the right one, and a thread reads one in each turn.
+// the right one, and a thread reads one in each load.
 const VEC4S_THREADS: u32 = 2u * VEC4S_COLUMNS;
 
-// What a thread reads ahead of the left operand, for each turn: the vec4, its index, and its inner
+// What a thread reads ahead of the left operand, for each load: the vec4, its index, and its inner
 // index in the first step. For a scaled operand also the row of its factor, what was read for the
 // factor, and the factor.
-#repeat turn 4
-var<private> next_left_vec4_#{turn}: vec4<f32>;
-var<private> left_vec4_at_#{turn}: u32;
-var<private> left_vec4_inner_#{turn}: u32;
-var<private> left_vec4_line_#{turn}: u32;
-var<private> left_known_#{turn}: f32;
-var<private> left_factor_#{turn}: f32;
+#repeat load 4
+var<private> next_left_vec4_#{load}: vec4<f32>;
+var<private> left_vec4_at_#{load}: u32;
+var<private> left_vec4_inner_#{load}: u32;
+var<private> left_vec4_line_#{load}: u32;
+var<private> left_prefetched_#{load}: f32;
+var<private> left_factor_#{load}: f32;
 #end
 // The same for the right operand.
-#repeat turn 2
-var<private> next_right_vec4_#{turn}: vec4<f32>;
-var<private> right_vec4_at_#{turn}: u32;
-var<private> right_vec4_inner_#{turn}: u32;
+#repeat load 2
+var<private> next_right_vec4_#{load}: vec4<f32>;
+var<private> right_vec4_at_#{load}: u32;
+var<private> right_vec4_inner_#{load}: u32;
 #end
 
-// Reads the first step of the left operand. With tiles of 64 columns a thread has 4 turns,
+// Reads the first step of the left operand. With tiles of 64 columns a thread has 4 loads,
 // otherwise 2.
-fn begin_left_vec4s(work: Work, lane: u32) {
-#repeat turn 4
-    let number_#{turn} = lane + #{turn}u * VEC4S_THREADS;
-    left_vec4_inner_#{turn} = work.begin + vec4_inner(number_#{turn}, 32u, LEFT_RUNS);
-    left_vec4_line_#{turn} = line_within(work.row + vec4_line(number_#{turn}, 32u, LEFT_RUNS), params.m, LEFT_RUNS);
-    left_vec4_at_#{turn} = left_vec4_index(left_vec4_line_#{turn}, left_vec4_inner_#{turn});
-    next_left_vec4_#{turn} = vec4<f32>();
-    left_known_#{turn} = 0.0;
-    left_factor_#{turn} = 1.0;
-    if (#{turn}u * VEC4S_THREADS < 512u) {
-        if (left_vec4_inner_#{turn} < work.end) { next_left_vec4_#{turn} = LEFT_VEC4(left_vec4_at_#{turn}); }
-        if (LEFT_SCALED && work.begin < work.end) { left_known_#{turn} = LEFT_KNOWN(left_vec4_line_#{turn}, work.begin); }
+fn prefetch_left_vec4s(work: Work, lane: u32) {
+#repeat load 4
+    let number_#{load} = lane + #{load}u * VEC4S_THREADS;
+    left_vec4_inner_#{load} = work.begin + vec4_inner(number_#{load}, 32u, LEFT_K_MAJOR);
+    left_vec4_line_#{load} = line_within(work.row + vec4_line(number_#{load}, 32u, LEFT_K_MAJOR), params.m, LEFT_K_MAJOR);
+    left_vec4_at_#{load} = left_vec4_index(left_vec4_line_#{load}, left_vec4_inner_#{load});
+    next_left_vec4_#{load} = vec4<f32>();
+    left_prefetched_#{load} = 0.0;
+    left_factor_#{load} = 1.0;
+    if (#{load}u * VEC4S_THREADS < 512u) {
+        if (left_vec4_inner_#{load} < work.end) { next_left_vec4_#{load} = LEFT_VEC4(left_vec4_at_#{load}); }
+        if (LEFT_SCALED && work.begin < work.end) { left_prefetched_#{load} = LEFT_PREFETCH(left_vec4_line_#{load}, work.begin); }
     }
 #end
 }
 
 // Reads the first step of the right operand.
-fn begin_right_vec4s(work: Work, lane: u32) {
-#repeat turn 2
-    let number_#{turn} = lane + #{turn}u * VEC4S_THREADS;
-    right_vec4_inner_#{turn} = work.begin + vec4_inner(number_#{turn}, VEC4S_COLUMNS / 4u, RIGHT_RUNS);
-    let line_#{turn} = line_within(work.column + vec4_line(number_#{turn}, VEC4S_COLUMNS / 4u, RIGHT_RUNS), params.n, RIGHT_RUNS);
-    right_vec4_at_#{turn} = right_vec4_index(line_#{turn}, right_vec4_inner_#{turn});
-    next_right_vec4_#{turn} = vec4<f32>();
-    if (right_vec4_inner_#{turn} < work.end) { next_right_vec4_#{turn} = RIGHT_VEC4(right_vec4_at_#{turn}); }
+fn prefetch_right_vec4s(work: Work, lane: u32) {
+#repeat load 2
+    let number_#{load} = lane + #{load}u * VEC4S_THREADS;
+    right_vec4_inner_#{load} = work.begin + vec4_inner(number_#{load}, VEC4S_COLUMNS / 4u, RIGHT_K_MAJOR);
+    let line_#{load} = line_within(work.column + vec4_line(number_#{load}, VEC4S_COLUMNS / 4u, RIGHT_K_MAJOR), params.n, RIGHT_K_MAJOR);
+    right_vec4_at_#{load} = right_vec4_index(line_#{load}, right_vec4_inner_#{load});
+    next_right_vec4_#{load} = vec4<f32>();
+    if (right_vec4_inner_#{load} < work.end) { next_right_vec4_#{load} = RIGHT_VEC4(right_vec4_at_#{load}); }
 #end
 }
 
 // Computes the factors of the next 128 inner indices from what was read ahead for them.
 fn make_left_factors() {
-#repeat turn 4
-    if (#{turn}u * VEC4S_THREADS < 512u) { left_factor_#{turn} = LEFT_FACTOR(left_vec4_line_#{turn}, left_known_#{turn}); }
+#repeat load 4
+    if (#{load}u * VEC4S_THREADS < 512u) { left_factor_#{load} = LEFT_FACTOR(left_vec4_line_#{load}, left_prefetched_#{load}); }
 #end
 }
 
 // Stores the values that a thread read for a step in workgroup memory.
 fn put_vec4s(lane: u32) {
-#repeat turn 4
-    if (#{turn}u * VEC4S_THREADS < 512u) {
+#repeat load 4
+    if (#{load}u * VEC4S_THREADS < 512u) {
         if (LEFT_SCALED) {
-            put_left_vec4(lane + #{turn}u * VEC4S_THREADS, next_left_vec4_#{turn} * left_factor_#{turn});
+            put_left_vec4(lane + #{load}u * VEC4S_THREADS, next_left_vec4_#{load} * left_factor_#{load});
         } else {
-            put_left_vec4(lane + #{turn}u * VEC4S_THREADS, next_left_vec4_#{turn});
+            put_left_vec4(lane + #{load}u * VEC4S_THREADS, next_left_vec4_#{load});
         }
     }
 #end
-#repeat turn 2
-    put_right_vec4(lane + #{turn}u * VEC4S_THREADS, next_right_vec4_#{turn});
+#repeat load 2
+    put_right_vec4(lane + #{load}u * VEC4S_THREADS, next_right_vec4_#{load});
 #end
 }
 
 // Reads the step that is `next` inner indices after the first one. Values beyond the end of the sum
 // are zero.
 fn read_vec4s(work: Work, next: u32) {
-#repeat turn 4
-    left_vec4_at_#{turn} += left_vec4_step(16u);
+#repeat load 4
+    left_vec4_at_#{load} += left_vec4_step(16u);
 #end
-#repeat turn 2
-    right_vec4_at_#{turn} += right_vec4_step(16u);
+#repeat load 2
+    right_vec4_at_#{load} += right_vec4_step(16u);
 #end
     if (work.begin + next + 16u <= work.end) {
-#repeat turn 4
-        if (#{turn}u * VEC4S_THREADS < 512u) { next_left_vec4_#{turn} = LEFT_VEC4(left_vec4_at_#{turn}); }
+#repeat load 4
+        if (#{load}u * VEC4S_THREADS < 512u) { next_left_vec4_#{load} = LEFT_VEC4(left_vec4_at_#{load}); }
 #end
-#repeat turn 2
-        next_right_vec4_#{turn} = RIGHT_VEC4(right_vec4_at_#{turn});
+#repeat load 2
+        next_right_vec4_#{load} = RIGHT_VEC4(right_vec4_at_#{load});
 #end
     } else if (work.begin + next < work.end) {
-#repeat turn 4
-        next_left_vec4_#{turn} = vec4<f32>();
-        if (#{turn}u * VEC4S_THREADS < 512u && left_vec4_inner_#{turn} + next < work.end) { next_left_vec4_#{turn} = LEFT_VEC4(left_vec4_at_#{turn}); }
+#repeat load 4
+        next_left_vec4_#{load} = vec4<f32>();
+        if (#{load}u * VEC4S_THREADS < 512u && left_vec4_inner_#{load} + next < work.end) { next_left_vec4_#{load} = LEFT_VEC4(left_vec4_at_#{load}); }
 #end
-#repeat turn 2
-        next_right_vec4_#{turn} = vec4<f32>();
-        if (right_vec4_inner_#{turn} + next < work.end) { next_right_vec4_#{turn} = RIGHT_VEC4(right_vec4_at_#{turn}); }
+#repeat load 2
+        next_right_vec4_#{load} = vec4<f32>();
+        if (right_vec4_inner_#{load} + next < work.end) { next_right_vec4_#{load} = RIGHT_VEC4(right_vec4_at_#{load}); }
 #end
     }
     if (LEFT_SCALED && next % 128u == 0u && work.begin + next < work.end) {
-#repeat turn 4
-        if (#{turn}u * VEC4S_THREADS < 512u) { left_known_#{turn} = LEFT_KNOWN(left_vec4_line_#{turn}, work.begin + next); }
+#repeat load 4
+        if (#{load}u * VEC4S_THREADS < 512u) { left_prefetched_#{load} = LEFT_PREFETCH(left_vec4_line_#{load}, work.begin + next); }
 #end
     }
 }
@@ -209,8 +209,8 @@ fn add_vec4s_step(lane: u32) {
 
 // Adds a part of the sums, step by step: the next step is read while the current one is summed.
 fn sum_vec4s(work: Work, lane: u32) {
-    begin_left_vec4s(work, lane);
-    begin_right_vec4s(work, lane);
+    prefetch_left_vec4s(work, lane);
+    prefetch_right_vec4s(work, lane);
     for (var done = 0u; work.begin + done < work.end; done += 16u) {
         if (LEFT_SCALED && done % 128u == 0u) {
             make_left_factors();
@@ -256,7 +256,7 @@ fn store_vec4(row: u32, column: u32, sums: vec4<f32>) {
             return;
         }
 #repeat i 4
-        let value_#{i} = finished(row, column + #{i}u, element_index + #{i}u, sums[#{i}]);
+        let value_#{i} = apply_epilogue(row, column + #{i}u, element_index + #{i}u, sums[#{i}]);
 #end
         y_put_vec4(element_index / 4u, vec4<f32>(value_0, value_1, value_2, value_3));
     }
@@ -265,7 +265,7 @@ fn store_vec4(row: u32, column: u32, sums: vec4<f32>) {
 // ---------------------------------------------------------------- sums of matmul_cooperative.wgsl
 
 // A thread adds the parts of a vec4, which are stored in slot `a`:
-// [splits][matrices][params.left_runs][params.right_runs].
+// [splits][matrices][params.left_layout][params.right_layout].
 fn sum_padded_parts(group: u32, lane: u32) {
     let number = group * 256u + lane;
     if (number < params.count / 4u) {
@@ -273,7 +273,7 @@ fn sum_padded_parts(group: u32, lane: u32) {
         let column = number % across * 4u;
         let row = number / across % params.m;
         let matrix = number / across / params.m;
-        let first = ((matrix * params.left_runs + row) * params.right_runs + column) / 4u;
+        let first = ((matrix * params.left_layout + row) * params.right_layout + column) / 4u;
         var sums = vec4<f32>();
         for (var split = 0u; split < params.splits; split += 1u) {
             sums += a_vec4(split * (params.split_stride / 4u) + first);

@@ -190,15 +190,15 @@ fn cast_i64_bool(x: vec2<u32>) -> u32 {
 // ---------------------------------------------------------------- from u32 (others as from u8)
 
 fn cast_u32_f32(x: u32) -> f32 {
-    return wide_size_to_f32(vec2<u32>(x, 0u));
+    return wide_abs_to_f32(vec2<u32>(x, 0u));
 }
 
 fn cast_u32_f16(x: u32) -> u32 {
-    return f32_to_f16(wide_size_to_f32_odd(vec2<u32>(x, 0u), false));
+    return f32_to_f16(wide_abs_to_f32_odd(vec2<u32>(x, 0u), false));
 }
 
 fn cast_u32_bf16(x: u32) -> u32 {
-    return f32_to_bf16(wide_size_to_f32_odd(vec2<u32>(x, 0u), false));
+    return f32_to_bf16(wide_abs_to_f32_odd(vec2<u32>(x, 0u), false));
 }
 
 fn cast_u32_u8(x: u32) -> u32 {
@@ -208,13 +208,13 @@ fn cast_u32_u8(x: u32) -> u32 {
 // ---------------------------------------------------------------- from u64 (others as from i64)
 
 fn cast_u64_f32(x: vec2<u32>) -> f32 {
-    return wide_size_to_f32(x);
+    return wide_abs_to_f32(x);
 }
 
 fn cast_u64_f16(x: vec2<u32>) -> u32 {
-    return f32_to_f16(wide_size_to_f32_odd(x, false));
+    return f32_to_f16(wide_abs_to_f32_odd(x, false));
 }
 
 fn cast_u64_bf16(x: vec2<u32>) -> u32 {
-    return f32_to_bf16(wide_size_to_f32_odd(x, false));
+    return f32_to_bf16(wide_abs_to_f32_odd(x, false));
 }

@@ -6,7 +6,7 @@
 
 // Returns x as a value that is opaque to the compiler: the expression that computed it is rounded
 // as written.
-fn settled(x: f32) -> f32 {
+fn opaque(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) ^ opaque_zero());
 }
 
@@ -19,7 +19,7 @@ fn quiet_nan() -> f32 {
 }
 
 // The bits of |x|.
-fn size_bits(x: f32) -> u32 {
+fn abs_bits(x: f32) -> u32 {
     return bitcast<u32>(x) & 0x7fffffffu;
 }
 
@@ -28,12 +28,12 @@ fn sign_bit(x: f32) -> u32 {
 }
 
 fn abs_of(x: f32) -> f32 {
-    return bitcast<f32>(size_bits(x));
+    return bitcast<f32>(abs_bits(x));
 }
 
 // |size| with the sign of `sign`.
 fn with_sign(size: f32, sign: f32) -> f32 {
-    return bitcast<f32>(size_bits(size) | sign_bit(sign));
+    return bitcast<f32>(abs_bits(size) | sign_bit(sign));
 }
 
 fn negated(x: f32) -> f32 {
@@ -42,7 +42,7 @@ fn negated(x: f32) -> f32 {
 
 // An integer with the same order as x, equal for both zeros. Not for NaN.
 fn order_of(x: f32) -> i32 {
-    let size = i32(size_bits(x));
+    let size = i32(abs_bits(x));
     return select(size, -size, sign_bit(x) != 0u);
 }
 
@@ -87,8 +87,8 @@ fn scaled(value: f32, power: i32) -> f32 {
 }
 
 // |x| as a value in [1, 2) and a power of two. For 0, the value is 0. Not for infinities and NaN.
-fn normalised(x: f32) -> Scaled {
-    var bits = size_bits(x);
+fn normalized(x: f32) -> Scaled {
+    var bits = abs_bits(x);
     if (bits == 0u) {
         return Scaled(0.0, 0);
     }
@@ -104,7 +104,7 @@ fn normalised(x: f32) -> Scaled {
 
 // A positive finite x as a value in [sqrt(1/2), sqrt(2)) and a power of two.
 fn near_one(x: f32) -> Scaled {
-    let parts = normalised(x);
+    let parts = normalized(x);
     let bits = bitcast<u32>(parts.value);
     // 0x3fb504f3 is sqrt(2).
     let above = bits >= 0x3fb504f3u;
@@ -116,10 +116,10 @@ fn near_one(x: f32) -> Scaled {
 fn product_error(a: f32, b: f32, product: f32) -> f32 {
     let a_high = upper_half(a);
     let b_high = upper_half(b);
-    let a_low = settled(a - a_high);
-    let b_low = settled(b - b_high);
-    let first_part = settled(a_high * b_high - product);
-    return settled(settled(first_part + a_high * b_low) + a_low * b_high) + a_low * b_low;
+    let a_low = opaque(a - a_high);
+    let b_low = opaque(b - b_high);
+    let first_part = opaque(a_high * b_high - product);
+    return opaque(opaque(first_part + a_high * b_low) + a_low * b_high) + a_low * b_low;
 }
 
 // A number as the sum of two numbers, of which the second is small relative to the first.
@@ -129,16 +129,16 @@ struct Pair {
 }
 
 fn pair_product(a: Pair, b: Pair) -> Pair {
-    let product = settled(a.high * b.high);
+    let product = opaque(a.high * b.high);
     return Pair(product, product_error(a.high, b.high, product) + (a.high * b.low + a.low * b.high));
 }
 
 // a / b, correctly rounded except for a few cases in a million, however inaccurate the device's
 // division is. Neither operand may be near the limits of the range.
 fn pair_quotient(a: Pair, b: Pair) -> f32 {
-    let quotient = settled(a.high / b.high);
-    let product = settled(quotient * b.high);
-    let rest = settled(a.high - product) - product_error(quotient, b.high, product);
+    let quotient = opaque(a.high / b.high);
+    let product = opaque(quotient * b.high);
+    let rest = opaque(a.high - product) - product_error(quotient, b.high, product);
     return quotient + (rest + (a.low - quotient * b.low)) / b.high;
 }
 
@@ -151,10 +151,10 @@ fn pair_quotient(a: Pair, b: Pair) -> f32 {
 fn exp_reduced(high: f32, low: f32) -> Scaled {
     let bounded = clamp(high, -300.0, 300.0);
     let power = floor(bounded * 1.442695022 + 0.5);
-    let r_high = settled(bounded - power * 0.6931457520);
+    let r_high = opaque(bounded - power * 0.6931457520);
     let r_low = low - power * 1.428606765e-06;
-    let r = settled(r_high + r_low);
-    let rest = settled(r_high - r) + r_low;
+    let r = opaque(r_high + r_low);
+    let rest = opaque(r_high - r) + r_low;
     let p = 0.5 + r * (0.1666666716 + r * (4.166645557e-02 + r * (8.333310485e-03 + r * (1.393453218e-03 + r * 1.989197044e-04))));
     return Scaled(r + (rest + (r * r) * p), i32(power));
 }
@@ -174,22 +174,22 @@ struct ScaledPair {
 // The same with some more digits.
 fn exp_pair(high: f32, low: f32) -> ScaledPair {
     let reduced = exp_reduced(high, low);
-    let sum = settled(1.0 + reduced.value);
-    return ScaledPair(Pair(sum, reduced.value - settled(sum - 1.0)), reduced.power);
+    let sum = opaque(1.0 + reduced.value);
+    return ScaledPair(Pair(sum, reduced.value - opaque(sum - 1.0)), reduced.power);
 }
 
 // factor * e^(rate * x^2), with x^2 in twice the precision. `rate` is -1 or -1/2.
 fn bell(x: f32, rate: f32, factor: Pair) -> f32 {
     let a = min(abs_of(x), 20.0);
     let upper = upper_half(a);
-    let rest = settled(a - upper);
+    let rest = opaque(a - upper);
     let e = exp_pair(rate * (upper * upper), rate * (rest * (a + upper)));
     let product = pair_product(e.pair, factor);
     return scaled(product.high + product.low, e.power);
 }
 
 fn exp_of(x: f32) -> f32 {
-    if (size_bits(x) > 0x7f800000u) {
+    if (abs_bits(x) > 0x7f800000u) {
         return x;
     }
     let parts = exp_parts(x, 0.0);
@@ -197,7 +197,7 @@ fn exp_of(x: f32) -> f32 {
 }
 
 fn expm1_of(x: f32) -> f32 {
-    let size = size_bits(x);
+    let size = abs_bits(x);
     // NaN; and below 2^-25 the value is x.
     if (size > 0x7f800000u || size < 0x33000000u) {
         return x;
@@ -213,9 +213,9 @@ fn expm1_of(x: f32) -> f32 {
     let scale = bitcast<f32>(u32(127 + power) << 23u);
     if (power > 0) {
         let inverse = bitcast<f32>(u32(127 - power) << 23u);
-        return scale * (reduced.value + settled(1.0 - inverse));
+        return scale * (reduced.value + opaque(1.0 - inverse));
     }
-    return scale * reduced.value + settled(scale - 1.0);
+    return scale * reduced.value + opaque(scale - 1.0);
 }
 
 // ---------------------------------------------------------------- logarithm
@@ -228,15 +228,15 @@ fn log_reduced(f: f32, power: f32, extra: f32) -> f32 {
     let r = z * (0.66666662693 + z * (0.40000972152 + z * (0.28498786688 + z * 0.24279078841)));
     let half_square = 0.5 * f * f;
     let small = s * (half_square + r) + (power * 9.0580006145e-06 + extra);
-    return settled(settled(small - half_square) + f) + power * 0.69313812256;
+    return opaque(opaque(small - half_square) + f) + power * 0.69313812256;
 }
 
 fn log_of(x: f32) -> f32 {
     let bits = bitcast<u32>(x);
-    if (size_bits(x) == 0u) {
+    if (abs_bits(x) == 0u) {
         return bitcast<f32>(0xff800000u | opaque_zero());
     }
-    if (size_bits(x) > 0x7f800000u || bits == 0x7f800000u) {
+    if (abs_bits(x) > 0x7f800000u || bits == 0x7f800000u) {
         return x;
     }
     if (bits >= 0x80000000u) {
@@ -247,7 +247,7 @@ fn log_of(x: f32) -> f32 {
 }
 
 fn log1p_of(x: f32) -> f32 {
-    let size = size_bits(x);
+    let size = abs_bits(x);
     // NaN; and below 2^-25 the value is x.
     if (size > 0x7f800000u || size < 0x33000000u || bitcast<u32>(x) == 0x7f800000u) {
         return x;
@@ -258,10 +258,10 @@ fn log1p_of(x: f32) -> f32 {
     if (x > -0.2928 && x < 0.4142) {
         return log_reduced(x, 0.0, 0.0);
     }
-    let sum = settled(1.0 + x);
-    var lost = settled(x - settled(sum - 1.0));
+    let sum = opaque(1.0 + x);
+    var lost = opaque(x - opaque(sum - 1.0));
     if (x > 1.0) {
-        lost = settled(1.0 - settled(sum - x));
+        lost = opaque(1.0 - opaque(sum - x));
     }
     let parts = near_one(sum);
     return log_reduced(parts.value - 1.0, f32(parts.power), lost / sum);
@@ -271,16 +271,16 @@ fn log1p_of(x: f32) -> f32 {
 
 // The square root of a positive finite number.
 fn sqrt_pair(x: f32) -> ScaledPair {
-    let parts = normalised(x);
+    let parts = normalized(x);
     let odd = parts.power & 1;
     let value = parts.value * f32(1 + odd);
-    let root = settled(sqrt(value));
+    let root = opaque(sqrt(value));
     let upper = upper_half(root);
-    let lower = settled(root - upper);
-    let rest = settled(settled(value - upper * upper) - 2.0 * upper * lower) - lower * lower;
-    let correction = settled(rest / (2.0 * root));
-    let high = settled(root + correction);
-    return ScaledPair(Pair(high, settled(root - high) + correction), (parts.power - odd) / 2);
+    let lower = opaque(root - upper);
+    let rest = opaque(opaque(value - upper * upper) - 2.0 * upper * lower) - lower * lower;
+    let correction = opaque(rest / (2.0 * root));
+    let high = opaque(root + correction);
+    return ScaledPair(Pair(high, opaque(root - high) + correction), (parts.power - odd) / 2);
 }
 
 // Whether x has a square root that is neither 0 nor infinite.
@@ -290,7 +290,7 @@ fn has_root(x: f32) -> bool {
 
 fn sqrt_of(x: f32) -> f32 {
     if (!has_root(x)) {
-        let stays = size_bits(x) == 0u || size_bits(x) > 0x7f800000u || sign_bit(x) == 0u;
+        let stays = abs_bits(x) == 0u || abs_bits(x) > 0x7f800000u || sign_bit(x) == 0u;
         return select(quiet_nan(), x, stays);
     }
     let root = sqrt_pair(x);
@@ -299,7 +299,7 @@ fn sqrt_of(x: f32) -> f32 {
 
 fn rsqrt_of(x: f32) -> f32 {
     if (!has_root(x)) {
-        if (size_bits(x) == 0u) {
+        if (abs_bits(x) == 0u) {
             return bitcast<f32>(sign_bit(x) | 0x7f800000u);
         }
         return select(quiet_nan(), 0.0, bitcast<u32>(x) == 0x7f800000u);
@@ -309,21 +309,21 @@ fn rsqrt_of(x: f32) -> f32 {
 }
 
 fn recip_of(x: f32) -> f32 {
-    let size = size_bits(x);
+    let size = abs_bits(x);
     if (size > 0x7f800000u) {
         return x;
     }
     if (size == 0u || size == 0x7f800000u) {
         return bitcast<f32>(sign_bit(x) | (0x7f800000u - size));
     }
-    let parts = normalised(x);
+    let parts = normalized(x);
     return with_sign(scaled(pair_quotient(Pair(1.0, 0.0), Pair(parts.value, 0.0)), -parts.power), x);
 }
 
 // ---------------------------------------------------------------- tanh, erf, normal distribution
 
 fn tanh_of(x: f32) -> f32 {
-    let size = size_bits(x);
+    let size = abs_bits(x);
     // NaN; and below 2^-12 the value is x.
     if (size > 0x7f800000u || size < 0x39800000u) {
         return x;
@@ -347,8 +347,8 @@ fn erf_series(z: f32) -> f32 {
 // 2) / (x + 2), divided by 1 + 2 x.
 fn erfc_parts(x: f32, rest: f32) -> Scaled {
     if (x < 0.5) {
-        let difference = settled(1.0 - x);
-        return Scaled(difference + ((settled(1.0 - difference) - x) - (x * erf_series(x * x) + rest)), 0);
+        let difference = opaque(1.0 - x);
+        return Scaled(difference + ((opaque(1.0 - difference) - x) - (x * erf_series(x * x) + rest)), 0);
     }
     let a = min(x, 10.25);
     let t = (a - 2.0) / (a + 2.0);
@@ -362,28 +362,28 @@ fn erfc_parts(x: f32, rest: f32) -> Scaled {
     p = -5.421838537e-02 + t * p;
     p = 0.1640508920 + t * p;
     p = -0.1660304815 + t * p;
-    p = settled(t * (-9.276381880e-02 + t * p));
-    let sum = settled(1.276978374 + p);
-    let factor = Pair(sum, settled(1.276978374 - sum) + p);
+    p = opaque(t * (-9.276381880e-02 + t * p));
+    let sum = opaque(1.276978374 + p);
+    let factor = Pair(sum, opaque(1.276978374 - sum) + p);
     let upper = upper_half(a);
-    let lower = settled(a - upper);
+    let lower = opaque(a - upper);
     let e = exp_pair(-(upper * upper), -(lower * (a + upper) + 2.0 * a * rest));
     let doubled = 2.0 * a;
-    let divisor = settled(1.0 + doubled);
-    let quotient = pair_quotient(pair_product(e.pair, factor), Pair(divisor, (settled(doubled - divisor) + 1.0) + 2.0 * rest));
+    let divisor = opaque(1.0 + doubled);
+    let quotient = pair_quotient(pair_product(e.pair, factor), Pair(divisor, (opaque(doubled - divisor) + 1.0) + 2.0 * rest));
     return Scaled(quotient, e.power);
 }
 
 fn erf_of(x: f32) -> f32 {
-    if (size_bits(x) > 0x7f800000u) {
+    if (abs_bits(x) > 0x7f800000u) {
         return x;
     }
     // Below 2^-63 the value is x * 2 / sqrt(pi).
-    if (size_bits(x) < 0x20000000u) {
-        let parts = normalised(x);
+    if (abs_bits(x) < 0x20000000u) {
+        let parts = normalized(x);
         return with_sign(scaled(1.128379167 * parts.value, parts.power), x);
     }
-    if (size_bits(x) < 0x3f6b851fu) {
+    if (abs_bits(x) < 0x3f6b851fu) {
         let p = erf_series(x * x);
         return x + x * p;
     }
@@ -392,7 +392,7 @@ fn erf_of(x: f32) -> f32 {
 }
 
 fn erfc_of(x: f32) -> f32 {
-    if (size_bits(x) > 0x7f800000u) {
+    if (abs_bits(x) > 0x7f800000u) {
         return x;
     }
     let parts = erfc_parts(abs_of(x), 0.0);
@@ -404,7 +404,7 @@ fn erfc_of(x: f32) -> f32 {
 // quotient in two parts.
 fn normal_tail(x: f32) -> Scaled {
     let a = min(abs_of(x), 14.4);
-    let high = settled(a * 0.7071067691);
+    let high = opaque(a * 0.7071067691);
     let low = product_error(a, 0.7071067691, high) + a * 1.210161749e-08;
     let parts = erfc_parts(high, low);
     return Scaled(parts.value, parts.power - 1);
@@ -412,7 +412,7 @@ fn normal_tail(x: f32) -> Scaled {
 
 // The probability that a standard normal number is below x.
 fn normal_cdf(x: f32) -> f32 {
-    if (size_bits(x) > 0x7f800000u) {
+    if (abs_bits(x) > 0x7f800000u) {
         return x;
     }
     let parts = normal_tail(x);
@@ -421,7 +421,7 @@ fn normal_cdf(x: f32) -> f32 {
 }
 
 fn normal_pdf(x: f32) -> f32 {
-    if (size_bits(x) > 0x7f800000u) {
+    if (abs_bits(x) > 0x7f800000u) {
         return x;
     }
     return bell(x, -0.5, Pair(0.39894229174, -1.133517014e-08));
@@ -432,13 +432,13 @@ fn sigmoid_tail(x: f32) -> Scaled {
     let e = exp_pair(-abs_of(x), 0.0);
     let scale = bitcast<f32>(u32(127 + max(e.power, -60)) << 23u);
     let small = e.pair.high * scale;
-    let sum = settled(1.0 + small);
-    return Scaled(pair_quotient(e.pair, Pair(sum, (small - settled(sum - 1.0)) + e.pair.low * scale)), e.power);
+    let sum = opaque(1.0 + small);
+    return Scaled(pair_quotient(e.pair, Pair(sum, (small - opaque(sum - 1.0)) + e.pair.low * scale)), e.power);
 }
 
 // 1 / (1 + e^-x)
 fn sigmoid_of(x: f32) -> f32 {
-    if (size_bits(x) > 0x7f800000u) {
+    if (abs_bits(x) > 0x7f800000u) {
         return x;
     }
     let parts = sigmoid_tail(x);
@@ -460,7 +460,7 @@ fn gelu_bounded(x: f32) -> f32 {
 // ---------------------------------------------------------------- rounding to integers, by bits
 
 fn truncated(x: f32) -> f32 {
-    let exponent = size_bits(x) >> 23u;
+    let exponent = abs_bits(x) >> 23u;
     if (exponent >= 150u) {
         return x;
     }
@@ -485,7 +485,7 @@ fn ceil_of(x: f32) -> f32 {
 // Rounds to nearest, ties to even: half a unit less one bit is added, and one more bit if the unit
 // is odd. A carry into the exponent gives the correct result.
 fn round_of(x: f32) -> f32 {
-    let size = size_bits(x);
+    let size = abs_bits(x);
     let exponent = size >> 23u;
     if (exponent >= 150u) {
         return x;

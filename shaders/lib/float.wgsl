@@ -4,7 +4,7 @@
 //
 // The elementary functions are defined here because the accuracy of WGSL's functions depends on the
 // driver. The code guards against what a driver may do:
-//   reassociation   results whose exact rounding matters pass through `settled`; a fused
+//   reassociation   results whose exact rounding matters pass through `opaque`; a fused
 //                   multiply-add is allowed everywhere
 //   no NaN, no inf  both are tested by bits and made from bits; comparisons are of integers
 //   flushing        `scaled` multiplies by powers of two; it is an integer operation that also
@@ -40,20 +40,20 @@ fn highest() -> C {
 }
 
 fn is_nan(x: C) -> bool {
-    return size_bits(x) > 0x7f800000u;
+    return abs_bits(x) > 0x7f800000u;
 }
 
 fn is_true(x: C) -> bool {
-    return size_bits(x) != 0u;
+    return abs_bits(x) != 0u;
 }
 
-fn truth(b: bool) -> C {
+fn from_bool(b: bool) -> C {
     return select(0.0, 1.0, b);
 }
 
 // Whether a or b is NaN.
 fn unordered(a: f32, b: f32) -> bool {
-    return max(size_bits(a), size_bits(b)) > 0x7f800000u;
+    return max(abs_bits(a), abs_bits(b)) > 0x7f800000u;
 }
 
 fn less(a: C, b: C) -> bool {
@@ -65,13 +65,13 @@ fn same(a: C, b: C) -> bool {
 }
 
 fn float_larger(a: f32, b: f32) -> f32 {
-    let take_b = size_bits(b) > 0x7f800000u || order_of(a) <= order_of(b);
-    return select(a, b, take_b && size_bits(a) <= 0x7f800000u);
+    let take_b = abs_bits(b) > 0x7f800000u || order_of(a) <= order_of(b);
+    return select(a, b, take_b && abs_bits(a) <= 0x7f800000u);
 }
 
 fn float_smaller(a: f32, b: f32) -> f32 {
-    let take_b = size_bits(b) > 0x7f800000u || order_of(a) >= order_of(b);
-    return select(a, b, take_b && size_bits(a) <= 0x7f800000u);
+    let take_b = abs_bits(b) > 0x7f800000u || order_of(a) >= order_of(b);
+    return select(a, b, take_b && abs_bits(a) <= 0x7f800000u);
 }
 
 // The larger value, or b if both are equal; the first NaN if there is one.
@@ -119,7 +119,7 @@ fn unary_abs(x: C) -> C {
 }
 
 fn unary_sign(x: C) -> C {
-    if (size_bits(x) == 0u || size_bits(x) > 0x7f800000u) {
+    if (abs_bits(x) == 0u || abs_bits(x) > 0x7f800000u) {
         return x;
     }
     return with_sign(1.0, x);
@@ -206,10 +206,10 @@ fn unary_elu(x: C) -> C {
 }
 
 fn unary_gelu_erf(x: C) -> C {
-    if (sign_bit(x) == 0u || size_bits(x) >= 0x7f800000u) {
+    if (sign_bit(x) == 0u || abs_bits(x) >= 0x7f800000u) {
         return x * normal_cdf(x);
     }
-    let factor = normalised(max(x, -14.4));
+    let factor = normalized(max(x, -14.4));
     let tail = normal_tail(x);
     return scaled(negated(factor.value * tail.value), factor.power + tail.power);
 }
@@ -222,10 +222,10 @@ fn unary_gelu_tanh(x: C) -> C {
 }
 
 fn unary_silu(x: C) -> C {
-    if (sign_bit(x) == 0u || size_bits(x) >= 0x7f800000u) {
+    if (sign_bit(x) == 0u || abs_bits(x) >= 0x7f800000u) {
         return x * sigmoid_of(x);
     }
-    let factor = normalised(max(x, -200.0));
+    let factor = normalized(max(x, -200.0));
     let tail = sigmoid_tail(x);
     return scaled(negated(factor.value * tail.value), factor.power + tail.power);
 }
@@ -300,15 +300,15 @@ fn grad_relu(s: C, d: C) -> C {
 }
 
 fn grad_erf(s: C, d: C) -> C {
-    if (size_bits(s) > 0x7f800000u) {
+    if (abs_bits(s) > 0x7f800000u) {
         return s;
     }
     return bell(s, -1.0, Pair(1.1283792257, -5.863538277e-08)) * d;
 }
 
-// `settled`, because a driver that doubles s first would overflow too early.
+// `opaque`, because a driver that doubles s first would overflow too early.
 fn grad_square(s: C, d: C) -> C {
-    return 2.0 * settled(s * d);
+    return 2.0 * opaque(s * d);
 }
 
 fn grad_recip(s: C, d: C) -> C {

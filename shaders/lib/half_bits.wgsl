@@ -42,7 +42,7 @@ fn f32_to_bf16(x: f32) -> u32 {
 
 // An unsigned 64-bit number with a sign, truncated to 24 bits, of which the last is 1 if any bit
 // was lost.
-fn wide_size_to_f32_odd(size: vec2<u32>, negative: bool) -> f32 {
+fn wide_abs_to_f32_odd(size: vec2<u32>, negative: bool) -> f32 {
     if (wide_is_zero(size)) {
         return 0.0;
     }
@@ -53,9 +53,9 @@ fn wide_size_to_f32_odd(size: vec2<u32>, negative: bool) -> f32 {
 }
 
 fn wide_to_f32_odd(x: vec2<u32>) -> f32 {
-    return wide_size_to_f32_odd(wide_size(x), wide_is_negative(x));
+    return wide_abs_to_f32_odd(wide_abs(x), wide_is_negative(x));
 }
 
 fn i32_to_f32_odd(x: i32) -> f32 {
-    return wide_size_to_f32_odd(vec2<u32>(u32(select(x, 0i - x, x < 0i)), 0u), x < 0i);
+    return wide_abs_to_f32_odd(vec2<u32>(u32(select(x, 0i - x, x < 0i)), 0u), x < 0i);
 }

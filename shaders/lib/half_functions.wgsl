@@ -9,7 +9,7 @@
 fn unary_half_tanh(x: C) -> C {
     let e = exponential_of_half(-2.0 * abs_of(x));
     let far = with_sign((1.0 - e) / (1.0 + e), x);
-    return select(far, x - 0.3333333433 * (x * x) * x, size_bits(x) < 0x3d800000u);
+    return select(far, x - 0.3333333433 * (x * x) * x, abs_bits(x) < 0x3d800000u);
 }
 
 // 1 / (1 + e^-x), 0 below -87. Not for NaN.
@@ -18,7 +18,7 @@ fn half_sigmoid(x: f32) -> f32 {
 }
 
 fn unary_half_sigmoid(x: C) -> C {
-    return select(half_sigmoid(x), x, size_bits(x) > 0x7f800000u);
+    return select(half_sigmoid(x), x, abs_bits(x) > 0x7f800000u);
 }
 
 fn unary_half_silu(x: C) -> C {
@@ -54,8 +54,8 @@ fn unary_half_erf(x: C) -> C {
     let z = x * x;
     let near = x * (1.128379167 + z * (-0.3761263890 + z * (0.1128379167 + z * -2.686617064e-02)));
     let far = with_sign(1.0 - 2.0 * half_normal(1.414213562 * x).tail, x);
-    let value = select(far, near, size_bits(x) < 0x3f000000u);
-    return select(value, x, size_bits(x) > 0x7f800000u);
+    let value = select(far, near, abs_bits(x) < 0x3f000000u);
+    return select(value, x, abs_bits(x) > 0x7f800000u);
 }
 
 // ---------------------------------------------------------------- gradients: name(saved, dy)
@@ -70,7 +70,7 @@ fn grad_half_gelu_erf(s: C, d: C) -> C {
     let normal = half_normal(x);
     let cdf = select(1.0 - normal.tail, normal.tail, sign_bit(x) != 0u);
     let value = (cdf + x * (0.3989422804 * normal.bell)) * d;
-    return select(value, s, size_bits(s) > 0x7f800000u);
+    return select(value, s, abs_bits(s) > 0x7f800000u);
 }
 
 // As grad_gelu_tanh: g + x * g (1 - g) * dz/dx, with g the sigmoid of z.
@@ -80,7 +80,7 @@ fn grad_half_gelu_tanh(s: C, d: C) -> C {
     let r = 1.0 / (1.0 + e);
     let g = select(r, e * r, sign_bit(x) != 0u);
     let value = (g + x * (e * r * r) * (1.595769122 + 0.2140644365 * (x * x))) * d;
-    return select(value, s, size_bits(s) > 0x7f800000u);
+    return select(value, s, abs_bits(s) > 0x7f800000u);
 }
 
 fn grad_half_silu(s: C, d: C) -> C {

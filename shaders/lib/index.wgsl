@@ -3,7 +3,7 @@
 
 // Returns the index of the workgroup. A launch that does not fit in one dimension is folded into
 // two: workgroups from params.launched on have no work.
-fn group_number(group: vec3<u32>, groups: vec3<u32>) -> u32 {
+fn workgroup_index(group: vec3<u32>, groups: vec3<u32>) -> u32 {
     return group.y * groups.x + group.x;
 }
 
@@ -27,11 +27,11 @@ fn contiguous_index(tensor: u32, number: u32) -> u32 {
 
 // Records an index that is out of range, if it is the first since the host last read the record.
 // The record contains the count, the number of the launch, and the index.
-fn note_fault(index: vec2<u32>) {
-    if (atomicAdd(&faults[0], 1u) == 0u) {
-        atomicStore(&faults[1], params.fault);
-        atomicStore(&faults[2], index.x);
-        atomicStore(&faults[3], index.y);
+fn record_index_error(index: vec2<u32>) {
+    if (atomicAdd(&index_errors[0], 1u) == 0u) {
+        atomicStore(&index_errors[1], params.index_check);
+        atomicStore(&index_errors[2], index.x);
+        atomicStore(&index_errors[3], index.y);
     }
 }
 

@@ -30,7 +30,7 @@ fn is_true(x: C) -> bool {
     return x != 0i;
 }
 
-fn truth(b: bool) -> C {
+fn from_bool(b: bool) -> C {
     return i32(b);
 }
 

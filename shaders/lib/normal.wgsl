@@ -9,17 +9,17 @@
 
 // a + b, where |a| >= |b| or a is 0.
 fn pair_sum(a: Pair, b: Pair) -> Pair {
-    let high = settled(a.high + b.high);
-    return Pair(high, settled(b.high - settled(high - a.high)) + (a.low + b.low));
+    let high = opaque(a.high + b.high);
+    return Pair(high, opaque(b.high - opaque(high - a.high)) + (a.low + b.low));
 }
 
 // a / (1 + b), for b in [1/2, 2): the sum of 1 and b in two parts is exact.
 fn quotient_by_one_plus(a: f32, b: f32) -> Pair {
-    let divisor = settled(b + 1.0);
-    let divisor_low = b - settled(divisor - 1.0);
-    let quotient = settled(a / divisor);
-    let product = settled(quotient * divisor);
-    let rest = settled(settled(a - product) - product_error(quotient, divisor, product)) - quotient * divisor_low;
+    let divisor = opaque(b + 1.0);
+    let divisor_low = b - opaque(divisor - 1.0);
+    let quotient = opaque(a / divisor);
+    let product = opaque(quotient * divisor);
+    let rest = opaque(opaque(a - product) - product_error(quotient, divisor, product)) - quotient * divisor_low;
     return Pair(quotient, rest / divisor);
 }
 
@@ -43,9 +43,9 @@ fn minus_two_log(u: f32) -> Pair {
 
 // The square root of a number above 0, with one step of Newton's method.
 fn pair_root(square: Pair) -> Pair {
-    let root = settled(sqrt(square.high));
-    let product = settled(root * root);
-    let rest = settled(settled(square.high - product) - product_error(root, root, product)) + square.low;
+    let root = opaque(sqrt(square.high));
+    let product = opaque(root * root);
+    let rest = opaque(opaque(square.high - product) - product_error(root, root, product)) + square.low;
     return Pair(root, rest / (2.0 * root));
 }
 
@@ -102,5 +102,5 @@ fn normal_of(first_word: u32, second_word: u32) -> f32 {
     }
     let radius = pair_root(minus_two_log(f32(steps) * UNIT));
     let y = pair_product(radius, cosine);
-    return y.high + settled(y.low);
+    return y.high + opaque(y.low);
 }

@@ -44,7 +44,7 @@ fn word_from(high: u32, low: u32, bit: u32) -> u32 {
 }
 
 fn reduced_angle(x: f32) -> Angle {
-    let size = size_bits(x);
+    let size = abs_bits(x);
     if (size <= 0x3f490fdau) {
         return Angle(0u, x, 0.0);
     }
@@ -95,12 +95,12 @@ fn cos_near_zero(turn: f32, rest: f32) -> f32 {
     let p = 4.166666791e-02 + z * (-1.388888806e-03 + z * (2.480059084e-05 + z * -2.729965729e-07));
     // 1 - z/2 in two parts.
     let half_square = 0.5 * z;
-    let main = settled(1.0 - half_square);
-    return main + (settled(settled(1.0 - main) - half_square) + (z * z * p - turn * rest));
+    let main = opaque(1.0 - half_square);
+    return main + (opaque(opaque(1.0 - main) - half_square) + (z * z * p - turn * rest));
 }
 
 fn sin_of(x: f32) -> f32 {
-    let size = size_bits(x);
+    let size = abs_bits(x);
     // Below 2^-12 the value is x.
     if (size < 0x39800000u) {
         return x;
@@ -119,7 +119,7 @@ fn sin_of(x: f32) -> f32 {
 }
 
 fn cos_of(x: f32) -> f32 {
-    if (size_bits(x) >= 0x7f800000u) {
+    if (abs_bits(x) >= 0x7f800000u) {
         return quiet_nan();
     }
     let angle = reduced_angle(x);
@@ -159,8 +159,8 @@ fn eighths_plus(eighths: u32, t: f32, correction: f32) -> f32 {
         default: {
         }
     }
-    let sum = settled(base.high + t);
-    return sum + ((settled(base.high - sum) + t) + (base.low + correction));
+    let sum = opaque(base.high + t);
+    return sum + ((opaque(base.high - sum) + t) + (base.low + correction));
 }
 
 // Uses the octant of (x, y), in which the ratio is at most 1, and atan(t) = pi/4 + atan((t - 1) /
@@ -169,9 +169,9 @@ fn atan2_of(y: f32, x: f32) -> f32 {
     if (unordered(y, x)) {
         return quiet_nan();
     }
-    let steep = size_bits(y) > size_bits(x);
-    var below = max(size_bits(y), size_bits(x));
-    var above = min(size_bits(y), size_bits(x));
+    let steep = abs_bits(y) > abs_bits(x);
+    var below = max(abs_bits(y), abs_bits(x));
+    var above = min(abs_bits(y), abs_bits(x));
     if (below == 0x7f800000u) {
         above = select(0u, 0x3f800000u, above == 0x7f800000u);
         below = 0x3f800000u;
@@ -179,8 +179,8 @@ fn atan2_of(y: f32, x: f32) -> f32 {
     if (below == 0u) {
         below = 0x3f800000u;
     }
-    let numerator = normalised(bitcast<f32>(above));
-    let denominator = normalised(bitcast<f32>(below));
+    let numerator = normalized(bitcast<f32>(above));
+    let denominator = normalized(bitcast<f32>(below));
     let power = numerator.power - denominator.power;
     var eighths = 0u;
     var t = 0.0;
@@ -191,9 +191,9 @@ fn atan2_of(y: f32, x: f32) -> f32 {
         let u = scaled(numerator.value, power);
         let v = denominator.value;
         if (u > 0.5 * v) {
-            let sum = settled(u + v);
+            let sum = opaque(u + v);
             eighths = 1u;
-            t = pair_quotient(Pair(u - v, 0.0), Pair(sum, settled(v - sum) + u));
+            t = pair_quotient(Pair(u - v, 0.0), Pair(sum, opaque(v - sum) + u));
         } else {
             t = pair_quotient(Pair(u, 0.0), Pair(v, 0.0));
         }

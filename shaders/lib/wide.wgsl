@@ -57,7 +57,7 @@ fn wide_less(a: vec2<u32>, b: vec2<u32>) -> bool {
 }
 
 // a < b as unsigned numbers.
-fn wide_below(a: vec2<u32>, b: vec2<u32>) -> bool {
+fn wide_less_unsigned(a: vec2<u32>, b: vec2<u32>) -> bool {
     return a.y < b.y || (a.y == b.y && a.x < b.x);
 }
 
@@ -70,7 +70,7 @@ fn wide_is_negative(x: vec2<u32>) -> bool {
 }
 
 // |x| as an unsigned number.
-fn wide_size(x: vec2<u32>) -> vec2<u32> {
+fn wide_abs(x: vec2<u32>) -> vec2<u32> {
     return select(x, wide_neg(x), wide_is_negative(x));
 }
 
@@ -106,7 +106,7 @@ fn wide_divide(a: vec2<u32>, b: vec2<u32>) -> WideQuotient {
         let divisor = max(b.x, 1u);
         return WideQuotient(vec2<u32>(a.x / divisor, 0u), vec2<u32>(a.x % divisor, 0u));
     }
-    if (wide_below(a, b)) {
+    if (wide_less_unsigned(a, b)) {
         return WideQuotient(vec2<u32>(0u, 0u), a);
     }
     var step = wide_leading_zeros(b) - wide_leading_zeros(a);
@@ -115,7 +115,7 @@ fn wide_divide(a: vec2<u32>, b: vec2<u32>) -> WideQuotient {
     var quotient = vec2<u32>(0u, 0u);
     loop {
         quotient = wide_shift_left(quotient, 1u);
-        if (!wide_below(rest, divisor)) {
+        if (!wide_less_unsigned(rest, divisor)) {
             rest = wide_sub(rest, divisor);
             quotient.x |= 1u;
         }
@@ -133,7 +133,7 @@ fn wide_div(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     if (wide_is_zero(b)) {
         return vec2<u32>(0u, 0u);
     }
-    let quotient = wide_divide(wide_size(a), wide_size(b)).quotient;
+    let quotient = wide_divide(wide_abs(a), wide_abs(b)).quotient;
     return select(quotient, wide_neg(quotient), wide_is_negative(a) != wide_is_negative(b));
 }
 
@@ -142,7 +142,7 @@ fn wide_rem(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     if (wide_is_zero(b)) {
         return vec2<u32>(0u, 0u);
     }
-    let rest = wide_divide(wide_size(a), wide_size(b)).rest;
+    let rest = wide_divide(wide_abs(a), wide_abs(b)).rest;
     return select(rest, wide_neg(rest), wide_is_negative(a));
 }
 
@@ -180,7 +180,7 @@ fn wide_pow(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
 // ---------------------------------------------------------------- to and from f32
 
 // Converts an unsigned number, rounded to nearest, ties to even.
-fn wide_size_to_f32(size: vec2<u32>) -> f32 {
+fn wide_abs_to_f32(size: vec2<u32>) -> f32 {
     if (wide_is_zero(size)) {
         return 0.0;
     }
@@ -194,7 +194,7 @@ fn wide_size_to_f32(size: vec2<u32>) -> f32 {
 
 // Rounded to nearest, ties to even.
 fn wide_to_f32(x: vec2<u32>) -> f32 {
-    let value = bitcast<u32>(wide_size_to_f32(wide_size(x)));
+    let value = bitcast<u32>(wide_abs_to_f32(wide_abs(x)));
     return bitcast<f32>(value | (x.y & select(0u, 0x80000000u, wide_is_negative(x))));
 }
 
@@ -243,7 +243,7 @@ fn is_true(x: C) -> bool {
     return !wide_is_zero(x);
 }
 
-fn truth(b: bool) -> C {
+fn from_bool(b: bool) -> C {
     return vec2<u32>(u32(b), 0u);
 }
 
@@ -297,7 +297,7 @@ fn unary_neg(x: C) -> C {
 }
 
 fn unary_abs(x: C) -> C {
-    return wide_size(x);
+    return wide_abs(x);
 }
 
 fn unary_sign(x: C) -> C {

@@ -9,7 +9,7 @@ fn highest() -> C {
 }
 
 fn less(a: C, b: C) -> bool {
-    return wide_below(a, b);
+    return wide_less_unsigned(a, b);
 }
 
 // 0 if b is 0.

@@ -9,7 +9,7 @@
 // Limits (window.rs): image and both borders together below 2^31 pixels. An axis with one window
 // has stride 1, a window of one index has dilation 1.
 
-struct Slide {
+struct WindowAxis {
     // Number of pixels, and number of windows.
     size: i32,
     count: i32,
@@ -24,63 +24,63 @@ struct Slide {
     tap_step: i32,
 }
 
-fn start_of(slide: Slide, window: i32) -> i32 {
-    return window * slide.stride - slide.padding;
+fn window_start(axis: WindowAxis, window: i32) -> i32 {
+    return window * axis.stride - axis.padding;
 }
 
-fn on_image(slide: Slide, pixel: i32) -> bool {
-    return pixel >= 0i && pixel < slide.size;
+fn is_on_image(axis: WindowAxis, pixel: i32) -> bool {
+    return pixel >= 0i && pixel < axis.size;
 }
 
 // The indices low, .., high - 1 of a window that starts at `start` are on the image.
-struct Taps {
+struct TapRange {
     low: i32,
     high: i32,
 }
 
-fn taps_of(slide: Slide, start: i32) -> Taps {
-    var taps = Taps(0i, 0i);
+fn tap_range(axis: WindowAxis, start: i32) -> TapRange {
+    var taps = TapRange(0i, 0i);
     if (start < 0i) {
-        taps.low = (-start - 1i) / slide.dilation + 1i;
+        taps.low = (-start - 1i) / axis.dilation + 1i;
     }
-    if (start < slide.size) {
-        taps.high = min(slide.kernel, (slide.size - start - 1i) / slide.dilation + 1i);
+    if (start < axis.size) {
+        taps.high = min(axis.kernel, (axis.size - start - 1i) / axis.dilation + 1i);
     }
     return taps;
 }
 
 // The windows first, first + window_step, .. up to last contain a pixel: the first one at its index
 // `tap`, each next one at an index lower by tap_step.
-struct Reach {
+struct WindowRange {
     first: i32,
     last: i32,
     tap: i32,
 }
 
-fn windows_over(slide: Slide, pixel: i32) -> Reach {
-    let element_index = pixel + slide.padding;
-    let missed = element_index - (slide.kernel - 1i) * slide.dilation;
-    var reach = Reach(0i, min(element_index / slide.stride, slide.count - 1i), 0i);
+fn windows_containing(axis: WindowAxis, pixel: i32) -> WindowRange {
+    let element_index = pixel + axis.padding;
+    let missed = element_index - (axis.kernel - 1i) * axis.dilation;
+    var range = WindowRange(0i, min(element_index / axis.stride, axis.count - 1i), 0i);
     if (missed > 0i) {
-        reach.first = (missed - 1i) / slide.stride + 1i;
+        range.first = (missed - 1i) / axis.stride + 1i;
     }
     // If windows are dilated, only some of them contain the pixel.
-    while (reach.first <= reach.last && (element_index - reach.first * slide.stride) % slide.dilation != 0i) {
-        reach.first += 1i;
+    while (range.first <= range.last && (element_index - range.first * axis.stride) % axis.dilation != 0i) {
+        range.first += 1i;
     }
-    reach.tap = (element_index - reach.first * slide.stride) / slide.dilation;
-    return reach;
+    range.tap = (element_index - range.first * axis.stride) / axis.dilation;
+    return range;
 }
 
 // Whether the window contains the pixel.
-fn shows(slide: Slide, window: i32, pixel: i32) -> bool {
-    let back = pixel - start_of(slide, window);
-    return back >= 0i && back <= (slide.kernel - 1i) * slide.dilation && back % slide.dilation == 0i;
+fn contains_pixel(axis: WindowAxis, window: i32, pixel: i32) -> bool {
+    let back = pixel - window_start(axis, window);
+    return back >= 0i && back <= (axis.kernel - 1i) * axis.dilation && back % axis.dilation == 0i;
 }
 
 // ---------------------------------------------------------------- [batch, channels, rows, columns]
 
-struct Spot {
+struct ImageCoord {
     image: u32,
     channel: u32,
     row: i32,
@@ -88,16 +88,16 @@ struct Spot {
 }
 
 // The coordinates of element `number` of a tensor of these sizes.
-fn spot_of(sizes: vec4<u32>, number: u32) -> Spot {
+fn image_coord(sizes: vec4<u32>, number: u32) -> ImageCoord {
     let line = number / sizes.w;
     let plane = line / sizes.z;
     let image = plane / sizes.y;
-    return Spot(image, plane - image * sizes.y, i32(line - plane * sizes.z), i32(number - line * sizes.w));
+    return ImageCoord(image, plane - image * sizes.y, i32(line - plane * sizes.z), i32(number - line * sizes.w));
 }
 
-fn plane_at(tensor: u32, spot: Spot) -> u32 {
+fn plane_at(tensor: u32, coord: ImageCoord) -> u32 {
     let strides = params.strides[tensor * 2u];
-    return params.offsets[tensor] + spot.image * strides.x + spot.channel * strides.y;
+    return params.offsets[tensor] + coord.image * strides.x + coord.channel * strides.y;
 }
 
 fn pixel_at(tensor: u32, row: i32, column: i32) -> u32 {

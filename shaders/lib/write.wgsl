@@ -49,7 +49,7 @@ var<private> vec4_indices: vec4<u32>;
 // The index of element `number`, one of the four that are computed, in an input: four consecutive
 // elements from a multiple of four on, or the same element for all four.
 fn index_in_vec4(tensor: u32, number: u32) -> u32 {
-    if (((RUNS >> tensor) & 1u) != 0u) {
+    if (((VEC4_MASK >> tensor) & 1u) != 0u) {
         return vec4_indices[tensor] / 4u * 4u + (number - vec4_first);
     }
     return vec4_indices[tensor];
@@ -58,7 +58,7 @@ fn index_in_vec4(tensor: u32, number: u32) -> u32 {
 // The indices of the vec4 that begins with element `number` in y, a, b and c, over RANK axes (0:
 // any number). Each division is done once for all of them.
 fn indices_of_vec4(number: u32) -> vec4<u32> {
-    let along_last = vec4<u32>(1u, (RUNS >> 1u) & 1u, (RUNS >> 2u) & 1u, (RUNS >> 3u) & 1u);
+    let along_last = vec4<u32>(1u, (VEC4_MASK >> 1u) & 1u, (VEC4_MASK >> 2u) & 1u, (VEC4_MASK >> 3u) & 1u);
     if (RANK == 1u) {
         return params.offsets + number * along_last;
     }
@@ -105,8 +105,8 @@ fn put_bits_of_vec4(number: u32, element_index: u32, bits: vec4<u32>) {
         y_put_vec4_bits(element_index / 4u, bits);
         return;
     }
-    let is_ours = vec4<u32>(number, number + 1u, number + 2u, number + 3u) < vec4<u32>(params.count);
-    y_put_vec4_bits(element_index / 4u, select(y_vec4_bits(element_index / 4u), bits, is_ours));
+    let is_in_y = vec4<u32>(number, number + 1u, number + 2u, number + 3u) < vec4<u32>(params.count);
+    y_put_vec4_bits(element_index / 4u, select(y_vec4_bits(element_index / 4u), bits, is_in_y));
 }
 
 fn write_vec4(thread: u32) {

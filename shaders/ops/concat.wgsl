@@ -35,7 +35,7 @@ fn part_element(part: u32, element_index: u32) -> y_BITS {
     }
 }
 
-fn joined(number: u32) -> y_BITS {
+fn concatenated(number: u32) -> y_BITS {
     var rest = number;
     var indices = array<vec4<u32>, 2>();
     for (var at = params.rank; at > 0u; at -= 1u) {
@@ -58,5 +58,5 @@ fn joined(number: u32) -> y_BITS {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    WRITE(group_number(group, groups) * 256u + lane);
+    WRITE(workgroup_index(group, groups) * 256u + lane);
 }

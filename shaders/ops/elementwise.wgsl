@@ -3,12 +3,12 @@
 //
 //   y, a, b, c   one shape, any strides (broadcast by stride 0), any offset
 //
-// A thread stores vec4 of y if the layouts of all tensors allow it (write.wgsl; RUNS is a bit mask
-// of the inputs that are read as vec4, and the other inputs have one element for each vec4 of y).
-// Otherwise it stores a word of y if y is contiguous (one element, or the elements of 16 or 8 bits
-// that share it), else one element. RESULT (element_result.wgsl) returns the bits of an element,
-// from inputs at ELEMENT_INDEX(tensor, number); FUNCTION is the function. Limits: fewer than 2^32
-// elements.
+// A thread stores vec4 of y if the layouts of all tensors allow it (write.wgsl; VEC4_MASK is a bit
+// mask of the inputs that are read as vec4, and the other inputs have one element for each vec4 of
+// y). Otherwise it stores a word of y if y is contiguous (one element, or the elements of 16 or 8
+// bits that share it), else one element. RESULT (element_result.wgsl) returns the bits of an
+// element, from inputs at ELEMENT_INDEX(tensor, number); FUNCTION is the function. Limits: fewer
+// than 2^32 elements.
 
 struct Parameters {
     launched: u32,
@@ -31,5 +31,5 @@ fn scalar() -> C { return number_from(params.scalar.xy); }
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    WRITE(group_number(group, groups) * 256u + lane);
+    WRITE(workgroup_index(group, groups) * 256u + lane);
 }

@@ -11,7 +11,7 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
-    fault: u32,
+    index_check: u32,
     // First elements of y, index, x.
     offsets: vec4<u32>,
     // Elements of x along the axis, and their stride.
@@ -23,10 +23,10 @@ struct Parameters {
     strides: array<vec4<u32>, 8>,
 }
 
-fn picked(number: u32) -> y_BITS {
+fn gathered(number: u32) -> y_BITS {
     let position = POSITION(index_bits(strided_index(1u, number)));
     if (position.y != 0u || position.x >= params.size) {
-        note_fault(position);
+        record_index_error(position);
         return y_BITS();
     }
     return x_bits(strided_index(2u, number) + position.x * params.step);
@@ -34,5 +34,5 @@ fn picked(number: u32) -> y_BITS {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    WRITE(group_number(group, groups) * 256u + lane);
+    WRITE(workgroup_index(group, groups) * 256u + lane);
 }

@@ -19,8 +19,8 @@ struct Parameters {
     channels: u32,
     // First elements of y and x.
     offsets: vec4<u32>,
-    down: Slide,
-    across: Slide,
+    down: WindowAxis,
+    across: WindowAxis,
     // Sizes of y; strides of y and x.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
@@ -31,28 +31,28 @@ fn im2col(number: u32) -> y_BITS {
     let q = i32(number - line * u32(params.across.count));
     let element_index = line / u32(params.down.count);
     let o = i32(line - element_index * u32(params.down.count));
-    let tap = spot_of(vec4<u32>(0u, params.channels, u32(params.down.kernel), u32(params.across.kernel)), element_index);
-    let row = start_of(params.down, o) + tap.row * params.down.dilation;
-    let column = start_of(params.across, q) + tap.column * params.across.dilation;
-    if (!on_image(params.down, row) || !on_image(params.across, column)) {
+    let tap = image_coord(vec4<u32>(0u, params.channels, u32(params.down.kernel), u32(params.across.kernel)), element_index);
+    let row = window_start(params.down, o) + tap.row * params.down.dilation;
+    let column = window_start(params.across, q) + tap.column * params.across.dilation;
+    if (!is_on_image(params.down, row) || !is_on_image(params.across, column)) {
         return 0u;
     }
     return x_bits(plane_at(1u, tap) + pixel_at(1u, row, column));
 }
 
 fn col2im(number: u32) -> y_BITS {
-    let spot = spot_of(params.sizes[0], number);
-    let rows = windows_over(params.down, spot.row);
-    let columns = windows_over(params.across, spot.column);
+    let coord = image_coord(params.sizes[0], number);
+    let rows = windows_containing(params.down, coord.row);
+    let columns = windows_containing(params.across, coord.column);
     // Strides of the matrix: images, rows, columns.
     let strides = params.strides[2];
-    let plane = params.offsets.y + spot.image * strides.x;
+    let plane = params.offsets.y + coord.image * strides.x;
     var sum = 0.0;
     var i = rows.tap;
     for (var o = rows.first; o <= rows.last; o += params.down.window_step) {
         var j = columns.tap;
         for (var q = columns.first; q <= columns.last; q += params.across.window_step) {
-            let row = (i32(spot.channel) * params.down.kernel + i) * params.across.kernel + j;
+            let row = (i32(coord.channel) * params.down.kernel + i) * params.across.kernel + j;
             sum += x_at(plane + u32(row) * strides.y + u32(o * params.across.count + q) * strides.z);
             j -= params.across.tap_step;
         }
@@ -63,5 +63,5 @@ fn col2im(number: u32) -> y_BITS {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    WRITE(group_number(group, groups) * 256u + lane);
+    WRITE(workgroup_index(group, groups) * 256u + lane);
 }

@@ -59,7 +59,7 @@ fn squares_of_chunk_#{k}(chunk: u32, lane: u32) -> vec4<f32> {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     var sum = vec4<f32>();
     var first = 0u;
 #repeat k TENSORS

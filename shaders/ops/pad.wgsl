@@ -48,5 +48,5 @@ fn padded(number: u32) -> y_BITS {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    WRITE(group_number(group, groups) * 256u + lane);
+    WRITE(workgroup_index(group, groups) * 256u + lane);
 }

@@ -4,8 +4,8 @@
 //   max_of_window    y[n, c, o, q] = the largest element of window (o, q) of x[n, c], NaN if there
 //                    is one; positions = its position in its plane, row * width + column, the first
 //                    one if several are equal; padding is never the maximum
-//   mean_of_window   y[n, c, o, q] = the sum of window (o, q) divided by `whole` or, if whole is 0,
-//                    by the number of its indices on the image
+//   mean_of_window   y[n, c, o, q] = the sum of window (o, q) divided by `divisor` or, if that is
+//                    0, by the number of its indices on the image
 //   ..._grad         y[n, c, h, w] = the sum of the contributions of the windows that contain pixel
 //                    (h, w). A thread adds those of its pixel in ascending order of windows, so
 //                    that no two threads add to the same element; x has the gradients of windows
@@ -16,7 +16,7 @@
 //        . c d . .                              . . . . .          . + + .
 //
 // Positions that do not come from these windows are rare, but allowed. max_of_window_grad sets a
-// flag when it finds one. A second launch with strays_of_plane, which does nothing without the
+// flag when it finds one. A second launch with max_of_plane_grad, which does nothing without the
 // flag, then computes y from all windows of the plane (slow). A position outside the plane is
 // ignored, and the first such position is recorded for the host. Any strides. Limits: fewer than
 // 2^31 elements of y and of an image plane; those of window.wgsl.
@@ -25,13 +25,13 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
-    fault: u32,
+    index_check: u32,
     // First elements of y, x, positions.
     offsets: vec4<u32>,
-    down: Slide,
-    across: Slide,
+    down: WindowAxis,
+    across: WindowAxis,
     // The divisor of sums, or 0.
-    whole: f32,
+    divisor: f32,
     // Number of windows of all planes.
     windows: u32,
     spare: vec2<u32>,
@@ -42,7 +42,7 @@ struct Parameters {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    if (WANTED()) {
-        WRITE(group_number(group, groups) * 256u + lane);
+    if (CONDITION()) {
+        WRITE(workgroup_index(group, groups) * 256u + lane);
     }
 }

@@ -2,13 +2,14 @@
 // (Knuth 1973, 5.2.5). Lines of `length` pairs are sorted independently. STAGE is one of
 // radix_digits.wgsl:
 //
-//   make_keys, remake_keys   keys of elements of x (the second in the order of numbers), for
+//   make_keys, recompute_keys
+//                            keys of elements of x (the second in the order of numbers), for
 //                            sorting along an axis
 //   count_digits             tile of 2048 pairs -> counts[line][digit][tile]
 //   sum_digits               prefix sum over (digit, tile): a workgroup for each line
 //   move_digits              each pair to where the pairs of its tile with this digit begin, plus
 //                            its rank among them
-//   take_sorted              elements of x and their positions, in order
+//   gather_sorted            elements of x and their positions, in order
 //
 //      tile  | thread 0: 8 pairs | thread 1: 8 pairs | ...
 //
@@ -38,5 +39,5 @@ struct Parameters {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    STAGE(group_number(group, groups), lane);
+    STAGE(workgroup_index(group, groups), lane);
 }

@@ -31,14 +31,14 @@ fn make_keys(group: u32, lane: u32) {
     }
 }
 
-fn remake_keys(group: u32, lane: u32) {
+fn recompute_keys(group: u32, lane: u32) {
     let number = group * 256u + lane;
     if (number < params.length * params.lines) {
         keys_put_bits(number, key_in(number / params.length, numbers_bits(number)));
     }
 }
 
-fn take_sorted(group: u32, lane: u32) {
+fn gather_sorted(group: u32, lane: u32) {
     let number = group * 256u + lane;
     if (number < params.length * params.lines) {
         let line = number / params.length;

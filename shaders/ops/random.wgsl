@@ -44,7 +44,7 @@ fn element_index(tensor: u32, number: u32) -> u32 {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     draw_words(number * 256u + lane, lane);
     workgroupBarrier();
     WRITE(number * 256u * ELEMENTS, lane);

@@ -10,7 +10,7 @@
 //           add_rows       the same for rows of `columns` elements: a thread for each column of
 //                          each run, with neighboring threads along the row
 //
-//     keys     3 3 3 | 5 | 8 8 | nowhere ...      sorted: a run is one index of y
+//     keys     3 3 3 | 5 | 8 8 | invalid ...      sorted: a run is one index of y
 //     numbers  0 4 9 | 2 | 1 7 | 3
 //
 // An index is counted from y's lowest element (for rows, it is the position). Limits: fewer than
@@ -20,7 +20,7 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
-    fault: u32,
+    index_check: u32,
     // First elements of index, y, source; for rows: of y and source.
     offsets: vec4<u32>,
     // Elements of y along the axis, and their stride.
@@ -28,7 +28,7 @@ struct Parameters {
     step: u32,
     // Where y begins, and the key of sources without a destination.
     low: u32,
-    nowhere: u32,
+    invalid_key: u32,
     // For rows: their length, and their strides in y and in source.
     columns: u32,
     y_row: u32,
@@ -42,5 +42,5 @@ struct Parameters {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    STAGE(group_number(group, groups) * 256u + lane);
+    STAGE(workgroup_index(group, groups) * 256u + lane);
 }

@@ -1,22 +1,22 @@
 // The stages of scatter.wgsl, for one thread.
 
-// Returns the index in y to which source `number` goes, or nowhere.
+// Returns the index in y to which source `number` goes, or `invalid_key`.
 fn key_of(number: u32) -> u32 {
     let position = POSITION(index_bits(strided_index(0u, number)));
     if (position.y != 0u || position.x >= params.size) {
-        NOTE(position);
-        return params.nowhere;
+        RECORD(position);
+        return params.invalid_key;
     }
     return strided_index(1u, number) + position.x * params.step - params.low;
 }
 
 // Used if the position has been recorded before.
-fn note_nothing(position: vec2<u32>) {}
+fn record_nothing(position: vec2<u32>) {}
 
 fn mark_winners(number: u32) {
     if (number < params.count) {
         let key = key_of(number);
-        if (key != params.nowhere) {
+        if (key != params.invalid_key) {
             winners_max(key, number + 1u);
         }
     }
@@ -25,7 +25,7 @@ fn mark_winners(number: u32) {
 fn put_winners(number: u32) {
     if (number < params.count) {
         let key = key_of(number);
-        if (key != params.nowhere && winners_bits(key) == number + 1u) {
+        if (key != params.invalid_key && winners_bits(key) == number + 1u) {
             y_put_bits(params.low + key, source_bits(strided_index(2u, number)));
         }
     }
@@ -41,7 +41,7 @@ fn make_indices(number: u32) {
 // Whether a run of one index begins here.
 fn run_begins(first: u32) -> bool {
     let key = keys_bits(first);
-    return key != params.nowhere && (first == 0u || keys_bits(first - 1u) != key);
+    return key != params.invalid_key && (first == 0u || keys_bits(first - 1u) != key);
 }
 
 fn add_runs(first: u32) {

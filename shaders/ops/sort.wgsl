@@ -15,7 +15,7 @@ struct Parameters {
     length: u32,
     lines: u32,
     // The length of a line rounded up to a power of two.
-    room: u32,
+    padded_length: u32,
     descending: u32,
     rank: u32,
     spare: vec2<u32>,
@@ -43,18 +43,18 @@ fn load_line(line: u32, element_index: u32, to: u32) {
     }
 }
 
-// Orders two indices that are `apart` from each other: ascending, but descending in every other run
-// of `size` of a line.
-fn exchange(pair: u32, size: u32, apart: u32) {
-    let low = 2u * pair - (pair & (apart - 1u));
-    let high = low + apart;
-    let rising = (low & (params.room - 1u) & size) == 0u;
+// Orders two indices that are `distance` from each other: ascending, but descending in every other
+// run of `size` of a line.
+fn exchange(pair: u32, size: u32, distance: u32) {
+    let low = 2u * pair - (pair & (distance - 1u));
+    let high = low + distance;
+    let ascending = (low & (params.padded_length - 1u) & size) == 0u;
     let low_key = keys[low];
     let high_key = keys[high];
     let low_index = element_indices[low];
     let high_index = element_indices[high];
     let equal = all(low_key == high_key);
-    if ((ABOVE(low_key, high_key) || (equal && low_index > high_index)) == rising) {
+    if ((ABOVE(low_key, high_key) || (equal && low_index > high_index)) == ascending) {
         keys[low] = high_key;
         keys[high] = low_key;
         element_indices[low] = high_index;
@@ -64,21 +64,21 @@ fn exchange(pair: u32, size: u32, apart: u32) {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let first = group_number(group, groups) * (INDICES / params.room);
+    let first = workgroup_index(group, groups) * (INDICES / params.padded_length);
     for (var i = lane; i < INDICES; i += 256u) {
-        load_line(first + i / params.room, i & (params.room - 1u), i);
+        load_line(first + i / params.padded_length, i & (params.padded_length - 1u), i);
     }
     workgroupBarrier();
-    for (var size = 2u; size <= params.room; size *= 2u) {
-        for (var apart = size / 2u; apart > 0u; apart /= 2u) {
-            exchange(lane, size, apart);
-            exchange(lane + 256u, size, apart);
+    for (var size = 2u; size <= params.padded_length; size *= 2u) {
+        for (var distance = size / 2u; distance > 0u; distance /= 2u) {
+            exchange(lane, size, distance);
+            exchange(lane + 256u, size, distance);
             workgroupBarrier();
         }
     }
     for (var i = lane; i < INDICES; i += 256u) {
-        let line = first + i / params.room;
-        let rank = i & (params.room - 1u);
+        let line = first + i / params.padded_length;
+        let rank = i & (params.padded_length - 1u);
         if (line < params.lines && rank < params.length) {
             let element_index = element_indices[i];
             values_put_bits(strided_index(0u, line) + rank * params.steps.x, x_bits(strided_index(2u, line) + element_index * params.steps.z));

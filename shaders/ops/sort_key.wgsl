@@ -24,4 +24,4 @@ fn key_u64(bits: vec2<u32>) -> vec2<u32> { return bits; }
 fn key_i64(bits: vec2<u32>) -> vec2<u32> { return vec2<u32>(bits.x, bits.y ^ 0x80000000u); }
 
 fn key_above(a: u32, b: u32) -> bool { return a > b; }
-fn wide_key_above(a: vec2<u32>, b: vec2<u32>) -> bool { return wide_below(b, a); }
+fn wide_key_above(a: vec2<u32>, b: vec2<u32>) -> bool { return wide_less_unsigned(b, a); }

@@ -5,7 +5,7 @@
 
 // Infinity and NaN count as large.
 fn squares_of(x: f32) -> vec4<f32> {
-    let size = size_bits(x);
+    let size = abs_bits(x);
     let is_large = size > 0x58800000u; // 2^50
     let is_small = size < 0x26800000u; // 2^-50
     // Subnormal numbers, which a device may flush to 0, are converted from their bits.
@@ -24,26 +24,26 @@ var<workgroup> group_squares: array<vec4<f32>, 256>;
 // Adds the values of all threads of the workgroup pairwise; thread 0 has the sum.
 fn squares_of_group(own: vec4<f32>, lane: u32) -> vec4<f32> {
     group_squares[lane] = own;
-    for (var near = 128u; near > 0u; near /= 2u) {
+    for (var offset = 128u; offset > 0u; offset /= 2u) {
         workgroupBarrier();
-        if (lane < near) {
-            group_squares[lane] += group_squares[lane + near];
+        if (lane < offset) {
+            group_squares[lane] += group_squares[lane + offset];
         }
     }
     return group_squares[lane];
 }
 
-// The root of the sum of all three. `settled`, because compilers would otherwise multiply the
+// The root of the sum of all three. `opaque`, because compilers would otherwise multiply the
 // powers of two first, and their product is out of the range of f32.
 fn root_of_squares(sum: vec4<f32>) -> f32 {
-    if (size_bits(sum.x) >= 0x7f800000u) {
+    if (abs_bits(sum.x) >= 0x7f800000u) {
         return sum.x;
     }
-    if (size_bits(sum.x) != 0u) {
-        return scaled(sqrt_of(sum.x + settled(sum.y * 0x1p-76) * 0x1p-76), 76);
+    if (abs_bits(sum.x) != 0u) {
+        return scaled(sqrt_of(sum.x + opaque(sum.y * 0x1p-76) * 0x1p-76), 76);
     }
-    if (size_bits(sum.y) != 0u) {
-        return sqrt_of(sum.y + settled(sum.z * 0x1p-88) * 0x1p-88);
+    if (abs_bits(sum.y) != 0u) {
+        return sqrt_of(sum.y + opaque(sum.z * 0x1p-88) * 0x1p-88);
     }
     return scaled(sqrt_of(sum.z), -88);
 }

@@ -43,5 +43,5 @@ fn element_index(tensor: u32, number: u32) -> u32 {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    WRITE(group_number(group, groups) * 256u + lane);
+    WRITE(workgroup_index(group, groups) * 256u + lane);
 }

@@ -33,18 +33,18 @@ fn momentum_rule(before: vec3<f32>, gradient: f32) -> vec3<f32> {
 fn adam_rule(before: vec3<f32>, gradient: f32) -> vec3<f32> {
     let decoupled = params.decoupled != 0u;
     let grad = decayed(gradient, before.x, select(params.decay, 0.0, decoupled));
-    let shrink = select(1.0, 1.0 - hyper(0u) * params.decay, decoupled);
+    let decay_factor = select(1.0, 1.0 - hyper(0u) * params.decay, decoupled);
     let m = params.factors.x * before.y + params.factors.y * grad;
     let v = params.factors.z * before.z + params.factors.w * (grad * grad);
     let rate = hyper(0u) * hyper(3u) / hyper(2u);
     // Numerator and denominator are multiplied by hyper(3), which saves a division for each
     // element.
-    return vec3<f32>(before.x * shrink - rate * (m / (root_of_moment(v) + params.eps * hyper(3u))), m, v);
+    return vec3<f32>(before.x * decay_factor - rate * (m / (root_of_moment(v) + params.eps * hyper(3u))), m, v);
 }
 
 // The device's square root, except for 0, infinity and NaN, which it may not handle.
 fn root_of_moment(v: f32) -> f32 {
-    return select(sqrt(v), v, size_bits(v) == 0u || bitcast<u32>(v) == 0x7f800000u || size_bits(v) > 0x7f800000u);
+    return select(sqrt(v), v, abs_bits(v) == 0u || bitcast<u32>(v) == 0x7f800000u || abs_bits(v) > 0x7f800000u);
 }
 
 // ---------------------------------------------------------------- RESULT of step.wgsl

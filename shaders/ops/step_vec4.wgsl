@@ -47,7 +47,7 @@ fn step_#{k}(quad: u32) {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     var begin = 0u;
 #repeat k TENSORS
     let end_#{k} = params.ends[#{k}];

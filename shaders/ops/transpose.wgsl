@@ -94,7 +94,7 @@ fn copy_pairs(at: Corner, lane: u32) {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let number = group_number(group, groups);
+    let number = workgroup_index(group, groups);
     let across = number / params.tiles_across;
     let batch = across / params.tiles_down;
     let column = (number - across * params.tiles_across) * 64u;

@@ -18,15 +18,15 @@ const EACH: u32 = 4u;
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let at = member_of(group_number(group, groups), lane);
+    let at = member_of(workgroup_index(group, groups), lane);
     let base = BASES(at.row);
     var carry = START();
-    if (at.here) {
-        carry = GATHER(at, base);
+    if (at.exists) {
+        carry = ACCUMULATE(at, base);
     }
     carry = OF_TEAM(carry, at);
-    let end = select(0u, part_end(at), at.here);
-    let slot = at.member * params.per_group + at.own;
+    let end = select(0u, part_end(at), at.exists);
+    let slot = at.member * params.per_group + at.local_row;
     for (var chunk = 0u; chunk < params.per_part; chunk += params.members * EACH) {
         let first = part_begin(at) + chunk + at.member * EACH;
         var sums: array<Acc, 4>;
@@ -59,6 +59,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 y_put(along(0u, base.x, first + i), LEAVE(MERGE(sum_before, sums[i])));
             }
         }
-        carry = MERGE(carry, team_accs[(params.members - 1u) * params.per_group + at.own]);
+        carry = MERGE(carry, team_accs[(params.members - 1u) * params.per_group + at.local_row]);
     }
 }

@@ -11,11 +11,12 @@
 //
 //   RESULT(at, base, acc)          writes the result of a row, if y is not written
 //   BASES(row), SKIPS(at, base)    where the row begins in each tensor; whether the row is skipped
-//   MOVED(at, base, shift, lane)   the sum of x - shift, if it is needed
+//   SHIFTED_SUM(at, base, shift, lane)
+//                                  the sum of x - shift, if it is needed
 //   PREPARE(at, base, acc)         what y needs from the row
-//   REGULAR(state)                 whether all numbers are finite, so that VALUES can be used;
+//   IS_FINITE(state)               whether all numbers are finite, so that VALUES can be used;
 //                                  otherwise VALUE(at, base, state, r) computes one element
-//                                  (STRANGE 1)
+//                                  (NONFINITE 1)
 //   VALUES(four, state, number)    computes a vec4 of y, from x or the exponentials
 //   PUT(base, four, values)        stores it
 
@@ -25,15 +26,15 @@
 
 // Reads a thread's part of the row, and computes its maximum.
 #block read_row
-#repeat k HOLD
+#repeat k PER_THREAD
     let quad_#{k} = at.member + #{k}u * MEMBERS;
     var x_#{k} = PADDING;
-    if (here && (EXACT || quad_#{k} < vec4_count)) {
+    if (is_active && (EXACT || quad_#{k} < vec4_count)) {
         x_#{k} = x_words(element_index + quad_#{k});
     }
 #end
     var largest_vec4 = vec4<f32>(lowest());
-#repeat k HOLD
+#repeat k PER_THREAD
     x_#{k} = x_within(x_#{k}, quad_#{k}, before);
     largest_vec4 = max(largest_vec4, VEC4_OF(x_#{k}));
 #end
@@ -41,12 +42,12 @@
 #end
 
 // The sum of the exponentials of the elements that a thread holds.
-#block sum_held
+#block sum_registers
 #repeat sums SUMS
     var shift = finite_or_zero(largest);
     var sum_vec4 = vec4<f32>();
-#repeat k HOLD
-#repeat anew 1-KEEP
+#repeat k PER_THREAD
+#repeat recompute 1-KEEP
     x_#{k} = HIDDEN(x_#{k});
 #end
     let exponentials_#{k} = EXPONENTIALS(VEC4_OF(x_#{k}), shift);
@@ -59,11 +60,11 @@
 // appears.
 #block read_rest
 #repeat long LONG
-    var quad = at.member + HOLD * MEMBERS;
+    var quad = at.member + PER_THREAD * MEMBERS;
     // Reads BATCH at a time while none of them is the row's last, then the rest.
     var rest = quad;
 #repeat left 2
-    for (; here && quad + #{BATCH-left*BATCH}u * MEMBERS < vec4_count; quad += BATCH * MEMBERS) {
+    for (; is_active && quad + #{BATCH-left*BATCH}u * MEMBERS < vec4_count; quad += BATCH * MEMBERS) {
         var larger_vec4 = vec4<f32>(largest);
 #repeat j BATCH
         var next_#{j} = PADDING;
@@ -110,7 +111,7 @@
     if (quad < vec4_count) {
 #end
 #repeat first left
-    while (rest > at.member + HOLD * MEMBERS) {
+    while (rest > at.member + PER_THREAD * MEMBERS) {
         rest -= BATCH * MEMBERS;
         quad = rest;
 #end
@@ -137,13 +138,13 @@
 #end
 
 // Stores the results of the elements that a thread holds.
-#block put_held
-#repeat k HOLD
+#block put_registers
+#repeat k PER_THREAD
     if (EXACT || quad_#{k} < vec4_count) {
 #repeat keep KEEP
         PUT(base.x, quad_#{k}, VALUES(exponentials_#{k}, state, quad_#{k} * 4u - before));
 #end
-#repeat anew 1-KEEP
+#repeat recompute 1-KEEP
         PUT(base.x, quad_#{k}, VALUES(VEC4_OF(HIDDEN(x_#{k})), state, quad_#{k} * 4u - before));
 #end
     }
@@ -152,27 +153,27 @@
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let row = group_number(group, groups) * (THREADS / MEMBERS) + lane / MEMBERS;
+    let row = workgroup_index(group, groups) * (THREADS / MEMBERS) + lane / MEMBERS;
     let at = Member(row, lane / MEMBERS, lane % MEMBERS, 0u, row < params.rows);
     let base = BASES(row);
-    let here = at.here && !SKIPS(at, base);
+    let is_active = at.exists && !SKIPS(at, base);
     let element_index = base.y / 4u;
     let before = elements_before(base.y);
     let vec4_count = vec4s_of_row(before);
 #inline read_row
-#repeat held 1-LONG
+#repeat not_long 1-LONG
     largest = TEAM_MAX(largest, lane, 0u);
 #end
-#inline sum_held
+#inline sum_registers
 #inline read_rest
 #repeat sums SUMS
     let sum = TEAM_SUM(sum_of_vec4(sum_vec4), lane, 1u);
-    let acc = vec4<f32>(largest, sum, MOVED(at, here, base, shift, lane), f32(params.length));
+    let acc = vec4<f32>(largest, sum, SHIFTED_SUM(at, is_active, base, shift, lane), f32(params.length));
 #end
 #repeat none 1-SUMS
     let acc = largest;
 #end
-    if (!here) {
+    if (!is_active) {
         return;
     }
 #repeat none 1-ELEMENTS
@@ -180,8 +181,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
 #repeat elements ELEMENTS
     let state = PREPARE(at, base, acc);
-#repeat strange STRANGE
-    if (!REGULAR(state)) {
+#repeat nonfinite NONFINITE
+    if (!IS_FINITE(state)) {
         for (var r = at.member; r < params.length; r += MEMBERS) {
             edges_put(base.x + r, VALUE(at, base, state, r));
         }
@@ -189,6 +190,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
 #end
 #inline put_rest
-#inline put_held
+#inline put_registers
 #end
 }

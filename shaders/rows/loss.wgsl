@@ -1,12 +1,12 @@
 // Cross-entropy of rows of logits with class indices, and its gradient, for rows.wgsl. Tensors of
 // the space of rows: y is the gradient of the logits, x is the logits, d is the gradient of the
-// loss, `formed` is the gradient of the loss that y was computed for. Dense tensors, by their index
-// in `extras`: 0 target (`wanted`), 1 log_sum, 2 loss. `numbers`: 0 and 1 are the ignored index, 2
-// is target_share, 3 is each_share.
+// loss, `saved_dloss` is the gradient of the loss that y was computed for. Dense tensors, by their
+// index in `extras`: 0 target (`targets`), 1 log_sum, 2 loss. `numbers`: 0 and 1 are the ignored
+// index, 2 is target_weight, 3 is smoothing_weight.
 //
 //   m = max x, or 0 if that is infinite;  log_sum = log sum exp(x - m)
-//   loss = log_sum - target_share * (x[target] - m) - each_share * sum(x - m)
-//   y = d * (exp(x - m - log_sum) - target_share * [c == target] - each_share)
+//   loss = log_sum - target_weight * (x[target] - m) - smoothing_weight * sum(x - m)
+//   y = d * (exp(x - m - log_sum) - target_weight * [c == target] - smoothing_weight)
 //
 // Ignored rows give 0. An index out of range is recorded; its row gives NaN, and a gradient of 0.
 
@@ -19,28 +19,28 @@ fn loss_wide(bits: vec2<u32>) -> vec2<u32> {
 }
 
 fn loss_target(row: u32) -> vec2<u32> {
-    return WIDEN(wanted_bits(params.extras[0].x + row));
+    return WIDEN(targets_bits(params.extras[0].x + row));
 }
 
-fn loss_ignores(index: vec2<u32>) -> bool {
+fn loss_is_ignored(index: vec2<u32>) -> bool {
     return wide_equal(index, params.numbers[0].xy);
 }
 
-fn loss_inside(index: vec2<u32>) -> bool {
-    return index.y == 0u && index.x < params.length && !loss_ignores(index);
+fn loss_is_valid(index: vec2<u32>) -> bool {
+    return index.y == 0u && index.x < params.length && !loss_is_ignored(index);
 }
 
 fn loss_check(at: Member, index: vec2<u32>) {
-    if (at.member == 0u && at.part == 0u && !loss_inside(index) && !loss_ignores(index)) {
-        note_fault(index);
+    if (at.member == 0u && at.part == 0u && !loss_is_valid(index) && !loss_is_ignored(index)) {
+        record_index_error(index);
     }
 }
 
-fn loss_target_share() -> f32 {
+fn loss_target_weight() -> f32 {
     return bitcast<f32>(params.numbers[0].z);
 }
 
-fn loss_each_share() -> f32 {
+fn loss_smoothing_weight() -> f32 {
     return bitcast<f32>(params.numbers[0].w);
 }
 
@@ -49,7 +49,7 @@ fn loss_each_share() -> f32 {
 // As exponentials; z is the sum of x - m, w is the number of elements.
 
 // The sum of differences from `shift`.
-fn loss_moved(acc: vec4<f32>, shift: f32) -> f32 {
+fn loss_shifted_sum(acc: vec4<f32>, shift: f32) -> f32 {
     if (acc.w == 0.0) {
         return 0.0;
     }
@@ -59,12 +59,12 @@ fn loss_moved(acc: vec4<f32>, shift: f32) -> f32 {
 fn loss_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     let merged = exponentials_merge(a, b);
     let shift = finite_or_zero(merged.x);
-    return vec4<f32>(merged.xy, loss_moved(a, shift) + loss_moved(b, shift), a.w + b.w);
+    return vec4<f32>(merged.xy, loss_shifted_sum(a, shift) + loss_shifted_sum(b, shift), a.w + b.w);
 }
 
-fn loss_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
-    let acc = exponentials_gather(at, base);
-    if (loss_each_share() == 0.0) {
+fn loss_accumulate(at: Member, base: vec4<u32>) -> vec4<f32> {
+    let acc = exponentials_accumulate(at, base);
+    if (loss_smoothing_weight() == 0.0) {
         return acc;
     }
     // Reads x again, because label smoothing is rarely used.
@@ -86,14 +86,14 @@ fn loss_write(at: Member, base: vec4<u32>, acc: vec4<f32>, log_sum: f32) {
     }
     let index = loss_target(at.row);
     var loss_of_row = 0.0;
-    if (!loss_ignores(index)) {
+    if (!loss_is_ignored(index)) {
         loss_of_row = quiet_nan();
     }
-    if (loss_inside(index)) {
+    if (loss_is_valid(index)) {
         let difference = x_at(along(1u, base.y, index.x)) - finite_or_zero(acc.x);
-        loss_of_row = log_sum - loss_target_share() * difference;
-        if (loss_each_share() != 0.0) {
-            loss_of_row -= loss_each_share() * acc.z;
+        loss_of_row = log_sum - loss_target_weight() * difference;
+        if (loss_smoothing_weight() != 0.0) {
+            loss_of_row -= loss_smoothing_weight() * acc.z;
         }
     }
     log_sum_put(params.extras[0].y + at.row, log_sum);
@@ -114,7 +114,7 @@ fn loss_with_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState
 // ---------------------------------------------------------------- gradient
 
 // The largest logit among this thread's elements.
-fn loss_max_gather(at: Member, base: vec4<u32>) -> f32 {
+fn loss_max_accumulate(at: Member, base: vec4<u32>) -> f32 {
     var largest = lowest();
     let end = part_end(at);
     for (var r = part_begin(at) + at.member; r < end; r += params.members) {
@@ -123,20 +123,20 @@ fn loss_max_gather(at: Member, base: vec4<u32>) -> f32 {
     return largest;
 }
 
-const LOSS_NOWHERE: u32 = 0xffffffffu;
+const LOSS_NO_TARGET: u32 = 0xffffffffu;
 
-// Maximum, logarithm of the sum, gradient of the loss; and the class of the target, or LOSS_NOWHERE
-// if the row has no gradient.
+// Maximum, logarithm of the sum, gradient of the loss; and the class of the target, or
+// LOSS_NO_TARGET if the row has no gradient.
 fn loss_grad_row_state(at: Member, base: vec4<u32>, shift: f32, log_sum: f32) -> RowState {
     let index = loss_target(at.row);
     loss_check(at, index);
-    return RowState(vec4<f32>(shift, log_sum, d_at(base.z), 0.0), select(LOSS_NOWHERE, index.x, loss_inside(index)));
+    return RowState(vec4<f32>(shift, log_sum, d_at(base.z), 0.0), select(LOSS_NO_TARGET, index.x, loss_is_valid(index)));
 }
 
 fn loss_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
     let probability = exponential_of_any((x_at(along(1u, base.y, r)) - state.numbers.x) - state.numbers.y);
-    let share = loss_each_share() + select(0.0, loss_target_share(), r == state.index);
-    return select(state.numbers.z * (probability - share), 0.0, state.index == LOSS_NOWHERE);
+    let expected = loss_smoothing_weight() + select(0.0, loss_target_weight(), r == state.index);
+    return select(state.numbers.z * (probability - expected), 0.0, state.index == LOSS_NO_TARGET);
 }
 
 fn loss_grad_state(at: Member, base: vec4<u32>, largest: f32) -> RowState {
@@ -145,19 +145,19 @@ fn loss_grad_state(at: Member, base: vec4<u32>, largest: f32) -> RowState {
 
 // Whether the row's gradient was already computed for this gradient of the loss. Such rows are
 // unchanged.
-fn loss_is_formed(base: vec4<u32>) -> bool {
-    return same(d_at(base.z), formed_at(base.w));
+fn loss_grad_is_current(base: vec4<u32>) -> bool {
+    return same(d_at(base.z), saved_dloss_at(base.w));
 }
 
-fn loss_update_gather(at: Member, base: vec4<u32>) -> f32 {
-    if (loss_is_formed(base)) {
+fn loss_update_accumulate(at: Member, base: vec4<u32>) -> f32 {
+    if (loss_grad_is_current(base)) {
         return lowest();
     }
-    return loss_max_gather(at, base);
+    return loss_max_accumulate(at, base);
 }
 
 fn loss_update_finish(at: Member, base: vec4<u32>, largest: f32) {
-    if (loss_is_formed(base)) {
+    if (loss_grad_is_current(base)) {
         loss_check(at, loss_target(at.row));
         return;
     }
@@ -170,7 +170,7 @@ fn loss_update_finish(at: Member, base: vec4<u32>, largest: f32) {
 
 // Whether the row's gradient is unchanged.
 fn loss_update_skips(at: Member, base: vec4<u32>) -> bool {
-    if (!loss_is_formed(base)) {
+    if (!loss_grad_is_current(base)) {
         return false;
     }
     loss_check(at, loss_target(at.row));
@@ -178,12 +178,12 @@ fn loss_update_skips(at: Member, base: vec4<u32>) -> bool {
 }
 
 // Reads x again, because label smoothing is rarely used.
-fn loss_sum_moved(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u32) -> f32 {
-    if (loss_each_share() == 0.0) {
+fn loss_shifted_sum_of_row(at: Member, is_active: bool, base: vec4<u32>, shift: f32, lane: u32) -> f32 {
+    if (loss_smoothing_weight() == 0.0) {
         return 0.0;
     }
     var sum = 0.0;
-    for (var r = at.member; here && r < params.length; r += MEMBERS) {
+    for (var r = at.member; is_active && r < params.length; r += MEMBERS) {
         sum += x_at(base.y + r) - shift;
     }
     return TEAM_SUM(sum, lane, 0u);
@@ -191,16 +191,16 @@ fn loss_sum_moved(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u32
 
 // Whether exponents are finite and not above 0, as they are with the logarithm of a finite row's
 // own sum, and the factor is finite.
-fn loss_is_regular(state: RowState) -> bool {
-    return max(bitcast<u32>(state.numbers.y), size_bits(state.numbers.z)) < 0x7f800000u;
+fn loss_is_finite(state: RowState) -> bool {
+    return max(bitcast<u32>(state.numbers.y), abs_bits(state.numbers.z)) < 0x7f800000u;
 }
 
 fn loss_grad_values(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
-    let probabilities = SHARES(x, state.numbers.x, state.numbers.y);
-    var shares = vec4<f32>(loss_each_share());
+    let probabilities = SOFTMAX(x, state.numbers.x, state.numbers.y);
+    var expected = vec4<f32>(loss_smoothing_weight());
     if (state.index - number < 4u) {
         let is_target = vec4<u32>(state.index - number) == vec4<u32>(0u, 1u, 2u, 3u);
-        shares += select(vec4<f32>(), vec4<f32>(loss_target_share()), is_target);
+        expected += select(vec4<f32>(), vec4<f32>(loss_target_weight()), is_target);
     }
-    return select(state.numbers.z, 0.0, state.index == LOSS_NOWHERE) * (probabilities - shares);
+    return select(state.numbers.z, 0.0, state.index == LOSS_NO_TARGET) * (probabilities - expected);
 }

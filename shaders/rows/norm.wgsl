@@ -17,7 +17,7 @@ fn norm_eps() -> f32 {
     return bitcast<f32>(params.numbers[0].x);
 }
 
-fn norm_share() -> f32 {
+fn norm_inverse_length() -> f32 {
     return bitcast<f32>(params.numbers[0].y);
 }
 
@@ -47,7 +47,7 @@ fn norm_no_bias(row: u32, r: u32) -> f32 {
 
 // ---------------------------------------------------------------- forward
 
-fn norm_squares_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+fn norm_squares_accumulate(at: Member, base: vec4<u32>) -> vec4<f32> {
     var sum = 0.0;
     let end = part_end(at);
     for (var r = part_begin(at) + at.member; r < end; r += params.members) {
@@ -112,7 +112,7 @@ fn norm_batch_saved(row: u32) -> vec2<f32> {
 }
 
 // The sums of g and of g * n.
-fn norm_grad_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+fn norm_grad_accumulate(at: Member, base: vec4<u32>) -> vec4<f32> {
     let statistics = SAVED(at.row);
     var sum = 0.0;
     var sum_along = 0.0;
@@ -126,7 +126,7 @@ fn norm_grad_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
 }
 
 fn norm_centered(sum: f32) -> f32 {
-    return sum * norm_share();
+    return sum * norm_inverse_length();
 }
 
 fn norm_uncentered(sum: f32) -> f32 {
@@ -135,7 +135,7 @@ fn norm_uncentered(sum: f32) -> f32 {
 
 // Mean, reciprocal standard deviation, the means of g and of g * n.
 fn norm_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
-    return RowState(vec4<f32>(SAVED(at.row), CENTER(acc.x), acc.y * norm_share()), 0u);
+    return RowState(vec4<f32>(SAVED(at.row), CENTER(acc.x), acc.y * norm_inverse_length()), 0u);
 }
 
 fn norm_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
@@ -155,19 +155,19 @@ fn norm_batch_grad_state(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowStat
     }
     let statistics = SAVED(at.row);
     let factor = statistics.y * ROW_WEIGHT(at.row, 0u);
-    let mean_along = acc.y * norm_share() * statistics.y;
-    return RowState(vec4<f32>(statistics.x, factor, acc.x * norm_share(), mean_along), 0u);
+    let mean_along = acc.y * norm_inverse_length() * statistics.y;
+    return RowState(vec4<f32>(statistics.x, factor, acc.x * norm_inverse_length(), mean_along), 0u);
 }
 
 fn norm_batch_grad_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f32 {
-    let centred = x_at(along(1u, base.y, r)) - state.numbers.x;
-    return state.numbers.y * ((d_at(along(2u, base.z, r)) - state.numbers.z) - centred * state.numbers.w);
+    let centered = x_at(along(1u, base.y, r)) - state.numbers.x;
+    return state.numbers.y * ((d_at(along(2u, base.z, r)) - state.numbers.z) - centered * state.numbers.w);
 }
 
 // ---------------------------------------------------------------- gradients of the parameters
 
 // For layer and RMS: a row of this launch is a column of x, over the space of a row's elements.
-fn norm_columns_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+fn norm_columns_accumulate(at: Member, base: vec4<u32>) -> vec4<f32> {
     var sum = 0.0;
     var sum_along = 0.0;
     let end = part_end(at);
@@ -199,7 +199,7 @@ fn norm_store_pair(base: u32, first: u32, second: u32, values: vec2<f32>) {
 
 // Adds the sums that norm_grad.wgsl wrote: rows of this launch are columns, and their elements are
 // teams.
-fn norm_teams_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+fn norm_teams_accumulate(at: Member, base: vec4<u32>) -> vec4<f32> {
     var sums = vec2<f32>(0.0);
     let end = part_end(at);
     let step = params.members;

@@ -8,16 +8,16 @@
 // A team of `members` threads loops over rows. Each thread keeps its columns of a row, and their
 // sums over all rows, in registers:
 //
-//      team 0: row 0, row T, row 2 T, ..      a thread has HOLD columns, `members` apart, or pairs
-//      team 1: row 1, row T + 1, ..           of neighbors if y is written by pairs
+//      team 0: row 0, row T, row 2 T, ..      a thread has PER_THREAD columns, `members` apart,
+//      team 1: row 1, row T + 1, ..           or pairs of neighbors if y is written by pairs
 //
-// Limit: length <= members * HOLD.
+// Limit: length <= members * PER_THREAD.
 
 alias Acc = vec4<f32>;
 
 // Column k of a thread. spare_a is the distance from an even column to the next one, spare_b the
 // distance from one thread to the next.
-fn held_column(member: u32, k: u32) -> u32 {
+fn column_of_thread(member: u32, k: u32) -> u32 {
     return member * params.spare_b + (k / 2u) * 2u * params.members + (k % 2u) * params.spare_a;
 }
 
@@ -25,27 +25,27 @@ fn held_column(member: u32, k: u32) -> u32 {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let own = lane / params.members;
     let member = lane % params.members;
-    let team = group_number(group, groups) * params.per_group + own;
+    let team = workgroup_index(group, groups) * params.per_group + own;
     let teams = params.blocks * params.per_group;
-#repeat k HOLD
+#repeat k PER_THREAD
     var weight_sum_#{k} = 0.0;
     var bias_sum_#{k} = 0.0;
 #end
-    for (var turn = 0u; turn < params.gathered; turn += 1u) {
-        let row = turn * teams + team;
-        let here = row < params.rows && team < teams;
-        let at = Member(row, own, member, 0u, here);
+    for (var iteration = 0u; iteration < params.loop_count; iteration += 1u) {
+        let row = iteration * teams + team;
+        let is_active = row < params.rows && team < teams;
+        let at = Member(row, own, member, 0u, is_active);
         let base = three_bases(row);
         var statistics = vec2<f32>(0.0);
-        if (here) {
+        if (is_active) {
             statistics = SAVED(row);
         }
         var acc = vec4<f32>(0.0);
-#repeat k HOLD
+#repeat k PER_THREAD
         var normal_#{k} = 0.0;
         var grad_#{k} = 0.0;
-        let column_#{k} = held_column(member, #{k}u);
-        if (here && column_#{k} < params.length) {
+        let column_#{k} = column_of_thread(member, #{k}u);
+        if (is_active && column_#{k} < params.length) {
             let n = (x_at(along(1u, base.y, column_#{k})) - statistics.x) * statistics.y;
             let d = d_at(along(2u, base.z, column_#{k}));
             let g = d * WEIGHT(row, column_#{k});
@@ -59,18 +59,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         workgroupBarrier();
         acc = OF_TEAM(acc, at);
         let mean = CENTER(acc.x);
-        let mean_along = acc.y * norm_share();
-        if (here) {
-#repeat pair HOLD/2
+        let mean_along = acc.y * norm_inverse_length();
+        if (is_active) {
+#repeat pair PER_THREAD/2
             STORE_TWO(base.x, column_#{pair*2}, column_#{pair*2+1}, statistics.y * vec2<f32>(
                 (grad_#{pair*2} - mean) - normal_#{pair*2} * mean_along,
                 (grad_#{pair*2+1} - mean) - normal_#{pair*2+1} * mean_along));
 #end
         }
     }
-#repeat k HOLD
-    if (team < teams && held_column(member, #{k}u) < params.length) {
-        parts_put_bits(team * params.length + held_column(member, #{k}u), bitcast<vec2<u32>>(vec2<f32>(bias_sum_#{k}, weight_sum_#{k})));
+#repeat k PER_THREAD
+    if (team < teams && column_of_thread(member, #{k}u) < params.length) {
+        parts_put_bits(team * params.length + column_of_thread(member, #{k}u), bitcast<vec2<u32>>(vec2<f32>(bias_sum_#{k}, weight_sum_#{k})));
     }
 #end
 }

@@ -13,11 +13,11 @@
 //      team 0: row 0, row T, row 2 T, ..
 //      team 1: row 1, row T + 1, ..
 //
-// Limits: length is a multiple of 4, and at most 4 * MEMBERS * HOLD.
+// Limits: length is a multiple of 4, and at most 4 * MEMBERS * PER_THREAD.
 
 // What a thread holds: for its columns (vec4 k of the row), the weights and the sums over all rows;
 // for the current row and the next one, x and d.
-#repeat k HOLD
+#repeat k PER_THREAD
 var<private> weight_#{k}: vec4<f32>;
 var<private> weight_sum_#{k}: vec4<f32>;
 var<private> bias_sum_#{k}: vec4<f32>;
@@ -33,7 +33,7 @@ fn is_in_row(quad: u32) -> bool {
 }
 
 fn read_weights(member: u32) {
-#repeat k HOLD
+#repeat k PER_THREAD
     weight_#{k} = vec4<f32>(1.0);
     if (is_in_row(member + #{k}u * MEMBERS)) {
         weight_#{k} = WEIGHTS(member + #{k}u * MEMBERS);
@@ -50,7 +50,7 @@ fn read_row(row: u32, member: u32) -> vec2<f32> {
     if (row < params.rows) {
         statistics = SAVED(row);
     }
-#repeat k HOLD
+#repeat k PER_THREAD
     next_x_#{k} = x_WORDS();
     next_d_#{k} = d_WORDS();
     if (is_in_row(member + #{k}u * MEMBERS) && row < params.rows) {
@@ -63,7 +63,7 @@ fn read_row(row: u32, member: u32) -> vec2<f32> {
 
 // Makes the row that was read ahead the current one.
 fn take_row() {
-#repeat k HOLD
+#repeat k PER_THREAD
     x_#{k} = next_x_#{k};
     d_#{k} = next_d_#{k};
 #end
@@ -74,7 +74,7 @@ fn take_row() {
 fn add_row(statistics: vec2<f32>) -> vec2<f32> {
     var sum = vec4<f32>();
     var sum_along = vec4<f32>();
-#repeat k HOLD
+#repeat k PER_THREAD
     {
         let n = (VEC4_OF(x_#{k}) - statistics.x) * statistics.y;
         let d = VEC4_OF(d_#{k});
@@ -88,17 +88,17 @@ fn add_row(statistics: vec2<f32>) -> vec2<f32> {
     return vec2<f32>(sum_of_vec4(sum), sum_of_vec4(sum_along));
 }
 
-// Stores r * (g - mean(g) - n * mean(g * n)), as (x - mean) * of_x + g * r + always, which saves
-// two operations per element.
+// Stores r * (g - mean(g) - n * mean(g * n)), as (x - mean) * x_factor + g * r + constant_term,
+// which saves two operations per element.
 fn put_row(row: u32, member: u32, statistics: vec2<f32>, sums: vec2<f32>) {
-    let of_x = -(statistics.y * statistics.y) * (sums.y * norm_share());
-    let always = -statistics.y * CENTER(sums.x);
+    let x_factor = -(statistics.y * statistics.y) * (sums.y * norm_inverse_length());
+    let constant_term = -statistics.y * CENTER(sums.x);
     let element_index = strided_index(0u, row) / 4u + member;
-#repeat k HOLD
+#repeat k PER_THREAD
     if (is_in_row(member + #{k}u * MEMBERS)) {
         let g = VEC4_OF(HIDDEN(d_#{k})) * weight_#{k};
         let x = VEC4_OF(HIDDEN(x_#{k})) - statistics.x;
-        let grads = fma(x, vec4<f32>(of_x), fma(g, vec4<f32>(statistics.y), vec4<f32>(always)));
+        let grads = fma(x, vec4<f32>(x_factor), fma(g, vec4<f32>(statistics.y), vec4<f32>(constant_term)));
         y_put_words(element_index + #{k}u * MEMBERS, WORDS_OF(grads));
     }
 #end
@@ -106,7 +106,7 @@ fn put_row(row: u32, member: u32, statistics: vec2<f32>, sums: vec2<f32>) {
 
 // Stores the sums of columns.
 fn put_parts(team: u32, member: u32) {
-#repeat k HOLD
+#repeat k PER_THREAD
     if (is_in_row(member + #{k}u * MEMBERS)) {
         let element_index = (team * (params.length / 4u) + member + #{k}u * MEMBERS) * 2u;
         let b = bias_sum_#{k};
@@ -120,16 +120,16 @@ fn put_parts(team: u32, member: u32) {
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let member = lane % MEMBERS;
-    let team = group_number(group, groups) * (THREADS / MEMBERS) + lane / MEMBERS;
+    let team = workgroup_index(group, groups) * (THREADS / MEMBERS) + lane / MEMBERS;
     let teams = params.blocks * (THREADS / MEMBERS);
     read_weights(member);
     var next_statistics = read_row(team, member);
-    for (var turn = 0u; turn < params.gathered; turn += 1u) {
-        let row = turn * teams + team;
+    for (var iteration = 0u; iteration < params.loop_count; iteration += 1u) {
+        let row = iteration * teams + team;
         let statistics = next_statistics;
         take_row();
         next_statistics = read_row(row + teams, member);
-        let sums = TEAM_SUMS(add_row(statistics), lane, turn & 1u);
+        let sums = TEAM_SUMS(add_row(statistics), lane, iteration & 1u);
         if (row < params.rows) {
             put_row(row, member, statistics, sums);
         }

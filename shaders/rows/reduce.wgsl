@@ -2,7 +2,7 @@
 // strides. A row consists of the elements that are reduced to one result. Tensors of the space of
 // rows: y, x.
 
-fn reduce_gather(at: Member, base: vec4<u32>) -> Acc {
+fn reduce_accumulate(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
     let end = part_end(at);
     let step = params.members;
@@ -25,7 +25,7 @@ fn reduce_gather(at: Member, base: vec4<u32>) -> Acc {
 
 // For rows of floats that begin at a vec4 and consist of whole vec4. Eight reads of vec4 are in
 // flight at the same time.
-fn reduce_vec4_gather(at: Member, base: vec4<u32>) -> Acc {
+fn reduce_vec4_accumulate(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
     let first = base.y / 4u;
     let end = part_end(at) / 4u;
@@ -91,10 +91,10 @@ struct Position {
     at: u32,
 }
 
-const NOWHERE: u32 = 0xffffffffu;
+const NO_POSITION: u32 = 0xffffffffu;
 
 fn position_start() -> Position {
-    return Position(zero(), NOWHERE);
+    return Position(zero(), NO_POSITION);
 }
 
 fn position_enter(x: C, r: u32) -> Position {
@@ -114,7 +114,7 @@ fn position_merge(a: Position, b: Position) -> Position {
     let b_nan = is_nan(b.value);
     let better = select(!a_nan && BETTER(b.value, a.value), !a_nan, b_nan);
     let equal = (a_nan && b_nan) || same(a.value, b.value);
-    let take_b = a.at == NOWHERE || (b.at != NOWHERE && (better || (equal && b.at < a.at)));
+    let take_b = a.at == NO_POSITION || (b.at != NO_POSITION && (better || (equal && b.at < a.at)));
     if (take_b) {
         return b;
     }
@@ -167,7 +167,7 @@ fn words_of_wide(x: vec2<u32>) -> vec2<u32> {
 
 fn reduce_log_sum(acc: vec4<f32>) -> f32 {
     let log_sum = log_of_exponentials(acc);
-    return select(log_sum, acc.x + log_sum, size_bits(log_sum) < 0x7f800000u);
+    return select(log_sum, acc.x + log_sum, abs_bits(log_sum) < 0x7f800000u);
 }
 
 // ---------------------------------------------------------------- moments
@@ -190,7 +190,7 @@ fn moments_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
 
 // Four numbers at a time, whose moments need no division. The deviation of a non-finite number from
 // its mean is NaN.
-fn moments_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+fn moments_accumulate(at: Member, base: vec4<u32>) -> vec4<f32> {
     var acc = moments_start();
     let end = part_end(at);
     let step = params.members;
@@ -198,14 +198,14 @@ fn moments_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
     while (r + 3u * step < end) {
         let quad = vec4<f32>(x_at(along(1u, base.y, r)), x_at(along(1u, base.y, r + step)), x_at(along(1u, base.y, r + 2u * step)), x_at(along(1u, base.y, r + 3u * step)));
         let sum = (quad.x + quad.y) + (quad.z + quad.w);
-        let centred = quad - sum * 0.25;
+        let centered = quad - sum * 0.25;
         let finite = all((bitcast<vec4<u32>>(quad) & vec4<u32>(0x7fffffffu)) < vec4<u32>(0x7f800000u));
-        acc = moments_merge(acc, vec4<f32>(4.0, sum, select(quiet_nan(), dot(centred, centred), finite), 0.0));
+        acc = moments_merge(acc, vec4<f32>(4.0, sum, select(quiet_nan(), dot(centered, centered), finite), 0.0));
         r += 4u * step;
     }
     while (r < end) {
         let x = x_at(along(1u, base.y, r));
-        acc = moments_merge(acc, vec4<f32>(1.0, x, select(quiet_nan(), 0.0, size_bits(x) < 0x7f800000u), 0.0));
+        acc = moments_merge(acc, vec4<f32>(1.0, x, select(quiet_nan(), 0.0, abs_bits(x) < 0x7f800000u), 0.0));
         r += step;
     }
     return acc;
@@ -220,8 +220,8 @@ fn moments_mean(acc: vec4<f32>) -> f32 {
 
 // The divisor is 0 or more; 0 / 0 is NaN.
 fn moments_variance(acc: vec4<f32>, divisor: f32) -> f32 {
-    if (size_bits(divisor) == 0u) {
-        return select(infinity(), quiet_nan(), size_bits(acc.z) == 0u || is_nan(acc.z));
+    if (abs_bits(divisor) == 0u) {
+        return select(infinity(), quiet_nan(), abs_bits(acc.z) == 0u || is_nan(acc.z));
     }
     return acc.z / divisor;
 }
@@ -247,7 +247,7 @@ fn deviations_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     let difference = b.y - a.y;
     let in_units = b.y * PER_UNIT - a.y * PER_UNIT;
     let weight = a.x * share;
-    let mean = select(a.y * (a.x / count) + b.y * share, a.y + difference * share, size_bits(difference) < 0x7f800000u);
+    let mean = select(a.y * (a.x / count) + b.y * share, a.y + difference * share, abs_bits(difference) < 0x7f800000u);
     return vec4<f32>(count, mean, a.z + b.z + difference * difference * weight, a.w + b.w + in_units * in_units * weight);
 }
 
@@ -257,7 +257,7 @@ fn deviations_of(mean: f32, z: f32, w: f32, count: f32, finite: bool) -> vec4<f3
 
 // Four numbers at a time, whose moments need no division. The deviation of a non-finite number from
 // its mean is NaN.
-fn deviations_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+fn deviations_accumulate(at: Member, base: vec4<u32>) -> vec4<f32> {
     var acc = deviations_start();
     let end = part_end(at);
     let step = params.members;
@@ -266,16 +266,16 @@ fn deviations_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
         let quad = vec4<f32>(x_at(along(1u, base.y, r)), x_at(along(1u, base.y, r + step)), x_at(along(1u, base.y, r + 2u * step)), x_at(along(1u, base.y, r + 3u * step)));
         let sum = (quad.x + quad.y) + (quad.z + quad.w);
         let quarter = 0.25 * quad;
-        let mean = select((quarter.x + quarter.y) + (quarter.z + quarter.w), sum * 0.25, size_bits(sum) < 0x7f800000u);
-        let centred = quad - mean;
+        let mean = select((quarter.x + quarter.y) + (quarter.z + quarter.w), sum * 0.25, abs_bits(sum) < 0x7f800000u);
+        let centered = quad - mean;
         let in_units = quad * PER_UNIT - mean * PER_UNIT;
         let finite = all((bitcast<vec4<u32>>(quad) & vec4<u32>(0x7fffffffu)) < vec4<u32>(0x7f800000u));
-        acc = deviations_merge(acc, deviations_of(mean, dot(centred, centred), dot(in_units, in_units), 4.0, finite));
+        acc = deviations_merge(acc, deviations_of(mean, dot(centered, centered), dot(in_units, in_units), 4.0, finite));
         r += 4u * step;
     }
     while (r < end) {
         let x = x_at(along(1u, base.y, r));
-        acc = deviations_merge(acc, deviations_of(x, 0.0, 0.0, 1.0, size_bits(x) < 0x7f800000u));
+        acc = deviations_merge(acc, deviations_of(x, 0.0, 0.0, 1.0, abs_bits(x) < 0x7f800000u));
         r += step;
     }
     return acc;
@@ -283,9 +283,9 @@ fn deviations_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
 
 fn reduce_variance(acc: vec4<f32>) -> f32 {
     let divisor = bitcast<f32>(params.numbers[0].x);
-    if (size_bits(acc.z) == 0x7f800000u) {
-        // `settled`, because compilers would multiply the units first, which overflows.
-        return settled(moments_variance(vec4<f32>(acc.x, acc.y, acc.w, 0.0), divisor) * SQUARED_UNIT) * SQUARED_UNIT;
+    if (abs_bits(acc.z) == 0x7f800000u) {
+        // `opaque`, because compilers would multiply the units first, which overflows.
+        return opaque(moments_variance(vec4<f32>(acc.x, acc.y, acc.w, 0.0), divisor) * SQUARED_UNIT) * SQUARED_UNIT;
     }
     return moments_variance(acc, divisor);
 }
@@ -300,7 +300,7 @@ fn running_from_zero(at: Member, base: vec4<u32>) -> Acc {
 fn running_from_parts(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
     for (var part = at.member; part < at.part; part += params.members) {
-        let element_index = 2u * (at.row * params.gathered + part);
+        let element_index = 2u * (at.row * params.loop_count + part);
         acc = MERGE(acc, ACC_FROM(vec4<u32>(parts_bits(element_index), parts_bits(element_index + 1u))));
     }
     return acc;
@@ -317,15 +317,15 @@ fn pair_enter(x: f32, r: u32) -> vec2<f32> {
 
 // Knuth 1998, theorem B of 4.2.2. An infinite sum has an error of 0.
 fn pair_merge(a: vec2<f32>, b: vec2<f32>) -> vec2<f32> {
-    let sum = settled(a.x + b.x);
-    if (size_bits(sum) >= 0x7f800000u) {
+    let sum = opaque(a.x + b.x);
+    if (abs_bits(sum) >= 0x7f800000u) {
         return vec2<f32>(sum, 0.0);
     }
-    let b_part = settled(sum - a.x);
-    let a_part = settled(sum - b_part);
-    let lost = settled(a.x - a_part) + settled(b.x - b_part) + (a.y + b.y);
-    let exact = settled(sum + lost);
-    return vec2<f32>(exact, settled(lost - settled(exact - sum)));
+    let b_part = opaque(sum - a.x);
+    let a_part = opaque(sum - b_part);
+    let lost = opaque(a.x - a_part) + opaque(b.x - b_part) + (a.y + b.y);
+    let exact = opaque(sum + lost);
+    return vec2<f32>(exact, opaque(lost - opaque(exact - sum)));
 }
 
 fn pair_leave(acc: vec2<f32>) -> f32 {

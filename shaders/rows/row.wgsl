@@ -5,7 +5,7 @@ struct Parameters {
     launched: u32,
     rank: u32,
     over_rank: u32,
-    fault: u32,
+    index_check: u32,
     rows: u32,
     length: u32,
     members: u32,
@@ -16,7 +16,7 @@ struct Parameters {
     // Workgroups of a part.
     blocks: u32,
     // Accumulators of a row that the first launch wrote; in norm_grad.wgsl, the rows of a team.
-    gathered: u32,
+    loop_count: u32,
     // Used by norm_grad.wgsl.
     spare_a: u32,
     spare_b: u32,
@@ -38,27 +38,27 @@ struct Parameters {
 struct Member {
     row: u32,
     // The index of the row in the workgroup.
-    own: u32,
+    local_row: u32,
     member: u32,
     part: u32,
     // Whether the row exists.
-    here: bool,
+    exists: bool,
 }
 
 fn member_of(group: u32, lane: u32) -> Member {
     let part = group / params.blocks;
     let across = params.across != 0u;
-    let own = select(lane / params.members, lane % params.per_group, across);
+    let local_row = select(lane / params.members, lane % params.per_group, across);
     let member = select(lane % params.members, lane / params.per_group, across);
-    let row = (group - part * params.blocks) * params.per_group + own;
-    return Member(row, own, member, part, row < params.rows && part < params.parts);
+    let row = (group - part * params.blocks) * params.per_group + local_row;
+    return Member(row, local_row, member, part, row < params.rows && part < params.parts);
 }
 
 var<workgroup> team_accs: array<Acc, 256>;
 
 // Merges the accumulators of all members of a row. OF_TEAM is one of these two functions.
 fn team_in_memory(acc: Acc, at: Member) -> Acc {
-    let slot = at.member * params.per_group + at.own;
+    let slot = at.member * params.per_group + at.local_row;
     team_accs[slot] = acc;
     for (var half = params.members / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
@@ -67,7 +67,7 @@ fn team_in_memory(acc: Acc, at: Member) -> Acc {
         }
     }
     workgroupBarrier();
-    return team_accs[at.own];
+    return team_accs[at.local_row];
 }
 
 // With shuffles if the threads of a row are adjacent: within subgroups of SUBGROUP threads, and
@@ -76,34 +76,34 @@ fn team_of_subgroups(acc: Acc, at: Member) -> Acc {
     if (params.across != 0u) {
         return team_in_memory(acc, at);
     }
-    let lane = at.own * params.members + at.member;
+    let lane = at.local_row * params.members + at.member;
     let near = min(params.members, SUBGROUP);
-    let merged = merged_near(acc, near, lane);
+    let merged = merge_lanes(acc, near, lane);
     let subgroups = params.members / near;
     if (subgroups == 1u) {
         return merged;
     }
-    let first = at.own * subgroups;
+    let first = at.local_row * subgroups;
     if (at.member % near == 0u) {
         team_accs[first + at.member / near] = merged;
     }
     workgroupBarrier();
-    let reach = min(subgroups, SUBGROUP);
-    var far = team_accs[first + at.member % reach];
-    for (var other = at.member % reach + reach; other < subgroups; other += reach) {
+    let width = min(subgroups, SUBGROUP);
+    var far = team_accs[first + at.member % width];
+    for (var other = at.member % width + width; other < subgroups; other += width) {
         far = MERGE(far, team_accs[first + other]);
     }
-    return merged_near(far, reach, lane);
+    return merge_lanes(far, width, lane);
 }
 
-// Merges the values of `reach` adjacent lanes, a power of two. All lanes receive the result of the
+// Merges the values of `width` adjacent lanes, a power of two. All lanes receive the result of the
 // first one, so that they have the same bits.
-fn merged_near(acc: Acc, reach: u32, lane: u32) -> Acc {
+fn merge_lanes(acc: Acc, width: u32, lane: u32) -> Acc {
     var merged = acc;
-    for (var half = reach / 2u; half > 0u; half /= 2u) {
+    for (var half = width / 2u; half > 0u; half /= 2u) {
         merged = MERGE(merged, ACC_FROM_LANE(merged, (lane + half) % SUBGROUP));
     }
-    return ACC_FROM_LANE(merged, (lane - lane % reach) % SUBGROUP);
+    return ACC_FROM_LANE(merged, (lane - lane % width) % SUBGROUP);
 }
 
 fn plain_from_lane(acc: Acc, lane: u32) -> Acc {
@@ -154,10 +154,10 @@ fn along(tensor: u32, base: u32, r: u32) -> u32 {
 // ---------------------------------------------------------------- parts
 
 // The accumulators of this row that the first launch wrote.
-fn gather_parts(at: Member, base: vec4<u32>) -> Acc {
+fn accumulate_parts(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
-    for (var part = at.member; part < params.gathered; part += params.members) {
-        let element_index = 2u * (at.row * params.gathered + part);
+    for (var part = at.member; part < params.loop_count; part += params.members) {
+        let element_index = 2u * (at.row * params.loop_count + part);
         acc = MERGE(acc, ACC_FROM(vec4<u32>(parts_bits(element_index), parts_bits(element_index + 1u))));
     }
     return acc;
@@ -272,19 +272,19 @@ fn finish_words(at: Member, base: vec4<u32>, acc: Acc) {
 // of 0.
 fn exponential(x: f32) -> f32 {
     let bounded = max(min(x, 0.0), -88.0296936);
-    let shifted = settled(bounded * 1.442695022 + 12582912.0);
-    let power = settled(shifted - 12582912.0);
-    let r = settled(bounded - power * 0.6931457520) - power * 1.428606765e-06;
+    let shifted = opaque(bounded * 1.442695022 + 12582912.0);
+    let power = opaque(shifted - 12582912.0);
+    let r = opaque(bounded - power * 0.6931457520) - power * 1.428606765e-06;
     let p = 0.5 + r * (0.1666666716 + r * (4.166645557e-02 + r * (8.333310485e-03 + r * (1.393453218e-03 + r * 1.989197044e-04))));
     let value = (1.0 + (r + (r * r) * p)) * bitcast<f32>((bitcast<u32>(shifted) << 23u) + 0x3f800000u);
-    return select(value, x, size_bits(x) > 0x7f800000u);
+    return select(value, x, abs_bits(x) > 0x7f800000u);
 }
 
 // The same with the device's 2^x, which has an error of a few units in the twentieth bit: for
 // 16-bit results.
 fn exponential_of_half(x: f32) -> f32 {
     let value = select(exp2(max(x, -88.0) * 1.442695022), 0.0, x < -87.0);
-    return select(value, x, size_bits(x) > 0x7f800000u);
+    return select(value, x, abs_bits(x) > 0x7f800000u);
 }
 
 // e^x for any x.
@@ -296,7 +296,7 @@ fn exponential_of_any(x: f32) -> f32 {
 }
 
 fn finite_or_zero(x: f32) -> f32 {
-    return select(0.0, x, size_bits(x) < 0x7f800000u);
+    return select(0.0, x, abs_bits(x) < 0x7f800000u);
 }
 
 // x: the largest number; y: the sum of e^(number - x), with 0 instead of an infinite x. y is NaN if
@@ -312,7 +312,7 @@ fn exponentials_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
 }
 
 // Four numbers at a time, with one rescaling for them.
-fn exponentials_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
+fn exponentials_accumulate(at: Member, base: vec4<u32>) -> vec4<f32> {
     var largest = lowest();
     var sum = 0.0;
     let end = part_end(at);
@@ -344,7 +344,7 @@ fn exponentials_gather(at: Member, base: vec4<u32>) -> vec4<f32> {
 
 // log(sum of e^(number - x)). If it is not finite, the result is NaN or the largest number.
 fn log_of_exponentials(acc: vec4<f32>) -> f32 {
-    if (is_nan(acc.y) || size_bits(acc.x) >= 0x7f800000u) {
+    if (is_nan(acc.y) || abs_bits(acc.x) >= 0x7f800000u) {
         return select(acc.x, quiet_nan(), is_nan(acc.y));
     }
     return log_of(acc.y);

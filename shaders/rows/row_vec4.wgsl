@@ -1,15 +1,16 @@
 // Rows that are read as vec4 and kept in registers: what exponentials_vec4.wgsl, sums_vec4.wgsl and
-// norm_grad_vec4.wgsl have in common. A thread holds HOLD vec4 of its row, MEMBERS apart, as the
-// words that are in memory:
+// norm_grad_vec4.wgsl have in common. A thread holds PER_THREAD vec4 of its row, MEMBERS apart, as
+// the words that are in memory:
 //
 //   row   | member 0 | member 1 | .. | member MEMBERS-1 | member 0 | ..
 //
 // Each member is a vec4, and a workgroup has THREADS / MEMBERS rows.
 //
-// The host sets MEMBERS and THREADS (powers of two), and HOLD. EXACT: a row has exactly as many
-// vec4 as its threads hold. EDGES: a row may begin and end in the middle of a vec4, in all tensors
-// alike. VEC4_OF, WORDS_OF, HIDDEN, EXPONENTIALS, SHARES, PADDING and JOINED are functions of the
-// dtype. TEAM_MAX, TEAM_SUM and TEAM_SUMS use subgroups of SUBGROUP threads, or workgroup memory.
+// The host sets MEMBERS and THREADS (powers of two), and PER_THREAD. EXACT: a row has exactly as
+// many vec4 as its threads hold. EDGES: a row may begin and end in the middle of a vec4, in all
+// tensors alike. VEC4_OF, WORDS_OF, HIDDEN, EXPONENTIALS, SOFTMAX, PADDING and JOINED are functions
+// of the dtype. TEAM_MAX, TEAM_SUM and TEAM_SUMS use subgroups of SUBGROUP threads, or workgroup
+// memory.
 
 // ---------------------------------------------------------------- vec4 and their words
 
@@ -96,11 +97,11 @@ fn exponentials_of_half(x: vec4<f32>, shift: f32) -> vec4<f32> {
 }
 
 // e^(x - shift - log_sum), likewise.
-fn shares_of_f32(x: vec4<f32>, shift: f32, log_sum: f32) -> vec4<f32> {
+fn softmax_of_f32(x: vec4<f32>, shift: f32, log_sum: f32) -> vec4<f32> {
     return exponentials_of_f32(x - shift, log_sum);
 }
 
-fn shares_of_half(x: vec4<f32>, shift: f32, log_sum: f32) -> vec4<f32> {
+fn softmax_of_half(x: vec4<f32>, shift: f32, log_sum: f32) -> vec4<f32> {
     return exponentials_of_half(x - shift, log_sum);
 }
 
@@ -174,105 +175,105 @@ fn put_vec4_within(base: u32, quad: u32, values: vec4<f32>) {
 
 // ---------------------------------------------------------------- reductions over a row's threads
 //
-// `turn` alternates between 0 and 1.
+// `buffer` alternates between 0 and 1.
 
 // Two buffers that are used alternately: between two writes to the same index, all threads have
 // passed the barrier of the other buffer.
 var<workgroup> team_memory: array<vec2<f32>, TEAM_MEMORY>;
 
-fn near_sums(value: vec2<f32>, reach: u32) -> vec2<f32> {
+fn lane_sums(value: vec2<f32>, width: u32) -> vec2<f32> {
     var sums = value;
-    if (reach > 1u) { sums += subgroupShuffleXor(sums, 1u); }
-    if (reach > 2u) { sums += subgroupShuffleXor(sums, 2u); }
-    if (reach > 4u) { sums += subgroupShuffleXor(sums, 4u); }
-    if (reach > 8u) { sums += subgroupShuffleXor(sums, 8u); }
-    if (reach > 16u) { sums += subgroupShuffleXor(sums, 16u); }
-    if (reach > 32u) { sums += subgroupShuffleXor(sums, 32u); }
-    if (reach > 64u) { sums += subgroupShuffleXor(sums, 64u); }
+    if (width > 1u) { sums += subgroupShuffleXor(sums, 1u); }
+    if (width > 2u) { sums += subgroupShuffleXor(sums, 2u); }
+    if (width > 4u) { sums += subgroupShuffleXor(sums, 4u); }
+    if (width > 8u) { sums += subgroupShuffleXor(sums, 8u); }
+    if (width > 16u) { sums += subgroupShuffleXor(sums, 16u); }
+    if (width > 32u) { sums += subgroupShuffleXor(sums, 32u); }
+    if (width > 64u) { sums += subgroupShuffleXor(sums, 64u); }
     return sums;
 }
 
-fn near_sum(value: f32, reach: u32) -> f32 {
+fn lane_sum(value: f32, width: u32) -> f32 {
     var sum = value;
-    if (reach > 1u) { sum += subgroupShuffleXor(sum, 1u); }
-    if (reach > 2u) { sum += subgroupShuffleXor(sum, 2u); }
-    if (reach > 4u) { sum += subgroupShuffleXor(sum, 4u); }
-    if (reach > 8u) { sum += subgroupShuffleXor(sum, 8u); }
-    if (reach > 16u) { sum += subgroupShuffleXor(sum, 16u); }
-    if (reach > 32u) { sum += subgroupShuffleXor(sum, 32u); }
-    if (reach > 64u) { sum += subgroupShuffleXor(sum, 64u); }
+    if (width > 1u) { sum += subgroupShuffleXor(sum, 1u); }
+    if (width > 2u) { sum += subgroupShuffleXor(sum, 2u); }
+    if (width > 4u) { sum += subgroupShuffleXor(sum, 4u); }
+    if (width > 8u) { sum += subgroupShuffleXor(sum, 8u); }
+    if (width > 16u) { sum += subgroupShuffleXor(sum, 16u); }
+    if (width > 32u) { sum += subgroupShuffleXor(sum, 32u); }
+    if (width > 64u) { sum += subgroupShuffleXor(sum, 64u); }
     return sum;
 }
 
-fn near_max(value: f32, reach: u32) -> f32 {
+fn lane_max(value: f32, width: u32) -> f32 {
     var largest = value;
-    if (reach > 1u) { largest = max(largest, subgroupShuffleXor(largest, 1u)); }
-    if (reach > 2u) { largest = max(largest, subgroupShuffleXor(largest, 2u)); }
-    if (reach > 4u) { largest = max(largest, subgroupShuffleXor(largest, 4u)); }
-    if (reach > 8u) { largest = max(largest, subgroupShuffleXor(largest, 8u)); }
-    if (reach > 16u) { largest = max(largest, subgroupShuffleXor(largest, 16u)); }
-    if (reach > 32u) { largest = max(largest, subgroupShuffleXor(largest, 32u)); }
-    if (reach > 64u) { largest = max(largest, subgroupShuffleXor(largest, 64u)); }
+    if (width > 1u) { largest = max(largest, subgroupShuffleXor(largest, 1u)); }
+    if (width > 2u) { largest = max(largest, subgroupShuffleXor(largest, 2u)); }
+    if (width > 4u) { largest = max(largest, subgroupShuffleXor(largest, 4u)); }
+    if (width > 8u) { largest = max(largest, subgroupShuffleXor(largest, 8u)); }
+    if (width > 16u) { largest = max(largest, subgroupShuffleXor(largest, 16u)); }
+    if (width > 32u) { largest = max(largest, subgroupShuffleXor(largest, 32u)); }
+    if (width > 64u) { largest = max(largest, subgroupShuffleXor(largest, 64u)); }
     return largest;
 }
 
 // The index of the first subgroup of a thread's team.
-fn team_index(lane: u32, turn: u32) -> u32 {
-    return turn * (THREADS / SUBGROUP) + lane / MEMBERS * (MEMBERS / SUBGROUP);
+fn team_index(lane: u32, buffer: u32) -> u32 {
+    return buffer * (THREADS / SUBGROUP) + lane / MEMBERS * (MEMBERS / SUBGROUP);
 }
 
 // Stores the result of a subgroup for its team.
-fn leave_for_team(value: vec2<f32>, lane: u32, turn: u32) {
+fn store_for_team(value: vec2<f32>, lane: u32, buffer: u32) {
     if (lane % SUBGROUP == 0u) {
-        team_memory[turn * (THREADS / SUBGROUP) + lane / SUBGROUP] = value;
+        team_memory[buffer * (THREADS / SUBGROUP) + lane / SUBGROUP] = value;
     }
     workgroupBarrier();
 }
 
-fn team_sums_of_subgroups(value: vec2<f32>, lane: u32, turn: u32) -> vec2<f32> {
-    let near = near_sums(value, min(MEMBERS, SUBGROUP));
+fn team_sums_of_subgroups(value: vec2<f32>, lane: u32, buffer: u32) -> vec2<f32> {
+    let near = lane_sums(value, min(MEMBERS, SUBGROUP));
     if (MEMBERS <= SUBGROUP) {
         return near;
     }
-    leave_for_team(near, lane, turn);
-    let reach = clamp(MEMBERS / SUBGROUP, 1u, SUBGROUP);
+    store_for_team(near, lane, buffer);
+    let width = clamp(MEMBERS / SUBGROUP, 1u, SUBGROUP);
     var far = vec2<f32>();
-    for (var at = lane % reach; at < MEMBERS / SUBGROUP; at += reach) {
-        far += team_memory[team_index(lane, turn) + at];
+    for (var at = lane % width; at < MEMBERS / SUBGROUP; at += width) {
+        far += team_memory[team_index(lane, buffer) + at];
     }
-    return near_sums(far, reach);
+    return lane_sums(far, width);
 }
 
-fn team_sum_of_subgroups(value: f32, lane: u32, turn: u32) -> f32 {
-    let near = near_sum(value, min(MEMBERS, SUBGROUP));
+fn team_sum_of_subgroups(value: f32, lane: u32, buffer: u32) -> f32 {
+    let near = lane_sum(value, min(MEMBERS, SUBGROUP));
     if (MEMBERS <= SUBGROUP) {
         return near;
     }
-    leave_for_team(vec2<f32>(near, 0.0), lane, turn);
-    let reach = clamp(MEMBERS / SUBGROUP, 1u, SUBGROUP);
+    store_for_team(vec2<f32>(near, 0.0), lane, buffer);
+    let width = clamp(MEMBERS / SUBGROUP, 1u, SUBGROUP);
     var far = 0.0;
-    for (var at = lane % reach; at < MEMBERS / SUBGROUP; at += reach) {
-        far += team_memory[team_index(lane, turn) + at].x;
+    for (var at = lane % width; at < MEMBERS / SUBGROUP; at += width) {
+        far += team_memory[team_index(lane, buffer) + at].x;
     }
-    return near_sum(far, reach);
+    return lane_sum(far, width);
 }
 
-fn team_max_of_subgroups(value: f32, lane: u32, turn: u32) -> f32 {
-    let near = near_max(value, min(MEMBERS, SUBGROUP));
+fn team_max_of_subgroups(value: f32, lane: u32, buffer: u32) -> f32 {
+    let near = lane_max(value, min(MEMBERS, SUBGROUP));
     if (MEMBERS <= SUBGROUP) {
         return near;
     }
-    leave_for_team(vec2<f32>(near, 0.0), lane, turn);
-    let reach = clamp(MEMBERS / SUBGROUP, 1u, SUBGROUP);
+    store_for_team(vec2<f32>(near, 0.0), lane, buffer);
+    let width = clamp(MEMBERS / SUBGROUP, 1u, SUBGROUP);
     var far = lowest();
-    for (var at = lane % reach; at < MEMBERS / SUBGROUP; at += reach) {
-        far = max(far, team_memory[team_index(lane, turn) + at].x);
+    for (var at = lane % width; at < MEMBERS / SUBGROUP; at += width) {
+        far = max(far, team_memory[team_index(lane, buffer) + at].x);
     }
-    return near_max(far, reach);
+    return lane_max(far, width);
 }
 
-fn team_sums_in_memory(value: vec2<f32>, lane: u32, turn: u32) -> vec2<f32> {
-    let first = turn * THREADS + lane / MEMBERS * MEMBERS;
+fn team_sums_in_memory(value: vec2<f32>, lane: u32, buffer: u32) -> vec2<f32> {
+    let first = buffer * THREADS + lane / MEMBERS * MEMBERS;
     let member = lane % MEMBERS;
     team_memory[first + member] = value;
     for (var half = MEMBERS / 2u; half > 0u; half /= 2u) {
@@ -285,12 +286,12 @@ fn team_sums_in_memory(value: vec2<f32>, lane: u32, turn: u32) -> vec2<f32> {
     return team_memory[first];
 }
 
-fn team_sum_in_memory(value: f32, lane: u32, turn: u32) -> f32 {
-    return team_sums_in_memory(vec2<f32>(value, 0.0), lane, turn).x;
+fn team_sum_in_memory(value: f32, lane: u32, buffer: u32) -> f32 {
+    return team_sums_in_memory(vec2<f32>(value, 0.0), lane, buffer).x;
 }
 
-fn team_max_in_memory(value: f32, lane: u32, turn: u32) -> f32 {
-    let first = turn * THREADS + lane / MEMBERS * MEMBERS;
+fn team_max_in_memory(value: f32, lane: u32, buffer: u32) -> f32 {
+    let first = buffer * THREADS + lane / MEMBERS * MEMBERS;
     let member = lane % MEMBERS;
     team_memory[first + member].x = value;
     for (var half = MEMBERS / 2u; half > 0u; half /= 2u) {

@@ -3,7 +3,7 @@
 // families, and the host selects them:
 //
 //   BASES(row)               where the row begins in each tensor
-//   GATHER(at, base)         the accumulator of this thread's elements
+//   ACCUMULATE(at, base)     the accumulator of this thread's elements
 //   MERGE(a, b)              merges two parts of a row, in this order; START() is the empty part
 //   FINISH(at, base, row)    writes results, given the row's accumulator
 //
@@ -24,14 +24,14 @@ alias Acc = ACC;
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let at = member_of(group_number(group, groups), lane);
+    let at = member_of(workgroup_index(group, groups), lane);
     let base = BASES(at.row);
     var acc = START();
-    if (at.here) {
-        acc = GATHER(at, base);
+    if (at.exists) {
+        acc = ACCUMULATE(at, base);
     }
     acc = OF_TEAM(acc, at);
-    if (at.here) {
+    if (at.exists) {
         FINISH(at, base, acc);
     }
 }

@@ -20,7 +20,7 @@ fn log_softmax_value(at: Member, base: vec4<u32>, state: RowState, r: u32) -> f3
 
 // The largest number, and the factor of exponentials or the logarithm of their sum.
 fn softmax_statistics(at: Member, base: vec4<u32>, acc: vec4<f32>) -> RowState {
-    if (is_nan(acc.y) || size_bits(acc.x) >= 0x7f800000u) {
+    if (is_nan(acc.y) || abs_bits(acc.x) >= 0x7f800000u) {
         return RowState(vec4<f32>(0.0, quiet_nan(), 0.0, 0.0), 0u);
     }
     return RowState(vec4<f32>(acc.x, FACTOR(acc.y), 0.0, 0.0), 0u);
@@ -38,7 +38,7 @@ fn log_softmax_grad_term(y: f32, dy: f32) -> f32 {
     return dy;
 }
 
-fn softmax_grad_gather(at: Member, base: vec4<u32>) -> f32 {
+fn softmax_grad_accumulate(at: Member, base: vec4<u32>) -> f32 {
     var sum = 0.0;
     let end = part_end(at);
     let step = params.members;
@@ -75,7 +75,7 @@ fn skip_nothing(at: Member, base: vec4<u32>) -> bool {
     return false;
 }
 
-fn no_shifted_sum(at: Member, here: bool, base: vec4<u32>, shift: f32, lane: u32) -> f32 {
+fn no_shifted_sum(at: Member, is_active: bool, base: vec4<u32>, shift: f32, lane: u32) -> f32 {
     return 0.0;
 }
 

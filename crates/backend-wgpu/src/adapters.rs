@@ -26,7 +26,7 @@ pub struct AdapterDescription {
 }
 
 /// Returns the usable adapters of these interfaces.
-fn offered(backends: wgpu::Backends) -> Vec<Adapter> {
+fn usable_adapters(backends: wgpu::Backends) -> Vec<Adapter> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = backends;
     descriptor.flags = wgpu::InstanceFlags::empty().with_env();
@@ -61,10 +61,10 @@ pub(crate) fn adapters() -> &'static [Adapter] {
     static ADAPTERS: OnceLock<Vec<Adapter>> = OnceLock::new();
     ADAPTERS.get_or_init(|| match wgpu::Backends::from_env() {
         // WGPU_BACKEND=vulkan and so on select interfaces, as in every program that uses wgpu.
-        Some(backends) => offered(backends),
+        Some(backends) => usable_adapters(backends),
         // GL is used only if nothing better exists: its loaders print their own messages.
-        None => match offered(wgpu::Backends::PRIMARY) {
-            found if found.is_empty() && has_hardware() => offered(wgpu::Backends::GL),
+        None => match usable_adapters(wgpu::Backends::PRIMARY) {
+            found if found.is_empty() && has_hardware() => usable_adapters(wgpu::Backends::GL),
             found => found,
         },
     })
@@ -128,36 +128,40 @@ fn memory_bytes(_: &Adapter) -> Option<u64> {
 /// # Errors
 /// There is no such adapter; the error lists those that exist.
 pub(crate) fn adapter(index: usize) -> Result<&'static Adapter> {
-    adapters()
-        .get(index)
-        .ok_or_else(|| Error::Device { device: format!("wgpu:{index}"), detail: missing(&descriptions()) })
+    adapters().get(index).ok_or_else(|| Error::Device {
+        device: format!("wgpu:{index}"),
+        detail: missing_adapter_message(&descriptions()),
+    })
 }
 
-/// Returns the index of the adapter that `wanted` selects, ignoring case: an index,
+/// Returns the index of the adapter that `selector` selects, ignoring case: an index,
 /// `high-performance`, `low-power`, or a part of a name.
 ///
 /// # Errors
 /// There is no such adapter; the error lists those that exist.
-pub fn find(wanted: &str) -> Result<usize> {
-    if let Ok(index) = wanted.parse() {
+pub fn find(selector: &str) -> Result<usize> {
+    if let Ok(index) = selector.parse() {
         return adapter(index).map(|_| index);
     }
-    let there = descriptions();
-    let kind = |kind: &str| there.iter().find(|one| one.kind == kind).map(|one| one.index);
-    let wanted = wanted.to_lowercase();
-    let found = match wanted.as_str() {
+    let available = descriptions();
+    let kind = |kind: &str| available.iter().find(|one| one.kind == kind).map(|one| one.index);
+    let selector = selector.to_lowercase();
+    let found = match selector.as_str() {
         // The list is sorted by speed.
-        "" | "high-performance" => there.first().map(|one| one.index),
+        "" | "high-performance" => available.first().map(|one| one.index),
         // An integrated GPU shares the memory of the CPU, and uses little power.
-        "low-power" => kind("integrated").or(there.first().map(|one| one.index)),
-        name => there.iter().find(|one| one.name.to_lowercase().contains(name)).map(|one| one.index),
+        "low-power" => kind("integrated").or(available.first().map(|one| one.index)),
+        name => available.iter().find(|one| one.name.to_lowercase().contains(name)).map(|one| one.index),
     };
-    found.ok_or_else(|| Error::Device { device: format!("wgpu:{wanted}"), detail: missing(&there) })
+    found.ok_or_else(|| Error::Device {
+        device: format!("wgpu:{selector}"),
+        detail: missing_adapter_message(&available),
+    })
 }
 
 /// Returns the text of the error for a missing adapter.
-fn missing(there: &[AdapterDescription]) -> String {
-    let names: Vec<String> = there.iter().map(|one| format!("wgpu:{} {}", one.index, one.name)).collect();
+fn missing_adapter_message(available: &[AdapterDescription]) -> String {
+    let names: Vec<String> = available.iter().map(|one| format!("wgpu:{} {}", one.index, one.name)).collect();
     match (names.len(), std::env::var("WGPU_BACKEND")) {
         (0, Ok(asked)) => format!(
             "no adapter: WGPU_BACKEND={asked} picks among vulkan, metal, dx12 and gl, and what it leaves has no compute shaders here"

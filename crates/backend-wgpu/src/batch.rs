@@ -3,8 +3,8 @@
 
 use crate::binding::{Binding, Limits};
 use crate::device_errors::DeviceErrors;
-use crate::faults::Faults;
-use crate::pipelines::{MOST_PARAMETERS, Pipeline};
+use crate::index_errors::IndexErrors;
+use crate::pipelines::{MAX_PARAMETER_BYTES, Pipeline};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Maximum number of launches in a batch. A submission costs as much as a few dozen launches.
-pub(crate) const MOST_LAUNCHES: usize = 256;
+pub(crate) const MAX_LAUNCHES: usize = 256;
 
 /// A batch is submitted when its oldest launch has waited this long.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_millis(1);
+pub(crate) const MAX_BATCH_DELAY: Duration = Duration::from_millis(1);
 
 /// Maximum number of bind groups that are cached for launches with the same memory.
-pub(crate) const MOST_GROUPS: usize = 4096;
+pub(crate) const MAX_BIND_GROUPS: usize = 4096;
 
 /// Alignment of the offset and size of a copy, in bytes.
 pub(crate) const COPY_ALIGNMENT: u64 = wgpu::COPY_BUFFER_ALIGNMENT;
@@ -38,21 +38,21 @@ pub(crate) struct Batch {
     /// Bytes that were written and may not have arrived. wgpu keeps a copy of them until their
     /// submission is done.
     staged: Arc<AtomicU64>,
-    pub(crate) faults: Faults,
+    pub(crate) index_errors: IndexErrors,
     pub(crate) launches: usize,
     pub(crate) since: Instant,
-    pub(crate) groups: FxHashMap<GroupKey, wgpu::BindGroup>,
+    pub(crate) bind_groups: FxHashMap<BindGroupKey, wgpu::BindGroup>,
 }
 
-/// The layout of a bind group and the memory that is bound: for each binding the number of the
+/// The layout of a bind group and the memory that is bound: for each binding the id of the
 /// buffer, the offset, and the number of bytes.
-type GroupKey = (usize, SmallVec<[(u64, u64, u64); 6]>);
+type BindGroupKey = (usize, SmallVec<[(u64, u64, u64); 6]>);
 
 impl Batch {
     pub(crate) fn new(device: &wgpu::Device) -> Batch {
         let ring = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("parameters"),
-            size: ((MOST_LAUNCHES + 2) * MOST_PARAMETERS) as u64,
+            size: ((MAX_LAUNCHES + 2) * MAX_PARAMETER_BYTES) as u64,
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
@@ -64,10 +64,10 @@ impl Batch {
             staging: None,
             written: 0,
             staged: Arc::default(),
-            faults: Faults::default(),
+            index_errors: IndexErrors::default(),
             launches: 0,
             since: Instant::now(),
-            groups: FxHashMap::default(),
+            bind_groups: FxHashMap::default(),
         }
     }
 
@@ -97,7 +97,7 @@ impl Batch {
     /// Counts bytes that were written through the queue. They are counted after the write: if
     /// another thread submits in between, they are counted for longer than they occupy memory,
     /// never for a shorter time.
-    pub(crate) fn wrote(&mut self, bytes: usize) {
+    pub(crate) fn count_written(&mut self, bytes: usize) {
         self.written += bytes as u64;
         self.staged.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -116,7 +116,7 @@ impl Batch {
     pub(crate) fn submit_all(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, errors: &DeviceErrors) {
         self.submit(device, queue, errors);
         if self.written > 0 {
-            self.hand_over(None, device, queue, errors);
+            self.submit_commands(None, device, queue, errors);
         }
     }
 
@@ -130,11 +130,11 @@ impl Batch {
             queue.write_buffer(&self.ring, 0, &self.parameters);
             self.parameters.clear();
         }
-        self.hand_over(Some(encoder.finish()), device, queue, errors);
+        self.submit_commands(Some(encoder.finish()), device, queue, errors);
         self.launches = 0;
     }
 
-    fn hand_over(
+    fn submit_commands(
         &mut self,
         commands: Option<wgpu::CommandBuffer>,
         device: &wgpu::Device,
@@ -153,24 +153,24 @@ impl Batch {
         errors.free(device);
     }
 
-    pub(crate) fn group(
+    pub(crate) fn bind_group(
         &mut self,
         device: &wgpu::Device,
         pipeline: &Pipeline,
         bindings: &[Binding<'_>],
         limits: Limits,
     ) -> wgpu::BindGroup {
-        let key: GroupKey = (
+        let key: BindGroupKey = (
             Arc::as_ptr(&pipeline.layout).addr(),
-            bindings.iter().map(|binding| (binding.memory.number(), binding.start, binding.bytes)).collect(),
+            bindings.iter().map(|binding| (binding.memory.id(), binding.start, binding.bytes)).collect(),
         );
-        if let Some(group) = self.groups.get(&key) {
+        if let Some(group) = self.bind_groups.get(&key) {
             return group.clone();
         }
         let parameters = wgpu::BufferBinding {
             buffer: &self.ring,
             offset: 0,
-            size: wgpu::BufferSize::new(MOST_PARAMETERS as u64),
+            size: wgpu::BufferSize::new(MAX_PARAMETER_BYTES as u64),
         };
         let mut entries =
             vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(parameters) }];
@@ -180,13 +180,13 @@ impl Batch {
         }
         let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
-            layout: &pipeline.layout.group,
+            layout: &pipeline.layout.bind_group,
             entries: &entries,
         });
-        if self.groups.len() >= MOST_GROUPS {
-            self.groups.clear();
+        if self.bind_groups.len() >= MAX_BIND_GROUPS {
+            self.bind_groups.clear();
         }
-        self.groups.insert(key, group.clone());
+        self.bind_groups.insert(key, group.clone());
         group
     }
 }

@@ -9,32 +9,32 @@ use ternion_core::{Error, Result};
 /// Maximum number of bindings of a shader, even if the adapter allows more. Each binding adds a
 /// case to every access of a tensor that spans several bindings. NVIDIA's Vulkan allows a million
 /// bindings, with which compilation does not end.
-const MOST_BINDINGS: u32 = 64;
+const MAX_BINDINGS: u32 = 64;
 
 /// The limits of a device for bindings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Maximum size of a binding, in bytes.
-    most: u64,
+    max_bytes: u64,
     /// Bytes of each binding of a tensor that has several: the largest power of two that does not
-    /// exceed `most`.
+    /// exceed `max_bytes`.
     pub(crate) window: u64,
     /// Alignment of the start of a binding, in bytes.
-    step: u64,
+    alignment: u64,
     /// Maximum number of bindings of a shader.
-    pub(crate) count: usize,
+    pub(crate) max_count: usize,
 }
 
 impl Limits {
     pub(crate) fn of(limits: &wgpu::Limits) -> Limits {
-        let most = limits.max_storage_buffer_binding_size / 8 * 8;
+        let max_bytes = limits.max_storage_buffer_binding_size / 8 * 8;
         // The parameters are a binding of the group, too.
-        let of_group = limits.max_bindings_per_bind_group.saturating_sub(1);
+        let per_group = limits.max_bindings_per_bind_group.saturating_sub(1);
         Limits {
-            most,
-            window: 1 << most.max(1).ilog2(),
-            step: u64::from(limits.min_storage_buffer_offset_alignment).max(8),
-            count: limits.max_storage_buffers_per_shader_stage.min(of_group).min(MOST_BINDINGS) as usize,
+            max_bytes,
+            window: 1 << max_bytes.max(1).ilog2(),
+            alignment: u64::from(limits.min_storage_buffer_offset_alignment).max(8),
+            max_count: limits.max_storage_buffers_per_shader_stage.min(per_group).min(MAX_BINDINGS) as usize,
         }
     }
 }
@@ -57,14 +57,14 @@ impl<'a> Binding<'a> {
     /// Binds the whole buffer if it is within the limit, else the part that contains the view.
     pub(crate) fn of(memory: &'a WgpuMemory, view: &View<'_>, limits: Limits) -> Binding<'a> {
         let whole = Binding::whole(memory);
-        if whole.bytes <= limits.most {
+        if whole.bytes <= limits.max_bytes {
             return whole;
         }
         let Some((low, high)) = view.layout.bounds() else {
-            return Binding { bytes: limits.step, ..whole };
+            return Binding { bytes: limits.alignment, ..whole };
         };
         let size = view.dtype.size();
-        let start = (low * size) as u64 / limits.step * limits.step;
+        let start = (low * size) as u64 / limits.alignment * limits.alignment;
         // The end is a multiple of 16 bytes.
         let end = (((high + 1) * size) as u64).next_multiple_of(16).min(whole.bytes);
         Binding { memory, start, bytes: end - start }
@@ -72,29 +72,29 @@ impl<'a> Binding<'a> {
 
     /// Returns the index of the view's first element in this binding, or `None` if its indices do
     /// not fit in the u32 that shaders use.
-    pub(crate) fn first(&self, view: &View<'_>) -> Option<u32> {
+    pub(crate) fn first_index(&self, view: &View<'_>) -> Option<u32> {
         let start = self.start as usize / view.dtype.size();
         let (_, high) = view.layout.bounds().unwrap_or((0, start));
-        let counted = |number: usize| u32::try_from(number).ok().filter(|&number| number < u32::MAX);
-        counted(high - start)?;
-        counted(view.layout.elements())?;
-        counted(view.layout.offset().saturating_sub(start))
+        let as_index = |number: usize| u32::try_from(number).ok().filter(|&number| number < u32::MAX);
+        as_index(high - start)?;
+        as_index(view.layout.elements())?;
+        as_index(view.layout.offset().saturating_sub(start))
     }
 
     /// Returns whether both are the same bytes.
-    fn is(&self, other: &Binding<'_>) -> bool {
-        let bytes = |binding: &Binding<'_>| (binding.memory.number(), binding.start, binding.bytes);
+    fn is_same(&self, other: &Binding<'_>) -> bool {
+        let bytes = |binding: &Binding<'_>| (binding.memory.id(), binding.start, binding.bytes);
         bytes(self) == bytes(other)
     }
 
     /// Returns the number of bindings that this memory needs.
     pub(crate) fn count(&self, limits: Limits) -> u32 {
-        if self.bytes <= limits.most { 1 } else { self.bytes.div_ceil(limits.window) as u32 }
+        if self.bytes <= limits.max_bytes { 1 } else { self.bytes.div_ceil(limits.window) as u32 }
     }
 
     /// Returns these bindings.
     pub(crate) fn windows(self, limits: Limits) -> impl Iterator<Item = wgpu::BufferBinding<'a>> {
-        let window = if self.bytes <= limits.most { self.bytes } else { limits.window };
+        let window = if self.bytes <= limits.max_bytes { self.bytes } else { limits.window };
         (0..u64::from(self.count(limits))).map(move |number| {
             let before = number * window;
             wgpu::BufferBinding {
@@ -107,7 +107,7 @@ impl<'a> Binding<'a> {
 }
 
 /// Returns the error for a tensor with elements that shaders cannot index.
-pub(crate) fn uncountable(op: &'static str, view: &View<'_>) -> Error {
+pub(crate) fn too_many_elements(op: &'static str, view: &View<'_>) -> Error {
     let (low, high) = view.layout.bounds().unwrap_or((0, 0));
     let detail = format!(
         "a tensor of {} elements over {} places; shaders of wgpu count fewer than 2^32 - 1",
@@ -119,7 +119,7 @@ pub(crate) fn uncountable(op: &'static str, view: &View<'_>) -> Error {
 
 /// Sets the number of windows of each slot, and which slots share the windows of another one.
 /// Returns the bindings of the other slots, which are to be bound.
-pub(crate) fn windowed<'a>(
+pub(crate) fn assign_windows<'a>(
     slots: &mut [Slot],
     bindings: SmallVec<[Binding<'a>; 6]>,
     limits: Limits,
@@ -127,11 +127,12 @@ pub(crate) fn windowed<'a>(
     let mut own: SmallVec<[Binding<'a>; 6]> = SmallVec::new();
     for (at, binding) in bindings.iter().enumerate() {
         slots[at].windows = binding.count(limits);
-        let like = |&other: &usize| bindings[other].is(binding) && slots[at].may_be_like(&slots[other]);
+        let can_share =
+            |&other: &usize| bindings[other].is_same(binding) && slots[at].can_share_windows(&slots[other]);
         if slots[at].windows > 1
-            && let Some(other) = (0..at).find(like)
+            && let Some(other) = (0..at).find(can_share)
         {
-            slots[at].like = Some(slots[other].name);
+            slots[at].shares_with = Some(slots[other].name);
         } else {
             own.push(*binding);
         }
@@ -140,20 +141,20 @@ pub(crate) fn windowed<'a>(
 }
 
 /// Checks that the number of bindings is within the limit for a shader.
-pub(crate) fn within_count(
+pub(crate) fn check_binding_count(
     op: &'static str,
     device: &str,
     bindings: &[Binding<'_>],
     limits: Limits,
 ) -> Result<()> {
     let count: usize = bindings.iter().map(|binding| binding.count(limits) as usize).sum();
-    if count <= limits.count {
+    if count <= limits.max_count {
         return Ok(());
     }
     let bytes: Vec<u64> = bindings.iter().map(|binding| binding.bytes).collect();
     let detail = format!(
         "tensors over {bytes:?} bytes take {count} bindings of {} bytes; {device} takes {} for a shader",
-        limits.window, limits.count
+        limits.window, limits.max_count
     );
     Err(Error::invalid(op, detail))
 }
@@ -165,11 +166,11 @@ mod tests {
     use crate::options::Options;
 
     #[test]
-    fn scratch_memory_is_bound_as_asked_for() -> Result<()> {
+    fn a_workspace_is_bound_as_requested() -> Result<()> {
         let gpu = Gpu::noop(Options::default());
         for bytes in [1, 100, 2000, 5_000_000] {
             let buffer = gpu.alloc(bytes)?;
-            let binding = gpu.scratch("test", &buffer)?;
+            let binding = gpu.workspace("test", &buffer)?;
             let block = binding.memory.buffer().size();
             assert_eq!((binding.start, binding.bytes), (0, bytes.next_multiple_of(16) as u64));
             assert!(

@@ -12,20 +12,22 @@ pub(crate) struct DeviceErrors {
     /// Why the device was lost. Permanent.
     lost: OnceLock<String>,
     /// The first error since the last check.
-    refused: Mutex<Option<String>>,
+    pending: Mutex<Option<String>>,
     /// Whether either is set. A launch checks only this flag.
-    ill: AtomicBool,
+    has_error: AtomicBool,
 }
 
 impl DeviceErrors {
     /// Registers callbacks on `device` that collect its errors.
-    pub(crate) fn watch(device: &wgpu::Device) -> Arc<DeviceErrors> {
+    pub(crate) fn register(device: &wgpu::Device) -> Arc<DeviceErrors> {
         let errors = Arc::new(DeviceErrors::default());
-        let refused = errors.clone();
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| refused.refuse(error.to_string())));
+        let uncaptured = errors.clone();
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            uncaptured.record_error(error.to_string())
+        }));
         let lost = errors.clone();
         device.set_device_lost_callback(move |reason, message| {
-            lost.lose(match reason {
+            lost.set_lost(match reason {
                 wgpu::DeviceLostReason::Destroyed => "it was destroyed".into(),
                 _ => message,
             });
@@ -33,19 +35,19 @@ impl DeviceErrors {
         errors
     }
 
-    fn refuse(&self, error: String) {
-        self.refused.lock().get_or_insert(error);
-        self.ill.store(true, Ordering::Release);
+    fn record_error(&self, error: String) {
+        self.pending.lock().get_or_insert(error);
+        self.has_error.store(true, Ordering::Release);
     }
 
-    fn lose(&self, why: String) {
+    fn set_lost(&self, why: String) {
         let _ = self.lost.set(why);
-        self.ill.store(true, Ordering::Release);
+        self.has_error.store(true, Ordering::Release);
     }
 
     /// Returns the pending error: a rejected command once, a lost device on every call.
     pub(crate) fn check(&self, device: &wgpu::Device) -> Result<(), String> {
-        if !self.ill.load(Ordering::Acquire) {
+        if !self.has_error.load(Ordering::Acquire) {
             return Ok(());
         }
         // A lost device rejects every command, and reports the loss when it is polled.
@@ -53,8 +55,8 @@ impl DeviceErrors {
         if let Some(why) = self.lost.get() {
             return Err(format!("was lost: {why}"));
         }
-        self.ill.store(false, Ordering::Release);
-        self.refused.lock().take().map_or(Ok(()), Err)
+        self.has_error.store(false, Ordering::Release);
+        self.pending.lock().take().map_or(Ok(()), Err)
     }
 
     /// Waits until the device has completed all submissions.
@@ -84,8 +86,8 @@ impl DeviceErrors {
     fn poll(&self, device: &wgpu::Device, kind: wgpu::PollType) {
         match catch_unwind(AssertUnwindSafe(|| device.poll(kind))) {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => self.refuse(format!("waiting failed: {error}")),
-            Err(_) => self.lose("waiting for it failed".into()),
+            Ok(Err(error)) => self.record_error(format!("waiting failed: {error}")),
+            Err(_) => self.set_lost("waiting for it failed".into()),
         }
     }
 }
@@ -150,7 +152,7 @@ mod tests {
         for gpu in gpus(Options::default()) {
             let device = device(&gpu);
             let x = Tensor::zeros([1000], DType::F32, &device)?;
-            gpu.refused();
+            gpu.cause_error();
             let error = x.exp().expect_err("refused before");
             assert!(matches!(error, Error::Device { .. }), "{error:?}");
             x.exp()?;
@@ -160,12 +162,12 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_kept_is_given_back_before_there_is_none() -> Result<()> {
+    fn cached_memory_is_released_before_an_allocation_fails() -> Result<()> {
         let options = Options { memory_bytes: Some(1 << 20), ..Options::default() };
         for gpu in gpus(options) {
             let device = device(&gpu);
             let of = |bytes: usize| Tensor::zeros([bytes], DType::U8, &device);
-            let held = of(400_000)?;
+            let kept = of(400_000)?;
             drop((of(300_000)?, of(200_000)?));
             assert!(gpu.memory().cached >= 500_000, "{:?}", gpu.memory());
             // Fits into none of the cached blocks, and not into the remaining memory either.
@@ -176,14 +178,14 @@ mod tests {
             assert!(requested == 600_000 && (950_000..1 << 20).contains(&in_use), "{requested} {in_use}");
             drop(other);
             of(500_000)?;
-            drop(held);
+            drop(kept);
         }
         Ok(())
     }
 
     /// Threads allocate and free memory while cached blocks are released.
     #[test]
-    fn memory_is_given_back_while_other_threads_compute() -> Result<()> {
+    fn memory_is_released_while_other_threads_compute() -> Result<()> {
         let options = Options { memory_bytes: Some(1 << 20), ..Options::default() };
         for gpu in gpus(options) {
             let device = device(&gpu);

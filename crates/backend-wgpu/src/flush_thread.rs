@@ -1,12 +1,13 @@
 //! A thread that submits batches which have waited too long while the program does something else:
 //! queued work starts without another call.
 //!
-//! The thread sleeps while nothing is queued, and checks every [`LONGEST_WAIT`] while something is.
+//! The thread sleeps while nothing is queued, and checks every [`MAX_BATCH_DELAY`] while something
+//! is.
 //!
 //! The module also makes the end of the process wait for the devices. Drivers that run in threads
 //! of the process (Mesa's software Vulkan) do not survive if the process ends while they work.
 
-use crate::batch::LONGEST_WAIT;
+use crate::batch::MAX_BATCH_DELAY;
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once, OnceLock, Weak};
@@ -19,8 +20,8 @@ static OPEN: RwLock<bool> = RwLock::new(true);
 
 /// How long the end of the process waits for a batch that is being submitted, and then for the work
 /// that a device was given.
-const LAST_WAIT: Duration = Duration::from_secs(1);
-const LAST_WORK: Duration = Duration::from_secs(10);
+const EXIT_LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+const EXIT_WORK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The open devices.
 static DEVICES: Mutex<Vec<Weak<dyn Flush>>> = Mutex::new(Vec::new());
@@ -60,11 +61,12 @@ impl FlushThread {
 
     /// Wakes the thread because a batch has its first launch. Must be called while the batch is
     /// locked, because the thread goes to sleep only with that lock held.
-    pub(crate) fn begun(&self) {
+    pub(crate) fn wake(&self) {
         let thread = self.thread.get_or_init(|| {
             let (gpu, asleep) = (self.gpu.clone(), self.asleep.clone());
-            let made = thread::Builder::new().name("ternion-wgpu".into()).spawn(move || watch(&gpu, &asleep));
-            made.ok().map(|handle| handle.thread().clone())
+            let spawned =
+                thread::Builder::new().name("ternion-wgpu".into()).spawn(move || flush_loop(&gpu, &asleep));
+            spawned.ok().map(|handle| handle.thread().clone())
         });
         if let Some(thread) = thread
             && self.asleep.swap(false, Ordering::AcqRel)
@@ -84,13 +86,13 @@ impl Drop for FlushThread {
     }
 }
 
-fn watch(gpu: &Weak<dyn Flush>, asleep: &AtomicBool) {
+fn flush_loop(gpu: &Weak<dyn Flush>, asleep: &AtomicBool) {
     while gpu.strong_count() > 0 {
         if asleep.load(Ordering::Acquire) {
             thread::park();
             continue;
         }
-        thread::sleep(LONGEST_WAIT);
+        thread::sleep(MAX_BATCH_DELAY);
         // The lock is held for longer than the device, because this thread may own the last
         // reference to it.
         let open = OPEN.read();
@@ -104,8 +106,8 @@ fn watch(gpu: &Weak<dyn Flush>, asleep: &AtomicBool) {
 }
 
 /// Makes a software device, which runs on the CPU, compile and run an empty shader. Its compiler
-/// creates static objects at first use. Their destructors are then registered before [`stop`], and
-/// therefore run after it.
+/// creates static objects at first use. Their destructors are then registered before [`at_exit`],
+/// and therefore run after it.
 pub(crate) fn warm_up(device: &wgpu::Device, queue: &wgpu::Queue) {
     let source = wgpu::ShaderSource::Wgsl("@compute @workgroup_size(1) fn main() {}".into());
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
@@ -137,12 +139,12 @@ pub(crate) fn wait_at_exit(gpu: &Arc<dyn Flush>) {
     // registered its own end before.
     // SAFETY: the function may be called at any time; it does not unwind.
     REGISTERED.call_once(|| unsafe {
-        libc::atexit(stop);
+        libc::atexit(at_exit);
     });
 }
 
-extern "C" fn stop() {
-    if let Some(mut open) = OPEN.try_write_for(LAST_WAIT) {
+extern "C" fn at_exit() {
+    if let Some(mut open) = OPEN.try_write_for(EXIT_LOCK_TIMEOUT) {
         *open = false;
     }
     // Runs on a separate thread: the thread-local values of the thread that ends the process are
@@ -154,9 +156,9 @@ extern "C" fn stop() {
 }
 
 fn finish_all() {
-    let Some(devices) = DEVICES.try_lock_for(LAST_WAIT) else { return };
+    let Some(devices) = DEVICES.try_lock_for(EXIT_LOCK_TIMEOUT) else { return };
     for gpu in devices.iter().filter_map(Weak::upgrade) {
-        gpu.finish_within(LAST_WORK);
+        gpu.finish_within(EXIT_WORK_TIMEOUT);
         // Programs keep devices in statics, which are never dropped.
         gpu.save_pipelines();
         // The driver is about to end and must not be called to free anything.
@@ -167,7 +169,7 @@ fn finish_all() {
 #[cfg(test)]
 mod tests {
     use crate::WgpuBackend;
-    use crate::batch::LONGEST_WAIT;
+    use crate::batch::MAX_BATCH_DELAY;
     use crate::gpu::Gpu;
     use crate::options::Options;
     use std::sync::Arc;
@@ -176,10 +178,10 @@ mod tests {
     use std::time::{Duration, Instant};
     use ternion_core::{DType, Device, Result, Tensor};
 
-    fn becomes(what: impl Fn() -> bool) -> bool {
-        let begun = Instant::now();
-        while !what() && begun.elapsed() < Duration::from_secs(20) {
-            sleep(LONGEST_WAIT / 4);
+    fn wait_until(what: impl Fn() -> bool) -> bool {
+        let start = Instant::now();
+        while !what() && start.elapsed() < Duration::from_secs(20) {
+            sleep(MAX_BATCH_DELAY / 4);
         }
         what()
     }
@@ -194,9 +196,9 @@ mod tests {
             let before = gpu.launches();
             let _y = x.exp()?;
             assert!(gpu.launches() > before, "exp is a launch");
-            assert!(becomes(|| gpu.waiting() == 0), "it still waits");
+            assert!(wait_until(|| gpu.pending_launches() == 0), "it still waits");
             assert!(
-                becomes(|| gpu.flush_thread().asleep.load(Ordering::Acquire)),
+                wait_until(|| gpu.flush_thread().asleep.load(Ordering::Acquire)),
                 "nothing waits, and the thread does not sleep"
             );
         }
@@ -211,7 +213,7 @@ mod tests {
         drop(Tensor::zeros([1000], DType::F32, &device)?.exp()?);
         assert_eq!(Arc::strong_count(&asleep), 3, "the device's, the thread's, this one");
         drop((gpu, device));
-        assert!(becomes(|| Arc::strong_count(&asleep) == 1), "the thread goes on");
+        assert!(wait_until(|| Arc::strong_count(&asleep) == 1), "the thread goes on");
         Ok(())
     }
 }

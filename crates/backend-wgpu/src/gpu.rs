@@ -4,16 +4,16 @@ pub(crate) mod timing;
 mod transfers;
 
 use crate::adapters::{adapter, describe};
-use crate::batch::{Batch, LONGEST_WAIT, MOST_LAUNCHES};
+use crate::batch::{Batch, MAX_BATCH_DELAY, MAX_LAUNCHES};
 pub(crate) use crate::binding::Binding;
-use crate::binding::{Limits, uncountable, windowed, within_count};
+use crate::binding::{Limits, assign_windows, check_binding_count, too_many_elements};
 use crate::device_errors::DeviceErrors;
-use crate::faults;
 use crate::flush_thread::{self, Flush, FlushThread};
+use crate::index_errors;
 use crate::memory::{WgpuMemory, memory_of};
 use crate::options::Options;
 use crate::pipeline_cache::{self, PipelineCache};
-use crate::pipelines::{MOST_PARAMETERS, Pipelines, Variant};
+use crate::pipelines::{MAX_PARAMETER_BYTES, Pipelines, Variant};
 use crate::pool::{Block, Pool, block_size};
 use crate::slots::Access;
 use parking_lot::Mutex;
@@ -28,12 +28,12 @@ use ternion_core::backend::{Buffer, MemoryStats, View};
 use ternion_core::{Error, Result};
 use transfers::StagingSlice;
 
-/// Limits of the workspace of an op: this many bytes, and this fraction (1 / `WORK_PART`) of the
-/// device's memory, or of 8 GiB if its size is unknown.
-const MOST_WORK_BYTES: u64 = 512 << 20;
-const WORK_PART: u64 = 32;
+/// Limits of the workspace of an op: this many bytes, and this fraction (1 / `WORKSPACE_FRACTION`)
+/// of the device's memory, or of 8 GiB if its size is unknown.
+const MAX_WORKSPACE_BYTES: u64 = 512 << 20;
+const WORKSPACE_FRACTION: u64 = 32;
 /// How often an allocation is tried before it fails with an out-of-memory error.
-const MOST_TURNS: usize = 8;
+const MAX_ALLOC_ATTEMPTS: usize = 8;
 
 /// A wgpu device with everything that belongs to it.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Gpu {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) limits: wgpu::Limits,
-    bound: Limits,
+    binding_limits: Limits,
     /// Threads of a subgroup, if shaders may use subgroups and all have the same size.
     pub(crate) subgroup: Option<u32>,
     device: wgpu::Device,
@@ -52,19 +52,19 @@ pub(crate) struct Gpu {
     flush_thread: FlushThread,
     errors: Arc<DeviceErrors>,
     /// Maximum number of bytes of all blocks together.
-    most_memory: u64,
+    max_memory_bytes: u64,
     /// Bytes that an op may use for intermediate results between its launches, if it has a choice.
-    pub(crate) work_bytes: u64,
+    pub(crate) workspace_bytes: u64,
     /// Whether even the smallest number of tiles of a product keeps the device busy.
     pub(crate) small_products: bool,
     launches: AtomicU64,
-    /// The number of the next new block.
-    blocks: AtomicU64,
+    /// The id of the next new block.
+    next_block_id: AtomicU64,
     /// The record in which shaders store an index that is out of range.
-    record: WgpuMemory,
+    index_error_record: WgpuMemory,
     /// How many of the next staging allocations fail.
     #[cfg(test)]
-    refused_staging: AtomicUsize,
+    staging_failures: AtomicUsize,
     #[cfg(feature = "noop")]
     launched: Mutex<Vec<crate::noop::Launched>>,
     /// Number of ops that were run.
@@ -93,11 +93,11 @@ impl Gpu {
             limits.max_storage_buffer_binding_size = bytes.min(limits.max_storage_buffer_binding_size);
         }
         let name = format!("wgpu:{index}");
-        let wanted = wgpu::Features::SUBGROUP
+        let requested = wgpu::Features::SUBGROUP
             | wgpu::Features::SHADER_F16
             | wgpu::Features::TIMESTAMP_QUERY
             | wgpu::Features::PIPELINE_CACHE;
-        let mut features = adapter.features() & wanted;
+        let mut features = adapter.features() & requested;
         let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
         if has_cooperative_f16(adapter) {
             features |= wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
@@ -125,14 +125,21 @@ impl Gpu {
         let cache = PipelineCache::open(&device, &info, folder);
         let subgroup = subgroup_size(&info).filter(|_| features.contains(wgpu::Features::SUBGROUP));
         let options = Options { small_products: options.small_products || is_software(&info), ..options };
-        let gpu = Gpu::on((device, queue), subgroup, [name, description], about.memory_bytes, options, cache);
+        let gpu = Gpu::from_device(
+            (device, queue),
+            subgroup,
+            [name, description],
+            about.memory_bytes,
+            options,
+            cache,
+        );
         let device: Arc<dyn Flush> = gpu.clone();
         flush_thread::wait_at_exit(&device);
         Ok(gpu)
     }
 
     /// Creates everything that belongs to an opened device.
-    fn on(
+    fn from_device(
         (device, queue): (wgpu::Device, wgpu::Queue),
         subgroup: Option<u32>,
         [name, description]: [String; 2],
@@ -140,33 +147,33 @@ impl Gpu {
         options: Options,
         cache: PipelineCache,
     ) -> Arc<Gpu> {
-        let errors = DeviceErrors::watch(&device);
+        let errors = DeviceErrors::register(&device);
         let limits = device.limits();
-        let bound = Limits::of(&limits);
-        let most_memory = options.memory_bytes.unwrap_or(u64::MAX);
-        let part = memory_bytes.unwrap_or(8 << 30).min(most_memory) / WORK_PART;
+        let binding_limits = Limits::of(&limits);
+        let max_memory_bytes = options.memory_bytes.unwrap_or(u64::MAX);
+        let part = memory_bytes.unwrap_or(8 << 30).min(max_memory_bytes) / WORKSPACE_FRACTION;
         Arc::new_cyclic(|gpu: &Weak<Gpu>| Gpu {
             description,
-            bound,
+            binding_limits,
             subgroup: subgroup.filter(|_| !options.without_subgroups),
             name,
             batch: Mutex::new(Batch::new(&device)),
             flush_thread: FlushThread::of(gpu.clone(), device.adapter_info().backend),
-            record: record(&device),
+            index_error_record: create_index_error_record(&device),
             #[cfg(test)]
-            refused_staging: AtomicUsize::new(0),
+            staging_failures: AtomicUsize::new(0),
             #[cfg(feature = "noop")]
             launched: Mutex::default(),
             #[cfg(feature = "noop")]
             calls: AtomicU64::new(0),
             pool: Arc::default(),
-            pipelines: Pipelines::new(bound.window, options.checked, cache),
+            pipelines: Pipelines::new(binding_limits.window, options.checked, cache),
             errors,
-            most_memory,
+            max_memory_bytes,
             small_products: options.small_products,
-            work_bytes: part.min(MOST_WORK_BYTES).min(limits.max_storage_buffer_binding_size),
+            workspace_bytes: part.min(MAX_WORKSPACE_BYTES).min(limits.max_storage_buffer_binding_size),
             launches: AtomicU64::new(0),
-            blocks: AtomicU64::new(1),
+            next_block_id: AtomicU64::new(1),
             limits,
             device,
             queue,
@@ -190,7 +197,7 @@ impl Gpu {
             experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
             ..wgpu::DeviceDescriptor::default()
         });
-        Gpu::on(
+        Gpu::from_device(
             (device, queue),
             Some(32),
             ["noop".into(), "nothing".into()],
@@ -215,7 +222,7 @@ impl Gpu {
     /// Makes wgpu report an error outside any call, by creating a buffer that the host may both
     /// read and write.
     #[cfg(test)]
-    pub(crate) fn refused(&self) {
+    pub(crate) fn cause_error(&self) {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE;
         let descriptor = wgpu::BufferDescriptor { label: None, size: 64, usage, mapped_at_creation: false };
         let _ = self.device.create_buffer(&descriptor);
@@ -239,7 +246,7 @@ impl Gpu {
 
     /// Returns a description of each shader compiled so far.
     pub(crate) fn shaders(&self) -> Vec<String> {
-        self.pipelines.described()
+        self.pipelines.descriptions()
     }
 
     /// Returns the shaders that were launched since the last call, in order.
@@ -258,7 +265,7 @@ impl Gpu {
     }
 
     /// Returns the error that wgpu reported outside any call, if any.
-    fn healthy(&self) -> Result<()> {
+    fn check_errors(&self) -> Result<()> {
         self.errors.check(&self.device).map_err(|detail| self.error(detail))
     }
 
@@ -268,38 +275,39 @@ impl Gpu {
         let size = block_size(bytes);
         let block = match self.pool.take(size) {
             Some(block) => block,
-            None => {
-                Block { buffer: self.make(size, bytes)?, number: self.blocks.fetch_add(1, Ordering::Relaxed) }
-            }
+            None => Block {
+                buffer: self.new_buffer(size, bytes)?,
+                id: self.next_block_id.fetch_add(1, Ordering::Relaxed),
+            },
         };
         Ok(Buffer::new(WgpuMemory::new(block, bytes, &self.pool)))
     }
 
     /// Allocates a new block.
-    fn make(&self, size: usize, requested: usize) -> Result<wgpu::Buffer> {
-        self.healthy()?;
-        let fits = size as u64 <= self.limits.max_buffer_size.min(self.most_memory);
-        self.in_turns(requested, if fits { MOST_TURNS } else { 0 }, || self.try_make(size))
+    fn new_buffer(&self, size: usize, requested: usize) -> Result<wgpu::Buffer> {
+        self.check_errors()?;
+        let fits = size as u64 <= self.limits.max_buffer_size.min(self.max_memory_bytes);
+        self.retry_alloc(requested, if fits { MAX_ALLOC_ATTEMPTS } else { 0 }, || self.try_new_buffer(size))
     }
 
-    /// Calls `make` until it returns a buffer. If the device has no memory left, cached blocks are
-    /// released before the next attempt. Other threads may cache more in the meantime, so there are
-    /// several attempts.
-    fn in_turns(
+    /// Calls `allocate` until it returns a buffer. If the device has no memory left, cached blocks
+    /// are released before the next attempt. Other threads may cache more in the meantime, so there
+    /// are several attempts.
+    fn retry_alloc(
         &self,
         requested: usize,
-        turns: usize,
-        make: impl Fn() -> Option<wgpu::Buffer>,
+        attempts: usize,
+        allocate: impl Fn() -> Option<wgpu::Buffer>,
     ) -> Result<wgpu::Buffer> {
-        for turn in 0..turns {
-            if let Some(buffer) = make() {
+        for attempt in 0..attempts {
+            if let Some(buffer) = allocate() {
                 return Ok(buffer);
             }
-            self.healthy()?;
-            if turn > 0 && self.pool.stats().cached == 0 {
+            self.check_errors()?;
+            if attempt > 0 && self.pool.stats().cached == 0 {
                 break;
             }
-            self.give_back_kept()?;
+            self.release_cached_blocks()?;
         }
         let MemoryStats { in_use, cached, peak } = self.pool.stats();
         Err(Error::OutOfMemory { device: self.name.clone(), requested, in_use, cached, peak })
@@ -307,29 +315,29 @@ impl Gpu {
 
     /// Releases all cached memory.
     pub(crate) fn release_cached(&self) -> Result<()> {
-        self.healthy()?;
-        self.give_back_kept()
+        self.check_errors()?;
+        self.release_cached_blocks()
     }
 
     /// Releases the cached blocks. Queued commands may still use some of them. They are therefore
     /// submitted first, under the same lock, so that nothing is queued in between.
-    fn give_back_kept(&self) -> Result<()> {
+    fn release_cached_blocks(&self) -> Result<()> {
         let mut batch = self.batch.lock();
         batch.submit_all(&self.device, &self.queue, &self.errors);
-        batch.groups.clear();
+        batch.bind_groups.clear();
         batch.staging = None;
-        drop(self.pool.flush());
+        drop(self.pool.take_cached());
         drop(batch);
         self.poll()
     }
 
-    fn try_make(&self, size: usize) -> Option<wgpu::Buffer> {
-        self.pool.made(size, self.most_memory)?;
+    fn try_new_buffer(&self, size: usize) -> Option<wgpu::Buffer> {
+        self.pool.reserve(size, self.max_memory_bytes)?;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let buffer = self.create(None, size as u64, usage);
         match buffer {
-            Some(_) => self.pool.reached(),
-            None => self.pool.not_made(size),
+            Some(_) => self.pool.update_peak(),
+            None => self.pool.cancel_reservation(size),
         }
         buffer
     }
@@ -356,25 +364,25 @@ impl Gpu {
     /// # Errors
     /// The tensor has more elements than shaders can index.
     pub(crate) fn bind<'a>(&self, op: &'static str, view: &View<'a>) -> Result<(Binding<'a>, u32)> {
-        let binding = Binding::of(memory_of(op, view.buffer)?, view, self.bound);
-        let first = binding.first(view).ok_or_else(|| uncountable(op, view))?;
+        let binding = Binding::of(memory_of(op, view.buffer)?, view, self.binding_limits);
+        let first = binding.first_index(view).ok_or_else(|| too_many_elements(op, view))?;
         Ok((binding, first))
     }
 
     /// Returns whether a shader can access a view in one binding and index its elements.
     pub(crate) fn fits(&self, op: &'static str, view: &View<'_>) -> Result<bool> {
-        let binding = Binding::of(memory_of(op, view.buffer)?, view, self.bound);
-        Ok(binding.count(self.bound) == 1 && binding.first(view).is_some())
+        let binding = Binding::of(memory_of(op, view.buffer)?, view, self.binding_limits);
+        Ok(binding.count(self.binding_limits) == 1 && binding.first_index(view).is_some())
     }
 
     /// Returns the maximum number of bindings of a shader.
-    pub(crate) fn most_bindings(&self) -> usize {
-        self.bound.count
+    pub(crate) fn max_bindings(&self) -> usize {
+        self.binding_limits.max_count
     }
 
     /// Returns whether a shader can access all of it in one binding.
     pub(crate) fn is_one_binding(&self, binding: &Binding<'_>) -> bool {
-        binding.count(self.bound) == 1
+        binding.count(self.binding_limits) == 1
     }
 
     // ---- Commands
@@ -385,12 +393,16 @@ impl Gpu {
         if launch.groups == 0 {
             return Ok(());
         }
-        self.healthy()?;
-        debug_assert!(parameters.len() <= MOST_PARAMETERS, "{op}: {} bytes of parameters", parameters.len());
+        self.check_errors()?;
+        debug_assert!(
+            parameters.len() <= MAX_PARAMETER_BYTES,
+            "{op}: {} bytes of parameters",
+            parameters.len()
+        );
         let Launch { mut variant, bindings, groups } = launch;
-        share(&mut variant, &bindings);
-        let bindings = windowed(&mut variant.slots, bindings, self.bound);
-        within_count(op, &self.name, &bindings, self.bound)?;
+        mark_shared(&mut variant, &bindings);
+        let bindings = assign_windows(&mut variant.slots, bindings, self.binding_limits);
+        check_binding_count(op, &self.name, &bindings, self.binding_limits)?;
         let pipeline = self
             .pipelines
             .get(&self.device, &variant)
@@ -407,34 +419,34 @@ impl Gpu {
             path: variant.shader.path(),
             text,
         }));
-        let folded = self.folded(op, groups)?;
+        let grid = self.grid(op, groups)?;
         self.launches.fetch_add(1, Ordering::Relaxed);
         let mut batch = self.batch.lock();
         let offset =
             batch.push_parameters(parameters, self.limits.min_uniform_buffer_offset_alignment as usize);
         batch.parameters[offset as usize..][..4].copy_from_slice(&(groups as u32).to_ne_bytes());
-        let group = batch.group(&self.device, &pipeline, &bindings, self.bound);
-        if variant.slots.iter().any(|slot| slot.name == faults::SLOT) {
-            batch.faults.expect();
+        let bind_group = batch.bind_group(&self.device, &pipeline, &bindings, self.binding_limits);
+        if variant.slots.iter().any(|slot| slot.name == index_errors::SLOT) {
+            batch.index_errors.mark_pending();
         }
         let pass = batch.pass(&self.device);
         pass.set_pipeline(&pipeline.compiled);
-        pass.set_bind_group(0, &group, &[offset]);
-        pass.dispatch_workgroups(folded[0], folded[1], 1);
+        pass.set_bind_group(0, &bind_group, &[offset]);
+        pass.dispatch_workgroups(grid[0], grid[1], 1);
         batch.launches += 1;
-        let full = batch.launches >= MOST_LAUNCHES
-            || batch.parameters.len() + 2 * MOST_PARAMETERS > batch.ring.size() as usize;
-        if full || batch.since.elapsed() >= LONGEST_WAIT {
+        let full = batch.launches >= MAX_LAUNCHES
+            || batch.parameters.len() + 2 * MAX_PARAMETER_BYTES > batch.ring.size() as usize;
+        if full || batch.since.elapsed() >= MAX_BATCH_DELAY {
             batch.submit(&self.device, &self.queue, &self.errors);
         } else if batch.launches == 1 {
-            self.flush_thread.begun();
+            self.flush_thread.wake();
         }
         Ok(())
     }
 
     /// Returns the number of launches that wait to be submitted.
     #[cfg(test)]
-    pub(crate) fn waiting(&self) -> usize {
+    pub(crate) fn pending_launches(&self) -> usize {
         self.batch.lock().launches
     }
 
@@ -444,13 +456,13 @@ impl Gpu {
     }
 
     /// Submits the queued commands, so that the device starts while the host queues more.
-    pub(crate) fn hand_over(&self) {
+    pub(crate) fn submit(&self) {
         self.batch.lock().submit(&self.device, &self.queue, &self.errors);
     }
 
     /// Returns a two-dimensional grid with at least this many workgroups. The number of lines is
     /// the smallest possible.
-    fn folded(&self, op: &'static str, groups: usize) -> Result<[u32; 2]> {
+    fn grid(&self, op: &'static str, groups: usize) -> Result<[u32; 2]> {
         let most = self.limits.max_compute_workgroups_per_dimension as usize;
         if groups <= most {
             return Ok([groups as u32, 1]);
@@ -463,40 +475,41 @@ impl Gpu {
     }
 
     /// Returns the number under which a shader records indices that are not below `size`.
-    pub(crate) fn fault_number(&self, op: &'static str, size: usize) -> u32 {
-        self.batch.lock().faults.number(ternion_core::backend::index_teller(op), size)
+    pub(crate) fn index_check_id(&self, op: &'static str, size: usize) -> u32 {
+        self.batch.lock().index_errors.check_id(ternion_core::backend::index_teller(op), size)
     }
 
     /// Returns the binding of the record of such indices.
-    pub(crate) fn record(&self) -> Binding<'_> {
-        Binding::whole(&self.record)
+    pub(crate) fn index_error_record(&self) -> Binding<'_> {
+        Binding::whole(&self.index_error_record)
     }
 
     /// Returns the binding of an op's workspace: the requested bytes, rounded up to a multiple of a
     /// vec4. The block itself is larger, and might need a second binding where these bytes need
     /// one.
-    pub(crate) fn scratch<'a>(&self, op: &'static str, buffer: &'a Buffer) -> Result<Binding<'a>> {
+    pub(crate) fn workspace<'a>(&self, op: &'static str, buffer: &'a Buffer) -> Result<Binding<'a>> {
         let memory = memory_of(op, buffer)?;
         Ok(Binding { memory, start: 0, bytes: memory.size_bytes().max(1).next_multiple_of(16) as u64 })
     }
 
     /// Reads the record of indices out of range, if a shader may have written one.
-    fn check_faults(&self) -> Result<()> {
-        if !self.batch.lock().faults.take_expected() {
+    fn check_index_errors(&self) -> Result<()> {
+        if !self.batch.lock().index_errors.take_pending() {
             return Ok(());
         }
-        let mut words = [0u32; faults::WORDS];
+        let mut words = [0u32; index_errors::WORDS];
         let length = size_of_val(&words) as u64;
-        let record = StagingSlice { from: self.record.buffer(), offset: 0, length };
+        let record = StagingSlice { from: self.index_error_record.buffer(), offset: 0, length };
         // If the record cannot be read, it is read again next time.
-        let noted = self.read(&[record], true).inspect_err(|_| self.batch.lock().faults.expect())?;
-        bytemuck::cast_slice_mut(&mut words).copy_from_slice(&noted);
-        self.batch.lock().faults.read(words).map_or(Ok(()), Err)
+        let bytes =
+            self.read(&[record], true).inspect_err(|_| self.batch.lock().index_errors.mark_pending())?;
+        bytemuck::cast_slice_mut(&mut words).copy_from_slice(&bytes);
+        self.batch.lock().index_errors.read(words).map_or(Ok(()), Err)
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.finish()?;
-        self.check_faults()
+        self.check_index_errors()
     }
 
     /// Submits everything and waits until the device is done.
@@ -507,8 +520,8 @@ impl Gpu {
 
     /// Waits until the device has completed all submissions.
     fn poll(&self) -> Result<()> {
-        let waited = self.errors.wait(&self.device);
-        waited.map_err(|detail| self.error(detail))
+        let result = self.errors.wait(&self.device);
+        result.map_err(|detail| self.error(detail))
     }
 }
 
@@ -517,7 +530,7 @@ impl Flush for Gpu {
         let mut batch = self.batch.lock();
         if batch.launches == 0 {
             asleep.store(true, Ordering::Release);
-        } else if batch.since.elapsed() >= LONGEST_WAIT {
+        } else if batch.since.elapsed() >= MAX_BATCH_DELAY {
             batch.submit(&self.device, &self.queue, &self.errors);
         }
     }
@@ -532,10 +545,10 @@ impl Flush for Gpu {
 }
 
 /// Creates the record of indices out of range, initialized to zeros.
-fn record(device: &wgpu::Device) -> WgpuMemory {
+fn create_index_error_record(device: &wgpu::Device) -> WgpuMemory {
     WgpuMemory::of_buffer(device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("faults"),
-        size: (faults::WORDS * 4) as u64,
+        size: (index_errors::WORDS * 4) as u64,
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     }))
@@ -543,17 +556,17 @@ fn record(device: &wgpu::Device) -> WgpuMemory {
 
 /// Slots that read memory which the same launch writes are bound with the same access as written
 /// memory.
-fn share(variant: &mut Variant, bindings: &[Binding<'_>]) {
+fn mark_shared(variant: &mut Variant, bindings: &[Binding<'_>]) {
     debug_assert_eq!(variant.slots.len(), bindings.len(), "{variant:?}");
     let written: SmallVec<[u64; 4]> = variant
         .slots
         .iter()
         .zip(bindings)
         .filter(|(slot, _)| slot.access.writes())
-        .map(|(_, binding)| binding.memory.number())
+        .map(|(_, binding)| binding.memory.id())
         .collect();
     for (slot, binding) in variant.slots.iter_mut().zip(bindings) {
-        if !written.contains(&binding.memory.number()) {
+        if !written.contains(&binding.memory.id()) {
             continue;
         }
         slot.access = match slot.access {

@@ -12,9 +12,9 @@ mod batch;
 mod binding;
 mod call;
 mod device_errors;
-mod faults;
 mod flush_thread;
 mod gpu;
+mod index_errors;
 mod linker;
 mod memory;
 mod names;
@@ -127,7 +127,7 @@ impl WgpuBackend {
     }
 
     /// Returns the shaders compiled so far, each as its file and the values of its placeholders:
-    /// `rows/sums_vec4.wgsl HOLD=4u EXACT=true ..`.
+    /// `rows/sums_vec4.wgsl PER_THREAD=4u EXACT=true ..`.
     pub fn shaders(&self) -> Vec<String> {
         self.gpu.shaders()
     }

@@ -5,7 +5,7 @@
 //! compilers of GPU drivers are slow, so items that a shader does not use are removed beforehand.
 
 use crate::names::{self, Fill};
-use crate::repeat::unrolled;
+use crate::repeat::unroll;
 use crate::shaders::{self, Class, class_texts};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -52,32 +52,33 @@ fn libraries(class: Class) -> [&'static Library; 2] {
 /// The name of a placeholder that is referenced and not filled.
 pub(crate) fn link(root: &str, class: Class, fills: &[Fill]) -> Result<String, String> {
     let numbers: Vec<(&str, usize)> =
-        fills.iter().filter_map(|fill| Some((fill.hole(), fill.number()? as usize))).collect();
-    let fills: Vec<(&str, Cow<'static, str>)> = fills.iter().map(|fill| (fill.hole(), fill.wgsl())).collect();
-    let mut text = unrolled(&without_comments(root), &numbers);
-    let mut taken: FxHashSet<String> = items(&text).into_iter().map(|item| item.name).collect();
-    let mut waiting = sorted(words_of(&text));
+        fills.iter().filter_map(|fill| Some((fill.placeholder(), fill.number()? as usize))).collect();
+    let fills: Vec<(&str, Cow<'static, str>)> =
+        fills.iter().map(|fill| (fill.placeholder(), fill.wgsl())).collect();
+    let mut text = unroll(&strip_comments(root), &numbers);
+    let mut linked: FxHashSet<String> = items(&text).into_iter().map(|item| item.name).collect();
+    let mut pending = sorted(words_of(&text));
     let libraries = libraries(class);
-    while let Some((name, is_called)) = waiting.pop() {
-        if taken.contains(&name) {
+    while let Some((name, is_called)) = pending.pop() {
+        if linked.contains(&name) {
             continue;
         }
         let item = libraries.iter().find_map(|library| library.get(&name));
-        if let Some((_, with)) = fills.iter().find(|(hole, _)| *hole == name) {
+        if let Some((_, with)) = fills.iter().find(|(placeholder, _)| *placeholder == name) {
             // The text that replaces a called name is called.
-            waiting.extend(sorted(words_of(with)).into_iter().map(|(word, _)| (word, true)));
+            pending.extend(sorted(words_of(with)).into_iter().map(|(word, _)| (word, true)));
         } else if let Some(item) = item.filter(|item| is_called || !item.is_function) {
             text.push_str(&item.text);
             text.push('\n');
-            waiting.extend(sorted(item.words.clone()));
+            pending.extend(sorted(item.words.clone()));
         } else if item.is_some() {
             continue;
-        } else if names::is_hole(&name) {
+        } else if names::is_placeholder(&name) {
             return Err(name);
         }
-        taken.insert(name);
+        linked.insert(name);
     }
-    Ok(substituted(&text, &fills))
+    Ok(substitute(&text, &fills))
 }
 
 /// Returns the words in a fixed order, so that a shader has the same text in every run.
@@ -88,12 +89,12 @@ fn sorted(words: Words) -> Vec<(String, bool)> {
 }
 
 fn library(texts: &[&str]) -> Library {
-    let all = texts.iter().flat_map(|text| items(&unrolled(&without_comments(text), &[])));
+    let all = texts.iter().flat_map(|text| items(&unroll(&strip_comments(text), &[])));
     all.map(|item| (item.name.clone(), Arc::new(item))).collect()
 }
 
 /// Returns the text without comments (`//` to the end of the line).
-fn without_comments(text: &str) -> String {
+fn strip_comments(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     for line in text.lines() {
         bare.push_str(line.split("//").next().unwrap_or_default().trim_end());
@@ -128,12 +129,12 @@ fn words_of(text: &str) -> Words {
     words
 }
 
-fn substituted(text: &str, fills: &[(&str, Cow<'static, str>)]) -> String {
-    let put = |(word, piece)| match fills.iter().find(|(hole, _)| word && *hole == piece) {
+fn substitute(text: &str, fills: &[(&str, Cow<'static, str>)]) -> String {
+    let replace = |(word, piece)| match fills.iter().find(|(placeholder, _)| word && *placeholder == piece) {
         Some((_, with)) => with.as_ref(),
         None => piece,
     };
-    pieces(text).map(put).collect()
+    pieces(text).map(replace).collect()
 }
 
 /// Returns the items of a text without comments.
@@ -162,8 +163,8 @@ fn item(text: &str) -> Option<Item> {
     let kind = words.iter().position(|word| kinds.contains(word))?;
     // In `var<workgroup> name` and `var<storage, read_write> name` the name follows the brackets.
     let name = if words[kind] == "var" {
-        let behind = text.split_once('>').map_or(text, |(_, behind)| behind);
-        pieces(behind).find(|(word, piece)| *word && *piece != "var").map(|(_, piece)| piece)?
+        let rest = text.split_once('>').map_or(text, |(_, rest)| rest);
+        pieces(rest).find(|(word, piece)| *word && *piece != "var").map(|(_, piece)| piece)?
     } else {
         words.get(kind + 1)?
     };
@@ -185,7 +186,7 @@ mod tests {
     fn items_are_found_by_name() {
         let text = "// a comment with fn in it\nstruct Pair { a: u32, b: u32 };\nvar<workgroup> shared_sums: array<f32, 4>;\n\
                     const ONE: u32 = 1u;\n@compute @workgroup_size(64)\nfn main() { let x = ONE; }\nalias C = f32;";
-        let names: Vec<String> = items(&without_comments(text)).into_iter().map(|item| item.name).collect();
+        let names: Vec<String> = items(&strip_comments(text)).into_iter().map(|item| item.name).collect();
         assert_eq!(names, ["Pair", "shared_sums", "ONE", "main", "C"]);
     }
 
@@ -193,7 +194,7 @@ mod tests {
     fn no_name_means_two_things() {
         let mut count = 0;
         let mut names = FxHashSet::default();
-        for item in shaders::COMMON.iter().flat_map(|text| items(&unrolled(&without_comments(text), &[]))) {
+        for item in shaders::COMMON.iter().flat_map(|text| items(&unroll(&strip_comments(text), &[]))) {
             count += 1;
             assert!(names.insert(item.name.clone()), "{} is declared twice", item.name);
         }
@@ -217,20 +218,20 @@ mod tests {
     #[test]
     fn only_what_is_reached_is_linked() {
         let negated = Fill::from(Function::unary(UnaryOp::Neg, false));
-        let text =
-            link("fn main() { let x = FUNCTION(one()); }", Class::Int, &[negated]).expect("no other hole");
+        let text = link("fn main() { let x = FUNCTION(one()); }", Class::Int, &[negated])
+            .expect("no other placeholder");
         assert!(
             text.contains("fn unary_neg") && text.contains("fn one()") && text.contains("alias C"),
             "{text}"
         );
         assert!(!text.contains("unary_abs") && !text.contains("FUNCTION"), "{text}");
-        let text =
-            link("fn main() { let located = 1u; let x = located + 2u; }", Class::Int, &[]).expect("no hole");
+        let text = link("fn main() { let located = 1u; let x = located + 2u; }", Class::Int, &[])
+            .expect("no placeholder");
         assert!(!text.contains("params"), "a variable is no function: {text}");
     }
 
     #[test]
-    fn a_hole_that_nothing_fills_is_an_error() {
+    fn a_placeholder_that_nothing_fills_is_an_error() {
         let missing = link("fn main() { let x = FUNCTION(one()); }", Class::Int, &[]);
         assert_eq!(missing, Err("FUNCTION".into()));
     }

@@ -26,7 +26,7 @@ impl WgpuMemory {
     /// Wraps a buffer that belongs to no pool.
     pub(crate) fn of_buffer(buffer: wgpu::Buffer) -> WgpuMemory {
         let bytes = buffer.size() as usize;
-        let block = Some(Block { buffer, number: 0 });
+        let block = Some(Block { buffer, id: 0 });
         WgpuMemory { block, bytes, version: AtomicU64::new(0), pool: Weak::new() }
     }
 
@@ -42,8 +42,8 @@ impl WgpuMemory {
         &self.block().buffer
     }
 
-    pub(crate) fn number(&self) -> u64 {
-        self.block().number
+    pub(crate) fn id(&self) -> u64 {
+        self.block().id
     }
 }
 
@@ -60,7 +60,7 @@ impl Memory for WgpuMemory {
 impl Drop for WgpuMemory {
     fn drop(&mut self) {
         if let (Some(block), Some(pool)) = (self.block.take(), self.pool.upgrade()) {
-            pool.give_back(block);
+            pool.free(block);
         }
     }
 }

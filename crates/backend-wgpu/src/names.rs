@@ -53,7 +53,7 @@ macro_rules! names {
 
 /// Declares placeholders, each with the names that may replace it.
 macro_rules! fillings {
-    ($($(#[$doc:meta])* $hole:literal => $name:ident { $($variant:ident = $wgsl:literal,)+ })+) => {
+    ($($(#[$doc:meta])* $placeholder:literal => $name:ident { $($variant:ident = $wgsl:literal,)+ })+) => {
         $(
             names! {
                 $(#[$doc])*
@@ -80,9 +80,9 @@ macro_rules! fillings {
 
         impl Fill {
             /// Returns the identifier of the template that is replaced.
-            pub(crate) const fn hole(self) -> &'static str {
+            pub(crate) const fn placeholder(self) -> &'static str {
                 match self {
-                    $(Fill::$name(_) => $hole,)+
+                    $(Fill::$name(_) => $placeholder,)+
                     Fill::Function(_) => FUNCTION,
                     Fill::Constant(constant, _) => constant.wgsl(),
                     Fill::Switch(switch, _) => switch.wgsl(),
@@ -111,7 +111,7 @@ macro_rules! fillings {
         }
 
         /// Every placeholder that is replaced with a name or a function.
-        const HOLES: &[&str] = &[$($hole,)+ FUNCTION];
+        const PLACEHOLDERS: &[&str] = &[$($placeholder,)+ FUNCTION];
     };
 }
 
@@ -119,8 +119,8 @@ macro_rules! fillings {
 const FUNCTION: &str = "FUNCTION";
 
 /// Returns whether templates have a placeholder of this name.
-pub(crate) fn is_hole(name: &str) -> bool {
-    HOLES.contains(&name) || CONSTANTS.contains(&name)
+pub(crate) fn is_placeholder(name: &str) -> bool {
+    PLACEHOLDERS.contains(&name) || CONSTANTS.contains(&name)
 }
 
 // ---- Elementwise ops and ops that store elements in the same way
@@ -149,12 +149,12 @@ fillings! {
         MaxPoolGrad = "max_of_window_grad",
         AvgPool = "mean_of_window",
         AvgPoolGrad = "mean_of_window_grad",
-        StrayPositions = "strays_of_plane",
+        MaxPoolPlaneGrad = "max_of_plane_grad",
         Im2col = "im2col",
         Col2im = "col2im",
-        Gather = "picked",
+        Gather = "gathered",
         Pad = "padded",
-        Concat = "joined",
+        Concat = "concatenated",
         StatelessStep = "stateless_result",
         OneStateStep = "one_state_result",
         TwoStatesStep = "two_states_result",
@@ -191,9 +191,9 @@ fillings! {
     }
 
     /// Which planes a pooling shader processes.
-    "WANTED" => PoolWanted {
+    "CONDITION" => PoolCondition {
         Always = "always",
-        WhereStrays = "where_strays",
+        IfOutOfWindow = "has_out_of_window",
     }
 
     /// The conversion of random words to numbers.
@@ -220,9 +220,9 @@ fillings! {
     }
 
     /// Whether an index out of range is recorded.
-    "NOTE" => NoteFault {
-        Record = "note_fault",
-        Nothing = "note_nothing",
+    "RECORD" => RecordIndexError {
+        Record = "record_index_error",
+        Nothing = "record_nothing",
     }
 
     /// A stage of scattering.
@@ -240,8 +240,8 @@ fillings! {
         SumDigits = "sum_digits",
         MoveDigits = "move_digits",
         MakeKeys = "make_keys",
-        RemakeKeys = "remake_keys",
-        TakeSorted = "take_sorted",
+        RecomputeKeys = "recompute_keys",
+        GatherSorted = "gather_sorted",
     }
 
     /// The part of a key by which elements are sorted.
@@ -358,21 +358,21 @@ fillings! {
     }
 
     /// Accumulates the elements of a thread.
-    "GATHER" => Gather {
-        Reduce = "reduce_gather",
-        ReduceVec4 = "reduce_vec4_gather",
-        Exponentials = "exponentials_gather",
-        Moments = "moments_gather",
-        Deviations = "deviations_gather",
-        SoftmaxGrad = "softmax_grad_gather",
-        NormSquares = "norm_squares_gather",
-        NormGrad = "norm_grad_gather",
-        NormTeams = "norm_teams_gather",
-        NormColumns = "norm_columns_gather",
-        Loss = "loss_gather",
-        LossMax = "loss_max_gather",
-        LossUpdate = "loss_update_gather",
-        Parts = "gather_parts",
+    "ACCUMULATE" => Accumulate {
+        Reduce = "reduce_accumulate",
+        ReduceVec4 = "reduce_vec4_accumulate",
+        Exponentials = "exponentials_accumulate",
+        Moments = "moments_accumulate",
+        Deviations = "deviations_accumulate",
+        SoftmaxGrad = "softmax_grad_accumulate",
+        NormSquares = "norm_squares_accumulate",
+        NormGrad = "norm_grad_accumulate",
+        NormTeams = "norm_teams_accumulate",
+        NormColumns = "norm_columns_accumulate",
+        Loss = "loss_accumulate",
+        LossMax = "loss_max_accumulate",
+        LossUpdate = "loss_update_accumulate",
+        Parts = "accumulate_parts",
         RunningFromZero = "running_from_zero",
         RunningFromParts = "running_from_parts",
     }
@@ -548,14 +548,14 @@ fillings! {
     }
 
     /// The sum of x - shift, if it is needed.
-    "MOVED" => RowMoved {
+    "SHIFTED_SUM" => RowShiftedSum {
         Nothing = "no_shifted_sum",
-        Loss = "loss_sum_moved",
+        Loss = "loss_shifted_sum_of_row",
     }
 
     /// Whether a row's values are finite.
-    "REGULAR" => RowRegular {
-        Loss = "loss_is_regular",
+    "IS_FINITE" => RowIsFinite {
+        Loss = "loss_is_finite",
     }
 
     /// What is written for a row of which no element is written.
@@ -572,7 +572,7 @@ fillings! {
     }
 
     /// The accumulator of a row's sums.
-    "ACCUMULATED" => RowAccumulated {
+    "ACCUMULATOR" => RowAccumulator {
         SoftmaxGrad = "softmax_grad_sum",
         LayerNorm = "norm_layer_moments",
         RmsNorm = "norm_rms_moments",
@@ -638,9 +638,9 @@ fillings! {
     }
 
     /// Softmax of a vec4.
-    "SHARES" => SoftmaxShares {
-        F32 = "shares_of_f32",
-        Half = "shares_of_half",
+    "SOFTMAX" => SoftmaxVec4 {
+        F32 = "softmax_of_f32",
+        Half = "softmax_of_half",
     }
 
     /// Exponentials of a vec4 of any magnitude.
@@ -675,23 +675,23 @@ fillings! {
         Tile64 = "tile_64",
         Tile16 = "tile_16",
         Vec4Tile128 = "tile_vec4_128",
-        FewRows = "tile_few",
+        FewRows = "tile_few_rows",
         SumParts = "sum_parts",
         SumPaddedParts = "sum_padded_parts",
     }
 
     /// Whether neighbors along the inner axis are contiguous in the left operand.
-    "LEFT_RUNS" => LeftRuns {
+    "LEFT_K_MAJOR" => LeftKMajor {
         Yes = "true",
         No = "false",
-        AsParameters = "(params.left_runs != 0u)",
+        AsParameters = "(params.left_layout != 0u)",
     }
 
     /// The same for the right operand.
-    "RIGHT_RUNS" => RightRuns {
+    "RIGHT_K_MAJOR" => RightKMajor {
         Yes = "true",
         No = "false",
-        AsParameters = "(params.right_runs != 0u)",
+        AsParameters = "(params.right_layout != 0u)",
     }
 
     /// Four elements of the left operand.
@@ -707,15 +707,15 @@ fillings! {
     }
 
     /// What is computed in advance for a part of the left operand.
-    "LEFT_KNOWN" => LeftKnown {
-        Nothing = "nothing_known",
+    "LEFT_PREFETCH" => LeftPrefetch {
+        Nothing = "no_prefetch",
         MaxOfPart = "max_of_part",
     }
 
     /// The factor of a part of the left operand.
     "LEFT_FACTOR" => LeftFactor {
         None = "no_factor",
-        ShareOfPart = "share_of_part",
+        FactorOfPart = "factor_of_part",
     }
 
     /// How a cooperative matrix of the left operand is loaded.
@@ -824,10 +824,10 @@ fillings! {
     }
 
     /// How a mask changes a score.
-    "MASKED" => Masked {
-        No = "not_masked",
-        ByTruth = "masked_by_bool",
-        BySum = "masked_by_sum",
+    "APPLY_MASK" => MaskMode {
+        None = "no_mask",
+        Bool = "apply_bool_mask",
+        Additive = "apply_additive_mask",
     }
 
     /// Writes the rounding error of the log-sum-exp, under an additive mask.
@@ -857,7 +857,7 @@ fillings! {
     /// A step of attention by whole products.
     "STEP" => AttentionStep {
         Weights = "tile_of_weights",
-        Shares = "tile_of_shares",
+        Probabilities = "tile_of_probabilities",
         ScoreGrads = "tile_of_score_grads",
         Output = "tile_of_output",
         KeyOutput = "tile_of_key_output",
@@ -865,15 +865,15 @@ fillings! {
     }
 
     /// Computes the factors by which the parts of a row's weights are rescaled.
-    "FIND_SHARES" => FindShares {
-        OfParts = "find_shares",
-        None = "no_shares",
+    "FIND_FACTORS" => FindFactors {
+        OfParts = "find_factors",
+        None = "skip_factors",
     }
 
     /// Which rows of an output are written.
     "OUTPUT" => AttentionOutput {
-        UnmaskedRows = "of_unmasked_rows",
-        AllRows = "of_all_rows",
+        UnmaskedRows = "unmasked_rows",
+        AllRows = "all_rows",
     }
 
     /// The packed left operand of scores.
@@ -925,7 +925,7 @@ constants! {
         Vec4sAcross = "VEC4S_ACROSS",
         Vec4Columns = "VEC4S_COLUMNS",
         Gradient = "GRADIENT",
-        Hold = "HOLD",
+        PerThread = "PER_THREAD",
         Keep = "KEEP",
         LeftAcross = "LEFT_ACROSS",
         LeftStride = "LEFT_STRIDE",
@@ -937,7 +937,7 @@ constants! {
         MatrixAt = "MATRIX_AT",
         Members = "MEMBERS",
         OperandsAt = "OPERANDS_AT",
-        OperandsTurn = "OPERANDS_TURN",
+        OperandsStride = "OPERANDS_STRIDE",
         Packs = "PACKS",
         Ranges = "RANGES",
         Rank = "RANK",
@@ -945,12 +945,12 @@ constants! {
         RightStride = "RIGHT_STRIDE",
         RightUnit = "RIGHT_UNIT",
         Rows = "ROWS",
-        Runs = "RUNS",
+        Vec4Mask = "VEC4_MASK",
         ScoreVec4s = "SCORE_VEC4S",
         ScoreGrads = "SCORE_GRADS",
         Squares = "SQUARES",
         States = "STATES",
-        Strange = "STRANGE",
+        NonFinite = "NONFINITE",
         Stride = "STRIDE",
         Subgroup = "SUBGROUP",
         Sums = "SUMS",
@@ -991,9 +991,9 @@ names! {
         DWeight = "dweight",
         Dy = "dy",
         Edges = "edges",
-        Faults = "faults",
+        IndexErrors = "index_errors",
         FirstState = "first_state",
-        Formed = "formed",
+        SavedDLoss = "saved_dloss",
         G = "g",
         Index = "index",
         K = "k",
@@ -1049,11 +1049,11 @@ names! {
         StepY1 = "y_1",
         StepY2 = "y_2",
         StepY3 = "y_3",
-        Stray = "stray",
+        OutOfWindow = "out_of_window",
         Teams = "teams",
         V = "v",
         Values = "values",
-        Wanted = "wanted",
+        Targets = "targets",
         Weight = "weight",
         Weights = "weights",
         Winners = "winners",

@@ -15,12 +15,12 @@ const DIGEST: usize = 32;
 
 /// Number of new pipelines after which the file is written. This serves processes that are killed;
 /// other processes write it when the device is dropped or when they end.
-const OFTEN: usize = 64;
+const SAVE_INTERVAL: usize = 64;
 
 /// The pipeline cache of a device, and its file. Without either, nothing is saved.
 #[derive(Debug, Default)]
 pub(crate) struct PipelineCache {
-    kept: Option<(wgpu::PipelineCache, PathBuf)>,
+    opened: Option<(wgpu::PipelineCache, PathBuf)>,
     /// Pipelines that were compiled since the file was written.
     unsaved: AtomicUsize,
 }
@@ -43,12 +43,12 @@ impl PipelineCache {
         adapter: &wgpu::AdapterInfo,
         folder: Option<PathBuf>,
     ) -> PipelineCache {
-        let there = device.features().contains(wgpu::Features::PIPELINE_CACHE);
-        let key = wgpu::util::pipeline_cache_key(adapter).filter(|_| there);
+        let is_supported = device.features().contains(wgpu::Features::PIPELINE_CACHE);
+        let key = wgpu::util::pipeline_cache_key(adapter).filter(|_| is_supported);
         let (Some(key), Some(folder)) = (key, folder) else { return PipelineCache::default() };
         let key = [&key, &adapter.name, &adapter.driver, &adapter.driver_info].map(String::as_str);
-        let place = place(&folder, &key);
-        let data = read(&place);
+        let path = file_path(&folder, &key);
+        let data = read(&path);
         let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
         let descriptor =
             wgpu::PipelineCacheDescriptor { label: Some("pipelines"), data: data.as_deref(), fallback: true };
@@ -57,19 +57,19 @@ impl PipelineCache {
         // outdated data, as `fallback` requests.
         let cache = unsafe { device.create_pipeline_cache(&descriptor) };
         match pollster::block_on(scope.pop()) {
-            None => PipelineCache { kept: Some((cache, place)), unsaved: AtomicUsize::new(0) },
+            None => PipelineCache { opened: Some((cache, path)), unsaved: AtomicUsize::new(0) },
             Some(_) => PipelineCache::default(),
         }
     }
 
     /// Returns the wgpu cache with which pipelines are compiled.
     pub(crate) fn cache(&self) -> Option<&wgpu::PipelineCache> {
-        self.kept.as_ref().map(|(cache, _)| cache)
+        self.opened.as_ref().map(|(cache, _)| cache)
     }
 
     /// Counts a pipeline that was compiled.
-    pub(crate) fn compiled(&self) {
-        if self.kept.is_some() && self.unsaved.fetch_add(1, Ordering::Relaxed) + 1 >= OFTEN {
+    pub(crate) fn count_compiled(&self) {
+        if self.opened.is_some() && self.unsaved.fetch_add(1, Ordering::Relaxed) + 1 >= SAVE_INTERVAL {
             self.save();
         }
     }
@@ -77,11 +77,11 @@ impl PipelineCache {
     /// Writes the pipelines compiled since the last write. A failure is not an error: the pipelines
     /// are compiled again next time.
     pub(crate) fn save(&self) {
-        let Some((cache, place)) = &self.kept else { return };
+        let Some((cache, path)) = &self.opened else { return };
         if self.unsaved.swap(0, Ordering::Relaxed) > 0
             && let Some(data) = cache.get_data()
         {
-            let _ = write(place, &data);
+            let _ = write(path, &data);
         }
     }
 }
@@ -93,7 +93,7 @@ impl Drop for PipelineCache {
 }
 
 /// Returns the path of the file for `key`.
-fn place(folder: &Path, key: &[&str]) -> PathBuf {
+fn file_path(folder: &Path, key: &[&str]) -> PathBuf {
     let mut digest = Sha256::new();
     for part in key {
         digest.update((part.len() as u64).to_le_bytes());
@@ -104,26 +104,26 @@ fn place(folder: &Path, key: &[&str]) -> PathBuf {
 }
 
 /// Returns the content of an intact file.
-fn read(place: &Path) -> Option<Vec<u8>> {
-    let bytes = std::fs::read(place).ok()?;
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let bytes = std::fs::read(path).ok()?;
     let (digest, body) = bytes.split_at_checked(DIGEST)?;
     (digest == Sha256::digest(body).as_slice()).then(|| body.to_vec())
 }
 
-/// Writes a temporary file next to `place` and renames it: a reader finds the whole content or
+/// Writes a temporary file next to `path` and renames it: a reader finds the whole content or
 /// nothing.
-fn write(place: &Path, body: &[u8]) -> std::io::Result<()> {
+fn write(path: &Path, body: &[u8]) -> std::io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let unique = format!("{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let beside = place.with_extension(unique);
-    if let Some(folder) = place.parent() {
+    let temporary = path.with_extension(unique);
+    if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
     let mut bytes = Sha256::digest(body).to_vec();
     bytes.extend_from_slice(body);
-    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, place));
+    let written = std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary);
     }
     written
 }
@@ -138,7 +138,7 @@ mod tests {
     use ternion_testing::suite;
 
     /// Returns an empty folder for the test with this name.
-    fn fresh(name: &str) -> PathBuf {
+    fn empty_folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("ternion-pipelines-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         folder
@@ -146,32 +146,32 @@ mod tests {
 
     #[test]
     fn a_damaged_file_is_none() {
-        let folder = fresh("damage");
-        let place = place(&folder, &["adapter", "driver"]);
-        assert_ne!(place, super::place(&folder, &["adapterd", "river"]));
-        write(&place, b"pipelines").expect("writes");
-        assert_eq!(read(&place).as_deref(), Some(&b"pipelines"[..]));
-        let sound = std::fs::read(&place).expect("written");
+        let folder = empty_folder("damage");
+        let path = file_path(&folder, &["adapter", "driver"]);
+        assert_ne!(path, file_path(&folder, &["adapterd", "river"]));
+        write(&path, b"pipelines").expect("writes");
+        assert_eq!(read(&path).as_deref(), Some(&b"pipelines"[..]));
+        let sound = std::fs::read(&path).expect("written");
         let mut flipped = sound.clone();
         *flipped.last_mut().expect("not empty") ^= 1;
         for damaged in [&sound[..sound.len() - 1], &sound[..DIGEST - 1], &[], &flipped] {
-            std::fs::write(&place, damaged).expect("writes");
-            assert_eq!(read(&place), None);
+            std::fs::write(&path, damaged).expect("writes");
+            assert_eq!(read(&path), None);
         }
         std::fs::remove_dir_all(folder).expect("removed");
     }
 
     #[test]
     fn racing_writers_leave_one_sound_file() {
-        let folder = fresh("race");
-        let place = place(&folder, &["adapter"]);
+        let folder = empty_folder("race");
+        let path = file_path(&folder, &["adapter"]);
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| (0..50).for_each(|_| write(&place, &[7; 10_000]).expect("writes")));
+                scope.spawn(|| (0..50).for_each(|_| write(&path, &[7; 10_000]).expect("writes")));
             }
         });
-        assert_eq!(read(&place), Some(vec![7; 10_000]));
-        let left = std::fs::read_dir(place.parent().expect("a folder")).expect("reads").count();
+        assert_eq!(read(&path), Some(vec![7; 10_000]));
+        let left = std::fs::read_dir(path.parent().expect("a folder")).expect("reads").count();
         assert_eq!(left, 1, "no temporary file stays");
         std::fs::remove_dir_all(folder).expect("removed");
     }
@@ -185,7 +185,7 @@ mod tests {
 
     /// Calls `look` until it returns a value: the flush thread may own the last reference to the
     /// device, and then writes the file.
-    fn becomes<T>(look: impl Fn() -> Option<T>) -> Option<T> {
+    fn wait_for<T>(look: impl Fn() -> Option<T>) -> Option<T> {
         (0..2000).find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(5));
             look()
@@ -197,13 +197,13 @@ mod tests {
         if !suite::expects("wgpu") {
             return Ok(());
         }
-        let folder = fresh("device");
+        let folder = empty_folder("device");
         let first = computed(&folder)?;
         let files = || -> Vec<PathBuf> {
             let entries = std::fs::read_dir(folder.join("pipelines")).into_iter().flatten().flatten();
             entries.map(|entry| entry.path()).collect()
         };
-        let file = becomes(|| files().pop().filter(|file| read(file).is_some())).expect("a file");
+        let file = wait_for(|| files().pop().filter(|file| read(file).is_some())).expect("a file");
         assert_eq!(files(), [file.clone()]);
         let file = &file;
         assert!(read(file).is_some_and(|data| !data.is_empty()), "a sound file");
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(computed(&folder)?, first);
         std::fs::write(file, b"no digest").expect("writes");
         assert_eq!(computed(&folder)?, first);
-        assert!(becomes(|| read(file)).is_some(), "written again");
+        assert!(wait_for(|| read(file)).is_some(), "written again");
         std::fs::remove_dir_all(folder).expect("removed");
         Ok(())
     }

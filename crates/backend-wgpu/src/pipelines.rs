@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Maximum size of a launch's parameters, in bytes.
-pub(crate) const MOST_PARAMETERS: usize = 512;
+pub(crate) const MAX_PARAMETER_BYTES: usize = 512;
 
 /// One of the shaders that can be made from a template.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ impl Variant {
             binding += slot.own_windows() as usize;
         }
         header.push_str(self.shader.text());
-        link(&header, self.class, &self.fills).map_err(|hole| format!("nothing fills {hole}"))
+        link(&header, self.class, &self.fills).map_err(|placeholder| format!("nothing fills {placeholder}"))
     }
 }
 
@@ -76,8 +76,8 @@ pub(crate) struct Pipeline {
 /// A layout of bindings: parameters, then tensors, each read-only or writable.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    pub(crate) group: wgpu::BindGroupLayout,
-    whole: wgpu::PipelineLayout,
+    pub(crate) bind_group: wgpu::BindGroupLayout,
+    pipeline_layout: wgpu::PipelineLayout,
 }
 
 /// All pipelines of a device that were requested.
@@ -90,7 +90,7 @@ pub(crate) struct Pipelines {
     compiled: RwLock<FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: RwLock<FxHashMap<SmallVec<[bool; 8]>, Arc<Layout>>>,
     #[cfg(test)]
-    refused: parking_lot::Mutex<Vec<String>>,
+    rejected: parking_lot::Mutex<Vec<String>>,
     /// Whether cooperative matrices are emulated.
     #[cfg(test)]
     pub(crate) emulated: std::sync::atomic::AtomicBool,
@@ -109,7 +109,7 @@ impl Pipelines {
             compiled: RwLock::default(),
             layouts: RwLock::default(),
             #[cfg(test)]
-            refused: parking_lot::Mutex::default(),
+            rejected: parking_lot::Mutex::default(),
             #[cfg(test)]
             emulated: Default::default(),
         }
@@ -122,16 +122,16 @@ impl Pipelines {
         }
         let compiled = self.compile(device, variant);
         #[cfg(test)]
-        self.refused.lock().extend(compiled.as_ref().err().cloned());
+        self.rejected.lock().extend(compiled.as_ref().err().cloned());
         let pipeline = Arc::new(compiled?);
-        self.cache.compiled();
+        self.cache.count_compiled();
         Ok(self.compiled.write().entry(variant.clone()).or_insert(pipeline).clone())
     }
 
     /// Describes the compiled shaders: the template and the values of its placeholders.
-    pub(crate) fn described(&self) -> Vec<String> {
+    pub(crate) fn descriptions(&self) -> Vec<String> {
         let words = |variant: &Variant| {
-            let fills = variant.fills.iter().map(|fill| format!(" {}={}", fill.hole(), fill.wgsl()));
+            let fills = variant.fills.iter().map(|fill| format!(" {}={}", fill.placeholder(), fill.wgsl()));
             fills.fold(variant.shader.path().to_string(), |words, fill| words + &fill)
         };
         self.compiled.read().keys().map(words).collect()
@@ -145,7 +145,7 @@ impl Pipelines {
 
     #[cfg(test)]
     pub(crate) fn compiled(&self) -> (usize, Vec<String>) {
-        (self.compiled.read().len(), self.refused.lock().clone())
+        (self.compiled.read().len(), self.rejected.lock().clone())
     }
 
     fn compile(&self, device: &wgpu::Device, variant: &Variant) -> Result<Pipeline, String> {
@@ -170,7 +170,7 @@ impl Pipelines {
         let module = unsafe { device.create_shader_module_trusted(descriptor, self.checks) };
         let compiled = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(variant.shader.path()),
-            layout: Some(&layout.whole),
+            layout: Some(&layout.pipeline_layout),
             module: &module,
             entry_point: Some("main"),
             compilation_options: Default::default(),
@@ -179,9 +179,11 @@ impl Pipelines {
         let errors = scopes.into_iter().rev().map(|scope| pollster::block_on(scope.pop()));
         match errors.fold(None, Option::or) {
             None => Ok(Pipeline { compiled, layout }),
-            Some(error) => {
-                Err(format!("{} of {variant:?}: {error}\n{}", variant.shader.path(), numbered(&source)))
-            }
+            Some(error) => Err(format!(
+                "{} of {variant:?}: {error}\n{}",
+                variant.shader.path(),
+                with_line_numbers(&source)
+            )),
         }
     }
 
@@ -191,8 +193,8 @@ impl Pipelines {
         if let Some(layout) = self.layouts.read().get(&key) {
             return layout.clone();
         }
-        let made = Arc::new(Layout::new(device, &key));
-        self.layouts.write().entry(key).or_insert(made).clone()
+        let layout = Arc::new(Layout::new(device, &key));
+        self.layouts.write().entry(key).or_insert(layout).clone()
     }
 }
 
@@ -210,18 +212,18 @@ impl Layout {
         for (at, &written) in written.iter().enumerate() {
             entries.push(entry(at + 1, wgpu::BufferBindingType::Storage { read_only: !written }, false));
         }
-        let group = device
+        let bind_group = device
             .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
-        let whole = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: None,
-            bind_group_layouts: &[Some(&group)],
+            bind_group_layouts: &[Some(&bind_group)],
             immediate_size: 0,
         });
-        Layout { group, whole }
+        Layout { bind_group, pipeline_layout }
     }
 }
 
 /// Adds line numbers to a text, for error messages of the compiler.
-fn numbered(text: &str) -> String {
+fn with_line_numbers(text: &str) -> String {
     text.lines().enumerate().map(|(number, line)| format!("{:4} {line}\n", number + 1)).collect()
 }

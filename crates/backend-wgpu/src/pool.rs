@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use ternion_core::backend::MemoryStats;
 
 /// Minimum size of a block, in bytes.
-const LEAST: usize = 64;
+const MIN_BLOCK_BYTES: usize = 64;
 
 /// The cached blocks and the memory statistics.
 #[derive(Debug, Default)]
@@ -15,11 +15,11 @@ pub(crate) struct Pool {
     state: Mutex<State>,
 }
 
-/// A block of device memory. Its number is unique while it exists.
+/// A block of device memory. Its id is unique while it exists.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) buffer: wgpu::Buffer,
-    pub(crate) number: u64,
+    pub(crate) id: u64,
 }
 
 #[derive(Debug, Default)]
@@ -32,8 +32,8 @@ struct State {
 /// Returns the size of the block for a request: eight sizes for each power of two, so that requests
 /// of similar size share blocks.
 pub(crate) fn block_size(bytes: usize) -> usize {
-    let bytes = bytes.max(LEAST);
-    let step = (bytes.next_power_of_two() / 16).max(LEAST);
+    let bytes = bytes.max(MIN_BLOCK_BYTES);
+    let step = (bytes.next_power_of_two() / 16).max(MIN_BLOCK_BYTES);
     bytes.next_multiple_of(step)
 }
 
@@ -53,24 +53,24 @@ impl Pool {
 
     /// Counts a block that is about to be created for a request. Returns `None` if the total would
     /// exceed `most` bytes.
-    pub(crate) fn made(&self, size: usize, most: u64) -> Option<()> {
+    pub(crate) fn reserve(&self, size: usize, most: u64) -> Option<()> {
         let mut state = self.state.lock();
-        let held = state.stats.in_use + state.stats.cached;
-        ((held + size) as u64 <= most).then(|| state.stats.in_use += size)
+        let total = state.stats.in_use + state.stats.cached;
+        ((total + size) as u64 <= most).then(|| state.stats.in_use += size)
     }
 
     /// Updates the peak after the block was created.
-    pub(crate) fn reached(&self) {
+    pub(crate) fn update_peak(&self) {
         self.state.lock().count(0);
     }
 
-    /// Undoes [`Pool::made`] for a block that could not be created.
-    pub(crate) fn not_made(&self, size: usize) {
+    /// Undoes [`Pool::reserve`] for a block that could not be created.
+    pub(crate) fn cancel_reservation(&self, size: usize) {
         self.state.lock().stats.in_use -= size;
     }
 
     /// Returns a block to the pool.
-    pub(crate) fn give_back(&self, block: Block) {
+    pub(crate) fn free(&self, block: Block) {
         let size = block.buffer.size() as usize;
         let mut state = self.state.lock();
         state.stats.in_use -= size;
@@ -79,7 +79,7 @@ impl Pool {
     }
 
     /// Removes every cached block from the pool and returns them, to be dropped.
-    pub(crate) fn flush(&self) -> Vec<Block> {
+    pub(crate) fn take_cached(&self) -> Vec<Block> {
         let mut state = self.state.lock();
         state.stats.cached = 0;
         std::mem::take(&mut state.free).into_values().flatten().collect()

@@ -17,49 +17,49 @@ type Block<'a> = (&'a str, &'a [&'a str]);
 
 /// Returns the text with its repeated lines and its blocks expanded. `names` can be used in every
 /// expression.
-pub(crate) fn unrolled(text: &str, names: &[Name<'_>]) -> String {
+pub(crate) fn unroll(text: &str, names: &[Name<'_>]) -> String {
     if !text.contains("#repeat") && !text.contains("#block") {
         return text.into();
     }
     let lines: Vec<&str> = text.lines().collect();
-    let mut whole = String::with_capacity(4 * text.len());
-    write(&lines, &mut Vec::new(), &mut names.to_vec(), &mut whole);
-    whole
+    let mut output = String::with_capacity(4 * text.len());
+    write(&lines, &mut Vec::new(), &mut names.to_vec(), &mut output);
+    output
 }
 
 fn write<'a>(
     lines: &'a [&'a str],
     blocks: &mut Vec<Block<'a>>,
     names: &mut Vec<Name<'a>>,
-    whole: &mut String,
+    output: &mut String,
 ) {
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         at += 1;
-        let (what, of) = line.trim().split_once(' ').unwrap_or_default();
-        match what {
+        let (directive, arguments) = line.trim().split_once(' ').unwrap_or_default();
+        match directive {
             "#repeat" => {
-                let (name, count) = of.split_once(' ').expect("#repeat has a name and a count");
+                let (name, count) = arguments.split_once(' ').expect("#repeat has a name and a count");
                 let body = body(&lines[at..]);
                 for number in 0..value(count, names) {
                     names.push((name, number));
-                    write(body, blocks, names, whole);
+                    write(body, blocks, names, output);
                     names.pop();
                 }
                 at += body.len() + 1;
             }
             "#block" => {
                 let body = body(&lines[at..]);
-                blocks.push((of, body));
+                blocks.push((arguments, body));
                 at += body.len() + 1;
             }
             "#inline" => {
-                let block = blocks.iter().rposition(|(name, _)| *name == of);
-                let block = block.unwrap_or_else(|| panic!("no #block {of} above its #inline"));
+                let block = blocks.iter().rposition(|(name, _)| *name == arguments);
+                let block = block.unwrap_or_else(|| panic!("no #block {arguments} above its #inline"));
                 // A block can contain only blocks above it, and so never itself.
-                write(blocks[block].1, &mut blocks[..block].to_vec(), names, whole);
+                write(blocks[block].1, &mut blocks[..block].to_vec(), names, output);
             }
-            _ => write_line(line, names, whole),
+            _ => write_line(line, names, output),
         }
     }
 }
@@ -81,21 +81,21 @@ fn body<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
     &lines[..lines.iter().position(ends).expect("#repeat and #block have an #end")]
 }
 
-fn write_line(line: &str, names: &[Name<'_>], whole: &mut String) {
+fn write_line(line: &str, names: &[Name<'_>], output: &mut String) {
     let mut parts = line.split("#{");
-    whole.push_str(parts.next().unwrap_or_default());
+    output.push_str(parts.next().unwrap_or_default());
     for part in parts {
-        let (expression, behind) = part.split_once('}').expect("#{ has a }");
-        whole.push_str(&value(expression, names).to_string());
-        whole.push_str(behind);
+        let (expression, rest) = part.split_once('}').expect("#{ has a }");
+        output.push_str(&value(expression, names).to_string());
+        output.push_str(rest);
     }
-    whole.push('\n');
+    output.push('\n');
 }
 
 /// Evaluates a sum of products of names and numbers.
 fn value(expression: &str, names: &[Name<'_>]) -> usize {
-    folded(expression, ['+', '-', '-'], |term| {
-        folded(term, ['*', '/', '%'], |word| {
+    fold(expression, ['+', '-', '-'], |term| {
+        fold(term, ['*', '/', '%'], |word| {
             let named = names.iter().rev().find(|(name, _)| *name == word);
             named.map_or_else(
                 || word.parse().unwrap_or_else(|_| panic!("{word} in #{{{expression}}} is nothing")),
@@ -106,57 +106,57 @@ fn value(expression: &str, names: &[Name<'_>]) -> usize {
 }
 
 /// Splits a text at these operators and combines the operands from left to right.
-fn folded(text: &str, operators: [char; 3], operand: impl Fn(&str) -> usize) -> usize {
-    let (mut whole, mut operator) = (0, '+');
+fn fold(text: &str, operators: [char; 3], operand: impl Fn(&str) -> usize) -> usize {
+    let (mut output, mut operator) = (0, '+');
     for piece in text.split_inclusive(operators) {
         let number = operand(piece.strip_suffix(operators).unwrap_or(piece).trim());
-        whole = match operator {
-            '+' => whole + number,
-            '-' => whole - number,
-            '*' => whole * number,
-            '/' => whole / number,
-            _ => whole % number,
+        output = match operator {
+            '+' => output + number,
+            '-' => output - number,
+            '*' => output * number,
+            '/' => output / number,
+            _ => output % number,
         };
         operator = piece.chars().next_back().unwrap_or('+');
     }
-    whole
+    output
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn unrolled(text: &str) -> String {
-        super::unrolled(text, &[("MANY", 2)])
+    fn unroll(text: &str) -> String {
+        super::unroll(text, &[("MANY", 2)])
     }
 
     #[test]
     fn lines_are_repeated() {
-        assert_eq!(unrolled("a\nb#{1}"), "a\nb#{1}", "nothing is repeated here");
+        assert_eq!(unroll("a\nb#{1}"), "a\nb#{1}", "nothing is repeated here");
         assert_eq!(
-            unrolled("a\n#repeat i 3\n  x_#{i} = #{i*4+1}u;\n#end\nb"),
+            unroll("a\n#repeat i 3\n  x_#{i} = #{i*4+1}u;\n#end\nb"),
             "a\n  x_0 = 1u;\n  x_1 = 5u;\n  x_2 = 9u;\nb\n"
         );
-        assert_eq!(unrolled("#repeat i 2\n#repeat j i+1\n#{i}#{j}\n#end\n-\n#end\n"), "00\n-\n10\n11\n-\n");
-        assert_eq!(unrolled("#repeat i MANY+1\n#{i}\n#end\n"), "0\n1\n2\n");
-        assert_eq!(unrolled("#repeat i 0\na\n#end\nb\n"), "b\n");
+        assert_eq!(unroll("#repeat i 2\n#repeat j i+1\n#{i}#{j}\n#end\n-\n#end\n"), "00\n-\n10\n11\n-\n");
+        assert_eq!(unroll("#repeat i MANY+1\n#{i}\n#end\n"), "0\n1\n2\n");
+        assert_eq!(unroll("#repeat i 0\na\n#end\nb\n"), "b\n");
     }
 
     #[test]
     fn blocks_stand_where_they_are_wanted() {
         let text = "#block add\n  a += #{i};\n#end\nf {\n#repeat i 2\n#inline add\n#end\n}\n";
-        assert_eq!(unrolled(text), "f {\n  a += 0;\n  a += 1;\n}\n");
+        assert_eq!(unroll(text), "f {\n  a += 0;\n  a += 1;\n}\n");
         let nested = "#block one\n1\n#end\n#block two\n#repeat i 2\n#inline one\n#end\n2\n#end\n#inline two\n#inline one\n";
-        assert_eq!(unrolled(nested), "1\n1\n2\n1\n");
-        assert_eq!(unrolled("#block unused\n1\n#end\n2\n"), "2\n");
+        assert_eq!(unroll(nested), "1\n1\n2\n1\n");
+        assert_eq!(unroll("#block unused\n1\n#end\n2\n"), "2\n");
         // A second block of the same name replaces the first one below it.
-        assert_eq!(unrolled("#block a\n1\n#end\n#block a\n#inline a\n2\n#end\n#inline a\n"), "1\n2\n");
+        assert_eq!(unroll("#block a\n1\n#end\n#block a\n#inline a\n2\n#end\n#inline a\n"), "1\n2\n");
     }
 
     #[test]
     #[should_panic(expected = "no #block a above its #inline")]
     fn a_block_does_not_hold_itself() {
-        unrolled("#block a\n#inline a\n#end\n#inline a\n");
+        unroll("#block a\n#inline a\n#end\n#inline a\n");
     }
 
     #[test]

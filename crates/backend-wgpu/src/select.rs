@@ -28,7 +28,7 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
 }
 
 /// Returns the output dtype of an op without inputs, or the dtype that a copy converts to.
-fn made(op: &Op) -> Option<DType> {
+fn created_dtype(op: &Op) -> Option<DType> {
     match op {
         Op::Fill(fill) => Some(fill.dtype),
         Op::Iota(iota) => Some(iota.dtype),
@@ -44,7 +44,7 @@ fn is_narrow(dtype: DType) -> bool {
 }
 
 fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsupported> {
-    if made(op) == Some(DType::F64) || inputs.iter().any(|meta| meta.dtype == DType::F64) {
+    if created_dtype(op) == Some(DType::F64) || inputs.iter().any(|meta| meta.dtype == DType::F64) {
         return Err(Unsupported::because("WGSL has no 64-bit floats"));
     }
     match op {

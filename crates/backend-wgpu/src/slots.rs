@@ -154,24 +154,24 @@ pub(crate) struct Slot {
     /// of a binding.
     pub(crate) windows: u32,
     /// An earlier slot whose bindings this one shares, because both would bind the same windows.
-    pub(crate) like: Option<SlotName>,
+    pub(crate) shares_with: Option<SlotName>,
 }
 
 impl Slot {
     pub(crate) fn new(name: SlotName, store: Store, access: Access) -> Slot {
-        Slot { name, store, access, windows: 1, like: None }
+        Slot { name, store, access, windows: 1, shares_with: None }
     }
 
     /// Returns the number of bindings that are not shared with an earlier slot.
     pub(crate) fn own_windows(&self) -> u32 {
-        if self.like.is_some() { 0 } else { self.windows }
+        if self.shares_with.is_some() { 0 } else { self.windows }
     }
 
     /// Returns whether the slot may share the windows of `other` if both are the same memory: both
     /// are only read, with words of the same type.
-    pub(crate) fn may_be_like(&self, other: &Slot) -> bool {
+    pub(crate) fn can_share_windows(&self, other: &Slot) -> bool {
         let read = |slot: &Slot| slot.access == Access::Read && slot.store != Store::Atomic;
-        read(self) && read(other) && self.bits() == other.bits()
+        read(self) && read(other) && self.word_type() == other.word_type()
     }
 
     /// Returns whether its memory is bound for writing.
@@ -185,12 +185,12 @@ impl Slot {
     }
 
     /// Returns the type of a word, or of the words of a vec4.
-    fn bits(&self) -> &'static str {
-        self.bits_and_bytes().0
+    fn word_type(&self) -> &'static str {
+        self.word_type_and_bytes().0
     }
 
     /// Returns that type and its size in bytes.
-    fn bits_and_bytes(&self) -> (&'static str, u64) {
+    fn word_type_and_bytes(&self) -> (&'static str, u64) {
         match (self.access, self.store) {
             (Access::Half, _) => ("vec4<f16>", 8),
             (Access::Sums, _) => ("f32", 4),
@@ -203,8 +203,8 @@ impl Slot {
     }
 
     /// Returns the type of an element's bits.
-    fn element_bits(&self) -> &'static str {
-        if self.access.by_vec4() { "u32" } else { self.bits() }
+    fn element_type(&self) -> &'static str {
+        if self.access.by_vec4() { "u32" } else { self.word_type() }
     }
 
     /// Appends the declarations of the slot and its functions to `text`. `binding` is the index of
@@ -215,8 +215,8 @@ impl Slot {
             self.declare_windows(window_bytes, text);
         }
         if self.store == Store::Atomic {
-            let (name, larger) = (self.name.wgsl(), self.stored("atomicMax", "i", "v"));
-            let _ = writeln!(text, "fn {name}_max(i: u32, v: u32) {{ {larger} }}");
+            let (name, atomic_max) = (self.name.wgsl(), self.store_statement("atomicMax", "i", "v"));
+            let _ = writeln!(text, "fn {name}_max(i: u32, v: u32) {{ {atomic_max} }}");
             return;
         }
         if self.access == Access::Sums {
@@ -237,7 +237,7 @@ impl Slot {
     fn declare_bindings(&self, binding: usize, text: &mut String) {
         let Slot { store, .. } = *self;
         let name = self.name.wgsl();
-        let word = if self.atomic() { "atomic<u32>" } else { self.bits() };
+        let word = if self.atomic() { "atomic<u32>" } else { self.word_type() };
         let mode = if self.writable() { "read_write" } else { "read" };
         for window in 0..self.own_windows() {
             let array = window_name(name, window);
@@ -245,16 +245,16 @@ impl Slot {
             let _ = writeln!(text, "@group(0) @binding({at}) var<storage, {mode}> {array}: array<{word}>;");
         }
         let per = store.per_word();
-        let bits = self.element_bits();
+        let bits = self.element_type();
         let _ = writeln!(text, "const {name}_PER: u32 = {per}u;\nalias {name}_BITS = {bits};");
     }
 
     /// Declares functions that select the window of a word, for a tensor with several windows:
     /// `x_load(w)`, and `x_store(w, v)` or the atomic operations.
     fn declare_windows(&self, window_bytes: u64, text: &mut String) {
-        let (name, array) = (self.name.wgsl(), self.like.unwrap_or(self.name).wgsl());
-        let bits = self.bits();
-        let words = window_bytes / self.bits_and_bytes().1;
+        let (name, array) = (self.name.wgsl(), self.shares_with.unwrap_or(self.name).wgsl());
+        let bits = self.word_type();
+        let words = window_bytes / self.word_type_and_bytes().1;
         let (shift, mask) = (words.trailing_zeros(), words - 1);
         let mut function = |head: &str, statement: &dyn Fn(&str) -> String| {
             let _ = write!(text, "fn {name}_{head} {{ let i = w & {mask}u; switch (w >> {shift}u) {{ ");
@@ -280,7 +280,7 @@ impl Slot {
     }
 
     /// Returns the expression for the value of word `w`.
-    fn loaded(&self, w: &str) -> String {
+    fn load_expression(&self, w: &str) -> String {
         let name = self.name.wgsl();
         match (self.windows, self.atomic()) {
             (1, false) => format!("{name}[{w}]"),
@@ -291,7 +291,7 @@ impl Slot {
 
     /// Returns the statement that changes word `w` with an atomic operation, or stores it if its
     /// words are not atomic.
-    fn stored(&self, operation: &str, w: &str, value: &str) -> String {
+    fn store_statement(&self, operation: &str, w: &str, value: &str) -> String {
         let name = self.name.wgsl();
         match (self.windows, self.atomic()) {
             (1, false) => format!("{name}[{w}] = {value};"),
@@ -302,48 +302,48 @@ impl Slot {
     }
 
     fn declare_reads(&self, text: &mut String) {
-        let (name, bits) = (self.name.wgsl(), self.bits());
+        let (name, bits) = (self.name.wgsl(), self.word_type());
         let read = match self.store.per_word() {
-            1 => self.loaded("i"),
-            2 => format!("({} >> ((i & 1u) * 16u)) & 0xffffu", self.loaded("i >> 1u")),
-            _ => format!("({} >> ((i & 3u) * 8u)) & 0xffu", self.loaded("i >> 2u")),
+            1 => self.load_expression("i"),
+            2 => format!("({} >> ((i & 1u) * 16u)) & 0xffffu", self.load_expression("i >> 1u")),
+            _ => format!("({} >> ((i & 3u) * 8u)) & 0xffu", self.load_expression("i >> 2u")),
         };
         let _ = writeln!(text, "fn {name}_bits(i: u32) -> {bits} {{ return {read}; }}");
     }
 
     fn declare_scattered(&self, text: &mut String) {
-        let (name, bits) = (self.name.wgsl(), self.bits());
+        let (name, bits) = (self.name.wgsl(), self.word_type());
         let put = match self.store.per_word() {
-            1 => self.stored("atomicStore", "i", "b"),
+            1 => self.store_statement("atomicStore", "i", "b"),
             per => {
-                let (places, width, ones) = if per == 2 { (1, 16, "0xffffu") } else { (3, 8, "0xffu") };
-                let clear = self.stored("atomicAnd", "w", &format!("~({ones} << s)"));
-                let set = self.stored("atomicOr", "w", &format!("(b & {ones}) << s"));
-                format!("let s = (i & {places}u) * {width}u; let w = i / {per}u; {clear} {set}")
+                let (index_mask, width, ones) = if per == 2 { (1, 16, "0xffffu") } else { (3, 8, "0xffu") };
+                let clear = self.store_statement("atomicAnd", "w", &format!("~({ones} << s)"));
+                let set = self.store_statement("atomicOr", "w", &format!("(b & {ones}) << s"));
+                format!("let s = (i & {index_mask}u) * {width}u; let w = i / {per}u; {clear} {set}")
             }
         };
         let _ = writeln!(text, "fn {name}_put_bits(i: u32, b: {bits}) {{ {put} }}");
     }
 
     fn declare_words(&self, text: &mut String) {
-        let (name, bits) = (self.name.wgsl(), self.bits());
-        let (put, read) = (self.stored("atomicStore", "w", "word"), self.loaded("w"));
+        let (name, bits) = (self.name.wgsl(), self.word_type());
+        let (put, read) = (self.store_statement("atomicStore", "w", "word"), self.load_expression("w"));
         let _ = writeln!(text, "fn {name}_put_word(w: u32, word: {bits}) {{ {put} }}");
         let _ = writeln!(text, "fn {name}_word(w: u32) -> {bits} {{ return {read}; }}");
     }
 
     /// Declares functions for vec4 and for the elements in them.
     fn declare_vec4(&self, text: &mut String) {
-        let (name, bits) = (self.name.wgsl(), self.bits());
+        let (name, bits) = (self.name.wgsl(), self.word_type());
         if self.access == Access::Half {
-            let word = self.loaded("i");
+            let word = self.load_expression("i");
             let _ = writeln!(text, "fn {name}_f16(i: u32) -> {bits} {{ return {word}; }}");
             let _ =
                 writeln!(text, "fn {name}_at(i: u32) -> f32 {{ return f32({name}_f16(i / 4u)[i % 4u]); }}");
             return;
         }
-        let (four, word) = (self.loaded("i"), self.loaded("i / 4u"));
-        let (element, apart, together) = match self.store.per_word() {
+        let (four, word) = (self.load_expression("i"), self.load_expression("i / 4u"));
+        let (element, unpacked, packed) = match self.store.per_word() {
             1 => (format!("{word}[i % 4u]"), "w", "v"),
             2 => (
                 format!("({word}[i / 2u % 2u] >> (i % 2u * 16u)) & 0xffffu"),
@@ -361,16 +361,16 @@ impl Slot {
             text,
             "alias {name}_WORDS = {bits};\nfn {name}_words(i: u32) -> {bits} {{ return {four}; }}"
         );
-        let _ = writeln!(text, "fn {name}_bits_of_words(w: {bits}) -> vec4<u32> {{ return {apart}; }}");
+        let _ = writeln!(text, "fn {name}_bits_of_words(w: {bits}) -> vec4<u32> {{ return {unpacked}; }}");
         let _ = writeln!(
             text,
             "fn {name}_vec4_bits(i: u32) -> vec4<u32> {{ return {name}_bits_of_words({name}_words(i)); }}"
         );
         if self.access.writes() {
-            let stored = self.stored("", "i", together);
-            let _ = writeln!(text, "fn {name}_put_vec4_bits(i: u32, v: vec4<u32>) {{ {stored} }}");
-            let stored = self.stored("", "i", "w");
-            let _ = writeln!(text, "fn {name}_put_words(i: u32, w: {bits}) {{ {stored} }}");
+            let statement = self.store_statement("", "i", packed);
+            let _ = writeln!(text, "fn {name}_put_vec4_bits(i: u32, v: vec4<u32>) {{ {statement} }}");
+            let statement = self.store_statement("", "i", "w");
+            let _ = writeln!(text, "fn {name}_put_words(i: u32, w: {bits}) {{ {statement} }}");
         }
         self.declare_numbers(text);
         if self.store.class() == Class::Float {
@@ -384,7 +384,7 @@ impl Slot {
         let parts = ["x", "y", "z", "w"];
         let numbers = parts.map(|part| number(&format!("b.{part}"))).join(", ");
         let rounded = parts.map(|part| format!("{name}_rounded(v.{part})")).join(", ");
-        let words = self.bits();
+        let words = self.word_type();
         let _ = writeln!(
             text,
             "fn {name}_of_words(w: {words}) -> vec4<f32> {{ let b = {name}_bits_of_words(w); return vec4<f32>({numbers}); }}"
@@ -403,7 +403,7 @@ impl Slot {
 
     /// Declares functions for numbers, if the elements are numbers.
     fn declare_numbers(&self, text: &mut String) {
-        let (name, bits) = (self.name.wgsl(), self.element_bits());
+        let (name, bits) = (self.name.wgsl(), self.element_type());
         let Some((number, from, to)) = self.store.conversions() else { return };
         let _ = writeln!(text, "fn {name}_number(bits: {bits}) -> {number} {{ return {from}; }}");
         let _ =
@@ -418,7 +418,7 @@ impl Slot {
         let pair = match self.store.per_word() {
             2 => {
                 let word = format!("({name}_rounded(v) & 0xffffu) | ({name}_rounded(w) << 16u)");
-                let whole = self.stored("atomicStore", "i >> 1u", &word);
+                let whole = self.store_statement("atomicStore", "i >> 1u", &word);
                 format!("if ((i & 1u) == 0u) {{ {whole} }} else {{ {both} }}")
             }
             _ => both,

@@ -44,7 +44,7 @@ impl Space {
     }
 
     /// Returns the space of these axes, slowest first, and its rank.
-    pub(crate) fn in_order(axes: &[(usize, Vec<i64>)]) -> (Space, u32) {
+    pub(crate) fn from_axes(axes: &[(usize, Vec<i64>)]) -> (Space, u32) {
         let tensors = axes.first().map_or(1, |(_, strides)| strides.len());
         let padded = axes.iter().map(|(size, strides)| {
             (*size, std::array::from_fn(|tensor| strides.get(tensor).copied().unwrap_or(0)))

@@ -77,8 +77,8 @@ fn lines_backwards() {
     for dtype in [DType::F16, DType::BF16] {
         let inputs: [Tensor; 3] = std::array::from_fn(|_| random(&[1, 2, 70, 64], 1.0, dtype).unwrap());
         compare(&inputs, |x| {
-            let turned = [x[0].flip(2)?, x[1].flip(2)?, x[2].flip(1)?];
-            Ok(vec![attend(turned.each_ref(), AttentionOptions::default())?])
+            let flipped = [x[0].flip(2)?, x[1].flip(2)?, x[2].flip(1)?];
+            Ok(vec![attend(flipped.each_ref(), AttentionOptions::default())?])
         });
     }
 }

@@ -70,10 +70,10 @@ fn neighbours_in_a_word_stay() -> Result<()> {
 
 #[test]
 fn adapters_that_are_not_there_are_an_error_in_words() {
-    for (wanted, message) in
+    for (selector, message) in
         [("77", "device wgpu:77: no "), ("no such name", "device wgpu:no such name: no ")]
     {
-        let error = ternion_wgpu::find(wanted).expect_err(wanted).to_string();
+        let error = ternion_wgpu::find(selector).expect_err(selector).to_string();
         assert!(error.starts_with(message), "{error}");
     }
     let error = ternion_wgpu::device(77).expect_err("no such adapter").to_string();
@@ -88,10 +88,10 @@ fn adapters_that_are_not_there_are_an_error_in_words() {
 /// Threads share a device. Each call with an index out of range is reported to exactly one thread,
 /// with its own index and size, and never with those of another call.
 #[test]
-fn an_index_out_of_range_is_told_once_whoever_waits() -> Result<()> {
+fn an_index_error_is_reported_once_whoever_waits() -> Result<()> {
     const CALLS: usize = 200;
     let Some(device) = adapter() else { return Ok(()) };
-    let told = |result: Result<Vec<f32>>| match result {
+    let report = |result: Result<Vec<f32>>| match result {
         Ok(_) => 0,
         Err(error) => {
             let text = error.to_string();
@@ -106,14 +106,14 @@ fn an_index_out_of_range_is_told_once_whoever_waits() -> Result<()> {
         let index = Tensor::from_vec(vec![5i64, 6], [2], &device)?;
         let mut errors = 0;
         while !done.load(Ordering::Relaxed) {
-            errors += told(x.gather(0, &index).and_then(|y| y.to_vec()));
+            errors += report(x.gather(0, &index).and_then(|y| y.to_vec()));
         }
         Ok(errors)
     };
     let invalid = || -> Result<usize> {
         let x = Tensor::ones([10], DType::F32, &device)?;
         let index = Tensor::from_vec(vec![500i64, 6], [2], &device)?;
-        Ok((0..CALLS).map(|_| told(x.index_select(0, &index).and_then(|y| y.to_vec()))).sum())
+        Ok((0..CALLS).map(|_| report(x.index_select(0, &index).and_then(|y| y.to_vec()))).sum())
     };
     std::thread::scope(|scope| {
         let others = [scope.spawn(valid), scope.spawn(valid)];

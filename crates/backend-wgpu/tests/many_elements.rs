@@ -24,7 +24,7 @@ fn same<T: Element + PartialEq + std::fmt::Debug>(f: impl Fn(&Device) -> Result<
         let first = ours.iter().zip(&theirs).position(|(own, other)| own != other);
         assert_eq!(ours.len(), theirs.len(), "output {at}");
         assert_eq!(
-            first.map(|place| (place, ours[place], theirs[place])),
+            first.map(|index| (index, ours[index], theirs[index])),
             None,
             "output {at} of {} elements",
             ours.len()
@@ -56,7 +56,7 @@ fn digits_of_many_tiles_are_sorted() {
 }
 
 #[test]
-fn sources_of_one_place_are_added_in_order() {
+fn sources_of_one_index_are_added_in_order() {
     same::<f32>(|device| {
         let index = numbers(200_000, 5_000, device)?;
         let source = numbers(200_000, 99_991, device)?.to_dtype(DType::F32)?.mul_scalar(1e-3)?;

@@ -79,12 +79,12 @@ fn ends(test: &str, code: i32) {
     for time in 0..if suite::expects("wgpu") { TIMES } else { 0 } {
         let cache = std::env::temp_dir().join(format!("ternion-{test}-{}-{time}", std::process::id()));
         let Output { status, stdout, stderr } = again(test, &cache);
-        let [told, errors] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-        assert_eq!(status.code(), Some(code), "process {time} of {TIMES}: {status}\n{told}{errors}");
+        let [output, errors] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert_eq!(status.code(), Some(code), "process {time} of {TIMES}: {status}\n{output}{errors}");
         let files = std::fs::read_dir(cache.join("pipelines")).map(Iterator::count);
         assert_eq!(files.ok(), Some(1), "{}", cache.display());
         let _ = std::fs::remove_dir_all(&cache);
-        assert!(code == CODE || told.contains("1 passed"), "no test has this name: {told}");
+        assert!(code == CODE || output.contains("1 passed"), "no test has this name: {output}");
     }
 }
 

@@ -107,7 +107,7 @@ fn convolutions_of_few_rows() {
     compare(&[&[2, 6, 70, 41], &[12, 1, 3, 2]], |x| x[0].conv2d(&x[1], None, padded(3, 2, 6)));
     let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
     for what in ["ROWS=1u", "ROWS=4u", "PIXEL=patch_pixel", "PIXEL=spread_pixel"] {
-        let reached = |shader: &String| shader.contains("TILE=tile_few") && shader.contains(what);
+        let reached = |shader: &String| shader.contains("TILE=tile_few_rows") && shader.contains(what);
         assert!(backend.shaders().iter().any(reached), "{what} was not reached");
     }
 }
@@ -146,7 +146,7 @@ fn attention_in_fours() {
     compare_attention([&[1, 1, 300, 36], &[1, 1, 130, 36], &[1, 1, 130, 36]]);
     compare_attention([&[1, 1, 70, 36], &[1, 1, 300, 36], &[1, 1, 300, 36]]);
     let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
-    for step in ["weights", "output", "shares", "score_grads", "key_output", "add_parts"] {
+    for step in ["weights", "output", "probabilities", "score_grads", "key_output", "add_parts"] {
         let step = if step == "add_parts" { format!("STEP={step}") } else { format!("STEP=tile_of_{step}") };
         assert!(backend.shaders().iter().any(|shader| shader.contains(&step)), "{step} was not reached");
     }
@@ -156,9 +156,9 @@ fn attention_in_fours() {
 #[test]
 fn attention_in_fours_of_all_layouts() {
     let mask = |device: &Device, dtype: DType| {
-        let seen = Tensor::iota(130 * 140, DType::I32, 0, 1, device)?.remainder_scalar(3)?.gt_scalar(0)?;
-        let seen = seen.reshape([130, 140])?;
-        if dtype == DType::Bool { Ok(seen) } else { seen.to_dtype(dtype)?.mul_scalar(-3.0) }
+        let mask = Tensor::iota(130 * 140, DType::I32, 0, 1, device)?.remainder_scalar(3)?.gt_scalar(0)?;
+        let mask = mask.reshape([130, 140])?;
+        if dtype == DType::Bool { Ok(mask) } else { mask.to_dtype(dtype)?.mul_scalar(-3.0) }
     };
     for is_bool in [true, false] {
         compare(&[&[1, 2, 130, 48], &[1, 2, 140, 48], &[1, 2, 140, 64]], |x| {
@@ -203,11 +203,11 @@ fn attention_of_queries_that_see_nothing() -> Result<()> {
                 let y = zeros(lines)?.scaled_dot_product_attention(&zeros(140)?, &values, options)?;
                 let y = y.to_vec::<f32>()?;
                 for (line, row) in y.chunks(width).enumerate() {
-                    let blind = if options.causal != Causal::Off { line < 160 } else { line % 7 == 0 };
+                    let fully_masked = if options.causal != Causal::Off { line < 160 } else { line % 7 == 0 };
                     // For other queries, masked keys have a weight of 0 that is still multiplied by
                     // their values.
-                    let right = |found: &f32| if blind { *found == 0.0 } else { !found.is_finite() };
-                    assert!(row.iter().all(right), "line {line} of {lines}, blind {blind}: {row:?}");
+                    let right = |found: &f32| if fully_masked { *found == 0.0 } else { !found.is_finite() };
+                    assert!(row.iter().all(right), "line {line} of {lines}, blind {fully_masked}: {row:?}");
                 }
             }
         }

@@ -174,11 +174,11 @@ fn losses() {
                 x[0].cross_entropy(&targets(rows, classes, x[0].device())?)?.mul_scalar(scale)
             });
         }
-        let apart: [&[&str]; 2] = [&[edges, "ELEMENTS=1u", "SUMS=0u"], &[edges, "ELEMENTS=0u"]];
+        let edge_shaders: [&[&str]; 2] = [&[edges, "ELEMENTS=1u", "SUMS=0u"], &[edges, "ELEMENTS=0u"]];
         for label_smoothing in [0.0, 0.1] {
             let options =
                 CrossEntropyOptions { label_smoothing, reduction: Reduction::None, ..Default::default() };
-            compare(shapes, EXPONENTIALS, &apart, |x| {
+            compare(shapes, EXPONENTIALS, &edge_shaders, |x| {
                 x[0].cross_entropy_with(&targets(rows, classes, x[0].device())?, options)
             });
         }
@@ -186,7 +186,7 @@ fn losses() {
 }
 
 /// A function of rows with infinities and NaN.
-type Made = fn(&Tensor) -> Result<Tensor>;
+type TensorFunction = fn(&Tensor) -> Result<Tensor>;
 
 /// Rows of the largest finite numbers, such as an additive mask produces in a fully masked row.
 #[test]
@@ -218,15 +218,15 @@ fn rows_of_the_largest_numbers() {
 /// Rows with infinities and NaN give the same as on the CPU, and do not affect adjacent rows.
 #[test]
 fn rows_that_are_not_finite() {
-    let made: [(Made, &str, &[&str]); 5] = [
+    let functions: [(TensorFunction, &str, &[&str]); 5] = [
         (|x| x.softmax(1), EXPONENTIALS, &["KEEP=1u"]),
         (|x| x.log_softmax(1), EXPONENTIALS, &["KEEP=0u"]),
         (|x| x.layer_norm(None, None, 1e-5), SUMS, &["SQUARES=1u"]),
-        (|x| loss_gradient(x, Reduction::Mean), EXPONENTIALS, &["STRANGE=1u", "SUMS=1u"]),
-        (|x| loss_gradient(x, Reduction::None), EXPONENTIALS, &["STRANGE=1u", "SUMS=0u"]),
+        (|x| loss_gradient(x, Reduction::Mean), EXPONENTIALS, &["NONFINITE=1u", "SUMS=1u"]),
+        (|x| loss_gradient(x, Reduction::None), EXPONENTIALS, &["NONFINITE=1u", "SUMS=0u"]),
     ];
     for [wgpu, cpu] in devices() {
-        for (f, file, with) in made {
+        for (f, file, with) in functions {
             // Norms support only whole vec4.
             let odd = if file == SUMS { 1004 } else { 1001 };
             for (classes, dtype) in DTYPES.into_iter().flat_map(|dtype| [(1000, dtype), (odd, dtype)]) {
@@ -270,7 +270,7 @@ fn loss_gradient(x: &Tensor, reduction: Reduction) -> Result<Tensor> {
 /// and of one row in parts.
 #[test]
 fn reductions_by_fours() {
-    let by_fours: &[&[&str]] = &[&["GATHER=reduce_vec4_gather"]];
+    let by_fours: &[&[&str]] = &[&["ACCUMULATE=reduce_vec4_accumulate"]];
     for shape in [[4100, 4], [700, 64], [70, 1000], [20, 4096], [1, 100_000]] {
         let shapes: &[&[usize]] = &[&shape];
         compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].sum(1));

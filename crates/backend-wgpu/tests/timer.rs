@@ -7,8 +7,8 @@ use ternion_wgpu::{Timer, WgpuBackend};
 
 /// Returns the first adapter, if it is requested.
 fn adapter() -> Option<Device> {
-    let asked = ternion_testing::suite::expects("wgpu");
-    asked.then(|| ternion_wgpu::device(0).expect("an adapter, as TERNION_EXPECT says"))
+    let is_expected = ternion_testing::suite::expects("wgpu");
+    is_expected.then(|| ternion_wgpu::device(0).expect("an adapter, as TERNION_EXPECT says"))
 }
 
 fn backend(device: &Device) -> &WgpuBackend {
@@ -86,10 +86,10 @@ fn nobody_waits_for_a_mark_that_is_missing() {
     let Some(device) = adapter() else { return };
     let timer = backend(&device).timer();
     let expected = "timer: expected calls of begin and end, one of them is missing";
-    let told = || timer.milliseconds().expect_err("a mark is missing").to_string();
-    assert_eq!(told(), expected);
+    let message = || timer.milliseconds().expect_err("a mark is missing").to_string();
+    assert_eq!(message(), expected);
     timer.begin().expect("marks");
-    assert_eq!(told(), expected);
+    assert_eq!(message(), expected);
     timer.end().expect("marks");
     assert!(timer.milliseconds().expect("both marks are there") >= 0.0);
 }
@@ -105,9 +105,9 @@ fn bytes_are_copied_behind_what_was_queued() {
     let mut found = [9; 12];
     device.backend().download(&to, 0, &mut found).expect("downloads");
     assert_eq!(found, [1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0]);
-    let told = |bytes| copy(bytes).expect_err("refused").to_string();
-    assert_eq!(told(6), "copy: expected a multiple of 4 bytes, got 6");
-    assert!(told(16).contains("16 bytes from byte 0 on, in a buffer of 12 bytes"), "{}", told(16));
+    let message = |bytes| copy(bytes).expect_err("refused").to_string();
+    assert_eq!(message(6), "copy: expected a multiple of 4 bytes, got 6");
+    assert!(message(16).contains("16 bytes from byte 0 on, in a buffer of 12 bytes"), "{}", message(16));
     let twice = backend(&device).copy_bytes(&from, &from, 8).expect_err("refused").to_string();
     assert_eq!(twice, "copy: expected two buffers, got one");
 }

@@ -44,9 +44,9 @@ fn compare_on(narrow: &Device, shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Res
 }
 
 /// Returns `count` unordered positions below `size`, on the device of the other tensor.
-fn positions(count: usize, size: usize, beside: &Tensor) -> Result<Tensor> {
+fn positions(count: usize, size: usize, like: &Tensor) -> Result<Tensor> {
     let numbers = (0..count).map(|at| ((at * 7919 + at * at) % size) as i64).collect();
-    Tensor::from_vec(numbers, [count], beside.device())
+    Tensor::from_vec(numbers, [count], like.device())
 }
 
 #[test]

@@ -31,9 +31,9 @@ enum Marks {
 struct Timestamps {
     queries: wgpu::QuerySet,
     resolved: wgpu::Buffer,
-    nanoseconds_of_tick: f64,
+    nanoseconds_per_tick: f64,
     /// Which timestamps were requested. A timestamp that was not requested must not be waited for.
-    asked: Mutex<[bool; 2]>,
+    requested: Mutex<[bool; 2]>,
 }
 
 const BEGIN: u32 = 0;
@@ -42,7 +42,7 @@ const END: u32 = 1;
 /// Two timestamps of 64 bits.
 const BYTES: usize = 16;
 
-fn not_marked() -> Error {
+fn missing_mark() -> Error {
     Error::invalid("timer", "expected calls of begin and end, one of them is missing")
 }
 
@@ -72,7 +72,7 @@ impl Timer {
                 // the previous one has ended, whereas launches within one submission may overlap.
                 self.gpu.batch.lock().submit_all(&self.gpu.device, &self.gpu.queue, &self.gpu.errors);
                 timestamps.mark(&self.gpu, BEGIN);
-                *timestamps.asked.lock() = [true, false];
+                *timestamps.requested.lock() = [true, false];
             }
             Marks::Host(times) => {
                 self.wait()?;
@@ -90,7 +90,7 @@ impl Timer {
         match &self.marks {
             Marks::Device(timestamps) => {
                 timestamps.mark(&self.gpu, END);
-                timestamps.asked.lock()[END as usize] = true;
+                timestamps.requested.lock()[END as usize] = true;
             }
             Marks::Host(times) => {
                 self.wait()?;
@@ -109,7 +109,7 @@ impl Timer {
         match &self.marks {
             Marks::Device(timestamps) => timestamps.milliseconds(&self.gpu),
             Marks::Host(times) => {
-                let passed = times.lock().1.ok_or_else(not_marked)?;
+                let passed = times.lock().1.ok_or_else(missing_mark)?;
                 Ok(passed.as_secs_f64() * 1e3)
             }
         }
@@ -133,8 +133,8 @@ impl Timestamps {
             usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
             mapped_at_creation: false,
         });
-        let nanoseconds_of_tick = f64::from(queue.get_timestamp_period());
-        Timestamps { queries, resolved, nanoseconds_of_tick, asked: Mutex::default() }
+        let nanoseconds_per_tick = f64::from(queue.get_timestamp_period());
+        Timestamps { queries, resolved, nanoseconds_per_tick, requested: Mutex::default() }
     }
 
     /// Adds a pass without launches whose beginning is the mark: launches are queued in passes, and
@@ -153,8 +153,8 @@ impl Timestamps {
     }
 
     fn milliseconds(&self, gpu: &Gpu) -> Result<f64> {
-        if *self.asked.lock() != [true; 2] {
-            return Err(not_marked());
+        if *self.requested.lock() != [true; 2] {
+            return Err(missing_mark());
         }
         let mut batch = gpu.batch.lock();
         batch.copies(&gpu.device).resolve_query_set(&self.queries, BEGIN..END + 1, &self.resolved, 0);
@@ -167,7 +167,7 @@ impl Timestamps {
         let passed = end
             .checked_sub(begin)
             .ok_or_else(|| gpu.error(format!("its timestamps went back from {begin} to {end}")))?;
-        Ok(passed as f64 * self.nanoseconds_of_tick / 1e6)
+        Ok(passed as f64 * self.nanoseconds_per_tick / 1e6)
     }
 }
 
@@ -175,7 +175,7 @@ impl Gpu {
     /// Queues a plain copy of the first `bytes` bytes.
     pub(crate) fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
         let [source, target] = [within("copy", from, 0, bytes)?, within("copy", to, 0, bytes)?];
-        if source.number() == target.number() {
+        if source.id() == target.id() {
             return Err(Error::invalid("copy", "expected two buffers, got one"));
         }
         if !bytes.is_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT as usize) {

@@ -1,6 +1,6 @@
 //! Transfers between host and device.
 
-use super::{Gpu, MOST_TURNS};
+use super::{Gpu, MAX_ALLOC_ATTEMPTS};
 use crate::batch::COPY_ALIGNMENT;
 use crate::memory::{WgpuMemory, memory_of};
 use std::sync::mpsc::RecvTimeoutError;
@@ -10,23 +10,23 @@ use ternion_core::{Error, Result};
 
 /// Maximum number of bytes per read. Larger downloads are split into several reads, so that the
 /// staging buffer stays small.
-const MOST_STAGING: usize = 64 << 20;
+const MAX_STAGING_BYTES: usize = 64 << 20;
 
 /// Maximum number of bytes per write, and the number of written bytes that triggers a submission.
 /// wgpu allocates host memory for each write and loses the device if there is none, so large
 /// uploads are split. The cost of a submission is negligible compared with a copy of this size.
-const MOST_WRITTEN: usize = 16 << 20;
+const MAX_WRITE_BYTES: usize = 16 << 20;
 
 /// Maximum number of bytes that were written and may not have arrived. Beyond it, uploads wait for
 /// the device. It is several writes, so that the device copies while the host writes.
-const MOST_STAGED: u64 = 4 * MOST_WRITTEN as u64;
+const MAX_STAGED_BYTES: u64 = 4 * MAX_WRITE_BYTES as u64;
 
 /// Minimum size of a staging buffer for downloads, so that small downloads share it.
-const LEAST_STAGING: u64 = 1 << 12;
+const MIN_STAGING_BYTES: u64 = 1 << 12;
 
 /// Maximum number of bytes of several downloads that share one wait. Larger downloads gain nothing
 /// from sharing.
-const MOST_JOINED: u64 = 1 << 24;
+const MAX_JOINED_BYTES: u64 = 1 << 24;
 
 /// Words to be read: offset and length are multiples of [`COPY_ALIGNMENT`].
 #[derive(Clone, Copy)]
@@ -48,12 +48,12 @@ impl<'a> StagingSlice<'a> {
 }
 
 /// Returns how many of the leading slices are read together: at least one, and no more than fit in
-/// a buffer of [`MOST_JOINED`] bytes.
-fn joined(places: &[StagingSlice<'_>]) -> usize {
+/// a buffer of [`MAX_JOINED_BYTES`] bytes.
+fn count_joined(slices: &[StagingSlice<'_>]) -> usize {
     let mut bytes = 0;
-    let small = places.iter().take_while(|place| {
-        bytes += place.length;
-        bytes <= MOST_JOINED
+    let small = slices.iter().take_while(|slice| {
+        bytes += slice.length;
+        bytes <= MAX_JOINED_BYTES
     });
     small.count().max(1)
 }
@@ -64,7 +64,7 @@ impl Gpu {
         if host.is_empty() {
             return Ok(());
         }
-        self.healthy()?;
+        self.check_errors()?;
         self.batch.lock().submit(&self.device, &self.queue, &self.errors);
         let (begin, end) = (offset_bytes as u64, (offset_bytes + host.len()) as u64);
         let (first, last) = (begin / COPY_ALIGNMENT * COPY_ALIGNMENT, end.next_multiple_of(COPY_ALIGNMENT));
@@ -75,57 +75,57 @@ impl Gpu {
         let mut words = vec![0; (last - first) as usize];
         let word = |offset| StagingSlice { from: memory.buffer(), offset, length: COPY_ALIGNMENT };
         let ends = self.read(&[word(first), word(last - COPY_ALIGNMENT)], false)?;
-        let behind = words.len() - COPY_ALIGNMENT as usize;
+        let last_word = words.len() - COPY_ALIGNMENT as usize;
         words[..COPY_ALIGNMENT as usize].copy_from_slice(&ends[..COPY_ALIGNMENT as usize]);
-        words[behind..].copy_from_slice(&ends[COPY_ALIGNMENT as usize..]);
+        words[last_word..].copy_from_slice(&ends[COPY_ALIGNMENT as usize..]);
         words[(begin - first) as usize..][..host.len()].copy_from_slice(host);
         self.write(memory.buffer(), first, &words)
     }
 
     /// Writes whole words. Keeps the number of written bytes that have not arrived within
-    /// [`MOST_STAGED`], except for one chunk per thread.
+    /// [`MAX_STAGED_BYTES`], except for one chunk per thread.
     fn write(&self, to: &wgpu::Buffer, offset: u64, words: &[u8]) -> Result<()> {
         let mut begin = offset;
-        for turn in words.chunks(MOST_WRITTEN) {
-            if self.batch.lock().staged() + turn.len() as u64 > MOST_STAGED {
+        for chunk in words.chunks(MAX_WRITE_BYTES) {
+            if self.batch.lock().staged() + chunk.len() as u64 > MAX_STAGED_BYTES {
                 self.finish()?;
             }
-            self.queue.write_buffer(to, begin, turn);
+            self.queue.write_buffer(to, begin, chunk);
             let mut batch = self.batch.lock();
-            batch.wrote(turn.len());
-            if batch.written() >= MOST_WRITTEN as u64 {
+            batch.count_written(chunk.len());
+            if batch.written() >= MAX_WRITE_BYTES as u64 {
                 batch.submit_all(&self.device, &self.queue, &self.errors);
             }
-            begin += turn.len() as u64;
+            begin += chunk.len() as u64;
         }
-        self.healthy()
+        self.check_errors()
     }
 
     /// Returns a buffer that the host can read, of at least `bytes` bytes.
     fn staging(&self, bytes: u64) -> Result<wgpu::Buffer> {
-        let kept = self.batch.lock().staging.take();
-        if let Some(staging) = kept.filter(|staging| staging.size() >= bytes) {
+        let cached = self.batch.lock().staging.take();
+        if let Some(staging) = cached.filter(|staging| staging.size() >= bytes) {
             return Ok(staging);
         }
-        let size = bytes.next_power_of_two().max(LEAST_STAGING);
+        let size = bytes.next_power_of_two().max(MIN_STAGING_BYTES);
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        let staging = self.in_turns(bytes as usize, MOST_TURNS, || {
+        let staging = self.retry_alloc(bytes as usize, MAX_ALLOC_ATTEMPTS, || {
             #[cfg(test)]
-            if self.refuses_staging() {
+            if self.fails_staging() {
                 return None;
             }
             self.create(Some("download"), size, usage)
         })?;
         // A buffer that wgpu rejected for another reason would invalidate the commands that use it,
         // and all commands that wait with them.
-        self.healthy()?;
+        self.check_errors()?;
         Ok(staging)
     }
 
     #[cfg(test)]
-    fn refuses_staging(&self) -> bool {
+    fn fails_staging(&self) -> bool {
         use std::sync::atomic::Ordering::Relaxed;
-        self.refused_staging.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+        self.staging_failures.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
     pub(crate) fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
@@ -136,26 +136,26 @@ impl Gpu {
     /// single wait.
     pub(crate) fn download_all(&self, parts: &mut [Download<'_>]) -> Result<()> {
         let mut pieces = Vec::with_capacity(parts.len());
-        let mut places = Vec::with_capacity(parts.len());
+        let mut slices = Vec::with_capacity(parts.len());
         for part in parts {
             let memory = within("download", part.from, part.offset_bytes, part.host.len())?;
-            for (turn, host) in part.host.chunks_mut(MOST_STAGING).enumerate() {
-                let offset_bytes = part.offset_bytes + turn * MOST_STAGING;
+            for (chunk, host) in part.host.chunks_mut(MAX_STAGING_BYTES).enumerate() {
+                let offset_bytes = part.offset_bytes + chunk * MAX_STAGING_BYTES;
                 let piece = Download { from: part.from, offset_bytes, host };
-                places.push(StagingSlice::of(memory, &piece));
+                slices.push(StagingSlice::of(memory, &piece));
                 pieces.push(piece);
             }
         }
-        self.check_faults()?;
+        self.check_index_errors()?;
         let mut begin = 0;
         while begin < pieces.len() {
-            let fits = joined(&places[begin..]);
-            let words = self.read(&places[begin..begin + fits], false)?;
+            let fits = count_joined(&slices[begin..]);
+            let words = self.read(&slices[begin..begin + fits], false)?;
             let mut from = 0;
-            for (place, piece) in places[begin..begin + fits].iter().zip(&mut pieces[begin..begin + fits]) {
-                let first = from + piece.offset_bytes - place.offset as usize;
+            for (slice, piece) in slices[begin..begin + fits].iter().zip(&mut pieces[begin..begin + fits]) {
+                let first = from + piece.offset_bytes - slice.offset as usize;
                 piece.host.copy_from_slice(&words[first..first + piece.host.len()]);
-                from += place.length as usize;
+                from += slice.length as usize;
             }
             begin += fits;
         }
@@ -164,9 +164,9 @@ impl Gpu {
 
     /// Waits for the queued commands and copies words to the host, slice after slice. With `clear`
     /// the words are then set to zero, before any command that is queued later.
-    pub(super) fn read(&self, places: &[StagingSlice<'_>], clear: bool) -> Result<Vec<u8>> {
-        self.healthy()?;
-        let length = places.iter().map(|place| place.length).sum::<u64>();
+    pub(super) fn read(&self, slices: &[StagingSlice<'_>], clear: bool) -> Result<Vec<u8>> {
+        self.check_errors()?;
+        let length = slices.iter().map(|slice| slice.length).sum::<u64>();
         if length == 0 {
             return Ok(Vec::new());
         }
@@ -176,8 +176,8 @@ impl Gpu {
         let mut batch = self.batch.lock();
         let copies = batch.copies(&self.device);
         let mut to = 0;
-        for place in places.iter().filter(|place| place.length > 0) {
-            let StagingSlice { from, offset, length } = *place;
+        for slice in slices.iter().filter(|slice| slice.length > 0) {
+            let StagingSlice { from, offset, length } = *slice;
             copies.copy_buffer_to_buffer(from, offset, &staging, to, Some(length));
             if clear {
                 copies.clear_buffer(from, offset, Some(length));
@@ -186,15 +186,15 @@ impl Gpu {
         }
         batch.submit(&self.device, &self.queue, &self.errors);
         drop(batch);
-        let (told, heard) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         staging.slice(..length).map_async(wgpu::MapMode::Read, move |result| {
-            let _ = told.send(result);
+            let _ = sender.send(result);
         });
         // The callback may run in the poll of another thread, which delivers the result a moment
         // later.
         let answer = loop {
             self.poll()?;
-            match heard.recv_timeout(Duration::from_millis(1)) {
+            match receiver.recv_timeout(Duration::from_millis(1)) {
                 Err(RecvTimeoutError::Timeout) => {}
                 answer => break answer,
             }

@@ -94,10 +94,10 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
     let parts: SmallVec<[View<'_>; 8]> =
         call.inputs.iter().copied().filter(|part| part.layout.elements() > 0).collect();
     let mut start = 0;
-    for some in parts.chunks(PARTS) {
-        let end = start + some.iter().map(|part| part.layout.shape().dim(concat.axis)).sum::<usize>();
-        let place = y.layout.slice(concat.axis, start, end as isize, 1)?;
-        concatenate(call, concat.axis, &View { layout: &place, ..*y }, some)?;
+    for chunk in parts.chunks(PARTS) {
+        let end = start + chunk.iter().map(|part| part.layout.shape().dim(concat.axis)).sum::<usize>();
+        let part_layout = y.layout.slice(concat.axis, start, end as isize, 1)?;
+        concatenate(call, concat.axis, &View { layout: &part_layout, ..*y }, chunk)?;
         start = end;
     }
     Ok(())

@@ -8,7 +8,7 @@ use super::matmul::is_vec4_aligned;
 use crate::call::Call;
 use crate::gpu::{Binding, Launch};
 use crate::names::{
-    Constant, Fill, LeftElement, LeftRow, LeftWords, LogSumErrorPut, Masked, MatrixElement, MatrixIndex,
+    Constant, Fill, LeftElement, LeftRow, LeftWords, LogSumErrorPut, MaskMode, MatrixElement, MatrixIndex,
     MatrixWords, OtherPut, OtherPutPair, OtherPutVec4, RightElement, RightRow, RightWords, SlotName, Switch,
 };
 use crate::pipelines::Variant;
@@ -16,7 +16,7 @@ use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Slot, Store};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
-use gemm::WholeProducts;
+use gemm::UntiledAttention;
 use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::ops::attention::AttentionConfig;
@@ -25,16 +25,16 @@ use ternion_core::{DType, Error, Op, Result};
 /// Rows and columns of a tile of outputs.
 const TILE: usize = 64;
 /// Maximum width of rows in tile_vec4.wgsl.
-const MOST_WIDTH: usize = 128;
+const MAX_WIDTH: usize = 128;
 /// Workgroup memory of attention_vec4.wgsl and grad_vec4.wgsl, in vec4.
 const FORWARD_VEC4S: u32 = 1632;
 const GRAD_VEC4S: u32 = 1744;
 /// Rows of a workgroup of grad_rows.wgsl.
 const GROUP_ROWS: usize = 16;
 /// A window bound beyond any key, and small enough that its sum with a position fits in i32.
-const EVERYWHERE: i32 = 0x3fff_ffff;
+const UNBOUNDED: i32 = 0x3fff_ffff;
 /// Maximum number of queries, and of keys: positions and window bounds are i32.
-const MOST_LINES: usize = 1 << 29;
+const MAX_LINES: usize = 1 << 29;
 
 /// The parameters, as in attention.wgsl.
 #[repr(C)]
@@ -80,12 +80,12 @@ struct Sizes {
     head_dim: u32,
     value_dim: u32,
     heads: u32,
-    shared_by: u32,
+    q_heads_per_kv: u32,
     chunks: u32,
     tiles: u32,
     scale: f32,
-    back: i32,
-    ahead: i32,
+    window_left: i32,
+    window_right: i32,
 }
 
 /// The parameters, as in grad_rows.wgsl.
@@ -107,13 +107,13 @@ impl Sizes {
         let [_, all_heads, queries, head_dim] = call.inputs[0].layout.shape().to_array(call.name)?;
         let [_, kv_heads, keys, _] = call.inputs[1].layout.shape().to_array(call.name)?;
         let [_, _, _, value_dim] = call.inputs[2].layout.shape().to_array(call.name)?;
-        if queries.max(keys) > MOST_LINES {
+        if queries.max(keys) > MAX_LINES {
             return Err(Error::invalid(
                 call.name,
-                format!("{queries} queries and {keys} keys: a tile takes {MOST_LINES}"),
+                format!("{queries} queries and {keys} keys: a tile takes {MAX_LINES}"),
             ));
         }
-        let window = config.window.map_or(EVERYWHERE, |window| window.min(EVERYWHERE as usize) as i32);
+        let window = config.window.map_or(UNBOUNDED, |window| window.min(UNBOUNDED as usize) as i32);
         Ok(Sizes {
             launched: 0,
             queries: queries as u32,
@@ -121,12 +121,12 @@ impl Sizes {
             head_dim: head_dim as u32,
             value_dim: value_dim as u32,
             heads: heads as u32,
-            shared_by: (all_heads / kv_heads) as u32,
+            q_heads_per_kv: (all_heads / kv_heads) as u32,
             chunks: width.div_ceil(TILE).max(1) as u32,
             tiles: lines.div_ceil(TILE) as u32,
             scale: config.scale as f32,
-            back: window,
-            ahead: if config.causal { 1 } else { window },
+            window_left: window,
+            window_right: if config.causal { 1 } else { window },
         })
     }
 
@@ -153,25 +153,30 @@ fn strides(view: &View<'_>) -> [u32; 4] {
 }
 
 /// Returns the function of tile.wgsl that applies the mask.
-fn masked(mask: Option<&View<'_>>) -> Masked {
+fn mask_mode(mask: Option<&View<'_>>) -> MaskMode {
     match mask {
-        None => Masked::No,
-        Some(mask) if mask.dtype == DType::Bool => Masked::ByTruth,
-        Some(_) => Masked::BySum,
+        None => MaskMode::None,
+        Some(mask) if mask.dtype == DType::Bool => MaskMode::Bool,
+        Some(_) => MaskMode::Additive,
     }
 }
 
 /// Returns whether the tiles of tile_vec4.wgsl support these tensors with `memory_vec4s` vec4 of
 /// workgroup memory. Each tensor must have rows of up to 128 elements that can be accessed as vec4,
 /// and no tensor that is read may share a buffer with a written one.
-fn in_vec4(call: &Call<'_>, read: &[View<'_>], written: &[View<'_>], memory_vec4s: u32) -> Result<bool> {
+fn supports_vec4(
+    call: &Call<'_>,
+    read: &[View<'_>],
+    written: &[View<'_>],
+    memory_vec4s: u32,
+) -> Result<bool> {
     if call.gpu.limits.max_compute_workgroup_storage_size < memory_vec4s * 16 {
         return Ok(false);
     }
     for view in read.iter().chain(written) {
         let (_, offset) = call.gpu.bind(call.name, view)?;
         let [.., lines, width] = view.layout.shape().to_array::<4>(call.name)?;
-        if lines == 0 || !(1..=MOST_WIDTH).contains(&width) || !is_vec4_aligned(view, offset, 3) {
+        if lines == 0 || !(1..=MAX_WIDTH).contains(&width) || !is_vec4_aligned(view, offset, 3) {
             return Ok(false);
         }
     }
@@ -193,18 +198,18 @@ impl<'a> Slots<'a> {
 
     fn bind(&mut self, call: &Call<'a>, name: SlotName, view: &View<'a>, access: Access) -> Result<u32> {
         let (binding, offset) = call.gpu.bind(call.name, view)?;
-        self.bound(name, Store::of(view.dtype), access, binding);
+        self.bind_memory(name, Store::of(view.dtype), access, binding);
         Ok(offset)
     }
 
-    fn bound(&mut self, name: SlotName, store: Store, access: Access, binding: Binding<'a>) {
+    fn bind_memory(&mut self, name: SlotName, store: Store, access: Access, binding: Binding<'a>) {
         self.variant.slots.push(Slot::new(name, store, access));
         self.bindings.push(binding);
     }
 
     /// Binds the tensors that all shaders except one have: q, k and v, which are accessed with
     /// `read`, and a fourth one.
-    fn bind_four(
+    fn bind_operands(
         &mut self,
         call: &Call<'a>,
         read: Access,
@@ -226,22 +231,22 @@ impl<'a> Slots<'a> {
 
     /// Selects the groups of heads: all of them, or only those that the records of pack_f16.wgsl
     /// reject.
-    fn leave(&mut self, records: Option<Binding<'a>>) {
+    fn select_groups(&mut self, records: Option<Binding<'a>>) {
         self.fill([Constant::Leftover.is_one_if(records.is_some())]);
         if let Some(records) = records {
-            self.bound(SlotName::Records, Store::Word, Access::Read, records);
+            self.bind_memory(SlotName::Records, Store::Word, Access::Read, records);
         }
     }
 
     /// Sets the layout of tile_vec4.wgsl's tiles in workgroup memory, for outputs of this width.
-    /// `turn`: the distance from the operands of one step to those of the next one, in vec4.
-    fn fill_tiles(&mut self, width: usize, [operands, turn, matrix, all]: [u32; 4]) {
+    /// `stride`: the distance from the operands of one step to those of the next one, in vec4.
+    fn fill_tiles(&mut self, width: usize, [operands, stride, matrix, all]: [u32; 4]) {
         let is_wide = width > TILE;
         self.fill([
             Switch::Wide.is(is_wide),
             Constant::Vec4sAcross.is(if is_wide { 32 } else { 16 }),
             Constant::OperandsAt.is(operands),
-            Constant::OperandsTurn.is(turn),
+            Constant::OperandsStride.is(stride),
             Constant::MatrixAt.is(matrix),
             Constant::TileMemory.is(all),
         ]);
@@ -250,7 +255,7 @@ impl<'a> Slots<'a> {
     /// Binds the mask, if there is one, and selects the function that applies it. Returns the index
     /// of its first element.
     fn bind_mask(&mut self, call: &Call<'a>, mask: Option<&View<'a>>) -> Result<u32> {
-        self.fill([masked(mask).into()]);
+        self.fill([mask_mode(mask).into()]);
         mask.map_or(Ok(0), |mask| self.bind(call, SlotName::Mask, mask, Access::Read))
     }
 
@@ -278,16 +283,16 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let sizes = Sizes::of(call, &attention.config, [heads, queries, width])?;
-    if in_vec4(call, &call.inputs[..3], &call.outputs[..1], FORWARD_VEC4S)? {
+    if supports_vec4(call, &call.inputs[..3], &call.outputs[..1], FORWARD_VEC4S)? {
         let config = &attention.config;
-        let packed = cooperative::packed(call, config, &call.inputs[..3], &call.outputs[..1])?;
+        let packed = cooperative::pack(call, config, &call.inputs[..3], &call.outputs[..1])?;
         if let Some(packed) = &packed {
             packed.launch_forward(call, config)?;
         }
         if packed.is_none() {
             let [y] = [0].map(|at| call.outputs[at]);
             let products =
-                WholeProducts::of(call, config, &call.inputs[..3], &[y], call.inputs.get(3).copied())?;
+                UntiledAttention::of(call, config, &call.inputs[..3], &[y], call.inputs.get(3).copied())?;
             if let Some(products) = products {
                 return products.launch_forward();
             }
@@ -309,7 +314,7 @@ fn launch_vec4<'a>(
     records: Option<Binding<'a>>,
 ) -> Result<()> {
     let mut slots = Slots::new(Shader::AttentionVec4);
-    slots.leave(records);
+    slots.select_groups(records);
     slots.fill_tiles(width, [0, 656, 1088, FORWARD_VEC4S]);
     slots.fill([
         LeftRow::Query.into(),
@@ -333,7 +338,7 @@ fn launch_forward<'a>(
     let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
     let [y, lse] = [0, 1].map(|at| call.outputs[at]);
     let mask = call.inputs.get(3);
-    let offsets = slots.bind_four(call, read, (SlotName::Y, &y, written))?;
+    let offsets = slots.bind_operands(call, read, (SlotName::Y, &y, written))?;
     let lse_offset = slots.bind(call, SlotName::LogSumExp, &lse, Access::Scattered)?;
     let error_offset = slots.bind_error(call)?;
     let mask_offset = slots.bind_mask(call, mask)?;
@@ -353,18 +358,20 @@ fn launch_forward<'a>(
 
 /// What a launch computes: dq, or dk and dv.
 #[derive(Clone, Copy, PartialEq)]
-enum Wanted {
+enum GradTarget {
     Query,
     KeyAndValue,
 }
 
-impl Wanted {
+impl GradTarget {
     /// Returns the functions of grad.wgsl that read the operands of the scores, and the matrix by
     /// which their weights are multiplied.
     fn operands(self) -> [Fill; 3] {
         match self {
-            Wanted::Query => [LeftElement::Query.into(), RightElement::Key.into(), MatrixElement::Key.into()],
-            Wanted::KeyAndValue => {
+            GradTarget::Query => {
+                [LeftElement::Query.into(), RightElement::Key.into(), MatrixElement::Key.into()]
+            }
+            GradTarget::KeyAndValue => {
                 [LeftElement::Key.into(), RightElement::Query.into(), MatrixElement::Query.into()]
             }
         }
@@ -373,7 +380,7 @@ impl Wanted {
     /// Returns the same for grad_vec4.wgsl: rows, and vec4 of them.
     fn vec4_operands(self) -> [Fill; 6] {
         match self {
-            Wanted::Query => [
+            GradTarget::Query => [
                 LeftRow::Query.into(),
                 LeftWords::Query.into(),
                 RightRow::Key.into(),
@@ -381,7 +388,7 @@ impl Wanted {
                 MatrixIndex::Key.into(),
                 MatrixWords::Key.into(),
             ],
-            Wanted::KeyAndValue => [
+            GradTarget::KeyAndValue => [
                 LeftRow::Key.into(),
                 LeftWords::Key.into(),
                 RightRow::Query.into(),
@@ -393,10 +400,10 @@ impl Wanted {
     }
 
     /// Returns the functions that write dv, if the launch computes it.
-    fn puts(self) -> [Fill; 3] {
+    fn store_functions(self) -> [Fill; 3] {
         match self {
-            Wanted::Query => [OtherPut::Out.into(), OtherPutPair::Out.into(), OtherPutVec4::Out.into()],
-            Wanted::KeyAndValue => {
+            GradTarget::Query => [OtherPut::Out.into(), OtherPutPair::Out.into(), OtherPutVec4::Out.into()],
+            GradTarget::KeyAndValue => {
                 [OtherPut::Other.into(), OtherPutPair::Other.into(), OtherPutVec4::Other.into()]
             }
         }
@@ -405,8 +412,8 @@ impl Wanted {
     /// Returns these outputs of the call.
     fn outputs<'a>(self, call: &Call<'a>) -> &'a [View<'a>] {
         match self {
-            Wanted::Query => &call.outputs[..1],
-            Wanted::KeyAndValue => &call.outputs[1..],
+            GradTarget::Query => &call.outputs[..1],
+            GradTarget::KeyAndValue => &call.outputs[1..],
         }
     }
 }
@@ -415,22 +422,22 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::AttentionGrad(attention) = op else { return Err(call.wrong_op()) };
     let [batch, heads, queries, _] = call.inputs[0].layout.shape().to_array(call.name)?;
     let rows = batch * heads * queries;
-    let scratch = call.gpu.alloc(rows.max(1) * 8)?;
-    let row_numbers = call.gpu.scratch(call.name, &scratch)?;
+    let workspace = call.gpu.alloc(rows.max(1) * 8)?;
+    let row_numbers = call.gpu.workspace(call.name, &workspace)?;
     launch_rows(call, row_numbers, rows)?;
     let config = &attention.config;
     let tensors = [0, 1, 2, 5].map(|at| call.inputs[at]);
-    let packed = cooperative::packed(call, config, &tensors, call.outputs)?;
+    let packed = cooperative::pack(call, config, &tensors, call.outputs)?;
     if let Some(packed) = &packed {
         packed.launch_gradients(call, config, row_numbers)?;
     } else if let Some(products) =
-        WholeProducts::of(call, config, &tensors, call.outputs, call.inputs.get(6).copied())?
+        UntiledAttention::of(call, config, &tensors, call.outputs, call.inputs.get(6).copied())?
     {
         return products.launch_gradients(row_numbers);
     }
     let records = packed.as_ref().map(|packed| packed.records(call)).transpose()?;
-    launch_grad(call, config, row_numbers, records, Wanted::Query)?;
-    launch_grad(call, config, row_numbers, records, Wanted::KeyAndValue)
+    launch_grad(call, config, row_numbers, records, GradTarget::Query)?;
+    launch_grad(call, config, row_numbers, records, GradTarget::KeyAndValue)
 }
 
 /// Writes the log-sum-exp of each row, and its sum of `dy * y`, to `row_numbers`.
@@ -443,9 +450,9 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
             (y.layout.shape().dim(axis), vec![stride(&dy), stride(&y), stride(&lse)])
         })
         .collect();
-    let (space, rank) = Space::in_order(&axes);
+    let (space, rank) = Space::from_axes(&axes);
     let mut slots = Slots::new(Shader::AttentionGradRows);
-    slots.bound(SlotName::RowNumbers, Store::F32, Access::Scattered, row_numbers);
+    slots.bind_memory(SlotName::RowNumbers, Store::F32, Access::Scattered, row_numbers);
     let vec4 = [dy, y].iter().try_fold(true, |all, view| {
         let (_, offset) = call.gpu.bind(call.name, view)?;
         Ok::<_, Error>(all && is_vec4_aligned(view, offset, 3))
@@ -474,33 +481,33 @@ fn launch_grad<'a>(
     config: &AttentionConfig,
     row_numbers: Binding<'a>,
     records: Option<Binding<'a>>,
-    wanted: Wanted,
+    target: GradTarget,
 ) -> Result<()> {
     let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
-    let outputs = wanted.outputs(call);
+    let outputs = target.outputs(call);
     if outputs.iter().all(|out| out.layout.elements() == 0) {
         return Ok(());
     }
     let [_, heads, lines, key_width] = outputs[0].layout.shape().to_array(call.name)?;
     let [.., value_width] = v.layout.shape().to_array::<4>(call.name)?;
     let sizes = Sizes::of(call, config, [heads, lines, key_width])?;
-    let by_keys = Switch::ByKeys.is(wanted == Wanted::KeyAndValue);
-    if in_vec4(call, &[q, k, v, dy], outputs, GRAD_VEC4S)? {
+    let by_keys = Switch::ByKeys.is(target == GradTarget::KeyAndValue);
+    if supports_vec4(call, &[q, k, v, dy], outputs, GRAD_VEC4S)? {
         let mut slots = Slots::new(Shader::AttentionGradVec4);
-        slots.leave(records);
-        let width = if wanted == Wanted::Query { key_width } else { key_width.max(value_width) };
+        slots.select_groups(records);
+        let width = if target == GradTarget::Query { key_width } else { key_width.max(value_width) };
         slots.fill_tiles(width, [1088, 0, 1088, GRAD_VEC4S]);
-        slots.fill(wanted.vec4_operands());
+        slots.fill(target.vec4_operands());
         slots.fill([by_keys, Switch::HasMask.is(call.inputs.len() > 6)]);
         let access = [Access::Vec4, Access::Vec4Written];
-        return launch_tiles(call, slots, sizes.in_one_chunk(), row_numbers, wanted, access);
+        return launch_tiles(call, slots, sizes.in_one_chunk(), row_numbers, target, access);
     }
     let mut slots = Slots::new(Shader::AttentionGrad);
-    slots.fill(wanted.operands());
+    slots.fill(target.operands());
     slots.fill([by_keys]);
     let chunks = outputs.iter().map(|out| out.layout.shape().dim(3).div_ceil(TILE) as u32).sum();
     let access = [Access::Read, Access::Scattered];
-    launch_tiles(call, slots, Sizes { chunks, ..sizes }, row_numbers, wanted, access)
+    launch_tiles(call, slots, Sizes { chunks, ..sizes }, row_numbers, target, access)
 }
 
 fn launch_tiles<'a>(
@@ -508,20 +515,20 @@ fn launch_tiles<'a>(
     mut slots: Slots<'a>,
     sizes: Sizes,
     row_numbers: Binding<'a>,
-    wanted: Wanted,
+    target: GradTarget,
     [read, written]: [Access; 2],
 ) -> Result<()> {
     let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
-    let (mask, outputs) = (call.inputs.get(6), wanted.outputs(call));
-    let offsets = slots.bind_four(call, read, (SlotName::Dy, &dy, read))?;
-    slots.bound(SlotName::RowNumbers, Store::F32, Access::Read, row_numbers);
+    let (mask, outputs) = (call.inputs.get(6), target.outputs(call));
+    let offsets = slots.bind_operands(call, read, (SlotName::Dy, &dy, read))?;
+    slots.bind_memory(SlotName::RowNumbers, Store::F32, Access::Read, row_numbers);
     let mut more_offsets = [slots.bind_mask(call, mask)?, 0, 0, 0];
     for ((name, out), offset) in
         [SlotName::Out, SlotName::Other].into_iter().zip(outputs).zip(&mut more_offsets[1..])
     {
         *offset = slots.bind(call, name, out, written)?;
     }
-    slots.fill(wanted.puts());
+    slots.fill(target.store_functions());
     let parameters = GradParameters {
         sizes,
         key_chunks: outputs[0].layout.shape().dim(3).div_ceil(TILE) as u32,

@@ -1,10 +1,12 @@
 //! Batch normalization and its gradient: a row consists of all elements of a channel.
 
 use super::copy::copy;
-use super::rows::{Accumulator, Cut, Dense, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
+use super::rows::{
+    Accumulator, Dense, Partition, RowFamily, RowFinish, RowKernel, Rows, axes_but, contiguous_axis,
+};
 use crate::call::Call;
 use crate::names::{
-    Bases, Gather, NormBias, NormParameterGrads, NormRowWeight, NormStatistics, NormWeight, Prepare,
+    Accumulate, Bases, NormBias, NormParameterGrads, NormRowWeight, NormStatistics, NormWeight, Prepare,
     RowValue, SlotName,
 };
 use crate::shaders::Class;
@@ -19,8 +21,8 @@ fn rows_of<'a>(call: &Call<'a>, kernel: RowKernel, views: &[&View<'a>]) -> Resul
     let channels = layouts[0].shape().dim(1);
     let axes = vec![(channels, layouts.iter().map(|layout| layout.strides()[1] as i64).collect())];
     let length = over.iter().map(|(size, _)| size).product();
-    let cut = Cut::of(call.name, channels, length, beside(&axes, &over))?;
-    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, kernel).space(&axes).over(&over);
+    let partition = Partition::of(call.name, channels, length, contiguous_axis(&axes, &over))?;
+    let rows = Rows::new(call.gpu, call.name, Class::Float, partition, kernel).space(&axes).over(&over);
     Ok((rows, length))
 }
 
@@ -43,7 +45,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
             weight: if *affine { NormWeight::Row } else { NormWeight::None },
             bias: if *affine { NormBias::Row } else { NormBias::None },
         },
-        gather: Gather::Moments,
+        accumulate: Accumulate::Moments,
         finish: RowFinish::Elements { prepare: Prepare::Norm, value: RowValue::Norm },
     };
     let (mut rows, _) = rows_of(call, kernel, &[y, x])?;
@@ -72,9 +74,9 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         saved.push(Dense::input(gpu, name, &call.inputs[at])?);
     }
     let channels = x.layout.shape().dim(1);
-    let room = gpu.alloc(2 * channels * x.dtype.size())?;
+    let workspace = gpu.alloc(2 * channels * x.dtype.size())?;
     let both = Layout::row_major(Shape::new(&[2, channels])?);
-    let both = View { buffer: &room, dtype: x.dtype, layout: &both };
+    let both = View { buffer: &workspace, dtype: x.dtype, layout: &both };
     let views: Vec<View<'_>> = saved.iter().map(Dense::view).collect();
     let kernel = RowKernel {
         accumulator: Accumulator::SUMS,
@@ -83,7 +85,7 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
             weight: if *affine { NormRowWeight::Row } else { NormRowWeight::None },
             grads: if *affine { NormParameterGrads::Channel } else { NormParameterGrads::None },
         },
-        gather: Gather::NormGrad,
+        accumulate: Accumulate::NormGrad,
         finish: RowFinish::Elements { prepare: Prepare::BatchNormGrad, value: RowValue::BatchNormGrad },
     };
     let (mut rows, length) = rows_of(call, kernel, &[dx, x, dy])?;

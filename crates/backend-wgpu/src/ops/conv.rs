@@ -6,7 +6,7 @@ use super::matmul::Tiling;
 use crate::call::Call;
 use crate::gpu::{Binding, Launch};
 use crate::names::{
-    Constant, ConvIndex, ConvOutput, ConvPixel, ConvValue, LeftRuns, RightRuns, SlotName, Tile,
+    Constant, ConvIndex, ConvOutput, ConvPixel, ConvValue, LeftKMajor, RightKMajor, SlotName, Tile,
 };
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
@@ -24,7 +24,7 @@ const MANY_THREADS: usize = 1 << 14;
 const ROWS: usize = 4;
 
 /// Limit for the pixels along an axis, padding included.
-const MOST_PIXELS: usize = 1 << 30;
+const MAX_PIXELS: usize = 1 << 30;
 
 /// The parameters, as in conv2d.wgsl.
 #[repr(C)]
@@ -64,7 +64,7 @@ struct Product<'a> {
     bias: Option<View<'a>>,
     reads: Right,
     /// Whether neighbors along the inner axis are contiguous in the right operand.
-    right_runs: bool,
+    right_is_k_major: bool,
     groups: usize,
     /// Rows of a group.
     rows: usize,
@@ -107,7 +107,7 @@ pub(crate) fn run_conv2d(op: &Op, call: &Call<'_>) -> Result<()> {
             right: x,
             bias: call.inputs.get(2).copied(),
             reads: Right::Patches,
-            right_runs: false,
+            right_is_k_major: false,
             groups,
             rows: outside,
             outer: [batch, inside],
@@ -141,7 +141,7 @@ pub(crate) fn run_grad_input(op: &Op, call: &Call<'_>) -> Result<()> {
             right: dy,
             bias: None,
             reads: Right::Spread,
-            right_runs: false,
+            right_is_k_major: false,
             groups,
             rows: inside,
             outer: [batch, outside],
@@ -176,7 +176,7 @@ pub(crate) fn run_grad_weight(op: &Op, call: &Call<'_>) -> Result<()> {
             right: x,
             bias: None,
             reads: Right::Patches,
-            right_runs: true,
+            right_is_k_major: true,
             groups,
             rows: outside,
             outer: [inside, batch],
@@ -210,7 +210,7 @@ impl<'a> Product<'a> {
         let sizes @ [m, n, k, groups] = self.sizes();
         let teams = m.div_ceil(self.rows_of_thread()) * groups;
         match m <= FEW_ROWS && teams * n >= MANY_THREADS {
-            true => Tiling::whole(Tile::FewRows, teams * n.div_ceil(GROUP), k),
+            true => Tiling::unsplit(Tile::FewRows, teams * n.div_ceil(GROUP), k),
             false => Tiling::of(Class::Float, sizes),
         }
     }
@@ -265,23 +265,23 @@ impl<'a> Product<'a> {
             .fill(value)
             .fill(pixel)
             .fill(Constant::Rows.is(if tile == Tile::FewRows { self.rows_of_thread() as u32 } else { 1 }))
-            .fill(LeftRuns::Yes)
-            .fill(if self.right_runs { RightRuns::Yes } else { RightRuns::No })
+            .fill(LeftKMajor::Yes)
+            .fill(if self.right_is_k_major { RightKMajor::Yes } else { RightKMajor::No })
     }
 }
 
 /// Checks that the numbers of rows and columns of the image fit the arithmetic of the shader.
 fn check(call: &Call<'_>, product: &Product<'_>) -> Result<()> {
-    let reach = |axis: usize| {
+    let extent = |axis: usize| {
         let span = |sizes: [usize; 2], steps: [usize; 2]| sizes[axis].saturating_mul(steps[axis]);
         span(product.columns, product.column_steps)
             .saturating_add(span(product.inners, product.inner_steps))
             .saturating_add(product.padding[axis].saturating_mul(2))
             .saturating_add(product.image[axis])
     };
-    match reach(0).max(reach(1)) < MOST_PIXELS {
+    match extent(0).max(extent(1)) < MAX_PIXELS {
         true => Ok(()),
-        false => Err(Error::invalid(call.name, format!("windows reach over more than {MOST_PIXELS} pixels"))),
+        false => Err(Error::invalid(call.name, format!("windows reach over more than {MAX_PIXELS} pixels"))),
     }
 }
 
@@ -315,15 +315,15 @@ fn launch_parts<'a>(
     tiling: Tiling,
 ) -> Result<()> {
     let count = product.y.layout.elements();
-    let scratch = call.gpu.alloc(tiling.splits * count * 4)?;
-    let parts = call.gpu.scratch(call.name, &scratch)?;
+    let workspace = call.gpu.alloc(tiling.splits * count * 4)?;
+    let parts = call.gpu.workspace(call.name, &workspace)?;
     let first = Launch {
         variant: product.variant(tiling.tile, ConvOutput::Part, Store::F32, Store::of(product.left.dtype)),
         bindings: smallvec::smallvec![parts, a, b, bias],
         groups: tiling.groups,
     };
-    let sums_alone = Parameters { with_bias: 0, ..parameters };
-    call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone))?;
+    let without_bias = Parameters { with_bias: 0, ..parameters };
+    call.gpu.launch(call.name, first, bytemuck::bytes_of(&without_bias))?;
     let second = Launch {
         variant: product.variant(Tile::SumParts, ConvOutput::Whole, Store::of(product.y.dtype), Store::F32),
         bindings: smallvec::smallvec![y, parts, b, bias],

@@ -32,19 +32,19 @@ pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
     let float = |i: usize| Scalar::Float(start.as_f64() + i as f64 * step.as_f64());
     // The low bits of a u64 are those of the i64, and integers wrap.
     let (first, by) = (start.as_i128() as i64, step.as_i128() as i64);
-    let whole = |i: usize| first.wrapping_add((i as i64).wrapping_mul(by));
+    let integer = |i: usize| first.wrapping_add((i as i64).wrapping_mul(by));
     let bytes: Vec<u8> = match dtype {
         DType::F32 => bytes_of((0..*count).map(|i| f32::from_scalar(float(i)))),
         DType::F16 => bytes_of((0..*count).map(|i| half::f16::from_scalar(float(i)))),
         DType::BF16 => bytes_of((0..*count).map(|i| half::bf16::from_scalar(float(i)))),
-        DType::I64 => bytes_of((0..*count).map(whole)),
-        DType::I32 => bytes_of((0..*count).map(|i| whole(i) as i32)),
-        DType::I16 => bytes_of((0..*count).map(|i| whole(i) as i16)),
-        DType::I8 => bytes_of((0..*count).map(|i| whole(i) as i8)),
-        DType::U64 => bytes_of((0..*count).map(|i| whole(i) as u64)),
-        DType::U32 => bytes_of((0..*count).map(|i| whole(i) as u32)),
-        DType::U16 => bytes_of((0..*count).map(|i| whole(i) as u16)),
-        _ => bytes_of((0..*count).map(|i| whole(i) as u8)),
+        DType::I64 => bytes_of((0..*count).map(integer)),
+        DType::I32 => bytes_of((0..*count).map(|i| integer(i) as i32)),
+        DType::I16 => bytes_of((0..*count).map(|i| integer(i) as i16)),
+        DType::I8 => bytes_of((0..*count).map(|i| integer(i) as i8)),
+        DType::U64 => bytes_of((0..*count).map(|i| integer(i) as u64)),
+        DType::U32 => bytes_of((0..*count).map(|i| integer(i) as u32)),
+        DType::U16 => bytes_of((0..*count).map(|i| integer(i) as u16)),
+        _ => bytes_of((0..*count).map(|i| integer(i) as u8)),
     };
     upload_to(call.gpu, call.name, &bytes, &call.outputs[0])
 }

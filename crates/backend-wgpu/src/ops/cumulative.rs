@@ -1,9 +1,9 @@
 //! Cumulative sums.
 
-use super::rows::{Accumulator, Cut, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
+use super::rows::{Accumulator, Partition, RowFamily, RowFinish, RowKernel, Rows, axes_but, contiguous_axis};
 use crate::call::Call;
 use crate::names::{
-    AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Finish, Gather,
+    Accumulate, AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Finish,
     Merge, ReduceEnter, ReduceLeave, SlotName, Start,
 };
 use crate::shaders::Class;
@@ -36,7 +36,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         layouts.iter().map(|layout| layout.strides()[*axis] as i64).collect(),
     )];
     let lines = axes.iter().map(|(size, _)| size).product();
-    let cut = Cut::of(call.name, lines, over[0].0, beside(&axes, &over))?;
+    let partition = Partition::of(call.name, lines, over[0].0, contiguous_axis(&axes, &over))?;
     let class = Store::of(x.dtype).class();
     let (accumulator, enter, leave) = match class {
         Class::Float => (PAIR, ReduceEnter::Pair, ReduceLeave::Pair),
@@ -46,13 +46,13 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         accumulator,
         bases: Bases::Two,
         family: RowFamily::Reduction { enter, leave, better: None },
-        gather: Gather::Reduce,
+        accumulate: Accumulate::Reduce,
         finish: RowFinish::Row(Finish::Part),
     };
-    Rows::new(call.gpu, call.name, class, cut, kernel)
+    Rows::new(call.gpu, call.name, class, partition, kernel)
         .space(&axes)
         .over(&over)
         .output(SlotName::Y, 0, y)?
         .input(SlotName::X, 1, x)?
-        .launch_running()
+        .launch_cumulative()
 }

@@ -100,7 +100,7 @@ pub(crate) fn launch(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<
     }
     for view in views {
         if !gpu.fits(op, view)? {
-            return in_halves(gpu, op, shader, views);
+            return split_in_two(gpu, op, shader, views);
         }
     }
     let layouts: Vec<&Layout> = views.iter().map(|view| view.layout).collect();
@@ -128,14 +128,14 @@ pub(crate) fn launch(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<
     let vec4 = Vec4::of(&shader, &parameters, views);
     let (variant, groups) = match vec4 {
         Some(vec4) => vec4.variant(&shader, views.len(), count),
-        None => one_by_one(&shader, &layouts),
+        None => scalar_variant(&shader, &layouts),
     };
     gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
 }
 
 /// Returns the shader in which each thread computes one word or element of y, and its number of
 /// workgroups.
-fn one_by_one(shader: &Kernel, layouts: &[&Layout]) -> (Variant, usize) {
+fn scalar_variant(shader: &Kernel, layouts: &[&Layout]) -> (Variant, usize) {
     let (count, per_word) = (layouts[0].elements(), shader.stores[0].per_word());
     let (write, access) = match (layouts[0].is_contiguous(), per_word) {
         (false, _) => (Write::Anywhere, Access::Scattered),
@@ -153,14 +153,14 @@ fn one_by_one(shader: &Kernel, layouts: &[&Layout]) -> (Variant, usize) {
 }
 
 /// Minimum number of elements for which a separate vec4 shader is worth compiling.
-pub(crate) const MANY: usize = 1 << 14;
+pub(crate) const MIN_VEC4_ELEMENTS: usize = 1 << 14;
 
 /// How y is computed as vec4.
 #[derive(Clone, Copy)]
 struct Vec4 {
     /// Bit mask of the tensors that are accessed as vec4. Each of the other inputs has one element
     /// for each vec4 of y.
-    runs: u32,
+    vec4_mask: u32,
     /// Axes of the space; 0 for more than two.
     rank: u32,
 }
@@ -172,27 +172,27 @@ impl Vec4 {
         let Parameters { count, rank, offsets, space, .. } = parameters;
         let last = *rank as usize - 1;
         let wide = shader.stores[..views.len()].iter().any(|store| matches!(store, Store::I64 | Store::U64));
-        let cut = last > 0 && space.sizes[last] % 4 != 0;
+        let is_ragged = last > 0 && space.sizes[last] % 4 != 0;
         // Indices beyond the last element are computed, too.
-        let countable = (MANY..1 << 31).contains(&(*count as usize));
-        if wide || cut || !countable {
+        let countable = (MIN_VEC4_ELEMENTS..1 << 31).contains(&(*count as usize));
+        if wide || is_ragged || !countable {
             return None;
         }
-        let mut runs = 0;
+        let mut vec4_mask = 0;
         for at in 0..views.len() {
             let strides = &space.strides[at];
             let aligned = offsets[at] % 4 == 0 && strides[..last].iter().all(|stride| stride % 4 == 0);
             match strides[last] {
-                1 if aligned => runs |= 1 << at,
+                1 if aligned => vec4_mask |= 1 << at,
                 0 if at > 0 => {}
                 _ => return None,
             }
             // Memory that is written is declared with the access of y.
-            if at > 0 && views[at].buffer.is(views[0].buffer) && runs >> at & 1 == 0 {
+            if at > 0 && views[at].buffer.is(views[0].buffer) && vec4_mask >> at & 1 == 0 {
                 return None;
             }
         }
-        Some(Vec4 { runs, rank: if last < 2 { *rank } else { 0 } })
+        Some(Vec4 { vec4_mask, rank: if last < 2 { *rank } else { 0 } })
     }
 
     /// Returns the shader and its number of workgroups.
@@ -203,10 +203,10 @@ impl Vec4 {
         let variant = shader
             .variant(write)
             .fill(ElementIndex::Vec4)
-            .fill(Constant::Runs.is(self.runs))
+            .fill(Constant::Vec4Mask.is(self.vec4_mask))
             .fill(Constant::Rank.is(self.rank));
         let slots = (0..tensors).map(|at| {
-            let access = match self.runs >> at & 1 {
+            let access = match self.vec4_mask >> at & 1 {
                 _ if at == 0 => Access::Vec4Written,
                 1 => Access::Vec4,
                 _ => Access::Read,
@@ -220,7 +220,7 @@ impl Vec4 {
 
 /// Launches two halves of the longest axis, one after another, for tensors that do not fit in one
 /// binding.
-fn in_halves(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<'_>]) -> Result<()> {
+fn split_in_two(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<'_>]) -> Result<()> {
     let shape = views[0].layout.shape();
     let axis = (0..shape.rank()).max_by_key(|&axis| shape.dim(axis)).unwrap_or(0);
     let size = if shape.rank() == 0 { 1 } else { shape.dim(axis) };

@@ -20,7 +20,7 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
-    fault: u32,
+    index_check: u32,
     offsets: [u32; 4],
     size: u32,
     step: u32,
@@ -64,7 +64,7 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
             (shape.dim(other), strides.map(|stride| stride as i64).to_vec())
         })
         .collect();
-    let (space, rank) = Space::in_order(&axes);
+    let (space, rank) = Space::from_axes(&axes);
     let (store, writing) = (Store::bits_of(x.dtype), Writing::of(y, Store::bits_of(x.dtype)));
     let variant = writing
         .slot(
@@ -72,7 +72,7 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
         )
         .slot(SlotName::Index, Store::of(index.dtype), Access::Read)
         .slot(SlotName::X, store, Access::Read)
-        .slot(SlotName::Faults, Store::Atomic, Access::Scattered);
+        .slot(SlotName::IndexErrors, Store::Atomic, Access::Scattered);
     let [(to, y_offset), (positions, index_offset), (from, x_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, x)?];
     let size = x.layout.shape().dim(axis);
@@ -80,14 +80,17 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
         launched: 0,
         count: y.layout.elements() as u32,
         rank,
-        fault: gpu.fault_number(op, size),
+        index_check: gpu.index_check_id(op, size),
         offsets: [y_offset, index_offset, x_offset, 0],
         size: size as u32,
         step: x.layout.strides()[axis] as u32,
         spare: [0; 2],
         space,
     };
-    let launch =
-        Launch { variant, bindings: smallvec![to, positions, from, gpu.record()], groups: writing.groups() };
+    let launch = Launch {
+        variant,
+        bindings: smallvec![to, positions, from, gpu.index_error_record()],
+        groups: writing.groups(),
+    };
     gpu.launch(op, launch, bytemuck::bytes_of(&parameters))
 }

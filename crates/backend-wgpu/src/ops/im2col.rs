@@ -1,6 +1,6 @@
 //! Image patches as columns of a matrix, and the reverse.
 
-use super::window::{Slide, image, slides, unmerged};
+use super::window::{WindowAxis, image, unmerged_space, window_axes};
 use super::write::Writing;
 use crate::call::Call;
 use crate::gpu::Launch;
@@ -24,8 +24,8 @@ struct Parameters {
     rank: u32,
     channels: u32,
     offsets: [u32; 4],
-    down: Slide,
-    across: Slide,
+    down: WindowAxis,
+    across: WindowAxis,
     space: Space,
 }
 
@@ -47,7 +47,7 @@ fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: ElementRe
         return Ok(());
     }
     let size = image(op, pixels)?;
-    let [down, across] = slides(op, window, size, window.output_size(op, size)?)?;
+    let [down, across] = window_axes(op, window, size, window.output_size(op, size)?)?;
     let [(to, y_offset), (origin, x_offset)] = [gpu.bind(op, y)?, gpu.bind(op, x)?];
     let parameters = Parameters {
         launched: 0,
@@ -57,7 +57,7 @@ fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: ElementRe
         offsets: [y_offset, x_offset, 0, 0],
         down,
         across,
-        space: unmerged(&[y, x]),
+        space: unmerged_space(&[y, x]),
     };
     let store = Store::of(y.dtype);
     let writing = Writing::of(y, store);

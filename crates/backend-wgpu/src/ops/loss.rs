@@ -1,12 +1,12 @@
 //! Cross-entropy and its gradient.
 
-use super::rows::registers::MOST_THREADS;
+use super::rows::registers::MAX_THREADS;
 use super::rows::template::{RegisterOutput, RegisterRows, RegisterTemplate, SingleElements};
-use super::rows::{Accumulator, Cut, Dense, RowFamily, RowFinish, RowKernel, Rows, beside};
+use super::rows::{Accumulator, Dense, Partition, RowFamily, RowFinish, RowKernel, Rows, contiguous_axis};
 use crate::call::Call;
 use crate::names::{
-    Bases, Finish, Gather, LossTarget, Merge, Prepare, RowMoved, RowRegular, RowResult, RowSkips, RowValue,
-    RowValues, SlotName, Start,
+    Accumulate, Bases, Finish, LossTarget, Merge, Prepare, RowIsFinite, RowResult, RowShiftedSum, RowSkips,
+    RowValue, RowValues, SlotName, Start,
 };
 use crate::shaders::Class;
 use ternion_core::backend::View;
@@ -21,49 +21,49 @@ const MAX: Accumulator = Accumulator::number(Start::Lowest, Merge::Larger);
 /// What one op of the family does with a row.
 struct LossKernel {
     accumulator: Accumulator,
-    gather: Gather,
+    accumulate: Accumulate,
     finish: RowFinish,
     /// The same for rows that are kept in registers.
-    held: RegisterRows,
+    register_rows: RegisterRows,
 }
 
 const LOSS: LossKernel = LossKernel {
     accumulator: LOGITS,
-    gather: Gather::Loss,
+    accumulate: Accumulate::Loss,
     finish: RowFinish::Row(Finish::Loss),
-    held: RegisterRows {
+    register_rows: RegisterRows {
         vec4: &[SlotName::X],
         any_length: true,
-        most_threads: MOST_THREADS,
+        max_threads: MAX_THREADS,
         template: SUMS,
         output: RegisterOutput::Row(RowResult::Loss),
     },
 };
 const LOSS_WITH_GRAD: LossKernel = LossKernel {
     accumulator: LOGITS,
-    gather: Gather::Loss,
+    accumulate: Accumulate::Loss,
     finish: RowFinish::Elements { prepare: Prepare::Loss, value: RowValue::LossGrad },
-    held: gradient_in_registers(SUMS, Prepare::Loss, MOST_THREADS),
+    register_rows: gradient_in_registers(SUMS, Prepare::Loss, MAX_THREADS),
 };
 const GRAD: LossKernel = LossKernel {
     accumulator: MAX,
-    gather: Gather::LossMax,
+    accumulate: Accumulate::LossMax,
     finish: RowFinish::Elements { prepare: Prepare::LossGrad, value: RowValue::LossGrad },
-    held: gradient_in_registers(
+    register_rows: gradient_in_registers(
         RegisterTemplate::Exponentials { skips: RowSkips::Nothing, sums: None },
         Prepare::LossGrad,
-        MOST_THREADS,
+        MAX_THREADS,
     ),
 };
 const UPDATE: LossKernel = LossKernel {
     accumulator: MAX,
-    gather: Gather::LossUpdate,
+    accumulate: Accumulate::LossUpdate,
     finish: RowFinish::SomeElements {
         finish: Finish::LossUpdate,
         prepare: Prepare::LossGrad,
         value: RowValue::LossGrad,
     },
-    held: gradient_in_registers(
+    register_rows: gradient_in_registers(
         RegisterTemplate::Exponentials { skips: RowSkips::LossUpdate, sums: None },
         Prepare::LossGrad,
         // Most rows are unchanged: the cost is that of starting and ending threads.
@@ -73,30 +73,30 @@ const UPDATE: LossKernel = LossKernel {
 
 /// The maximum and the sum of exponentials of all logits.
 const SUMS: RegisterTemplate =
-    RegisterTemplate::Exponentials { skips: RowSkips::Nothing, sums: Some(RowMoved::Loss) };
+    RegisterTemplate::Exponentials { skips: RowSkips::Nothing, sums: Some(RowShiftedSum::Loss) };
 
 const fn gradient_in_registers(
     template: RegisterTemplate,
     prepare: Prepare,
-    most_threads: u32,
+    max_threads: u32,
 ) -> RegisterRows {
     RegisterRows {
         vec4: &[SlotName::Y, SlotName::X],
         any_length: true,
-        most_threads,
+        max_threads,
         template,
         output: RegisterOutput::Elements {
             prepare,
             values: RowValues::LossGrad,
             kept: None,
-            single: Some(SingleElements { regular: RowRegular::Loss, value: RowValue::LossGrad }),
+            single: Some(SingleElements { is_finite: RowIsFinite::Loss, value: RowValue::LossGrad }),
         },
     }
 }
 
 /// The options of a loss.
 #[derive(Clone, Copy)]
-struct Counting {
+struct LossOptions {
     ignore_index: i64,
     label_smoothing: f64,
 }
@@ -106,14 +106,14 @@ struct Counting {
 struct PerRow<'a, 'b> {
     dlogits: Option<&'b View<'a>>,
     dloss: Option<&'b View<'a>>,
-    formed: Option<&'b View<'a>>,
+    saved_dloss: Option<&'b View<'a>>,
 }
 
 /// Returns the launch over rows of logits, with their targets.
 fn rows<'a>(
     call: &Call<'a>,
     kernel: &LossKernel,
-    counting: Counting,
+    options: LossOptions,
     target: &View<'a>,
     per_row: &PerRow<'a, '_>,
 ) -> Result<Rows<'a>> {
@@ -124,22 +124,22 @@ fn rows<'a>(
     let y = per_row.dlogits;
     let axes = vec![(
         count,
-        vec![stride(y, 0), stride(Some(logits), 0), stride(per_row.dloss, 0), stride(per_row.formed, 0)],
+        vec![stride(y, 0), stride(Some(logits), 0), stride(per_row.dloss, 0), stride(per_row.saved_dloss, 0)],
     )];
     let over = vec![(classes, vec![stride(y, 1), stride(Some(logits), 1), 0, 0])];
-    let cut = Cut::of(call.name, count, classes, beside(&axes, &over))?;
-    let ignored = counting.ignore_index as u64;
-    let smoothing = counting.label_smoothing;
+    let partition = Partition::of(call.name, count, classes, contiguous_axis(&axes, &over))?;
+    let ignored = options.ignore_index as u64;
+    let smoothing = options.label_smoothing;
     let kernel = RowKernel {
         accumulator: kernel.accumulator,
         bases: Bases::Four,
         family: RowFamily::Loss {
             target: if target.dtype == DType::I64 { LossTarget::I64 } else { LossTarget::I32 },
         },
-        gather: kernel.gather,
+        accumulate: kernel.accumulate,
         finish: kernel.finish,
     };
-    let mut rows = Rows::new(call.gpu, call.name, Class::Float, cut, kernel)
+    let mut rows = Rows::new(call.gpu, call.name, Class::Float, partition, kernel)
         .space(&axes)
         .over(&over)
         .number(0, ignored as u32)
@@ -147,72 +147,72 @@ fn rows<'a>(
         .float(2, 1.0 - smoothing)
         .float(3, smoothing / classes.max(1) as f64)
         .input(SlotName::X, 1, logits)?
-        .dense_input(SlotName::Wanted, 0, target)?;
+        .dense_input(SlotName::Targets, 0, target)?;
     if let Some(dlogits) = y {
         rows = rows.output(SlotName::Y, 0, dlogits)?;
     }
     if let Some(dloss) = per_row.dloss {
         rows = rows.input(SlotName::D, 2, dloss)?;
     }
-    if let Some(formed) = per_row.formed {
-        rows = rows.input(SlotName::Formed, 3, formed)?;
+    if let Some(saved_dloss) = per_row.saved_dloss {
+        rows = rows.input(SlotName::SavedDLoss, 3, saved_dloss)?;
     }
     Ok(rows)
 }
 
 /// Computes the loss and log_sum, and dlogits if requested.
-fn forward(call: &Call<'_>, counting: Counting, per_row: &PerRow<'_, '_>) -> Result<()> {
+fn forward(call: &Call<'_>, options: LossOptions, per_row: &PerRow<'_, '_>) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let target = Dense::input(gpu, op, &call.inputs[1])?;
     let loss = Dense::output(gpu, &call.outputs[0])?;
     let log_sum = Dense::output(gpu, &call.outputs[1])?;
     let kernel = if per_row.dlogits.is_some() { &LOSS_WITH_GRAD } else { &LOSS };
-    rows(call, kernel, counting, &target.view(), per_row)?
+    rows(call, kernel, options, &target.view(), per_row)?
         .dense_output(SlotName::LogSum, 1, &log_sum.view())?
         .dense_output(SlotName::Loss, 2, &loss.view())?
-        .faults(call.inputs[0].layout.shape().dim(1))
-        .launch_in_registers(&kernel.held)?;
+        .check_indices(call.inputs[0].layout.shape().dim(1))
+        .launch_in_registers(&kernel.register_rows)?;
     loss.finish(gpu, op)?;
     log_sum.finish(gpu, op)
 }
 
 fn gradient(
     call: &Call<'_>,
-    counting: Counting,
+    options: LossOptions,
     per_row: &PerRow<'_, '_>,
     kernel: &LossKernel,
 ) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let target = Dense::input(gpu, op, &call.inputs[1])?;
     let log_sum = Dense::input(gpu, op, &call.inputs[2])?;
-    rows(call, kernel, counting, &target.view(), per_row)?
+    rows(call, kernel, options, &target.view(), per_row)?
         .dense_input(SlotName::LogSum, 1, &log_sum.view())?
-        .faults(call.inputs[0].layout.shape().dim(1))
-        .launch_in_registers(&kernel.held)
+        .check_indices(call.inputs[0].layout.shape().dim(1))
+        .launch_in_registers(&kernel.register_rows)
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     match *op {
         Op::CrossEntropy(CrossEntropy { ignore_index, label_smoothing }) => {
-            forward(call, Counting { ignore_index, label_smoothing }, &PerRow::default())
+            forward(call, LossOptions { ignore_index, label_smoothing }, &PerRow::default())
         }
         Op::CrossEntropyWithGrad(CrossEntropyWithGrad { ignore_index, label_smoothing, .. }) => {
             let per_row =
-                PerRow { dlogits: Some(&call.outputs[2]), dloss: Some(&call.inputs[2]), formed: None };
-            forward(call, Counting { ignore_index, label_smoothing }, &per_row)
+                PerRow { dlogits: Some(&call.outputs[2]), dloss: Some(&call.inputs[2]), saved_dloss: None };
+            forward(call, LossOptions { ignore_index, label_smoothing }, &per_row)
         }
         Op::CrossEntropyGrad(CrossEntropyGrad { ignore_index, label_smoothing }) => {
             let per_row =
-                PerRow { dlogits: Some(&call.outputs[0]), dloss: Some(&call.inputs[3]), formed: None };
-            gradient(call, Counting { ignore_index, label_smoothing }, &per_row, &GRAD)
+                PerRow { dlogits: Some(&call.outputs[0]), dloss: Some(&call.inputs[3]), saved_dloss: None };
+            gradient(call, LossOptions { ignore_index, label_smoothing }, &per_row, &GRAD)
         }
         Op::CrossEntropyGradUpdate(CrossEntropyGradUpdate { ignore_index, label_smoothing }) => {
             let per_row = PerRow {
                 dlogits: Some(&call.outputs[0]),
                 dloss: Some(&call.inputs[3]),
-                formed: Some(&call.inputs[4]),
+                saved_dloss: Some(&call.inputs[4]),
             };
-            gradient(call, Counting { ignore_index, label_smoothing }, &per_row, &UPDATE)
+            gradient(call, LossOptions { ignore_index, label_smoothing }, &per_row, &UPDATE)
         }
         _ => Err(Error::invalid(call.name, "is not of the cross-entropy family")),
     }

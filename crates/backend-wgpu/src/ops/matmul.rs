@@ -8,8 +8,8 @@ use super::elementwise::{rounded_bits, unary_function, words};
 use crate::call::Call;
 use crate::gpu::{Binding, Gpu, Launch};
 use crate::names::{
-    Constant, Function, LeftFactor, LeftKnown, LeftRuns, LeftVec4, RightRuns, RightVec4, SlotName, Switch,
-    Tile,
+    Constant, Function, LeftFactor, LeftKMajor, LeftPrefetch, LeftVec4, RightKMajor, RightVec4, SlotName,
+    Switch, Tile,
 };
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
@@ -52,11 +52,11 @@ const MANY_TILES: usize = 120;
 
 /// Number of workgroups that keep a device busy, and the shortest part of a sum that is worth a
 /// workgroup.
-const WANTED_GROUPS: usize = 256;
-const SHORTEST_PART: usize = 64;
+const TARGET_GROUPS: usize = 256;
+const MIN_PART_LENGTH: usize = 64;
 /// Maximum number of parts, and maximum number of bytes of all parts.
-const MOST_PARTS: usize = 64;
-const MOST_PART_BYTES: usize = 128 << 20;
+const MAX_PARTS: usize = 64;
+const MAX_PART_BYTES: usize = 128 << 20;
 
 /// A tile of tile.wgsl, and how the inner axis is split.
 #[derive(Clone, Copy, Debug)]
@@ -79,26 +79,27 @@ impl Tiling {
             true => TILE_64,
             false => TILE_16,
         };
-        Tiling::by(square, class, sizes)
+        Tiling::with_tile(square, class, sizes)
     }
 
     /// Returns a tiling of `groups` workgroups without split-K.
-    pub(crate) fn whole(tile: Tile, groups: usize, k: usize) -> Tiling {
+    pub(crate) fn unsplit(tile: Tile, groups: usize, k: usize) -> Tiling {
         Tiling { tile, splits: 1, split_length: k, groups, vec4: None }
     }
 
     /// Returns tiles of 128 whose operands are read as vec4.
-    fn by_vec4(sizes: [usize; 4], runs: [bool; 2]) -> Tiling {
-        Tiling { vec4: Some(runs), ..Tiling::by(VEC4_TILE, Class::Float, sizes) }
+    fn with_vec4_tile(sizes: [usize; 4], k_major: [bool; 2]) -> Tiling {
+        Tiling { vec4: Some(k_major), ..Tiling::with_tile(VEC4_TILE, Class::Float, sizes) }
     }
 
     /// Splits the sums into as many parts as keep a device busy.
-    fn by(square: SquareTile, class: Class, sizes: [usize; 4]) -> Tiling {
+    fn with_tile(square: SquareTile, class: Class, sizes: [usize; 4]) -> Tiling {
         let ([m, n, k, matrices], tiles) = (sizes, square.count(sizes));
-        let affordable = MOST_PART_BYTES / (m * n * matrices * 4).max(1);
-        let most = (k / SHORTEST_PART).min(MOST_PARTS).min(affordable).max(1);
-        let wanted = if class == Class::Float { (WANTED_GROUPS / tiles.max(1)).clamp(1, most) } else { 1 };
-        let split_length = k.div_ceil(wanted).next_multiple_of(STEP).max(STEP);
+        let affordable = MAX_PART_BYTES / (m * n * matrices * 4).max(1);
+        let max_splits = (k / MIN_PART_LENGTH).min(MAX_PARTS).min(affordable).max(1);
+        let target_splits =
+            if class == Class::Float { (TARGET_GROUPS / tiles.max(1)).clamp(1, max_splits) } else { 1 };
+        let split_length = k.div_ceil(target_splits).next_multiple_of(STEP).max(STEP);
         let splits = k.div_ceil(split_length).max(1);
         Tiling { tile: square.tile, splits, split_length, groups: tiles * splits, vec4: None }
     }
@@ -111,14 +112,14 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
-    follows: u32,
+    epilogue_flags: u32,
     m: u32,
     n: u32,
     k: u32,
     splits: u32,
     split_length: u32,
-    left_runs: u32,
-    right_runs: u32,
+    left_layout: u32,
+    right_layout: u32,
     split_stride: u32,
     offsets: [u32; 4],
     inputs: [u32; 4],
@@ -132,11 +133,11 @@ struct Parameters {
 impl Parameters {
     /// Returns whether there is no epilogue.
     fn is_plain(&self, function: Function) -> bool {
-        self.follows == 0 && function == Function::Unchanged
+        self.epilogue_flags == 0 && function == Function::Unchanged
     }
 }
 
-/// The steps of the epilogue, as bits of `follows`.
+/// The steps of the epilogue, as bits of `epilogue_flags`.
 const ALPHA: u32 = 1;
 const BIAS: u32 = 2;
 const RESIDUAL: u32 = 4;
@@ -187,7 +188,7 @@ fn batch_space(tensors: &Tensors<'_>, has_residual: bool, dense: bool) -> (Space
             (dims[axis], vec![y, stride(&tensors.a, axis), stride(&tensors.b, axis), residual])
         })
         .collect();
-    if axes.is_empty() { (Space::EMPTY, 1) } else { Space::in_order(&axes) }
+    if axes.is_empty() { (Space::EMPTY, 1) } else { Space::from_axes(&axes) }
 }
 
 /// Returns the activation function, and its two constants in the dtype that it is computed in.
@@ -198,7 +199,7 @@ fn activation(epilogue: &Epilogue, dtype: DType) -> (Function, [u32; 4]) {
     (name, [first[0], first[1], second[0], second[1]])
 }
 
-fn follows(epilogue: &Epilogue) -> u32 {
+fn epilogue_flags(epilogue: &Epilogue) -> u32 {
     let bit = |flag: bool, bit: u32| if flag { bit } else { 0 };
     bit(epilogue.alpha != 1.0, ALPHA)
         | bit(epilogue.bias, BIAS)
@@ -219,14 +220,14 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
         launched: 0,
         count: (m * n * matrices) as u32,
         rank,
-        follows: follows(epilogue),
+        epilogue_flags: epilogue_flags(epilogue),
         m: m as u32,
         n: n as u32,
         k: k as u32,
         splits: tiling.splits as u32,
         split_length: tiling.split_length as u32,
-        left_runs: u32::from(a_inner == 1),
-        right_runs: u32::from(b_inner == 1 && b_column != 1),
+        left_layout: u32::from(a_inner == 1),
+        right_layout: u32::from(b_inner == 1 && b_column != 1),
         split_stride: 0,
         offsets: [0; 4],
         inputs: [a_row, a_inner, b_inner, b_column],
@@ -259,7 +260,7 @@ pub(crate) fn is_vec4_aligned(view: &View<'_>, offset: u32, axis: usize) -> bool
 
 /// If a, b and y can be accessed as vec4, returns for a and for b whether the vec4 are along the
 /// inner axis.
-fn in_vec4(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
+fn vec4_k_major(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
     let Tensors { y, a, b, .. } = tensors;
     let [y_offset, a_offset, b_offset, _] = offsets;
     // Memory that is written is declared with the access of y.
@@ -271,16 +272,16 @@ fn in_vec4(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
     if !is_vec4_aligned(y, y_offset, column) {
         return None;
     }
-    let runs = |view: &View<'_>, offset: u32, inner: usize, line: usize| {
+    let k_major = |view: &View<'_>, offset: u32, inner: usize, line: usize| {
         let along = |axis: usize| is_vec4_aligned(view, offset, axis);
         if along(inner) { Some(true) } else { along(line).then_some(false) }
     };
-    Some([runs(a, a_offset, column, row)?, runs(b, b_offset, row, column)?])
+    Some([k_major(a, a_offset, column, row)?, k_major(b, b_offset, row, column)?])
 }
 
 /// Returns whether a product is large enough for vec4 access, and the device has enough workgroup
 /// memory.
-fn takes_vec4(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
+fn supports_vec4(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
     let [m, n, ..] = tensors.sizes();
     Store::of(tensors.a.dtype).class() == Class::Float
         && m.min(n) > TILE_64.size
@@ -310,16 +311,16 @@ fn variant(
         .fill(tiling.tile)
         .fill(function);
     match tiling.vec4 {
-        None => variant.fill(LeftRuns::AsParameters).fill(RightRuns::AsParameters),
+        None => variant.fill(LeftKMajor::AsParameters).fill(RightKMajor::AsParameters),
         Some([left, right]) => variant
             .fill(Switch::Plain.is(plain))
-            .fill(if left { LeftRuns::Yes } else { LeftRuns::No })
-            .fill(if right { RightRuns::Yes } else { RightRuns::No })
+            .fill(if left { LeftKMajor::Yes } else { LeftKMajor::No })
+            .fill(if right { RightKMajor::Yes } else { RightKMajor::No })
             .fill(LeftVec4::A)
             .fill(RightVec4::B)
             .fill(Constant::Vec4Columns.is(128))
             .fill(Switch::LeftScaled.is(false))
-            .fill(LeftKnown::Nothing)
+            .fill(LeftPrefetch::Nothing)
             .fill(LeftFactor::None),
     }
 }
@@ -338,20 +339,20 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let bind = |view: &View<'_>| call.gpu.bind(call.name, view).map(|(_, offset)| offset);
     let offsets = [bind(&tensors.y)?, bind(&tensors.a)?, bind(&tensors.b)?, bind(&tensors.residual)?];
     let sizes = tensors.sizes();
-    let runs = takes_vec4(call.gpu, &tensors).then(|| in_vec4(&tensors, offsets)).flatten();
-    let tiling = match runs {
-        Some(runs) => Tiling::by_vec4(sizes, runs),
+    let k_major = supports_vec4(call.gpu, &tensors).then(|| vec4_k_major(&tensors, offsets)).flatten();
+    let tiling = match k_major {
+        Some(k_major) => Tiling::with_vec4_tile(sizes, k_major),
         None => Tiling::of(Store::of(tensors.a.dtype).class(), sizes),
     };
     let mut parameters = parameters(call, &tensors, &payload.epilogue, tiling);
     parameters.offsets = offsets;
     parameters.bias[0] = bind(&tensors.bias)?;
     let function = activation(&payload.epilogue, tensors.a.dtype.accumulator()).0;
-    if let Some(product) = runs.and_then(|runs| Cooperative::of(call, &tensors, &parameters, runs)) {
+    if let Some(product) = k_major.and_then(|k_major| Cooperative::of(call, &tensors, &parameters, k_major)) {
         return product.launch(call, &tensors, &parameters, function);
     }
     match tiling.splits {
-        1 => launch_whole(call, &tensors, &parameters, tiling, function),
+        1 => launch_unsplit(call, &tensors, &parameters, tiling, function),
         _ => launch_parts(call, &tensors, &parameters, tiling, function),
     }
 }
@@ -364,7 +365,7 @@ fn bindings<'a>(call: &Call<'a>, tensors: &Tensors<'a>) -> Result<[Binding<'a>; 
     Ok([bind(y)?, bind(a)?, bind(b)?, bind(bias)?, bind(residual)?])
 }
 
-fn launch_whole(
+fn launch_unsplit(
     call: &Call<'_>,
     tensors: &Tensors<'_>,
     parameters: &Parameters,
@@ -387,8 +388,8 @@ fn launch_parts(
     function: Function,
 ) -> Result<()> {
     let count = tensors.y.layout.elements();
-    let scratch = call.gpu.alloc(tiling.splits * count * 4)?;
-    let parts = call.gpu.scratch(call.name, &scratch)?;
+    let workspace = call.gpu.alloc(tiling.splits * count * 4)?;
+    let parts = call.gpu.workspace(call.name, &workspace)?;
     let [y, a, b, bias, residual] = bindings(call, tensors)?;
     let first = Launch {
         variant: variant(
@@ -401,7 +402,7 @@ fn launch_parts(
         bindings: smallvec::smallvec![parts, a, b, bias, residual],
         groups: tiling.groups,
     };
-    call.gpu.launch(call.name, first, bytemuck::bytes_of(&sums_alone(parameters, tensors)))?;
+    call.gpu.launch(call.name, first, bytemuck::bytes_of(&partial_sum_parameters(parameters, tensors)))?;
     let added = Tiling { tile: Tile::SumParts, vec4: None, ..tiling };
     let second = Launch {
         variant: variant(tensors, added, [Store::of(tensors.y.dtype), Store::F32], function, false),
@@ -412,16 +413,16 @@ fn launch_parts(
 }
 
 /// Returns the parameters of a launch that only writes the partial sums, one part after another.
-fn sums_alone(whole: &Parameters, tensors: &Tensors<'_>) -> Parameters {
+fn partial_sum_parameters(parameters: &Parameters, tensors: &Tensors<'_>) -> Parameters {
     let (space, rank) = batch_space(tensors, false, true);
-    let [_, a, b, _] = whole.offsets;
+    let [_, a, b, _] = parameters.offsets;
     Parameters {
         rank,
-        follows: 0,
-        split_stride: whole.count,
+        epilogue_flags: 0,
+        split_stride: parameters.count,
         offsets: [0, a, b, 0],
-        outputs: [whole.n, 1, 0, 0],
+        outputs: [parameters.n, 1, 0, 0],
         space,
-        ..*whole
+        ..*parameters
     }
 }

@@ -15,8 +15,8 @@ use ternion_core::backend::{Buffer, View};
 use ternion_core::{DType, Layout, Op, Result};
 
 /// Maximum number of tensors of a launch, and their names in the shader.
-const MOST: usize = 7;
-const SLOTS: [SlotName; MOST] = [
+const MAX_TENSORS: usize = 7;
+const SLOTS: [SlotName; MAX_TENSORS] = [
     SlotName::Part0,
     SlotName::Part1,
     SlotName::Part2,
@@ -78,10 +78,10 @@ pub(crate) fn run(_: &Op, call: &Call<'_>) -> Result<()> {
     }
     let count = sources.iter().map(Source::groups).sum::<usize>();
     let parts = gpu.alloc(count * PART_BYTES)?;
-    let parts = gpu.scratch(op, &parts)?;
+    let parts = gpu.workspace(op, &parts)?;
     let mut first_part = 0;
-    for together in together(call, &sources) {
-        first_part += squares(call, dtype, together, parts, first_part)?;
+    for group in launch_groups(call, &sources) {
+        first_part += squares(call, dtype, group, parts, first_part)?;
     }
     let (to, offset) = gpu.bind(op, y)?;
     let variant = Variant::new(Shader::MultiTensorRoot, Class::Float)
@@ -105,12 +105,12 @@ fn copies(call: &Call<'_>) -> Result<Vec<(Buffer, Layout)>> {
 
 /// Groups the tensors by launch: as many as there are bindings for. A tensor that needs several
 /// bindings has a separate launch.
-fn together<'s, 'a>(call: &Call<'_>, sources: &'s [Source<'a>]) -> Vec<&'s [Source<'a>]> {
+fn launch_groups<'s, 'a>(call: &Call<'_>, sources: &'s [Source<'a>]) -> Vec<&'s [Source<'a>]> {
     // The partial sums are bound, too.
-    let most = MOST.min(call.gpu.most_bindings() - 1);
+    let max_tensors = MAX_TENSORS.min(call.gpu.max_bindings() - 1);
     let fits = |source: &Source<'_>| call.gpu.is_one_binding(&source.binding);
     let runs = sources.chunk_by(|left, right| fits(left) && fits(right));
-    runs.flat_map(|run| run.chunks(most)).collect()
+    runs.flat_map(|run| run.chunks(max_tensors)).collect()
 }
 
 /// Queues the sums of squares of these tensors. Returns the number of partial sums that they

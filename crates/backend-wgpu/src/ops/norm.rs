@@ -1,12 +1,14 @@
 //! Layer and RMS normalization of the last axis, and their gradients.
 
-use super::rows::registers::{MOST_THREADS, RowLoop};
+use super::rows::registers::{MAX_THREADS, RowLoop};
 use super::rows::template::{RegisterOutput, RegisterRows, RegisterTemplate};
-use super::rows::{Accumulator, Cut, Dense, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
+use super::rows::{
+    Accumulator, Dense, Partition, RowFamily, RowFinish, RowKernel, Rows, axes_but, contiguous_axis,
+};
 use crate::call::{Call, LaunchFn};
 use crate::names::{
-    Bases, Finish, Gather, NormBias, NormCenter, NormParameterGrads, NormSaved, NormStatistics, NormWeight,
-    Prepare, RowAccumulated, RowTerms, RowValue, RowValues, SlotName,
+    Accumulate, Bases, Finish, NormBias, NormCenter, NormParameterGrads, NormSaved, NormStatistics,
+    NormWeight, Prepare, RowAccumulator, RowTerms, RowValue, RowValues, SlotName,
 };
 use crate::shaders::Class;
 use ternion_core::backend::{Meta, Unsupported, View};
@@ -14,43 +16,43 @@ use ternion_core::ops::norm::{LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad};
 use ternion_core::{Layout, Op, Result};
 
 /// What distinguishes layer from RMS normalization: functions of norm.wgsl.
-struct Kind {
+struct NormKind {
     accumulator: Accumulator,
-    gather: Gather,
+    accumulate: Accumulate,
     statistics: NormStatistics,
     saved: NormSaved,
     center: NormCenter,
     /// Whether the mean is subtracted.
     centered: bool,
     /// The forward pass for rows that are kept in registers.
-    held: RegisterRows,
+    register_rows: RegisterRows,
 }
 
-const LAYER: Kind = Kind {
+const LAYER: NormKind = NormKind {
     accumulator: Accumulator::MOMENTS,
-    gather: Gather::Moments,
+    accumulate: Accumulate::Moments,
     statistics: NormStatistics::Layer,
     saved: NormSaved::Layer,
     center: NormCenter::Centered,
     centered: true,
-    held: in_registers(RowTerms::Norm, RowAccumulated::LayerNorm, true),
+    register_rows: in_registers(RowTerms::Norm, RowAccumulator::LayerNorm, true),
 };
-const RMS: Kind = Kind {
+const RMS: NormKind = NormKind {
     accumulator: Accumulator::SUMS,
-    gather: Gather::NormSquares,
+    accumulate: Accumulate::NormSquares,
     statistics: NormStatistics::Rms,
     saved: NormSaved::Rms,
     center: NormCenter::Uncentered,
     centered: false,
-    held: in_registers(RowTerms::NormSquares, RowAccumulated::RmsNorm, false),
+    register_rows: in_registers(RowTerms::NormSquares, RowAccumulator::RmsNorm, false),
 };
 
-const fn in_registers(terms: RowTerms, accumulated: RowAccumulated, squares: bool) -> RegisterRows {
+const fn in_registers(terms: RowTerms, accumulator: RowAccumulator, squares: bool) -> RegisterRows {
     RegisterRows {
         vec4: &[SlotName::Y, SlotName::X, SlotName::Weight, SlotName::Bias],
         any_length: false,
-        most_threads: MOST_THREADS,
-        template: RegisterTemplate::Sums { terms, accumulated, with_d: false, squares },
+        max_threads: MAX_THREADS,
+        template: RegisterTemplate::Sums { terms, accumulator, with_d: false, squares },
         output: RegisterOutput::Elements {
             prepare: Prepare::Norm,
             values: RowValues::Norm,
@@ -60,7 +62,7 @@ const fn in_registers(terms: RowTerms, accumulated: RowAccumulated, squares: boo
     }
 }
 
-impl Kind {
+impl NormKind {
     fn forward(&self, weight: bool, bias: bool) -> RowKernel {
         RowKernel {
             accumulator: self.accumulator,
@@ -70,7 +72,7 @@ impl Kind {
                 weight: if weight { NormWeight::Element } else { NormWeight::None },
                 bias: if bias { NormBias::Element } else { NormBias::None },
             },
-            gather: self.gather,
+            accumulate: self.accumulate,
             finish: RowFinish::Elements { prepare: Prepare::Norm, value: RowValue::Norm },
         }
     }
@@ -84,7 +86,7 @@ impl Kind {
                 center: self.center,
                 weight: if weight { NormWeight::Element } else { NormWeight::None },
             },
-            gather: Gather::NormGrad,
+            accumulate: Accumulate::NormGrad,
             finish: RowFinish::Elements { prepare: Prepare::NormGrad, value: RowValue::NormGrad },
         }
     }
@@ -102,7 +104,7 @@ fn column_sums(saved: Option<NormSaved>, [dweight, dbias]: [Option<&View<'_>>; 2
         accumulator: Accumulator::SUMS,
         bases: if saved.is_some() { Bases::Three } else { Bases::None },
         family: RowFamily::NormColumns { saved, grads },
-        gather: if saved.is_some() { Gather::NormColumns } else { Gather::NormTeams },
+        accumulate: if saved.is_some() { Accumulate::NormColumns } else { Accumulate::NormTeams },
         finish: RowFinish::Row(Finish::NormColumns),
     }
 }
@@ -113,7 +115,7 @@ fn rows_of<'a>(
     call: &Call<'a>,
     kernel: RowKernel,
     views: &[&View<'a>],
-    cut: Option<Cut>,
+    partition: Option<Partition>,
 ) -> Result<Rows<'a>> {
     let layouts: Vec<&Layout> = views.iter().map(|view| view.layout).collect();
     let axis = layouts[0].shape().rank() - 1;
@@ -121,14 +123,14 @@ fn rows_of<'a>(
     let steps: Vec<i64> = layouts.iter().map(|layout| layout.strides()[axis] as i64).collect();
     let length = layouts[0].shape().dim(axis);
     let count = axes.iter().map(|(size, _)| size).product();
-    let cut = match cut {
-        Some(cut) => cut,
-        None => Cut::of(call.name, count, length, beside(&axes, &[(length, steps.clone())]))?,
+    let partition = match partition {
+        Some(partition) => partition,
+        None => Partition::of(call.name, count, length, contiguous_axis(&axes, &[(length, steps.clone())]))?,
     };
-    Ok(Rows::new(call.gpu, call.name, Class::Float, cut, kernel).space(&axes).over(&[(length, steps)]))
+    Ok(Rows::new(call.gpu, call.name, Class::Float, partition, kernel).space(&axes).over(&[(length, steps)]))
 }
 
-fn forward(call: &Call<'_>, kind: &Kind, eps: f64, weight: bool, bias: bool) -> Result<()> {
+fn forward(call: &Call<'_>, kind: &NormKind, eps: f64, weight: bool, bias: bool) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let parameters: Vec<Dense<'_>> =
@@ -151,7 +153,7 @@ fn forward(call: &Call<'_>, kind: &Kind, eps: f64, weight: bool, bias: bool) -> 
         rows = rows.dense_output(SlotName::Mean, 2, &statistic_views[0])?;
     }
     rows.dense_output(SlotName::Reciprocal, 3, &statistic_views[statistic_views.len() - 1])?
-        .launch_in_registers(&kind.held)?;
+        .launch_in_registers(&kind.register_rows)?;
     statistics.iter().try_for_each(|statistic| statistic.finish(gpu, op))
 }
 
@@ -208,19 +210,19 @@ impl<'a> Saved<'a> {
     }
 }
 
-/// Returns the launch that computes dx, over rows of x, dy and dx. `cut` replaces the default
+/// Returns the launch that computes dx, over rows of x, dy and dx. `partition` replaces the default
 /// partition.
 fn input_gradient<'a>(
     call: &Call<'a>,
-    kind: &Kind,
+    kind: &NormKind,
     saved: &Saved<'a>,
     dy: &View<'a>,
-    cut: Option<Cut>,
+    partition: Option<Partition>,
 ) -> Result<Rows<'a>> {
     let (x, dx) = (&call.inputs[0], &call.outputs[0]);
     let width = x.layout.shape().dim(x.layout.shape().rank() - 1);
     let kernel = kind.input_gradient(saved.weight.is_some());
-    let mut rows = rows_of(call, kernel, &[dx, x, dy], cut)?
+    let mut rows = rows_of(call, kernel, &[dx, x, dy], partition)?
         .float(1, 1.0 / width as f64)
         .output(SlotName::Y, 0, dx)?
         .input(SlotName::X, 1, x)?
@@ -249,16 +251,16 @@ fn bind_parameter_gradients<'a>(
 const VEC4: [SlotName; 4] = [SlotName::Y, SlotName::X, SlotName::D, SlotName::Weight];
 
 /// Computes all gradients in one pass over the inputs, then adds the partial sums of the teams.
-fn gradients_walking<'a>(
+fn gradients_one_pass<'a>(
     call: &Call<'a>,
-    kind: &Kind,
+    kind: &NormKind,
     saved: &Saved<'a>,
     dy: &View<'a>,
     grads: [Option<&View<'_>>; 2],
-    (cut, mut teams): (Cut, usize),
+    (partition, mut teams): (Partition, usize),
 ) -> Result<()> {
-    let width = cut.length as usize;
-    let rows = input_gradient(call, kind, saved, dy, Some(cut))?;
+    let width = partition.length as usize;
+    let rows = input_gradient(call, kind, saved, dy, Some(partition))?;
     let row_loop = rows.row_loop(&VEC4);
     teams = row_loop.as_ref().map_or(teams, RowLoop::teams);
     let sums = call.gpu.alloc(teams * width * 8)?;
@@ -266,16 +268,16 @@ fn gradients_walking<'a>(
         Some(row_loop) => rows.launch_norm_grad_vec4(&row_loop, &VEC4, &sums)?,
         None => rows.launch_norm_grad(&sums)?,
     }
-    let cut = Cut::of_teams(width, teams);
+    let partition = Partition::of_teams(width, teams);
     let kernel = column_sums(None, grads);
-    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, kernel).teams(&sums)?;
+    let rows = Rows::new(call.gpu, call.name, Class::Float, partition, kernel).teams(&sums)?;
     bind_parameter_gradients(rows, grads)?.launch()
 }
 
 /// Computes dweight and dbias: sums over columns, each of which is a row of this launch.
 fn parameter_gradients<'a>(
     call: &Call<'a>,
-    kind: &Kind,
+    kind: &NormKind,
     saved: &Saved<'a>,
     dy: &View<'a>,
     grads: [Option<&View<'a>>; 2],
@@ -290,8 +292,8 @@ fn parameter_gradients<'a>(
     }
     let columns = vec![(width, layouts.iter().map(|layout| layout.strides()[axis] as i64).collect())];
     let count = over.iter().map(|(size, _)| size).product();
-    let cut = Cut::of(call.name, width, count, beside(&columns, &over))?;
-    let rows = Rows::new(call.gpu, call.name, Class::Float, cut, column_sums(Some(kind.saved), grads))
+    let partition = Partition::of(call.name, width, count, contiguous_axis(&columns, &over))?;
+    let rows = Rows::new(call.gpu, call.name, Class::Float, partition, column_sums(Some(kind.saved), grads))
         .space(&columns)
         .over(&over)
         .input(SlotName::X, 1, x)?
@@ -302,7 +304,7 @@ fn parameter_gradients<'a>(
 
 fn gradients<'a>(
     call: &Call<'a>,
-    kind: &Kind,
+    kind: &NormKind,
     saved: &Saved<'a>,
     dy: &View<'a>,
     grads: [Option<&View<'a>>; 2],
@@ -313,8 +315,8 @@ fn gradients<'a>(
         return Ok(());
     }
     let has_parameters = grads.iter().any(Option::is_some);
-    if let (true, Some(row_loop)) = (has_parameters, Cut::walking(shape.elements() / width, width)) {
-        return gradients_walking(call, kind, saved, dy, grads, row_loop);
+    if let (true, Some(row_loop)) = (has_parameters, Partition::row_loop(shape.elements() / width, width)) {
+        return gradients_one_pass(call, kind, saved, dy, grads, row_loop);
     }
     if has_parameters {
         parameter_gradients(call, kind, saved, dy, grads)?;
@@ -323,7 +325,7 @@ fn gradients<'a>(
 }
 
 /// There are `statistics` inputs between x and dy. The weight follows dy if there is one.
-fn gradient(call: &Call<'_>, kind: &Kind, weight: bool, bias: bool) -> Result<()> {
+fn gradient(call: &Call<'_>, kind: &NormKind, weight: bool, bias: bool) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let statistics = if kind.centered { 2 } else { 1 };
     let dense: Vec<Dense<'_>> =
@@ -339,8 +341,8 @@ fn gradient(call: &Call<'_>, kind: &Kind, weight: bool, bias: bool) -> Result<()
     };
     let dy = &call.inputs[statistics + 1];
     let dbias = bias.then(|| grad_views.last()).flatten();
-    let wanted = [weight.then(|| &grad_views[0]), dbias];
-    gradients(call, kind, &saved, dy, wanted)?;
+    let parameter_grads = [weight.then(|| &grad_views[0]), dbias];
+    gradients(call, kind, &saved, dy, parameter_grads)?;
     grads.iter().try_for_each(|grad| grad.finish(gpu, op))
 }
 

@@ -1,11 +1,11 @@
 //! Pooling over two-dimensional windows.
 
 use super::create::fill;
-use super::window::{Slide, image, slides, unmerged};
+use super::window::{WindowAxis, image, unmerged_space, window_axes};
 use super::write::Writing;
 use crate::call::Call;
 use crate::gpu::{Binding, Launch};
-use crate::names::{ElementResult, PoolWanted, SlotName};
+use crate::names::{ElementResult, PoolCondition, SlotName};
 use crate::pipelines::Variant;
 use crate::shaders::Shader;
 use crate::slots::{Access, Store};
@@ -23,11 +23,11 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
-    fault: u32,
+    index_check: u32,
     offsets: [u32; 4],
-    down: Slide,
-    across: Slide,
-    whole: f32,
+    down: WindowAxis,
+    across: WindowAxis,
+    divisor: f32,
     windows: u32,
     spare: [u32; 2],
     space: Space,
@@ -44,17 +44,22 @@ struct Pooling<'a> {
     to: View<'a>,
     x: View<'a>,
     positions: Option<View<'a>>,
-    whole: f32,
+    divisor: f32,
 }
 
 /// A slot in addition to y, x and positions, and its binding.
 type Bound<'a> = (SlotName, Store, Access, Binding<'a>);
 
-fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: PoolWanted, more: &[Bound<'_>]) -> Result<()> {
+fn launch(
+    call: &Call<'_>,
+    pooling: &Pooling<'_>,
+    condition: PoolCondition,
+    extra_slots: &[Bound<'_>],
+) -> Result<()> {
     let (gpu, op, to, x) = (call.gpu, call.name, &pooling.to, &pooling.x);
     let positions = pooling.positions.as_ref().unwrap_or(x);
     let size = image(op, &pooling.images)?;
-    let [down, across] = slides(op, pooling.window, size, image(op, &pooling.windows)?)?;
+    let [down, across] = window_axes(op, pooling.window, size, image(op, &pooling.windows)?)?;
     if i32::try_from(size[0].saturating_mul(size[1])).is_err() {
         return Err(Error::invalid(
             op,
@@ -63,23 +68,23 @@ fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: PoolWanted, more: &[Bo
     }
     let [(y_memory, y_offset), (x_memory, x_offset), (positions_memory, positions_offset)] =
         [gpu.bind(op, to)?, gpu.bind(op, x)?, gpu.bind(op, positions)?];
-    let checks = more.iter().any(|(name, ..)| *name == SlotName::Faults);
+    let checks = extra_slots.iter().any(|(name, ..)| *name == SlotName::IndexErrors);
     let parameters = Parameters {
         launched: 0,
         count: to.layout.elements() as u32,
         rank: 4,
-        fault: if checks { gpu.fault_number(op, size[0] * size[1]) } else { 0 },
+        index_check: if checks { gpu.index_check_id(op, size[0] * size[1]) } else { 0 },
         offsets: [y_offset, x_offset, positions_offset, 0],
         down,
         across,
-        whole: pooling.whole,
+        divisor: pooling.divisor,
         windows: pooling.windows.layout.elements() as u32,
         spare: [0; 2],
-        space: unmerged(&[to, x, positions]),
+        space: unmerged_space(&[to, x, positions]),
     };
     let store = Store::of(to.dtype);
     let writing = Writing::of(to, store);
-    let variant = Variant::new(Shader::Pool, store.class()).fill(pooling.result).fill(wanted);
+    let variant = Variant::new(Shader::Pool, store.class()).fill(pooling.result).fill(condition);
     let mut variant = writing.slot(variant).slot(SlotName::X, store, Access::Read);
     let mut bindings = smallvec![y_memory, x_memory];
     if pooling.positions.is_some() {
@@ -87,7 +92,7 @@ fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: PoolWanted, more: &[Bo
         variant = variant.slot(SlotName::Positions, Store::Word, access);
         bindings.push(positions_memory);
     }
-    for (name, store, access, binding) in more {
+    for (name, store, access, binding) in extra_slots {
         variant = variant.slot(*name, *store, *access);
         bindings.push(*binding);
     }
@@ -95,7 +100,7 @@ fn launch(call: &Call<'_>, pooling: &Pooling<'_>, wanted: PoolWanted, more: &[Bo
 }
 
 /// Returns the divisor of every window's sum, or 0 if it differs between windows.
-fn whole(window: &Window, count_include_pad: bool) -> f32 {
+fn divisor(window: &Window, count_include_pad: bool) -> f32 {
     match count_include_pad || window.padding == [0, 0] {
         true => (window.kernel[0] as f64 * window.kernel[1] as f64) as f32,
         false => 0.0,
@@ -107,7 +112,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     if to.layout.elements() == 0 {
         return Ok(());
     }
-    let forward = |window, result, positions, whole| Pooling {
+    let forward = |window, result, positions, divisor| Pooling {
         result,
         window,
         images: first,
@@ -115,23 +120,28 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         to,
         x: first,
         positions,
-        whole,
+        divisor,
     };
     match op {
         Op::MaxPool2d(pool) => launch(
             call,
             &forward(&pool.window, ElementResult::MaxPool, Some(call.outputs[1]), 0.0),
-            PoolWanted::Always,
+            PoolCondition::Always,
             &[],
         ),
         Op::AvgPool2d(pool) => {
-            let whole = whole(&pool.window, pool.count_include_pad);
-            launch(call, &forward(&pool.window, ElementResult::AvgPool, None, whole), PoolWanted::Always, &[])
+            let divisor = divisor(&pool.window, pool.count_include_pad);
+            launch(
+                call,
+                &forward(&pool.window, ElementResult::AvgPool, None, divisor),
+                PoolCondition::Always,
+                &[],
+            )
         }
         Op::AvgPool2dGrad(pool) => {
-            let whole = whole(&pool.window, pool.count_include_pad);
-            let forward = forward(&pool.window, ElementResult::AvgPoolGrad, None, whole);
-            launch(call, &Pooling { images: to, windows: first, ..forward }, PoolWanted::Always, &[])
+            let divisor = divisor(&pool.window, pool.count_include_pad);
+            let forward = forward(&pool.window, ElementResult::AvgPoolGrad, None, divisor);
+            launch(call, &Pooling { images: to, windows: first, ..forward }, PoolCondition::Always, &[])
         }
         Op::MaxPool2dGrad(pool) => max_grad(call, &pool.window),
         _ => Err(Error::invalid(call.name, "is no pooling")),
@@ -143,10 +153,10 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 fn max_grad(call: &Call<'_>, window: &Window) -> Result<()> {
     let (gpu, op, to) = (call.gpu, call.name, call.outputs[0]);
     let (positions, windows) = (call.inputs[0], call.inputs[1]);
-    let stray = gpu.alloc(size_of::<u32>())?;
+    let flag = gpu.alloc(size_of::<u32>())?;
     let layout = Layout::row_major(Shape::new(&[1])?);
-    fill(gpu, op, &View { buffer: &stray, dtype: DType::I32, layout: &layout }, 0)?;
-    let mark = gpu.scratch(op, &stray)?;
+    fill(gpu, op, &View { buffer: &flag, dtype: DType::I32, layout: &layout }, 0)?;
+    let flag_binding = gpu.workspace(op, &flag)?;
     let pooling = Pooling {
         result: ElementResult::MaxPoolGrad,
         window,
@@ -155,13 +165,18 @@ fn max_grad(call: &Call<'_>, window: &Window) -> Result<()> {
         to,
         x: windows,
         positions: Some(positions),
-        whole: 0.0,
+        divisor: 0.0,
     };
-    let marks = [
-        (SlotName::Stray, Store::Atomic, Access::Scattered, mark),
-        (SlotName::Faults, Store::Atomic, Access::Scattered, gpu.record()),
+    let extra_slots = [
+        (SlotName::OutOfWindow, Store::Atomic, Access::Scattered, flag_binding),
+        (SlotName::IndexErrors, Store::Atomic, Access::Scattered, gpu.index_error_record()),
     ];
-    launch(call, &pooling, PoolWanted::Always, &marks)?;
-    let strays = Pooling { result: ElementResult::StrayPositions, ..pooling };
-    launch(call, &strays, PoolWanted::WhereStrays, &[(SlotName::Stray, Store::Word, Access::Read, mark)])
+    launch(call, &pooling, PoolCondition::Always, &extra_slots)?;
+    let plane_grad = Pooling { result: ElementResult::MaxPoolPlaneGrad, ..pooling };
+    launch(
+        call,
+        &plane_grad,
+        PoolCondition::IfOutOfWindow,
+        &[(SlotName::OutOfWindow, Store::Word, Access::Read, flag_binding)],
+    )
 }

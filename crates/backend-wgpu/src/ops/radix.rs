@@ -47,7 +47,7 @@ pub(crate) struct Pairs {
 }
 
 /// Allocates memory for this many words. Shaders can index fewer than 2^32 - 1 words.
-pub(crate) fn scratch_words(gpu: &Arc<Gpu>, op: &'static str, words: usize) -> Result<Buffer> {
+pub(crate) fn alloc_words(gpu: &Arc<Gpu>, op: &'static str, words: usize) -> Result<Buffer> {
     match u32::try_from(words) {
         Ok(count) if count < u32::MAX => gpu.alloc(words * 4),
         _ => Err(Error::invalid(op, format!("{words} places, of which shaders count fewer than 2^32 - 1"))),
@@ -56,7 +56,7 @@ pub(crate) fn scratch_words(gpu: &Arc<Gpu>, op: &'static str, words: usize) -> R
 
 impl Pairs {
     pub(crate) fn new(gpu: &Arc<Gpu>, op: &'static str, lines: usize, length: usize) -> Result<Pairs> {
-        let words = || scratch_words(gpu, op, lines * length);
+        let words = || alloc_words(gpu, op, lines * length);
         Ok(Pairs {
             lines,
             length,
@@ -134,7 +134,7 @@ fn launch(
     let mut bindings = smallvec![];
     for &(name, buffer, access) in slots {
         variant = variant.slot(name, Store::Word, access);
-        bindings.push(gpu.scratch(op, buffer)?);
+        bindings.push(gpu.workspace(op, buffer)?);
     }
     gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(parameters))
 }

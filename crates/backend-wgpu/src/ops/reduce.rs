@@ -1,9 +1,9 @@
 //! Reductions over any axes.
 
-use super::rows::{Accumulator, Cut, RowFamily, RowFinish, RowKernel, Rows, beside};
+use super::rows::{Accumulator, Partition, RowFamily, RowFinish, RowKernel, Rows, contiguous_axis};
 use crate::call::Call;
 use crate::names::{
-    AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Finish, Gather,
+    Accumulate, AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Finish,
     Merge, PositionBetter, ReduceEnter, ReduceLeave, SlotName, Start,
 };
 use crate::slots::Store;
@@ -15,7 +15,7 @@ use ternion_core::{AxisSet, DType, Error, Op, Result};
 /// The functions of a reduction, from reduce.wgsl.
 struct Reducer {
     accumulator: Accumulator,
-    gather: Gather,
+    accumulate: Accumulate,
     enter: ReduceEnter,
     leave: ReduceLeave,
     /// Which of two positions is better.
@@ -36,7 +36,7 @@ impl Reducer {
     fn of_accumulator(accumulator: Accumulator) -> Reducer {
         Reducer {
             accumulator,
-            gather: Gather::Reduce,
+            accumulate: Accumulate::Reduce,
             enter: ReduceEnter::Plain,
             leave: ReduceLeave::Plain,
             better: None,
@@ -73,7 +73,7 @@ impl Reducer {
                 Reducer { enter: ReduceEnter::Abs, ..Reducer::plain(Start::Zero, Merge::Larger) }
             }
             ReduceOp::LogSumExp => Reducer {
-                gather: Gather::Exponentials,
+                accumulate: Accumulate::Exponentials,
                 leave: ReduceLeave::LogSumExp,
                 ..Reducer::of_accumulator(Accumulator::EXPONENTIALS)
             },
@@ -85,7 +85,7 @@ impl Reducer {
             accumulator: self.accumulator,
             bases: Bases::Two,
             family: RowFamily::Reduction { enter: self.enter, leave: self.leave, better: self.better },
-            gather: self.gather,
+            accumulate: self.accumulate,
             finish: RowFinish::Row(Finish::Reduce),
         }
     }
@@ -114,8 +114,13 @@ impl Spaces {
 fn reduce(call: &Call<'_>, reducer: &Reducer, spaces: &Spaces, number: f64) -> Result<()> {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let class = Store::of(x.dtype).class();
-    let cut = Cut::of(call.name, spaces.results, spaces.reduced, beside(&spaces.kept, &spaces.over))?;
-    Rows::new(call.gpu, call.name, class, cut, reducer.kernel())
+    let partition = Partition::of(
+        call.name,
+        spaces.results,
+        spaces.reduced,
+        contiguous_axis(&spaces.kept, &spaces.over),
+    )?;
+    Rows::new(call.gpu, call.name, class, partition, reducer.kernel())
         .space(&spaces.kept)
         .over(&spaces.over)
         .float(0, number)
@@ -139,7 +144,7 @@ pub(crate) fn run_variance(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let spaces = Spaces::of(&call.inputs[0], &call.outputs[0], *axes, ReductionOrder::Memory);
     let reducer = Reducer {
-        gather: Gather::Deviations,
+        accumulate: Accumulate::Deviations,
         leave: ReduceLeave::Variance,
         ..Reducer::of_accumulator(Accumulator::DEVIATIONS)
     };

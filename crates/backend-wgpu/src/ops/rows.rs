@@ -1,17 +1,17 @@
-//! The launches of rows.wgsl: parameters and bindings. `cut` determines how rows are split and
-//! assigned to threads.
+//! The launches of rows.wgsl: parameters and bindings. `partition` determines how rows are split
+//! and assigned to threads.
 
-mod cut;
+mod partition;
 pub(crate) mod registers;
 pub(crate) mod template;
 
-pub(crate) use cut::{Cut, beside};
+pub(crate) use partition::{Partition, contiguous_axis};
 pub(crate) use template::{Accumulator, RowFamily, RowFinish, RowKernel};
 
 use super::copy::copy;
 use crate::gpu::{Binding, Gpu, Launch};
 use crate::names::{
-    Constant, Exponential, Fill, Finish, FinishElements, Gather, NormStoreTwo, NumberWords, SlotName,
+    Accumulate, Constant, Exponential, Fill, Finish, FinishElements, NormStoreTwo, NumberWords, SlotName,
     TeamMerge,
 };
 use crate::pipelines::Variant;
@@ -34,8 +34,8 @@ struct Parameters {
     launched: u32,
     rank: u32,
     over_rank: u32,
-    fault: u32,
-    cut: Cut,
+    index_check: u32,
+    partition: Partition,
     spare: [u32; 3],
     offsets: [u32; 4],
     extras: [u32; 8],
@@ -47,10 +47,10 @@ struct Parameters {
 /// Where the index of a tensor's first element is passed: in `offsets` for a tensor of the space of
 /// rows, in `extras` for a dense tensor, otherwise nowhere.
 #[derive(Clone, Copy)]
-enum Where {
+enum RowOperand {
     Space(usize),
     Dense(usize),
-    Elsewhere,
+    Unindexed,
 }
 
 struct Bound<'a> {
@@ -59,7 +59,7 @@ struct Bound<'a> {
     access: Access,
     binding: Binding<'a>,
     first: u32,
-    place: Where,
+    operand: RowOperand,
 }
 
 /// A launch of rows.wgsl under construction.
@@ -68,7 +68,7 @@ pub(crate) struct Rows<'a> {
     op: &'static str,
     shader: Shader,
     class: Class,
-    cut: Cut,
+    partition: Partition,
     kernel: RowKernel,
     /// Placeholders in addition to those of the kernel.
     fills: SmallVec<[Fill; 8]>,
@@ -82,11 +82,11 @@ impl<'a> Rows<'a> {
         gpu: &'a Arc<Gpu>,
         op: &'static str,
         class: Class,
-        cut: Cut,
+        partition: Partition,
         kernel: RowKernel,
     ) -> Rows<'a> {
         let parameters = Parameters {
-            cut,
+            partition,
             rank: 1,
             over_rank: 1,
             space: Space::EMPTY,
@@ -98,7 +98,7 @@ impl<'a> Rows<'a> {
             op,
             shader: Shader::Rows,
             class,
-            cut,
+            partition,
             kernel,
             fills: SmallVec::new(),
             inputs: SmallVec::new(),
@@ -109,13 +109,13 @@ impl<'a> Rows<'a> {
 
     /// Sets the space of rows: axes with the strides of its tensors.
     pub(crate) fn space(mut self, axes: &[(usize, Vec<i64>)]) -> Rows<'a> {
-        (self.parameters.space, self.parameters.rank) = Space::in_order(axes);
+        (self.parameters.space, self.parameters.rank) = Space::from_axes(axes);
         self
     }
 
     /// Sets the space of a row's elements in the same way.
     pub(crate) fn over(mut self, axes: &[(usize, Vec<i64>)]) -> Rows<'a> {
-        (self.parameters.over, self.parameters.over_rank) = Space::in_order(axes);
+        (self.parameters.over, self.parameters.over_rank) = Space::from_axes(axes);
         self
     }
 
@@ -130,54 +130,60 @@ impl<'a> Rows<'a> {
 
     /// Binds a tensor of the space of rows.
     pub(crate) fn input(self, name: SlotName, tensor: usize, view: &View<'a>) -> Result<Rows<'a>> {
-        self.bind(name, view, Access::Read, Where::Space(tensor))
+        self.bind(name, view, Access::Read, RowOperand::Space(tensor))
     }
 
     pub(crate) fn output(self, name: SlotName, tensor: usize, view: &View<'a>) -> Result<Rows<'a>> {
-        self.bind(name, view, Access::Scattered, Where::Space(tensor))
+        self.bind(name, view, Access::Scattered, RowOperand::Space(tensor))
     }
 
     /// Binds a dense tensor. The index of its first element is stored in `extras[extra]`.
     pub(crate) fn dense_input(self, name: SlotName, extra: usize, view: &View<'a>) -> Result<Rows<'a>> {
-        self.bind(name, view, Access::Read, Where::Dense(extra))
+        self.bind(name, view, Access::Read, RowOperand::Dense(extra))
     }
 
     pub(crate) fn dense_output(self, name: SlotName, extra: usize, view: &View<'a>) -> Result<Rows<'a>> {
-        self.bind(name, view, Access::Scattered, Where::Dense(extra))
+        self.bind(name, view, Access::Scattered, RowOperand::Dense(extra))
     }
 
     /// Binds the partial sums that norm_grad.wgsl wrote.
     pub(crate) fn teams(mut self, teams: &'a Buffer) -> Result<Rows<'a>> {
-        let (binding, place) = (self.gpu.scratch(self.op, teams)?, Where::Elsewhere);
+        let (binding, operand) = (self.gpu.workspace(self.op, teams)?, RowOperand::Unindexed);
         self.inputs.push(Bound {
             name: SlotName::Teams,
             store: Store::I64,
             access: Access::Read,
             binding,
             first: 0,
-            place,
+            operand,
         });
         Ok(self)
     }
 
     /// Enables the check of indices against `size`.
-    pub(crate) fn faults(mut self, size: usize) -> Rows<'a> {
-        self.parameters.fault = self.gpu.fault_number(self.op, size);
-        let (binding, place) = (self.gpu.record(), Where::Elsewhere);
+    pub(crate) fn check_indices(mut self, size: usize) -> Rows<'a> {
+        self.parameters.index_check = self.gpu.index_check_id(self.op, size);
+        let (binding, operand) = (self.gpu.index_error_record(), RowOperand::Unindexed);
         self.outputs.push(Bound {
-            name: SlotName::Faults,
+            name: SlotName::IndexErrors,
             store: Store::Atomic,
             access: Access::Scattered,
             binding,
             first: 0,
-            place,
+            operand,
         });
         self
     }
 
-    fn bind(mut self, name: SlotName, view: &View<'a>, access: Access, place: Where) -> Result<Rows<'a>> {
+    fn bind(
+        mut self,
+        name: SlotName,
+        view: &View<'a>,
+        access: Access,
+        operand: RowOperand,
+    ) -> Result<Rows<'a>> {
         let (binding, first) = self.gpu.bind(self.op, view)?;
-        let bound = Bound { name, store: Store::of(view.dtype), access, binding, first, place };
+        let bound = Bound { name, store: Store::of(view.dtype), access, binding, first, operand };
         match access {
             Access::Read => self.inputs.push(bound),
             _ => self.outputs.push(bound),
@@ -187,28 +193,29 @@ impl<'a> Rows<'a> {
 
     /// Queues the launch, or two launches if rows are split into parts.
     pub(crate) fn launch(mut self) -> Result<()> {
-        if self.cut.rows == 0 {
+        if self.partition.rows == 0 {
             return Ok(());
         }
-        let RowKernel { gather, finish, .. } = self.kernel;
-        let function = self.finishing(finish);
-        if self.cut.parts == 1 {
-            return self.queue(Some(gather), Some(function), None);
+        let RowKernel { accumulate, finish, .. } = self.kernel;
+        let function = self.finish_function(finish);
+        if self.partition.parts == 1 {
+            return self.queue(Some(accumulate), Some(function), None);
         }
-        let room = self.gpu.alloc(self.cut.rows as usize * self.cut.parts as usize * PART_BYTES)?;
+        let workspace =
+            self.gpu.alloc(self.partition.rows as usize * self.partition.parts as usize * PART_BYTES)?;
         let outputs = std::mem::take(&mut self.outputs);
-        self.queue(Some(gather), Some(Finish::Part), Some((&room, Access::Scattered)))?;
+        self.queue(Some(accumulate), Some(Finish::Part), Some((&workspace, Access::Scattered)))?;
         self.outputs = outputs;
-        self.parameters.cut = match finish {
-            RowFinish::Row(_) => self.cut.gathering(),
-            _ => Cut { gathered: self.cut.parts, ..self.cut },
+        self.parameters.partition = match finish {
+            RowFinish::Row(_) => self.partition.of_combination(),
+            _ => Partition { loop_count: self.partition.parts, ..self.partition },
         };
-        self.queue(Some(Gather::Parts), Some(function), Some((&room, Access::Read)))
+        self.queue(Some(Accumulate::Parts), Some(function), Some((&workspace, Access::Read)))
     }
 
     /// Returns the function that finishes rows. Functions that write elements write whole words if
     /// possible.
-    fn finishing(&mut self, finish: RowFinish) -> Finish {
+    fn finish_function(&mut self, finish: RowFinish) -> Finish {
         let (outer, prepare, value) = match finish {
             RowFinish::Row(function) => return function,
             RowFinish::Elements { prepare, value } | RowFinish::ManyElements { prepare, value } => {
@@ -216,9 +223,9 @@ impl<'a> Rows<'a> {
             }
             RowFinish::SomeElements { finish, prepare, value } => (Some(finish), prepare, value),
         };
-        let many =
-            matches!(finish, RowFinish::ManyElements { .. }) && self.cut.per_part >= 8 * self.cut.members;
-        let (own, elements) = match (self.writes_pairs(), self.lies_side_by_side()) {
+        let many = matches!(finish, RowFinish::ManyElements { .. })
+            && self.partition.per_part >= 8 * self.partition.members;
+        let (own, elements) = match (self.writes_pairs(), self.has_contiguous_half_rows()) {
             (true, _) => (Finish::Pairs, FinishElements::Pairs),
             (_, true) => (Finish::Words, FinishElements::Words),
             _ if many => (Finish::FourElements, FinishElements::FourElements),
@@ -236,7 +243,7 @@ impl<'a> Rows<'a> {
         let last = over_rank as usize - 1;
         let in_pairs = y.store.per_word() == 2
             && over.strides[0][last] == 1
-            && even(&[y.first, over.sizes[last], self.cut.per_part])
+            && even(&[y.first, over.sizes[last], self.partition.per_part])
             && even(&over.strides[0][..last])
             && even(&space.strides[0][..rank as usize]);
         if in_pairs {
@@ -246,7 +253,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns whether the elements of a row of y are contiguous, two to a word.
-    fn lies_side_by_side(&self) -> bool {
+    fn has_contiguous_half_rows(&self) -> bool {
         let Parameters { over_rank, over, .. } = self.parameters;
         let in_half = |bound: &Bound<'_>| bound.name == SlotName::Y && bound.store.per_word() == 2;
         over_rank == 1 && over.strides[0][0] == 1 && self.outputs.iter().any(in_half)
@@ -264,35 +271,36 @@ impl<'a> Rows<'a> {
 
     /// Queues a cumulative sum. If rows are split into parts, the sums of the preceding parts are
     /// computed first.
-    pub(crate) fn launch_running(mut self) -> Result<()> {
+    pub(crate) fn launch_cumulative(mut self) -> Result<()> {
         self.shader = Shader::Cumulative;
-        if self.cut.parts == 1 {
-            return self.queue(Some(Gather::RunningFromZero), None, None);
+        if self.partition.parts == 1 {
+            return self.queue(Some(Accumulate::RunningFromZero), None, None);
         }
-        let room = self.gpu.alloc(self.cut.rows as usize * self.cut.parts as usize * PART_BYTES)?;
+        let workspace =
+            self.gpu.alloc(self.partition.rows as usize * self.partition.parts as usize * PART_BYTES)?;
         let outputs = std::mem::take(&mut self.outputs);
         self.shader = Shader::Rows;
-        self.queue(Some(Gather::Reduce), Some(Finish::Part), Some((&room, Access::Scattered)))?;
+        self.queue(Some(Accumulate::Reduce), Some(Finish::Part), Some((&workspace, Access::Scattered)))?;
         self.outputs = outputs;
         self.shader = Shader::Cumulative;
-        self.parameters.cut.gathered = self.cut.parts;
-        self.queue(Some(Gather::RunningFromParts), None, Some((&room, Access::Read)))
+        self.parameters.partition.loop_count = self.partition.parts;
+        self.queue(Some(Accumulate::RunningFromParts), None, Some((&workspace, Access::Read)))
     }
 
     /// Queues norm_grad.wgsl, which writes partial sums of teams to `parts`.
     pub(crate) fn launch_norm_grad(mut self, parts: &Buffer) -> Result<()> {
         self.shader = Shader::NormGrad;
         let in_pairs = self.writes_pairs();
-        self.parameters.spare = if in_pairs { [1, 2, 0] } else { [self.cut.members, 1, 0] };
+        self.parameters.spare = if in_pairs { [1, 2, 0] } else { [self.partition.members, 1, 0] };
         let store = if in_pairs { NormStoreTwo::Pair } else { NormStoreTwo::Each };
-        let hold = Constant::Hold.is(self.cut.held() as u32);
-        self.fills.extend::<[Fill; 2]>([hold, store.into()]);
+        let per_thread = Constant::PerThread.is(self.partition.columns_per_thread() as u32);
+        self.fills.extend::<[Fill; 2]>([per_thread, store.into()]);
         self.queue(None, None, Some((parts, Access::Scattered)))
     }
 
     fn queue(
         &self,
-        gather: Option<Gather>,
+        accumulate: Option<Accumulate>,
         finish: Option<Finish>,
         parts: Option<(&Buffer, Access)>,
     ) -> Result<()> {
@@ -303,7 +311,7 @@ impl<'a> Rows<'a> {
             .fill(number_words(self.class))
             .fill(self.exponential())
             .fill(self.kernel.bases);
-        variant.fills.extend(gather.map(Fill::from));
+        variant.fills.extend(accumulate.map(Fill::from));
         variant.fills.extend(finish.map(Fill::from));
         variant.fills.extend(self.kernel.accumulator.fills());
         variant.fills.extend(self.kernel.family.fills());
@@ -313,18 +321,18 @@ impl<'a> Rows<'a> {
         for bound in self.outputs.iter().chain(&self.inputs) {
             variant = variant.slot(bound.name, bound.store, bound.access);
             bindings.push(bound.binding);
-            match bound.place {
-                Where::Space(tensor) => parameters.offsets[tensor] = bound.first,
-                Where::Dense(extra) => parameters.extras[extra] = bound.first,
-                Where::Elsewhere => {}
+            match bound.operand {
+                RowOperand::Space(tensor) => parameters.offsets[tensor] = bound.first,
+                RowOperand::Dense(extra) => parameters.extras[extra] = bound.first,
+                RowOperand::Unindexed => {}
             }
         }
         if let Some((parts, access)) = parts {
             let store = if access == Access::Vec4Written { Store::F32 } else { Store::I64 };
             variant = variant.slot(SlotName::Parts, store, access);
-            bindings.push(self.gpu.scratch(self.op, parts)?);
+            bindings.push(self.gpu.workspace(self.op, parts)?);
         }
-        let groups = parameters.cut.groups();
+        let groups = parameters.partition.groups();
         self.gpu.launch(self.op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
     }
 }
@@ -340,7 +348,7 @@ fn number_words(class: Class) -> NumberWords {
 
 /// A contiguous tensor, or a contiguous copy of a tensor that is not.
 pub(crate) enum Dense<'a> {
-    There(View<'a>),
+    Borrowed(View<'a>),
     Copy(Buffer, Layout, View<'a>),
 }
 
@@ -348,11 +356,11 @@ impl<'a> Dense<'a> {
     /// Wraps an output: [`Dense::finish`] copies the result to it.
     pub(crate) fn output(gpu: &Arc<Gpu>, view: &View<'a>) -> Result<Dense<'a>> {
         if view.layout.is_contiguous() {
-            return Ok(Dense::There(*view));
+            return Ok(Dense::Borrowed(*view));
         }
         let layout = Layout::row_major(*view.layout.shape());
-        let room = gpu.alloc(layout.elements() * view.dtype.size())?;
-        Ok(Dense::Copy(room, layout, *view))
+        let workspace = gpu.alloc(layout.elements() * view.dtype.size())?;
+        Ok(Dense::Copy(workspace, layout, *view))
     }
 
     pub(crate) fn input(gpu: &Arc<Gpu>, op: &'static str, view: &View<'a>) -> Result<Dense<'a>> {
@@ -365,14 +373,14 @@ impl<'a> Dense<'a> {
 
     pub(crate) fn view(&self) -> View<'_> {
         match self {
-            Dense::There(view) => *view,
+            Dense::Borrowed(view) => *view,
             Dense::Copy(buffer, layout, original) => View { buffer, dtype: original.dtype, layout },
         }
     }
 
     pub(crate) fn finish(&self, gpu: &Gpu, op: &'static str) -> Result<()> {
         match self {
-            Dense::There(_) => Ok(()),
+            Dense::Borrowed(_) => Ok(()),
             Dense::Copy(_, _, original) => copy(gpu, op, &self.view(), original),
         }
     }

@@ -5,10 +5,10 @@ use super::GROUP;
 use super::copy::copy;
 use super::create::fill;
 use super::gather::position;
-use super::radix::{Pairs, scratch_words};
+use super::radix::{Pairs, alloc_words};
 use crate::call::Call;
 use crate::gpu::{Binding, Launch};
-use crate::names::{NoteFault, ScatterStage, SlotName};
+use crate::names::{RecordIndexError, ScatterStage, SlotName};
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
@@ -26,12 +26,12 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
-    fault: u32,
+    index_check: u32,
     offsets: [u32; 4],
     size: u32,
     step: u32,
     low: u32,
-    nowhere: u32,
+    invalid_key: u32,
     columns: u32,
     y_row: u32,
     source_row: u32,
@@ -72,12 +72,12 @@ fn stage(
     let adds = matches!(stage, ScatterStage::AddRuns | ScatterStage::AddRows);
     let class = if adds { Store::of(call.outputs[0].dtype).class() } else { Class::Byte };
     // An out-of-range index is recorded only by the first stage that reads it.
-    let note = match stage {
-        ScatterStage::PutWinners => NoteFault::Nothing,
-        _ => NoteFault::Record,
+    let record = match stage {
+        ScatterStage::PutWinners => RecordIndexError::Nothing,
+        _ => RecordIndexError::Record,
     };
     let mut variant =
-        Variant::new(Shader::Scatter, class).fill(stage).fill(note).fill(position(call.inputs[1].dtype));
+        Variant::new(Shader::Scatter, class).fill(stage).fill(record).fill(position(call.inputs[1].dtype));
     let mut bindings = SmallVec::new();
     for (name, store, access, binding) in slots {
         variant = variant.slot(*name, *store, *access);
@@ -101,22 +101,22 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
             (shape.dim(other), strides.map(|stride| stride as i64).to_vec())
         })
         .collect();
-    let (space, rank) = Space::in_order(&axes);
+    let (space, rank) = Space::from_axes(&axes);
     let [(to, y_offset), (positions, index_offset), (from, source_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, source)?];
     // `None` if y has no elements: then no position is on its axis.
     let (low, high) = y.layout.bounds().unwrap_or((0, 0));
-    let (places, size) = (high + 1 - low, y.layout.shape().dim(axis));
+    let (span, size) = (high + 1 - low, y.layout.shape().dim(axis));
     let parameters = Parameters {
         launched: 0,
         count: shape.elements() as u32,
         rank,
-        fault: gpu.fault_number(op, size),
+        index_check: gpu.index_check_id(op, size),
         offsets: [index_offset, y_offset, source_offset, 0],
         size: size as u32,
         step: y.layout.strides()[axis] as u32,
         low: (y_offset as usize + low).wrapping_sub(y.layout.offset()) as u32,
-        nowhere: places as u32,
+        invalid_key: span as u32,
         columns: 1,
         y_row: 0,
         source_row: 0,
@@ -125,7 +125,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
     };
     let index = (SlotName::Index, Store::of(index.dtype), Access::Read, positions);
     match mode {
-        ScatterMode::Set => put(call, &parameters, index, from, to),
+        ScatterMode::Set => set(call, &parameters, index, from, to),
         ScatterMode::Add => {
             let pairs = sorted(call, &parameters, index)?;
             add(call, ScatterStage::AddRuns, &parameters, &pairs, [to, from])
@@ -134,7 +134,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
 }
 
 /// Finds the last source of each element of y, then stores it.
-fn put<'a>(
+fn set<'a>(
     call: &'a Call<'a>,
     parameters: &Parameters,
     index: Bound<'a>,
@@ -142,19 +142,19 @@ fn put<'a>(
     to: Binding<'a>,
 ) -> Result<()> {
     let (gpu, op, dtype) = (call.gpu, call.name, call.outputs[0].dtype);
-    let (count, places) = (parameters.count as usize, parameters.nowhere as usize);
-    let winners = scratch_words(gpu, op, places)?;
-    let layout = Layout::row_major(Shape::new(&[places])?);
+    let (count, span) = (parameters.count as usize, parameters.invalid_key as usize);
+    let winners = alloc_words(gpu, op, span)?;
+    let layout = Layout::row_major(Shape::new(&[span])?);
     fill(gpu, op, &View { buffer: &winners, dtype: DType::I32, layout: &layout }, 0)?;
-    let marked = (SlotName::Winners, Store::Atomic, Access::Scattered, gpu.scratch(op, &winners)?);
-    let faults = (SlotName::Faults, Store::Atomic, Access::Scattered, gpu.record());
-    stage(call, ScatterStage::MarkWinners, &[index, marked, faults], count, parameters)?;
+    let marked = (SlotName::Winners, Store::Atomic, Access::Scattered, gpu.workspace(op, &winners)?);
+    let index_errors = (SlotName::IndexErrors, Store::Atomic, Access::Scattered, gpu.index_error_record());
+    stage(call, ScatterStage::MarkWinners, &[index, marked, index_errors], count, parameters)?;
     let bits = Store::bits_of(dtype);
     let slots = [
         (SlotName::Y, bits, Access::Scattered, to),
         index,
         (SlotName::Source, bits, Access::Read, from),
-        (SlotName::Winners, Store::Word, Access::Read, gpu.scratch(op, &winners)?),
+        (SlotName::Winners, Store::Word, Access::Read, gpu.workspace(op, &winners)?),
     ];
     stage(call, ScatterStage::PutWinners, &slots, count, parameters)
 }
@@ -164,13 +164,13 @@ fn sorted(call: &Call<'_>, parameters: &Parameters, index: Bound<'_>) -> Result<
     let (gpu, op) = (call.gpu, call.name);
     let mut pairs = Pairs::new(gpu, op, 1, parameters.count as usize)?;
     let slots = [
-        (SlotName::Keys, Store::Word, Access::Scattered, gpu.scratch(op, &pairs.keys)?),
-        (SlotName::Numbers, Store::Word, Access::Scattered, gpu.scratch(op, &pairs.numbers)?),
+        (SlotName::Keys, Store::Word, Access::Scattered, gpu.workspace(op, &pairs.keys)?),
+        (SlotName::Numbers, Store::Word, Access::Scattered, gpu.workspace(op, &pairs.numbers)?),
         index,
-        (SlotName::Faults, Store::Atomic, Access::Scattered, gpu.record()),
+        (SlotName::IndexErrors, Store::Atomic, Access::Scattered, gpu.index_error_record()),
     ];
     stage(call, ScatterStage::MakeKeys, &slots, pairs.length, parameters)?;
-    pairs.sort(gpu, op, u32::BITS - parameters.nowhere.leading_zeros())?;
+    pairs.sort(gpu, op, u32::BITS - parameters.invalid_key.leading_zeros())?;
     Ok(pairs)
 }
 
@@ -186,8 +186,8 @@ fn add(
     let slots = [
         (SlotName::Y, store, Access::Scattered, to),
         (SlotName::Source, store, Access::Read, from),
-        (SlotName::Keys, Store::Word, Access::Read, gpu.scratch(op, &pairs.keys)?),
-        (SlotName::Numbers, Store::Word, Access::Read, gpu.scratch(op, &pairs.numbers)?),
+        (SlotName::Keys, Store::Word, Access::Read, gpu.workspace(op, &pairs.keys)?),
+        (SlotName::Numbers, Store::Word, Access::Read, gpu.workspace(op, &pairs.numbers)?),
     ];
     stage(call, step, &slots, pairs.length * parameters.columns as usize, parameters)
 }
@@ -198,17 +198,17 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
     let [(to, y_offset), (positions, index_offset), (from, source_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, source)?];
     let (size, count) = (y.layout.shape().dim(axis), index.layout.elements());
-    let (vector, _) = Space::in_order(&[(count, vec![index.layout.strides()[0] as i64, 0, 0])]);
+    let (vector, _) = Space::from_axes(&[(count, vec![index.layout.strides()[0] as i64, 0, 0])]);
     let keys = Parameters {
         launched: 0,
         count: count as u32,
         rank: 1,
-        fault: gpu.fault_number(op, size),
+        index_check: gpu.index_check_id(op, size),
         offsets: [index_offset, 0, 0, 0],
         size: size as u32,
         step: 1,
         low: 0,
-        nowhere: size as u32,
+        invalid_key: size as u32,
         columns: 1,
         y_row: 0,
         source_row: 0,
@@ -223,7 +223,7 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
             (shape.dim(other), vec![y.layout.strides()[other] as i64, source.layout.strides()[other] as i64])
         })
         .collect();
-    let (space, rank) = Space::in_order(&axes);
+    let (space, rank) = Space::from_axes(&axes);
     let parameters = Parameters {
         rank,
         offsets: [y_offset, source_offset, 0, 0],

@@ -1,12 +1,12 @@
 //! Softmax, its logarithm and their gradients.
 
-use super::rows::registers::MOST_THREADS;
+use super::rows::registers::MAX_THREADS;
 use super::rows::template::{RegisterOutput, RegisterRows, RegisterTemplate};
-use super::rows::{Accumulator, Cut, RowFamily, RowFinish, RowKernel, Rows, axes_but, beside};
+use super::rows::{Accumulator, Partition, RowFamily, RowFinish, RowKernel, Rows, axes_but, contiguous_axis};
 use crate::call::Call;
 use crate::names::{
-    Bases, Gather, Prepare, RowAccumulated, RowMoved, RowSkips, RowTerms, RowValue, RowValues, SlotName,
-    SoftmaxFactor, SoftmaxGradTerm,
+    Accumulate, Bases, Prepare, RowAccumulator, RowShiftedSum, RowSkips, RowTerms, RowValue, RowValues,
+    SlotName, SoftmaxFactor, SoftmaxGradTerm,
 };
 use crate::shaders::Class;
 use ternion_core::geometry::sort_slowest_first;
@@ -22,10 +22,10 @@ fn rows<'a>(call: &Call<'a>, axis: usize, kernel: RowKernel) -> Result<Rows<'a>>
     let steps: Vec<i64> = layouts.iter().map(|layout| layout.strides()[axis] as i64).collect();
     let length = layouts[0].shape().dim(axis);
     let count = axes.iter().map(|(size, _)| size).product();
-    let beside = beside(&axes, &[(length, steps.clone())]);
-    let cut = Cut::of(call.name, if length == 0 { 0 } else { count }, length, beside)?;
+    let contiguous_axis = contiguous_axis(&axes, &[(length, steps.clone())]);
+    let partition = Partition::of(call.name, if length == 0 { 0 } else { count }, length, contiguous_axis)?;
     let rows =
-        Rows::new(call.gpu, call.name, Class::Float, cut, kernel).space(&axes).over(&[(length, steps)]);
+        Rows::new(call.gpu, call.name, Class::Float, partition, kernel).space(&axes).over(&[(length, steps)]);
     rows.output(SlotName::Y, 0, &call.outputs[0])?.input(SlotName::X, 1, &call.inputs[0])
 }
 
@@ -38,7 +38,7 @@ const fn forward(factor: SoftmaxFactor, value: RowValue) -> RowKernel {
         accumulator: Accumulator::EXPONENTIALS,
         bases: Bases::Two,
         family: RowFamily::Softmax { factor },
-        gather: Gather::Exponentials,
+        accumulate: Accumulate::Exponentials,
         finish: RowFinish::Elements { prepare: Prepare::Softmax, value },
     }
 }
@@ -52,7 +52,7 @@ const fn gradient(term: SoftmaxGradTerm, value: RowValue) -> RowKernel {
         accumulator: Accumulator::SUM,
         bases: Bases::Three,
         family: RowFamily::SoftmaxGrad { term },
-        gather: Gather::SoftmaxGrad,
+        accumulate: Accumulate::SoftmaxGrad,
         finish: RowFinish::ManyElements { prepare: Prepare::SoftmaxGrad, value },
     }
 }
@@ -66,8 +66,11 @@ const fn forward_in_registers(values: RowValues, kept: Option<RowValues>) -> Reg
     RegisterRows {
         vec4: &[SlotName::Y, SlotName::X],
         any_length: true,
-        most_threads: MOST_THREADS,
-        template: RegisterTemplate::Exponentials { skips: RowSkips::Nothing, sums: Some(RowMoved::Nothing) },
+        max_threads: MAX_THREADS,
+        template: RegisterTemplate::Exponentials {
+            skips: RowSkips::Nothing,
+            sums: Some(RowShiftedSum::Nothing),
+        },
         output: RegisterOutput::Elements { prepare: Prepare::Softmax, values, kept, single: None },
     }
 }
@@ -81,10 +84,10 @@ const fn gradient_in_registers(terms: RowTerms, values: RowValues) -> RegisterRo
     RegisterRows {
         vec4: &[SlotName::Y, SlotName::X, SlotName::D],
         any_length: false,
-        most_threads: MOST_THREADS,
+        max_threads: MAX_THREADS,
         template: RegisterTemplate::Sums {
             terms,
-            accumulated: RowAccumulated::SoftmaxGrad,
+            accumulator: RowAccumulator::SoftmaxGrad,
             with_d: true,
             squares: false,
         },
@@ -92,12 +95,22 @@ const fn gradient_in_registers(terms: RowTerms, values: RowValues) -> RegisterRo
     }
 }
 
-fn launch_forward(call: &Call<'_>, axis: usize, kernel: RowKernel, held: &RegisterRows) -> Result<()> {
-    rows(call, axis, kernel)?.launch_in_registers(held)
+fn launch_forward(
+    call: &Call<'_>,
+    axis: usize,
+    kernel: RowKernel,
+    register_rows: &RegisterRows,
+) -> Result<()> {
+    rows(call, axis, kernel)?.launch_in_registers(register_rows)
 }
 
-fn launch_gradient(call: &Call<'_>, axis: usize, kernel: RowKernel, held: &RegisterRows) -> Result<()> {
-    rows(call, axis, kernel)?.input(SlotName::D, 2, &call.inputs[1])?.launch_in_registers(held)
+fn launch_gradient(
+    call: &Call<'_>,
+    axis: usize,
+    kernel: RowKernel,
+    register_rows: &RegisterRows,
+) -> Result<()> {
+    rows(call, axis, kernel)?.input(SlotName::D, 2, &call.inputs[1])?.launch_in_registers(register_rows)
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {

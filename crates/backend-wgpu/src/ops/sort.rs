@@ -23,7 +23,7 @@ struct Parameters {
     launched: u32,
     length: u32,
     lines: u32,
-    room: u32,
+    padded_length: u32,
     descending: u32,
     rank: u32,
     spare: [u32; 2],
@@ -78,7 +78,7 @@ fn lines<'a>(call: &Call<'a>, axis: usize) -> Result<Lines<'a>> {
         .filter(|&other| other != axis)
         .map(|other| (shape.dim(other), views.map(|view| view.layout.strides()[other] as i64).to_vec()))
         .collect();
-    let (space, rank) = Space::in_order(&axes);
+    let (space, rank) = Space::from_axes(&axes);
     let [values, positions, x] = views.map(|view| call.gpu.bind(call.name, view));
     let [values, positions, x] = [values?, positions?, x?];
     let [values_step, positions_step, x_step] = views.map(|view| view.layout.strides()[axis] as u32);
@@ -109,12 +109,12 @@ fn short(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
         _ => (SortKey::Word, KeyAbove::Word),
     };
     let variant = Variant::new(Shader::Sort, Class::Byte).fill(order(dtype)).fill(key).fill(above);
-    let room = lines.length.next_power_of_two();
+    let padded_length = lines.length.next_power_of_two();
     let parameters = Parameters {
         launched: 0,
         length: lines.length as u32,
         lines: lines.count as u32,
-        room: room as u32,
+        padded_length: padded_length as u32,
         descending: u32::from(descending),
         rank: lines.rank,
         spare: [0; 2],
@@ -125,7 +125,7 @@ fn short(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     let launch = Launch {
         variant: with_slots(variant, dtype),
         bindings: lines.bindings.into_iter().collect(),
-        groups: lines.count.div_ceil(LINE / room),
+        groups: lines.count.div_ceil(LINE / padded_length),
     };
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
 }
@@ -150,7 +150,7 @@ fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     for (at, &part) in parts.iter().enumerate() {
         let (stage, numbers) = match at {
             0 => (RadixStage::MakeKeys, Access::Scattered),
-            _ => (RadixStage::RemakeKeys, Access::Read),
+            _ => (RadixStage::RecomputeKeys, Access::Read),
         };
         let variant = Variant::new(Shader::Radix, Class::Byte)
             .fill(stage)
@@ -160,13 +160,13 @@ fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
             .slot(SlotName::Numbers, Store::Word, numbers)
             .slot(SlotName::X, Store::bits_of(dtype), Access::Read);
         let bindings =
-            smallvec![gpu.scratch(op, &pairs.keys)?, gpu.scratch(op, &pairs.numbers)?, lines.bindings[2]];
+            smallvec![gpu.workspace(op, &pairs.keys)?, gpu.workspace(op, &pairs.numbers)?, lines.bindings[2]];
         gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))?;
         pairs.sort(gpu, op, bits)?;
     }
-    let variant = with_slots(Variant::new(Shader::Radix, Class::Byte).fill(RadixStage::TakeSorted), dtype);
+    let variant = with_slots(Variant::new(Shader::Radix, Class::Byte).fill(RadixStage::GatherSorted), dtype);
     let mut bindings: SmallVec<[Binding<'_>; 6]> = lines.bindings.into_iter().collect();
-    bindings.push(gpu.scratch(op, &pairs.numbers)?);
+    bindings.push(gpu.workspace(op, &pairs.numbers)?);
     let variant = variant.slot(SlotName::Numbers, Store::Word, Access::Read);
     gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
 }

@@ -91,7 +91,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let rule = rule(op)?;
     let width = rule.width();
     let mut rest = call.inputs;
-    let mut is_handed_over = false;
+    let mut is_submitted = false;
     while !rest.is_empty() {
         let fused = FusedSteps::first_of(call, &rule, rest)?;
         match fused.parameters.len() {
@@ -100,16 +100,16 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         }
         rest = &rest[width * fused.parameters.len().max(1)..];
         // Done once, because a submission costs the host as much as several launches.
-        if !is_handed_over && fused.elements() >= WORTH_A_SUBMISSION && !rest.is_empty() {
-            call.gpu.hand_over();
-            is_handed_over = true;
+        if !is_submitted && fused.elements() >= MIN_SUBMIT_ELEMENTS && !rest.is_empty() {
+            call.gpu.submit();
+            is_submitted = true;
         }
     }
     Ok(())
 }
 
 /// Number of elements whose step takes the device about as long as the host needs for a submission.
-const WORTH_A_SUBMISSION: usize = 1 << 22;
+const MIN_SUBMIT_ELEMENTS: usize = 1 << 22;
 
 /// Computes the step of one parameter, then casts it to its half-precision copy if it has one.
 fn step_one(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {

@@ -2,7 +2,7 @@
 //! a device, and the next one waits until it ends.
 
 use super::GROUP;
-use super::elementwise::MANY;
+use super::elementwise::MIN_VEC4_ELEMENTS;
 use super::step::{HYPER, Rule, tensors_of};
 use crate::call::Call;
 use crate::gpu::Launch;
@@ -17,7 +17,7 @@ use ternion_core::backend::View;
 
 /// Maximum number of parameters of a launch. On an H100 the steps of 124 parameters of a million
 /// elements take 1.97 ms one by one, 1.84 ms by two, 1.48 ms by four, 1.71 ms by eight.
-const MOST: usize = 4;
+const MAX_FUSED: usize = 4;
 
 /// The parameters, as in step_vec4.wgsl.
 #[repr(C)]
@@ -32,13 +32,13 @@ struct Parameters {
     eps: f32,
     spare: u32,
     factors: [f32; 4],
-    ends: [u32; MOST],
-    vec4s: [u32; MOST],
-    offsets: [[u32; 4]; MOST],
+    ends: [u32; MAX_FUSED],
+    vec4s: [u32; MAX_FUSED],
+    offsets: [[u32; 4]; MAX_FUSED],
 }
 
 /// Slots of each parameter: the parameter, its gradient, its states.
-const SLOTS: [[SlotName; 4]; MOST] = [
+const SLOTS: [[SlotName; 4]; MAX_FUSED] = [
     [SlotName::StepY0, SlotName::StepG0, SlotName::StepState00, SlotName::StepState10],
     [SlotName::StepY1, SlotName::StepG1, SlotName::StepState01, SlotName::StepState11],
     [SlotName::StepY2, SlotName::StepG2, SlotName::StepState02, SlotName::StepState12],
@@ -50,7 +50,7 @@ type Tensors<'v, 'a> = SmallVec<[&'v View<'a>; 4]>;
 
 /// Parameters whose steps are computed by one launch; all share one hyper.
 pub(crate) struct FusedSteps<'v, 'a> {
-    pub(crate) parameters: SmallVec<[Tensors<'v, 'a>; MOST]>,
+    pub(crate) parameters: SmallVec<[Tensors<'v, 'a>; MAX_FUSED]>,
     hyper: &'v View<'a>,
 }
 
@@ -64,10 +64,10 @@ impl<'v, 'a> FusedSteps<'v, 'a> {
     ) -> Result<FusedSteps<'v, 'a>> {
         let mut fused = FusedSteps { parameters: SmallVec::new(), hyper: &inputs[HYPER] };
         // `hyper` is bound, too.
-        let most = MOST.min((call.gpu.most_bindings() - 1) / (2 + rule.states));
-        for group in inputs.chunks(3 + rule.states).take(most) {
+        let max_fused = MAX_FUSED.min((call.gpu.max_bindings() - 1) / (2 + rule.states));
+        for group in inputs.chunks(3 + rule.states).take(max_fused) {
             let tensors = tensors_of(group);
-            if !fused.takes(&tensors, &group[HYPER]) || !is_vec4_aligned(call, &tensors)? {
+            if !fused.can_fuse(&tensors, &group[HYPER]) || !is_vec4_aligned(call, &tensors)? {
                 break;
             }
             fused.parameters.push(tensors);
@@ -82,12 +82,12 @@ impl<'v, 'a> FusedSteps<'v, 'a> {
 
     /// Returns whether a parameter has the same hyper as the others and shares no memory with them:
     /// the order of their steps must not matter.
-    fn takes(&self, tensors: &Tensors<'_, '_>, hyper: &View<'_>) -> bool {
-        let is_taken =
-            |view: &&View<'_>| self.parameters.iter().flatten().any(|taken| taken.buffer.is(view.buffer));
+    fn can_fuse(&self, tensors: &Tensors<'_, '_>, hyper: &View<'_>) -> bool {
+        let is_used =
+            |view: &&View<'_>| self.parameters.iter().flatten().any(|used| used.buffer.is(view.buffer));
         hyper.buffer.is(self.hyper.buffer)
             && hyper.layout == self.hyper.layout
-            && !tensors.iter().any(is_taken)
+            && !tensors.iter().any(is_used)
     }
 }
 
@@ -95,7 +95,7 @@ impl<'v, 'a> FusedSteps<'v, 'a> {
 /// binding.
 fn is_vec4_aligned(call: &Call<'_>, tensors: &[&View<'_>]) -> Result<bool> {
     let count = tensors[0].layout.elements();
-    if !(MANY..1 << 31).contains(&count) || !count.is_multiple_of(4) {
+    if !(MIN_VEC4_ELEMENTS..1 << 31).contains(&count) || !count.is_multiple_of(4) {
         return Ok(false);
     }
     for view in tensors {

@@ -34,7 +34,7 @@ const COLUMNS: u32 = 64;
 
 /// Minimum number of rows and columns for which tiles are worth the additional pass through
 /// workgroup memory.
-const FEWEST: u32 = 16;
+const MIN_SIZE: u32 = 16;
 
 /// A tiled copy.
 pub(crate) struct Transpose {
@@ -70,14 +70,15 @@ impl Transpose {
         let last = rank - 1;
         let down = (0..last).rfind(|&axis| x[axis] == 1)?;
         let [rows, columns] = [down, last].map(|axis| space.sizes[axis]);
-        let is_whole = |number: &u32| number.is_multiple_of(per_word) && (per_word == 1 || number >> 31 == 0);
+        let is_word_aligned =
+            |number: &u32| number.is_multiple_of(per_word) && (per_word == 1 || number >> 31 == 0);
         // The steps of all axes except the contiguous ones. x may have several contiguous axes,
         // which overlap.
         let y_steps = (0..last).map(|axis| y[axis]);
         let mut steps = y_steps.chain((0..rank).filter(|&axis| axis != down).map(|axis| x[axis]));
-        let all_whole =
-            offsets.iter().chain([&rows, &columns]).all(is_whole) && steps.all(|step| is_whole(&step));
-        if x[last] == 1 || rows.min(columns) < FEWEST || !all_whole {
+        let all_aligned = offsets.iter().chain([&rows, &columns]).all(is_word_aligned)
+            && steps.all(|step| is_word_aligned(&step));
+        if x[last] == 1 || rows.min(columns) < MIN_SIZE || !all_aligned {
             return None;
         }
         let batch = (0..last).filter(|&axis| axis != down);
@@ -87,7 +88,7 @@ impl Transpose {
             })
             .collect();
         let batches = batch.iter().map(|(size, _)| *size as u32).product();
-        let (space, batch_rank) = if batch.is_empty() { (Space::EMPTY, 1) } else { Space::in_order(&batch) };
+        let (space, batch_rank) = if batch.is_empty() { (Space::EMPTY, 1) } else { Space::from_axes(&batch) };
         let lines = rows / per_word;
         let parameters = Parameters {
             launched: 0,

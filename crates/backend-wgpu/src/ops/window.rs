@@ -7,10 +7,10 @@ use ternion_core::geometry::{SlidingWindow, sliding_windows};
 use ternion_core::ops::conv::Window;
 use ternion_core::{Error, Result};
 
-/// A window along one axis, as `Slide` in the shaders.
+/// A window along one axis, as `WindowAxis` in the shaders.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(crate) struct Slide {
+pub(crate) struct WindowAxis {
     size: i32,
     pub(crate) count: i32,
     kernel: i32,
@@ -21,9 +21,9 @@ pub(crate) struct Slide {
     tap_step: i32,
 }
 
-impl Slide {
+impl WindowAxis {
     /// Converts `window` to the integers of a shader.
-    fn new(op: &'static str, window: SlidingWindow) -> Result<Slide> {
+    fn new(op: &'static str, window: SlidingWindow) -> Result<WindowAxis> {
         // Every index of every window is below this, so that all other numbers are below 2^31, too.
         let pixels = window.padded_size();
         if i32::try_from(pixels).is_err() {
@@ -34,7 +34,7 @@ impl Slide {
         }
         let window = window.with_taken_steps();
         let (window_step, tap_step) = window.steps_over_element();
-        Ok(Slide {
+        Ok(WindowAxis {
             size: window.size as i32,
             count: window.count as i32,
             kernel: window.kernel as i32,
@@ -48,14 +48,14 @@ impl Slide {
 }
 
 /// Returns the window along both axes of an image of `size` on which `count` windows fit.
-pub(crate) fn slides(
+pub(crate) fn window_axes(
     op: &'static str,
     window: &Window,
     size: [usize; 2],
     count: [usize; 2],
-) -> Result<[Slide; 2]> {
+) -> Result<[WindowAxis; 2]> {
     let [down, across] = sliding_windows(window, size, count);
-    Ok([Slide::new(op, down)?, Slide::new(op, across)?])
+    Ok([WindowAxis::new(op, down)?, WindowAxis::new(op, across)?])
 }
 
 /// Returns height and width of `[batch, channels, height, width]`.
@@ -65,7 +65,7 @@ pub(crate) fn image(op: &'static str, view: &View<'_>) -> Result<[usize; 2]> {
 }
 
 /// Returns the sizes of the first view and the strides of all views, without merging axes.
-pub(crate) fn unmerged(views: &[&View<'_>]) -> Space {
+pub(crate) fn unmerged_space(views: &[&View<'_>]) -> Space {
     let mut space = Space::EMPTY;
     for (size, &dim) in space.sizes.iter_mut().zip(views[0].layout.shape().dims()) {
         *size = dim as u32;
@@ -85,10 +85,10 @@ mod tests {
     #[test]
     fn steps_that_are_not_made_may_be_long() {
         let window = Window { kernel: [3, 1], stride: [1 << 40, 1], padding: [0; 2], dilation: [1, 1 << 40] };
-        let [down, across] = slides("test", &window, [4, 5], [1, 5]).expect("fits");
+        let [down, across] = window_axes("test", &window, [4, 5], [1, 5]).expect("fits");
         assert_eq!((down.stride, across.dilation), (1, 1));
         let window = Window { padding: [1 << 30, 0], ..window };
-        let error = slides("test", &window, [4, 5], [1, 5]).expect_err("too large").to_string();
+        let error = window_axes("test", &window, [4, 5], [1, 5]).expect_err("too large").to_string();
         assert!(error.contains("2147483652"), "{error}");
     }
 }

@@ -17,7 +17,7 @@ struct Factor<'a> {
 
 /// Returns the text without cooperative matrices.
 pub(crate) fn emulated(text: &str) -> String {
-    let mut whole = String::with_capacity(2 * text.len());
+    let mut output = String::with_capacity(2 * text.len());
     let mut factors = BTreeMap::new();
     let mut functions = BTreeSet::new();
     for line in text.lines() {
@@ -28,13 +28,13 @@ pub(crate) fn emulated(text: &str) -> String {
             .or_else(|| loaded(line, &mut factors))
             .or_else(|| multiplied(line, &factors, &mut functions))
             .or_else(|| stored(line, text, &mut functions));
-        whole.push_str(changed.as_deref().unwrap_or(line));
-        whole.push('\n');
+        output.push_str(changed.as_deref().unwrap_or(line));
+        output.push('\n');
     }
     for function in functions {
-        whole.push_str(&function);
+        output.push_str(&function);
     }
-    whole
+    output
 }
 
 /// `var sums: coop_mat16x16<f32, C>;`
@@ -45,16 +45,16 @@ fn declared(line: &str) -> Option<String> {
 
 /// Splits the text between the last parentheses of a call into arguments.
 fn arguments(call: &str) -> Vec<&str> {
-    let inner = call.split_once('(').map_or("", |(_, behind)| behind);
+    let inner = call.split_once('(').map_or("", |(_, rest)| rest);
     inner.trim_end_matches([')', ';']).split(", ").collect()
 }
 
-/// Returns the array and the index of `&array[place]`.
+/// Returns the array and the index of `&array[index]`.
 fn pointed(argument: &str) -> Option<(&str, &str)> {
     argument.strip_prefix('&')?.strip_suffix(']')?.split_once('[')
 }
 
-/// `let name = coopLoad<coop_mat16x16<f16, A>>(&array[place], stride);`
+/// `let name = coopLoad<coop_mat16x16<f16, A>>(&array[index], stride);`
 fn loaded<'a>(line: &'a str, factors: &mut BTreeMap<&'a str, Factor<'a>>) -> Option<String> {
     let (name, call) = line.trim().strip_prefix("let ")?.split_once(" = ")?;
     let by_rows = call.starts_with("coopLoadT<");
@@ -62,9 +62,9 @@ fn loaded<'a>(line: &'a str, factors: &mut BTreeMap<&'a str, Factor<'a>>) -> Opt
         return None;
     }
     let arguments = arguments(call);
-    let (array, place) = pointed(arguments[0])?;
+    let (array, index) = pointed(arguments[0])?;
     factors.insert(name, Factor { array, stride: arguments[1], by_rows });
-    Some(format!("let {name} = {place};"))
+    Some(format!("let {name} = {index};"))
 }
 
 /// `sums = coopMultiplyAdd(left, right, sums);`
@@ -79,11 +79,11 @@ fn multiplied(
     let [a, b] = [factors.get(left)?, factors.get(right)?];
     let name = format!("multiplied_{}_{}_{}_{}", a.array, a.by_rows, b.array, b.by_rows);
     let at = |by_rows: bool, slow: &str, fast: &str, stride: &str| {
-        let (line, place) = if by_rows { (slow, fast) } else { (fast, slow) };
-        format!("{line} * {stride} * 4u + {place}")
+        let (line, index) = if by_rows { (slow, fast) } else { (fast, slow) };
+        format!("{line} * {stride} * 4u + {index}")
     };
-    let a_place = at(a.by_rows, "row", "inner", "a_stride");
-    let b_place = at(b.by_rows, "inner", "(column + j)", "b_stride");
+    let a_index = at(a.by_rows, "row", "inner", "a_stride");
+    let b_index = at(b.by_rows, "inner", "(column + j)", "b_stride");
     let mut text = String::new();
     let _ = write!(
         text,
@@ -92,10 +92,10 @@ fn multiplied(
     let row = lane % 32u / 2u;
     let column = lane % 2u * 8u;
     for (var inner = 0u; inner < 16u; inner += 1u) {{
-        let a_at = a * 4u + {a_place};
+        let a_at = a * 4u + {a_index};
         let factor = f32({}[a_at / 4u][a_at % 4u]);
         for (var j = 0u; j < 8u; j += 1u) {{
-            let b_at = b * 4u + {b_place};
+            let b_at = b * 4u + {b_index};
             sums[j] += factor * f32({}[b_at / 4u][b_at % 4u]);
         }}
     }}
@@ -107,11 +107,11 @@ fn multiplied(
     Some(format!("{sums} = {name}({left}, {}, {right}, {}, {sums}, lane);", a.stride, b.stride))
 }
 
-/// `coopStoreT(sums, &array[place], stride);`
+/// `coopStoreT(sums, &array[index], stride);`
 fn stored(line: &str, text: &str, functions: &mut BTreeSet<String>) -> Option<String> {
     let call = line.trim().strip_prefix("coopStoreT")?;
     let arguments = arguments(call);
-    let (array, place) = pointed(arguments[1])?;
+    let (array, index) = pointed(arguments[1])?;
     let (unit, put) = match text.contains(&format!("{array}: array<f32>;")) {
         true => (1, format!("{array}[at] = sums[j];")),
         false => (4, format!("{array}[at / 4u][at % 4u] = sums[j];")),
@@ -127,7 +127,7 @@ fn stored(line: &str, text: &str, functions: &mut BTreeSet<String>) -> Option<St
 }}\n",
         put.replace("sums[j]", "own[j]")
     ));
-    Some(format!("stored_{array}({}, {place}, {}, lane);", arguments[0], arguments[2]))
+    Some(format!("stored_{array}({}, {index}, {}, lane);", arguments[0], arguments[2]))
 }
 
 /// These tests run if `TERNION_EXPECT` names wgpu, and compare with the CPU.
@@ -201,7 +201,7 @@ mod tests {
     }
 
     /// Returns every combination of causal mask and window.
-    fn all_reaches() -> [AttentionOptions<'static>; 4] {
+    fn all_windows() -> [AttentionOptions<'static>; 4] {
         [(false, None), (true, None), (false, Some(50)), (true, Some(50))].map(|(causal, window)| {
             AttentionOptions { causal: Causal::lower_right(causal), window, ..AttentionOptions::default() }
         })
@@ -209,14 +209,14 @@ mod tests {
 
     #[test]
     fn attention_of_rows_of_64() {
-        let (bf16, all) = (DType::BF16, all_reaches());
+        let (bf16, all) = (DType::BF16, all_windows());
         compare_attention(bf16, [&[2, 4, 70, 64], &[2, 2, 90, 64], &[2, 2, 90, 64]], &all);
         compare_attention(bf16, [&[1, 2, 150, 48], &[1, 1, 65, 48], &[1, 1, 65, 36]], &all);
     }
 
     #[test]
     fn attention_of_rows_of_128() {
-        let (f16, all) = (DType::F16, all_reaches());
+        let (f16, all) = (DType::F16, all_windows());
         compare_attention(f16, [&[1, 2, 150, 128], &[1, 1, 190, 128], &[1, 1, 190, 128]], &all[2..]);
         compare_attention(f16, [&[1, 2, 65, 104], &[1, 1, 129, 104], &[1, 1, 129, 72]], &all[..2]);
     }
@@ -226,8 +226,9 @@ mod tests {
     fn rows_of_the_op_table() {
         let Some((gpu, device)) = adapter() else { return };
         let target = Target::new(device);
-        let is_taken = |row: &OpCase| row.parameters.starts_with("wide") && !row.parameters.contains("mask");
-        let rows = cases::attention::rows().into_iter().filter(is_taken);
+        let is_supported =
+            |row: &OpCase| row.parameters.starts_with("wide") && !row.parameters.contains("mask");
+        let rows = cases::attention::rows().into_iter().filter(is_supported);
         let mut all = Outcome::default();
         for row in rows.map(|row| OpCase { dtypes: vec![DType::BF16], ..row }) {
             for check in [Check::Forward, Check::Backward] {
@@ -240,8 +241,8 @@ mod tests {
 
     #[test]
     fn products() {
-        for turned in [0, 3] {
-            let [a, b] = [1, 2].map(|bit| turned & bit != 0);
+        for transposed in [0, 3] {
+            let [a, b] = [1, 2].map(|bit| transposed & bit != 0);
             let shapes: [&[usize]; 2] =
                 [if a { &[80, 132] } else { &[132, 80] }, if b { &[200, 80] } else { &[80, 200] }];
             let launches = compare(&[DType::F16], &shapes, |x| {

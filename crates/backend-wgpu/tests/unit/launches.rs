@@ -90,8 +90,8 @@ fn length(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> usize {
 fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], small: bool) -> RangeInclusive<u64> {
     let exactly = |launches: u64| launches..=launches;
     let copied = u64::from(!inputs.first().is_some_and(|base| outputs[0].is(base)));
-    let sorted = |places: usize| {
-        let digits = u64::from(usize::BITS - places.leading_zeros()).div_ceil(4);
+    let sorted = |keys: usize| {
+        let digits = u64::from(usize::BITS - keys.leading_zeros()).div_ceil(4);
         exactly(copied + 2 + 3 * digits)
     };
     match op {
@@ -127,7 +127,7 @@ fn is_by_products(inputs: &[View<'_>]) -> bool {
 
 /// What calls of f32 ops did.
 #[derive(Debug, Default)]
-struct Seen {
+struct CallStats {
     /// How often each op ran.
     runs: BTreeMap<&'static str, usize>,
     /// Calls whose number of launches differs from the documentation.
@@ -141,12 +141,12 @@ struct Seen {
 struct Observed {
     gpu: Arc<Gpu>,
     inner: Device,
-    seen: Arc<Mutex<Seen>>,
+    stats: Arc<Mutex<CallStats>>,
 }
 
 impl Observed {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().expect("no panic while it was held")
+    fn stats(&self) -> MutexGuard<'_, CallStats> {
+        self.stats.lock().expect("no panic while it was held")
     }
 }
 
@@ -178,7 +178,7 @@ impl Backend for Observed {
         let planned = self.inner.backend().plan(op, inputs);
         let is_f32 = inputs.first().is_some_and(|meta| meta.dtype == DType::F32);
         if planned.is_err() && is_f32 && !is_composed(op) {
-            self.seen().composed.push(op.name());
+            self.stats().composed.push(op.name());
         }
         planned
     }
@@ -191,11 +191,12 @@ impl Backend for Observed {
         let dense = views().all(|view| view.layout.is_contiguous() && view.layout.elements() > 0);
         if dense && outputs[0].dtype == DType::F32 {
             let expected = documented(op, inputs, outputs, self.gpu.small_products);
-            let mut seen = self.seen();
-            *seen.runs.entry(op.name()).or_default() += 1;
+            let mut stats = self.stats();
+            *stats.runs.entry(op.name()).or_default() += 1;
             if !expected.contains(&launches) {
                 let shapes: Vec<_> = views().map(|view| *view.layout.shape()).collect();
-                seen.wrong
+                stats
+                    .wrong
                     .push(format!("{} of {shapes:?}: {launches} launches, not {expected:?}", op.name()));
             }
         }
@@ -206,19 +207,19 @@ impl Backend for Observed {
 /// What the rows of the op table did on their smallest shapes: in f32 if a row has it, otherwise in
 /// the first dtype that the device supports. The results are meaningless, because nothing is
 /// computed.
-struct Reached {
+struct TableRun {
     gpu: Arc<Gpu>,
-    seen: Arc<Mutex<Seen>>,
+    stats: Arc<Mutex<CallStats>>,
 }
 
-impl Reached {
+impl TableRun {
     /// Runs these rows, with whole products for few tiles of attention (as on software adapters) or
     /// without (as on others).
-    fn by(rows: impl Iterator<Item = OpCase>, small_products: bool) -> Reached {
+    fn by(rows: impl Iterator<Item = OpCase>, small_products: bool) -> TableRun {
         let gpu = Gpu::noop(Options { small_products, ..Options::default() });
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let stats = Arc::new(Mutex::new(CallStats::default()));
         let inner = Device::new(WgpuBackend { gpu: gpu.clone() });
-        let observed = Observed { gpu: gpu.clone(), inner, seen: seen.clone() };
+        let observed = Observed { gpu: gpu.clone(), inner, stats: stats.clone() };
         // Every dtype, if the requested shaders are recorded.
         let dtypes_of = |row: &OpCase| match row.dtypes.contains(&DType::F32) {
             _ if crate::record::folder().is_some() => row.dtypes.iter().map(|&dtype| vec![dtype]).collect(),
@@ -229,30 +230,30 @@ impl Reached {
             |row: OpCase| dtypes_of(&row).into_iter().map(move |dtypes| OpCase { dtypes, ..row.clone() });
         let rows: Vec<OpCase> = rows.flat_map(in_dtypes).collect();
         suite::reached(&rows, &Target::new(Device::new(observed)));
-        Reached { gpu, seen }
+        TableRun { gpu, stats }
     }
 
     fn check(&self, ops: &[&str], least_shaders: usize) {
-        let (compiled, refused) = self.gpu.compiled();
-        assert!(refused.is_empty(), "{} shaders were refused, the first: {}", refused.len(), refused[0]);
+        let (compiled, rejected) = self.gpu.compiled();
+        assert!(rejected.is_empty(), "{} shaders were refused, the first: {}", rejected.len(), rejected[0]);
         assert!(compiled > least_shaders, "only {compiled} shaders were asked for");
-        let seen = self.seen.lock().expect("no panic while it was held");
-        assert!(seen.wrong.is_empty(), "{} calls, the first: {}", seen.wrong.len(), seen.wrong[0]);
+        let stats = self.stats.lock().expect("no panic while it was held");
+        assert!(stats.wrong.is_empty(), "{} calls, the first: {}", stats.wrong.len(), stats.wrong[0]);
         for op in ops {
-            assert!(seen.runs.contains_key(op), "{op} never ran in f32");
-            assert!(!seen.composed.contains(op), "{op} was composed");
+            assert!(stats.runs.contains_key(op), "{op} never ran in f32");
+            assert!(!stats.composed.contains(op), "{op} was composed");
         }
     }
 }
 
 #[test]
 fn shaders_are_valid_and_fused_ops_of_every_f32_row_launch_what_is_documented() {
-    Reached::by(table().into_iter(), false).check(&FUSED, 150);
+    TableRun::by(table().into_iter(), false).check(&FUSED, 150);
 }
 
 /// The rows of attention, with whole products for few tiles.
 #[test]
 fn attention_of_few_tiles_launches_what_is_documented() {
     let rows = table().into_iter().filter(|row| row.op == "attention");
-    Reached::by(rows, true).check(&["attention", "attention_grad"], 8);
+    TableRun::by(rows, true).check(&["attention", "attention_grad"], 8);
 }

@@ -1,6 +1,6 @@
 //! The bytes that uploads keep in flight, the content of transfers, and downloads without memory.
 
-use super::{MOST_STAGED, MOST_WRITTEN};
+use super::{MAX_STAGED_BYTES, MAX_WRITE_BYTES};
 use crate::WgpuBackend;
 use crate::gpu::Gpu;
 use crate::options::Options;
@@ -37,11 +37,11 @@ fn uploads_without_a_launch_between_do_not_pile_up() -> Result<()> {
         for _ in 0..60 {
             gpu.upload(&piece, &buffer, 0)?;
             let batch = gpu.batch.lock();
-            assert!(batch.written() < MOST_WRITTEN as u64, "{} bytes wait", batch.written());
+            assert!(batch.written() < MAX_WRITE_BYTES as u64, "{} bytes wait", batch.written());
             most = batch.staged().max(most);
         }
         // Written bytes are counted, and counted as arrived only when the device reports it.
-        assert!((piece.len() as u64..=MOST_STAGED).contains(&most), "{most} bytes on their way");
+        assert!((piece.len() as u64..=MAX_STAGED_BYTES).contains(&most), "{most} bytes on their way");
     }
     Ok(())
 }
@@ -51,7 +51,7 @@ fn an_upload_waits_where_much_is_on_its_way() -> Result<()> {
     for gpu in gpus() {
         let buffer = gpu.alloc(400)?;
         // As if this many bytes had been written and the device had not begun.
-        gpu.batch.lock().wrote(MOST_STAGED as usize);
+        gpu.batch.lock().count_written(MAX_STAGED_BYTES as usize);
         gpu.upload(&[7; 400], &buffer, 0)?;
         let batch = gpu.batch.lock();
         let found = (batch.written(), batch.staged());
@@ -82,7 +82,7 @@ fn uploads_go_with_the_launches_behind_them() -> Result<()> {
         let x = Tensor::from_vec(vec![1.0f32; 1000], [1000], &device)?;
         assert_eq!(gpu.batch.lock().written(), 4000);
         let _y = x.exp()?;
-        gpu.hand_over();
+        gpu.submit();
         assert_eq!(gpu.batch.lock().written(), 0, "they were submitted");
     }
     Ok(())
@@ -90,11 +90,12 @@ fn uploads_go_with_the_launches_behind_them() -> Result<()> {
 
 /// This can be tested only on an adapter: the other device has no memory.
 #[test]
-fn bytes_of_several_turns_arrive() -> Result<()> {
+fn bytes_of_several_chunks_arrive() -> Result<()> {
     let Some(gpu) = adapter() else { return Ok(()) };
-    let all = bytes(MOST_STAGED as usize + MOST_WRITTEN + 9);
+    let all = bytes(MAX_STAGED_BYTES as usize + MAX_WRITE_BYTES + 9);
     let buffer = gpu.alloc(all.len() + 8)?;
-    let sizes = [MOST_WRITTEN - 4, MOST_WRITTEN, MOST_WRITTEN + 4, 2 * MOST_WRITTEN + 3, all.len()];
+    let sizes =
+        [MAX_WRITE_BYTES - 4, MAX_WRITE_BYTES, MAX_WRITE_BYTES + 4, 2 * MAX_WRITE_BYTES + 3, all.len()];
     for (size, offset) in sizes.into_iter().flat_map(|size| [(size, 0), (size, 5)]) {
         gpu.upload(&vec![0xa5; size + 8], &buffer, 0)?;
         gpu.upload(&all[..size], &buffer, offset)?;
@@ -116,22 +117,22 @@ fn a_download_without_memory_leaves_what_waits() -> Result<()> {
     drop(x.add_scalar(5.0)?.mul_scalar(2.0)?);
     device.synchronize()?;
     let y = x.add_scalar(1.0)?.mul_scalar(2.0)?;
-    gpu.refused_staging.store(usize::MAX, Ordering::Relaxed);
+    gpu.staging_failures.store(usize::MAX, Ordering::Relaxed);
     let error = y.to_vec::<f32>().expect_err("there is no memory for a download");
-    gpu.refused_staging.store(0, Ordering::Relaxed);
+    gpu.staging_failures.store(0, Ordering::Relaxed);
     assert_eq!(y.to_vec::<f32>()?, [4.0; 1000], "behind {error}");
     assert!(matches!(error, Error::OutOfMemory { requested: 4000, .. }), "{error:?}");
     Ok(())
 }
 
 #[test]
-fn a_download_gives_back_what_is_kept_before_there_is_no_memory() -> Result<()> {
+fn a_download_releases_cached_memory_before_it_fails() -> Result<()> {
     for gpu in gpus() {
         let device = device(&gpu);
         let x = Tensor::from_vec(vec![1.0f32; 1000], [1000], &device)?;
         drop(Tensor::from_vec(vec![1.0f32; 5000], [5000], &device)?);
         assert!(gpu.memory().cached > 0, "{:?}", gpu.memory());
-        gpu.refused_staging.store(1, Ordering::Relaxed);
+        gpu.staging_failures.store(1, Ordering::Relaxed);
         x.to_vec::<f32>()?;
         assert_eq!(gpu.memory().cached, 0);
     }
@@ -139,16 +140,16 @@ fn a_download_gives_back_what_is_kept_before_there_is_no_memory() -> Result<()> 
 }
 
 #[test]
-fn indices_out_of_range_are_told_also_behind_a_download_without_memory() -> Result<()> {
+fn index_errors_are_reported_also_after_a_download_without_memory() -> Result<()> {
     let Some(gpu) = adapter() else { return Ok(()) };
     let device = device(&gpu);
     let x = Tensor::from_vec(vec![1.0f32; 12], [3, 4], &device)?;
     let indices = Tensor::from_vec(vec![0i64, 7], [2], &device)?;
     let rows = x.index_select(0, &indices)?;
-    gpu.refused_staging.store(usize::MAX, Ordering::Relaxed);
+    gpu.staging_failures.store(usize::MAX, Ordering::Relaxed);
     let error = rows.to_vec::<f32>().expect_err("there is no memory for a download");
     assert!(matches!(error, Error::OutOfMemory { .. }), "{error:?}");
-    gpu.refused_staging.store(0, Ordering::Relaxed);
+    gpu.staging_failures.store(0, Ordering::Relaxed);
     let error = rows.to_vec::<f32>().expect_err("index 7 of 3 rows");
     assert!(matches!(error, Error::IndexOutOfRange { index: 7, size: 3, .. }), "{error:?}");
     Ok(())

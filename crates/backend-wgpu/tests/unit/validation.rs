@@ -16,16 +16,16 @@ fn products_in_fours_are_valid() {
     let device = Device::new(WgpuBackend { gpu: gpu.clone() });
     let matrix = |dtype| Tensor::zeros([128, 128], dtype, &device).unwrap();
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        for turned in 0..4 {
+        for transposed in 0..4 {
             let [a, b] = [1, 2].map(|which| {
                 let matrix = matrix(dtype);
-                if turned & which == 0 { matrix } else { matrix.t().unwrap() }
+                if transposed & which == 0 { matrix } else { matrix.t().unwrap() }
             });
             a.matmul(&b).unwrap_or_else(|error| panic!("{error}"));
         }
     }
-    let (compiled, refused) = gpu.compiled();
-    assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
+    let (compiled, rejected) = gpu.compiled();
+    assert!(rejected.is_empty(), "the first of {}: {}", rejected.len(), rejected[0]);
     assert!(compiled >= 12, "only {compiled} shaders were asked for");
 }
 
@@ -51,14 +51,14 @@ fn attention_in_fours_is_valid() {
             }
         }
     }
-    let (compiled, refused) = gpu.compiled();
-    assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
+    let (compiled, rejected) = gpu.compiled();
+    assert!(rejected.is_empty(), "the first of {}: {}", rejected.len(), rejected[0]);
     assert!(compiled >= 3 * 2 * 3 * 3 + 2 * 3 * 3 * 4, "only {compiled} shaders were asked for");
 }
 
 /// Attention with cooperative matrices makes the documented number of launches.
 #[test]
-fn attention_of_halves_launches_what_is_documented() {
+fn attention_of_half_dtypes_launches_what_is_documented() {
     let gpu = Gpu::noop(Options::default());
     let device = Device::new(WgpuBackend { gpu: gpu.clone() });
     for dtype in [DType::F16, DType::BF16] {
@@ -151,8 +151,8 @@ fn what_takes_many_elements_is_valid() {
             apply(op.clone(), &inputs.iter().collect::<Vec<_>>()).unwrap_or_else(|error| panic!("{error}"));
         }
     }
-    let (compiled, refused) = gpu.compiled();
-    assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
+    let (compiled, rejected) = gpu.compiled();
+    assert!(rejected.is_empty(), "the first of {}: {}", rejected.len(), rejected[0]);
     assert!(compiled >= 3 * (14 + 2 + 1 + 3), "only {compiled} shaders were asked for");
 }
 
@@ -168,8 +168,8 @@ fn rows_in_fours_are_valid() {
                 rows_of(shape, dtype, &device).unwrap_or_else(|error| panic!("{error}"));
             }
         }
-        let (compiled, refused) = gpu.compiled();
-        assert!(refused.is_empty(), "the first of {}: {}", refused.len(), refused[0]);
+        let (compiled, rejected) = gpu.compiled();
+        assert!(rejected.is_empty(), "the first of {}: {}", rejected.len(), rejected[0]);
         assert!(compiled >= 100, "only {compiled} shaders were asked for");
     }
 }

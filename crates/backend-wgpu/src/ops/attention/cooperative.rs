@@ -1,7 +1,7 @@
 //! Attention in f16 and bf16 with cooperative matrices. The operands are first packed as f16, with
 //! a record of their properties; then the products are computed.
 
-use super::{EVERYWHERE, FORWARD_VEC4S, Slots, in_vec4, strides};
+use super::{FORWARD_VEC4S, Slots, UNBOUNDED, strides, supports_vec4};
 use crate::call::Call;
 use crate::gpu::Binding;
 use crate::names::{
@@ -20,15 +20,15 @@ const CHUNK: usize = 128;
 /// Words of a record.
 const RECORD_WORDS: usize = 8;
 /// Minimum width: padding narrower rows to 64 is not worth it.
-const NARROWEST: usize = 33;
+const MIN_WIDTH: usize = 33;
 /// Minimum number of queries: with fewer, each key is read only once or twice, and packing is not
 /// worth it.
-const FEWEST_QUERIES: usize = 5;
+const MIN_QUERIES: usize = 5;
 /// Minimum number of rows of a workgroup, of which each subgroup computes 16.
-const FEWEST_LINES: u32 = 32;
+const MIN_LINES: u32 = 32;
 /// Number of bindings of the launch that has the most: four tensors, four packed tensors, ranges,
 /// records, and the parameters.
-const MOST_BINDINGS: u32 = 11;
+const MAX_BINDINGS: u32 = 11;
 
 /// The parameters, as in pack_f16.wgsl.
 #[repr(C)]
@@ -51,12 +51,12 @@ struct ForwardParameters {
     keys: u32,
     value_dim: u32,
     heads: u32,
-    shared_by: u32,
+    q_heads_per_kv: u32,
     tiles: u32,
     padded_queries: u32,
     padded_keys: u32,
-    back: i32,
-    ahead: i32,
+    window_left: i32,
+    window_right: i32,
     spare: u32,
     offsets: [u32; 4],
     y: [u32; 4],
@@ -73,12 +73,12 @@ struct GradParameters {
     head_dim: u32,
     value_dim: u32,
     heads: u32,
-    shared_by: u32,
+    q_heads_per_kv: u32,
     tiles: u32,
     padded_queries: u32,
     padded_keys: u32,
-    back: i32,
-    ahead: i32,
+    window_left: i32,
+    window_right: i32,
     scale: f32,
     spare: [u32; 3],
     offsets: [u32; 4],
@@ -133,8 +133,8 @@ impl Sizes {
 }
 
 /// Returns the bounds of the window behind and ahead of each query.
-fn reach(config: &AttentionConfig) -> [i32; 2] {
-    let window = config.window.map_or(EVERYWHERE, |window| window.min(EVERYWHERE as usize) as i32);
+fn window_bounds(config: &AttentionConfig) -> [i32; 2] {
+    let window = config.window.map_or(UNBOUNDED, |window| window.min(UNBOUNDED as usize) as i32);
     [window, if config.causal { 1 } else { window }]
 }
 
@@ -149,25 +149,27 @@ const PACKED: [SlotName; 4] = [SlotName::PackedQ, SlotName::PackedK, SlotName::P
 
 /// Returns whether these tensors (q, k, v, and dy for gradients) are supported: 16-bit floats
 /// without a mask, accessible as vec4, on a device with the required features.
-fn takes(
+fn is_supported(
     call: &Call<'_>,
     config: &AttentionConfig,
     tensors: &[View<'_>],
     written: &[View<'_>],
 ) -> Result<bool> {
     let limits = &call.gpu.limits;
-    let can = call.gpu.has_cooperative_f16() && limits.max_storage_buffers_per_shader_stage >= MOST_BINDINGS;
-    let wanted = matches!(tensors[0].dtype, DType::F16 | DType::BF16)
+    let has_features =
+        call.gpu.has_cooperative_f16() && limits.max_storage_buffers_per_shader_stage >= MAX_BINDINGS;
+    let is_candidate = matches!(tensors[0].dtype, DType::F16 | DType::BF16)
         && !config.mask
         && binary_scale(config).is_finite();
-    if !can || !wanted || !in_vec4(call, tensors, written, FORWARD_VEC4S)? {
+    if !has_features || !is_candidate || !supports_vec4(call, tensors, written, FORWARD_VEC4S)? {
         return Ok(false);
     }
     let sizes = Sizes::of(call)?;
-    let makes = [Made::Output].into_iter().chain(Made::gradients(sizes.width).iter().copied());
-    let has_memory = makes.map(|made| made.bytes(sizes.width, FEWEST_LINES)).max();
+    let launch_outputs =
+        [LaunchOutput::Output].into_iter().chain(LaunchOutput::gradients(sizes.width).iter().copied());
+    let has_memory = launch_outputs.map(|output| output.bytes(sizes.width, MIN_LINES)).max();
     let has_memory = has_memory <= Some(limits.max_compute_workgroup_storage_size);
-    let is_large = sizes.head_dim.max(sizes.value_dim) >= NARROWEST && sizes.queries >= FEWEST_QUERIES;
+    let is_large = sizes.head_dim.max(sizes.value_dim) >= MIN_WIDTH && sizes.queries >= MIN_QUERIES;
     // Cooperative matrices are read from one binding: the shaders do not select windows.
     let most = limits.max_storage_buffer_binding_size as usize;
     let fits = (0..tensors.len()).all(|tensor| sizes.packed_bytes(tensor) <= most);
@@ -192,18 +194,18 @@ impl PackedF16 {
         let sizes = Sizes::of(call)?;
         let alloc = |bytes: usize| call.gpu.alloc(bytes);
         let packed = (0..tensors.len()).map(|tensor| alloc(sizes.packed_bytes(tensor)));
-        let made = PackedF16 {
+        let result = PackedF16 {
             sizes,
             packed: packed.collect::<Result<_>>()?,
             records: alloc(sizes.batch * sizes.kv_heads * RECORD_WORDS * 4)?,
         };
         let groups: usize = (0..tensors.len()).map(|tensor| sizes.chunks(tensor)).sum();
         let ranges = alloc(groups * 8)?;
-        let ranges = call.gpu.scratch(call.name, &ranges)?;
+        let ranges = call.gpu.workspace(call.name, &ranges)?;
         for packs in [false, true] {
-            made.launch(call, config, tensors, ranges, packs, groups)?;
+            result.launch(call, config, tensors, ranges, packs, groups)?;
         }
-        Ok(made)
+        Ok(result)
     }
 
     fn launch<'a>(
@@ -222,20 +224,30 @@ impl PackedF16 {
             let offset = slots.bind(call, NAMES[tensor], view, Access::Vec4)?;
             let [heads, lines] = self.sizes.lines(tensor);
             let chunks = lines.div_ceil(CHUNK);
-            let of_group = heads / self.sizes.kv_heads * chunks;
+            let chunks_per_group = heads / self.sizes.kv_heads * chunks;
             let width = view.layout.shape().dim(3);
             parameters.counts[tensor] = [first, chunks as u32, heads as u32, lines as u32];
-            parameters.sizes[tensor] = [width as u32 / 4, offset, of_group as u32, 0];
+            parameters.sizes[tensor] = [width as u32 / 4, offset, chunks_per_group as u32, 0];
             parameters.strides[tensor] = strides(view);
             first += self.sizes.chunks(tensor) as u32;
         }
         if packs {
             for (name, packed) in PACKED.into_iter().zip(&self.packed) {
-                slots.bound(name, Store::F16, Access::Vec4Written, call.gpu.scratch(call.name, packed)?);
+                slots.bind_memory(
+                    name,
+                    Store::F16,
+                    Access::Vec4Written,
+                    call.gpu.workspace(call.name, packed)?,
+                );
             }
-            slots.bound(SlotName::Records, Store::Word, Access::Words, self.records(call)?);
+            slots.bind_memory(SlotName::Records, Store::Word, Access::Words, self.records(call)?);
         }
-        slots.bound(SlotName::Ranges, Store::Word, if packs { Access::Read } else { Access::Words }, ranges);
+        slots.bind_memory(
+            SlotName::Ranges,
+            Store::Word,
+            if packs { Access::Read } else { Access::Words },
+            ranges,
+        );
         slots.fill([
             Constant::Tensors.is(tensors.len() as u32),
             Constant::Gradient.is_one_if(tensors.len() == 4),
@@ -248,16 +260,16 @@ impl PackedF16 {
 
     /// Returns the records, for shaders that compute the rejected groups.
     pub(super) fn records<'a>(&'a self, call: &Call<'a>) -> Result<Binding<'a>> {
-        call.gpu.scratch(call.name, &self.records)
+        call.gpu.workspace(call.name, &self.records)
     }
 
     /// Returns the slots and placeholders of the product shaders, for workgroups of `lines` rows.
-    fn slots<'a>(&'a self, call: &Call<'a>, made: Made, lines: u32) -> Result<Slots<'a>> {
-        let mut slots = Slots::new(made.shader());
+    fn slots<'a>(&'a self, call: &Call<'a>, output: LaunchOutput, lines: u32) -> Result<Slots<'a>> {
+        let mut slots = Slots::new(output.shader());
         for (name, packed) in PACKED.into_iter().zip(&self.packed) {
-            slots.bound(name, Store::F16, Access::Half, call.gpu.scratch(call.name, packed)?);
+            slots.bind_memory(name, Store::F16, Access::Half, call.gpu.workspace(call.name, packed)?);
         }
-        slots.bound(SlotName::Records, Store::Word, Access::Read, self.records(call)?);
+        slots.bind_memory(SlotName::Records, Store::Word, Access::Read, self.records(call)?);
         let vec4s = self.sizes.width as u32 / 4;
         slots.fill([
             Constant::Lines.is(lines),
@@ -280,24 +292,24 @@ impl PackedF16 {
     pub(super) fn launch_forward(&self, call: &Call<'_>, config: &AttentionConfig) -> Result<()> {
         let sizes = self.sizes;
         let [y, lse] = [0, 1].map(|at| call.outputs[at]);
-        let lines = Made::Output.lines(call, sizes.width);
-        let mut slots = self.slots(call, Made::Output, lines)?;
+        let lines = LaunchOutput::Output.lines(call, sizes.width);
+        let mut slots = self.slots(call, LaunchOutput::Output, lines)?;
         let y_offset = slots.bind(call, SlotName::Y, &y, Access::Vec4Written)?;
         let lse_offset = slots.bind(call, SlotName::LogSumExp, &lse, Access::Scattered)?;
         let tiles = sizes.queries.div_ceil(lines as usize);
-        let [back, ahead] = reach(config);
+        let [window_left, window_right] = window_bounds(config);
         let parameters = ForwardParameters {
             launched: 0,
             queries: sizes.queries as u32,
             keys: sizes.keys as u32,
             value_dim: sizes.value_dim as u32,
             heads: sizes.heads as u32,
-            shared_by: (sizes.heads / sizes.kv_heads) as u32,
+            q_heads_per_kv: (sizes.heads / sizes.kv_heads) as u32,
             tiles: tiles as u32,
             padded_queries: sizes.padded_queries() as u32,
             padded_keys: sizes.padded_keys() as u32,
-            back,
-            ahead,
+            window_left,
+            window_right,
             spare: 0,
             offsets: [y_offset, lse_offset, 0, 0],
             y: strides(&y),
@@ -313,8 +325,8 @@ impl PackedF16 {
         config: &AttentionConfig,
         row_numbers: Binding<'a>,
     ) -> Result<()> {
-        let made = Made::gradients(self.sizes.width);
-        made.iter().try_for_each(|&made| self.launch_gradient(call, config, row_numbers, made))
+        let outputs = LaunchOutput::gradients(self.sizes.width);
+        outputs.iter().try_for_each(|&output| self.launch_gradient(call, config, row_numbers, output))
     }
 
     fn launch_gradient<'a>(
@@ -322,14 +334,14 @@ impl PackedF16 {
         call: &Call<'a>,
         config: &AttentionConfig,
         row_numbers: Binding<'a>,
-        made: Made,
+        output: LaunchOutput,
     ) -> Result<()> {
         let sizes = self.sizes;
-        let count = made.lines(call, sizes.width);
-        let mut slots = self.slots(call, made, count)?;
-        slots.bound(SlotName::RowNumbers, Store::F32, Access::Read, row_numbers);
-        slots.fill(made.operands());
-        let (out, other) = made.outputs(call);
+        let count = output.lines(call, sizes.width);
+        let mut slots = self.slots(call, output, count)?;
+        slots.bind_memory(SlotName::RowNumbers, Store::F32, Access::Read, row_numbers);
+        slots.fill(output.operands());
+        let (out, other) = output.outputs(call);
         let mut offsets = [0; 4];
         for (offset, (name, view)) in offsets.iter_mut().zip([(SlotName::Out, out), (SlotName::Other, other)])
         {
@@ -337,11 +349,11 @@ impl PackedF16 {
                 *offset = slots.bind(call, name, &view, Access::Vec4Written)?;
             }
         }
-        let by_keys = made.by_keys();
+        let by_keys = output.by_keys();
         let (heads, lines) =
             if by_keys { (sizes.kv_heads, sizes.keys) } else { (sizes.heads, sizes.queries) };
         let tiles = lines.div_ceil(count as usize);
-        let [back, ahead] = reach(config);
+        let [window_left, window_right] = window_bounds(config);
         let parameters = GradParameters {
             launched: 0,
             queries: sizes.queries as u32,
@@ -349,12 +361,12 @@ impl PackedF16 {
             head_dim: sizes.head_dim as u32,
             value_dim: sizes.value_dim as u32,
             heads: heads as u32,
-            shared_by: (sizes.heads / sizes.kv_heads) as u32,
+            q_heads_per_kv: (sizes.heads / sizes.kv_heads) as u32,
             tiles: tiles as u32,
             padded_queries: sizes.padded_queries() as u32,
             padded_keys: sizes.padded_keys() as u32,
-            back,
-            ahead,
+            window_left,
+            window_right,
             scale: config.scale as f32,
             spare: [0; 3],
             offsets,
@@ -367,7 +379,7 @@ impl PackedF16 {
 
 /// What a launch computes.
 #[derive(Clone, Copy, PartialEq)]
-enum Made {
+enum LaunchOutput {
     Output,
     Query,
     Key,
@@ -375,37 +387,45 @@ enum Made {
     KeyAndValue,
 }
 
-impl Made {
+impl LaunchOutput {
     /// Returns the launches of the gradients: dk and dv are computed in one launch if both fit in
     /// registers.
-    fn gradients(width: usize) -> &'static [Made] {
-        if width <= 64 { &[Made::Query, Made::KeyAndValue] } else { &[Made::Query, Made::Key, Made::Value] }
+    fn gradients(width: usize) -> &'static [LaunchOutput] {
+        if width <= 64 {
+            &[LaunchOutput::Query, LaunchOutput::KeyAndValue]
+        } else {
+            &[LaunchOutput::Query, LaunchOutput::Key, LaunchOutput::Value]
+        }
     }
 
     fn shader(self) -> Shader {
-        if self == Made::Output { Shader::AttentionCooperative } else { Shader::AttentionCooperativeGrad }
+        if self == LaunchOutput::Output {
+            Shader::AttentionCooperative
+        } else {
+            Shader::AttentionCooperativeGrad
+        }
     }
 
     fn by_keys(self) -> bool {
-        !matches!(self, Made::Output | Made::Query)
+        !matches!(self, LaunchOutput::Output | LaunchOutput::Query)
     }
 
     fn has_score_grads(self) -> bool {
-        !matches!(self, Made::Output | Made::Value)
+        !matches!(self, LaunchOutput::Output | LaunchOutput::Value)
     }
 
     fn has_weights(self) -> bool {
-        !matches!(self, Made::Query | Made::Key)
+        !matches!(self, LaunchOutput::Query | LaunchOutput::Key)
     }
 
     /// Returns the workgroup memory for `lines` rows in bytes, as the shaders declare it.
     fn bytes(self, width: usize, lines: u32) -> u32 {
         let tiles = 2 * 32 * (width as u32 / 4 + 2) * 8;
-        let (scores, halves) = (9 * 16, 10 * 8);
+        let (scores, f16_scores) = (9 * 16, 10 * 8);
         let [score_grads, weights] = [self.has_score_grads(), self.has_weights()].map(u32::from);
-        let line = scores + score_grads * (scores + halves) + weights * halves;
+        let line = scores + score_grads * (scores + f16_scores) + weights * f16_scores;
         let numbers = match self {
-            Made::Output => 4 * lines,
+            LaunchOutput::Output => 4 * lines,
             _ if self.by_keys() => 32 * 8,
             _ => 0,
         };
@@ -415,9 +435,9 @@ impl Made {
     /// Returns the number of rows of a workgroup: the number that was fastest in measurements, or
     /// fewer if there is less memory.
     fn lines(self, call: &Call<'_>, width: usize) -> u32 {
-        let best = if self == Made::Output && width > 64 { 128 } else { 64 };
+        let best = if self == LaunchOutput::Output && width > 64 { 128 } else { 64 };
         let most = call.gpu.limits.max_compute_workgroup_storage_size;
-        [best, 64].into_iter().find(|&lines| self.bytes(width, lines) <= most).unwrap_or(FEWEST_LINES)
+        [best, 64].into_iter().find(|&lines| self.bytes(width, lines) <= most).unwrap_or(MIN_LINES)
     }
 
     /// Returns the operands of gradients, and what is computed from them.
@@ -444,13 +464,13 @@ impl Made {
 }
 
 /// Packs the tensors of a call, if this path supports them.
-pub(super) fn packed(
+pub(super) fn pack(
     call: &Call<'_>,
     config: &AttentionConfig,
     tensors: &[View<'_>],
     written: &[View<'_>],
 ) -> Result<Option<PackedF16>> {
-    if !takes(call, config, tensors, written)? {
+    if !is_supported(call, config, tensors, written)? {
         return Ok(None);
     }
     match PackedF16::of(call, config, tensors) {
@@ -496,7 +516,7 @@ mod tests {
     }
 
     /// Packs q, k and v, `[1, 3, 130, 40]` each.
-    fn packed_of(gpu: &Arc<Gpu>, numbers: &[Vec<f32>; 3]) -> PackedF16 {
+    fn pack_tensors(gpu: &Arc<Gpu>, numbers: &[Vec<f32>; 3]) -> PackedF16 {
         let layout = Layout::row_major(Shape::new(&[1, HEADS, LINES, WIDTH]).expect("a shape"));
         let upload = |numbers: &Vec<f32>| {
             let bits: Vec<u16> = numbers.iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
@@ -515,7 +535,7 @@ mod tests {
     /// neighbors. Head 1 has a NaN among its keys, and head 2 has four values that f16 cannot
     /// represent.
     #[test]
-    fn halves_are_exact_or_refused() {
+    fn f16_operands_are_exact_or_rejected() {
         if !suite::expects("wgpu") {
             return;
         }
@@ -524,11 +544,11 @@ mod tests {
         all[1][LINES * WIDTH + 77] = f32::NAN;
         all[0][9] = 1e-17;
         all[2][2 * LINES * WIDTH..][4..8].iter_mut().for_each(|x| *x *= 2f32.powi(-40));
-        let packed = packed_of(&gpu, &all);
+        let packed = pack_tensors(&gpu, &all);
         let records: Vec<u32> =
             bytemuck::pod_collect_to_vec(&read(&gpu, &packed.records, HEADS * RECORD_WORDS * 4));
-        let taken: Vec<u32> = records.chunks(RECORD_WORDS).map(|record| record[0]).collect();
-        assert_eq!(taken, [1, 0, 0]);
+        let accepted: Vec<u32> = records.chunks(RECORD_WORDS).map(|record| record[0]).collect();
+        assert_eq!(accepted, [1, 0, 0]);
         let powers = all.each_ref().map(|tensor| power_of(&tensor[..LINES * WIDTH]));
         assert_eq!(records[2..5], powers.map(|power| power as u32));
         let factor = f64::from(f32::from_bits(records[1])) / 2f64.powi(-powers[0] - powers[1]);

@@ -1,11 +1,11 @@
 //! Attention with whole matrix products, whose weights are stored in memory, some heads at a time.
 
-use super::{FORWARD_VEC4S, Sizes, Slots, in_vec4, strides};
+use super::{FORWARD_VEC4S, Sizes, Slots, strides, supports_vec4};
 use crate::call::Call;
 use crate::gpu::Binding;
 use crate::names::{
-    AttentionOutput, AttentionStep, Constant, FindShares, LeftFactor, LeftKnown, LeftRuns, LeftVec4,
-    LogSumErrorPut, RightRuns, RightVec4, SlotName, Switch,
+    AttentionOutput, AttentionStep, Constant, FindFactors, LeftFactor, LeftKMajor, LeftPrefetch, LeftVec4,
+    LogSumErrorPut, RightKMajor, RightVec4, SlotName, Switch,
 };
 use crate::ops::matmul::VEC4_TILE_BYTES;
 use crate::shaders::Shader;
@@ -18,17 +18,17 @@ use ternion_core::{Error, Result};
 /// Rows of a tile.
 const TILE: usize = 128;
 /// Maximum width of an output for tiles of 64 columns.
-const NARROW: usize = 64;
+const NARROW_TILE: usize = 64;
 /// Minimum number of queries and keys: fewer leave most of a tile empty.
-const FEWEST_LINES: usize = 65;
+const MIN_LINES: usize = 65;
 /// Minimum number of tiles of weights: fewer leave multiprocessors of a large GPU idle, and one
 /// launch with tiles of half the size then takes less time. Measured on an H100: 32 tiles took 1.5
 /// (forward) and 1.8 (backward) times as long, 96 tiles of 64 columns 1.2 and 1.0, of 128 columns
 /// 0.7, 192 tiles 1.0 and 0.7.
-const FEWEST_TILES: usize = 96;
+const MIN_TILES: usize = 96;
 /// Number of threads that tiles of outputs should keep busy; with fewer, sums are split into parts.
 /// This is one workgroup of 256 threads on each multiprocessor of a large device.
-const WANTED_THREADS: usize = 256 * 132;
+const TARGET_THREADS: usize = 256 * 132;
 
 /// The parameters, as in gemm.wgsl.
 #[repr(C)]
@@ -38,13 +38,13 @@ struct Parameters {
     queries: u32,
     keys: u32,
     heads: u32,
-    shared_by: u32,
+    q_heads_per_kv: u32,
     first_head: u32,
     padded_queries: u32,
     padded_keys: u32,
     scale: f32,
-    back: i32,
-    ahead: i32,
+    window_left: i32,
+    window_right: i32,
     splits: u32,
     m: u32,
     n: u32,
@@ -77,24 +77,24 @@ struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Describes a tensor, each of whose heads is shared by `shared_by` heads. Its rows are the
-    /// rows of the product or, if `turned`, the inner indices.
-    fn of(call: &Call<'a>, view: &View<'a>, shared_by: u32, turned: bool) -> Result<Matrix<'a>> {
+    /// Describes a tensor, each of whose heads is shared by `q_heads_per_kv` heads. Its rows are
+    /// the rows of the product or, if `is_transposed`, the inner indices.
+    fn of(call: &Call<'a>, view: &View<'a>, q_heads_per_kv: u32, is_transposed: bool) -> Result<Matrix<'a>> {
         let (binding, first) = call.gpu.bind(call.name, view)?;
         let [batch, head, line, column] = strides(view);
-        let (line, inner) = if turned { (column, line) } else { (line, column) };
+        let (line, inner) = if is_transposed { (column, line) } else { (line, column) };
         Ok(Matrix {
             binding,
             store: Store::of(view.dtype),
             first,
-            heads: [batch, head, 0, shared_by],
+            heads: [batch, head, 0, q_heads_per_kv],
             line,
             inner,
         })
     }
 
     /// Returns whether vec4 are along the inner axis.
-    fn runs(&self) -> bool {
+    fn is_k_major(&self) -> bool {
         self.inner == 1
     }
 }
@@ -146,20 +146,20 @@ impl Shape {
         let (keys, all_heads) = (sizes.keys as usize, batch * heads);
         let padded = [queries, keys].map(|lines| lines.next_multiple_of(TILE));
         let tiles = all_heads * padded.map(|lines| lines / TILE).iter().product::<usize>();
-        if all_heads == 0 || queries.min(keys) < FEWEST_LINES {
+        if all_heads == 0 || queries.min(keys) < MIN_LINES {
             return Ok(None);
         }
-        let bytes = (padded[0] * padded[1] * 4).saturating_mul(sizes.shared_by as usize) as u64;
-        if bytes > call.gpu.work_bytes || tiles < FEWEST_TILES && !call.gpu.small_products {
+        let bytes = (padded[0] * padded[1] * 4).saturating_mul(sizes.q_heads_per_kv as usize) as u64;
+        if bytes > call.gpu.workspace_bytes || tiles < MIN_TILES && !call.gpu.small_products {
             return Ok(None);
         }
-        let sharing = (call.gpu.work_bytes / bytes) as usize;
-        let heads_at_a_time = (sharing * sizes.shared_by as usize).min(all_heads);
+        let groups_at_a_time = (call.gpu.workspace_bytes / bytes) as usize;
+        let heads_at_a_time = (groups_at_a_time * sizes.q_heads_per_kv as usize).min(all_heads);
         Ok(Some(Shape { sizes, all_heads, heads, padded, heads_at_a_time }))
     }
 
     /// Iterates over the heads in chunks.
-    fn turns(&self) -> impl Iterator<Item = Heads> {
+    fn head_chunks(&self) -> impl Iterator<Item = Heads> {
         let Shape { all_heads, heads_at_a_time, .. } = *self;
         (0..all_heads)
             .step_by(heads_at_a_time)
@@ -167,15 +167,15 @@ impl Shape {
     }
 
     fn tiling(&self, heads: usize, output: Output) -> Tiling {
-        let columns = if output.width > NARROW { TILE } else { NARROW };
-        let Sizes { queries, keys, shared_by, .. } = self.sizes;
+        let columns = if output.width > NARROW_TILE { TILE } else { NARROW_TILE };
+        let Sizes { queries, keys, q_heads_per_kv, .. } = self.sizes;
         let [of_queries, of_keys] = self.padded;
         let (count, lines, padded, inner) = match output.by_keys {
-            true => (heads / shared_by as usize, keys as usize, of_keys, of_queries),
+            true => (heads / q_heads_per_kv as usize, keys as usize, of_keys, of_queries),
             false => (heads, queries as usize, of_queries, of_keys),
         };
         let tiles = count * (padded / TILE);
-        let splits = (WANTED_THREADS / (tiles * 2 * columns)).clamp(1, inner / TILE);
+        let splits = (TARGET_THREADS / (tiles * 2 * columns)).clamp(1, inner / TILE);
         Tiling { columns, lines, padded, tiles, splits, stride: count * lines * output.width }
     }
 }
@@ -197,7 +197,7 @@ impl Memory {
             let Tiling { splits, stride, .. } = shape.tiling(heads.count, output);
             if splits > 1 { splits * stride * 4 } else { 0 }
         };
-        let each = shape.turns().flat_map(|heads| outputs.iter().map(move |&output| (heads, output)));
+        let each = shape.head_chunks().flat_map(|heads| outputs.iter().map(move |&output| (heads, output)));
         let sums = each.map(|(heads, output)| bytes_of_sums(heads, output)).max().unwrap_or(0);
         let rows = heads_at_a_time * (keys / TILE) * queries;
         Ok(Memory {
@@ -209,14 +209,14 @@ impl Memory {
 }
 
 /// The state of an op: the sizes, with the number of heads at a time, and memory for their weights.
-pub(super) struct WholeProducts<'a, 'b> {
+pub(super) struct UntiledAttention<'a, 'b> {
     call: &'b Call<'a>,
     shape: Shape,
     memory: Memory,
     mask: Option<View<'a>>,
 }
 
-impl<'a, 'b> WholeProducts<'a, 'b> {
+impl<'a, 'b> UntiledAttention<'a, 'b> {
     /// Returns `None` if these tensors are not supported: they must be accessible as vec4 and have
     /// enough rows, and there must be memory for the weights of heads that share a key head.
     /// `written` is y, or dq, dk and dv.
@@ -226,23 +226,23 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         read: &[View<'a>],
         written: &[View<'a>],
         mask: Option<View<'a>>,
-    ) -> Result<Option<WholeProducts<'a, 'b>>> {
-        if !in_vec4(call, read, written, FORWARD_VEC4S.max(VEC4_TILE_BYTES / 16))? {
+    ) -> Result<Option<UntiledAttention<'a, 'b>>> {
+        if !supports_vec4(call, read, written, FORWARD_VEC4S.max(VEC4_TILE_BYTES / 16))? {
             return Ok(None);
         }
         let Some(shape) = Shape::of(call, config)? else { return Ok(None) };
         let output = |(at, view): (usize, &View<'_>)| Output { width: width_of(view), by_keys: at > 0 };
         let outputs: Vec<Output> = written.iter().enumerate().map(output).collect();
         match Memory::of(call, &shape, &outputs, written.len() == 1) {
-            Ok(memory) => Ok(Some(WholeProducts { call, shape, memory, mask })),
+            Ok(memory) => Ok(Some(UntiledAttention { call, shape, memory, mask })),
             // Shaders that keep weights on chip need no memory.
             Err(Error::OutOfMemory { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn scratch<'c>(&self, buffer: &'c Buffer) -> Result<Binding<'c>> {
-        self.call.gpu.scratch(self.call.name, buffer)
+    fn workspace<'c>(&self, buffer: &'c Buffer) -> Result<Binding<'c>> {
+        self.call.gpu.workspace(self.call.name, buffer)
     }
 
     /// Queues y and lse.
@@ -250,15 +250,15 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         let call = self.call;
         let [y, lse] = [0, 1].map(|at| call.outputs[at]);
         let parts = self.memory.parts.as_ref().ok_or_else(|| call.wrong_op())?;
-        let parts = self.scratch(parts)?;
-        self.shape.turns().try_for_each(|heads| {
+        let parts = self.workspace(parts)?;
+        self.shape.head_chunks().try_for_each(|heads| {
             self.launch_weights(
                 heads,
                 [0, 1],
                 AttentionStep::Weights,
                 (SlotName::Parts, Access::Scattered, parts),
             )?;
-            let v = Matrix::of(call, &call.inputs[2], self.shape.sizes.shared_by, true)?;
+            let v = Matrix::of(call, &call.inputs[2], self.shape.sizes.q_heads_per_kv, true)?;
             let out = Matrix::of(call, &y, 1, false)?;
             let of_y = Output { width: width_of(&y), by_keys: false };
             self.launch_output(heads, of_y, [v, out], 1.0, Some((parts, &lse)))
@@ -267,47 +267,48 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
 
     /// Queues dq, dk and dv; `row_numbers` is the output of grad_rows.wgsl.
     pub(super) fn launch_gradients(&self, row_numbers: Binding<'a>) -> Result<()> {
-        let (call, Sizes { shared_by, scale, .. }) = (self.call, self.shape.sizes);
+        let (call, Sizes { q_heads_per_kv, scale, .. }) = (self.call, self.shape.sizes);
         let [q, k, dy] = [0, 1, 5].map(|at| call.inputs[at]);
         let [dq, dk, dv] = [0, 1, 2].map(|at| call.outputs[at]);
         let numbers = (SlotName::RowNumbers, Access::Read, row_numbers);
         let by_keys = |heads: Heads, right: &View<'a>, out: &View<'a>, factor: f32| {
-            let operands = [Matrix::of(call, right, 1, true)?, Matrix::of(call, out, shared_by, false)?];
+            let operands = [Matrix::of(call, right, 1, true)?, Matrix::of(call, out, q_heads_per_kv, false)?];
             self.launch_output(heads, Output { width: width_of(out), by_keys: true }, operands, factor, None)
         };
-        self.shape.turns().try_for_each(|heads| {
-            self.launch_weights(heads, [0, 1], AttentionStep::Shares, numbers)?;
+        self.shape.head_chunks().try_for_each(|heads| {
+            self.launch_weights(heads, [0, 1], AttentionStep::Probabilities, numbers)?;
             by_keys(heads, &dy, &dv, 1.0)?;
             self.launch_weights(heads, [5, 2], AttentionStep::ScoreGrads, numbers)?;
             by_keys(heads, &q, &dk, scale)?;
-            let operands = [Matrix::of(call, &k, shared_by, true)?, Matrix::of(call, &dq, 1, false)?];
+            let operands = [Matrix::of(call, &k, q_heads_per_kv, true)?, Matrix::of(call, &dq, 1, false)?];
             self.launch_output(heads, Output { width: width_of(&dq), by_keys: false }, operands, scale, None)
         })
     }
 
-    /// Returns the weights as a left operand: queries by keys or, if `turned`, keys by queries.
-    fn weights(&self, turned: bool) -> Result<Matrix<'_>> {
+    /// Returns the weights as a left operand: queries by keys or, if `is_transposed`, keys by
+    /// queries.
+    fn weights(&self, is_transposed: bool) -> Result<Matrix<'_>> {
         let [queries, keys] = self.shape.padded.map(|lines| lines as u32);
-        let (line, inner) = if turned { (1, keys) } else { (keys, 1) };
-        let binding = self.scratch(&self.memory.weights)?;
+        let (line, inner) = if is_transposed { (1, keys) } else { (keys, 1) };
+        let binding = self.workspace(&self.memory.weights)?;
         Ok(Matrix { binding, store: Store::F32, first: 0, heads: [0, 0, queries * keys, 1], line, inner })
     }
 
     fn parameters(&self, heads: Heads) -> Parameters {
-        let Sizes { queries, keys, shared_by, scale, back, ahead, .. } = self.shape.sizes;
+        let Sizes { queries, keys, q_heads_per_kv, scale, window_left, window_right, .. } = self.shape.sizes;
         let [padded_queries, padded_keys] = self.shape.padded.map(|lines| lines as u32);
         let (heads, first_head) = (self.shape.heads as u32, heads.first as u32);
         Parameters {
             queries,
             keys,
             heads,
-            shared_by,
+            q_heads_per_kv,
             first_head,
             padded_queries,
             padded_keys,
             scale,
-            back,
-            ahead,
+            window_left,
+            window_right,
             splits: 1,
             factor: 1.0,
             ..Zeroable::zeroed()
@@ -330,10 +331,15 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         let Shape { sizes, padded, .. } = self.shape;
         let width = width_of(&left) as u32;
         let [left, right] =
-            [Matrix::of(call, &left, 1, false)?, Matrix::of(call, &right, sizes.shared_by, false)?];
+            [Matrix::of(call, &left, 1, false)?, Matrix::of(call, &right, sizes.q_heads_per_kv, false)?];
         let mut slots = self.slots(step, [left, right], TILE);
-        slots.bound(SlotName::Weights, Store::F32, Access::Vec4Written, self.scratch(&self.memory.weights)?);
-        slots.bound(name, Store::F32, access, numbers);
+        slots.bind_memory(
+            SlotName::Weights,
+            Store::F32,
+            Access::Vec4Written,
+            self.workspace(&self.memory.weights)?,
+        );
+        slots.bind_memory(name, Store::F32, access, numbers);
         let mut parameters = Parameters {
             m: sizes.queries,
             n: sizes.keys,
@@ -346,7 +352,7 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         };
         slots.fill([
             Switch::LeftScaled.is(false),
-            LeftKnown::Nothing.into(),
+            LeftPrefetch::Nothing.into(),
             LeftFactor::None.into(),
             Switch::HasMask.is(self.mask.is_some()),
         ]);
@@ -361,21 +367,21 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
     /// Returns the slots and placeholders that all steps need, for tiles of this many columns.
     fn slots<'c>(&self, step: AttentionStep, [left, right]: [Matrix<'c>; 2], columns: usize) -> Slots<'c> {
         let mut slots = Slots::new(Shader::AttentionGemm);
-        slots.bound(SlotName::Left, left.store, Access::Vec4, left.binding);
-        slots.bound(SlotName::Right, right.store, Access::Vec4, right.binding);
+        slots.bind_memory(SlotName::Left, left.store, Access::Vec4, left.binding);
+        slots.bind_memory(SlotName::Right, right.store, Access::Vec4, right.binding);
         slots.fill([
             step.into(),
             Constant::Threads.is(2 * columns as u32),
             Constant::Vec4Columns.is(columns as u32),
             LeftVec4::Left.into(),
             RightVec4::Right.into(),
-            if left.runs() { LeftRuns::Yes } else { LeftRuns::No }.into(),
-            if right.runs() { RightRuns::Yes } else { RightRuns::No }.into(),
+            if left.is_k_major() { LeftKMajor::Yes } else { LeftKMajor::No }.into(),
+            if right.is_k_major() { RightKMajor::Yes } else { RightKMajor::No }.into(),
         ]);
         slots
     }
 
-    /// Queues the product of weights and `right`, times `factor`. In the forward pass `with` has
+    /// Queues the product of weights and `right`, times `factor`. In the forward pass `forward` has
     /// the maxima and sums of the tiles' rows, and lse.
     fn launch_output<'c>(
         &'c self,
@@ -383,17 +389,17 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         output: Output,
         [right, out]: [Matrix<'c>; 2],
         factor: f32,
-        with: Option<(Binding<'c>, &View<'c>)>,
+        forward: Option<(Binding<'c>, &View<'c>)>,
     ) -> Result<()> {
         if output.width == 0 {
             return Ok(());
         }
         let tiling = self.shape.tiling(heads.count, output);
         let left = self.weights(output.by_keys)?;
-        let made = self.part_of_sums(&tiling, output, out)?;
+        let destination = self.sum_destination(&tiling, output, out)?;
         let step = if output.by_keys { AttentionStep::KeyOutput } else { AttentionStep::Output };
         let mut slots = self.slots(step, [left, right], tiling.columns);
-        slots.bound(SlotName::Out, made.store, Access::Vec4Written, made.binding);
+        slots.bind_memory(SlotName::Out, destination.store, Access::Vec4Written, destination.binding);
         let mut parameters = Parameters {
             m: tiling.padded as u32,
             n: output.width as u32,
@@ -403,14 +409,14 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
             factor,
             left_heads: left.heads,
             right_heads: right.heads,
-            out_heads: made.heads,
-            offsets: [left.first, right.first, made.first, made.line],
+            out_heads: destination.heads,
+            offsets: [left.first, right.first, destination.first, destination.line],
             strides: [left.line, left.inner, right.line, right.inner],
             ..self.parameters(heads)
         };
-        slots.fill_shares(with.is_some());
-        if let Some((parts, lse)) = with {
-            slots.bound(SlotName::Parts, Store::F32, Access::Read, parts);
+        slots.fill_factors(forward.is_some());
+        if let Some((parts, lse)) = forward {
+            slots.bind_memory(SlotName::Parts, Store::F32, Access::Read, parts);
             parameters.lse_offset = slots.bind(self.call, SlotName::LogSumExp, lse, Access::Scattered)?;
             parameters.lse = strides(lse);
             parameters.lse[3] = slots.bind_error(self.call)?;
@@ -420,15 +426,15 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         slots.launch(self.call, tiling.tiles * tiling.splits, bytemuck::bytes_of(&parameters))?;
         match tiling.splits {
             1 => Ok(()),
-            _ => self.add_parts(made, out, parameters, tiling.stride / 4),
+            _ => self.add_parts(destination, out, parameters, tiling.stride / 4),
         }
     }
 
     /// Returns where sums are written: the output, or parts, [splits][heads][lines][columns].
-    fn part_of_sums<'c>(&'c self, tiling: &Tiling, output: Output, out: Matrix<'c>) -> Result<Matrix<'c>> {
+    fn sum_destination<'c>(&'c self, tiling: &Tiling, output: Output, out: Matrix<'c>) -> Result<Matrix<'c>> {
         let Some(sums) = self.memory.sums.as_ref().filter(|_| tiling.splits > 1) else { return Ok(out) };
         Ok(Matrix {
-            binding: self.scratch(sums)?,
+            binding: self.workspace(sums)?,
             store: Store::F32,
             first: 0,
             heads: [0, 0, (tiling.lines * output.width) as u32, out.heads[3]],
@@ -445,8 +451,8 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
         vec4s: usize,
     ) -> Result<()> {
         let mut slots = Slots::new(Shader::AttentionGemm);
-        slots.bound(SlotName::Left, Store::F32, Access::Vec4, part.binding);
-        slots.bound(SlotName::Out, out.store, Access::Vec4Written, out.binding);
+        slots.bind_memory(SlotName::Left, Store::F32, Access::Vec4, part.binding);
+        slots.bind_memory(SlotName::Out, out.store, Access::Vec4Written, out.binding);
         slots.fill([AttentionStep::AddParts.into(), Constant::Threads.is(256)]);
         let parameters = Parameters {
             m: (vec4s * 4 / (parameters.lines * parameters.n) as usize) as u32,
@@ -461,18 +467,18 @@ impl<'a, 'b> WholeProducts<'a, 'b> {
 impl Slots<'_> {
     /// Sets whether weights are relative to the largest score of their tile and must be rescaled,
     /// as in the forward pass.
-    fn fill_shares(&mut self, together: bool) {
-        self.fill([Switch::LeftScaled.is(together)]);
-        self.fill(match together {
+    fn fill_factors(&mut self, is_forward: bool) {
+        self.fill([Switch::LeftScaled.is(is_forward)]);
+        self.fill(match is_forward {
             true => [
-                FindShares::OfParts.into(),
-                LeftKnown::MaxOfPart.into(),
-                LeftFactor::ShareOfPart.into(),
+                FindFactors::OfParts.into(),
+                LeftPrefetch::MaxOfPart.into(),
+                LeftFactor::FactorOfPart.into(),
                 AttentionOutput::UnmaskedRows.into(),
             ],
             false => [
-                FindShares::None.into(),
-                LeftKnown::Nothing.into(),
+                FindFactors::None.into(),
+                LeftPrefetch::Nothing.into(),
                 LeftFactor::None.into(),
                 AttentionOutput::AllRows.into(),
             ],

@@ -4,7 +4,7 @@ use super::{Parameters, Tensors, Tiling, batch_space, bindings};
 use crate::call::Call;
 use crate::gpu::Launch;
 use crate::names::{
-    Constant, CooperativeNumber, CooperativeSum, Function, LeftRuns, LoadLeft, LoadRight, RightRuns,
+    Constant, CooperativeNumber, CooperativeSum, Function, LeftKMajor, LoadLeft, LoadRight, RightKMajor,
     SlotName, Tile,
 };
 use crate::ops::GROUP;
@@ -21,10 +21,10 @@ const TILE: usize = 128;
 const STEP: usize = 16;
 /// Number of workgroups that keep a device busy, and the shortest part of a sum that is worth a
 /// workgroup.
-const WANTED_GROUPS: usize = 264;
-const SHORTEST_PART: usize = 256;
+const TARGET_GROUPS: usize = 264;
+const MIN_PART_LENGTH: usize = 256;
 /// Maximum number of bytes of sums in memory.
-const MOST_BYTES: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 /// Workgroup memory, in bytes.
 const GROUP_BYTES: u32 = 2 * 1536 * 8;
 
@@ -50,7 +50,7 @@ struct SumParameters {
 
 /// A product that is computed with cooperative matrices.
 pub(super) struct Cooperative {
-    runs: [bool; 2],
+    k_major: [bool; 2],
     parameters: SumParameters,
 }
 
@@ -61,7 +61,7 @@ impl Cooperative {
         call: &Call<'_>,
         tensors: &Tensors<'_>,
         whole: &Parameters,
-        runs: [bool; 2],
+        k_major: [bool; 2],
     ) -> Option<Cooperative> {
         let gpu = call.gpu;
         let [m, n, k, matrices] = tensors.sizes();
@@ -72,10 +72,10 @@ impl Cooperative {
         let (rows, columns) = (m.next_multiple_of(TILE), n.next_multiple_of(TILE));
         let bytes = matrices * rows * columns * 4;
         // Cooperative matrices are stored to one binding: the shader does not select windows.
-        let most_bytes = MOST_BYTES.min(gpu.limits.max_storage_buffer_binding_size as usize);
-        let most = (k / SHORTEST_PART).min(most_bytes / bytes).max(1);
-        let wanted = (WANTED_GROUPS / (bytes / (4 * TILE * TILE))).clamp(1, most);
-        let split_length = k.div_ceil(wanted).next_multiple_of(STEP);
+        let max_bytes = MAX_BYTES.min(gpu.limits.max_storage_buffer_binding_size as usize);
+        let max_splits = (k / MIN_PART_LENGTH).min(max_bytes / bytes).max(1);
+        let target_splits = (TARGET_GROUPS / (bytes / (4 * TILE * TILE))).clamp(1, max_splits);
+        let split_length = k.div_ceil(target_splits).next_multiple_of(STEP);
         let [a_row, a_inner, b_inner, b_column] = whole.inputs;
         let (space, rank) = batch_space(tensors, false, true);
         let parameters = SumParameters {
@@ -87,14 +87,14 @@ impl Cooperative {
             k: whole.k,
             split_length: split_length as u32,
             matrices: matrices as u32,
-            left_slow: if runs[0] { a_row } else { a_inner },
-            right_slow: if runs[1] { b_column } else { b_inner },
+            left_slow: if k_major[0] { a_row } else { a_inner },
+            right_slow: if k_major[1] { b_column } else { b_inner },
             rows: rows as u32,
             columns: columns as u32,
             offsets: whole.offsets,
             space,
         };
-        (bytes <= most_bytes).then_some(Cooperative { runs, parameters })
+        (bytes <= max_bytes).then_some(Cooperative { k_major, parameters })
     }
 
     /// Launches the sums, then the epilogue.
@@ -107,8 +107,8 @@ impl Cooperative {
     ) -> Result<()> {
         let SumParameters { splits, matrices, rows, columns, .. } = self.parameters;
         let plane = matrices as usize * rows as usize * columns as usize;
-        let scratch = call.gpu.alloc(splits as usize * plane * 4)?;
-        let parts = call.gpu.scratch(call.name, &scratch)?;
+        let workspace = call.gpu.alloc(splits as usize * plane * 4)?;
+        let parts = call.gpu.workspace(call.name, &workspace)?;
         let [y, a, b, bias, residual] = bindings(call, tensors)?;
         let sums = Launch {
             variant: self.variant(),
@@ -116,11 +116,17 @@ impl Cooperative {
             groups: splits as usize * plane / (TILE * TILE),
         };
         call.gpu.launch(call.name, sums, bytemuck::bytes_of(&self.parameters))?;
-        let added =
-            Parameters { splits, split_stride: plane as u32, left_runs: rows, right_runs: columns, ..*whole };
-        let tiling = Tiling { tile: Tile::SumPaddedParts, ..Tiling::by_vec4(tensors.sizes(), self.runs) };
+        let added = Parameters {
+            splits,
+            split_stride: plane as u32,
+            left_layout: rows,
+            right_layout: columns,
+            ..*whole
+        };
+        let tiling =
+            Tiling { tile: Tile::SumPaddedParts, ..Tiling::with_vec4_tile(tensors.sizes(), self.k_major) };
         let plain = whole.is_plain(function);
-        let what_follows = Launch {
+        let epilogue = Launch {
             variant: super::variant(
                 tensors,
                 tiling,
@@ -131,21 +137,21 @@ impl Cooperative {
             bindings: smallvec::smallvec![y, parts, b, bias, residual],
             groups: tensors.y.layout.elements().div_ceil(4 * GROUP),
         };
-        call.gpu.launch(call.name, what_follows, bytemuck::bytes_of(&added))
+        call.gpu.launch(call.name, epilogue, bytemuck::bytes_of(&added))
     }
 
     /// Returns the shader. The constants set the layout of vec4 in memory, which the shader
     /// describes. Functions with a T load a matrix row by row. The roles A, B and C of matrices
     /// must not be names of anything else.
     fn variant(&self) -> Variant {
-        let number = |runs: bool, [along, across]: [u32; 2]| if runs { along } else { across };
-        let [left, right] = self.runs;
+        let number = |k_major: bool, [along, across]: [u32; 2]| if k_major { along } else { across };
+        let [left, right] = self.k_major;
         Variant::new(Shader::MatmulCooperative, Class::Float)
             .slot(SlotName::Parts, Store::F32, Access::Sums)
             .slot(SlotName::A, Store::F16, Access::Half)
             .slot(SlotName::B, Store::F16, Access::Half)
-            .fill(if left { LeftRuns::Yes } else { LeftRuns::No })
-            .fill(if right { RightRuns::Yes } else { RightRuns::No })
+            .fill(if left { LeftKMajor::Yes } else { LeftKMajor::No })
+            .fill(if right { RightKMajor::Yes } else { RightKMajor::No })
             .fill(Constant::LeftAcross.is(number(left, [4, 32])))
             .fill(Constant::RightAcross.is(number(right, [4, 32])))
             .fill(Constant::LeftStride.is(number(left, [6, 34])))

@@ -2,13 +2,13 @@
 //! among threads, and the launches of exponentials_vec4.wgsl, sums_vec4.wgsl and
 //! norm_grad_vec4.wgsl. Also reductions that read vec4.
 
-use super::cut::Beside;
+use super::partition::ContiguousAxis;
 use super::template::{RegisterOutput, RegisterRows, RegisterTemplate, SingleElements};
-use super::{Bound, Cut, Rows, Where};
+use super::{Bound, Partition, RowOperand, Rows};
 use crate::gpu::Gpu;
 use crate::names::{
-    Constant, Exponentials, ExponentialsOfAny, Fill, Gather, HiddenWords, JoinedWords, PutVec4, RowPadding,
-    SlotName, SoftmaxShares, Switch, TeamMax, TeamSum, TeamSums, Vec4OfWords, WordsOfVec4,
+    Accumulate, Constant, Exponentials, ExponentialsOfAny, Fill, HiddenWords, JoinedWords, PutVec4,
+    RowPadding, SlotName, SoftmaxVec4, Switch, TeamMax, TeamSum, TeamSums, Vec4OfWords, WordsOfVec4,
 };
 use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Store};
@@ -17,29 +17,29 @@ use ternion_core::backend::Buffer;
 use wgpu::Limits;
 
 /// Minimum number of elements for which such a shader is worth compiling.
-const MANY: usize = 1 << 14;
+const MIN_ELEMENTS: usize = 1 << 14;
 /// Threads of a workgroup, unless a row has more.
 const THREADS: u32 = 256;
 /// Maximum number of threads of a row.
-pub(crate) const MOST_THREADS: u32 = 512;
+pub(crate) const MAX_THREADS: u32 = 512;
 /// Number of threads that fill a device: with fewer, each thread holds fewer elements.
-const BUSY: usize = 1 << 15;
+const BUSY_THREADS: usize = 1 << 15;
 /// Number of workgroups that loop over rows: twice the number of multiprocessors of large devices.
-const WALKING: u32 = 264;
-/// If there are fewer than `FEW` rows and they are longer than `ALONE`, several workgroups process
-/// each row.
-const ALONE: usize = 8192;
-const FEW: usize = 128;
+const LOOP_WORKGROUPS: u32 = 264;
+/// If there are fewer than `FEW_ROWS` rows and they are longer than `LONG_ROW`, several workgroups
+/// process each row.
+const LONG_ROW: usize = 8192;
+const FEW_ROWS: usize = 128;
 
 /// Minimum number of elements that a thread reduces, for many rows and for few: eight vec4 and two.
-const EACH_REDUCED: [usize; 2] = [32, 8];
+const MIN_REDUCED_PER_THREAD: [usize; 2] = [32, 8];
 
 /// How a row is partitioned among threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct RowPartition {
+struct RegisterPartition {
     threads: u32,
     members: u32,
-    hold: u32,
+    per_thread: u32,
     /// Whether all threads hold the same number of elements.
     exact: bool,
     edges: bool,
@@ -50,9 +50,9 @@ struct RowPartition {
 /// How many vec4 a thread holds.
 struct RegisterBudget {
     /// Target if the number of threads of a row is not limited.
-    each: usize,
+    target: usize,
     /// Maximum.
-    most: usize,
+    max: usize,
     /// Number for a longer row.
     long: usize,
     /// Number of vec4 that are read at a time of the part of such a row that is not held.
@@ -62,21 +62,21 @@ struct RegisterBudget {
 impl RegisterBudget {
     fn of(per_word: usize) -> RegisterBudget {
         match per_word {
-            2 => RegisterBudget { each: 8, most: 8, long: 2, batch: 8 },
-            _ => RegisterBudget { each: 4, most: 8, long: 2, batch: 4 },
+            2 => RegisterBudget { target: 8, max: 8, long: 2, batch: 8 },
+            _ => RegisterBudget { target: 4, max: 8, long: 2, batch: 4 },
         }
     }
 }
 
 /// Returns the largest workgroup size that such shaders can use: a power of two.
-fn most_threads(gpu: &Gpu) -> u32 {
+fn max_threads(gpu: &Gpu) -> u32 {
     let Limits {
-        max_compute_invocations_per_workgroup: threads, max_compute_workgroup_size_x: beside, ..
+        max_compute_invocations_per_workgroup: threads, max_compute_workgroup_size_x: size_x, ..
     } = gpu.limits;
-    1 << threads.min(beside).clamp(1, MOST_THREADS).ilog2()
+    1 << threads.min(size_x).clamp(1, MAX_THREADS).ilog2()
 }
 
-impl RowPartition {
+impl RegisterPartition {
     /// Returns the partition for `rows` rows of `length` elements, with `per_word` elements in a
     /// word. Returns `None` if the threads cannot hold the rows and must.
     fn of(
@@ -84,53 +84,53 @@ impl RowPartition {
         [rows, length]: [usize; 2],
         per_word: usize,
         edges: bool,
-        held: &RegisterRows,
-    ) -> Option<RowPartition> {
-        let RegisterBudget { each, most, long: long_hold, batch } = RegisterBudget::of(per_word);
+        register_rows: &RegisterRows,
+    ) -> Option<RegisterPartition> {
+        let RegisterBudget { target, max, long: long_per_thread, batch } = RegisterBudget::of(per_word);
         let vec4s = if edges { length.div_ceil(4) + 1 } else { length / 4 };
-        let most_members = most_threads(gpu).min(held.most_threads) as usize;
-        let each = if rows * vec4s.div_ceil(each) < BUSY { each / 2 } else { each };
-        let members = vec4s.div_ceil(each).next_power_of_two().min(most_members);
-        let hold = vec4s.div_ceil(members);
-        let long = hold > most;
-        let partition = RowPartition {
-            threads: THREADS.min(held.most_threads).max(members as u32).min(most_threads(gpu)),
+        let max_members = max_threads(gpu).min(register_rows.max_threads) as usize;
+        let target = if rows * vec4s.div_ceil(target) < BUSY_THREADS { target / 2 } else { target };
+        let members = vec4s.div_ceil(target).next_power_of_two().min(max_members);
+        let per_thread = vec4s.div_ceil(members);
+        let long = per_thread > max;
+        let register_partition = RegisterPartition {
+            threads: THREADS.min(register_rows.max_threads).max(members as u32).min(max_threads(gpu)),
             members: members as u32,
-            hold: if long { long_hold } else { hold } as u32,
+            per_thread: if long { long_per_thread } else { per_thread } as u32,
             batch: batch as u32,
-            exact: !edges && vec4s == members * hold,
+            exact: !edges && vec4s == members * per_thread,
             edges,
             long,
         };
-        (held.any_length || !long).then_some(partition)
+        (register_rows.any_length || !long).then_some(register_partition)
     }
 
     /// Returns the partition for teams that loop over rows. Each thread holds less, because it also
     /// holds sums and the next row.
-    fn walking(gpu: &Gpu, length: usize) -> Option<RowPartition> {
-        let most_members = most_threads(gpu) as usize;
+    fn row_loop(gpu: &Gpu, length: usize) -> Option<RegisterPartition> {
+        let max_members = max_threads(gpu) as usize;
         let vec4s = length / 4;
-        let members = vec4s.div_ceil(2).next_power_of_two().min(most_members);
-        let hold = vec4s.div_ceil(members);
-        let partition = RowPartition {
-            threads: THREADS.max(members as u32).min(most_threads(gpu)),
+        let members = vec4s.div_ceil(2).next_power_of_two().min(max_members);
+        let per_thread = vec4s.div_ceil(members);
+        let register_partition = RegisterPartition {
+            threads: THREADS.max(members as u32).min(max_threads(gpu)),
             members: members as u32,
-            hold: hold as u32,
-            exact: vec4s == members * hold,
+            per_thread: per_thread as u32,
+            exact: vec4s == members * per_thread,
             edges: false,
             long: false,
             batch: 1,
         };
-        (hold <= 4).then_some(partition)
+        (per_thread <= 4).then_some(register_partition)
     }
 
-    /// Applies the partition to `cut`, with at most `most` workgroups, which loop over rows if
+    /// Applies the partition to `partition`, with at most `max` workgroups, which loop over rows if
     /// there are more.
-    fn cut(self, cut: Cut, most: u32) -> Cut {
+    fn apply_to(self, partition: Partition, max: u32) -> Partition {
         let per_group = self.threads / self.members;
-        let blocks = cut.rows.div_ceil(per_group).min(most);
-        let gathered = cut.rows.div_ceil(blocks * per_group);
-        Cut { members: self.members, per_group, parts: 1, blocks, gathered, ..cut }
+        let blocks = partition.rows.div_ceil(per_group).min(max);
+        let loop_count = partition.rows.div_ceil(blocks * per_group);
+        Partition { members: self.members, per_group, parts: 1, blocks, loop_count, ..partition }
     }
 
     fn fills(self, gpu: &Gpu) -> [Fill; 10] {
@@ -142,7 +142,7 @@ impl RowPartition {
         [
             Constant::Threads.is(self.threads),
             Constant::Members.is(self.members),
-            Constant::Hold.is(self.hold),
+            Constant::PerThread.is(self.per_thread),
             Switch::Exact.is(self.exact),
             Switch::Edges.is(self.edges),
             Constant::Subgroup.is(subgroup),
@@ -174,49 +174,50 @@ fn store_fills(store: Store, padding: Padding, single: bool) -> [Fill; 8] {
     let zero = if is_half { RowPadding::ZeroHalf } else { RowPadding::ZeroF32 };
     let (vec4, words) = (vec4.into(), words.into());
     let padding = if padding == Padding::Lowest { lowest } else { zero }.into();
-    let [joined, hidden, exponentials, shares, of_any]: [Fill; 5] = match is_half {
+    let [joined, hidden, exponentials, softmax, of_any]: [Fill; 5] = match is_half {
         true => [
             JoinedWords::Half.into(),
             HiddenWords::Half.into(),
             Exponentials::Half.into(),
-            SoftmaxShares::Half.into(),
+            SoftmaxVec4::Half.into(),
             ExponentialsOfAny::Half.into(),
         ],
         false => [
             JoinedWords::F32.into(),
             HiddenWords::F32.into(),
             Exponentials::F32.into(),
-            SoftmaxShares::F32.into(),
+            SoftmaxVec4::F32.into(),
             ExponentialsOfAny::F32.into(),
         ],
     };
-    [vec4, words, padding, joined, hidden, exponentials, shares, of_any]
+    [vec4, words, padding, joined, hidden, exponentials, softmax, of_any]
 }
 
 impl<'a> Rows<'a> {
     /// Queues the shader that holds rows in registers if the layout allows it. Otherwise calls
     /// [`Rows::launch`].
-    pub(crate) fn launch_in_registers(self, held: &RegisterRows) -> Result<()> {
-        match self.partition(held) {
-            Some(partition) => self.hold(held, partition),
+    pub(crate) fn launch_in_registers(self, register_rows: &RegisterRows) -> Result<()> {
+        match self.register_partition(register_rows) {
+            Some(register_partition) => self.queue_in_registers(register_rows, register_partition),
             None => self.launch(),
         }
     }
 
-    fn partition(&self, held: &RegisterRows) -> Option<RowPartition> {
-        let (rows, length) = (self.cut.rows as usize, self.cut.length as usize);
-        let several = self.cut.parts > 1 && length > ALONE && rows < FEW;
-        if self.cut.across != 0 || several || rows * length < MANY {
+    fn register_partition(&self, register_rows: &RegisterRows) -> Option<RegisterPartition> {
+        let (rows, length) = (self.partition.rows as usize, self.partition.length as usize);
+        let several = self.partition.parts > 1 && length > LONG_ROW && rows < FEW_ROWS;
+        if self.partition.across != 0 || several || rows * length < MIN_ELEMENTS {
             return None;
         }
-        let (store, edges) = self.in_vec4(held.vec4)?;
-        let partition = RowPartition::of(self.gpu, [rows, length], store.per_word(), edges, held)?;
-        (held.any_length || !edges).then_some(partition)
+        let (store, edges) = self.vec4_store(register_rows.vec4)?;
+        let register_partition =
+            RegisterPartition::of(self.gpu, [rows, length], store.per_word(), edges, register_rows)?;
+        (register_rows.any_length || !edges).then_some(register_partition)
     }
 
     /// Returns how the elements of these tensors are stored, if all of them can be read as vec4,
     /// and whether rows begin and end in the middle of a vec4, in the same way in all tensors.
-    fn in_vec4(&self, names: &[SlotName]) -> Option<(Store, bool)> {
+    fn vec4_store(&self, names: &[SlotName]) -> Option<(Store, bool)> {
         let (space, rank, over) = (&self.parameters.space, self.parameters.rank, &self.parameters.over);
         let mut store = None;
         // Where rows begin within a vec4, for each tensor: the first row, and the offset from one
@@ -225,7 +226,7 @@ impl<'a> Rows<'a> {
         for bound in self.outputs.iter().chain(&self.inputs).filter(|bound| names.contains(&bound.name)) {
             let mut begin = [0; 9];
             begin[8] = bound.first % 4;
-            if let Where::Space(tensor) = bound.place {
+            if let RowOperand::Space(tensor) = bound.operand {
                 let moves = |axis: &usize| space.sizes[*axis] > 1;
                 (0..rank as usize)
                     .filter(moves)
@@ -241,12 +242,12 @@ impl<'a> Rows<'a> {
             }
             (begins, store) = (Some(begin), Some(bound.store));
         }
-        let edges = begins? != [0; 9] || !self.cut.length.is_multiple_of(4);
+        let edges = begins? != [0; 9] || !self.partition.length.is_multiple_of(4);
         Some((store?, edges))
     }
 
     /// Declares these tensors as arrays of vec4.
-    fn by_vec4(&mut self, names: &[SlotName]) {
+    fn access_as_vec4(&mut self, names: &[SlotName]) {
         for bound in self.outputs.iter_mut().chain(&mut self.inputs) {
             if names.contains(&bound.name) {
                 bound.access = if bound.access.writes() { Access::Vec4Written } else { Access::Vec4 };
@@ -254,40 +255,49 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn hold(mut self, held: &RegisterRows, partition: RowPartition) -> Result<()> {
-        let (shader, padding) = match held.template {
+    fn queue_in_registers(
+        mut self,
+        register_rows: &RegisterRows,
+        register_partition: RegisterPartition,
+    ) -> Result<()> {
+        let (shader, padding) = match register_rows.template {
             RegisterTemplate::Exponentials { .. } => (Shader::ExponentialsVec4, Padding::Lowest),
             RegisterTemplate::Sums { .. } => (Shader::SumsVec4, Padding::Zero),
         };
         self.shader = shader;
-        let single = self.fill_output(held.output, partition);
-        if single || (partition.edges && matches!(held.output, RegisterOutput::Elements { .. })) {
+        let single = self.fill_output(register_rows.output, register_partition);
+        if single
+            || (register_partition.edges && matches!(register_rows.output, RegisterOutput::Elements { .. }))
+        {
             self.bind_edges();
         }
-        match held.template {
+        match register_rows.template {
             RegisterTemplate::Exponentials { skips, sums } => {
                 self.fills.extend::<[Fill; 2]>([skips.into(), Constant::Sums.is_one_if(sums.is_some())]);
                 self.fills.extend(sums.map(Fill::from));
             }
-            RegisterTemplate::Sums { terms, accumulated, with_d, squares } => {
+            RegisterTemplate::Sums { terms, accumulator, with_d, squares } => {
                 let counts = [Constant::WithD.is_one_if(with_d), Constant::Squares.is_one_if(squares)];
-                self.fills.extend(counts.into_iter().chain([terms.into(), accumulated.into()]));
+                self.fills.extend(counts.into_iter().chain([terms.into(), accumulator.into()]));
             }
         }
         let store =
             self.inputs.iter().find(|bound| bound.name == SlotName::X).map_or(Store::F32, |x| x.store);
         self.fills.extend(store_fills(store, padding, single));
-        self.fills.extend([Constant::Long.is_one_if(partition.long), Constant::Batch.is(partition.batch)]);
-        self.fills.extend(partition.fills(self.gpu));
-        self.by_vec4(held.vec4);
-        self.parameters.cut = partition.cut(self.cut, u32::MAX);
+        self.fills.extend([
+            Constant::Long.is_one_if(register_partition.long),
+            Constant::Batch.is(register_partition.batch),
+        ]);
+        self.fills.extend(register_partition.fills(self.gpu));
+        self.access_as_vec4(register_rows.vec4);
+        self.parameters.partition = register_partition.apply_to(self.partition, u32::MAX);
         self.queue(None, None, None)
     }
 
     /// Sets the placeholders of the output. Returns whether elements may have to be computed one by
     /// one.
-    fn fill_output(&mut self, output: RegisterOutput, partition: RowPartition) -> bool {
-        let put = if partition.edges { PutVec4::Within } else { PutVec4::Whole };
+    fn fill_output(&mut self, output: RegisterOutput, register_partition: RegisterPartition) -> bool {
+        let put = if register_partition.edges { PutVec4::Within } else { PutVec4::Whole };
         self.fills.push(put.into());
         let (keeps, single) = match output {
             RegisterOutput::Row(result) => {
@@ -295,17 +305,17 @@ impl<'a> Rows<'a> {
                 (false, None)
             }
             RegisterOutput::Elements { prepare, values, kept, single } => {
-                let kept = kept.filter(|_| !partition.long);
+                let kept = kept.filter(|_| !register_partition.long);
                 self.fills.extend::<[Fill; 2]>([prepare.into(), kept.unwrap_or(values).into()]);
                 (kept.is_some(), single)
             }
         };
-        if let Some(SingleElements { regular, value }) = single {
-            self.fills.extend::<[Fill; 2]>([regular.into(), value.into()]);
+        if let Some(SingleElements { is_finite, value }) = single {
+            self.fills.extend::<[Fill; 2]>([is_finite.into(), value.into()]);
         }
         self.fills.extend([
             Constant::Keep.is_one_if(keeps),
-            Constant::Strange.is_one_if(single.is_some()),
+            Constant::NonFinite.is_one_if(single.is_some()),
             Constant::Elements.is_one_if(matches!(output, RegisterOutput::Elements { .. })),
         ]);
         single.is_some()
@@ -315,43 +325,48 @@ impl<'a> Rows<'a> {
     fn bind_edges(&mut self) {
         let Some(y) = self.outputs.iter().find(|bound| bound.name == SlotName::Y) else { return };
         let (store, binding, first) = (y.store, y.binding, y.first);
-        let (access, place) = (Access::Scattered, Where::Elsewhere);
-        self.outputs.push(Bound { name: SlotName::Edges, store, access, binding, first, place });
+        let (access, operand) = (Access::Scattered, RowOperand::Unindexed);
+        self.outputs.push(Bound { name: SlotName::Edges, store, access, binding, first, operand });
     }
 
     /// Queues a reduction: with vec4 if the rows of x can be read as vec4, otherwise as
     /// [`Rows::launch`].
     pub(crate) fn launch_reduction(mut self) -> Result<()> {
-        if self.kernel.gather == Gather::Reduce
-            && let Some(cut) = self.reduced_by_vec4()
+        if self.kernel.accumulate == Accumulate::Reduce
+            && let Some(partition) = self.vec4_reduction_partition()
         {
-            (self.cut, self.parameters.cut) = (cut, cut);
-            self.by_vec4(&[SlotName::X]);
-            self.kernel.gather = Gather::ReduceVec4;
+            (self.partition, self.parameters.partition) = (partition, partition);
+            self.access_as_vec4(&[SlotName::X]);
+            self.kernel.accumulate = Accumulate::ReduceVec4;
         }
         self.launch()
     }
 
-    fn reduced_by_vec4(&self) -> Option<Cut> {
-        let (rows, length) = (self.cut.rows as usize, self.cut.length as usize);
-        if self.class != Class::Float || self.cut.across != 0 || rows * length < MANY {
+    fn vec4_reduction_partition(&self) -> Option<Partition> {
+        let (rows, length) = (self.partition.rows as usize, self.partition.length as usize);
+        if self.class != Class::Float || self.partition.across != 0 || rows * length < MIN_ELEMENTS {
             return None;
         }
-        let (_, false) = self.in_vec4(&[SlotName::X])? else { return None };
-        let cut = Cut::dealt(rows, length, Beside::Elements, EACH_REDUCED);
-        (cut.parts == 1 || cut.per_part.is_multiple_of(4)).then_some(cut)
+        let (_, false) = self.vec4_store(&[SlotName::X])? else { return None };
+        let partition =
+            Partition::with_min_per_thread(rows, length, ContiguousAxis::Elements, MIN_REDUCED_PER_THREAD);
+        (partition.parts == 1 || partition.per_part.is_multiple_of(4)).then_some(partition)
     }
 
     /// Returns teams that loop over all rows as vec4, in which each thread keeps its columns in
     /// registers. Returns `None` if the layout does not allow it or rows are too long.
     pub(crate) fn row_loop(&self, names: &[SlotName]) -> Option<RowLoop> {
-        let (rows, length) = (self.cut.rows as usize, self.cut.length as usize);
-        let (store, false) = self.in_vec4(names)? else { return None };
-        if rows * length < MANY {
+        let (rows, length) = (self.partition.rows as usize, self.partition.length as usize);
+        let (store, false) = self.vec4_store(names)? else { return None };
+        if rows * length < MIN_ELEMENTS {
             return None;
         }
-        let partition = RowPartition::walking(self.gpu, length)?;
-        Some(RowLoop { partition, cut: partition.cut(self.cut, WALKING), store })
+        let register_partition = RegisterPartition::row_loop(self.gpu, length)?;
+        Some(RowLoop {
+            register_partition,
+            partition: register_partition.apply_to(self.partition, LOOP_WORKGROUPS),
+            store,
+        })
     }
 
     /// Queues norm_grad_vec4.wgsl, which writes partial sums of teams to `parts`.
@@ -362,23 +377,23 @@ impl<'a> Rows<'a> {
         parts: &Buffer,
     ) -> Result<()> {
         self.shader = Shader::NormGradVec4;
-        self.by_vec4(names);
+        self.access_as_vec4(names);
         self.fills.extend(store_fills(row_loop.store, Padding::Zero, false));
-        self.fills.extend(row_loop.partition.fills(self.gpu));
-        self.parameters.cut = row_loop.cut;
+        self.fills.extend(row_loop.register_partition.fills(self.gpu));
+        self.parameters.partition = row_loop.partition;
         self.queue(None, None, Some((parts, Access::Vec4Written)))
     }
 }
 
 /// How teams loop over rows.
 pub(crate) struct RowLoop {
-    partition: RowPartition,
-    cut: Cut,
+    register_partition: RegisterPartition,
+    partition: Partition,
     store: Store,
 }
 
 impl RowLoop {
     pub(crate) fn teams(&self) -> usize {
-        self.cut.blocks as usize * self.cut.per_group as usize
+        self.partition.blocks as usize * self.partition.per_group as usize
     }
 }

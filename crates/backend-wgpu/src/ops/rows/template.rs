@@ -3,10 +3,10 @@
 //! forgotten.
 
 use crate::names::{
-    AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Fill, Finish,
-    Gather, LossTarget, Merge, NormBias, NormBiases, NormCenter, NormParameterGrads, NormRowWeight,
+    Accumulate, AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Fill,
+    Finish, LossTarget, Merge, NormBias, NormBiases, NormCenter, NormParameterGrads, NormRowWeight,
     NormSaved, NormStatistics, NormWeight, NormWeights, PositionBetter, Prepare, ReduceEnter, ReduceLeave,
-    RowAccumulated, RowMoved, RowRegular, RowResult, RowSkips, RowTerms, RowValue, RowValues, SlotName,
+    RowAccumulator, RowIsFinite, RowResult, RowShiftedSum, RowSkips, RowTerms, RowValue, RowValues, SlotName,
     SoftmaxFactor, SoftmaxGradTerm, Start,
 };
 use smallvec::{SmallVec, smallvec};
@@ -21,7 +21,7 @@ pub(crate) struct RowKernel {
     pub(crate) bases: Bases,
     pub(crate) family: RowFamily,
     /// How a thread accumulates its elements.
-    pub(crate) gather: Gather,
+    pub(crate) accumulate: Accumulate,
     /// What is done with the row's accumulator.
     pub(crate) finish: RowFinish,
 }
@@ -182,7 +182,7 @@ pub(crate) struct RegisterRows {
     /// Whether rows may be longer than what their threads hold, or begin in the middle of a vec4.
     pub(crate) any_length: bool,
     /// Maximum number of threads of a row.
-    pub(crate) most_threads: u32,
+    pub(crate) max_threads: u32,
     pub(crate) template: RegisterTemplate,
     pub(crate) output: RegisterOutput,
 }
@@ -191,10 +191,10 @@ pub(crate) struct RegisterRows {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RegisterTemplate {
     /// exponentials_vec4.wgsl: the maximum and, with `sums`, the sum of exponentials.
-    Exponentials { skips: RowSkips, sums: Option<RowMoved> },
+    Exponentials { skips: RowSkips, sums: Option<RowShiftedSum> },
     /// sums_vec4.wgsl: sums of x, with `with_d` also of d, and with `squares` also sums of squares
     /// around the mean.
-    Sums { terms: RowTerms, accumulated: RowAccumulated, with_d: bool, squares: bool },
+    Sums { terms: RowTerms, accumulator: RowAccumulator, with_d: bool, squares: bool },
 }
 
 /// What such a shader writes.
@@ -209,6 +209,6 @@ pub(crate) enum RegisterOutput {
 /// How elements are computed one by one if a row is not finite.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SingleElements {
-    pub(crate) regular: RowRegular,
+    pub(crate) is_finite: RowIsFinite,
     pub(crate) value: RowValue,
 }
