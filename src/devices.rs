@@ -14,7 +14,7 @@ const NAMES: &str = "auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER";
 /// Returns an error if the feature `cpu` is off, or if an environment variable requests something
 /// that does not exist.
 pub fn cpu() -> Result<Device> {
-    processor::shared()
+    cpu_device::shared()
 }
 
 /// Returns the CUDA device with this index, in the order of the driver.
@@ -23,7 +23,7 @@ pub fn cpu() -> Result<Device> {
 /// Returns an error if the feature `cuda` is off, if there is no driver or no such device, or if
 /// the device is too old.
 pub fn cuda(index: usize) -> Result<Device> {
-    graphics::shared(index)
+    cuda_device::shared(index)
 }
 
 /// Returns the wgpu adapter with this index. Faster kinds of hardware come first.
@@ -31,7 +31,7 @@ pub fn cuda(index: usize) -> Result<Device> {
 /// # Errors
 /// Returns an error if the feature `wgpu` is off, or if there is no adapter with this index.
 pub fn wgpu(index: usize) -> Result<Device> {
-    adapters::shared(&index.to_string())
+    wgpu_device::shared(&index.to_string())
 }
 
 /// The properties of a device that are known before it is opened.
@@ -55,10 +55,10 @@ pub struct DeviceDescription {
 /// }
 /// ```
 pub fn devices() -> Vec<DeviceDescription> {
-    processor::descriptions()
+    cpu_device::descriptions()
         .into_iter()
-        .chain(graphics::descriptions())
-        .chain(adapters::descriptions())
+        .chain(cuda_device::descriptions())
+        .chain(wgpu_device::descriptions())
         .collect()
 }
 
@@ -69,7 +69,7 @@ pub fn devices() -> Vec<DeviceDescription> {
 /// Returns an error if there is none. The message contains the reason for each.
 pub fn best() -> Result<Device> {
     let mut reasons = Vec::new();
-    for candidate in [cuda(0).and_then(graphics::ready), adapters::hardware()] {
+    for candidate in [cuda(0).and_then(cuda_device::ready), wgpu_device::hardware()] {
         match candidate {
             Ok(device) => return Ok(device),
             Err(error) => reasons.push(error.to_string()),
@@ -98,15 +98,15 @@ pub fn best() -> Result<Device> {
 /// ```
 pub fn device(name: &str) -> Result<Device> {
     match parse(name)? {
-        Named::Best => best(),
-        Named::Cpu => cpu(),
-        Named::Cuda(index) => cuda(index),
-        Named::Wgpu(adapter) => adapters::shared(&adapter),
+        DeviceName::Best => best(),
+        DeviceName::Cpu => cpu(),
+        DeviceName::Cuda(index) => cuda(index),
+        DeviceName::Wgpu(adapter) => wgpu_device::shared(&adapter),
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Named {
+enum DeviceName {
     Best,
     Cpu,
     Cuda(usize),
@@ -114,20 +114,20 @@ enum Named {
     Wgpu(String),
 }
 
-fn parse(name: &str) -> Result<Named> {
+fn parse(name: &str) -> Result<DeviceName> {
     let unknown = || unavailable(name, format!("no such device; expected {NAMES}"));
     if let Some(("wgpu", adapter)) = name.split_once(':') {
-        return if adapter.is_empty() { Err(unknown()) } else { Ok(Named::Wgpu(adapter.into())) };
+        return if adapter.is_empty() { Err(unknown()) } else { Ok(DeviceName::Wgpu(adapter.into())) };
     }
     let (kind, index) = match name.split_once(':') {
         Some((kind, index)) => (kind, Some(index.parse::<usize>().map_err(|_| unknown())?)),
         None => (name, None),
     };
     match (kind, index) {
-        ("auto", None) => Ok(Named::Best),
-        ("cpu", None) => Ok(Named::Cpu),
-        ("cuda", index) => Ok(Named::Cuda(index.unwrap_or(0))),
-        ("wgpu", None) => Ok(Named::Wgpu("0".into())),
+        ("auto", None) => Ok(DeviceName::Best),
+        ("cpu", None) => Ok(DeviceName::Cpu),
+        ("cuda", index) => Ok(DeviceName::Cuda(index.unwrap_or(0))),
+        ("wgpu", None) => Ok(DeviceName::Wgpu("0".into())),
         _ => Err(unknown()),
     }
 }
@@ -137,7 +137,7 @@ fn unavailable(device: impl Into<String>, detail: impl Into<String>) -> Error {
 }
 
 #[cfg(feature = "cpu")]
-mod processor {
+mod cpu_device {
     use std::sync::OnceLock;
     use ternion_core::decorators::{Composed, from_environment};
     use ternion_core::{Device, Result};
@@ -149,14 +149,14 @@ mod processor {
         if let Some(device) = SHARED.get() {
             return Ok(device.clone());
         }
-        let wrapped = from_environment(ternion_cpu::device(), &plain)?;
+        let wrapped = from_environment(ternion_cpu::device(), &reference_device)?;
         Ok(SHARED.get_or_init(|| wrapped).clone())
     }
 
     /// Describes the CPU of this machine. Linux reports the size of its memory.
     pub fn descriptions() -> Option<super::DeviceDescription> {
-        let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let kibibytes = told.lines().find_map(|line| {
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let kibibytes = meminfo.lines().find_map(|line| {
             line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
         });
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -177,16 +177,16 @@ mod processor {
     /// Returns a device for a decorator to compare with or to fall back to. There is no second CPU
     /// device to compare the CPU with. It is therefore compared with one that composes every op of
     /// primitives, so that at least fused kernels are not compared with themselves.
-    fn plain(name: &str) -> Result<Device> {
+    fn reference_device(name: &str) -> Result<Device> {
         match super::parse(name)? {
-            super::Named::Cpu | super::Named::Best => Ok(Composed::new(ternion_cpu::device())),
+            super::DeviceName::Cpu | super::DeviceName::Best => Ok(Composed::new(ternion_cpu::device())),
             _ => super::device(name),
         }
     }
 }
 
 #[cfg(not(feature = "cpu"))]
-mod processor {
+mod cpu_device {
     use ternion_core::{Device, Result};
 
     pub fn shared() -> Result<Device> {
@@ -204,7 +204,7 @@ mod processor {
 }
 
 #[cfg(feature = "cuda")]
-mod graphics {
+mod cuda_device {
     use std::collections::BTreeMap;
     use std::sync::{Mutex, PoisonError};
     use ternion_core::decorators::{Composed, from_environment};
@@ -219,20 +219,20 @@ mod graphics {
         if let Some(device) = shared.get(&index) {
             return Ok(device.clone());
         }
-        let device = from_environment(ternion_cuda::device(index)?, &plain)?;
+        let device = from_environment(ternion_cuda::device(index)?, &reference_device)?;
         shared.insert(index, device.clone());
         Ok(device)
     }
 
     /// Describes the devices that the driver reports.
     pub fn descriptions() -> Vec<super::DeviceDescription> {
-        let described = |(index, (hardware, bytes)): (usize, (String, u64))| super::DeviceDescription {
+        let describe = |(index, (hardware, bytes)): (usize, (String, u64))| super::DeviceDescription {
             name: format!("cuda:{index}"),
             hardware,
             memory: Some(bytes),
             dtypes: ternion_core::DType::ALL.to_vec(),
         };
-        ternion_cuda::descriptions().into_iter().enumerate().map(described).collect()
+        ternion_cuda::descriptions().into_iter().enumerate().map(describe).collect()
     }
 
     /// Returns the device, if its kernels are available.
@@ -242,17 +242,17 @@ mod graphics {
 
     /// Returns a device for a decorator to compare with or to fall back to: the CPU without
     /// decorators, or a CUDA device that composes every op.
-    fn plain(name: &str) -> Result<Device> {
+    fn reference_device(name: &str) -> Result<Device> {
         match super::parse(name)? {
-            super::Named::Cpu => super::processor::unwrapped(),
-            super::Named::Cuda(index) => Ok(Composed::new(ternion_cuda::device(index)?)),
+            super::DeviceName::Cpu => super::cpu_device::unwrapped(),
+            super::DeviceName::Cuda(index) => Ok(Composed::new(ternion_cuda::device(index)?)),
             _ => super::device(name),
         }
     }
 }
 
 #[cfg(not(feature = "cuda"))]
-mod graphics {
+mod cuda_device {
     use ternion_core::{Device, Result};
 
     pub fn shared(index: usize) -> Result<Device> {
@@ -270,7 +270,7 @@ mod graphics {
 }
 
 #[cfg(feature = "wgpu")]
-mod adapters {
+mod wgpu_device {
     use std::collections::BTreeMap;
     use std::sync::{Mutex, PoisonError};
     use ternion_core::decorators::{Composed, from_environment};
@@ -286,7 +286,7 @@ mod adapters {
         if let Some(device) = shared.get(&index) {
             return Ok(device.clone());
         }
-        let device = from_environment(ternion_wgpu::device(index)?, &plain)?;
+        let device = from_environment(ternion_wgpu::device(index)?, &reference_device)?;
         shared.insert(index, device.clone());
         Ok(device)
     }
@@ -294,7 +294,7 @@ mod adapters {
     /// Returns the first adapter that is not a software implementation on the CPU, because the CPU
     /// backend is faster than those.
     pub fn hardware() -> Result<Device> {
-        match ternion_wgpu::descriptions().iter().find(|one| one.kind != "software") {
+        match ternion_wgpu::descriptions().iter().find(|adapter| adapter.kind != "software") {
             Some(adapter) => shared(&adapter.index.to_string()),
             None => Err(super::unavailable("wgpu", "no adapter but software on the processor")),
         }
@@ -302,10 +302,10 @@ mod adapters {
 
     /// Returns a device for a decorator to compare with or to fall back to: the CPU without
     /// decorators, or an adapter that composes every op.
-    fn plain(name: &str) -> Result<Device> {
+    fn reference_device(name: &str) -> Result<Device> {
         match super::parse(name)? {
-            super::Named::Cpu => super::processor::unwrapped(),
-            super::Named::Wgpu(adapter) => {
+            super::DeviceName::Cpu => super::cpu_device::unwrapped(),
+            super::DeviceName::Wgpu(adapter) => {
                 Ok(Composed::new(ternion_wgpu::device(ternion_wgpu::find(&adapter)?)?))
             }
             _ => super::device(name),
@@ -314,18 +314,18 @@ mod adapters {
 
     /// Describes the adapters that wgpu finds.
     pub fn descriptions() -> Vec<super::DeviceDescription> {
-        let described = |adapter: ternion_wgpu::AdapterDescription| super::DeviceDescription {
+        let describe = |adapter: ternion_wgpu::AdapterDescription| super::DeviceDescription {
             name: format!("wgpu:{}", adapter.index),
             hardware: format!("{} ({}, {})", adapter.name, adapter.kind, adapter.interface),
             memory: adapter.memory_bytes,
             dtypes: DType::ALL.into_iter().filter(|&dtype| dtype != DType::F64).collect(),
         };
-        ternion_wgpu::descriptions().into_iter().map(described).collect()
+        ternion_wgpu::descriptions().into_iter().map(describe).collect()
     }
 }
 
 #[cfg(not(feature = "wgpu"))]
-mod adapters {
+mod wgpu_device {
     use ternion_core::{Device, Result};
 
     pub fn shared(adapter: &str) -> Result<Device> {
@@ -348,14 +348,14 @@ mod tests {
 
     #[test]
     fn names_are_parsed() {
-        let found = |name: &str| parse(name).expect(name);
-        assert_eq!(found("auto"), Named::Best);
-        assert_eq!(found("cpu"), Named::Cpu);
-        assert_eq!(found("cuda"), Named::Cuda(0));
-        assert_eq!(found("cuda:3"), Named::Cuda(3));
-        assert_eq!(found("wgpu"), Named::Wgpu("0".into()));
-        assert_eq!(found("wgpu:1"), Named::Wgpu("1".into()));
-        assert_eq!(found("wgpu:low-power"), Named::Wgpu("low-power".into()));
+        let parsed = |name: &str| parse(name).expect(name);
+        assert_eq!(parsed("auto"), DeviceName::Best);
+        assert_eq!(parsed("cpu"), DeviceName::Cpu);
+        assert_eq!(parsed("cuda"), DeviceName::Cuda(0));
+        assert_eq!(parsed("cuda:3"), DeviceName::Cuda(3));
+        assert_eq!(parsed("wgpu"), DeviceName::Wgpu("0".into()));
+        assert_eq!(parsed("wgpu:1"), DeviceName::Wgpu("1".into()));
+        assert_eq!(parsed("wgpu:low-power"), DeviceName::Wgpu("low-power".into()));
         for name in ["", "gpu", "cpu:0", "cuda:", "cuda:x", "cuda:-1", "wgpu:", "CPU", "auto:0"] {
             let error = parse(name).expect_err(name).to_string();
             assert_eq!(error, format!("device {name}: no such device; expected {NAMES}"));

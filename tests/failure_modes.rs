@@ -100,8 +100,8 @@ fn a_gradient_that_no_parameter_claims_is_told() -> Result<()> {
         unnamed: Linear,
     }
     impl Module for Forgetful {
-        fn visit(&self, walk: &mut ternion::nn::Walk<'_>) {
-            walk.field("named", &self.named);
+        fn visit(&self, visitor: &mut ternion::nn::Visitor<'_>) {
+            visitor.field("named", &self.named);
         }
     }
     let device = ternion::cpu()?;

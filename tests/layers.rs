@@ -16,7 +16,7 @@ use pytorch::{assert_close, tensor_of};
 use serde_json::Value;
 use ternion::Conv2dOptions;
 use ternion::nn::{
-    self, BatchNormConfig, Conv2dConfig, GeluForm, LayerNormConfig, LinearConfig, Matching,
+    self, BatchNormConfig, Conv2dConfig, GeluApproximation, LayerNormConfig, LinearConfig, Matching,
     init::{Fan, Nonlinearity},
     observe_layers,
 };
@@ -77,7 +77,7 @@ fn activations_equal_pytorch() -> Result<()> {
         check_layer("leaky_relu", &LeakyReLU::default(), device)?;
         check_layer("elu", &ELU::default(), device)?;
         check_layer("gelu", &GELU::default(), device)?;
-        check_layer("gelu_tanh", &GELU { approximate: GeluForm::Tanh }, device)?;
+        check_layer("gelu_tanh", &GELU { approximate: GeluApproximation::Tanh }, device)?;
         check_layer("silu", &SiLU, device)?;
         check_layer("softplus", &Softplus::default(), device)?;
         check_layer("tanh", &Tanh, device)?;

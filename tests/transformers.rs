@@ -19,12 +19,12 @@ use layer::{LayerCase, on_each_device};
 use pytorch::{assert_close, numbers, tensor_in, tensor_of};
 use serde_json::Value;
 use std::sync::Arc;
-use ternion::nn::position::{Rotary, RotaryConfig, RotaryPairs, sinusoidal};
+use ternion::nn::position::{Rotary, RotaryConfig, RotaryLayout, sinusoidal};
 use ternion::nn::{
-    Conv1dConfig, ConvTranspose2dConfig, EmbeddingConfig, FeedForward, FeedForwardConfig, FeedForwardForm,
-    GPT, GPTConfig, GPTPositions, GroupNorm, MultiHeadAttention, MultiHeadAttentionConfig, NormForm,
-    RMSNormConfig, RecurrentConfig, ResNetConfig, Sampling, Seen, TransformerBlock, TransformerBlockConfig,
-    Upsample, UpsampleMode, UpsampleSize,
+    AttentionMask, Conv1dConfig, ConvTranspose2dConfig, EmbeddingConfig, FeedForward, FeedForwardConfig,
+    FeedForwardKind, GPT, GPTConfig, GPTPositions, GroupNorm, MultiHeadAttention, MultiHeadAttentionConfig,
+    NormKind, RMSNormConfig, RecurrentConfig, ResNetConfig, Sampling, TransformerBlock,
+    TransformerBlockConfig, Upsample, UpsampleMode, UpsampleSize,
 };
 use ternion::prelude::*;
 use ternion::{Conv1dOptions, ConvTranspose2dOptions, PoolOptions};
@@ -207,7 +207,7 @@ fn embeddings_equal_pytorch() -> Result<()> {
 fn gated_feed_forward_layers_equal_pytorch() -> Result<()> {
     on_each_device(|device| {
         let config =
-            FeedForwardConfig { form: FeedForwardForm::SwiGLU, hidden: Some(6), ..Default::default() };
+            FeedForwardConfig { form: FeedForwardKind::SwiGLU, hidden: Some(6), ..Default::default() };
         check_layer("swiglu", &FeedForward::new(4, config, device)?)
     })
 }
@@ -295,16 +295,16 @@ fn blocks_equal_pytorch() -> Result<()> {
         let config = TransformerBlockConfig { hidden: Some(16), ..Default::default() };
         let block = TransformerBlock::new(8, 2, config, device)?;
         check_layer("block", &block)?;
-        check("block_causal", &block, |x| block.forward_seen(&x[0], Seen::causal(), None))?;
+        check("block_causal", &block, |x| block.forward_masked(&x[0], AttentionMask::causal(), None))?;
         let config = TransformerBlockConfig {
             kv_heads: Some(2),
             hidden: Some(4),
-            form: FeedForwardForm::SwiGLU,
-            norm: NormForm::RMSNorm,
+            form: FeedForwardKind::SwiGLU,
+            norm: NormKind::RMSNorm,
             ..Default::default()
         };
         let block = TransformerBlock::new(8, 4, config, device)?;
-        check("sharing_block", &block, |x| block.forward_seen(&x[0], Seen::causal(), None))
+        check("sharing_block", &block, |x| block.forward_masked(&x[0], AttentionMask::causal(), None))
     })
 }
 
@@ -313,7 +313,7 @@ fn rotary_positions_are_turns() -> Result<()> {
     on_each_device(|device| {
         let all = reference();
         let input = tensor_of(&all["rotary"]["input"], device);
-        for (name, pairs) in [("halves", RotaryPairs::Halves), ("neighbours", RotaryPairs::Neighbours)] {
+        for (name, pairs) in [("halves", RotaryLayout::Half), ("neighbours", RotaryLayout::Interleaved)] {
             let rotary = Rotary::new(3, 4, RotaryConfig { pairs, ..Default::default() })?;
             assert_close(name, &rotary.forward(&input, 0)?, &all["rotary"][name]);
             let last = rotary.forward(&input.narrow(2, 2, 1)?, 2)?;
@@ -339,7 +339,7 @@ fn gradients_of_rotary_positions_equal_pytorch() -> Result<()> {
         let cases = &all["rotary_scores"];
         let [q, k, cotangent] = ["q", "k", "cotangent"].map(|name| tensor_of(&cases[name], device));
         let [q, k] = [q.requires_grad()?, k.requires_grad()?];
-        for (name, pairs) in [("halves", RotaryPairs::Halves), ("neighbours", RotaryPairs::Neighbours)] {
+        for (name, pairs) in [("halves", RotaryLayout::Half), ("neighbours", RotaryLayout::Interleaved)] {
             let rotary = Rotary::new(3, 4, RotaryConfig { pairs, ..Default::default() })?;
             let scores = rotary.forward(&q, 1)?.matmul(&rotary.forward(&k, 0)?.transpose(2, 3)?)?;
             assert_close(&format!("scores of {name}"), &scores, &cases[name]["scores"]);
@@ -457,14 +457,14 @@ fn models(device: &Device) -> Result<Vec<GPT>> {
         GPTConfig { vocabulary: 13, context: 12, layers: 2, heads: 4, width: 16, ..Default::default() };
     let llama = GPTConfig {
         kv_heads: Some(2),
-        form: FeedForwardForm::SwiGLU,
-        norm: NormForm::RMSNorm,
+        form: FeedForwardKind::SwiGLU,
+        norm: NormKind::RMSNorm,
         positions: GPTPositions::Rotary(RotaryConfig::default()),
         bias: false,
         tied: false,
         ..plain
     };
-    let sinusoidal = GPTConfig { positions: GPTPositions::Sinusoidal, form: FeedForwardForm::ReLU, ..plain };
+    let sinusoidal = GPTConfig { positions: GPTPositions::Sinusoidal, form: FeedForwardKind::ReLU, ..plain };
     [plain, llama, sinusoidal].into_iter().map(|config| GPT::new(config, device)).collect()
 }
 
@@ -585,9 +585,9 @@ fn every_kind_of_position_tells_orders_apart() -> Result<()> {
     let x = Tensor::randn([1, 3, 8], DType::F32, &device)?;
     let moved = Tensor::concat(&[&Tensor::zeros([1, 4, 8], DType::F32, &device)?, &x], 1)?;
     let tokens = Tensor::from_vec(vec![false, false, false, false, true, true, true], [1, 7], &device)?;
-    let seen = Seen { tokens: Some(&tokens), ..Seen::causal() };
+    let seen = AttentionMask { key_mask: Some(&tokens), ..AttentionMask::causal() };
     let moved = attention.attend_self(&moved, seen, None)?.narrow(1, 4, 3)?.contiguous()?.to_vec::<f32>()?;
-    let at_once = attention.attend_self(&x, Seen::causal(), None)?.to_vec::<f32>()?;
+    let at_once = attention.attend_self(&x, AttentionMask::causal(), None)?.to_vec::<f32>()?;
     assert!(moved.iter().zip(&at_once).all(|(a, b)| (a - b).abs() < 1e-5), "{moved:?} {at_once:?}");
     Ok(())
 }

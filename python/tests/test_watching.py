@@ -137,7 +137,7 @@ def test_monitors_that_cannot_be():
     with pytest.raises(TypeError, match="StatsMonitor: int, expected a module"):
         nn.utils.StatsMonitor(3)
     model = mlp(8, 4)
-    for options, message in [({"every": 0}, "every 0 steps"), ({"patience": 0}, "patience 0"), ({"growth": 0.5}, "growth 0.5"), ({"dead_share": 2.0}, "dead_share 2")]:
+    for options, message in [({"every": 0}, "every 0 steps"), ({"patience": 0}, "patience 0"), ({"growth": 0.5}, "growth 0.5"), ({"dead_fraction": 2.0}, "dead_fraction 2")]:
         with pytest.raises(ValueError, match=message):
             nn.utils.StatsMonitor(model, **options)
     monitor = nn.utils.StatsMonitor(model)

@@ -2,7 +2,7 @@
 
 use crate::{batch, classes, device, planted, regression, sgd, watched};
 use std::sync::Arc;
-use ternion::nn::Walk;
+use ternion::nn::Visitor;
 use ternion::prelude::*;
 
 /// Three layers, the second of which its `visit` may omit.
@@ -14,12 +14,12 @@ struct Handwritten {
 }
 
 impl Module for Handwritten {
-    fn visit(&self, walk: &mut Walk<'_>) {
-        walk.field("first", &self.first);
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.field("first", &self.first);
         if !self.is_forgetful {
-            walk.field("second", &self.second);
+            visitor.field("second", &self.second);
         }
-        walk.field("third", &self.third);
+        visitor.field("third", &self.third);
     }
 }
 
@@ -311,9 +311,9 @@ struct Forgets {
 }
 
 impl Module for Forgets {
-    fn visit(&self, walk: &mut Walk<'_>) {
-        walk.field("first", &self.first);
-        walk.field("last", &self.last);
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.field("first", &self.first);
+        visitor.field("last", &self.last);
     }
 }
 
@@ -350,9 +350,9 @@ struct Bare {
 }
 
 impl Module for Bare {
-    fn visit(&self, walk: &mut Walk<'_>) {
-        walk.field("first", &self.first);
-        walk.field("last", &self.last);
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.field("first", &self.first);
+        visitor.field("last", &self.last);
     }
 }
 

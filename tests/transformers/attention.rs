@@ -6,7 +6,7 @@ use crate::pytorch::{assert_close, tensor_of};
 use std::sync::Arc;
 use ternion::Causal;
 use ternion::nn::{
-    FeedForwardForm, KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, NormForm, Seen,
+    AttentionMask, FeedForwardKind, KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, NormKind,
     TransformerBlock, TransformerBlockConfig,
     position::{Rotary, RotaryConfig},
 };
@@ -17,7 +17,9 @@ fn attention_equals_pytorch() -> Result<()> {
     on_each_device(|device| {
         check_layer("attention", &MultiHeadAttention::new(8, 2, device)?)?;
         let attention = MultiHeadAttention::new(8, 2, device)?;
-        check("attention_causal", &attention, |x| attention.attend_self(&x[0], Seen::causal(), None))?;
+        check("attention_causal", &attention, |x| {
+            attention.attend_self(&x[0], AttentionMask::causal(), None)
+        })?;
         let config = MultiHeadAttentionConfig { bias: false, ..Default::default() };
         check_layer("attention_without_bias", &MultiHeadAttention::with_config(8, 2, config, device)?)?;
         let all = reference();
@@ -26,7 +28,7 @@ fn attention_equals_pytorch() -> Result<()> {
             tokens.iter().flat_map(|row| row.as_array().expect("a row")).map(|x| x == true).collect();
         let tokens = Tensor::from_vec(tokens, [2, 4], device)?;
         let attention = MultiHeadAttention::new(8, 4, device)?;
-        let seen = Seen { tokens: Some(&tokens), ..Default::default() };
+        let seen = AttentionMask { key_mask: Some(&tokens), ..Default::default() };
         check("cross_attention", &attention, |x| attention.attend(&x[0], &x[1], &x[2], seen))
     })
 }
@@ -37,7 +39,7 @@ fn grouped_query_attention_equals_pytorch() -> Result<()> {
         let attention = shared(4, 2, device)?;
         check_layer("grouped_query_attention", &attention)?;
         check("grouped_query_attention_causal", &attention, |x| {
-            attention.attend_self(&x[0], Seen::causal(), None)
+            attention.attend_self(&x[0], AttentionMask::causal(), None)
         })
     })
 }
@@ -67,7 +69,7 @@ fn masked_attention_equals_pytorch() -> Result<()> {
         for (name, heads, kv_heads, dtype) in MASKED {
             let attention = shared(heads, kv_heads, device)?;
             let mask = mask_of(name, dtype, device)?;
-            let seen = Seen { mask: Some(&mask), ..Default::default() };
+            let seen = AttentionMask { mask: Some(&mask), ..Default::default() };
             check(name, &attention, |x| attention.attend_self(&x[0], seen, None))?;
         }
         Ok(())
@@ -89,8 +91,8 @@ fn masks_hide_kept_keys() -> Result<()> {
             let mask = mask_of(name, dtype, device)?.narrow(-2, 2, 2)?;
             let mut cache = KeyValueCache::new(4);
             let last = no_grad(|| {
-                attention.attend_self(&x.narrow(1, 0, 2)?, Seen::default(), Some(&mut cache))?;
-                let seen = Seen { mask: Some(&mask), ..Default::default() };
+                attention.attend_self(&x.narrow(1, 0, 2)?, AttentionMask::default(), Some(&mut cache))?;
+                let seen = AttentionMask { mask: Some(&mask), ..Default::default() };
                 attention.attend_self(&x.narrow(1, 2, 2)?, seen, Some(&mut cache))
             })?;
             let first = tensor_of(&case["output"], device).narrow(1, 0, 2)?;
@@ -124,9 +126,13 @@ fn padding_and_masks_hide_together() -> Result<()> {
             let x = Tensor::randn([2, 4, 2 * heads], DType::F32, device)?;
             let attend = |seen| attention.attend_self(&x, seen, None)?.to_vec::<f32>();
             let (mask, together) = (Some(&both), Some(&merged));
-            let apart = attend(Seen { tokens: Some(&tokens), mask, ..Default::default() })?;
-            assert_eq!(apart, attend(Seen { mask: together, ..Default::default() })?, "{name}");
-            assert_ne!(apart, attend(Seen { mask, ..Default::default() })?, "{name}: nothing was hidden");
+            let apart = attend(AttentionMask { key_mask: Some(&tokens), mask, ..Default::default() })?;
+            assert_eq!(apart, attend(AttentionMask { mask: together, ..Default::default() })?, "{name}");
+            assert_ne!(
+                apart,
+                attend(AttentionMask { mask, ..Default::default() })?,
+                "{name}: nothing was hidden"
+            );
         }
         Ok(())
     })
@@ -139,19 +145,20 @@ fn a_cache_refuses_what_it_cannot_keep() -> Result<()> {
     let mut cache = KeyValueCache::new(3);
     let tokens = |count| Tensor::ones([1, count, 8], DType::F32, &device);
     let message =
-        attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache)).expect_err("gradients");
+        attention.attend_self(&tokens(2)?, AttentionMask::causal(), Some(&mut cache)).expect_err("gradients");
     assert_eq!(
         message.to_string(),
         "key_value_cache: no gradient flows through what is kept: generate under no_grad"
     );
     no_grad(|| {
-        attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache))?;
-        let message =
-            attention.attend_self(&tokens(2)?, Seen::causal(), Some(&mut cache)).expect_err("4 tokens");
+        attention.attend_self(&tokens(2)?, AttentionMask::causal(), Some(&mut cache))?;
+        let message = attention
+            .attend_self(&tokens(2)?, AttentionMask::causal(), Some(&mut cache))
+            .expect_err("4 tokens");
         assert_eq!(message.to_string(), "key_value_cache: 2 tokens behind 2, expected at most 3 in all");
         assert_eq!((cache.len(), cache.capacity(), cache.is_empty()), (2, 3, false));
         cache.clear();
-        attention.attend_self(&tokens(3)?, Seen::causal(), Some(&mut cache)).map(drop)
+        attention.attend_self(&tokens(3)?, AttentionMask::causal(), Some(&mut cache)).map(drop)
     })
 }
 
@@ -184,10 +191,10 @@ fn attention_drops_weights_in_training_alone() -> Result<()> {
     let attention = MultiHeadAttention::with_config(8, 2, config, &device)?;
     let x = Tensor::randn([1, 6, 8], DType::F32, &device)?;
     let many = x.expand([4000, 6, 8])?;
-    let mean = attention.attend_self(&many, Seen::causal(), None)?.mean(0)?.to_vec::<f32>()?;
-    let one = attention.attend_self(&x, Seen::causal(), None)?.to_vec::<f32>()?;
+    let mean = attention.attend_self(&many, AttentionMask::causal(), None)?.mean(0)?.to_vec::<f32>()?;
+    let one = attention.attend_self(&x, AttentionMask::causal(), None)?.to_vec::<f32>()?;
     attention.eval();
-    let used = attention.attend_self(&x, Seen::causal(), None)?.to_vec::<f32>()?;
+    let used = attention.attend_self(&x, AttentionMask::causal(), None)?.to_vec::<f32>()?;
     let distance = |other: &[f32]| used.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(distance(&mean) < 0.05, "{}", distance(&mean));
     assert!(distance(&one) > 0.05, "{}", distance(&one));
@@ -210,7 +217,11 @@ fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
         let input = Tensor::from_vec(numbers, [9, 8], device)?.requires_grad()?;
         let ends = [0_i32, 2, 2, 8, 9];
         let lengths = Tensor::from_slice(&ends, [5], device)?;
-        for seen in [Seen::default(), Seen::causal(), Seen { window: Some(2), ..Seen::causal() }] {
+        for seen in [
+            AttentionMask::default(),
+            AttentionMask::causal(),
+            AttentionMask { window: Some(2), ..AttentionMask::causal() },
+        ] {
             let together = attention.attend_self_varlen(&input, &lengths, seen)?;
             let alone = each_alone(&input, &ends, |rows| attention.attend_self(rows, seen, None))?;
             assert_near("sequences", &together, &alone)?;
@@ -221,7 +232,7 @@ fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
             assert_near("gradients", &gradient(&together)?, &gradient(&alone)?)?;
         }
         let mask = Tensor::zeros([9, 9], DType::Bool, device)?;
-        let seen = Seen { mask: Some(&mask), ..Default::default() };
+        let seen = AttentionMask { mask: Some(&mask), ..Default::default() };
         let refused = attention.attend_self_varlen(&input, &lengths, seen).expect_err("a mask");
         assert_eq!(
             refused.to_string(),
@@ -247,7 +258,7 @@ fn each_alone(input: &Tensor, ends: &[i32], layer: impl Fn(&Tensor) -> Result<Te
 fn blocks_take_sequences_one_after_another() -> Result<()> {
     on_each_device(|device| {
         for (form, norm) in
-            [(FeedForwardForm::GELU, NormForm::LayerNorm), (FeedForwardForm::SwiGLU, NormForm::RMSNorm)]
+            [(FeedForwardKind::GELU, NormKind::LayerNorm), (FeedForwardKind::SwiGLU, NormKind::RMSNorm)]
         {
             let rotary = Some(Arc::new(Rotary::new(6, 4, RotaryConfig::default())?));
             let config =
@@ -256,7 +267,11 @@ fn blocks_take_sequences_one_after_another() -> Result<()> {
             let blocks = blocks.into_iter().collect::<Result<Vec<_>>>()?;
             let numbers: Vec<f32> = (0..9 * 8).map(|at| ((at * 29 % 17) as f32 - 8.0) / 8.0).collect();
             let input = Tensor::from_vec(numbers, [9, 8], device)?.requires_grad()?;
-            for seen in [Seen::default(), Seen::causal(), Seen { window: Some(2), ..Seen::causal() }] {
+            for seen in [
+                AttentionMask::default(),
+                AttentionMask::causal(),
+                AttentionMask { window: Some(2), ..AttentionMask::causal() },
+            ] {
                 check_blocks(&blocks, &input, seen)?;
             }
         }
@@ -264,7 +279,7 @@ fn blocks_take_sequences_one_after_another() -> Result<()> {
     })
 }
 
-fn check_blocks(blocks: &[TransformerBlock], input: &Tensor, seen: Seen<'_>) -> Result<()> {
+fn check_blocks(blocks: &[TransformerBlock], input: &Tensor, seen: AttentionMask<'_>) -> Result<()> {
     let ends = [0_i32, 2, 2, 8, 9];
     let lengths = Tensor::from_slice(&ends, [5], input.device())?;
     let through = |x: &Tensor, block: &dyn Fn(&TransformerBlock, &Tensor) -> Result<Tensor>| {
@@ -272,7 +287,7 @@ fn check_blocks(blocks: &[TransformerBlock], input: &Tensor, seen: Seen<'_>) -> 
     };
     let together = through(input, &|block, x| block.forward_varlen(x, &lengths, seen))?;
     let alone =
-        each_alone(input, &ends, |rows| through(rows, &|block, x| block.forward_seen(x, seen, None)))?;
+        each_alone(input, &ends, |rows| through(rows, &|block, x| block.forward_masked(x, seen, None)))?;
     assert_near("rows", &together, &alone)?;
     let parameters: Vec<Tensor> =
         blocks.iter().flat_map(|block| block.parameters()).map(|param| param.tensor()).collect();
@@ -298,12 +313,12 @@ fn blocks_drop_in_sequences_one_after_another() -> Result<()> {
     let input = Tensor::randn([6, 8], DType::F32, &device)?;
     let lengths = Tensor::from_slice(&[0_i32, 6], [2], &device)?;
     device.seed(3);
-    let packed = block.forward_varlen(&input, &lengths, Seen::causal())?;
+    let packed = block.forward_varlen(&input, &lengths, AttentionMask::causal())?;
     device.seed(3);
-    let alone = block.forward_seen(&input.unsqueeze(0)?, Seen::causal(), None)?.squeeze(0)?;
+    let alone = block.forward_masked(&input.unsqueeze(0)?, AttentionMask::causal(), None)?.squeeze(0)?;
     assert_near("dropped", &packed, &alone)?;
     block.eval();
-    let used = block.forward_varlen(&input, &lengths, Seen::causal())?;
+    let used = block.forward_varlen(&input, &lengths, AttentionMask::causal())?;
     assert_ne!(used.to_vec::<f32>()?, packed.to_vec::<f32>()?, "nothing was dropped");
     Ok(())
 }
@@ -315,8 +330,8 @@ fn blocks_refuse_what_sequences_one_after_another_have_not() -> Result<()> {
     let input = Tensor::ones([4, 8], DType::F32, &device)?;
     let lengths = Tensor::from_slice(&[0_i32, 4], [2], &device)?;
     let mask = Tensor::zeros([4, 4], DType::Bool, &device)?;
-    let masked = Seen { mask: Some(&mask), ..Default::default() };
-    let upper_left = Seen { causal: Causal::UpperLeft, ..Default::default() };
+    let masked = AttentionMask { mask: Some(&mask), ..Default::default() };
+    let upper_left = AttentionMask { causal: Causal::UpperLeft, ..Default::default() };
     let wide = lengths.to_dtype(DType::I64)?;
     for (lengths, seen, message) in [
         (&lengths, masked, "attention: a mask beside sequences of different lengths, expected none"),
@@ -325,12 +340,12 @@ fn blocks_refuse_what_sequences_one_after_another_have_not() -> Result<()> {
             upper_left,
             "attention: upper-left causal sequences of different lengths, expected lower-right",
         ),
-        (&wide, Seen::default(), "attention: cu_seqlens_q is i64, expected i32"),
+        (&wide, AttentionMask::default(), "attention: cu_seqlens_q is i64, expected i32"),
     ] {
         let refused = block.forward_varlen(&input, lengths, seen).expect_err(message);
         assert_eq!(refused.to_string(), message);
     }
-    let refused = block.forward_varlen(&input.unsqueeze(0)?, &lengths, Seen::default());
+    let refused = block.forward_varlen(&input.unsqueeze(0)?, &lengths, AttentionMask::default());
     let message = "attention: expected 2 axes, got shape [1, 4, 8]";
     assert_eq!(refused.expect_err(message).to_string(), message);
     Ok(())

@@ -95,7 +95,7 @@ impl<'m> ImageStep<'m> {
                 Some(monitor) if number.is_multiple_of(self.every) => look(&self.lesson, monitor, number),
                 monitor => {
                     let lr = self.lesson.learner.adam.borrow().lr();
-                    monitor.iter_mut().for_each(|monitor| monitor.note_rate(lr));
+                    monitor.iter_mut().for_each(|monitor| monitor.set_lr(lr));
                     self.ops.run().map(|()| None)
                 }
             }

@@ -17,17 +17,17 @@ pub enum FieldRole {
 
 /// Returns the path of the crate or module that contains `Module`.
 pub fn library_path(input: &DeriveInput) -> Result<TokenStream> {
-    let mut named: Option<Path> = None;
+    let mut path: Option<Path> = None;
     for attribute in module_attributes(&input.attrs) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("crate") {
-                named = Some(meta.value()?.parse::<LitStr>()?.parse()?);
+                path = Some(meta.value()?.parse::<LitStr>()?.parse()?);
                 return Ok(());
             }
             Err(meta.error("expected `crate = \"path\"`; skip, rename and flatten belong on a field"))
         })?;
     }
-    match named {
+    match path {
         Some(path) => Ok(quote!(#path)),
         None => find_library(),
     }
@@ -58,10 +58,10 @@ fn find_library() -> Result<TokenStream> {
 /// Returns how `field` is visited.
 pub fn field_role(field: &Field) -> Result<FieldRole> {
     let mut role = FieldRole::Member(None);
-    let mut said = false;
+    let mut is_set = false;
     for attribute in module_attributes(&field.attrs) {
         attribute.parse_nested_meta(|meta| {
-            if std::mem::replace(&mut said, true) {
+            if std::mem::replace(&mut is_set, true) {
                 return Err(meta.error("a field is skipped, renamed or flattened: one of the three"));
             }
             role = if meta.path.is_ident("skip") {

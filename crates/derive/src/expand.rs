@@ -24,8 +24,8 @@ pub fn module(input: &DeriveInput) -> Result<TokenStream> {
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics #library::Module for #name #type_generics #where_clause {
-            fn visit(&self, walk: &mut #library::Walk<'_>) {
-                walk.layer(#kind, self);
+            fn visit(&self, visitor: &mut #library::Visitor<'_>) {
+                visitor.layer(#kind, self);
                 #body
             }
         }
@@ -33,7 +33,7 @@ pub fn module(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 fn struct_body(data: &DataStruct, library: &TokenStream) -> Result<TokenStream> {
-    refuse_same_keys(&data.fields)?;
+    check_distinct_keys(&data.fields)?;
     let visits = members(&data.fields).map(|(member, field)| {
         visit_field(field, &key_of(&member), &quote_spanned!(field.ty.span()=> &self.#member), library)
     });
@@ -49,7 +49,7 @@ fn enum_body(data: &DataEnum, library: &TokenStream) -> Result<TokenStream> {
 }
 
 fn arm(variant: &Variant, library: &TokenStream) -> Result<TokenStream> {
-    refuse_same_keys(&variant.fields)?;
+    check_distinct_keys(&variant.fields)?;
     let name = &variant.ident;
     let newtype = matches!(&variant.fields, Fields::Unnamed(fields) if fields.unnamed.len() == 1);
     let (mut patterns, mut visits) = (TokenStream::new(), TokenStream::new());
@@ -69,7 +69,7 @@ fn arm(variant: &Variant, library: &TokenStream) -> Result<TokenStream> {
 
 /// Rejects two fields with the same key, which would be one entry in the state dict. The keys
 /// within flattened fields are not known here; duplicates among them are errors at run time.
-fn refuse_same_keys(fields: &Fields) -> Result<()> {
+fn check_distinct_keys(fields: &Fields) -> Result<()> {
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     for (member, field) in members(fields) {
         let name = key_of(&member);
@@ -97,11 +97,11 @@ fn visit_field(field: &Field, name: &str, value: &TokenStream, library: &TokenSt
         FieldRole::Member(None) => name.to_owned(),
     };
     // With the span of the type, the error for a field that is not a module points to that field.
-    Ok(quote_spanned!(field.ty.span()=> walk.field(#key, #value);))
+    Ok(quote_spanned!(field.ty.span()=> visitor.field(#key, #value);))
 }
 
 fn visit_flat(field: &Field, value: &TokenStream, library: &TokenStream) -> TokenStream {
-    quote_spanned!(field.ty.span()=> #library::ModuleField::visit_field(#value, walk);)
+    quote_spanned!(field.ty.span()=> #library::ModuleField::visit_field(#value, visitor);)
 }
 
 fn members(fields: &Fields) -> impl Iterator<Item = (Member, &Field)> {
@@ -126,7 +126,7 @@ fn with_bounds(input: &DeriveInput, library: &TokenStream) -> Result<Generics> {
     let mut used = BTreeSet::new();
     for field in all_fields(&input.data) {
         if !matches!(field_role(field)?, FieldRole::Skip) {
-            identifiers(field.ty.to_token_stream(), &mut used);
+            collect_identifiers(field.ty.to_token_stream(), &mut used);
         }
     }
     for parameter in generics.type_params_mut() {
@@ -146,13 +146,13 @@ fn all_fields(data: &Data) -> Vec<&Field> {
 }
 
 /// Collects every identifier in a type, at any depth.
-fn identifiers(tokens: TokenStream, found: &mut BTreeSet<Ident>) {
+fn collect_identifiers(tokens: TokenStream, names: &mut BTreeSet<Ident>) {
     for token in tokens {
         match token {
             TokenTree::Ident(name) => {
-                found.insert(name);
+                names.insert(name);
             }
-            TokenTree::Group(group) => identifiers(group.stream(), found),
+            TokenTree::Group(group) => collect_identifiers(group.stream(), names),
             TokenTree::Punct(_) | TokenTree::Literal(_) => {}
         }
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_are_skipped_and_variants_apart_may_share_a_name() {
+    fn skipped_fields_and_different_variants_may_share_a_name() {
         let fine: [DeriveInput; 2] = [
             parse_quote! {
                 #[module(crate = "nn")]

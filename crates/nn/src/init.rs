@@ -121,7 +121,7 @@ impl Init {
             return Err(Error::dtype("init", "parameter", dtype, "a floating dtype"));
         }
         let shape = shape.into_shape()?;
-        no_grad(|| draw(self.distribution(&shape)?, shape, dtype, device))
+        no_grad(|| sample(self.distribution(&shape)?, shape, dtype, device))
     }
 
     /// Returns the distribution for a weight of this shape with its parameters computed: uniform,
@@ -132,20 +132,20 @@ impl Init {
     /// order, or a number is not finite.
     pub fn distribution(self, shape: &Shape) -> Result<Init> {
         let symmetric = |bound: f64| Init::Uniform { low: -bound, high: bound };
-        let centred = |std: f64| Init::Normal { mean: 0.0, std };
-        let found = match self {
+        let centered = |std: f64| Init::Normal { mean: 0.0, std };
+        let distribution = match self {
             Init::KaimingUniform { fan, nonlinearity } => {
                 symmetric(3f64.sqrt() * nonlinearity.gain() / fan_of(shape, fan)?.sqrt())
             }
             Init::KaimingNormal { fan, nonlinearity } => {
-                centred(nonlinearity.gain() / fan_of(shape, fan)?.sqrt())
+                centered(nonlinearity.gain() / fan_of(shape, fan)?.sqrt())
             }
             Init::XavierUniform { gain } => symmetric(gain * (6.0 / fan_sum(shape)?).sqrt()),
-            Init::XavierNormal { gain } => centred(gain * (2.0 / fan_sum(shape)?).sqrt()),
+            Init::XavierNormal { gain } => centered(gain * (2.0 / fan_sum(shape)?).sqrt()),
             plain => plain,
         };
-        found.check()?;
-        Ok(found)
+        distribution.check()?;
+        Ok(distribution)
     }
 
     fn check(self) -> Result<()> {
@@ -189,21 +189,21 @@ fn fan_sum(shape: &Shape) -> Result<f64> {
 }
 
 /// Draws values of a distribution whose parameters are known.
-fn draw(distribution: Init, shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
+fn sample(distribution: Init, shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
     // Random ops support f32 and f64.
-    let drawn = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let sample_dtype = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let values = match distribution {
         Init::Constant(value) => return Tensor::full(shape, value, dtype, device),
         Init::Uniform { low, high } => {
-            Tensor::rand(shape, drawn, device)?.mul_scalar(high - low)?.add_scalar(low)?
+            Tensor::rand(shape, sample_dtype, device)?.mul_scalar(high - low)?.add_scalar(low)?
         }
         Init::Normal { mean, std } => {
-            Tensor::randn(shape, drawn, device)?.mul_scalar(std)?.add_scalar(mean)?
+            Tensor::randn(shape, sample_dtype, device)?.mul_scalar(std)?.add_scalar(mean)?
         }
         Init::TruncatedNormal { mean, std, low, high } => {
             truncated_normal([mean, std], [low, high], shape, device)?
         }
-        _ => return draw(distribution.distribution(&shape)?, shape, dtype, device),
+        _ => return sample(distribution.distribution(&shape)?, shape, dtype, device),
     };
     values.to_dtype(dtype)
 }
@@ -220,7 +220,7 @@ fn truncated_normal(
     let uniform = Tensor::rand(shape, DType::F64, device)?.to_vec::<f64>()?;
     let values: Vec<f64> = uniform
         .into_iter()
-        .map(|share| (mean + std * normal_quantile(from + share * (to - from))).clamp(low, high))
+        .map(|u| (mean + std * normal_quantile(from + u * (to - from))).clamp(low, high))
         .collect();
     Tensor::from_vec(values, shape, device)
 }

@@ -148,18 +148,18 @@ fn damaged_files_are_errors() -> Result<()> {
     let file = folder.file("model.safetensors");
     let model = Linear::new(3, 2, &device)?;
     save(&model, &file)?;
-    let whole = fs::read(&file).expect("it was just written");
-    for length in 0..whole.len() {
-        fs::write(&file, &whole[..length]).expect("the folder can be written");
+    let complete = fs::read(&file).expect("it was just written");
+    for length in 0..complete.len() {
+        fs::write(&file, &complete[..length]).expect("the folder can be written");
         assert!(load(&model, &file).is_err(), "cut off at {length} bytes");
     }
-    let longer: Vec<u8> = whole.iter().copied().chain([0]).collect();
+    let longer: Vec<u8> = complete.iter().copied().chain([0]).collect();
     fs::write(&file, longer).expect("the folder can be written");
     assert!(load(&model, &file).is_err(), "a byte too many");
-    let header = whole.len() - model.parameter_count() * 4;
+    let header = complete.len() - model.parameter_count() * 4;
     for position in 0..header {
         for flip in [1, 0x10, 0x80, 0xff] {
-            let mut damaged = whole.clone();
+            let mut damaged = complete.clone();
             damaged[position] ^= flip;
             fs::write(&file, damaged).expect("the folder can be written");
             // A changed name or digit may still be valid. The test only requires that the call
@@ -473,8 +473,8 @@ fn a_pipe_stays_and_its_reader_has_it_all() -> Result<()> {
     let folder = Folder::new("pipe");
     let model = Linear::new(2, 2, &device())?;
     save(&model, folder.file("file"))?;
-    let made = std::process::Command::new("mkfifo").arg(folder.file("pipe")).status();
-    assert!(made.expect("mkfifo is a program").success());
+    let status = std::process::Command::new("mkfifo").arg(folder.file("pipe")).status();
+    assert!(status.expect("mkfifo is a program").success());
     let pipe = folder.file("pipe");
     let reader = std::thread::spawn(move || fs::read(pipe));
     save(&model, folder.file("pipe"))?;

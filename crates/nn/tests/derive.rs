@@ -171,7 +171,7 @@ struct Tree<L> {
 }
 
 #[test]
-fn recursive_and_generic_types_are_walked() {
+fn recursive_and_generic_types_are_visited() {
     let leaf = |children| Tree { leaf: pair(), children };
     let tree = leaf(vec![leaf(vec![]), leaf(vec![leaf(vec![])])]);
     let expected = ["leaf.0", "leaf.1", "children.0.leaf.0", "children.0.leaf.1"];

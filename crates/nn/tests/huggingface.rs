@@ -11,7 +11,7 @@ use ternion_core::{DType, Device, Result, Tensor, no_grad};
 use ternion_nn::checkpoint;
 use ternion_nn::huggingface::{Gpt2Config, Gpt2Options, gpt2_from, gpt2_tensors, load_gpt2, save_gpt2};
 use ternion_nn::position::RotaryConfig;
-use ternion_nn::{FeedForwardForm, GPT, GPTConfig, GPTPositions, Module, NormForm, Sampling, StateDict};
+use ternion_nn::{FeedForwardKind, GPT, GPTConfig, GPTPositions, Module, NormKind, Sampling, StateDict};
 
 fn device() -> Device {
     ternion_cpu::device()
@@ -69,12 +69,12 @@ fn logits_equal_those_of_transformers() -> Result<()> {
     let rows = case["tokens"].as_array().expect("rows");
     let all: Vec<i64> = rows.iter().flat_map(tokens).collect();
     let logits = model.logits(&Tensor::from_vec(all, [rows.len(), 12], &device)?)?.to_vec_f64()?;
-    let wanted = case["logits"].as_array().expect("logits");
-    assert_eq!((logits.len(), wanted.len()), (2 * 12 * 96, 2 * 12 * 96));
-    let far = logits.iter().zip(wanted).map(|(got, want)| (got - want.as_f64().expect("a number")).abs());
+    let expected = case["logits"].as_array().expect("logits");
+    assert_eq!((logits.len(), expected.len()), (2 * 12 * 96, 2 * 12 * 96));
+    let far = logits.iter().zip(expected).map(|(got, want)| (got - want.as_f64().expect("a number")).abs());
     let farthest = far.fold(0.0, f64::max);
     assert!(farthest <= 1e-4, "{farthest}");
-    let largest = wanted.iter().filter_map(Value::as_f64).fold(0.0, f64::max);
+    let largest = expected.iter().filter_map(Value::as_f64).fold(0.0, f64::max);
     assert!(largest > 1.0, "logits that are all alike compare nothing: {largest}");
     Ok(())
 }
@@ -83,16 +83,16 @@ fn logits_equal_those_of_transformers() -> Result<()> {
 fn the_likeliest_tokens_equal_those_of_transformers_with_kept_keys_and_without() -> Result<()> {
     let (device, case) = (device(), case());
     let model = stored(&device)?;
-    let (prompt, wanted) = (tokens(&case["prompt"]), tokens(&case["generated"]));
+    let (prompt, expected) = (tokens(&case["prompt"]), tokens(&case["generated"]));
     let likeliest = Sampling { temperature: 0.0, ..Default::default() };
-    assert_eq!(model.generate(&prompt, wanted.len(), likeliest, |_| Ok(()))?, wanted);
+    assert_eq!(model.generate(&prompt, expected.len(), likeliest, |_| Ok(()))?, expected);
     let mut all = prompt.clone();
-    for _ in &wanted {
+    for _ in &expected {
         let logits = no_grad(|| model.logits(&Tensor::from_slice(&all, [1, all.len()], &device)?))?;
         let last = logits.narrow(1, all.len() - 1, 1)?.reshape([96])?.to_vec::<f32>()?;
         all.push(likeliest.choose(&last, 0.0)? as i64);
     }
-    assert_eq!(all[prompt.len()..], wanted);
+    assert_eq!(all[prompt.len()..], expected);
     Ok(())
 }
 
@@ -102,14 +102,14 @@ fn the_loss_of_a_text_in_windows_equals_that_by_pytorch() -> Result<()> {
     let (model, text) = (stored(&device)?, tokens(&case["text"]));
     let mut losses = Vec::new();
     for stride in [32, 7] {
-        let mut told = Vec::new();
+        let mut progress = Vec::new();
         let found = model.text_loss(&text, stride, |predicted| {
-            told.push(predicted);
+            progress.push(predicted);
             Ok(())
         })?;
-        let wanted = case["text_loss"][stride.to_string()].as_f64().expect("a loss");
-        assert!((found.loss - wanted).abs() <= 1e-5 * wanted, "{stride}: {} and {wanted}", found.loss);
-        assert_eq!((found.tokens, told[0], *told.last().expect("windows")), (79, 32, 79));
+        let expected = case["text_loss"][stride.to_string()].as_f64().expect("a loss");
+        assert!((found.loss - expected).abs() <= 1e-5 * expected, "{stride}: {} and {expected}", found.loss);
+        assert_eq!((found.tokens, progress[0], *progress.last().expect("windows")), (79, 32, 79));
         assert!((found.perplexity().ln() - found.loss).abs() < 1e-12);
         losses.push(found.loss);
     }
@@ -168,10 +168,10 @@ fn transformers_reads_what_is_written() -> Result<()> {
         .output()
         .expect("Python runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let wanted: Vec<f64> = serde_json::from_slice(&output.stdout).expect("JSON");
+    let expected: Vec<f64> = serde_json::from_slice(&output.stdout).expect("JSON");
     let logits = model.logits(&Tensor::from_slice(&prompt, [1, prompt.len()], &device)?)?.to_vec_f64()?;
-    assert_eq!(logits.len(), wanted.len());
-    let far = logits.iter().zip(&wanted).map(|(got, want)| (got - want).abs()).fold(0.0, f64::max);
+    assert_eq!(logits.len(), expected.len());
+    let far = logits.iter().zip(&expected).map(|(got, want)| (got - want).abs()).fold(0.0, f64::max);
     assert!(far <= 1e-4, "{far}");
     Ok(())
 }
@@ -181,17 +181,18 @@ fn small(tied: bool) -> Result<(GPT, StateDict, Gpt2Config)> {
     let config =
         GPTConfig { vocabulary: 9, context: 6, layers: 2, heads: 2, width: 4, tied, ..Default::default() };
     let model = GPT::new(config, &device())?;
-    let (tensors, told) = (gpt2_tensors(&model)?, Gpt2Config::of(&model)?);
-    Ok((model, tensors, told))
+    let (tensors, config) = (gpt2_tensors(&model)?, Gpt2Config::of(&model)?);
+    Ok((model, tensors, config))
 }
 
 #[test]
 fn prefix_and_masks_may_be_there_or_not_and_an_equal_output_layer_is_tied() -> Result<()> {
     let device = device();
-    let (model, tensors, told) = small(true)?;
-    let wanted = model.state_dict()?;
-    let load =
-        |tensors: &StateDict, told: &Gpt2Config| gpt2_from(tensors, told, Gpt2Options::default(), &device);
+    let (model, tensors, config) = small(true)?;
+    let expected = model.state_dict()?;
+    let load = |tensors: &StateDict, config: &Gpt2Config| {
+        gpt2_from(tensors, config, Gpt2Options::default(), &device)
+    };
     let bare: StateDict = tensors
         .iter()
         .map(|(name, tensor)| (name.trim_start_matches("transformer.").to_owned(), tensor.clone()))
@@ -204,20 +205,20 @@ fn prefix_and_masks_may_be_there_or_not_and_an_equal_output_layer_is_tied() -> R
     let mut tied = tensors.clone();
     tied.insert("lm_head.weight".into(), tensors["transformer.wte.weight"].copy()?);
     for tensors in [&tensors, &bare, &masked, &tied] {
-        let again = load(tensors, &told)?;
+        let again = load(tensors, &config)?;
         assert_eq!(again.config(), model.config());
-        assert_same(&again.state_dict()?, &wanted)?;
+        assert_same(&again.state_dict()?, &expected)?;
         // Only the number of heads is in the configuration: it cannot be derived from the shapes.
         let heads = Gpt2Config { n_head: Some(2), ..Default::default() };
         assert_eq!(load(tensors, &heads)?.config(), model.config());
     }
-    let (model, tensors, told) = small(false)?;
-    for told in [told, Gpt2Config { tied: None, ..told }] {
-        let again = load(&tensors, &told)?;
+    let (model, tensors, config) = small(false)?;
+    for config in [config, Gpt2Config { tied: None, ..config }] {
+        let again = load(&tensors, &config)?;
         assert!(again.lm_head.is_some());
         assert_same(&again.state_dict()?, &model.state_dict()?)?;
     }
-    let message = load(&tensors, &Gpt2Config { tied: Some(true), ..told })
+    let message = load(&tensors, &Gpt2Config { tied: Some(true), ..config })
         .map(drop)
         .expect_err("it differs")
         .to_string();
@@ -226,57 +227,57 @@ fn prefix_and_masks_may_be_there_or_not_and_an_equal_output_layer_is_tied() -> R
 }
 
 #[test]
-fn tensors_that_do_not_fit_are_told_by_the_names_in_the_file() -> Result<()> {
+fn mismatched_tensors_are_reported_by_the_names_in_the_file() -> Result<()> {
     let device = device();
-    let (_, mut tensors, told) = small(true)?;
-    let message = |tensors: &StateDict, told: &Gpt2Config, options| {
-        gpt2_from(tensors, told, options, &device).map(drop).expect_err("it does not fit").to_string()
+    let (_, mut tensors, config) = small(true)?;
+    let message = |tensors: &StateDict, config: &Gpt2Config, options| {
+        gpt2_from(tensors, config, options, &device).map(drop).expect_err("it does not fit").to_string()
     };
     let heads = |heads| Gpt2Options { heads: Some(heads), ..Default::default() };
-    let untold = Gpt2Config::default();
+    let no_config = Gpt2Config::default();
     assert_eq!(
-        message(&tensors, &untold, Gpt2Options::default()),
+        message(&tensors, &no_config, Gpt2Options::default()),
         "gpt2: no configuration, and width 4 is no multiple of 64: expected a number of heads"
     );
-    assert_eq!(message(&tensors, &told, heads(4)), "gpt2: 4 heads, the configuration says 2");
-    assert!(message(&tensors, &untold, heads(3)).ends_with("width 4 does not divide into 3 heads"));
+    assert_eq!(message(&tensors, &config, heads(4)), "gpt2: 4 heads, the configuration says 2");
+    assert!(message(&tensors, &no_config, heads(3)).ends_with("width 4 does not divide into 3 heads"));
     assert_eq!(
-        message(&tensors, &Gpt2Config { n_layer: Some(3), ..told }, Gpt2Options::default()),
+        message(&tensors, &Gpt2Config { n_layer: Some(3), ..config }, Gpt2Options::default()),
         "gpt2: the configuration says n_layer 3, the tensors are of 2"
     );
-    let untied = Gpt2Config { tied: Some(false), ..told };
+    let untied = Gpt2Config { tied: Some(false), ..config };
     assert_eq!(message(&tensors, &untied, heads(2)), "gpt2: this is no GPT-2; missing: lm_head.weight");
 
     tensors.remove("transformer.h.1.ln_2.bias");
     tensors.insert("transformer.h.0.attn.c_attn.weight".into(), Tensor::zeros([12, 4], DType::F32, &device)?);
     tensors.insert("score.weight".into(), Tensor::zeros([1], DType::F32, &device)?);
     assert_eq!(
-        message(&tensors, &told, Gpt2Options::default()),
+        message(&tensors, &config, Gpt2Options::default()),
         "gpt2: this is no GPT-2; missing: h.1.ln_2.bias; unknown: score.weight; \
          wrong shape: h.0.attn.c_attn.weight [12, 4], expected [4, 12]"
     );
     tensors.insert("wte.weight".into(), Tensor::zeros([9, 4], DType::F32, &device)?);
     assert_eq!(
-        message(&tensors, &told, Gpt2Options::default()),
+        message(&tensors, &config, Gpt2Options::default()),
         "gpt2: two tensors wte.weight, with and without transformer. before it"
     );
-    assert_eq!(message(&StateDict::new(), &told, Gpt2Options::default()), "gpt2: no tensor wte.weight");
+    assert_eq!(message(&StateDict::new(), &config, Gpt2Options::default()), "gpt2: no tensor wte.weight");
     Ok(())
 }
 
 #[test]
-fn configurations_of_other_models_are_refused() {
+fn configurations_of_other_models_are_rejected() {
     let parse = |text: &str| Gpt2Config::parse(text).map_err(|error| error.to_string());
-    let told = parse(
+    let config = parse(
         r#"{"n_ctx": 8, "n_inner": null, "activation_function": "relu", "vocab_size": 5, "summary_type": "x"}"#,
     );
-    let wanted = Gpt2Config {
+    let expected = Gpt2Config {
         n_positions: Some(8),
         vocab_size: Some(5),
-        activation: Some(FeedForwardForm::ReLU),
+        activation: Some(FeedForwardKind::ReLU),
         ..Default::default()
     };
-    assert_eq!(told, Ok(wanted));
+    assert_eq!(config, Ok(expected));
     for (text, expected) in [
         (r#"{"model_type": "llama"}"#, r#"gpt2: model_type is "llama", expected "gpt2""#),
         (r#"{"n_head": 2.5}"#, "gpt2: n_head is 2.5, expected a whole number"),
@@ -302,8 +303,8 @@ fn models_that_are_no_gpt2_are_not_written_as_one() -> Result<()> {
     for (config, expected) in [
         (GPTConfig { bias: false, ..plain }, "layers without bias"),
         (GPTConfig { kv_heads: Some(1), ..plain }, "fewer heads of keys than of queries"),
-        (GPTConfig { form: FeedForwardForm::SwiGLU, ..plain }, "SwiGLU"),
-        (GPTConfig { norm: NormForm::RMSNorm, ..plain }, "norms that are no layer norms"),
+        (GPTConfig { form: FeedForwardKind::SwiGLU, ..plain }, "SwiGLU"),
+        (GPTConfig { norm: NormKind::RMSNorm, ..plain }, "norms that are no layer norms"),
         (
             GPTConfig { positions: GPTPositions::Rotary(RotaryConfig::default()), ..plain },
             "positions that are not learned",

@@ -38,7 +38,7 @@ fn constant(peaks: &[usize], between: usize) {
 }
 
 #[test]
-fn the_peak_of_a_step_of_an_mlp_is_told_and_does_not_grow() -> Result<()> {
+fn the_peak_of_a_step_of_an_mlp_is_reported_and_does_not_grow() -> Result<()> {
     let device = device();
     let model = Mlp::new([20, 64, 64, 5], &device)?;
     let input = Tensor::randn([128, 20], DType::F32, &device)?;
@@ -103,7 +103,7 @@ fn memory_falls_as_the_backward_pass_passes_a_chain() -> Result<()> {
     let parameters: Vec<Param> = layers.iter().flat_map(|layer| layer.parameters()).collect();
     let mut adam = AdamW::new(parameters.clone(), AdamWConfig::default())?;
     let input = Tensor::randn([256, 16], DType::F32, &device)?;
-    let held = |gradients: Option<&Gradients>| -> usize {
+    let tensor_bytes = |gradients: Option<&Gradients>| -> usize {
         let of = |param: &Param| {
             let gradient = gradients.and_then(|gradients| param.gradient(gradients)).map_or(0, bytes);
             bytes(&param.tensor()) + gradient
@@ -112,7 +112,7 @@ fn memory_falls_as_the_backward_pass_passes_a_chain() -> Result<()> {
     };
     // `Device::seed` and the weight initialization leave the state of the random number generator,
     // 16 bytes.
-    let random = device.memory().in_use - held(None);
+    let random = device.memory().in_use - tensor_bytes(None);
     assert_eq!(random, 16);
     let readings: Arc<Mutex<Vec<usize>>> = Arc::default();
     let loss = {
@@ -138,19 +138,23 @@ fn memory_falls_as_the_backward_pass_passes_a_chain() -> Result<()> {
         assert!(pair[1] < pair[0], "step {step}: {} after {}", pair[1], pair[0]);
         assert_eq!(pair[0] - pair[1], output - gradient, "step {step}");
     }
-    assert_eq!(device.memory().in_use, held(Some(&gradients)) + random, "parameters and gradients alone");
+    assert_eq!(
+        device.memory().in_use,
+        tensor_bytes(Some(&gradients)) + random,
+        "parameters and gradients alone"
+    );
     adam.step(&gradients)?;
     // Two moments for each parameter, and four numbers of the step.
     let states = 2 * parameters.iter().map(|param| bytes(&param.tensor())).sum::<usize>() + 16;
     assert_eq!(
         device.memory().in_use,
-        held(Some(&gradients)) + states + random,
+        tensor_bytes(Some(&gradients)) + states + random,
         "and states of the optimiser"
     );
     for param in &parameters {
         gradients.remove(&param.tensor());
     }
-    assert_eq!(device.memory().in_use, held(None) + states + random);
+    assert_eq!(device.memory().in_use, tensor_bytes(None) + states + random);
     Ok(())
 }
 

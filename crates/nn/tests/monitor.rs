@@ -8,7 +8,7 @@ use ternion_core::decorators::Counting;
 use ternion_core::{DType, Device, Error, Reduction, Result, Tensor};
 use ternion_nn::optim::{Adam, AdamConfig, AdamW, AdamWConfig, Optimizer, SGD, SGDConfig};
 use ternion_nn::{
-    BatchNorm2d, Conv2d, Conv2dConfig, Fault, FeedForward, FeedForwardConfig, FeedForwardForm, Flatten,
+    BatchNorm2d, Conv2d, Conv2dConfig, Fault, FeedForward, FeedForwardConfig, FeedForwardKind, Flatten,
     Forward, GPT, GPTConfig, Init, Linear, LinearConfig, MaxPool2d, Mlp, Module, ReLU, ResNet, ResNetConfig,
     Sequential, Sigmoid, StatsConfig, StatsMonitor, StatsReport, StatsWarning, TransformerBlock,
     TransformerBlockConfig, in_layer,
@@ -152,7 +152,7 @@ fn relus_that_are_dead_are_named() -> Result<()> {
 }
 
 #[test]
-fn gradients_that_stay_zero_are_told_in_time() -> Result<()> {
+fn gradients_that_stay_zero_are_reported_in_time() -> Result<()> {
     let device = device();
     let model = Mlp::new([8, 20, 3], &device)?;
     let (input, target) = pair(&[32, 8], &[32, 3], &device)?;
@@ -210,7 +210,7 @@ fn the_first_layer_with_nan_is_named() -> Result<()> {
 }
 
 #[test]
-fn a_gradient_that_is_nan_alone_is_told() -> Result<()> {
+fn a_gradient_that_is_nan_alone_is_reported() -> Result<()> {
     let device = device();
     let model = Mlp::new([4, 6, 2], &device)?;
     let input = Tensor::randn([5, 4], DType::F32, &device)?;
@@ -299,7 +299,7 @@ fn a_layer_behind_which_a_branch_is_detached_is_named() -> Result<()> {
 }
 
 #[test]
-fn learning_rates_that_are_far_off_are_told() -> Result<()> {
+fn learning_rates_that_are_far_off_are_reported() -> Result<()> {
     let device = device();
     let (input, target) = pair(&[32, 8], &[32, 3], &device)?;
     let model = Mlp::new([8, 32, 3], &device)?;
@@ -336,17 +336,22 @@ impl Pair {
 
     /// Trains with learning rate `lr`. The loss of each layer is multiplied by its weight in the
     /// step.
-    fn reports(&self, lr: f64, steps: u64, shares: impl Fn(u64) -> [f64; 2]) -> Result<Vec<StatsReport>> {
+    fn reports(
+        &self,
+        lr: f64,
+        steps: u64,
+        loss_weights: impl Fn(u64) -> [f64; 2],
+    ) -> Result<Vec<StatsReport>> {
         let input = Tensor::randn([16, 8], DType::F32, &self.one.weight.device())?;
         let mut monitor = StatsMonitor::new(each_step())?;
         let mut sgd = SGD::new(self.parameters(), SGDConfig { lr, ..Default::default() })?;
         let mut reports = Vec::new();
         for step in 0..steps {
             let loss = monitor.watch(self, step, || {
-                let of = |layer: &Linear, share: f64| {
-                    layer.forward(&input)?.square()?.mean_all()?.mul_scalar(share)
+                let of = |layer: &Linear, weight: f64| {
+                    layer.forward(&input)?.square()?.mean_all()?.mul_scalar(weight)
                 };
-                let [one, other] = shares(step);
+                let [one, other] = loss_weights(step);
                 of(&self.one, one)?.add(&of(&self.other, other)?)
             })?;
             reports.extend(monitor.step(&mut sgd, &loss.backward()?)?);
@@ -358,8 +363,8 @@ impl Pair {
 /// The weight that changes most belongs to one layer in one reading, and to the other in the next.
 #[test]
 fn small_updates_are_counted_for_the_model_whichever_layer_changes_most() -> Result<()> {
-    let turns = |step: u64| if step.is_multiple_of(2) { [1.0, 0.1] } else { [0.1, 1.0] };
-    let reports = Pair::new(&device())?.reports(1e-7, 6, turns)?;
+    let loss_weights = |step: u64| if step.is_multiple_of(2) { [1.0, 0.1] } else { [0.1, 1.0] };
+    let reports = Pair::new(&device())?.reports(1e-7, 6, loss_weights)?;
     quiet(&reports[..4]);
     assert_eq!(faults(&reports[4]), [(Fault::SmallUpdates, "one")], "{}", reports[4]);
     assert_eq!(faults(&reports[5]), [(Fault::SmallUpdates, "other")], "{}", reports[5]);
@@ -369,8 +374,8 @@ fn small_updates_are_counted_for_the_model_whichever_layer_changes_most() -> Res
 /// A layer without gradients is reported, even if the layer after it has none from time to time.
 #[test]
 fn zero_gradients_are_counted_for_each_layer() -> Result<()> {
-    let turns = |step: u64| if step.is_multiple_of(2) { [0.0, 0.0] } else { [0.0, 1.0] };
-    let reports = Pair::new(&device())?.reports(1e-3, 7, turns)?;
+    let loss_weights = |step: u64| if step.is_multiple_of(2) { [0.0, 0.0] } else { [0.0, 1.0] };
+    let reports = Pair::new(&device())?.reports(1e-3, 7, loss_weights)?;
     quiet(&reports[..4]);
     for report in &reports[4..] {
         assert_eq!(faults(report), [(Fault::ZeroGradient, "one")], "{report}");
@@ -402,21 +407,21 @@ fn vanishing_outputs_are_counted_for_each_layer() -> Result<()> {
 }
 
 /// Returns the steps whose reports warn of `fault`.
-fn told(reports: &[StatsReport], fault: Fault) -> Vec<u64> {
-    let tells = |report: &&StatsReport| report.warnings.iter().any(|warning| warning.fault == fault);
-    reports.iter().filter(tells).map(|report| report.step).collect()
+fn reported_steps(reports: &[StatsReport], fault: Fault) -> Vec<u64> {
+    let has_warning = |report: &&StatsReport| report.warnings.iter().any(|warning| warning.fault == fault);
+    reports.iter().filter(has_warning).map(|report| report.step).collect()
 }
 
 #[test]
-fn a_fault_that_stays_is_told_at_doubling_distances() -> Result<()> {
+fn a_persistent_fault_is_reported_at_doubling_intervals() -> Result<()> {
     // Later the updates become a hundred times smaller, as with a schedule.
-    let turns = |step: u64| {
+    let loss_weights = |step: u64| {
         let size = if step < 24 { 1.0 } else { 0.01 };
         if step.is_multiple_of(2) { [size, 0.1 * size] } else { [0.1 * size, size] }
     };
-    let reports = Pair::new(&device())?.reports(1e-7, 40, turns)?;
+    let reports = Pair::new(&device())?.reports(1e-7, 40, loss_weights)?;
     // The first, second, fourth, eighth, sixteenth and thirty-second reading that shows it.
-    assert_eq!(told(&reports, Fault::SmallUpdates), [4, 5, 7, 11, 19, 35]);
+    assert_eq!(reported_steps(&reports, Fault::SmallUpdates), [4, 5, 7, 11, 19, 35]);
     for report in &reports[4..] {
         assert_eq!((report.all_warnings.len(), report.all_warnings[0].since), (1, 4), "{report}");
     }
@@ -429,7 +434,7 @@ fn a_fault_that_stays_is_told_at_doubling_distances() -> Result<()> {
 /// The weights of one layer are 1e5 times too large, later 1e7 times; then they are normal for a
 /// while.
 #[test]
-fn a_fault_is_told_anew_when_it_grows_and_when_it_comes_back() -> Result<()> {
+fn a_fault_is_reported_again_when_it_grows_and_when_it_comes_back() -> Result<()> {
     let device = device();
     let model = Mlp::new([16; 4], &device)?;
     let input = Tensor::randn([8, 16], DType::F32, &device)?;
@@ -448,7 +453,7 @@ fn a_fault_is_told_anew_when_it_grows_and_when_it_comes_back() -> Result<()> {
         let loss = monitor.watch(&model, step, || model.forward(&input)?.square()?.mean_all())?;
         reports.extend(monitor.report(&loss.backward()?)?);
     }
-    assert_eq!(told(&reports, Fault::ExplodingOutputs), [0, 1, 3, 7, 10, 25, 26, 28]);
+    assert_eq!(reported_steps(&reports, Fault::ExplodingOutputs), [0, 1, 3, 7, 10, 25, 26, 28]);
     let since = |step: usize| reports[step].all_warnings.iter().map(|warning| warning.since).max();
     assert_eq!([since(17), since(18), since(19), since(29)], [Some(0), None, Some(0), Some(25)]);
     Ok(())
@@ -557,8 +562,8 @@ fn settings_that_mean_nothing_and_errors_of_layers_are_errors() -> Result<()> {
         StatsConfig { patience: 0, ..Default::default() },
         StatsConfig { growth: 1.0, ..Default::default() },
         StatsConfig { growth: f64::NAN, ..Default::default() },
-        StatsConfig { dead_share: 0.0, ..Default::default() },
-        StatsConfig { dead_share: 1.5, ..Default::default() },
+        StatsConfig { dead_fraction: 0.0, ..Default::default() },
+        StatsConfig { dead_fraction: 1.5, ..Default::default() },
         StatsConfig { smallest_update: 1.0, ..Default::default() },
         StatsConfig { largest_input: 0.0, ..Default::default() },
         StatsConfig { smallest_input: 30.0, ..Default::default() },
@@ -581,8 +586,8 @@ fn settings_that_mean_nothing_and_errors_of_layers_are_errors() -> Result<()> {
     // An error of the optimizer is returned.
     monitor.watch(&model, 2, || model.forward(&input))?;
     let mut sgd = SGD::new(model.parameters(), SGDConfig::default())?;
-    let refused = monitor.step(&mut sgd, &Default::default());
-    assert!(matches!(refused, Err(Error::MissingGradient { .. })));
+    let result = monitor.step(&mut sgd, &Default::default());
+    assert!(matches!(result, Err(Error::MissingGradient { .. })));
     Ok(())
 }
 

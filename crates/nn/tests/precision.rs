@@ -83,7 +83,7 @@ fn recurrent_layers_cast_each_weight_once_for_all_steps() -> Result<()> {
 }
 
 #[test]
-fn networks_of_every_kind_train_a_step_in_halves() -> Result<()> {
+fn networks_of_every_kind_train_a_step_in_half_precision() -> Result<()> {
     let device = device();
     device.seed(3);
     let images = Tensor::randn([4, 3, 8, 8], DType::F32, &device)?;
@@ -168,7 +168,7 @@ fn train(
 }
 
 #[test]
-fn an_mlp_learns_in_halves_what_it_learns_in_f32() -> Result<()> {
+fn an_mlp_learns_in_half_precision_what_it_learns_in_f32() -> Result<()> {
     let device = device();
     device.seed(11);
     let x = Tensor::rand([64, 4], DType::F32, &device)?;
@@ -189,7 +189,7 @@ fn an_mlp_learns_in_halves_what_it_learns_in_f32() -> Result<()> {
 }
 
 #[test]
-fn a_transformer_block_learns_in_halves_what_it_learns_in_f32() -> Result<()> {
+fn a_transformer_block_learns_in_half_precision_what_it_learns_in_f32() -> Result<()> {
     let device = device();
     device.seed(21);
     let x = Tensor::randn([8, 6, 16], DType::F32, &device)?;
@@ -236,7 +236,7 @@ impl Small {
     }
 
     /// Returns the gradients, concatenated.
-    fn listed(&self, gradients: &Gradients) -> Result<Vec<f64>> {
+    fn gradient_values(&self, gradients: &Gradients) -> Result<Vec<f64>> {
         let mut all = Vec::new();
         for param in self.model.parameters() {
             all.extend(param.gradient(gradients).expect("a gradient").to_vec_f64()?);
@@ -250,12 +250,12 @@ fn gradients_that_would_be_0_in_f16_are_there_with_a_scale() -> Result<()> {
     let small = Small::new(&device())?;
     // The smallest f16 is 6e-8: gradients of the outputs are about 3e-2 * 1e-7.
     let factor = 1e-7;
-    let exact = small.listed(&small.gradients(Precision::F32, factor)?)?;
-    let lost = small.listed(&small.gradients(Precision::F16, factor)?)?;
+    let exact = small.gradient_values(&small.gradients(Precision::F32, factor)?)?;
+    let lost = small.gradient_values(&small.gradients(Precision::F16, factor)?)?;
     assert!(lost.iter().all(|&x| x == 0.0), "{lost:?}");
     let loss_scale = LossScale::new(LossScaleConfig { init_scale: 2f64.powi(24), ..Default::default() })?;
     let scaled = loss_scale.scale(&small.loss(Precision::F16, factor)?)?.backward()?;
-    let kept = small.listed(&loss_scale.unscale(&scaled)?.expect("finite"))?;
+    let kept = small.gradient_values(&loss_scale.unscale(&scaled)?.expect("finite"))?;
     let largest = exact.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
     assert!(largest > 0.0);
     for (kept, exact) in kept.iter().zip(&exact) {
@@ -296,9 +296,9 @@ fn steps_that_overflow_are_skipped_counted_and_change_nothing() -> Result<()> {
         (15..30).contains(&skipped),
         "{skipped}: an output's gradient of about 2^-6 fits f16, up to 2^16, below a scale of 2^22"
     );
-    let told = format!("scale {}, {skipped} of 40 steps skipped", 2f64.powi(40 - skipped as i32));
-    assert_eq!(loss_scale.to_string(), told);
-    assert_eq!(format!("{loss_scale:?}"), format!("LossScale({told})"));
+    let text = format!("scale {}, {skipped} of 40 steps skipped", 2f64.powi(40 - skipped as i32));
+    assert_eq!(loss_scale.to_string(), text);
+    assert_eq!(format!("{loss_scale:?}"), format!("LossScale({text})"));
     Ok(())
 }
 
@@ -360,8 +360,8 @@ fn a_loss_that_no_scale_helps_is_an_error() -> Result<()> {
     let gradients = small.gradients(Precision::F32, f64::NAN)?;
     assert!(loss_scale.unscale(&gradients)?.is_none());
     assert!(loss_scale.unscale(&gradients)?.is_none());
-    let told = message(loss_scale.unscale(&gradients));
-    assert!(told.contains("not finite at scale 16384"), "{told}");
+    let text = message(loss_scale.unscale(&gradients));
+    assert!(text.contains("not finite at scale 16384"), "{text}");
     assert_eq!((loss_scale.value(), loss_scale.skipped()), (16384.0, 3));
     Ok(())
 }
@@ -422,11 +422,11 @@ fn scaled_gradients_are_accumulated_then_unscaled_and_clipped() -> Result<()> {
         plain.accumulate(small.gradients(Precision::F32, factor)?)?;
     }
     let mut unscaled = loss_scale.unscale(&scaled)?.expect("finite");
-    assert_eq!(small.listed(&unscaled)?, small.listed(&plain)?);
+    assert_eq!(small.gradient_values(&unscaled)?, small.gradient_values(&plain)?);
     let parameters = small.model.parameters();
     let norm = clip_grad_norm(&mut unscaled, &parameters, 1e-3)?.item_f64()?;
     assert_eq!(norm, clip_grad_norm(&mut plain, &parameters, 1e-3)?.item_f64()?);
-    assert_eq!(small.listed(&unscaled)?, small.listed(&plain)?);
+    assert_eq!(small.gradient_values(&unscaled)?, small.gradient_values(&plain)?);
     assert_eq!(loss_scale.steps(), 1);
     Ok(())
 }
@@ -441,10 +441,10 @@ fn a_captured_forward_and_backward_follows_the_scale() -> Result<()> {
     let mut step = device.capture(|| loss_scale.scale(&small.loss(Precision::F16, 1.0)?)?.backward())?;
     let mut scales = Vec::new();
     for _ in 0..5 {
-        let exact = small.listed(&small.gradients(Precision::F32, 1.0)?)?;
+        let exact = small.gradient_values(&small.gradients(Precision::F32, 1.0)?)?;
         let gradients = loss_scale.unscale(step.replay()?)?.expect("finite");
         let largest = exact.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
-        for (found, exact) in small.listed(&gradients)?.iter().zip(&exact) {
+        for (found, exact) in small.gradient_values(&gradients)?.iter().zip(&exact) {
             assert!((found - exact).abs() <= 8.0 / 2048.0 * largest, "{found} {exact}");
         }
         sgd.step(&gradients)?;
@@ -460,8 +460,8 @@ fn a_recorded_step_scales_and_leaves_unscaling_to_the_host() -> Result<()> {
     let small = Small::new(&device)?;
     let loss_scale = LossScale::default();
     let scaled = || loss_scale.scale(&small.loss(Precision::F16, 1.0)?)?.backward();
-    let told = message(device.capture(|| loss_scale.unscale(&scaled()?)));
-    assert!(told.contains("unscale reads from the device"), "{told}");
+    let text = message(device.capture(|| loss_scale.unscale(&scaled()?)));
+    assert!(text.contains("unscale reads from the device"), "{text}");
     assert_eq!(loss_scale.steps(), 1, "the run before the recording");
     let mut step = device.capture(scaled)?;
     assert!(step.is_recorded());
@@ -505,15 +505,15 @@ fn the_state_of_a_scale_can_be_kept() -> Result<()> {
         (with("skipped", Some(Tensor::from_slice(&[9i64], (), &device)?)), "9 of 2 steps skipped"),
     ];
     for (dict, expected) in wrong {
-        let told = message(two.load_state_dict(&dict));
-        assert!(told.contains(expected), "{told}, expected {expected}");
+        let text = message(two.load_state_dict(&dict));
+        assert!(text.contains(expected), "{text}, expected {expected}");
         assert_eq!(two.value(), 65536.0, "nothing changed");
     }
     Ok(())
 }
 
 #[test]
-fn what_a_scale_does_not_take_is_told() -> Result<()> {
+fn what_a_scale_does_not_accept_is_reported() -> Result<()> {
     let device = device();
     type Change = fn(&mut LossScaleConfig);
     let changes: [(Change, &str); 8] = [
@@ -529,19 +529,19 @@ fn what_a_scale_does_not_take_is_told() -> Result<()> {
     for (change, expected) in changes {
         let mut config = LossScaleConfig::default();
         change(&mut config);
-        let told = message(LossScale::new(config));
-        assert!(told.starts_with(&format!("loss_scale: {expected}")), "{told}");
+        let text = message(LossScale::new(config));
+        assert!(text.starts_with(&format!("loss_scale: {expected}")), "{text}");
     }
     let loss_scale = LossScale::default();
-    let whole = Tensor::from_slice(&[1i32], (), &device)?;
-    assert!(message(loss_scale.scale(&whole)).contains("i32"));
+    let integer = Tensor::from_slice(&[1i32], (), &device)?;
+    assert!(message(loss_scale.scale(&integer)).contains("i32"));
     // Gradients of f16 parameters would lose the values that the scale has preserved.
     let model = Linear::new(3, 1, &device)?;
     model.to_dtype(DType::F16)?;
     let x = Tensor::ones([2, 3], DType::F16, &device)?;
     let gradients = loss_scale.scale(&model.forward(&x)?.mean(..)?)?.backward()?;
-    let told = message(loss_scale.unscale(&gradients));
-    assert!(told.contains("in f16, expected f32"), "{told}");
+    let text = message(loss_scale.unscale(&gradients));
+    assert!(text.contains("in f16, expected f32"), "{text}");
     // A loss in f16 is scaled in f32: 65536 is above the f16 range.
     let loss = no_grad(|| model.forward(&x)?.mean(..))?;
     let scaled = loss_scale.scale(&loss)?;

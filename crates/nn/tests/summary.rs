@@ -259,7 +259,7 @@ fn a_summary_leaves_all_as_it_was() -> Result<()> {
                 modes.push(mode.is_training());
             }
         };
-        model.visit(&mut ternion_nn::Walk::new(&mut found));
+        model.visit(&mut ternion_nn::Visitor::new(&mut found));
         modes
     };
     let state = |model: &Sequential| -> Result<Vec<(Tensor, Vec<f64>)>> {
@@ -267,7 +267,7 @@ fn a_summary_leaves_all_as_it_was() -> Result<()> {
         buffers.iter().map(|(_, state)| Ok((state.tensor(), state.tensor().to_vec_f64()?))).collect()
     };
     let before = (state(&model)?, device.random_position(), modes(&model));
-    let held = device.memory();
+    let initial = device.memory();
     let wrong = Tensor::randn([16, 5], DType::F32, &device)?;
     let after_drawing = device.random_position();
     let mut texts = Vec::new();
@@ -281,7 +281,7 @@ fn a_summary_leaves_all_as_it_was() -> Result<()> {
         }
     }
     drop(wrong);
-    assert_eq!(device.memory().in_use, held.in_use, "nothing is left");
+    assert_eq!(device.memory().in_use, initial.in_use, "nothing is left");
     assert!(!texts[0].contains("backward") && texts[1].contains("backward"));
     // A model in evaluation mode stays in evaluation mode.
     model.eval();

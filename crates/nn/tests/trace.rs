@@ -47,7 +47,7 @@ fn step(model: &Sequential, adam: &mut AdamW, input: &Tensor) -> Result<()> {
 }
 
 #[test]
-fn a_training_step_is_told_in_spans_that_nest() -> Result<()> {
+fn a_training_step_is_reported_in_nested_spans() -> Result<()> {
     let device = device();
     let model = model(&device)?;
     let input = Tensor::randn([5, 3], DType::F32, &device)?;
@@ -95,12 +95,12 @@ fn spans_end_where_something_fails_and_several_sinks_listen() -> Result<()> {
     // A layer observer within a trace does not hide layers from the trace, nor the other way round.
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = seen.clone();
-    let note = move |call: &ternion_nn::LayerCall, _: &Tensor| {
+    let record = move |call: &ternion_nn::LayerCall, _: &Tensor| {
         log.borrow_mut().push(call.key.clone());
         Ok(())
     };
     let (tree, x) = (Rc::new(Tree::default()), Tensor::ones([1, 3], DType::F32, &device)?);
-    trace(&model, tree.clone(), || observe_layers(&model, note, || model.forward(&x)))?;
+    trace(&model, tree.clone(), || observe_layers(&model, record, || model.forward(&x)))?;
     assert_eq!(*seen.borrow(), ["0", "1", "2"]);
     assert_eq!(tree.lines.borrow().iter().filter(|line| line.starts_with("layer")).count(), 3);
     Ok(())
@@ -199,7 +199,7 @@ fn a_timeline_that_is_written_amid_a_step_ends_its_spans() -> Result<()> {
 
 /// Collects what reaches the `tracing` crate: a minimal subscriber.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
+struct SpanLog(Arc<Mutex<Vec<String>>>);
 
 struct Fields(String);
 
@@ -209,13 +209,13 @@ impl tracing::field::Visit for Fields {
     }
 }
 
-impl Heard {
+impl SpanLog {
     fn push(&self, line: String) {
         self.0.lock().expect("one thread").push(line);
     }
 }
 
-impl tracing::Subscriber for Heard {
+impl tracing::Subscriber for SpanLog {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
         metadata.target() == "ternion"
     }
@@ -241,11 +241,11 @@ fn spans_reach_the_subscriber_of_tracing() -> Result<()> {
     let device = device();
     let model = Mlp::new([3, 2], &device)?;
     let x = Tensor::ones([1, 3], DType::F32, &device)?;
-    let heard = Heard::default();
-    tracing::subscriber::with_default(heard.clone(), || {
+    let log = SpanLog::default();
+    tracing::subscriber::with_default(log.clone(), || {
         trace(&model, Rc::new(TracingSpans::default()), || model.forward(&x))
     })?;
-    let lines = heard.0.lock().expect("one thread").clone();
+    let lines = log.0.lock().expect("one thread").clone();
     let expected = [
         "layer name=\"Linear\" key=\"layers.0\"",
         "enter",

@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 use serde_json::Value as Json;
 use std::path::PathBuf;
 use ternion::nn::optim::Optimizer;
-use ternion::nn::{Module, Param, StateDict, StateTensor, Walk};
+use ternion::nn::{Module, Param, StateDict, StateTensor, Visitor};
 use ternion::train::{Checkpoint, Checkpoints, Keep, Stateful, TrainingState};
 use ternion::{Device, Error, Gradients, Result};
 
@@ -28,11 +28,11 @@ enum Cell {
 }
 
 impl Module for Members {
-    fn visit(&self, walk: &mut Walk<'_>) {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
         for (key, cell) in &self.0 {
             match cell {
-                Cell::Param(param) => walk.field(key, param),
-                Cell::State(state) => walk.field(key, state),
+                Cell::Param(param) => visitor.field(key, param),
+                Cell::State(state) => visitor.field(key, state),
             }
         }
     }

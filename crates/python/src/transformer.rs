@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 use ternion::nn::huggingface::{Gpt2Options, load_gpt2, save_gpt2};
-use ternion::nn::position::{Rotary, RotaryConfig, RotaryPairs, sinusoidal};
-use ternion::nn::{FeedForwardForm, GPT, GPTConfig, Module, Sampling};
+use ternion::nn::position::{Rotary, RotaryConfig, RotaryLayout, sinusoidal};
+use ternion::nn::{FeedForwardKind, GPT, GPTConfig, Module, Sampling};
 use ternion::{DType, Tensor, positions_in_sequences};
 
 /// Rotates pairs of columns by angles that grow with the position. Used by `ternion.nn.Rotary`.
@@ -29,8 +29,8 @@ impl PyRotary {
     #[new]
     fn new(positions: usize, head_dim: usize, base: Real, pairs: &str) -> Outcome<PyRotary> {
         let form = match pairs {
-            "halves" => RotaryPairs::Halves,
-            "neighbours" => RotaryPairs::Neighbours,
+            "halves" => RotaryLayout::Half,
+            "neighbours" => RotaryLayout::Interleaved,
             _ => {
                 let message = format!("rotary: pairs {pairs:?}, expected \"halves\" or \"neighbours\"");
                 return Err(Failure::value_error(message));
@@ -106,10 +106,10 @@ fn _choose(
 }
 
 /// The names of the kinds of feed-forward layers, in Python.
-const FORMS: [(&str, FeedForwardForm); 3] = [
-    ("relu", FeedForwardForm::ReLU),
-    ("gelu", FeedForwardForm::GELU),
-    ("gelu_tanh", FeedForwardForm::GELUTanh),
+const FORMS: [(&str, FeedForwardKind); 3] = [
+    ("relu", FeedForwardKind::ReLU),
+    ("gelu", FeedForwardKind::GELU),
+    ("gelu_tanh", FeedForwardKind::GELUTanh),
 ];
 
 /// Returns the settings of a `ternion.models.GPT`, and its tensors, from a file or a folder of

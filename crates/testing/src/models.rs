@@ -164,7 +164,7 @@ struct Lent<'m> {
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
         for ((_, parameter), tensor) in self.members.parameters.iter().zip(self.parameters.drain(..)) {
-            parameter.put_back(tensor).expect("it is what the parameter held");
+            parameter.restore(tensor).expect("it is what the parameter held");
         }
         for ((_, buffer), tensor) in self.members.buffers.iter().zip(self.buffers.drain(..)) {
             buffer.replace(tensor);

@@ -19,10 +19,10 @@ use ternion_core::{Op, OpCall, Tensor};
 /// each for weight and bias, pooling 1 for each element of each window, an Adam step 14 for each
 /// parameter element. Copies, gathers, sorting, random numbers and custom ops count 0.
 pub fn op_flops(call: &OpCall<'_>) -> u64 {
-    let input = |at: usize| call.inputs.get(at).map_or(0, |tensor| count(tensor));
-    let inputs = || call.inputs.iter().map(|tensor| count(tensor)).sum::<u64>();
-    let outputs = || call.outputs.iter().map(count).sum::<u64>();
-    let output = call.outputs.first().map_or(0, count);
+    let input = |at: usize| call.inputs.get(at).map_or(0, |tensor| elements_of(tensor));
+    let inputs = || call.inputs.iter().map(|tensor| elements_of(tensor)).sum::<u64>();
+    let outputs = || call.outputs.iter().map(elements_of).sum::<u64>();
+    let output = call.outputs.first().map_or(0, elements_of);
     match call.op {
         Op::Fill(_) | Op::Iota(_) | Op::Copy(_) | Op::Pad(_) | Op::Concat(_) | Op::SliceAssign(_) => 0,
         Op::Gather(_) | Op::IndexSelect(_) | Op::Sort(_) | Op::Im2col(_) => 0,
@@ -31,11 +31,11 @@ pub fn op_flops(call: &OpCall<'_>) -> u64 {
         Op::CompareScalar(_) | Op::Select(_) | Op::Dropout(_) => output,
         Op::UnaryGrad(_) | Op::MultiplyAdd(_) | Op::ScaleAdd(_) => 2 * output,
         Op::AddRelu(_) | Op::BiasActivation(_) => 2 * output,
-        Op::Reduce(reduce) => input(0) * of_reduction(reduce.op),
+        Op::Reduce(reduce) => input(0) * reduction_flops(reduce.op),
         Op::Variance(_) => 4 * input(0),
         Op::CumulativeSum(_) | Op::Col2im(_) => input(0),
         Op::Scatter(_) | Op::IndexAdd(_) => input(2),
-        Op::Matmul(product) => of_product(&product.epilogue, input(0), output, call),
+        Op::Matmul(product) => matmul_flops(&product.epilogue, input(0), output, call),
         Op::Softmax(_) | Op::LogSoftmax(_) | Op::CrossEntropy(_) => 5 * input(0),
         Op::SoftmaxGrad(_) | Op::LogSoftmaxGrad(_) | Op::CrossEntropyGrad(_) => 4 * input(0),
         Op::CrossEntropyWithGrad(_) => 9 * input(0),
@@ -48,19 +48,23 @@ pub fn op_flops(call: &OpCall<'_>) -> u64 {
         Op::LayerNormGrad(norm) => input(0) * (10 + 2 * u64::from(norm.weight) + u64::from(norm.bias)),
         Op::RmsNormGrad(norm) => input(0) * (6 + 2 * u64::from(norm.weight)),
         Op::BatchNormGrad(norm) => input(0) * (10 + 3 * u64::from(norm.affine)),
-        Op::Attention(attention) => of_attention(&attention.config, call, 1, 1, 6),
+        Op::Attention(attention) => attention_flops(&attention.config, call, 1, 1, 6),
         // The recomputed scores, dq and dk; dv and the gradient of the weights; five more
         // elementwise steps.
-        Op::AttentionGrad(attention) => of_attention(&attention.config, call, 3, 2, 11),
+        Op::AttentionGrad(attention) => attention_flops(&attention.config, call, 3, 2, 11),
         // The recomputed scores, and the gradient of the weights.
-        Op::AttentionGradMask(attention) => of_attention(&attention.config, call, 1, 1, 9),
-        Op::Conv2d(conv) => 2 * output * row(call.inputs.get(1)) + u64::from(conv.bias) * output,
-        Op::Conv2dGradInput(_) => 2 * input(1) * row(call.inputs.first()),
-        Op::Conv2dGradWeight(_) => 2 * input(1) * call.outputs.first().map_or(0, |weight| row(Some(&weight))),
-        Op::MaxPool2d(pool) => output * window(pool.window.kernel),
-        Op::AvgPool2d(pool) => output * window(pool.window.kernel),
+        Op::AttentionGradMask(attention) => attention_flops(&attention.config, call, 1, 1, 9),
+        Op::Conv2d(conv) => {
+            2 * output * weights_per_output(call.inputs.get(1)) + u64::from(conv.bias) * output
+        }
+        Op::Conv2dGradInput(_) => 2 * input(1) * weights_per_output(call.inputs.first()),
+        Op::Conv2dGradWeight(_) => {
+            2 * input(1) * call.outputs.first().map_or(0, |weight| weights_per_output(Some(&weight)))
+        }
+        Op::MaxPool2d(pool) => output * window_elements(pool.window.kernel),
+        Op::AvgPool2d(pool) => output * window_elements(pool.window.kernel),
         Op::MaxPool2dGrad(_) => input(1),
-        Op::AvgPool2dGrad(pool) => input(0) * window(pool.window.kernel),
+        Op::AvgPool2dGrad(pool) => input(0) * window_elements(pool.window.kernel),
         // For each parameter element 3, or 6 with a velocity. Half-precision copies are additional
         // outputs without arithmetic.
         Op::SgdStep(step) => {
@@ -73,20 +77,20 @@ pub fn op_flops(call: &OpCall<'_>) -> u64 {
     }
 }
 
-fn count(tensor: &Tensor) -> u64 {
+fn elements_of(tensor: &Tensor) -> u64 {
     tensor.elements() as u64
 }
 
 /// Returns the number of elements of a weight that contribute to one output.
-fn row(weight: Option<&&Tensor>) -> u64 {
+fn weights_per_output(weight: Option<&&Tensor>) -> u64 {
     weight.map_or(0, |weight| weight.dims().iter().skip(1).map(|&dim| dim as u64).product())
 }
 
-fn window([height, width]: [usize; 2]) -> u64 {
+fn window_elements([height, width]: [usize; 2]) -> u64 {
     height as u64 * width as u64
 }
 
-fn of_reduction(op: ReduceOp) -> u64 {
+fn reduction_flops(op: ReduceOp) -> u64 {
     match op {
         ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min | ReduceOp::Mean => 1,
         ReduceOp::ArgMax | ReduceOp::ArgMin => 1,
@@ -95,7 +99,7 @@ fn of_reduction(op: ReduceOp) -> u64 {
     }
 }
 
-fn of_product(epilogue: &Epilogue, left: u64, output: u64, call: &OpCall<'_>) -> u64 {
+fn matmul_flops(epilogue: &Epilogue, left: u64, output: u64, call: &OpCall<'_>) -> u64 {
     let inner = call.inputs.first().and_then(|left| left.dims().last()).map_or(0, |&inner| inner as u64);
     let &Epilogue { bias, activation, residual, alpha, accumulate, row_sums_of_a, .. } = epilogue;
     let after = [bias, activation.is_some(), residual, alpha != 1.0, accumulate].map(u64::from);
@@ -107,7 +111,7 @@ fn of_product(epilogue: &Epilogue, left: u64, output: u64, call: &OpCall<'_>) ->
 
 /// `keys` and `values` are the numbers of products of scores with keys or queries, and with values.
 /// `elementwise` is the number of steps for each score.
-fn of_attention(
+fn attention_flops(
     config: &AttentionConfig,
     call: &OpCall<'_>,
     keys: u64,

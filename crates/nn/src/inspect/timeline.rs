@@ -1,7 +1,7 @@
 //! Timelines of layers, ops, backward passes and optimizer steps, as spans for trace viewers or for
 //! `tracing`.
 
-use crate::formats::whole_file::write_whole;
+use crate::formats::atomic_write::write_atomic;
 use crate::module::{Module, observe_layer_events};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -44,7 +44,7 @@ struct Event {
 }
 
 /// A name that several spans can share.
-struct Name {
+struct SpanName {
     kind: SpanKind,
     name: String,
     key: String,
@@ -52,8 +52,8 @@ struct Name {
 
 #[derive(Default)]
 struct Events {
-    names: Vec<Name>,
-    places: HashMap<(SpanKind, String, String), usize>,
+    names: Vec<SpanName>,
+    indices: HashMap<(SpanKind, String, String), usize>,
     events: Vec<Event>,
 }
 
@@ -104,7 +104,7 @@ impl Timeline {
     /// Returns the times by name, in descending order of [`own_ns`](SpanTotal::own_ns).
     pub fn totals(&self) -> Vec<SpanTotal> {
         let Events { names, events, .. } = &*self.events.borrow();
-        let total = |name: &Name| SpanTotal {
+        let total = |name: &SpanName| SpanTotal {
             kind: name.kind,
             label: name.span().to_string(),
             count: 0,
@@ -117,12 +117,12 @@ impl Timeline {
         for event in events {
             if let Some(name) = event.name {
                 open.push((name, event.at_ns, 0));
-            } else if let Some((name, begin, inside)) = open.pop() {
-                let lasted = event.at_ns - begin;
+            } else if let Some((name, begin, nested)) = open.pop() {
+                let duration = event.at_ns - begin;
                 totals[name].count += 1;
-                totals[name].total_ns += lasted;
-                totals[name].own_ns += lasted - inside;
-                open.last_mut().into_iter().for_each(|(.., inside)| *inside += lasted);
+                totals[name].total_ns += duration;
+                totals[name].own_ns += duration - nested;
+                open.last_mut().into_iter().for_each(|(.., nested)| *nested += duration);
             }
         }
         totals.retain(|total| total.count > 0);
@@ -140,7 +140,7 @@ impl Timeline {
     pub fn write_chrome(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let text = self.chrome().to_string();
-        write_whole(path, text.as_bytes())
+        write_atomic(path, text.as_bytes())
             .map_err(|error| Error::file_system(path, "cannot be written", &error))
     }
 
@@ -171,9 +171,9 @@ impl Timeline {
         json!({ "traceEvents": lines, "displayTimeUnit": "ns" })
     }
 
-    fn note(&self, name: impl FnOnce(&mut Events) -> Option<usize>) {
+    fn record(&self, name_index: impl FnOnce(&mut Events) -> Option<usize>) {
         let mut events = self.events.borrow_mut();
-        let name = name(&mut events);
+        let name = name_index(&mut events);
         // Read the clock last, so that the time for recording the beginning is not part of the
         // span.
         let at_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -181,17 +181,21 @@ impl Timeline {
     }
 }
 
-impl Name {
+impl SpanName {
     fn span(&self) -> Span<'_> {
         Span { kind: self.kind, name: &self.name, key: &self.key }
     }
 }
 
 impl Events {
-    fn place(&mut self, span: &Span<'_>) -> usize {
+    fn name_index(&mut self, span: &Span<'_>) -> usize {
         let key = (span.kind, span.name.to_owned(), span.key.to_owned());
-        *self.places.entry(key).or_insert_with(|| {
-            self.names.push(Name { kind: span.kind, name: span.name.to_owned(), key: span.key.to_owned() });
+        *self.indices.entry(key).or_insert_with(|| {
+            self.names.push(SpanName {
+                kind: span.kind,
+                name: span.name.to_owned(),
+                key: span.key.to_owned(),
+            });
             self.names.len() - 1
         })
     }
@@ -199,11 +203,11 @@ impl Events {
 
 impl SpanSink for Timeline {
     fn begin(&self, span: &Span<'_>) {
-        self.note(|events| Some(events.place(span)));
+        self.record(|events| Some(events.name_index(span)));
     }
 
     fn end(&self) {
-        self.note(|_| None);
+        self.record(|_| None);
     }
 }
 
@@ -228,7 +232,7 @@ impl SpanSink for TracingSpans {
     }
 
     fn end(&self) {
-        let left = self.0.borrow_mut().pop();
-        drop(left);
+        let ended = self.0.borrow_mut().pop();
+        drop(ended);
     }
 }

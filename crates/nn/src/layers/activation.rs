@@ -92,7 +92,7 @@ impl Forward for ELU {
 
 /// How [`GELU`] computes the normal distribution function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GeluForm {
+pub enum GeluApproximation {
     /// Exactly, with the error function; PyTorch's `approximate="none"`.
     #[default]
     Erf,
@@ -105,14 +105,14 @@ pub enum GeluForm {
 pub struct GELU {
     /// Exact by default.
     #[module(skip)]
-    pub approximate: GeluForm,
+    pub approximate: GeluApproximation,
 }
 
 impl Forward for GELU {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         in_layer(self, "GELU", || match self.approximate {
-            GeluForm::Erf => input.gelu(),
-            GeluForm::Tanh => input.gelu_tanh(),
+            GeluApproximation::Erf => input.gelu(),
+            GeluApproximation::Tanh => input.gelu_tanh(),
         })
     }
 }

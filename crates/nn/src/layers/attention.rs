@@ -59,7 +59,7 @@ impl Default for MultiHeadAttentionConfig {
 
 /// Which keys a query attends to: those that no field of this mask excludes.
 #[derive(Clone, Copy, Default)]
-pub struct Seen<'a> {
+pub struct AttentionMask<'a> {
     /// Whether to attend only to keys at or before the query.
     pub causal: Causal,
     /// The number of positions that a query attends to, its own included: that many back, and if
@@ -67,36 +67,36 @@ pub struct Seen<'a> {
     pub window: Option<usize>,
     /// `[batch, keys]` bool: true for a token, false for padding (the inverse of PyTorch's
     /// `key_padding_mask`).
-    pub tokens: Option<&'a Tensor>,
+    pub key_mask: Option<&'a Tensor>,
     /// Broadcast to `[batch, heads, queries, keys]`: bool (true: attend), or floating (added to the
     /// scores).
     pub mask: Option<&'a Tensor>,
 }
 
-impl Seen<'_> {
+impl AttentionMask<'_> {
     /// Returns a causal mask in which the last query is aligned with the last key:
     /// [`Causal::LowerRight`].
-    pub fn causal() -> Seen<'static> {
-        Seen { causal: Causal::LowerRight, ..Seen::default() }
+    pub fn causal() -> AttentionMask<'static> {
+        AttentionMask { causal: Causal::LowerRight, ..AttentionMask::default() }
     }
 
     /// Returns the mask for all heads that combines padding and `mask`.
-    fn mask(&self) -> Result<Option<Tensor>> {
-        let Some(tokens) = self.tokens else { return Ok(self.mask.cloned()) };
-        let [batch, keys] = tokens.shape().to_array("attention")?;
-        if tokens.dtype() != DType::Bool {
-            return Err(Error::dtype("attention", "tokens", tokens.dtype(), DType::Bool));
+    fn combined(&self) -> Result<Option<Tensor>> {
+        let Some(key_mask) = self.key_mask else { return Ok(self.mask.cloned()) };
+        let [batch, keys] = key_mask.shape().to_array("attention")?;
+        if key_mask.dtype() != DType::Bool {
+            return Err(Error::dtype("attention", "key_mask", key_mask.dtype(), DType::Bool));
         }
-        let tokens = tokens.reshape([batch, 1, 1, keys])?;
-        let both = match self.mask {
-            None => tokens,
-            Some(mask) if mask.dtype() == DType::Bool => mask.logical_and(&tokens)?,
+        let key_mask = key_mask.reshape([batch, 1, 1, keys])?;
+        let combined = match self.mask {
+            None => key_mask,
+            Some(mask) if mask.dtype() == DType::Bool => mask.logical_and(&key_mask)?,
             Some(mask) => {
-                let hidden = Tensor::full((), f64::NEG_INFINITY, mask.dtype(), mask.device())?;
-                tokens.where_(mask, &hidden)?
+                let masked_score = Tensor::full((), f64::NEG_INFINITY, mask.dtype(), mask.device())?;
+                key_mask.where_(mask, &masked_score)?
             }
         };
-        Ok(Some(both))
+        Ok(Some(combined))
     }
 }
 
@@ -149,23 +149,23 @@ impl KeyValueCache {
             return Err(Error::invalid(op, detail));
         }
         let shape = [batch, heads, self.capacity, head_dim];
-        let kept = match &self.tensors {
-            Some(kept) => kept,
+        let cached = match &self.tensors {
+            Some(cached) => cached,
             None => {
                 let memory = || Tensor::zeros(shape, new[0].dtype(), new[0].device());
                 self.tensors.insert([memory()?, memory()?])
             }
         };
-        if kept[0].dims() != shape {
+        if cached[0].dims() != shape {
             let detail =
-                format!("tokens of shape {:?} behind tokens kept in {:?}", new[0].shape(), kept[0].shape());
+                format!("tokens of shape {:?} behind tokens kept in {:?}", new[0].shape(), cached[0].shape());
             return Err(Error::invalid(op, detail));
         }
-        for (kept, new) in kept.iter().zip(new) {
-            no_grad(|| kept.narrow(2, self.length, count)?.copy_(new))?;
+        for (cached, new) in cached.iter().zip(new) {
+            no_grad(|| cached.narrow(2, self.length, count)?.copy_(new))?;
         }
         self.length += count;
-        Ok([kept[0].narrow(2, 0, self.length)?, kept[1].narrow(2, 0, self.length)?])
+        Ok([cached[0].narrow(2, 0, self.length)?, cached[1].narrow(2, 0, self.length)?])
     }
 }
 
@@ -197,12 +197,12 @@ impl MultiHeadAttention {
         let rows = (heads + 2 * kv_heads) * head_dim;
         let weight = Init::XavierUniform { gain: 1.0 }.tensor([rows, width], dtype, device)?;
         let zeros = || Param::new(&Tensor::zeros([rows], dtype, device)?);
-        let of_output =
+        let output_config =
             LinearConfig { bias, dtype, bias_init: Some(Init::Constant(0.0)), ..Default::default() };
         Ok(MultiHeadAttention {
             in_proj_weight: Param::new(&weight)?,
             in_proj_bias: bias.then(zeros).transpose()?,
-            out_proj: Linear::with_config(width, width, of_output, device)?,
+            out_proj: Linear::with_config(width, width, output_config, device)?,
             heads,
             kv_heads,
             head_dim,
@@ -224,10 +224,12 @@ impl MultiHeadAttention {
     pub fn attend_self(
         &self,
         input: &Tensor,
-        seen: Seen<'_>,
+        mask: AttentionMask<'_>,
         cache: Option<&mut KeyValueCache>,
     ) -> Result<Tensor> {
-        in_layer(self, "MultiHeadAttention", || self.out_proj.forward(&self.heads_of(input, seen, cache)?))
+        in_layer(self, "MultiHeadAttention", || {
+            self.out_proj.forward(&self.self_attention_heads(input, mask, cache)?)
+        })
     }
 
     /// Returns `residual + attend_self(input)`. The sum is fused into the last matrix product,
@@ -242,13 +244,13 @@ impl MultiHeadAttention {
     pub fn attend_self_add(
         &self,
         input: &Tensor,
-        seen: Seen<'_>,
+        mask: AttentionMask<'_>,
         cache: Option<&mut KeyValueCache>,
         residual: &Tensor,
     ) -> Result<Tensor> {
         match are_layers_apart() {
-            true => residual.add(&self.attend_self(input, seen, cache)?),
-            false => self.out_proj.forward_add(&self.heads_of(input, seen, cache)?, residual),
+            true => residual.add(&self.attend_self(input, mask, cache)?),
+            false => self.out_proj.forward_add(&self.self_attention_heads(input, mask, cache)?, residual),
         }
     }
 
@@ -262,7 +264,12 @@ impl MultiHeadAttention {
     ///
     /// # Errors
     /// Returns an error if shapes or dtypes do not match, or for a mask or [`Causal::UpperLeft`].
-    pub fn attend_self_varlen(&self, input: &Tensor, cu_seqlens: &Tensor, seen: Seen<'_>) -> Result<Tensor> {
+    pub fn attend_self_varlen(
+        &self,
+        input: &Tensor,
+        cu_seqlens: &Tensor,
+        mask: AttentionMask<'_>,
+    ) -> Result<Tensor> {
         in_layer(self, "MultiHeadAttention", || {
             let [rows, _] = input.shape().to_array("attention")?;
             let bias = self.in_proj_bias.as_ref().map(Param::tensor);
@@ -273,32 +280,42 @@ impl MultiHeadAttention {
             let v = split(&parts[2], self.kv_heads)?;
             if let Some(rotary) = &self.rotary {
                 let positions = positions_in_sequences(cu_seqlens, rows)?;
-                let turned = |x: &Tensor| rotary.forward_at(&x.transpose(0, 1)?, &positions)?.transpose(0, 1);
-                (q, k) = (turned(&q)?, turned(&k)?);
+                let apply_rotary =
+                    |x: &Tensor| rotary.forward_at(&x.transpose(0, 1)?, &positions)?.transpose(0, 1);
+                (q, k) = (apply_rotary(&q)?, apply_rotary(&k)?);
             }
             let lengths = CumulativeLengths { queries: cu_seqlens, keys: cu_seqlens };
-            let mask = seen.mask()?;
-            let heads =
-                q.scaled_dot_product_attention_varlen(&k, &v, lengths, self.options(seen, mask.as_ref()))?;
+            let combined = mask.combined()?;
+            let heads = q.scaled_dot_product_attention_varlen(
+                &k,
+                &v,
+                lengths,
+                self.options(mask, combined.as_ref()),
+            )?;
             self.out_proj.forward(&heads.reshape([rows, self.heads * self.head_dim])?)
         })
     }
 
     /// Returns the outputs of the heads for the tokens of one sequence, before the output
     /// projection: `[batch, length, width]`.
-    fn heads_of(&self, input: &Tensor, seen: Seen<'_>, cache: Option<&mut KeyValueCache>) -> Result<Tensor> {
+    fn self_attention_heads(
+        &self,
+        input: &Tensor,
+        mask: AttentionMask<'_>,
+        cache: Option<&mut KeyValueCache>,
+    ) -> Result<Tensor> {
         let bias = self.in_proj_bias.as_ref().map(Param::tensor);
         let all = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
         let parts = all.split_sizes(-1, &self.rows())?;
         let first = cache.as_ref().map_or(0, |cache| cache.len());
-        let q = self.turned(self.split(&parts[0], self.heads)?, first)?;
-        let k = self.turned(self.split(&parts[1], self.kv_heads)?, first)?;
+        let q = self.apply_rotary(self.split(&parts[0], self.heads)?, first)?;
+        let k = self.apply_rotary(self.split(&parts[1], self.kv_heads)?, first)?;
         let v = self.split(&parts[2], self.kv_heads)?;
         let [k, v] = match cache {
             Some(cache) => cache.append([&k, &v])?,
             None => [k, v],
         };
-        self.attended(&q, [&k, &v], seen)
+        self.attend_heads(&q, [&k, &v], mask)
     }
 
     /// Returns the attention of each row of `query` to the rows of `key`, with values computed from
@@ -309,7 +326,13 @@ impl MultiHeadAttention {
     ///
     /// # Errors
     /// Returns an error if shapes or dtypes do not match.
-    pub fn attend(&self, query: &Tensor, key: &Tensor, value: &Tensor, seen: Seen<'_>) -> Result<Tensor> {
+    pub fn attend(
+        &self,
+        query: &Tensor,
+        key: &Tensor,
+        value: &Tensor,
+        mask: AttentionMask<'_>,
+    ) -> Result<Tensor> {
         in_layer(self, "MultiHeadAttention", || {
             let [q_rows, k_rows, v_rows] = self.rows();
             let (weight, bias) =
@@ -318,10 +341,10 @@ impl MultiHeadAttention {
                 let bias = bias.as_ref().map(|bias| bias.narrow(0, first, rows)).transpose()?;
                 self.split(&x.linear(&weight.narrow(0, first, rows)?, bias.as_ref())?, heads)
             };
-            let q = self.turned(project(query, 0, q_rows, self.heads)?, 0)?;
-            let k = self.turned(project(key, q_rows, k_rows, self.kv_heads)?, 0)?;
+            let q = self.apply_rotary(project(query, 0, q_rows, self.heads)?, 0)?;
+            let k = self.apply_rotary(project(key, q_rows, k_rows, self.kv_heads)?, 0)?;
             let v = project(value, q_rows + k_rows, v_rows, self.kv_heads)?;
-            self.out_proj.forward(&self.attended(&q, [&k, &v], seen)?)
+            self.out_proj.forward(&self.attend_heads(&q, [&k, &v], mask)?)
         })
     }
 
@@ -336,20 +359,20 @@ impl MultiHeadAttention {
         x.reshape([batch, length, heads, self.head_dim])?.transpose(1, 2)
     }
 
-    fn turned(&self, x: Tensor, first: usize) -> Result<Tensor> {
+    fn apply_rotary(&self, x: Tensor, first: usize) -> Result<Tensor> {
         self.rotary.as_ref().map_or(Ok(x.clone()), |rotary| rotary.forward(&x, first))
     }
 
-    fn attended(&self, q: &Tensor, [k, v]: [&Tensor; 2], seen: Seen<'_>) -> Result<Tensor> {
-        let mask = seen.mask()?;
-        let heads = q.scaled_dot_product_attention(k, v, self.options(seen, mask.as_ref()))?;
+    fn attend_heads(&self, q: &Tensor, [k, v]: [&Tensor; 2], mask: AttentionMask<'_>) -> Result<Tensor> {
+        let combined = mask.combined()?;
+        let heads = q.scaled_dot_product_attention(k, v, self.options(mask, combined.as_ref()))?;
         let [batch, _, length, _] = heads.shape().to_array("attention")?;
         heads.transpose(1, 2)?.reshape([batch, length, self.heads * self.head_dim])
     }
 
-    fn options<'a>(&self, seen: Seen<'_>, mask: Option<&'a Tensor>) -> AttentionOptions<'a> {
+    fn options<'a>(&self, mask: AttentionMask<'_>, combined: Option<&'a Tensor>) -> AttentionOptions<'a> {
         let dropout = if self.mode.is_training() { self.dropout } else { 0.0 };
-        AttentionOptions { mask, causal: seen.causal, window: seen.window, scale: None, dropout }
+        AttentionOptions { mask: combined, causal: mask.causal, window: mask.window, scale: None, dropout }
     }
 }
 
@@ -372,6 +395,6 @@ impl Forward for MultiHeadAttention {
     /// # Shapes
     /// `[batch, length, width] -> ` same
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        self.attend_self(input, Seen::default(), None)
+        self.attend_self(input, AttentionMask::default(), None)
     }
 }

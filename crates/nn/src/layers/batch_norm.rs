@@ -102,10 +102,10 @@ macro_rules! batch_norm {
                 }
                 let [weight, bias] = [&self.weight, &self.bias].map(|param| param.as_ref().map(Param::tensor));
                 let affine = [weight.as_ref(), bias.as_ref()];
-                let state = Statistics::of([&self.running_mean, &self.running_var, &self.num_batches_tracked]);
+                let state = Statistics::from_buffers([&self.running_mean, &self.running_var, &self.num_batches_tracked]);
                 match &state {
                     Some(state) if !self.mode.is_training() => state.normalize(input, affine, self.config),
-                    _ => by_the_batch(input, affine, self.config, state.as_ref()),
+                    _ => normalize_with_batch(input, affine, self.config, state.as_ref()),
                 }
             }
         }
@@ -140,7 +140,7 @@ struct Statistics {
 }
 
 impl Statistics {
-    fn of(state: [&Option<StateTensor>; 3]) -> Option<Statistics> {
+    fn from_buffers(state: [&Option<StateTensor>; 3]) -> Option<Statistics> {
         let [mean, var, batches] = state.map(|state| state.as_ref().map(StateTensor::tensor));
         Some(Statistics { mean: mean?, var: var?, batches: batches? })
     }
@@ -161,7 +161,7 @@ impl Statistics {
 
     /// Updates the running statistics with those of a batch of `count` elements per channel, on the
     /// device.
-    fn follow(
+    fn update(
         &self,
         running: RunningStatistics<'_>,
         batch: [&Tensor; 2],
@@ -177,7 +177,7 @@ impl Statistics {
 }
 
 /// Normalizes with the statistics of the batch itself, and updates the running statistics.
-fn by_the_batch(
+fn normalize_with_batch(
     input: &Tensor,
     [weight, bias]: [Option<&Tensor>; 2],
     config: BatchNormConfig,
@@ -193,7 +193,7 @@ fn by_the_batch(
     }
     let (output, mean, var) = input.batch_norm_train(weight, bias, config.eps)?;
     if let Some((state, running)) = state.zip(running) {
-        state.follow(running, [&mean, &var], count, config.momentum)?;
+        state.update(running, [&mean, &var], count, config.momentum)?;
     }
     Ok(output)
 }

@@ -5,12 +5,12 @@ use crate::module::{Forward, Module, in_layer};
 use ternion_core::{Result, Tensor};
 
 /// Defines layers that move elements and have a single integer setting.
-macro_rules! moved {
-    ($($(#[$doc:meta])* $name:ident, $field:ident, $(#[$told:meta])* $op:ident, $shapes:literal;)*) => {$(
+macro_rules! rearranging_layers {
+    ($($(#[$doc:meta])* $name:ident, $field:ident, $(#[$field_doc:meta])* $op:ident, $shapes:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Module, Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name {
-            $(#[$told])*
+            $(#[$field_doc])*
             pub $field: usize,
         }
 
@@ -24,7 +24,7 @@ macro_rules! moved {
     )*};
 }
 
-moved! {
+rearranging_layers! {
     /// Rearranges channels into pixels, as PyTorch's `nn.PixelShuffle`.
     PixelShuffle, factor,
     /// The factor by which height and width grow.

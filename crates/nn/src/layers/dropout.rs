@@ -54,7 +54,7 @@ impl Dropout {
     }
 
     /// Whether a caller may skip this layer: it changes nothing, and layers are not observed.
-    pub(crate) fn may_be_skipped(&self) -> bool {
+    pub(crate) fn is_identity(&self) -> bool {
         !self.drops() && !are_layers_apart()
     }
 }

@@ -9,7 +9,7 @@ use ternion_core::{DType, Device, Result, Tensor, UnaryOp};
 
 /// The function that a [`FeedForward`] computes of its input `x`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FeedForwardForm {
+pub enum FeedForwardKind {
     /// `linear2(relu(linear1(x)))` (Vaswani et al. 2017, eq. 2).
     ReLU,
     /// `linear2(gelu(linear1(x)))`.
@@ -26,20 +26,20 @@ pub enum FeedForwardForm {
 pub struct FeedForward {
     /// From the width to the hidden width.
     pub linear1: Linear,
-    /// From the width to the hidden width; only for [`FeedForwardForm::SwiGLU`].
+    /// From the width to the hidden width; only for [`FeedForwardKind::SwiGLU`].
     pub linear_gate: Option<Linear>,
     dropout: Dropout,
     /// From the hidden width back to the width.
     pub linear2: Linear,
     #[module(skip)]
-    form: FeedForwardForm,
+    form: FeedForwardKind,
 }
 
 /// Configuration of a [`FeedForward`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FeedForwardConfig {
     /// GELU by default.
-    pub form: FeedForwardForm,
+    pub form: FeedForwardKind,
     /// The hidden width. By default four times the width; for SwiGLU, which has a third matrix, 8/3
     /// of the width, rounded up to a multiple of 8.
     pub hidden: Option<usize>,
@@ -54,7 +54,7 @@ pub struct FeedForwardConfig {
 impl Default for FeedForwardConfig {
     fn default() -> Self {
         FeedForwardConfig {
-            form: FeedForwardForm::default(),
+            form: FeedForwardKind::default(),
             hidden: None,
             bias: true,
             dropout: 0.0,
@@ -71,9 +71,9 @@ impl FeedForward {
     /// exhausted.
     pub fn new(width: usize, config: FeedForwardConfig, device: &Device) -> Result<FeedForward> {
         let FeedForwardConfig { form, hidden, bias, dropout, dtype } = config;
-        let is_gated = form == FeedForwardForm::SwiGLU;
-        let usual = if is_gated { (width * 8).div_ceil(3).next_multiple_of(8) } else { 4 * width };
-        let hidden = hidden.unwrap_or(usual);
+        let is_gated = form == FeedForwardKind::SwiGLU;
+        let default_hidden = if is_gated { (width * 8).div_ceil(3).next_multiple_of(8) } else { 4 * width };
+        let hidden = hidden.unwrap_or(default_hidden);
         let linear = |inputs, outputs| {
             Linear::with_config(inputs, outputs, LinearConfig { bias, dtype, ..Default::default() }, device)
         };
@@ -102,10 +102,10 @@ impl FeedForward {
     /// Returns the activation between the layers; `None` for SwiGLU, which has a product there.
     fn activation(&self) -> Option<UnaryOp> {
         match self.form {
-            FeedForwardForm::ReLU => Some(UnaryOp::Relu),
-            FeedForwardForm::GELU => Some(UnaryOp::GeluErf),
-            FeedForwardForm::GELUTanh => Some(UnaryOp::GeluTanh),
-            FeedForwardForm::SwiGLU => None,
+            FeedForwardKind::ReLU => Some(UnaryOp::Relu),
+            FeedForwardKind::GELU => Some(UnaryOp::GeluErf),
+            FeedForwardKind::GELUTanh => Some(UnaryOp::GeluTanh),
+            FeedForwardKind::SwiGLU => None,
         }
     }
 
@@ -126,7 +126,7 @@ impl FeedForward {
 
     /// Returns the output, plus the residual if there is one.
     fn output(&self, input: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
-        if let (Some(activation), true) = (self.activation(), self.dropout.may_be_skipped()) {
+        if let (Some(activation), true) = (self.activation(), self.dropout.is_identity()) {
             let [(w1, b1), (w2, b2)] = [self.linear1.tensors(), self.linear2.tensors()];
             let [first, second] = [(&w1, &b1), (&w2, &b2)]
                 .map(|(weight, bias)| LinearParameters { weight, bias: bias.as_ref() });

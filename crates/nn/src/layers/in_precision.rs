@@ -1,6 +1,6 @@
 //! A module that computes in a separate precision.
 
-use crate::module::{Forward, Module, Walk};
+use crate::module::{Forward, Module, Visitor};
 use ternion_core::{Precision, Result, Tensor, with_precision};
 
 /// A module whose forward runs in a [precision scope](with_precision). Its parameters keep their
@@ -59,8 +59,8 @@ impl<M> InPrecision<M> {
 }
 
 impl<M: Module> Module for InPrecision<M> {
-    fn visit(&self, walk: &mut Walk<'_>) {
-        self.module.visit(walk);
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        self.module.visit(visitor);
     }
 }
 

@@ -20,9 +20,9 @@ mod transformer;
 mod upsample;
 
 pub use activation::{
-    ELU, GELU, GeluForm, LeakyReLU, LogSoftmax, ReLU, SiLU, Sigmoid, Softmax, Softplus, Tanh,
+    ELU, GELU, GeluApproximation, LeakyReLU, LogSoftmax, ReLU, SiLU, Sigmoid, Softmax, Softplus, Tanh,
 };
-pub use attention::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
+pub use attention::{AttentionMask, KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig};
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormConfig};
 pub use channels::{ChannelShuffle, LocalResponseNorm, PixelShuffle, PixelUnshuffle};
 pub use conv::{
@@ -31,7 +31,7 @@ pub use conv::{
 };
 pub use dropout::{AlphaDropout, Dropout, DropoutConfig, FeatureAlphaDropout};
 pub use embedding::{Embedding, EmbeddingBag, EmbeddingConfig};
-pub use feed_forward::{FeedForward, FeedForwardConfig, FeedForwardForm};
+pub use feed_forward::{FeedForward, FeedForwardConfig, FeedForwardKind};
 pub use flatten::{Flatten, Identity};
 pub use in_precision::InPrecision;
 pub use linear::{Linear, LinearConfig};
@@ -42,5 +42,5 @@ pub use pool::{
 };
 pub use recurrent::{GRU, LSTM, RecurrentConfig};
 pub use sequential::Sequential;
-pub use transformer::{NormForm, TransformerBlock, TransformerBlockConfig};
+pub use transformer::{NormKind, TransformerBlock, TransformerBlockConfig};
 pub use upsample::{Upsample, UpsampleMode, UpsampleSize};

@@ -76,13 +76,13 @@ impl Forward for LayerNorm {
     }
 
     fn forward_for_products(&self, input: &Tensor) -> Result<Tensor> {
-        self.forward_as(dtype_of_products(), input)
+        self.forward_as(matmul_dtype(), input)
     }
 }
 
 /// Returns the half-precision dtype of matrix products in the current scope, if norms may be fused
 /// with the scope's casts and layers are not observed.
-fn dtype_of_products() -> Option<DType> {
+fn matmul_dtype() -> Option<DType> {
     let dtype = precision::current()?.dtype();
     (dtype.is_half() && is_fusing() && !are_layers_apart()).then_some(dtype)
 }
@@ -149,7 +149,7 @@ impl Forward for RMSNorm {
     }
 
     fn forward_for_products(&self, input: &Tensor) -> Result<Tensor> {
-        self.forward_as(dtype_of_products(), input)
+        self.forward_as(matmul_dtype(), input)
     }
 }
 

@@ -22,12 +22,12 @@ pub fn sinusoidal(positions: usize, width: usize, device: &Device) -> Result<Ten
         let (sine, cosine) = (position as f64 * frequency(column / 2, width, BASE)).sin_cos();
         if column.is_multiple_of(2) { sine as f32 } else { cosine as f32 }
     };
-    let count = product("sinusoidal", positions, width)?;
+    let count = table_elements("sinusoidal", positions, width)?;
     Tensor::from_vec(host_values(count, value)?, [positions, width], device)
 }
 
 /// Returns the number of elements of a table.
-fn product(op: &'static str, rows: usize, columns: usize) -> Result<usize> {
+fn table_elements(op: &'static str, rows: usize, columns: usize) -> Result<usize> {
     rows.checked_mul(columns).ok_or_else(|| {
         Error::invalid(op, format!("a table of {rows} positions and {columns} columns is too large"))
     })
@@ -60,12 +60,12 @@ impl Tables {
 
 /// Which columns of a head are rotated together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RotaryPairs {
+pub enum RotaryLayout {
     /// Column `i` with `i + head_dim / 2`, as in Llama and GPT-NeoX.
     #[default]
-    Halves,
+    Half,
     /// Column `2 i` with `2 i + 1`, as in the paper.
-    Neighbours,
+    Interleaved,
 }
 
 /// Configuration of a [`Rotary`].
@@ -73,13 +73,13 @@ pub enum RotaryPairs {
 pub struct RotaryConfig {
     /// Pair `i` is rotated by `position * base^(-2 i / head_dim)`; 10,000 by default.
     pub base: f64,
-    /// [`RotaryPairs::Halves`] by default.
-    pub pairs: RotaryPairs,
+    /// [`RotaryLayout::Half`] by default.
+    pub pairs: RotaryLayout,
 }
 
 impl Default for RotaryConfig {
     fn default() -> Self {
-        RotaryConfig { base: BASE, pairs: RotaryPairs::default() }
+        RotaryConfig { base: BASE, pairs: RotaryLayout::default() }
     }
 }
 
@@ -123,7 +123,7 @@ impl Rotary {
     /// Returns an error if `head_dim` differs, a position is not below the number of positions, or
     /// the dtype is not floating.
     pub fn forward(&self, input: &Tensor, first: usize) -> Result<Tensor> {
-        let [length, width] = rows_of(input)?;
+        let [length, width] = row_sizes(input)?;
         if width != self.head_dim || first.saturating_add(length) > self.positions {
             let detail = format!(
                 "{length} rows of {width} from position {first}, expected rows of {} at positions below {}",
@@ -131,7 +131,7 @@ impl Rotary {
             );
             return Err(Error::invalid("rotary", detail));
         }
-        self.turn(input, |table| table.narrow(0, first, length))
+        self.rotate(input, |table| table.narrow(0, first, length))
     }
 
     /// Returns `input` rotated. `positions` contains the positions of its rows along the
@@ -144,7 +144,7 @@ impl Rotary {
     /// Returns an error if `head_dim` or the number of positions differs, a position is out of
     /// range, or the dtype is not floating.
     pub fn forward_at(&self, input: &Tensor, positions: &Tensor) -> Result<Tensor> {
-        let [length, width] = rows_of(input)?;
+        let [length, width] = row_sizes(input)?;
         if width != self.head_dim || positions.dims() != [length] {
             let detail = format!(
                 "{length} rows of {width} at positions {:?}, expected rows of {} and a position of each",
@@ -153,39 +153,40 @@ impl Rotary {
             );
             return Err(Error::invalid("rotary", detail));
         }
-        self.turn(input, |table| table.index_select(0, positions))
+        self.rotate(input, |table| table.index_select(0, positions))
     }
 
-    /// Returns `input` rotated by the rows of the tables that `of_rows` selects.
-    fn turn(&self, input: &Tensor, of_rows: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    /// Returns `input` rotated by the rows of the tables that `select_rows` selects.
+    fn rotate(&self, input: &Tensor, select_rows: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
         let width = self.head_dim;
-        let tables = self.tables.on(input.device(), || self.made_on(input.device()))?;
-        let of_rows = |table: &Tensor| of_rows(table)?.to_dtype(input.dtype());
-        let (cosine, sine) = (of_rows(&tables[0])?, of_rows(&tables[1])?);
+        let tables = self.tables.on(input.device(), || self.create_tables(input.device()))?;
+        let select_rows = |table: &Tensor| select_rows(table)?.to_dtype(input.dtype());
+        let (cosine, sine) = (select_rows(&tables[0])?, select_rows(&tables[1])?);
         match self.config.pairs {
-            RotaryPairs::Halves => {
+            RotaryLayout::Half => {
                 let parts = [input.narrow(-1, 0, width / 2)?, input.narrow(-1, width / 2, width / 2)?];
-                let [left, right] = turned(parts, &cosine, &sine)?;
+                let [left, right] = rotate_pairs(parts, &cosine, &sine)?;
                 Tensor::concat(&[&left, &right], -1)
             }
-            RotaryPairs::Neighbours => {
+            RotaryLayout::Interleaved => {
                 let mut pairs = input.dims().to_vec();
                 pairs.pop();
                 pairs.extend([width / 2, 2]);
                 let pairs = input.reshape(pairs)?;
-                let [left, right] = turned([pairs.select(-1, 0)?, pairs.select(-1, 1)?], &cosine, &sine)?;
+                let [left, right] =
+                    rotate_pairs([pairs.select(-1, 0)?, pairs.select(-1, 1)?], &cosine, &sine)?;
                 Tensor::stack(&[&left, &right], -1)?.reshape(*input.shape())
             }
         }
     }
 
     /// Returns the tables on `device`: cosines, then sines.
-    fn made_on(&self, device: &Device) -> Result<Vec<Tensor>> {
+    fn create_tables(&self, device: &Device) -> Result<Vec<Tensor>> {
         let half = self.head_dim / 2;
         let table = |of: fn(f64) -> f64| {
             let angle =
                 |at: usize| (at / half) as f64 * frequency(at % half, self.head_dim, self.config.base);
-            let count = product("rotary", self.positions, half)?;
+            let count = table_elements("rotary", self.positions, half)?;
             Tensor::from_vec(host_values(count, |at| of(angle(at)) as f32)?, [self.positions, half], device)
         };
         Ok(vec![table(f64::cos)?, table(f64::sin)?])
@@ -193,7 +194,7 @@ impl Rotary {
 }
 
 /// Returns the last two sizes.
-fn rows_of(input: &Tensor) -> Result<[usize; 2]> {
+fn row_sizes(input: &Tensor) -> Result<[usize; 2]> {
     input.dims().last_chunk().copied().ok_or_else(|| Error::Rank {
         op: "rotary",
         expected: "at least 2".into(),
@@ -202,6 +203,6 @@ fn rows_of(input: &Tensor) -> Result<[usize; 2]> {
 }
 
 /// Maps pairs `(x, y)` to `(x cos - y sin, y cos + x sin)`.
-fn turned([x, y]: [Tensor; 2], cosine: &Tensor, sine: &Tensor) -> Result<[Tensor; 2]> {
+fn rotate_pairs([x, y]: [Tensor; 2], cosine: &Tensor, sine: &Tensor) -> Result<[Tensor; 2]> {
     Ok([x.mul(cosine)?.sub(&y.mul(sine)?)?, y.mul(cosine)?.add(&x.mul(sine)?)?])
 }

@@ -2,7 +2,7 @@
 
 use super::dropout::Dropout;
 use crate::init::Init;
-use crate::module::{Forward, Module, Param, Walk, in_layer};
+use crate::module::{Forward, Module, Param, Visitor, in_layer};
 use ternion_core::{DType, Device, Error, Result, Tensor};
 
 /// Configuration of an [`LSTM`] or a [`GRU`].
@@ -58,8 +58,8 @@ impl Cells {
         let init = Init::Uniform { low: -bound, high: bound };
         let param = |shape: &[usize]| Param::new(&init.tensor(shape, config.dtype, device)?);
         let rows = gates * width;
-        let cell = |number: usize| {
-            let inputs = if number < directions { inputs } else { directions * width };
+        let cell = |index: usize| {
+            let inputs = if index < directions { inputs } else { directions * width };
             let weights = [param(&[rows, inputs])?, param(&[rows, width])?];
             let biases =
                 config.bias.then(|| Ok::<_, Error>([param(&[rows])?, param(&[rows])?])).transpose()?;
@@ -71,18 +71,18 @@ impl Cells {
 
     /// Visits all parameters. The key of a cell is determined by its layer and a suffix for reverse
     /// cells.
-    fn visit(&self, walk: &mut Walk<'_>) {
-        for (number, cell) in self.cells.iter().enumerate() {
-            let (layer, reverse) = (number / self.directions, number % self.directions == 1);
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        for (index, cell) in self.cells.iter().enumerate() {
+            let (layer, reverse) = (index / self.directions, index % self.directions == 1);
             let suffix = if reverse { "_reverse" } else { "" };
             for (name, param) in ["ih", "hh"].into_iter().zip(&cell.weights) {
-                walk.field(format_args!("weight_{name}_l{layer}{suffix}"), param);
+                visitor.field(format_args!("weight_{name}_l{layer}{suffix}"), param);
             }
             for (name, param) in ["ih", "hh"].into_iter().zip(cell.biases.iter().flatten()) {
-                walk.field(format_args!("bias_{name}_l{layer}{suffix}"), param);
+                visitor.field(format_args!("bias_{name}_l{layer}{suffix}"), param);
             }
         }
-        walk.field("dropout", &self.dropout);
+        visitor.field("dropout", &self.dropout);
     }
 
     /// Runs all layers over `[batch, length, inputs]` from `states`, each `[cells, batch, width]`.
@@ -112,19 +112,19 @@ impl Cells {
             }
             let mut outputs = Vec::with_capacity(cells.len());
             for (direction, cell) in cells.iter().enumerate() {
-                let number = layer * self.directions + direction;
-                let first = states.iter().map(|state| state.select(0, number)).collect::<Result<Vec<_>>>()?;
+                let index = layer * self.directions + direction;
+                let first = states.iter().map(|state| state.select(0, index)).collect::<Result<Vec<_>>>()?;
                 let (output, end) = cell.read(&x, first, direction == 1, &step)?;
                 outputs.push(output);
                 last.push(end);
             }
             x = Tensor::concat(&outputs.iter().collect::<Vec<_>>(), -1)?;
         }
-        let of_state = |number: usize| -> Result<Tensor> {
-            let of_cells: Vec<&Tensor> = last.iter().map(|states: &Vec<Tensor>| &states[number]).collect();
+        let stack_cells = |index: usize| -> Result<Tensor> {
+            let of_cells: Vec<&Tensor> = last.iter().map(|states: &Vec<Tensor>| &states[index]).collect();
             Tensor::stack(&of_cells, 0)
         };
-        Ok((x, (0..states.len()).map(of_state).collect::<Result<_>>()?))
+        Ok((x, (0..states.len()).map(stack_cells).collect::<Result<_>>()?))
     }
 
     /// Returns a state of zeros.
@@ -161,7 +161,7 @@ impl Cell {
     }
 
     /// Returns the recurrent projection of the last output with its bias: `[batch, gates * width]`.
-    fn recur(&self, state: &Tensor) -> Result<Tensor> {
+    fn project_state(&self, state: &Tensor) -> Result<Tensor> {
         let bias = self.biases.as_ref().map(|[_, bias]| bias.tensor());
         state.linear(&self.weights[1].tensor(), bias.as_ref())
     }
@@ -213,17 +213,17 @@ impl LSTM {
             None => [self.0.zeros(input)?, self.0.zeros(input)?],
         };
         let (output, last) = self.0.run("lstm", input, &states, |input, cell, states| {
-            let gates = input.add(&cell.recur(&states[0])?)?.chunk(1, 4)?;
+            let gates = input.add(&cell.project_state(&states[0])?)?.chunk(1, 4)?;
             let kept = gates[1].sigmoid()?.mul(&states[1])?;
             let inner = kept.add(&gates[0].sigmoid()?.mul(&gates[2].tanh()?)?)?;
             Ok(vec![gates[3].sigmoid()?.mul(&inner.tanh()?)?, inner])
         })?;
-        let [output_state, cell_state] = two_of(last)?;
+        let [output_state, cell_state] = output_and_cell_state(last)?;
         Ok((output, [output_state, cell_state]))
     }
 }
 
-fn two_of(states: Vec<Tensor>) -> Result<[Tensor; 2]> {
+fn output_and_cell_state(states: Vec<Tensor>) -> Result<[Tensor; 2]> {
     states.try_into().map_err(|_| Error::invalid("lstm", "expected 2 states"))
 }
 
@@ -264,7 +264,7 @@ impl GRU {
     pub fn run(&self, input: &Tensor, state: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
         let state = state.map_or_else(|| self.0.zeros(input), |state| Ok(state.clone()))?;
         let (output, mut last) = self.0.run("gru", input, &[state], |input, cell, states| {
-            let (x, h) = (input.chunk(1, 3)?, cell.recur(&states[0])?.chunk(1, 3)?);
+            let (x, h) = (input.chunk(1, 3)?, cell.project_state(&states[0])?.chunk(1, 3)?);
             let reset = x[0].add(&h[0])?.sigmoid()?;
             let update = x[1].add(&h[1])?.sigmoid()?;
             let new = x[2].add(&reset.mul(&h[2])?)?.tanh()?;
@@ -278,9 +278,9 @@ impl GRU {
 macro_rules! recurrent {
     ($($name:ident),*) => {
         $(impl Module for $name {
-            fn visit(&self, walk: &mut Walk<'_>) {
-                walk.layer(stringify!($name), self);
-                self.0.visit(walk);
+            fn visit(&self, visitor: &mut Visitor<'_>) {
+                visitor.layer(stringify!($name), self);
+                self.0.visit(visitor);
             }
         }
 

@@ -1,6 +1,6 @@
 //! Layers that run one after another.
 
-use crate::module::{Forward, Module, Walk, in_member};
+use crate::module::{Forward, Module, Visitor, in_member};
 use ternion_core::{Result, Tensor};
 
 /// Layers that run one after another. Their keys are their indices, as in PyTorch: `0.weight`,
@@ -55,9 +55,9 @@ impl Sequential {
 }
 
 impl Module for Sequential {
-    fn visit(&self, walk: &mut Walk<'_>) {
-        walk.layer("Sequential", self);
-        self.layers.visit(walk);
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.layer("Sequential", self);
+        self.layers.visit(visitor);
     }
 }
 

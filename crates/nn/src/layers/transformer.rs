@@ -1,8 +1,8 @@
 //! The transformer block.
 
-use super::attention::{KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig, Seen};
+use super::attention::{AttentionMask, KeyValueCache, MultiHeadAttention, MultiHeadAttentionConfig};
 use super::dropout::Dropout;
-use super::feed_forward::{FeedForward, FeedForwardConfig, FeedForwardForm};
+use super::feed_forward::{FeedForward, FeedForwardConfig, FeedForwardKind};
 use super::norm::{LayerNorm, LayerNormConfig, RMSNorm, RMSNormConfig};
 use super::position::Rotary;
 use crate::module::{Forward, Module, in_layer};
@@ -11,7 +11,7 @@ use ternion_core::{DType, Device, Result, Tensor};
 
 /// The kind of norm in a transformer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NormForm {
+pub enum NormKind {
     /// [`LayerNorm`].
     #[default]
     LayerNorm,
@@ -19,9 +19,9 @@ pub enum NormForm {
     RMSNorm,
 }
 
-impl NormForm {
+impl NormKind {
     /// Creates a norm for rows of `width` columns.
-    pub(crate) fn of(
+    pub(crate) fn build(
         self,
         width: usize,
         bias: bool,
@@ -30,11 +30,11 @@ impl NormForm {
         device: &Device,
     ) -> Result<Box<dyn Forward>> {
         Ok(match self {
-            NormForm::LayerNorm => {
+            NormKind::LayerNorm => {
                 let config = LayerNormConfig { eps, bias, dtype, ..Default::default() };
                 Box::new(LayerNorm::with_config(width, config, device)?)
             }
-            NormForm::RMSNorm => {
+            NormKind::RMSNorm => {
                 let config = RMSNormConfig { eps: Some(eps), dtype, ..Default::default() };
                 Box::new(RMSNorm::with_config(width, config, device)?)
             }
@@ -69,9 +69,9 @@ pub struct TransformerBlockConfig {
     /// the width, rounded up to a multiple of 8. (PyTorch's default is 2048 for any width.)
     pub hidden: Option<usize>,
     /// GELU by default. (PyTorch's default is ReLU.)
-    pub form: FeedForwardForm,
+    pub form: FeedForwardKind,
     /// [`LayerNorm`] by default.
-    pub norm: NormForm,
+    pub norm: NormKind,
     /// Added to the variance, or to the mean square; 1e-5 by default.
     pub eps: f64,
     /// Whether layers and norms have a bias; true by default.
@@ -91,8 +91,8 @@ impl Default for TransformerBlockConfig {
         TransformerBlockConfig {
             kv_heads: None,
             hidden: None,
-            form: FeedForwardForm::default(),
-            norm: NormForm::default(),
+            form: FeedForwardKind::default(),
+            norm: NormKind::default(),
             eps: 1e-5,
             bias: true,
             dropout: 0.0,
@@ -115,12 +115,12 @@ impl TransformerBlock {
     ) -> Result<TransformerBlock> {
         let TransformerBlockConfig { kv_heads, hidden, form, norm, eps, bias, dropout, rotary, dtype } =
             config;
-        let of_attention = MultiHeadAttentionConfig { kv_heads, bias, dropout, rotary, dtype };
-        let of_feed_forward = FeedForwardConfig { form, hidden, bias, dropout, dtype };
-        let norm = || norm.of(width, bias, eps, dtype, device);
+        let attention_config = MultiHeadAttentionConfig { kv_heads, bias, dropout, rotary, dtype };
+        let feed_forward_config = FeedForwardConfig { form, hidden, bias, dropout, dtype };
+        let norm = || norm.build(width, bias, eps, dtype, device);
         Ok(TransformerBlock {
-            self_attn: MultiHeadAttention::with_config(width, heads, of_attention, device)?,
-            feed_forward: FeedForward::new(width, of_feed_forward, device)?,
+            self_attn: MultiHeadAttention::with_config(width, heads, attention_config, device)?,
+            feed_forward: FeedForward::new(width, feed_forward_config, device)?,
             norm1: norm()?,
             norm2: norm()?,
             dropout1: Dropout::new(dropout)?,
@@ -135,22 +135,22 @@ impl TransformerBlock {
     ///
     /// # Errors
     /// Same as [`MultiHeadAttention::attend_self`].
-    pub fn forward_seen(
+    pub fn forward_masked(
         &self,
         input: &Tensor,
-        seen: Seen<'_>,
+        mask: AttentionMask<'_>,
         cache: Option<&mut KeyValueCache>,
     ) -> Result<Tensor> {
         in_layer(self, "TransformerBlock", || {
             let normed = self.norm1.forward_for_products(input)?;
-            let x = match self.dropout1.may_be_skipped() {
-                true => self.self_attn.attend_self_add(&normed, seen, cache, input)?,
+            let x = match self.dropout1.is_identity() {
+                true => self.self_attn.attend_self_add(&normed, mask, cache, input)?,
                 false => {
-                    let attended = self.self_attn.attend_self(&normed, seen, cache)?;
+                    let attended = self.self_attn.attend_self(&normed, mask, cache)?;
                     input.add(&self.dropout1.forward(&attended)?)?
                 }
             };
-            self.fed(&x)
+            self.add_feed_forward(&x)
         })
     }
 
@@ -163,18 +163,23 @@ impl TransformerBlock {
     ///
     /// # Errors
     /// Same as [`MultiHeadAttention::attend_self_varlen`].
-    pub fn forward_varlen(&self, input: &Tensor, cu_seqlens: &Tensor, seen: Seen<'_>) -> Result<Tensor> {
+    pub fn forward_varlen(
+        &self,
+        input: &Tensor,
+        cu_seqlens: &Tensor,
+        mask: AttentionMask<'_>,
+    ) -> Result<Tensor> {
         in_layer(self, "TransformerBlock", || {
             let normed = self.norm1.forward_for_products(input)?;
-            let attended = self.self_attn.attend_self_varlen(&normed, cu_seqlens, seen)?;
-            self.fed(&input.add(&self.dropout1.forward(&attended)?)?)
+            let attended = self.self_attn.attend_self_varlen(&normed, cu_seqlens, mask)?;
+            self.add_feed_forward(&input.add(&self.dropout1.forward(&attended)?)?)
         })
     }
 
     /// Returns `x + dropout2(feed_forward(norm2(x)))`.
-    fn fed(&self, x: &Tensor) -> Result<Tensor> {
+    fn add_feed_forward(&self, x: &Tensor) -> Result<Tensor> {
         let normed = self.norm2.forward_for_products(x)?;
-        match self.dropout2.may_be_skipped() {
+        match self.dropout2.is_identity() {
             true => self.feed_forward.forward_add(&normed, x),
             false => x.add(&self.dropout2.forward(&self.feed_forward.forward(&normed)?)?),
         }
@@ -185,6 +190,6 @@ impl Forward for TransformerBlock {
     /// # Shapes
     /// `[batch, length, width] -> ` same; each token attends to all of its sequence
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        self.forward_seen(input, Seen::default(), None)
+        self.forward_masked(input, AttentionMask::default(), None)
     }
 }

@@ -63,7 +63,7 @@ impl Sampling {
         let largest = f64::from(logits[first]);
         let weight = |&token: &usize| ((f64::from(logits[token]) - largest) / self.temperature).exp();
         let weights: Vec<f64> = order.iter().map(weight).collect();
-        let kept = kept_of(&weights, self.top_p.unwrap_or(1.0));
+        let kept = top_p_count(&weights, self.top_p.unwrap_or(1.0));
         let mut left = chance * weights[..kept].iter().sum::<f64>();
         for (token, weight) in order[..kept].iter().zip(&weights) {
             left -= weight;
@@ -78,12 +78,12 @@ impl Sampling {
 
 /// Returns how many of these weights, in descending order, together reach the fraction `p` of their
 /// sum.
-fn kept_of(weights: &[f64], p: f64) -> usize {
-    let wanted = p * weights.iter().sum::<f64>();
+fn top_p_count(weights: &[f64], p: f64) -> usize {
+    let threshold = p * weights.iter().sum::<f64>();
     let mut sum = 0.0;
     let reached = weights.iter().position(|weight| {
         sum += weight;
-        sum >= wanted
+        sum >= threshold
     });
     reached.map_or(weights.len(), |at| at + 1)
 }
@@ -130,13 +130,13 @@ impl GPT {
     /// Returns the scores of the token that follows `tokens`, the first of which may be cached.
     fn step(&self, tokens: &[i64], caches: &mut [KeyValueCache], device: &Device) -> Result<Vec<f32>> {
         let context = self.config().context;
-        let mut kept = caches.first().map_or(0, KeyValueCache::len);
-        let seen = &tokens[tokens.len().saturating_sub(context)..];
-        if tokens.len() > context || kept >= seen.len() {
+        let mut cached = caches.first().map_or(0, KeyValueCache::len);
+        let window = &tokens[tokens.len().saturating_sub(context)..];
+        if tokens.len() > context || cached >= window.len() {
             caches.iter_mut().for_each(KeyValueCache::clear);
-            kept = 0;
+            cached = 0;
         }
-        let new = Tensor::from_slice(&seen[kept..], [1, seen.len() - kept], device)?;
+        let new = Tensor::from_slice(&window[cached..], [1, window.len() - cached], device)?;
         self.next_logits(&new, caches)?
             .to_dtype(DType::F32)?
             .reshape([self.config().vocabulary])?

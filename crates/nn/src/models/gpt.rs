@@ -3,8 +3,8 @@
 use crate::init::Init;
 use crate::layers::position::{Rotary, RotaryConfig, Tables, sinusoidal};
 use crate::layers::{
-    Dropout, Embedding, EmbeddingConfig, FeedForwardForm, KeyValueCache, Linear, LinearConfig, NormForm,
-    Seen, TransformerBlock, TransformerBlockConfig,
+    AttentionMask, Dropout, Embedding, EmbeddingConfig, FeedForwardKind, KeyValueCache, Linear, LinearConfig,
+    NormKind, TransformerBlock, TransformerBlockConfig,
 };
 use crate::module::{Forward, Module, in_layer};
 use std::sync::Arc;
@@ -44,10 +44,10 @@ pub struct GPTConfig {
     pub width: usize,
     /// See [`FeedForwardConfig::hidden`](crate::FeedForwardConfig::hidden).
     pub hidden: Option<usize>,
-    /// [`FeedForwardForm::GELUTanh`] by default.
-    pub form: FeedForwardForm,
+    /// [`FeedForwardKind::GELUTanh`] by default.
+    pub form: FeedForwardKind,
     /// [`LayerNorm`](crate::LayerNorm) by default.
-    pub norm: NormForm,
+    pub norm: NormKind,
     /// Learned by default.
     pub positions: GPTPositions,
     /// Whether layers and norms have a bias; true by default.
@@ -72,8 +72,8 @@ impl Default for GPTConfig {
             kv_heads: None,
             width: 768,
             hidden: None,
-            form: FeedForwardForm::GELUTanh,
-            norm: NormForm::default(),
+            form: FeedForwardKind::GELUTanh,
+            norm: NormKind::default(),
             positions: GPTPositions::default(),
             bias: true,
             tied: true,
@@ -151,7 +151,7 @@ impl GPT {
             wpe: learned.then(|| table(context)).transpose()?,
             dropout: Dropout::new(config.dropout)?,
             h: blocks(&config, device)?,
-            ln_f: config.norm.of(width, bias, 1e-5, dtype, device)?,
+            ln_f: config.norm.build(width, bias, 1e-5, dtype, device)?,
             lm_head: (!config.tied)
                 .then(|| Linear::with_config(width, vocabulary, head, device))
                 .transpose()?,
@@ -247,16 +247,16 @@ impl GPT {
             return Err(Error::invalid("gpt", detail));
         }
         let mut caches = caches.map(|caches| caches.iter_mut());
-        let mut x = self.dropout.forward(&self.embedded(tokens, first)?)?;
+        let mut x = self.dropout.forward(&self.embed(tokens, first)?)?;
         for block in &self.h {
             let cache = caches.as_mut().and_then(Iterator::next);
-            x = block.forward_seen(&x, Seen::causal(), cache)?;
+            x = block.forward_masked(&x, AttentionMask::causal(), cache)?;
         }
         self.ln_f.forward_for_products(&x)
     }
 
     /// Embeds the tokens, the first of which is at position `first`.
-    fn embedded(&self, tokens: &Tensor, first: usize) -> Result<Tensor> {
+    fn embed(&self, tokens: &Tensor, first: usize) -> Result<Tensor> {
         let length = tokens.dims()[1];
         let x = self.wte.forward(tokens)?;
         if let Some(positions) = &self.wpe {
@@ -287,7 +287,7 @@ fn blocks(config: &GPTConfig, device: &Device) -> Result<Vec<TransformerBlock>> 
         }
         _ => None,
     };
-    let of_block = TransformerBlockConfig {
+    let block_config = TransformerBlockConfig {
         kv_heads: config.kv_heads,
         hidden: config.hidden,
         form: config.form,
@@ -298,13 +298,13 @@ fn blocks(config: &GPTConfig, device: &Device) -> Result<Vec<TransformerBlock>> 
         dtype,
         ..Default::default()
     };
-    let back_std = INIT_STD / (2.0 * layers as f64).sqrt();
+    let residual_std = INIT_STD / (2.0 * layers as f64).sqrt();
     let block = |_| {
-        let block = TransformerBlock::new(width, heads, of_block.clone(), device)?;
+        let block = TransformerBlock::new(width, heads, block_config.clone(), device)?;
         for (name, param) in block.named_parameters() {
             let std = match name.as_str() {
                 "self_attn.in_proj_weight" | "linear1.weight" | "linear_gate.weight" => INIT_STD,
-                "self_attn.out_proj.weight" | "linear2.weight" => back_std,
+                "self_attn.out_proj.weight" | "linear2.weight" => residual_std,
                 _ if name.starts_with("norm") => continue,
                 _ => 0.0,
             };

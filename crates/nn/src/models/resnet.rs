@@ -2,7 +2,7 @@
 
 use crate::init::{Fan, Init, Nonlinearity};
 use crate::layers::{BatchNorm2d, BatchNormConfig, Conv2d, Conv2dConfig, Linear, LinearConfig, Sequential};
-use crate::module::{Forward, Module, Walk, in_layer};
+use crate::module::{Forward, Module, Visitor, in_layer};
 use ternion_core::{Conv2dOptions, DType, Device, Error, Result, Tensor};
 
 /// `relu(bn2(conv2(relu(bn1(conv1(x))))) + x)`, with a convolution of `x` if its shape changes: the
@@ -149,11 +149,11 @@ impl ResNet {
         }
         let mut inputs = width;
         let mut stages = Vec::with_capacity(blocks.len());
-        for (number, &count) in blocks.iter().enumerate() {
-            let outputs = width << number;
+        for (index, &count) in blocks.iter().enumerate() {
+            let outputs = width << index;
             let mut stage = Vec::with_capacity(count);
             for at in 0..count {
-                let stride = if at == 0 && number > 0 { 2 } else { 1 };
+                let stride = if at == 0 && index > 0 { 2 } else { 1 };
                 stage.push(ResidualBlock::new(inputs, outputs, stride, dtype, device)?);
                 inputs = outputs;
             }
@@ -169,14 +169,14 @@ impl ResNet {
 }
 
 impl Module for ResNet {
-    fn visit(&self, walk: &mut Walk<'_>) {
-        walk.layer("ResNet", self);
-        walk.field("conv1", &self.conv1);
-        walk.field("bn1", &self.bn1);
-        for (number, stage) in self.stages.iter().enumerate() {
-            walk.field(format_args!("layer{}", number + 1), stage);
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.layer("ResNet", self);
+        visitor.field("conv1", &self.conv1);
+        visitor.field("bn1", &self.bn1);
+        for (index, stage) in self.stages.iter().enumerate() {
+            visitor.field(format_args!("layer{}", index + 1), stage);
         }
-        walk.field("fc", &self.fc);
+        visitor.field("fc", &self.fc);
     }
 }
 

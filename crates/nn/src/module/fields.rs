@@ -1,6 +1,6 @@
 //! Types that may be fields of a module besides layers: containers of fields, and plain data.
 
-use super::{Forward, Module, ModuleField, Walk};
+use super::{Forward, Module, ModuleField, Visitor};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use ternion_core::{Axes, Axis, AxisSet, DType, Device, Result, Scalar, Shape, Te
 macro_rules! pointers {
     ($($pointer:ident),*) => {
         $(impl<M: Module + ?Sized> Module for $pointer<M> {
-            fn visit(&self, walk: &mut Walk<'_>) { (**self).visit(walk); }
+            fn visit(&self, visitor: &mut Visitor<'_>) { (**self).visit(visitor); }
         }
         impl<M: Forward + ?Sized> Forward for $pointer<M> {
             fn forward(&self, input: &Tensor) -> Result<Tensor> { (**self).forward(input) }
@@ -21,36 +21,36 @@ pointers!(Box, Arc);
 
 /// Members have their indices as keys.
 impl<F: ModuleField> Module for Vec<F> {
-    fn visit(&self, walk: &mut Walk<'_>) {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
         for (position, field) in self.iter().enumerate() {
-            walk.field(position, field);
+            visitor.field(position, field);
         }
     }
 }
 
 /// Members have their indices as keys.
 impl<F: ModuleField, const N: usize> Module for [F; N] {
-    fn visit(&self, walk: &mut Walk<'_>) {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
         for (position, field) in self.iter().enumerate() {
-            walk.field(position, field);
+            visitor.field(position, field);
         }
     }
 }
 
 /// The content, if any, has the key of the option.
 impl<F: ModuleField> Module for Option<F> {
-    fn visit(&self, walk: &mut Walk<'_>) {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
         if let Some(field) = self {
-            field.visit_field(walk);
+            field.visit_field(visitor);
         }
     }
 }
 
 /// Members have their keys in the map.
 impl<F: ModuleField> Module for BTreeMap<String, F> {
-    fn visit(&self, walk: &mut Walk<'_>) {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
         for (name, field) in self {
-            walk.field(name, field);
+            visitor.field(name, field);
         }
     }
 }
@@ -58,7 +58,7 @@ impl<F: ModuleField> Module for BTreeMap<String, F> {
 macro_rules! tuples {
     ($(($($field:ident $position:tt),*))*) => {
         $(impl<$($field: ModuleField),*> Module for ($($field,)*) {
-            fn visit(&self, walk: &mut Walk<'_>) { $(walk.field($position, &self.$position);)* }
+            fn visit(&self, visitor: &mut Visitor<'_>) { $(visitor.field($position, &self.$position);)* }
         })*
     };
 }

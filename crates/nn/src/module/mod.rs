@@ -85,46 +85,46 @@ use ternion_core::{DType, Device, Error, Result, Tensor};
 /// }
 /// ```
 pub trait Module: Send + Sync {
-    /// Visits every field with `walk`, in the order of declaration.
-    fn visit(&self, walk: &mut Walk<'_>);
+    /// Visits every field with `visitor`, in the order of declaration.
+    fn visit(&self, visitor: &mut Visitor<'_>);
 
     /// Returns every parameter once, each with its name. A parameter that several layers share is
     /// returned with its first name.
     fn parameters(&self) -> Vec<Param> {
-        let mut found: Vec<Param> = Vec::new();
+        let mut parameters: Vec<Param> = Vec::new();
         let mut seen = std::collections::HashSet::new();
-        walk_members(self, &mut |name, member| {
+        visit_members(self, &mut |name, member| {
             if let Member::Param(param) = member
                 && seen.insert(param.address())
             {
-                found.push(param.named(name));
+                parameters.push(param.named(name));
             }
         });
-        found
+        parameters
     }
 
     /// Returns every parameter with its key in the state dict. A shared parameter is returned once
     /// for each of its names.
     fn named_parameters(&self) -> Vec<(String, Param)> {
-        let mut found = Vec::new();
-        walk_members(self, &mut |name, member| {
+        let mut parameters = Vec::new();
+        visit_members(self, &mut |name, member| {
             if let Member::Param(param) = member {
-                found.push((name.to_owned(), param.named(name)));
+                parameters.push((name.to_owned(), param.named(name)));
             }
         });
-        found
+        parameters
     }
 
     /// Returns every state tensor that is not trained, such as running statistics, with its key in
     /// the state dict.
     fn named_buffers(&self) -> Vec<(String, StateTensor)> {
-        let mut found = Vec::new();
-        walk_members(self, &mut |name, member| {
+        let mut buffers = Vec::new();
+        visit_members(self, &mut |name, member| {
             if let Member::State(state) = member {
-                found.push((name.to_owned(), state.clone()));
+                buffers.push((name.to_owned(), state.clone()));
             }
         });
-        found
+        buffers
     }
 
     /// Returns the number of elements of all parameters; shared ones are counted once.
@@ -147,7 +147,7 @@ pub trait Module: Send + Sync {
     /// mode.
     fn is_training(&self) -> bool {
         let mut training = false;
-        walk_members(self, &mut |_, member| {
+        visit_members(self, &mut |_, member| {
             if let Member::Mode(mode) = member {
                 training |= mode.is_training();
             }
@@ -195,7 +195,7 @@ pub trait Module: Send + Sync {
     /// # Errors
     /// Returns an error if two tensors have the same key, or if memory is exhausted.
     fn state_dict(&self) -> Result<StateDict> {
-        state::copy_of(self)
+        state::copy_state_dict(self)
     }
 
     /// Overwrites parameters and state with the tensors of `dict`, whose keys must be exactly those
@@ -253,16 +253,16 @@ pub trait Forward: Module {
     note = "plain data is marked `#[module(skip)]`, or its type gets `impl ModuleField for {Self} {{}}`"
 )]
 pub trait ModuleField: Send + Sync {
-    /// Visits the members of this field with `walk`. The default is for plain data, which has no
+    /// Visits the members of this field with `visitor`. The default is for plain data, which has no
     /// members.
-    fn visit_field(&self, walk: &mut Walk<'_>) {
-        let _ = walk;
+    fn visit_field(&self, visitor: &mut Visitor<'_>) {
+        let _ = visitor;
     }
 }
 
 impl<M: Module + ?Sized> ModuleField for M {
-    fn visit_field(&self, walk: &mut Walk<'_>) {
-        self.visit(walk);
+    fn visit_field(&self, visitor: &mut Visitor<'_>) {
+        self.visit(visitor);
     }
 }
 
@@ -284,15 +284,15 @@ pub enum Member<'a> {
 }
 
 /// A traversal of the fields of a module, which tracks the key and reports each member.
-pub struct Walk<'a> {
+pub struct Visitor<'a> {
     key: String,
-    found: &'a mut dyn FnMut(&str, Member<'_>),
+    callback: &'a mut dyn FnMut(&str, Member<'_>),
 }
 
-impl<'a> Walk<'a> {
-    /// Creates a traversal that calls `found` with every member and its key.
-    pub fn new(found: &'a mut dyn FnMut(&str, Member<'_>)) -> Walk<'a> {
-        Walk { key: String::new(), found }
+impl<'a> Visitor<'a> {
+    /// Creates a traversal that calls `callback` with every member and its key.
+    pub fn new(callback: &'a mut dyn FnMut(&str, Member<'_>)) -> Visitor<'a> {
+        Visitor { key: String::new(), callback }
     }
 
     /// Visits `field` under `name`.
@@ -313,14 +313,14 @@ impl<'a> Walk<'a> {
         self.layer_at(kind, address_of(layer));
     }
 
-    /// Like [`layer`](Walk::layer), for a layer that is not a Rust value. `address` distinguishes
-    /// it from others of its kind, also in [`in_layer_at`](crate::in_layer_at).
+    /// Like [`layer`](Visitor::layer), for a layer that is not a Rust value. `address`
+    /// distinguishes it from others of its kind, also in [`in_layer_at`](crate::in_layer_at).
     pub fn layer_at(&mut self, kind: &'static str, address: usize) {
-        self.tell(Member::Layer { kind, address });
+        self.visit_member(Member::Layer { kind, address });
     }
 
-    pub(crate) fn tell(&mut self, member: Member<'_>) {
-        (self.found)(&self.key, member);
+    pub(crate) fn visit_member(&mut self, member: Member<'_>) {
+        (self.callback)(&self.key, member);
     }
 }
 
@@ -329,13 +329,13 @@ pub(crate) fn address_of<L: ?Sized>(layer: &L) -> usize {
     std::ptr::from_ref(layer).cast::<()>().addr()
 }
 
-/// Calls `found` with every member of `module` and its key.
-pub(crate) fn walk_members<M: Module + ?Sized>(module: &M, found: &mut dyn FnMut(&str, Member<'_>)) {
-    module.visit(&mut Walk::new(found));
+/// Calls `callback` with every member of `module` and its key.
+pub(crate) fn visit_members<M: Module + ?Sized>(module: &M, callback: &mut dyn FnMut(&str, Member<'_>)) {
+    module.visit(&mut Visitor::new(callback));
 }
 
 fn set_mode<M: Module + ?Sized>(module: &M, training: bool) {
-    walk_members(module, &mut |_, member| {
+    visit_members(module, &mut |_, member| {
         if let Member::Mode(mode) = member {
             mode.set_training(training);
         }
@@ -343,7 +343,7 @@ fn set_mode<M: Module + ?Sized>(module: &M, training: bool) {
 }
 
 /// Returns every parameter and every state tensor once, even if it is shared.
-pub(crate) fn distinct_cells<M: Module + ?Sized>(module: &M) -> (Vec<Param>, Vec<StateTensor>) {
+pub(crate) fn distinct_tensors<M: Module + ?Sized>(module: &M) -> (Vec<Param>, Vec<StateTensor>) {
     let (params, mut states) = (module.parameters(), Vec::new());
     let mut seen = std::collections::HashSet::new();
     for (_, state) in module.named_buffers() {
@@ -356,7 +356,7 @@ pub(crate) fn distinct_cells<M: Module + ?Sized>(module: &M) -> (Vec<Param>, Vec
 
 /// Replaces each tensor by the result of `change`, after all results have been computed.
 fn replace_tensors<M: Module + ?Sized>(module: &M, change: &dyn Fn(&Tensor) -> Result<Tensor>) -> Result<()> {
-    let (params, states) = distinct_cells(module);
+    let (params, states) = distinct_tensors(module);
     ternion_core::no_grad(|| {
         let new_params =
             params.iter().map(|param| change(&param.tensor().detach())).collect::<Result<Vec<_>>>()?;

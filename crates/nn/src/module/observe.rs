@@ -1,6 +1,6 @@
 //! Observing the layers of a model: which layer runs, and its output, with the layer's key.
 
-use super::{Member, Module, address_of, walk_members};
+use super::{Member, Module, address_of, visit_members};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -34,14 +34,14 @@ pub enum LayerEvent<'a> {
 }
 
 /// An observer, and the keys of the model that it observes.
-struct Watch {
-    keys: Keys,
-    observer: Box<dyn Fn(LayerEvent<'_>) -> Result<()>>,
+struct LayerObserver {
+    keys: LayerKeys,
+    callback: Box<dyn Fn(LayerEvent<'_>) -> Result<()>>,
 }
 
 thread_local! {
-    static WATCHED: Cell<bool> = const { Cell::new(false) };
-    static WATCHES: RefCell<Vec<Rc<Watch>>> = const { RefCell::new(Vec::new()) };
+    static IS_OBSERVED: Cell<bool> = const { Cell::new(false) };
+    static OBSERVERS: RefCell<Vec<Rc<LayerObserver>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `compute`. Whenever a layer of `model` has computed its output on this thread, `observer`
@@ -68,14 +68,14 @@ pub fn observe_layer_events<M: Module + ?Sized, T>(
     observer: impl Fn(LayerEvent<'_>) -> Result<()> + 'static,
     compute: impl FnOnce() -> T,
 ) -> T {
-    struct Leave;
-    impl Drop for Leave {
+    struct CloseOnDrop;
+    impl Drop for CloseOnDrop {
         fn drop(&mut self) {
             close_layer_observer();
         }
     }
     open_layer_observer(model, observer);
-    let _leave = Leave;
+    let _guard = CloseOnDrop;
     compute()
 }
 
@@ -85,26 +85,26 @@ pub fn open_layer_observer<M: Module + ?Sized>(
     model: &M,
     observer: impl Fn(LayerEvent<'_>) -> Result<()> + 'static,
 ) {
-    let watch = Rc::new(Watch { keys: Keys::of_model(model), observer: Box::new(observer) });
-    WATCHES.with_borrow_mut(|watches| watches.push(watch));
-    WATCHED.set(true);
+    let observer = Rc::new(LayerObserver { keys: LayerKeys::of_model(model), callback: Box::new(observer) });
+    OBSERVERS.with_borrow_mut(|observers| observers.push(observer));
+    IS_OBSERVED.set(true);
     set_layers_apart(true);
 }
 
 /// Removes the observer that [`open_layer_observer`] installed last on this thread.
 pub fn close_layer_observer() {
-    let left = WATCHES.with_borrow_mut(|watches| {
-        watches.pop();
-        watches.len()
+    let remaining = OBSERVERS.with_borrow_mut(|observers| {
+        observers.pop();
+        observers.len()
     });
-    WATCHED.set(left > 0);
-    set_layers_apart(left > 0);
+    IS_OBSERVED.set(remaining > 0);
+    set_layers_apart(remaining > 0);
 }
 
 /// Whether layers are observed on this thread.
 #[inline]
 pub fn are_layers_observed() -> bool {
-    WATCHED.get()
+    IS_OBSERVED.get()
 }
 
 /// Runs `compute`, the forward of a layer, and reports its start and its output to the observers.
@@ -117,11 +117,11 @@ pub fn in_layer<L: ?Sized>(
     kind: &'static str,
     compute: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Tensor> {
-    if WATCHED.get() { in_layer_at(kind, address_of(layer), compute, Clone::clone) } else { compute() }
+    if IS_OBSERVED.get() { in_layer_at(kind, address_of(layer), compute, Clone::clone) } else { compute() }
 }
 
 /// Like [`in_layer`], for a layer that is not a Rust value. The traversal of its model has reported
-/// `address` with [`Walk::layer_at`](crate::Walk::layer_at). `output` returns the tensor that
+/// `address` with [`Visitor::layer_at`](crate::Visitor::layer_at). `output` returns the tensor that
 /// observers receive.
 ///
 /// # Errors
@@ -133,14 +133,14 @@ pub fn in_layer_at<T>(
     compute: impl FnOnce() -> Result<T>,
     output: impl FnOnce(&T) -> Tensor,
 ) -> Result<T> {
-    let watches = WATCHES.with_borrow(Clone::clone);
-    let calls: Vec<LayerCall> = watches.iter().map(|watch| watch.keys.call(kind, address)).collect();
-    let told = || watches.iter().zip(&calls);
-    told().try_for_each(|(watch, call)| (watch.observer)(LayerEvent::Entered(call)))?;
+    let observers = OBSERVERS.with_borrow(Clone::clone);
+    let calls: Vec<LayerCall> = observers.iter().map(|observer| observer.keys.call(kind, address)).collect();
+    let observer_calls = || observers.iter().zip(&calls);
+    observer_calls().try_for_each(|(observer, call)| (observer.callback)(LayerEvent::Entered(call)))?;
     let key = calls.iter().map(|call| call.key.as_str()).find(|key| !key.is_empty()).unwrap_or("");
     let computed = in_span(SpanKind::Layer, kind, key, compute)?;
     let output = output(&computed);
-    told().try_for_each(|(watch, call)| (watch.observer)(LayerEvent::Left(call, &output)))?;
+    observer_calls().try_for_each(|(observer, call)| (observer.callback)(LayerEvent::Left(call, &output)))?;
     Ok(computed)
 }
 
@@ -151,9 +151,9 @@ pub fn in_layer_at<T>(
 /// The errors of the observers.
 #[inline]
 pub fn layer_output<L: ?Sized>(layer: &L, kind: &'static str, output: Tensor) -> Result<Tensor> {
-    if WATCHED.get() {
-        for watch in WATCHES.with_borrow(Clone::clone) {
-            (watch.observer)(LayerEvent::Output(&watch.keys.call(kind, address_of(layer)), &output))?;
+    if IS_OBSERVED.get() {
+        for observer in OBSERVERS.with_borrow(Clone::clone) {
+            (observer.callback)(LayerEvent::Output(&observer.keys.call(kind, address_of(layer)), &output))?;
         }
     }
     Ok(output)
@@ -168,54 +168,55 @@ pub(crate) fn in_member<L: ?Sized, T>(
     position: usize,
     compute: impl FnOnce() -> T,
 ) -> T {
-    struct Leave(Vec<Rc<Watch>>);
-    impl Drop for Leave {
+    struct PopOnDrop(Vec<Rc<LayerObserver>>);
+    impl Drop for PopOnDrop {
         fn drop(&mut self) {
-            for watch in &self.0 {
-                watch.keys.members.borrow_mut().pop();
+            for observer in &self.0 {
+                observer.keys.members.borrow_mut().pop();
             }
         }
     }
-    if !WATCHED.get() {
+    if !IS_OBSERVED.get() {
         return compute();
     }
-    let watches = WATCHES.with_borrow(Clone::clone);
-    let dot = |key: String| if key.is_empty() { position.to_string() } else { format!("{key}.{position}") };
-    for watch in &watches {
-        let keys = watch.keys.keys(kind, address_of(container));
-        watch.keys.members.borrow_mut().push(keys.into_iter().map(dot).collect());
+    let observers = OBSERVERS.with_borrow(Clone::clone);
+    let join_key =
+        |key: String| if key.is_empty() { position.to_string() } else { format!("{key}.{position}") };
+    for observer in &observers {
+        let keys = observer.keys.possible_keys(kind, address_of(container));
+        observer.keys.members.borrow_mut().push(keys.into_iter().map(join_key).collect());
     }
-    let _leave = Leave(watches);
+    let _guard = PopOnDrop(observers);
     compute()
 }
 
 /// A map from kind and address to keys.
-struct Keys {
-    of: HashMap<(&'static str, usize), Vec<String>>,
+struct LayerKeys {
+    by_layer: HashMap<(&'static str, usize), Vec<String>>,
     /// The members of containers that are computing, outermost first: the possible keys of each.
     members: RefCell<Vec<Vec<String>>>,
 }
 
-impl Keys {
-    fn of_model<M: Module + ?Sized>(model: &M) -> Keys {
-        let mut of: HashMap<_, Vec<String>> = HashMap::new();
-        walk_members(model, &mut |key, member| {
+impl LayerKeys {
+    fn of_model<M: Module + ?Sized>(model: &M) -> LayerKeys {
+        let mut by_layer: HashMap<_, Vec<String>> = HashMap::new();
+        visit_members(model, &mut |key, member| {
             if let Member::Layer { kind, address } = member {
-                of.entry((kind, address)).or_default().push(key.to_owned());
+                by_layer.entry((kind, address)).or_default().push(key.to_owned());
             }
         });
-        Keys { of, members: RefCell::default() }
+        LayerKeys { by_layer, members: RefCell::default() }
     }
 
     fn call(&self, kind: &'static str, address: usize) -> LayerCall {
-        let keys = self.keys(kind, address);
+        let keys = self.possible_keys(kind, address);
         LayerCall { key: keys.join(" or "), kind, is_member: !keys.is_empty() }
     }
 
     /// Returns the possible keys of a layer: those within the innermost container that is
     /// computing, if there are any.
-    fn keys(&self, kind: &'static str, address: usize) -> Vec<String> {
-        let Some(keys) = self.of.get(&(kind, address)) else { return Vec::new() };
+    fn possible_keys(&self, kind: &'static str, address: usize) -> Vec<String> {
+        let Some(keys) = self.by_layer.get(&(kind, address)) else { return Vec::new() };
         let inside = |key: &String, member: &String| {
             key.strip_prefix(member.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };

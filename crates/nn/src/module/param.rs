@@ -1,7 +1,7 @@
 //! The cells of a module: [`Param`], [`StateTensor`] and [`Mode`]. A clone is a handle to the same
 //! cell.
 
-use super::{Member, ModuleField, Walk};
+use super::{Member, ModuleField, Visitor};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -141,15 +141,15 @@ impl Param {
     /// # Errors
     /// Returns an error if the tensor was computed from one that requires a gradient, or if the
     /// dtype is not floating.
-    pub fn put_back(&self, tensor: Tensor) -> Result<()> {
+    pub fn restore(&self, tensor: Tensor) -> Result<()> {
         if tensor.needs_grad() && !tensor.is_leaf() {
             return Err(Error::invalid(
-                "put_back",
+                "restore",
                 "expected a tensor that was a parameter's, got a computed one",
             ));
         }
         if !tensor.dtype().is_float() {
-            return Err(Error::dtype("put_back", "tensor", tensor.dtype(), "a floating dtype"));
+            return Err(Error::dtype("restore", "tensor", tensor.dtype(), "a floating dtype"));
         }
         self.cell.set(tensor);
         Ok(())
@@ -179,8 +179,8 @@ impl Param {
 }
 
 impl ModuleField for Param {
-    fn visit_field(&self, walk: &mut Walk<'_>) {
-        walk.tell(Member::Param(self));
+    fn visit_field(&self, visitor: &mut Visitor<'_>) {
+        visitor.visit_member(Member::Param(self));
     }
 }
 
@@ -237,8 +237,8 @@ impl StateTensor {
 }
 
 impl ModuleField for StateTensor {
-    fn visit_field(&self, walk: &mut Walk<'_>) {
-        walk.tell(Member::State(self));
+    fn visit_field(&self, visitor: &mut Visitor<'_>) {
+        visitor.visit_member(Member::State(self));
     }
 }
 
@@ -274,8 +274,8 @@ impl Default for Mode {
 }
 
 impl ModuleField for Mode {
-    fn visit_field(&self, walk: &mut Walk<'_>) {
-        walk.tell(Member::Mode(self));
+    fn visit_field(&self, visitor: &mut Visitor<'_>) {
+        visitor.visit_member(Member::Mode(self));
     }
 }
 

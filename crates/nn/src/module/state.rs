@@ -1,6 +1,6 @@
 //! The state of a module as a dictionary of tensors: saving, checking and loading it.
 
-use super::{Member, Module, walk_members};
+use super::{Member, Module, visit_members};
 use std::collections::{BTreeMap, HashMap};
 use ternion_core::error::Text;
 use ternion_core::{Error, Result, Tensor, no_grad, text};
@@ -30,27 +30,27 @@ pub struct Unmatched {
 
 /// All reasons why a state cannot be loaded.
 #[derive(Default)]
-struct Misfits {
+struct Mismatches {
     unmatched: Unmatched,
     shapes: Vec<Text>,
     dtypes: Vec<Text>,
 }
 
-impl Misfits {
+impl Mismatches {
     fn allow(&self, matching: Matching) -> bool {
         let keys = self.unmatched.missing.is_empty() && self.unmatched.extra.is_empty();
         self.shapes.is_empty() && self.dtypes.is_empty() && (keys || matching == Matching::Partial)
     }
 }
 
-impl From<Misfits> for Text {
-    fn from(misfits: Misfits) -> Text {
+impl From<Mismatches> for Text {
+    fn from(mismatches: Mismatches) -> Text {
         let keys = |keys: Vec<String>| keys.into_iter().map(Text::from).collect();
         let kinds: [(&str, Vec<Text>); 4] = [
-            ("; missing: ", keys(misfits.unmatched.missing)),
-            ("; extra: ", keys(misfits.unmatched.extra)),
-            ("; wrong shape: ", misfits.shapes),
-            ("; wrong dtype: ", misfits.dtypes),
+            ("; missing: ", keys(mismatches.unmatched.missing)),
+            ("; extra: ", keys(mismatches.unmatched.extra)),
+            ("; wrong shape: ", mismatches.shapes),
+            ("; wrong dtype: ", mismatches.dtypes),
         ];
         let mut text = Text::from("the state does not fit");
         for (kind, keys) in kinds.into_iter().filter(|(_, keys)| !keys.is_empty()) {
@@ -65,10 +65,10 @@ impl From<Misfits> for Text {
 ///
 /// Returns an error with the op name `op` if two tensors have the same key, of which a dictionary
 /// would drop one, or if a part of a key is empty.
-pub(crate) fn tensors_of<M: Module + ?Sized>(op: &'static str, module: &M) -> Result<StateDict> {
+pub(crate) fn named_tensors<M: Module + ?Sized>(op: &'static str, module: &M) -> Result<StateDict> {
     let (mut tensors, mut addresses) = (StateDict::new(), HashMap::new());
     let mut problem = None;
-    walk_members(module, &mut |key, member| {
+    visit_members(module, &mut |key, member| {
         let (tensor, address) = match member {
             Member::Param(param) => (param.tensor().detach(), param.address()),
             Member::State(state) => (state.tensor(), state.address()),
@@ -88,8 +88,8 @@ pub(crate) fn tensors_of<M: Module + ?Sized>(op: &'static str, module: &M) -> Re
     problem.map_or(Ok(tensors), |detail| Err(Error::invalid(op, detail)))
 }
 
-pub(crate) fn copy_of<M: Module + ?Sized>(module: &M) -> Result<StateDict> {
-    let tensors = tensors_of("state_dict", module)?;
+pub(crate) fn copy_state_dict<M: Module + ?Sized>(module: &M) -> Result<StateDict> {
+    let tensors = named_tensors("state_dict", module)?;
     no_grad(|| tensors.into_iter().map(|(key, tensor)| Ok((key, tensor.copy()?))).collect())
 }
 
@@ -98,23 +98,23 @@ pub(crate) fn load<M: Module + ?Sized>(
     dict: &StateDict,
     matching: Matching,
 ) -> Result<Unmatched> {
-    overwrite(&tensors_of("load_state_dict", module)?, dict, matching).map_err(|error| match error {
-        Overwrite::Misfit(detail) => Error::invalid("load_state_dict", detail),
-        Overwrite::Failed(error) => error,
+    overwrite(&named_tensors("load_state_dict", module)?, dict, matching).map_err(|error| match error {
+        LoadError::Mismatch(detail) => Error::invalid("load_state_dict", detail),
+        LoadError::Failed(error) => error,
     })
 }
 
 /// Why a state was not loaded. Nothing has been changed, unless a device fails during the copies.
-pub(crate) enum Overwrite {
+pub(crate) enum LoadError {
     /// Keys, shapes or dtypes do not fit.
-    Misfit(Text),
+    Mismatch(Text),
     /// A device failed.
     Failed(Error),
 }
 
-impl From<Error> for Overwrite {
+impl From<Error> for LoadError {
     fn from(error: Error) -> Self {
-        Overwrite::Failed(error)
+        LoadError::Failed(error)
     }
 }
 
@@ -124,10 +124,10 @@ pub(crate) fn overwrite(
     targets: &StateDict,
     sources: &StateDict,
     matching: Matching,
-) -> Result<Unmatched, Overwrite> {
-    let misfits = compare(targets, sources);
-    if !misfits.allow(matching) {
-        return Err(Overwrite::Misfit(misfits.into()));
+) -> Result<Unmatched, LoadError> {
+    let mismatches = compare(targets, sources);
+    if !mismatches.allow(matching) {
+        return Err(LoadError::Mismatch(mismatches.into()));
     }
     no_grad(|| {
         let mut copies = Vec::new();
@@ -140,55 +140,55 @@ pub(crate) fn overwrite(
         for (target, source) in copies {
             target.copy_(&source)?;
         }
-        Ok(misfits.unmatched)
+        Ok(mismatches.unmatched)
     })
 }
 
 /// The buffer of a batch norm that files of PyTorch before 0.4.1, and those of other frameworks, do
 /// not contain. If it is missing it keeps its value, as in PyTorch.
-const COUNT_OF_BATCHES: &str = "num_batches_tracked";
+const NUM_BATCHES_TRACKED: &str = "num_batches_tracked";
 
 /// Whether this key may be missing.
 fn is_optional(key: &str) -> bool {
-    key.rsplit('.').next() == Some(COUNT_OF_BATCHES)
+    key.rsplit('.').next() == Some(NUM_BATCHES_TRACKED)
 }
 
-fn compare(targets: &StateDict, sources: &StateDict) -> Misfits {
-    let mut misfits = Misfits::default();
+fn compare(targets: &StateDict, sources: &StateDict) -> Mismatches {
+    let mut mismatches = Mismatches::default();
     for (key, target) in targets {
         let Some(source) = sources.get(key) else {
             if !is_optional(key) {
-                misfits.unmatched.missing.push(key.clone());
+                mismatches.unmatched.missing.push(key.clone());
             }
             continue;
         };
         if source.shape() != target.shape() {
-            misfits.shapes.push(text![key, " ", source.shape(), ", expected ", target.shape()]);
+            mismatches.shapes.push(text![key, " ", source.shape(), ", expected ", target.shape()]);
         }
         // PyTorch also casts integers and bool. Here that is an error, because the cast would hide
         // that the file belongs to another model.
         let both_float = source.dtype().is_float() && target.dtype().is_float();
         if source.dtype() != target.dtype() && !both_float {
-            misfits.dtypes.push(text![key, " ", source.dtype(), ", expected ", target.dtype()]);
+            mismatches.dtypes.push(text![key, " ", source.dtype(), ", expected ", target.dtype()]);
         }
     }
-    misfits.unmatched.extra = extra(targets, sources.keys());
-    misfits
+    mismatches.unmatched.extra = unexpected_keys(targets, sources.keys());
+    mismatches
 }
 
 /// For a module without tensors: returns `keys` as unmatched, or as an error if they must match.
-pub(crate) fn none_to_load<'k>(
+pub(crate) fn match_without_tensors<'k>(
     keys: impl Iterator<Item = &'k String>,
     matching: Matching,
-) -> Result<Unmatched, Overwrite> {
-    let unmatched = Unmatched { extra: extra(&StateDict::new(), keys), ..Default::default() };
-    let misfits = Misfits { unmatched, ..Default::default() };
-    if misfits.allow(matching) {
-        return Ok(misfits.unmatched);
+) -> Result<Unmatched, LoadError> {
+    let unmatched = Unmatched { extra: unexpected_keys(&StateDict::new(), keys), ..Default::default() };
+    let mismatches = Mismatches { unmatched, ..Default::default() };
+    if mismatches.allow(matching) {
+        return Ok(mismatches.unmatched);
     }
-    Err(Overwrite::Misfit(misfits.into()))
+    Err(LoadError::Mismatch(mismatches.into()))
 }
 
-fn extra<'k>(targets: &StateDict, keys: impl Iterator<Item = &'k String>) -> Vec<String> {
+fn unexpected_keys<'k>(targets: &StateDict, keys: impl Iterator<Item = &'k String>) -> Vec<String> {
     keys.filter(|key| !targets.contains_key(*key)).cloned().collect()
 }

@@ -54,12 +54,12 @@ impl Parts<'_> {
     }
 }
 
-/// Computes `state = share * state + (1 - share) * value`, in place.
-pub(super) fn blend_(state: &Tensor, share: f64, value: &Tensor) -> Result<()> {
-    state.copy_(&blend(state, share, value)?)
+/// Computes `state = decay * state + (1 - decay) * value`, in place.
+pub(super) fn blend_(state: &Tensor, decay: f64, value: &Tensor) -> Result<()> {
+    state.copy_(&blend(state, decay, value)?)
 }
 
-/// Returns `share * state + (1 - share) * value`.
-pub(super) fn blend(state: &Tensor, share: f64, value: &Tensor) -> Result<Tensor> {
-    value.scale_add(1.0 - share, &state.mul_scalar(share)?)
+/// Returns `decay * state + (1 - decay) * value`.
+pub(super) fn blend(state: &Tensor, decay: f64, value: &Tensor) -> Result<Tensor> {
+    value.scale_add(1.0 - decay, &state.mul_scalar(decay)?)
 }

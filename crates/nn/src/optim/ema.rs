@@ -1,7 +1,7 @@
 //! Exponential moving averages of weights, which often perform better than the weights themselves.
 
 use super::steps::unique_label;
-use crate::module::state::Overwrite;
+use crate::module::state::LoadError;
 use crate::module::{Matching, Param, StateDict, StateTensor, state};
 use std::collections::HashSet;
 use ternion_core::capture::is_recording_step;
@@ -44,7 +44,7 @@ pub struct Ema {
     slots: Vec<Slot>,
     updates: u64,
     /// The model's own values, while the averages replace them.
-    own: Option<Vec<Tensor>>,
+    original: Option<Vec<Tensor>>,
 }
 
 /// Configuration of an [`Ema`].
@@ -142,7 +142,7 @@ impl Ema {
             }
             slots.push(Slot::new(source, label)?);
         }
-        Ok(Ema { config, slots, updates: 0, own: None })
+        Ok(Ema { config, slots, updates: 0, original: None })
     }
 
     /// Also averages the floating tensors of `buffers`, such as the running statistics of a
@@ -155,7 +155,7 @@ impl Ema {
     /// Returns an error if a buffer is given twice or with the key of another one, if the averages
     /// are swapped in, or if memory is exhausted.
     pub fn with_buffers(mut self, buffers: Vec<(String, StateTensor)>) -> Result<Ema> {
-        self.expect_own_values("with_buffers")?;
+        self.check_swapped_out("with_buffers")?;
         for (label, state) in buffers.into_iter().filter(|(_, state)| state.tensor().dtype().is_float()) {
             let source = Source::Buffer(state);
             let is_known = |slot: &&Slot| slot.source.is(&source) || slot.label == label;
@@ -175,16 +175,16 @@ impl Ema {
     /// which would repeat the decay of this update; or if a parameter no longer has the shape,
     /// dtype or device of its average.
     pub fn update(&mut self) -> Result<()> {
-        self.expect_own_values("update")?;
+        self.check_swapped_out("update")?;
         if is_recording_step() {
             return Err(Error::invalid(OP, "update within a recorded step: make it after each replay"));
         }
         let tensors = self.tensors()?;
-        let share = 1.0 - self.decay(self.updates.saturating_add(1));
+        let new_weight = 1.0 - self.decay(self.updates.saturating_add(1));
         no_grad(|| {
             for (slot, tensor) in self.slots.iter().zip(&tensors) {
                 let difference = tensor.to_dtype(slot.average.dtype())?.sub(&slot.average)?;
-                slot.average.copy_(&difference.scale_add(share, &slot.average)?)?;
+                slot.average.copy_(&difference.scale_add(new_weight, &slot.average)?)?;
             }
             Ok::<_, Error>(())
         })?;
@@ -205,8 +205,8 @@ impl Ema {
         self.slots.iter().map(Slot::tensor).collect()
     }
 
-    fn expect_own_values(&self, what: &str) -> Result<()> {
-        match self.own {
+    fn check_swapped_out(&self, what: &str) -> Result<()> {
+        match self.original {
             None => Ok(()),
             Some(_) => {
                 Err(Error::invalid(OP, format!("{what} while the averages are in the model: swap_out first")))
@@ -216,7 +216,7 @@ impl Ema {
 
     /// Whether the averages are swapped in, that is, replace the model's values.
     pub fn is_swapped_in(&self) -> bool {
-        self.own.is_some()
+        self.original.is_some()
     }
 
     /// Replaces the model's values by the averages, and keeps the values until
@@ -226,12 +226,12 @@ impl Ema {
     /// Returns an error, and changes nothing, if the averages are swapped in already or a parameter
     /// no longer fits its average. Returns an error if memory is exhausted.
     pub fn swap_in(&mut self) -> Result<()> {
-        self.expect_own_values("swap_in")?;
+        self.check_swapped_out("swap_in")?;
         let tensors = self.tensors()?;
         no_grad(|| {
             // Saved before anything is changed: after a failure on the device, swap_out restores
             // them.
-            self.own = Some(tensors.iter().map(Tensor::copy).collect::<Result<_>>()?);
+            self.original = Some(tensors.iter().map(Tensor::copy).collect::<Result<_>>()?);
             self.slots.iter().zip(&tensors).try_for_each(|(slot, tensor)| tensor.copy_(&slot.average))
         })
     }
@@ -244,12 +244,12 @@ impl Ema {
     /// Returns an error, and changes nothing, if the averages are not swapped in or a parameter no
     /// longer fits its average.
     pub fn swap_out(&mut self) -> Result<()> {
-        let Some(own) = &self.own else {
+        let Some(original) = &self.original else {
             return Err(Error::invalid(OP, "swap_out, but the averages are not in the model: swap_in first"));
         };
         let tensors = self.tensors()?;
-        no_grad(|| tensors.iter().zip(own).try_for_each(|(tensor, own)| tensor.copy_(own)))?;
-        self.own = None;
+        no_grad(|| tensors.iter().zip(original).try_for_each(|(tensor, original)| tensor.copy_(original)))?;
+        self.original = None;
         Ok(())
     }
 
@@ -260,10 +260,10 @@ impl Ema {
     /// The first error of [`swap_in`](Ema::swap_in), `f` and [`swap_out`](Ema::swap_out).
     pub fn averaged<T>(&mut self, f: impl FnOnce() -> Result<T>) -> Result<T> {
         self.swap_in()?;
-        let found = f();
+        let result = f();
         let out = self.swap_out();
-        let found = found?;
-        out.map(|()| found)
+        let result = result?;
+        out.map(|()| result)
     }
 
     /// Returns a copy of the current averages, as `average.NAME` of each parameter and buffer, and
@@ -304,8 +304,8 @@ impl Ema {
         let updates = u64::try_from(count)
             .map_err(|_| Error::invalid(OP, format!("{COUNT} {count}, expected at least 0")))?;
         state::overwrite(&self.averages(), &averages, Matching::Exact).map_err(|error| match error {
-            Overwrite::Misfit(detail) => Error::invalid(OP, detail),
-            Overwrite::Failed(error) => error,
+            LoadError::Mismatch(detail) => Error::invalid(OP, detail),
+            LoadError::Failed(error) => error,
         })?;
         self.updates = updates;
         Ok(())

@@ -31,14 +31,14 @@ pub trait Optimizer {
             return Err(Error::invalid("step", detail));
         }
         let parameters: Vec<Tensor> = self.parameters().iter().map(Param::tensor).collect();
-        let unclaimed = gradients.unclaimed(&parameters);
-        if unclaimed.is_empty() {
+        let unmatched = gradients.unclaimed(&parameters);
+        if unmatched.is_empty() {
             return self.step(gradients);
         }
-        let shapes: Vec<String> = unclaimed.iter().map(|(_, grad)| format!("{:?}", grad.shape())).collect();
+        let shapes: Vec<String> = unmatched.iter().map(|(_, grad)| format!("{:?}", grad.shape())).collect();
         let detail = format!(
             "{} of {} gradients belong to no parameter of this optimiser, of shapes {}: is a layer missing from parameters()?",
-            unclaimed.len(),
+            unmatched.len(),
             gradients.len(),
             shapes.join(", ")
         );

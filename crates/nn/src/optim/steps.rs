@@ -16,7 +16,7 @@ use ternion_core::{
 };
 
 /// Maximum number of parameters of one op: as many as a GPU kernel accepts in one launch.
-const TOGETHER: usize = 512;
+const MAX_PARAMS_PER_OP: usize = 512;
 
 /// The update rule of an optimizer, and the numbers that it needs for a step.
 pub(super) trait StepRule: Clone + Send + 'static {
@@ -139,7 +139,7 @@ impl Numbers {
     }
 
     /// Whether these numbers have the device and dtype for `parameter`.
-    fn serve(&self, parameter: &Tensor) -> bool {
+    fn matches(&self, parameter: &Tensor) -> bool {
         self.table.device().is(parameter.device()) && self.table.dtype() == parameter.dtype().accumulator()
     }
 
@@ -166,7 +166,7 @@ impl Progress {
     }
 
     /// Returns the row index of each of these parameters.
-    fn places(&self, slots: &[usize]) -> Vec<usize> {
+    fn row_indices(&self, slots: &[usize]) -> Vec<usize> {
         let rows = self.rows(slots);
         slots.iter().map(|&slot| rows[&self.next(slot)]).collect()
     }
@@ -202,7 +202,7 @@ pub(super) struct Steps<R> {
 }
 
 /// A parameter that is about to be changed.
-struct Work<'g> {
+struct ParamUpdate<'g> {
     slot: usize,
     tensor: Tensor,
     grad: &'g Tensor,
@@ -219,7 +219,7 @@ impl<R: StepRule> Steps<R> {
     ) -> Result<Steps<R>> {
         let of = |group| Group::new(op, group, common.weight_decay, &rule);
         let rules = groups.iter().map(of).collect::<Result<_>>()?;
-        let slots = slots_of(op, groups)?;
+        let slots = create_slots(op, groups)?;
         let progress = Progress {
             lr: common.lr,
             groups: slots.iter().map(|slot| slot.group).collect(),
@@ -245,9 +245,9 @@ impl<R: StepRule> Steps<R> {
 
     pub fn set_momentum(&mut self, momentum: f64) -> Result<()> {
         // Without momentum there are no momentum buffers, which are created with the optimizer.
-        let is_kept = |group: &mut Group<R>| group.rule.momentum().is_some_and(|kept| *kept != 0.0);
-        let is_share = momentum > 0.0 && momentum < 1.0;
-        if !is_share || !self.groups.iter_mut().all(is_kept) {
+        let has_momentum = |group: &mut Group<R>| group.rule.momentum().is_some_and(|kept| *kept != 0.0);
+        let is_fraction = momentum > 0.0 && momentum < 1.0;
+        if !is_fraction || !self.groups.iter_mut().all(has_momentum) {
             let detail =
                 format!("momentum {momentum}, expected above 0 and below 1, for an optimizer with momentum");
             return Err(Error::invalid(self.op, detail));
@@ -263,24 +263,24 @@ impl<R: StepRule> Steps<R> {
     pub fn step(&mut self, gradients: &Gradients) -> Result<()> {
         // Precision scopes are meant for models: a step runs in the dtype of its parameters.
         let op = self.op;
-        in_span(SpanKind::Step, op, "", || no_grad(|| without_precision(|| self.step_as_it_is(gradients))))
+        in_span(SpanKind::Step, op, "", || no_grad(|| without_precision(|| self.step_inner(gradients))))
     }
 
-    fn step_as_it_is(&mut self, gradients: &Gradients) -> Result<()> {
-        let works = self.pair(gradients)?;
-        self.prepare_states(&works)?;
+    fn step_inner(&mut self, gradients: &Gradients) -> Result<()> {
+        let updates = self.match_gradients(gradients)?;
+        self.prepare_states(&updates)?;
         if !is_recording_step() {
-            self.prepare_half_copies(&works)?;
+            self.prepare_half_copies(&updates)?;
         }
-        let slots: Vec<usize> = works.iter().map(|work| work.slot).collect();
+        let slots: Vec<usize> = updates.iter().map(|update| update.slot).collect();
         let rows = self.progress().rows(&slots);
         match is_recording_step() {
-            true => self.write_before_replays(&works, slots.clone())?,
-            false => self.write_numbers(&works, &rows)?,
+            true => self.write_before_replays(&updates, slots.clone())?,
+            false => self.write_numbers(&updates, &rows)?,
         }
-        self.clip(gradients, &works)?;
-        self.change(&works, &rows)?;
-        self.note_half_copies(&works);
+        self.clip(gradients, &updates)?;
+        self.change(&updates, &rows)?;
+        self.publish_half_copies(&updates);
         if !is_recording_step() {
             self.progress().advance(&slots);
         }
@@ -289,28 +289,28 @@ impl<R: StepRule> Steps<R> {
     }
 
     /// Returns each parameter that is not frozen, with its gradient.
-    fn pair<'g>(&self, gradients: &'g Gradients) -> Result<Vec<Work<'g>>> {
-        let (mut works, mut missing) = (Vec::with_capacity(self.slots.len()), Vec::new());
+    fn match_gradients<'g>(&self, gradients: &'g Gradients) -> Result<Vec<ParamUpdate<'g>>> {
+        let (mut updates, mut missing) = (Vec::with_capacity(self.slots.len()), Vec::new());
         for (index, slot) in self.slots.iter().enumerate() {
             let tensor = slot.param.tensor();
             if !tensor.needs_grad() {
                 continue;
             }
             match gradients.get(&tensor) {
-                Some(grad) => works.push(Work { slot: index, tensor, grad }),
+                Some(grad) => updates.push(ParamUpdate { slot: index, tensor, grad }),
                 None => missing.push(slot.label.as_str()),
             }
         }
         if !missing.is_empty() && !self.common.allow_missing_gradients {
             return Err(Error::MissingGradient { names: missing.join(", ") });
         }
-        Ok(works)
+        Ok(updates)
     }
 
     /// Creates the states of parameters that have none, and checks that existing ones still fit.
-    fn prepare_states(&mut self, works: &[Work<'_>]) -> Result<()> {
-        for work in works {
-            let (slot, tensor) = (&mut self.slots[work.slot], &work.tensor);
+    fn prepare_states(&mut self, updates: &[ParamUpdate<'_>]) -> Result<()> {
+        for update in updates {
+            let (slot, tensor) = (&mut self.slots[update.slot], &update.tensor);
             let rule = &self.groups[slot.group].rule;
             let (names, initial) = (rule.state_names(), rule.initial_state());
             let dtype = tensor.dtype().accumulator();
@@ -324,7 +324,7 @@ impl<R: StepRule> Steps<R> {
                     names.iter().map(|_| Tensor::full(*tensor.shape(), initial, dtype, tensor.device()));
                 slot.states = only_once(|| fresh.collect::<Result<_>>())?;
             }
-            if let Some(state) = slot.states.iter().find(|state| !belongs(state, tensor)) {
+            if let Some(state) = slot.states.iter().find(|state| !state_fits(state, tensor)) {
                 let now =
                     text![&slot.label, " is ", tensor.shape(), " ", dtype, " on ", tensor.device().name()];
                 let state = text![" now, but its state ", state, " on ", state.device().name()];
@@ -336,13 +336,14 @@ impl<R: StepRule> Steps<R> {
     }
 
     /// Uploads the numbers: one upload for each device and accumulator dtype.
-    fn write_numbers(&mut self, works: &[Work<'_>], rows: &Rows) -> Result<()> {
+    fn write_numbers(&mut self, updates: &[ParamUpdate<'_>], rows: &Rows) -> Result<()> {
         let values = self.progress().values(&self.groups, rows);
         // Drop tables of devices or dtypes that no parameter has any longer.
-        self.numbers.retain(|numbers| works.iter().any(|work| numbers.serve(&work.tensor)));
-        for tensor in works.iter().map(|work| &work.tensor) {
-            if !self.numbers.iter().any(|numbers| numbers.serve(tensor) && numbers.rows.len() == rows.len()) {
-                self.numbers.retain(|numbers| !numbers.serve(tensor));
+        self.numbers.retain(|numbers| updates.iter().any(|update| numbers.matches(&update.tensor)));
+        for tensor in updates.iter().map(|update| &update.tensor) {
+            if !self.numbers.iter().any(|numbers| numbers.matches(tensor) && numbers.rows.len() == rows.len())
+            {
+                self.numbers.retain(|numbers| !numbers.matches(tensor));
                 let (device, dtype) = (tensor.device(), tensor.dtype().accumulator());
                 self.numbers.push(Numbers::new(device, dtype, rows.len(), values.len() / rows.len())?);
             }
@@ -352,19 +353,19 @@ impl<R: StepRule> Steps<R> {
 
     /// Arranges that the numbers are written before each replay of the step that is being recorded,
     /// to the tables that it reads.
-    fn write_before_replays(&self, works: &[Work<'_>], slots: Vec<usize>) -> Result<()> {
-        let places = self.progress().places(&slots);
+    fn write_before_replays(&self, updates: &[ParamUpdate<'_>], slots: Vec<usize>) -> Result<()> {
+        let row_indices = self.progress().row_indices(&slots);
         let rows = self.progress().rows(&slots).len();
-        let serve = |numbers: &&Numbers| works.iter().any(|work| numbers.serve(&work.tensor));
-        let tables: Vec<Numbers> = self.numbers.iter().filter(serve).cloned().collect();
-        let ready = |work: &Work<'_>| {
-            tables.iter().any(|table| table.serve(&work.tensor) && table.rows.len() == rows)
+        let matches = |numbers: &&Numbers| updates.iter().any(|update| numbers.matches(&update.tensor));
+        let tables: Vec<Numbers> = self.numbers.iter().filter(matches).cloned().collect();
+        let ready = |update: &ParamUpdate<'_>| {
+            tables.iter().any(|table| table.matches(&update.tensor) && table.rows.len() == rows)
         };
-        if !works.iter().all(ready) {
+        if !updates.iter().all(ready) {
             return Err(Error::invalid(self.op, "make a step with these gradients before one is recorded"));
         }
         let (op, groups, progress) = (self.op, self.groups.clone(), self.progress.clone());
-        let changed = works.iter().map(|work| (&self.slots[work.slot], &work.tensor));
+        let changed = updates.iter().map(|update| (&self.slots[update.slot], &update.tensor));
         let changed: Vec<(Param, Tensor, String)> =
             changed.map(|(slot, tensor)| (slot.param.clone(), tensor.detach(), slot.label.clone())).collect();
         before_replay(move || {
@@ -375,7 +376,7 @@ impl<R: StepRule> Steps<R> {
                 return Err(Error::invalid(op, detail));
             }
             let mut progress = lock(&progress);
-            if progress.places(&slots) != places {
+            if progress.row_indices(&slots) != row_indices {
                 let detail = "some parameters of the recorded step were stepped apart from the others since: record it again";
                 return Err(Error::invalid(op, detail));
             }
@@ -386,53 +387,56 @@ impl<R: StepRule> Steps<R> {
         })
     }
 
-    fn numbers_of(&self, work: &Work<'_>) -> Result<&Numbers> {
-        let found = self.numbers.iter().find(|numbers| numbers.serve(&work.tensor));
+    fn numbers_of(&self, update: &ParamUpdate<'_>) -> Result<&Numbers> {
+        let found = self.numbers.iter().find(|numbers| numbers.matches(&update.tensor));
         found.ok_or_else(|| {
-            Error::invalid(self.op, format!("no numbers were written on {}", work.tensor.device()))
+            Error::invalid(self.op, format!("no numbers were written on {}", update.tensor.device()))
         })
     }
 
     /// Writes `min(1, max_norm / (norm + 1e-6))` to the clip factor, on the device (Pascanu et al.
     /// 2013, as PyTorch computes it).
-    fn clip(&self, gradients: &Gradients, works: &[Work<'_>]) -> Result<()> {
-        let Some(max_norm) = self.common.max_grad_norm.filter(|_| !works.is_empty()) else { return Ok(()) };
-        let tensors: Vec<&Tensor> = works.iter().map(|work| &work.tensor).collect();
+    fn clip(&self, gradients: &Gradients, updates: &[ParamUpdate<'_>]) -> Result<()> {
+        let Some(max_norm) = self.common.max_grad_norm.filter(|_| !updates.is_empty()) else { return Ok(()) };
+        let tensors: Vec<&Tensor> = updates.iter().map(|update| &update.tensor).collect();
         let norm = grad_norm(gradients, &tensors)?;
         let factor = norm.add_scalar(1e-6)?.rdiv_scalar(max_norm)?.minimum_scalar(1.0)?;
         self.numbers.iter().try_for_each(|numbers| numbers.table.narrow(1, 1, 1)?.copy_(&factor))
     }
 
-    /// Makes one change for up to [`TOGETHER`] parameters of the same group, device and dtype.
-    fn change(&self, works: &[Work<'_>], rows: &Rows) -> Result<()> {
-        let alike = |left: &Work<'_>, right: &Work<'_>| {
+    /// Makes one change for up to [`MAX_PARAMS_PER_OP`] parameters of the same group, device and
+    /// dtype.
+    fn change(&self, updates: &[ParamUpdate<'_>], rows: &Rows) -> Result<()> {
+        let alike = |left: &ParamUpdate<'_>, right: &ParamUpdate<'_>| {
             self.slots[left.slot].group == self.slots[right.slot].group
                 && left.tensor.device().is(right.tensor.device())
                 && left.tensor.dtype() == right.tensor.dtype()
                 && self.half_copy(left).map(Tensor::dtype) == self.half_copy(right).map(Tensor::dtype)
         };
-        let mut together: Vec<Vec<&Work<'_>>> = Vec::new();
-        let is_shared = share_memory(works);
-        for work in works {
-            let meets = |other: &&Work<'_>| is_shared && overlap(&other.tensor, &work.tensor);
-            let fits = |works: &&mut Vec<&Work<'_>>| {
-                works.len() < TOGETHER && alike(works[0], work) && !works.iter().any(meets)
+        let mut batches: Vec<Vec<&ParamUpdate<'_>>> = Vec::new();
+        let is_shared = share_buffers(updates);
+        for update in updates {
+            let overlaps = |other: &&ParamUpdate<'_>| is_shared && overlap(&other.tensor, &update.tensor);
+            let fits = |updates: &&mut Vec<&ParamUpdate<'_>>| {
+                updates.len() < MAX_PARAMS_PER_OP
+                    && alike(updates[0], update)
+                    && !updates.iter().any(overlaps)
             };
-            match together.iter_mut().find(fits) {
-                Some(works) => works.push(work),
-                None => together.push(vec![work]),
+            match batches.iter_mut().find(fits) {
+                Some(updates) => updates.push(update),
+                None => batches.push(vec![update]),
             }
         }
-        for works in together {
-            let mut inputs: Vec<&Tensor> = Vec::with_capacity(works.len() * 6);
-            for work in &works {
-                let row = rows[&self.progress().next(work.slot)];
-                inputs.extend([&work.tensor, work.grad, &self.numbers_of(work)?.rows[row]]);
-                inputs.extend(&self.slots[work.slot].states);
-                inputs.extend(self.half_copy(work));
+        for updates in batches {
+            let mut inputs: Vec<&Tensor> = Vec::with_capacity(updates.len() * 6);
+            for update in &updates {
+                let row = rows[&self.progress().next(update.slot)];
+                inputs.extend([&update.tensor, update.grad, &self.numbers_of(update)?.rows[row]]);
+                inputs.extend(&self.slots[update.slot].states);
+                inputs.extend(self.half_copy(update));
             }
-            let half_copy = self.half_copy(works[0]).is_some();
-            self.groups[self.slots[works[0].slot].group].rule.change(&inputs, half_copy)?;
+            let half_copy = self.half_copy(updates[0]).is_some();
+            self.groups[self.slots[updates[0].slot].group].rule.change(&inputs, half_copy)?;
         }
         Ok(())
     }
@@ -440,8 +444,8 @@ impl<R: StepRule> Steps<R> {
 
 /// Whether any two parameters share a buffer. Parameters that overlap are changed one after the
 /// other, as if each had a separate step.
-fn share_memory(works: &[Work<'_>]) -> bool {
-    let mut addresses: Vec<usize> = works.iter().map(|work| work.tensor.buffer().address()).collect();
+fn share_buffers(updates: &[ParamUpdate<'_>]) -> bool {
+    let mut addresses: Vec<usize> = updates.iter().map(|update| update.tensor.buffer().address()).collect();
     addresses.sort_unstable();
     addresses.windows(2).any(|pair| pair[0] == pair[1])
 }
@@ -454,7 +458,7 @@ fn overlap(one: &Tensor, other: &Tensor) -> bool {
 }
 
 /// Creates a slot for each parameter of these groups.
-fn slots_of(op: &'static str, groups: Vec<ParamGroup>) -> Result<Vec<Slot>> {
+fn create_slots(op: &'static str, groups: Vec<ParamGroup>) -> Result<Vec<Slot>> {
     let mut labels = HashSet::new();
     let mut slots: Vec<Slot> = Vec::new();
     let numbered = groups.into_iter().enumerate();
@@ -490,7 +494,7 @@ pub(crate) fn unique_label(labels: &mut HashSet<String>, param: &Param, position
 }
 
 /// Whether `state` fits the current shape, dtype and device of the parameter `tensor`.
-fn belongs(state: &Tensor, tensor: &Tensor) -> bool {
+fn state_fits(state: &Tensor, tensor: &Tensor) -> bool {
     state.shape() == tensor.shape()
         && state.dtype() == tensor.dtype().accumulator()
         && state.device().is(tensor.device())

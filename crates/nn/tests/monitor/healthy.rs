@@ -19,7 +19,7 @@ fn a_healthy_mlp_gives_no_warning() -> Result<()> {
     let known = input.stats()?;
     assert!((last.layers[0].output.std - known.std).abs() < 1e-6 * known.std);
     assert!(last.layers[2].output.min == 0.0 && last.layers[2].output.zero_share() > 0.2);
-    assert!(last.layers[2].silent.is_some_and(|share| share < 0.5));
+    assert!(last.layers[2].silent.is_some_and(|fraction| fraction < 0.5));
     assert!(last.layers[5].gradient.is_some_and(|gradient| gradient.norm() > 0.0));
     assert!(last.layers[0].gradient.is_none(), "the input asks for none");
     let updates: Vec<bool> = last.weights.iter().map(|weight| weight.update.is_some()).collect();
@@ -98,7 +98,7 @@ fn weights_that_start_at_zero_give_no_warning() -> Result<()> {
 }
 
 /// Checks that a training run of five steps with the loss of `compute` gives no warnings.
-fn quiet_of(model: &impl Module, compute: impl Fn() -> Result<Tensor>) -> Result<()> {
+fn assert_no_warnings(model: &impl Module, compute: impl Fn() -> Result<Tensor>) -> Result<()> {
     let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: 1e-3, ..Default::default() })?;
     let mut monitor = StatsMonitor::new(each_step())?;
     for step in 0..5 {
@@ -116,7 +116,9 @@ fn inputs_that_the_model_scales_give_no_warning() -> Result<()> {
         let model = Mlp::new([8, 16, 4], &device)?;
         let (input, target) = pair(&[16, 8], &[16, 4], &device)?;
         let input = input.mul_scalar(size)?;
-        quiet_of(&model, || model.forward(&input.div_scalar(size)?)?.mse_loss(&target, Reduction::Mean))?;
+        assert_no_warnings(&model, || {
+            model.forward(&input.div_scalar(size)?)?.mse_loss(&target, Reduction::Mean)
+        })?;
     }
     Ok(())
 }
@@ -133,7 +135,7 @@ fn sparse_and_constant_features_give_no_warning() -> Result<()> {
     for input in [sparse.mul_scalar(0.01)?, constant, input.narrow(0, 0, 1)?] {
         let model = Mlp::new([64, 16, 4], &device)?;
         let target = target.narrow(0, 0, input.dims()[0])?;
-        quiet_of(&model, || model.forward(&input)?.mse_loss(&target, Reduction::Mean))?;
+        assert_no_warnings(&model, || model.forward(&input)?.mse_loss(&target, Reduction::Mean))?;
     }
     Ok(())
 }
@@ -153,16 +155,16 @@ fn linear_layers_in_a_row_that_are_meant_give_no_warning() -> Result<()> {
     let linear = |inputs: usize, outputs: usize| Linear::new(inputs, outputs, &device);
     let (input, target) = pair(&[16, 32], &[16, 32], &device)?;
     let low_rank = Sequential::new().with(linear(32, 4)?).with(linear(4, 32)?);
-    quiet_of(&low_rank, || low_rank.forward(&input)?.mse_loss(&target, Reduction::Mean))?;
+    assert_no_warnings(&low_rank, || low_rank.forward(&input)?.mse_loss(&target, Reduction::Mean))?;
     let heads = Heads { body: linear(32, 32)?, one: linear(32, 32)?, other: linear(32, 32)? };
-    quiet_of(&heads, || {
+    assert_no_warnings(&heads, || {
         let hidden = heads.body.forward(&input)?;
         heads.one.forward(&hidden)?.add(&heads.other.forward(&hidden)?)?.mse_loss(&target, Reduction::Mean)
     })?;
     let split_model = Sequential::new()
         .with(Sequential::new().with(linear(32, 16)?).with(ReLU).with(linear(16, 16)?))
         .with(Sequential::new().with(linear(16, 16)?).with(ReLU).with(linear(16, 32)?));
-    quiet_of(&split_model, || split_model.forward(&input)?.mse_loss(&target, Reduction::Mean))
+    assert_no_warnings(&split_model, || split_model.forward(&input)?.mse_loss(&target, Reduction::Mean))
 }
 
 /// Losses written by hand: a cross-entropy of gathered logits, all pairs of predictions, and
@@ -173,13 +175,13 @@ fn losses_by_hand_give_no_warning() -> Result<()> {
     let model = Mlp::new([8, 16, 4], &device)?;
     let (input, target) = pair(&[16, 8], &[16, 1], &device)?;
     let labels = Tensor::from_vec((0..16i64).map(|at| at % 4).collect(), [16, 1], &device)?;
-    quiet_of(&model, || {
+    assert_no_warnings(&model, || {
         let logits = model.forward(&input)?;
         logits.gather(1, &labels)?.neg()?.add(&logits.logsumexp_keep(1)?)?.mean_all()
     })?;
-    quiet_of(&model, || model.forward(&input)?.log_softmax(1)?.nll_loss(&labels.reshape([16])?))?;
+    assert_no_warnings(&model, || model.forward(&input)?.log_softmax(1)?.nll_loss(&labels.reshape([16])?))?;
     let single = Mlp::new([8, 16, 1], &device)?;
-    quiet_of(&single, || {
+    assert_no_warnings(&single, || {
         let scores = single.forward(&input)?;
         let pairs = scores.sub(&scores.reshape([1, 16])?)?;
         pairs.square()?.mean_all()?.add(&scores.sub(&target)?.square()?.mean_all()?)
@@ -244,7 +246,7 @@ fn a_checkpoint_is_watched_as_what_it_computes() -> Result<()> {
     let device = device();
     checkpoint_is_watched(&device, Mlp::new([8, 16, 4], &device)?, 0.0)?;
     checkpoint_is_watched(&device, FeedForward::new(8, FeedForwardConfig::default(), &device)?, 1e-6)?;
-    let gated = FeedForwardConfig { form: FeedForwardForm::SwiGLU, ..Default::default() };
+    let gated = FeedForwardConfig { form: FeedForwardKind::SwiGLU, ..Default::default() };
     checkpoint_is_watched(&device, FeedForward::new(8, gated, &device)?, 1e-6)
 }
 
@@ -263,8 +265,8 @@ fn checkpoint_is_watched(device: &Device, model: impl Forward + 'static, limit: 
     let mut monitor = StatsMonitor::new(each_step())?;
     let watched = monitor.watch(&*model, 0, &loss)?.backward()?;
     let inside = monitor.watch(&*model, 1, || loss()?.backward())?;
-    let unwatched = loss()?;
-    let later = monitor.watch(&*model, 2, || unwatched.backward())?;
+    let unobserved = loss()?;
+    let later = monitor.watch(&*model, 2, || unobserved.backward())?;
     for param in model.parameters() {
         let of = |gradients: &ternion_core::Gradients| {
             param.gradient(gradients).expect("it is trained").to_vec::<f32>()

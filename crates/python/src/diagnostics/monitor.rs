@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 use ternion::autograd::TensorId;
 use ternion::nn::{
-    Mode, Module, ModuleField, Param, StatsConfig, StatsMonitor, StatsReport, Walk, are_layers_observed,
+    Mode, Module, ModuleField, Param, StatsConfig, StatsMonitor, StatsReport, Visitor, are_layers_observed,
     in_layer_at,
 };
 use ternion::{DType, Gradients, Shape, Tensor, unobserved};
@@ -41,9 +41,9 @@ struct Layer {
 }
 
 impl ModuleField for Layer {
-    fn visit_field(&self, walk: &mut Walk<'_>) {
-        walk.layer_at(self.kind, self.address);
-        self.mode.iter().for_each(|mode| walk.field("mode", mode));
+    fn visit_field(&self, visitor: &mut Visitor<'_>) {
+        visitor.layer_at(self.kind, self.address);
+        self.mode.iter().for_each(|mode| visitor.field("mode", mode));
     }
 }
 
@@ -54,14 +54,14 @@ pub(super) struct Model {
 }
 
 impl Module for Model {
-    fn visit(&self, walk: &mut Walk<'_>) {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
         for (key, layer) in &self.layers {
             match key.as_str() {
-                "" => layer.visit_field(walk),
-                key => walk.field(key, layer),
+                "" => layer.visit_field(visitor),
+                key => visitor.field(key, layer),
             }
         }
-        self.parameters.iter().for_each(|(key, parameter)| walk.field(key, parameter));
+        self.parameters.iter().for_each(|(key, parameter)| visitor.field(key, parameter));
     }
 }
 
@@ -239,7 +239,7 @@ impl Monitor {
         every: u64,
         patience: usize,
         growth: f64,
-        dead_share: f64,
+        dead_fraction: f64,
         largest_update: f64,
         smallest_update: f64,
         inputs: [f64; 2],
@@ -247,7 +247,7 @@ impl Monitor {
         let updates = StatsConfig { largest_update, smallest_update, ..StatsConfig::default() };
         let [largest_input, smallest_input] = inputs;
         let inputs = StatsConfig { largest_input, smallest_input, ..updates };
-        let config = StatsConfig { every, patience, growth, dead_share, ..inputs };
+        let config = StatsConfig { every, patience, growth, dead_fraction, ..inputs };
         Ok(Monitor { monitor: Mutex::new(StatsMonitor::new(config)?) })
     }
 
@@ -275,8 +275,8 @@ impl Monitor {
         let gradients = gradients_of(py, &parameters)?;
         let mut guard = self.lock()?;
         let monitor: &mut StatsMonitor = &mut guard;
-        monitor.note_unclaimed(unclaimed_gradients(py, &parameters, &held));
-        monitor.note_all_held(ids_of(&held));
+        monitor.record_unmatched(unclaimed_gradients(py, &parameters, &held));
+        monitor.set_optimized(ids_of(&held));
         wait(py, move || monitor.report(&gradients)).map(wrap_report)
     }
 
@@ -299,9 +299,9 @@ impl Monitor {
         };
         let mut guard = self.lock()?;
         let monitor: &mut StatsMonitor = &mut guard;
-        monitor.note_unclaimed(unclaimed_gradients(py, &parameters, &held));
-        monitor.note_all_held(ids_of(&held));
-        rate.into_iter().for_each(|rate| monitor.note_rate(rate));
+        monitor.record_unmatched(unclaimed_gradients(py, &parameters, &held));
+        monitor.set_optimized(ids_of(&held));
+        rate.into_iter().for_each(|rate| monitor.set_lr(rate));
         wait(py, move || monitor.step_by(&gradients, run_step)).map(wrap_report)
     }
 }

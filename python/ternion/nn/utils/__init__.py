@@ -213,8 +213,8 @@ class StatsMonitor:
             show by chance is reported.
         growth: the largest accepted ratio between the outputs of two layers, or between the
             gradients that they receive.
-        dead_share: a ReLU is reported as dead if at least this fraction of its units is 0 for every
-            example.
+        dead_fraction: a ReLU is reported as dead if at least this fraction of its units is 0 for
+            every example.
         largest_update, smallest_update: the accepted range of a weight's change in a step, relative
             to its size.
         largest_input, smallest_input: the accepted range of the root mean square of an input that
@@ -227,7 +227,7 @@ class StatsMonitor:
     """
 
     def __init__(
-        self, model: Any, every: int = 100, patience: int = 5, growth: float = 1e3, dead_share: float = 0.9, largest_update: float = 0.5,
+        self, model: Any, every: int = 100, patience: int = 5, growth: float = 1e3, dead_fraction: float = 0.9, largest_update: float = 0.5,
         smallest_update: float = 1e-6, largest_input: float = 30.0, smallest_input: float = 1e-3,
     ):  # fmt: skip
         if not hasattr(model, "named_modules"):
@@ -235,7 +235,7 @@ class StatsMonitor:
         self._model = model
         _warn_repeated(model)
         self._largest_rate = 0.0
-        self._monitor = _trust.Monitor(every, patience, growth, dead_share, largest_update, smallest_update, (largest_input, smallest_input))
+        self._monitor = _trust.Monitor(every, patience, growth, dead_fraction, largest_update, smallest_update, (largest_input, smallest_input))
 
     def watch(self, step: int) -> _WatchContext:
         """Returns a context for the forward pass of step `step`. The model is monitored in it if

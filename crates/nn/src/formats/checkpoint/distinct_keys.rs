@@ -23,8 +23,8 @@ impl<'de> Visitor<'de> for DistinctKeys {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self, A::Error> {
         let mut seen = HashSet::new();
         while let Some((key, _)) = entries.next_entry::<String, IgnoredAny>()? {
-            if let Some(twice) = seen.replace(key) {
-                return Err(Error::custom(format_args!("the key {twice} occurs twice")));
+            if let Some(duplicate) = seen.replace(key) {
+                return Err(Error::custom(format_args!("the key {duplicate} occurs twice")));
             }
         }
         Ok(self)

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// A one-byte dtype that no tensor of Ternion has. It replaces unknown dtypes while a header is
 /// parsed.
-const STAND_IN: &str = "F8_E8M0";
+const PLACEHOLDER_DTYPE: &str = "F8_E8M0";
 
 /// A parsed header.
 pub(super) struct Header {
@@ -20,14 +20,14 @@ pub(super) struct Header {
 
 impl Header {
     /// Returns the tensors whose dtypes Ternion does not support, each with its dtype, sorted.
-    pub fn foreign(&self, entries: &HashMap<String, &TensorInfo>) -> Vec<String> {
-        let foreign = entries.iter().filter(|(_, info)| super::own_dtype(info.dtype).is_none());
+    pub fn unsupported(&self, entries: &HashMap<String, &TensorInfo>) -> Vec<String> {
+        let unsupported = entries.iter().filter(|(_, info)| super::ternion_dtype(info.dtype).is_none());
         let dtype = |key: &str, info: &TensorInfo| match self.unknown.get(key) {
             Some(name) => name.clone(),
             None => format!("{:?}", info.dtype),
         };
         let mut named: Vec<String> =
-            foreign.map(|(key, info)| format!("{key} {}", dtype(key, info))).collect();
+            unsupported.map(|(key, info)| format!("{key} {}", dtype(key, info))).collect();
         named.sort();
         named
     }
@@ -35,7 +35,7 @@ impl Header {
 
 /// Returns the checked header and its unknown dtypes. For tensors of unknown dtypes only the
 /// offsets are checked.
-pub(super) fn parsed(header: &[u8]) -> serde_json::Result<(Metadata, BTreeMap<String, String>)> {
+pub(super) fn parse_header(header: &[u8]) -> serde_json::Result<(Metadata, BTreeMap<String, String>)> {
     let error = match serde_json::from_slice::<Metadata>(header) {
         Ok(metadata) => return Ok((metadata, BTreeMap::new())),
         Err(error) => error,
@@ -43,7 +43,7 @@ pub(super) fn parsed(header: &[u8]) -> serde_json::Result<(Metadata, BTreeMap<St
     let Ok(mut entries) = serde_json::from_slice::<Map<String, Value>>(header) else { return Err(error) };
     let mut unknown = BTreeMap::new();
     for (key, entry) in &mut entries {
-        if let Some(name) = stood_in(entry) {
+        if let Some(name) = replace_unknown_dtype(entry) {
             unknown.insert(key.clone(), name);
         }
     }
@@ -55,14 +55,14 @@ pub(super) fn parsed(header: &[u8]) -> serde_json::Result<(Metadata, BTreeMap<St
 
 /// Replaces an unknown dtype, whose name is returned, by a one-byte dtype, and the shape by the
 /// number of bytes.
-fn stood_in(entry: &mut Value) -> Option<String> {
+fn replace_unknown_dtype(entry: &mut Value) -> Option<String> {
     let name = entry.get("dtype")?.as_str()?.to_owned();
     if serde_json::from_value::<Dtype>(json!(name)).is_ok() {
         return None;
     }
     let offsets = entry.get("data_offsets")?;
     let bytes = offsets.get(1)?.as_u64()?.checked_sub(offsets.get(0)?.as_u64()?)?;
-    entry["dtype"] = json!(STAND_IN);
+    entry["dtype"] = json!(PLACEHOLDER_DTYPE);
     entry["shape"] = json!([bytes]);
     Some(name)
 }

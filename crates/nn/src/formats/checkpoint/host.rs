@@ -110,8 +110,8 @@ fn file_dtype(dtype: DType) -> Dtype {
     }
 }
 
-pub(super) fn own_dtype(dtype: Dtype) -> Option<DType> {
-    DType::ALL.into_iter().find(|&own| file_dtype(own) == dtype)
+pub(super) fn ternion_dtype(dtype: Dtype) -> Option<DType> {
+    DType::ALL.into_iter().find(|&ternion| file_dtype(ternion) == dtype)
 }
 
 /// Converts between the byte order of the file, which is little-endian, and that of tensors, which

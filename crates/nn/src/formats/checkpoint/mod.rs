@@ -7,12 +7,12 @@ mod host;
 
 pub use host::{HostTensor, HostTensors};
 
-use crate::formats::whole_file::write_whole;
-use crate::module::state::Overwrite;
+use crate::formats::atomic_write::write_atomic;
+use crate::module::state::LoadError;
 use crate::module::{Matching, Module, StateDict, Unmatched, state};
 use distinct_keys::DistinctKeys;
-use header::{Header, parsed};
-use host::own_dtype;
+use header::{Header, parse_header};
+use host::ternion_dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -21,7 +21,7 @@ use std::path::Path;
 use ternion_core::{Device, Error, Result};
 
 /// The key in the header that does not belong to a tensor.
-const TEXTS: &str = "__metadata__";
+const METADATA_KEY: &str = "__metadata__";
 /// The file begins with the size of its header, in this number of bytes.
 const SIZE_BYTES: u64 = 8;
 
@@ -39,7 +39,7 @@ const MAX_HEADER_BYTES: u64 = 100_000_000;
 /// Returns an error if two tensors of the model have the same key, the file cannot be written, or
 /// an earlier op failed on the device.
 pub fn save<M: Module + ?Sized>(model: &M, path: impl AsRef<Path>) -> Result<()> {
-    write(&state::tensors_of("save", model)?, path)
+    write(&state::named_tensors("save", model)?, path)
 }
 
 /// Overwrites parameters and state of `model` with those of a safetensors file, whose keys must be
@@ -67,17 +67,20 @@ pub fn load_with<M: Module + ?Sized>(
     matching: Matching,
 ) -> Result<Unmatched> {
     let path = path.as_ref();
-    let targets = state::tensors_of("load", model)?;
+    let targets = state::named_tensors("load", model)?;
     let outcome = match targets.values().next() {
         Some(tensor) => state::overwrite(&targets, &read(path, tensor.device())?, matching),
         None => {
             let Header { metadata, .. } = read_header(&mut open(path)?, path)?;
-            state::none_to_load(metadata.tensors().keys().collect::<BTreeSet<_>>().into_iter(), matching)
+            state::match_without_tensors(
+                metadata.tensors().keys().collect::<BTreeSet<_>>().into_iter(),
+                matching,
+            )
         }
     };
     outcome.map_err(|error| match error {
-        Overwrite::Misfit(detail) => Error::file(path, detail.to_string()),
-        Overwrite::Failed(error) => error,
+        LoadError::Mismatch(detail) => Error::file(path, detail.to_string()),
+        LoadError::Failed(error) => error,
     })
 }
 
@@ -106,10 +109,10 @@ pub fn write_host(
     path: impl AsRef<Path>,
 ) -> Result<()> {
     let path = path.as_ref();
-    if tensors.contains_key(TEXTS) {
+    if tensors.contains_key(METADATA_KEY) {
         return Err(Error::invalid(
             "save",
-            format!("the key {TEXTS}, expected another: the format keeps its texts there"),
+            format!("the key {METADATA_KEY}, expected another: the format keeps its texts there"),
         ));
     }
     let texts: HashMap<String, String> = metadata.clone().into_iter().collect();
@@ -127,7 +130,7 @@ pub fn write_host(
 /// Returns an error if the file cannot be written. An existing file is then unchanged.
 pub fn write_file(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
-    write_whole(path, bytes).map_err(|error| Error::file_system(path, "cannot be written", &error))
+    write_atomic(path, bytes).map_err(|error| Error::file_system(path, "cannot be written", &error))
 }
 
 /// Reads the metadata in the header of a safetensors file, without its tensors.
@@ -166,16 +169,16 @@ pub fn read_host_known(
     let mut file = open(path)?;
     let header = read_header(&mut file, path)?;
     let (entries, mut tensors) = (header.metadata.tensors(), HostTensors::new());
-    let foreign = header.foreign(&entries);
+    let unsupported = header.unsupported(&entries);
     for (key, info) in entries {
-        if own_dtype(info.dtype).is_some() {
+        if ternion_dtype(info.dtype).is_some() {
             let tensor = read_tensor(&mut file, header.start, info)
                 .map_err(|detail| tensor_error(path, &key, &detail))?;
             tensors.insert(key, tensor);
         }
     }
     let texts = header.metadata.metadata().clone().unwrap_or_default();
-    Ok((tensors, texts.into_iter().collect(), foreign))
+    Ok((tensors, texts.into_iter().collect(), unsupported))
 }
 
 /// Reads every tensor of a safetensors file to `device`.
@@ -200,9 +203,12 @@ fn read_each(path: &Path, mut each: impl FnMut(String, HostTensor) -> Result<()>
     let mut file = open(path)?;
     let header = read_header(&mut file, path)?;
     let (start, entries) = (header.start, header.metadata.tensors());
-    let foreign = header.foreign(&entries);
-    if !foreign.is_empty() {
-        return Err(Error::file(path, format!("dtypes that tensors do not have: {}", foreign.join(", "))));
+    let unsupported = header.unsupported(&entries);
+    if !unsupported.is_empty() {
+        return Err(Error::file(
+            path,
+            format!("dtypes that tensors do not have: {}", unsupported.join(", ")),
+        ));
     }
     for (key, info) in entries {
         let tensor =
@@ -243,18 +249,19 @@ fn read_header(file: &mut File, path: &Path) -> Result<Header> {
     }
     let mut header = vec![0; header_bytes as usize];
     file.read_exact(&mut header).map_err(|error| cannot_read(path, &error))?;
-    let damaged =
+    let corrupt_header =
         |error: serde_json::Error| Error::file(path, format!("damaged safetensors header: {error}"));
     // The safetensors library silently keeps the last of two tensors with the same name.
-    serde_json::from_slice::<DistinctKeys>(&header).map_err(damaged)?;
-    let (metadata, unknown) = parsed(&header).map_err(damaged)?;
+    serde_json::from_slice::<DistinctKeys>(&header).map_err(corrupt_header)?;
+    let (metadata, unknown) = parse_header(&header).map_err(corrupt_header)?;
     let start = SIZE_BYTES + header_bytes;
-    let promised = metadata.tensors().values().map(|info| info.data_offsets.1).max().unwrap_or(0) as u64;
-    if promised != file_bytes - start {
+    let expected_bytes =
+        metadata.tensors().values().map(|info| info.data_offsets.1).max().unwrap_or(0) as u64;
+    if expected_bytes != file_bytes - start {
         return Err(Error::file(
             path,
             format!(
-                "truncated or damaged: the header promises {promised} bytes of tensors, the file holds {}",
+                "truncated or damaged: the header promises {expected_bytes} bytes of tensors, the file holds {}",
                 file_bytes - start
             ),
         ));
@@ -265,7 +272,7 @@ fn read_header(file: &mut File, path: &Path) -> Result<Header> {
 /// Reads one tensor. Errors are returned as text. The offsets were checked against the file's
 /// length with the header.
 fn read_tensor(file: &mut File, start: u64, info: &TensorInfo) -> Result<HostTensor, String> {
-    let dtype = own_dtype(info.dtype).ok_or("a foreign dtype")?;
+    let dtype = ternion_dtype(info.dtype).ok_or("a foreign dtype")?;
     let (from, to) = info.data_offsets;
     let mut bytes = vec![0; to - from];
     file.seek(SeekFrom::Start(start + from as u64)).map_err(|error| error.to_string())?;

@@ -1,7 +1,7 @@
 //! `config.json` of a GPT-2: the settings that affect what the model computes.
 
 use super::OP;
-use crate::layers::{FeedForwardForm, NormForm};
+use crate::layers::{FeedForwardKind, NormKind};
 use crate::models::{GPT, GPTConfig, GPTPositions};
 use serde_json::{Map, Value, json};
 use ternion_core::{DType, Error, Result};
@@ -23,19 +23,19 @@ pub struct Gpt2Config {
     /// Number of attention heads.
     pub n_head: Option<usize>,
     /// The activation between the layers of the feed-forward part (`activation_function`).
-    pub activation: Option<FeedForwardForm>,
+    pub activation: Option<FeedForwardKind>,
     /// Whether the output layer is tied to the embedding (`tie_word_embeddings`).
     pub tied: Option<bool>,
     /// Element type of the weights (`torch_dtype`); only written.
     pub dtype: Option<DType>,
 }
 
-/// Names of activations in `config.json`, with the corresponding [`FeedForwardForm`].
-const ACTIVATIONS: [(&str, FeedForwardForm); 4] = [
-    ("gelu_new", FeedForwardForm::GELUTanh),
-    ("gelu_pytorch_tanh", FeedForwardForm::GELUTanh),
-    ("gelu", FeedForwardForm::GELU),
-    ("relu", FeedForwardForm::ReLU),
+/// Names of activations in `config.json`, with the corresponding [`FeedForwardKind`].
+const ACTIVATIONS: [(&str, FeedForwardKind); 4] = [
+    ("gelu_new", FeedForwardKind::GELUTanh),
+    ("gelu_pytorch_tanh", FeedForwardKind::GELUTanh),
+    ("gelu", FeedForwardKind::GELU),
+    ("relu", FeedForwardKind::ReLU),
 ];
 
 /// Settings of which a [`GPT`] supports only one value, and that value.
@@ -60,35 +60,35 @@ impl Gpt2Config {
         let entries: Map<String, Value> = serde_json::from_str(text)
             .map_err(|error| Error::invalid(OP, format!("expected a JSON object: {error}")))?;
         let of = |name: &str| entries.get(name).filter(|value| !value.is_null());
-        let refuse = |name: &str, expected: &str, got: &Value| {
+        let unsupported = |name: &str, expected: &str, got: &Value| {
             Error::invalid(OP, format!("{name} is {got}, expected {expected}"))
         };
         if let Some(kind) = of("model_type").filter(|kind| *kind != "gpt2") {
-            return Err(refuse("model_type", "\"gpt2\"", kind));
+            return Err(unsupported("model_type", "\"gpt2\"", kind));
         }
         for (name, expected) in &FIXED {
             if let Some(got) = of(name).filter(|got| *got != expected) {
-                return Err(refuse(name, &expected.to_string(), got));
+                return Err(unsupported(name, &expected.to_string(), got));
             }
         }
         if let Some(eps) = of("layer_norm_epsilon").filter(|eps| eps.as_f64() != Some(EPS)) {
-            return Err(refuse("layer_norm_epsilon", "1e-5", eps));
+            return Err(unsupported("layer_norm_epsilon", "1e-5", eps));
         }
         let size = |name: &str| match of(name) {
             None => Ok(None),
             Some(value) => match value.as_u64().and_then(|size| usize::try_from(size).ok()) {
                 Some(size) => Ok(Some(size)),
-                None => Err(refuse(name, "a whole number", value)),
+                None => Err(unsupported(name, "a whole number", value)),
             },
         };
         let activation = |name: &Value| {
             let known = ACTIVATIONS.iter().find(|(known, _)| name == known).map(|(_, form)| *form);
             known.ok_or_else(|| {
-                refuse("activation_function", "gelu_new, gelu_pytorch_tanh, gelu or relu", name)
+                unsupported("activation_function", "gelu_new, gelu_pytorch_tanh, gelu or relu", name)
             })
         };
         let is_tied = |value: &Value| {
-            value.as_bool().ok_or_else(|| refuse("tie_word_embeddings", "true or false", value))
+            value.as_bool().ok_or_else(|| unsupported("tie_word_embeddings", "true or false", value))
         };
         Ok(Gpt2Config {
             vocab_size: size("vocab_size")?,
@@ -127,11 +127,11 @@ impl Gpt2Config {
         } = *model.config();
         let problem = if positions != GPTPositions::Learned {
             "positions that are not learned"
-        } else if norm != NormForm::LayerNorm {
+        } else if norm != NormKind::LayerNorm {
             "norms that are no layer norms"
         } else if kv_heads.is_some_and(|kv_heads| kv_heads != heads) {
             "fewer heads of keys than of queries"
-        } else if form == FeedForwardForm::SwiGLU {
+        } else if form == FeedForwardKind::SwiGLU {
             "SwiGLU"
         } else if !bias {
             "layers without bias"
@@ -187,10 +187,13 @@ impl Gpt2Config {
             ("n_embd", self.n_embd, width),
             ("n_inner", self.n_inner, hidden),
         ];
-        match sizes.into_iter().find(|(_, told, found)| told.is_some_and(|told| told != *found)) {
-            Some((name, Some(told), found)) => Err(Error::invalid(
+        match sizes
+            .into_iter()
+            .find(|(_, configured, actual)| configured.is_some_and(|configured| configured != *actual))
+        {
+            Some((name, Some(configured), actual)) => Err(Error::invalid(
                 OP,
-                format!("the configuration says {name} {told}, the tensors are of {found}"),
+                format!("the configuration says {name} {configured}, the tensors are of {actual}"),
             )),
             _ => Ok(()),
         }

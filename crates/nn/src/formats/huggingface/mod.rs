@@ -25,7 +25,7 @@ mod gpt2_config;
 pub use gpt2_config::Gpt2Config;
 
 use crate::formats::checkpoint;
-use crate::layers::FeedForwardForm;
+use crate::layers::FeedForwardKind;
 use crate::models::{GPT, GPTConfig};
 use crate::module::{Module, StateDict};
 use std::fs;
@@ -43,52 +43,53 @@ const HEAD_WIDTH: usize = 64;
 
 /// Whether a tensor has the same axis order in `transformers` and in Ternion, or is transposed.
 #[derive(Clone, Copy, PartialEq)]
-enum Lies {
+enum WeightLayout {
     Same,
     Transposed,
 }
 
 /// Names within a block: in `transformers`, in Ternion.
-const OF_BLOCK: [(&str, &str, Lies); 12] = [
-    ("ln_1.weight", "norm1.weight", Lies::Same),
-    ("ln_1.bias", "norm1.bias", Lies::Same),
-    ("attn.c_attn.weight", "self_attn.in_proj_weight", Lies::Transposed),
-    ("attn.c_attn.bias", "self_attn.in_proj_bias", Lies::Same),
-    ("attn.c_proj.weight", "self_attn.out_proj.weight", Lies::Transposed),
-    ("attn.c_proj.bias", "self_attn.out_proj.bias", Lies::Same),
-    ("ln_2.weight", "norm2.weight", Lies::Same),
-    ("ln_2.bias", "norm2.bias", Lies::Same),
-    ("mlp.c_fc.weight", "linear1.weight", Lies::Transposed),
-    ("mlp.c_fc.bias", "linear1.bias", Lies::Same),
-    ("mlp.c_proj.weight", "linear2.weight", Lies::Transposed),
-    ("mlp.c_proj.bias", "linear2.bias", Lies::Same),
+const BLOCK_NAMES: [(&str, &str, WeightLayout); 12] = [
+    ("ln_1.weight", "norm1.weight", WeightLayout::Same),
+    ("ln_1.bias", "norm1.bias", WeightLayout::Same),
+    ("attn.c_attn.weight", "self_attn.in_proj_weight", WeightLayout::Transposed),
+    ("attn.c_attn.bias", "self_attn.in_proj_bias", WeightLayout::Same),
+    ("attn.c_proj.weight", "self_attn.out_proj.weight", WeightLayout::Transposed),
+    ("attn.c_proj.bias", "self_attn.out_proj.bias", WeightLayout::Same),
+    ("ln_2.weight", "norm2.weight", WeightLayout::Same),
+    ("ln_2.bias", "norm2.bias", WeightLayout::Same),
+    ("mlp.c_fc.weight", "linear1.weight", WeightLayout::Transposed),
+    ("mlp.c_fc.bias", "linear1.bias", WeightLayout::Same),
+    ("mlp.c_proj.weight", "linear2.weight", WeightLayout::Transposed),
+    ("mlp.c_proj.bias", "linear2.bias", WeightLayout::Same),
 ];
 
 /// Names that are the same in `transformers` and in Ternion.
-const OUTSIDE: [&str; 4] = ["wte.weight", "wpe.weight", "ln_f.weight", "ln_f.bias"];
+const OTHER_NAMES: [&str; 4] = ["wte.weight", "wpe.weight", "ln_f.weight", "ln_f.bias"];
 
 /// Causal masks that some files contain, and that a [`GPT`] does not need.
 const MASKS: [&str; 2] = ["attn.bias", "attn.masked_bias"];
 
 const HEAD: &str = "lm_head.weight";
 
-/// The name of a tensor in `transformers` (`there`) and in Ternion (`here`).
+/// The name of a tensor in `transformers` (`hf`) and in Ternion (`ternion`).
 struct Name {
-    there: String,
-    here: String,
-    lies: Lies,
+    hf: String,
+    ternion: String,
+    layout: WeightLayout,
 }
 
 fn names(layers: usize) -> impl Iterator<Item = Name> {
-    let outside = OUTSIDE.map(|name| Name { there: name.into(), here: name.into(), lies: Lies::Same });
-    let of_block = move |layer: usize| {
-        OF_BLOCK.map(|(there, here, lies)| Name {
-            there: format!("h.{layer}.{there}"),
-            here: format!("h.{layer}.{here}"),
-            lies,
+    let others =
+        OTHER_NAMES.map(|name| Name { hf: name.into(), ternion: name.into(), layout: WeightLayout::Same });
+    let block_names = move |layer: usize| {
+        BLOCK_NAMES.map(|(hf, ternion, layout)| Name {
+            hf: format!("h.{layer}.{hf}"),
+            ternion: format!("h.{layer}.{ternion}"),
+            layout,
         })
     };
-    outside.into_iter().chain((0..layers).flat_map(of_block))
+    others.into_iter().chain((0..layers).flat_map(block_names))
 }
 
 /// Options of a loaded model that are not in its file.
@@ -116,7 +117,7 @@ impl Default for Gpt2Options {
 /// Returns an error if a file cannot be read or is corrupt, and the errors of [`gpt2_from`]. The
 /// message names the file.
 pub fn load_gpt2(path: impl AsRef<Path>, options: Gpt2Options, device: &Device) -> Result<GPT> {
-    let [weights, config] = files_of(path.as_ref())?;
+    let [weights, config] = model_files(path.as_ref())?;
     let in_file = |file: &Path| {
         let file = file.to_path_buf();
         move |error: Error| match error {
@@ -124,12 +125,12 @@ pub fn load_gpt2(path: impl AsRef<Path>, options: Gpt2Options, device: &Device) 
             other => other,
         }
     };
-    let told = match fs::read_to_string(&config) {
+    let hf_config = match fs::read_to_string(&config) {
         Ok(text) => Gpt2Config::parse(&text).map_err(in_file(&config))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Gpt2Config::default(),
         Err(error) => return Err(Error::file_system(&config, "cannot be read", &error)),
     };
-    gpt2_from(&checkpoint::read(&weights, device)?, &told, options, device).map_err(in_file(&weights))
+    gpt2_from(&checkpoint::read(&weights, device)?, &hf_config, options, device).map_err(in_file(&weights))
 }
 
 /// Writes `config.json` and `model.safetensors` into a folder, which is created if it does not
@@ -148,16 +149,16 @@ pub fn save_gpt2(model: &GPT, folder: impl AsRef<Path>) -> Result<()> {
 }
 
 /// Returns the paths of the weights and of the configuration, which need not exist.
-fn files_of(path: &Path) -> Result<[PathBuf; 2]> {
+fn model_files(path: &Path) -> Result<[PathBuf; 2]> {
     if !path.is_dir() {
         return Ok([path.to_path_buf(), path.with_file_name("config.json")]);
     }
     let weights = path.join("model.safetensors");
-    let in_parts = path.join("model.safetensors.index.json");
-    if !weights.is_file() && in_parts.is_file() {
+    let sharded_index = path.join("model.safetensors.index.json");
+    if !weights.is_file() && sharded_index.is_file() {
         let detail =
             "the weights are in several files, expected one: save them again with a larger max_shard_size";
-        return Err(Error::file(&in_parts, detail));
+        return Err(Error::file(&sharded_index, detail));
     }
     Ok([weights, path.join("config.json")])
 }
@@ -173,19 +174,19 @@ fn files_of(path: &Path) -> Result<[PathBuf; 2]> {
 /// unknown.
 pub fn gpt2_from(
     tensors: &StateDict,
-    told: &Gpt2Config,
+    hf_config: &Gpt2Config,
     options: Gpt2Options,
     device: &Device,
 ) -> Result<GPT> {
     let mut tensors = without_prefix(tensors)?;
-    let tied = is_tied(&tensors, told)?;
+    let tied = is_tied(&tensors, hf_config)?;
     if tied {
         tensors.remove(HEAD);
     }
-    let config = sizes(&tensors, told, options, tied)?;
+    let config = infer_config(&tensors, hf_config, options, tied)?;
     tensors.retain(|name, _| !is_mask(name, config.layers));
     let model = GPT::new(config, device)?;
-    let state = renamed(tensors, &model)?;
+    let state = with_ternion_names(tensors, &model)?;
     model.load_state_dict(&state)?;
     Ok(model)
 }
@@ -212,21 +213,26 @@ fn is_mask(name: &str, layers: usize) -> bool {
 }
 
 /// Whether the output layer is tied to the embedding.
-fn is_tied(tensors: &StateDict, told: &Gpt2Config) -> Result<bool> {
+fn is_tied(tensors: &StateDict, hf_config: &Gpt2Config) -> Result<bool> {
     let (Some(head), Some(embedding)) = (tensors.get(HEAD), tensors.get("wte.weight")) else {
-        return Ok(told.tied.unwrap_or(true) || !tensors.contains_key("wte.weight"));
+        return Ok(hf_config.tied.unwrap_or(true) || !tensors.contains_key("wte.weight"));
     };
     let is_equal = head.shape() == embedding.shape()
         && no_grad(|| head.to_dtype(embedding.dtype())?.eq(embedding)?.all(..)?.item::<bool>())?;
-    if told.tied == Some(true) && !is_equal {
+    if hf_config.tied == Some(true) && !is_equal {
         let detail = format!("{HEAD} differs from wte.weight, to which the configuration ties it");
         return Err(Error::invalid(OP, detail));
     }
-    Ok(is_equal && told.tied != Some(false))
+    Ok(is_equal && hf_config.tied != Some(false))
 }
 
 /// Derives the sizes from the shapes. Returns an error if the configuration contradicts them.
-fn sizes(tensors: &StateDict, told: &Gpt2Config, options: Gpt2Options, tied: bool) -> Result<GPTConfig> {
+fn infer_config(
+    tensors: &StateDict,
+    hf_config: &Gpt2Config,
+    options: Gpt2Options,
+    tied: bool,
+) -> Result<GPTConfig> {
     let matrix = |name: &str| {
         let tensor = tensors.get(name).ok_or_else(|| Error::invalid(OP, format!("no tensor {name}")))?;
         tensor.shape().to_array(OP)
@@ -239,15 +245,15 @@ fn sizes(tensors: &StateDict, told: &Gpt2Config, options: Gpt2Options, tied: boo
     };
     let layers = (0..).take_while(has_block).count();
     let hidden = if layers == 0 { 4 * width } else { matrix("h.0.mlp.c_fc.weight")?[1] };
-    told.check([vocabulary, context, layers, width, hidden])?;
+    hf_config.check([vocabulary, context, layers, width, hidden])?;
     Ok(GPTConfig {
         vocabulary,
         context,
         layers,
-        heads: heads(width, told.n_head, options.heads)?,
+        heads: infer_heads(width, hf_config.n_head, options.heads)?,
         width,
         hidden: (hidden != 4 * width).then_some(hidden),
-        form: told.activation.unwrap_or(FeedForwardForm::GELUTanh),
+        form: hf_config.activation.unwrap_or(FeedForwardKind::GELUTanh),
         tied,
         dropout: options.dropout,
         dtype: options.dtype,
@@ -255,10 +261,10 @@ fn sizes(tensors: &StateDict, told: &Gpt2Config, options: Gpt2Options, tied: boo
     })
 }
 
-fn heads(width: usize, told: Option<usize>, asked: Option<usize>) -> Result<usize> {
-    match (told, asked) {
-        (Some(told), Some(asked)) if told != asked => {
-            Err(Error::invalid(OP, format!("{asked} heads, the configuration says {told}")))
+fn infer_heads(width: usize, configured: Option<usize>, requested: Option<usize>) -> Result<usize> {
+    match (configured, requested) {
+        (Some(configured), Some(requested)) if configured != requested => {
+            Err(Error::invalid(OP, format!("{requested} heads, the configuration says {configured}")))
         }
         (None, None) if !width.is_multiple_of(HEAD_WIDTH) => {
             let detail = format!(
@@ -266,49 +272,52 @@ fn heads(width: usize, told: Option<usize>, asked: Option<usize>) -> Result<usiz
             );
             Err(Error::invalid(OP, detail))
         }
-        _ => Ok(told.or(asked).unwrap_or(width / HEAD_WIDTH)),
+        _ => Ok(configured.or(requested).unwrap_or(width / HEAD_WIDTH)),
     }
 }
 
 /// Returns the tensors under the names of `model`, whose shapes they must have.
-fn renamed(mut tensors: StateDict, model: &GPT) -> Result<StateDict> {
-    let targets = parameters_of(model);
+fn with_ternion_names(mut tensors: StateDict, model: &GPT) -> Result<StateDict> {
+    let targets = detached_parameters(model);
     let mut state = StateDict::new();
-    let (mut missing, mut misshapen) = (Vec::new(), Vec::new());
-    let head =
-        model.lm_head.is_some().then(|| Name { there: HEAD.into(), here: HEAD.into(), lies: Lies::Same });
-    for Name { there, here, lies } in names(model.config().layers).chain(head) {
-        let Some(tensor) = tensors.remove(&there) else {
-            missing.push(there);
+    let (mut missing, mut wrong_shape) = (Vec::new(), Vec::new());
+    let head = model.lm_head.is_some().then(|| Name {
+        hf: HEAD.into(),
+        ternion: HEAD.into(),
+        layout: WeightLayout::Same,
+    });
+    for Name { hf, ternion, layout } in names(model.config().layers).chain(head) {
+        let Some(tensor) = tensors.remove(&hf) else {
+            missing.push(hf);
             continue;
         };
-        let expected = turned(&targets[&here], lies)?;
+        let expected = transposed(&targets[&ternion], layout)?;
         if tensor.shape() != expected.shape() {
-            misshapen.push(format!("{there} {:?}, expected {:?}", tensor.shape(), expected.shape()));
+            wrong_shape.push(format!("{hf} {:?}, expected {:?}", tensor.shape(), expected.shape()));
             continue;
         }
-        state.insert(here, turned(&tensor, lies)?);
+        state.insert(ternion, transposed(&tensor, layout)?);
     }
     let unknown: Vec<String> = tensors.into_keys().collect();
-    let faults: Vec<String> = [("missing", missing), ("unknown", unknown), ("wrong shape", misshapen)]
+    let problems: Vec<String> = [("missing", missing), ("unknown", unknown), ("wrong shape", wrong_shape)]
         .into_iter()
         .filter(|(_, names)| !names.is_empty())
-        .map(|(fault, names)| format!("{fault}: {}", names.join(", ")))
+        .map(|(problem, names)| format!("{problem}: {}", names.join(", ")))
         .collect();
-    if faults.is_empty() {
+    if problems.is_empty() {
         Ok(state)
     } else {
-        Err(Error::invalid(OP, format!("this is no GPT-2; {}", faults.join("; "))))
+        Err(Error::invalid(OP, format!("this is no GPT-2; {}", problems.join("; "))))
     }
 }
 
 /// Returns the parameters without copying them.
-fn parameters_of(model: &GPT) -> StateDict {
+fn detached_parameters(model: &GPT) -> StateDict {
     model.named_parameters().into_iter().map(|(name, param)| (name, param.tensor().detach())).collect()
 }
 
-fn turned(tensor: &Tensor, lies: Lies) -> Result<Tensor> {
-    if lies == Lies::Same { Ok(tensor.clone()) } else { tensor.t() }
+fn transposed(tensor: &Tensor, layout: WeightLayout) -> Result<Tensor> {
+    if layout == WeightLayout::Same { Ok(tensor.clone()) } else { tensor.t() }
 }
 
 /// Returns the parameters of `model` under the names of `GPT2LMHeadModel` in `transformers`,
@@ -319,12 +328,13 @@ fn turned(tensor: &Tensor, lies: Lies) -> Result<Tensor> {
 /// other than layer norms, fewer heads of keys than of queries, no biases, or SwiGLU.
 pub fn gpt2_tensors(model: &GPT) -> Result<StateDict> {
     Gpt2Config::of(model)?;
-    let mut parameters = parameters_of(model);
+    let mut parameters = detached_parameters(model);
     let mut tensors = StateDict::new();
-    for Name { there, here, lies } in names(model.config().layers) {
-        let tensor =
-            parameters.remove(&here).ok_or_else(|| Error::invalid(OP, format!("the model has no {here}")))?;
-        tensors.insert(format!("{PREFIX}{there}"), turned(&tensor, lies)?);
+    for Name { hf, ternion, layout } in names(model.config().layers) {
+        let tensor = parameters
+            .remove(&ternion)
+            .ok_or_else(|| Error::invalid(OP, format!("the model has no {ternion}")))?;
+        tensors.insert(format!("{PREFIX}{hf}"), transposed(&tensor, layout)?);
     }
     // Only an untied output layer is left.
     tensors.extend(parameters);

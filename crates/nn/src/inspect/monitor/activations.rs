@@ -1,6 +1,6 @@
 //! Activations that a monitor checks: saturated ones, and ones that are applied twice.
 
-use super::seen::is_same;
+use super::pass_record::is_same_tensor;
 use crate::module::LayerCall;
 use ternion_core::{DType, DeviceStats, Op, OpCall, Result, Tensor, UnaryOp, no_grad, unobserved};
 
@@ -16,11 +16,11 @@ pub(super) enum Activation {
 /// Outputs above this limit are saturated. For a tanh the derivative is then below 1/500 of its
 /// maximum: `1 - 0.999^2`. For a softmax, and for a sigmoid within 0.001 of 0 or 1, it is below
 /// 1/250.
-const FLAT: f64 = 0.999;
+const SATURATION: f64 = 0.999;
 
 impl Activation {
     /// Returns the activation that an op ends with.
-    pub(super) fn of(op: &Op) -> Option<Activation> {
+    pub(super) fn from_op(op: &Op) -> Option<Activation> {
         let unary = match op {
             Op::Unary(unary) => unary.op,
             Op::AddRelu(_) => UnaryOp::Relu,
@@ -65,19 +65,19 @@ impl Activation {
             return Ok(None);
         }
         // In f32: in half precision the limits would be rounded to 1.
-        let wide = || output.detach().to_dtype(DType::F32);
-        let flat = || match self {
+        let in_f32 = || output.detach().to_dtype(DType::F32);
+        let mask = || match self {
             Activation::Relu => Ok(None),
-            Activation::Tanh => wide()?.abs()?.gt_scalar(FLAT).map(Some),
-            Activation::Sigmoid => wide()?.sub_scalar(0.5)?.abs()?.gt_scalar(FLAT - 0.5).map(Some),
-            Activation::Softmax { axis } => wide()?.max_abs(axis as isize)?.gt_scalar(FLAT).map(Some),
+            Activation::Tanh => in_f32()?.abs()?.gt_scalar(SATURATION).map(Some),
+            Activation::Sigmoid => in_f32()?.sub_scalar(0.5)?.abs()?.gt_scalar(SATURATION - 0.5).map(Some),
+            Activation::Softmax { axis } => in_f32()?.max_abs(axis as isize)?.gt_scalar(SATURATION).map(Some),
         };
-        let share = unobserved(|| no_grad(|| flat()?.map(|flat| flat.to_dtype(DType::F32)).transpose()))?;
-        share.map(|share| share.device_stats()).transpose()
+        let fraction = unobserved(|| no_grad(|| mask()?.map(|mask| mask.to_dtype(DType::F32)).transpose()))?;
+        fraction.map(|fraction| fraction.device_stats()).transpose()
     }
 
     /// Returns a message if an op applies the same activation again to the output of this one.
-    fn again(self, op: &Op) -> Option<&'static str> {
+    fn repeat_advice(self, op: &Op) -> Option<&'static str> {
         match (self, op) {
             (
                 Activation::Softmax { .. },
@@ -99,7 +99,7 @@ impl Activation {
 
 /// An activation that was applied. It is kept until the pass ends, so that its memory is not reused
 /// for another tensor.
-struct Earlier {
+struct AppliedActivation {
     activation: Activation,
     output: Tensor,
     version: u64,
@@ -110,7 +110,7 @@ struct Earlier {
 
 /// An activation that was applied to the output of the same activation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Twice {
+pub(super) struct DoubleActivation {
     /// The key of the layer of the first one.
     pub layer: String,
     pub text: String,
@@ -118,40 +118,40 @@ pub(super) struct Twice {
 
 /// Sigmoids and softmaxes of a pass, and those that were applied twice.
 #[derive(Default)]
-pub(super) struct Applied {
-    earlier: Vec<Earlier>,
-    twice: Vec<Twice>,
+pub(super) struct ActivationLog {
+    applied: Vec<AppliedActivation>,
+    double_activations: Vec<DoubleActivation>,
 }
 
-impl Applied {
+impl ActivationLog {
     /// Records an op that was applied after the layer `key`.
     pub(super) fn op(&mut self, call: &OpCall<'_>, key: &str) {
         let (Some(input), Some(output)) = (call.inputs.first(), call.outputs.first()) else { return };
-        let known = self.earlier.iter().rev().find(|earlier| earlier.is(input));
+        let known = self.applied.iter().rev().find(|earlier| earlier.is(input));
         if let Some(earlier) = known
-            && let Some(again) = earlier.activation.again(call.op)
+            && let Some(advice) = earlier.activation.repeat_advice(call.op)
         {
-            let text = format!("{}: its output goes into {}: {again}", earlier.name, op_name(call.op));
-            let twice = Twice { layer: earlier.key.clone(), text };
-            if !self.twice.contains(&twice) {
-                self.twice.push(twice);
+            let text = format!("{}: its output goes into {}: {advice}", earlier.name, op_name(call.op));
+            let double = DoubleActivation { layer: earlier.key.clone(), text };
+            if !self.double_activations.contains(&double) {
+                self.double_activations.push(double);
             }
         }
         // A cast to another precision is still the same activation.
         let cast = known.filter(|_| matches!(call.op, Op::Copy(_)));
         let cast = cast.map(|earlier| (earlier.activation, earlier.key.clone(), earlier.name.clone()));
-        let own = Activation::of(call.op)
+        let own = Activation::from_op(call.op)
             .filter(|activation| matches!(activation, Activation::Sigmoid | Activation::Softmax { .. }));
-        let named = || own.map(|own| (own, key.to_owned(), after(own, key)));
+        let named = || own.map(|own| (own, key.to_owned(), name_after(own, key)));
         if let Some((activation, key, name)) = cast.or_else(named) {
             let (output, version) = (output.clone(), output.buffer().version());
-            self.earlier.push(Earlier { activation, output, version, key, name });
+            self.applied.push(AppliedActivation { activation, output, version, key, name });
         }
     }
 
     /// Records the end of a layer: an activation at its end gets its key.
     pub(super) fn layer(&mut self, call: &LayerCall, output: &Tensor) {
-        let ends = self.earlier.iter_mut().filter(|earlier| is_same(&earlier.output, output));
+        let ends = self.applied.iter_mut().filter(|earlier| is_same_tensor(&earlier.output, output));
         for earlier in ends.filter(|earlier| earlier.name != call.key && !call.key.is_empty()) {
             // The innermost layer ends first.
             if earlier.name.contains(' ') || earlier.key.is_empty() {
@@ -160,13 +160,13 @@ impl Applied {
         }
     }
 
-    pub(super) fn twice(self) -> Vec<Twice> {
-        self.twice
+    pub(super) fn double_activations(self) -> Vec<DoubleActivation> {
+        self.double_activations
     }
 }
 
 /// "softmax after layers.1".
-fn after(activation: Activation, key: &str) -> String {
+fn name_after(activation: Activation, key: &str) -> String {
     match key {
         "" => activation.name().to_owned(),
         key => format!("{} after {key}", activation.name()),
@@ -182,7 +182,7 @@ fn op_name(op: &Op) -> &'static str {
     }
 }
 
-impl Earlier {
+impl AppliedActivation {
     /// Whether a tensor has the same values, possibly in another shape.
     fn is(&self, tensor: &Tensor) -> bool {
         let (own, other) = (self.output.buffer(), tensor.buffer());

@@ -81,63 +81,64 @@ impl fmt::Display for StatsWarning {
 }
 
 /// A fault in one reading.
-pub(super) struct Found {
+pub(super) struct DetectedFault {
     fault: Fault,
     layer: String,
     text: String,
-    place: Place,
+    scope: FaultScope,
     /// The figure in the message, at least 0, which measures the severity of the fault.
     figure: f64,
 }
 
 /// When a fault is the same one as in another reading.
 #[derive(PartialEq)]
-enum Place {
+enum FaultScope {
     /// If it is at the same layer.
     Layer,
     /// If it is in the same model, whichever layer shows it most.
     Model,
 }
 
-impl Found {
-    pub(super) fn of_layer(fault: Fault, layer: &str, figure: f64, text: String) -> Found {
-        Found { fault, layer: layer.to_owned(), text, place: Place::Layer, figure }
+impl DetectedFault {
+    pub(super) fn of_layer(fault: Fault, layer: &str, figure: f64, text: String) -> DetectedFault {
+        DetectedFault { fault, layer: layer.to_owned(), text, scope: FaultScope::Layer, figure }
     }
 
-    pub(super) fn of_model(fault: Fault, layer: &str, figure: f64, text: String) -> Found {
-        Found { fault, layer: layer.to_owned(), text, place: Place::Model, figure }
+    pub(super) fn of_model(fault: Fault, layer: &str, figure: f64, text: String) -> DetectedFault {
+        DetectedFault { fault, layer: layer.to_owned(), text, scope: FaultScope::Model, figure }
     }
 
-    fn key(&self) -> Key {
-        (self.fault, (self.place == Place::Layer).then(|| self.layer.clone()))
+    fn key(&self) -> FaultKey {
+        (self.fault, (self.scope == FaultScope::Layer).then(|| self.layer.clone()))
     }
 }
 
 /// A fault of a layer or, if there is none, of the model.
-type Key = (Fault, Option<String>);
+type FaultKey = (Fault, Option<String>);
 
 /// The faults in earlier readings.
 #[derive(Default)]
 pub(super) struct History {
     counts: Counts,
-    told: HashMap<Key, Told>,
+    reported: HashMap<FaultKey, ReportedFault>,
 }
 
 impl History {
     /// Sets the warnings of a report, including faults that have lasted long enough.
     pub(super) fn warn(&mut self, report: &mut StatsReport, config: &StatsConfig) {
         self.counts.begin();
-        let found = found(report, config, &mut self.counts);
-        self.told.values_mut().for_each(|told| told.absent += 1);
-        for found in found {
-            let told = self.told.entry(found.key()).or_insert_with(|| Told::new(report.step));
-            let is_due = told.is_due(found.figure);
-            let Found { fault, layer, text, .. } = found;
-            let warning = StatsWarning { fault, layer, text, since: told.since };
+        let faults = find_faults(report, config, &mut self.counts);
+        self.reported.values_mut().for_each(|reported| reported.absent += 1);
+        for fault in faults {
+            let reported =
+                self.reported.entry(fault.key()).or_insert_with(|| ReportedFault::new(report.step));
+            let is_due = reported.is_due(fault.figure);
+            let DetectedFault { fault, layer, text, .. } = fault;
+            let warning = StatsWarning { fault, layer, text, since: reported.since };
             report.warnings.extend(is_due.then(|| warning.clone()));
             report.all_warnings.push(warning);
         }
-        self.told.retain(|_, told| told.absent < config.patience);
+        self.reported.retain(|_, reported| reported.absent < config.patience);
     }
 }
 
@@ -145,8 +146,8 @@ impl History {
 /// steps, may show by chance.
 #[derive(Default)]
 pub(super) struct Counts {
-    before: HashMap<Key, usize>,
-    now: HashMap<Key, usize>,
+    before: HashMap<FaultKey, usize>,
+    now: HashMap<FaultKey, usize>,
 }
 
 impl Counts {
@@ -156,7 +157,7 @@ impl Counts {
 
     /// Counts this reading for a fault of a layer (or of the model, without one), and returns
     /// whether enough readings in a row showed it.
-    pub(super) fn lasts(&mut self, fault: Fault, layer: Option<&str>, config: &StatsConfig) -> bool {
+    pub(super) fn persists(&mut self, fault: Fault, layer: Option<&str>, config: &StatsConfig) -> bool {
         let key = (fault, layer.map(str::to_owned));
         let readings = self.before.get(&key).copied().unwrap_or(0) + 1;
         self.now.insert(key, readings);
@@ -165,7 +166,7 @@ impl Counts {
 }
 
 /// A fault that has been reported.
-struct Told {
+struct ReportedFault {
     /// The step of the first reading that showed it.
     since: u64,
     /// The number of readings that showed it, now and at the last report.
@@ -178,11 +179,11 @@ struct Told {
 }
 
 /// A fault is reported again if its figure has changed by more than this factor.
-const CHANGED: f64 = 10.0;
+const FIGURE_CHANGE: f64 = 10.0;
 
-impl Told {
-    fn new(since: u64) -> Told {
-        Told { since, readings: 0, last: 0, figure: 0.0, absent: 0 }
+impl ReportedFault {
+    fn new(since: u64) -> ReportedFault {
+        ReportedFault { since, readings: 0, last: 0, figure: 0.0, absent: 0 }
     }
 
     /// Records a reading that shows the fault, and returns whether to report it: the first, second,
@@ -190,8 +191,8 @@ impl Told {
     fn is_due(&mut self, figure: f64) -> bool {
         self.absent = 0;
         self.readings += 1;
-        let is_another = figure.max(self.figure) > CHANGED * figure.min(self.figure);
-        let is_due = self.readings >= 2 * self.last || is_another;
+        let has_changed = figure.max(self.figure) > FIGURE_CHANGE * figure.min(self.figure);
+        let is_due = self.readings >= 2 * self.last || has_changed;
         if is_due {
             (self.last, self.figure) = (self.readings, figure);
         }
@@ -201,37 +202,37 @@ impl Told {
 
 /// Returns all faults of a report. If values are not finite, omits all others that depend on
 /// values.
-fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
-    let mut found: Vec<Found> = not_finite(report).into_iter().collect();
-    let is_finite = found.is_empty();
-    found.extend(setup::found(report, is_finite));
+fn find_faults(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<DetectedFault> {
+    let mut faults: Vec<DetectedFault> = not_finite(report).into_iter().collect();
+    let is_finite = faults.is_empty();
+    faults.extend(setup::find_faults(report, is_finite));
     if is_finite {
-        found.extend(input::found(report, config, counts));
-        found.extend(outputs(report, config, counts));
-        found.extend(dead(report, config, counts));
-        found.extend(setup::saturated(report, config, counts));
-        found.extend(flow(report, config));
+        faults.extend(input::find_faults(report, config, counts));
+        faults.extend(outputs(report, config, counts));
+        faults.extend(dead_relus(report, config, counts));
+        faults.extend(setup::saturated(report, config, counts));
+        faults.extend(gradient_flow(report, config));
     }
-    found.extend(setup::missing(report));
+    faults.extend(setup::missing(report));
     if is_finite {
-        found.extend(zero::gradients(report, config, counts));
-        found.extend(zero::weights(report, config, counts));
-        found.extend(not_updated(report, config));
-        found.extend(large_updates(report, config));
-        found.extend(small_updates(report, config, counts));
+        faults.extend(zero::gradients(report, config, counts));
+        faults.extend(zero::weights(report, config, counts));
+        faults.extend(not_updated(report, config));
+        faults.extend(large_updates(report, config));
+        faults.extend(small_updates(report, config, counts));
     }
-    found
+    faults
 }
 
 /// Describes how long a fault has lasted.
-pub(super) fn in_each_of_the_last(config: &StatsConfig) -> String {
+pub(super) fn describe_patience(config: &StatsConfig) -> String {
     format!("in each of the last {} readings", config.patience)
 }
 
 // ---- NaN and infinity
 
 /// Formats as "3 of 40 outputs are NaN and 2 infinite".
-pub(super) fn in_words(stats: &Stats, what: &str) -> String {
+pub(super) fn describe_non_finite(stats: &Stats, what: &str) -> String {
     let Stats { nan, infinite, elements, .. } = stats;
     match (nan, infinite) {
         (nan, 0) => format!("{nan} of {elements} {what} are NaN"),
@@ -242,56 +243,68 @@ pub(super) fn in_words(stats: &Stats, what: &str) -> String {
 
 /// Reports the first layer whose output is not finite; otherwise the first weight; otherwise the
 /// gradient that was the first in the backward pass.
-fn not_finite(report: &StatsReport) -> Option<Found> {
+fn not_finite(report: &StatsReport) -> Option<DetectedFault> {
     let broken_weight = |layer: &str| {
         let of_layer = |weight: &&WeightStats| weight.layer() == layer && weight.values.is_broken();
         report.weights.iter().find(of_layer)
     };
     // Non-finite numbers have no magnitude: the first reading is sufficient.
-    let told = |layer: &str, text| Some(Found::of_layer(Fault::NotFinite, layer, 1.0, text));
+    let to_fault = |layer: &str, text| Some(DetectedFault::of_layer(Fault::NotFinite, layer, 1.0, text));
     if let Some(at) = report.layers.iter().position(|layer| layer.output.is_broken()) {
         let layer = &report.layers[at];
         let origin = report.setup.origin.as_ref().filter(|_| layer.kind != "input");
-        if let Some((origin, text)) = origin.and_then(|origin| Some((origin, origin.elsewhere(layer)?))) {
-            return told(&origin.layer, text + &risen(report));
+        if let Some((origin, text)) =
+            origin.and_then(|origin| Some((origin, origin.message_elsewhere(layer)?)))
+        {
+            return to_fault(&origin.layer, text + &lr_increase_text(report));
         }
-        let count = in_words(&layer.output, if layer.kind == "input" { "numbers" } else { "outputs" });
+        let count =
+            describe_non_finite(&layer.output, if layer.kind == "input" { "numbers" } else { "outputs" });
         let advice = match broken_weight(&layer.key).filter(|_| !layer.is_op) {
             _ if layer.kind == "input" => "clean the data: no layer can mend it".to_owned(),
             Some(weight) => {
-                format!("its {} holds such numbers already: {AFTER_A_STEP}{}", weight.name, risen(report))
+                format!(
+                    "its {} holds such numbers already: {AFTER_STEP_ADVICE}{}",
+                    weight.name,
+                    lr_increase_text(report)
+                )
             }
-            None => origin.map_or_else(|| NOT_TRACED.to_owned(), Origin::advice),
+            None => origin.map_or_else(|| UNTRACED_ADVICE.to_owned(), Origin::advice),
         };
         let first = if at == 0 { "" } else { ", the first in the order of computation" };
-        return told(&layer.key, format!("{}: {count}{first}; {advice}", layer.name()));
+        return to_fault(&layer.key, format!("{}: {count}{first}; {advice}", layer.name()));
     }
     if let Some(weight) = report.weights.iter().find(|weight| weight.values.is_broken()) {
-        let count = in_words(&weight.values, "numbers");
-        return told(weight.layer(), format!("{}: {count}; {AFTER_A_STEP}{}", weight.name, risen(report)));
+        let count = describe_non_finite(&weight.values, "numbers");
+        return to_fault(
+            weight.layer(),
+            format!("{}: {count}; {AFTER_STEP_ADVICE}{}", weight.name, lr_increase_text(report)),
+        );
     }
     let broken = |stats: &Option<Stats>| stats.as_ref().is_some_and(Stats::is_broken);
     // A container shares the gradient of its last layer, which is the one to report.
     let mut broken_layers = report.layers.iter().rev().filter(|layer| broken(&layer.gradient));
     let last = broken_layers.clone().next();
     if let Some(layer) = broken_layers.find(|layer| layer.is_leaf).or(last) {
-        let count = layer.gradient.as_ref().map(|stats| in_words(stats, "gradients of its outputs"));
+        let count =
+            layer.gradient.as_ref().map(|stats| describe_non_finite(stats, "gradients of its outputs"));
         let text = format!(
             "{}: {}, the first on the way back, though all outputs are finite; look at the loss, its targets and what follows this layer: a target that is NaN, a root at 0, a logarithm of 0, a division by a small number{}",
             layer.name(),
             count.unwrap_or_default(),
-            risen(report)
+            lr_increase_text(report)
         );
-        return told(&layer.key, text);
+        return to_fault(&layer.key, text);
     }
     let weight = report.weights.iter().rev().find(|weight| broken(&weight.gradient))?;
-    let count = weight.gradient.as_ref().map(|stats| in_words(stats, "gradients")).unwrap_or_default();
-    told(
+    let count =
+        weight.gradient.as_ref().map(|stats| describe_non_finite(stats, "gradients")).unwrap_or_default();
+    to_fault(
         weight.layer(),
         format!(
             "{}: {count}, though all outputs are finite; do not make this step{}",
             weight.name,
-            risen(report)
+            lr_increase_text(report)
         ),
     )
 }
@@ -299,23 +312,23 @@ fn not_finite(report: &StatsReport) -> Option<Found> {
 /// Returns what to do about sizes that grow or shrink from layer to layer: if the learning rate was
 /// raised, the initialization is not the reason.
 pub(super) fn advice(report: &StatsReport) -> String {
-    match risen(report) {
-        risen if risen.is_empty() => INITIALISE.to_owned(),
-        risen => format!("go back to saved weights and to a smaller learning rate{risen}"),
+    match lr_increase_text(report) {
+        text if text.is_empty() => INITIALIZE_ADVICE.to_owned(),
+        text => format!("go back to saved weights and to a smaller learning rate{text}"),
     }
 }
 
 /// Describes how much the learning rate rose since the previous reading, if it rose much.
-fn risen(report: &StatsReport) -> String {
-    let told = |(before, now): (f64, f64)| {
+fn lr_increase_text(report: &StatsReport) -> String {
+    let describe = |(before, now): (f64, f64)| {
         format!("; the learning rate rose from {before} to {now} since the reading before")
     };
-    report.setup.rise.map(told).unwrap_or_default()
+    report.setup.rise.map(describe).unwrap_or_default()
 }
 
 /// For a layer that computes without observed ops.
-const NOT_TRACED: &str = "look for a division by 0, a logarithm of 0 or numbers too large for the dtype inside; TERNION_NAN=error names the op";
-pub(super) const AFTER_A_STEP: &str = "an earlier step made them: go back to saved weights, take a smaller learning rate, clip gradients by their norm";
+const UNTRACED_ADVICE: &str = "look for a division by 0, a logarithm of 0 or numbers too large for the dtype inside; TERNION_NAN=error names the op";
+pub(super) const AFTER_STEP_ADVICE: &str = "an earlier step made them: go back to saved weights, take a smaller learning rate, clip gradients by their norm";
 
 // ---- Sizes from layer to layer
 
@@ -339,75 +352,79 @@ fn steepest<'r>(sizes: &[LayerSize<'r>]) -> Option<(&'r LayerStats, &'r LayerSta
     ratios.max_by(|one, other| one.2.total_cmp(&other.2))
 }
 
-const INITIALISE: &str = "take Kaiming's or Xavier's first weights, which keep sizes from layer to layer, or put a norm between the layers";
+const INITIALIZE_ADVICE: &str = "take Kaiming's or Xavier's first weights, which keep sizes from layer to layer, or put a norm between the layers";
 
-fn outputs(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
+fn outputs(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<DetectedFault> {
     let sizes = sizes(report, |layer| Some(layer.output.rms()));
     let Some(&first) = sizes.first().filter(|_| !input::is_too_small(report, config)) else {
         return Vec::new();
     };
-    let found = [
+    let faults = [
         input::exploding_first(report, config, first),
         exploding(report, config, first, &sizes),
         vanishing(config, first, &sizes, counts),
     ];
-    found.into_iter().flatten().collect()
+    faults.into_iter().flatten().collect()
 }
 
 fn exploding(
     report: &StatsReport,
     config: &StatsConfig,
-    (first, of_first): LayerSize<'_>,
+    (first, first_size): LayerSize<'_>,
     sizes: &[LayerSize<'_>],
-) -> Option<Found> {
-    let &(layer, size) = sizes.iter().find(|(_, size)| size / of_first > config.growth)?;
+) -> Option<DetectedFault> {
+    let &(layer, size) = sizes.iter().find(|(_, size)| size / first_size > config.growth)?;
     // The layer that causes most of the growth by itself, otherwise the one at which the total
     // growth exceeds the limit.
-    let culprit = steepest(sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(_, at, _)| at);
-    let named = culprit.unwrap_or(layer);
+    let cause = steepest(sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(_, at, _)| at);
+    let named = cause.unwrap_or(layer);
     let text = format!(
-        "{}: outputs explode from layer to layer: those of {} are {} times as large as those of {} (root mean square {size:.2e} and {of_first:.2e}); {}",
+        "{}: outputs explode from layer to layer: those of {} are {} times as large as those of {} (root mean square {size:.2e} and {first_size:.2e}); {}",
         named.name(),
         layer.name(),
-        times(size / of_first),
+        format_factor(size / first_size),
         first.name(),
         advice(report)
     );
-    Some(Found::of_model(Fault::ExplodingOutputs, &named.key, size / of_first, text))
+    Some(DetectedFault::of_model(Fault::ExplodingOutputs, &named.key, size / first_size, text))
 }
 
 /// Reports the first layer whose outputs have been too small in several readings. Which small layer
 /// comes first may change from reading to reading.
 fn vanishing(
     config: &StatsConfig,
-    (first, of_first): LayerSize<'_>,
+    (first, first_size): LayerSize<'_>,
     sizes: &[LayerSize<'_>],
     counts: &mut Counts,
-) -> Option<Found> {
-    let small = sizes.iter().filter(|(_, size)| size / of_first < config.growth.recip());
-    let lasting: Vec<&LayerSize<'_>> =
-        small.filter(|(layer, _)| counts.lasts(Fault::VanishingOutputs, Some(&layer.key), config)).collect();
+) -> Option<DetectedFault> {
+    let small = sizes.iter().filter(|(_, size)| size / first_size < config.growth.recip());
+    let lasting: Vec<&LayerSize<'_>> = small
+        .filter(|(layer, _)| counts.persists(Fault::VanishingOutputs, Some(&layer.key), config))
+        .collect();
     let &&(layer, size) = lasting.first()?;
     let text = format!(
-        "{}: its outputs are {} times as small as those of {} {} (root mean square {size:.2e} and {of_first:.2e} now): they vanish; {INITIALISE}",
+        "{}: its outputs are {} times as small as those of {} {} (root mean square {size:.2e} and {first_size:.2e} now): they vanish; {INITIALIZE_ADVICE}",
         layer.name(),
-        times(of_first / size),
+        format_factor(first_size / size),
         first.name(),
-        in_each_of_the_last(config)
+        describe_patience(config)
     );
-    Some(Found::of_model(Fault::VanishingOutputs, &layer.key, of_first / size, text))
+    Some(DetectedFault::of_model(Fault::VanishingOutputs, &layer.key, first_size / size, text))
 }
 
 /// Compares the gradient at the first layer with that at the last.
-fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
+fn gradient_flow(report: &StatsReport, config: &StatsConfig) -> Option<DetectedFault> {
     // The initialization preserves the norm, not the size of an element, also if layers differ in
     // width.
     let mut sizes = sizes(report, |layer| layer.gradient.as_ref().map(Stats::norm));
-    let (&(first, at_first), &(last, at_last)) = (sizes.first()?, sizes.last()?);
-    let growth = at_first / at_last;
-    let least =
-        if learns_like(report, first, last, config) { config.growth.powi(-2) } else { config.growth.recip() };
-    let compared = format!("(norms {at_first:.2e} and {at_last:.2e})");
+    let (&(first, first_norm), &(last, last_norm)) = (sizes.first()?, sizes.last()?);
+    let growth = first_norm / last_norm;
+    let smallest_ratio = if has_similar_updates(report, first, last, config) {
+        config.growth.powi(-2)
+    } else {
+        config.growth.recip()
+    };
+    let compared = format!("(norms {first_norm:.2e} and {last_norm:.2e})");
     sizes.reverse();
     if growth > config.growth {
         let named =
@@ -416,27 +433,37 @@ fn flow(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
             "{}: gradients explode on their way back: at {} they are {} times as large as at {} {compared}; {}; clipping gradients by their norm keeps steps small meanwhile",
             named.unwrap_or(first).name(),
             first.name(),
-            times(growth),
+            format_factor(growth),
             last.name(),
             advice(report)
         );
-        return Some(Found::of_model(Fault::ExplodingGradients, &named.unwrap_or(first).key, growth, text));
+        return Some(DetectedFault::of_model(
+            Fault::ExplodingGradients,
+            &named.unwrap_or(first).key,
+            growth,
+            text,
+        ));
     }
-    if growth < least {
+    if growth < smallest_ratio {
         let text = format!(
-            "{}: gradients vanish on their way back: here they are {} times as small as at {} {compared}, and this layer hardly learns; take ReLU or GELU for sigmoid or tanh, {INITIALISE}, or add residual connections",
+            "{}: gradients vanish on their way back: here they are {} times as small as at {} {compared}, and this layer hardly learns; take ReLU or GELU for sigmoid or tanh, {INITIALIZE_ADVICE}, or add residual connections",
             first.name(),
-            times(growth.recip()),
+            format_factor(growth.recip()),
             last.name()
         );
-        return Some(Found::of_model(Fault::VanishingGradients, &first.key, growth, text));
+        return Some(DetectedFault::of_model(Fault::VanishingGradients, &first.key, growth, text));
     }
     None
 }
 
 /// Whether the step changes the weights of a layer by about the same fraction of their size as
 /// those of another: the steps of Adam do, however small gradients are.
-fn learns_like(report: &StatsReport, layer: &LayerStats, other: &LayerStats, config: &StatsConfig) -> bool {
+fn has_similar_updates(
+    report: &StatsReport,
+    layer: &LayerStats,
+    other: &LayerStats,
+    config: &StatsConfig,
+) -> bool {
     let update = |of: &LayerStats| {
         let matrices = report.weights.iter().filter(|weight| weight.is_matrix && weight.layer() == of.key);
         matrices.filter_map(|weight| weight.update).reduce(f64::max)
@@ -445,7 +472,7 @@ fn learns_like(report: &StatsReport, layer: &LayerStats, other: &LayerStats, con
 }
 
 /// Formats a factor: two digits, or scientific notation if it is large.
-pub(super) fn times(factor: f64) -> String {
+pub(super) fn format_factor(factor: f64) -> String {
     match factor {
         factor if factor < 10.0 => format!("{factor:.1}"),
         factor if factor < 1e5 => format!("{factor:.0}"),
@@ -455,7 +482,7 @@ pub(super) fn times(factor: f64) -> String {
 
 // ---- ReLUs, gradients and steps
 
-fn dead(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
+fn dead_relus(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<DetectedFault> {
     let relus = report
         .layers
         .iter()
@@ -463,26 +490,26 @@ fn dead(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<
     relus.filter_map(|layer| dead_units(layer, config, counts)).collect()
 }
 
-fn dead_units(layer: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> Option<Found> {
+fn dead_units(layer: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> Option<DetectedFault> {
     const ADVICE: &str = "dead ReLUs, through which no gradient flows; try a smaller learning rate, LeakyReLU or GELU, or a norm in front";
     let is_zero = layer.output.zeros == layer.output.elements;
-    let silent = if is_zero { 1.0 } else { layer.silent.filter(|&silent| silent >= config.dead_share)? };
-    let lasts = counts.lasts(Fault::DeadReLU, Some(&layer.key), config);
+    let silent = if is_zero { 1.0 } else { layer.silent.filter(|&silent| silent >= config.dead_fraction)? };
+    let persists = counts.persists(Fault::DeadReLU, Some(&layer.key), config);
     let text = if is_zero {
         format!("{}: all its outputs are 0, for each example: {ADVICE}", layer.name())
-    } else if lasts {
-        let (share, zeros) = (100.0 * silent, 100.0 * layer.output.zero_share());
+    } else if persists {
+        let (percent, zeros) = (100.0 * silent, 100.0 * layer.output.zero_share());
         format!(
-            "{}: {share:.0} % of its units gave 0 for each example {} ({zeros:.0} % of its outputs are 0 now): {ADVICE}",
+            "{}: {percent:.0} % of its units gave 0 for each example {} ({zeros:.0} % of its outputs are 0 now): {ADVICE}",
             layer.name(),
-            in_each_of_the_last(config)
+            describe_patience(config)
         )
     } else {
         return None;
     };
     // By the fraction of units that are alive: when only few are left, each change is worth
     // reporting.
-    Some(Found::of_layer(Fault::DeadReLU, &layer.key, 1.0 - silent, text))
+    Some(DetectedFault::of_layer(Fault::DeadReLU, &layer.key, 1.0 - silent, text))
 }
 
 /// Returns the trained weights of each layer, in order.
@@ -497,45 +524,47 @@ pub(super) fn trained_by_layer(report: &StatsReport) -> Vec<(&str, Vec<&WeightSt
     layers
 }
 
-pub(super) fn named(layer: &str) -> &str {
+pub(super) fn layer_or_model(layer: &str) -> &str {
     if layer.is_empty() { "the model" } else { layer }
 }
 
 /// A step may change the outputs of a layer by this fraction of the size of its inputs, however
 /// small the weights were: weights that start at 0 change by a large fraction of their size at
 /// first.
-const MOVED: f64 = 0.1;
+const MAX_OUTPUT_CHANGE: f64 = 0.1;
 
 /// Reports weights that the step did not change although they have gradients: it changed only
 /// others.
-fn not_updated(report: &StatsReport, config: &StatsConfig) -> Vec<Found> {
-    let slope = |weight: &WeightStats| {
+fn not_updated(report: &StatsReport, config: &StatsConfig) -> Vec<DetectedFault> {
+    let relative_grad = |weight: &WeightStats| {
         weight.gradient.as_ref().map_or(0.0, |gradient| gradient.rms() / weight.values.rms())
     };
     let update = |weight: &WeightStats| weight.update.unwrap_or(0.0);
-    let trained = || report.weights.iter().filter(|weight| !weight.is_frozen && slope(weight) > 0.0);
+    let trained = || report.weights.iter().filter(|weight| !weight.is_frozen && relative_grad(weight) > 0.0);
     let Some(most) = trained().max_by(|one, other| update(one).total_cmp(&update(other))) else {
         return Vec::new();
     };
     // Assumes the rate of the weight that changed most. A smaller change is lost to the rounding of
     // the weight.
-    let expected = |weight: &WeightStats| update(most) * slope(weight) / slope(most);
-    let passed_over =
+    let expected = |weight: &WeightStats| update(most) * relative_grad(weight) / relative_grad(most);
+    let skipped =
         trained().filter(|weight| weight.update == Some(0.0) && expected(weight) > config.smallest_update);
-    let told = |weight: &WeightStats| {
+    let to_fault = |weight: &WeightStats| {
         let text = format!(
             "{}: its gradient is not 0, but the step left it as it was and changed others: the optimizer does not have it (look at what it was given: parameters() may leave out a layer), or its learning rate is 0",
             weight.name
         );
-        Found::of_layer(Fault::NotUpdated, weight.layer(), 1.0, text)
+        DetectedFault::of_layer(Fault::NotUpdated, weight.layer(), 1.0, text)
     };
-    passed_over.map(told).collect()
+    skipped.map(to_fault).collect()
 }
 
-fn large_updates(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
+fn large_updates(report: &StatsReport, config: &StatsConfig) -> Option<DetectedFault> {
     let large = |weight: &&WeightStats| {
-        let moved = |update: f64| update * weight.values.rms() * (weight.fan_in as f64).sqrt();
-        weight.update.is_some_and(|update| update > config.largest_update && moved(update) > MOVED)
+        let output_change = |update: f64| update * weight.values.rms() * (weight.fan_in as f64).sqrt();
+        weight
+            .update
+            .is_some_and(|update| update > config.largest_update && output_change(update) > MAX_OUTPUT_CHANGE)
     };
     let size = |weight: &WeightStats| weight.update.unwrap_or(0.0);
     let all: Vec<&WeightStats> = report.weights.iter().filter(large).collect();
@@ -546,22 +575,22 @@ fn large_updates(report: &StatsReport, config: &StatsConfig) -> Option<Found> {
         count => format!(", and {} others by more than {}", count - 1, config.largest_update),
     };
     let text = format!(
-        "{}: the step changed it by {} times its own size{others}, where about {USUAL_UPDATE} is usual: {}{}",
+        "{}: the step changed it by {} times its own size{others}, where about {TYPICAL_UPDATE} is usual: {}{}",
         worst.name,
-        times(size(worst)),
-        smaller_steps(report, worst, size(worst) / USUAL_UPDATE),
-        risen(report)
+        format_factor(size(worst)),
+        step_size_advice(report, worst, size(worst) / TYPICAL_UPDATE),
+        lr_increase_text(report)
     );
-    Some(Found::of_model(Fault::LargeUpdates, worst.layer(), size(worst), text))
+    Some(DetectedFault::of_model(Fault::LargeUpdates, worst.layer(), size(worst), text))
 }
 
 /// Returns what to do about a step that is too large by this factor. A change that points straight
 /// to 0 is caused by weight decay.
-fn smaller_steps(report: &StatsReport, worst: &WeightStats, factor: f64) -> String {
+fn step_size_advice(report: &StatsReport, worst: &WeightStats, factor: f64) -> String {
     let too_large = 10f64.powf(factor.log10().round());
     let by = if too_large < 1e6 { format!("{too_large:.0}") } else { format!("{too_large:.0e}") };
-    let known = report.setup.rate.map(|rate| format!(" (it is {rate})")).unwrap_or_default();
-    match worst.shrinks {
+    let known = report.setup.lr.map(|lr| format!(" (it is {lr})")).unwrap_or_default();
+    match worst.points_to_zero {
         true => format!(
             "it goes straight to 0, as weight decay goes: divide weight_decay or the learning rate by about {by}{known}"
         ),
@@ -570,27 +599,27 @@ fn smaller_steps(report: &StatsReport, worst: &WeightStats, factor: f64) -> Stri
 }
 
 /// Karpathy's rule of thumb (Stanford's CS231n, "Ratio of weights:updates").
-const USUAL_UPDATE: f64 = 1e-3;
+const TYPICAL_UPDATE: f64 = 1e-3;
 
-fn small_updates(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Option<Found> {
+fn small_updates(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Option<DetectedFault> {
     let updates = || report.weights.iter().filter(|weight| !weight.is_frozen && weight.update.is_some());
     let size = |weight: &WeightStats| weight.update.unwrap_or(0.0);
     let most = updates().max_by(|one, other| size(one).total_cmp(&size(other)))?;
     // Counted for the model: the weight that changes most may differ from reading to reading.
-    if size(most) >= config.smallest_update || !counts.lasts(Fault::SmallUpdates, None, config) {
+    if size(most) >= config.smallest_update || !counts.persists(Fault::SmallUpdates, None, config) {
         return None;
     }
     let text = format!(
-        "{}: no weight changed by more than {} of its size in a step {} (this one, which changed most, by {:.1e} now), where about {USUAL_UPDATE} is usual: {}",
+        "{}: no weight changed by more than {} of its size in a step {} (this one, which changed most, by {:.1e} now), where about {TYPICAL_UPDATE} is usual: {}",
         most.name,
         config.smallest_update,
-        in_each_of_the_last(config),
+        describe_patience(config),
         size(most),
-        match report.setup.rate {
+        match report.setup.lr {
             Some(0.0) => "the learning rate is 0",
             _ => "the learning rate, or the gradients, are too small",
         }
     );
     // The figure is constant: updates decrease along a schedule, which is not worth a new report.
-    Some(Found::of_model(Fault::SmallUpdates, most.layer(), 1.0, text))
+    Some(DetectedFault::of_model(Fault::SmallUpdates, most.layer(), 1.0, text))
 }

@@ -2,32 +2,32 @@
 //! examples that are all the same, and inputs of a loss that are not log-probabilities.
 
 use super::StatsConfig;
-use super::faults::{Counts, Fault, Found, LayerSize, advice, in_each_of_the_last, times};
+use super::faults::{Counts, DetectedFault, Fault, LayerSize, advice, describe_patience, format_factor};
 use super::report::{LayerStats, StatsReport};
 use ternion_core::{DeviceStats, Op, OpCall, Result, Stats, Tensor, no_grad, unobserved};
 
 /// How the first op of a model uses its input.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) enum Fed {
+pub(super) enum InputUse {
     /// Any other use: the input may be scaled first.
     #[default]
-    Elsewhere,
+    Other,
     /// A product with a weight uses it unchanged.
     Product,
     /// A norm divides it by the square root of its variance plus `eps`.
     Norm { eps: f64 },
 }
 
-impl Fed {
-    pub(super) fn of(call: &OpCall<'_>) -> Fed {
+impl InputUse {
+    pub(super) fn from_call(call: &OpCall<'_>) -> InputUse {
         match call.op {
             Op::Matmul(_) | Op::Conv2d(_) if call.inputs.get(1).is_some_and(|weight| weight.needs_grad()) => {
-                Fed::Product
+                InputUse::Product
             }
-            Op::BatchNorm(norm) => Fed::Norm { eps: norm.eps },
-            Op::LayerNorm(norm) => Fed::Norm { eps: norm.eps },
-            Op::RmsNorm(norm) => Fed::Norm { eps: norm.eps },
-            _ => Fed::Elsewhere,
+            Op::BatchNorm(norm) => InputUse::Norm { eps: norm.eps },
+            Op::LayerNorm(norm) => InputUse::Norm { eps: norm.eps },
+            Op::RmsNorm(norm) => InputUse::Norm { eps: norm.eps },
+            _ => InputUse::Other,
         }
     }
 }
@@ -44,17 +44,17 @@ pub(super) fn spread(input: &Tensor) -> Result<Option<DeviceStats>> {
 }
 
 /// Returns the log-sum-exp of rows, which is 0 if they are log-probabilities.
-pub(super) fn log_sums(rows: &Tensor) -> Result<DeviceStats> {
+pub(super) fn log_sum_exp(rows: &Tensor) -> Result<DeviceStats> {
     unobserved(|| no_grad(|| rows.detach().logsumexp(1)))?.device_stats()
 }
 
 /// Rounding in half precision, and clipped or smoothed probabilities, stay below this limit.
-const NORMALIZED: f64 = 0.1;
+const MAX_LOG_SUM_EXP: f64 = 0.1;
 
 /// Reports rows that a loss treats as log-probabilities and that are not.
 pub(super) fn log_probabilities(sums: &Stats) -> Option<String> {
     let worst = if sums.max.abs() > sums.min.abs() { sums.max } else { sums.min };
-    (worst.abs() > NORMALIZED).then(|| {
+    (worst.abs() > MAX_LOG_SUM_EXP).then(|| {
         format!(
             "its output is taken for log-probabilities by nll_loss, but the exponentials of a row sum to {:.2e}: give nll_loss the output of log_softmax over the classes, or cross_entropy the logits",
             worst.exp()
@@ -63,17 +63,21 @@ pub(super) fn log_probabilities(sums: &Stats) -> Option<String> {
 }
 
 /// Checks the input, if a layer multiplies it unchanged with its weights, or if a norm uses it.
-pub(super) fn found(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Option<Found> {
+pub(super) fn find_faults(
+    report: &StatsReport,
+    config: &StatsConfig,
+    counts: &mut Counts,
+) -> Option<DetectedFault> {
     let input = report.layers.iter().find(|layer| layer.kind == "input")?;
-    let text = match input.fed {
-        Fed::Elsewhere => return None,
-        Fed::Norm { eps } => too_small_for_a_norm(&input.output, eps)?,
-        Fed::Product => constant(input)
+    let text = match input.input_use {
+        InputUse::Other => return None,
+        InputUse::Norm { eps } => too_small_for_a_norm(&input.output, eps)?,
+        InputUse::Product => constant(input)
             .or_else(|| repeated(input, config, counts))
             .or_else(|| too_large(&input.output, config))
             .or_else(|| too_small(&input.output, config))?,
     };
-    Some(Found::of_layer(Fault::UnscaledInput, "", input.output.rms(), text))
+    Some(DetectedFault::of_layer(Fault::UnscaledInput, "", input.output.rms(), text))
 }
 
 fn constant(input: &LayerStats) -> Option<String> {
@@ -86,19 +90,19 @@ fn constant(input: &LayerStats) -> Option<String> {
 /// normal.
 fn repeated(input: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> Option<String> {
     let spread = input.spread.filter(|spread| spread.elements > 0 && spread.zeros == spread.elements)?;
-    counts.lasts(Fault::UnscaledInput, None, config).then(|| {
-        let (examples, when) = (input.output.elements / spread.elements, in_each_of_the_last(config));
+    counts.persists(Fault::UnscaledInput, None, config).then(|| {
+        let (examples, when) = (input.output.elements / spread.elements, describe_patience(config));
         format!("input: all of its {examples} examples were the same {when}: look at how the data are loaded")
     })
 }
 
-const SCALE: &str = "subtract the mean and divide by the standard deviation";
+const SCALE_ADVICE: &str = "subtract the mean and divide by the standard deviation";
 
 fn too_large(input: &Stats, config: &StatsConfig) -> Option<String> {
     let (size, Stats { min, max, .. }) = (input.rms(), input);
     (size > config.largest_input).then(|| {
         format!(
-            "input: its root mean square is {size:.1} ({min:.2e} to {max:.2e}), where about 1 is what first weights are made for: {SCALE}, or divide bytes by 255"
+            "input: its root mean square is {size:.1} ({min:.2e} to {max:.2e}), where about 1 is what first weights are made for: {SCALE_ADVICE}, or divide bytes by 255"
         )
     })
 }
@@ -112,7 +116,7 @@ fn too_small(input: &Stats, config: &StatsConfig) -> Option<String> {
     let (size, Stats { min, max, .. }) = (size_without_zeros(input), input);
     (size > 0.0 && size < config.smallest_input).then(|| {
         format!(
-            "input: its root mean square is {size:.1e} ({min:.2e} to {max:.2e}), where about 1 is what first weights are made for, and the biases of the first layer cover it: {SCALE}"
+            "input: its root mean square is {size:.1e} ({min:.2e} to {max:.2e}), where about 1 is what first weights are made for, and the biases of the first layer cover it: {SCALE_ADVICE}"
         )
     })
 }
@@ -122,7 +126,7 @@ fn too_small_for_a_norm(input: &Stats, eps: f64) -> Option<String> {
     let (size, Stats { min, max, .. }) = (size_without_zeros(input), input);
     (size > 0.0 && size * size < 1e-2 * eps).then(|| {
         format!(
-            "input: its root mean square is {size:.1e} ({min:.2e} to {max:.2e}), and its variance far less than the eps of the norm that takes it, {eps:e}, so that it stays small: {SCALE}"
+            "input: its root mean square is {size:.1e} ({min:.2e} to {max:.2e}), and its variance far less than the eps of the norm that takes it, {eps:e}, so that it stays small: {SCALE_ADVICE}"
         )
     })
 }
@@ -131,10 +135,10 @@ fn too_small_for_a_norm(input: &Stats, eps: f64) -> Option<String> {
 /// not characterize the layers.
 pub(super) fn is_too_small(report: &StatsReport, config: &StatsConfig) -> bool {
     let input = report.layers.iter().find(|layer| layer.kind == "input");
-    input.is_some_and(|input| match input.fed {
-        Fed::Elsewhere => false,
-        Fed::Product => too_small(&input.output, config).is_some(),
-        Fed::Norm { eps } => too_small_for_a_norm(&input.output, eps).is_some(),
+    input.is_some_and(|input| match input.input_use {
+        InputUse::Other => false,
+        InputUse::Product => too_small(&input.output, config).is_some(),
+        InputUse::Norm { eps } => too_small_for_a_norm(&input.output, eps).is_some(),
     })
 }
 
@@ -142,18 +146,19 @@ pub(super) fn is_too_small(report: &StatsReport, config: &StatsConfig) -> bool {
 pub(super) fn exploding_first(
     report: &StatsReport,
     config: &StatsConfig,
-    (first, of_first): LayerSize<'_>,
-) -> Option<Found> {
-    let input = report.layers.iter().find(|layer| layer.kind == "input" && layer.fed == Fed::Product)?;
+    (first, first_rms): LayerSize<'_>,
+) -> Option<DetectedFault> {
+    let input =
+        report.layers.iter().find(|layer| layer.kind == "input" && layer.input_use == InputUse::Product)?;
     let input = input.output.rms();
-    if input.is_nan() || input <= 0.0 || of_first / input <= config.growth {
+    if input.is_nan() || input <= 0.0 || first_rms / input <= config.growth {
         return None;
     }
     let text = format!(
-        "{}: its outputs are {} times as large as the input (root mean square {of_first:.2e} and {input:.2e}): they explode; {}",
+        "{}: its outputs are {} times as large as the input (root mean square {first_rms:.2e} and {input:.2e}): they explode; {}",
         first.name(),
-        times(of_first / input),
+        format_factor(first_rms / input),
         advice(report)
     );
-    Some(Found::of_layer(Fault::ExplodingOutputs, &first.key, of_first / input, text))
+    Some(DetectedFault::of_layer(Fault::ExplodingOutputs, &first.key, first_rms / input, text))
 }

@@ -4,10 +4,10 @@
 mod activations;
 mod faults;
 mod input;
-mod joints;
+mod layer_interactions;
 mod origins;
+mod pass_record;
 mod report;
-mod seen;
 mod setup;
 mod zero;
 
@@ -19,9 +19,9 @@ use crate::module::{
 };
 use crate::optim::Optimizer;
 use faults::History;
+use pass_record::PassRecord;
 use report::Readings;
-use seen::Seen;
-use setup::{Held, Plain, Setup};
+use setup::{BareTensor, OptimizedTensors, Setup};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ternion_core::autograd::TensorId;
@@ -51,7 +51,7 @@ pub struct StatsConfig {
     /// The fraction of units of a ReLU with output 0 for every example of a batch from which on the
     /// ReLU is called dead; 0.9 by default. About half of all outputs of a ReLU are 0 in healthy
     /// training (He et al. 2015 assume half), but hardly a unit is 0 for all examples.
-    pub dead_share: f64,
+    pub dead_fraction: f64,
     /// The largest change of a weight in a step, relative to its size; 0.5 by default. About 0.001
     /// is usual (Karpathy, Stanford's CS231n, "Ratio of weights:updates"); the first steps of Adam,
     /// which change each number by the learning rate, reach about 0.1.
@@ -76,7 +76,7 @@ impl Default for StatsConfig {
             every: 100,
             patience: 5,
             growth: 1e3,
-            dead_share: 0.9,
+            dead_fraction: 0.9,
             largest_update: 0.5,
             smallest_update: 1e-6,
             largest_input: 30.0,
@@ -93,8 +93,8 @@ impl StatsConfig {
             "patience 0, expected at least 1".to_owned()
         } else if self.growth.is_nan() || self.growth <= 1.0 {
             format!("growth {}, expected more than 1", self.growth)
-        } else if !(self.dead_share > 0.0 && self.dead_share <= 1.0) {
-            format!("dead_share {}, expected more than 0 and at most 1", self.dead_share)
+        } else if !(self.dead_fraction > 0.0 && self.dead_fraction <= 1.0) {
+            format!("dead_fraction {}, expected more than 0 and at most 1", self.dead_fraction)
         } else if !(self.smallest_update >= 0.0 && self.smallest_update < self.largest_update) {
             let (low, high) = (self.smallest_update, self.largest_update);
             format!("updates from {low} to {high}, expected at least 0, and the second larger")
@@ -144,16 +144,16 @@ impl StatsConfig {
 /// ```
 pub struct StatsMonitor {
     config: StatsConfig,
-    watched: Option<Watched>,
+    observed: Option<ObservedStep>,
     history: History,
-    rates: Rates,
+    learning_rates: LearningRates,
     /// The bare tensors that required a gradient in the last reading.
-    plain: Vec<Plain>,
+    bare_tensors: Vec<BareTensor>,
 }
 
 /// Learning rates of the steps since the last reading, including steps without a reading.
 #[derive(Default)]
-struct Rates {
+struct LearningRates {
     /// The learning rate of the last step.
     last: Option<f64>,
     /// The largest learning rates up to and since the previous reading.
@@ -163,12 +163,12 @@ struct Rates {
 
 /// From this factor on a larger learning rate counts as a rise. Schedules with a warmup start
 /// lower, but rise in small steps.
-const RISE: f64 = 100.0;
+const RISE_FACTOR: f64 = 100.0;
 
-impl Rates {
-    fn note(&mut self, rate: f64) {
-        self.last = Some(rate);
-        self.since = self.since.max(rate);
+impl LearningRates {
+    fn record(&mut self, lr: f64) {
+        self.last = Some(lr);
+        self.since = self.since.max(lr);
     }
 
     /// Returns the largest learning rates up to and since the previous reading, if the second is
@@ -176,16 +176,16 @@ impl Rates {
     fn rise(&mut self) -> Option<(f64, f64)> {
         let (before, since) = (self.before, self.since);
         (self.before, self.since) = (before.max(since), 0.0);
-        (before > 0.0 && since > RISE * before).then_some((before, since))
+        (before > 0.0 && since > RISE_FACTOR * before).then_some((before, since))
     }
 }
 
 /// A step with a reading.
-struct Watched {
+struct ObservedStep {
     step: u64,
     parameters: Vec<Param>,
     setup: Setup,
-    seen: Arc<Mutex<Seen>>,
+    record: Arc<Mutex<PassRecord>>,
 }
 
 impl StatsMonitor {
@@ -197,10 +197,10 @@ impl StatsMonitor {
         config.check()?;
         Ok(StatsMonitor {
             config,
-            watched: None,
+            observed: None,
             history: History::default(),
-            rates: Rates::default(),
-            plain: Vec::new(),
+            learning_rates: LearningRates::default(),
+            bare_tensors: Vec::new(),
         })
     }
 
@@ -213,9 +213,9 @@ impl StatsMonitor {
     pub fn watch<M: Module + ?Sized, T>(&mut self, model: &M, step: u64, compute: impl FnOnce() -> T) -> T {
         match self.begin(model, step) {
             None => compute(),
-            Some(seen) => {
-                let of_ops = noting_ops(seen.clone());
-                observe_layer_events(model, noting_layers(seen), || observe_ops(of_ops, compute))
+            Some(record) => {
+                let record_ops = op_recorder(record.clone());
+                observe_layer_events(model, layer_recorder(record), || observe_ops(record_ops, compute))
             }
         }
     }
@@ -224,9 +224,9 @@ impl StatsMonitor {
     /// [`close`](StatsMonitor::close): for bindings that cannot pass a closure. Returns false if
     /// the step is not due for a reading; there is then nothing to close.
     pub fn open<M: Module + ?Sized>(&mut self, model: &M, step: u64) -> bool {
-        let Some(seen) = self.begin(model, step) else { return false };
-        open_layer_observer(model, noting_layers(seen.clone()));
-        open_op_observer(noting_ops(seen));
+        let Some(record) = self.begin(model, step) else { return false };
+        open_layer_observer(model, layer_recorder(record.clone()));
+        open_op_observer(op_recorder(record));
         true
     }
 
@@ -237,15 +237,15 @@ impl StatsMonitor {
     }
 
     /// Returns the record for layers and ops of step `step`, if it is due for a reading.
-    fn begin<M: Module + ?Sized>(&mut self, model: &M, step: u64) -> Option<Arc<Mutex<Seen>>> {
-        self.watched = None;
+    fn begin<M: Module + ?Sized>(&mut self, model: &M, step: u64) -> Option<Arc<Mutex<PassRecord>>> {
+        self.observed = None;
         if !step.is_multiple_of(self.config.every) || is_recording_step() {
             return None;
         }
-        let (parameters, setup) = (model.parameters(), Setup::of(model));
-        let seen = Arc::new(Mutex::new(Seen::of(&parameters)));
-        self.watched = Some(Watched { step, parameters, setup, seen: seen.clone() });
-        Some(seen)
+        let (parameters, setup) = (model.parameters(), Setup::from_model(model));
+        let record = Arc::new(Mutex::new(PassRecord::new(&parameters)));
+        self.observed = Some(ObservedStep { step, parameters, setup, record: record.clone() });
+        Some(record)
     }
 
     /// Returns the report of the step that was observed last, with these gradients; `None` if the
@@ -254,9 +254,9 @@ impl StatsMonitor {
     /// # Errors
     /// Returns an error if an earlier op failed on the device, or if memory is exhausted.
     pub fn report(&mut self, gradients: &Gradients) -> Result<Option<StatsReport>> {
-        let Some(watched) = self.watched.take() else { return Ok(None) };
-        let readings = watched.readings(gradients, &mut self.plain)?;
-        self.told(watched.step, readings).map(Some)
+        let Some(observed) = self.observed.take() else { return Ok(None) };
+        let readings = observed.readings(gradients, &mut self.bare_tensors)?;
+        self.finish_report(observed.step, readings).map(Some)
     }
 
     /// Runs a step of `optimizer`, and reports as [`report`](StatsMonitor::report) does, including
@@ -270,31 +270,34 @@ impl StatsMonitor {
         optimizer: &mut O,
         gradients: &Gradients,
     ) -> Result<Option<StatsReport>> {
-        self.note_rate(optimizer.lr());
-        self.note_held(Held { tensors: ids_of(&optimizer.parameters()), is_all: false });
+        self.set_lr(optimizer.lr());
+        self.set_optimized_tensors(OptimizedTensors {
+            tensors: ids_of(&optimizer.parameters()),
+            is_all: false,
+        });
         self.step_by(gradients, || optimizer.step(gradients))
     }
 
     /// Sets the learning rate of the next [`step_by`](StatsMonitor::step_by), for reports of steps
     /// that are too large. [`step`](StatsMonitor::step) gets it from the optimizer.
-    pub fn note_rate(&mut self, rate: f64) {
-        self.rates.note(rate);
+    pub fn set_lr(&mut self, lr: f64) {
+        self.learning_rates.record(lr);
     }
 
     /// Records gradients that belong to no parameter of the model, by their tensors and shapes, if
     /// they are not in [`Gradients`]: for bindings that store them elsewhere.
-    pub fn note_unclaimed(&mut self, gradients: Vec<(TensorId, Shape)>) {
-        self.watched.iter_mut().for_each(|watched| watched.setup.unclaimed.clone_from(&gradients));
+    pub fn record_unmatched(&mut self, gradients: Vec<(TensorId, Shape)>) {
+        self.observed.iter_mut().for_each(|observed| observed.setup.unmatched.clone_from(&gradients));
     }
 
     /// Records the tensors of all optimizers, for bindings that know them. Parameters that no
     /// optimizer has, while one has others of the model, are assumed not to be trained.
-    pub fn note_all_held(&mut self, tensors: HashSet<TensorId>) {
-        self.note_held(Held { tensors, is_all: true });
+    pub fn set_optimized(&mut self, tensors: HashSet<TensorId>) {
+        self.set_optimized_tensors(OptimizedTensors { tensors, is_all: true });
     }
 
-    fn note_held(&mut self, held: Held) {
-        self.watched.iter_mut().for_each(|watched| watched.setup.held.clone_from(&held));
+    fn set_optimized_tensors(&mut self, optimized: OptimizedTensors) {
+        self.observed.iter_mut().for_each(|observed| observed.setup.optimized.clone_from(&optimized));
     }
 
     /// Like [`step`](StatsMonitor::step), without an optimizer: `step` changes the parameters using
@@ -307,24 +310,24 @@ impl StatsMonitor {
         gradients: &Gradients,
         step: impl FnOnce() -> Result<()>,
     ) -> Result<Option<StatsReport>> {
-        let Some(watched) = self.watched.take() else {
+        let Some(observed) = self.observed.take() else {
             step()?;
             return Ok(None);
         };
-        let mut readings = watched.readings(gradients, &mut self.plain)?;
-        let before = unobserved(|| watched.copies())?;
+        let mut readings = observed.readings(gradients, &mut self.bare_tensors)?;
+        let before = unobserved(|| observed.copy_weights())?;
         step()?;
-        for (at, (param, before)) in watched.parameters.iter().zip(before).enumerate() {
+        for (at, (param, before)) in observed.parameters.iter().zip(before).enumerate() {
             if let Some(before) = before {
-                readings.updated(at, changed(param, &before)?);
+                readings.record_update(at, change_stats(param, &before)?);
             }
         }
-        self.told(watched.step, readings).map(Some)
+        self.finish_report(observed.step, readings).map(Some)
     }
 
-    fn told(&mut self, step: u64, readings: Readings) -> Result<StatsReport> {
+    fn finish_report(&mut self, step: u64, readings: Readings) -> Result<StatsReport> {
         let mut report = unobserved(|| readings.read(step))?;
-        (report.setup.rate, report.setup.rise) = (self.rates.last, self.rates.rise());
+        (report.setup.lr, report.setup.rise) = (self.learning_rates.last, self.learning_rates.rise());
         self.history.warn(&mut report, &self.config);
         Ok(report)
     }
@@ -334,35 +337,39 @@ fn ids_of(parameters: &[Param]) -> HashSet<TensorId> {
     parameters.iter().filter_map(|param| param.tensor().id()).collect()
 }
 
-fn noting_layers(seen: Arc<Mutex<Seen>>) -> impl Fn(LayerEvent<'_>) -> Result<()> + 'static {
-    move |event: LayerEvent<'_>| unobserved(|| lock(&seen).layer(event))
+fn layer_recorder(record: Arc<Mutex<PassRecord>>) -> impl Fn(LayerEvent<'_>) -> Result<()> + 'static {
+    move |event: LayerEvent<'_>| unobserved(|| lock(&record).layer(event))
 }
 
-fn noting_ops(seen: Arc<Mutex<Seen>>) -> impl Fn(&ternion_core::OpCall<'_>) -> Result<()> + 'static {
-    move |call: &ternion_core::OpCall<'_>| unobserved(|| lock(&seen).op(call))
+fn op_recorder(record: Arc<Mutex<PassRecord>>) -> impl Fn(&ternion_core::OpCall<'_>) -> Result<()> + 'static {
+    move |call: &ternion_core::OpCall<'_>| unobserved(|| lock(&record).op(call))
 }
 
 /// Ignores poisoning: a panic elsewhere cannot leave the record half changed.
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(record: &Mutex<PassRecord>) -> MutexGuard<'_, PassRecord> {
+    record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Watched {
-    fn readings(&self, gradients: &Gradients, plain: &mut Vec<Plain>) -> Result<Readings> {
-        unobserved(|| self.formed(gradients, plain))
+impl ObservedStep {
+    fn readings(&self, gradients: &Gradients, bare_tensors: &mut Vec<BareTensor>) -> Result<Readings> {
+        unobserved(|| self.collect_readings(gradients, bare_tensors))
     }
 
-    fn formed(&self, gradients: &Gradients, plain: &mut Vec<Plain>) -> Result<Readings> {
-        let mut readings = lock(&self.seen).readings()?;
-        readings.setup.model(&self.setup, &self.parameters, gradients, plain);
-        plain.clone_from(&readings.setup.plain);
+    fn collect_readings(
+        &self,
+        gradients: &Gradients,
+        bare_tensors: &mut Vec<BareTensor>,
+    ) -> Result<Readings> {
+        let mut readings = lock(&self.record).take_readings()?;
+        readings.setup.add_model(&self.setup, &self.parameters, gradients, bare_tensors);
+        bare_tensors.clone_from(&readings.setup.bare_tensors);
         self.parameters.iter().try_for_each(|param| readings.weight(param, param.gradient(gradients)))?;
         Ok(readings)
     }
 
     /// Returns copies of the weights before the step. Biases are omitted: they start at 0, so that
     /// their relative change is meaningless.
-    fn copies(&self) -> Result<Vec<Option<Tensor>>> {
+    fn copy_weights(&self) -> Result<Vec<Option<Tensor>>> {
         let copy = |param: &Param| {
             let tensor = param.tensor();
             (tensor.rank() >= 2 && tensor.needs_grad())
@@ -375,7 +382,7 @@ impl Watched {
 
 /// Returns the statistics of the change of a weight, and of its elementwise product with the old
 /// weight.
-fn changed(param: &Param, before: &Tensor) -> Result<[DeviceStats; 2]> {
+fn change_stats(param: &Param, before: &Tensor) -> Result<[DeviceStats; 2]> {
     let compared = || {
         let change = param.tensor().detach().sub(before)?;
         Ok([change.device_stats()?, change.mul(before)?.device_stats()?])

@@ -1,7 +1,7 @@
 //! The origins of NaN and infinity: the inputs of each op of a pass are recorded, so that a
 //! non-finite output can be traced to the op that produced it.
 
-use super::faults::{AFTER_A_STEP, in_words};
+use super::faults::{AFTER_STEP_ADVICE, describe_non_finite};
 use super::report::LayerStats;
 use crate::module::Param;
 use std::collections::{HashMap, HashSet};
@@ -10,56 +10,56 @@ use ternion_core::backend::WeakBuffer;
 use ternion_core::{Op, OpCall, Result, Tensor, no_grad, unobserved};
 
 /// The index of a tensor among those that were recorded.
-pub(super) type Noted = usize;
+pub(super) type TensorIndex = usize;
 
 /// The index of a call of a layer.
-pub(super) type LayerNumber = usize;
+pub(super) type LayerCallIndex = usize;
 
 /// The location of an op in the model.
 #[derive(Clone, Default)]
-pub(super) struct Scene {
+pub(super) struct Location {
     /// The innermost layer that is computing: the index of its call, and its name in messages.
-    pub layer: Option<(LayerNumber, String)>,
+    pub layer: Option<(LayerCallIndex, String)>,
     /// The key of this layer; empty if there is none.
-    pub within: String,
+    pub layer_key: String,
     /// The key of the layer that ended last.
     pub after: String,
 }
 
 /// A tensor that an op returned, or that was passed to one.
-struct Made {
+struct RecordedTensor {
     /// The op that returned it; for a tensor that no recorded op returned, the first op that it was
     /// passed to.
     op: &'static str,
-    scene: Scene,
+    location: Location,
     /// The largest absolute value, on the device; NaN or infinite if an element is.
-    largest: Option<Tensor>,
-    inputs: Vec<Noted>,
-    is_given: bool,
+    max_abs: Option<Tensor>,
+    inputs: Vec<TensorIndex>,
+    is_input: bool,
     /// The name of the parameter, if it is one.
     parameter: Option<String>,
     /// Whether the program wrote infinity, as for masks, or NaN.
-    is_meant: bool,
+    is_written_by_program: bool,
 }
 
-impl Made {
+impl RecordedTensor {
     /// Whether it is infinite on purpose.
-    fn is_on_purpose(&self) -> bool {
-        self.is_meant || (self.is_given && self.parameter.is_none())
+    fn is_intentional(&self) -> bool {
+        self.is_written_by_program || (self.is_input && self.parameter.is_none())
     }
 }
 
 /// The recorded tensors of a pass.
 #[derive(Default)]
 pub(super) struct Origins {
-    made: Vec<Made>,
+    tensors: Vec<RecordedTensor>,
     /// Tensors by the addresses of their buffers, which are not reused while a handle exists.
-    latest: HashMap<usize, Noted>,
-    held: Vec<WeakBuffer>,
+    latest: HashMap<usize, TensorIndex>,
+    buffers: Vec<WeakBuffer>,
     /// The names of parameters, by the addresses of their buffers.
     parameters: HashMap<usize, String>,
     /// Calls of layers within which no other layer computed.
-    leaves: HashSet<LayerNumber>,
+    leaves: HashSet<LayerCallIndex>,
 }
 
 /// The origin of NaN or infinity.
@@ -71,11 +71,11 @@ pub(super) struct Origin {
     /// The key of the layer to look at.
     pub layer: String,
     is_inside: bool,
-    kind: Kind,
+    kind: OriginKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum OriginKind {
     /// NaN from finite numbers.
     Nan,
     /// NaN from numbers that are infinite on purpose.
@@ -83,23 +83,23 @@ enum Kind {
     /// Infinity from finite numbers.
     Infinite,
     /// It was passed to the model.
-    Given,
+    FromInput,
     /// The program writes it.
-    Written,
+    FromProgram,
     /// A parameter contains it.
-    Held,
+    InParameter,
 }
 
 impl Origins {
     /// Creates the origins for a model with these parameters.
-    pub(super) fn of(parameters: &[Param]) -> Origins {
+    pub(super) fn new(parameters: &[Param]) -> Origins {
         let named = |param: &Param| {
             (param.tensor().buffer().address(), param.name().unwrap_or("a parameter").to_owned())
         };
         Origins { parameters: parameters.iter().map(named).collect(), ..Origins::default() }
     }
 
-    pub(super) fn op(&mut self, call: &OpCall<'_>, scene: &Scene) -> Result<()> {
+    pub(super) fn op(&mut self, call: &OpCall<'_>, location: &Location) -> Result<()> {
         let own = call.op.name();
         let op = current_function().unwrap_or(own.strip_suffix("_scalar").unwrap_or(own));
         let mut inputs = Vec::with_capacity(call.inputs.len());
@@ -107,99 +107,109 @@ impl Origins {
             let known = self.latest.get(&input.buffer().address()).copied();
             inputs.push(match known {
                 Some(known) => known,
-                None => self.note(input, op, scene, Vec::new(), true)?,
+                None => self.record(input, op, location, Vec::new(), true)?,
             });
         }
         for output in call.outputs.iter().filter(|output| output.dtype().is_float()) {
-            let at = self.note(output, op, scene, inputs.clone(), false)?;
-            self.made[at].is_meant = is_meant(call.op);
+            let at = self.record(output, op, location, inputs.clone(), false)?;
+            self.tensors[at].is_written_by_program = is_written_by_program(call.op);
         }
         Ok(())
     }
 
-    fn note(
+    fn record(
         &mut self,
         tensor: &Tensor,
         op: &'static str,
-        scene: &Scene,
-        inputs: Vec<Noted>,
-        is_given: bool,
-    ) -> Result<Noted> {
-        let largest = || tensor.detach().max_abs(..);
-        let largest = (tensor.elements() > 0).then(|| unobserved(|| no_grad(largest))).transpose()?;
-        let parameter = is_given.then(|| self.parameters.get(&tensor.buffer().address()).cloned()).flatten();
-        let scene = scene.clone();
-        self.made.push(Made { op, scene, largest, inputs, is_given, parameter, is_meant: false });
-        let at = self.made.len() - 1;
+        location: &Location,
+        inputs: Vec<TensorIndex>,
+        is_input: bool,
+    ) -> Result<TensorIndex> {
+        let compute = || tensor.detach().max_abs(..);
+        let max_abs = (tensor.elements() > 0).then(|| unobserved(|| no_grad(compute))).transpose()?;
+        let parameter = is_input.then(|| self.parameters.get(&tensor.buffer().address()).cloned()).flatten();
+        let location = location.clone();
+        self.tensors.push(RecordedTensor {
+            op,
+            location,
+            max_abs,
+            inputs,
+            is_input,
+            parameter,
+            is_written_by_program: false,
+        });
+        let at = self.tensors.len() - 1;
         if self.latest.insert(tensor.buffer().address(), at).is_none() {
-            self.held.push(tensor.buffer().downgrade());
+            self.buffers.push(tensor.buffer().downgrade());
         }
         Ok(at)
     }
 
     /// Records that no other layer computed within a layer.
-    pub(super) fn leaf(&mut self, layer: LayerNumber) {
+    pub(super) fn record_leaf(&mut self, layer: LayerCallIndex) {
         self.leaves.insert(layer);
     }
 
     /// Returns the index of the last recorded tensor in the buffer of this tensor.
-    pub(super) fn known(&self, tensor: &Tensor) -> Option<Noted> {
+    pub(super) fn index_of(&self, tensor: &Tensor) -> Option<TensorIndex> {
         self.latest.get(&tensor.buffer().address()).copied()
     }
 
     /// Traces the non-finite values of a tensor to their origin.
-    pub(super) fn trace(&self, from: Noted) -> Result<Option<Origin>> {
-        let is_nan = |largest: f64| largest.is_nan();
-        let size = self.largest(from)?;
+    pub(super) fn trace(&self, from: TensorIndex) -> Result<Option<Origin>> {
+        let is_nan = |max_abs: f64| max_abs.is_nan();
+        let size = self.max_abs_of(from)?;
         let (at, kind) = if size.is_nan() {
-            let at = self.first(from, is_nan)?;
-            match self.input(at, f64::is_infinite)? {
-                Some(infinite) => match self.first(infinite, f64::is_infinite)? {
-                    root if self.made[root].is_on_purpose() => (at, Kind::NanOfInfinite),
-                    root => (root, Kind::Infinite),
+            let at = self.first_in_chain(from, is_nan)?;
+            match self.find_input(at, f64::is_infinite)? {
+                Some(infinite) => match self.first_in_chain(infinite, f64::is_infinite)? {
+                    source if self.tensors[source].is_intentional() => (at, OriginKind::NanOfInfinite),
+                    source => (source, OriginKind::Infinite),
                 },
-                None => (at, Kind::Nan),
+                None => (at, OriginKind::Nan),
             }
         } else if size.is_infinite() {
-            (self.first(from, f64::is_infinite)?, Kind::Infinite)
+            (self.first_in_chain(from, f64::is_infinite)?, OriginKind::Infinite)
         } else {
             return Ok(None);
         };
-        let made = &self.made[at];
+        let recorded = &self.tensors[at];
         // Infinity that the program writes is not a fault; the op that turns it into NaN is.
-        let is_wanted = kind == Kind::Infinite && made.is_on_purpose();
-        Ok((!is_wanted).then(|| self.origin(made, kind)))
+        let is_expected = kind == OriginKind::Infinite && recorded.is_intentional();
+        Ok((!is_expected).then(|| self.origin(recorded, kind)))
     }
 
-    fn origin(&self, made: &Made, kind: Kind) -> Origin {
-        let Scene { layer, within, after } = &made.scene;
-        let inside = layer.as_ref().filter(|(number, _)| self.leaves.contains(number));
+    fn origin(&self, recorded: &RecordedTensor, kind: OriginKind) -> Origin {
+        let Location { layer, layer_key, after } = &recorded.location;
+        let inside = layer.as_ref().filter(|(call, _)| self.leaves.contains(call));
         let name = match inside {
             Some((_, name)) => name.clone(),
-            None if after.is_empty() => made.op.to_owned(),
-            None => format!("{} after {after}", made.op),
+            None if after.is_empty() => recorded.op.to_owned(),
+            None => format!("{} after {after}", recorded.op),
         };
-        let layer = if inside.is_some() { within.clone() } else { after.clone() };
-        let (op, is_inside) = (made.op, inside.is_some());
-        match &made.parameter {
+        let layer = if inside.is_some() { layer_key.clone() } else { after.clone() };
+        let (op, is_inside) = (recorded.op, inside.is_some());
+        match &recorded.parameter {
             Some(name) => {
                 let layer = name.rsplit_once('.').map_or("", |(layer, _)| layer).to_owned();
-                Origin { op, name: name.clone(), layer, is_inside, kind: Kind::Held }
+                Origin { op, name: name.clone(), layer, is_inside, kind: OriginKind::InParameter }
             }
-            None if made.is_given => Origin { op, name, layer, is_inside, kind: Kind::Given },
-            None if made.is_meant => Origin { op, name, layer, is_inside, kind: Kind::Written },
+            None if recorded.is_input => Origin { op, name, layer, is_inside, kind: OriginKind::FromInput },
+            None if recorded.is_written_by_program => {
+                Origin { op, name, layer, is_inside, kind: OriginKind::FromProgram }
+            }
             None => Origin { op, name, layer, is_inside, kind },
         }
     }
 
-    fn largest(&self, at: Noted) -> Result<f64> {
-        self.made[at].largest.as_ref().map_or(Ok(0.0), |largest| unobserved(|| largest.item_f64()))
+    fn max_abs_of(&self, at: TensorIndex) -> Result<f64> {
+        self.tensors[at].max_abs.as_ref().map_or(Ok(0.0), |max_abs| unobserved(|| max_abs.item_f64()))
     }
 
     /// Returns an input that satisfies the condition.
-    fn input(&self, of: Noted, is: impl Fn(f64) -> bool) -> Result<Option<Noted>> {
-        for &input in &self.made[of].inputs {
-            if is(self.largest(input)?) {
+    fn find_input(&self, of: TensorIndex, is: impl Fn(f64) -> bool) -> Result<Option<TensorIndex>> {
+        for &input in &self.tensors[of].inputs {
+            if is(self.max_abs_of(input)?) {
                 return Ok(Some(input));
             }
         }
@@ -207,9 +217,9 @@ impl Origins {
     }
 
     /// Follows inputs that satisfy the condition, and returns the first tensor of this chain.
-    fn first(&self, from: Noted, is: impl Fn(f64) -> bool) -> Result<Noted> {
+    fn first_in_chain(&self, from: TensorIndex, is: impl Fn(f64) -> bool) -> Result<TensorIndex> {
         let mut at = from;
-        while let Some(before) = self.input(at, &is)? {
+        while let Some(before) = self.find_input(at, &is)? {
             at = before;
         }
         Ok(at)
@@ -217,7 +227,7 @@ impl Origins {
 }
 
 /// Whether the program wrote an infinite number, as for a mask, or NaN.
-fn is_meant(op: &Op) -> bool {
+fn is_written_by_program(op: &Op) -> bool {
     let number = match op {
         Op::Fill(fill) => fill.value,
         Op::Pad(pad) => pad.value,
@@ -227,51 +237,62 @@ fn is_meant(op: &Op) -> bool {
     !number.as_f64().is_finite()
 }
 
-const MASK: &str = "look for a mask that hides a whole row";
-const LOOK: &str = "look for a division by 0, a root or a logarithm outside of its range, or numbers too large for the dtype";
+const MASK_ADVICE: &str = "look for a mask that hides a whole row";
+const RANGE_ADVICE: &str = "look for a division by 0, a root or a logarithm outside of its range, or numbers too large for the dtype";
 
 impl Origin {
-    /// Whether `shown`, the first layer whose output is not finite, is also the origin.
-    fn is_that_of(&self, shown: &LayerStats) -> bool {
+    /// Whether `broken_layer`, the first layer whose output is not finite, is also the origin.
+    fn is_at(&self, broken_layer: &LayerStats) -> bool {
         match self.kind {
-            Kind::Held => self.layer == shown.key,
-            Kind::Given | Kind::Written => false,
-            _ => self.name == shown.name(),
+            OriginKind::InParameter => self.layer == broken_layer.key,
+            OriginKind::FromInput | OriginKind::FromProgram => false,
+            _ => self.name == broken_layer.name(),
         }
     }
 
     /// Returns what to look for if the layer with the non-finite output is also the origin.
     pub(super) fn advice(&self) -> String {
         match self.kind {
-            Kind::NanOfInfinite => {
-                format!("all before it is finite but numbers that are infinite on purpose: {MASK}")
+            OriginKind::NanOfInfinite => {
+                format!("all before it is finite but numbers that are infinite on purpose: {MASK_ADVICE}")
             }
-            _ if self.is_inside => format!("all before it is finite: its {} made them: {LOOK}", self.op),
-            _ => format!("all before it is finite: {LOOK}"),
+            _ if self.is_inside => {
+                format!("all before it is finite: its {} made them: {RANGE_ADVICE}", self.op)
+            }
+            _ => format!("all before it is finite: {RANGE_ADVICE}"),
         }
     }
 
-    /// Returns the message if the origin is not `shown`, the first layer whose output is not
+    /// Returns the message if the origin is not `broken_layer`, the first layer whose output is not
     /// finite.
-    pub(super) fn elsewhere(&self, shown: &LayerStats) -> Option<String> {
-        if self.is_that_of(shown) {
+    pub(super) fn message_elsewhere(&self, broken_layer: &LayerStats) -> Option<String> {
+        if self.is_at(broken_layer) {
             return None;
         }
         let op = if self.is_inside { format!("its {}", self.op) } else { "it".to_owned() };
-        let seen = format!("({}: {})", shown.name(), in_words(&shown.output, "outputs"));
+        let observed =
+            format!("({}: {})", broken_layer.name(), describe_non_finite(&broken_layer.output, "outputs"));
         let first = "in the order of computation, of";
-        let said = match self.kind {
-            Kind::Nan => format!("{op} made the first NaN {first} finite numbers {seen}; {LOOK}"),
-            Kind::NanOfInfinite => {
-                format!("{op} made the first NaN {first} numbers that are infinite on purpose {seen}; {MASK}")
+        let message = match self.kind {
+            OriginKind::Nan => {
+                format!("{op} made the first NaN {first} finite numbers {observed}; {RANGE_ADVICE}")
             }
-            Kind::Infinite => {
-                format!("{op} made the first infinite number {first} finite ones {seen}; {LOOK}")
+            OriginKind::NanOfInfinite => {
+                format!(
+                    "{op} made the first NaN {first} numbers that are infinite on purpose {observed}; {MASK_ADVICE}"
+                )
             }
-            Kind::Given => format!("{} was given numbers that are NaN {seen}; clean the data", self.op),
-            Kind::Written => format!("{op} writes NaN, as the program asks {seen}"),
-            Kind::Held => format!("it holds such numbers already {seen}; {AFTER_A_STEP}"),
+            OriginKind::Infinite => {
+                format!("{op} made the first infinite number {first} finite ones {observed}; {RANGE_ADVICE}")
+            }
+            OriginKind::FromInput => {
+                format!("{} was given numbers that are NaN {observed}; clean the data", self.op)
+            }
+            OriginKind::FromProgram => format!("{op} writes NaN, as the program asks {observed}"),
+            OriginKind::InParameter => {
+                format!("it holds such numbers already {observed}; {AFTER_STEP_ADVICE}")
+            }
         };
-        Some(format!("{}: {said}", self.name))
+        Some(format!("{}: {message}", self.name))
     }
 }

@@ -2,8 +2,8 @@
 
 use super::activations::Activation;
 use super::faults::StatsWarning;
-use super::input::Fed;
-use super::origins::{Noted, Origin, Origins};
+use super::input::InputUse;
+use super::origins::{Origin, Origins, TensorIndex};
 use super::setup::Setup;
 use crate::module::Param;
 use std::fmt;
@@ -11,7 +11,7 @@ use ternion_core::{DeviceStats, Result, Stats, Tensor};
 
 /// The source of an output.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Place {
+pub(super) struct OutputSource {
     pub key: String,
     pub kind: &'static str,
     /// Whether it is an op after the layer with this key, instead of a layer.
@@ -21,7 +21,7 @@ pub(super) struct Place {
     /// The activation that it ends with.
     pub activation: Option<Activation>,
     /// For an input: how the first op uses it.
-    pub fed: Fed,
+    pub input_use: InputUse,
 }
 
 /// The outputs of a layer, or of a ReLU that is called as a function, and their gradients. Several
@@ -48,7 +48,7 @@ pub struct LayerStats {
     pub(super) is_op: bool,
     pub(super) is_leaf: bool,
     pub(super) activation: Option<Activation>,
-    pub(super) fed: Fed,
+    pub(super) input_use: InputUse,
     /// For an input: the differences between its examples, for each number of an example.
     pub(super) spread: Option<Stats>,
 }
@@ -82,7 +82,7 @@ pub struct WeightStats {
     pub(super) fan_in: usize,
     pub(super) is_matrix: bool,
     /// Whether the change points straight to 0.
-    pub(super) shrinks: bool,
+    pub(super) points_to_zero: bool,
 }
 
 impl WeightStats {
@@ -115,24 +115,24 @@ pub struct StatsReport {
 }
 
 /// The index of a statistic among those that will be read.
-type Slot = usize;
+type StatIndex = usize;
 
 struct OutputReading {
-    place: Place,
-    outputs: Vec<Slot>,
+    source: OutputSource,
+    outputs: Vec<StatIndex>,
     /// For each call, the recorded tensor in its buffer.
-    noted: Vec<Option<Noted>>,
-    silent: Vec<Slot>,
-    saturated: Vec<Slot>,
-    gradients: Vec<Slot>,
+    tensor_indices: Vec<Option<TensorIndex>>,
+    silent: Vec<StatIndex>,
+    saturated: Vec<StatIndex>,
+    gradients: Vec<StatIndex>,
 }
 
 struct WeightReading {
     name: String,
-    values: Slot,
-    gradient: Option<Slot>,
+    values: StatIndex,
+    gradient: Option<StatIndex>,
     /// The change, and its elementwise product with the values.
-    update: Option<[Slot; 2]>,
+    update: Option<[StatIndex; 2]>,
     is_frozen: bool,
     fan_in: usize,
     is_matrix: bool,
@@ -143,10 +143,10 @@ struct WeightReading {
 pub(super) struct Readings {
     all: Vec<DeviceStats>,
     /// The differences between the examples of the input.
-    spread: Option<Slot>,
+    spread: Option<StatIndex>,
     /// Log-sum-exp of rows that a loss treats as log-probabilities, with the key and the name of
     /// their layer.
-    log_sums: Vec<(Slot, String, String)>,
+    log_sum_exp: Vec<(StatIndex, String, String)>,
     outputs: Vec<OutputReading>,
     weights: Vec<WeightReading>,
     pub(super) origins: Origins,
@@ -154,7 +154,7 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    fn put(&mut self, stats: DeviceStats) -> Slot {
+    fn add(&mut self, stats: DeviceStats) -> StatIndex {
         self.all.push(stats);
         self.all.len() - 1
     }
@@ -163,26 +163,33 @@ impl Readings {
     /// those that are saturated.
     pub(super) fn output(
         &mut self,
-        place: Place,
+        source: OutputSource,
         [output, silent, saturated]: [Option<&DeviceStats>; 3],
         gradients: &[DeviceStats],
-        noted: Option<Noted>,
+        tensor_index: Option<TensorIndex>,
     ) {
-        let mut put = |stats: Option<&DeviceStats>| stats.map(|stats| self.put(stats.clone()));
-        let (output, silent, saturated) = (put(output), put(silent), put(saturated));
-        let gradients: Vec<Slot> = gradients.iter().map(|gradient| self.put(gradient.clone())).collect();
+        let mut add = |stats: Option<&DeviceStats>| stats.map(|stats| self.add(stats.clone()));
+        let (output, silent, saturated) = (add(output), add(silent), add(saturated));
+        let gradients: Vec<StatIndex> = gradients.iter().map(|gradient| self.add(gradient.clone())).collect();
         let same = |reading: &OutputReading| {
-            (&reading.place.key, reading.place.kind, reading.place.is_op)
-                == (&place.key, place.kind, place.is_op)
+            (&reading.source.key, reading.source.kind, reading.source.is_op)
+                == (&source.key, source.kind, source.is_op)
         };
         let at = self.outputs.iter().position(same).unwrap_or(self.outputs.len());
         if at == self.outputs.len() {
-            let (outputs, noted, silent, saturated, gradients) = Default::default();
-            self.outputs.push(OutputReading { place, outputs, noted, silent, saturated, gradients });
+            let (outputs, tensor_indices, silent, saturated, gradients) = Default::default();
+            self.outputs.push(OutputReading {
+                source,
+                outputs,
+                tensor_indices,
+                silent,
+                saturated,
+                gradients,
+            });
         }
         let reading = &mut self.outputs[at];
         reading.outputs.extend(output);
-        reading.noted.push(noted);
+        reading.tensor_indices.push(tensor_index);
         reading.silent.extend(silent);
         reading.saturated.extend(saturated);
         reading.gradients.extend(gradients);
@@ -190,19 +197,19 @@ impl Readings {
 
     /// Adds the differences between the examples of the input.
     pub(super) fn spread(&mut self, spread: &DeviceStats) {
-        self.spread = Some(self.put(spread.clone()));
+        self.spread = Some(self.add(spread.clone()));
     }
 
     /// Adds the log-sum-exp of rows that a loss treats as the log-probabilities of a layer.
-    pub(super) fn log_sums(&mut self, sums: DeviceStats, layer: String, name: String) {
-        let slot = self.put(sums);
-        self.log_sums.push((slot, layer, name));
+    pub(super) fn log_sum_exp(&mut self, sums: DeviceStats, layer: String, name: String) {
+        let index = self.add(sums);
+        self.log_sum_exp.push((index, layer, name));
     }
 
     pub(super) fn weight(&mut self, param: &Param, gradient: Option<&Tensor>) -> Result<()> {
         let tensor = param.tensor();
-        let values = self.put(tensor.device_stats()?);
-        let gradient = gradient.map(Tensor::device_stats).transpose()?.map(|stats| self.put(stats));
+        let values = self.add(tensor.device_stats()?);
+        let gradient = gradient.map(Tensor::device_stats).transpose()?.map(|stats| self.add(stats));
         self.weights.push(WeightReading {
             name: param.name().unwrap_or_default().to_owned(),
             values,
@@ -216,32 +223,33 @@ impl Readings {
     }
 
     /// Records the change of parameter `at`.
-    pub(super) fn updated(&mut self, at: usize, change: [DeviceStats; 2]) {
-        self.weights[at].update = Some(change.map(|stats| self.put(stats)));
+    pub(super) fn record_update(&mut self, at: usize, change: [DeviceStats; 2]) {
+        self.weights[at].update = Some(change.map(|stats| self.add(stats)));
     }
 
     /// Returns the origin of the first output that is not finite.
     fn origin(&self, all: &[Stats]) -> Result<Option<Origin>> {
         let is_broken = |reading: &&OutputReading| reading.outputs.iter().any(|&at| all[at].is_broken());
         let Some(reading) = self.outputs.iter().find(is_broken) else { return Ok(None) };
-        let calls = reading.outputs.iter().zip(&reading.noted);
-        let first = calls.filter(|(at, _)| all[**at].is_broken()).find_map(|(_, noted)| *noted);
-        Ok(first.map(|noted| self.origins.trace(noted)).transpose()?.flatten())
+        let calls = reading.outputs.iter().zip(&reading.tensor_indices);
+        let first = calls.filter(|(at, _)| all[**at].is_broken()).find_map(|(_, tensor_index)| *tensor_index);
+        Ok(first.map(|tensor_index| self.origins.trace(tensor_index)).transpose()?.flatten())
     }
 
     pub(super) fn read(mut self, step: u64) -> Result<StatsReport> {
         let all = DeviceStats::read(&self.all)?;
-        let merged = |slots: &[Slot]| slots.iter().map(|&at| all[at]).reduce(|sum, next| sum.merged(&next));
+        let merged =
+            |indices: &[StatIndex]| indices.iter().map(|&at| all[at]).reduce(|sum, next| sum.merged(&next));
         self.setup.origin = self.origin(&all)?;
         let mut layers = Vec::with_capacity(self.outputs.len());
         for reading in self.outputs {
             let Some(output) = merged(&reading.outputs) else { continue };
-            let Place { key, kind, is_op, is_leaf, activation, fed } = reading.place;
+            let OutputSource { key, kind, is_op, is_leaf, activation, input_use } = reading.source;
             let spread = self.spread.filter(|_| kind == "input").map(|at| all[at]);
             // A unit is dead if it is silent in every call. The smallest fraction of all calls is
             // an upper bound.
             let silent = reading.silent.iter().map(|&at| all[at].mean).reduce(f64::min);
-            let saturated = merged(&reading.saturated).map(|share| share.mean);
+            let saturated = merged(&reading.saturated).map(|fraction| fraction.mean);
             let gradient = merged(&reading.gradients);
             let stats = LayerStats {
                 key,
@@ -253,20 +261,20 @@ impl Readings {
                 is_op,
                 is_leaf,
                 activation,
-                fed,
+                input_use,
                 spread,
             };
             layers.push(stats);
         }
         let weight = |reading: WeightReading| {
             let values = all[reading.values];
-            let update = reading.update.map(|slots| slots.map(|at| all[at]));
+            let update = reading.update.map(|indices| indices.map(|at| all[at]));
             WeightStats {
                 name: reading.name,
                 values,
                 gradient: reading.gradient.map(|at| all[at]),
                 update: update.map(|[change, _]| change.norm() / values.norm()),
-                shrinks: update.is_some_and(|[change, along]| is_opposite(&values, &change, &along)),
+                points_to_zero: update.is_some_and(|[change, along]| is_opposite(&values, &change, &along)),
                 is_frozen: reading.is_frozen,
                 fan_in: reading.fan_in,
                 is_matrix: reading.is_matrix,
@@ -274,8 +282,8 @@ impl Readings {
         };
         let weights = self.weights.into_iter().map(weight).collect();
         let (warnings, all_warnings) = Default::default();
-        let sums = self.log_sums.into_iter().map(|(at, layer, name)| (all[at], layer, name)).collect();
-        self.setup.log_sums = sums;
+        let sums = self.log_sum_exp.into_iter().map(|(at, layer, name)| (all[at], layer, name)).collect();
+        self.setup.log_sum_exp = sums;
         Ok(StatsReport { step, layers, weights, warnings, all_warnings, setup: self.setup })
     }
 }
@@ -299,7 +307,7 @@ impl StatsReport {
     /// and then for the parameters of layers that did not compute.
     fn lines(&self) -> Vec<Line<'_>> {
         let mut lines = Vec::new();
-        let mut told = vec![false; self.weights.len()];
+        let mut is_listed = vec![false; self.weights.len()];
         for layer in &self.layers {
             let named = layer.is_op || layer.key.is_empty();
             let name = if named { layer.name() } else { format!("{} ({})", layer.key, layer.kind) };
@@ -313,13 +321,13 @@ impl StatsReport {
                 });
             }
             for (at, weight) in self.weights.iter().enumerate() {
-                if !layer.is_op && !told[at] && layer.kind != "input" && weight.layer() == layer.key {
-                    told[at] = true;
+                if !layer.is_op && !is_listed[at] && layer.kind != "input" && weight.layer() == layer.key {
+                    is_listed[at] = true;
                     weight_lines(&mut lines, weight, "");
                 }
             }
         }
-        for (weight, _) in self.weights.iter().zip(&told).filter(|(_, told)| !**told) {
+        for (weight, _) in self.weights.iter().zip(&is_listed).filter(|(_, is_listed)| !**is_listed) {
             weight_lines(&mut lines, weight, weight.layer());
         }
         lines

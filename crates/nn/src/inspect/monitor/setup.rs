@@ -2,11 +2,11 @@
 //! initialization, layers that are repeated or not visited, and activations that are applied twice.
 
 use super::StatsConfig;
-use super::activations::Twice;
-use super::faults::{Counts, Fault, Found, in_each_of_the_last, named, trained_by_layer};
+use super::activations::DoubleActivation;
+use super::faults::{Counts, DetectedFault, Fault, describe_patience, layer_or_model, trained_by_layer};
 use super::origins::Origin;
 use super::report::{LayerStats, StatsReport, WeightStats};
-use crate::module::{Member, Module, Param, walk_members};
+use crate::module::{Member, Module, Param, visit_members};
 use std::collections::{HashMap, HashSet};
 use ternion_core::autograd::TensorId;
 use ternion_core::{Gradients, Shape, Stats, Tensor};
@@ -19,32 +19,32 @@ pub(super) struct Setup {
     /// Keys that refer to the same layer.
     repeated: Vec<Vec<String>>,
     /// Activations that are applied to the output of the same activation.
-    pub(super) twice: Vec<Twice>,
+    pub(super) double_activations: Vec<DoubleActivation>,
     /// Layers that computed within the model, and that its traversal does not include.
     pub(super) unvisited: Vec<String>,
     /// Parameters whose gradients were added to those that a step had already used.
     stale: Vec<String>,
     /// Tensors that were used within the model, require a gradient and are not parameters.
-    pub(super) plain: Vec<Plain>,
+    pub(super) bare_tensors: Vec<BareTensor>,
     /// Gradients that belong to no parameter of the model, by their tensors and shapes.
-    pub(super) unclaimed: Vec<(TensorId, Shape)>,
+    pub(super) unmatched: Vec<(TensorId, Shape)>,
     /// Outputs that were broadcast against targets of another shape.
     pub(super) broadcast: Vec<Misuse>,
     /// Log-sum-exp of rows that a loss treats as log-probabilities, with the key and the name of
     /// their layer.
-    pub(super) log_sums: Vec<(Stats, String, String)>,
+    pub(super) log_sum_exp: Vec<(Stats, String, String)>,
     /// Linear layers that use the unchanged output of another one.
-    pub(super) in_a_row: Vec<InARow>,
+    pub(super) linear_pairs: Vec<LinearPair>,
     /// The tensors that optimizers have.
-    pub(super) held: Held,
+    pub(super) optimized: OptimizedTensors,
     /// Layers of the model that computed, and whether any of their calls was recorded in the graph.
     pub(super) recorded: HashMap<String, bool>,
     /// Parameters that are not to be trained: no optimizer has them.
-    unheld: HashSet<String>,
+    not_optimized: HashSet<String>,
     /// The origin of the first output that is not finite.
     pub(super) origin: Option<Origin>,
     /// The learning rate of the step, if it is known.
-    pub(super) rate: Option<f64>,
+    pub(super) lr: Option<f64>,
     /// The largest learning rates up to and since the previous reading, if the second is much
     /// larger.
     pub(super) rise: Option<(f64, f64)>,
@@ -52,7 +52,7 @@ pub(super) struct Setup {
 
 /// The known tensors of optimizers: those of all optimizers (`is_all`), or of one.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Held {
+pub(super) struct OptimizedTensors {
     pub tensors: HashSet<TensorId>,
     pub is_all: bool,
 }
@@ -60,7 +60,7 @@ pub(super) struct Held {
 /// A tensor that was used within a model, requires a gradient and is not a parameter: its name in
 /// messages, and the version of its buffer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Plain {
+pub(super) struct BareTensor {
     pub id: TensorId,
     pub version: u64,
     pub name: String,
@@ -78,7 +78,7 @@ pub(super) struct Misuse {
 
 /// A linear layer whose output is used by another one and nowhere else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct InARow {
+pub(super) struct LinearPair {
     pub first: String,
     pub second: String,
 }
@@ -90,9 +90,9 @@ fn layer_of(key: &str) -> &str {
 
 impl Setup {
     /// Returns the properties of the model that are known before it computes.
-    pub(super) fn of<M: Module + ?Sized>(model: &M) -> Setup {
+    pub(super) fn from_model<M: Module + ?Sized>(model: &M) -> Setup {
         let mut modes: Vec<(String, bool)> = Vec::new();
-        walk_members(model, &mut |key, member| {
+        visit_members(model, &mut |key, member| {
             if let Member::Mode(mode) = member {
                 modes.push((layer_of(key).to_owned(), mode.is_training()));
             }
@@ -102,12 +102,12 @@ impl Setup {
 
     /// Adds the properties of the model, and the gradients that belong to none of its parameters. A
     /// tensor that is unchanged since the previous reading is not trained by any optimizer.
-    pub(super) fn model(
+    pub(super) fn add_model(
         &mut self,
         model: &Setup,
         parameters: &[Param],
         gradients: &Gradients,
-        before: &[Plain],
+        before: &[BareTensor],
     ) {
         self.modes.clone_from(&model.modes);
         self.repeated.clone_from(&model.repeated);
@@ -115,17 +115,17 @@ impl Setup {
             let named = parameters.iter().filter(|param| param.gradient(gradients).is_some());
             self.stale = named.filter_map(|param| param.name().map(str::to_owned)).collect();
         }
-        self.unheld = self.not_to_be_trained(&model.held, parameters);
+        self.not_optimized = self.untrained_parameters(&model.optimized, parameters);
         let tensors: Vec<Tensor> = parameters.iter().map(Param::tensor).collect();
-        let unclaimed = gradients.unclaimed(&tensors);
-        self.unclaimed = unclaimed.iter().map(|(id, grad)| (*id, *grad.shape())).collect();
-        self.unclaimed.extend_from_slice(&model.unclaimed);
-        let came = |plain: &&Plain| self.unclaimed.iter().any(|(id, _)| *id == plain.id);
-        let stays = |plain: &&Plain| {
-            before.iter().any(|other| (other.id, other.version) == (plain.id, plain.version))
+        let unmatched = gradients.unclaimed(&tensors);
+        self.unmatched = unmatched.iter().map(|(id, grad)| (*id, *grad.shape())).collect();
+        self.unmatched.extend_from_slice(&model.unmatched);
+        let has_gradient = |tensor: &&BareTensor| self.unmatched.iter().any(|(id, _)| *id == tensor.id);
+        let is_unchanged = |tensor: &&BareTensor| {
+            before.iter().any(|other| (other.id, other.version) == (tensor.id, tensor.version))
         };
-        let unmoved = self.plain.iter().filter(came).filter(stays);
-        self.unvisited.extend(unmoved.map(|plain| plain.name.clone()));
+        let unchanged = self.bare_tensors.iter().filter(has_gradient).filter(is_unchanged);
+        self.unvisited.extend(unchanged.map(|tensor| tensor.name.clone()));
     }
 }
 
@@ -133,13 +133,17 @@ impl Setup {
     /// Returns the parameters that no optimizer has, if one has others of the model. If only one
     /// optimizer is known, another one may have them. In that case only those are returned whose
     /// layer ran without being recorded, as a part of the model does that is used but not trained.
-    fn not_to_be_trained(&self, held: &Held, parameters: &[Param]) -> HashSet<String> {
-        let is_held = |param: &&Param| param.tensor().id().is_some_and(|id| held.tensors.contains(&id));
-        if !parameters.iter().any(|param| is_held(&param)) {
+    fn untrained_parameters(&self, optimized: &OptimizedTensors, parameters: &[Param]) -> HashSet<String> {
+        let is_optimized =
+            |param: &&Param| param.tensor().id().is_some_and(|id| optimized.tensors.contains(&id));
+        if !parameters.iter().any(|param| is_optimized(&param)) {
             return HashSet::new();
         }
-        let others = parameters.iter().filter(|param| !is_held(param)).filter_map(Param::name);
-        others.filter(|name| held.is_all || self.is_unrecorded(layer_of(name))).map(str::to_owned).collect()
+        let others = parameters.iter().filter(|param| !is_optimized(param)).filter_map(Param::name);
+        others
+            .filter(|name| optimized.is_all || self.is_unrecorded(layer_of(name)))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Whether no call of a layer was recorded, although it computed. If the layer itself has not
@@ -166,12 +170,12 @@ fn repeated<M: Module + ?Sized>(model: &M) -> Vec<Vec<String>> {
             None => groups.push((param.address(), vec![name])),
         }
     }
-    let mut found: Vec<Vec<String>> = Vec::new();
+    let mut lists: Vec<Vec<String>> = Vec::new();
     for (_, names) in groups.into_iter().filter(|(_, names)| names.len() > 1) {
         let members = members_of_one_list(&names);
-        found.extend(members.filter(|members| !found.contains(members)));
+        lists.extend(members.filter(|members| !lists.contains(members)));
     }
-    found
+    lists
 }
 
 /// Returns the keys of the members, if the names differ only in one index: `layers.0` and
@@ -190,36 +194,36 @@ fn members_of_one_list(names: &[String]) -> Option<Vec<String>> {
 
 /// Returns all faults that need only one reading. If values are not finite, omits those that depend
 /// on values.
-pub(super) fn found(report: &StatsReport, is_finite: bool) -> Vec<Found> {
-    let mut found: Vec<Found> = repeated_layers(report);
-    found.extend(unvisited(report));
-    found.extend(stale(report));
-    found.extend(evaluated(report));
-    found.extend(twice(report));
-    found.extend(broadcast(report));
-    found.extend(in_a_row(report));
+pub(super) fn find_faults(report: &StatsReport, is_finite: bool) -> Vec<DetectedFault> {
+    let mut faults: Vec<DetectedFault> = repeated_layers(report);
+    faults.extend(unvisited(report));
+    faults.extend(stale(report));
+    faults.extend(in_evaluation_mode(report));
+    faults.extend(double_activations(report));
+    faults.extend(broadcast(report));
+    faults.extend(linear_pairs(report));
     if is_finite {
-        found.extend(log_probabilities(report));
-        found.extend(equal_weights(report));
+        faults.extend(log_probabilities(report));
+        faults.extend(equal_weights(report));
     }
-    found
+    faults
 }
 
-fn repeated_layers(report: &StatsReport) -> Vec<Found> {
-    let told = |keys: &Vec<String>| {
+fn repeated_layers(report: &StatsReport) -> Vec<DetectedFault> {
+    let to_fault = |keys: &Vec<String>| {
         let text = format!(
             "{}: {} are one layer: its parameters are used {} times; make a layer for each position of the list, unless that is meant",
             keys[0],
-            listed(keys),
+            join_names(keys),
             keys.len()
         );
-        Found::of_layer(Fault::RepeatedLayer, &keys[0], keys.len() as f64, text)
+        DetectedFault::of_layer(Fault::RepeatedLayer, &keys[0], keys.len() as f64, text)
     };
-    report.setup.repeated.iter().map(told).collect()
+    report.setup.repeated.iter().map(to_fault).collect()
 }
 
 /// Formats as "a, b and c"; for many names the first three.
-fn listed(names: &[String]) -> String {
+fn join_names(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [only] => only.clone(),
@@ -229,46 +233,46 @@ fn listed(names: &[String]) -> String {
 }
 
 /// Whether layers that do not belong to the model computed within it and have gradients.
-pub(super) fn has_strangers(report: &StatsReport) -> bool {
-    !report.setup.unvisited.is_empty() && !report.setup.unclaimed.is_empty()
+pub(super) fn has_unvisited_layers(report: &StatsReport) -> bool {
+    !report.setup.unvisited.is_empty() && !report.setup.unmatched.is_empty()
 }
 
 /// Reports layers that do not belong to the model. Gradients without a parameter show that such a
 /// layer has parameters.
-fn unvisited(report: &StatsReport) -> Option<Found> {
-    let Setup { unvisited, unclaimed, .. } = &report.setup;
-    if !has_strangers(report) {
+fn unvisited(report: &StatsReport) -> Option<DetectedFault> {
+    let Setup { unvisited, unmatched, .. } = &report.setup;
+    if !has_unvisited_layers(report) {
         return None;
     }
     let mut layers = unvisited.clone();
     layers.dedup();
-    let shapes: Vec<String> = unclaimed.iter().map(|(_, shape)| format!("{shape:?}")).collect();
+    let shapes: Vec<String> = unmatched.iter().map(|(_, shape)| format!("{shape:?}")).collect();
     let text = format!(
         "{}: computes inside of the model and is no part of it, and gradients of shapes {} belong to no parameter of the model: an optimizer of its parameters does not train it; create layers once, not at each call, and keep them where parameters() finds them",
-        listed(&layers),
+        join_names(&layers),
         shapes.join(", ")
     );
-    Some(Found::of_layer(Fault::UnvisitedLayer, "", layers.len() as f64, text))
+    Some(DetectedFault::of_layer(Fault::UnvisitedLayer, "", layers.len() as f64, text))
 }
 
 /// Reports parameters that are trained and have no gradient.
-pub(super) fn missing(report: &StatsReport) -> Vec<Found> {
+pub(super) fn missing(report: &StatsReport) -> Vec<DetectedFault> {
     let missing = |(layer, weights): (&str, Vec<&WeightStats>)| {
         let names: Vec<&str> = weights
             .iter()
-            .filter(|weight| weight.gradient.is_none() && !report.setup.unheld.contains(&weight.name))
+            .filter(|weight| weight.gradient.is_none() && !report.setup.not_optimized.contains(&weight.name))
             .map(|weight| weight.name.as_str())
             .collect();
         let text = || {
             format!(
                 "{}: no gradient came to {}: {}",
-                named(layer),
+                layer_or_model(layer),
                 names.join(" and "),
                 why_missing(report, layer)
             )
         };
         let count = names.len() as f64;
-        (!names.is_empty()).then(|| Found::of_layer(Fault::MissingGradient, layer, count, text()))
+        (!names.is_empty()).then(|| DetectedFault::of_layer(Fault::MissingGradient, layer, count, text()))
     };
     trained_by_layer(report).into_iter().filter_map(missing).collect()
 }
@@ -279,7 +283,7 @@ fn why_missing(report: &StatsReport, layer: &str) -> &'static str {
         true => {
             "the layer was computed, but nothing came back from the loss; use its output in the loss, look for a detach, no_grad or a way through NumPy behind it, or freeze it if that is meant"
         }
-        false if has_strangers(report) => {
+        false if has_unvisited_layers(report) => {
             "the loss does not depend on this layer, but on one that is no part of the model: look for an assignment that replaces it in forward"
         }
         false => {
@@ -288,64 +292,66 @@ fn why_missing(report: &StatsReport, layer: &str) -> &'static str {
     }
 }
 
-fn stale(report: &StatsReport) -> Option<Found> {
+fn stale(report: &StatsReport) -> Option<DetectedFault> {
     let names = &report.setup.stale;
     let text = format!(
         "{}: gradients were added to those that an earlier step has used: begin with new Gradients for each step",
-        listed(names)
+        join_names(names)
     );
     let layer = layer_of(names.first()?);
-    Some(Found::of_model(Fault::StaleGradients, layer, 1.0, text))
+    Some(DetectedFault::of_model(Fault::StaleGradients, layer, 1.0, text))
 }
 
 /// Reports layers in evaluation mode that have gradients, if none of these layers is in training
 /// mode. A layer with frozen weights is assumed to be in evaluation mode on purpose.
-fn evaluated(report: &StatsReport) -> Option<Found> {
+fn in_evaluation_mode(report: &StatsReport) -> Option<DetectedFault> {
     let has_gradient = |key: &str| {
         report.layers.iter().any(|layer| !layer.is_op && layer.key == key && layer.gradient.is_some())
     };
     let is_frozen = |key: &str| report.weights.iter().any(|weight| weight.layer() == key && weight.is_frozen);
     let trained = report.setup.modes.iter().filter(|(key, _)| has_gradient(key) && !is_frozen(key));
-    let (training, evaluated): (Vec<_>, Vec<_>) = trained.partition(|(_, is_training)| *is_training);
-    if !training.is_empty() || evaluated.is_empty() {
+    let (training, evaluation): (Vec<_>, Vec<_>) = trained.partition(|(_, is_training)| *is_training);
+    if !training.is_empty() || evaluation.is_empty() {
         return None;
     }
-    let names: Vec<String> = evaluated.iter().map(|(key, _)| named(key).to_owned()).collect();
+    let names: Vec<String> = evaluation.iter().map(|(key, _)| layer_or_model(key).to_owned()).collect();
     let text = format!(
         "{}: in evaluation mode during a training step: dropout drops nothing, and batch norm takes running statistics that do not move; call train() behind the evaluation",
-        listed(&names)
+        join_names(&names)
     );
-    Some(Found::of_model(Fault::EvaluationMode, &evaluated[0].0, 1.0, text))
+    Some(DetectedFault::of_model(Fault::EvaluationMode, &evaluation[0].0, 1.0, text))
 }
 
-fn twice(report: &StatsReport) -> Vec<Found> {
-    let told =
-        |twice: &Twice| Found::of_layer(Fault::DoubleActivation, &twice.layer, 1.0, twice.text.clone());
-    report.setup.twice.iter().map(told).collect()
-}
-
-fn log_probabilities(report: &StatsReport) -> Vec<Found> {
-    let told = |(sums, layer, name): &(Stats, String, String)| {
-        let text = format!("{name}: {}", super::input::log_probabilities(sums)?);
-        Some(Found::of_layer(Fault::NoLogProbabilities, layer, 1.0, text))
+fn double_activations(report: &StatsReport) -> Vec<DetectedFault> {
+    let to_fault = |double: &DoubleActivation| {
+        DetectedFault::of_layer(Fault::DoubleActivation, &double.layer, 1.0, double.text.clone())
     };
-    report.setup.log_sums.iter().filter_map(told).collect()
+    report.setup.double_activations.iter().map(to_fault).collect()
 }
 
-fn broadcast(report: &StatsReport) -> Vec<Found> {
-    let told =
-        |misuse: &Misuse| Found::of_layer(Fault::BroadcastTarget, &misuse.layer, 1.0, misuse.text.clone());
-    report.setup.broadcast.iter().map(told).collect()
+fn log_probabilities(report: &StatsReport) -> Vec<DetectedFault> {
+    let to_fault = |(sums, layer, name): &(Stats, String, String)| {
+        let text = format!("{name}: {}", super::input::log_probabilities(sums)?);
+        Some(DetectedFault::of_layer(Fault::NoLogProbabilities, layer, 1.0, text))
+    };
+    report.setup.log_sum_exp.iter().filter_map(to_fault).collect()
+}
+
+fn broadcast(report: &StatsReport) -> Vec<DetectedFault> {
+    let to_fault = |misuse: &Misuse| {
+        DetectedFault::of_layer(Fault::BroadcastTarget, &misuse.layer, 1.0, misuse.text.clone())
+    };
+    report.setup.broadcast.iter().map(to_fault).collect()
 }
 
 /// Reports consecutive linear layers that are equivalent to a single one. A narrower output between
 /// them makes a product of low rank, which is intended.
-fn in_a_row(report: &StatsReport) -> Vec<Found> {
+fn linear_pairs(report: &StatsReport) -> Vec<DetectedFault> {
     let sizes = |key: &str| {
         let mut of_layer = report.weights.iter().filter(|weight| weight.is_matrix && weight.layer() == key);
         of_layer.next().map(|weight| (weight.fan_in, weight.values.elements / weight.fan_in.max(1)))
     };
-    let told = |InARow { first, second }: &InARow| {
+    let to_fault = |LinearPair { first, second }: &LinearPair| {
         let ((inputs, between), (_, outputs)) = (sizes(first)?, sizes(second)?);
         let text = format!(
             "{second}: a linear layer that takes the output of the linear layer {first} as it is: both together are one linear layer of {inputs} inputs and {outputs} outputs; put an activation between them"
@@ -354,14 +360,14 @@ fn in_a_row(report: &StatsReport) -> Vec<Found> {
         // feed-forward part, are separate on purpose.
         let are_siblings = layer_of(first) == layer_of(second);
         (are_siblings && between >= inputs.min(outputs))
-            .then(|| Found::of_layer(Fault::MissingActivation, second, 1.0, text))
+            .then(|| DetectedFault::of_layer(Fault::MissingActivation, second, 1.0, text))
     };
-    report.setup.in_a_row.iter().filter_map(told).collect()
+    report.setup.linear_pairs.iter().filter_map(to_fault).collect()
 }
 
 /// Reports weights whose numbers are all the same: units that start the same get the same gradient
 /// and stay the same.
-fn equal_weights(report: &StatsReport) -> Vec<Found> {
+fn equal_weights(report: &StatsReport) -> Vec<DetectedFault> {
     let matrices: Vec<&WeightStats> =
         report.weights.iter().filter(|weight| weight.is_matrix && !weight.is_frozen).collect();
     let is_equal =
@@ -374,43 +380,49 @@ fn equal_weights(report: &StatsReport) -> Vec<Found> {
     let equal = matrices
         .into_iter()
         .filter(|weight| is_equal(weight) && has_units(weight) && (all_zero || !is_zero(weight)));
-    let told = |weight: &WeightStats| {
+    let to_fault = |weight: &WeightStats| {
         let text = format!(
             "{}: all of its numbers are {:e}: units that start the same get the same gradient, and stay the same; take random first weights, such as Kaiming's or Xavier's",
             weight.name, weight.values.min
         );
-        Found::of_layer(Fault::EqualWeights, weight.layer(), 1.0, text)
+        DetectedFault::of_layer(Fault::EqualWeights, weight.layer(), 1.0, text)
     };
-    equal.map(told).collect()
+    equal.map(to_fault).collect()
 }
 
 /// Reports saturated activations within the model. After the last weights saturation is normal, if
 /// the model is confident.
-pub(super) fn saturated(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<Found> {
+pub(super) fn saturated(
+    report: &StatsReport,
+    config: &StatsConfig,
+    counts: &mut Counts,
+) -> Vec<DetectedFault> {
     let has_matrix = |layer: &LayerStats| {
         layer.is_leaf
             && !layer.is_op
             && report.weights.iter().any(|weight| weight.is_matrix && weight.layer() == layer.key)
     };
     let last = report.layers.iter().rposition(has_matrix).unwrap_or(0);
-    let mut found = Vec::new();
+    let mut faults = Vec::new();
     for layer in report.layers[..last].iter().filter(|layer| layer.is_leaf) {
-        let Some(share) = layer.saturated.filter(|&share| share >= config.dead_share) else { continue };
+        let Some(fraction) = layer.saturated.filter(|&fraction| fraction >= config.dead_fraction) else {
+            continue;
+        };
         let Some(activation) = layer.activation else { continue };
-        let lasts = counts.lasts(Fault::Saturated, Some(&layer.key), config);
-        let when = match share >= 1.0 {
+        let persists = counts.persists(Fault::Saturated, Some(&layer.key), config);
+        let when = match fraction >= 1.0 {
             true => "of its outputs are".to_owned(),
-            false if lasts => format!("of its outputs were {}", in_each_of_the_last(config)),
+            false if persists => format!("of its outputs were {}", describe_patience(config)),
             false => continue,
         };
         let text = format!(
             "{}: {:.0} % {when} where {} is flat, and no gradient to speak of comes back through it: {}",
             layer.name(),
-            100.0 * share,
+            100.0 * fraction,
             activation.name(),
             activation.advice()
         );
-        found.push(Found::of_layer(Fault::Saturated, &layer.key, 1.0 - share, text));
+        faults.push(DetectedFault::of_layer(Fault::Saturated, &layer.key, 1.0 - fraction, text));
     }
-    found
+    faults
 }

@@ -5,8 +5,8 @@ mod table;
 
 use crate::inspect::flops::op_flops;
 use crate::module::{
-    Forward, LayerCall, LayerEvent, Member, Mode, Module, StateTensor, distinct_cells, observe_layer_events,
-    walk_members,
+    Forward, LayerCall, LayerEvent, Member, Mode, Module, StateTensor, distinct_tensors,
+    observe_layer_events, visit_members,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -130,71 +130,75 @@ pub fn summary_with<M: Module + ?Sized>(
     pass: SummaryPass,
     forward: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Summary> {
-    let _as_it_was = AsItWas::of(model, device, pass)?;
-    let (log, back): (Rc<RefCell<Log>>, Rc<RefCell<u64>>) = Default::default();
+    let _guard = StateGuard::save(model, device, pass)?;
+    let (log, backward_count): (Rc<RefCell<Log>>, Rc<RefCell<u64>>) = Default::default();
     let before = device.memory().in_use;
-    let (passed, peak) = device.peak_memory_of(|| match pass {
-        SummaryPass::Forward => no_grad(|| followed(model, &log, forward)).map(drop),
+    let (result, peak) = device.peak_memory_of(|| match pass {
+        SummaryPass::Forward => no_grad(|| observe_forward(model, &log, forward)).map(drop),
         SummaryPass::ForwardBackward => {
-            let output = followed(model, &log, forward)?;
-            let back = back.clone();
+            let output = observe_forward(model, &log, forward)?;
+            let backward_count = backward_count.clone();
             let count = move |call: &OpCall<'_>| {
-                *back.borrow_mut() += op_flops(call);
+                *backward_count.borrow_mut() += op_flops(call);
                 Ok(())
             };
             observe_ops(count, || output.sum_all()?.backward()).map(drop)
         }
     });
-    passed?;
-    let backward_flops = (pass == SummaryPass::ForwardBackward).then(|| *back.borrow());
+    result?;
+    let backward_flops = (pass == SummaryPass::ForwardBackward).then(|| *backward_count.borrow());
     let peak_bytes = peak.saturating_sub(before);
     Ok(log.take().summary(model, backward_flops, peak_bytes))
 }
 
-fn followed<M: Module + ?Sized>(
+fn observe_forward<M: Module + ?Sized>(
     model: &M,
     log: &Rc<RefCell<Log>>,
     forward: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Tensor> {
-    let (of_layers, of_ops) = (log.clone(), log.clone());
+    let (layer_log, op_log) = (log.clone(), log.clone());
     let layer = move |event: LayerEvent<'_>| {
-        of_layers.borrow_mut().layer(event);
+        layer_log.borrow_mut().layer(event);
         Ok(())
     };
     let op = move |call: &OpCall<'_>| {
-        of_ops.borrow_mut().op(call);
+        op_log.borrow_mut().op(call);
         Ok(())
     };
     observe_layer_events(model, layer, || observe_ops(op, forward))
 }
 
 /// Restores the state of a model and a device when dropped.
-struct AsItWas<'d> {
+struct StateGuard<'d> {
     modes: Vec<(Mode, bool)>,
     states: Vec<(StateTensor, Tensor)>,
     device: &'d Device,
     random: (u64, u64),
 }
 
-impl AsItWas<'_> {
+impl StateGuard<'_> {
     /// Saves all state, replaces running statistics by copies, and sets the mode for the pass.
-    fn of<'d, M: Module + ?Sized>(model: &M, device: &'d Device, pass: SummaryPass) -> Result<AsItWas<'d>> {
+    fn save<'d, M: Module + ?Sized>(
+        model: &M,
+        device: &'d Device,
+        pass: SummaryPass,
+    ) -> Result<StateGuard<'d>> {
         let (mut modes, mut states) = (Vec::new(), Vec::new());
-        walk_members(model, &mut |_, member| match member {
+        visit_members(model, &mut |_, member| match member {
             Member::Mode(mode) => modes.push((mode.clone(), mode.is_training())),
             Member::State(state) => states.push((state.clone(), state.tensor())),
             _ => {}
         });
         let copies =
             states.iter().map(|(_, tensor)| no_grad(|| tensor.copy())).collect::<Result<Vec<_>>>()?;
-        let kept = AsItWas { modes, states, device, random: device.random_position() };
-        kept.states.iter().zip(copies).for_each(|((state, _), copy)| state.replace(copy));
-        kept.modes.iter().for_each(|(mode, _)| mode.set_training(pass == SummaryPass::ForwardBackward));
-        Ok(kept)
+        let guard = StateGuard { modes, states, device, random: device.random_position() };
+        guard.states.iter().zip(copies).for_each(|((state, _), copy)| state.replace(copy));
+        guard.modes.iter().for_each(|(mode, _)| mode.set_training(pass == SummaryPass::ForwardBackward));
+        Ok(guard)
     }
 }
 
-impl Drop for AsItWas<'_> {
+impl Drop for StateGuard<'_> {
     fn drop(&mut self) {
         self.modes.iter().for_each(|(mode, training)| mode.set_training(*training));
         self.states.iter().for_each(|(state, tensor)| state.replace(tensor.clone()));
@@ -214,12 +218,12 @@ struct Log {
 impl Default for Log {
     fn default() -> Log {
         let (layers, at, open) = Default::default();
-        Log { layers, at, open, outside: LayerSummary::of(String::new(), "") }
+        Log { layers, at, open, outside: LayerSummary::new(String::new(), "") }
     }
 }
 
 impl LayerSummary {
-    fn of(key: String, kind: &'static str) -> LayerSummary {
+    fn new(key: String, kind: &'static str) -> LayerSummary {
         LayerSummary { key, kind, calls: 0, output: None, parameters: 0, flops: 0, activation_bytes: 0 }
     }
 }
@@ -228,7 +232,7 @@ impl Log {
     fn layer(&mut self, event: LayerEvent<'_>) {
         match event {
             LayerEvent::Entered(call) => {
-                let at = self.called(call);
+                let at = self.record_call(call);
                 self.open.push(at);
             }
             LayerEvent::Left(_, output) => {
@@ -237,13 +241,13 @@ impl Log {
                 }
             }
             LayerEvent::Output(call, output) => {
-                let at = self.called(call);
+                let at = self.record_call(call);
                 self.layers[at].output = Some(*output.shape());
             }
         }
     }
 
-    fn called(&mut self, call: &LayerCall) -> usize {
+    fn record_call(&mut self, call: &LayerCall) -> usize {
         let at = self.entry(&call.key, call.kind);
         self.layers[at].calls += 1;
         at
@@ -251,7 +255,7 @@ impl Log {
 
     fn entry(&mut self, key: &str, kind: &'static str) -> usize {
         *self.at.entry((key.to_owned(), kind)).or_insert_with(|| {
-            self.layers.push(LayerSummary::of(key.to_owned(), kind));
+            self.layers.push(LayerSummary::new(key.to_owned(), kind));
             self.layers.len() - 1
         })
     }
@@ -273,10 +277,10 @@ impl Log {
         backward_flops: Option<u64>,
         peak_bytes: usize,
     ) -> Summary {
-        self.give_parameters(model);
+        self.assign_parameters(model);
         let tensors: Vec<Tensor> = model.parameters().iter().map(|param| param.tensor()).collect();
         let trained = tensors.iter().filter(|tensor| tensor.needs_grad());
-        let (_, states) = distinct_cells(model);
+        let (_, states) = distinct_tensors(model);
         let all = || self.layers.iter().chain([&self.outside]);
         Summary {
             parameters: tensors.iter().map(Tensor::elements).sum(),
@@ -293,22 +297,22 @@ impl Log {
     }
 
     /// Assigns each parameter to the innermost layer that contains it.
-    fn give_parameters<M: Module + ?Sized>(&mut self, model: &M) {
+    fn assign_parameters<M: Module + ?Sized>(&mut self, model: &M) {
         let mut kinds: Vec<(String, &'static str)> = Vec::new();
-        walk_members(model, &mut |key, member| {
+        visit_members(model, &mut |key, member| {
             if let Member::Layer { kind, .. } = member {
                 kinds.push((key.to_owned(), kind));
             }
         });
         for param in model.parameters() {
             let name = param.name().unwrap_or_default();
-            let holds = |key: &str| {
+            let contains = |key: &str| {
                 key.is_empty() || name.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'))
             };
             // Of layers with the same key, the last is the innermost. A layer that has computed
             // under the same key is equivalent.
-            let around = kinds.iter().filter(|(key, _)| holds(key)).max_by_key(|(key, _)| key.len());
-            let (key, kind) = around.cloned().unwrap_or((String::new(), ""));
+            let innermost = kinds.iter().filter(|(key, _)| contains(key)).max_by_key(|(key, _)| key.len());
+            let (key, kind) = innermost.cloned().unwrap_or((String::new(), ""));
             let at = match self.layers.iter().position(|layer| layer.key == key) {
                 Some(at) => at,
                 None => self.entry(&key, kind),

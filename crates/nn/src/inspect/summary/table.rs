@@ -4,7 +4,7 @@ use super::{LayerSummary, Summary};
 use std::fmt;
 
 /// Formats with a comma after every three digits.
-fn grouped(number: usize) -> String {
+fn format_grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -17,7 +17,7 @@ fn grouped(number: usize) -> String {
 }
 
 /// Formats as `1.11 G`: thousands, millions and so on.
-fn scaled(number: u64) -> String {
+fn format_si(number: u64) -> String {
     let mut value = number as f64;
     for unit in ["", " k", " M", " G", " T", " P"] {
         if value < 999.5 {
@@ -44,7 +44,7 @@ fn digits(value: f64) -> usize {
 }
 
 /// Formats as `1.50 MiB`.
-fn bytes(number: usize) -> String {
+fn format_bytes(number: usize) -> String {
     let mut value = number as f64;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
         if value < 1023.5 {
@@ -69,14 +69,14 @@ fn row(layer: &LayerSummary) -> Row {
         (Some(shape), 1) => format!("{shape:?}"),
         (Some(shape), calls) => format!("{shape:?} x{calls}"),
     };
-    let shown = |number: usize, text: String| if number == 0 { "-".to_owned() } else { text };
+    let or_dash = |number: usize, text: String| if number == 0 { "-".to_owned() } else { text };
     [
         key,
         layer.kind.to_owned(),
         output,
-        shown(layer.parameters, grouped(layer.parameters)),
-        shown(layer.flops as usize, scaled(layer.flops)),
-        shown(layer.activation_bytes, bytes(layer.activation_bytes)),
+        or_dash(layer.parameters, format_grouped(layer.parameters)),
+        or_dash(layer.flops as usize, format_si(layer.flops)),
+        or_dash(layer.activation_bytes, format_bytes(layer.activation_bytes)),
     ]
 }
 
@@ -90,7 +90,8 @@ impl Summary {
             outside[0] = "(outside of layers)".to_owned();
             rows.push(outside);
         }
-        let total = [grouped(self.parameters), scaled(self.flops), bytes(self.activation_bytes)];
+        let total =
+            [format_grouped(self.parameters), format_si(self.flops), format_bytes(self.activation_bytes)];
         let [parameters, flops, activations] = total;
         rows.push(["total".to_owned(), String::new(), String::new(), parameters, flops, activations]);
         rows
@@ -102,8 +103,8 @@ impl fmt::Display for Summary {
         let rows = self.rows();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths = [0, 1, 2, 3, 4, 5].map(width);
-        for (number, row) in rows.iter().enumerate() {
-            if number == 1 || number == rows.len() - 1 {
+        for (index, row) in rows.iter().enumerate() {
+            if index == 1 || index == rows.len() - 1 {
                 writeln!(f, "{}", "-".repeat(widths.iter().sum::<usize>() + 2 * 5))?;
             }
             let [key, kind, output, parameters, flops, activations] = row;
@@ -115,22 +116,27 @@ impl fmt::Display for Summary {
         }
         let trained = match self.parameters - self.trained_parameters {
             0 => String::new(),
-            frozen => format!(", {} of them frozen", grouped(frozen)),
+            frozen => format!(", {} of them frozen", format_grouped(frozen)),
         };
         writeln!(
             f,
             "parameters: {}{trained}; other state: {}",
-            bytes(self.parameter_bytes),
-            bytes(self.state_bytes)
+            format_bytes(self.parameter_bytes),
+            format_bytes(self.state_bytes)
         )?;
         match self.backward_flops {
-            None => write!(f, "forward: {} FLOPs, at most {}", scaled(self.flops), bytes(self.peak_bytes))?,
+            None => write!(
+                f,
+                "forward: {} FLOPs, at most {}",
+                format_si(self.flops),
+                format_bytes(self.peak_bytes)
+            )?,
             Some(backward) => write!(
                 f,
                 "forward: {} FLOPs; backward: {} FLOPs; at most {}",
-                scaled(self.flops),
-                scaled(backward),
-                bytes(self.peak_bytes)
+                format_si(self.flops),
+                format_si(backward),
+                format_bytes(self.peak_bytes)
             )?,
         }
         f.write_str(" beside what was held before")
@@ -139,16 +145,16 @@ impl fmt::Display for Summary {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, grouped, scaled};
+    use super::{format_bytes, format_grouped, format_si};
 
     #[test]
     fn numbers_keep_three_digits() {
-        let numbers = [0, 7, 999, 1000, 11_173_962].map(grouped);
+        let numbers = [0, 7, 999, 1000, 11_173_962].map(format_grouped);
         assert_eq!(numbers, ["0", "7", "999", "1,000", "11,173,962"]);
-        let flops = [0, 999, 1000, 12_345, 999_499, 999_500, 1_113_000_000].map(scaled);
+        let flops = [0, 999, 1000, 12_345, 999_499, 999_500, 1_113_000_000].map(format_si);
         assert_eq!(flops, ["0", "999", "1.00 k", "12.3 k", "999 k", "1.00 M", "1.11 G"]);
         assert_eq!(
-            [0, 1023, 1024, 1_572_864, 44_695_848].map(bytes),
+            [0, 1023, 1024, 1_572_864, 44_695_848].map(format_bytes),
             ["0 B", "1023 B", "1.00 KiB", "1.50 MiB", "42.6 MiB"]
         );
     }

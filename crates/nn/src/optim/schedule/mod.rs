@@ -209,7 +209,7 @@ impl<S: Schedule> Warmup<S> {
     /// # Errors
     /// Returns an error if `start_factor` is outside 0 to 1.
     pub fn new(steps: u64, start_factor: f64, then: S) -> Result<Warmup<S>> {
-        check_share("warmup", "start_factor", start_factor)?;
+        check_fraction("warmup", "start_factor", start_factor)?;
         Ok(Warmup { steps, start_factor, then })
     }
 }
@@ -238,7 +238,7 @@ fn power(gamma: f64, exponent: u64) -> f64 {
     gamma.powf(exponent as f64)
 }
 
-fn check_share(op: &'static str, name: &str, value: f64) -> Result<()> {
+fn check_fraction(op: &'static str, name: &str, value: f64) -> Result<()> {
     match (0.0..=1.0).contains(&value) {
         true => Ok(()),
         false => Err(Error::invalid(op, format!("{name} {value}, expected 0 to 1"))),

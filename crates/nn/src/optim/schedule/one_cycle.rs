@@ -1,6 +1,6 @@
 //! One-cycle policy: up to a high learning rate, then down to almost 0.
 
-use super::{Schedule, check_share, check_steps, cosine, linear};
+use super::{Schedule, check_fraction, check_steps, cosine, linear};
 use crate::optim::steps::check_number;
 use ternion_core::{Error, Result};
 
@@ -76,7 +76,7 @@ impl OneCycleLR {
     pub fn new(max_lr: f64, total_steps: u64, config: OneCycleConfig) -> Result<OneCycleLR> {
         check_number("one_cycle_lr", "max_lr", max_lr)?;
         check_steps("one_cycle_lr", "total_steps", total_steps)?;
-        check_share("one_cycle_lr", "pct_start", config.pct_start)?;
+        check_fraction("one_cycle_lr", "pct_start", config.pct_start)?;
         let divisors = [("div_factor", config.div_factor), ("final_div_factor", config.final_div_factor)];
         for (name, value) in divisors {
             if !(value.is_finite() && value > 0.0) {

@@ -1,6 +1,6 @@
 //! A learning rate that is reduced when a metric of training stops improving.
 
-use super::check_share;
+use super::check_fraction;
 use crate::module::StateDict;
 use crate::optim::steps::check_number;
 use ternion_core::{Device, Error, Result, Tensor};
@@ -100,7 +100,7 @@ impl ReduceLROnPlateau {
         let PlateauConfig { factor, threshold, min_lr, eps, .. } = config;
         let numbers = [("lr", lr), ("threshold", threshold), ("min_lr", min_lr), ("eps", eps)];
         numbers.iter().try_for_each(|&(name, value)| check_number(OP, name, value))?;
-        check_share(OP, "factor", factor)?;
+        check_fraction(OP, "factor", factor)?;
         if factor == 1.0 {
             return Err(Error::invalid(OP, "factor 1, expected less: the learning rate would never fall"));
         }

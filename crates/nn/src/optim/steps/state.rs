@@ -1,6 +1,6 @@
 //! The optimizer's state as a dictionary: saving, checking and loading it.
 
-use super::{Slot, StepRule, Steps, belongs, lock};
+use super::{Slot, StepRule, Steps, lock, state_fits};
 use crate::module::{Param, StateDict};
 use std::collections::BTreeSet;
 use ternion_core::error::Text;
@@ -18,8 +18,8 @@ impl<R: StepRule> Steps<R> {
     /// Returns a dictionary with the keys `lr` and, for each parameter that has made a step,
     /// `NAME.step` and its moments, `NAME.exp_avg` and so on.
     pub fn state_dict(&self) -> Result<StateDict> {
-        let home = self.slots[0].param.device();
-        let mut dict = StateDict::from([(LR.to_owned(), Tensor::from_slice(&[self.lr()], (), &home)?)]);
+        let device = self.slots[0].param.device();
+        let mut dict = StateDict::from([(LR.to_owned(), Tensor::from_slice(&[self.lr()], (), &device)?)]);
         let steps = self.progress().steps.clone();
         no_grad(|| {
             for (slot, &steps) in self.slots.iter().zip(&steps).filter(|(_, steps)| **steps > 0) {
@@ -35,15 +35,15 @@ impl<R: StepRule> Steps<R> {
     }
 
     pub fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
-        let mut loading = Loading { dict, known: BTreeSet::from([LR.to_owned()]), problems: Vec::new() };
-        let lr = loading.number::<f64>(LR).unwrap_or(self.lr());
+        let mut loader = StateLoader { dict, known: BTreeSet::from([LR.to_owned()]), problems: Vec::new() };
+        let lr = loader.number::<f64>(LR).unwrap_or(self.lr());
         let loaded: Vec<(u64, Vec<Tensor>)> =
-            self.slots.iter().map(|slot| loading.slot(slot, self.state_names())).collect::<Result<_>>()?;
-        loading.finish(self.op)?;
+            self.slots.iter().map(|slot| loader.slot(slot, self.state_names())).collect::<Result<_>>()?;
+        loader.finish(self.op)?;
         self.set_lr(lr)?;
         for (at, (steps, states)) in loaded.into_iter().enumerate() {
             let initial = self.groups[self.slots[at].group].rule.initial_state();
-            self.slots[at].take_over(states, initial)?;
+            self.slots[at].load_states(states, initial)?;
             lock(&self.progress).steps[at] = steps;
         }
         Ok(())
@@ -53,9 +53,9 @@ impl<R: StepRule> Steps<R> {
 impl Slot {
     /// Copies `loaded` into the existing states, because a recorded step may read their buffers. If
     /// these no longer fit the parameter, `loaded` replaces them.
-    fn take_over(&mut self, loaded: Vec<Tensor>, initial: f64) -> Result<()> {
+    fn load_states(&mut self, loaded: Vec<Tensor>, initial: f64) -> Result<()> {
         let tensor = self.param.tensor();
-        if self.states.is_empty() || !self.states.iter().all(|state| belongs(state, &tensor)) {
+        if self.states.is_empty() || !self.states.iter().all(|state| state_fits(state, &tensor)) {
             self.states = loaded;
             return Ok(());
         }
@@ -70,13 +70,13 @@ impl Slot {
 }
 
 /// A state dict that is being checked. None of it is used before all of it is known to fit.
-struct Loading<'a> {
+struct StateLoader<'a> {
     dict: &'a StateDict,
     known: BTreeSet<String>,
     problems: Vec<Text>,
 }
 
-impl Loading<'_> {
+impl StateLoader<'_> {
     /// Returns the number stored under `key`; records a problem if there is none.
     fn number<T: Element>(&mut self, key: &str) -> Option<T> {
         match self.dict.get(key).map(Tensor::item::<T>) {
