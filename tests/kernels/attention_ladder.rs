@@ -4,7 +4,7 @@
 use super::{beside, gpu, numbers, unless_short};
 use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
-use ternion_cuda::attention_ladder::{self, Form, Mask, Operands, Options, WIDTHS};
+use ternion_cuda::attention_ladder::{self, Mask, Operands, Options, Rung, WIDTHS};
 
 /// One token, both sides of every tile size (64 and 128 queries or keys), and loops of several
 /// steps whose last one is partial.
@@ -22,8 +22,8 @@ pub(super) fn backend(device: &Device) -> &CudaBackend {
 }
 
 /// Returns every rung that the device supports.
-pub(super) fn every_form(device: &Device) -> impl Iterator<Item = Form> {
-    Form::ALL.into_iter().filter(|form| {
+pub(super) fn every_form(device: &Device) -> impl Iterator<Item = Rung> {
+    Rung::ALL.into_iter().filter(|form| {
         let runs = attention_ladder::runs(backend(device), *form);
         if !runs {
             println!("not tested: the device lacks the instructions of {}", form.name());
@@ -36,7 +36,7 @@ pub(super) fn every_form(device: &Device) -> impl Iterator<Item = Form> {
 /// before, followed by as many of MARK.
 pub(super) fn forward(
     device: &Device,
-    form: Form,
+    form: Rung,
     options: Options,
     [q, k, v, y]: [&Tensor; 4],
 ) -> Result<Option<Tensor>> {
@@ -57,7 +57,7 @@ pub(super) fn forward(
 
 /// Returns y of the rung as f64, for q, k and v on the CPU. Checks that nothing is written around
 /// it, or after its workspace.
-fn outputs(device: &Device, form: Form, options: Options, inputs: &[Tensor; 3]) -> Result<Vec<f64>> {
+fn outputs(device: &Device, form: Rung, options: Options, inputs: &[Tensor; 3]) -> Result<Vec<f64>> {
     let [heads, tokens, width] = inputs[0].dims()[..] else { panic!("three axes") };
     let on_device = inputs.iter().map(|x| x.to_device(device)).collect::<Result<Vec<_>>>()?;
     let around = Tensor::full([heads + 2, tokens, width], MARK, form.dtype(), device)?;
@@ -139,7 +139,7 @@ fn exact(inputs: &[Tensor; 3], options: Options) -> Result<Vec<Exact>> {
 ///   division and its product are two more.
 /// - In bf16 a weight is rounded before it is multiplied by its value, only in the numerator: 2^-8.
 ///   y is rounded once: 2^-8 of itself.
-fn limit(form: Form, tokens: usize, width: usize, exact: &Exact) -> f64 {
+fn limit(form: Rung, tokens: usize, width: usize, exact: &Exact) -> f64 {
     let unit = 2f64.powi(-24);
     let (sum_unit, rounding) = match form.dtype() {
         DType::BF16 => (2f64.powi(-22), 2f64.powi(-8)),
@@ -161,7 +161,7 @@ fn inputs(dtype: DType, shape: [usize; 3], values: impl Fn(usize, u64) -> Vec<f3
 }
 
 /// Returns the rungs of a dtype that the device supports.
-fn forms_of(device: &Device, dtype: DType) -> Vec<Form> {
+fn forms_of(device: &Device, dtype: DType) -> Vec<Rung> {
     every_form(device).filter(|form| form.dtype() == dtype).collect()
 }
 
@@ -269,31 +269,31 @@ fn what_a_form_does_not_take_is_an_error() -> Result<()> {
         assert!(text.starts_with("attention_ladder: ") && text.contains(expected), "{text}");
     };
     let (x, half) = (zeros([2, 3, 64], DType::F32)?, zeros([2, 3, 64], DType::BF16)?);
-    refused(Form::OnlineSoftmax, [&x, &half, &x, &x], None, "online_softmax: expected k of f32, got bf16");
-    refused(Form::Mma, [&half, &half, &half, &x], None, "mma: expected y of bf16, got f32");
+    refused(Rung::OnlineSoftmax, [&x, &half, &x, &x], None, "online_softmax: expected k of f32, got bf16");
+    refused(Rung::Mma, [&half, &half, &half, &x], None, "mma: expected y of bf16, got f32");
     let longer = zeros([2, 4, 64], DType::F32)?;
     let text = "expected v of the shape of q, [2, 3, 64], got [2, 4, 64]";
-    refused(Form::OnlineSoftmax, [&x, &x, &longer, &x], None, text);
+    refused(Rung::OnlineSoftmax, [&x, &x, &longer, &x], None, text);
     let narrow = zeros([2, 3, 32], DType::F32)?;
-    refused(Form::OnlineSoftmax, [&narrow; 4], None, "expected a width of 64 or 128, got 32");
+    refused(Rung::OnlineSoftmax, [&narrow; 4], None, "expected a width of 64 or 128, got 32");
     let turned = zeros([2, 64, 64], DType::F32)?.transpose(1, 2)?;
-    refused(Form::Naive, [&turned; 4], None, "q row-major without gaps, got strides");
+    refused(Rung::Naive, [&turned; 4], None, "q row-major without gaps, got strides");
     let none = zeros([2, 0, 64], DType::F32)?;
-    refused(Form::OnlineSoftmax, [&none; 4], None, "at least a head and a token, got 2 and 0");
-    refused(Form::Naive, [&x; 4], None, "naive: expected scratch of 24 elements of f32, got none");
+    refused(Rung::OnlineSoftmax, [&none; 4], None, "at least a head and a token, got 2 and 0");
+    refused(Rung::Naive, [&x; 4], None, "naive: expected scratch of 24 elements of f32, got none");
     let few = Tensor::zeros([23], DType::F32, device)?;
-    refused(Form::Tiled, [&x; 4], Some(&few), "tiled: expected scratch of 24 elements of f32, got 23");
-    refused(Form::OnlineSoftmax, [&x; 4], Some(&few), "online_softmax: expected no scratch, got 23 elements");
+    refused(Rung::Tiled, [&x; 4], Some(&few), "tiled: expected scratch of 24 elements of f32, got 23");
+    refused(Rung::OnlineSoftmax, [&x; 4], Some(&few), "online_softmax: expected no scratch, got 23 elements");
     let shifted = Tensor::zeros([2 * 3 * 64 + 1], DType::F32, device)?;
     let shifted = shifted.narrow(0, 1, 2 * 3 * 64)?.reshape([2, 3, 64])?;
     refused(
-        Form::OnlineSoftmax,
+        Rung::OnlineSoftmax,
         [&x, &shifted, &x, &x],
         None,
         "k that begins at a multiple of 16 bytes, got 0x",
     );
     let negative = Options { scale: -1.0, ..options };
-    let text = attempt(Form::OnlineSoftmax, negative, [&x; 4], None).expect_err("a sign").to_string();
+    let text = attempt(Rung::OnlineSoftmax, negative, [&x; 4], None).expect_err("a sign").to_string();
     assert!(text.contains("expected a finite scale above 0, got -1"), "{text}");
     device.synchronize()
 }

@@ -12,7 +12,7 @@ use ternion::prelude::*;
 use ternion_core::UnaryOp;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, LinearParameters, Matmul};
-use ternion_cuda::tiles::{Taken, Wanted, with_tile};
+use ternion_cuda::tiles::{LaunchedTile, TileOverride, with_tile};
 
 /// Rows, columns and inner size: edges in all axes, several tiles for a block, less than a tile;
 /// sums that use split-K unless by a fused tile; unaligned rows, which are not fused.
@@ -38,9 +38,9 @@ pub(super) const GRADIENTS: [UnaryOp; 4] =
     [UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu, UnaryOp::Relu];
 
 /// Returns each of the tiles with fused epilogues, and the default choice.
-fn every_wanted() -> impl Iterator<Item = Wanted> {
-    let by_tile = FUSED_TILES.map(|name| Wanted { tile: Some(name), splits: Some(1) });
-    by_tile.into_iter().chain([Wanted::default()])
+fn every_wanted() -> impl Iterator<Item = TileOverride> {
+    let by_tile = FUSED_TILES.map(|name| TileOverride { tile: Some(name), splits: Some(1) });
+    by_tile.into_iter().chain([TileOverride::default()])
 }
 
 /// The dtype of a product's operands; its rows, columns and inner size.
@@ -68,7 +68,13 @@ impl Product {
 }
 
 /// Adds to `faults` if a product was fused that cannot be, or was not fused by a tile that can.
-fn check_form(faults: &mut String, what: &str, is_fused: bool, wanted: Wanted, taken: Option<Taken>) {
+fn check_form(
+    faults: &mut String,
+    what: &str,
+    is_fused: bool,
+    wanted: TileOverride,
+    taken: Option<LaunchedTile>,
+) {
     let Some(tile) = wanted.tile else { return };
     let found = taken.is_some_and(|taken| taken.tile == tile && taken.is_fused);
     if found != is_fused {

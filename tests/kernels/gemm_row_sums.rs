@@ -8,7 +8,7 @@ use crate::beside;
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul};
-use ternion_cuda::tiles::{Wanted, with_tile};
+use ternion_cuda::tiles::{TileOverride, with_tile};
 
 /// The tiles whose kernels compute row sums, [`SUMMING`] of them, and two whose kernels do not.
 const TILES: [&str; 5] = [
@@ -69,7 +69,7 @@ fn faults_of(
     sizes: [usize; 3],
     dtype: DType,
     out_dtype: Option<DType>,
-    wanted: Wanted,
+    wanted: TileOverride,
     device: &Device,
 ) -> Result<Option<String>> {
     let ab = operands(sizes)?;
@@ -114,17 +114,17 @@ fn sums_of_rows_are_exact_by_every_tile() -> Result<()> {
             for &sizes in unless_short(&SIZES[..], &FEW[..]) {
                 for tile in TILES {
                     for splits in [1, 3, 5] {
-                        let wanted = Wanted { tile: Some(tile), splits: Some(splits) };
+                        let wanted = TileOverride { tile: Some(tile), splits: Some(splits) };
                         faults.extend(faults_of(sizes, dtype, out_dtype, wanted, device)?);
                     }
                 }
-                faults.extend(faults_of(sizes, dtype, out_dtype, Wanted::default(), device)?);
+                faults.extend(faults_of(sizes, dtype, out_dtype, TileOverride::default(), device)?);
             }
         }
     }
     for dtype in [DType::F32, DType::F64] {
         for &sizes in unless_short(&SIZES[..], &FEW[..]) {
-            faults.extend(faults_of(sizes, dtype, None, Wanted::default(), device)?);
+            faults.extend(faults_of(sizes, dtype, None, TileOverride::default(), device)?);
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -142,7 +142,7 @@ fn sums_of_rows_have_the_same_bits_in_every_run() -> Result<()> {
     let ab = [random([k, m], 1)?, random([k, n], 2)?];
     for tile in TILES {
         for splits in [1, 3] {
-            let wanted = Wanted { tile: Some(tile), splits: Some(splits) };
+            let wanted = TileOverride { tile: Some(tile), splits: Some(splits) };
             let run = || -> Result<Vec<Vec<u8>>> {
                 product(&ab, m, DType::BF16, Some(DType::F32), device)?.iter().map(Tensor::to_bytes).collect()
             };

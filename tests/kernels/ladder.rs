@@ -4,7 +4,7 @@
 use super::{beside, gpu, numbers, unless_short};
 use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
-use ternion_cuda::ladder::{self, Form, Tile};
+use ternion_cuda::ladder::{self, Rung, Tile};
 
 /// Rows, columns and inner size, the last two in multiples that the rung requires: single elements,
 /// edges in all three axes, complete tiles, more tiles than a persistent grid has blocks, and sums
@@ -30,7 +30,7 @@ pub(super) fn backend(device: &Device) -> &CudaBackend {
 }
 
 /// Returns m, n and k of the rung.
-pub(super) fn sizes(form: Form, [m, n, k]: [usize; 3]) -> [usize; 3] {
+pub(super) fn sizes(form: Rung, [m, n, k]: [usize; 3]) -> [usize; 3] {
     [m, n * form.multiple(), k * form.multiple()]
 }
 
@@ -41,7 +41,7 @@ fn integers(count: usize, seed: u64) -> Vec<f32> {
 
 /// Returns a and b of a rung on the CPU.
 pub(super) fn operands(
-    form: Form,
+    form: Rung,
     [m, n, k]: [usize; 3],
     values: impl Fn(usize, u64) -> Vec<f32>,
 ) -> Result<[Tensor; 2]> {
@@ -53,7 +53,7 @@ pub(super) fn operands(
 }
 
 /// Returns the product by the rung as f64. Checks that nothing is written around it.
-fn product(device: &Device, form: Form, tile: &'static Tile, [a, b]: [&Tensor; 2]) -> Result<Vec<f64>> {
+fn product(device: &Device, form: Rung, tile: &'static Tile, [a, b]: [&Tensor; 2]) -> Result<Vec<f64>> {
     let (m, n) = (a.dims()[0], b.dims()[1]);
     let (a, b) = (a.to_device(device)?, b.to_device(device)?);
     let around = Tensor::full([m + 2, n], MARK, form.dtype(), device)?;
@@ -69,15 +69,15 @@ fn product(device: &Device, form: Form, tile: &'static Tile, [a, b]: [&Tensor; 2
 }
 
 /// Returns every rung that the device supports with each of its tiles.
-pub(super) fn every_tile(device: &Device) -> impl Iterator<Item = (Form, &'static Tile)> {
-    let runs = |form: &Form| {
+pub(super) fn every_tile(device: &Device) -> impl Iterator<Item = (Rung, &'static Tile)> {
+    let runs = |form: &Rung| {
         let runs = ladder::runs(backend(device), *form);
         if !runs {
             println!("not tested: the device lacks the instructions of {}", form.name());
         }
         runs
     };
-    Form::ALL.into_iter().filter(runs).flat_map(|form| form.tiles().iter().map(move |tile| (form, tile)))
+    Rung::ALL.into_iter().filter(runs).flat_map(|form| form.tiles().iter().map(move |tile| (form, tile)))
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn what_a_form_does_not_take_is_an_error() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let _beside = beside();
     let zeros = |shape: [usize; 2], dtype| Tensor::zeros(shape, dtype, device);
-    let refused = |form: Form, a: &Tensor, b: &Tensor, y: &Tensor, expected: &str| {
+    let refused = |form: Rung, a: &Tensor, b: &Tensor, y: &Tensor, expected: &str| {
         let views = [&a.view(), &b.view(), &y.view()];
         let error = ladder::product(backend(device), form, &form.tiles()[0], views).expect_err(expected);
         let text = error.to_string();
@@ -146,31 +146,31 @@ fn what_a_form_does_not_take_is_an_error() -> Result<()> {
     };
     let square = |dtype| zeros([8, 8], dtype);
     let (single, half) = (square(DType::F32)?, square(DType::BF16)?);
-    refused(Form::Naive, &single, &half, &single, "naive: expected b of f32, got bf16");
-    refused(Form::MmaSync, &half, &half, &single, "mma_sync: expected y of bf16, got f32");
+    refused(Rung::Naive, &single, &half, &single, "naive: expected b of f32, got bf16");
+    refused(Rung::MmaSync, &half, &half, &single, "mma_sync: expected y of bf16, got f32");
     let wide = zeros([8, 9], DType::F32)?;
-    refused(Form::Naive, &single, &wide, &single, "y [m, n], got [8, 8], [8, 9] and [8, 8]");
-    refused(Form::Naive, &wide, &single, &single, "got [8, 9], [8, 8] and [8, 8]");
-    refused(Form::Naive, &single.t()?, &single, &single, "a row-major without gaps, got strides [1, 8]");
+    refused(Rung::Naive, &single, &wide, &single, "y [m, n], got [8, 8], [8, 9] and [8, 8]");
+    refused(Rung::Naive, &wide, &single, &single, "got [8, 9], [8, 8] and [8, 8]");
+    refused(Rung::Naive, &single.t()?, &single, &single, "a row-major without gaps, got strides [1, 8]");
     let none = zeros([8, 0], DType::F32)?;
     refused(
-        Form::Coalesced,
+        Rung::Coalesced,
         &none,
         &none.t()?.contiguous()?,
         &single,
         "sizes of at least 1, got m 8, n 8, k 0",
     );
-    refused(Form::Vectorized, &single, &wide, &wide, "n and k that 4 divides, got n 9, k 8");
+    refused(Rung::Vectorized, &single, &wide, &wide, "n and k that 4 divides, got n 9, k 8");
     let (tall, narrow) = (zeros([12, 8], DType::BF16)?, zeros([8, 12], DType::BF16)?);
-    refused(Form::MmaSync, &narrow, &tall, &half, "n and k that 8 divides, got n 8, k 12");
+    refused(Rung::MmaSync, &narrow, &tall, &half, "n and k that 8 divides, got n 8, k 12");
     let all = zeros([1, 72], DType::F32)?.flatten(0, 1)?;
     let shifted = all.narrow(0, 1, 64)?.reshape([8, 8])?;
-    refused(Form::WarpTile, &single, &shifted, &single, "b that begins at a multiple of 16 bytes, got 0x");
+    refused(Rung::WarpTile, &single, &shifted, &single, "b that begins at a multiple of 16 bytes, got 0x");
     // Its accesses are of single elements.
     ladder::product(
         backend(device),
-        Form::BlockTile2d,
-        &Form::BlockTile2d.tiles()[0],
+        Rung::BlockTile2d,
+        &Rung::BlockTile2d.tiles()[0],
         [&single.view(), &shifted.view(), &square(DType::F32)?.view()],
     )?;
     device.synchronize()

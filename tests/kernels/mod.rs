@@ -24,7 +24,7 @@ use std::fmt::Write;
 use std::sync::OnceLock;
 use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
-use ternion_cuda::ladder::{Form, runs};
+use ternion_cuda::ladder::{Rung, runs};
 use ternion_testing::suite;
 
 const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
@@ -120,7 +120,7 @@ fn has_tensor_maps() -> bool {
 /// maps.
 fn has_warpgroups(device: &Device) -> bool {
     let has_instructions =
-        device.downcast().is_some_and(|backend: &CudaBackend| runs(backend, Form::WgmmaTma));
+        device.downcast().is_some_and(|backend: &CudaBackend| runs(backend, Rung::WgmmaTma));
     has_instructions && has_tensor_maps()
 }
 

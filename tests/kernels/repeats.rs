@@ -19,7 +19,7 @@ use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
 use ternion_core::ops::random::Dropout;
 use ternion_core::ops::step::{AdamStep, DecayMode};
 use ternion_core::{Precision, total_norm, with_precision};
-use ternion_cuda::tiles::{self, Operands, Wanted, with_tile};
+use ternion_cuda::tiles::{self, Operands, TileOverride, with_tile};
 use ternion_cuda::{CudaBackend, with_attention_by_parts};
 
 const REPEATS: usize = 20;
@@ -125,7 +125,7 @@ impl Form {
         let options = MatmulOptions { out_dtype: self.out_dtype, ..options(self.operands) };
         for tile in tiles::of(backend, self.operands) {
             for splits in [1, 3] {
-                let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
+                let wanted = TileOverride { tile: Some(tile.name), splits: Some(splits) };
                 let run = || -> Result<Vec<Tensor>> { Ok(vec![a.matmul_with(b, options)?]) };
                 let (one, taken) = with_tile(wanted, run);
                 one?;
@@ -237,7 +237,7 @@ fn fused_products() -> Result<()> {
             let splits: &[usize] = if epilogue.row_sums_of_a { &[1, 3] } else { &[1] };
             for tile in FUSED_TILES {
                 for &splits in splits {
-                    let wanted = Wanted { tile: Some(tile), splits: Some(splits) };
+                    let wanted = TileOverride { tile: Some(tile), splits: Some(splits) };
                     let what = format!("{name}, {dtype:?} by {tile} in {splits}");
                     let run = || run_fused(epilogue, &inputs);
                     let (compared, taken) = with_tile(wanted, || compare_runs(&mut faults, &what, run));

@@ -9,7 +9,7 @@ use ternion::prelude::*;
 use ternion_core::UnaryOp;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul};
-use ternion_cuda::tiles::{Wanted, with_tile};
+use ternion_cuda::tiles::{TileOverride, with_tile};
 
 /// The tiles, and the maximum number of rows of each.
 const TILES: [(&str, usize); 3] =
@@ -96,7 +96,7 @@ fn products_are_exact_in_any_number_of_parts() -> Result<()> {
         let expected = case.expected()?;
         for (at, (name, most)) in TILES.into_iter().enumerate() {
             for parts in PARTS {
-                let wanted = Wanted { tile: Some(name), splits: Some(parts) };
+                let wanted = TileOverride { tile: Some(name), splits: Some(parts) };
                 let (found, taken) = with_tile(wanted, || case.run(device, case.dtype));
                 let is_by_tile = taken.is_some_and(|taken| taken.tile == name);
                 assert!(!is_by_tile || case.sizes[0] <= most, "{case:?} by {name}");
@@ -131,7 +131,7 @@ fn batches_are_exact_in_any_number_of_parts() -> Result<()> {
     let expected = run(&cpu, DType::F64, 7)?;
     for (name, _) in TILES.into_iter().filter(|&(_, most)| m <= most) {
         for parts in PARTS {
-            let wanted = Wanted { tile: Some(name), splits: Some(parts) };
+            let wanted = TileOverride { tile: Some(name), splits: Some(parts) };
             let (found, taken) = with_tile(wanted, || run(device, DType::BF16, 7));
             assert_eq!(found?, expected, "{taken:?}, {parts} parts");
         }
@@ -153,7 +153,7 @@ fn products_in_clusters_have_the_same_bits_in_every_run() -> Result<()> {
         let (a, b) = (random([m, k], 1)?, random([n, k], 2)?.t()?);
         for (name, _) in TILES.into_iter().filter(|&(_, most)| m <= most) {
             for parts in PARTS {
-                let wanted = Wanted { tile: Some(name), splits: Some(parts) };
+                let wanted = TileOverride { tile: Some(name), splits: Some(parts) };
                 let run = || a.matmul(&b)?.to_bytes();
                 let (results, _) =
                     with_tile(wanted, || (0..repeats).map(|_| run()).collect::<Result<Vec<_>>>());

@@ -8,7 +8,7 @@ use ternion::prelude::*;
 use ternion_core::UnaryOp;
 use ternion_core::ops::matmul::MatmulOptions;
 use ternion_cuda::CudaBackend;
-use ternion_cuda::tiles::{self, Operands, Wanted, with_tile};
+use ternion_cuda::tiles::{self, Operands, TileOverride, with_tile};
 
 /// Edges in all axes: less than a tile, a second tile of a cluster that is outside of the output,
 /// and several waves of the small tiles.
@@ -55,7 +55,7 @@ fn by_every_tile(
     let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
     for tile in tiles::of(backend, operands) {
         for splits in [1, 3] {
-            let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
+            let wanted = TileOverride { tile: Some(tile.name), splits: Some(splits) };
             let product = || a.matmul_with(&b, options(operands))?.to_vec_f64();
             let (found, taken) = with_tile(wanted, || (0..REPEATS).map(|_| product()).collect::<Vec<_>>());
             if taken.is_none_or(|taken| taken.tile != tile.name) {
@@ -156,7 +156,7 @@ fn batches_are_exact_by_every_tile() -> Result<()> {
         let operands = all(dtype, device)?;
         for tile in tiles::of(backend, Operands::Of(dtype)) {
             for splits in [1, 3] {
-                let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
+                let wanted = TileOverride { tile: Some(tile.name), splits: Some(splits) };
                 let (found, taken) = with_tile(wanted, || product(&operands));
                 let taken = taken.map_or("none", |taken| taken.tile);
                 assert!(found? == expected, "{} {m} x {n} x {k} in {splits}, by {taken}", tile.name);
@@ -199,7 +199,7 @@ fn parts_are_added_up_in_order_by_whichever_blocks() -> Result<()> {
         let (c, d) = (random([m, k], 5)?, random([k, n], 6)?);
         for tile in tiles::of(backend, Operands::Of(dtype)) {
             for &splits in unless_short(&PARTS[..], &PARTS[..2]) {
-                let wanted = Wanted { tile: Some(tile.name), splits: Some(splits) };
+                let wanted = TileOverride { tile: Some(tile.name), splits: Some(splits) };
                 let both = || -> Result<(Tensor, Tensor)> { Ok((a.matmul(&b)?, c.matmul(&d)?)) };
                 let (results, taken) =
                     with_tile(wanted, || (0..runs).map(|_| both()).collect::<Result<Vec<_>>>());

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use ternion_cuda::{Architecture, Source, Variant, nvrtc, options, variants, variants_beside_ops};
+use ternion_cuda::{Architecture, Source, Variant, nvrtc, options, study_variants, variants};
 
 /// The default architectures.
 pub const ARCHITECTURES: &str = "sm_80,sm_90a,sm_100a";
@@ -202,7 +202,7 @@ pub type Task = (Variant, String);
 pub fn tasks(architectures: &[String]) -> Result<Vec<Task>, String> {
     let parsed: Vec<Architecture> =
         architectures.iter().map(|name| name.parse()).collect::<Result<_, String>>()?;
-    let all: Vec<Variant> = variants().into_iter().chain(variants_beside_ops()).collect();
+    let all: Vec<Variant> = variants().into_iter().chain(study_variants()).collect();
     let has_kernels = |&architecture: &Architecture| all.iter().any(|variant| variant.is_for(architecture));
     if let Some(none) = parsed.iter().find(|architecture| !has_kernels(architecture)) {
         let expected = ARCHITECTURES.replace(',', ", ");

@@ -100,8 +100,8 @@ pub fn run() -> std::result::Result<(), String> {
         if line.trim().is_empty() {
             continue;
         }
-        let answered = Request::parsed(&line).and_then(|request| answer(&request, &device));
-        print_lines(match answered {
+        let outcome = Request::parsed(&line).and_then(|request| answer(&request, &device));
+        print_lines(match outcome {
             Ok(()) => json!({"done": true}),
             Err(error) => json!({"error": error.to_string()}),
         });
@@ -126,11 +126,11 @@ fn answer(request: &Request, device: &Device) -> Result<()> {
 
 fn attended(request: &Request, device: &Device) -> Result<Tensors> {
     let mut tensors = checkpoint::read(&request.inputs, device)?;
-    let mut taken = |name: &str| tensors.remove(name);
+    let mut take_tensor = |name: &str| tensors.remove(name);
     let mut needed =
-        |name: &str| taken(name).ok_or_else(|| invalid(format!("{} has no {name}", request.inputs)));
+        |name: &str| take_tensor(name).ok_or_else(|| invalid(format!("{} has no {name}", request.inputs)));
     let [q, k, v] = [needed("q")?, needed("k")?, needed("v")?];
-    let (mask, dy) = (taken("mask"), taken("dy"));
+    let (mask, dy) = (take_tensor("mask"), take_tensor("dy"));
     let options = AttentionOptions {
         mask: mask.as_ref(),
         causal: Causal::lower_right(request.causal),
@@ -173,7 +173,7 @@ mod tests {
         }
 
         /// Returns the results of a request with these inputs.
-        fn answered(&self, inputs: &[(&str, &Tensor)], more: &str, device: &Device) -> Result<Tensors> {
+        fn outputs_of(&self, inputs: &[(&str, &Tensor)], more: &str, device: &Device) -> Result<Tensors> {
             let inputs = inputs.iter().map(|(name, tensor)| (name.to_string(), (*tensor).clone())).collect();
             let [from, to] = [self.path("inputs"), self.path("outputs")];
             checkpoint::write(&inputs, &from)?;
@@ -204,7 +204,7 @@ mod tests {
             random([2, 2, 5, 8], &device)?,
         );
         let inputs = [("q", &q), ("k", &k), ("v", &v), ("dy", &dy)];
-        let found = files.answered(&inputs, r#", "causal": true, "window": 3, "scale": 0.5"#, &device)?;
+        let found = files.outputs_of(&inputs, r#", "causal": true, "window": 3, "scale": 0.5"#, &device)?;
         let leaves = [q.requires_grad()?, k.requires_grad()?, v.requires_grad()?];
         let options = AttentionOptions {
             causal: Causal::LowerRight,
@@ -220,7 +220,7 @@ mod tests {
             assert_eq!((found[name].dtype(), found[name].dims()), (DType::BF16, expected.dims()));
             assert_eq!(found[name].to_vec_f64()?, expected.to_vec_f64()?, "{name}");
         }
-        let first = files.answered(&inputs[..3], r#", "batches": 1"#, &device)?;
+        let first = files.outputs_of(&inputs[..3], r#", "batches": 1"#, &device)?;
         assert_eq!((first.len(), first["y"].dims()), (1, &[1, 2, 5, 8][..]));
         Ok(())
     }
@@ -232,18 +232,18 @@ mod tests {
         let (q, k, v) =
             (random([1, 2, 8, 8], &device)?, random([1, 2, 8, 8], &device)?, random([1, 2, 8, 8], &device)?);
         let dropping = r#", "dropout": 0.5, "seed": 7"#;
-        let found = files.answered(&[("q", &q), ("k", &k), ("v", &v)], dropping, &device)?;
+        let found = files.outputs_of(&[("q", &q), ("k", &k), ("v", &v)], dropping, &device)?;
         // With equal scores, and values that are columns of the identity, results are the weights.
         let (zeros, one) = (q.zeros_like()?, Tensor::eye(8, DType::BF16, &device)?);
         let one = one.expand([1, 2, 8, 8])?.contiguous()?;
-        let weights = files.answered(&[("q", &zeros), ("k", &zeros), ("v", &one)], dropping, &device)?;
+        let weights = files.outputs_of(&[("q", &zeros), ("k", &zeros), ("v", &one)], dropping, &device)?;
         let kept = weights["y"].ne_scalar(0.0)?.to_dtype(DType::F32)?;
         let [q, k, v] = [&q, &k, &v].map(|x| x.to_dtype(DType::F32));
         let plain = q?.matmul(&k?.t()?)?.div_scalar(8f64.sqrt())?.softmax(-1)?;
         let expected = plain.mul(&kept)?.mul_scalar(2.0)?.matmul(&v?)?;
-        let apart = found["y"].to_dtype(DType::F32)?.sub(&expected)?.abs()?.max(..)?.item::<f32>()?;
+        let difference = found["y"].to_dtype(DType::F32)?.sub(&expected)?.abs()?.max(..)?.item::<f32>()?;
         let share = kept.mean(..)?.item::<f32>()?;
-        assert!(apart < 0.05 && (0.3..0.7).contains(&share), "{apart} apart, {share} kept");
+        assert!(difference < 0.05 && (0.3..0.7).contains(&share), "{difference} apart, {share} kept");
         Ok(())
     }
 

@@ -21,9 +21,9 @@ pub fn cases() -> Vec<Case> {
                 }
                 for causal in [false, true] {
                     for backward in [false, true] {
-                        cases.push(Wanted { dtype, head_dim, tokens, causal, backward, dropout: 0.0 });
+                        cases.push(CaseSpec { dtype, head_dim, tokens, causal, backward, dropout: 0.0 });
                         if causal && dtype == DType::BF16 && [1024, 4096].contains(&tokens) {
-                            cases.push(Wanted {
+                            cases.push(CaseSpec {
                                 dtype,
                                 head_dim,
                                 tokens,
@@ -37,7 +37,7 @@ pub fn cases() -> Vec<Case> {
             }
         }
     }
-    let case = |wanted: Wanted| Case::new(wanted.name(), move |clock, name| run(clock, name, wanted));
+    let case = |spec: CaseSpec| Case::new(spec.name(), move |clock, name| run(clock, name, spec));
     cases.into_iter().map(case).chain(varlen_cases()).chain(decode_cases()).chain(biased_cases()).collect()
 }
 
@@ -78,23 +78,23 @@ const LENGTHS: [usize; 12] = [4096, 256, 1024, 2048, 512, 3072, 128, 768, 1536, 
 fn varlen_cases() -> impl Iterator<Item = Case> {
     let all = [64, 128].into_iter().flat_map(|head_dim| {
         [false, true].into_iter().flat_map(move |causal| {
-            [false, true].map(|backward| Wanted::plain(head_dim, 16384, causal, backward))
+            [false, true].map(|backward| CaseSpec::plain(head_dim, 16384, causal, backward))
         })
     });
-    all.map(|wanted| {
-        let name = wanted.name().replace("/t16384/", "/varlen/");
-        Case::new(name, move |clock, name| run_varlen(clock, name, wanted))
+    all.map(|spec| {
+        let name = spec.name().replace("/t16384/", "/varlen/");
+        Case::new(name, move |clock, name| run_varlen(clock, name, spec))
     })
 }
 
 /// Sequences of different lengths in one tensor. Other backends have no kernel: core composes the
 /// op, with all scores.
-fn run_varlen(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+fn run_varlen(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
     }
-    let [_, heads, tokens, head_dim] = wanted.shape();
-    let random = || clock.randn(&[tokens, heads, head_dim], wanted.dtype)?.requires_grad();
+    let [_, heads, tokens, head_dim] = spec.shape();
+    let random = || clock.randn(&[tokens, heads, head_dim], spec.dtype)?.requires_grad();
     let (q, k, v) = (random()?, random()?, random()?);
     let mut ends = vec![0];
     ends.extend(LENGTHS.iter().scan(0, |end, &length| {
@@ -103,14 +103,14 @@ fn run_varlen(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     }));
     let lengths = Tensor::from_slice(&ends, [ends.len()], q.device())?;
     let squares: usize = LENGTHS.iter().map(|length| length * length).sum();
-    let operations = wanted.operations() * squares as f64 / (tokens * tokens) as f64;
+    let operations = spec.operations() * squares as f64 / (tokens * tokens) as f64;
     let attend = || {
         let options =
-            AttentionOptions { causal: Causal::lower_right(wanted.causal), ..AttentionOptions::default() };
+            AttentionOptions { causal: Causal::lower_right(spec.causal), ..AttentionOptions::default() };
         let lengths = CumulativeLengths { queries: &lengths, keys: &lengths };
         Ok(vec![q.scaled_dot_product_attention_varlen(&k, &v, lengths, options)?])
     };
-    let milliseconds = time(clock, wanted, &[q.clone(), k.clone(), v.clone()], &attend)?;
+    let milliseconds = time(clock, spec, &[q.clone(), k.clone(), v.clone()], &attend)?;
     emit(name, clock.implementation(), milliseconds, operations / milliseconds / 1e9, "TFLOP/s");
     Ok(())
 }
@@ -119,30 +119,30 @@ fn run_varlen(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
 fn biased_cases() -> impl Iterator<Item = Case> {
     [64, 128].into_iter().flat_map(|head_dim| {
         [512, 2048].map(|tokens| {
-            let wanted = Wanted::plain(head_dim, tokens, false, true);
-            let name = wanted.name().replace("/full", "/bias");
-            Case::new(name, move |clock, name| run_biased(clock, name, wanted))
+            let spec = CaseSpec::plain(head_dim, tokens, false, true);
+            let name = spec.name().replace("/full", "/bias");
+            Case::new(name, move |clock, name| run_biased(clock, name, spec))
         })
     })
 }
 
 /// Operations are counted as without the bias. On other backends core composes the gradient of the
 /// bias.
-fn run_biased(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+fn run_biased(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
     }
-    let [_, heads, tokens, _] = wanted.shape();
-    let random = |shape: &[usize]| clock.randn(shape, wanted.dtype)?.requires_grad();
-    let (q, k, v) = (random(&wanted.shape())?, random(&wanted.shape())?, random(&wanted.shape())?);
+    let [_, heads, tokens, _] = spec.shape();
+    let random = |shape: &[usize]| clock.randn(shape, spec.dtype)?.requires_grad();
+    let (q, k, v) = (random(&spec.shape())?, random(&spec.shape())?, random(&spec.shape())?);
     let bias = random(&[1, heads, tokens, tokens])?;
     let attend = || {
         let options = AttentionOptions { mask: Some(&bias), ..AttentionOptions::default() };
         Ok(vec![q.scaled_dot_product_attention(&k, &v, options)?])
     };
     let inputs = [q.clone(), k.clone(), v.clone(), bias.clone()];
-    let milliseconds = time(clock, wanted, &inputs, &attend)?;
-    emit(name, clock.implementation(), milliseconds, wanted.operations() / milliseconds / 1e9, "TFLOP/s");
+    let milliseconds = time(clock, spec, &inputs, &attend)?;
+    emit(name, clock.implementation(), milliseconds, spec.operations() / milliseconds / 1e9, "TFLOP/s");
     Ok(())
 }
 
@@ -152,7 +152,7 @@ const DROPOUT: f64 = 0.1;
 /// The parameters of a case: 16,384 tokens of width 2,048, or of as many whole heads as fit into
 /// that.
 #[derive(Clone, Copy)]
-pub struct Wanted {
+pub struct CaseSpec {
     pub dtype: DType,
     pub head_dim: usize,
     pub tokens: usize,
@@ -161,15 +161,15 @@ pub struct Wanted {
     pub dropout: f64,
 }
 
-impl Wanted {
+impl CaseSpec {
     /// Returns a case of bf16 without dropout.
-    pub fn plain(head_dim: usize, tokens: usize, causal: bool, backward: bool) -> Wanted {
-        Wanted { dtype: DType::BF16, head_dim, tokens, causal, backward, dropout: 0.0 }
+    pub fn plain(head_dim: usize, tokens: usize, causal: bool, backward: bool) -> CaseSpec {
+        CaseSpec { dtype: DType::BF16, head_dim, tokens, causal, backward, dropout: 0.0 }
     }
 
     /// Returns the name of the case in another family, `FAMILY/bf16/d64/t512/causal`.
     pub fn name_in(self, family: &str) -> String {
-        let Wanted { dtype, head_dim, tokens, causal, .. } = self;
+        let CaseSpec { dtype, head_dim, tokens, causal, .. } = self;
         format!("{family}/{dtype}/d{head_dim}/t{tokens}/{}", if causal { "causal" } else { "full" })
     }
 
@@ -179,7 +179,7 @@ impl Wanted {
     }
 
     fn name(self) -> String {
-        let Wanted { dtype, head_dim, tokens, .. } = self;
+        let CaseSpec { dtype, head_dim, tokens, .. } = self;
         let pass = if self.backward { "bwd" } else { "fwd" };
         let mask = if self.causal { "causal" } else { "full" };
         let dropout = if self.dropout > 0.0 { "-dropout" } else { "" };
@@ -199,22 +199,22 @@ impl Wanted {
     }
 }
 
-fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+fn run(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     // Other backends have no kernel with dropout: core composes it.
-    if wanted.dropout > 0.0 && clock.kind != Kind::Cuda {
+    if spec.dropout > 0.0 && clock.kind != Kind::Cuda {
         return Ok(());
     }
-    let random = || clock.randn(&wanted.shape(), wanted.dtype)?.requires_grad();
+    let random = || clock.randn(&spec.shape(), spec.dtype)?.requires_grad();
     let (q, k, v) = (random()?, random()?, random()?);
-    let rate = |milliseconds: f64| wanted.operations() / milliseconds / 1e9;
+    let rate = |milliseconds: f64| spec.operations() / milliseconds / 1e9;
     let options = || AttentionOptions {
-        causal: Causal::lower_right(wanted.causal),
-        dropout: wanted.dropout,
+        causal: Causal::lower_right(spec.causal),
+        dropout: spec.dropout,
         ..AttentionOptions::default()
     };
     let attend = || Ok(vec![q.scaled_dot_product_attention(&k, &v, options())?]);
     let inputs = [q.clone(), k.clone(), v.clone()];
-    let milliseconds = time(clock, wanted, &inputs, &attend)?;
+    let milliseconds = time(clock, spec, &inputs, &attend)?;
     emit(name, clock.implementation(), milliseconds, rate(milliseconds), "TFLOP/s");
     if clock.kind == Kind::Cuda || clock.is_once() {
         return Ok(());
@@ -222,12 +222,12 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
     // Core's composition makes about twenty passes over all scores, so it is measured only in f32,
     // which has no case of 16,384 tokens. The one written by hand is faster.
     let composers =
-        [(Composer::Core, "composed", wanted.dtype == DType::F32), (Composer::Hand, "by-hand", true)];
+        [(Composer::Core, "composed", spec.dtype == DType::F32), (Composer::Hand, "by-hand", true)];
     for (composer, what, _) in composers.into_iter().filter(|(.., is_measured)| *is_measured) {
         let kind = format!("{}-{what}", clock.implementation());
         let compose = || {
-            let composed = Composed::large(composer, [&q, &k, &v], wanted.causal)?;
-            time(clock, wanted, &composed.leaves(), &|| composed.attend())
+            let composed = Composed::large(composer, [&q, &k, &v], spec.causal)?;
+            time(clock, spec, &composed.leaves(), &|| composed.attend())
         };
         match compose() {
             Ok(milliseconds) => emit(name, &kind, milliseconds, rate(milliseconds), "TFLOP/s"),
@@ -241,11 +241,11 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
 /// Returns the median milliseconds of the requested pass.
 pub fn time(
     clock: &Clock,
-    wanted: Wanted,
+    spec: CaseSpec,
     inputs: &[Tensor],
     attend: &dyn Fn() -> Result<Vec<Tensor>>,
 ) -> Result<f64> {
-    if !wanted.backward {
+    if !spec.backward {
         return clock.median(|| no_grad(|| attend().map(drop)));
     }
     let ys = attend()?;

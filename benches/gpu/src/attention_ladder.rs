@@ -7,7 +7,7 @@ use crate::device::{Kind, backend};
 use serde_json::json;
 use ternion::{AttentionOptions, Causal, DType, Result, Tensor, no_grad};
 use ternion_cuda::CudaBackend;
-use ternion_cuda::attention_ladder::{self, Form, Mask, Operands, Options, WIDTHS};
+use ternion_cuda::attention_ladder::{self, Mask, Operands, Options, Rung, WIDTHS};
 
 const TOKENS: [usize; 9] = [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768];
 
@@ -16,7 +16,7 @@ const TOKENS: [usize; 9] = [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768]
 const LIMIT: f64 = 100.0;
 
 /// The maximum bytes of scores that a rung may store; larger cases are omitted.
-const MOST_SCRATCH: usize = 16 << 30;
+const MAX_SCRATCH: usize = 16 << 30;
 
 /// Heads of a width with a number of tokens.
 #[derive(Clone, Copy)]
@@ -28,9 +28,9 @@ struct Sizes {
 
 /// What a case measures: a rung, or `None` for the attention op.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct CaseSpec {
     dtype: DType,
-    form: Option<Form>,
+    rung: Option<Rung>,
     sizes: Sizes,
 }
 
@@ -40,13 +40,13 @@ struct Wanted {
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for dtype in [DType::F32, DType::BF16] {
-        let forms = Form::ALL.into_iter().filter(|form| form.dtype() == dtype).map(Some).chain([None]);
-        let forms: Vec<_> = forms.collect();
+        let rungs = Rung::ALL.into_iter().filter(|rung| rung.dtype() == dtype).map(Some).chain([None]);
+        let rungs: Vec<_> = rungs.collect();
         for (width, mask) in WIDTHS.into_iter().flat_map(|width| MASKS.map(|mask| (width, mask))) {
-            for &form in &forms {
+            for &rung in &rungs {
                 let sizes = TOKENS.map(|tokens| Sizes { tokens, width, mask });
-                let wanted = sizes.map(|sizes| Wanted { dtype, form, sizes });
-                cases.extend(wanted.into_iter().filter(Wanted::fits).map(Wanted::case));
+                let specs = sizes.map(|sizes| CaseSpec { dtype, rung, sizes });
+                cases.extend(specs.into_iter().filter(CaseSpec::fits).map(CaseSpec::case));
             }
         }
     }
@@ -77,34 +77,34 @@ impl Sizes {
     }
 }
 
-impl Wanted {
+impl CaseSpec {
     fn name(&self) -> String {
-        let Wanted { dtype, form, sizes: Sizes { tokens, width, mask } } = self;
+        let CaseSpec { dtype, rung, sizes: Sizes { tokens, width, mask } } = self;
         let mask = if *mask == Mask::Causal { "causal" } else { "full" };
-        format!("attention_ladder/{dtype}/d{width}/{mask}/{}/{tokens}", form.map_or("ternion", Form::name))
+        format!("attention_ladder/{dtype}/d{width}/{mask}/{}/{tokens}", rung.map_or("ternion", Rung::name))
     }
 
     /// Returns the bytes of the workspace.
     fn scratch(&self) -> usize {
-        let of = |form: Form| form.scratch_elements(self.sizes.heads(), self.sizes.tokens);
-        4 * self.form.map_or(0, of)
+        let of = |rung: Rung| rung.scratch_elements(self.sizes.heads(), self.sizes.tokens);
+        4 * self.rung.map_or(0, of)
     }
 
     fn fits(&self) -> bool {
-        self.scratch() <= MOST_SCRATCH
+        self.scratch() <= MAX_SCRATCH
     }
 
     fn case(self) -> Case {
-        Case::new(self.name(), move |clock, name| match self.form {
+        Case::new(self.name(), move |clock, name| match self.rung {
             _ if clock.kind != Kind::Cuda => Ok(()),
-            Some(form) => self.run_form(clock, name, form),
+            Some(rung) => self.run_rung(clock, name, rung),
             None => self.run_tensors(clock, name),
         })
     }
 
-    fn run_form(&self, clock: &Clock, name: &str, form: Form) -> Result<()> {
+    fn run_rung(&self, clock: &Clock, name: &str, rung: Rung) -> Result<()> {
         let backend = backend::<CudaBackend>(&clock.device)?;
-        if !attention_ladder::runs(backend, form) {
+        if !attention_ladder::runs(backend, rung) {
             emit_error(name, clock.implementation(), &"the device lacks the form's instructions");
             return Ok(());
         }
@@ -122,12 +122,12 @@ impl Wanted {
         let call = || {
             let (q, k, v, y) = (q.view(), k.view(), v.view(), y.view());
             let operands = Operands { q: &q, k: &k, v: &v, y: &y, scratch: scratch.as_ref() };
-            attention_ladder::forward(backend, form, options, operands)
+            attention_ladder::forward(backend, rung, options, operands)
         };
         let (milliseconds, calls) = clock.median_or_one(LIMIT, call)?;
-        let moved = form.global_bytes(self.sizes.heads(), tokens, width, mask);
+        let global_bytes = rung.global_bytes(self.sizes.heads(), tokens, width, mask);
         let memory = 4 * self.sizes.elements() * self.dtype.size() + self.scratch();
-        let mut more = vec![("moved_bytes", json!(moved)), ("memory_bytes", json!(memory))];
+        let mut more = vec![("moved_bytes", json!(global_bytes)), ("memory_bytes", json!(memory))];
         if calls == Calls::One {
             more.push(("calls", json!(1)));
         }

@@ -6,7 +6,7 @@ use ternion::{AttentionOptions, Causal, DType, Device, Result, Tensor};
 
 /// The maximum bytes of scores at a time: an adapter limits the size of a binding, and its memory
 /// is limited.
-const MOST_BYTES: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 
 /// What attention is composed of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Composed {
 
     /// Creates it with as many scores in a part as an adapter supports.
     pub fn large(composer: Composer, inputs: [&Tensor; 3], causal: bool) -> Result<Composed> {
-        Composed::new(composer, inputs, causal, MOST_BYTES / inputs[0].dtype().size())
+        Composed::new(composer, inputs, causal, MAX_BYTES / inputs[0].dtype().size())
     }
 
     /// Returns everything that the outputs depend on, part by part.

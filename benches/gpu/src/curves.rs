@@ -53,7 +53,7 @@ const RATE: f64 = 3e-4;
 
 /// The parameters of the training runs.
 #[derive(Args)]
-pub struct Wanted {
+pub struct Arguments {
     /// The model, with the sizes of the training case of that name; its tokens are bytes
     #[arg(long, value_enum, default_value_t = Model::CharGpt)]
     model: Model,
@@ -261,20 +261,20 @@ fn mean_loss(model: &GPT, batch: &TokenBatch) -> Result<Tensor> {
 }
 
 /// Trains in every way and prints the losses.
-pub fn run(wanted: &Wanted) -> std::result::Result<(), String> {
+pub fn run(arguments: &Arguments) -> std::result::Result<(), String> {
     let text = |error: Error| error.to_string();
     let device = ternion::device("cuda").map_err(text)?;
-    let (sizes, batch) = wanted.model.sizes();
-    let batch = wanted.batch.map_or(batch, usize::from);
-    let setup = Setup::new(sizes, batch, wanted.steps as usize).map_err(text)?;
-    print_lines(about(wanted.model, &setup, &device)?);
-    for &seed in &wanted.seeds {
+    let (sizes, batch) = arguments.model.sizes();
+    let batch = arguments.batch.map_or(batch, usize::from);
+    let setup = Setup::new(sizes, batch, arguments.steps as usize).map_err(text)?;
+    print_lines(about(arguments.model, &setup, &device)?);
+    for &seed in &arguments.seeds {
         for way in &WAYS {
-            let begun = Instant::now();
+            let start = Instant::now();
             let losses = setup.curve(way, seed, &device).map_err(text)?;
-            print_lines(lines(wanted.model, seed, way, &losses).trim_end());
+            print_lines(lines(arguments.model, seed, way, &losses).trim_end());
             check(way, &losses)?;
-            eprintln!("seed {seed}, {}: {:.1} s", way.name, begun.elapsed().as_secs_f64());
+            eprintln!("seed {seed}, {}: {:.1} s", way.name, start.elapsed().as_secs_f64());
         }
     }
     Ok(())

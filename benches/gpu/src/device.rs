@@ -208,8 +208,8 @@ mod tests {
         for name in ["wgpu", "wgpu:0", "wgpu:radeon"] {
             assert_eq!(Kind::of(name), Ok(Kind::Wgpu));
         }
-        let told = Err("--device cpu: expected cuda, cuda:INDEX, wgpu or wgpu:ADAPTER".into());
-        assert_eq!(Kind::of("cpu"), told);
+        let expected = Err("--device cpu: expected cuda, cuda:INDEX, wgpu or wgpu:ADAPTER".into());
+        assert_eq!(Kind::of("cpu"), expected);
         assert!(Kind::of("auto").is_err() && Kind::of("").is_err());
     }
 }

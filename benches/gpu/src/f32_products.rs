@@ -3,7 +3,7 @@
 //! (`docs/kernels/attention.md`). Only for CUDA.
 
 use crate::Case;
-use crate::attention::{Wanted, time};
+use crate::attention::{CaseSpec, time};
 use crate::clock::{Clock, emit_with};
 use crate::device::Kind;
 use serde_json::json;
@@ -17,9 +17,9 @@ pub fn cases() -> Vec<Case> {
         for tokens in [512, 4096] {
             for causal in [false, true] {
                 for backward in [false, true] {
-                    let wanted =
-                        Wanted { dtype: DType::F32, ..Wanted::plain(head_dim, tokens, causal, backward) };
-                    cases.push(Case::new(name(wanted), move |clock, name| run(clock, name, wanted)));
+                    let spec =
+                        CaseSpec { dtype: DType::F32, ..CaseSpec::plain(head_dim, tokens, causal, backward) };
+                    cases.push(Case::new(name(spec), move |clock, name| run(clock, name, spec)));
                 }
             }
         }
@@ -27,23 +27,23 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-fn name(Wanted { head_dim, tokens, causal, backward, .. }: Wanted) -> String {
+fn name(CaseSpec { head_dim, tokens, causal, backward, .. }: CaseSpec) -> String {
     let pass = if backward { "bwd" } else { "fwd" };
     format!("f32_products/{pass}/d{head_dim}/t{tokens}/{}", if causal { "causal" } else { "full" })
 }
 
 /// Prints the time of the op as `ternion`, with the milliseconds of each way.
-fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+fn run(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
     }
-    let random = || clock.randn(&wanted.shape(), wanted.dtype)?.requires_grad();
+    let random = || clock.randn(&spec.shape(), spec.dtype)?.requires_grad();
     let inputs = [random()?, random()?, random()?];
     let [q, k, v] = &inputs;
     let options =
-        || AttentionOptions { causal: Causal::lower_right(wanted.causal), ..AttentionOptions::default() };
+        || AttentionOptions { causal: Causal::lower_right(spec.causal), ..AttentionOptions::default() };
     let attend = || Ok(vec![q.scaled_dot_product_attention(k, v, options())?]);
-    let measured = || time(clock, wanted, &inputs, &attend);
+    let measured = || time(clock, spec, &inputs, &attend);
     let of_tensors = with_precision(Precision::F32, measured)?;
     // bf16x6 is not allowed with this precision.
     let fused = with_precision(Precision::Ieee, measured)?;
@@ -53,7 +53,7 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
         name,
         clock.implementation(),
         of_tensors,
-        wanted.operations() / of_tensors / 1e9,
+        spec.operations() / of_tensors / 1e9,
         "TFLOP/s",
         &[("fused_ms", json!(fused)), ("parts_ms", json!(parts)), ("tf32_ms", json!(tf32))],
     );

@@ -2,7 +2,7 @@
 //! both, to decide which one a size should use (`docs/kernels/attention.md`). Only for CUDA.
 
 use crate::Case;
-use crate::attention::Wanted;
+use crate::attention::CaseSpec;
 use crate::clock::{Clock, emit_error, emit_with};
 use crate::device::{Kind, backend};
 use serde_json::json;
@@ -16,9 +16,9 @@ pub fn cases() -> Vec<Case> {
     for head_dim in [64, 192] {
         for tokens in [512, 1024, 2048, 4096, 16384] {
             for causal in [false, true] {
-                let wanted = Wanted::plain(head_dim, tokens, causal, false);
-                cases.push(Case::new(wanted.name_in("forward_tiles"), move |clock, name| {
-                    run(clock, name, wanted)
+                let spec = CaseSpec::plain(head_dim, tokens, causal, false);
+                cases.push(Case::new(spec.name_in("forward_tiles"), move |clock, name| {
+                    run(clock, name, spec)
                 }));
             }
         }
@@ -27,7 +27,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// Prints the time of the op as `ternion`, with the milliseconds of each kind of tiles.
-fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+fn run(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
     }
@@ -36,7 +36,7 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
         emit_error(name, clock.implementation(), &"the device lacks the kernels' instructions");
         return Ok(());
     }
-    let operands = Operands::new(clock, wanted)?;
+    let operands = Operands::new(clock, spec)?;
     let [few, many] = [ForwardTiles::Few, ForwardTiles::Many]
         .map(|tiles| clock.median(|| operands.forward(backend, tiles)));
     let of_tensors = clock.median(|| operands.of_tensors())?;
@@ -45,7 +45,7 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
         name,
         clock.implementation(),
         of_tensors,
-        wanted.operations() / of_tensors / 1e9,
+        spec.operations() / of_tensors / 1e9,
         "TFLOP/s",
         &more,
     );
@@ -54,18 +54,18 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
 
 /// q, k and v, and the outputs y and log-sum-exp.
 struct Operands {
-    wanted: Wanted,
+    spec: CaseSpec,
     inputs: [Tensor; 3],
     outputs: [Tensor; 2],
 }
 
 impl Operands {
-    fn new(clock: &Clock, wanted: Wanted) -> Result<Operands> {
-        let shape = wanted.shape();
+    fn new(clock: &Clock, spec: CaseSpec) -> Result<Operands> {
+        let shape = spec.shape();
         let random = || clock.randn(&shape, DType::BF16);
         let empty = |shape: &[usize], dtype| Tensor::zeros(shape, dtype, &clock.device);
         Ok(Operands {
-            wanted,
+            spec,
             inputs: [random()?, random()?, random()?],
             outputs: [empty(&shape, DType::BF16)?, empty(&shape[..3], DType::F32)?],
         })
@@ -74,12 +74,12 @@ impl Operands {
     fn forward(&self, backend: &CudaBackend, tiles: ForwardTiles) -> Result<()> {
         let (inputs, outputs) =
             (self.inputs.each_ref().map(Tensor::view), self.outputs.each_ref().map(Tensor::view));
-        attention_study::forward(backend, &self.wanted.config(), tiles, inputs.each_ref(), outputs.each_ref())
+        attention_study::forward(backend, &self.spec.config(), tiles, inputs.each_ref(), outputs.each_ref())
     }
 
     fn of_tensors(&self) -> Result<()> {
         let [q, k, v] = &self.inputs;
-        let causal = Causal::lower_right(self.wanted.causal);
+        let causal = Causal::lower_right(self.spec.causal);
         let options = AttentionOptions { causal, ..AttentionOptions::default() };
         no_grad(|| q.scaled_dot_product_attention(k, v, options)).map(drop)
     }
@@ -94,8 +94,8 @@ mod tests {
         let names: Vec<String> = cases().into_iter().map(|case| case.name).collect();
         assert_eq!(names.len(), 20);
         assert!(names.contains(&"forward_tiles/bf16/d192/t2048/full".to_string()), "{names:?}");
-        let wanted = Wanted::plain(192, 4096, true, false);
+        let spec = CaseSpec::plain(192, 4096, true, false);
         // Four sequences of ten heads, half of the scores masked.
-        assert_eq!(wanted.operations(), 4.0 * 40.0 * 4096.0 * 4096.0 * 192.0 * 0.5);
+        assert_eq!(spec.operations(), 4.0 * 40.0 * 4096.0 * 4096.0 * 192.0 * 0.5);
     }
 }

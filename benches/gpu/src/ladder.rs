@@ -7,7 +7,7 @@ use crate::device::{Kind, backend};
 use serde_json::{Value, json};
 use ternion::{DType, Result, Tensor};
 use ternion_cuda::CudaBackend;
-use ternion_cuda::ladder::{self, Form, Tile};
+use ternion_cuda::ladder::{self, Rung, Tile};
 
 const SIZES: [usize; 6] = [256, 512, 1024, 2048, 4096, 8192];
 
@@ -19,10 +19,10 @@ const LIMIT: f64 = 100.0;
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for dtype in [DType::F32, DType::BF16] {
-        for form in Form::ALL.into_iter().filter(|form| form.dtype() == dtype) {
+        for rung in Rung::ALL.into_iter().filter(|rung| rung.dtype() == dtype) {
             cases.extend(SIZES.map(|size| {
-                Case::new(format!("ladder/{dtype}/{}/{size}", form.name()), move |clock, name| {
-                    run(clock, name, form, size)
+                Case::new(format!("ladder/{dtype}/{}/{size}", rung.name()), move |clock, name| {
+                    run(clock, name, rung, size)
                 })
             }));
         }
@@ -45,15 +45,15 @@ type Time = (&'static Tile, f64, Calls);
 
 /// Prints the time of the fastest tile of a rung, with the milliseconds of all tiles if it has
 /// several.
-fn run(clock: &Clock, name: &str, form: Form, size: usize) -> Result<()> {
+fn run(clock: &Clock, name: &str, rung: Rung, size: usize) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
     }
-    if !ladder::runs(backend::<CudaBackend>(&clock.device)?, form) {
+    if !ladder::runs(backend::<CudaBackend>(&clock.device)?, rung) {
         emit_error(name, clock.implementation(), &"the device lacks the form's instructions");
         return Ok(());
     }
-    let times = times(clock, form, size)?;
+    let times = times(clock, rung, size)?;
     let fastest = times.iter().min_by(|one, other| one.1.total_cmp(&other.1));
     let Some((tile, milliseconds, calls)) = fastest else { return Ok(()) };
     let mut more = vec![("tile", json!(tile.to_string()))];
@@ -69,17 +69,17 @@ fn run(clock: &Clock, name: &str, form: Form, size: usize) -> Result<()> {
 }
 
 /// Returns the times of each tile of a rung.
-fn times(clock: &Clock, form: Form, size: usize) -> Result<Vec<Time>> {
+fn times(clock: &Clock, rung: Rung, size: usize) -> Result<Vec<Time>> {
     let backend = backend::<CudaBackend>(&clock.device)?;
-    let random = || clock.randn(&[size; 2], form.dtype());
+    let random = || clock.randn(&[size; 2], rung.dtype());
     let (a, b) = (random()?, random()?);
-    let y = Tensor::zeros([size; 2], form.dtype(), &clock.device)?;
+    let y = Tensor::zeros([size; 2], rung.dtype(), &clock.device)?;
     let time = |tile: &'static Tile| {
-        let call = || ladder::product(backend, form, tile, [&a.view(), &b.view(), &y.view()]);
+        let call = || ladder::product(backend, rung, tile, [&a.view(), &b.view(), &y.view()]);
         let (milliseconds, calls) = clock.median_or_one(LIMIT, call)?;
         Ok((tile, milliseconds, calls))
     };
-    form.tiles().iter().map(time).collect()
+    rung.tiles().iter().map(time).collect()
 }
 
 fn product(clock: &Clock, name: &str, dtype: DType, size: usize) -> Result<()> {
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn every_form_is_measured_at_every_size() {
         let cases = cases();
-        assert_eq!(cases.len(), (Form::ALL.len() + 2) * SIZES.len());
+        assert_eq!(cases.len(), (Rung::ALL.len() + 2) * SIZES.len());
         for name in ["ladder/f32/naive/256", "ladder/f32/ternion/8192", "ladder/bf16/multicast/8192"] {
             assert!(cases.iter().any(|case| case.name == name), "{name}");
         }

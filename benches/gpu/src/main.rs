@@ -80,16 +80,16 @@ enum Command {
         what: start::What,
     },
     /// Runs a case under Nsight Compute and stores the key metrics as text
-    Profile(profile::Wanted),
+    Profile(profile::Arguments),
     /// Traces a step of a training case, eager and recorded, kernel by kernel
-    Timeline(timeline::Wanted),
+    Timeline(timeline::Arguments),
     /// Measures products of random sizes with every tile, for the cost model that selects tiles
-    Tiles(tiles::Asked),
+    Tiles(tiles::Arguments),
     /// Computes the attention that each line of the input requests, of tensors in files, to compare
     /// results
     Attend,
     /// Trains a GPT fused and unfused, eager and recorded, and prints the loss of every step
-    Curves(curves::Wanted),
+    Curves(curves::Arguments),
 }
 
 impl Command {
@@ -115,8 +115,8 @@ impl Case {
     /// Creates a case with this name.
     pub fn new(name: impl Into<String>, run: impl Fn(&Clock, &str) -> Result<()> + 'static) -> Case {
         let name = name.into();
-        let told = name.clone();
-        Case { name, run: Box::new(move |clock| run(clock, &told)) }
+        let case_name = name.clone();
+        Case { name, run: Box::new(move |clock| run(clock, &case_name)) }
     }
 }
 
@@ -172,7 +172,7 @@ fn run(arguments: &Arguments) -> std::result::Result<(), String> {
         Some(Command::Start { what }) => start::run(*what),
         Some(Command::Profile(wanted)) => profile::run(wanted),
         Some(Command::Timeline(wanted)) => timeline::run(wanted),
-        Some(Command::Tiles(asked)) => tiles::run(asked),
+        Some(Command::Tiles(arguments)) => tiles::run(arguments),
         Some(Command::Attend) => attend::run(),
         Some(Command::Curves(wanted)) => curves::run(wanted),
     }
@@ -231,7 +231,7 @@ fn succeeds(clock: &Clock, case: &Case, result: Result<()>) -> bool {
 }
 
 /// Returns an error of a folder or file with its name.
-fn told(path: &Path, error: &std::io::Error) -> String {
+fn file_error(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
@@ -308,12 +308,13 @@ mod tests {
 
     #[test]
     fn what_runs_on_cuda_alone_says_so() {
-        let told = |line: &[&str]| run(&parsed(line)).expect_err("refused");
+        let error_of = |line: &[&str]| run(&parsed(line)).expect_err("refused");
         let expected = "start knows the first CUDA device alone; got --device wgpu";
-        assert_eq!(told(&["start", "result", "--device", "wgpu"]), expected);
-        assert!(told(&["profile", "copy/d2d", "--device", "wgpu:1"]).starts_with("profile knows"));
+        assert_eq!(error_of(&["start", "result", "--device", "wgpu"]), expected);
+        assert!(error_of(&["profile", "copy/d2d", "--device", "wgpu:1"]).starts_with("profile knows"));
         assert!(
-            told(&["--device", "cpu", "--list"]).contains("expected cuda, cuda:INDEX, wgpu or wgpu:ADAPTER")
+            error_of(&["--device", "cpu", "--list"])
+                .contains("expected cuda, cuda:INDEX, wgpu or wgpu:ADAPTER")
         );
         assert_eq!(parsed(&[]).device, "cuda", "as before there was a choice");
         assert_eq!(names(&["--device", "wgpu"]), names(&[]), "all cases are for both");

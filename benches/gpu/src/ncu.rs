@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn key_figures_are_told() {
+    fn key_figures_are_reported() {
         let text = report(&kernels(WIDE).expect("a table"));
         let expected = "softmax_rows<float, 4>  grid (8192, 1, 1)  block (256, 1, 1)
   time        92.16 us
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_told() {
+    fn what_is_no_table_is_reported() {
         let error = kernels("==ERROR== ERR_NVGPUCTRPERM - no permission").expect_err("no table");
         assert!(error.contains("ERR_NVGPUCTRPERM"), "{error}");
         assert_eq!(

@@ -2,7 +2,7 @@
 //! a variant for measurement that adds in any order (`docs/kernels/attention.md`). Only for CUDA.
 
 use crate::Case;
-use crate::attention::Wanted;
+use crate::attention::CaseSpec;
 use crate::clock::{Clock, emit, emit_error, emit_with};
 use crate::device::{Kind, backend};
 use serde_json::json;
@@ -19,8 +19,8 @@ pub fn cases() -> Vec<Case> {
     for head_dim in [64, 128] {
         for tokens in [512, 1024, 4096, 16384] {
             for causal in [false, true] {
-                let wanted = Wanted::plain(head_dim, tokens, causal, true);
-                cases.push(Case::new(wanted.name_in("order"), move |clock, name| run(clock, name, wanted)));
+                let spec = CaseSpec::plain(head_dim, tokens, causal, true);
+                cases.push(Case::new(spec.name_in("order"), move |clock, name| run(clock, name, spec)));
             }
         }
     }
@@ -29,7 +29,7 @@ pub fn cases() -> Vec<Case> {
 
 /// Prints the fixed order as `ternion`, and any order as `ternion/unordered`: the faster of its
 /// variants with and without lag, with the milliseconds of both.
-fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
+fn run(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
     }
@@ -39,14 +39,14 @@ fn run(clock: &Clock, name: &str, wanted: Wanted) -> Result<()> {
         emit_error(name, clock.implementation(), &"the device lacks the kernels' instructions");
         return Ok(());
     }
-    let operands = Operands::new(clock, wanted)?;
-    let time = |order| clock.median(|| operands.gradient(backend, wanted, order));
+    let operands = Operands::new(clock, spec)?;
+    let time = |order| clock.median(|| operands.gradient(backend, spec, order));
     let fixed = time(SumOrder::Fixed)?;
     let [at_once, lagging] = [time(SumOrder::Any { lags: false })?, time(SumOrder::Any { lags: true })?];
-    emit(name, clock.implementation(), fixed, wanted.operations() / fixed / 1e9, "TFLOP/s");
+    emit(name, clock.implementation(), fixed, spec.operations() / fixed / 1e9, "TFLOP/s");
     let fastest = at_once.min(lagging);
     let more = [("at_once_ms", json!(at_once)), ("lagging_ms", json!(lagging))];
-    emit_with(name, &unordered, fastest, wanted.operations() / fastest / 1e9, "TFLOP/s", &more);
+    emit_with(name, &unordered, fastest, spec.operations() / fastest / 1e9, "TFLOP/s", &more);
     Ok(())
 }
 
@@ -57,19 +57,19 @@ struct Operands {
 }
 
 impl Operands {
-    fn new(clock: &Clock, wanted: Wanted) -> Result<Operands> {
-        let random = || clock.randn(&wanted.shape(), DType::BF16);
-        let empty = || Tensor::zeros(wanted.shape(), DType::BF16, &clock.device);
+    fn new(clock: &Clock, spec: CaseSpec) -> Result<Operands> {
+        let random = || clock.randn(&spec.shape(), DType::BF16);
+        let empty = || Tensor::zeros(spec.shape(), DType::BF16, &clock.device);
         let (q, k, v) = (random()?, random()?, random()?);
-        let attended = apply(Attention { config: wanted.config() }, &[&q, &k, &v])?;
+        let attended = apply(Attention { config: spec.config() }, &[&q, &k, &v])?;
         let (y, log_sums) = (attended[0].clone(), attended[1].clone());
         Ok(Operands { inputs: [q, k, v, y, log_sums, random()?], outputs: [empty()?, empty()?, empty()?] })
     }
 
-    fn gradient(&self, backend: &CudaBackend, wanted: Wanted, order: SumOrder) -> Result<()> {
+    fn gradient(&self, backend: &CudaBackend, spec: CaseSpec, order: SumOrder) -> Result<()> {
         let (inputs, outputs) =
             (self.inputs.each_ref().map(Tensor::view), self.outputs.each_ref().map(Tensor::view));
-        attention_study::gradient(backend, &wanted.config(), order, inputs.each_ref(), outputs.each_ref())
+        attention_study::gradient(backend, &spec.config(), order, inputs.each_ref(), outputs.each_ref())
     }
 }
 
@@ -82,9 +82,9 @@ mod tests {
         let names: Vec<String> = cases().into_iter().map(|case| case.name).collect();
         assert_eq!(names.len(), 16);
         assert!(names.contains(&"order/bf16/d128/t16384/causal".to_string()), "{names:?}");
-        let wanted = Wanted::plain(64, 4096, true, true);
+        let spec = CaseSpec::plain(64, 4096, true, true);
         // 4 of 4 * 32 * 4096^2 * 64 forward, half of it masked, two and a half times as many
         // backward.
-        assert_eq!(wanted.operations(), 4.0 * 128.0 * 4096.0 * 4096.0 * 64.0 * 0.5 * 2.5);
+        assert_eq!(spec.operations(), 4.0 * 128.0 * 4096.0 * 4096.0 * 64.0 * 0.5 * 2.5);
     }
 }

@@ -1,7 +1,7 @@
 //! Runs one case of this program under Nsight Compute and stores its key metrics as text.
 
 use crate::device::backend;
-use crate::{ncu, temporary, told};
+use crate::{file_error, ncu, temporary};
 use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use std::process::Command;
 use ternion_cuda::CudaBackend;
 
 /// Where toolkits install Nsight Compute, apart from the search path.
-const PLACES: [&str; 2] = ["/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/ncu"];
+const NCU_PATHS: [&str; 2] = ["/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/ncu"];
 
 /// The arguments of a profile.
 #[derive(Args)]
-pub struct Wanted {
+pub struct Arguments {
     /// The case's full name, such as elementwise/add/f32
     case: String,
     /// The folder for the metrics, which are written to a file named after the case
@@ -31,22 +31,22 @@ pub struct Wanted {
 }
 
 /// Profiles the case, prints the metrics and stores them.
-pub fn run(wanted: &Wanted) -> Result<(), String> {
-    if !crate::cases().iter().any(|case| case.name == wanted.case) {
-        return Err(format!("no case is called {}; --list names all", wanted.case));
+pub fn run(arguments: &Arguments) -> Result<(), String> {
+    if !crate::cases().iter().any(|case| case.name == arguments.case) {
+        return Err(format!("no case is called {}; --list names all", arguments.case));
     }
     let device = device()?;
-    let program = wanted.ncu.clone().unwrap_or_else(found);
+    let program = arguments.ncu.clone().unwrap_or_else(find_ncu);
     let version = version(&program)?;
-    let kernels = ncu::kernels(&profiled(&program, &wanted.case)?)?;
+    let kernels = ncu::kernels(&profiled(&program, &arguments.case)?)?;
     if kernels.is_empty() {
-        return Err(format!("{}: the profiler saw no kernel", wanted.case));
+        return Err(format!("{}: the profiler saw no kernel", arguments.case));
     }
-    let commit = commit(wanted)?;
+    let commit = commit(arguments)?;
     let date = output(Command::new("date").args(["-u", "+%Y-%m-%d"]), "date")?;
-    let head = format!("{}\n{device}, {version}, commit {commit}, {}", wanted.case, date.trim());
+    let head = format!("{}\n{device}, {version}, commit {commit}, {}", arguments.case, date.trim());
     let text = format!("{head}\n\n{}", ncu::report(&kernels));
-    keep(&wanted.out.join(wanted.case.replace('/', "-") + ".txt"), text.trim_end())?;
+    keep(&arguments.out.join(arguments.case.replace('/', "-") + ".txt"), text.trim_end())?;
     crate::clock::print_lines(text.trim_end());
     Ok(())
 }
@@ -59,20 +59,20 @@ fn device() -> Result<String, String> {
 }
 
 /// Returns Nsight Compute in the search path, otherwise where toolkits install it.
-fn found() -> PathBuf {
+fn find_ncu() -> PathBuf {
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&paths).map(|folder| folder.join("ncu")).collect::<Vec<_>>();
-    places.extend(PLACES.map(PathBuf::from));
-    places.into_iter().find(|path| path.is_file()).unwrap_or_else(|| "ncu".into())
+    let mut paths = std::env::split_paths(&paths).map(|folder| folder.join("ncu")).collect::<Vec<_>>();
+    paths.extend(NCU_PATHS.map(PathBuf::from));
+    paths.into_iter().find(|path| path.is_file()).unwrap_or_else(|| "ncu".into())
 }
 
 /// Returns the version, such as `Nsight Compute 2025.3.0.0`.
 fn version(program: &Path) -> Result<String, String> {
-    let printed = output(Command::new(program).arg("--version"), "Nsight Compute")?;
-    let told = printed.lines().find_map(|line| line.strip_prefix("Version "));
+    let stdout = output(Command::new(program).arg("--version"), "Nsight Compute")?;
+    let number = stdout.lines().find_map(|line| line.strip_prefix("Version "));
     Ok(format!(
         "Nsight Compute {}",
-        told.unwrap_or("of unknown version").split(' ').next().unwrap_or_default()
+        number.unwrap_or("of unknown version").split(' ').next().unwrap_or_default()
     ))
 }
 
@@ -89,17 +89,17 @@ fn profiled(program: &Path, case: &str) -> Result<String, String> {
     let measured = output(&mut measure, "Nsight Compute");
     let mut import = Command::new(program);
     import.arg("--import").arg(&report).args(["--page", "raw", "--csv"]);
-    let printed = measured.and_then(|_| output(&mut import, "Nsight Compute"));
+    let stdout = measured.and_then(|_| output(&mut import, "Nsight Compute"));
     // The file does not exist if the profiler wrote none.
     let _ = fs::remove_file(&report);
-    printed
+    stdout
 }
 
 /// Returns the commit that this program was built from, if it is known.
-fn commit(wanted: &Wanted) -> Result<String, String> {
-    match &wanted.manifest {
+fn commit(arguments: &Arguments) -> Result<String, String> {
+    match &arguments.manifest {
         Some(manifest) => crate::provenance::commit_of(manifest),
-        None => Ok(wanted.commit.clone().unwrap_or_else(|| "unknown".into())),
+        None => Ok(arguments.commit.clone().unwrap_or_else(|| "unknown".into())),
     }
 }
 
@@ -107,11 +107,11 @@ fn commit(wanted: &Wanted) -> Result<String, String> {
 /// content.
 pub fn keep(path: &Path, text: &str) -> Result<(), String> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
+        fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))?;
     }
-    let beside = path.with_extension("tmp");
-    fs::write(&beside, format!("{text}\n")).map_err(|error| told(&beside, &error))?;
-    fs::rename(&beside, path).map_err(|error| told(path, &error))?;
+    let temporary_path = path.with_extension("tmp");
+    fs::write(&temporary_path, format!("{text}\n")).map_err(|error| file_error(&temporary_path, &error))?;
+    fs::rename(&temporary_path, path).map_err(|error| file_error(path, &error))?;
     eprintln!("{}", path.display());
     Ok(())
 }

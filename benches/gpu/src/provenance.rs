@@ -10,12 +10,12 @@ use ternion::Device;
 pub fn of(device: &Device) -> std::result::Result<Value, String> {
     let program = std::env::current_exe().map_err(|error| format!("the path of this program: {error}"))?;
     // The same query as in the scripts of `benches/peers`.
-    let drivers = printed("nvidia-smi", &["--query-gpu=driver_version", "--format=csv,noheader"]);
+    let drivers = output_of("nvidia-smi", &["--query-gpu=driver_version", "--format=csv,noheader"]);
     Ok(json!({
         "device": hardware(device),
         "driver": drivers.and_then(|drivers| drivers.lines().next().map(|line| line.trim().to_string())),
         "commit": bundled_commit(program.parent().unwrap_or(Path::new("")))?,
-        "date": printed("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
+        "date": output_of("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
     }))
 }
 
@@ -33,7 +33,7 @@ fn bundled_commit(folder: &Path) -> std::result::Result<Option<String>, String> 
 /// # Errors
 /// The manifest cannot be read, or names no commit.
 pub fn commit_of(manifest: &Path) -> std::result::Result<String, String> {
-    let text = std::fs::read_to_string(manifest).map_err(|error| crate::told(manifest, &error))?;
+    let text = std::fs::read_to_string(manifest).map_err(|error| crate::file_error(manifest, &error))?;
     let found: Value =
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", manifest.display()))?;
     let missing =
@@ -42,7 +42,7 @@ pub fn commit_of(manifest: &Path) -> std::result::Result<String, String> {
 }
 
 /// Returns the output of a program; `None` if it is missing or fails.
-fn printed(program: &str, arguments: &[&str]) -> Option<String> {
+fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output = std::process::Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_string();
     (output.status.success() && !text.is_empty()).then_some(text)

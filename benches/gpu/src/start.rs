@@ -32,10 +32,10 @@ pub fn run(what: What) -> std::result::Result<(), String> {
 /// instead.
 fn context() -> std::result::Result<std::sync::Arc<CudaContext>, String> {
     std::panic::set_hook(Box::new(|_| ()));
-    let made = std::panic::catch_unwind(|| CudaContext::new(0));
+    let created = std::panic::catch_unwind(|| CudaContext::new(0));
     drop(std::panic::take_hook());
-    match made {
-        Ok(made) => made.map_err(|error| format!("no context on device 0: {error}")),
+    match created {
+        Ok(created) => created.map_err(|error| format!("no context on device 0: {error}")),
         Err(_) => Err("no CUDA driver: the library libcuda.so.1 was not found".into()),
     }
 }

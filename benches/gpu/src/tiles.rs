@@ -9,11 +9,11 @@ use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use ternion::{DType, MatmulOptions, Result};
 use ternion_cuda::CudaBackend;
-use ternion_cuda::tiles::{self, Operands, Taken, TileCost, Wanted, with_tile};
+use ternion_cuda::tiles::{self, LaunchedTile, Operands, TileCost, TileOverride, with_tile};
 
 /// The arguments of the measurement.
 #[derive(clap::Args)]
-pub struct Asked {
+pub struct Arguments {
     /// Products of each kind of operands; each is measured with every tile, with and without
     /// split-K
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
@@ -77,13 +77,13 @@ fn among(what: &str, part: &str, names: &[&str]) -> std::result::Result<(), Stri
 const FEW_ROWS: f64 = 0.15;
 
 /// The maximum multiplications and additions of a product, and the maximum elements of a tensor.
-const MOST_OPERATIONS: f64 = 2.0 * 8192.0 * 8192.0 * 8192.0;
-const MOST_OPERATIONS_OF_F32: f64 = 2.0 * 4096.0 * 4096.0 * 4096.0;
-const MOST_ELEMENTS: usize = 1 << 28;
+const MAX_OPERATIONS: f64 = 2.0 * 8192.0 * 8192.0 * 8192.0;
+const MAX_F32_OPERATIONS: f64 = 2.0 * 4096.0 * 4096.0 * 4096.0;
+const MAX_ELEMENTS: usize = 1 << 28;
 
 /// A product that takes this many times longer with a tile than with the fastest one is not worth
 /// measuring.
-const HOPELESS: f64 = 8.0;
+const SKIP_FACTOR: f64 = 8.0;
 
 /// How often every tile of a product is measured.
 const PASSES: f64 = 2.0;
@@ -140,7 +140,7 @@ impl Random {
         (size as usize).next_multiple_of(multiple).max(8)
     }
 
-    fn product(&mut self, most_operations: f64, few_rows: f64) -> Product {
+    fn product(&mut self, max_operations: f64, few_rows: f64) -> Product {
         loop {
             let is_batched = self.next() < 0.15;
             let is_skinny = self.next() < few_rows;
@@ -150,7 +150,7 @@ impl Random {
             let turned = [self.next() < 0.3, self.next() < 0.6];
             let operations = 2.0 * (m * n) as f64 * (k * matrices) as f64;
             let largest = matrices * (m * k).max(n * k).max(m * n);
-            if operations <= most_operations && largest <= MOST_ELEMENTS {
+            if operations <= max_operations && largest <= MAX_ELEMENTS {
                 return Product { m, n, k, matrices, turned };
             }
         }
@@ -158,23 +158,23 @@ impl Random {
 }
 
 /// Prints a line of JSON for each tile, and for each tile of each product.
-pub fn run(asked: &Asked) -> std::result::Result<(), String> {
-    check_only(asked)?;
+pub fn run(arguments: &Arguments) -> std::result::Result<(), String> {
+    check_only(arguments)?;
     let settings = Settings {
         kind: Kind::Cuda,
         name: "cuda",
         measure: Measure::Median,
         pace: Pace::SURVEY,
-        milliseconds: asked.rep / PASSES,
+        milliseconds: arguments.rep / PASSES,
         steps: 1,
     };
     let clock = Clock::new(settings).map_err(|error| error.to_string())?;
-    check_tile(&clock, asked)?;
+    check_tile(&clock, arguments)?;
     print_lines(about(&clock).map_err(|error| error.to_string())?);
-    for name in &asked.kinds {
+    for name in &arguments.kinds {
         let measured = match operands_of(name) {
-            Some(operands) => measure(&clock, asked, name, operands),
-            None => fused::measure(&clock, asked),
+            Some(operands) => measure(&clock, arguments, name, operands),
+            None => fused::measure(&clock, arguments),
         };
         measured.map_err(|error| format!("{name}: {error}"))?;
     }
@@ -187,27 +187,27 @@ fn operands_of(kind: &str) -> Option<Operands> {
 }
 
 /// Checks that `--only`, which selects fused products, has products to select from.
-fn check_only(asked: &Asked) -> std::result::Result<(), String> {
-    match asked.only.is_empty() || asked.kinds.iter().any(|kind| kind == FUSED) {
+fn check_only(arguments: &Arguments) -> std::result::Result<(), String> {
+    match arguments.only.is_empty() || arguments.kinds.iter().any(|kind| kind == FUSED) {
         true => Ok(()),
         false => Err(format!(
             "--only {}: expected {FUSED} among the kinds, got {}",
-            asked.only,
-            asked.kinds.join(", ")
+            arguments.only,
+            arguments.kinds.join(", ")
         )),
     }
 }
 
 /// Checks that a kind of operands has a tile with this name.
-fn check_tile(clock: &Clock, asked: &Asked) -> std::result::Result<(), String> {
-    if asked.tile.is_empty() {
+fn check_tile(clock: &Clock, arguments: &Arguments) -> std::result::Result<(), String> {
+    if arguments.tile.is_empty() {
         return Ok(());
     }
     let cuda = backend::<CudaBackend>(&clock.device).map_err(|error| error.to_string())?;
-    let mut names: Vec<&str> = asked.kinds.iter().flat_map(|kind| names_of(cuda, kind)).collect();
+    let mut names: Vec<&str> = arguments.kinds.iter().flat_map(|kind| names_of(cuda, kind)).collect();
     names.sort_unstable();
     names.dedup();
-    among("a tile's name", &asked.tile, &names).map_err(|error| format!("--tile: {error}"))
+    among("a tile's name", &arguments.tile, &names).map_err(|error| format!("--tile: {error}"))
 }
 
 /// Returns the names of a kind's tiles.
@@ -230,19 +230,19 @@ fn about(clock: &Clock) -> Result<serde_json::Value> {
     Ok(json!({"run": {"device": hardware(&clock.device), "multiprocessors": multiprocessors}}))
 }
 
-fn measure(clock: &Clock, asked: &Asked, kind: &str, operands: Operands) -> Result<()> {
+fn measure(clock: &Clock, arguments: &Arguments, kind: &str, operands: Operands) -> Result<()> {
     let mut tiles = tiles::of(backend::<CudaBackend>(&clock.device)?, operands);
-    tiles.retain(|tile| tile.name.contains(&asked.tile));
+    tiles.retain(|tile| tile.name.contains(&arguments.tile));
     for tile in &tiles {
         print_lines(described(kind, tile));
     }
-    let most = if operands == Operands::Of(DType::F32) { MOST_OPERATIONS_OF_F32 } else { MOST_OPERATIONS };
+    let most = if operands == Operands::Of(DType::F32) { MAX_F32_OPERATIONS } else { MAX_OPERATIONS };
     for product in FIXED {
         by_tiles(clock, kind, operands, product, &tiles)?;
     }
-    let mut random = Random(asked.seed);
-    for _ in 0..asked.products {
-        let product = random.product(most, asked.few_rows);
+    let mut random = Random(arguments.seed);
+    for _ in 0..arguments.products {
+        let product = random.product(most, arguments.few_rows);
         by_tiles(clock, kind, operands, product, &tiles)?;
     }
     Ok(())
@@ -265,7 +265,7 @@ fn by_tiles(
 ) -> Result<()> {
     let Product { m, n, k, matrices, turned } = product;
     let dtype = if let Operands::Of(dtype) = operands { dtype } else { DType::F32 };
-    let matrix = |rows: usize, columns: usize, is_turned: bool| match is_turned {
+    let matrix = |rows: usize, columns: usize, is_transposed: bool| match is_transposed {
         true => clock.randn(&[matrices, columns, rows], dtype)?.transpose(1, 2),
         false => clock.randn(&[matrices, rows, columns], dtype),
     };
@@ -277,12 +277,15 @@ fn by_tiles(
     };
     let call = || a.matmul_with(&b, options).map(drop);
     let candidates = candidates(tiles, call)?;
-    let wanted: Vec<Wanted> = candidates.iter().map(|candidate| candidate.wanted).collect();
-    for (Candidate { taken, is_chosen, .. }, time) in candidates.iter().zip(survey(clock, &wanted, call)?) {
+    let tile_overrides: Vec<TileOverride> =
+        candidates.iter().map(|candidate| candidate.tile_override).collect();
+    for (Candidate { launched, is_chosen, .. }, time) in
+        candidates.iter().zip(survey(clock, &tile_overrides, call)?)
+    {
         let Some(milliseconds) = time else { continue };
         print_lines(json!({
-            "kind": kind, "m": m, "n": n, "k": k, "matrices": matrices, "turned": turned, "tile": taken.tile,
-            "splits": taken.splits, "copies": taken.copies, "chosen": is_chosen, "us": milliseconds * 1e3
+            "kind": kind, "m": m, "n": n, "k": k, "matrices": matrices, "turned": turned, "tile": launched.tile,
+            "splits": launched.splits, "copies": launched.copies, "chosen": is_chosen, "us": milliseconds * 1e3
         }));
     }
     Ok(())
@@ -290,26 +293,26 @@ fn by_tiles(
 
 /// A way to compute a product.
 struct Candidate {
-    wanted: Wanted,
-    taken: Taken,
+    tile_override: TileOverride,
+    launched: LaunchedTile,
     is_chosen: bool,
 }
 
 /// Returns the chosen way, and every tile with each number of splits that it supports, without
 /// duplicates.
 fn candidates(tiles: &[TileCost], call: impl Fn() -> Result<()>) -> Result<Vec<Candidate>> {
-    let chosen = Wanted::default();
+    let chosen = TileOverride::default();
     let by_tile = tiles
         .iter()
-        .flat_map(|tile| SPLITS.map(|splits| Wanted { tile: Some(tile.name), splits: Some(splits) }));
+        .flat_map(|tile| SPLITS.map(|splits| TileOverride { tile: Some(tile.name), splits: Some(splits) }));
     let mut candidates: Vec<Candidate> = Vec::new();
-    for wanted in std::iter::once(chosen).chain(by_tile) {
-        let (result, Some(taken)) = with_tile(wanted, &call) else { continue };
+    for tile_override in std::iter::once(chosen).chain(by_tile) {
+        let (result, Some(launched)) = with_tile(tile_override, &call) else { continue };
         result?;
-        let is_chosen = wanted == chosen;
-        let is_known = candidates.iter().any(|known| known.taken == taken);
-        if is_chosen || wanted.tile == Some(taken.tile) && !is_known {
-            candidates.push(Candidate { wanted, taken, is_chosen });
+        let is_chosen = tile_override == chosen;
+        let is_known = candidates.iter().any(|known| known.launched == launched);
+        if is_chosen || tile_override.tile == Some(launched.tile) && !is_known {
+            candidates.push(Candidate { tile_override, launched, is_chosen });
         }
     }
     Ok(candidates)
@@ -320,17 +323,21 @@ fn candidates(tiles: &[TileCost], call: impl Fn() -> Result<()>) -> Result<Vec<C
 /// of a median take. All of these calls are slow then, and more calls in a row would not help, but
 /// calls at a later time do. The second pass runs in reverse order, so that a way that followed
 /// slow calls in the first pass precedes them.
-fn survey(clock: &Clock, wanted: &[Wanted], call: impl Fn() -> Result<()>) -> Result<Vec<Option<f64>>> {
+fn survey(
+    clock: &Clock,
+    tile_overrides: &[TileOverride],
+    call: impl Fn() -> Result<()>,
+) -> Result<Vec<Option<f64>>> {
     let mut least = f64::INFINITY;
     let mut times = Vec::new();
-    for &wanted in wanted {
-        let time = time(clock, wanted, &call, least)?;
+    for &tile_override in tile_overrides {
+        let time = time(clock, tile_override, &call, least)?;
         least = time.map_or(least, |time| least.min(time));
         times.push(time);
     }
-    for (&wanted, time) in wanted.iter().zip(&mut times).rev() {
+    for (&tile_override, time) in tile_overrides.iter().zip(&mut times).rev() {
         if let Some(first) = time {
-            let (second, _) = with_tile(wanted, || clock.median(&call));
+            let (second, _) = with_tile(tile_override, || clock.median(&call));
             *first = first.min(second?);
         }
     }
@@ -338,10 +345,15 @@ fn survey(clock: &Clock, wanted: &[Wanted], call: impl Fn() -> Result<()>) -> Re
 }
 
 /// Returns the median milliseconds, unless the first call shows that the way is too slow.
-fn time(clock: &Clock, wanted: Wanted, call: impl Fn() -> Result<()>, least: f64) -> Result<Option<f64>> {
-    let (result, _) = with_tile(wanted, || {
+fn time(
+    clock: &Clock,
+    tile_override: TileOverride,
+    call: impl Fn() -> Result<()>,
+    least: f64,
+) -> Result<Option<f64>> {
+    let (result, _) = with_tile(tile_override, || {
         let once = clock.one(&call)?;
-        if once > HOPELESS * least {
+        if once > SKIP_FACTOR * least {
             return Ok(None);
         }
         clock.median(&call).map(Some)
@@ -357,12 +369,12 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        asked: Asked,
+        arguments: Arguments,
     }
 
-    fn parsed(line: &[&str]) -> std::result::Result<Asked, String> {
+    fn parsed(line: &[&str]) -> std::result::Result<Arguments, String> {
         let line = Line::try_parse_from(std::iter::once("tiles").chain(line.iter().copied()));
-        line.map(|line| line.asked).map_err(|error| error.to_string())
+        line.map(|line| line.arguments).map_err(|error| error.to_string())
     }
 
     fn refused(line: &[&str]) -> String {
@@ -377,9 +389,9 @@ mod tests {
         let every = parsed(&["--kinds", "bf16", "f16", "f32", "tf32", "bf16x6", "fused"]).expect("kinds");
         let fused: Vec<&String> = every.kinds.iter().filter(|kind| operands_of(kind).is_none()).collect();
         assert_eq!(fused, [FUSED]);
-        let usual = parsed(&[]).expect("all have defaults");
-        assert!(usual.kinds.iter().all(|kind| operands_of(kind).is_some()));
-        assert_eq!((usual.products, usual.few_rows, usual.rep), (100, FEW_ROWS, 3.0));
+        let defaults = parsed(&[]).expect("all have defaults");
+        assert!(defaults.kinds.iter().all(|kind| operands_of(kind).is_some()));
+        assert_eq!((defaults.products, defaults.few_rows, defaults.rep), (100, FEW_ROWS, 3.0));
     }
 
     #[test]
@@ -389,7 +401,7 @@ mod tests {
             assert!(message.contains("expected a share of 0 to 1"), "{message}");
         }
         for (text, share) in [("0", 0.0), ("1", 1.0)] {
-            assert_eq!(parsed(&["--few-rows", text]).map(|asked| asked.few_rows), Ok(share));
+            assert_eq!(parsed(&["--few-rows", text]).map(|arguments| arguments.few_rows), Ok(share));
         }
         for text in ["-1", "0", "nan", "inf"] {
             let message = refused(&["--rep", text]);
@@ -403,8 +415,8 @@ mod tests {
         let message = refused(&["--kinds", "fused", "--only", "zzz"]);
         assert!(message.contains("expected a part of a fused product's name among bias, "), "{message}");
         for only in ["", "short", "gradient"] {
-            let asked = parsed(&["--kinds", "fused", "--only", only]).expect("products");
-            assert_eq!(check_only(&asked), Ok(()));
+            let arguments = parsed(&["--kinds", "fused", "--only", only]).expect("products");
+            assert_eq!(check_only(&arguments), Ok(()));
         }
         let unused = parsed(&["--kinds", "bf16", "f32", "--only", "short"]).expect("a product");
         let message = "--only short: expected fused among the kinds, got bf16, f32";
@@ -416,19 +428,22 @@ mod tests {
 
     #[test]
     fn products_are_within_their_limits_and_the_same_for_a_seed() {
-        let drawn = |seed: u64| {
+        let products_of = |seed: u64| {
             let mut random = Random(seed);
-            (0..500).map(|_| random.product(MOST_OPERATIONS, FEW_ROWS)).collect::<Vec<_>>()
+            (0..500).map(|_| random.product(MAX_OPERATIONS, FEW_ROWS)).collect::<Vec<_>>()
         };
-        assert_eq!(drawn(7), drawn(7));
-        assert_ne!(drawn(7), drawn(8));
-        for Product { m, n, k, matrices, .. } in drawn(1) {
+        assert_eq!(products_of(7), products_of(7));
+        assert_ne!(products_of(7), products_of(8));
+        for Product { m, n, k, matrices, .. } in products_of(1) {
             assert!([m, n, k].iter().all(|size| size % 8 == 0), "what tensor maps can describe");
-            assert!(2.0 * (m * n) as f64 * (k * matrices) as f64 <= MOST_OPERATIONS);
-            assert!(matrices * (m * k).max(n * k).max(m * n) <= MOST_ELEMENTS);
+            assert!(2.0 * (m * n) as f64 * (k * matrices) as f64 <= MAX_OPERATIONS);
+            assert!(matrices * (m * k).max(n * k).max(m * n) <= MAX_ELEMENTS);
         }
-        assert!(drawn(1).iter().any(|product| product.m <= 64) && drawn(1).iter().any(|p| p.matrices > 1));
+        assert!(
+            products_of(1).iter().any(|product| product.m <= 64)
+                && products_of(1).iter().any(|p| p.matrices > 1)
+        );
         let mut random = Random(3);
-        assert!((0..100).all(|_| random.product(MOST_OPERATIONS, 1.0).m <= 64), "of few rows alone");
+        assert!((0..100).all(|_| random.product(MAX_OPERATIONS, 1.0).m <= 64), "of few rows alone");
     }
 }

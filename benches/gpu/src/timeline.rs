@@ -11,7 +11,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
 use table::{Mode, Row, rows};
-use ternion_cuda::{CudaBackend, KernelTrace, LaunchNote};
+use ternion_cuda::{CudaBackend, KernelTrace, LaunchRecord};
 
 /// Steps before the traced one, after which kernels are compiled, the pool is filled, and clocks
 /// are up.
@@ -19,7 +19,7 @@ const WARM_UPS: usize = 5;
 
 /// The arguments of a timeline.
 #[derive(Args)]
-pub struct Wanted {
+pub struct Arguments {
     /// A training case's full name, such as train/gpt2_124m/bf16
     case: String,
     /// The folder for the tables CASE.tsv and CASE.json
@@ -28,20 +28,20 @@ pub struct Wanted {
 }
 
 /// Traces the steps, stores every kernel and prints their groups.
-pub fn run(wanted: &Wanted) -> Result<(), String> {
+pub fn run(arguments: &Arguments) -> Result<(), String> {
     let every = trainings();
-    let Some(training) = every.iter().find(|training| training.name == wanted.case) else {
+    let Some(training) = every.iter().find(|training| training.name == arguments.case) else {
         let names: Vec<&str> = every.iter().map(|training| training.name.as_str()).collect();
-        return Err(format!("no training case is called {}, but {}", wanted.case, names.join(", ")));
+        return Err(format!("no training case is called {}, but {}", arguments.case, names.join(", ")));
     };
     let clock = clock().map_err(|error| error.to_string())?;
     let mut about = crate::provenance::of(&clock.device)?;
     let modes = traced(&clock, training).map_err(|error| error.to_string())??;
-    about["case"] = wanted.case.as_str().into();
+    about["case"] = arguments.case.as_str().into();
     about["modes"] = modes.iter().map(Mode::json).collect();
-    let name = wanted.case.replace('/', "-");
-    crate::profile::keep(&wanted.out.join(format!("{name}.tsv")), table::tsv(&modes).trim_end())?;
-    crate::profile::keep(&wanted.out.join(format!("{name}.json")), &format!("{about:#}"))?;
+    let name = arguments.case.replace('/', "-");
+    crate::profile::keep(&arguments.out.join(format!("{name}.tsv")), table::tsv(&modes).trim_end())?;
+    crate::profile::keep(&arguments.out.join(format!("{name}.json")), &format!("{about:#}"))?;
     for mode in &modes {
         print_lines(mode.report().trim_end());
     }
@@ -81,22 +81,22 @@ fn eager(clock: &Clock, training: &Training) -> ternion::Result<Result<Mode, Str
     clock.device.synchronize()?;
     trace.take()?;
     let cuda = backend::<CudaBackend>(&clock.device)?;
-    cuda.begin_launch_notes();
-    let begun = Instant::now();
+    cuda.begin_launch_records();
+    let start = Instant::now();
     step()?;
     clock.device.synchronize()?;
-    let traced = begun.elapsed().as_secs_f64();
-    let rows = rows(trace.take()?, &cuda.take_launch_notes());
+    let traced = start.elapsed().as_secs_f64();
+    let rows = rows(trace.take()?, &cuda.take_launch_records());
     Ok(rows.map(|rows| mode("ternion/eager", rows, untraced, traced)))
 }
 
 fn recorded(clock: &Clock, training: &Training) -> ternion::Result<Result<Mode, String>> {
     let cuda = backend::<CudaBackend>(&clock.device)?;
     let trace = KernelTrace::begin()?;
-    cuda.begin_launch_notes();
+    cuda.begin_launch_records();
     let mut step = clock.device.capture(training.step(&clock.device)?)?;
-    let mut notes: Vec<LaunchNote> = cuda.take_launch_notes();
-    notes.retain(|note| note.is_recorded);
+    let mut records: Vec<LaunchRecord> = cuda.take_launch_records();
+    records.retain(|record| record.is_recorded);
     for _ in 0..WARM_UPS {
         step.replay()?;
     }
@@ -104,14 +104,14 @@ fn recorded(clock: &Clock, training: &Training) -> ternion::Result<Result<Mode, 
     trace.take()?;
     // The last of several consecutive replays: in a replay on an idle device, the second kernel
     // waits for the launch of the graph.
-    let begun = Instant::now();
+    let start = Instant::now();
     for _ in 0..REPLAYS {
         step.replay()?;
     }
     clock.device.synchronize()?;
-    let traced = begun.elapsed().as_secs_f64() / REPLAYS as f64;
+    let traced = start.elapsed().as_secs_f64() / REPLAYS as f64;
     let mut activities = trace.take()?;
-    let rows = rows(activities.split_off(activities.len() / REPLAYS * (REPLAYS - 1)), &notes);
+    let rows = rows(activities.split_off(activities.len() / REPLAYS * (REPLAYS - 1)), &records);
     drop(trace);
     let untraced = clock.seconds_of_step(|| step.replay().map(drop))?;
     Ok(rows.map(|rows| mode("ternion/graph", rows, untraced, traced)))

@@ -13,7 +13,7 @@ use smallvec::smallvec;
 use ternion_core::backend::View;
 use ternion_core::{DType, Error, Result};
 
-pub use crate::variant::attention_ladder::{Form, Mask, WIDTHS};
+pub use crate::variant::attention_ladder::{Mask, Rung, WIDTHS};
 
 const OP: &str = "attention_ladder";
 
@@ -76,17 +76,17 @@ pub struct Operands<'a> {
     pub v: &'a View<'a>,
     /// The output.
     pub y: &'a View<'a>,
-    /// For rungs that store scores, at least [`scratch_elements`](Form::scratch_elements) elements
+    /// For rungs that store scores, at least [`scratch_elements`](Rung::scratch_elements) elements
     /// of f32.
     pub scratch: Option<&'a View<'a>>,
 }
 
 /// Returns whether the backend's device has the instructions of this rung.
-pub fn runs(backend: &CudaBackend, form: Form) -> bool {
-    form.architectures().contain(backend.gpu.architecture())
+pub fn runs(backend: &CudaBackend, rung: Rung) -> bool {
+    rung.architectures().contain(backend.gpu.architecture())
 }
 
-/// Queues attention with a rung. q, k, v and y have the rung's [dtype](Form::dtype) and a width of
+/// Queues attention with a rung. q, k, v and y have the rung's [dtype](Rung::dtype) and a width of
 /// [`WIDTHS`]. All tensors are contiguous and aligned to 16 bytes.
 ///
 /// # Errors
@@ -94,12 +94,12 @@ pub fn runs(backend: &CudaBackend, form: Form) -> bool {
 /// k, v or y has 2^31 elements or more; there are more heads or tokens than a grid has blocks for;
 /// the scale is not positive and finite; the workspace is missing, too small, or passed to a rung
 /// that does not use it; or the device lacks the rung's instructions.
-pub fn forward(backend: &CudaBackend, form: Form, options: Options, operands: Operands<'_>) -> Result<()> {
+pub fn forward(backend: &CudaBackend, rung: Rung, options: Options, operands: Operands<'_>) -> Result<()> {
     let Operands { q, k, v, y, scratch } = operands;
-    let sizes = sizes(form, [q, k, v, y])?;
-    check_scale(form, options.scale)?;
-    check_scratch(form, sizes, scratch)?;
-    let launches = launches(form, options.mask, sizes)?;
+    let sizes = sizes(rung, [q, k, v, y])?;
+    check_scale(rung, options.scale)?;
+    check_scratch(rung, sizes, scratch)?;
+    let launches = launches(rung, options.mask, sizes)?;
     let gpu = &backend.gpu;
     let mut addresses = [0; 5];
     let names = ["q", "k", "v", "y", "scratch"];
@@ -108,32 +108,32 @@ pub fn forward(backend: &CudaBackend, form: Form, options: Options, operands: Op
         *address = gpu.address(OP, view)?;
         if !address.is_multiple_of(ALIGNMENT) {
             let detail = format!("{name} that begins at a multiple of {ALIGNMENT} bytes, got {address:#x}");
-            return Err(refused(form, detail));
+            return Err(refused(rung, detail));
         }
     }
     let _guard = gpu.submission_guard();
-    gpu.hold([q, k, v, y].into_iter().chain(scratch).map(|view| view.buffer))?;
-    if form.warpgroups().is_some() {
-        let parameters = mapped(form, sizes, addresses, options.scale)?;
+    gpu.retain([q, k, v, y].into_iter().chain(scratch).map(|view| view.buffer))?;
+    if rung.warpgroups().is_some() {
+        let parameters = mapped(rung, sizes, addresses, options.scale)?;
         return launches.into_iter().try_for_each(|launch| gpu.launch(OP, launch, &parameters));
     }
     let [q, k, v, y, scores] = addresses;
-    let pitch = form.pitch(sizes[1]) as u32;
+    let pitch = rung.pitch(sizes[1]) as u32;
     let parameters = Attention { y, q, k, v, scores, tokens: sizes[1] as u32, pitch, scale: options.scale };
     launches.into_iter().try_for_each(|launch| gpu.launch(OP, launch, &parameters))
 }
 
-fn refused(form: Form, detail: String) -> Error {
-    Error::invalid(OP, format!("{}: expected {detail}", form.name()))
+fn refused(rung: Rung, detail: String) -> Error {
+    Error::invalid(OP, format!("{}: expected {detail}", rung.name()))
 }
 
 /// Returns heads, tokens and width, if the rung supports these tensors.
-fn sizes(form: Form, views: [&View<'_>; 4]) -> Result<[usize; 3]> {
+fn sizes(rung: Rung, views: [&View<'_>; 4]) -> Result<[usize; 3]> {
     for (name, view) in ["q", "k", "v", "y"].into_iter().zip(views) {
-        check_view(form, name, view, form.dtype())?;
+        check_view(rung, name, view, rung.dtype())?;
         if view.layout.elements() >= 1 << 31 {
             let count = view.layout.elements();
-            return Err(refused(form, format!("{name} of fewer than 2^31 elements, got {count}")));
+            return Err(refused(rung, format!("{name} of fewer than 2^31 elements, got {count}")));
         }
     }
     let [q, k, v, y] = views.map(|view| view.layout.shape());
@@ -141,49 +141,49 @@ fn sizes(form: Form, views: [&View<'_>; 4]) -> Result<[usize; 3]> {
     for (name, shape) in [("k", k), ("v", v), ("y", y)] {
         if shape.dims() != q.dims() {
             let detail = format!("{name} of the shape of q, {:?}, got {:?}", q.dims(), shape.dims());
-            return Err(refused(form, detail));
+            return Err(refused(rung, detail));
         }
     }
     if WIDTHS.iter().all(|&known| known != width) {
-        return Err(refused(form, format!("a width of {} or {}, got {width}", WIDTHS[0], WIDTHS[1])));
+        return Err(refused(rung, format!("a width of {} or {}, got {width}", WIDTHS[0], WIDTHS[1])));
     }
     if heads.min(tokens) == 0 {
-        return Err(refused(form, format!("at least a head and a token, got {heads} and {tokens}")));
+        return Err(refused(rung, format!("at least a head and a token, got {heads} and {tokens}")));
     }
     Ok(sizes)
 }
 
-fn check_view(form: Form, name: &str, view: &View<'_>, dtype: DType) -> Result<()> {
+fn check_view(rung: Rung, name: &str, view: &View<'_>, dtype: DType) -> Result<()> {
     if view.dtype != dtype {
-        return Err(refused(form, format!("{name} of {dtype}, got {}", view.dtype)));
+        return Err(refused(rung, format!("{name} of {dtype}, got {}", view.dtype)));
     }
     if !view.layout.is_contiguous() {
         let strides = view.layout.strides();
-        return Err(refused(form, format!("{name} row-major without gaps, got strides {strides:?}")));
+        return Err(refused(rung, format!("{name} row-major without gaps, got strides {strides:?}")));
     }
     Ok(())
 }
 
-fn check_scale(form: Form, scale: f32) -> Result<()> {
+fn check_scale(rung: Rung, scale: f32) -> Result<()> {
     if scale > 0.0 && scale.is_finite() {
         return Ok(());
     }
-    Err(refused(form, format!("a finite scale above 0, got {scale}")))
+    Err(refused(rung, format!("a finite scale above 0, got {scale}")))
 }
 
-fn check_scratch(form: Form, [heads, tokens, _]: [usize; 3], scratch: Option<&View<'_>>) -> Result<()> {
-    let needed = form.scratch_elements(heads, tokens);
+fn check_scratch(rung: Rung, [heads, tokens, _]: [usize; 3], scratch: Option<&View<'_>>) -> Result<()> {
+    let needed = rung.scratch_elements(heads, tokens);
     match scratch {
         None if needed == 0 => Ok(()),
-        None => Err(refused(form, format!("scratch of {needed} elements of f32, got none"))),
+        None => Err(refused(rung, format!("scratch of {needed} elements of f32, got none"))),
         Some(view) if needed == 0 => {
-            Err(refused(form, format!("no scratch, got {} elements", view.layout.elements())))
+            Err(refused(rung, format!("no scratch, got {} elements", view.layout.elements())))
         }
         Some(view) => {
-            check_view(form, "scratch", view, DType::F32)?;
+            check_view(rung, "scratch", view, DType::F32)?;
             let count = view.layout.elements();
             match count < needed {
-                true => Err(refused(form, format!("scratch of {needed} elements of f32, got {count}"))),
+                true => Err(refused(rung, format!("scratch of {needed} elements of f32, got {count}"))),
                 false => Ok(()),
             }
         }
@@ -191,44 +191,44 @@ fn check_scratch(form: Form, [heads, tokens, _]: [usize; 3], scratch: Option<&Vi
 }
 
 /// Returns the launches of the rung, in order.
-fn launches(form: Form, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Result<Vec<Launch>> {
+fn launches(rung: Rung, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Result<Vec<Launch>> {
     if heads > MAX_GRID {
-        return Err(refused(form, format!("at most {MAX_GRID} heads, got {heads}")));
+        return Err(refused(rung, format!("at most {MAX_GRID} heads, got {heads}")));
     }
-    if form == Form::Tiled && tokens * form.pitch(tokens) >= 1 << 32 {
-        return Err(refused(form, format!("fewer than 2^32 scores of a head, got {tokens} tokens")));
+    if rung == Rung::Tiled && tokens * rung.pitch(tokens) >= 1 << 32 {
+        return Err(refused(rung, format!("fewer than 2^32 scores of a head, got {tokens} tokens")));
     }
     let of_rows = |rows: usize| [tokens.div_ceil(rows), heads, 1];
-    let grids = match form {
-        Form::Naive => vec![
+    let grids = match rung {
+        Rung::Naive => vec![
             [tokens.div_ceil(SCORE_KEYS), tokens.div_ceil(SCORE_QUERIES), heads],
             of_rows(ROWS_OF_SOFTMAX),
-            of_rows(form.threads() / width),
+            of_rows(rung.threads() / width),
         ],
-        Form::Tiled => vec![
+        Rung::Tiled => vec![
             [tokens.div_ceil(TILE), tokens.div_ceil(TILE), heads],
             of_rows(ROWS_OF_SOFTMAX),
             of_rows(TILE),
         ],
-        _ => vec![of_rows(form.queries())],
+        _ => vec![of_rows(rung.queries())],
     };
     if let Some([_, blocks, _]) = grids.iter().find(|[_, blocks, _]| *blocks > MAX_GRID) {
-        return Err(refused(form, format!("at most {MAX_GRID} blocks of queries, got {blocks}")));
+        return Err(refused(rung, format!("at most {MAX_GRID} blocks of queries, got {blocks}")));
     }
-    let variant = AttentionLadderVariant { form, width: width as u16, mask };
-    let shared = form.shared(width) as u32;
+    let variant = AttentionLadderVariant { rung, width: width as u16, mask };
+    let shared = rung.shared(width) as u32;
     let launch = |(kernel, grid): (usize, [usize; 3])| Launch {
         grid: grid.map(|blocks| blocks as u32),
         shared,
-        ..Launch::new(variant, kernel, 1, form.threads() as u32)
+        ..Launch::new(variant, kernel, 1, rung.threads() as u32)
     };
     Ok(grids.into_iter().enumerate().map(launch).collect())
 }
 
 /// Returns the parameters of the rungs with warpgroups: maps of q, k and v.
-fn mapped(form: Form, sizes: [usize; 3], addresses: [u64; 5], scale: f32) -> Result<MappedAttention> {
+fn mapped(rung: Rung, sizes: [usize; 3], addresses: [u64; 5], scale: f32) -> Result<MappedAttention> {
     let [q, k, v, y, _] = addresses;
-    let keys = form.warpgroups().map_or(0, |warpgroups| warpgroups.step);
+    let keys = rung.warpgroups().map_or(0, |warpgroups| warpgroups.step);
     Ok(MappedAttention {
         q: map(q, sizes, BOX_QUERIES)?,
         k: map(k, sizes, keys)?,
@@ -263,8 +263,8 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    fn grids(form: Form, sizes: [usize; 3]) -> Vec<[u32; 3]> {
-        let launches = launches(form, Mask::Causal, sizes).expect("sizes that it takes");
+    fn grids(rung: Rung, sizes: [usize; 3]) -> Vec<[u32; 3]> {
+        let launches = launches(rung, Mask::Causal, sizes).expect("sizes that it takes");
         launches.iter().map(|launch| launch.grid).collect()
     }
 
@@ -279,37 +279,37 @@ mod tests {
 
     #[test]
     fn grids_cover_all_rows_of_all_heads() {
-        assert_eq!(grids(Form::Naive, [3, 65, 64]), [[3, 9, 3], [9, 3, 1], [17, 3, 1]]);
-        assert_eq!(grids(Form::Naive, [3, 65, 128]), [[3, 9, 3], [9, 3, 1], [33, 3, 1]]);
-        assert_eq!(grids(Form::Tiled, [2, 129, 64]), [[2, 2, 2], [17, 2, 1], [2, 2, 1]]);
-        assert_eq!(grids(Form::OnlineSoftmax, [2, 129, 64]), [[3, 2, 1]]);
-        assert_eq!(grids(Form::Mma, [1, 64, 128]), [[1, 1, 1]]);
-        assert_eq!(grids(Form::Wgmma, [5, 65, 128]), [[2, 5, 1]]);
-        assert_eq!(grids(Form::WarpSpecialized, [5, 129, 128]), [[2, 5, 1]]);
-        assert_eq!(grids(Form::PingPong, [5, 1, 128]), [[1, 5, 1]]);
+        assert_eq!(grids(Rung::Naive, [3, 65, 64]), [[3, 9, 3], [9, 3, 1], [17, 3, 1]]);
+        assert_eq!(grids(Rung::Naive, [3, 65, 128]), [[3, 9, 3], [9, 3, 1], [33, 3, 1]]);
+        assert_eq!(grids(Rung::Tiled, [2, 129, 64]), [[2, 2, 2], [17, 2, 1], [2, 2, 1]]);
+        assert_eq!(grids(Rung::OnlineSoftmax, [2, 129, 64]), [[3, 2, 1]]);
+        assert_eq!(grids(Rung::Mma, [1, 64, 128]), [[1, 1, 1]]);
+        assert_eq!(grids(Rung::Wgmma, [5, 65, 128]), [[2, 5, 1]]);
+        assert_eq!(grids(Rung::WarpSpecialized, [5, 129, 128]), [[2, 5, 1]]);
+        assert_eq!(grids(Rung::PingPong, [5, 1, 128]), [[1, 5, 1]]);
     }
 
     #[test]
     fn kernels_are_launched_in_their_order() {
-        for form in Form::ALL {
-            let launches = launches(form, Mask::Full, [1, 100, 64]).expect("sizes that it takes");
+        for rung in Rung::ALL {
+            let launches = launches(rung, Mask::Full, [1, 100, 64]).expect("sizes that it takes");
             let kernels: Vec<usize> = launches.iter().map(|launch| launch.kernel).collect();
-            assert_eq!(kernels, (0..form.kernels().len()).collect::<Vec<_>>(), "{form:?}");
+            assert_eq!(kernels, (0..rung.kernels().len()).collect::<Vec<_>>(), "{rung:?}");
         }
     }
 
     #[test]
     fn what_no_grid_covers_is_an_error() {
-        let message = |form, sizes| launches(form, Mask::Full, sizes).expect_err("too much").to_string();
+        let message = |rung, sizes| launches(rung, Mask::Full, sizes).expect_err("too much").to_string();
         assert_eq!(
-            message(Form::PingPong, [65536, 1, 64]),
+            message(Rung::PingPong, [65536, 1, 64]),
             "attention_ladder: ping_pong: expected at most 65535 heads, got 65536"
         );
         assert_eq!(
-            message(Form::Naive, [1, 65535 * 8 + 1, 64]),
+            message(Rung::Naive, [1, 65535 * 8 + 1, 64]),
             "attention_ladder: naive: expected at most 65535 blocks of queries, got 65536"
         );
-        let text = message(Form::Tiled, [1, 65536, 64]);
+        let text = message(Rung::Tiled, [1, 65536, 64]);
         assert!(
             text.contains("tiled: expected fewer than 2^32 scores of a head, got 65536 tokens"),
             "{text}"
@@ -319,24 +319,24 @@ mod tests {
     #[test]
     fn scales_are_above_zero_and_finite() {
         for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-            let text = check_scale(Form::Mma, scale).expect_err("refused").to_string();
+            let text = check_scale(Rung::Mma, scale).expect_err("refused").to_string();
             assert!(text.contains("mma: expected a finite scale above 0, got "), "{text}");
         }
-        assert!(check_scale(Form::Mma, 0.125).is_ok());
+        assert!(check_scale(Rung::Mma, 0.125).is_ok());
     }
 
     #[test]
     fn scratch_is_asked_for_where_scores_are_stored() {
-        let text = check_scratch(Form::Naive, [2, 3, 64], None).expect_err("none").to_string();
+        let text = check_scratch(Rung::Naive, [2, 3, 64], None).expect_err("none").to_string();
         assert_eq!(text, "attention_ladder: naive: expected scratch of 24 elements of f32, got none");
-        assert!(check_scratch(Form::OnlineSoftmax, [2, 3, 64], None).is_ok());
+        assert!(check_scratch(Rung::OnlineSoftmax, [2, 3, 64], None).is_ok());
     }
 
     #[test]
     fn none_is_a_variant_that_an_op_can_ask_for() {
-        let (of_ops, beside) = (crate::variants(), crate::variants_beside_ops());
+        let (of_ops, for_study) = (crate::variants(), crate::study_variants());
         for variant in crate::variant::attention_ladder::variants().map(crate::Variant::from) {
-            assert!(beside.contains(&variant) && !of_ops.contains(&variant), "{variant:?}");
+            assert!(for_study.contains(&variant) && !of_ops.contains(&variant), "{variant:?}");
         }
     }
 }

@@ -73,7 +73,7 @@ fn run(
     let [inputs, outputs] =
         [inputs, outputs].map(|views| views.iter().map(|view| copied(view)).collect::<Vec<_>>());
     let _guard = gpu.submission_guard();
-    gpu.hold(inputs.iter().chain(&outputs).map(|view| view.buffer))?;
+    gpu.retain(inputs.iter().chain(&outputs).map(|view| view.buffer))?;
     launch(&Call { gpu, name: OP, inputs: &inputs, outputs: &outputs })
 }
 

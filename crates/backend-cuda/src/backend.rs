@@ -6,7 +6,7 @@ use crate::gpu::Gpu;
 use crate::memory::CudaMemory;
 use crate::memory::staging::Transfer;
 use crate::submit::capture::Recorder;
-use crate::submit::history::LaunchNote;
+use crate::submit::history::LaunchRecord;
 use crate::timing::Timer;
 use crate::{nvrtc, select};
 use std::sync::Arc;
@@ -105,15 +105,15 @@ impl CudaBackend {
     }
 
     /// Starts to record every launch, so that a trace of kernels can be related to ops.
-    pub fn begin_launch_notes(&self) {
-        self.gpu.begin_launch_notes();
+    pub fn begin_launch_records(&self) {
+        self.gpu.begin_launch_records();
     }
 
     /// Stops recording launches and returns those since
-    /// [`begin_launch_notes`](CudaBackend::begin_launch_notes), in order. They include the launches
-    /// of a step that was recorded in the meantime, which each replay repeats.
-    pub fn take_launch_notes(&self) -> Vec<LaunchNote> {
-        self.gpu.take_launch_notes()
+    /// [`begin_launch_records`](CudaBackend::begin_launch_records), in order. They include the
+    /// launches of a step that was recorded in the meantime, which each replay repeats.
+    pub fn take_launch_records(&self) -> Vec<LaunchRecord> {
+        self.gpu.take_launch_records()
     }
 
     /// Returns the number of kernels launched so far.

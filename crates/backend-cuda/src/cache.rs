@@ -40,9 +40,9 @@ impl Cache {
 
     /// Returns the entry for `key`, which lists everything it depends on, if there is a valid one.
     pub(crate) fn get(&self, key: &[&str]) -> Option<Vec<u8>> {
-        let bytes = std::fs::read(self.place(key)?).ok()?;
-        let (told, body) = bytes.split_at_checked(DIGEST)?;
-        (told == Sha256::digest(body).as_slice()).then(|| body.to_vec())
+        let bytes = std::fs::read(self.path(key)?).ok()?;
+        let (digest, body) = bytes.split_at_checked(DIGEST)?;
+        (digest == Sha256::digest(body).as_slice()).then(|| body.to_vec())
     }
 
     /// Stores an entry. A failure is not an error: the kernel is compiled again next time.
@@ -57,7 +57,7 @@ impl Cache {
     pub(crate) fn store(&self, key: &[&str], body: &[u8]) -> Result<PathBuf> {
         let variables = "expected one of TERNION_CACHE, XDG_CACHE_HOME, LOCALAPPDATA and HOME, found none";
         let none = || Error::invalid("cuda", format!("no folder for the kernel cache: {variables}"));
-        let path = self.place(key).ok_or_else(none)?;
+        let path = self.path(key).ok_or_else(none)?;
         write(&path, body).map_err(|error| Error::File {
             path: path.display().to_string(),
             detail: error.to_string(),
@@ -76,7 +76,7 @@ impl Cache {
             .any(|entry| entry.path().extension().is_some_and(|end| end == "cubin"))
     }
 
-    fn place(&self, key: &[&str]) -> Option<PathBuf> {
+    fn path(&self, key: &[&str]) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
         let mut digest = Sha256::new();
         for part in key {
@@ -89,20 +89,20 @@ impl Cache {
 }
 
 /// Writes to a file next to `place` and renames it, so that a reader finds all of it or nothing.
-fn write(place: &Path, body: &[u8]) -> std::io::Result<()> {
+fn write(path: &Path, body: &[u8]) -> std::io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let unique = format!("{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let beside = place.with_extension(unique);
-    if let Some(folder) = place.parent() {
+    let temporary = path.with_extension(unique);
+    if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
         static SWEPT: Once = Once::new();
         SWEPT.call_once(|| sweep(folder, ABANDONED));
     }
     let mut bytes = Sha256::digest(body).to_vec();
     bytes.extend_from_slice(body);
-    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, place));
+    let written = std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary);
     }
     written
 }
@@ -146,12 +146,12 @@ mod tests {
     #[test]
     fn an_entry_that_cannot_be_stored_is_an_error_that_names_its_file() {
         let cache = Cache::fresh("stored");
-        let place = cache.store(&["key"], b"machine code").expect("stored");
-        assert_eq!(cache.place(&["key"]).as_ref(), Some(&place));
+        let path = cache.store(&["key"], b"machine code").expect("stored");
+        assert_eq!(cache.path(&["key"]).as_ref(), Some(&path));
         assert_eq!(cache.get(&["key"]).as_deref(), Some(&b"machine code"[..]));
-        let below_a_file = Cache { folder: Some(place.join("kernels")) };
+        let below_a_file = Cache { folder: Some(path.join("kernels")) };
         let error = below_a_file.store(&["key"], b"machine code").expect_err("not a folder").to_string();
-        assert!(error.contains(&place.join("kernels").display().to_string()), "{error}");
+        assert!(error.contains(&path.join("kernels").display().to_string()), "{error}");
         let error = Cache { folder: None }.store(&["key"], b"machine code").expect_err("nowhere").to_string();
         assert!(error.contains("TERNION_CACHE"), "{error}");
         // A running program continues without the cache.
@@ -173,12 +173,12 @@ mod tests {
         let cache = Cache::fresh("damage");
         let key = ["kernel"];
         cache.put(&key, b"machine code");
-        let place = cache.place(&key).expect("a folder");
-        let sound = std::fs::read(&place).expect("written");
+        let path = cache.path(&key).expect("a folder");
+        let sound = std::fs::read(&path).expect("written");
         let mut flipped = sound.clone();
         *flipped.last_mut().expect("not empty") ^= 1;
         for damaged in [&sound[..sound.len() - 1], &sound[..DIGEST - 1], &[], &flipped] {
-            std::fs::write(&place, damaged).expect("writes");
+            std::fs::write(&path, damaged).expect("writes");
             assert_eq!(cache.get(&key), None);
         }
         cache.put(&key, b"machine code");
@@ -226,8 +226,8 @@ mod tests {
         };
         for process in [(); 4].map(|()| process()) {
             let ended = process.wait_with_output().expect("ends");
-            let told = String::from_utf8_lossy(&ended.stdout).into_owned();
-            assert!(ended.status.success() && told.contains("1 passed"), "{told}");
+            let output = String::from_utf8_lossy(&ended.stdout).into_owned();
+            assert!(ended.status.success() && output.contains("1 passed"), "{output}");
         }
         for (at, key) in ["a", "b", "c"].into_iter().enumerate() {
             assert_eq!(cache.get(&[key]), Some(vec![at as u8; 10_000]));

@@ -1,6 +1,6 @@
 //! Configuration by environment variables.
 
-use crate::source::SourceForm;
+use crate::source::CompileConfig;
 
 /// The configuration given by the environment.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +64,8 @@ impl EnvConfig {
     }
 
     /// Returns how kernels are compiled.
-    pub(crate) fn source_form(&self) -> SourceForm {
-        SourceForm {
+    pub(crate) fn compile_config(&self) -> CompileConfig {
+        CompileConfig {
             triggers: self.dependent_launches == DependentLaunches::AtBegin,
             has_delays: self.delays,
         }

@@ -186,10 +186,10 @@ fn find(path: &str) -> Option<File> {
 /// Returns `roots` and everything that they include, each once.
 fn closure(roots: &[&str]) -> Vec<File> {
     let mut files: Vec<File> = roots.iter().filter_map(|root| find(root)).collect();
-    let mut seen: HashSet<&str> = files.iter().map(|&(path, _)| path).collect();
+    let mut visited: HashSet<&str> = files.iter().map(|&(path, _)| path).collect();
     let mut next = 0;
     while let Some(&(_, text)) = files.get(next) {
-        files.extend(includes(text).filter_map(find).filter(|&(path, _)| seen.insert(path)));
+        files.extend(includes(text).filter_map(find).filter(|&(path, _)| visited.insert(path)));
         next += 1;
     }
     files
@@ -198,15 +198,15 @@ fn closure(roots: &[&str]) -> Vec<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::variant::{variants, variants_beside_ops};
+    use crate::variant::{study_variants, variants};
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    fn on_disk(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
+    fn files_on_disk(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
             let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
             if entry.path().is_dir() {
-                on_disk(&entry.path(), &format!("{path}/"), found);
+                files_on_disk(&entry.path(), &format!("{path}/"), found);
             } else if path.ends_with(".cu") || path.ends_with(".cuh") {
                 found.insert(path);
             }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn every_file_is_listed() {
         let mut found = BTreeSet::new();
-        on_disk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels"), "", &mut found);
+        files_on_disk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels"), "", &mut found);
         let listed: Vec<&str> = FILES.iter().map(|&(path, _)| path).collect();
         assert!(listed.iter().eq(found.iter()), "listed, by path: {listed:?}, on disk: {found:?}");
     }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn no_file_is_unused() {
-        let all = variants().into_iter().chain(variants_beside_ops());
+        let all = variants().into_iter().chain(study_variants());
         let sources: Vec<_> = all.map(|variant| variant.source_with_delays()).collect();
         assert!(sources.iter().all(|source| find(source.file).is_some()));
         let programs: Vec<Program> = sources.iter().map(|source| source.program()).collect();

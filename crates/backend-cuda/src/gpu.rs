@@ -6,14 +6,14 @@ use crate::driver::stream::Stream;
 use crate::driver::{Context, OptionalFunction, check};
 use crate::env_config::{DependentLaunches, EnvConfig};
 use crate::memory::foreign::PendingReleases;
-use crate::memory::pool::{Piece, Pool, Source};
+use crate::memory::pool::{Allocation, Pool, Source};
 use crate::memory::scratch::Scratch;
 use crate::memory::staging::{Downloads, Transfer, Uploads};
 use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
 use crate::submit::capture::{Recording, RetiredGraph};
 use crate::submit::errors::IndexErrors;
-use crate::submit::history::{LaunchHistory, LaunchNote};
+use crate::submit::history::{LaunchHistory, LaunchRecord};
 use crate::submit::queue::{SubmissionQueue, stop_with_process};
 use crate::variant::Architecture;
 use cudarc::driver::sys;
@@ -66,7 +66,7 @@ impl Counts {
     fn new(queue: &Arc<SubmissionQueue<Stream>>) -> Result<Counts> {
         let memory = DeviceMemory { queue: queue.clone() };
         let bytes = Gpu::COUNTS * size_of::<u32>();
-        let Some(address) = memory.take(bytes) else {
+        let Some(address) = memory.allocate(bytes) else {
             let device = queue.target.context.properties.name.clone();
             return Err(Error::OutOfMemory { device, requested: bytes, in_use: 0, cached: 0, peak: 0 });
         };
@@ -78,7 +78,7 @@ impl Counts {
 
 impl Drop for Counts {
     fn drop(&mut self) {
-        self.memory.give_back(&[self.address]);
+        self.memory.release(&[self.address]);
     }
 }
 
@@ -128,7 +128,7 @@ impl Gpu {
                 true => Pool::new(memory),
                 false => Pool::without_cache(memory),
             }),
-            modules: Arc::new(Modules::new(&context, env.source_form())),
+            modules: Arc::new(Modules::new(&context, env.compile_config())),
             index_errors: IndexErrors::new()?,
             counts: Counts::new(&queue)?,
             queue,
@@ -207,7 +207,7 @@ impl Gpu {
 
     /// Returns the pool to allocate from now: on the thread that records a step, the step's arena.
     #[inline]
-    fn pool_now(&self) -> Result<Arc<Pool<DeviceMemory>>> {
+    fn current_pool(&self) -> Result<Arc<Pool<DeviceMemory>>> {
         if !self.is_recording() {
             return Ok(self.pool.clone());
         }
@@ -219,23 +219,23 @@ impl Gpu {
 
     /// Allocates `bytes` bytes from `pool`; returns `None` for 0 bytes.
     #[inline]
-    fn piece(&self, pool: &Pool<DeviceMemory>, bytes: usize) -> Result<Option<Piece>> {
+    fn allocate_block(&self, pool: &Pool<DeviceMemory>, bytes: usize) -> Result<Option<Allocation>> {
         if bytes == 0 {
             return Ok(None);
         }
         self.context.bind()?;
-        let Some(piece) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
+        let Some(allocation) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
         // The guard keeps the fill out of the graph that another thread records. (Ops allocate
         // while they hold a guard.)
         let _guard = self.env.poison.then(|| self.submission_guard_recursive());
         let is_recorded = self.is_recording();
         if self.env.poison && !(is_recorded && std::ptr::eq(pool, &raw const *self.pool)) {
-            // SAFETY: the allocation is new and has `piece.bytes` bytes.
+            // SAFETY: the allocation is new and has `allocation.bytes` bytes.
             check("poison", unsafe {
-                sys::cuMemsetD8Async(piece.address, 0xff, piece.bytes, self.stream())
+                sys::cuMemsetD8Async(allocation.address, 0xff, allocation.bytes, self.stream())
             })?;
         }
-        Ok(Some(piece))
+        Ok(Some(allocation))
     }
 
     /// Returns the error of a failed allocation of `bytes` bytes. An allocation also fails after a
@@ -275,16 +275,16 @@ impl Gpu {
     /// Releases unused segments to the driver. Not allowed while a step is recorded.
     pub(crate) fn release_cached(&self) -> Result<()> {
         self.synchronize()?;
-        self.give_back_unused();
+        self.release_unused();
         Ok(())
     }
 
     /// Allocates the memory of a tensor.
     #[inline]
     pub(crate) fn alloc(self: &Arc<Gpu>, bytes: usize) -> Result<CudaMemory> {
-        let pool = self.pool_now()?;
-        let piece = self.piece(&pool, bytes)?;
-        Ok(CudaMemory { pool, piece, foreign: None, bytes, version: Default::default() })
+        let pool = self.current_pool()?;
+        let allocation = self.allocate_block(&pool, bytes)?;
+        Ok(CudaMemory { pool, allocation, foreign: None, bytes, version: Default::default() })
     }
 
     /// Allocates a workspace that is freed after the op's kernels have been queued.
@@ -293,8 +293,8 @@ impl Gpu {
         if bytes == 0 {
             return Ok(Scratch::EMPTY);
         }
-        let pool = self.pool_now()?;
-        Ok(Scratch::new(self.piece(&pool, bytes)?, pool))
+        let pool = self.current_pool()?;
+        Ok(Scratch::new(self.allocate_block(&pool, bytes)?, pool))
     }
 
     /// As `scratch`, filled with zeros.
@@ -343,7 +343,7 @@ impl Gpu {
             ));
         }
         let arena = Arc::new(Pool::arena(DeviceMemory { queue: self.queue.clone() }));
-        *recording = Some(Recording { thread: std::thread::current().id(), arena, held: Vec::new() });
+        *recording = Some(Recording { thread: std::thread::current().id(), arena, retained: Vec::new() });
         self.is_recording.store(true, Ordering::Release);
         Ok(())
     }
@@ -376,13 +376,13 @@ impl Gpu {
     }
 
     /// Retains the buffers of an op that is being recorded.
-    pub(crate) fn hold<'a>(&self, buffers: impl Iterator<Item = &'a Buffer>) -> Result<()> {
+    pub(crate) fn retain<'a>(&self, buffers: impl Iterator<Item = &'a Buffer>) -> Result<()> {
         if !self.is_recording() {
             return Ok(());
         }
         match &mut *self.recording.lock() {
             Some(recording) if recording.thread == std::thread::current().id() => {
-                buffers.for_each(|buffer| recording.hold(buffer));
+                buffers.for_each(|buffer| recording.retain(buffer));
                 Ok(())
             }
             Some(_) => Err(Error::invalid("cuda", "another thread records a step on this device")),
@@ -402,21 +402,21 @@ impl Gpu {
 
     /// Releases unused segments of the pool to the driver, which needs memory itself. Does nothing
     /// while a step is recorded, because its stream must not be waited for.
-    fn give_back_unused(&self) {
+    fn release_unused(&self) {
         if !self.is_recording() {
             self.pool.flush();
         }
     }
 
-    /// Returns the driver's status of `ask`. If the driver is out of memory, the pool releases its
-    /// unused segments and `ask` is called once more.
-    pub(crate) fn with_memory(&self, mut ask: impl FnMut() -> sys::CUresult) -> sys::CUresult {
-        match ask() {
+    /// Returns the driver's status of `call`. If the driver is out of memory, the pool releases its
+    /// unused segments and `call` is called once more.
+    pub(crate) fn with_memory(&self, mut call: impl FnMut() -> sys::CUresult) -> sys::CUresult {
+        match call() {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                self.give_back_unused();
-                ask()
+                self.release_unused();
+                call()
             }
-            answer => answer,
+            status => status,
         }
     }
 
@@ -426,17 +426,17 @@ impl Gpu {
     }
 
     /// Starts to record every launch.
-    pub(crate) fn begin_launch_notes(&self) {
-        self.history.lock().begin_notes();
+    pub(crate) fn begin_launch_records(&self) {
+        self.history.lock().begin_records();
     }
 
     /// Returns the launches recorded since then.
-    pub(crate) fn take_launch_notes(&self) -> Vec<LaunchNote> {
-        self.history.lock().take_notes()
+    pub(crate) fn take_launch_records(&self) -> Vec<LaunchRecord> {
+        self.history.lock().take_records()
     }
 
     /// Waits for the stream.
-    pub(crate) fn finished(&self) -> Result<()> {
+    pub(crate) fn wait_stream(&self) -> Result<()> {
         self.context.bind()?;
         // Read before the wait: launches that other threads make during it do not count as ended.
         let (last, launched) = {
@@ -446,8 +446,8 @@ impl Gpu {
         // SAFETY: the stream lives as long as this.
         let code = unsafe { sys::cuStreamSynchronize(self.stream()) };
         self.check_status(if self.env.synchronous { last } else { "cuda" }, code)?;
-        self.refused()?;
-        self.history.lock().has_ended(launched);
+        self.report_refusals()?;
+        self.history.lock().mark_ended(launched);
         Ok(())
     }
 
@@ -467,7 +467,7 @@ impl Gpu {
             | Code::CUDA_ERROR_INVALID_PC
             | Code::CUDA_ERROR_ECC_UNCORRECTABLE => {
                 let op = if self.env.synchronous { op } else { "cuda" };
-                check(op, code).map_err(|error| self.explained(error))
+                check(op, code).map_err(|error| self.with_suspects(error))
             }
             _ => check(op, code),
         }
@@ -475,7 +475,7 @@ impl Gpu {
 
     /// Adds to a fault of the device the ops that may have caused it, because it is reported later
     /// than it occurs.
-    fn explained(&self, error: Error) -> Error {
+    fn with_suspects(&self, error: Error) -> Error {
         if self.env.synchronous {
             return error;
         }
@@ -501,7 +501,7 @@ impl Gpu {
     fn all_ended(&self) -> Result<()> {
         let _guard = self.submission_guard();
         self.refuse_while_recording("synchronize")?;
-        self.finished()?;
+        self.wait_stream()?;
         self.index_errors.take()
     }
 
@@ -552,8 +552,8 @@ impl Gpu {
         let mut downloads = self.downloads.lock().pop().unwrap_or_default();
         let ended = downloads.download(self.stream(), transfers, &|op, code| self.check_status(op, code));
         self.downloads.lock().push(downloads);
-        ended.and_then(|()| self.refused())?;
-        self.history.lock().has_ended(launched);
+        ended.and_then(|()| self.report_refusals())?;
+        self.history.lock().mark_ended(launched);
         self.index_errors.take()
     }
 }

@@ -5,7 +5,7 @@ use crate::backend::CudaBackend;
 use crate::driver::check;
 use crate::driver::event::Event;
 use crate::memory::CudaMemory;
-use crate::memory::foreign::{Foreign, Keeper, Owner};
+use crate::memory::foreign::{Foreign, Owner, OwnerHandle};
 use cudarc::driver::sys;
 use ternion_core::backend::Buffer;
 use ternion_core::{Error, Result};
@@ -28,7 +28,7 @@ impl CudaBackend {
     pub unsafe fn precede(&self, stream: usize) -> Result<()> {
         let _guard = self.gpu.submission_guard();
         self.gpu.refuse_while_recording("dlpack")?;
-        self.gpu.context.bind_anew()?;
+        self.gpu.context.make_current()?;
         // SAFETY: this backend's stream lives as long as this; the caller guarantees the other one.
         unsafe { Event::record("dlpack", self.gpu.stream())?.wait_on("dlpack", stream as sys::CUstream) }
     }
@@ -43,7 +43,7 @@ impl CudaBackend {
     pub unsafe fn follow(&self, stream: usize) -> Result<()> {
         let _guard = self.gpu.submission_guard();
         self.gpu.refuse_while_recording("dlpack")?;
-        self.gpu.context.bind_anew()?;
+        self.gpu.context.make_current()?;
         // SAFETY: as in `precede`.
         unsafe { Event::record("dlpack", stream as sys::CUstream)?.wait_on("dlpack", self.gpu.stream())? };
         // Submits the kernels that other threads have launched in the meantime: the next kernel
@@ -59,7 +59,7 @@ impl CudaBackend {
     pub fn synchronize_all(&self) -> Result<()> {
         let _guard = self.gpu.submission_guard();
         self.gpu.refuse_while_recording("dlpack")?;
-        self.gpu.context.bind_anew()?;
+        self.gpu.context.make_current()?;
         let _ = self.gpu.stream();
         // SAFETY: the context is current.
         check("dlpack", unsafe { sys::cuCtxSynchronize() })
@@ -76,16 +76,18 @@ impl CudaBackend {
     /// The bytes stay readable and writable as long as `owner` lives.
     pub unsafe fn adopt(&self, address: usize, bytes: usize, owner: Owner) -> Result<Buffer> {
         self.gpu.refuse_while_recording("dlpack")?;
-        self.gpu.context.bind_anew()?;
+        self.gpu.context.make_current()?;
         if bytes > 0 {
-            let (found, own) = (self.gpu.device_of(address)?, self.gpu.context.index);
-            if found != own {
-                let detail = format!("expected memory of {}, got memory of cuda:{found}", self.gpu.name);
+            let (owner_index, own) = (self.gpu.device_of(address)?, self.gpu.context.index);
+            if owner_index != own {
+                let detail =
+                    format!("expected memory of {}, got memory of cuda:{owner_index}", self.gpu.name);
                 return Err(Error::invalid("dlpack", detail));
             }
         }
         self.gpu.release_ended();
-        let foreign = Foreign { address: address as u64, gpu: self.gpu.clone(), keeper: Keeper::new(owner) };
+        let foreign =
+            Foreign { address: address as u64, gpu: self.gpu.clone(), owner: OwnerHandle::new(owner) };
         let memory = CudaMemory::foreign(self.gpu.main_pool(), foreign, bytes);
         let buffer = Buffer::new(memory);
         buffer.share_outside();

@@ -11,7 +11,7 @@ use smallvec::smallvec;
 use ternion_core::backend::View;
 use ternion_core::{DType, Error, Result};
 
-pub use crate::variant::ladder::{Form, Tile};
+pub use crate::variant::ladder::{Rung, Tile};
 
 const OP: &str = "ladder";
 
@@ -43,13 +43,13 @@ struct MappedMatrices {
 }
 
 /// Returns whether the backend's device has the instructions of this rung.
-pub fn runs(backend: &CudaBackend, form: Form) -> bool {
-    form.architectures().contain(backend.gpu.architecture())
+pub fn runs(backend: &CudaBackend, rung: Rung) -> bool {
+    rung.architectures().contain(backend.gpu.architecture())
 }
 
-/// Queues `y = a b`, with one of [the tiles](Form::tiles) of a rung. a `[m, k]`, b `[k, n]` and y
-/// `[m, n]` have the rung's [dtype](Form::dtype) and are contiguous. m, n and k are at least 1, and
-/// n and k are multiples of [`Form::multiple`]. Sums are f32, and are rounded once if y is bf16.
+/// Queues `y = a b`, with one of [the tiles](Rung::tiles) of a rung. a `[m, k]`, b `[k, n]` and y
+/// `[m, n]` have the rung's [dtype](Rung::dtype) and are contiguous. m, n and k are at least 1, and
+/// n and k are multiples of [`Rung::multiple`]. Sums are f32, and are rounded once if y is bf16.
 ///
 /// # Errors
 /// The dtypes, shapes, layouts or sizes differ from these; a tensor has 2^31 elements or more; a
@@ -57,28 +57,28 @@ pub fn runs(backend: &CudaBackend, form: Form) -> bool {
 /// another rung; or the device lacks the rung's instructions.
 pub fn product(
     backend: &CudaBackend,
-    form: Form,
+    rung: Rung,
     tile: &'static Tile,
     [a, b, y]: [&View<'_>; 3],
 ) -> Result<()> {
-    let sizes = sizes(form, [a, b, y])?;
+    let sizes = sizes(rung, [a, b, y])?;
     let gpu = &backend.gpu;
     let mut addresses = [0; 3];
     for (address, (name, view)) in addresses.iter_mut().zip([("a", a), ("b", b), ("y", y)]) {
         *address = gpu.address(OP, view)?;
-        if form.multiple() > 1 && !address.is_multiple_of(ALIGNMENT) {
+        if rung.multiple() > 1 && !address.is_multiple_of(ALIGNMENT) {
             return Err(refused(
-                form,
+                rung,
                 format!("{name} that begins at a multiple of {ALIGNMENT} bytes, got {address:#x}"),
             ));
         }
     }
-    let launch = launch(LadderVariant { form, tile }, sizes, gpu.multiprocessors())?;
+    let launch = launch(LadderVariant { rung, tile }, sizes, gpu.multiprocessors())?;
     let [m, n, k] = sizes.map(|size| size as u32);
     let [address_a, address_b, address_y] = addresses;
     let _guard = gpu.submission_guard();
-    gpu.hold([a, b, y].into_iter().map(|view| view.buffer))?;
-    if !form.uses_tensor_maps() {
+    gpu.retain([a, b, y].into_iter().map(|view| view.buffer))?;
+    if !rung.uses_tensor_maps() {
         return gpu.launch(OP, launch, &Matrices { y: address_y, a: address_a, b: address_b, m, n, k });
     }
     let parameters = MappedMatrices {
@@ -92,23 +92,23 @@ pub fn product(
     gpu.launch(OP, launch, &parameters)
 }
 
-fn refused(form: Form, detail: String) -> Error {
-    Error::invalid(OP, format!("{}: expected {detail}", form.name()))
+fn refused(rung: Rung, detail: String) -> Error {
+    Error::invalid(OP, format!("{}: expected {detail}", rung.name()))
 }
 
 /// Returns m, n and k, if the rung supports these tensors.
-fn sizes(form: Form, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
+fn sizes(rung: Rung, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
     for (name, view) in ["a", "b", "y"].into_iter().zip(views) {
-        if view.dtype != form.dtype() {
-            return Err(refused(form, format!("{name} of {}, got {}", form.dtype(), view.dtype)));
+        if view.dtype != rung.dtype() {
+            return Err(refused(rung, format!("{name} of {}, got {}", rung.dtype(), view.dtype)));
         }
         if !view.layout.is_contiguous() {
             let strides = view.layout.strides();
-            return Err(refused(form, format!("{name} row-major without gaps, got strides {strides:?}")));
+            return Err(refused(rung, format!("{name} row-major without gaps, got strides {strides:?}")));
         }
         if view.layout.elements() >= 1 << 31 {
             let count = view.layout.elements();
-            return Err(refused(form, format!("{name} of fewer than 2^31 elements, got {count}")));
+            return Err(refused(rung, format!("{name} of fewer than 2^31 elements, got {count}")));
         }
     }
     let [a, b, y] = views.map(|view| view.layout.shape());
@@ -117,41 +117,41 @@ fn sizes(form: Form, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
     if of_b != k || [rows, columns] != [m, n] {
         let expected = "a [m, k], b [k, n] and y [m, n]";
         return Err(refused(
-            form,
+            rung,
             format!("{expected}, got [{m}, {k}], [{of_b}, {n}] and [{rows}, {columns}]"),
         ));
     }
     if m.min(n).min(k) == 0 {
-        return Err(refused(form, format!("sizes of at least 1, got m {m}, n {n}, k {k}")));
+        return Err(refused(rung, format!("sizes of at least 1, got m {m}, n {n}, k {k}")));
     }
-    let multiple = form.multiple();
+    let multiple = rung.multiple();
     if !n.is_multiple_of(multiple) || !k.is_multiple_of(multiple) {
-        return Err(refused(form, format!("n and k that {multiple} divides, got n {n}, k {k}")));
+        return Err(refused(rung, format!("n and k that {multiple} divides, got n {n}, k {k}")));
     }
     Ok([m, n, k])
 }
 
 /// Returns the launch of the rung.
 fn launch(variant: LadderVariant, [m, n, _]: [usize; 3], multiprocessors: usize) -> Result<Launch> {
-    let LadderVariant { form, tile } = variant;
-    if !form.tiles().contains(tile) {
-        return Err(refused(form, format!("a tile of its own, got {tile}")));
+    let LadderVariant { rung, tile } = variant;
+    if !rung.tiles().contains(tile) {
+        return Err(refused(rung, format!("a tile of its own, got {tile}")));
     }
     let [tile_m, tile_n, _] = tile.block;
     let (down, across) = (m.div_ceil(tile_m), n.div_ceil(tile_n));
-    let cluster = form.cluster();
-    let [x, y] = match form.is_persistent() {
+    let cluster = rung.cluster();
+    let [x, y] = match rung.is_persistent() {
         true => [(down.div_ceil(cluster) * across).min((multiprocessors / cluster).max(1)) * cluster, 1],
         false => [across, down],
     };
     if y > MAX_GRID_Y {
-        return Err(refused(form, format!("at most {MAX_GRID_Y} tiles of {tile_m} rows, got m {m}")));
+        return Err(refused(rung, format!("at most {MAX_GRID_Y} tiles of {tile_m} rows, got m {m}")));
     }
     Ok(Launch {
         grid: [x as u32, y as u32, 1],
         shared: tile.shared() as u32,
         cluster: [cluster as u8, 1, 1],
-        ..Launch::new(variant, 0, 1, tile.threads(form) as u32)
+        ..Launch::new(variant, 0, 1, tile.threads(rung) as u32)
     })
 }
 
@@ -177,8 +177,8 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    fn grid(form: Form, sizes: [usize; 3]) -> [u32; 3] {
-        let variant = LadderVariant { form, tile: &form.tiles()[0] };
+    fn grid(rung: Rung, sizes: [usize; 3]) -> [u32; 3] {
+        let variant = LadderVariant { rung, tile: &rung.tiles()[0] };
         launch(variant, sizes, 132).expect("a tile of its own").grid
     }
 
@@ -191,32 +191,34 @@ mod tests {
 
     #[test]
     fn grids_cover_the_result() {
-        assert_eq!(grid(Form::Naive, [33, 65, 1]), [3, 2, 1]);
-        assert_eq!(grid(Form::WgmmaTma, [256, 129, 8]), [2, 2, 1]);
-        assert_eq!(grid(Form::WarpSpecialized, [1, 8, 8]), [1, 1, 1]);
-        assert_eq!(grid(Form::WarpSpecialized, [8192, 8192, 64]), [132, 1, 1]);
+        assert_eq!(grid(Rung::Naive, [33, 65, 1]), [3, 2, 1]);
+        assert_eq!(grid(Rung::WgmmaTma, [256, 129, 8]), [2, 2, 1]);
+        assert_eq!(grid(Rung::WarpSpecialized, [1, 8, 8]), [1, 1, 1]);
+        assert_eq!(grid(Rung::WarpSpecialized, [8192, 8192, 64]), [132, 1, 1]);
         // Whole clusters, also for an odd number of tiles along m.
-        assert_eq!(grid(Form::Multicast, [1, 8, 8]), [2, 1, 1]);
-        assert_eq!(grid(Form::Multicast, [384, 512, 64]), [8, 1, 1]);
-        assert_eq!(grid(Form::Multicast, [8192, 8192, 64]), [132, 1, 1]);
+        assert_eq!(grid(Rung::Multicast, [1, 8, 8]), [2, 1, 1]);
+        assert_eq!(grid(Rung::Multicast, [384, 512, 64]), [8, 1, 1]);
+        assert_eq!(grid(Rung::Multicast, [8192, 8192, 64]), [132, 1, 1]);
     }
 
     #[test]
     fn tiles_of_other_forms_and_too_many_rows_are_errors() {
-        let variant = LadderVariant { form: Form::Multicast, tile: &Form::WgmmaTma.tiles()[0] };
+        let variant = LadderVariant { rung: Rung::Multicast, tile: &Rung::WgmmaTma.tiles()[0] };
         let error = launch(variant, [64; 3], 132).expect_err("another form's").to_string();
         assert_eq!(
             error,
             "ladder: multicast: expected a tile of its own, got 128x128x64, 128x128 a warpgroup, 3 stages"
         );
-        let variant = LadderVariant { form: Form::Naive, tile: &Form::Naive.tiles()[0] };
+        let variant = LadderVariant { rung: Rung::Naive, tile: &Rung::Naive.tiles()[0] };
         let error = launch(variant, [65536 * 32, 1, 1], 132).expect_err("too many rows").to_string();
         assert!(error.contains("at most 65535 tiles of 32 rows, got m 2097152"), "{error}");
     }
 
     #[test]
     fn none_is_a_variant_that_an_op_can_ask_for() {
-        let (of_ops, beside) = (crate::variants(), crate::variants_beside_ops());
-        assert!(beside.len() > Form::ALL.len() && beside.iter().all(|variant| !of_ops.contains(variant)));
+        let (of_ops, for_study) = (crate::variants(), crate::study_variants());
+        assert!(
+            for_study.len() > Rung::ALL.len() && for_study.iter().all(|variant| !of_ops.contains(variant))
+        );
     }
 }

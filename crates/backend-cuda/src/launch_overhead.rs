@@ -24,7 +24,7 @@ impl Gpu {
     pub(crate) fn launch_floor(&self, launches: usize) -> Result<Duration> {
         let _guard = self.submission_guard();
         self.refuse_while_recording(OP)?;
-        self.finished()?;
+        self.wait_stream()?;
         let mut module = std::ptr::null_mut();
         // SAFETY: the text ends with 0; the module is unloaded below, when none of its kernels is
         // running.
@@ -33,7 +33,7 @@ impl Gpu {
         // SAFETY: the module was loaded, and the name ends with 0.
         let found = unsafe { sys::cuModuleGetFunction(&mut function, module, c"nothing".as_ptr()) };
         let timed = check(OP, found).and_then(|()| self.queued(function, launches));
-        let ended = self.finished();
+        let ended = self.wait_stream();
         // SAFETY: its kernels have ended, and no other code has its handle.
         let unloaded = check(OP, unsafe { sys::cuModuleUnload(module) });
         let time = timed?;

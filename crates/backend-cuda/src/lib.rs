@@ -60,6 +60,6 @@ pub use nvtx::Nvtx;
 #[doc(hidden)]
 pub use ops::attention::f32_products::with_attention_by_parts;
 pub use source::Source;
-pub use submit::history::LaunchNote;
+pub use submit::history::LaunchRecord;
 pub use timing::Timer;
-pub use variant::{Architecture, ListedFunction, Variant, variants, variants_beside_ops};
+pub use variant::{Architecture, ListedFunction, Variant, study_variants, variants};

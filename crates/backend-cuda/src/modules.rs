@@ -8,9 +8,9 @@ use crate::driver::{Context, check};
 use crate::files::Program;
 use crate::launch::Launch;
 use crate::nvrtc;
-use crate::source::{Source, SourceForm};
+use crate::source::{CompileConfig, Source};
 use crate::submit::queue::AwaitedKernel;
-use crate::variant::{Architecture, Variant, variants, variants_beside_ops};
+use crate::variant::{Architecture, Variant, study_variants, variants};
 use background::{Claim, InProgress, Maker, Workers};
 use cudarc::driver::sys;
 use parking_lot::{Mutex, RwLock};
@@ -24,7 +24,7 @@ use ternion_core::{Error, Result};
 
 /// Dynamic shared memory that a launch may use without a request: 48 KiB, less a kernel's static
 /// shared memory.
-const SHARED_WITHOUT_ASKING: u32 = 32 << 10;
+const DEFAULT_SHARED_LIMIT: u32 = 32 << 10;
 
 /// A kernel that can be launched.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Function {
     /// Bytes of dynamic shared memory that launches were allowed so far.
     shared: AtomicU32,
     /// Held while more is requested: the driver keeps the last value that was set, not the largest.
-    asking: Mutex<()>,
+    limit_lock: Mutex<()>,
 }
 
 // SAFETY: functions are handles that every thread may use.
@@ -45,10 +45,10 @@ impl Function {
     /// Allows launches with `bytes` bytes of dynamic shared memory.
     #[inline]
     pub(crate) fn allow_shared(&self, op: &'static str, bytes: u32) -> Result<()> {
-        if bytes <= SHARED_WITHOUT_ASKING || bytes <= self.shared.load(Ordering::Relaxed) {
+        if bytes <= DEFAULT_SHARED_LIMIT || bytes <= self.shared.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let _asking = self.asking.lock();
+        let _guard = self.limit_lock.lock();
         if bytes <= self.shared.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -68,7 +68,7 @@ type Functions = Arc<SmallVec<[Function; 4]>>;
 pub(crate) struct Modules {
     architecture: Architecture,
     /// How kernels are compiled.
-    form: SourceForm,
+    config: CompileConfig,
     cache: Cache,
     loaded: RwLock<FxHashMap<Variant, Functions>>,
     /// The modules that contain the kernels.
@@ -123,7 +123,7 @@ fn key<'a>(program: &'a Program, options: &'a [String]) -> Vec<&'a str> {
 }
 
 /// Returns the result of `load` for the machine code of `source`, cached or compiled.
-fn through<T>(
+fn load_cached<T>(
     cache: &Cache,
     source: &Source,
     architecture: &str,
@@ -131,7 +131,7 @@ fn through<T>(
 ) -> Result<T> {
     let program = source.program();
     let options = options(architecture);
-    kept_or_compiled(
+    cached_or_compiled(
         cache,
         &key(&program, &options),
         || Ok(nvrtc::compile(&source.name, &program, &options)?.cubin),
@@ -141,24 +141,24 @@ fn through<T>(
 
 /// Recompiles and replaces, once, an entry that `load` rejects: it may have been written with
 /// another driver or compiler.
-fn kept_or_compiled<T>(
+fn cached_or_compiled<T>(
     cache: &Cache,
     key: &[&str],
     compile: impl Fn() -> Result<Vec<u8>>,
     load: impl Fn(&[u8]) -> Result<T>,
 ) -> Result<T> {
-    let refused = match cache.get(key).map(|code| load(&code)) {
+    let rejected = match cache.get(key).map(|code| load(&code)) {
         Some(Ok(loaded)) => return Ok(loaded),
         // This error is not caused by the entry.
         Some(Err(full @ Error::OutOfMemory { .. })) => return Err(full),
-        Some(Err(refused)) => Some(refused),
+        Some(Err(rejected)) => Some(rejected),
         None => None,
     };
-    let code = compile().map_err(|error| match refused {
+    let code = compile().map_err(|error| match rejected {
         Some(Error::Invalid { op, detail }) => {
             Error::invalid(op, format!("{detail}; and it cannot be compiled anew: {error}"))
         }
-        Some(refused) => refused,
+        Some(rejected) => rejected,
         None => error,
     })?;
     cache.put(key, &code);
@@ -175,9 +175,9 @@ pub fn keep(source: &Source, architecture: &str, code: &[u8]) -> Result<PathBuf>
 }
 
 impl Modules {
-    pub(crate) fn new(context: &Arc<Context>, form: SourceForm) -> Modules {
+    pub(crate) fn new(context: &Arc<Context>, config: CompileConfig) -> Modules {
         Modules {
-            form,
+            config,
             architecture: Architecture::of_device(context.properties.capability),
             cache: Cache::from_environment(),
             loaded: RwLock::default(),
@@ -212,10 +212,10 @@ impl Modules {
     /// [`Modules::with`] then returns the kernels, or the error, without delay.
     #[cold]
     pub(crate) fn compile_in_background(self: &Arc<Self>, variant: Variant) -> Result<bool> {
-        known(variant)?;
-        suits(variant, self.architecture)?;
+        check_listed(variant)?;
+        check_supported(variant, self.architecture)?;
         let claim = match self.in_progress.claim(variant, || self.find(&variant)) {
-            Maker::Nobody(_) => return Ok(false),
+            Maker::Done(_) => return Ok(false),
             Maker::Other => return Ok(true),
             Maker::Caller(claim) => claim,
         };
@@ -223,9 +223,9 @@ impl Modules {
         if self.cache.get(&key(&program, &options)).is_some() || nvrtc::version().is_err() {
             return Ok(false);
         }
-        let (own, variant) = (self.clone(), InProgress::hand_over(claim));
+        let (own, variant) = (self.clone(), InProgress::transfer(claim));
         self.workers.run(move || {
-            let claim = own.in_progress.take_over(variant);
+            let claim = own.in_progress.resume(variant);
             // After an error, the thread that needs the kernels does not find them, tries again,
             // and reports the error.
             let _ = own.context.bind().and_then(|()| own.load_claimed(variant, claim));
@@ -235,7 +235,7 @@ impl Modules {
 
     /// Returns the source that the variant is compiled from in this configuration.
     fn source(&self, variant: &Variant) -> Source {
-        variant.source_as(self.form)
+        variant.source_as(self.config)
     }
 
     fn find(&self, variant: &Variant) -> Option<Functions> {
@@ -246,7 +246,7 @@ impl Modules {
     fn load(&self, variant: Variant) -> Result<Functions> {
         loop {
             match self.in_progress.claim(variant, || self.find(&variant)) {
-                Maker::Nobody(functions) => return Ok(functions),
+                Maker::Done(functions) => return Ok(functions),
                 Maker::Other => self.in_progress.wait(&variant),
                 Maker::Caller(claim) => return self.load_claimed(variant, claim),
             }
@@ -254,10 +254,10 @@ impl Modules {
     }
 
     fn load_claimed(&self, variant: Variant, _claim: Claim<'_, Variant>) -> Result<Functions> {
-        known(variant)?;
-        suits(variant, self.architecture)?;
+        check_listed(variant)?;
+        check_supported(variant, self.architecture)?;
         let source = self.source(&variant);
-        let functions = through(&self.cache, &source, &self.architecture.to_string(), |code| {
+        let functions = load_cached(&self.cache, &source, &self.architecture.to_string(), |code| {
             self.functions(&source, code)
         })?;
         let functions = Arc::new(functions);
@@ -269,12 +269,12 @@ impl Modules {
         let mut module = std::ptr::null_mut();
         // SAFETY: an image that NVRTC created, or that has the checksum of one; the driver copies
         // it.
-        let answer = unsafe { sys::cuModuleLoadData(&mut module, code.as_ptr().cast()) };
-        if answer == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        let status = unsafe { sys::cuModuleLoadData(&mut module, code.as_ptr().cast()) };
+        if status == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             let device = source.name.clone();
             return Err(Error::OutOfMemory { device, requested: code.len(), in_use: 0, cached: 0, peak: 0 });
         }
-        check("cuda", answer).map_err(|error| self.refused(source, &error))?;
+        check("cuda", status).map_err(|error| self.rejected(source, &error))?;
         let image = Image(module);
         let function = |name: &&'static str| {
             let c_name =
@@ -285,7 +285,7 @@ impl Modules {
             check("cuda", code).map_err(|error| {
                 Error::invalid("cuda", format!("{}: kernel {name}: {error}", source.name))
             })?;
-            Ok(Function { handle, shared: AtomicU32::new(0), asking: Mutex::default() })
+            Ok(Function { handle, shared: AtomicU32::new(0), limit_lock: Mutex::default() })
         };
         let functions = source.kernels.iter().map(function).collect::<Result<_>>()?;
         self.images.lock().push(image);
@@ -294,7 +294,7 @@ impl Modules {
 
     /// Returns the error for machine code that the driver rejects, usually because the driver is
     /// older than the compiler.
-    fn refused(&self, source: &Source, error: &Error) -> Error {
+    fn rejected(&self, source: &Source, error: &Error) -> Error {
         let driver = self.context.properties.driver;
         let (major, minor) = (driver / 1000, driver % 1000 / 10);
         let compiler = nvrtc::version().map(|(major, minor)| format!(", NVRTC is {major}.{minor}"));
@@ -305,22 +305,22 @@ impl Modules {
 
 /// The kernel of a launch that waits in the queue while it is compiled.
 #[derive(Debug)]
-pub(crate) struct CompiledLater {
+pub(crate) struct PendingKernel {
     pub(crate) modules: Arc<Modules>,
     pub(crate) op: &'static str,
     pub(crate) launch: Launch,
 }
 
-impl AwaitedKernel for CompiledLater {
+impl AwaitedKernel for PendingKernel {
     fn wait(&self) -> Result<sys::CUfunction> {
-        let CompiledLater { modules, op, launch } = self;
+        let PendingKernel { modules, op, launch } = self;
         modules.context.bind()?;
         modules.with(&launch.variant, |functions| launch.function(op, functions))
     }
 }
 
 /// Checks that the device has the instructions of the variant.
-fn suits(variant: Variant, architecture: Architecture) -> Result<()> {
+fn check_supported(variant: Variant, architecture: Architecture) -> Result<()> {
     match variant.is_for(architecture) {
         true => Ok(()),
         false => Err(Error::invalid("cuda", format!("{variant:?} is not for the device's {architecture}"))),
@@ -329,10 +329,10 @@ fn suits(variant: Variant, architecture: Architecture) -> Result<()> {
 
 /// Checks that the variant is in the list of all variants. A variant that is not listed would be
 /// compiled with tiles or types that its launch does not intend.
-fn known(variant: Variant) -> Result<()> {
-    static KNOWN: LazyLock<FxHashSet<Variant>> =
-        LazyLock::new(|| variants().into_iter().chain(variants_beside_ops()).collect());
-    if KNOWN.contains(&variant) {
+fn check_listed(variant: Variant) -> Result<()> {
+    static LISTED: LazyLock<FxHashSet<Variant>> =
+        LazyLock::new(|| variants().into_iter().chain(study_variants()).collect());
+    if LISTED.contains(&variant) {
         return Ok(());
     }
     Err(Error::invalid("cuda", format!("{variant:?} is not in the list of variants")))
@@ -341,7 +341,7 @@ fn known(variant: Variant) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::variant::attention::{AttentionVariant, Engine, Products, Reach};
+    use crate::variant::attention::{AttentionVariant, Engine, MaskMode, Products};
     use crate::variant::gemm::{EpilogueVariant, GemmVariant, LoadMode, MMA_32X32X64};
     use std::cell::Cell;
     use ternion_core::DType;
@@ -357,7 +357,7 @@ mod tests {
             true => Ok(code.to_vec()),
             false => Err(Error::invalid("cuda", "refused")),
         };
-        let loaded = kept_or_compiled(cache, &["key"], compile, load);
+        let loaded = cached_or_compiled(cache, &["key"], compile, load);
         (count.get(), loaded)
     }
 
@@ -381,28 +381,31 @@ mod tests {
             Err(Error::OutOfMemory { device: "cuda:0".into(), requested: 1, in_use: 0, cached: 0, peak: 0 })
         };
         let compile = || panic!("compiled anew");
-        assert!(matches!(kept_or_compiled(&cache, &["key"], compile, full), Err(Error::OutOfMemory { .. })));
+        assert!(matches!(
+            cached_or_compiled(&cache, &["key"], compile, full),
+            Err(Error::OutOfMemory { .. })
+        ));
         assert_eq!(cache.get(&["key"]).as_deref(), Some(&b"sound"[..]));
     }
 
     #[test]
-    fn a_refused_entry_without_a_compiler_tells_both() {
+    fn a_rejected_entry_without_a_compiler_reports_both() {
         let cache = Cache::fresh("compiler");
         cache.put(&["key"], b"of another driver");
         let compile = || Err(Error::invalid("nvrtc", "not found"));
         let load = |_: &[u8]| -> Result<()> { Err(Error::invalid("cuda", "no binary for this GPU")) };
-        let error = kept_or_compiled(&cache, &["key"], compile, load).expect_err("refused").to_string();
+        let error = cached_or_compiled(&cache, &["key"], compile, load).expect_err("refused").to_string();
         assert!(error.contains("no binary for this GPU") && error.contains("not found"), "{error}");
     }
 
     #[test]
     fn variants_that_are_not_listed_are_errors() {
-        variants().into_iter().for_each(|variant| known(variant).expect("listed"));
+        variants().into_iter().for_each(|variant| check_listed(variant).expect("listed"));
         let attention = |engine, width, dtype| {
-            let products = Products { engine, width, reach: Reach::Full };
+            let products = Products { engine, width, mask_mode: MaskMode::Full };
             AttentionVariant::Forward { products, dtype }.into()
         };
-        known(attention(Engine::Mma, 64, DType::F16)).expect("a width that there is");
+        check_listed(attention(Engine::Mma, 64, DType::F16)).expect("a width that there is");
         let (a, b) = (LoadMode::Elements, LoadMode::KMajor);
         let (operands, output) = (DType::BF16, DType::BF16);
         let epilogue = EpilogueVariant::BiasRelu;
@@ -413,7 +416,7 @@ mod tests {
             Variant::from(unknown),
         ];
         for variant in unlisted {
-            let error = known(variant).expect_err("not listed").to_string();
+            let error = check_listed(variant).expect_err("not listed").to_string();
             assert!(error.contains("is not in the list of variants"), "{error}");
         }
     }

@@ -80,8 +80,8 @@ struct Nvrtc {
 /// Finds NVRTC, once: only in the folder that `TERNION_NVRTC` names, or, without that variable, in
 /// the linker's search path and then in the usual folders.
 fn nvrtc() -> Result<&'static Nvrtc> {
-    static FOUND: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| match variable("TERNION_NVRTC") {
+    static NVRTC: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
+    let found = NVRTC.get_or_init(|| match variable("TERNION_NVRTC") {
         Some(folder) => named(&folder),
         None => first(Nvrtc::of_the_linker(), &folders("cuda_nvrtc")),
     });
@@ -100,19 +100,19 @@ fn named(folder: &Path) -> Result<Nvrtc, String> {
 
 /// Returns the linker's NVRTC, or that of the first folder that has one.
 fn first(of_the_linker: Result<Nvrtc, String>, folders: &[PathBuf]) -> Result<Nvrtc, String> {
-    let mut places = match of_the_linker {
+    let mut attempts = match of_the_linker {
         Ok(nvrtc) => return Ok(nvrtc),
         Err(why) => vec![format!("where the linker looks ({why})")],
     };
     for folder in folders {
         match Nvrtc::in_folder(folder) {
             Ok(nvrtc) => return Ok(nvrtc),
-            Err(why) => places.push(format!("{} ({why})", folder.display())),
+            Err(why) => attempts.push(format!("{} ({why})", folder.display())),
         }
     }
-    let ((major, minor), places) = (OLDEST, places.join(", "));
+    let ((major, minor), attempts) = (OLDEST, attempts.join(", "));
     Err(format!(
-        "the kernel compiler NVRTC, {major}.{minor} or newer, was not found: {places}. Install a CUDA toolkit or the Python wheel \
+        "the kernel compiler NVRTC, {major}.{minor} or newer, was not found: {attempts}. Install a CUDA toolkit or the Python wheel \
          nvidia-cuda-nvrtc, and if it lies elsewhere name its folder in TERNION_NVRTC"
     ))
 }
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_folder_without_nvrtc_is_told_and_nothing_else_is_tried() {
+    fn a_named_folder_without_nvrtc_is_reported_and_nothing_else_is_tried() {
         let empty = folder("empty");
         let why = fault(named(&empty));
         assert!(why.contains("TERNION_NVRTC") && why.contains(&empty.display().to_string()), "{why}");
@@ -407,12 +407,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_library_is_told_by_its_path() {
+    fn a_file_that_is_no_library_is_reported_by_its_path() {
         let folder = folder("text");
-        let place = folder.join("libnvrtc.so.13");
-        std::fs::write(&place, "not a library").expect("writes");
+        let path = folder.join("libnvrtc.so.13");
+        std::fs::write(&path, "not a library").expect("writes");
         let why = fault(named(&folder));
-        assert!(why.contains(&place.display().to_string()), "{why}");
+        assert!(why.contains(&path.display().to_string()), "{why}");
     }
 
     #[cfg(target_os = "linux")]

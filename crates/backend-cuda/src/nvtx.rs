@@ -106,12 +106,12 @@ fn functions(name: &str) -> Option<Functions> {
 impl SpanSink for Nvtx {
     fn begin(&self, span: &Span<'_>) {
         let Some(Functions { push, .. }) = self.functions else { return };
-        let told = CString::new(span.to_string());
-        if let Ok(message) = &told {
+        let text = CString::new(span.to_string());
+        if let Ok(message) = &text {
             // SAFETY: a string that ends in a zero byte, which NVTX copies.
             unsafe { push(message.as_ptr()) };
         }
-        self.open.borrow_mut().push(told.is_ok());
+        self.open.borrow_mut().push(text.is_ok());
     }
 
     fn end(&self) {

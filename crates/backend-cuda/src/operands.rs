@@ -13,12 +13,12 @@ pub(crate) struct Operands<'a> {
     call: &'a Call<'a>,
     copies: Vec<Buffer>,
     /// Outputs that are computed in a temporary buffer: their index, buffer and layout.
-    apart: Vec<(usize, Buffer, Layout)>,
+    temporaries: Vec<(usize, Buffer, Layout)>,
 }
 
 impl<'a> Operands<'a> {
     pub(crate) fn new(call: &'a Call<'a>) -> Operands<'a> {
-        Operands { call, copies: Vec::new(), apart: Vec::new() }
+        Operands { call, copies: Vec::new(), temporaries: Vec::new() }
     }
 
     /// Returns the address and strides of an input. `suits` returns the strides of a layout that
@@ -31,9 +31,9 @@ impl<'a> Operands<'a> {
         let (buffer, layout) = self.dense(view)?;
         let dense = View { buffer: &buffer, dtype: view.dtype, layout: &layout };
         copy(call.gpu, call.name, view, &dense)?;
-        let found = (call.gpu.address(call.name, &dense)?, self.dense_strides(suits(&layout))?);
+        let operand = (call.gpu.address(call.name, &dense)?, self.dense_strides(suits(&layout))?);
         self.copies.push(buffer);
-        Ok(found)
+        Ok(operand)
     }
 
     /// Returns the address and strides of an output. If its layout is not supported, this is a
@@ -45,9 +45,9 @@ impl<'a> Operands<'a> {
         }
         let (buffer, layout) = self.dense(view)?;
         let dense = View { buffer: &buffer, dtype: view.dtype, layout: &layout };
-        let found = (call.gpu.address(call.name, &dense)?, self.dense_strides(suits(&layout))?);
-        self.apart.push((at, buffer, layout));
-        Ok(found)
+        let operand = (call.gpu.address(call.name, &dense)?, self.dense_strides(suits(&layout))?);
+        self.temporaries.push((at, buffer, layout));
+        Ok(operand)
     }
 
     /// Returns the address of an input, contiguous.
@@ -84,7 +84,7 @@ impl<'a> Operands<'a> {
     /// Copies outputs from temporary buffers to their layouts. The kernels must have been queued.
     pub(crate) fn finish(self) -> Result<()> {
         let call = self.call;
-        for (at, buffer, layout) in &self.apart {
+        for (at, buffer, layout) in &self.temporaries {
             let dense = View { buffer, dtype: call.outputs[*at].dtype, layout };
             copy(call.gpu, call.name, &dense, &call.outputs[*at])?;
         }
@@ -94,7 +94,7 @@ impl<'a> Operands<'a> {
 
 /// Returns the stride of several axes merged into one, if their strides allow it; 0 if they have
 /// one element.
-pub(crate) fn even(layout: &Layout, axes: Range<usize>) -> Option<i64> {
+pub(crate) fn merged_stride(layout: &Layout, axes: Range<usize>) -> Option<i64> {
     // The stride of the fastest axis, and the one that the next axis must have.
     let (mut fastest, mut expected) = (0, None);
     for axis in axes.rev().filter(|&axis| layout.shape().dim(axis) != 1) {
@@ -111,8 +111,8 @@ pub(crate) fn even(layout: &Layout, axes: Range<usize>) -> Option<i64> {
 
 /// Returns the stride from row to row, if rows are evenly spaced and each row is contiguous.
 fn rows(layout: &Layout, axis: usize) -> Option<i64> {
-    let along = even(layout, axis..layout.shape().rank())?;
-    if along == 1 || layout.shape().dim(axis) <= 1 { even(layout, 0..axis) } else { None }
+    let along = merged_stride(layout, axis..layout.shape().rank())?;
+    if along == 1 || layout.shape().dim(axis) <= 1 { merged_stride(layout, 0..axis) } else { None }
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
     use ternion_core::Shape;
 
     #[test]
-    fn rows_that_lie_evenly_have_a_stride() {
+    fn evenly_spaced_rows_have_a_stride() {
         let layout = |dims: &[usize], strides: &[isize]| {
             Layout::new(Shape::new(dims).expect("a shape"), strides, 1000).expect("a layout")
         };

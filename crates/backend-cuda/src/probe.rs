@@ -48,7 +48,7 @@ fn expect(is_met: bool, expected: &str) -> Result<()> {
 
 fn launch<P>(backend: &CudaBackend, views: &[&View<'_>], launch: Launch, parameters: &P) -> Result<()> {
     let _guard = backend.gpu.submission_guard();
-    backend.gpu.hold(views.iter().map(|view| view.buffer))?;
+    backend.gpu.retain(views.iter().map(|view| view.buffer))?;
     backend.gpu.launch(OP, launch, parameters)
 }
 

@@ -45,7 +45,7 @@ impl Packing {
 
 /// The rows that a kernel is chosen for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct RowRequest<'a> {
     pub(crate) dtype: DType,
     pub(crate) columns: usize,
     pub(crate) layouts: &'a [RowLayout],
@@ -55,7 +55,7 @@ pub(crate) struct Wanted<'a> {
 
 /// A kernel for rows, and the number of packs of a row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct RowKernel {
     pub(crate) rows: Rows,
     pub(crate) packs: usize,
     /// Bytes of dynamic shared memory.
@@ -66,35 +66,35 @@ impl Rows {
     /// Returns the first of the `teams` of a packing that is large enough. `shared` returns the
     /// shared memory that a kernel needs, given the packs of a row.
     pub(crate) fn choose(
-        wanted: &Wanted<'_>,
+        request: &RowRequest<'_>,
         teams: impl Fn(Packing) -> &'static [Team],
         shared: impl Fn(&Rows, usize) -> usize,
-    ) -> Result<Chosen> {
-        let fitting = Packing::fitting(wanted.dtype, wanted.columns, wanted.layouts);
+    ) -> Result<RowKernel> {
+        let fitting = Packing::fitting(request.dtype, request.columns, request.layouts);
         let candidates: &[Packing] = match fitting {
             Packing::Whole => &[Packing::Whole, Packing::Masked, Packing::Single],
             Packing::Masked => &[Packing::Masked, Packing::Single],
             Packing::Single => &[Packing::Single],
         };
         for &packing in candidates {
-            let pack = packing.pack(wanted.dtype);
+            let pack = packing.pack(request.dtype);
             let packs = match (fitting, packing) {
-                (Packing::Masked, Packing::Masked) => (wanted.columns + 2 * pack - 2) / pack,
-                _ => wanted.columns.div_ceil(pack),
+                (Packing::Masked, Packing::Masked) => (request.columns + 2 * pack - 2) / pack,
+                _ => request.columns.div_ceil(pack),
             };
             for &team in teams(packing) {
                 let rows = Rows { packing, team };
                 let bytes = shared(&rows, packs);
-                if packs <= team.longest() && bytes + STATIC <= wanted.room {
-                    return Ok(Chosen { rows, packs, shared: bytes });
+                if packs <= team.longest() && bytes + STATIC <= request.room {
+                    return Ok(RowKernel { rows, packs, shared: bytes });
                 }
             }
         }
-        Err(Error::invalid("cuda", format!("no kernel takes rows of {} columns", wanted.columns)))
+        Err(Error::invalid("cuda", format!("no kernel takes rows of {} columns", request.columns)))
     }
 }
 
-impl Chosen {
+impl RowKernel {
     /// Returns a launch of a variant's kernel for `count` rows.
     pub(crate) fn launch(
         &self,
@@ -119,22 +119,23 @@ pub(crate) fn grid(op: &'static str, blocks: usize) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::variant::rows::Hold;
+    use crate::variant::rows::RowStorage;
 
     const TEAMS: &[Team] = &[Team::registers(8, 1), Team::registers(32, 4), Team::SHARED, Team::LONGEST];
 
-    fn chosen(columns: usize, layouts: &[(u64, i64)]) -> Chosen {
+    fn row_kernel(columns: usize, layouts: &[(u64, i64)]) -> RowKernel {
         let layouts: Vec<RowLayout> =
             layouts.iter().map(|&(address, stride)| RowLayout { address, stride }).collect();
-        let wanted = Wanted { dtype: DType::F32, columns, layouts: &layouts, room: 100 << 10 };
-        Rows::choose(&wanted, |_| TEAMS, |rows, packs| rows.held(DType::F32, packs, 1)).expect("a kernel")
+        let request = RowRequest { dtype: DType::F32, columns, layouts: &layouts, room: 100 << 10 };
+        Rows::choose(&request, |_| TEAMS, |rows, packs| rows.stored_bytes(DType::F32, packs, 1))
+            .expect("a kernel")
     }
 
     #[test]
     fn packs_lie_where_all_rows_have_them() {
         let of = |columns, layouts| {
-            let chosen = chosen(columns, layouts);
-            (chosen.rows.packing, chosen.packs)
+            let row_kernel = row_kernel(columns, layouts);
+            (row_kernel.rows.packing, row_kernel.packs)
         };
         assert_eq!(of(64, &[(256, 64), (0, 0)]), (Packing::Whole, 16));
         assert_eq!(of(63, &[(256, 63), (512, 63)]), (Packing::Masked, 17));
@@ -145,14 +146,14 @@ mod tests {
 
     #[test]
     fn a_row_takes_the_first_team_that_it_fits() {
-        let hold = |columns| {
-            let chosen = chosen(columns, &[(0, 0)]);
-            (chosen.rows.team.threads(), chosen.rows.team.hold, chosen.shared)
+        let storage = |columns| {
+            let row_kernel = row_kernel(columns, &[(0, 0)]);
+            (row_kernel.rows.team.threads(), row_kernel.rows.team.storage, row_kernel.shared)
         };
-        assert_eq!(hold(0), (8, Hold::Registers, 0));
-        assert_eq!(hold(32), (8, Hold::Registers, 0));
-        assert_eq!(hold(36), (32, Hold::Registers, 0));
-        assert_eq!(hold(8192), (512, Hold::Shared, 32 << 10));
-        assert_eq!(hold(32 << 10), (512, Hold::Memory, 0));
+        assert_eq!(storage(0), (8, RowStorage::Registers, 0));
+        assert_eq!(storage(32), (8, RowStorage::Registers, 0));
+        assert_eq!(storage(36), (32, RowStorage::Registers, 0));
+        assert_eq!(storage(8192), (512, RowStorage::Shared, 32 << 10));
+        assert_eq!(storage(32 << 10), (512, RowStorage::Memory, 0));
     }
 }

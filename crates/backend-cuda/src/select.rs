@@ -52,7 +52,7 @@ pub(crate) fn plan(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsu
 #[inline]
 pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
     let _guard = gpu.submission_guard();
-    gpu.hold(inputs.iter().chain(outputs).map(|view| view.buffer))?;
+    gpu.retain(inputs.iter().chain(outputs).map(|view| view.buffer))?;
     let call = Call { gpu, name: op.name(), inputs, outputs };
     if let Some(run) = unconditional(op) {
         return run(op, &call);

@@ -143,7 +143,7 @@ fn bits(dtype: DType) -> &'static str {
 
 /// Options that change how kernels are compiled.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SourceForm {
+pub(crate) struct CompileConfig {
     /// Whether kernels let the next one begin early, unless that is ruled out for a kernel.
     pub(crate) triggers: bool,
     /// Whether threads pause for random times where they wait for each other.
@@ -159,12 +159,16 @@ impl Variant {
     /// As `source`, with threads that pause for random times where they wait for each other, as
     /// with `TERNION_CUDA_DELAYS=1`.
     pub fn source_with_delays(&self) -> Source {
-        self.source_as(SourceForm { has_delays: true, ..SourceForm::default() })
+        self.source_as(CompileConfig { has_delays: true, ..CompileConfig::default() })
     }
 
     /// As `source`, with these options.
-    pub(crate) fn source_as(&self, form: SourceForm) -> Source {
-        Source { triggers: form.triggers && self.may_trigger(), has_delays: form.has_delays, ..self.source() }
+    pub(crate) fn source_as(&self, config: CompileConfig) -> Source {
+        Source {
+            triggers: config.triggers && self.may_trigger(),
+            has_delays: config.has_delays,
+            ..self.source()
+        }
     }
 
     fn source_of_kind(&self) -> Source {
@@ -301,7 +305,7 @@ fn step(variant: StepVariant) -> Source {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::variant::{variants, variants_beside_ops};
+    use crate::variant::{study_variants, variants};
 
     /// Kernels that initialize barriers in shared memory and prefetch tensor maps before they wait,
     /// and the one that lets the next kernel begin.
@@ -327,12 +331,12 @@ mod tests {
     fn kernels_of_dependent_launches_wait_first() {
         const WAIT: &str = "wait_for_earlier_launches();";
         let mut waiting = std::collections::BTreeSet::new();
-        for variant in variants().into_iter().chain(variants_beside_ops()) {
+        for variant in variants().into_iter().chain(study_variants()) {
             let (source, is_dependent) = (variant.source(), variant.is_dependent());
             let program = source.program();
             assert_eq!(program.text.contains("#define DEPENDENT 1\n"), is_dependent, "{}", source.name);
-            let form = SourceForm { triggers: true, has_delays: true };
-            let text = variant.source_as(form).program().text;
+            let config = CompileConfig { triggers: true, has_delays: true };
+            let text = variant.source_as(config).program().text;
             assert_eq!(text.contains("#define TRIGGERS 1\n"), variant.may_trigger(), "{}", source.name);
             assert!(
                 text.contains("#define DELAYS 1\n") && !program.text.contains("DELAYS"),

@@ -145,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn axes_that_lie_evenly_are_one() {
+    fn evenly_spaced_axes_are_merged() {
         let dense = Layout::row_major(shape(&[4, 6, 8]));
         assert!(Space::of([&dense, &dense]).is_line());
-        let turned = dense.permute(&[2, 0, 1]).expect("a permutation");
-        assert!(Space::of([&turned, &turned]).is_line(), "the same order of memory");
-        let space = Space::of([&dense, &turned.permute(&[1, 2, 0]).expect("a permutation")]);
+        let permuted = dense.permute(&[2, 0, 1]).expect("a permutation");
+        assert!(Space::of([&permuted, &permuted]).is_line(), "the same order of memory");
+        let space = Space::of([&dense, &permuted.permute(&[1, 2, 0]).expect("a permutation")]);
         assert!(space.is_line());
         let bias = Layout::row_major(shape(&[8])).expand(&shape(&[4, 6, 8])).expect("broadcasts");
         let space = Space::of([&dense, &bias]);

@@ -69,7 +69,7 @@ pub fn of(backend: &CudaBackend, operands: Operands) -> Vec<TileCost> {
     let architecture = backend.gpu.architecture();
     let room = backend.gpu.shared_memory();
     let runs =
-        |tile: &&Tile| tile.engine.architectures().contain(architecture) && tile.most_shared(dtype) <= room;
+        |tile: &&Tile| tile.engine.architectures().contain(architecture) && tile.max_shared(dtype) <= room;
     list.iter().copied().filter(|tile| runs(tile)).map(TileCost::from).collect()
 }
 
@@ -80,7 +80,7 @@ pub fn multiprocessors(backend: &CudaBackend) -> usize {
 
 /// How products are to be launched. A field that is `None` leaves the choice to the cost model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TileOverride {
     /// The name of a tile.
     pub tile: Option<&'static str>,
     /// The number of ranges of k for split-K.
@@ -89,7 +89,7 @@ pub struct Wanted {
 
 /// How a product was launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct LaunchedTile {
     /// The name of the tile.
     pub tile: &'static str,
     /// The number of ranges of k for split-K.
@@ -101,39 +101,39 @@ pub struct Taken {
 }
 
 thread_local! {
-    static WANTED: Cell<Wanted> = const { Cell::new(Wanted { tile: None, splits: None }) };
-    static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
+    static TILE_OVERRIDE: Cell<TileOverride> = const { Cell::new(TileOverride { tile: None, splits: None }) };
+    static LAUNCHED_TILE: Cell<Option<LaunchedTile>> = const { Cell::new(None) };
 }
 
-/// Runs `products` with this thread's matrix products launched as `wanted` says, where that is
-/// possible, otherwise as usual. Also returns how the last product with new sizes was launched.
-pub fn with_tile<R>(wanted: Wanted, products: impl FnOnce() -> R) -> (R, Option<Taken>) {
-    struct Restore(Wanted);
+/// Runs `products` with this thread's matrix products launched as `tile_override` says, where that
+/// is possible, otherwise as usual. Also returns how the last product with new sizes was launched.
+pub fn with_tile<R>(tile_override: TileOverride, products: impl FnOnce() -> R) -> (R, Option<LaunchedTile>) {
+    struct Restore(TileOverride);
     impl Drop for Restore {
         fn drop(&mut self) {
-            WANTED.set(self.0);
-            crate::ops::matmul::forget_choices();
+            TILE_OVERRIDE.set(self.0);
+            crate::ops::matmul::clear_choices();
         }
     }
-    let restore = Restore(WANTED.replace(wanted));
-    crate::ops::matmul::forget_choices();
-    TAKEN.set(None);
+    let restore = Restore(TILE_OVERRIDE.replace(tile_override));
+    crate::ops::matmul::clear_choices();
+    LAUNCHED_TILE.set(None);
     let result = products();
     drop(restore);
-    (result, TAKEN.take())
+    (result, LAUNCHED_TILE.take())
 }
 
 /// Returns how products of this thread are to be launched.
-pub(crate) fn wanted() -> Wanted {
-    WANTED.get()
+pub(crate) fn tile_override() -> TileOverride {
+    TILE_OVERRIDE.get()
 }
 
 /// Records how a product is launched.
-pub(crate) fn note_taken(taken: Taken) {
-    TAKEN.set(Some(taken));
+pub(crate) fn record_tile(launched: LaunchedTile) {
+    LAUNCHED_TILE.set(Some(launched));
 }
 
-impl Wanted {
+impl TileOverride {
     /// Returns whether this tile may be used: it is the wanted one, or none is specified.
     pub(crate) fn admits(self, tile: &Tile) -> bool {
         self.tile.is_none_or(|name| name == tile.name)
@@ -145,19 +145,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted_ends_with_the_products_also_where_they_panic() {
-        let tile = Wanted { tile: Some("mma_64x64x64"), splits: Some(3) };
-        let (inside, taken) = with_tile(tile, wanted);
-        assert_eq!((inside, taken), (tile, None));
-        assert_eq!(wanted(), Wanted::default());
+    fn an_override_ends_with_the_products_also_where_they_panic() {
+        let tile = TileOverride { tile: Some("mma_64x64x64"), splits: Some(3) };
+        let (inside, launched) = with_tile(tile, tile_override);
+        assert_eq!((inside, launched), (tile, None));
+        assert_eq!(tile_override(), TileOverride::default());
         let panicked = std::panic::catch_unwind(|| with_tile(tile, || panic!("a fault of the caller")));
         assert!(panicked.is_err());
-        assert_eq!(wanted(), Wanted::default());
+        assert_eq!(tile_override(), TileOverride::default());
     }
 
     #[test]
-    fn what_is_noted_inside_is_taken() {
-        let note_one = || note_taken(Taken { tile: "mma_64x64x64", splits: 2, copies: 0, is_fused: false });
-        assert_eq!(with_tile(Wanted::default(), note_one).1.map(|taken| taken.splits), Some(2));
+    fn what_is_recorded_inside_is_returned() {
+        let record_one =
+            || record_tile(LaunchedTile { tile: "mma_64x64x64", splits: 2, copies: 0, is_fused: false });
+        assert_eq!(with_tile(TileOverride::default(), record_one).1.map(|launched| launched.splits), Some(2));
     }
 }

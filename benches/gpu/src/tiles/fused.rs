@@ -1,7 +1,7 @@
 //! The products of GPT-2's layers with and without fused epilogues, with every tile that supports
 //! them.
 
-use super::{Asked, TileCost, is_of_fused, survey, tiles, with_tile};
+use super::{Arguments, TileCost, is_of_fused, survey, tiles, with_tile};
 use crate::clock::{Clock, print_lines};
 use crate::device::backend;
 use serde_json::json;
@@ -10,7 +10,7 @@ use ternion_core::UnaryOp;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul};
 use ternion_cuda::CudaBackend;
-use ternion_cuda::tiles::{Operands, Wanted};
+use ternion_cuda::tiles::{Operands, TileOverride};
 
 const ROWS: usize = 16384;
 const WIDTH: usize = 768;
@@ -49,27 +49,27 @@ pub fn names() -> [&'static str; 7] {
 }
 
 /// Prints a line for each product and tile.
-pub fn measure(clock: &Clock, asked: &Asked) -> Result<()> {
+pub fn measure(clock: &Clock, arguments: &Arguments) -> Result<()> {
     let operands = Operands::Of(DType::BF16);
     let tiles: Vec<TileCost> = tiles::of(backend::<CudaBackend>(&clock.device)?, operands);
-    for product in products().into_iter().filter(|product| product.name.contains(&asked.only)) {
+    for product in products().into_iter().filter(|product| product.name.contains(&arguments.only)) {
         let inputs = inputs(clock, &product)?;
         let inputs: Vec<&Tensor> = inputs.iter().collect();
         let call = || apply(Matmul { epilogue: product.epilogue, ..Matmul::PLAIN }, &inputs).map(drop);
-        let of_tile = |tile: &TileCost| Wanted { tile: Some(tile.name), splits: Some(1) };
-        let mut wanted = Vec::new();
-        for one in tiles.iter().filter(|tile| is_measured(tile, asked)).map(of_tile) {
-            let (result, taken) = with_tile(one, call);
+        let of_tile = |tile: &TileCost| TileOverride { tile: Some(tile.name), splits: Some(1) };
+        let mut tile_overrides = Vec::new();
+        for one in tiles.iter().filter(|tile| is_measured(tile, arguments)).map(of_tile) {
+            let (result, launched) = with_tile(one, call);
             result?;
-            if taken.is_some_and(|taken| one.tile == Some(taken.tile)) {
-                wanted.push(one);
+            if launched.is_some_and(|launched| one.tile == Some(launched.tile)) {
+                tile_overrides.push(one);
             }
         }
         let Product { name, n, k, .. } = product;
-        for (wanted, time) in wanted.iter().zip(survey(clock, &wanted, call)?) {
+        for (tile_override, time) in tile_overrides.iter().zip(survey(clock, &tile_overrides, call)?) {
             let Some(milliseconds) = time else { continue };
             print_lines(json!({
-                "kind": super::FUSED, "product": name, "m": ROWS, "n": n, "k": k, "tile": wanted.tile,
+                "kind": super::FUSED, "product": name, "m": ROWS, "n": n, "k": k, "tile": tile_override.tile,
                 "us": milliseconds * 1e3
             }));
         }
@@ -78,8 +78,8 @@ pub fn measure(clock: &Clock, asked: &Asked) -> Result<()> {
 }
 
 /// Returns whether the tile is one that fused products can use, or of the same kind.
-fn is_measured(tile: &TileCost, asked: &Asked) -> bool {
-    is_of_fused(tile) && tile.name.contains(&asked.tile)
+fn is_measured(tile: &TileCost, arguments: &Arguments) -> bool {
+    is_of_fused(tile) && tile.name.contains(&arguments.tile)
 }
 
 fn inputs(clock: &Clock, product: &Product) -> Result<Vec<Tensor>> {

@@ -3,7 +3,7 @@
 use super::groups::{MEMORY, group};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use ternion_cuda::{Activity, ActivityKind, LaunchNote};
+use ternion_cuda::{Activity, ActivityKind, LaunchRecord};
 
 /// One kernel, copy or fill of a step.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,8 +26,8 @@ pub struct Mode {
 }
 
 /// Returns whether CUPTI's kernel is the one that was launched.
-fn is_of(activity: &Activity, note: &LaunchNote) -> bool {
-    activity.grid == note.grid && activity.block == note.block && activity.name.contains(note.kernel)
+fn is_of(activity: &Activity, record: &LaunchRecord) -> bool {
+    activity.grid == record.grid && activity.block == record.block && activity.name.contains(record.kernel)
 }
 
 /// Returns the device's activities with their ops. Kernels run in the order in which they were
@@ -36,35 +36,35 @@ fn is_of(activity: &Activity, note: &LaunchNote) -> bool {
 ///
 /// # Errors
 /// CUPTI did not report a launch.
-pub fn rows(activities: Vec<Activity>, notes: &[LaunchNote]) -> Result<Vec<Row>, String> {
-    let mut notes = notes.iter().peekable();
+pub fn rows(activities: Vec<Activity>, records: &[LaunchRecord]) -> Result<Vec<Row>, String> {
+    let mut records = records.iter().peekable();
     let mut rows = Vec::new();
     for activity in activities {
-        let note = match activity.kind {
-            ActivityKind::Kernel => notes.next_if(|note| is_of(&activity, note)),
+        let record = match activity.kind {
+            ActivityKind::Kernel => records.next_if(|record| is_of(&activity, record)),
             _ => None,
         };
-        rows.push(row(activity, note));
+        rows.push(row(activity, record));
     }
-    match notes.next() {
+    match records.next() {
         None => Ok(rows),
-        Some(note) => Err(format!(
+        Some(record) => Err(format!(
             "kernel {} of {} with grid {:?} was launched, and CUPTI saw no such kernel where it should be: {} \
              launches are behind it",
-            note.kernel,
-            note.op,
-            note.grid,
-            notes.count()
+            record.kernel,
+            record.op,
+            record.grid,
+            records.count()
         )),
     }
 }
 
-fn row(activity: Activity, note: Option<&LaunchNote>) -> Row {
-    match note {
-        Some(note) => Row {
-            group: group(note.op, note.file),
-            op: note.op.into(),
-            variant: note.variant.clone(),
+fn row(activity: Activity, record: Option<&LaunchRecord>) -> Row {
+    match record {
+        Some(record) => Row {
+            group: group(record.op, record.file),
+            op: record.op.into(),
+            variant: record.variant.clone(),
             activity,
         },
         None => {
@@ -207,9 +207,9 @@ mod tests {
         activity(ActivityKind::Kernel, name, start_ns, end_ns, blocks)
     }
 
-    fn note(op: &'static str, kernel: &'static str, file: &'static str, blocks: u32) -> LaunchNote {
+    fn record(op: &'static str, kernel: &'static str, file: &'static str, blocks: u32) -> LaunchRecord {
         let (grid, block) = ([blocks, 1, 1], [128, 1, 1]);
-        LaunchNote {
+        LaunchRecord {
             op,
             kernel,
             file,
@@ -229,9 +229,11 @@ mod tests {
             // It began before the previous one ended.
             kernel("line", 6_250, 8_250, 64),
         ];
-        let notes =
-            [note("matmul", "product", "gemm/mma.cu", 132), note("gelu", "line", "ops/elementwise.cu", 64)];
-        let rows = rows(activities, &notes).expect("rows");
+        let records = [
+            record("matmul", "product", "gemm/mma.cu", 132),
+            record("gelu", "line", "ops/elementwise.cu", 64),
+        ];
+        let rows = rows(activities, &records).expect("rows");
         Mode { name: "ternion/graph".into(), rows, untraced_ms: 0.007, traced_ms: 0.02 }
     }
 
@@ -245,12 +247,14 @@ mod tests {
 
     #[test]
     fn a_launch_that_was_not_seen_is_an_error() {
-        let notes =
-            [note("matmul", "product", "gemm/mma.cu", 132), note("gelu", "line", "ops/elementwise.cu", 64)];
+        let records = [
+            record("matmul", "product", "gemm/mma.cu", 132),
+            record("gelu", "line", "ops/elementwise.cu", 64),
+        ];
         for seen in
             [vec![kernel("product", 0, 1, 132)], vec![kernel("product", 0, 1, 132), kernel("line", 1, 2, 65)]]
         {
-            let error = rows(seen, &notes).expect_err("refused");
+            let error = rows(seen, &records).expect_err("refused");
             assert!(error.starts_with("kernel line of gelu with grid [64, 1, 1]"), "{error}");
         }
     }

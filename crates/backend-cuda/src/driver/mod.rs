@@ -213,7 +213,7 @@ impl Context {
 
     /// Makes this context current on the calling thread, even if another library has changed the
     /// current context since the last call.
-    pub(crate) fn bind_anew(&self) -> Result<()> {
+    pub(crate) fn make_current(&self) -> Result<()> {
         CURRENT.set(std::ptr::null_mut());
         self.bind()
     }

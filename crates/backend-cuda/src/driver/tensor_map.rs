@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_are_told_apart_by_everything_that_they_depend_on() {
+    fn maps_are_distinguished_by_everything_that_they_depend_on() {
         let changes: [fn(&mut TensorMapSpec); 8] = [
             |spec| spec.address = 1024,
             |spec| spec.dtype = DType::F16,

@@ -2,7 +2,7 @@
 
 use super::Gpu;
 use crate::launch::Launch;
-use crate::modules::CompiledLater;
+use crate::modules::PendingKernel;
 use crate::submit::queue::{Reason, Refusal};
 use cudarc::driver::sys;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ impl Gpu {
         }
         self.context.bind()?;
         let function = match self.loaded(op, &launch) {
-            Some(found) => found?,
+            Some(function) => function?,
             None if self.launch_later(op, &launch, params)? => return Ok(()),
             None => self.load(op, &launch)?,
         };
@@ -33,8 +33,8 @@ impl Gpu {
         // memory returns to the pool, which reuses it only for later work in the stream.
         let code = unsafe { self.queue.push(op, config, params, at_once) };
         self.check_status(op, code)?;
-        self.report(self.queue.refused_to_this_thread())?;
-        if self.env.synchronous && !self.is_recording() { self.finished() } else { Ok(()) }
+        self.report(self.queue.take_own_refusal())?;
+        if self.env.synchronous && !self.is_recording() { self.wait_stream() } else { Ok(()) }
     }
 
     /// Passes the launch of a kernel that must be compiled to the queue, which waits for the
@@ -47,22 +47,22 @@ impl Gpu {
         }
         // The parameters of optimizer steps do not fit into a slot; these kernels are compiled
         // while earlier ones are.
-        if !self.modules.compile_in_background(launch.variant)? || !self.queue.has_room_for::<P>() {
+        if !self.modules.compile_in_background(launch.variant)? || !self.queue.fits_slot::<P>() {
             return Ok(false);
         }
-        let awaited = CompiledLater { modules: self.modules.clone(), op, launch: *launch };
+        let awaited = PendingKernel { modules: self.modules.clone(), op, launch: *launch };
         self.history.lock().add_launch(op, launch, false);
         let config = launch.config(std::ptr::null_mut(), self.overlaps_launches.load(Ordering::Relaxed));
         // SAFETY: as in `launch`.
         unsafe { self.queue.push_awaited(op, config, Box::new(awaited), params) };
-        self.report(self.queue.refused_to_this_thread())?;
+        self.report(self.queue.take_own_refusal())?;
         Ok(true)
     }
 
     /// Reports why launches failed after their ops had returned.
     #[inline]
-    pub(crate) fn refused(&self) -> Result<()> {
-        self.report(self.queue.refused())
+    pub(crate) fn report_refusals(&self) -> Result<()> {
+        self.report(self.queue.take_any_refusal())
     }
 
     #[inline]
@@ -91,9 +91,9 @@ impl Gpu {
         let load = || self.modules.with(&launch.variant, |functions| launch.function(op, functions));
         let requested = match load() {
             Err(Error::OutOfMemory { requested, .. }) => requested,
-            found => return found,
+            result => return result,
         };
-        self.give_back_unused();
+        self.release_unused();
         load().map_err(|error| match error {
             Error::OutOfMemory { .. } => self.out_of_memory(&self.pool, requested),
             other => other,

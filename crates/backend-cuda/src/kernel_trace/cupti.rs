@@ -102,8 +102,8 @@ fn first(paths_to_try: Vec<PathBuf>) -> Result<Functions, String> {
 fn paths_to_try() -> Vec<PathBuf> {
     let mut paths_to_try: Vec<PathBuf> = NAMES.map(PathBuf::from).into();
     for folder in nvrtc::folders("cuda_cupti") {
-        let beside = folder.parent().map(|toolkit| toolkit.join("extras/CUPTI/lib64"));
-        for folder in std::iter::once(folder).chain(beside) {
+        let extras = folder.parent().map(|toolkit| toolkit.join("extras/CUPTI/lib64"));
+        for folder in std::iter::once(folder).chain(extras) {
             paths_to_try
                 .extend(NAMES.map(|name| folder.join(name)).into_iter().filter(|path| path.is_file()));
         }

@@ -26,7 +26,7 @@ const ANOTHER_PROFILER: Code = 39;
 /// The active trace, which is all that CUPTI's callbacks can access.
 struct Active {
     functions: Functions,
-    found: Vec<Activity>,
+    activities: Vec<Activity>,
     /// The number of records for which there was no memory.
     dropped: usize,
 }
@@ -61,7 +61,7 @@ impl KernelTrace {
             if active.is_some() {
                 return Err(failed("another trace of kernels is on in this process"));
             }
-            *active = Some(Active { functions, found: Vec::new(), dropped: 0 });
+            *active = Some(Active { functions, activities: Vec::new(), dropped: 0 });
         }
         let trace = KernelTrace(());
         // SAFETY: the callbacks are static functions of this program.
@@ -86,15 +86,15 @@ impl KernelTrace {
         // SAFETY: the call takes an integer; the callbacks that it calls do not acquire a lock that
         // is held here.
         checked(&functions, "does not give its records", unsafe { (functions.flush)(0) })?;
-        let (mut found, dropped) = match ACTIVE.lock().as_mut() {
-            Some(active) => (std::mem::take(&mut active.found), std::mem::take(&mut active.dropped)),
+        let (mut activities, dropped) = match ACTIVE.lock().as_mut() {
+            Some(active) => (std::mem::take(&mut active.activities), std::mem::take(&mut active.dropped)),
             None => Default::default(),
         };
         if dropped > 0 {
             return Err(failed(format!("{dropped} records were lost: the program has no memory for them")));
         }
-        found.sort_by_key(|activity| activity.start_ns);
-        Ok(found)
+        activities.sort_by_key(|activity| activity.start_ns);
+        Ok(activities)
     }
 }
 
@@ -177,7 +177,7 @@ impl Active {
         // null for the first.
         while written > 0 && unsafe { (self.functions.next)(buffer, written, &mut record) } == 0 {
             // SAFETY: a complete record of this buffer.
-            self.found.extend(unsafe { record::activity(record) });
+            self.activities.extend(unsafe { record::activity(record) });
         }
     }
 }

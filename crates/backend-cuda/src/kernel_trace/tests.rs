@@ -134,8 +134,8 @@ fn records_are_read_and_sorted() {
     assert_eq!(*ENABLED.lock(), [10, 1, 2]);
     let unknown = record(&[(0, &3u32.to_le_bytes())]);
     *WAITING.lock() = vec![kernel(300, 450), of_memory(MEMSET, 0, 200), unknown, of_memory(MEMCPY, 8, 100)];
-    let found = trace.take().expect("records");
-    let names: Vec<&str> = found.iter().map(|activity| activity.name.as_str()).collect();
+    let activities = trace.take().expect("records");
+    let names: Vec<&str> = activities.iter().map(|activity| activity.name.as_str()).collect();
     assert_eq!(names, ["copy device to device", "fill", "product"]);
     let expected = Activity {
         kind: ActivityKind::Kernel,
@@ -150,9 +150,9 @@ fn records_are_read_and_sorted() {
         bytes: 0,
         correlation: 77,
     };
-    assert_eq!(found[2], expected);
-    assert_eq!((found[0].bytes, found[0].end_ns, found[0].correlation), (4096, 105, 78));
-    assert_eq!((found[1].kind, found[1].bytes), (ActivityKind::Fill, 4096));
+    assert_eq!(activities[2], expected);
+    assert_eq!((activities[0].bytes, activities[0].end_ns, activities[0].correlation), (4096, 105, 78));
+    assert_eq!((activities[1].kind, activities[1].bytes), (ActivityKind::Fill, 4096));
     assert!(trace.take().expect("no more").is_empty());
     drop(trace);
     assert!(ENABLED.lock().is_empty());

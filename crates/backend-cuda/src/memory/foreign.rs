@@ -21,28 +21,28 @@ pub(crate) type Owner = Box<dyn Any + Send + Sync>;
 pub(crate) struct Foreign {
     pub(crate) address: u64,
     pub(crate) gpu: Arc<Gpu>,
-    pub(crate) keeper: Keeper,
+    pub(crate) owner: OwnerHandle,
 }
 
 /// An owner with an implementation of `Debug`.
-pub(crate) struct Keeper(Option<Owner>);
+pub(crate) struct OwnerHandle(Option<Owner>);
 
-impl Keeper {
-    pub(crate) fn new(owner: Owner) -> Keeper {
-        Keeper(Some(owner))
+impl OwnerHandle {
+    pub(crate) fn new(owner: Owner) -> OwnerHandle {
+        OwnerHandle(Some(owner))
     }
 }
 
-impl std::fmt::Debug for Keeper {
+impl std::fmt::Debug for OwnerHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keeper")
+        f.write_str("OwnerHandle")
     }
 }
 
 impl Drop for Foreign {
     fn drop(&mut self) {
-        if let Some(owner) = self.keeper.0.take() {
-            self.gpu.give_back_foreign(owner);
+        if let Some(owner) = self.owner.0.take() {
+            self.gpu.release_foreign(owner);
         }
     }
 }
@@ -50,22 +50,22 @@ impl Drop for Foreign {
 /// Owners of memory that kernels may still use, each with the event recorded after the last of
 /// these kernels, or `None` if it could not be recorded yet.
 #[derive(Debug, Default)]
-pub(crate) struct PendingReleases(Vec<(Option<Event>, Keeper)>);
+pub(crate) struct PendingReleases(Vec<(Option<Event>, OwnerHandle)>);
 
 impl Gpu {
     /// Releases `owner` when everything queued so far has ended.
-    fn give_back_foreign(&self, owner: Owner) {
-        let event = self.event_behind_all();
-        self.pending_releases.lock().0.push((event, Keeper(Some(owner))));
+    fn release_foreign(&self, owner: Owner) {
+        let event = self.record_event_after_all();
+        self.pending_releases.lock().0.push((event, OwnerHandle(Some(owner))));
         self.release_ended();
     }
 
     /// Records an event after everything queued so far. Returns `None` while a step is recorded,
     /// because the event would become part of it.
-    fn event_behind_all(&self) -> Option<Event> {
+    fn record_event_after_all(&self) -> Option<Event> {
         // A buffer is dropped by the last thread that uses it, which may hold a guard.
         let _guard = self.submission_guard_recursive();
-        if self.is_recording() || self.context.bind_anew().is_err() {
+        if self.is_recording() || self.context.make_current().is_err() {
             return None;
         }
         // SAFETY: the stream lives as long as this.
@@ -77,14 +77,14 @@ impl Gpu {
         let mut pending = std::mem::take(&mut *self.pending_releases.lock()).0;
         for (event, _) in &mut pending {
             if event.is_none() {
-                *event = self.event_behind_all();
+                *event = self.record_event_after_all();
             }
         }
-        let (gone, kept): (Vec<_>, Vec<_>) =
+        let (ended, unfinished): (Vec<_>, Vec<_>) =
             pending.into_iter().partition(|(event, _)| event.as_ref().is_some_and(Event::has_passed));
-        self.pending_releases.lock().0.extend(kept);
+        self.pending_releases.lock().0.extend(unfinished);
         // Without holding a lock: owners may wait for locks themselves.
-        drop(gone);
+        drop(ended);
     }
 
     /// Returns the index of the device that owns the memory at `address`.

@@ -9,7 +9,7 @@ use crate::driver::stream::Stream;
 use crate::submit::queue::SubmissionQueue;
 use cudarc::driver::sys;
 use foreign::Foreign;
-use pool::{Piece, Pool, Source};
+use pool::{Allocation, Pool, Source};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use ternion_core::backend::Memory;
@@ -19,7 +19,7 @@ use ternion_core::backend::Memory;
 pub(crate) struct CudaMemory {
     pub(crate) pool: Arc<Pool<DeviceMemory>>,
     /// `None` for buffers of 0 bytes, and for memory of other libraries.
-    pub(crate) piece: Option<Piece>,
+    pub(crate) allocation: Option<Allocation>,
     /// Memory that another library owns.
     pub(crate) foreign: Option<Box<Foreign>>,
     pub(crate) bytes: usize,
@@ -29,14 +29,20 @@ pub(crate) struct CudaMemory {
 impl CudaMemory {
     /// Wraps `bytes` bytes of another library.
     pub(crate) fn foreign(pool: Arc<Pool<DeviceMemory>>, foreign: Foreign, bytes: usize) -> CudaMemory {
-        CudaMemory { pool, piece: None, foreign: Some(Box::new(foreign)), bytes, version: AtomicU64::new(0) }
+        CudaMemory {
+            pool,
+            allocation: None,
+            foreign: Some(Box::new(foreign)),
+            bytes,
+            version: AtomicU64::new(0),
+        }
     }
 
     /// Returns the address of its first byte on the device.
     #[inline]
     pub(crate) fn address(&self) -> u64 {
-        match (&self.piece, &self.foreign) {
-            (Some(piece), _) => piece.address,
+        match (&self.allocation, &self.foreign) {
+            (Some(allocation), _) => allocation.address,
             (None, Some(foreign)) => foreign.address,
             (None, None) => 0,
         }
@@ -54,8 +60,8 @@ impl Memory for CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        if let Some(piece) = self.piece.take() {
-            self.pool.free(piece);
+        if let Some(allocation) = self.allocation.take() {
+            self.pool.free(allocation);
         }
     }
 }
@@ -67,17 +73,17 @@ pub(crate) struct DeviceMemory {
 }
 
 impl Source for DeviceMemory {
-    fn take(&self, bytes: usize) -> Option<u64> {
+    fn allocate(&self, bytes: usize) -> Option<u64> {
         // The context is made current again, because another library may have made its own device
         // the thread's current one.
-        self.queue.target.context.bind_anew().ok()?;
+        self.queue.target.context.make_current().ok()?;
         let mut address = 0;
         // SAFETY: the call writes an address; the context is current.
         let code = unsafe { sys::cuMemAlloc_v2(&mut address, bytes) };
         (code == sys::CUresult::CUDA_SUCCESS).then_some(address)
     }
 
-    fn give_back(&self, segments: &[u64]) {
+    fn release(&self, segments: &[u64]) {
         if self.queue.target.context.bind().is_err() {
             return;
         }

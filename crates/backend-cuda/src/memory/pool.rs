@@ -40,14 +40,14 @@ const LARGE_SEGMENT: usize = 20 << 20;
 
 /// The number of small free blocks that are kept unmerged: a chain of ops has about this many sizes
 /// in use.
-const LATEST: usize = 8;
+const RECENT: usize = 8;
 
 /// The source of segments.
 pub(crate) trait Source: Send + Sync {
     /// Allocates `bytes` bytes of device memory, or returns `None` if the device has no more.
-    fn take(&self, bytes: usize) -> Option<u64>;
+    fn allocate(&self, bytes: usize) -> Option<u64>;
     /// Waits until nothing uses these segments, then releases them.
-    fn give_back(&self, segments: &[u64]);
+    fn release(&self, segments: &[u64]);
 }
 
 /// The two kinds of segments. Blocks of one kind are never split from a segment of the other.
@@ -63,7 +63,7 @@ impl Kind {
     }
 
     /// Returns the minimum size at which the rest of a split block becomes a block.
-    fn least_rest(self) -> usize {
+    fn min_remainder(self) -> usize {
         match self {
             Kind::Small => ALIGNMENT,
             Kind::Large => SMALL,
@@ -96,12 +96,12 @@ struct State {
     free: BTreeSet<(Kind, usize, u64)>,
     /// Small blocks that were freed last, oldest first. They are not yet merged; their neighbors
     /// treat them as used.
-    latest: SmallVec<[Piece; LATEST]>,
+    recent: SmallVec<[Allocation; RECENT]>,
     /// Bytes of each segment.
     segments: BTreeMap<u64, usize>,
     in_use: usize,
     peak: usize,
-    held: usize,
+    reserved: usize,
 }
 
 /// A pool with a source of segments.
@@ -109,12 +109,12 @@ struct State {
 pub(crate) struct Pool<S: Source> {
     source: S,
     state: Mutex<State>,
-    keeping: Keeping,
+    policy: CachePolicy,
 }
 
 /// What a pool does with unused memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Keeping {
+enum CachePolicy {
     /// Keeps it for the next request, and releases whole segments if the device has no more memory.
     Segments,
     /// Never releases it: recorded kernels use it although no tensor does.
@@ -126,80 +126,80 @@ enum Keeping {
 
 /// An allocated block: its address and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct Allocation {
     pub(crate) address: u64,
     pub(crate) bytes: usize,
 }
 
 impl<S: Source> Pool<S> {
     pub(crate) fn new(source: S) -> Pool<S> {
-        Pool { source, state: Mutex::default(), keeping: Keeping::Segments }
+        Pool { source, state: Mutex::default(), policy: CachePolicy::Segments }
     }
 
     /// Creates a pool that releases nothing before it is dropped.
     pub(crate) fn arena(source: S) -> Pool<S> {
-        Pool { source, state: Mutex::default(), keeping: Keeping::Everything }
+        Pool { source, state: Mutex::default(), policy: CachePolicy::Everything }
     }
 
     /// Creates a pool that caches nothing.
     pub(crate) fn without_cache(source: S) -> Pool<S> {
-        Pool { source, state: Mutex::default(), keeping: Keeping::Nothing }
+        Pool { source, state: Mutex::default(), policy: CachePolicy::Nothing }
     }
 
     /// Allocates at least `bytes` bytes (more than 0). Returns `None` if the device has no more
     /// memory even after all unused segments were released.
-    pub(crate) fn alloc(&self, bytes: usize) -> Option<Piece> {
-        if self.keeping == Keeping::Nothing {
-            let address = self.source.take(bytes)?;
-            self.state.lock().count(address, bytes);
-            return Some(Piece { address, bytes });
+    pub(crate) fn alloc(&self, bytes: usize) -> Option<Allocation> {
+        if self.policy == CachePolicy::Nothing {
+            let address = self.source.allocate(bytes)?;
+            self.state.lock().add_segment(address, bytes);
+            return Some(Allocation { address, bytes });
         }
         let bytes = bytes.checked_next_multiple_of(ALIGNMENT)?;
         let mut state = self.state.lock();
         let kind = Kind::of(bytes);
-        if let Some(piece) = state.take_latest(bytes) {
-            return Some(piece);
+        if let Some(allocation) = state.take_recent(bytes) {
+            return Some(allocation);
         }
         let address = match state.best_fit(kind, bytes) {
             Some(address) => address,
             None => self.new_segment(&mut state, kind, bytes)?,
         };
-        Some(state.take(address, bytes))
+        Some(state.split(address, bytes))
     }
 
     fn new_segment(&self, state: &mut State, kind: Kind, bytes: usize) -> Option<u64> {
         let size = kind.segment(bytes);
         let mut again = || {
-            self.release(state);
-            self.source.take(size)
+            self.release_unused(state);
+            self.source.allocate(size)
         };
-        let address = match self.source.take(size) {
-            None if self.keeping == Keeping::Segments => again()?,
-            taken => taken?,
+        let address = match self.source.allocate(size) {
+            None if self.policy == CachePolicy::Segments => again()?,
+            allocated => allocated?,
         };
         state.segments.insert(address, size);
-        state.held += size;
+        state.reserved += size;
         state.blocks.insert(address, Block { bytes: size, free: true, kind, segment: address });
         state.free.insert((kind, size, address));
         Some(address)
     }
 
     /// Frees a block. Work that was submitted before may still use it.
-    pub(crate) fn free(&self, piece: Piece) {
-        if self.keeping != Keeping::Nothing {
-            return self.state.lock().give(piece);
+    pub(crate) fn free(&self, allocation: Allocation) {
+        if self.policy != CachePolicy::Nothing {
+            return self.state.lock().free_block(allocation);
         }
-        self.state.lock().forget(piece);
-        self.source.give_back(&[piece.address]);
+        self.state.lock().remove_segment(allocation);
+        self.source.release(&[allocation.address]);
     }
 
     /// Releases unused segments to the device.
     pub(crate) fn flush(&self) {
-        self.release(&mut self.state.lock());
+        self.release_unused(&mut self.state.lock());
     }
 
-    fn release(&self, state: &mut State) {
-        state.join_latest();
+    fn release_unused(&self, state: &mut State) {
+        state.coalesce_recent();
         let unused: Vec<u64> = state
             .segments
             .iter()
@@ -211,18 +211,18 @@ impl<S: Source> Pool<S> {
         for address in &unused {
             if let (Some(bytes), Some(block)) = (state.segments.remove(address), state.blocks.remove(address))
             {
-                state.held -= bytes;
+                state.reserved -= bytes;
                 state.free.remove(&(block.kind, block.bytes, *address));
             }
         }
         if !unused.is_empty() {
-            self.source.give_back(&unused);
+            self.source.release(&unused);
         }
     }
 
     pub(crate) fn stats(&self) -> MemoryStats {
         let state = self.state.lock();
-        MemoryStats { in_use: state.in_use, cached: state.held - state.in_use, peak: state.peak }
+        MemoryStats { in_use: state.in_use, cached: state.reserved - state.in_use, peak: state.peak }
     }
 
     pub(crate) fn restart_peak(&self, floor: usize) {
@@ -234,31 +234,31 @@ impl<S: Source> Drop for Pool<S> {
     /// No handle of a block is left, because each one holds a reference to the pool.
     fn drop(&mut self) {
         let segments: Vec<u64> = self.state.get_mut().segments.keys().copied().collect();
-        self.source.give_back(&segments);
+        self.source.release(&segments);
     }
 }
 
 impl State {
     /// Adds a segment that is one block.
-    fn count(&mut self, address: u64, bytes: usize) {
+    fn add_segment(&mut self, address: u64, bytes: usize) {
         self.segments.insert(address, bytes);
-        self.held += bytes;
+        self.reserved += bytes;
         self.in_use += bytes;
         self.peak = self.peak.max(self.in_use);
     }
 
-    fn forget(&mut self, piece: Piece) {
-        self.segments.remove(&piece.address);
-        self.held -= piece.bytes;
-        self.in_use -= piece.bytes;
+    fn remove_segment(&mut self, allocation: Allocation) {
+        self.segments.remove(&allocation.address);
+        self.reserved -= allocation.bytes;
+        self.in_use -= allocation.bytes;
     }
 
     /// Takes a block of this size from those that were freed last.
-    fn take_latest(&mut self, bytes: usize) -> Option<Piece> {
-        let at = self.latest.iter().rposition(|piece| piece.bytes == bytes)?;
-        let piece = self.latest.remove(at);
-        self.count_taken(piece.bytes);
-        Some(piece)
+    fn take_recent(&mut self, bytes: usize) -> Option<Allocation> {
+        let at = self.recent.iter().rposition(|allocation| allocation.bytes == bytes)?;
+        let allocation = self.recent.remove(at);
+        self.count_allocated(allocation.bytes);
+        Some(allocation)
     }
 
     /// Returns the smallest free block of this kind with at least `bytes` bytes.
@@ -268,75 +268,75 @@ impl State {
             (found == kind).then_some(address)
         };
         fit(&self.free).or_else(|| {
-            self.join_latest();
+            self.coalesce_recent();
             fit(&self.free)
         })
     }
 
-    fn count_taken(&mut self, bytes: usize) {
+    fn count_allocated(&mut self, bytes: usize) {
         self.in_use += bytes;
         self.peak = self.peak.max(self.in_use);
     }
 
     /// Splits `bytes` bytes off the free block at `address`.
-    fn take(&mut self, address: u64, bytes: usize) -> Piece {
-        let Some(block) = self.blocks.get_mut(&address) else { return Piece { address, bytes: 0 } };
+    fn split(&mut self, address: u64, bytes: usize) -> Allocation {
+        let Some(block) = self.blocks.get_mut(&address) else { return Allocation { address, bytes: 0 } };
         let whole = block.bytes;
         let (kind, segment) = (block.kind, block.segment);
         let rest = whole - bytes;
-        let cut = rest >= kind.least_rest();
+        let is_split = rest >= kind.min_remainder();
         block.free = false;
-        block.bytes = if cut { bytes } else { whole };
-        let taken = block.bytes;
+        block.bytes = if is_split { bytes } else { whole };
+        let allocated = block.bytes;
         self.free.remove(&(kind, whole, address));
-        if cut {
+        if is_split {
             let beyond = address + bytes as u64;
             self.blocks.insert(beyond, Block { bytes: rest, free: true, kind, segment });
             self.free.insert((kind, rest, beyond));
         }
-        self.count_taken(taken);
-        Piece { address, bytes: taken }
+        self.count_allocated(allocated);
+        Allocation { address, bytes: allocated }
     }
 
     /// Frees a block. A small one is kept unmerged for the next request.
-    fn give(&mut self, piece: Piece) {
-        self.in_use -= piece.bytes;
-        if piece.bytes > SMALL {
-            return self.join(piece);
+    fn free_block(&mut self, allocation: Allocation) {
+        self.in_use -= allocation.bytes;
+        if allocation.bytes > SMALL {
+            return self.coalesce(allocation);
         }
-        if self.latest.len() == LATEST {
-            let oldest = self.latest.remove(0);
-            self.join(oldest);
+        if self.recent.len() == RECENT {
+            let oldest = self.recent.remove(0);
+            self.coalesce(oldest);
         }
-        self.latest.push(piece);
+        self.recent.push(allocation);
     }
 
-    fn join_latest(&mut self) {
-        for piece in std::mem::take(&mut self.latest) {
-            self.join(piece);
+    fn coalesce_recent(&mut self) {
+        for allocation in std::mem::take(&mut self.recent) {
+            self.coalesce(allocation);
         }
     }
 
-    /// Marks the block of `piece` as free and merges it with its free neighbors.
-    fn join(&mut self, piece: Piece) {
-        let Some(&block) = self.blocks.get(&piece.address) else { return };
-        let (mut address, mut joined) = (piece.address, Block { free: true, ..block });
+    /// Marks the block of `allocation` as free and merges it with its free neighbors.
+    fn coalesce(&mut self, allocation: Allocation) {
+        let Some(&block) = self.blocks.get(&allocation.address) else { return };
+        let (mut address, mut merged) = (allocation.address, Block { free: true, ..block });
         let before = self.blocks.range(..address).next_back().map(|(&at, &block)| (at, block));
-        if let Some((at, left)) = before.filter(|(_, left)| left.free && left.segment == joined.segment) {
+        if let Some((at, left)) = before.filter(|(_, left)| left.free && left.segment == merged.segment) {
             self.blocks.remove(&address);
             self.free.remove(&(left.kind, left.bytes, at));
-            joined.bytes += left.bytes;
+            merged.bytes += left.bytes;
             address = at;
         }
-        let beyond = address + joined.bytes as u64;
+        let beyond = address + merged.bytes as u64;
         let after = self.blocks.get(&beyond).copied();
-        if let Some(right) = after.filter(|right| right.free && right.segment == joined.segment) {
+        if let Some(right) = after.filter(|right| right.free && right.segment == merged.segment) {
             self.blocks.remove(&beyond);
             self.free.remove(&(right.kind, right.bytes, beyond));
-            joined.bytes += right.bytes;
+            merged.bytes += right.bytes;
         }
-        self.blocks.insert(address, joined);
-        self.free.insert((joined.kind, joined.bytes, address));
+        self.blocks.insert(address, merged);
+        self.free.insert((merged.kind, merged.bytes, address));
     }
 }
 
@@ -349,26 +349,30 @@ mod tests {
     struct Device {
         left: AtomicUsize,
         next: AtomicU64,
-        given: Mutex<BTreeMap<u64, usize>>,
+        allocated: Mutex<BTreeMap<u64, usize>>,
     }
 
     impl Device {
         fn of(bytes: usize) -> Device {
-            Device { left: AtomicUsize::new(bytes), next: AtomicU64::new(1 << 30), given: Mutex::default() }
+            Device {
+                left: AtomicUsize::new(bytes),
+                next: AtomicU64::new(1 << 30),
+                allocated: Mutex::default(),
+            }
         }
     }
 
     impl Source for &Device {
-        fn take(&self, bytes: usize) -> Option<u64> {
+        fn allocate(&self, bytes: usize) -> Option<u64> {
             let enough = |left: usize| left.checked_sub(bytes);
             self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough).ok()?;
             let address = self.next.fetch_add(bytes as u64, Ordering::Relaxed);
-            self.given.lock().insert(address, bytes);
+            self.allocated.lock().insert(address, bytes);
             Some(address)
         }
-        fn give_back(&self, segments: &[u64]) {
+        fn release(&self, segments: &[u64]) {
             for segment in segments {
-                let bytes = self.given.lock().remove(segment).expect("a segment that was given");
+                let bytes = self.allocated.lock().remove(segment).expect("a segment that was given");
                 self.left.fetch_add(bytes, Ordering::Relaxed);
             }
         }
@@ -389,26 +393,26 @@ mod tests {
     fn without_a_cache_pieces_are_exact_and_given_back_at_once() {
         let device = Device::of(1000);
         let pool = Pool::without_cache(&device);
-        let piece = pool.alloc(999).expect("there is room");
-        assert_eq!(piece.bytes, 999);
+        let allocation = pool.alloc(999).expect("there is room");
+        assert_eq!(allocation.bytes, 999);
         assert_eq!(pool.stats(), MemoryStats { in_use: 999, cached: 0, peak: 999 });
         assert_eq!(pool.alloc(2), None);
-        pool.free(piece);
+        pool.free(allocation);
         assert_eq!(device.left.load(Ordering::Relaxed), 1000);
         assert_eq!(pool.stats(), MemoryStats { in_use: 0, cached: 0, peak: 999 });
-        let piece = pool.alloc(10).expect("there is room");
+        let allocation = pool.alloc(10).expect("there is room");
         for (floor, peak) in [(0, 10), (7, 10), (700, 700)] {
             pool.restart_peak(floor);
             assert_eq!(pool.stats().peak, peak);
         }
-        pool.free(piece);
+        pool.free(allocation);
     }
 
     #[test]
     fn blocks_never_overlap_and_come_back_whole() {
         let device = Device::of(1 << 32);
         let pool = Pool::new(&device);
-        let mut live: Vec<Piece> = Vec::new();
+        let mut live: Vec<Allocation> = Vec::new();
         let mut random = 1u64;
         for _ in 0..20_000 {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -418,19 +422,22 @@ mod tests {
                 continue;
             }
             let bytes = 1 + pick % [100, 5_000, 700_000, 3_000_000, 30_000_000][pick % 5];
-            let piece = pool.alloc(bytes).expect("memory");
-            assert!(piece.bytes >= bytes && piece.address.is_multiple_of(ALIGNMENT as u64));
-            let end = |piece: &Piece| piece.address + piece.bytes as u64;
-            assert!(live.iter().all(|other| end(other) <= piece.address || end(&piece) <= other.address));
-            live.push(piece);
+            let allocation = pool.alloc(bytes).expect("memory");
+            assert!(allocation.bytes >= bytes && allocation.address.is_multiple_of(ALIGNMENT as u64));
+            let end = |allocation: &Allocation| allocation.address + allocation.bytes as u64;
+            assert!(
+                live.iter()
+                    .all(|other| end(other) <= allocation.address || end(&allocation) <= other.address)
+            );
+            live.push(allocation);
         }
-        assert_eq!(pool.stats().in_use, live.iter().map(|piece| piece.bytes).sum::<usize>());
-        live.drain(..).for_each(|piece| pool.free(piece));
+        assert_eq!(pool.stats().in_use, live.iter().map(|allocation| allocation.bytes).sum::<usize>());
+        live.drain(..).for_each(|allocation| pool.free(allocation));
         let stats = pool.stats();
-        assert_eq!((stats.in_use, stats.cached), (0, device.given.lock().values().sum()));
+        assert_eq!((stats.in_use, stats.cached), (0, device.allocated.lock().values().sum()));
         pool.flush();
         assert_eq!(pool.stats().cached, 0);
-        assert!(device.given.lock().is_empty(), "every segment was joined to one block again");
+        assert!(device.allocated.lock().is_empty(), "every segment was joined to one block again");
     }
 
     #[test]
@@ -446,9 +453,10 @@ mod tests {
     fn small_blocks_that_wait_are_joined_before_more_is_asked_for() {
         let device = Device::of(SMALL_SEGMENT);
         let pool = Pool::new(&device);
-        let eighths: Vec<Piece> = (0..8).map(|_| pool.alloc(SMALL_SEGMENT / 8).expect("memory")).collect();
+        let eighths: Vec<Allocation> =
+            (0..8).map(|_| pool.alloc(SMALL_SEGMENT / 8).expect("memory")).collect();
         assert_eq!(pool.alloc(1), None, "all is in use");
-        eighths.iter().for_each(|&piece| pool.free(piece));
+        eighths.iter().for_each(|&allocation| pool.free(allocation));
         assert_eq!(pool.stats().in_use, 0);
         assert_eq!(
             pool.alloc(SMALL_SEGMENT / 8),
@@ -462,9 +470,9 @@ mod tests {
     fn a_full_device_is_flushed_before_it_is_given_up() {
         let device = Device::of(100 << 20);
         let pool = Pool::new(&device);
-        let small: Vec<Piece> = (0..3).map(|_| pool.alloc(30 << 20).expect("memory")).collect();
+        let small: Vec<Allocation> = (0..3).map(|_| pool.alloc(30 << 20).expect("memory")).collect();
         assert_eq!(pool.alloc(30 << 20), None, "90 of 100 MiB are in use");
-        small.into_iter().for_each(|piece| pool.free(piece));
+        small.into_iter().for_each(|allocation| pool.free(allocation));
         assert!(pool.alloc(90 << 20).is_some(), "three segments of 30 MiB hold no 90, but were given back");
         assert_eq!(pool.alloc(usize::MAX), None);
     }

@@ -1,33 +1,33 @@
 //! Temporary memory of one op.
 
 use super::DeviceMemory;
-use super::pool::{Piece, Pool};
+use super::pool::{Allocation, Pool};
 use std::sync::Arc;
 
 /// An allocation and its pool, to which it returns when the op's kernels have been queued; `None`
 /// for 0 bytes.
-pub(crate) struct Scratch(Option<(Piece, Arc<Pool<DeviceMemory>>)>);
+pub(crate) struct Scratch(Option<(Allocation, Arc<Pool<DeviceMemory>>)>);
 
 impl Scratch {
     /// A workspace of 0 bytes.
     pub(crate) const EMPTY: Scratch = Scratch(None);
 
     #[inline]
-    pub(crate) fn new(piece: Option<Piece>, pool: Arc<Pool<DeviceMemory>>) -> Scratch {
-        Scratch(piece.map(|piece| (piece, pool)))
+    pub(crate) fn new(allocation: Option<Allocation>, pool: Arc<Pool<DeviceMemory>>) -> Scratch {
+        Scratch(allocation.map(|allocation| (allocation, pool)))
     }
 
     #[inline]
     pub(crate) fn address(&self) -> u64 {
-        self.0.as_ref().map_or(0, |(piece, _)| piece.address)
+        self.0.as_ref().map_or(0, |(allocation, _)| allocation.address)
     }
 }
 
 impl Drop for Scratch {
     #[inline]
     fn drop(&mut self) {
-        if let Some((piece, pool)) = self.0.take() {
-            pool.free(piece);
+        if let Some((allocation, pool)) = self.0.take() {
+            pool.free(allocation);
         }
     }
 }

@@ -150,12 +150,12 @@ fn batches(transfers: Vec<Transfer<'_>>) -> Vec<Batch<'_>> {
     let mut all: Vec<Batch<'_>> = Vec::new();
     let (mut batch, mut used) = (Batch::new(), 0);
     for Transfer { address, host } in transfers {
-        for (turn, host) in host.chunks_mut(CHUNK).enumerate() {
+        for (index, host) in host.chunks_mut(CHUNK).enumerate() {
             if used + host.len() > CHUNK {
                 all.push(std::mem::take(&mut batch));
                 used = 0;
             }
-            let (offset, address) = (used, address + (turn * CHUNK) as u64);
+            let (offset, address) = (used, address + (index * CHUNK) as u64);
             used = (used + host.len()).next_multiple_of(64);
             batch.push((offset, Transfer { address, host }));
         }
@@ -186,12 +186,12 @@ impl Downloads {
         while self.chunks.len() < batches.len().min(2) {
             self.chunks.push(Chunk::new()?);
         }
-        for turn in 0..=batches.len() {
-            if let Some(batch) = batches.get(turn) {
+        for index in 0..=batches.len() {
+            if let Some(batch) = batches.get(index) {
                 // This buffer was emptied two iterations ago.
-                fill(&self.chunks[turn % 2], batch, stream, check_status)?;
+                fill(&self.chunks[index % 2], batch, stream, check_status)?;
             }
-            if let Some(last) = turn.checked_sub(1) {
+            if let Some(last) = index.checked_sub(1) {
                 let chunk = &self.chunks[last % 2];
                 chunk.wait(check_status)?;
                 empty(chunk, &mut batches[last]);
@@ -239,7 +239,7 @@ mod tests {
 
     /// Returns the offset in the buffer, the address and the length of each transfer, batch by
     /// batch.
-    fn cut(lengths: &[usize]) -> Vec<Vec<(usize, u64, usize)>> {
+    fn batched(lengths: &[usize]) -> Vec<Vec<(usize, u64, usize)>> {
         let mut hosts: Vec<Vec<u8>> = lengths.iter().map(|&length| vec![0; length]).collect();
         let transfers =
             hosts.iter_mut().zip(1..).map(|(host, at)| Transfer { address: at << 40, host }).collect();
@@ -250,13 +250,13 @@ mod tests {
     #[test]
     fn transfers_share_chunks_as_far_as_they_fit() {
         const FIRST: u64 = 1 << 40;
-        assert_eq!(cut(&[]), Vec::<Vec<_>>::new());
-        assert_eq!(cut(&[0, 0]), Vec::<Vec<_>>::new());
-        assert_eq!(cut(&[5, 0, 70, 1]), [[(0, FIRST, 5), (64, 3 * FIRST, 70), (192, 4 * FIRST, 1)]]);
-        assert_eq!(cut(&[CHUNK, 1]), [[(0, FIRST, CHUNK)], [(0, 2 * FIRST, 1)]]);
+        assert_eq!(batched(&[]), Vec::<Vec<_>>::new());
+        assert_eq!(batched(&[0, 0]), Vec::<Vec<_>>::new());
+        assert_eq!(batched(&[5, 0, 70, 1]), [[(0, FIRST, 5), (64, 3 * FIRST, 70), (192, 4 * FIRST, 1)]]);
+        assert_eq!(batched(&[CHUNK, 1]), [[(0, FIRST, CHUNK)], [(0, 2 * FIRST, 1)]]);
         let last = (0, FIRST + 2 * CHUNK as u64, 3);
         assert_eq!(
-            cut(&[2 * CHUNK + 3, CHUNK - 64]),
+            batched(&[2 * CHUNK + 3, CHUNK - 64]),
             [
                 vec![(0, FIRST, CHUNK)],
                 vec![(0, FIRST + CHUNK as u64, CHUNK)],

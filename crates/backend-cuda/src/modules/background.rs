@@ -7,17 +7,17 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 /// The maximum number of threads: each uses a few hundred MB while it compiles.
-const MOST_WORKERS: usize = 16;
+const MAX_WORKERS: usize = 16;
 
 /// Values that are being made at the moment, each by one thread.
 #[derive(Debug)]
 pub(super) struct InProgress<K> {
-    made: Mutex<FxHashMap<K, Arc<Latch>>>,
+    latches: Mutex<FxHashMap<K, Arc<Latch>>>,
 }
 
 impl<K> Default for InProgress<K> {
     fn default() -> InProgress<K> {
-        InProgress { made: Mutex::default() }
+        InProgress { latches: Mutex::default() }
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Claim<'a, K: Copy + Eq + Hash> {
 
 impl<K: Copy + Eq + Hash> Drop for Claim<'_, K> {
     fn drop(&mut self) {
-        if let Some(latch) = self.of.made.lock().remove(&self.key) {
+        if let Some(latch) = self.of.latches.lock().remove(&self.key) {
             latch.open();
         }
     }
@@ -61,7 +61,7 @@ impl<K: Copy + Eq + Hash> Drop for Claim<'_, K> {
 #[derive(Debug)]
 pub(super) enum Maker<'a, K: Copy + Eq + Hash, T> {
     /// No one: the value was made before.
-    Nobody(T),
+    Done(T),
     /// The caller.
     Caller(Claim<'a, K>),
     /// Another thread.
@@ -71,34 +71,34 @@ pub(super) enum Maker<'a, K: Copy + Eq + Hash, T> {
 impl<K: Copy + Eq + Hash> InProgress<K> {
     /// Returns the maker of `key`. `find` returns the value if it was made before.
     pub(super) fn claim<T>(&self, key: K, find: impl Fn() -> Option<T>) -> Maker<'_, K, T> {
-        let mut made = self.made.lock();
+        let mut latches = self.latches.lock();
         if let Some(found) = find() {
-            return Maker::Nobody(found);
+            return Maker::Done(found);
         }
-        if made.contains_key(&key) {
+        if latches.contains_key(&key) {
             return Maker::Other;
         }
-        made.insert(key, Arc::default());
+        latches.insert(key, Arc::default());
         Maker::Caller(Claim { of: self, key })
     }
 
     /// Waits until no thread is making `key`.
     pub(super) fn wait(&self, key: &K) {
-        let latch = self.made.lock().get(key).cloned();
+        let latch = self.latches.lock().get(key).cloned();
         if let Some(latch) = latch {
             latch.wait();
         }
     }
 
-    /// Passes the claim to another thread, which makes `key` and calls [`InProgress::take_over`].
-    pub(super) fn hand_over(claim: Claim<'_, K>) -> K {
+    /// Passes the claim to another thread, which makes `key` and calls [`InProgress::resume`].
+    pub(super) fn transfer(claim: Claim<'_, K>) -> K {
         let key = claim.key;
         std::mem::forget(claim);
         key
     }
 
     /// Returns the claim that was passed on.
-    pub(super) fn take_over(&self, key: K) -> Claim<'_, K> {
+    pub(super) fn resume(&self, key: K) -> Claim<'_, K> {
         Claim { of: self, key }
     }
 }
@@ -126,7 +126,7 @@ impl std::fmt::Debug for Workers {
 
 impl Workers {
     fn most() -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS)
+        std::thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS)
     }
 
     /// Runs `job` on a new thread or on one that has finished another job; on this thread if no
@@ -179,7 +179,7 @@ mod tests {
         let find = || *made.lock();
         let number_of = || loop {
             match in_progress.claim("thing", find) {
-                Maker::Nobody(number) => break number,
+                Maker::Done(number) => break number,
                 Maker::Other => in_progress.wait(&"thing"),
                 Maker::Caller(_claim) => {
                     std::thread::sleep(Duration::from_millis(5));
@@ -207,15 +207,15 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_handed_over_to_another_thread() {
+    fn a_claim_is_transferred_to_another_thread() {
         let in_progress = Arc::new(InProgress::<u8>::default());
         let Maker::Caller(claim) = in_progress.claim(7, || None::<()>) else { panic!("nobody else") };
-        let key = InProgress::hand_over(claim);
+        let key = InProgress::transfer(claim);
         assert!(matches!(in_progress.claim(7, || None::<()>), Maker::Other), "still claimed");
         let (own, ended) = (in_progress.clone(), Arc::new(AtomicUsize::new(0)));
         let count = ended.clone();
         Arc::new(Workers::default()).run(move || {
-            let _claim = own.take_over(key);
+            let _claim = own.resume(key);
             std::thread::sleep(Duration::from_millis(5));
             count.store(1, Ordering::SeqCst);
         });

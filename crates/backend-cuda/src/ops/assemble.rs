@@ -165,8 +165,8 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
             _ if x.layout.elements() == 0 => {}
             (Some(_), Some(rows)) => parts.push((rows, start * step)),
             _ => {
-                let place = y.layout.slice(concat.axis, start, end as isize, 1)?;
-                copy(call.gpu, call.name, x, &View { layout: &place, ..*y })?;
+                let y_slice = y.layout.slice(concat.axis, start, end as isize, 1)?;
+                copy(call.gpu, call.name, x, &View { layout: &y_slice, ..*y })?;
             }
         }
         start = end;

@@ -15,7 +15,7 @@ use super::create::fill;
 use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
 use crate::launch::Launch;
-use crate::variant::attention::{AttentionVariant, Engine, Products, Reach, Tiles};
+use crate::variant::attention::{AttentionVariant, Engine, MaskMode, Products, Tiles};
 use parts::Parts;
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsupported, View};
@@ -60,10 +60,10 @@ struct Sizes {
     scale: f32,
 }
 
-/// The parameters of dropout, like `Dropping` in the kernels.
+/// The parameters of dropout, like `DropoutParams` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Dropping {
+struct DropoutParams {
     state: u64,
     state_stride: i64,
     offset: u64,
@@ -71,14 +71,14 @@ struct Dropping {
     scale: f32,
 }
 
-impl Dropping {
+impl DropoutParams {
     /// Returns the parameters of a call. Its last input is the state.
-    fn of(call: &Call<'_>, config: &AttentionConfig) -> Result<Dropping> {
+    fn of(call: &Call<'_>, config: &AttentionConfig) -> Result<DropoutParams> {
         let (Some(dropout), Some(state)) = (config.dropout, call.inputs.last()) else {
             // Without dropout, weights keep their values.
-            return Ok(Dropping { scale: 1.0, ..Dropping::default() });
+            return Ok(DropoutParams { scale: 1.0, ..DropoutParams::default() });
         };
-        Ok(Dropping {
+        Ok(DropoutParams {
             state: call.gpu.address(call.name, state)?,
             state_stride: state.layout.strides()[0] as i64,
             offset: dropout.offset,
@@ -102,7 +102,7 @@ struct Forward {
     log_sum_errors: u64,
     blocks: u32,
     sizes: Sizes,
-    dropping: Dropping,
+    dropout_params: DropoutParams,
     varlen: Varlen,
     parts: Parts,
 }
@@ -132,7 +132,7 @@ struct Backward {
     query_blocks: u32,
     key_blocks: u32,
     sizes: Sizes,
-    dropping: Dropping,
+    dropout_params: DropoutParams,
     varlen: Varlen,
 }
 
@@ -218,22 +218,22 @@ impl Plan {
         };
         let width =
             engine.width_of(widest, is_grad).ok_or_else(|| Error::invalid(op, "heads are too wide"))?;
-        let reach = match mask {
-            Some(mask) if mask.dtype == DType::Bool => Reach::BoolMask,
-            Some(_) => Reach::AdditiveMask,
-            None if config.varlen && config.dropout.is_some() => Reach::VarlenDropout,
-            None if config.varlen => Reach::Varlen,
-            None if config.dropout.is_some() => Reach::Dropout,
-            None if config.causal || config.window.is_some() => Reach::Band,
-            None => Reach::Full,
+        let mask_mode = match mask {
+            Some(mask) if mask.dtype == DType::Bool => MaskMode::BoolMask,
+            Some(_) => MaskMode::AdditiveMask,
+            None if config.varlen && config.dropout.is_some() => MaskMode::VarlenDropout,
+            None if config.varlen => MaskMode::Varlen,
+            None if config.dropout.is_some() => MaskMode::Dropout,
+            None if config.causal || config.window.is_some() => MaskMode::Band,
+            None => MaskMode::Full,
         };
         let pack = 16 / q.dtype.size();
         let (reach_first, reach_end) = match config.varlen {
-            true => varlen::reaches(config, queries + keys),
-            false => reaches(config, queries as i64, keys as i64),
+            true => varlen::band_bounds(config, queries + keys),
+            false => band_bounds(config, queries as i64, keys as i64),
         };
         Ok(Plan {
-            products: Products { engine, width, reach },
+            products: Products { engine, width, mask_mode },
             sizes: Sizes {
                 heads: heads as u32,
                 group: (heads / kv_heads.max(1)) as u32,
@@ -264,7 +264,7 @@ fn has_wgmma(gpu: &Gpu) -> bool {
 
 /// Returns first and end of the band: query i attends to the keys from i + first up to, and
 /// excluding, i + end.
-fn reaches(config: &AttentionConfig, queries: i64, keys: i64) -> (i32, i32) {
+fn band_bounds(config: &AttentionConfig, queries: i64, keys: i64) -> (i32, i32) {
     let offset = keys - queries;
     let window = config.window.map(|window| window.min((keys + queries) as usize) as i64);
     let first = window.map_or(-queries, |window| (offset - window + 1).max(-queries));
@@ -285,7 +285,7 @@ struct Operands<'a> {
 }
 
 /// A result that is first written to a temporary buffer, because its rows are not whole packs.
-struct Detour {
+struct StagedOutput {
     buffer: Buffer,
     layout: Layout,
 }
@@ -335,7 +335,7 @@ impl<'a> Operands<'a> {
     }
 
     /// Allocates contiguous memory for `view`, with rows padded to whole packs.
-    fn room(&self, view: &View<'_>) -> Result<(Buffer, Layout, Layout)> {
+    fn alloc_padded(&self, view: &View<'_>) -> Result<(Buffer, Layout, Layout)> {
         let [a, b, c, width] = view.layout.shape().to_array(self.op)?;
         let padded =
             Layout::row_major(Shape::new(&[a, b, c, width.next_multiple_of(16 / view.dtype.size())])?);
@@ -348,7 +348,7 @@ impl<'a> Operands<'a> {
         if self.is_aligned(view)? {
             return self.plain(view);
         }
-        let (buffer, padded, inside) = self.room(view)?;
+        let (buffer, padded, inside) = self.alloc_padded(view)?;
         let all = View { buffer: &buffer, dtype: view.dtype, layout: &padded };
         if padded.elements() != inside.elements() {
             fill(self.gpu, self.op, &all, Scalar::Float(0.0))?;
@@ -359,18 +359,18 @@ impl<'a> Operands<'a> {
         Ok(operand)
     }
 
-    fn output(&self, view: &View<'_>) -> Result<(Operand, Option<Detour>)> {
+    fn output(&self, view: &View<'_>) -> Result<(Operand, Option<StagedOutput>)> {
         if self.is_aligned(view)? {
             return Ok((self.plain(view)?, None));
         }
-        let (buffer, padded, inside) = self.room(view)?;
+        let (buffer, padded, inside) = self.alloc_padded(view)?;
         let operand = self.plain(&View { buffer: &buffer, dtype: view.dtype, layout: &padded })?;
-        Ok((operand, Some(Detour { buffer, layout: inside })))
+        Ok((operand, Some(StagedOutput { buffer, layout: inside })))
     }
 
     /// Copies a result from its temporary buffer to its destination.
-    fn deliver(&self, detour: Option<Detour>, view: &View<'_>) -> Result<()> {
-        let Some(Detour { buffer, layout }) = detour else { return Ok(()) };
+    fn store_staged(&self, staged: Option<StagedOutput>, view: &View<'_>) -> Result<()> {
+        let Some(StagedOutput { buffer, layout }) = staged else { return Ok(()) };
         copy(self.gpu, self.op, &View { buffer: &buffer, dtype: view.dtype, layout: &layout }, view)
     }
 }
@@ -391,7 +391,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
     let mask = config.mask.then(|| &call.inputs[3]);
     let mut plan = Plan::new(call, false, config, mask)?;
     let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
-    let (y, detour) = operands.output(&call.outputs[0])?;
+    let (y, staged) = operands.output(&call.outputs[0])?;
     let mut tensors = Forward {
         q: operands.input(q)?,
         k: operands.input(k)?,
@@ -402,22 +402,22 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
         log_sum_errors: call.outputs.get(2).map_or(Ok(0), |errors| call.gpu.address(call.name, errors))?,
         blocks: 0,
         sizes: plan.sizes,
-        dropping: Dropping::of(call, config)?,
+        dropout_params: DropoutParams::of(call, config)?,
         varlen: Varlen::of(call, config, 3)?,
         parts: Parts::default(),
     };
-    plan.turn_heads_into_rows(&mut tensors, config, q.dtype);
+    plan.fold_heads_into_rows(&mut tensors, config, q.dtype);
     let (dtype, multiprocessors) = (q.dtype, call.gpu.multiprocessors());
     if plan.is_by_tma(&tensors, multiprocessors) {
         plan.launch_tma(call, dtype, &tensors, plan.is_long(multiprocessors))?;
     } else {
-        plan.leave_out_unseen(&mut tensors, config, dtype);
-        match plan.cut(config, multiprocessors) {
-            Some(cut) => plan.launch_parts(call, dtype, tensors, cut)?,
+        plan.skip_masked_keys(&mut tensors, config, dtype);
+        match plan.kv_split(config, multiprocessors) {
+            Some(kv_split) => plan.launch_split_kv(call, dtype, tensors, kv_split)?,
             None => plan.launch_forward(call, dtype, tensors)?,
         }
     }
-    operands.deliver(detour, &call.outputs[0])
+    operands.store_staged(staged, &call.outputs[0])
 }
 
 impl Plan {
@@ -452,7 +452,7 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let mask = config.mask.then(|| &call.inputs[6]);
     let plan = Plan::new(call, true, config, mask)?;
     let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
-    let [(dq, dq_detour), (dk, dk_detour), (dv, dv_detour)] = [
+    let [(dq, dq_staged), (dk, dk_staged), (dv, dv_staged)] = [
         operands.output(&call.outputs[0])?,
         operands.output(&call.outputs[1])?,
         operands.output(&call.outputs[2])?,
@@ -469,21 +469,21 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         dk,
         dv,
     };
-    let dropping = Dropping::of(call, config)?;
-    if plan.is_by_keys(&gradients, &dropping) {
-        plan.launch_by_keys(call, q.dtype, &gradients, dropping, SumOrder::Fixed)?;
+    let dropout_params = DropoutParams::of(call, config)?;
+    if plan.is_by_keys(&gradients, &dropout_params) {
+        plan.launch_by_keys(call, q.dtype, &gradients, dropout_params, SumOrder::Fixed)?;
     } else {
-        plan.launch_two_walks(call, config, &gradients)?;
+        plan.launch_two_passes(call, config, &gradients)?;
     }
-    operands.deliver(dq_detour, &call.outputs[0])?;
-    operands.deliver(dk_detour, &call.outputs[1])?;
-    operands.deliver(dv_detour, &call.outputs[2])
+    operands.store_staged(dq_staged, &call.outputs[0])?;
+    operands.store_staged(dk_staged, &call.outputs[1])?;
+    operands.store_staged(dv_staged, &call.outputs[2])
 }
 
 impl Plan {
     /// Queues the kernels of the gradient in two passes: over keys, for dq, and over queries, for
     /// dk and dv.
-    fn launch_two_walks(
+    fn launch_two_passes(
         &self,
         call: &Call<'_>,
         config: &AttentionConfig,
@@ -503,10 +503,10 @@ impl Plan {
             query_blocks: query_blocks as u32,
             key_blocks: key_blocks as u32,
             sizes: self.sizes,
-            dropping: Dropping::of(call, config)?,
+            dropout_params: DropoutParams::of(call, config)?,
             varlen,
         };
-        let variant = AttentionVariant::GradRows { mask: self.products.reach.of_rows(), dtype };
+        let variant = AttentionVariant::GradRows { mask: self.products.mask_mode.of_rows(), dtype };
         let row_grid = grid(call.name, heads, padded / ROWS)?;
         call.gpu.launch(call.name, Launch::new(variant, 0, row_grid, 256), &parameters)?;
         let variant = AttentionVariant::Grad { products: self.products, dtype };
@@ -561,10 +561,10 @@ fn grad_launches(products: Products, element: usize) -> [Pass; 2] {
         return [(); 2].map(|()| Pass { rows: 64, threads: 128, shared });
     }
     let [queries, keys] = products.backward_tiles();
-    let pass = |tiles: &Tiles, beside: usize| Pass {
+    let pass = |tiles: &Tiles, bytes_per_query: usize| Pass {
         rows: tiles.rows(),
         threads: tiles.threads(),
-        shared: (tiles.rows() + 2 * tiles.step) * 2 * width * element + 2 * tiles.step * beside,
+        shared: (tiles.rows() + 2 * tiles.step) * 2 * width * element + 2 * tiles.step * bytes_per_query,
     };
     // In addition to its tiles, each step of the second pass loads two floats per query.
     [pass(&queries, 0), pass(&keys, 8)]

@@ -1,6 +1,6 @@
 //! Image patches as columns of a matrix (im2col), and back (col2im).
 
-use super::window::{Extent, Slide, slides, strides, takes_runs};
+use super::window::{Extent, WindowAxis, strides, takes_runs, window_axes};
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::variant::Kind;
@@ -23,15 +23,15 @@ struct Parameters {
     to: u64,
     from: u64,
     count: u32,
-    down: Slide,
-    across: Slide,
+    down: WindowAxis,
+    across: WindowAxis,
     image: Extent,
-    places: Extent,
+    taps: Extent,
     windows: Extent,
     image_strides: [i64; 4],
     batch_stride: i64,
     row_stride: i64,
-    place_stride: i64,
+    tap_stride: i64,
 }
 
 pub(crate) fn run_im2col(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -63,8 +63,8 @@ fn launch(
     super::fits(op, &[count])?;
     let [_, channels, height, width] = image.layout.shape().to_array(op)?;
     let windows = window.output_size(op, [height, width])?;
-    let [down, across] = slides(op, window, [height, width], windows)?;
-    let [batch_stride, row_stride, place_stride] = strides(matrix);
+    let [down, across] = window_axes(op, window, [height, width], windows)?;
+    let [batch_stride, row_stride, tap_stride] = strides(matrix);
     let parameters = Parameters {
         to: gpu.address(op, to)?,
         from: gpu.address(op, from)?,
@@ -72,12 +72,12 @@ fn launch(
         down,
         across,
         image: Extent::new(channels, [height, width]),
-        places: Extent::new(channels, window.kernel),
+        taps: Extent::new(channels, window.kernel),
         windows: Extent::new(1, windows),
         image_strides: strides(image),
         batch_stride,
         row_stride,
-        place_stride,
+        tap_stride,
     };
     let (kernel, elements) = match takes_runs(gpu, op, to, run as u64)? {
         true => (first + 1, run / to.dtype.size()),

@@ -2,7 +2,7 @@
 
 use crate::call::{Call, Selected};
 use crate::operands::Operands;
-use crate::rows::{Chosen, RowLayout, Wanted};
+use crate::rows::{RowKernel, RowLayout, RowRequest};
 use crate::submit::errors::IndexErrors;
 use crate::variant::loss::{LossVariant, grad_teams, teams};
 use crate::variant::rows::Rows;
@@ -82,19 +82,23 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
     let columns = parameters.columns as usize;
-    let wanted = Wanted { dtype, columns, layouts: &[x], room: gpu.shared_memory() };
-    let chosen = Rows::choose(&wanted, |packing| teams(smoothed, dtype, packing), |_, _| 0)?;
-    let variant = LossVariant::Forward { smoothed, rows: chosen.rows, dtype };
-    gpu.launch(call.name, chosen.launch(call.name, variant, 0, parameters.rows as usize)?, &parameters)?;
+    let request = RowRequest { dtype, columns, layouts: &[x], room: gpu.shared_memory() };
+    let row_kernel = Rows::choose(&request, |packing| teams(smoothed, dtype, packing), |_, _| 0)?;
+    let variant = LossVariant::Forward { smoothed, rows: row_kernel.rows, dtype };
+    gpu.launch(call.name, row_kernel.launch(call.name, variant, 0, parameters.rows as usize)?, &parameters)?;
     operands.finish()
 }
 
 /// Returns the kernel for rows of logits and of their gradient, in ops that access both.
-fn chosen_for_grad(call: &Call<'_>, x: RowLayout, dx: RowLayout) -> Result<Chosen> {
+fn grad_row_kernel(call: &Call<'_>, x: RowLayout, dx: RowLayout) -> Result<RowKernel> {
     let (dtype, layout) = (call.inputs[0].dtype, call.inputs[0].layout);
     let columns = layout.shape().dim(1);
-    let wanted = Wanted { dtype, columns, layouts: &[x, dx], room: call.gpu.shared_memory() };
-    Rows::choose(&wanted, |packing| grad_teams(dtype, packing), |rows, packs| rows.held(dtype, packs, 1))
+    let request = RowRequest { dtype, columns, layouts: &[x, dx], room: call.gpu.shared_memory() };
+    Rows::choose(
+        &request,
+        |packing| grad_teams(dtype, packing),
+        |rows, packs| rows.stored_bytes(dtype, packs, 1),
+    )
 }
 
 pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -113,11 +117,11 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         dloss_stride,
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
-    let chosen = chosen_for_grad(call, x, dx)?;
-    let variant = LossVariant::Grad { rows: chosen.rows, dtype: call.inputs[0].dtype };
+    let row_kernel = grad_row_kernel(call, x, dx)?;
+    let variant = LossVariant::Grad { rows: row_kernel.rows, dtype: call.inputs[0].dtype };
     call.gpu.launch(
         call.name,
-        chosen.launch(call.name, variant, 0, parameters.rows as usize)?,
+        row_kernel.launch(call.name, variant, 0, parameters.rows as usize)?,
         &parameters,
     )?;
     operands.finish()
@@ -141,11 +145,11 @@ pub(crate) fn run_with_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
     let smoothed = payload.label_smoothing != 0.0;
-    let chosen = chosen_for_grad(call, x, dx)?;
-    let variant = LossVariant::WithGrad { smoothed, rows: chosen.rows, dtype: call.inputs[0].dtype };
+    let row_kernel = grad_row_kernel(call, x, dx)?;
+    let variant = LossVariant::WithGrad { smoothed, rows: row_kernel.rows, dtype: call.inputs[0].dtype };
     call.gpu.launch(
         call.name,
-        chosen.launch(call.name, variant, 0, parameters.rows as usize)?,
+        row_kernel.launch(call.name, variant, 0, parameters.rows as usize)?,
         &parameters,
     )?;
     operands.finish()
@@ -179,9 +183,9 @@ fn run_update(op: &Op, call: &Call<'_>) -> Result<()> {
         formed_stride,
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
-    let chosen = chosen_for_grad(call, x, dx)?;
-    let variant = LossVariant::GradUpdate { rows: chosen.rows, dtype: call.inputs[0].dtype };
-    let mut launch = chosen.launch(call.name, variant, 0, parameters.rows as usize)?;
+    let row_kernel = grad_row_kernel(call, x, dx)?;
+    let variant = LossVariant::GradUpdate { rows: row_kernel.rows, dtype: call.inputs[0].dtype };
+    let mut launch = row_kernel.launch(call.name, variant, 0, parameters.rows as usize)?;
     launch.grid[0] = launch.grid[0].min((call.gpu.multiprocessors() * UPDATE_BLOCKS_EACH) as u32);
     call.gpu.launch(call.name, launch, &parameters)?;
     operands.finish()

@@ -17,10 +17,10 @@ use crate::ops::elementwise::{run_binary, run_unary, run_unary_grad};
 use crate::space::Space;
 use crate::variant::gemm::{EpilogueVariant, GemmVariant, MmaInput};
 use crate::variant::wrapping_like;
-use choice::{Choice, Chosen, Device, Output, Sizes};
+use choice::{Choice, Choices, Device, Output, Sizes};
 use operand::Operand;
 use parts::Parts;
-pub(crate) use remembered::forget_choices;
+pub(crate) use remembered::clear_choices;
 use smallvec::SmallVec;
 use ternion_core::backend::{Buffer, Meta, Unsupported, View};
 use ternion_core::ops::binary::{Binary, BinaryOp};
@@ -95,7 +95,7 @@ pub(crate) fn select(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Selected, 
 /// Returns the tensor that a kernel with this epilogue stores or reads in addition to the result: a
 /// pre-activation, a residual, or an accumulator. The accumulator is the result's own memory: a
 /// block reads its tile of it before it stores that tile.
-fn beside<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a View<'a>> {
+fn epilogue_tensor<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a View<'a>> {
     match epilogue {
         EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => None,
         EpilogueVariant::PreActivation(_) => call.outputs.get(1),
@@ -110,11 +110,11 @@ fn fusible(call: &Call<'_>, epilogue: &Epilogue) -> Result<Option<EpilogueVarian
     if fused == EpilogueVariant::RowSumsOfA {
         return Ok(Some(fused));
     }
-    let Some(view) = beside(call, fused).filter(|view| view.dtype == call.outputs[0].dtype) else {
+    let Some(view) = epilogue_tensor(call, fused).filter(|view| view.dtype == call.outputs[0].dtype) else {
         return Ok(None);
     };
     let address = call.gpu.address(call.name, view)?;
-    Ok(tensor_maps::suits_output(view, address).then_some(fused))
+    Ok(tensor_maps::supports_output(view, address).then_some(fused))
 }
 
 fn is_more_than_bias_and_relu(epilogue: &Epilogue) -> bool {
@@ -127,9 +127,9 @@ fn is_more_than_bias_and_relu(epilogue: &Epilogue) -> bool {
 
 /// Computes the product with only the bias, and the rest of the epilogue with separate kernels.
 #[cold]
-fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
+fn run_unfused(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     if payload.epilogue.accumulate {
-        return accumulate_apart(payload, call);
+        return accumulate_unfused(payload, call);
     }
     let Epilogue { bias, activation, residual, pre_activation, activation_grad, .. } = payload.epilogue;
     let (inputs, rest) = call.inputs.split_at(2 + usize::from(bias));
@@ -167,7 +167,7 @@ fn run_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
 }
 
 /// Computes the product in separate memory, then adds it to the accumulator.
-fn accumulate_apart(payload: &Matmul, call: &Call<'_>) -> Result<()> {
+fn accumulate_unfused(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     let y = call.outputs[0];
     let inputs = &call.inputs[..call.inputs.len() - 1];
     let layout = Layout::row_major(*y.layout.shape());
@@ -193,9 +193,9 @@ fn sum_rows(call: &Call<'_>, matrix: View<'_>, sums: View<'_>) -> Result<()> {
 /// Computes the sums of the rows of a with a separate kernel.
 fn sum_of_a(call: &Call<'_>) -> Result<()> {
     let a = call.inputs[0];
-    let turned = a.layout.transpose(0, 1);
+    let transposed = a.layout.transpose(0, 1);
     match call.outputs.get(1) {
-        Some(sums) => sum_rows(call, View { layout: &turned, ..a }, *sums),
+        Some(sums) => sum_rows(call, View { layout: &transposed, ..a }, *sums),
         None => Ok(()),
     }
 }
@@ -203,7 +203,7 @@ fn sum_of_a(call: &Call<'_>) -> Result<()> {
 /// Computes the requested sums for a result without elements: column sums are zeros, if there are
 /// columns; a may still have rows to sum.
 #[cold]
-fn sums_of_nothing(payload: &Matmul, call: &Call<'_>) -> Result<()> {
+fn sums_of_empty_result(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     match call.outputs {
         [y, sums] if payload.epilogue.column_sums => sum_rows(call, View { dtype: sums.dtype, ..*y }, *sums),
         _ if payload.epilogue.row_sums_of_a => sum_of_a(call),
@@ -245,14 +245,14 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         k: a.view.layout.shape().dim(rank - 1),
         matrices: shape.dims()[..rank - 2].iter().product(),
         unaligned: [0; 2],
-        turned: [0; 2],
-        suits_tensor_maps: false,
-        straddles: [false; 2],
+        mn_major_elements: [0; 2],
+        supports_tensor_maps: false,
+        unaligned_to_l2_line: [false; 2],
         element_bytes: [0; 2],
     };
     super::fits(call.name, &[sizes.outputs(), sizes.k, sizes.m, sizes.n])?;
     if sizes.outputs() == 0 {
-        return sums_of_nothing(payload, call);
+        return sums_of_empty_result(payload, call);
     }
     let device = Device {
         multiprocessors: call.gpu.multiprocessors(),
@@ -266,15 +266,15 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let y = &call.outputs[0];
     let address = call.gpu.address(call.name, y)?;
-    let stores_boxes = call.gpu.uses_tensor_maps() && tensor_maps::suits_output(y, address);
+    let stores_boxes = call.gpu.uses_tensor_maps() && tensor_maps::supports_output(y, address);
     let fused = fusible(call, &payload.epilogue)?;
     let output = Output { view: y, stores_boxes, fused };
-    let Chosen { choice, by_parts } = Choice::remembered(input, [&a, &b], output, &sizes, device);
+    let Choices { choice, bf16x6_choice } = Choice::cached(input, [&a, &b], output, &sizes, device);
     if choice.epilogue == EpilogueVariant::BiasRelu && is_more_than_bias_and_relu(&payload.epilogue) {
-        return run_apart(payload, call);
+        return run_unfused(payload, call);
     }
-    if let Some(by_parts) = by_parts {
-        return parts::launch(call, &payload.epilogue, &sizes, [&by_parts, &choice], [&a, &b]);
+    if let Some(bf16x6_choice) = bf16x6_choice {
+        return parts::launch(call, &payload.epilogue, &sizes, [&bf16x6_choice, &choice], [&a, &b]);
     }
     match choice.is_copied {
         [false, false] => launch(call, &payload.epilogue, &sizes, &choice, [&a, &b], None, Condition::NONE),
@@ -311,8 +311,8 @@ fn launch_with_copies(
     [a, b]: [&Operand<'_>; 2],
 ) -> Result<()> {
     // The copies live until the kernel has been queued.
-    let a_copy = choice.is_copied[0].then(|| a.laid_out(call.gpu, call.name)).transpose()?;
-    let b_copy = choice.is_copied[1].then(|| b.laid_out(call.gpu, call.name)).transpose()?;
+    let a_copy = choice.is_copied[0].then(|| a.k_major_copy(call.gpu, call.name)).transpose()?;
+    let b_copy = choice.is_copied[1].then(|| b.k_major_copy(call.gpu, call.name)).transpose()?;
     let (a, b) = (a.replaced(call, &a_copy)?, b.replaced(call, &b_copy)?);
     launch(call, epilogue, sizes, choice, [&a, &b], None, Condition::NONE)
 }
@@ -330,10 +330,10 @@ fn launch(
 ) -> Result<()> {
     let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
     let rank = y.layout.shape().rank();
-    let splits = if choice.tile.engine.adds_up_in_clusters() { 1 } else { choice.splits };
+    let splits = if choice.tile.engine.reduces_in_cluster() { 1 } else { choice.splits };
     let sum_size = if a.view.dtype.size() == 8 { 8 } else { 4 };
-    let all_parts = if splits > 1 { splits * sizes.outputs() * sum_size } else { 0 };
-    let partial = gpu.scratch(choice.parts_inside().unwrap_or(all_parts))?;
+    let all_partials = if splits > 1 { splits * sizes.outputs() * sum_size } else { 0 };
+    let partial = gpu.scratch(choice.fused_partial_bytes().unwrap_or(all_partials))?;
     let bias = epilogue.bias.then(|| &call.inputs[2]);
     let mut parameters = Parameters {
         y: gpu.address(op, y)?,
@@ -376,7 +376,7 @@ fn launch(
             Some([a, b]) => [a.map(tile, tile.block.m, op)?, b.map(tile, tile.block.n, op)?],
             None => tensor_maps::operand_maps([a, b], choice, &parameters.batch, op)?,
         };
-        return match tile.engine.adds_up_in_clusters() {
+        return match tile.engine.reduces_in_cluster() {
             true => split_k::launch(call, choice, maps, parameters, variant),
             false => tensor_maps::launch(call, epilogue, sizes, choice, maps, &parameters, variant),
         };

@@ -5,9 +5,9 @@ use crate::launch::Launch;
 use crate::operands::Operands;
 use crate::ops::copy::copy;
 use crate::ops::elementwise::run_binary;
-use crate::rows::{Chosen, RowLayout, Wanted};
+use crate::rows::{RowKernel, RowLayout, RowRequest};
 use crate::variant::norm::{NormVariant, grad_teams, mixes, rows_together, teams};
-use crate::variant::rows::{Hold, Rows};
+use crate::variant::rows::{RowStorage, Rows};
 use smallvec::SmallVec;
 use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::binary::{Binary, BinaryOp};
@@ -96,9 +96,9 @@ fn matrix(view: &View<'_>) -> (usize, usize) {
 
 /// Returns whether the chosen kernel reads or writes rows of dtype `other` together with rows of
 /// `dtype`, and adds their gradients to a residual's.
-fn fuses(chosen: &Chosen, dtype: DType, other: DType) -> bool {
-    let Rows { packing, team } = chosen.rows;
-    (other == dtype || mixes(dtype, packing, other)) && team.hold == Hold::Registers
+fn fuses(row_kernel: &RowKernel, dtype: DType, other: DType) -> bool {
+    let Rows { packing, team } = row_kernel.rows;
+    (other == dtype || mixes(dtype, packing, other)) && team.storage == RowStorage::Registers
 }
 
 /// Allocates a contiguous tensor of `dtype` with the shape of `view`.
@@ -121,7 +121,7 @@ fn run_and_cast(op: &Op, call: &Call<'_>) -> Result<()> {
 /// Computes the gradient with a kernel that takes dy in the dtype of x, and then adds the
 /// residual's gradient.
 #[cold]
-fn run_grad_apart(op: &Op, call: &Call<'_>, grad: &Grad) -> Result<()> {
+fn run_grad_unfused(op: &Op, call: &Call<'_>, grad: &Grad) -> Result<()> {
     let dtype = call.inputs[0].dtype;
     let (buffer, layout) = dense(call, &call.inputs[grad.dy], dtype)?;
     let mut inputs: SmallVec<[View<'_>; 6]> = call.inputs.into();
@@ -165,10 +165,10 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         RowLayout { address: weight_address, stride: 0 },
         RowLayout { address: bias_address, stride: 0 },
     ];
-    let wanted = Wanted { dtype, columns, layouts: &layouts, room: gpu.shared_memory() };
-    let chosen = Rows::choose(&wanted, |packing| teams(dtype, packing), |_, _| 0)?;
+    let request = RowRequest { dtype, columns, layouts: &layouts, room: gpu.shared_memory() };
+    let row_kernel = Rows::choose(&request, |packing| teams(dtype, packing), |_, _| 0)?;
     let y_dtype = call.outputs[0].dtype;
-    if y_dtype != dtype && !fuses(&chosen, dtype, y_dtype) {
+    if y_dtype != dtype && !fuses(&row_kernel, dtype, y_dtype) {
         return run_and_cast(op, call);
     }
     let parameters = Parameters {
@@ -184,19 +184,19 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         eps,
         columns: columns as u32,
     };
-    let variant = NormVariant::Forward { centered, rows: chosen.rows, dtype, y: y_dtype };
-    gpu.launch(call.name, chosen.launch(call.name, variant, 0, count)?, &parameters)?;
+    let variant = NormVariant::Forward { centered, rows: row_kernel.rows, dtype, y: y_dtype };
+    gpu.launch(call.name, row_kernel.launch(call.name, variant, 0, count)?, &parameters)?;
     operands.finish()
 }
 
 /// Returns the number of blocks that loop over `count` rows.
-fn walkers(chosen: &Chosen, count: usize) -> usize {
-    let most = match chosen {
-        _ if chosen.rows.team.threads() <= QUARTER => BLOCKS[0],
-        _ if chosen.shared <= HALF => BLOCKS[1],
+fn persistent_blocks(row_kernel: &RowKernel, count: usize) -> usize {
+    let most = match row_kernel {
+        _ if row_kernel.rows.team.threads() <= QUARTER => BLOCKS[0],
+        _ if row_kernel.shared <= HALF => BLOCKS[1],
         _ => BLOCKS[2],
     };
-    count.div_ceil(chosen.rows.per_block()).min(most)
+    count.div_ceil(row_kernel.rows.per_block()).min(most)
 }
 
 /// The properties of a normalization's gradient: whether it is centered, the index of the input dy,
@@ -232,24 +232,24 @@ impl Grad {
 
 /// Returns the team of rows of the gradient, and its shared memory: rows pass through a ring buffer
 /// if blocks loop over them.
-fn chosen_for_grad(call: &Call<'_>, columns: usize, layouts: &[RowLayout]) -> Result<Chosen> {
+fn grad_row_kernel(call: &Call<'_>, columns: usize, layouts: &[RowLayout]) -> Result<RowKernel> {
     let dtype = call.inputs[0].dtype;
-    let wanted = Wanted { dtype, columns, layouts, room: call.gpu.shared_memory() };
-    let ring = |rows: &Rows, _: usize| match rows.team.hold {
-        Hold::Registers => {
+    let request = RowRequest { dtype, columns, layouts, room: call.gpu.shared_memory() };
+    let ring = |rows: &Rows, _: usize| match rows.team.storage {
+        RowStorage::Registers => {
             let packs = 2 * STAGES * rows_together(rows, dtype) * rows.team.packs() * rows.threads();
             packs * rows.packing.pack(dtype) * dtype.size()
         }
         _ => 0,
     };
-    Rows::choose(&wanted, |packing| grad_teams(dtype, packing), ring)
+    Rows::choose(&request, |packing| grad_teams(dtype, packing), ring)
 }
 
 /// How the sums of the parameters' gradients are split. If blocks loop over rows, each block has a
 /// partial sum; otherwise each chunk of rows has one.
 struct Partials {
     /// Whether the gradient's own kernel computes them.
-    walks: bool,
+    is_persistent: bool,
     count: usize,
     /// Sums of each column.
     sums: usize,
@@ -257,22 +257,22 @@ struct Partials {
 }
 
 impl Partials {
-    fn of(grad: &Grad, chosen: &Chosen, rows: usize) -> Partials {
-        let walks = chosen.rows.team.hold == Hold::Registers;
+    fn of(grad: &Grad, row_kernel: &RowKernel, rows: usize) -> Partials {
+        let is_persistent = row_kernel.rows.team.storage == RowStorage::Registers;
         let rows_per_block = PARAMETER_ROWS.max(rows.div_ceil(PARAMETER_BLOCKS));
-        let (count, sums) = match walks {
-            true => (walkers(chosen, rows), 1 + usize::from(grad.centered)),
+        let (count, sums) = match is_persistent {
+            true => (persistent_blocks(row_kernel, rows), 1 + usize::from(grad.centered)),
             false if grad.has_sums() => (rows.div_ceil(rows_per_block), 2),
             false => (0, 2),
         };
-        Partials { walks, count, sums, rows_per_block }
+        Partials { is_persistent, count, sums, rows_per_block }
     }
 
     /// Computes the parameters' gradients, given the `parameters` of the gradient's kernel.
     fn sum(&self, call: &Call<'_>, parameters: &GradParameters, sums: [u64; 2]) -> Result<()> {
         let (gpu, variant) = (call.gpu, NormVariant::Sums(call.inputs[0].dtype));
         let columns = parameters.columns as usize;
-        if !self.walks {
+        if !self.is_persistent {
             let across = columns.div_ceil(PARAMETER_COLUMNS) as u32;
             let launch = Launch::new(variant, PARAMETER_GRAD, across, PARAMETER_THREADS);
             gpu.launch(call.name, Launch { grid: [across, self.count as u32, 1], ..launch }, parameters)?;
@@ -308,12 +308,12 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let residual = if grad.residual { operands.input_rows(call.inputs.len() - 1, last)? } else { no_rows };
     let rounded = if grad.rounds { operands.output_rows(call.outputs.len() - 1, last)? } else { no_rows };
     let layouts = [x, dx, dy, residual, rounded, RowLayout { address: weight, stride: 0 }];
-    let chosen = chosen_for_grad(call, columns, &layouts)?;
+    let row_kernel = grad_row_kernel(call, columns, &layouts)?;
     let dy_dtype = call.inputs[grad.dy].dtype;
-    if (dy_dtype != dtype || grad.residual || grad.rounds) && !fuses(&chosen, dtype, dy_dtype) {
-        return run_grad_apart(op, call, &grad);
+    if (dy_dtype != dtype || grad.residual || grad.rounds) && !fuses(&row_kernel, dtype, dy_dtype) {
+        return run_grad_unfused(op, call, &grad);
     }
-    let partials = Partials::of(&grad, &chosen, count);
+    let partials = Partials::of(&grad, &row_kernel, count);
     let scratch = gpu.scratch(partials.count * partials.sums * columns * dtype.accumulator().size())?;
     let parameters = GradParameters {
         dx: dx.address,
@@ -334,9 +334,9 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         columns: columns as u32,
         rows_per_block: partials.rows_per_block as u32,
     };
-    let variant = NormVariant::Grad { centered: grad.centered, rows: chosen.rows, dtype, dy: dy_dtype };
-    let mut launch = chosen.launch(call.name, variant, 0, count)?;
-    if partials.walks {
+    let variant = NormVariant::Grad { centered: grad.centered, rows: row_kernel.rows, dtype, dy: dy_dtype };
+    let mut launch = row_kernel.launch(call.name, variant, 0, count)?;
+    if partials.is_persistent {
         launch.grid[0] = partials.count as u32;
     }
     gpu.launch(call.name, launch, &parameters)?;

@@ -1,6 +1,6 @@
 //! Pooling over windows of two axes.
 
-use super::window::{Extent, Slide, slides, strides, takes_runs};
+use super::window::{Extent, WindowAxis, strides, takes_runs, window_axes};
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::space::Divisor;
@@ -40,8 +40,8 @@ struct Parameters {
     count: u32,
     packed: u32,
     channels_last: u32,
-    down: Slide,
-    across: Slide,
+    down: WindowAxis,
+    across: WindowAxis,
     extent: Extent,
     width: Divisor,
     to_strides: [i64; 4],
@@ -67,7 +67,7 @@ fn parameters(
     let count = to.layout.elements();
     super::fits(op, &[count])?;
     let size = image(op, large)?;
-    let [down, across] = slides(op, window, size, image(op, small)?)?;
+    let [down, across] = window_axes(op, window, size, image(op, small)?)?;
     Ok(Parameters {
         to: gpu.address(op, to)?,
         from: gpu.address(op, from)?,

@@ -137,40 +137,45 @@ impl Spaces {
 
 /// How a reduction is split: the kernel, its blocks along the results, and the splits of the
 /// reduced elements.
-struct Cut {
+struct Partition {
     kernel: usize,
     blocks: usize,
     parts: usize,
     per_part: usize,
 }
 
-impl Cut {
-    fn of(gpu: &Gpu, spaces: &Spaces, element: usize, column_pack: usize) -> Cut {
+impl Partition {
+    fn of(gpu: &Gpu, spaces: &Spaces, element: usize, column_pack: usize) -> Partition {
         let (results, reduced) = (spaces.results, spaces.reduced);
         let across = spaces.kept.strides[1][spaces.kept.last()];
         let along = spaces.over.strides[0][spaces.over.last()];
-        let cut = |kernel: usize, blocks: usize, round: usize, each: usize| {
-            let wanted = (gpu.multiprocessors() * each * element.div_ceil(2).min(2)).min(Gpu::COUNTS);
-            let parts = (wanted / blocks.max(1)).clamp(1, reduced.div_ceil(round).max(1)).min(1024);
+        let partition = |kernel: usize, blocks: usize, round: usize, each: usize| {
+            let target = (gpu.multiprocessors() * each * element.div_ceil(2).min(2)).min(Gpu::COUNTS);
+            let parts = (target / blocks.max(1)).clamp(1, reduced.div_ceil(round).max(1)).min(1024);
             let per_part = reduced.div_ceil(parts).next_multiple_of(round);
-            Cut { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }
+            Partition { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }
         };
         if across == 1 && along != 1 && spaces.kept.sizes[spaces.kept.last()] >= 8 && reduced > 1 {
             let kernel = if column_pack > 1 { COLUMNS_PACKED_KERNEL } else { COLUMNS_KERNEL };
-            return cut(kernel, results.div_ceil(COLUMNS * column_pack), ROWS_LEAST, COLUMN_BLOCKS_EACH);
+            return partition(
+                kernel,
+                results.div_ceil(COLUMNS * column_pack),
+                ROWS_LEAST,
+                COLUMN_BLOCKS_EACH,
+            );
         }
         let many = results >= gpu.multiprocessors() * WARPS_EACH;
         if reduced <= WARP_MOST || (many && reduced * element <= WARP_BYTES_OF_MANY) {
-            return Cut {
+            return Partition {
                 kernel: WARPS_KERNEL,
                 blocks: results.div_ceil(WARPS),
                 parts: 1,
                 per_part: reduced,
             };
         }
-        let rows = cut(ROWS_KERNEL, results, ROUND, ROW_BLOCKS_EACH);
+        let rows = partition(ROWS_KERNEL, results, ROUND, ROW_BLOCKS_EACH);
         let kernel = if rows.parts > 1 { ROWS_IN_PARTS_KERNEL } else { ROWS_KERNEL };
-        Cut { kernel, ..rows }
+        Partition { kernel, ..rows }
     }
 }
 
@@ -185,10 +190,11 @@ fn reduce(
 ) -> Result<()> {
     let address = gpu.address(op, x)?;
     let pack = pack_of(&[x.dtype]) as i64;
-    let cut = Cut::of(gpu, &spaces, x.dtype.size(), spaces.column_pack(x.dtype, address));
+    let partition = Partition::of(gpu, &spaces, x.dtype.size(), spaces.column_pack(x.dtype, address));
     let run_is_one = spaces.over.rank == 1 && spaces.over.strides[0][0] == 1;
     let line = run_is_one && address.is_multiple_of(16) && spaces.results_begin_at_multiples_of(pack);
-    let scratch = gpu.scratch(if cut.parts > 1 { cut.parts * spaces.results * accumulator } else { 0 })?;
+    let scratch =
+        gpu.scratch(if partition.parts > 1 { partition.parts * spaces.results * accumulator } else { 0 })?;
     let parameters = Parameters {
         x: address,
         y: gpu.address(op, y)?,
@@ -196,13 +202,17 @@ fn reduce(
         arrived: gpu.counts(),
         results: spaces.results as u32,
         reduced: spaces.reduced as u32,
-        parts: cut.parts as u32,
-        per_part: cut.per_part as u32,
+        parts: partition.parts as u32,
+        per_part: partition.per_part as u32,
         line: u32::from(line),
         count: spaces.reduced as f64,
         kept: spaces.kept,
         over: spaces.over,
     };
-    let launch = Launch::new(variant, cut.kernel, cut.blocks as u32, THREADS as u32);
-    gpu.launch(op, Launch { grid: [cut.blocks as u32, cut.parts as u32, 1], ..launch }, &parameters)
+    let launch = Launch::new(variant, partition.kernel, partition.blocks as u32, THREADS as u32);
+    gpu.launch(
+        op,
+        Launch { grid: [partition.blocks as u32, partition.parts as u32, 1], ..launch },
+        &parameters,
+    )
 }

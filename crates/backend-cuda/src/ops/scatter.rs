@@ -36,9 +36,9 @@ struct KeyParameters {
     fault: u64,
     site: u64,
     count: u32,
-    nowhere: u32,
+    out_of_range: u32,
     size: u64,
-    place_step: i64,
+    destination_step: i64,
     space: Space<2>,
 }
 
@@ -49,8 +49,8 @@ struct ScatterParameters {
     keys: u64,
     numbers: u64,
     count: u32,
-    nowhere: u32,
-    places: Space<1>,
+    out_of_range: u32,
+    destinations: Space<1>,
     sources: Space<1>,
 }
 
@@ -61,7 +61,7 @@ struct RowParameters {
     keys: u64,
     numbers: u64,
     count: u32,
-    nowhere: u32,
+    out_of_range: u32,
     columns: u32,
     y_strides: [i64; 3],
     source_strides: [i64; 3],
@@ -85,16 +85,16 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 /// Returns the destination index of each source, sorted.
-fn sorted_places(
+fn sorted_destinations(
     gpu: &Gpu,
     call: &Call<'_>,
     index: &View<'_>,
-    (size, place_step): (usize, usize),
-    places: usize,
+    (size, destination_step): (usize, usize),
+    destinations: usize,
     space: Space<2>,
 ) -> Result<Pairs> {
     let count = index.layout.elements();
-    super::fits(call.name, &[count, places])?;
+    super::fits(call.name, &[count, destinations])?;
     let mut pairs = Pairs::new(gpu, 1, count, 4)?;
     let parameters = KeyParameters {
         keys: pairs.keys[0].address(),
@@ -103,15 +103,15 @@ fn sorted_places(
         fault: gpu.index_errors.address,
         site: IndexErrors::site(call.name, size),
         count: count as u32,
-        nowhere: places as u32,
+        out_of_range: destinations as u32,
         size: size as u64,
-        place_step: place_step as i64,
+        destination_step: destination_step as i64,
         space,
     };
     let blocks = count.div_ceil(THREADS);
     let variant = variant(call.inputs[0].dtype, index.dtype);
     gpu.launch(call.name, Launch::new(variant, 2, blocks as u32, THREADS as u32), &parameters)?;
-    sort_keys(gpu, call.name, &mut pairs, u32::BITS - (places as u32).leading_zeros())?;
+    sort_keys(gpu, call.name, &mut pairs, u32::BITS - (destinations as u32).leading_zeros())?;
     Ok(pairs)
 }
 
@@ -129,24 +129,24 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode, index: &View<'_>) ->
     if count == 0 {
         return Ok(());
     }
-    let place_strides = y.layout.shape().row_major_strides();
+    let destination_strides = y.layout.shape().row_major_strides();
     let axes: SmallVec<[(usize, [i64; 2]); MAX_RANK]> = (0..y.layout.shape().rank())
         .map(|other| {
-            let place = if other == axis { 0 } else { place_strides[other] };
-            (index.layout.shape().dim(other), [index.layout.strides()[other] as i64, place as i64])
+            let stride = if other == axis { 0 } else { destination_strides[other] };
+            (index.layout.shape().dim(other), [index.layout.strides()[other] as i64, stride as i64])
         })
         .collect();
-    let along_axis = (y.layout.shape().dim(axis), place_strides[axis] as usize);
-    let places = y.layout.elements();
-    let pairs = sorted_places(gpu, call, index, along_axis, places, Space::in_order(&axes))?;
+    let along_axis = (y.layout.shape().dim(axis), destination_strides[axis] as usize);
+    let destinations = y.layout.elements();
+    let pairs = sorted_destinations(gpu, call, index, along_axis, destinations, Space::in_order(&axes))?;
     let parameters = ScatterParameters {
         y: gpu.address(op, y)?,
         source: gpu.address(op, source)?,
         keys: pairs.keys[0].address(),
         numbers: pairs.numbers[0].address(),
         count: count as u32,
-        nowhere: places as u32,
-        places: in_order(y.layout),
+        out_of_range: destinations as u32,
+        destinations: in_order(y.layout),
         sources: in_order(source.layout),
     };
     let variant = match mode {
@@ -176,14 +176,14 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         return scatter(call, axis, ScatterMode::Add, &View { layout: &expanded, ..*index });
     }
     let vector = Space::in_order(&[(count, [index.layout.strides()[0] as i64, 0])]);
-    let pairs = sorted_places(gpu, call, index, (dims[axis], 1), dims[axis], vector)?;
+    let pairs = sorted_destinations(gpu, call, index, (dims[axis], 1), dims[axis], vector)?;
     let parameters = RowParameters {
         y: gpu.address(op, y)?,
         source: gpu.address(op, source)?,
         keys: pairs.keys[0].address(),
         numbers: pairs.numbers[0].address(),
         count: count as u32,
-        nowhere: dims[axis] as u32,
+        out_of_range: dims[axis] as u32,
         columns: columns as u32,
         y_strides,
         source_strides,

@@ -2,11 +2,11 @@
 
 use crate::call::Call;
 use crate::launch::Launch;
-use crate::operands::{Operands, even};
-use crate::rows::{RowLayout, Wanted, grid};
+use crate::operands::{Operands, merged_stride};
+use crate::rows::{RowLayout, RowRequest, grid};
 use crate::variant::pack_of;
 use crate::variant::rows::{Packing, Rows};
-use crate::variant::softmax::{ColumnTile, STRETCHES, SoftmaxVariant, teams};
+use crate::variant::softmax::{CHUNKS, ColumnTile, SoftmaxVariant, teams};
 use ternion_core::{DType, Error, Layout, Op, Result};
 
 /// The kernels of each kind: those of the ops, or the first of two launches, followed by those of
@@ -19,24 +19,24 @@ const GRADIENT: usize = 1;
 const FEW: usize = 66;
 const LONG: usize = 32 << 10;
 /// Packs of a chunk: eight iterations of a block.
-const STRETCH: usize = 4096;
+const CHUNK: usize = 4096;
 
 const THREADS: usize = 256;
 
 /// The parameters of an op.
-struct Form {
+struct SoftmaxParams {
     /// Whether the op is a log-softmax.
     log: bool,
     axis: usize,
     gradient: bool,
 }
 
-fn form(op: &Op) -> Result<Form> {
+fn params(op: &Op) -> Result<SoftmaxParams> {
     match op {
-        Op::Softmax(op) => Ok(Form { log: false, axis: op.axis, gradient: false }),
-        Op::SoftmaxGrad(op) => Ok(Form { log: false, axis: op.axis, gradient: true }),
-        Op::LogSoftmax(op) => Ok(Form { log: true, axis: op.axis, gradient: false }),
-        Op::LogSoftmaxGrad(op) => Ok(Form { log: true, axis: op.axis, gradient: true }),
+        Op::Softmax(op) => Ok(SoftmaxParams { log: false, axis: op.axis, gradient: false }),
+        Op::SoftmaxGrad(op) => Ok(SoftmaxParams { log: false, axis: op.axis, gradient: true }),
+        Op::LogSoftmax(op) => Ok(SoftmaxParams { log: true, axis: op.axis, gradient: false }),
+        Op::LogSoftmaxGrad(op) => Ok(SoftmaxParams { log: true, axis: op.axis, gradient: true }),
         _ => Err(Error::invalid(op.name(), "is not softmax")),
     }
 }
@@ -51,7 +51,7 @@ struct Parameters {
     y_stride: i64,
     x_stride: i64,
     columns: u32,
-    stretch: u32,
+    chunk: u32,
 }
 
 /// The parameters, like `SoftmaxGrad` in the kernels.
@@ -66,7 +66,7 @@ struct GradParameters {
     y_stride: i64,
     dy_stride: i64,
     columns: u32,
-    stretch: u32,
+    chunk: u32,
 }
 
 /// The parameters, like `SoftmaxColumns` in the kernels.
@@ -84,55 +84,56 @@ struct ColumnParameters {
 }
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
-    let form = form(op)?;
+    let params = params(op)?;
     let dims = call.outputs[0].layout.shape().dims();
-    let inner: usize = dims[form.axis + 1..].iter().product();
-    super::fits_rows(call.name, dims[form.axis].max(inner))?;
+    let inner: usize = dims[params.axis + 1..].iter().product();
+    super::fits_rows(call.name, dims[params.axis].max(inner))?;
     if call.outputs[0].layout.elements() == 0 {
         return Ok(());
     }
     match inner {
-        1 => rows(call, &form),
-        _ => columns(call, &form, inner),
+        1 => rows(call, &params),
+        _ => columns(call, &params, inner),
     }
 }
 
-fn rows(call: &Call<'_>, form: &Form) -> Result<()> {
+fn rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
     let (gpu, dtype) = (call.gpu, call.outputs[0].dtype);
-    let columns = call.outputs[0].layout.shape().dim(form.axis);
+    let columns = call.outputs[0].layout.shape().dim(params.axis);
     let count = call.outputs[0].layout.elements() / columns;
     let mut operands = Operands::new(call);
-    let tensors = if form.gradient { 2 } else { 1 };
+    let tensors = if params.gradient { 2 } else { 1 };
     // x, or y and dy, followed by the output.
     let mut layouts = [RowLayout { address: 0, stride: 0 }; 3];
     for at in 0..tensors {
-        layouts[at] = operands.input_rows(at, form.axis)?;
+        layouts[at] = operands.input_rows(at, params.axis)?;
     }
-    layouts[tensors] = operands.output_rows(0, form.axis)?;
+    layouts[tensors] = operands.output_rows(0, params.axis)?;
     let layouts = &layouts[..=tensors];
-    let wanted = Wanted { dtype, columns, layouts, room: gpu.shared_memory() };
-    let chosen = Rows::choose(
-        &wanted,
-        |packing| teams(form.log, dtype, packing),
-        |rows, packs| rows.held(dtype, packs, tensors),
+    let request = RowRequest { dtype, columns, layouts, room: gpu.shared_memory() };
+    let row_kernel = Rows::choose(
+        &request,
+        |packing| teams(params.log, dtype, packing),
+        |rows, packs| rows.stored_bytes(dtype, packs, tensors),
     )?;
-    let in_stretches = !form.log && chosen.rows.packing != Packing::Single && count < FEW && columns >= LONG;
-    let stretches = if in_stretches { chosen.packs.div_ceil(STRETCH) } else { 0 };
-    let scratch = gpu.scratch(stretches * count * 2 * dtype.accumulator().size())?;
-    let launches = match in_stretches {
+    let is_chunked =
+        !params.log && row_kernel.rows.packing != Packing::Single && count < FEW && columns >= LONG;
+    let chunks = if is_chunked { row_kernel.packs.div_ceil(CHUNK) } else { 0 };
+    let scratch = gpu.scratch(chunks * count * 2 * dtype.accumulator().size())?;
+    let launches = match is_chunked {
         true => {
-            let variant = SoftmaxVariant::Stretches(dtype);
-            let kernel = if form.gradient { 2 } else { 0 };
+            let variant = SoftmaxVariant::Chunks(dtype);
+            let kernel = if params.gradient { 2 } else { 0 };
             let launch = Launch {
-                grid: [stretches as u32, count as u32, 1],
-                ..Launch::new(variant, kernel, 0, STRETCHES.threads() as u32)
+                grid: [chunks as u32, count as u32, 1],
+                ..Launch::new(variant, kernel, 0, CHUNKS.threads() as u32)
             };
             [Some(launch), Some(Launch { kernel: kernel + 1, ..launch })]
         }
         false => {
-            let variant = SoftmaxVariant::Rows { log: form.log, rows: chosen.rows, dtype };
-            let kernel = if form.gradient { GRADIENT } else { FORWARD };
-            [Some(chosen.launch(call.name, variant, kernel, count)?), None]
+            let variant = SoftmaxVariant::Rows { log: params.log, rows: row_kernel.rows, dtype };
+            let kernel = if params.gradient { GRADIENT } else { FORWARD };
+            [Some(row_kernel.launch(call.name, variant, kernel, count)?), None]
         }
     };
     for launch in launches.into_iter().flatten() {
@@ -148,7 +149,7 @@ fn rows(call: &Call<'_>, form: &Form) -> Result<()> {
                     y_stride: y.stride,
                     dy_stride: dy.stride,
                     columns: columns as u32,
-                    stretch: STRETCH as u32,
+                    chunk: CHUNK as u32,
                 };
                 gpu.launch(call.name, launch, &parameters)?;
             }
@@ -162,7 +163,7 @@ fn rows(call: &Call<'_>, form: &Form) -> Result<()> {
                     y_stride: y.stride,
                     x_stride: x.stride,
                     columns: columns as u32,
-                    stretch: STRETCH as u32,
+                    chunk: CHUNK as u32,
                 };
                 gpu.launch(call.name, launch, &parameters)?;
             }
@@ -174,18 +175,19 @@ fn rows(call: &Call<'_>, form: &Form) -> Result<()> {
 /// Returns the strides of the merged axes before `axis` and of `axis`, if those before it can be
 /// merged and those after it are contiguous.
 fn outer_and_axis(layout: &Layout, axis: usize) -> Option<[i64; 2]> {
-    let (outer, inner) = (even(layout, 0..axis)?, even(layout, axis + 1..layout.shape().rank())?);
+    let (outer, inner) =
+        (merged_stride(layout, 0..axis)?, merged_stride(layout, axis + 1..layout.shape().rank())?);
     (inner == 1).then(|| [outer, layout.strides()[axis] as i64])
 }
 
-fn columns(call: &Call<'_>, form: &Form, inner: usize) -> Result<()> {
+fn columns(call: &Call<'_>, params: &SoftmaxParams, inner: usize) -> Result<()> {
     let (gpu, dtype) = (call.gpu, call.outputs[0].dtype);
-    let axis = call.outputs[0].layout.shape().dim(form.axis);
+    let axis = call.outputs[0].layout.shape().dim(params.axis);
     let outer = call.outputs[0].layout.elements() / (axis * inner);
     let mut operands = Operands::new(call);
-    let suits = |layout: &Layout| outer_and_axis(layout, form.axis);
+    let suits = |layout: &Layout| outer_and_axis(layout, params.axis);
     let (x, x_stride) = operands.input(0, suits)?;
-    let (dy, dy_stride) = if form.gradient { operands.input(1, suits)? } else { (0, [0; 2]) };
+    let (dy, dy_stride) = if params.gradient { operands.input(1, suits)? } else { (0, [0; 2]) };
     let (y, y_stride) = operands.output(0, suits)?;
     let pack = pack_of(&[dtype]);
     let even_addresses = [x, dy, y].iter().all(|address| address.is_multiple_of(16));
@@ -194,8 +196,8 @@ fn columns(call: &Call<'_>, form: &Form, inner: usize) -> Result<()> {
     let is_packed = dtype != DType::F64 && even_addresses && even_strides && inner.is_multiple_of(pack);
     let tile = ColumnTile::of(if is_packed { pack } else { 1 }, axis);
     let blocks = grid(call.name, outer * inner.div_ceil(tile.columns()))?;
-    let variant = SoftmaxVariant::Columns { log: form.log, tile, dtype };
-    let kernel = if form.gradient { GRADIENT } else { FORWARD };
+    let variant = SoftmaxVariant::Columns { log: params.log, tile, dtype };
+    let kernel = if params.gradient { GRADIENT } else { FORWARD };
     let parameters = ColumnParameters {
         y,
         x,

@@ -10,7 +10,7 @@ use ternion_core::{Layout, Result};
 /// A window along one axis, like `Slide` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slide {
+pub(crate) struct WindowAxis {
     size: i32,
     count: i32,
     kernel: i32,
@@ -23,15 +23,15 @@ pub(crate) struct Slide {
     by_dilation: Divisor,
 }
 
-impl Slide {
+impl WindowAxis {
     /// Returns `window` with the values that the kernels compute with.
-    fn new(op: &'static str, window: SlidingWindow) -> Result<Slide> {
+    fn new(op: &'static str, window: SlidingWindow) -> Result<WindowAxis> {
         // Every index of every window is less than this, so all other values are also less than
         // 2^31.
         super::fits(op, &[window.padded_size()])?;
         let window = window.with_taken_steps();
         let (window_step, tap_step) = window.steps_over_element();
-        Ok(Slide {
+        Ok(WindowAxis {
             size: window.size as i32,
             count: window.count as i32,
             kernel: window.kernel as i32,
@@ -47,14 +47,14 @@ impl Slide {
 }
 
 /// Returns the window along both axes of an image of `size` with `count` windows.
-pub(crate) fn slides(
+pub(crate) fn window_axes(
     op: &'static str,
     window: &Window,
     size: [usize; 2],
     count: [usize; 2],
-) -> Result<[Slide; 2]> {
+) -> Result<[WindowAxis; 2]> {
     let [down, across] = sliding_windows(window, size, count);
-    Ok([Slide::new(op, down)?, Slide::new(op, across)?])
+    Ok([WindowAxis::new(op, down)?, WindowAxis::new(op, across)?])
 }
 
 /// The sizes with which an element's index in `[batch, channels, rows, columns]` is decomposed,
@@ -93,29 +93,30 @@ mod tests {
     use super::*;
     use ternion_core::Shape;
 
-    fn slide(kernel: usize, stride: usize, padding: usize, dilation: usize, size: usize) -> Slide {
+    fn window_axis(kernel: usize, stride: usize, padding: usize, dilation: usize, size: usize) -> WindowAxis {
         let [kernel, stride, padding, dilation] = [kernel, stride, padding, dilation].map(|both| [both; 2]);
         let window = Window { kernel, stride, padding, dilation };
         let count = window.output_size("test", [size; 2]).expect("windows")[0];
-        let [slide, _] = slides("test", &window, [size; 2], [count; 2]).expect("small");
-        slide
+        let [window_axis, _] = window_axes("test", &window, [size; 2], [count; 2]).expect("small");
+        window_axis
     }
 
     /// Returns what `windows_over` of window.cuh computes: window and tap for each window that
     /// covers `pixel`.
-    fn windows_over(slide: &Slide, pixel: i32) -> Vec<(i32, i32)> {
-        let from_border = pixel + slide.padding;
-        let span = (slide.kernel - 1) * slide.dilation;
-        let last = (from_border / slide.stride).min(slide.count - 1);
-        let mut first = if from_border > span { (from_border - span - 1) / slide.stride + 1 } else { 0 };
-        while first <= last && (from_border - first * slide.stride) % slide.dilation != 0 {
+    fn windows_over(window_axis: &WindowAxis, pixel: i32) -> Vec<(i32, i32)> {
+        let from_border = pixel + window_axis.padding;
+        let span = (window_axis.kernel - 1) * window_axis.dilation;
+        let last = (from_border / window_axis.stride).min(window_axis.count - 1);
+        let mut first =
+            if from_border > span { (from_border - span - 1) / window_axis.stride + 1 } else { 0 };
+        while first <= last && (from_border - first * window_axis.stride) % window_axis.dilation != 0 {
             first += 1;
         }
-        let tap = (from_border - first * slide.stride) / slide.dilation;
+        let tap = (from_border - first * window_axis.stride) / window_axis.dilation;
         (first..=last)
-            .step_by(slide.window_step as usize)
+            .step_by(window_axis.window_step as usize)
             .enumerate()
-            .map(|(number, window)| (window, tap - number as i32 * slide.tap_step))
+            .map(|(number, window)| (window, tap - number as i32 * window_axis.tap_step))
             .collect()
     }
 
@@ -125,15 +126,16 @@ mod tests {
             for (stride, padding, dilation, size) in
                 [(1, 0, 1, 9), (2, 1, 1, 8), (3, 2, 2, 9), (2, 3, 4, 17), (4, 0, 6, 23), (7, 1, 3, 12)]
             {
-                let slide = slide(kernel, stride, padding, dilation, size);
-                for pixel in 0..slide.size {
-                    let shown: Vec<(i32, i32)> = (0..slide.count)
-                        .flat_map(|window| (0..slide.kernel).map(move |tap| (window, tap)))
+                let window_axis = window_axis(kernel, stride, padding, dilation, size);
+                for pixel in 0..window_axis.size {
+                    let expected: Vec<(i32, i32)> = (0..window_axis.count)
+                        .flat_map(|window| (0..window_axis.kernel).map(move |tap| (window, tap)))
                         .filter(|(window, tap)| {
-                            window * slide.stride + tap * slide.dilation - slide.padding == pixel
+                            window * window_axis.stride + tap * window_axis.dilation - window_axis.padding
+                                == pixel
                         })
                         .collect();
-                    assert_eq!(windows_over(&slide, pixel), shown, "{slide:?} pixel {pixel}");
+                    assert_eq!(windows_over(&window_axis, pixel), expected, "{window_axis:?} pixel {pixel}");
                 }
             }
         }
@@ -142,10 +144,10 @@ mod tests {
     #[test]
     fn steps_that_are_not_made_may_be_long() {
         let window = Window { kernel: [3, 1], stride: [1 << 40, 1], padding: [0; 2], dilation: [1, 1 << 40] };
-        let [down, across] = slides("test", &window, [4, 5], [1, 5]).expect("fits");
+        let [down, across] = window_axes("test", &window, [4, 5], [1, 5]).expect("fits");
         assert_eq!((down.stride, across.dilation), (1, 1));
         let window = Window { padding: [1 << 30, 0], ..window };
-        let error = slides("test", &window, [4, 5], [1, 5]).expect_err("too large").to_string();
+        let error = window_axes("test", &window, [4, 5], [1, 5]).expect_err("too large").to_string();
         assert!(error.contains("2147483652"), "{error}");
     }
 

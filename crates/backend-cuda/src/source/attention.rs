@@ -1,27 +1,27 @@
 //! Kernels of attention.
 
 use super::{Source, TYPE, element};
-use crate::variant::attention::{AttentionVariant, Engine, Products, Reach, Tiles, forward_tma_tiles};
+use crate::variant::attention::{AttentionVariant, Engine, MaskMode, Products, Tiles, forward_tma_tiles};
 use ternion_core::DType;
 
 pub(super) fn source(variant: AttentionVariant) -> Source {
     match variant {
         AttentionVariant::Forward { products, dtype } => forward(products, dtype),
-        AttentionVariant::ForwardParts { products, dtype } => {
+        AttentionVariant::ForwardSplitKv { products, dtype } => {
             let source = Source::new("attention/forward.cu", &["attention"]).products(products, dtype);
             source
-                .tiles(products.parts_tiles())
+                .tiles(products.split_kv_tiles())
                 .define("PARTS", 1)
                 .named(&format!("{}, parts", name_of(products, dtype)))
         }
-        AttentionVariant::MergeParts { width, mask, dtype } => {
+        AttentionVariant::MergeSplitKv { width, mask, dtype } => {
             let source = Source::new("attention/merge_parts.cu", &["attention_merge_parts"]);
-            let source = source.reach(mask, false, dtype).define("VALUE_DIM", width);
+            let source = source.mask_mode(mask, false, dtype).define("VALUE_DIM", width);
             source.named(&format!("{width} {mask:?}: {}", element(dtype)))
         }
-        AttentionVariant::ForwardTma { width, is_long, reach, dtype } => {
-            let products = Products { engine: Engine::Wgmma, width, reach };
-            let tiles = forward_tma_tiles(usize::from(width), is_long, reach);
+        AttentionVariant::ForwardTma { width, is_long, mask_mode, dtype } => {
+            let products = Products { engine: Engine::Wgmma, width, mask_mode };
+            let tiles = forward_tma_tiles(usize::from(width), is_long, mask_mode);
             let source =
                 Source::new("attention/forward_tma.cu", &["attention_tma"]).products(products, dtype);
             let source = if is_long {
@@ -39,12 +39,12 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
                 &["attention_dropout_bits", "attention_dropout_bits_by_keys"],
             );
             // The dtype of the operands does not matter.
-            source.reach(Reach::Dropout, true, DType::BF16)
+            source.mask_mode(MaskMode::Dropout, true, DType::BF16)
         }
         AttentionVariant::Grad { products, dtype } => grad(products, dtype),
-        AttentionVariant::GradByKeys { width, lags, reach, dtype } => {
+        AttentionVariant::GradByKeys { width, lags, mask_mode, dtype } => {
             let kernels = &["attention_grad_tile_rows", "attention_grad_by_keys"];
-            let products = Products { engine: Engine::Wgmma, width, reach };
+            let products = Products { engine: Engine::Wgmma, width, mask_mode };
             match width {
                 192.. => Source::new("attention/grad_by_keys_wide.cu", kernels).products(products, dtype),
                 _ => Source::new("attention/grad_by_keys.cu", kernels)
@@ -53,10 +53,10 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
             }
         }
         AttentionVariant::GradMask { products, dtype } => grad_mask(products, dtype),
-        AttentionVariant::GradByKeysUnordered { width, lags, reach, dtype } => {
+        AttentionVariant::GradByKeysUnordered { width, lags, mask_mode, dtype } => {
             let kernels =
                 &["attention_grad_tile_rows", "attention_grad_by_keys", "attention_grad_convert_queries"];
-            let products = Products { engine: Engine::Wgmma, width, reach };
+            let products = Products { engine: Engine::Wgmma, width, mask_mode };
             let lag = if lags { "lagging" } else { "not lagging" };
             Source::new("attention/grad_by_keys.cu", kernels)
                 .products(products, dtype)
@@ -65,25 +65,29 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
         }
         AttentionVariant::GradRows { mask, dtype } => {
             let source = Source::new("attention/grad_rows.cu", &["attention_grad_rows"]);
-            source.reach(mask, false, dtype).named(&format!("{mask:?}: {}", element(dtype)))
+            source.mask_mode(mask, false, dtype).named(&format!("{mask:?}: {}", element(dtype)))
         }
     }
 }
 
 impl Source {
     /// Adds the dtype and the mask mode.
-    fn reach(self, reach: Reach, band: bool, dtype: DType) -> Source {
-        let mask = match reach {
-            Reach::Full | Reach::Band | Reach::Dropout | Reach::Varlen | Reach::VarlenDropout => 0,
-            Reach::BoolMask => 1,
-            Reach::AdditiveMask => 2,
+    fn mask_mode(self, mask_mode: MaskMode, band: bool, dtype: DType) -> Source {
+        let mask = match mask_mode {
+            MaskMode::Full
+            | MaskMode::Band
+            | MaskMode::Dropout
+            | MaskMode::Varlen
+            | MaskMode::VarlenDropout => 0,
+            MaskMode::BoolMask => 1,
+            MaskMode::AdditiveMask => 2,
         };
         let source = self.define_type(TYPE, dtype).define_all([
             ("BAND", usize::from(band)),
             ("MASK", mask),
-            ("DROPOUT", usize::from(reach.drops())),
+            ("DROPOUT", usize::from(mask_mode.drops())),
         ]);
-        if reach.is_varlen() { source.define("VARLEN", 1) } else { source }
+        if mask_mode.is_varlen() { source.define("VARLEN", 1) } else { source }
     }
 
     /// Adds the tiles of a kernel that is the only one in its source, or whose tiles are those of
@@ -99,9 +103,9 @@ impl Source {
 
     /// Adds what the forward and the backward kernels of an engine have in common.
     fn products(self, products: Products, dtype: DType) -> Source {
-        let Products { engine, width, reach } = products;
+        let Products { engine, width, mask_mode } = products;
         let source = self
-            .reach(reach, reach != Reach::Full, dtype)
+            .mask_mode(mask_mode, mask_mode != MaskMode::Full, dtype)
             .define("HEAD_DIM", width)
             .define("VALUE_DIM", width)
             .named(&name_of(products, dtype));
@@ -114,8 +118,8 @@ impl Source {
     }
 }
 
-fn name_of(Products { engine, width, reach }: Products, dtype: DType) -> String {
-    format!("{engine:?} {width} {reach:?}: {}", element(dtype))
+fn name_of(Products { engine, width, mask_mode }: Products, dtype: DType) -> String {
+    format!("{engine:?} {width} {mask_mode:?}: {}", element(dtype))
 }
 
 fn forward(products: Products, dtype: DType) -> Source {

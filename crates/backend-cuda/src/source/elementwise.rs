@@ -22,7 +22,7 @@ enum Operand {
 }
 
 /// The parts of a kernel.
-struct Form {
+struct KernelParts {
     expression: Expression,
     inputs: Vec<Operand>,
     output: Operand,
@@ -30,10 +30,10 @@ struct Form {
     pack: usize,
 }
 
-impl Form {
+impl KernelParts {
     /// A kernel of tensors, whose pack is one access of the widest elements.
-    fn computed(expression: impl Into<String>, inputs: &[DType], output: DType) -> Form {
-        Form {
+    fn computed(expression: impl Into<String>, inputs: &[DType], output: DType) -> KernelParts {
+        KernelParts {
             expression: Expression::Computed(expression.into()),
             inputs: inputs.iter().map(|&dtype| Operand::Element(dtype)).collect(),
             output: Operand::Element(output),
@@ -41,43 +41,46 @@ impl Form {
         }
     }
 
-    fn of(variant: ElementwiseVariant) -> Form {
+    fn of(variant: ElementwiseVariant) -> KernelParts {
         match variant {
             ElementwiseVariant::Unary { function, dtype } => {
-                Form::computed(format!("unary_{function:?}(a, k)"), &[dtype], dtype)
+                KernelParts::computed(format!("unary_{function:?}(a, k)"), &[dtype], dtype)
             }
             ElementwiseVariant::UnaryGrad { function, dtype } => {
-                Form::computed(format!("grad_{function:?}(a, b, k)"), &[dtype; 2], dtype)
+                KernelParts::computed(format!("grad_{function:?}(a, b, k)"), &[dtype; 2], dtype)
             }
             // The scalar operand has the wider type, and is not read from memory.
-            ElementwiseVariant::Binary { op, a, b, y } => Form {
+            ElementwiseVariant::Binary { op, a, b, y } => KernelParts {
                 pack: pack_of(&[y]),
-                ..Form::computed(format!("binary_{}(a, b)", op.name()), &[a, b], y)
+                ..KernelParts::computed(format!("binary_{}(a, b)", op.name()), &[a, b], y)
             },
             ElementwiseVariant::MultiplyAdd(dtype) => {
-                Form::computed("sum_of(product_of(a, b), c)", &[dtype; 3], dtype)
+                KernelParts::computed("sum_of(product_of(a, b), c)", &[dtype; 3], dtype)
             }
             ElementwiseVariant::ScaleAdd(dtype) => {
-                Form::computed("constant<Compute<Y>>(k.first) * a + b", &[dtype; 2], dtype)
+                KernelParts::computed("constant<Compute<Y>>(k.first) * a + b", &[dtype; 2], dtype)
             }
-            ElementwiseVariant::AddRelu(dtype) => Form::computed("unary_relu(a + b, k)", &[dtype; 2], dtype),
+            ElementwiseVariant::AddRelu(dtype) => {
+                KernelParts::computed("unary_relu(a + b, k)", &[dtype; 2], dtype)
+            }
             ElementwiseVariant::BiasActivation { activation, dtype } => {
                 let name = activation.function().name();
-                Form::computed(format!("unary_{name}(a + b, k)"), &[dtype; 2], dtype)
+                KernelParts::computed(format!("unary_{name}(a + b, k)"), &[dtype; 2], dtype)
             }
             ElementwiseVariant::Compare { op, dtype } => {
-                Form::computed(format!("compare_{}(a, b)", op.name()), &[dtype; 2], DType::Bool)
+                KernelParts::computed(format!("compare_{}(a, b)", op.name()), &[dtype; 2], DType::Bool)
             }
-            ElementwiseVariant::Select(size) => Form {
+            ElementwiseVariant::Select(size) => KernelParts {
                 expression: Expression::Stored("a ? b_stored : c_stored"),
                 inputs: vec![Operand::Element(DType::Bool), Operand::Bits(size), Operand::Bits(size)],
                 output: Operand::Bits(size),
                 pack: pack_of(&[size]),
             },
-            ElementwiseVariant::Cast { from, to } => {
-                Form { expression: Expression::Stored("Cast<Y>::of(a)"), ..Form::computed("", &[from], to) }
-            }
-            ElementwiseVariant::Move(size) => Form {
+            ElementwiseVariant::Cast { from, to } => KernelParts {
+                expression: Expression::Stored("Cast<Y>::of(a)"),
+                ..KernelParts::computed("", &[from], to)
+            },
+            ElementwiseVariant::Move(size) => KernelParts {
                 expression: Expression::Stored("a_stored"),
                 inputs: vec![Operand::Bits(size)],
                 output: Operand::Bits(size),
@@ -88,7 +91,7 @@ impl Form {
 }
 
 pub(super) fn source(variant: ElementwiseVariant) -> Source {
-    let Form { expression, inputs, output, pack } = Form::of(variant);
+    let KernelParts { expression, inputs, output, pack } = KernelParts::of(variant);
     let (name, expression) = match expression {
         Expression::Computed(expression) => ("EXPRESSION", expression),
         Expression::Stored(expression) => ("STORED", expression.to_string()),

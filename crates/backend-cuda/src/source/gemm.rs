@@ -31,7 +31,7 @@ pub(super) fn source(variant: GemmVariant) -> Source {
     let source = match tile.part {
         // One block on a multiprocessor, 128 bytes along k.
         Part::Warpgroup { .. } => source,
-        Part::TurnedWarpgroup { .. } => source.define_all([("RESIDENT", tile.resident)]),
+        Part::SwappedWarpgroup { .. } => source.define_all([("RESIDENT", tile.resident)]),
         _ => source.define_all([("TILE_K", k), ("RESIDENT", tile.resident)]),
     };
     let source = match tile.part {
@@ -47,7 +47,7 @@ pub(super) fn source(variant: GemmVariant) -> Source {
                     ("A_INNER", 0),
                     ("B_INNER", 1),
                     ("A_FROM_REGISTERS", 1),
-                    ("TURNED", usize::from(variant.is_turned())),
+                    ("TURNED", usize::from(variant.swaps_operands())),
                 ]),
                 false => source.define_all([
                     ("A_INNER", usize::from(a.is_k_major())),
@@ -55,7 +55,7 @@ pub(super) fn source(variant: GemmVariant) -> Source {
                 ]),
             }
         }
-        Part::TurnedWarpgroup { .. } => source
+        Part::SwappedWarpgroup { .. } => source
             .define_all([("A_INNER", usize::from(a.is_k_major())), ("B_INNER", usize::from(b.is_k_major()))]),
         Part::Thread { m, n, lanes_m } => source
             .define_all([("THREAD_M", m), ("THREAD_N", n), ("LANES_M", lanes_m)])

@@ -3,10 +3,10 @@
 use super::Source;
 use crate::variant::ladder::{LadderVariant, Share};
 
-pub(super) fn source(LadderVariant { form, tile }: LadderVariant) -> Source {
+pub(super) fn source(LadderVariant { rung, tile }: LadderVariant) -> Source {
     let [m, n, k] = tile.block;
     let source =
-        Source::new(form.file(), &["product"]).define_all([("TILE_M", m), ("TILE_N", n), ("TILE_K", k)]);
+        Source::new(rung.file(), &["product"]).define_all([("TILE_M", m), ("TILE_N", n), ("TILE_K", k)]);
     let part = |source: Source, [m, n]: [usize; 2], names: [&'static str; 2]| {
         source.define(names[0], m).define(names[1], n)
     };
@@ -19,5 +19,5 @@ pub(super) fn source(LadderVariant { form, tile }: LadderVariant) -> Source {
             source.define_all([("STAGES", tile.stages), ("CONSUMERS", consumers)])
         }
     };
-    source.named(&format!("{}: {tile}", form.name()))
+    source.named(&format!("{}: {tile}", rung.name()))
 }

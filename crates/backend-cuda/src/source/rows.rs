@@ -3,8 +3,8 @@
 use super::{Source, TYPE};
 use crate::variant::loss::LossVariant;
 use crate::variant::norm::{BatchNormVariant, NormVariant, rows_together};
-use crate::variant::rows::{Hold, Packing, Rows, Team};
-use crate::variant::softmax::{STRETCHES, SoftmaxVariant};
+use crate::variant::rows::{Packing, RowStorage, Rows, Team};
+use crate::variant::softmax::{CHUNKS, SoftmaxVariant};
 use ternion_core::DType;
 
 impl Source {
@@ -16,8 +16,8 @@ impl Source {
             ("MASKED", usize::from(rows.packing == Packing::Masked && pack > 1)),
             ("TEAM", rows.team.threads()),
             ("PACKS", rows.team.packs()),
-            ("HOLD", rows.team.hold as usize),
-            ("MIN_BLOCKS", if rows.team.hold == Hold::Shared { 2 } else { 1 }),
+            ("HOLD", rows.team.storage as usize),
+            ("MIN_BLOCKS", if rows.team.storage == RowStorage::Shared { 2 } else { 1 }),
         ])
     }
 
@@ -37,10 +37,10 @@ pub(super) fn softmax(variant: SoftmaxVariant) -> Source {
         SoftmaxVariant::Rows { log, rows, dtype } => {
             source(&["softmax", "softmax_grad"], 0, log, dtype).rows_of(&rows, dtype)
         }
-        SoftmaxVariant::Stretches(dtype) => {
+        SoftmaxVariant::Chunks(dtype) => {
             let kernels =
                 &["softmax_parts", "softmax_from_parts", "softmax_grad_parts", "softmax_grad_from_parts"];
-            source(kernels, 1, false, dtype).rows_of(&STRETCHES, dtype)
+            source(kernels, 1, false, dtype).rows_of(&CHUNKS, dtype)
         }
         SoftmaxVariant::Columns { log, tile, dtype } => {
             source(&["softmax_columns", "softmax_grad_columns"], 2, log, dtype)
@@ -61,15 +61,15 @@ pub(super) fn norm(variant: NormVariant) -> Source {
             source.rows_of(&rows, dtype)
         }
         NormVariant::Grad { centered, rows, dtype, dy } => {
-            let walks = usize::from(rows.team.hold == Hold::Registers);
+            let is_persistent = usize::from(rows.team.storage == RowStorage::Registers);
             let centered = usize::from(centered);
             let source = source(&["norm_rows_grad"], 1, dtype);
             let source = if dy == dtype { source } else { source.define_type("TYPE_DY", dy) };
             source
                 .define_all([
                     ("CENTRED", centered),
-                    ("DWEIGHT", walks),
-                    ("DBIAS", walks * centered),
+                    ("DWEIGHT", is_persistent),
+                    ("DBIAS", is_persistent * centered),
                     ("TOGETHER", rows_together(&rows, dtype)),
                 ])
                 .rows_of(&rows, dtype)

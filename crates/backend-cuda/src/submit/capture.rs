@@ -20,17 +20,17 @@ pub(crate) struct Recording {
     pub(crate) thread: ThreadId,
     pub(crate) arena: Arc<Pool<DeviceMemory>>,
     /// Buffers from outside the arena that the step uses.
-    pub(crate) held: Vec<Buffer>,
+    pub(crate) retained: Vec<Buffer>,
 }
 
 impl Recording {
     /// Retains `buffer` for as long as the graph lives, unless it belongs to the arena.
-    pub(crate) fn hold(&mut self, buffer: &Buffer) {
+    pub(crate) fn retain(&mut self, buffer: &Buffer) {
         let inside = buffer
             .downcast()
             .is_some_and(|memory: &crate::memory::CudaMemory| Arc::ptr_eq(&memory.pool, &self.arena));
-        if !inside && !self.held.iter().any(|held| held.is(buffer)) {
-            self.held.push(buffer.clone());
+        if !inside && !self.retained.iter().any(|retained| retained.is(buffer)) {
+            self.retained.push(buffer.clone());
         }
     }
 }
@@ -71,7 +71,7 @@ impl Capture for Recorder {
 
     fn end(&self) -> Result<Arc<dyn Replay>> {
         let ended = self.end_capture();
-        self.gpu.end_steps_that_wait();
+        self.gpu.destroy_retired_graphs();
         let (recording, graph) = ended?;
         let mut executable = std::ptr::null_mut();
         // SAFETY: the driver returned this graph.
@@ -138,7 +138,7 @@ impl RetiredGraph {
 
 impl Gpu {
     /// Destroys the steps that were dropped while another one was being recorded.
-    fn end_steps_that_wait(&self) {
+    fn destroy_retired_graphs(&self) {
         let _guard = self.submission_guard();
         if self.is_recording() {
             return;
@@ -158,7 +158,7 @@ impl Replay for RecordedStep {
         self.ready()?;
         self.gpu.context.bind()?;
         let stream = self.gpu.stream();
-        self.gpu.refused()?;
+        self.gpu.report_refusals()?;
         self.gpu.add_to_history("replay");
         // SAFETY: the graph lives as long as this, and so do the buffers that its kernels use.
         self.gpu.check_status("replay", unsafe { sys::cuGraphLaunch(self.executable.0, stream) })
@@ -172,6 +172,6 @@ impl Drop for RecordedStep {
         self.gpu.retired_graphs.lock().push(retired);
         // To wait for a stream that records, on any thread, would invalidate the recording. In that
         // case the step is destroyed later, after the recording.
-        self.gpu.end_steps_that_wait();
+        self.gpu.destroy_retired_graphs();
     }
 }

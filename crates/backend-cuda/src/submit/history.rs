@@ -7,11 +7,11 @@ use crate::launch::Launch;
 const LENGTH: usize = 4096;
 
 /// The maximum number of ops that the report of a device fault names.
-const NAMED: usize = 32;
+const MAX_NAMED: usize = 32;
 
 /// A launch of a kernel, as requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LaunchNote {
+pub struct LaunchRecord {
     /// The op's name.
     pub op: &'static str,
     /// The kernel's name.
@@ -32,17 +32,17 @@ pub struct LaunchNote {
 
 /// A launch, as stored until it is requested.
 #[derive(Clone, Copy, Debug)]
-struct Noted {
+struct LaunchEntry {
     op: &'static str,
     launch: Launch,
     is_recorded: bool,
 }
 
-impl Noted {
-    fn note(&self) -> LaunchNote {
+impl LaunchEntry {
+    fn record(&self) -> LaunchRecord {
         let Launch { variant, kernel, grid, block, shared, .. } = self.launch;
         let source = variant.source();
-        LaunchNote {
+        LaunchRecord {
             op: self.op,
             kernel: source.kernels[kernel],
             file: source.file,
@@ -65,12 +65,12 @@ pub(crate) struct LaunchHistory {
     /// The number of launches before the last wait for the device, which succeeded.
     ended: usize,
     /// Every launch, while they are being recorded.
-    notes: Option<Vec<Noted>>,
+    records: Option<Vec<LaunchEntry>>,
 }
 
 impl LaunchHistory {
     pub(crate) fn new() -> LaunchHistory {
-        LaunchHistory { names: vec!["nothing"; LENGTH].into(), count: 0, ended: 0, notes: None }
+        LaunchHistory { names: vec!["nothing"; LENGTH].into(), count: 0, ended: 0, records: None }
     }
 
     #[inline]
@@ -83,23 +83,23 @@ impl LaunchHistory {
     #[inline]
     pub(crate) fn add_launch(&mut self, op: &'static str, launch: &Launch, is_recorded: bool) {
         self.add(op);
-        if let Some(notes) = &mut self.notes {
-            notes.push(Noted { op, launch: *launch, is_recorded });
+        if let Some(records) = &mut self.records {
+            records.push(LaunchEntry { op, launch: *launch, is_recorded });
         }
     }
 
     /// Starts to record every launch.
-    pub(crate) fn begin_notes(&mut self) {
-        self.notes = Some(Vec::new());
+    pub(crate) fn begin_records(&mut self) {
+        self.records = Some(Vec::new());
     }
 
-    /// Stops recording and returns the launches since `begin_notes`, in order.
-    pub(crate) fn take_notes(&mut self) -> Vec<LaunchNote> {
-        self.notes.take().iter().flatten().map(Noted::note).collect()
+    /// Stops recording and returns the launches since `begin_records`, in order.
+    pub(crate) fn take_records(&mut self) -> Vec<LaunchRecord> {
+        self.records.take().iter().flatten().map(LaunchEntry::record).collect()
     }
 
     /// Records that the first `count` launches have ended. Several threads may wait.
-    pub(crate) fn has_ended(&mut self, count: usize) {
+    pub(crate) fn mark_ended(&mut self, count: usize) {
         self.ended = self.ended.max(count);
     }
 
@@ -117,8 +117,8 @@ impl LaunchHistory {
                 names.push(name);
             }
         }
-        let more = if names.len() > NAMED || launched > LENGTH { " and ops before them" } else { "" };
-        names.truncate(NAMED);
+        let more = if names.len() > MAX_NAMED || launched > LENGTH { " and ops before them" } else { "" };
+        names.truncate(MAX_NAMED);
         match launched {
             0 => "Nothing was launched since the device was last waited for".into(),
             1 => format!("{} did it, the one launch since the device was last waited for", names[0]),
@@ -162,21 +162,21 @@ mod tests {
     }
 
     #[test]
-    fn launches_are_noted_in_order_while_that_is_asked_for() {
+    fn launches_are_recorded_in_order_while_that_is_requested() {
         let (mut history, launch) = (LaunchHistory::new(), Launch::new(Variant::PROBE, 1, 3, 64));
         history.add_launch("before", &launch, false);
-        history.begin_notes();
+        history.begin_records();
         history.add_launch("eager", &launch, false);
         history.add("replay");
         history.add_launch("recorded", &Launch { shared: 16, ..launch }, true);
-        let notes = history.take_notes();
-        let noted: Vec<_> =
-            notes.iter().map(|note| (note.op, note.is_recorded, note.dynamic_shared)).collect();
-        assert_eq!(noted, [("eager", false, 0), ("recorded", true, 16)]);
-        assert_eq!((notes[0].kernel, notes[0].file), ("probe_cluster", "probe/launch.cu"));
-        assert_eq!((notes[0].grid, notes[0].block), ([3, 1, 1], [64, 1, 1]));
+        let records = history.take_records();
+        let recorded: Vec<_> =
+            records.iter().map(|record| (record.op, record.is_recorded, record.dynamic_shared)).collect();
+        assert_eq!(recorded, [("eager", false, 0), ("recorded", true, 16)]);
+        assert_eq!((records[0].kernel, records[0].file), ("probe_cluster", "probe/launch.cu"));
+        assert_eq!((records[0].grid, records[0].block), ([3, 1, 1], [64, 1, 1]));
         history.add_launch("after", &launch, false);
-        assert!(history.take_notes().is_empty());
+        assert!(history.take_records().is_empty());
         assert_eq!((history.count, history.last()), (5, "after"));
     }
 }

@@ -39,24 +39,24 @@ const SLOTS: usize = 1024;
 /// Bytes of parameters that fit into a slot: enough for every kernel except optimizer steps and
 /// concatenations, whose parameters contain many tensors. Those wait until everything before them
 /// has been submitted.
-const ROOM: usize = 896;
+const MAX_PARAMETER_BYTES: usize = 896;
 
 /// The number of consecutive launches that go straight to the driver before the thread is woken,
 /// which costs as much as one of them.
-const ALONE: usize = 8;
+const DIRECT_LAUNCHES: usize = 8;
 
 /// How long the thread polls for the next launch before it sleeps: longer than a program takes
 /// between two ops of a step.
-const PATIENCE: Duration = Duration::from_micros(200);
+const POLL_TIME: Duration = Duration::from_micros(200);
 
 /// The number of polls after which a waiting thread yields to others, and after which it sleeps
 /// between polls, because the driver is then waiting for the device.
-const TURNS: u32 = 128;
-const MANY_TURNS: u32 = 64 * TURNS;
-const NAP: Duration = Duration::from_micros(20);
+const SPIN_ROUNDS: u32 = 128;
+const SLEEP_ROUNDS: u32 = 64 * SPIN_ROUNDS;
+const SLEEP_TIME: Duration = Duration::from_micros(20);
 
 /// The minimum number of CPUs with which one of them may be kept busy by this thread.
-const PROCESSORS: usize = 4;
+const MIN_CPUS: usize = 4;
 
 /// A receiver of kernels: the driver's stream, or a substitute in tests.
 pub(crate) trait LaunchTarget: Send + Sync + 'static {
@@ -114,7 +114,7 @@ pub(crate) enum Reason {
 
 /// Parameters of a kernel, aligned for all types that they may contain, including tensor maps.
 #[repr(C, align(64))]
-struct Parameters(MaybeUninit<[u8; ROOM]>);
+struct Parameters(MaybeUninit<[u8; MAX_PARAMETER_BYTES]>);
 
 /// A counter that one thread writes and another reads, in its own cache line (two lines, because
 /// adjacent ones are fetched together).
@@ -136,18 +136,18 @@ pub(crate) struct SubmissionQueue<D> {
     /// separate from the slots, whose head is one cache line.
     awaited: Mutex<VecDeque<(usize, Box<dyn AwaitedKernel>)>>,
     /// The number of consecutive launches that went straight to the driver.
-    alone: AtomicUsize,
+    direct_launches: AtomicUsize,
     /// Whether the last operation in the stream may be something other than a launch. Changed by
     /// the holder of `pushing`, and set by any thread that requests the stream.
     follows_other_work: AtomicBool,
     /// Whether launches may go through the thread at all.
-    is_used: bool,
+    uses_thread: bool,
     is_asleep: AtomicBool,
     is_stopped: AtomicBool,
     thread: OnceLock<Option<Thread>>,
     handle: Mutex<Option<JoinHandle<()>>>,
     /// Whether `refusals` contains any; changed by the holder of that lock.
-    was_refused: AtomicBool,
+    has_refusals: AtomicBool,
     refusals: Mutex<Vec<Refusal>>,
 }
 
@@ -171,15 +171,15 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
     /// Creates a queue. It has a thread if there are enough CPUs, or as `TERNION_CUDA_LAUNCHER`
     /// says: 0 or 1.
     pub(crate) fn new(target: D) -> SubmissionQueue<D> {
-        let is_wanted = match std::env::var_os("TERNION_CUDA_LAUNCHER").filter(|value| !value.is_empty()) {
+        let uses_thread = match std::env::var_os("TERNION_CUDA_LAUNCHER").filter(|value| !value.is_empty()) {
             Some(value) => value != "0",
-            None => std::thread::available_parallelism().map_or(1, usize::from) >= PROCESSORS,
+            None => std::thread::available_parallelism().map_or(1, usize::from) >= MIN_CPUS,
         };
-        SubmissionQueue::with_thread(target, is_wanted)
+        SubmissionQueue::with_thread(target, uses_thread)
     }
 
-    fn with_thread(target: D, is_used: bool) -> SubmissionQueue<D> {
-        let slots = if is_used { SLOTS } else { 0 };
+    fn with_thread(target: D, uses_thread: bool) -> SubmissionQueue<D> {
+        let slots = if uses_thread { SLOTS } else { 0 };
         SubmissionQueue {
             target,
             slots: (0..slots).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
@@ -188,20 +188,20 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
             pushing: Mutex::default(),
             issuing: Mutex::default(),
             awaited: Mutex::default(),
-            alone: AtomicUsize::new(0),
+            direct_launches: AtomicUsize::new(0),
             follows_other_work: AtomicBool::new(true),
-            is_used,
+            uses_thread,
             is_asleep: AtomicBool::new(true),
             is_stopped: AtomicBool::new(false),
             thread: OnceLock::new(),
             handle: Mutex::default(),
-            was_refused: AtomicBool::new(false),
+            has_refusals: AtomicBool::new(false),
             refusals: Mutex::default(),
         }
     }
 
     /// Launches a kernel of `op`, now or a little later; with `at_once`, now. The driver's error
-    /// for a later launch is reported by [`SubmissionQueue::refused_to_this_thread`].
+    /// for a later launch is reported by [`SubmissionQueue::take_own_refusal`].
     ///
     /// # Safety
     /// The kernel takes one struct by value, and `P` is its counterpart. The buffers at its
@@ -218,29 +218,29 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         let _pushing = self.pushing.lock();
         let index = self.pushed.0.load(Ordering::Relaxed);
         let config = self.in_order(config);
-        let goes_straight = at_once || !self.is_used || size_of::<P>() > ROOM;
-        if goes_straight || self.is_lone(index) || self.is_stopped.load(Ordering::Relaxed) {
+        let is_direct = at_once || !self.uses_thread || size_of::<P>() > MAX_PARAMETER_BYTES;
+        if is_direct || self.is_isolated(index) || self.is_stopped.load(Ordering::Relaxed) {
             self.issue_until(index);
             // SAFETY: the caller guarantees the parameters; everything pushed before has been
             // issued.
             return unsafe { self.target.launch(&config, std::ptr::from_ref(parameters).cast_mut().cast()) };
         }
-        self.put(op, config, parameters, index);
+        self.write_slot(op, config, parameters, index);
         sys::CUresult::CUDA_SUCCESS
     }
 
     /// Returns whether launches can wait here.
     pub(crate) fn can_wait(&self) -> bool {
-        self.is_used && !self.is_stopped.load(Ordering::Relaxed)
+        self.uses_thread && !self.is_stopped.load(Ordering::Relaxed)
     }
 
     /// Returns whether launches with parameters `P` can wait here.
-    pub(crate) fn has_room_for<P>(&self) -> bool {
-        self.can_wait() && size_of::<P>() <= ROOM
+    pub(crate) fn fits_slot<P>(&self) -> bool {
+        self.can_wait() && size_of::<P>() <= MAX_PARAMETER_BYTES
     }
 
     /// Launches a kernel when it is compiled, like the later launches of [`SubmissionQueue::push`].
-    /// Requires [`SubmissionQueue::has_room_for`] for `P`.
+    /// Requires [`SubmissionQueue::fits_slot`] for `P`.
     ///
     /// # Safety
     /// As for [`SubmissionQueue::push`].
@@ -253,12 +253,15 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         parameters: &P,
     ) {
         const { assert!(align_of::<P>() <= align_of::<Parameters>()) };
-        assert!(self.is_used && size_of::<P>() <= ROOM, "there is a slot that the launch fits into");
+        assert!(
+            self.uses_thread && size_of::<P>() <= MAX_PARAMETER_BYTES,
+            "there is a slot that the launch fits into"
+        );
         let _pushing = self.pushing.lock();
         let index = self.pushed.0.load(Ordering::Relaxed);
         self.awaited.lock().push_back((index, awaited));
         let config = LaunchConfig { function: std::ptr::null_mut(), ..self.in_order(config) };
-        self.put(op, config, parameters, index);
+        self.write_slot(op, config, parameters, index);
         if self.is_stopped.load(Ordering::SeqCst) {
             self.issue_until(index + 1);
         }
@@ -280,8 +283,8 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
 
     /// Writes launch `index` to its slot. For the holder of `pushing`; `P` must fit.
     #[inline]
-    fn put<P>(self: &Arc<Self>, op: &'static str, config: LaunchConfig, parameters: &P, index: usize) {
-        self.wait_for_room(index);
+    fn write_slot<P>(self: &Arc<Self>, op: &'static str, config: LaunchConfig, parameters: &P, index: usize) {
+        self.wait_for_slot(index);
         let slot = self.slots[index % SLOTS].get().cast::<Slot>();
         // SAFETY: the slot belongs to the holder of `pushing` until `pushed` counts it; `P` fits,
         // and its bytes may be copied, whatever their values.
@@ -300,14 +303,14 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
 
     /// Returns whether a launch is one of a few that do not wake the thread.
     #[inline]
-    fn is_lone(&self, index: usize) -> bool {
+    fn is_isolated(&self, index: usize) -> bool {
         let wakes = !self.is_asleep.load(Ordering::Relaxed) || index != self.issued.0.load(Ordering::Acquire);
-        !wakes && self.alone.fetch_add(1, Ordering::Relaxed) < ALONE
+        !wakes && self.direct_launches.fetch_add(1, Ordering::Relaxed) < DIRECT_LAUNCHES
     }
 
     /// Waits until there is a slot for launch `index`. The thread that holds `issuing` submits.
     #[inline]
-    fn wait_for_room(&self, index: usize) {
+    fn wait_for_slot(&self, index: usize) {
         if let Some(oldest) = (index + 1).checked_sub(SLOTS) {
             self.issue_until(oldest);
         }
@@ -318,7 +321,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
     #[inline]
     pub(crate) fn drain(&self) {
         self.follows_other_work.store(true, Ordering::Relaxed);
-        self.alone.store(0, Ordering::Relaxed);
+        self.direct_launches.store(0, Ordering::Relaxed);
         self.issue_until(self.pushed.0.load(Ordering::Acquire));
     }
 
@@ -330,7 +333,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         while self.issued.0.load(Ordering::Acquire) < target {
             match self.issuing.try_lock() {
                 Some(_guard) => self.issue(target),
-                None => wait.a_little(),
+                None => wait.backoff(),
             }
         }
     }
@@ -342,7 +345,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
             // SAFETY: the slot was filled before `pushed` counted it, and is not filled again
             // before `issued` counts it.
             if let Err(refusal) = unsafe { self.issue_slot(index, slot) } {
-                self.note(refusal);
+                self.record_refusal(refusal);
             }
             self.issued.0.store(index + 1, Ordering::Release);
         }
@@ -358,7 +361,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         let (op, thread, function) = unsafe { ((*slot).op, (*slot).thread, (*slot).config.function) };
         let refusal = |reason| Refusal { thread, op, reason };
         if function.is_null()
-            && let Some(awaited) = self.awaited_by(index)
+            && let Some(awaited) = self.take_awaited(index)
         {
             let function = awaited.wait().map_err(|error| refusal(Reason::Kernel(error)))?;
             // SAFETY: as above.
@@ -372,7 +375,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
     }
 
     #[cold]
-    fn awaited_by(&self, index: usize) -> Option<Box<dyn AwaitedKernel>> {
+    fn take_awaited(&self, index: usize) -> Option<Box<dyn AwaitedKernel>> {
         let mut awaited = self.awaited.lock();
         let is_next = awaited.front().is_some_and(|(number, _)| *number == index);
         if is_next { awaited.pop_front().map(|(_, kernel)| kernel) } else { None }
@@ -380,25 +383,25 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
 
     /// Records the first refusal of each thread.
     #[cold]
-    fn note(&self, refusal: Refusal) {
+    fn record_refusal(&self, refusal: Refusal) {
         let mut refusals = self.refusals.lock();
         if refusals.iter().all(|known| known.thread != refusal.thread) {
             refusals.push(refusal);
         }
-        self.was_refused.store(true, Ordering::Release);
+        self.has_refusals.store(true, Ordering::Release);
     }
 
     /// Returns the first launch of this thread that failed since the last call, and why.
     #[inline]
-    pub(crate) fn refused_to_this_thread(&self) -> Option<Refusal> {
-        if self.was_refused.load(Ordering::Acquire) { self.take_refusal(false) } else { None }
+    pub(crate) fn take_own_refusal(&self) -> Option<Refusal> {
+        if self.has_refusals.load(Ordering::Acquire) { self.take_refusal(false) } else { None }
     }
 
-    /// As `refused_to_this_thread`, for any thread, with this thread's refusal first. Called after
+    /// As `take_own_refusal`, for any thread, with this thread's refusal first. Called after
     /// a wait; the refusals of other threads are discarded.
     #[inline]
-    pub(crate) fn refused(&self) -> Option<Refusal> {
-        if self.was_refused.load(Ordering::Acquire) { self.take_refusal(true) } else { None }
+    pub(crate) fn take_any_refusal(&self) -> Option<Refusal> {
+        if self.has_refusals.load(Ordering::Acquire) { self.take_refusal(true) } else { None }
     }
 
     #[cold]
@@ -410,7 +413,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         if of_any {
             refusals.clear();
         }
-        self.was_refused.store(!refusals.is_empty(), Ordering::Release);
+        self.has_refusals.store(!refusals.is_empty(), Ordering::Release);
         found
     }
 
@@ -418,7 +421,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
 
     #[cold]
     fn wake(self: &Arc<Self>) {
-        self.alone.store(0, Ordering::Relaxed);
+        self.direct_launches.store(0, Ordering::Relaxed);
         match self.thread.get_or_init(|| self.start()) {
             Some(thread) => {
                 self.is_asleep.store(false, Ordering::SeqCst);
@@ -441,20 +444,20 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
     fn work(&self) {
         while !self.is_stopped.load(Ordering::Acquire) {
             self.issue_until(self.pushed.0.load(Ordering::Acquire));
-            if !self.look_out() {
+            if !self.poll() {
                 self.sleep();
             }
         }
     }
 
-    /// Polls for a launch; returns whether one came within `PATIENCE`.
-    fn look_out(&self) -> bool {
+    /// Polls for a launch; returns whether one came within `POLL_TIME`.
+    fn poll(&self) -> bool {
         let begin = Instant::now();
-        let mut turns = 0u32;
+        let mut rounds = 0u32;
         while !self.has_work() {
             std::hint::spin_loop();
-            turns += 1;
-            if turns.is_multiple_of(TURNS) && begin.elapsed() > PATIENCE {
+            rounds += 1;
+            if rounds.is_multiple_of(SPIN_ROUNDS) && begin.elapsed() > POLL_TIME {
                 return false;
             }
         }
@@ -491,17 +494,17 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
 /// A wait for another thread that is about to finish.
 #[derive(Default)]
 struct Wait {
-    turns: u32,
+    rounds: u32,
 }
 
 impl Wait {
     #[inline]
-    fn a_little(&mut self) {
-        self.turns = self.turns.wrapping_add(1);
-        match self.turns {
-            turns if !turns.is_multiple_of(TURNS) => std::hint::spin_loop(),
-            turns if turns < MANY_TURNS => std::thread::yield_now(),
-            _ => std::thread::sleep(NAP),
+    fn backoff(&mut self) {
+        self.rounds = self.rounds.wrapping_add(1);
+        match self.rounds {
+            rounds if !rounds.is_multiple_of(SPIN_ROUNDS) => std::hint::spin_loop(),
+            rounds if rounds < SLEEP_ROUNDS => std::thread::yield_now(),
+            _ => std::thread::sleep(SLEEP_TIME),
         }
     }
 }

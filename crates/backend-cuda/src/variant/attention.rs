@@ -61,7 +61,7 @@ impl Engine {
 
     /// Returns whether there are split-KV kernels, which also process query heads that share keys
     /// as rows of one head.
-    pub(crate) fn has_parts(self) -> bool {
+    pub(crate) fn has_split_kv(self) -> bool {
         matches!(self, Engine::Mma | Engine::Wgmma)
     }
 
@@ -76,7 +76,7 @@ impl Engine {
 
 /// Which keys a query attends to, and whether there is dropout.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Reach {
+pub(crate) enum MaskMode {
     Full,
     /// The keys between two indices, which depend on the query's index.
     Band,
@@ -92,32 +92,32 @@ pub(crate) enum Reach {
     VarlenDropout,
 }
 
-impl Reach {
-    const ALL: [Reach; 7] = [
-        Reach::Full,
-        Reach::Band,
-        Reach::BoolMask,
-        Reach::AdditiveMask,
-        Reach::Dropout,
-        Reach::Varlen,
-        Reach::VarlenDropout,
+impl MaskMode {
+    const ALL: [MaskMode; 7] = [
+        MaskMode::Full,
+        MaskMode::Band,
+        MaskMode::BoolMask,
+        MaskMode::AdditiveMask,
+        MaskMode::Dropout,
+        MaskMode::Varlen,
+        MaskMode::VarlenDropout,
     ];
 
     pub(crate) fn is_masked(self) -> bool {
-        matches!(self, Reach::BoolMask | Reach::AdditiveMask)
+        matches!(self, MaskMode::BoolMask | MaskMode::AdditiveMask)
     }
 
     pub(crate) fn is_varlen(self) -> bool {
-        matches!(self, Reach::Varlen | Reach::VarlenDropout)
+        matches!(self, MaskMode::Varlen | MaskMode::VarlenDropout)
     }
 
     /// Returns whether there is always dropout. Masked modes may or may not have it.
     fn is_dropping(self) -> bool {
-        matches!(self, Reach::Dropout | Reach::VarlenDropout)
+        matches!(self, MaskMode::Dropout | MaskMode::VarlenDropout)
     }
 
     /// Returns whether there is a split-KV kernel.
-    pub(crate) fn has_parts(self) -> bool {
+    pub(crate) fn has_split_kv(self) -> bool {
         !self.is_dropping() && !self.is_varlen()
     }
 
@@ -128,11 +128,11 @@ impl Reach {
 
     /// Returns the mode of the kernel that prepares the gradient, which depends only on the mask
     /// and on whether lengths differ.
-    pub(crate) fn of_rows(self) -> Reach {
+    pub(crate) fn of_rows(self) -> MaskMode {
         match self {
-            Reach::BoolMask | Reach::AdditiveMask => self,
-            Reach::Varlen | Reach::VarlenDropout => Reach::Varlen,
-            Reach::Full | Reach::Band | Reach::Dropout => Reach::Full,
+            MaskMode::BoolMask | MaskMode::AdditiveMask => self,
+            MaskMode::Varlen | MaskMode::VarlenDropout => MaskMode::Varlen,
+            MaskMode::Full | MaskMode::Band | MaskMode::Dropout => MaskMode::Full,
         }
     }
 }
@@ -143,7 +143,7 @@ pub(crate) struct Products {
     pub(crate) engine: Engine,
     /// Width of the tiles: that of the wider of keys and values, rounded up.
     pub(crate) width: u16,
-    pub(crate) reach: Reach,
+    pub(crate) mask_mode: MaskMode,
 }
 
 /// Widths of [`AttentionVariant::GradByKeys`], and those that also have the variant for study.
@@ -158,14 +158,14 @@ pub(crate) enum AttentionVariant {
     },
     /// Forward for few queries of many keys, on tensor cores. The keys are split among blocks
     /// (split-KV).
-    ForwardParts {
+    ForwardSplitKv {
         products: Products,
         dtype: DType,
     },
     /// The kernel that merges the results of split-KV.
-    MergeParts {
+    MergeSplitKv {
         width: u16,
-        mask: Reach,
+        mask: MaskMode,
         dtype: DType,
     },
     /// Forward with operands loaded by TMA, with wgmma.
@@ -175,7 +175,7 @@ pub(crate) enum AttentionVariant {
         /// keys.
         is_long: bool,
         /// All keys, a band, or a band with dropout.
-        reach: Reach,
+        mask_mode: MaskMode,
         dtype: DType,
     },
     /// The kernel that computes the dropout mask as bits, for TMA kernels.
@@ -190,7 +190,7 @@ pub(crate) enum AttentionVariant {
         /// Whether the gradient of queries is computed one tile later than the others.
         lags: bool,
         /// All keys, a band, or a band with dropout.
-        reach: Reach,
+        mask_mode: MaskMode,
         dtype: DType,
     },
     /// The gradient of an additive mask.
@@ -203,12 +203,12 @@ pub(crate) enum AttentionVariant {
     GradByKeysUnordered {
         width: u16,
         lags: bool,
-        reach: Reach,
+        mask_mode: MaskMode,
         dtype: DType,
     },
     /// The kernel that computes the gradient's values per query before its products.
     GradRows {
-        mask: Reach,
+        mask: MaskMode,
         dtype: DType,
     },
 }
@@ -217,14 +217,14 @@ impl AttentionVariant {
     pub(super) fn architectures(&self) -> Architectures {
         match self {
             AttentionVariant::Forward { products, .. }
-            | AttentionVariant::ForwardParts { products, .. }
+            | AttentionVariant::ForwardSplitKv { products, .. }
             | AttentionVariant::Grad { products, .. }
             | AttentionVariant::GradMask { products, .. } => products.engine.architectures(),
             AttentionVariant::ForwardTma { .. }
             | AttentionVariant::DropoutBits
             | AttentionVariant::GradByKeys { .. }
             | AttentionVariant::GradByKeysUnordered { .. } => Engine::Wgmma.architectures(),
-            AttentionVariant::GradRows { .. } | AttentionVariant::MergeParts { .. } => Architectures::ALL,
+            AttentionVariant::GradRows { .. } | AttentionVariant::MergeSplitKv { .. } => Architectures::ALL,
         }
     }
 }
@@ -281,14 +281,14 @@ pub(crate) struct WarpgroupTiles {
 /// Returns the tiles for heads of `width` columns. They are limited by shared memory, and for
 /// accumulators of 192 and 256 columns also by registers. Of several that fit, the fastest on an
 /// H200 was chosen (docs/kernels/attention.md).
-pub(crate) fn forward_tma_tiles(width: usize, is_long: bool, reach: Reach) -> WarpgroupTiles {
+pub(crate) fn forward_tma_tiles(width: usize, is_long: bool, mask_mode: MaskMode) -> WarpgroupTiles {
     let (consumers, step, stages, query_stages) = match (width, is_long) {
         (64, false) => (2, 128, 4, 4),
         (64, true) => (3, 128, 3, 4),
         (128, _) => (2, 128, 2, 3),
         // Dropout bits are computed for 128 keys, which must be a multiple of the step.
-        (192, _) if reach.is_dropping() => (2, 64, 2, 2),
-        (_, _) if reach.is_dropping() => (2, 64, 2, 1),
+        (192, _) if mask_mode.is_dropping() => (2, 64, 2, 2),
+        (_, _) if mask_mode.is_dropping() => (2, 64, 2, 1),
         (192, false) => (2, 80, 2, 2),
         (192, true) => (2, 112, 2, 1),
         _ => (2, 80, 2, 1),
@@ -298,11 +298,11 @@ pub(crate) fn forward_tma_tiles(width: usize, is_long: bool, reach: Reach) -> Wa
 
 /// Returns the number of queries, and of keys per query, from which on the tiles for many keys are
 /// used. For all keys and a band.
-pub(crate) fn forward_tma_long(width: usize, reach: Reach) -> Option<usize> {
-    match (width, reach) {
-        (64, Reach::Full) => Some(512),
+pub(crate) fn forward_tma_long(width: usize, mask_mode: MaskMode) -> Option<usize> {
+    match (width, mask_mode) {
+        (64, MaskMode::Full) => Some(512),
         (64, _) => Some(2048),
-        (192, _) if !reach.is_dropping() => Some(4096),
+        (192, _) if !mask_mode.is_dropping() => Some(4096),
         _ => None,
     }
 }
@@ -323,9 +323,9 @@ impl Products {
             // For wide heads, the accumulators of y take most of the registers.
             (Engine::Wgmma, 192..) => ROWS_64_STEP_64_BLOCKS_1,
             (_, 192..) => ROWS_64_STEP_32_BLOCKS_1,
-            _ if self.reach.is_masked() => ROWS_64_STEP_64_BLOCKS_2,
+            _ if self.mask_mode.is_masked() => ROWS_64_STEP_64_BLOCKS_2,
             // The dropout bits of 64 keys fit the words that store them.
-            (Engine::Wgmma, 64) if self.reach.is_dropping() => ROWS_64_STEP_64_BLOCKS_3,
+            (Engine::Wgmma, 64) if self.mask_mode.is_dropping() => ROWS_64_STEP_64_BLOCKS_3,
             (Engine::Wgmma, 64) => ROWS_64_STEP_128_BLOCKS_3,
             (Engine::Wgmma, _) => ROWS_64_STEP_64_BLOCKS_2,
             (_, 128) => ROWS_128_STEP_32_BLOCKS_2,
@@ -333,15 +333,16 @@ impl Products {
         }
     }
 
-    /// Returns the tiles of [`AttentionVariant::ForwardParts`], which have few rows, with any mask.
-    pub(crate) fn parts_tiles(self) -> Tiles {
+    /// Returns the tiles of [`AttentionVariant::ForwardSplitKv`], which have few rows, with any
+    /// mask.
+    pub(crate) fn split_kv_tiles(self) -> Tiles {
         if self.width > 128 { self.forward_tiles() } else { ROWS_64_STEP_64_BLOCKS_2 }
     }
 
     /// Returns the tiles of the gradient on tensor cores: of the kernel for queries, and of that
     /// for keys and values.
     pub(crate) fn backward_tiles(self) -> [Tiles; 2] {
-        let is_plain = !self.reach.drops();
+        let is_plain = !self.mask_mode.drops();
         match (self.engine, self.width) {
             // Fits into 99 KiB, with f32 operands.
             (Engine::Tf32 | Engine::Bf16x6, 128) => [ROWS_64_STEP_16_BLOCKS_2; 2],
@@ -352,12 +353,12 @@ impl Products {
             (Engine::Wgmma, 64) if is_plain => [ROWS_64_STEP_64_BLOCKS_3, ROWS_64_STEP_64_BLOCKS_2],
             (Engine::Wgmma, _) => [ROWS_64_STEP_64_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
             // The sequence's position takes registers in addition to those of dropout.
-            (_, 128) if self.reach == Reach::VarlenDropout => [ROWS_64_STEP_16_BLOCKS_2; 2],
+            (_, 128) if self.mask_mode == MaskMode::VarlenDropout => [ROWS_64_STEP_16_BLOCKS_2; 2],
             _ if !is_plain => [ROWS_64_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             (_, 128) => [ROWS_128_STEP_16_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             // Two blocks with the parameters of their sequences fit into the 100 KiB of compute
             // capability 8.6 and 8.9.
-            _ if self.reach == Reach::Varlen => [ROWS_128_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
+            _ if self.mask_mode == MaskMode::Varlen => [ROWS_128_STEP_32_BLOCKS_2, ROWS_64_STEP_32_BLOCKS_2],
             _ => [ROWS_128_STEP_32_BLOCKS_2, ROWS_64_STEP_64_BLOCKS_2],
         }
     }
@@ -383,13 +384,13 @@ impl Products {
 pub(super) fn variants() -> Vec<AttentionVariant> {
     let mut all = Vec::new();
     for engine in [Engine::Mma, Engine::Wgmma, Engine::Simt, Engine::Tf32, Engine::Bf16x6] {
-        for reach in Reach::ALL {
+        for mask_mode in MaskMode::ALL {
             for &dtype in engine.dtypes() {
-                let products = |&width: &u16| Products { engine, width, reach };
+                let products = |&width: &u16| Products { engine, width, mask_mode };
                 let of_forward = engine.forward_widths().iter().map(products);
                 let of_grad = engine.grad_widths().iter().map(products);
                 all.extend(of_forward.map(|products| AttentionVariant::Forward { products, dtype }));
-                if reach == Reach::AdditiveMask && !engine.is_f32_on_tensor_cores() {
+                if mask_mode == MaskMode::AdditiveMask && !engine.is_f32_on_tensor_cores() {
                     all.extend(
                         of_grad.clone().map(|products| AttentionVariant::GradMask { products, dtype }),
                     );
@@ -399,44 +400,45 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
         }
     }
     all.push(AttentionVariant::DropoutBits);
-    for reach in [Reach::Full, Reach::Band, Reach::Dropout] {
+    for mask_mode in [MaskMode::Full, MaskMode::Band, MaskMode::Dropout] {
         for &dtype in Engine::Wgmma.dtypes() {
             for &width in Engine::Wgmma.forward_widths() {
-                let has_long = forward_tma_long(usize::from(width), reach).is_some();
+                let has_long = forward_tma_long(usize::from(width), mask_mode).is_some();
                 let forms = if has_long { &[false, true][..] } else { &[false] };
-                let forward = |&is_long: &bool| AttentionVariant::ForwardTma { width, is_long, reach, dtype };
+                let forward =
+                    |&is_long: &bool| AttentionVariant::ForwardTma { width, is_long, mask_mode, dtype };
                 all.extend(forms.iter().map(forward));
             }
         }
     }
-    for reach in [Reach::Full, Reach::Band, Reach::Dropout] {
+    for mask_mode in [MaskMode::Full, MaskMode::Band, MaskMode::Dropout] {
         for &dtype in Engine::Wgmma.dtypes() {
-            let grad = |width| AttentionVariant::GradByKeys { width, lags: true, reach, dtype };
+            let grad = |width| AttentionVariant::GradByKeys { width, lags: true, mask_mode, dtype };
             all.extend(GRAD_BY_KEYS_WIDTHS.map(grad));
         }
     }
-    for reach in [Reach::Band, Reach::Dropout] {
-        let grad = |&dtype: &DType| AttentionVariant::GradByKeys { width: 64, lags: false, reach, dtype };
+    for mask_mode in [MaskMode::Band, MaskMode::Dropout] {
+        let grad = |&dtype: &DType| AttentionVariant::GradByKeys { width: 64, lags: false, mask_mode, dtype };
         all.extend(Engine::Wgmma.dtypes().iter().map(grad));
     }
     for engine in [Engine::Mma, Engine::Wgmma] {
-        for reach in Reach::ALL.into_iter().filter(|reach| reach.has_parts()) {
+        for mask_mode in MaskMode::ALL.into_iter().filter(|mask_mode| mask_mode.has_split_kv()) {
             for &dtype in engine.dtypes() {
-                let parts = |&width: &u16| AttentionVariant::ForwardParts {
-                    products: Products { engine, width, reach },
+                let parts = |&width: &u16| AttentionVariant::ForwardSplitKv {
+                    products: Products { engine, width, mask_mode },
                     dtype,
                 };
                 all.extend(engine.forward_widths().iter().map(parts));
             }
         }
     }
-    for mask in [Reach::Full, Reach::BoolMask, Reach::AdditiveMask] {
+    for mask in [MaskMode::Full, MaskMode::BoolMask, MaskMode::AdditiveMask] {
         for &dtype in Engine::Mma.dtypes() {
-            let merge = |&width: &u16| AttentionVariant::MergeParts { width, mask, dtype };
+            let merge = |&width: &u16| AttentionVariant::MergeSplitKv { width, mask, dtype };
             all.extend(Engine::Mma.forward_widths().iter().map(merge));
         }
     }
-    for mask in [Reach::Full, Reach::BoolMask, Reach::AdditiveMask, Reach::Varlen] {
+    for mask in [MaskMode::Full, MaskMode::BoolMask, MaskMode::AdditiveMask, MaskMode::Varlen] {
         let dtypes = [DType::F32, DType::F16, DType::BF16];
         all.extend(dtypes.map(|dtype| AttentionVariant::GradRows { mask, dtype }));
     }
@@ -444,12 +446,13 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
 }
 
 /// The variants for study.
-pub(super) fn variants_beside_ops() -> Vec<AttentionVariant> {
+pub(super) fn study_variants() -> Vec<AttentionVariant> {
     let mut all = Vec::new();
-    for reach in [Reach::Full, Reach::Band] {
+    for mask_mode in [MaskMode::Full, MaskMode::Band] {
         for &dtype in Engine::Wgmma.dtypes() {
             for width in GRAD_BY_KEYS_UNORDERED_WIDTHS {
-                let unordered = |lags| AttentionVariant::GradByKeysUnordered { width, lags, reach, dtype };
+                let unordered =
+                    |lags| AttentionVariant::GradByKeysUnordered { width, lags, mask_mode, dtype };
                 all.extend([false, true].map(unordered));
             }
         }

@@ -6,7 +6,7 @@ use ternion_core::DType;
 
 /// A rung of the ladder, `y = softmax(scale q k^T) v`. Each adds one idea to the previous rung.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Form {
+pub enum Rung {
     /// Three kernels, scores in global memory, one thread per element.
     Naive,
     /// As `Naive`, with tiles in shared memory and in registers for both products.
@@ -37,16 +37,16 @@ const SWIZZLE_ALIGNMENT: usize = 1024;
 /// The length of a row of scores is rounded up to a multiple of this many elements.
 const PITCH: usize = 4;
 
-impl Form {
+impl Rung {
     /// Every rung, in the order of the ladder.
-    pub const ALL: [Form; 7] = [
-        Form::Naive,
-        Form::Tiled,
-        Form::OnlineSoftmax,
-        Form::Mma,
-        Form::Wgmma,
-        Form::WarpSpecialized,
-        Form::PingPong,
+    pub const ALL: [Rung; 7] = [
+        Rung::Naive,
+        Rung::Tiled,
+        Rung::OnlineSoftmax,
+        Rung::Mma,
+        Rung::Wgmma,
+        Rung::WarpSpecialized,
+        Rung::PingPong,
     ];
 
     /// Returns the name in records of measurements and in messages: `online_softmax`.
@@ -61,27 +61,27 @@ impl Form {
 
     fn facts(self) -> (&'static str, &'static str) {
         match self {
-            Form::Naive => ("naive", "attention_ladder/01_naive.cu"),
-            Form::Tiled => ("tiled", "attention_ladder/02_tiled.cu"),
-            Form::OnlineSoftmax => ("online_softmax", "attention_ladder/03_online_softmax.cu"),
-            Form::Mma => ("mma", "attention_ladder/04_mma.cu"),
-            Form::Wgmma => ("wgmma", "attention_ladder/05_wgmma.cu"),
-            Form::WarpSpecialized => ("warp_specialized", "attention_ladder/06_warp_specialized.cu"),
-            Form::PingPong => ("ping_pong", "attention_ladder/07_ping_pong.cu"),
+            Rung::Naive => ("naive", "attention_ladder/01_naive.cu"),
+            Rung::Tiled => ("tiled", "attention_ladder/02_tiled.cu"),
+            Rung::OnlineSoftmax => ("online_softmax", "attention_ladder/03_online_softmax.cu"),
+            Rung::Mma => ("mma", "attention_ladder/04_mma.cu"),
+            Rung::Wgmma => ("wgmma", "attention_ladder/05_wgmma.cu"),
+            Rung::WarpSpecialized => ("warp_specialized", "attention_ladder/06_warp_specialized.cu"),
+            Rung::PingPong => ("ping_pong", "attention_ladder/07_ping_pong.cu"),
         }
     }
 
     /// Returns the dtype of q, k, v and y; sums are f32.
     pub fn dtype(self) -> DType {
         match self {
-            Form::Naive | Form::Tiled | Form::OnlineSoftmax => DType::F32,
-            Form::Mma | Form::Wgmma | Form::WarpSpecialized | Form::PingPong => DType::BF16,
+            Rung::Naive | Rung::Tiled | Rung::OnlineSoftmax => DType::F32,
+            Rung::Mma | Rung::Wgmma | Rung::WarpSpecialized | Rung::PingPong => DType::BF16,
         }
     }
 
     /// Returns whether the scores of all pairs of tokens are stored, in a workspace.
     pub fn stores_scores(self) -> bool {
-        matches!(self, Form::Naive | Form::Tiled)
+        matches!(self, Rung::Naive | Rung::Tiled)
     }
 
     /// Returns the f32 elements of the rung's workspace: the scores of all pairs of tokens, in rows
@@ -103,10 +103,10 @@ impl Form {
         match self {
             // A warp loads a query and 32 keys for 32 scores, and a value for each weight. Each
             // weight is read for 32 columns.
-            Form::Naive => pairs * row * (33.0 / 32.0 + 1.0) + scores(width as f64 / 32.0) + rows * row,
+            Rung::Naive => pairs * row * (33.0 / 32.0 + 1.0) + scores(width as f64 / 32.0) + rows * row,
             // A tile of 128 x 128 scores loads 128 queries and 128 keys; a tile of 128 rows of y
             // loads all values.
-            Form::Tiled => pairs * row * 3.0 / 128.0 + scores(1.0) + rows * row,
+            Rung::Tiled => pairs * row * 3.0 / 128.0 + scores(1.0) + rows * row,
             // A block loads its queries once and all their keys and values.
             _ => pairs * row * 2.0 / self.queries() as f64 + 2.0 * rows * row,
         }
@@ -133,18 +133,18 @@ impl Form {
     /// Returns how warpgroups share the work, for rungs with wgmma.
     pub(crate) fn warpgroups(self) -> Option<Warpgroups> {
         match self {
-            Form::Wgmma => Some(Warpgroups { consumers: 1, step: 64, stages: 2 }),
-            Form::WarpSpecialized | Form::PingPong => Some(Warpgroups { consumers: 2, step: 128, stages: 2 }),
+            Rung::Wgmma => Some(Warpgroups { consumers: 1, step: 64, stages: 2 }),
+            Rung::WarpSpecialized | Rung::PingPong => Some(Warpgroups { consumers: 2, step: 128, stages: 2 }),
             _ => None,
         }
     }
 
     pub(crate) fn threads(self) -> usize {
         match self {
-            Form::Naive | Form::Tiled | Form::OnlineSoftmax => THREADS,
-            Form::Mma => 4 * LANES,
-            Form::Wgmma => WARPGROUP,
-            Form::WarpSpecialized | Form::PingPong => 3 * WARPGROUP,
+            Rung::Naive | Rung::Tiled | Rung::OnlineSoftmax => THREADS,
+            Rung::Mma => 4 * LANES,
+            Rung::Wgmma => WARPGROUP,
+            Rung::WarpSpecialized | Rung::PingPong => 3 * WARPGROUP,
         }
     }
 
@@ -153,9 +153,9 @@ impl Form {
         let size = self.dtype().size();
         match (self, self.warpgroups()) {
             // These kernels use static arrays.
-            (Form::Naive | Form::Tiled, _) => 0,
+            (Rung::Naive | Rung::Tiled, _) => 0,
             // q; k, whose buffer is reused for v; and the weights. Rows are padded by a pack.
-            (Form::OnlineSoftmax, _) => size * (2 * width * (64 + 4) + 64 * (64 + 4)),
+            (Rung::OnlineSoftmax, _) => size * (2 * width * (64 + 4) + 64 * (64 + 4)),
             // q, and two stages of k and v.
             (_, None) => size * 64 * width * 5,
             (_, Some(Warpgroups { consumers, step, stages })) => {
@@ -201,16 +201,16 @@ impl Mask {
 /// A rung for heads of a width, with or without a causal mask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct AttentionLadderVariant {
-    pub(crate) form: Form,
+    pub(crate) rung: Rung,
     pub(crate) width: u16,
     pub(crate) mask: Mask,
 }
 
 /// Returns every rung for each width, with and without a mask.
 pub(crate) fn variants() -> impl Iterator<Item = AttentionLadderVariant> {
-    Form::ALL.into_iter().flat_map(|form| {
+    Rung::ALL.into_iter().flat_map(|rung| {
         WIDTHS.into_iter().flat_map(move |width| {
-            [Mask::Full, Mask::Causal].map(|mask| AttentionLadderVariant { form, width: width as u16, mask })
+            [Mask::Full, Mask::Causal].map(|mask| AttentionLadderVariant { rung, width: width as u16, mask })
         })
     })
 }
@@ -221,38 +221,38 @@ mod tests {
 
     #[test]
     fn blocks_fit_a_multiprocessor() {
-        for AttentionLadderVariant { form, width, .. } in variants() {
-            let (threads, shared) = (form.threads(), form.shared(width.into()));
-            assert!(threads.is_multiple_of(LANES) && threads <= 1024, "{form:?}: {threads} threads");
+        for AttentionLadderVariant { rung, width, .. } in variants() {
+            let (threads, shared) = (rung.threads(), rung.shared(width.into()));
+            assert!(threads.is_multiple_of(LANES) && threads <= 1024, "{rung:?}: {threads} threads");
             // With compute capability 8.0 a block may have 163 KiB, with 9.0 it may have 227.
-            let room = if form.warpgroups().is_some() { 227 << 10 } else { 163 << 10 };
-            assert!(shared <= room, "{form:?} {width}: {shared} bytes");
+            let room = if rung.warpgroups().is_some() { 227 << 10 } else { 163 << 10 };
+            assert!(shared <= room, "{rung:?} {width}: {shared} bytes");
         }
     }
 
     /// Sizes as the kernels compute them: `sizeof(Tiles)`, SHARED.
     #[test]
     fn shared_memory_is_what_the_kernels_lay_out() {
-        assert_eq!(Form::OnlineSoftmax.shared(128), 4 * (8 * 16 * 68 + 8 * 16 * 68 + 4 * 16 * 68));
+        assert_eq!(Rung::OnlineSoftmax.shared(128), 4 * (8 * 16 * 68 + 8 * 16 * 68 + 4 * 16 * 68));
         // With width 64, keys take more memory than values: 64 x 68 floats, not 64 x 64.
-        assert_eq!(Form::OnlineSoftmax.shared(64), 4 * (4 * 16 * 68 + 4 * 16 * 68 + 4 * 16 * 68));
-        assert_eq!(Form::Mma.shared(64), 64 * 128 * 5);
-        assert_eq!(Form::Wgmma.shared(128), 16384 + 4 * 16384 + 72 + 1024);
-        assert_eq!(Form::PingPong.shared(128), 32768 + 4 * 32768 + 72 + 1024);
+        assert_eq!(Rung::OnlineSoftmax.shared(64), 4 * (4 * 16 * 68 + 4 * 16 * 68 + 4 * 16 * 68));
+        assert_eq!(Rung::Mma.shared(64), 64 * 128 * 5);
+        assert_eq!(Rung::Wgmma.shared(128), 16384 + 4 * 16384 + 72 + 1024);
+        assert_eq!(Rung::PingPong.shared(128), 32768 + 4 * 32768 + 72 + 1024);
     }
 
     #[test]
     fn names_are_unique_and_files_stand_in_the_order_of_the_forms() {
-        let names: std::collections::BTreeSet<&str> = Form::ALL.iter().map(|form| form.name()).collect();
-        assert_eq!(names.len(), Form::ALL.len());
-        assert!(Form::ALL.is_sorted_by_key(|form| form.file()));
+        let names: std::collections::BTreeSet<&str> = Rung::ALL.iter().map(|rung| rung.name()).collect();
+        assert_eq!(names.len(), Rung::ALL.len());
+        assert!(Rung::ALL.is_sorted_by_key(|rung| rung.file()));
     }
 
     #[test]
     fn only_forms_that_store_scores_take_scratch() {
-        assert_eq!(Form::Naive.scratch_elements(2, 3), 2 * 3 * 4);
-        assert_eq!(Form::Tiled.scratch_elements(1, 128), 128 * 128);
-        assert_eq!(Form::OnlineSoftmax.scratch_elements(2, 3), 0);
+        assert_eq!(Rung::Naive.scratch_elements(2, 3), 2 * 3 * 4);
+        assert_eq!(Rung::Tiled.scratch_elements(1, 128), 128 * 128);
+        assert_eq!(Rung::OnlineSoftmax.scratch_elements(2, 3), 0);
     }
 
     /// 128 tokens of a head: rungs that do not store scores load keys and values once for each
@@ -260,12 +260,12 @@ mod tests {
     #[test]
     fn bytes_are_those_of_blocks() {
         let row = 64.0 * 2.0;
-        assert_eq!(Form::PingPong.global_bytes(1, 128, 64, Mask::Full), 4.0 * 128.0 * row);
-        assert_eq!(Form::Mma.global_bytes(1, 128, 64, Mask::Full), (2.0 + 2.0 * 2.0) * 128.0 * row);
+        assert_eq!(Rung::PingPong.global_bytes(1, 128, 64, Mask::Full), 4.0 * 128.0 * row);
+        assert_eq!(Rung::Mma.global_bytes(1, 128, 64, Mask::Full), (2.0 + 2.0 * 2.0) * 128.0 * row);
         // Stored, read three times, stored twice, read as weights.
         let scores = 7.0 * 4.0 * 128.0 * 128.0;
-        assert_eq!(Form::Tiled.global_bytes(1, 128, 64, Mask::Full), 4.0 * 128.0 * 64.0 * 4.0 + scores);
-        let causal = Form::PingPong.global_bytes(1, 128, 64, Mask::Causal);
+        assert_eq!(Rung::Tiled.global_bytes(1, 128, 64, Mask::Full), 4.0 * 128.0 * 64.0 * 4.0 + scores);
+        let causal = Rung::PingPong.global_bytes(1, 128, 64, Mask::Causal);
         assert_eq!(causal, 3.0 * 128.0 * row);
     }
 }

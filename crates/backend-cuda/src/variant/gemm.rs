@@ -57,7 +57,7 @@ impl Engine {
 
     /// Returns whether partial sums of split-K are added by the blocks of a cluster, each of which
     /// has one, and not by a second kernel.
-    pub(crate) fn adds_up_in_clusters(self) -> bool {
+    pub(crate) fn reduces_in_cluster(self) -> bool {
         self == Engine::WgmmaSplitK
     }
 
@@ -127,9 +127,9 @@ const STRIP_LINES: usize = 16;
 const CONSUMERS: usize = 2;
 const CONSUMER_WARPS: usize = 8;
 /// An upper bound of the number of barriers of a tile.
-const MOST_BARRIERS: usize = 64;
+const MAX_BARRIERS: usize = 64;
 /// Maximum bytes of shared memory of a block on devices that support tiles of warpgroups.
-const MOST_SHARED: usize = 227 << 10;
+const MAX_SHARED: usize = 227 << 10;
 
 /// The sizes of a tile: rows and columns of the result, and the length of k in one stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,7 +151,7 @@ pub(crate) enum Part {
     Warpgroup { m: usize, n: usize },
     /// Tensor cores: elements of the only consumer warpgroup of a block, whose rows are columns of
     /// the result. An additional warp loads.
-    TurnedWarpgroup { m: usize, n: usize },
+    SwappedWarpgroup { m: usize, n: usize },
 }
 
 impl Part {
@@ -160,7 +160,7 @@ impl Part {
             Part::Thread { m, .. }
             | Part::Warp { m, .. }
             | Part::Warpgroup { m, .. }
-            | Part::TurnedWarpgroup { m, .. } => m,
+            | Part::SwappedWarpgroup { m, .. } => m,
         }
     }
 
@@ -169,7 +169,7 @@ impl Part {
             Part::Thread { n, .. }
             | Part::Warp { n, .. }
             | Part::Warpgroup { n, .. }
-            | Part::TurnedWarpgroup { n, .. } => n,
+            | Part::SwappedWarpgroup { n, .. } => n,
         }
     }
 }
@@ -244,29 +244,29 @@ impl fmt::Debug for Tile {
 impl Tile {
     /// Returns whether it supports operands of any strides, element by element. Tensor cores need
     /// accesses of 16 bytes to be kept busy.
-    pub(crate) fn takes_elements(&self) -> bool {
+    pub(crate) fn supports_elements(&self) -> bool {
         !self.engine.uses_tensor_cores() || self.purpose == Purpose::UnalignedOperands
     }
 
     /// Returns whether the tile supports operands with these load modes. If not, one or both are
     /// copied first.
-    pub(crate) fn takes(&self, loads: [LoadMode; 2]) -> bool {
-        let is_taken = |load: LoadMode| !load.is_unaligned() || self.takes_elements();
+    pub(crate) fn supports(&self, loads: [LoadMode; 2]) -> bool {
+        let is_supported = |load: LoadMode| !load.is_unaligned() || self.supports_elements();
         let has_k_major = loads.into_iter().any(LoadMode::is_k_major);
-        loads.into_iter().all(is_taken)
+        loads.into_iter().all(is_supported)
             && (has_k_major || !self.engine.needs_one_k_major())
-            && (loads[0].is_k_major() || !self.needs_rows_along_k())
+            && (loads[0].is_k_major() || !self.needs_k_major_a())
     }
 
     /// Returns whether a must be k-major: from any other a the kernel would load more rows than the
     /// tile has.
-    pub(crate) fn needs_rows_along_k(&self) -> bool {
-        matches!(self.part, Part::TurnedWarpgroup { m, .. } if m < SLAB_LINES)
+    pub(crate) fn needs_k_major_a(&self) -> bool {
+        matches!(self.part, Part::SwappedWarpgroup { m, .. } if m < SLAB_LINES)
     }
 
     /// Returns whether the kernel swaps a and b, so that columns of the result are its rows. It
     /// does if b is the operand that must be read from registers.
-    pub(crate) fn is_turned(&self, [a, b]: [LoadMode; 2]) -> bool {
+    pub(crate) fn swaps_operands(&self, [a, b]: [LoadMode; 2]) -> bool {
         self.engine.needs_one_k_major() && a.is_k_major() && !b.is_k_major()
     }
 
@@ -281,7 +281,7 @@ impl Tile {
             Part::Thread { .. } => parts,
             Part::Warp { .. } => parts * 32,
             Part::Warpgroup { .. } => 3 * WARPGROUP,
-            Part::TurnedWarpgroup { .. } => WARPGROUP + 32,
+            Part::SwappedWarpgroup { .. } => WARPGROUP + 32,
         }
     }
 
@@ -334,7 +334,7 @@ impl Tile {
             }
             // The stages, whose memory is reused for the accumulators, and two barriers of each
             // stage.
-            Part::TurnedWarpgroup { .. } => self.stages * ((m + n) * LINE + 2 * 8) + SWIZZLE_ALIGNMENT,
+            Part::SwappedWarpgroup { .. } => self.stages * ((m + n) * LINE + 2 * 8) + SWIZZLE_ALIGNMENT,
             Part::Warp { m: warp_m, n: warp_n } => {
                 // gemm/tf32.cu stores the rows of a lane together: four, or two.
                 let rows_out = if dtype == DType::F32 && warp_m.is_multiple_of(32) { 32 } else { 16 };
@@ -356,7 +356,7 @@ impl Tile {
     }
 
     /// Returns the maximum of these bytes over all load modes.
-    pub(crate) fn most_shared(&self, dtype: DType) -> usize {
+    pub(crate) fn max_shared(&self, dtype: DType) -> usize {
         let [one, other] = match self.engine.uses_tensor_cores() {
             true => [LoadMode::KMajor, LoadMode::MnMajor],
             false => [LoadMode::VectorK, LoadMode::VectorMn],
@@ -431,16 +431,16 @@ impl GemmVariant {
     /// epilogue's buffers.
     pub(crate) fn stages(&self) -> usize {
         let stage = self.tile.stage_bytes();
-        let others = self.bytes_out() + 8 * MOST_BARRIERS + SWIZZLE_ALIGNMENT;
+        let others = self.store_bytes() + 8 * MAX_BARRIERS + SWIZZLE_ALIGNMENT;
         match self.epilogue.stores_slabs() {
             true => self.tile.stages,
-            false => self.tile.stages.min((MOST_SHARED - others) / stage),
+            false => self.tile.stages.min((MAX_SHARED - others) / stage),
         }
     }
 
     /// Returns the bytes of the buffers for the store, and of each consumer's current and next
     /// bias, as in `gemm/wgmma_tile.cuh`.
-    fn bytes_out(&self) -> usize {
+    fn store_bytes(&self) -> usize {
         let strips = CONSUMER_WARPS * self.epilogue.buffers() * STRIP_LINES * LINE;
         match self.epilogue {
             EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => CONSUMERS * 2 * SLAB_LINES * LINE,
@@ -451,9 +451,9 @@ impl GemmVariant {
         }
     }
 
-    /// Returns whether the kernel [swaps a and b](Tile::is_turned).
-    pub(crate) fn is_turned(&self) -> bool {
-        self.tile.is_turned([self.a, self.b])
+    /// Returns whether the kernel [swaps a and b](Tile::swaps_operands).
+    pub(crate) fn swaps_operands(&self) -> bool {
+        self.tile.swaps_operands([self.a, self.b])
     }
 
     /// Returns whether tensor cores read an operand from registers, because it is not k-major.
@@ -465,7 +465,7 @@ impl GemmVariant {
     /// a warp's strip.
     pub(crate) fn box_lines(&self) -> usize {
         match self.epilogue.stores_slabs() {
-            true if self.is_turned() => SLAB_LINES / 2,
+            true if self.swaps_operands() => SLAB_LINES / 2,
             true => SLAB_LINES,
             false => STRIP_LINES,
         }
@@ -473,13 +473,13 @@ impl GemmVariant {
 
     /// Returns the rows of the matrix of row sums of a, for `n` columns of the result: one for each
     /// tile in a row of tiles, for each split of k.
-    pub(crate) fn parts_of_row_sums(&self, n: usize, splits: usize) -> usize {
+    pub(crate) fn row_sum_partials(&self, n: usize, splits: usize) -> usize {
         splits * n.div_ceil(self.tile.block.n)
     }
 
     /// Returns the rows of the matrix of column sums for `m` rows of the result: one for each warp
     /// that computes a part of a tile.
-    pub(crate) fn rows_of_column_sums(&self, m: usize) -> usize {
+    pub(crate) fn column_sum_partials(&self, m: usize) -> usize {
         let warps = if self.tile.is_ping_pong() { CONSUMER_WARPS / CONSUMERS } else { CONSUMER_WARPS };
         m.div_ceil(self.tile.block.m) * warps
     }
@@ -487,12 +487,12 @@ impl GemmVariant {
     /// Returns the bytes of dynamic shared memory of a tile of warpgroups: the stages, the buffers
     /// for the store, the barriers and notices, and the padding for alignment.
     pub(crate) fn shared(&self) -> usize {
-        if let Part::TurnedWarpgroup { .. } = self.tile.part {
+        if let Part::SwappedWarpgroup { .. } = self.tile.part {
             return self.tile.shared(self.operands, [self.a, self.b]);
         }
         let stages = self.stages() * self.tile.stage_bytes();
         let barriers = 2 * self.stages() + 2 * CONSUMERS + CONSUMER_WARPS * self.epilogue.buffers();
-        stages + self.bytes_out() + 8 * barriers + SWIZZLE_ALIGNMENT
+        stages + self.store_bytes() + 8 * barriers + SWIZZLE_ALIGNMENT
     }
 }
 
@@ -512,10 +512,10 @@ pub(crate) fn has_variant(tile: &Tile, dtype: DType, [a, b]: [LoadMode; 2]) -> b
         return false;
     }
     if tile.engine.uses_tensor_maps() {
-        return tile.takes([a, b]);
+        return tile.supports([a, b]);
     }
     if tile.engine.uses_tensor_cores() {
-        return (a.is_unaligned() || b.is_unaligned()) == tile.takes_elements();
+        return (a.is_unaligned() || b.is_unaligned()) == tile.supports_elements();
     }
     (a != LoadMode::VectorK || tile.loads_a_along_k())
         && !(dtype.is_int() && dtype.size() < 4 && (a.is_vector() || b.is_vector()))

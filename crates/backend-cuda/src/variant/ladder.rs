@@ -7,7 +7,7 @@ use ternion_core::DType;
 
 /// A rung of the ladder, `y = a b` of matrices. Each adds one idea to the previous rung.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Form {
+pub enum Rung {
     /// A thread for each element; adjacent threads compute adjacent rows.
     Naive,
     /// Adjacent threads compute adjacent columns.
@@ -121,12 +121,12 @@ impl fmt::Display for Tile {
 }
 
 impl Tile {
-    pub(crate) fn threads(&self, form: Form) -> usize {
+    pub(crate) fn threads(&self, rung: Rung) -> usize {
         let [m, n, _] = self.block;
         match self.share {
             Share::Thread(part) | Share::Lanes { thread: part, .. } => m / part[0] * (n / part[1]),
             Share::Warp(part) => m / part[0] * (n / part[1]) * LANES,
-            Share::Warpgroups(consumers) => (consumers + usize::from(form.is_persistent())) * WARPGROUP,
+            Share::Warpgroups(consumers) => (consumers + usize::from(rung.is_persistent())) * WARPGROUP,
         }
     }
 
@@ -146,22 +146,22 @@ impl Tile {
     }
 }
 
-impl Form {
+impl Rung {
     /// Every rung, in the order of the ladder.
-    pub const ALL: [Form; 13] = [
-        Form::Naive,
-        Form::Coalesced,
-        Form::SharedMemory,
-        Form::BlockTile1d,
-        Form::BlockTile2d,
-        Form::Vectorized,
-        Form::AutotunedTile,
-        Form::WarpTile,
-        Form::DoubleBuffered,
-        Form::MmaSync,
-        Form::WgmmaTma,
-        Form::WarpSpecialized,
-        Form::Multicast,
+    pub const ALL: [Rung; 13] = [
+        Rung::Naive,
+        Rung::Coalesced,
+        Rung::SharedMemory,
+        Rung::BlockTile1d,
+        Rung::BlockTile2d,
+        Rung::Vectorized,
+        Rung::AutotunedTile,
+        Rung::WarpTile,
+        Rung::DoubleBuffered,
+        Rung::MmaSync,
+        Rung::WgmmaTma,
+        Rung::WarpSpecialized,
+        Rung::Multicast,
     ];
 
     /// Returns the name in records of measurements and in messages: `block_tile_2d`.
@@ -181,26 +181,26 @@ impl Form {
 
     fn facts(self) -> (&'static str, &'static str, &'static [Tile]) {
         match self {
-            Form::Naive => ("naive", "ladder/01_naive.cu", ELEMENT),
-            Form::Coalesced => ("coalesced", "ladder/02_coalesced.cu", ELEMENT),
-            Form::SharedMemory => ("shared_memory", "ladder/03_shared_memory.cu", ELEMENT),
-            Form::BlockTile1d => ("block_tile_1d", "ladder/04_block_tile_1d.cu", COLUMN),
-            Form::BlockTile2d => ("block_tile_2d", "ladder/05_block_tile_2d.cu", SQUARE),
-            Form::Vectorized => ("vectorized", "ladder/06_vectorized.cu", SQUARE),
-            Form::AutotunedTile => ("autotuned_tile", "ladder/06_vectorized.cu", CANDIDATES),
-            Form::WarpTile => ("warp_tile", "ladder/07_warp_tile.cu", WARP),
-            Form::DoubleBuffered => ("double_buffered", "ladder/08_double_buffered.cu", WARP),
-            Form::MmaSync => ("mma_sync", "ladder/09_mma_sync.cu", MMA),
-            Form::WgmmaTma => ("wgmma_tma", "ladder/10_wgmma_tma.cu", WGMMA),
-            Form::WarpSpecialized => ("warp_specialized", "ladder/11_warp_specialized.cu", SPECIALIZED),
-            Form::Multicast => ("multicast", "ladder/12_multicast.cu", SPECIALIZED),
+            Rung::Naive => ("naive", "ladder/01_naive.cu", ELEMENT),
+            Rung::Coalesced => ("coalesced", "ladder/02_coalesced.cu", ELEMENT),
+            Rung::SharedMemory => ("shared_memory", "ladder/03_shared_memory.cu", ELEMENT),
+            Rung::BlockTile1d => ("block_tile_1d", "ladder/04_block_tile_1d.cu", COLUMN),
+            Rung::BlockTile2d => ("block_tile_2d", "ladder/05_block_tile_2d.cu", SQUARE),
+            Rung::Vectorized => ("vectorized", "ladder/06_vectorized.cu", SQUARE),
+            Rung::AutotunedTile => ("autotuned_tile", "ladder/06_vectorized.cu", CANDIDATES),
+            Rung::WarpTile => ("warp_tile", "ladder/07_warp_tile.cu", WARP),
+            Rung::DoubleBuffered => ("double_buffered", "ladder/08_double_buffered.cu", WARP),
+            Rung::MmaSync => ("mma_sync", "ladder/09_mma_sync.cu", MMA),
+            Rung::WgmmaTma => ("wgmma_tma", "ladder/10_wgmma_tma.cu", WGMMA),
+            Rung::WarpSpecialized => ("warp_specialized", "ladder/11_warp_specialized.cu", SPECIALIZED),
+            Rung::Multicast => ("multicast", "ladder/12_multicast.cu", SPECIALIZED),
         }
     }
 
     /// Returns the dtype of a, b and y; sums are f32.
     pub fn dtype(self) -> DType {
         match self {
-            Form::MmaSync | Form::WgmmaTma | Form::WarpSpecialized | Form::Multicast => DType::BF16,
+            Rung::MmaSync | Rung::WgmmaTma | Rung::WarpSpecialized | Rung::Multicast => DType::BF16,
             _ => DType::F32,
         }
     }
@@ -208,24 +208,24 @@ impl Form {
     /// Returns what n and k must be multiples of: the elements of an access. m is not restricted.
     pub fn multiple(self) -> usize {
         match self {
-            Form::Naive | Form::Coalesced | Form::SharedMemory | Form::BlockTile1d | Form::BlockTile2d => 1,
+            Rung::Naive | Rung::Coalesced | Rung::SharedMemory | Rung::BlockTile1d | Rung::BlockTile2d => 1,
             // 16 bytes.
             _ => 16 / self.dtype().size(),
         }
     }
 
     pub(crate) fn uses_tensor_maps(self) -> bool {
-        matches!(self, Form::WgmmaTma | Form::WarpSpecialized | Form::Multicast)
+        matches!(self, Rung::WgmmaTma | Rung::WarpSpecialized | Rung::Multicast)
     }
 
     /// Returns whether blocks are persistent and compute one tile after another.
     pub(crate) fn is_persistent(self) -> bool {
-        matches!(self, Form::WarpSpecialized | Form::Multicast)
+        matches!(self, Rung::WarpSpecialized | Rung::Multicast)
     }
 
     /// Returns the blocks of a cluster, which compute adjacent tiles along m.
     pub(crate) fn cluster(self) -> usize {
-        if self == Form::Multicast { 2 } else { 1 }
+        if self == Rung::Multicast { 2 } else { 1 }
     }
 
     pub(crate) fn architectures(self) -> Architectures {
@@ -236,14 +236,14 @@ impl Form {
 /// A rung with one of its tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct LadderVariant {
-    pub(crate) form: Form,
+    pub(crate) rung: Rung,
     pub(crate) tile: &'static Tile,
 }
 
 /// Returns every rung with each of its tiles.
 pub(crate) fn variants() -> impl Iterator<Item = LadderVariant> {
-    let of_form = |form: Form| form.tiles().iter().map(move |tile| LadderVariant { form, tile });
-    Form::ALL.into_iter().flat_map(of_form)
+    let of_form = |rung: Rung| rung.tiles().iter().map(move |tile| LadderVariant { rung, tile });
+    Rung::ALL.into_iter().flat_map(of_form)
 }
 
 #[cfg(test)]
@@ -252,27 +252,27 @@ mod tests {
 
     #[test]
     fn tiles_fit_a_multiprocessor() {
-        for LadderVariant { form, tile } in variants() {
-            let (threads, shared) = (tile.threads(form), tile.shared());
-            assert!(threads.is_multiple_of(LANES) && threads <= 1024, "{form:?} {tile}: {threads} threads");
+        for LadderVariant { rung, tile } in variants() {
+            let (threads, shared) = (tile.threads(rung), tile.shared());
+            assert!(threads.is_multiple_of(LANES) && threads <= 1024, "{rung:?} {tile}: {threads} threads");
             // With compute capability 8.0 a block may have 163 KiB, with 9.0 it may have 227.
-            let room = if form.uses_tensor_maps() { 227 << 10 } else { 163 << 10 };
-            assert!(shared <= room, "{form:?} {tile}: {shared} bytes");
+            let room = if rung.uses_tensor_maps() { 227 << 10 } else { 163 << 10 };
+            assert!(shared <= room, "{rung:?} {tile}: {shared} bytes");
         }
     }
 
     #[test]
     fn names_are_unique_and_files_stand_in_the_order_of_the_forms() {
-        let names: std::collections::BTreeSet<&str> = Form::ALL.iter().map(|form| form.name()).collect();
-        assert_eq!(names.len(), Form::ALL.len());
-        assert!(Form::ALL.is_sorted_by_key(|form| form.file()));
-        assert_eq!(Form::Multicast.tiles()[0].to_string(), "128x256x64, 64x256 a warpgroup, 4 stages");
-        assert_eq!(Form::Vectorized.tiles()[0].to_string(), "128x128x8, 8x8 a thread");
+        let names: std::collections::BTreeSet<&str> = Rung::ALL.iter().map(|rung| rung.name()).collect();
+        assert_eq!(names.len(), Rung::ALL.len());
+        assert!(Rung::ALL.is_sorted_by_key(|rung| rung.file()));
+        assert_eq!(Rung::Multicast.tiles()[0].to_string(), "128x256x64, 64x256 a warpgroup, 4 stages");
+        assert_eq!(Rung::Vectorized.tiles()[0].to_string(), "128x128x8, 8x8 a thread");
     }
 
     #[test]
     fn the_tile_of_the_vectorized_form_is_a_candidate() {
-        let own = &Form::Vectorized.tiles()[0];
-        assert!(Form::AutotunedTile.tiles().contains(own), "the search is not worse than no search");
+        let own = &Rung::Vectorized.tiles()[0];
+        assert!(Rung::AutotunedTile.tiles().contains(own), "the search is not worse than no search");
     }
 }

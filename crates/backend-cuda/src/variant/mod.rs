@@ -187,8 +187,8 @@ impl Variant {
             Kind::Attention(attention) => attention.architectures(),
             Kind::SplitBf16x3 => gemm::Engine::WgmmaBf16x6.architectures(),
             Kind::Probe => Architectures::Minimum((9, 0)),
-            Kind::Ladder(ladder) => ladder.form.architectures(),
-            Kind::AttentionLadder(ladder) => ladder.form.architectures(),
+            Kind::Ladder(ladder) => ladder.rung.architectures(),
+            Kind::AttentionLadder(ladder) => ladder.rung.architectures(),
             Kind::Elementwise(_)
             | Kind::Transpose(_)
             | Kind::Assemble(_)
@@ -229,10 +229,10 @@ pub fn variants() -> Vec<Variant> {
 /// Returns every variant that no op uses: [`Variant::PROBE`], and those of the
 /// [ladder](crate::ladder), of the [attention ladder](crate::attention_ladder) and of the
 /// [study](crate::attention_study) of attention.
-pub fn variants_beside_ops() -> Vec<Variant> {
+pub fn study_variants() -> Vec<Variant> {
     let ladders = ladder::variants().map(Variant::from);
     let of_attention = attention_ladder::variants().map(Variant::from);
-    let of_study = attention::variants_beside_ops().into_iter().map(Variant::from);
+    let of_study = attention::study_variants().into_iter().map(Variant::from);
     std::iter::once(Variant::PROBE).chain(ladders).chain(of_attention).chain(of_study).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Variants of the normalizations of rows and of channels, and of their gradients.
 
-use super::rows::{Hold, Packing, Rows, Team};
+use super::rows::{Packing, RowStorage, Rows, Team};
 use ternion_core::DType;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -84,7 +84,7 @@ pub(crate) fn mixes(dtype: DType, packing: Packing, other: DType) -> bool {
 /// one row the kernel would be limited by that latency, not by memory.
 pub(crate) fn rows_together(rows: &Rows, dtype: DType) -> usize {
     let is_half = dtype.size() == 2 && rows.packing == Packing::Whole;
-    if is_half && rows.team.hold == Hold::Registers && rows.team.threads() >= 32 { 2 } else { 1 }
+    if is_half && rows.team.storage == RowStorage::Registers && rows.team.threads() >= 32 { 2 } else { 1 }
 }
 
 pub(super) fn variants() -> Vec<NormVariant> {

@@ -11,18 +11,18 @@ pub(crate) enum ReductionVariant {
 }
 
 impl ReductionVariant {
-    /// Returns the variant for elements of `dtype` and results of dtype `wanted`. In addition to
+    /// Returns the variant for elements of `dtype` and results of `result_dtype`. In addition to
     /// core's result dtypes, half-precision sums can be stored in f32, in which they are computed.
     #[inline]
-    pub(crate) fn reduce(op: ReduceOp, dtype: DType, wanted: DType) -> ReductionVariant {
-        let is_wide = dtype.is_half() && wanted == DType::F32;
+    pub(crate) fn reduce(op: ReduceOp, dtype: DType, result_dtype: DType) -> ReductionVariant {
+        let is_wide = dtype.is_half() && result_dtype == DType::F32;
         let dtype = match op {
             ReduceOp::Sum | ReduceOp::Prod => wrapping_like(dtype),
             _ => dtype,
         };
         let output = match op {
             ReduceOp::ArgMax | ReduceOp::ArgMin => DType::I32,
-            ReduceOp::Sum if is_wide => wanted,
+            ReduceOp::Sum if is_wide => result_dtype,
             _ => dtype,
         };
         ReductionVariant::Reduce { op, dtype, output }
@@ -36,8 +36,8 @@ pub(super) fn variants() -> Vec<ReductionVariant> {
         let variants = dtypes(op).map(move |dtype| (dtype, ReductionVariant::reduce(op, dtype, dtype)));
         variants.filter(is_own).map(|(_, variant)| variant)
     };
-    let halves = DType::ALL.into_iter().filter(|dtype| dtype.is_half());
-    let wide_sums = halves.map(|dtype| ReductionVariant::reduce(ReduceOp::Sum, dtype, DType::F32));
+    let half_dtypes = DType::ALL.into_iter().filter(|dtype| dtype.is_half());
+    let wide_sums = half_dtypes.map(|dtype| ReductionVariant::reduce(ReduceOp::Sum, dtype, DType::F32));
     let cumulative = numbers().map(ReductionVariant::CumulativeSum);
     ReduceOp::ALL.into_iter().flat_map(reduce).chain(wide_sums).chain(cumulative).collect()
 }

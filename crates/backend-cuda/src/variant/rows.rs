@@ -12,7 +12,7 @@ const WARP: usize = 32;
 /// Where a row is kept between the two times that it is read, in the order of the kernels'
 /// constants.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Hold {
+pub(crate) enum RowStorage {
     Registers,
     Shared,
     Memory,
@@ -23,22 +23,23 @@ pub(crate) enum Hold {
 pub(crate) struct Team {
     threads: u16,
     packs: u8,
-    pub(crate) hold: Hold,
+    pub(crate) storage: RowStorage,
     longest: u32,
 }
 
 impl Team {
     /// A team whose threads keep `packs` packs each in registers.
     pub(crate) const fn registers(threads: u16, packs: u8) -> Team {
-        Team { threads, packs, hold: Hold::Registers, longest: threads as u32 * packs as u32 }
+        Team { threads, packs, storage: RowStorage::Registers, longest: threads as u32 * packs as u32 }
     }
 
     /// A team for rows that fit into shared memory.
-    pub(crate) const SHARED: Team = Team { threads: 512, packs: 1, hold: Hold::Shared, longest: u32::MAX };
+    pub(crate) const SHARED: Team =
+        Team { threads: 512, packs: 1, storage: RowStorage::Shared, longest: u32::MAX };
 
     /// A team for rows of at most `longest` packs.
     pub(crate) const fn memory(threads: u16, longest: u32) -> Team {
-        Team { threads, packs: 1, hold: Hold::Memory, longest }
+        Team { threads, packs: 1, storage: RowStorage::Memory, longest }
     }
 
     /// A team for rows of any length.
@@ -106,9 +107,9 @@ impl Rows {
     }
 
     /// Returns the bytes of a row of each of `tensors` tensors that is kept in shared memory.
-    pub(crate) fn held(&self, dtype: DType, packs: usize, tensors: usize) -> usize {
-        match self.team.hold {
-            Hold::Shared => packs * self.packing.pack(dtype) * dtype.size() * tensors,
+    pub(crate) fn stored_bytes(&self, dtype: DType, packs: usize, tensors: usize) -> usize {
+        match self.team.storage {
+            RowStorage::Shared => packs * self.packing.pack(dtype) * dtype.size() * tensors,
             _ => 0,
         }
     }

@@ -10,13 +10,13 @@ pub(crate) enum SoftmaxVariant {
     /// Along the last axis; `log`: the logarithm.
     Rows { log: bool, rows: Rows, dtype: DType },
     /// A row split among several blocks; not for the logarithm.
-    Stretches(DType),
+    Chunks(DType),
     /// Along an axis that is not the last.
     Columns { log: bool, tile: ColumnTile, dtype: DType },
 }
 
 /// The team for the chunks that long rows are split into.
-pub(crate) const STRETCHES: Rows = Rows { packing: Packing::Masked, team: Team::LONGEST };
+pub(crate) const CHUNKS: Rows = Rows { packing: Packing::Masked, team: Team::LONGEST };
 
 /// Returns the teams of rows. The logarithm has only some of them, because it is usually part of a
 /// loss that has its own kernel.
@@ -116,7 +116,7 @@ pub(super) fn variants() -> Vec<SoftmaxVariant> {
             all.extend(rows.map(|rows| SoftmaxVariant::Rows { log, rows, dtype }));
         }
         if dtype != DType::F64 && !log {
-            all.push(SoftmaxVariant::Stretches(dtype));
+            all.push(SoftmaxVariant::Chunks(dtype));
         }
         let pack = pack_of(&[dtype]);
         let mut tiles = vec![ColumnTile::of(1, 0)];

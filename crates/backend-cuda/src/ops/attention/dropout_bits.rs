@@ -1,7 +1,7 @@
 //! The dropout mask as bits, which `attention/dropout_bits.cu` computes before the TMA kernels read
 //! them: for only as many heads at a time as keep the bits in the cache.
 
-use super::{Dropping, Plan, Sizes, grid};
+use super::{DropoutParams, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::gpu::Gpu;
 use crate::launch::Launch;
@@ -20,7 +20,7 @@ const QUERIES: usize = 64;
 /// The memory for the bits of some heads: about the size of the cache. For one head, or for heads
 /// that share keys, it may be more.
 const CHUNK_BYTES: usize = 64 << 20;
-const MOST_BYTES: usize = 128 << 20;
+const MAX_BYTES: usize = 128 << 20;
 
 /// The layout of the bits, like `BitLayout` in the kernels.
 #[repr(C)]
@@ -34,53 +34,53 @@ pub(super) struct BitLayout {
 /// The parameters, like `AttentionDropoutBits` in the kernels.
 #[repr(C)]
 struct Parameters {
-    dropout: Dropping,
+    dropout: DropoutParams,
     bits: u64,
     layout: BitLayout,
     work_rows: u32,
-    walk_tiles: u32,
+    step_tiles: u32,
     ticket: u64,
     sizes: Sizes,
 }
 
 /// Which kernel computes the bits, and the tiles of the kernel that reads them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum BitWalk {
+pub(super) enum BitTraversal {
     /// Work tiles of `work_queries` queries, and steps of [`KEYS`] keys or half as many.
     OverKeys { work_queries: usize },
     /// Work tiles of `work_keys` keys, and steps of `step` queries.
     OverQueries { work_keys: usize, step: usize },
 }
 
-impl BitWalk {
+impl BitTraversal {
     /// Returns the index of the kernel in its source.
     fn kernel(self) -> usize {
         match self {
-            BitWalk::OverKeys { .. } => 0,
-            BitWalk::OverQueries { .. } => 1,
+            BitTraversal::OverKeys { .. } => 0,
+            BitTraversal::OverQueries { .. } => 1,
         }
     }
 
     fn work_rows(self) -> usize {
         match self {
-            BitWalk::OverKeys { work_queries } => work_queries,
-            BitWalk::OverQueries { work_keys, .. } => work_keys,
+            BitTraversal::OverKeys { work_queries } => work_queries,
+            BitTraversal::OverQueries { work_keys, .. } => work_keys,
         }
     }
 
     /// Returns the tiles of a step.
-    fn walk_tiles(self) -> usize {
+    fn step_tiles(self) -> usize {
         match self {
-            BitWalk::OverKeys { .. } => 1,
-            BitWalk::OverQueries { step, .. } => step / QUERIES,
+            BitTraversal::OverKeys { .. } => 1,
+            BitTraversal::OverQueries { step, .. } => step / QUERIES,
         }
     }
 
     /// Returns the row groups of a head, in whole work tiles, and its tiles, in whole steps.
     fn tiles(self, queries: usize, keys: usize) -> [usize; 2] {
         let (rows, tiles) = match self {
-            BitWalk::OverKeys { .. } => (queries, keys.div_ceil(KEYS)),
-            BitWalk::OverQueries { step, .. } => (keys, queries.next_multiple_of(step) / QUERIES),
+            BitTraversal::OverKeys { .. } => (queries, keys.div_ceil(KEYS)),
+            BitTraversal::OverQueries { step, .. } => (keys, queries.next_multiple_of(step) / QUERIES),
         };
         [rows.next_multiple_of(self.work_rows()) / ROWS, tiles]
     }
@@ -89,8 +89,8 @@ impl BitWalk {
     fn bytes(self, queries: usize, keys: usize) -> usize {
         let [row_groups, tiles] = self.tiles(queries, keys);
         let columns = match self {
-            BitWalk::OverKeys { .. } => KEYS,
-            BitWalk::OverQueries { .. } => QUERIES,
+            BitTraversal::OverKeys { .. } => KEYS,
+            BitTraversal::OverQueries { .. } => QUERIES,
         };
         row_groups.saturating_mul(tiles).saturating_mul(ROWS * columns / 8)
     }
@@ -99,8 +99,8 @@ impl BitWalk {
 /// The bits of the weights of some heads at a time.
 pub(super) struct DropoutBits {
     memory: Scratch,
-    dropping: Dropping,
-    walk: BitWalk,
+    dropout_params: DropoutParams,
+    traversal: BitTraversal,
     layout: BitLayout,
     /// The query heads of a unit, the number of units, and the units whose bits are computed at
     /// once.
@@ -112,27 +112,32 @@ pub(super) struct DropoutBits {
 impl Plan {
     /// Returns whether dropout keeps some weights and drops others, and the bits of `heads` heads,
     /// which are needed together, fit into the memory.
-    pub(super) fn has_dropout_bits(&self, dropping: &Dropping, walk: BitWalk, heads: usize) -> bool {
-        let of_head = walk.bytes(self.sizes.queries as usize, self.sizes.keys as usize);
-        (1..1 << 24).contains(&dropping.threshold) && of_head.saturating_mul(heads) <= MOST_BYTES
+    pub(super) fn has_dropout_bits(
+        &self,
+        dropout_params: &DropoutParams,
+        traversal: BitTraversal,
+        heads: usize,
+    ) -> bool {
+        let of_head = traversal.bytes(self.sizes.queries as usize, self.sizes.keys as usize);
+        (1..1 << 24).contains(&dropout_params.threshold) && of_head.saturating_mul(heads) <= MAX_BYTES
     }
 
     /// Allocates memory for the bits of heads, of which `group` are needed together.
     pub(super) fn dropout_bits(
         &self,
         gpu: &Gpu,
-        dropping: Dropping,
-        walk: BitWalk,
+        dropout_params: DropoutParams,
+        traversal: BitTraversal,
         group: usize,
     ) -> Result<DropoutBits> {
         let (queries, keys) = (self.sizes.queries as usize, self.sizes.keys as usize);
-        let [row_groups, tiles] = walk.tiles(queries, keys);
-        let of_unit = walk.bytes(queries, keys) * group;
+        let [row_groups, tiles] = traversal.tiles(queries, keys);
+        let of_unit = traversal.bytes(queries, keys) * group;
         let units = self.batch * self.sizes.heads as usize / group.max(1);
         let at_once = units_at_once(units, of_unit);
         let layout = BitLayout { first_head: 0, row_groups: row_groups as u32, tiles: tiles as u32 };
         let memory = gpu.scratch(at_once * of_unit)?;
-        Ok(DropoutBits { memory, dropping, walk, layout, group, units, at_once })
+        Ok(DropoutBits { memory, dropout_params, traversal, layout, group, units, at_once })
     }
 }
 
@@ -156,7 +161,7 @@ impl DropoutBits {
 
     /// Queues the kernel that computes the bits of these units, and that sets the ticket to 0, if
     /// there is one. Returns the layout of the bits.
-    pub(super) fn draw(
+    pub(super) fn compute(
         &self,
         call: &Call<'_>,
         sizes: Sizes,
@@ -166,17 +171,17 @@ impl DropoutBits {
         let layout = BitLayout { first_head: (units.start * self.group) as u32, ..self.layout };
         let [row_groups, tiles] = [layout.row_groups, layout.tiles].map(|count| count as usize);
         let parameters = Parameters {
-            dropout: self.dropping,
+            dropout: self.dropout_params,
             bits: self.address(),
             layout,
-            work_rows: self.walk.work_rows() as u32,
-            walk_tiles: self.walk.walk_tiles() as u32,
+            work_rows: self.traversal.work_rows() as u32,
+            step_tiles: self.traversal.step_tiles() as u32,
             ticket: ticket.unwrap_or(0),
             sizes,
         };
         let blocks = row_groups / BLOCK_GROUPS * tiles.div_ceil(SPAN);
         let grid = grid(call.name, units.len() * self.group, blocks)?;
-        let launch = Launch::new(AttentionVariant::DropoutBits, self.walk.kernel(), grid, 128);
+        let launch = Launch::new(AttentionVariant::DropoutBits, self.traversal.kernel(), grid, 128);
         call.gpu.launch(call.name, launch, &parameters)?;
         Ok(layout)
     }
@@ -195,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_drawn_in_about_equal_chunks() {
+    fn bits_are_computed_in_about_equal_chunks() {
         // 4096 by 4096 bits are 2 MiB.
         assert_eq!(units_at_once(128, 2 << 20), 32);
         assert_eq!(units_at_once(33, 2 << 20), 17);
@@ -204,12 +209,12 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_of_whole_works_and_tiles_of_whole_steps() {
-        let forward = BitWalk::OverKeys { work_queries: 192 };
+    fn rows_are_of_whole_work_tiles_and_tiles_of_whole_steps() {
+        let forward = BitTraversal::OverKeys { work_queries: 192 };
         assert_eq!((forward.tiles(300, 130), forward.bytes(300, 130)), ([24, 2], 24 * 2 * 256));
-        let gradient = BitWalk::OverQueries { work_keys: 128, step: 128 };
+        let gradient = BitTraversal::OverQueries { work_keys: 128, step: 128 };
         assert_eq!((gradient.tiles(300, 130), gradient.bytes(300, 130)), ([16, 6], 16 * 6 * 128));
-        assert_eq!((gradient.walk_tiles(), gradient.kernel()), (2, 1));
+        assert_eq!((gradient.step_tiles(), gradient.kernel()), (2, 1));
         assert_eq!(forward.bytes(4096, 3072), 4224 * 3072 / 8);
     }
 }

@@ -3,14 +3,14 @@
 
 use super::{Backward, Forward, forward_launch, grad_launches, varlen};
 use crate::gpu::Gpu;
-use crate::variant::attention::{Engine, Products, Reach};
+use crate::variant::attention::{Engine, MaskMode, Products};
 use crate::variant::{Architecture, Architectures};
 use std::cell::Cell;
 use ternion_core::backend::Unsupported;
 use ternion_core::ops::attention::AttentionConfig;
 
 thread_local! {
-    static PARTS_WANTED: Cell<bool> = const { Cell::new(false) };
+    static FORCE_BF16X6: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs `f` with this thread's f32 attention computed as bf16x6 wherever that is permitted, whether
@@ -19,10 +19,10 @@ pub fn with_attention_by_parts<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
-            PARTS_WANTED.set(self.0);
+            FORCE_BF16X6.set(self.0);
         }
     }
-    let _restore = Restore(PARTS_WANTED.replace(true));
+    let _restore = Restore(FORCE_BF16X6.replace(true));
     f()
 }
 
@@ -44,15 +44,15 @@ impl Device {
 /// multiply-adds, according to the table in docs/kernels/attention.md for compute capability 9.0,
 /// the only one that was measured. bf16x6 needs six products of 16-bit operands for one of f32, and
 /// the splitting.
-fn parts_are_faster(device: Device, widest: usize) -> bool {
+fn is_bf16x6_faster(device: Device, widest: usize) -> bool {
     widest <= 64 && Architectures::Exact((9, 0)).contain(device.architecture)
 }
 
 /// Returns the engine of f32 products for heads of up to `widest` columns: TF32 if that is
 /// permitted, as for matrix products; otherwise one with the accuracy of f32.
 pub(crate) fn engine(config: &AttentionConfig, device: Device, widest: usize) -> Engine {
-    let takes_parts = config.bf16x6 && (PARTS_WANTED.get() || parts_are_faster(device, widest));
-    match (config.tf32, takes_parts) {
+    let uses_bf16x6 = config.bf16x6 && (FORCE_BF16X6.get() || is_bf16x6_faster(device, widest));
+    match (config.tf32, uses_bf16x6) {
         (true, _) => Engine::Tf32,
         (false, true) => Engine::Bf16x6,
         (false, false) => Engine::Simt,
@@ -71,7 +71,7 @@ pub(super) fn select(
         return Err(Unsupported::because("heads in f32 wider than 128"));
     };
     // f32 tiles are the same for every mask mode.
-    let products = Products { engine, width, reach: Reach::Full };
+    let products = Products { engine, width, mask_mode: MaskMode::Full };
     if shared(products, is_grad, config.varlen) > device.shared_memory {
         return Err(Unsupported::because("wide heads in f32 need more shared memory than the device has"));
     }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_wanted_are_taken_where_they_are_permitted() {
+    fn bf16x6_is_used_where_it_is_forced_and_permitted() {
         let engines = || [&PLAIN, &TF32, &IEEE].map(|config| engine(config, device((8, 0), 163 << 10), 64));
         assert_eq!(with_attention_by_parts(engines), [Engine::Bf16x6, Engine::Tf32, Engine::Simt]);
         let panicked =
@@ -137,28 +137,32 @@ mod tests {
             .into_iter()
             .flat_map(|engine| [32, 64, 128].map(|width| (engine, width)))
         {
-            let products = Products { engine, width, reach: Reach::VarlenDropout };
+            let products = Products { engine, width, mask_mode: MaskMode::VarlenDropout };
             for is_grad in [false, true] {
                 assert!(shared(products, is_grad, true) <= 99 << 10, "{products:?}, gradient: {is_grad}");
             }
             let [queries, keys] = products.backward_tiles();
             assert_eq!(queries, keys, "one source has both kernels");
         }
-        let widest = Products { engine: Engine::Tf32, width: 256, reach: Reach::VarlenDropout };
+        let widest = Products { engine: Engine::Tf32, width: 256, mask_mode: MaskMode::VarlenDropout };
         assert!((99 << 10..=163 << 10).contains(&shared(widest, false, true)));
     }
 
     #[test]
     fn heads_wider_than_128_have_a_forward_kernel_in_tf32() {
         let hopper = device((9, 0), 227 << 10);
-        let is_taken = |config, widest, is_grad| select(config, hopper, widest, is_grad).is_ok();
+        let is_supported = |config, widest, is_grad| select(config, hopper, widest, is_grad).is_ok();
         for widest in [1, 64, 128] {
-            assert!([&PLAIN, &TF32, &IEEE].iter().all(|config| is_taken(config, widest, false)));
-            assert!([&PLAIN, &TF32, &IEEE].iter().all(|config| is_taken(config, widest, true)));
+            assert!([&PLAIN, &TF32, &IEEE].iter().all(|config| is_supported(config, widest, false)));
+            assert!([&PLAIN, &TF32, &IEEE].iter().all(|config| is_supported(config, widest, true)));
         }
-        assert!(is_taken(&TF32, 129, false) && is_taken(&TF32, 256, false) && !is_taken(&TF32, 129, true));
-        assert!(!is_taken(&PLAIN, 129, false) && !is_taken(&IEEE, 129, false));
-        assert!(!with_attention_by_parts(|| is_taken(&PLAIN, 129, false)));
+        assert!(
+            is_supported(&TF32, 129, false)
+                && is_supported(&TF32, 256, false)
+                && !is_supported(&TF32, 129, true)
+        );
+        assert!(!is_supported(&PLAIN, 129, false) && !is_supported(&IEEE, 129, false));
+        assert!(!with_attention_by_parts(|| is_supported(&PLAIN, 129, false)));
         let short = device((8, 6), 99 << 10);
         assert!(select(&TF32, short, 256, false).is_err(), "composed where memory is short");
         assert!(select(&TF32, short, 128, true).is_ok() && select(&PLAIN, short, 128, true).is_err());

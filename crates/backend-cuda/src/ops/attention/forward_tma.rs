@@ -2,14 +2,14 @@
 //! of a head, and a persistent block computes one after another. This file decides when it is used,
 //! and launches it.
 
-use super::dropout_bits::{BitLayout, BitWalk};
-use super::grad_by_keys::suits;
+use super::dropout_bits::{BitLayout, BitTraversal};
+use super::grad_by_keys::supports_boxes;
 use super::resident::blocks_of;
-use super::{Dropping, Forward, Operand, Plan, Sizes, grid};
+use super::{DropoutParams, Forward, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::TensorMap;
 use crate::launch::Launch;
-use crate::variant::attention::{AttentionVariant, Engine, Reach, forward_tma_long, forward_tma_tiles};
+use crate::variant::attention::{AttentionVariant, Engine, MaskMode, forward_tma_long, forward_tma_tiles};
 use ternion_core::{DType, Result};
 
 /// Queries of a consumer warpgroup.
@@ -17,14 +17,14 @@ const ROWS: usize = 64;
 /// The alignment of swizzled tiles in shared memory.
 const SWIZZLE_ALIGNMENT: usize = 1024;
 /// Bytes of keys and values that work tiles with neighboring indices read: they stay in the cache.
-const NEAR_BYTES: usize = 16 << 20;
+const CACHED_BYTES: usize = 16 << 20;
 /// Microseconds of a work tile and of each of its steps in a causal band at width 64, with the
 /// tiles for few keys and with those for many: fitted to 512, 1024 and 4096 tokens on an H200.
 /// `docs/kernels/attention.md`, What was tried, says how well they predict other lengths.
 const CAUSAL_TIMES: [(f64, f64); 2] = [(1.5, 1.18), (1.9, 1.53)];
 /// The maximum number of queries for which the host adds the times of all tiles, of which there are
 /// 512 at most. For more queries, the tiles for many keys are the faster ones.
-const MOST_PREDICTED: usize = 1 << 16;
+const MAX_PREDICTED: usize = 1 << 16;
 
 /// The parameters, like `AttentionTma` in the kernel.
 #[repr(C)]
@@ -36,10 +36,10 @@ struct Parameters {
     y: TensorMap,
     log_sums: u64,
     ticket: u64,
-    works: u32,
+    work_tiles: u32,
     tiles: u32,
     heads: u32,
-    abreast: u32,
+    interleaved_heads: u32,
     sizes: Sizes,
     /// Only with dropout; otherwise all of this is 0.
     bits: u64,
@@ -48,8 +48,8 @@ struct Parameters {
 }
 
 /// Returns the bytes of shared memory of the kernel, according to its layout.
-fn shared_bytes(width: usize, is_long: bool, reach: Reach) -> usize {
-    let tiles = forward_tma_tiles(width, is_long, reach);
+fn shared_bytes(width: usize, is_long: bool, mask_mode: MaskMode) -> usize {
+    let tiles = forward_tma_tiles(width, is_long, mask_mode);
     let queries = tiles.query_stages * tiles.consumers * ROWS * width * 2;
     let steps = 2 * tiles.stages * tiles.step * width * 2;
     let barriers = (8 * (3 * tiles.query_stages + 4 * tiles.stages)).next_multiple_of(16);
@@ -67,24 +67,24 @@ impl Plan {
         let [of_queries, of_keys] =
             [[heads, queries], [self.kv_heads, keys]].map(|[heads, rows]| [self.batch, heads, rows]);
         self.products.engine == Engine::Wgmma
-            && self.has_tma(&tensors.dropping)
+            && self.has_tma(&tensors.dropout_params)
             && keys > 0
             && scale > 0.0
             && queries > ROWS
             && self.batch * heads * queries.div_ceil(ROWS) > multiprocessors
-            && [&tensors.q, &tensors.y].iter().all(|operand| suits(operand, of_queries))
-            && [&tensors.k, &tensors.v].iter().all(|operand| suits(operand, of_keys))
+            && [&tensors.q, &tensors.y].iter().all(|operand| supports_boxes(operand, of_queries))
+            && [&tensors.k, &tensors.v].iter().all(|operand| supports_boxes(operand, of_keys))
     }
 
     /// Returns whether there are TMA kernels for the mask mode and, with dropout, whether its bits
     /// are not too many.
-    fn has_tma(&self, dropping: &Dropping) -> bool {
-        match self.products.reach {
-            Reach::Full | Reach::Band => true,
-            Reach::Dropout => {
+    fn has_tma(&self, dropout_params: &DropoutParams) -> bool {
+        match self.products.mask_mode {
+            MaskMode::Full | MaskMode::Band => true,
+            MaskMode::Dropout => {
                 // For the largest work tiles.
-                let walk = BitWalk::OverKeys { work_queries: 3 * ROWS };
-                self.has_dropout_bits(dropping, walk, 1)
+                let traversal = BitTraversal::OverKeys { work_queries: 3 * ROWS };
+                self.has_dropout_bits(dropout_params, traversal, 1)
             }
             _ => false,
         }
@@ -93,16 +93,16 @@ impl Plan {
     /// Returns whether there are so many keys and queries that the tiles for many are faster.
     pub(super) fn is_long(&self, multiprocessors: usize) -> bool {
         let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
-        let is_band = self.products.reach != Reach::Full;
+        let is_band = self.products.mask_mode != MaskMode::Full;
         // Every query that attends to any key attends to the first one.
         let is_causal = is_band && queries as i32 + reach_first <= 1;
-        if self.width() == 64 && is_causal && queries as usize <= MOST_PREDICTED {
+        if self.width() == 64 && is_causal && queries as usize <= MAX_PREDICTED {
             return self.causal_time(true, multiprocessors) < self.causal_time(false, multiprocessors);
         }
-        let seen =
+        let attended_keys =
             if is_band { (reach_end - reach_first).clamp(0, keys as i32) as usize } else { keys as usize };
-        forward_tma_long(self.width(), self.products.reach)
-            .is_some_and(|many| seen.min(queries as usize) >= many)
+        forward_tma_long(self.width(), self.products.mask_mode)
+            .is_some_and(|many| attended_keys.min(queries as usize) >= many)
             && self.fills(is_band, multiprocessors)
     }
 
@@ -110,13 +110,13 @@ impl Plan {
     /// tiles are distributed evenly, and the total is at least the time of the longest one.
     fn causal_time(&self, is_long: bool, multiprocessors: usize) -> f64 {
         let Sizes { queries, keys, reach_end, .. } = self.sizes;
-        let tiles = forward_tma_tiles(self.width(), is_long, self.products.reach);
+        let tiles = forward_tma_tiles(self.width(), is_long, self.products.mask_mode);
         let (of_work, of_step) = CAUSAL_TIMES[usize::from(is_long)];
         let rows = tiles.consumers * ROWS;
         let time_of = |first: usize| {
             let last = (first + rows).min(queries as usize) as i32 - 1;
-            let seen = (last + reach_end).clamp(1, keys as i32) as usize;
-            of_work + of_step * seen.div_ceil(tiles.step) as f64
+            let attended_keys = (last + reach_end).clamp(1, keys as i32) as usize;
+            of_work + of_step * attended_keys.div_ceil(tiles.step) as f64
         };
         let times = (0..queries as usize).step_by(rows).map(time_of);
         let (sum, longest) =
@@ -131,15 +131,15 @@ impl Plan {
     /// 192 rows processes more of them in the same time (`docs/kernels/attention.md`, What was
     /// tried).
     fn fills(&self, is_band: bool, multiprocessors: usize) -> bool {
-        let works = |is_long: bool| {
-            let rows = forward_tma_tiles(self.width(), is_long, self.products.reach).consumers * ROWS;
+        let work_tiles = |is_long: bool| {
+            let rows = forward_tma_tiles(self.width(), is_long, self.products.mask_mode).consumers * ROWS;
             (rows, self.batch * self.sizes.heads as usize * (self.sizes.queries as usize).div_ceil(rows))
         };
-        let ((short_rows, short), (long_rows, long)) = (works(false), works(true));
+        let ((short_rows, short), (long_rows, long)) = (work_tiles(false), work_tiles(true));
         if short_rows == long_rows {
             return true;
         }
-        let rounds = |works: usize| works.div_ceil(multiprocessors);
+        let rounds = |work_tiles: usize| work_tiles.div_ceil(multiprocessors);
         match is_band {
             true => long >= 2 * multiprocessors,
             false => 6 * long_rows * rounds(long) < 7 * short_rows * rounds(short),
@@ -149,15 +149,15 @@ impl Plan {
     /// Returns how many heads are interleaved in the order of work tiles. In a band the longest of
     /// these heads' work tiles begin first; otherwise all are equally long, and those of one head
     /// are consecutive.
-    fn heads_near(&self) -> usize {
-        if self.products.reach == Reach::Full {
+    fn forward_interleaved_heads(&self) -> usize {
+        if self.products.mask_mode == MaskMode::Full {
             return 1;
         }
         let Sizes { group, keys, head_dim, value_dim, .. } = self.sizes;
         let bytes = keys as usize * (head_dim + value_dim) as usize * 2;
         let heads = self.batch * self.sizes.heads as usize;
-        let near = (NEAR_BYTES / bytes).max(1) * group as usize;
-        heads.div_ceil(heads.div_ceil(near))
+        let cached_heads = (CACHED_BYTES / bytes).max(1) * group as usize;
+        heads.div_ceil(heads.div_ceil(cached_heads))
     }
 
     /// Queues the kernel with the tiles for few keys or for many.
@@ -169,10 +169,10 @@ impl Plan {
         is_long: bool,
     ) -> Result<()> {
         let (width, sizes) = (self.width(), self.sizes);
-        let tiles = forward_tma_tiles(width, is_long, self.products.reach);
+        let tiles = forward_tma_tiles(width, is_long, self.products.mask_mode);
         let heads = sizes.heads as usize;
         let query_tiles = (sizes.queries as usize).div_ceil(tiles.consumers * ROWS);
-        let works = grid(call.name, self.batch * heads, query_tiles)?;
+        let work_tiles = grid(call.name, self.batch * heads, query_tiles)?;
         let of_queries = |operand: &Operand, columns: u32| {
             let shape = [heads, sizes.queries as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, ROWS)
@@ -189,37 +189,41 @@ impl Plan {
             log_sums: tensors.log_sums,
             // A counter that is 0 between launches, because the kernel resets it.
             ticket: call.gpu.counts(),
-            works,
+            work_tiles,
             tiles: query_tiles as u32,
             heads: (self.batch * heads) as u32,
-            abreast: self.heads_near() as u32,
+            interleaved_heads: self.forward_interleaved_heads() as u32,
             sizes,
             bits: 0,
             bit_layout: BitLayout::default(),
             dropout_scale: 1.0,
         };
-        let variant =
-            AttentionVariant::ForwardTma { width: width as u16, is_long, reach: self.products.reach, dtype };
+        let variant = AttentionVariant::ForwardTma {
+            width: width as u16,
+            is_long,
+            mask_mode: self.products.mask_mode,
+            dtype,
+        };
         let launch = |parameters: &Parameters| {
-            let blocks = blocks_of(call.gpu, parameters.works);
+            let blocks = blocks_of(call.gpu, parameters.work_tiles);
             let threads = (1 + tiles.consumers as u32) * 128;
-            let shared = shared_bytes(width, is_long, self.products.reach) as u32;
+            let shared = shared_bytes(width, is_long, self.products.mask_mode) as u32;
             let launch = Launch { shared, ..Launch::new(variant, 0, blocks, threads) };
             call.gpu.launch(call.name, launch, parameters)
         };
-        if self.products.reach != Reach::Dropout {
+        if self.products.mask_mode != MaskMode::Dropout {
             return launch(&parameters);
         }
-        let walk = BitWalk::OverKeys { work_queries: tiles.consumers * ROWS };
-        let bits = self.dropout_bits(call.gpu, tensors.dropping, walk, 1)?;
+        let traversal = BitTraversal::OverKeys { work_queries: tiles.consumers * ROWS };
+        let bits = self.dropout_bits(call.gpu, tensors.dropout_params, traversal, 1)?;
         bits.chunks().try_for_each(|chunk| {
             launch(&Parameters {
-                works: (chunk.len() * query_tiles) as u32,
+                work_tiles: (chunk.len() * query_tiles) as u32,
                 heads: chunk.len() as u32,
-                abreast: parameters.abreast.min(chunk.len() as u32),
+                interleaved_heads: parameters.interleaved_heads.min(chunk.len() as u32),
                 bits: bits.address(),
-                bit_layout: bits.draw(call, sizes, &chunk, None)?,
-                dropout_scale: tensors.dropping.scale,
+                bit_layout: bits.compute(call, sizes, &chunk, None)?,
+                dropout_scale: tensors.dropout_params.scale,
                 ..parameters
             })
         })
@@ -233,12 +237,12 @@ mod tests {
     use crate::variant::attention::Products;
     use std::mem::offset_of;
 
-    fn plan(reach: Reach, [batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
+    fn plan(mask_mode: MaskMode, [batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
         let (reach_first, reach_end) = (-(queries as i32), keys as i32 - queries as i32 + 1);
         let (heads, group) = (heads as u32, (heads / kv_heads) as u32);
         let (head_dim, value_dim, scale) = (64, 64, 0.125);
         let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, reach_first, reach_end, scale };
-        Plan { products: Products { engine: Engine::Wgmma, width: 64, reach }, sizes, batch, kv_heads }
+        Plan { products: Products { engine: Engine::Wgmma, width: 64, mask_mode }, sizes, batch, kv_heads }
     }
 
     /// Heads that are adjacent columns of rows, as views of one matrix of q, k and v have them.
@@ -253,8 +257,8 @@ mod tests {
             log_sums: 0,
             log_sum_errors: 0,
             blocks: 0,
-            sizes: plan(Reach::Full, [1, 1, 1], [1, 1]).sizes,
-            dropping: Dropping::default(),
+            sizes: plan(MaskMode::Full, [1, 1, 1], [1, 1]).sizes,
+            dropout_params: DropoutParams::default(),
             varlen: Varlen::default(),
             parts: Parts::default(),
         }
@@ -263,8 +267,9 @@ mod tests {
     #[test]
     fn tiles_fit_the_shared_memory_of_a_block() {
         let widths = [64, 128, 192, 256];
-        let bytes = |is_long, reach| widths.map(|width| shared_bytes(width, is_long, reach));
-        let all = [bytes(false, Reach::Full), bytes(true, Reach::Full), bytes(false, Reach::Dropout)];
+        let bytes = |is_long, mask_mode| widths.map(|width| shared_bytes(width, is_long, mask_mode));
+        let all =
+            [bytes(false, MaskMode::Full), bytes(true, MaskMode::Full), bytes(false, MaskMode::Dropout)];
         assert_eq!(all[0], [197_920, 230_592, 222_352, 230_512]);
         assert_eq!(all[1], [197_888, 230_592, 222_320, 230_512]);
         assert_eq!(all[2], [197_920, 230_592, 197_776, 197_744]);
@@ -272,28 +277,28 @@ mod tests {
     }
 
     #[test]
-    fn walks_over_many_keys_have_tiles_of_their_own() {
-        let is_long = |reach, [queries, keys]: [u32; 2], window: i32| {
-            let mut plan = plan(reach, [4, 16, 16], [queries, keys]);
+    fn many_keys_have_tiles_of_their_own() {
+        let is_long = |mask_mode, [queries, keys]: [u32; 2], window: i32| {
+            let mut plan = plan(mask_mode, [4, 16, 16], [queries, keys]);
             plan.sizes.reach_first = plan.sizes.reach_first.max(-window);
             plan.is_long(132)
         };
         let far = i32::MAX;
         // 256 work tiles or 192, two rounds each; 320 or 192, three rounds or two.
-        assert!(!is_long(Reach::Full, [512, 512], far), "as many rounds of larger tiles");
-        assert!(is_long(Reach::Full, [576, 576], far) && !is_long(Reach::Full, [576, 511], far));
-        assert!(!is_long(Reach::Full, [300, 4096], far), "few queries");
-        assert!(is_long(Reach::Band, [2048, 2048], far) && !is_long(Reach::Band, [1024, 1024], far));
-        assert!(!is_long(Reach::Band, [4096, 4096], 100), "a window of few keys");
-        assert!(is_long(Reach::Band, [1 << 17, 1 << 17], far), "too many tiles to add up");
+        assert!(!is_long(MaskMode::Full, [512, 512], far), "as many rounds of larger tiles");
+        assert!(is_long(MaskMode::Full, [576, 576], far) && !is_long(MaskMode::Full, [576, 511], far));
+        assert!(!is_long(MaskMode::Full, [300, 4096], far), "few queries");
+        assert!(is_long(MaskMode::Band, [2048, 2048], far) && !is_long(MaskMode::Band, [1024, 1024], far));
+        assert!(!is_long(MaskMode::Band, [4096, 4096], 100), "a window of few keys");
+        assert!(is_long(MaskMode::Band, [1 << 17, 1 << 17], far), "too many tiles to add up");
         // Rows outside of the tensor count: 1408 or 1344 for 1300, 384 or 384 for 333, 256 or 384
         // for 200.
         for (tokens, is_many) in [(1300, true), (700, true), (333, true), (200, false), (512, false)] {
-            let many_heads = plan(Reach::Band, [12, 32, 32], [tokens, tokens]);
+            let many_heads = plan(MaskMode::Band, [12, 32, 32], [tokens, tokens]);
             assert_eq!(many_heads.is_long(132), is_many, "{tokens}");
         }
-        let alone = |tokens| plan(Reach::Band, [1, 1, 1], [tokens, tokens]).is_long(132);
-        assert!(!alone(2048), "eleven works or sixteen shorter ones, beside one another");
+        let single_head = |tokens| plan(MaskMode::Band, [1, 1, 1], [tokens, tokens]).is_long(132);
+        assert!(!single_head(2048), "eleven works or sixteen shorter ones, beside one another");
     }
 
     #[test]
@@ -302,7 +307,7 @@ mod tests {
             offset_of!(Parameters, y),
             offset_of!(Parameters, log_sums),
             offset_of!(Parameters, ticket),
-            offset_of!(Parameters, works),
+            offset_of!(Parameters, work_tiles),
             offset_of!(Parameters, sizes),
             offset_of!(Parameters, bits),
             offset_of!(Parameters, bit_layout),
@@ -314,54 +319,68 @@ mod tests {
     #[test]
     fn heads_whose_keys_fit_the_cache_are_next_to_each_other() {
         assert_eq!(
-            plan(Reach::Band, [16, 12, 12], [1024, 1024]).heads_near(),
+            plan(MaskMode::Band, [16, 12, 12], [1024, 1024]).forward_interleaved_heads(),
             64,
             "of 192 heads, 256 KiB each"
         );
-        assert_eq!(plan(Reach::Band, [4, 16, 16], [4096, 4096]).heads_near(), 16);
-        assert_eq!(plan(Reach::Band, [1, 30, 30], [16384, 16384]).heads_near(), 4, "8 groups");
-        assert_eq!(plan(Reach::Band, [1, 8, 2], [1 << 20, 1 << 20]).heads_near(), 4, "all that share keys");
-        assert_eq!(plan(Reach::Band, [1, 2, 2], [128, 128]).heads_near(), 2, "no more than there are");
-        assert_eq!(plan(Reach::Full, [4, 16, 16], [4096, 4096]).heads_near(), 1);
+        assert_eq!(plan(MaskMode::Band, [4, 16, 16], [4096, 4096]).forward_interleaved_heads(), 16);
+        assert_eq!(
+            plan(MaskMode::Band, [1, 30, 30], [16384, 16384]).forward_interleaved_heads(),
+            4,
+            "8 groups"
+        );
+        assert_eq!(
+            plan(MaskMode::Band, [1, 8, 2], [1 << 20, 1 << 20]).forward_interleaved_heads(),
+            4,
+            "all that share keys"
+        );
+        assert_eq!(
+            plan(MaskMode::Band, [1, 2, 2], [128, 128]).forward_interleaved_heads(),
+            2,
+            "no more than there are"
+        );
+        assert_eq!(plan(MaskMode::Full, [4, 16, 16], [4096, 4096]).forward_interleaved_heads(), 1);
     }
 
     #[test]
     fn tma_is_for_many_rows_without_mask_and_operands_of_their_own_rows() {
-        let usual = tensors(12, 300);
-        let is_by_tma = |reach, [queries, keys]: [u32; 2], tensors: &Forward| {
-            plan(reach, [4, 12, 12], [queries, keys]).is_by_tma(tensors, 132)
+        let valid = tensors(12, 300);
+        let is_by_tma = |mask_mode, [queries, keys]: [u32; 2], tensors: &Forward| {
+            plan(mask_mode, [4, 12, 12], [queries, keys]).is_by_tma(tensors, 132)
         };
-        for reach in [Reach::Full, Reach::Band] {
+        for mask_mode in [MaskMode::Full, MaskMode::Band] {
             assert!(
-                is_by_tma(reach, [300, 300], &usual) && is_by_tma(reach, [300, 200], &usual),
-                "{reach:?}"
+                is_by_tma(mask_mode, [300, 300], &valid) && is_by_tma(mask_mode, [300, 200], &valid),
+                "{mask_mode:?}"
             );
-            assert!(!is_by_tma(reach, [300, 0], &usual), "no keys");
-            assert!(!is_by_tma(reach, [128, 300], &usual), "96 blocks of 64 rows");
-            let many = plan(reach, [40, 12, 12], [64, 300]);
-            assert!(!many.is_by_tma(&usual, 132), "one of two warpgroups would have no rows");
+            assert!(!is_by_tma(mask_mode, [300, 0], &valid), "no keys");
+            assert!(!is_by_tma(mask_mode, [128, 300], &valid), "96 blocks of 64 rows");
+            let many = plan(mask_mode, [40, 12, 12], [64, 300]);
+            assert!(!many.is_by_tma(&valid, 132), "one of two warpgroups would have no rows");
         }
-        for reach in [Reach::BoolMask, Reach::AdditiveMask, Reach::Varlen, Reach::VarlenDropout] {
-            assert!(!is_by_tma(reach, [300, 300], &usual), "{reach:?}");
+        for mask_mode in
+            [MaskMode::BoolMask, MaskMode::AdditiveMask, MaskMode::Varlen, MaskMode::VarlenDropout]
+        {
+            assert!(!is_by_tma(mask_mode, [300, 300], &valid), "{mask_mode:?}");
         }
-        let mut dropping = tensors(12, 300);
-        assert!(!is_by_tma(Reach::Dropout, [300, 300], &dropping), "nothing is dropped");
-        dropping.dropping.threshold = 1 << 20;
-        assert!(is_by_tma(Reach::Dropout, [300, 300], &dropping));
-        let mut wide = plan(Reach::Dropout, [4, 12, 12], [5000, 5000]);
+        let mut with_dropout = tensors(12, 300);
+        assert!(!is_by_tma(MaskMode::Dropout, [300, 300], &with_dropout), "nothing is dropped");
+        with_dropout.dropout_params.threshold = 1 << 20;
+        assert!(is_by_tma(MaskMode::Dropout, [300, 300], &with_dropout));
+        let mut wide = plan(MaskMode::Dropout, [4, 12, 12], [5000, 5000]);
         (wide.products.width, wide.sizes.head_dim, wide.sizes.value_dim) = (192, 192, 192);
-        assert!(wide.is_by_tma(&dropping, 132) && !wide.is_long(132), "one kind of tiles");
-        assert!(!is_by_tma(Reach::Dropout, [40_000, 40_000], &dropping), "200 MB of bits for a head");
-        dropping.dropping.threshold = 1 << 24;
-        assert!(!is_by_tma(Reach::Dropout, [300, 300], &dropping), "all are dropped");
+        assert!(wide.is_by_tma(&with_dropout, 132) && !wide.is_long(132), "one kind of tiles");
+        assert!(!is_by_tma(MaskMode::Dropout, [40_000, 40_000], &with_dropout), "200 MB of bits for a head");
+        with_dropout.dropout_params.threshold = 1 << 24;
+        assert!(!is_by_tma(MaskMode::Dropout, [300, 300], &with_dropout), "all are dropped");
         let mut repeated = tensors(12, 300);
         repeated.q.strides[1] = 0;
-        assert!(!is_by_tma(Reach::Full, [300, 300], &repeated), "heads of q are the same");
+        assert!(!is_by_tma(MaskMode::Full, [300, 300], &repeated), "heads of q are the same");
         let mut backwards = tensors(12, 300);
         backwards.v.strides[2] *= -1;
-        assert!(!is_by_tma(Reach::Full, [300, 300], &backwards), "values are walked backwards");
-        let mut falling = plan(Reach::Full, [4, 12, 12], [300, 300]);
+        assert!(!is_by_tma(MaskMode::Full, [300, 300], &backwards), "values are walked backwards");
+        let mut falling = plan(MaskMode::Full, [4, 12, 12], [300, 300]);
         falling.sizes.scale = -0.125;
-        assert!(!falling.is_by_tma(&usual, 132), "the largest product is the smallest score");
+        assert!(!falling.is_by_tma(&valid, 132), "the largest product is the smallest score");
     }
 }

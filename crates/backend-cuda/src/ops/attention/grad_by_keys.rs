@@ -3,14 +3,14 @@
 //! order. This file decides when it is used, and launches it and its variant for study, which has
 //! no fixed order.
 
-use super::dropout_bits::{BitLayout, BitWalk};
+use super::dropout_bits::{BitLayout, BitTraversal};
 use super::resident::blocks_of;
-use super::{Dropping, Gradients, Operand, Plan, Sizes, grid};
+use super::{DropoutParams, Gradients, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::{Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
 use crate::memory::scratch::Scratch;
-use crate::variant::attention::{AttentionVariant, Engine, Reach};
+use crate::variant::attention::{AttentionVariant, Engine, MaskMode};
 use smallvec::smallvec;
 use ternion_core::{DType, Result};
 
@@ -25,10 +25,10 @@ const STAGES: usize = 2;
 const CONSUMERS: usize = 2;
 /// The minimum number of steps between the begin of a work tile and that of the next one of the
 /// same head.
-const STEPS_APART: f64 = 1.5;
+const MIN_STEP_DISTANCE: f64 = 1.5;
 /// The same if it can be reached with few interleaved heads: faster for long sequences, but slower
 /// for short ones, which would need many heads (`docs/kernels/attention.md`, What was tried).
-const FEW_HEADS_STEPS_APART: f64 = 3.0;
+const FEW_HEADS_STEP_DISTANCE: f64 = 3.0;
 const FEW_HEADS: usize = 8;
 /// Interleaved heads of causal bands at width 64 whose gradient of queries lags. The work tiles at
 /// the end of a band are short and begin soon after one another, so that they wait: 32 heads are
@@ -40,9 +40,9 @@ const CAUSAL_HEADS: usize = 32;
 const WIDE_CAUSAL_HEADS: usize = 16;
 /// The minimum number of steps of an average work tile with which the gradient of queries lags in a
 /// causal band at width 64 (measured between 4.5 and 8.5).
-const LEAST_LAGGING_STEPS: f64 = 6.5;
+const MIN_LAGGING_STEPS: f64 = 6.5;
 /// The number of work tiles that the average is computed from.
-const SAMPLED_WORKS: usize = 32;
+const SAMPLED_WORK_TILES: usize = 32;
 
 /// The kernels, in the order of their source.
 const ROWS_KERNEL: usize = 0;
@@ -66,14 +66,14 @@ struct Parameters {
     dv: Operand,
     rows: u64,
     sums: u64,
-    turns: u64,
+    order_counters: u64,
     query_tiles: u32,
     key_blocks: u32,
     key_heads: u32,
-    abreast: u32,
+    interleaved_heads: u32,
     sizes: Sizes,
     ticket: u64,
-    works: u32,
+    work_tiles: u32,
     /// Only with dropout; otherwise 0 and 1.
     first_key_head: u32,
     bits: u64,
@@ -100,7 +100,7 @@ struct Workspace {
     rows: Scratch,
     sums: Scratch,
     /// The turn counters, followed by the ticket.
-    turns: Scratch,
+    order_counters: Scratch,
     /// The number of query tiles of all heads.
     tiles: usize,
 }
@@ -131,7 +131,7 @@ fn shared_bytes(width: usize) -> usize {
 
 /// Returns whether boxes of the operand can be loaded: none of its axes is broadcast or has a
 /// negative stride.
-pub(super) fn suits(operand: &Operand, counts: [usize; 3]) -> bool {
+pub(super) fn supports_boxes(operand: &Operand, counts: [usize; 3]) -> bool {
     counts.iter().zip(operand.strides).all(|(&count, stride)| count <= 1 || stride > 0)
 }
 
@@ -139,24 +139,24 @@ impl Plan {
     /// Returns whether the gradient is computed in one pass: with wgmma, without a mask, for heads
     /// of more than 32 columns, and if every query attends to a key, because the work tile of a
     /// query's last key writes its gradient.
-    pub(super) fn is_by_keys(&self, gradients: &Gradients, dropping: &Dropping) -> bool {
+    pub(super) fn is_by_keys(&self, gradients: &Gradients, dropout_params: &DropoutParams) -> bool {
         let Sizes { heads, queries, keys, .. } = self.sizes;
-        let is_seen = match self.products.reach {
-            Reach::Full => keys > 0,
-            Reach::Band => queries <= keys && self.sizes.reach_first < self.sizes.reach_end,
-            Reach::Dropout => {
-                let is_seen = queries <= keys && self.sizes.reach_first < self.sizes.reach_end;
-                (self.sees_all() || is_seen) && self.drops_by_keys(dropping)
+        let is_attended = match self.products.mask_mode {
+            MaskMode::Full => keys > 0,
+            MaskMode::Band => queries <= keys && self.sizes.reach_first < self.sizes.reach_end,
+            MaskMode::Dropout => {
+                let is_attended = queries <= keys && self.sizes.reach_first < self.sizes.reach_end;
+                (self.is_unmasked() || is_attended) && self.drops_by_keys(dropout_params)
             }
-            Reach::BoolMask | Reach::AdditiveMask | Reach::Varlen | Reach::VarlenDropout => false,
+            MaskMode::BoolMask | MaskMode::AdditiveMask | MaskMode::Varlen | MaskMode::VarlenDropout => false,
         };
-        let [own, walked] = [(self.kv_heads, keys), (heads as usize, queries)]
+        let [own, streamed] = [(self.kv_heads, keys), (heads as usize, queries)]
             .map(|(heads, rows)| [self.batch, heads, rows as usize]);
         self.products.engine == Engine::Wgmma
             && self.batch * heads as usize * queries as usize > 0
-            && is_seen
-            && [&gradients.k, &gradients.v].iter().all(|operand| suits(operand, own))
-            && [&gradients.q, &gradients.dy].iter().all(|operand| suits(operand, walked))
+            && is_attended
+            && [&gradients.k, &gradients.v].iter().all(|operand| supports_boxes(operand, own))
+            && [&gradients.q, &gradients.dy].iter().all(|operand| supports_boxes(operand, streamed))
     }
 
     /// Returns the width of the tiles in one pass. The kernels with two passes have no width
@@ -167,42 +167,43 @@ impl Plan {
     }
 
     /// Returns whether all queries attend to all keys, and there are keys.
-    fn sees_all(&self) -> bool {
+    fn is_unmasked(&self) -> bool {
         let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
         keys > 0 && reach_first <= 1 - queries as i32 && reach_end >= keys as i32
     }
 
     /// Returns the tiles that the dropout bits are computed for.
-    fn bit_walk(&self) -> BitWalk {
+    fn bit_traversal(&self) -> BitTraversal {
         let width = self.by_keys_width();
-        BitWalk::OverQueries { work_keys: keys_of(width), step: queries_of(width) }
+        BitTraversal::OverQueries { work_keys: keys_of(width), step: queries_of(width) }
     }
 
     /// Returns whether the pass can use bits of the dropout mask. Gradients of scores are without
     /// dropout's scale until they are summed, and f16 has room for a factor of 2.
-    fn drops_by_keys(&self, dropping: &Dropping) -> bool {
+    fn drops_by_keys(&self, dropout_params: &DropoutParams) -> bool {
         let group = self.sizes.group as usize;
-        dropping.scale <= 2.0 && self.has_dropout_bits(dropping, self.bit_walk(), group)
+        dropout_params.scale <= 2.0 && self.has_dropout_bits(dropout_params, self.bit_traversal(), group)
     }
 
     /// Returns whether queries attend only to keys up to a diagonal.
     fn is_causal(&self) -> bool {
         let Sizes { queries, keys, reach_end, .. } = self.sizes;
-        self.products.reach != Reach::Full && reach_end <= (keys as i32 - queries as i32).saturating_add(1)
+        self.products.mask_mode != MaskMode::Full
+            && reach_end <= (keys as i32 - queries as i32).saturating_add(1)
     }
 
     /// Returns whether the gradient of queries is computed one tile later. Not for short work tiles
     /// of a causal band at width 64, because a work tile's last product for queries then overlaps
     /// with no other product.
     fn lags(&self) -> bool {
-        self.by_keys_width() != 64 || !self.is_causal() || self.average_steps() >= LEAST_LAGGING_STEPS
+        self.by_keys_width() != 64 || !self.is_causal() || self.average_steps() >= MIN_LAGGING_STEPS
     }
 
     /// Returns the mean number of query tiles of a work tile, from evenly spaced samples.
     fn average_steps(&self) -> f64 {
         let Sizes { queries, keys, reach_first, reach_end, group, .. } = self.sizes;
         let [query_tiles, key_blocks] = self.tiles_by_keys();
-        if self.products.reach == Reach::Full {
+        if self.products.mask_mode == MaskMode::Full {
             return query_tiles as f64 * f64::from(group);
         }
         let width = self.by_keys_width();
@@ -214,7 +215,7 @@ impl Plan {
             let end = (end_key - i64::from(reach_first)).min(i64::from(queries));
             if end > first { (end as u64).div_ceil(tile as u64) as i64 - first / tile } else { 0 }
         };
-        let samples = key_blocks.clamp(1, SAMPLED_WORKS);
+        let samples = key_blocks.clamp(1, SAMPLED_WORK_TILES);
         let steps: i64 = (0..samples).map(|at| of_block((2 * at + 1) * key_blocks / (2 * samples))).sum();
         steps as f64 / samples as f64 * f64::from(group)
     }
@@ -222,17 +223,17 @@ impl Plan {
     /// Returns how many key heads are interleaved in the order of work tiles. Work tiles of the
     /// same head, which add in order, should begin some steps apart; with more heads, the data that
     /// they read again would leave the cache.
-    fn abreast(&self, multiprocessors: usize) -> usize {
+    fn grad_interleaved_heads(&self, multiprocessors: usize) -> usize {
         let key_heads = self.batch * self.kv_heads;
         let steps = self.average_steps().max(1.0);
-        let heads_for = |steps_apart: f64| (steps_apart * multiprocessors as f64 / steps).ceil() as usize;
+        let heads_for = |step_distance: f64| (step_distance * multiprocessors as f64 / steps).ceil() as usize;
         let few = match (self.by_keys_width(), self.is_causal()) {
-            (64, true) if steps >= LEAST_LAGGING_STEPS => CAUSAL_HEADS,
+            (64, true) if steps >= MIN_LAGGING_STEPS => CAUSAL_HEADS,
             (192.., true) => WIDE_CAUSAL_HEADS,
             (192.., false) => 1,
-            _ => heads_for(FEW_HEADS_STEPS_APART).min(FEW_HEADS),
+            _ => heads_for(FEW_HEADS_STEP_DISTANCE).min(FEW_HEADS),
         };
-        let least = heads_for(STEPS_APART).max(few).max(1);
+        let least = heads_for(MIN_STEP_DISTANCE).max(few).max(1);
         key_heads.div_ceil((key_heads / least).max(1))
     }
 
@@ -274,7 +275,7 @@ impl Plan {
         Ok(Workspace {
             rows: call.gpu.scratch(tiles * 2 * tile * 4)?,
             sums: call.gpu.scratch(tiles * tile * width * 4)?,
-            turns: call.gpu.scratch((tiles * CONSUMERS + 1) * 4)?,
+            order_counters: call.gpu.scratch((tiles * CONSUMERS + 1) * 4)?,
             tiles,
         })
     }
@@ -288,8 +289,8 @@ impl Plan {
     ) -> Result<Parameters> {
         let (sizes, width) = (self.sizes, self.by_keys_width());
         let [query_tiles, key_blocks] = self.tiles_by_keys();
-        let Workspace { rows, sums, turns, tiles } = workspace;
-        let walked = |operand: &Operand, columns: u32| {
+        let Workspace { rows, sums, order_counters, tiles } = workspace;
+        let streamed = |operand: &Operand, columns: u32| {
             let shape = [sizes.heads as usize, sizes.queries as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, queries_of(width))
         };
@@ -298,10 +299,10 @@ impl Plan {
             self.map(call.name, operand, dtype, shape, keys_of(width))
         };
         Ok(Parameters {
-            q: walked(&gradients.q, sizes.head_dim)?,
+            q: streamed(&gradients.q, sizes.head_dim)?,
             k: own(&gradients.k, sizes.head_dim)?,
             v: own(&gradients.v, sizes.value_dim)?,
-            dy: walked(&gradients.dy, sizes.value_dim)?,
+            dy: streamed(&gradients.dy, sizes.value_dim)?,
             rows_of_y: gradients.y,
             rows_of_dy: gradients.dy,
             log_sums: gradients.log_sums,
@@ -310,14 +311,14 @@ impl Plan {
             dv: gradients.dv,
             rows: rows.address(),
             sums: sums.address(),
-            turns: turns.address(),
+            order_counters: order_counters.address(),
             query_tiles: query_tiles as u32,
             key_blocks: key_blocks as u32,
             key_heads: (self.batch * self.kv_heads) as u32,
-            abreast: self.abreast(call.gpu.multiprocessors()) as u32,
+            interleaved_heads: self.grad_interleaved_heads(call.gpu.multiprocessors()) as u32,
             sizes,
-            ticket: turns.address() + (tiles * CONSUMERS * 4) as u64,
-            works: grid(call.name, self.batch * self.kv_heads, key_blocks)?,
+            ticket: order_counters.address() + (tiles * CONSUMERS * 4) as u64,
+            work_tiles: grid(call.name, self.batch * self.kv_heads, key_blocks)?,
             first_key_head: 0,
             bits: 0,
             bit_layout: BitLayout::default(),
@@ -332,33 +333,33 @@ impl Plan {
         call: &Call<'_>,
         dtype: DType,
         gradients: &Gradients,
-        dropping: Dropping,
+        dropout_params: DropoutParams,
         order: SumOrder,
     ) -> Result<()> {
         let workspace = self.workspace(call)?;
         let mut parameters = self.parameters_by_keys(call, dtype, gradients, &workspace)?;
-        parameters.dropout_scale = dropping.scale;
-        parameters.kept_share = 1.0 / dropping.scale;
-        let (width, reach) = (self.by_keys_width() as u16, self.products.reach);
+        parameters.dropout_scale = dropout_params.scale;
+        parameters.kept_share = 1.0 / dropout_params.scale;
+        let (width, mask_mode) = (self.by_keys_width() as u16, self.products.mask_mode);
         let variant = match order {
-            SumOrder::Fixed => AttentionVariant::GradByKeys { width, lags: self.lags(), reach, dtype },
-            SumOrder::Any { lags } => AttentionVariant::GradByKeysUnordered { width, lags, reach, dtype },
+            SumOrder::Fixed => AttentionVariant::GradByKeys { width, lags: self.lags(), mask_mode, dtype },
+            SumOrder::Any { lags } => AttentionVariant::GradByKeysUnordered { width, lags, mask_mode, dtype },
         };
         let [query_tiles, _] = self.tiles_by_keys();
         let row_grid = grid(call.name, self.batch * self.sizes.heads as usize, query_tiles)?;
         call.gpu.launch(call.name, Launch::new(variant, ROWS_KERNEL, row_grid, ROW_THREADS), &parameters)?;
-        let walk = |parameters: &Parameters| {
-            let key_grid = blocks_of(call.gpu, parameters.works);
+        let launch_pass = |parameters: &Parameters| {
+            let key_grid = blocks_of(call.gpu, parameters.work_tiles);
             let launch = Launch {
                 shared: shared_bytes(usize::from(width)) as u32,
                 ..Launch::new(variant, MAIN_KERNEL, key_grid, THREADS)
             };
             call.gpu.launch(call.name, launch, parameters)
         };
-        if reach == Reach::Dropout {
-            return self.walk_with_bits(call, &parameters, dropping, walk);
+        if mask_mode == MaskMode::Dropout {
+            return self.launch_with_bits(call, &parameters, dropout_params, launch_pass);
         }
-        walk(&parameters)?;
+        launch_pass(&parameters)?;
         if order == SumOrder::Fixed {
             return Ok(());
         }
@@ -368,23 +369,24 @@ impl Plan {
 
     /// Queues, for some key heads at a time, the kernel that computes their bits and sets the
     /// ticket to 0, and the pass.
-    fn walk_with_bits(
+    fn launch_with_bits(
         &self,
         call: &Call<'_>,
         parameters: &Parameters,
-        dropping: Dropping,
-        walk: impl Fn(&Parameters) -> Result<()>,
+        dropout_params: DropoutParams,
+        launch_pass: impl Fn(&Parameters) -> Result<()>,
     ) -> Result<()> {
-        let bits = self.dropout_bits(call.gpu, dropping, self.bit_walk(), self.sizes.group as usize)?;
+        let bits =
+            self.dropout_bits(call.gpu, dropout_params, self.bit_traversal(), self.sizes.group as usize)?;
         bits.chunks().try_for_each(|chunk| {
             let key_heads = chunk.len() as u32;
-            walk(&Parameters {
+            launch_pass(&Parameters {
                 key_heads,
-                abreast: parameters.abreast.min(key_heads),
-                works: key_heads * parameters.key_blocks,
+                interleaved_heads: parameters.interleaved_heads.min(key_heads),
+                work_tiles: key_heads * parameters.key_blocks,
                 first_key_head: chunk.start as u32,
                 bits: bits.address(),
-                bit_layout: bits.draw(call, self.sizes, &chunk, Some(parameters.ticket))?,
+                bit_layout: bits.compute(call, self.sizes, &chunk, Some(parameters.ticket))?,
                 ..*parameters
             })
         })
@@ -397,12 +399,12 @@ mod tests {
     use crate::variant::attention::Products;
     use std::mem::offset_of;
 
-    fn plan(reach: Reach, [batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
+    fn plan(mask_mode: MaskMode, [batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
         let (reach_first, reach_end) = (-(queries as i32), keys as i32 - queries as i32 + 1);
         let (heads, group) = (heads as u32, (heads / kv_heads) as u32);
         let (head_dim, value_dim, scale) = (64, 64, 0.125);
         let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, reach_first, reach_end, scale };
-        Plan { products: Products { engine: Engine::Wgmma, width: 64, reach }, sizes, batch, kv_heads }
+        Plan { products: Products { engine: Engine::Wgmma, width: 64, mask_mode }, sizes, batch, kv_heads }
     }
 
     /// Heads that are adjacent columns of rows, as views of one matrix of q, k and v have them.
@@ -442,40 +444,61 @@ mod tests {
     }
 
     #[test]
-    fn works_of_a_head_begin_some_steps_apart() {
-        let gpt2 = plan(Reach::Band, [16, 12, 12], [1024, 1024]);
-        assert_eq!(gpt2.abreast(132), 48, "of 192 heads, 4 times 48");
-        assert_eq!(plan(Reach::Full, [4, 16, 16], [4096, 4096]).abreast(132), 8);
-        assert_eq!(plan(Reach::Full, [1, 32, 32], [16_384, 16_384]).abreast(132), 4, "3 of 128 steps apart");
-        assert_eq!(plan(Reach::Band, [4, 32, 32], [4096, 4096]).abreast(132), 32, "a causal band");
-        assert_eq!(plan(Reach::Band, [1, 2, 2], [128, 128]).abreast(132), 2, "no more than there are");
-        let mut window = plan(Reach::Band, [1, 128, 128], [16_384, 16_384]);
+    fn work_tiles_of_a_head_begin_at_a_distance_of_some_steps() {
+        let gpt2 = plan(MaskMode::Band, [16, 12, 12], [1024, 1024]);
+        assert_eq!(gpt2.grad_interleaved_heads(132), 48, "of 192 heads, 4 times 48");
+        assert_eq!(plan(MaskMode::Full, [4, 16, 16], [4096, 4096]).grad_interleaved_heads(132), 8);
+        assert_eq!(
+            plan(MaskMode::Full, [1, 32, 32], [16_384, 16_384]).grad_interleaved_heads(132),
+            4,
+            "3 of 128 steps apart"
+        );
+        assert_eq!(
+            plan(MaskMode::Band, [4, 32, 32], [4096, 4096]).grad_interleaved_heads(132),
+            32,
+            "a causal band"
+        );
+        assert_eq!(
+            plan(MaskMode::Band, [1, 2, 2], [128, 128]).grad_interleaved_heads(132),
+            2,
+            "no more than there are"
+        );
+        let mut window = plan(MaskMode::Band, [1, 128, 128], [16_384, 16_384]);
         window.sizes.reach_first = -511;
-        assert_eq!(window.abreast(132), 43, "walks of 5 steps, 1.5 of them apart: 40 heads or more");
+        assert_eq!(
+            window.grad_interleaved_heads(132),
+            43,
+            "walks of 5 steps, 1.5 of them apart: 40 heads or more"
+        );
     }
 
     #[test]
-    fn wide_heads_have_works_of_half_as_many_keys() {
-        let wide = |reach, columns, rows| {
-            let mut plan = plan(reach, [1, 64, 64], rows);
+    fn wide_heads_have_work_tiles_of_half_as_many_keys() {
+        let wide = |mask_mode, columns, rows| {
+            let mut plan = plan(mask_mode, [1, 64, 64], rows);
             plan.products.width = 256;
             (plan.sizes.head_dim, plan.sizes.value_dim) = (columns, 136);
             plan
         };
-        let (narrower, widest) = (wide(Reach::Band, 192, [1000, 4096]), wide(Reach::Band, 200, [1000, 4096]));
+        let (narrower, widest) =
+            (wide(MaskMode::Band, 192, [1000, 4096]), wide(MaskMode::Band, 200, [1000, 4096]));
         assert_eq!([narrower.by_keys_width(), widest.by_keys_width()], [192, 256]);
         assert_eq!((narrower.tiles_by_keys(), narrower.lags()), ([16, 64], true));
-        assert_eq!(wide(Reach::Band, 256, [4096, 4096]).abreast(132), 16, "a causal band");
-        assert_eq!(wide(Reach::Full, 256, [4096, 4096]).abreast(132), 4, "1.5 of 64 steps apart");
+        assert_eq!(wide(MaskMode::Band, 256, [4096, 4096]).grad_interleaved_heads(132), 16, "a causal band");
+        assert_eq!(
+            wide(MaskMode::Full, 256, [4096, 4096]).grad_interleaved_heads(132),
+            4,
+            "1.5 of 64 steps apart"
+        );
     }
 
     #[test]
-    fn a_walk_has_the_tiles_of_queries_that_see_a_key() {
-        let steps = |reach, heads, rows| plan(reach, heads, rows).average_steps();
-        assert_eq!(steps(Reach::Full, [1, 4, 2], [1000, 300]), 16.0, "8 tiles of two heads each");
-        assert_eq!(steps(Reach::Band, [1, 1, 1], [1024, 1024]), 4.5, "8, 7, .. 1");
-        assert_eq!(steps(Reach::Band, [1, 1, 1], [128, 1024]), 1.0, "the last queries see all keys");
-        let mut window = plan(Reach::Band, [1, 1, 1], [131_072, 131_072]);
+    fn a_work_tile_has_the_tiles_of_queries_that_attend_to_a_key() {
+        let steps = |mask_mode, heads, rows| plan(mask_mode, heads, rows).average_steps();
+        assert_eq!(steps(MaskMode::Full, [1, 4, 2], [1000, 300]), 16.0, "8 tiles of two heads each");
+        assert_eq!(steps(MaskMode::Band, [1, 1, 1], [1024, 1024]), 4.5, "8, 7, .. 1");
+        assert_eq!(steps(MaskMode::Band, [1, 1, 1], [128, 1024]), 1.0, "the last queries see all keys");
+        let mut window = plan(MaskMode::Band, [1, 1, 1], [131_072, 131_072]);
         window.sizes.reach_first = -511;
         assert_eq!(
             window.average_steps(),
@@ -485,48 +508,54 @@ mod tests {
     }
 
     #[test]
-    fn queries_lag_but_in_short_walks_of_causal_bands_of_narrow_heads() {
-        let causal = plan(Reach::Band, [2, 4, 4], [200, 300]);
+    fn queries_lag_except_in_short_work_tiles_of_causal_bands_of_narrow_heads() {
+        let causal = plan(MaskMode::Band, [2, 4, 4], [200, 300]);
         assert!(!causal.lags());
-        assert!(!plan(Reach::Band, [2, 4, 4], [1024, 1024]).lags());
-        assert!(plan(Reach::Band, [2, 4, 4], [2048, 2048]).lags());
-        let [mut wide, mut ahead] = [(); 2].map(|()| plan(Reach::Band, [2, 4, 4], [200, 300]));
+        assert!(!plan(MaskMode::Band, [2, 4, 4], [1024, 1024]).lags());
+        assert!(plan(MaskMode::Band, [2, 4, 4], [2048, 2048]).lags());
+        let [mut wide, mut ahead] = [(); 2].map(|()| plan(MaskMode::Band, [2, 4, 4], [200, 300]));
         wide.products.width = 128;
         ahead.sizes.reach_end += 1;
-        assert!(wide.lags() && ahead.lags() && plan(Reach::Full, [2, 4, 4], [200, 300]).lags());
+        assert!(wide.lags() && ahead.lags() && plan(MaskMode::Full, [2, 4, 4], [200, 300]).lags());
     }
 
     #[test]
-    fn one_walk_is_for_queries_that_see_keys_and_operands_of_their_own_rows() {
-        let usual = gradients(4, 300);
-        let is_by_keys = |reach, [queries, keys]: [u32; 2], gradients: &Gradients| {
-            let dropping = Dropping { scale: 1.0, ..Dropping::default() };
-            plan(reach, [2, 4, 4], [queries, keys]).is_by_keys(gradients, &dropping)
+    fn one_pass_is_for_queries_that_attend_to_keys_and_operands_of_their_own_rows() {
+        let valid = gradients(4, 300);
+        let is_by_keys = |mask_mode, [queries, keys]: [u32; 2], gradients: &Gradients| {
+            let dropout_params = DropoutParams { scale: 1.0, ..DropoutParams::default() };
+            plan(mask_mode, [2, 4, 4], [queries, keys]).is_by_keys(gradients, &dropout_params)
         };
-        assert!(is_by_keys(Reach::Full, [300, 300], &usual) && is_by_keys(Reach::Band, [300, 300], &usual));
-        assert!(is_by_keys(Reach::Band, [200, 300], &usual) && is_by_keys(Reach::Full, [300, 200], &usual));
-        assert!(!is_by_keys(Reach::Band, [300, 200], &usual), "queries that see no key");
-        for reach in [Reach::BoolMask, Reach::AdditiveMask, Reach::Varlen, Reach::VarlenDropout] {
-            assert!(!is_by_keys(reach, [300, 300], &usual), "{reach:?}");
+        assert!(
+            is_by_keys(MaskMode::Full, [300, 300], &valid) && is_by_keys(MaskMode::Band, [300, 300], &valid)
+        );
+        assert!(
+            is_by_keys(MaskMode::Band, [200, 300], &valid) && is_by_keys(MaskMode::Full, [300, 200], &valid)
+        );
+        assert!(!is_by_keys(MaskMode::Band, [300, 200], &valid), "queries that see no key");
+        for mask_mode in
+            [MaskMode::BoolMask, MaskMode::AdditiveMask, MaskMode::Varlen, MaskMode::VarlenDropout]
+        {
+            assert!(!is_by_keys(mask_mode, [300, 300], &valid), "{mask_mode:?}");
         }
         let mut repeated = gradients(4, 300);
         repeated.dy.strides[1] = 0;
-        assert!(!is_by_keys(Reach::Full, [300, 300], &repeated), "heads of dy are the same");
+        assert!(!is_by_keys(MaskMode::Full, [300, 300], &repeated), "heads of dy are the same");
         let mut backwards = gradients(4, 300);
         backwards.k.strides[2] *= -1;
-        assert!(!is_by_keys(Reach::Full, [300, 300], &backwards), "keys are walked backwards");
+        assert!(!is_by_keys(MaskMode::Full, [300, 300], &backwards), "keys are walked backwards");
     }
 
     #[test]
-    fn one_walk_is_for_dropped_weights_whose_bits_are_few() {
-        let usual = gradients(4, 300);
-        let is_by_keys = |rows, scale: f32, sees_all: bool| {
-            let mut plan = plan(Reach::Dropout, [2, 4, 2], rows);
-            if sees_all {
+    fn one_pass_is_for_dropped_weights_whose_bits_are_few() {
+        let valid = gradients(4, 300);
+        let is_by_keys = |rows, scale: f32, is_unmasked: bool| {
+            let mut plan = plan(MaskMode::Dropout, [2, 4, 2], rows);
+            if is_unmasked {
                 plan.sizes.reach_end = plan.sizes.keys as i32;
             }
             let threshold = ((1.0 - 1.0 / scale) * 16_777_216.0) as u32;
-            plan.is_by_keys(&usual, &Dropping { threshold, scale, ..Dropping::default() })
+            plan.is_by_keys(&valid, &DropoutParams { threshold, scale, ..DropoutParams::default() })
         };
         assert!(is_by_keys([300, 300], 1.25, false) && is_by_keys([300, 200], 2.0, true));
         assert!(!is_by_keys([300, 200], 1.25, false), "queries that see no key");

@@ -1,17 +1,17 @@
 //! The gradient of an additive mask (`attention/grad_mask.cuh`).
 
-use super::{Backward, Dropping, Gradients, Operand, Operands, Plan, ROWS, Varlen, grid};
+use super::{Backward, DropoutParams, Gradients, Operand, Operands, Plan, ROWS, Varlen, grid};
 use crate::call::Call;
 use crate::launch::Launch;
-use crate::variant::attention::{AttentionVariant, Engine, Products, Reach};
+use crate::variant::attention::{AttentionVariant, Engine, MaskMode, Products};
 use ternion_core::ops::attention::{AttentionConfig, AttentionGradMask};
 use ternion_core::{DType, Error, Op, Result};
 
 /// The minimum number of score tiles in a split: with fewer, a block's start and its sums take too
 /// much of the time.
-const LEAST_STEPS: usize = 4;
+const MIN_STEPS: usize = 4;
 /// The maximum number of splits, which the other kernel loops over.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 /// Threads of the kernel that adds the sums of the splits.
 const SUM_THREADS: usize = 256;
 
@@ -29,30 +29,30 @@ struct MaskBackward {
     batch: u32,
     mask: [u32; 4],
     parts: u32,
-    steps_of_part: u64,
+    steps_per_split: u64,
 }
 
 /// How the scores are split into blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Cut {
+struct ScoreSplit {
     /// Tiles of the mask.
-    owned: usize,
+    mask_tiles: usize,
     parts: usize,
-    steps_of_part: usize,
+    steps_per_split: usize,
 }
 
 /// Splits scores `[batch, heads, queries, keys]` under a mask, whose axes have the same sizes or 1,
 /// into tiles of `tile` queries and keys. The tiles that share elements of the mask are split so
 /// that about `blocks` blocks have work.
-fn cut(mask: [usize; 4], scores: [usize; 4], tile: [usize; 2], blocks: usize) -> Cut {
+fn split_scores(mask: [usize; 4], scores: [usize; 4], tile: [usize; 2], blocks: usize) -> ScoreSplit {
     let tiles = |sizes: [usize; 4]| [sizes[2].div_ceil(tile[0]), sizes[3].div_ceil(tile[1])];
     let (of_mask, of_scores) = (tiles(mask), tiles(scores));
-    let owned = mask[0] * mask[1] * of_mask[0] * of_mask[1];
-    let walked = [0, 1].map(|axis| if mask[2 + axis] == 1 { of_scores[axis] } else { 1 });
-    let steps = scores[0] / mask[0].max(1) * (scores[1] / mask[1].max(1)) * walked[0] * walked[1];
-    let most = blocks.div_ceil(owned.max(1)).min(steps / LEAST_STEPS).clamp(1, MOST_PARTS);
-    let steps_of_part = steps.div_ceil(most).max(1);
-    Cut { owned, parts: steps.div_ceil(steps_of_part).max(1), steps_of_part }
+    let mask_tiles = mask[0] * mask[1] * of_mask[0] * of_mask[1];
+    let looped = [0, 1].map(|axis| if mask[2 + axis] == 1 { of_scores[axis] } else { 1 });
+    let steps = scores[0] / mask[0].max(1) * (scores[1] / mask[1].max(1)) * looped[0] * looped[1];
+    let most = blocks.div_ceil(mask_tiles.max(1)).min(steps / MIN_STEPS).clamp(1, MAX_PARTS);
+    let steps_per_split = steps.div_ceil(most).max(1);
+    ScoreSplit { mask_tiles, parts: steps.div_ceil(steps_per_split).max(1), steps_per_split }
 }
 
 /// Rows and columns of a block's tile of scores, its threads, its bytes of shared memory, and the
@@ -94,7 +94,7 @@ pub(super) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         // In f32, the tensor cores compute only the other gradients.
         plan.products.engine = Engine::Simt;
     }
-    if plan.products.reach != Reach::AdditiveMask {
+    if plan.products.mask_mode != MaskMode::AdditiveMask {
         return Err(Error::invalid(call.name, "no mask that is added to the scores, expected one"));
     }
     let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
@@ -126,12 +126,12 @@ impl Plan {
         let heads = self.sizes.heads as usize;
         let scores = [self.batch, heads, self.sizes.queries as usize, self.sizes.keys as usize];
         let block = Block::of(self.products);
-        let Cut { owned, parts, steps_of_part } =
-            cut(mask, scores, block.tile, call.gpu.multiprocessors() * block.on_multiprocessor);
+        let ScoreSplit { mask_tiles, parts, steps_per_split } =
+            split_scores(mask, scores, block.tile, call.gpu.multiprocessors() * block.on_multiprocessor);
         let padded = scores[2].next_multiple_of(ROWS);
-        let of_rows = self.batch * heads * 2 * padded;
-        let of_parts = if parts > 1 { parts * elements } else { 0 };
-        let workspace = call.gpu.scratch((of_rows + of_parts) * 4)?;
+        let row_elements = self.batch * heads * 2 * padded;
+        let partial_elements = if parts > 1 { parts * elements } else { 0 };
+        let workspace = call.gpu.scratch((row_elements + partial_elements) * 4)?;
         let grad = Backward {
             tensors,
             rows: workspace.address(),
@@ -139,26 +139,26 @@ impl Plan {
             query_blocks: 0,
             key_blocks: 0,
             sizes: self.sizes,
-            dropping: Dropping::of(call, config)?,
+            dropout_params: DropoutParams::of(call, config)?,
             varlen: Varlen::default(),
         };
-        let variant = AttentionVariant::GradRows { mask: self.products.reach, dtype };
+        let variant = AttentionVariant::GradRows { mask: self.products.mask_mode, dtype };
         let row_grid = grid(call.name, self.batch * heads, padded / ROWS)?;
         call.gpu.launch(call.name, Launch::new(variant, 0, row_grid, 256), &grad)?;
         let parameters = MaskBackward {
             grad,
             dmask: call.gpu.address(call.name, &call.outputs[0])?,
-            partial: workspace.address() + (of_rows * 4) as u64,
+            partial: workspace.address() + (row_elements * 4) as u64,
             elements: elements as u64,
             batch: self.batch as u32,
             mask: mask.map(|size| size as u32),
             parts: parts as u32,
-            steps_of_part: steps_of_part as u64,
+            steps_per_split: steps_per_split as u64,
         };
         let variant = AttentionVariant::GradMask { products: self.products, dtype };
         let launch = Launch {
             shared: block.shared as u32,
-            ..Launch::new(variant, MASK_KERNEL, grid(call.name, owned, parts)?, block.threads)
+            ..Launch::new(variant, MASK_KERNEL, grid(call.name, mask_tiles, parts)?, block.threads)
         };
         call.gpu.launch(call.name, launch, &parameters)?;
         if parts == 1 {
@@ -179,34 +179,38 @@ mod tests {
     fn parameters_are_laid_out_as_in_the_kernels() {
         assert_eq!((size_of::<Backward>(), offset_of!(MaskBackward, dmask)), (552, 552));
         assert_eq!((offset_of!(MaskBackward, batch), offset_of!(MaskBackward, parts)), (576, 596));
-        assert_eq!((offset_of!(MaskBackward, steps_of_part), size_of::<MaskBackward>()), (600, 608));
+        assert_eq!((offset_of!(MaskBackward, steps_per_split), size_of::<MaskBackward>()), (600, 608));
     }
 
     #[test]
-    fn walks_are_cut_where_the_mask_has_few_tiles() {
+    fn scores_are_split_where_the_mask_has_few_tiles() {
         let scores = [8, 16, 1024, 1024];
-        let parts = |mask| cut(mask, scores, [64, 64], 396);
-        assert_eq!(parts(scores), Cut { owned: 8 * 16 * 256, parts: 1, steps_of_part: 1 });
-        assert_eq!(parts([1, 16, 1024, 1024]), Cut { owned: 16 * 256, parts: 1, steps_of_part: 8 });
-        assert_eq!(parts([8, 1, 1, 1024]), Cut { owned: 128, parts: 4, steps_of_part: 64 });
-        assert_eq!(parts([1, 1, 1, 1]), Cut { owned: 1, parts: 64, steps_of_part: 512 });
+        let parts = |mask| split_scores(mask, scores, [64, 64], 396);
+        assert_eq!(parts(scores), ScoreSplit { mask_tiles: 8 * 16 * 256, parts: 1, steps_per_split: 1 });
+        assert_eq!(
+            parts([1, 16, 1024, 1024]),
+            ScoreSplit { mask_tiles: 16 * 256, parts: 1, steps_per_split: 8 }
+        );
+        assert_eq!(parts([8, 1, 1, 1024]), ScoreSplit { mask_tiles: 128, parts: 4, steps_per_split: 64 });
+        assert_eq!(parts([1, 1, 1, 1]), ScoreSplit { mask_tiles: 1, parts: 64, steps_per_split: 512 });
         // Windows of 49 patches, all of which share a head's bias.
         assert_eq!(
-            cut([1, 3, 49, 49], [4096, 3, 49, 49], [64, 64], 396),
-            Cut { owned: 3, parts: 64, steps_of_part: 64 }
+            split_scores([1, 3, 49, 49], [4096, 3, 49, 49], [64, 64], 396),
+            ScoreSplit { mask_tiles: 3, parts: 64, steps_per_split: 64 }
         );
         // Nothing to add, but zeros are still written.
         assert_eq!(
-            cut([1, 3, 1, 49], [2, 3, 0, 49], [64, 64], 396),
-            Cut { owned: 3, parts: 1, steps_of_part: 1 }
+            split_scores([1, 3, 1, 49], [2, 3, 0, 49], [64, 64], 396),
+            ScoreSplit { mask_tiles: 3, parts: 1, steps_per_split: 1 }
         );
     }
 
     #[test]
     fn parts_cover_all_steps() {
         for heads in 1..200 {
-            let Cut { parts, steps_of_part, .. } = cut([1, 1, 64, 64], [3, heads, 64, 64], [64, 64], 396);
-            assert!(parts * steps_of_part >= 3 * heads && (parts - 1) * steps_of_part < 3 * heads);
+            let ScoreSplit { parts, steps_per_split, .. } =
+                split_scores([1, 1, 64, 64], [3, heads, 64, 64], [64, 64], 396);
+            assert!(parts * steps_per_split >= 3 * heads && (parts - 1) * steps_per_split < 3 * heads);
         }
     }
 
@@ -214,7 +218,7 @@ mod tests {
     fn blocks_fit_a_multiprocessor() {
         for engine in [Engine::Mma, Engine::Wgmma, Engine::Simt] {
             for &width in engine.grad_widths() {
-                let block = Block::of(Products { engine, width, reach: Reach::AdditiveMask });
+                let block = Block::of(Products { engine, width, mask_mode: MaskMode::AdditiveMask });
                 // With compute capability 8.6 and 8.9 a block may have 99 KiB, and with 9.0 all
                 // blocks together may have 227. For f32 heads wider than 64, support depends on the
                 // device.

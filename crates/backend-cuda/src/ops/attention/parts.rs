@@ -6,7 +6,7 @@ use super::super::TOO_LONG;
 use super::{Forward, MASK_STRIDE, Plan, Sizes, forward_shared, grid};
 use crate::call::Call;
 use crate::launch::Launch;
-use crate::variant::attention::{AttentionVariant, Reach};
+use crate::variant::attention::{AttentionVariant, MaskMode};
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{DType, Error, Result};
 
@@ -14,12 +14,12 @@ use ternion_core::{DType, Error, Result};
 const WHOLE_STEPS: u32 = 128;
 /// The minimum number of keys of a split for each query of a tile: the results of splits, f32 for
 /// each query, are then small compared with the keys and values that are read.
-const LEAST_KEYS_OF_QUERY: usize = 16;
+const MIN_KEYS_PER_QUERY: usize = 16;
 /// The minimum number of steps over keys in a split: with fewer, a block's start and its results
 /// take too much of the time.
-const LEAST_STEPS: usize = 4;
+const MIN_STEPS: usize = 4;
 /// The maximum number of splits, which the other kernel loops over.
-const MOST_PARTS: usize = 128;
+const MAX_PARTS: usize = 128;
 
 /// The splits, like `Parts` in the kernels.
 #[repr(C)]
@@ -33,7 +33,7 @@ pub(super) struct Parts {
 
 /// How keys are split.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cut {
+pub(super) struct KvSplit {
     count: usize,
     /// The keys of a split.
     keys: usize,
@@ -43,7 +43,7 @@ impl Plan {
     /// Treats the single queries of the heads that share keys as several queries of one head, so
     /// that the keys are read once for all of them. A single query is at the position of the last
     /// key: the address skips the keys outside its window, and the kernel gets no band.
-    pub(super) fn turn_heads_into_rows(
+    pub(super) fn fold_heads_into_rows(
         &mut self,
         tensors: &mut Forward,
         config: &AttentionConfig,
@@ -54,7 +54,7 @@ impl Plan {
         // Strides of heads become those of rows, which the kernels limit.
         let is_near = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE as u64
             && tensors.q.strides[1].unsigned_abs() < TOO_LONG as u64;
-        let is_for = queries == 1 && keys > 0 && group > 0 && self.products.engine.has_parts();
+        let is_for = queries == 1 && keys > 0 && group > 0 && self.products.engine.has_split_kv();
         if !is_for || is_dropping || !is_near {
             return;
         }
@@ -63,9 +63,9 @@ impl Plan {
         if first == keys {
             return;
         }
-        self.leave_out_keys(tensors, first, dtype);
-        if self.products.reach == Reach::Band {
-            self.products.reach = Reach::Full;
+        self.skip_keys(tensors, first, dtype);
+        if self.products.mask_mode == MaskMode::Band {
+            self.products.mask_mode = MaskMode::Full;
         }
         for operand in [&mut tensors.q, &mut tensors.y, &mut tensors.mask] {
             let of_head = operand.strides[1];
@@ -87,8 +87,8 @@ impl Plan {
     }
 
     /// Advances keys, values and mask by the first `first` keys, to which no query attends.
-    fn leave_out_keys(&self, tensors: &mut Forward, first: u32, dtype: DType) {
-        let of_mask = if self.products.reach == Reach::BoolMask { 1 } else { dtype.size() };
+    fn skip_keys(&self, tensors: &mut Forward, first: u32, dtype: DType) {
+        let of_mask = if self.products.mask_mode == MaskMode::BoolMask { 1 } else { dtype.size() };
         let moved = [(&mut tensors.k, 2, dtype.size()), (&mut tensors.v, 2, dtype.size())];
         for (operand, axis, size) in moved.into_iter().chain([(&mut tensors.mask, 3, of_mask)]) {
             let bytes = operand.strides[axis] * (first as usize * size) as i64;
@@ -98,9 +98,13 @@ impl Plan {
 
     /// Skips the keys before and after all those that a band's queries attend to, in whole steps of
     /// the kernels. Not with dropout, whose mask depends on the indices of keys.
-    pub(super) fn leave_out_unseen(&mut self, tensors: &mut Forward, config: &AttentionConfig, dtype: DType) {
+    pub(super) fn skip_masked_keys(&mut self, tensors: &mut Forward, config: &AttentionConfig, dtype: DType) {
         let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
-        if self.products.reach == Reach::Full || config.varlen || config.dropout.is_some() || queries == 0 {
+        if self.products.mask_mode == MaskMode::Full
+            || config.varlen
+            || config.dropout.is_some()
+            || queries == 0
+        {
             return;
         }
         let first = reach_first.max(0) as u32 / WHOLE_STEPS * WHOLE_STEPS;
@@ -108,7 +112,7 @@ impl Plan {
         if end <= i64::from(first) {
             return;
         }
-        self.leave_out_keys(tensors, first, dtype);
+        self.skip_keys(tensors, first, dtype);
         self.sizes.keys = end as u32 - first;
         self.sizes.reach_first -= first as i32;
         self.sizes.reach_end -= first as i32;
@@ -117,64 +121,65 @@ impl Plan {
 
     /// Returns the number of splits that gives each multiprocessor its blocks; `None` if there are
     /// enough blocks without splits, or if there is no such kernel.
-    pub(super) fn cut(&self, config: &AttentionConfig, multiprocessors: usize) -> Option<Cut> {
-        let is_for =
-            self.products.engine.has_parts() && self.products.reach.has_parts() && config.dropout.is_none();
+    pub(super) fn kv_split(&self, config: &AttentionConfig, multiprocessors: usize) -> Option<KvSplit> {
+        let is_for = self.products.engine.has_split_kv()
+            && self.products.mask_mode.has_split_kv()
+            && config.dropout.is_none();
         if !is_for {
             return None;
         }
-        let tiles = self.products.parts_tiles();
+        let tiles = self.products.split_kv_tiles();
         let blocks =
             self.batch * self.sizes.heads as usize * (self.sizes.queries as usize).div_ceil(tiles.rows());
         let steps = (self.sizes.keys as usize).div_ceil(tiles.step);
-        let wanted = (multiprocessors * tiles.blocks).checked_div(blocks)?;
+        let target = (multiprocessors * tiles.blocks).checked_div(blocks)?;
         let queries = (self.sizes.queries as usize).min(tiles.rows());
-        let least = LEAST_STEPS.max((queries * LEAST_KEYS_OF_QUERY).div_ceil(tiles.step));
-        let most = wanted.min(steps / least).min(MOST_PARTS);
+        let least = MIN_STEPS.max((queries * MIN_KEYS_PER_QUERY).div_ceil(tiles.step));
+        let most = target.min(steps / least).min(MAX_PARTS);
         if most < 2 {
             return None;
         }
         let of_part = steps.div_ceil(most);
-        Some(Cut { count: steps.div_ceil(of_part), keys: of_part * tiles.step })
+        Some(KvSplit { count: steps.div_ceil(of_part), keys: of_part * tiles.step })
     }
 
     /// Queues both kernels.
-    pub(super) fn launch_parts(
+    pub(super) fn launch_split_kv(
         &self,
         call: &Call<'_>,
         dtype: DType,
         tensors: Forward,
-        cut: Cut,
+        kv_split: KvSplit,
     ) -> Result<()> {
-        let tiles = self.products.parts_tiles();
+        let tiles = self.products.split_kv_tiles();
         let heads = self.batch * self.sizes.heads as usize;
         let rows = heads * self.sizes.queries as usize;
         let blocks = (self.sizes.queries as usize).div_ceil(tiles.rows());
-        let bytes = rows.checked_mul(cut.count * (self.width() + 2) * 4);
+        let bytes = rows.checked_mul(kv_split.count * (self.width() + 2) * 4);
         let bytes = bytes.ok_or_else(|| Error::invalid(call.name, "too many queries"))?;
         let results = call.gpu.scratch(bytes)?;
         let parts = Parts {
             results: results.address(),
             rows: rows as u32,
-            count: cut.count as u32,
-            keys: cut.keys as u32,
+            count: kv_split.count as u32,
+            keys: kv_split.keys as u32,
         };
         let parameters = Forward { blocks: blocks as u32, parts, ..tensors };
-        let variant = AttentionVariant::ForwardParts { products: self.products, dtype };
+        let variant = AttentionVariant::ForwardSplitKv { products: self.products, dtype };
         let launch = Launch {
             shared: forward_shared(self.products, tiles, dtype.size()) as u32,
-            ..Launch::new(variant, 0, grid(call.name, heads, blocks * cut.count)?, tiles.threads())
+            ..Launch::new(variant, 0, grid(call.name, heads, blocks * kv_split.count)?, tiles.threads())
         };
         call.gpu.launch(call.name, launch, &parameters)?;
-        let mask = self.products.reach.of_rows();
-        let variant = AttentionVariant::MergeParts { width: self.products.width, mask, dtype };
+        let mask = self.products.mask_mode.of_rows();
+        let variant = AttentionVariant::MergeSplitKv { width: self.products.width, mask, dtype };
         call.gpu.launch(call.name, Launch::new(variant, 0, grid(call.name, rows, 1)?, 128), &parameters)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Dropping, Operand, Varlen, reaches};
+    use super::super::{DropoutParams, Operand, Varlen, band_bounds};
     use super::*;
     use crate::variant::attention::{Engine, Products};
 
@@ -192,7 +197,7 @@ mod tests {
             reach_end: (keys + 1 - queries) as i32,
             scale: 0.125,
         };
-        let products = Products { engine: Engine::Wgmma, width: 64, reach: Reach::Band };
+        let products = Products { engine: Engine::Wgmma, width: 64, mask_mode: MaskMode::Band };
         Plan { products, sizes, batch, kv_heads }
     }
 
@@ -208,67 +213,75 @@ mod tests {
             log_sum_errors: 0,
             blocks: 0,
             sizes: plan.sizes,
-            dropping: Dropping::default(),
+            dropout_params: DropoutParams::default(),
             varlen: Varlen::default(),
             parts: Parts::default(),
         }
     }
 
     #[test]
-    fn few_queries_of_many_keys_are_cut() {
-        let cut = |heads, rows| plan(heads, rows).cut(&CONFIG, 132);
+    fn few_queries_of_many_keys_are_split() {
+        let kv_split = |heads, rows| plan(heads, rows).kv_split(&CONFIG, 132);
         // 32 blocks; 264 fit the device.
-        assert_eq!(cut([1, 32, 32], [1, 8192]), Some(Cut { count: 8, keys: 1024 }));
+        assert_eq!(kv_split([1, 32, 32], [1, 8192]), Some(KvSplit { count: 8, keys: 1024 }));
         // 512 steps, four in each split.
-        assert_eq!(cut([1, 2, 2], [4, 32768]), Some(Cut { count: 128, keys: 256 }));
-        assert_eq!(cut([1, 1, 1], [1, 1000]), Some(Cut { count: 4, keys: 256 }));
-        assert_eq!(cut([1, 1, 1], [1, 448]), None, "parts of less than four steps");
-        assert_eq!(cut([1, 12, 12], [512, 512]), None, "results of as many bytes as keys and values");
-        assert_eq!(cut([1, 1, 1], [64, 4096]), Some(Cut { count: 4, keys: 1024 }));
-        assert_eq!(cut([8, 32, 32], [1, 8192]), None, "256 blocks without");
-        assert_eq!(cut([1, 2, 2], [0, 8192]), None, "no queries");
+        assert_eq!(kv_split([1, 2, 2], [4, 32768]), Some(KvSplit { count: 128, keys: 256 }));
+        assert_eq!(kv_split([1, 1, 1], [1, 1000]), Some(KvSplit { count: 4, keys: 256 }));
+        assert_eq!(kv_split([1, 1, 1], [1, 448]), None, "parts of less than four steps");
+        assert_eq!(kv_split([1, 12, 12], [512, 512]), None, "results of as many bytes as keys and values");
+        assert_eq!(kv_split([1, 1, 1], [64, 4096]), Some(KvSplit { count: 4, keys: 1024 }));
+        assert_eq!(kv_split([8, 32, 32], [1, 8192]), None, "256 blocks without");
+        assert_eq!(kv_split([1, 2, 2], [0, 8192]), None, "no queries");
     }
 
     #[test]
     fn parts_cover_all_keys() {
         for keys in (0..20_000).step_by(77) {
             for heads in [1, 3, 16, 100] {
-                let Some(cut) = plan([1, heads, heads], [1, keys]).cut(&CONFIG, 132) else { continue };
-                assert!(cut.count >= 2 && cut.count <= MOST_PARTS && cut.keys.is_multiple_of(64), "{cut:?}");
-                assert!(cut.count * cut.keys >= keys as usize && (cut.count - 1) * cut.keys < keys as usize);
+                let Some(kv_split) = plan([1, heads, heads], [1, keys]).kv_split(&CONFIG, 132) else {
+                    continue;
+                };
+                assert!(
+                    kv_split.count >= 2 && kv_split.count <= MAX_PARTS && kv_split.keys.is_multiple_of(64),
+                    "{kv_split:?}"
+                );
+                assert!(
+                    kv_split.count * kv_split.keys >= keys as usize
+                        && (kv_split.count - 1) * kv_split.keys < keys as usize
+                );
             }
         }
     }
 
     #[test]
     fn heads_that_share_keys_become_rows_of_one() {
-        let turned = |config: &AttentionConfig, rows| {
+        let folded = |config: &AttentionConfig, rows| {
             let mut plan = plan([3, 8, 2], rows);
             let mut tensors = tensors(&plan);
-            plan.turn_heads_into_rows(&mut tensors, config, DType::BF16);
+            plan.fold_heads_into_rows(&mut tensors, config, DType::BF16);
             (plan, tensors)
         };
-        let (plan, tensors) = turned(&CONFIG, [1, 300]);
+        let (plan, tensors) = folded(&CONFIG, [1, 300]);
         let Sizes { heads, group, queries, keys, .. } = tensors.sizes;
         assert_eq!([heads, group, queries, keys], [2, 1, 4, 300]);
         assert_eq!((tensors.q.strides, tensors.y.strides), ([512, 256, 64, 1], [512, 256, 64, 1]));
-        assert_eq!((plan.products.reach, tensors.k.first), (Reach::Full, 1 << 20));
-        let (_, tensors) = turned(&AttentionConfig { window: Some(100), ..CONFIG }, [1, 300]);
+        assert_eq!((plan.products.mask_mode, tensors.k.first), (MaskMode::Full, 1 << 20));
+        let (_, tensors) = folded(&AttentionConfig { window: Some(100), ..CONFIG }, [1, 300]);
         assert_eq!((tensors.sizes.keys, tensors.k.first), (100, (1 << 20) + 200 * 128 * 2));
-        assert_eq!(turned(&AttentionConfig { window: Some(0), ..CONFIG }, [1, 300]).1.sizes.keys, 300);
-        let (_, tensors) = turned(&CONFIG, [2, 300]);
+        assert_eq!(folded(&AttentionConfig { window: Some(0), ..CONFIG }, [1, 300]).1.sizes.keys, 300);
+        let (_, tensors) = folded(&CONFIG, [2, 300]);
         assert_eq!((tensors.sizes.group, tensors.q.strides[2]), (4, 0), "two queries stay");
     }
 
     #[test]
-    fn keys_that_a_window_leaves_out_are_not_walked_over() {
+    fn keys_outside_of_a_window_are_skipped() {
         let narrowed = |[queries, keys]: [u32; 2], window: usize| {
             let config = AttentionConfig { window: Some(window), ..CONFIG };
             let mut plan = plan([1, 2, 2], [queries, keys]);
             (plan.sizes.reach_first, plan.sizes.reach_end) =
-                reaches(&config, i64::from(queries), i64::from(keys));
+                band_bounds(&config, i64::from(queries), i64::from(keys));
             let mut tensors = tensors(&plan);
-            plan.leave_out_unseen(&mut tensors, &config, DType::BF16);
+            plan.skip_masked_keys(&mut tensors, &config, DType::BF16);
             let Sizes { keys, reach_first, reach_end, .. } = tensors.sizes;
             ([keys as i32, reach_first, reach_end], (tensors.k.first - (1 << 20)) / 256)
         };

@@ -24,9 +24,9 @@ pub fn with_resident_blocks<R>(limit: NonZeroU32, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Returns the blocks of a launch with `works` work tiles.
-pub(super) fn blocks_of(gpu: &Gpu, works: u32) -> u32 {
-    limited(works.min(gpu.multiprocessors() as u32))
+/// Returns the blocks of a launch with `work_tiles` work tiles.
+pub(super) fn blocks_of(gpu: &Gpu, work_tiles: u32) -> u32 {
+    limited(work_tiles.min(gpu.multiprocessors() as u32))
 }
 
 fn limited(blocks: u32) -> u32 {

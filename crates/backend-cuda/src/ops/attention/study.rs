@@ -1,7 +1,7 @@
 //! Forward by TMA with tiles chosen by the caller, and the gradient in one pass with an order
 //! chosen by the caller, for [`crate::attention_study`].
 
-use super::{Dropping, Forward, Gradients, Operand, Operands, Parts, Plan, SumOrder, Varlen};
+use super::{DropoutParams, Forward, Gradients, Operand, Operands, Parts, Plan, SumOrder, Varlen};
 use crate::call::Call;
 use crate::variant::attention::{GRAD_BY_KEYS_UNORDERED_WIDTHS, forward_tma_long};
 use ternion_core::backend::View;
@@ -47,12 +47,12 @@ pub(crate) fn forward(call: &Call<'_>, config: &AttentionConfig, tiles: ForwardT
         log_sum_errors: 0,
         blocks: 0,
         sizes: plan.sizes,
-        dropping: Dropping::of(call, config)?,
+        dropout_params: DropoutParams::of(call, config)?,
         varlen: Varlen::default(),
         parts: Parts::default(),
     };
     let has_tiles =
-        tiles == ForwardTiles::Few || forward_tma_long(plan.width(), plan.products.reach).is_some();
+        tiles == ForwardTiles::Few || forward_tma_long(plan.width(), plan.products.mask_mode).is_some();
     if !has_tiles || !plan.is_by_tma(&tensors, call.gpu.multiprocessors()) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of more than 32 columns (tiles for many \
              keys: 33 to 64 or 129 to 192), more than 64 queries and more tiles of 64 of them than multiprocessors, and no repeated axis";
@@ -81,13 +81,13 @@ pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrde
         dk: plain("dk", dk)?,
         dv: plain("dv", dv)?,
     };
-    let dropping = Dropping::of(call, config)?;
+    let dropout_params = DropoutParams::of(call, config)?;
     let has_form =
         GRAD_BY_KEYS_UNORDERED_WIDTHS.iter().any(|&width| usize::from(width) == plan.by_keys_width());
-    if !has_form || !plan.is_by_keys(&gradients, &dropping) {
+    if !has_form || !plan.is_by_keys(&gradients, &dropout_params) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of 33 to 128 columns, \
              queries that each see a key, and no repeated axis";
         return Err(Error::invalid(call.name, EXPECTED));
     }
-    plan.launch_by_keys(call, q.dtype, &gradients, dropping, order)
+    plan.launch_by_keys(call, q.dtype, &gradients, dropout_params, order)
 }

@@ -64,7 +64,7 @@ pub(super) const fn room<P>() -> usize {
 
 /// Returns how far back and ahead of its position a query attends, both as the first distance that
 /// is masked; at most `rows`, which means all.
-pub(super) fn reaches(config: &AttentionConfig, rows: usize) -> (i32, i32) {
+pub(super) fn band_bounds(config: &AttentionConfig, rows: usize) -> (i32, i32) {
     let window = config.window.map_or(rows, |window| window.min(rows)) as i32;
     (window, if config.causal { 1 } else { window })
 }
@@ -98,11 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn a_query_sees_no_farther_than_all_rows() {
+    fn a_query_attends_to_all_rows_at_most() {
         let all = AttentionConfig { varlen: true, ..AttentionConfig::PLAIN };
-        assert_eq!(reaches(&all, 30), (30, 30));
-        assert_eq!(reaches(&AttentionConfig { causal: true, ..all }, 30), (30, 1));
-        assert_eq!(reaches(&AttentionConfig { window: Some(4), ..all }, 30), (4, 4));
-        assert_eq!(reaches(&AttentionConfig { window: Some(usize::MAX), causal: true, ..all }, 30), (30, 1));
+        assert_eq!(band_bounds(&all, 30), (30, 30));
+        assert_eq!(band_bounds(&AttentionConfig { causal: true, ..all }, 30), (30, 1));
+        assert_eq!(band_bounds(&AttentionConfig { window: Some(4), ..all }, 30), (4, 4));
+        assert_eq!(
+            band_bounds(&AttentionConfig { window: Some(usize::MAX), causal: true, ..all }, 30),
+            (30, 1)
+        );
     }
 }

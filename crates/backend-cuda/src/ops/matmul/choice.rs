@@ -4,7 +4,7 @@
 use super::operand::Operand;
 use super::tensor_maps;
 use crate::space::Space;
-use crate::tiles::{Taken, note_taken, wanted};
+use crate::tiles::{LaunchedTile, record_tile, tile_override};
 use crate::variant::gemm::{
     BF16X6_TILES, Engine, EpilogueVariant, FUSED_TILES, GemmVariant, LoadMode, MmaInput, Purpose,
     ROW_SUM_TILES, Tile, is_fused, tiles,
@@ -15,22 +15,22 @@ use ternion_core::DType;
 use ternion_core::backend::View;
 
 /// The maximum number of bytes of partial sums.
-const MOST_PARTIAL: usize = 256 << 20;
+const MAX_PARTIAL_BYTES: usize = 256 << 20;
 
 /// The maximum number of splits of k.
-const MOST_SPLITS: usize = 128;
+const MAX_SPLITS: usize = 128;
 
 /// The maximum number of splits that the word of a unit can count (`gemm/wgmma_parts.cuh`).
-const MOST_ARRIVALS: usize = 255;
-const _: () = assert!(MOST_SPLITS <= MOST_ARRIVALS);
+const MAX_ARRIVALS: usize = 255;
+const _: () = assert!(MAX_SPLITS <= MAX_ARRIVALS);
 /// Microseconds that a separate epilogue kernel takes in addition to its memory traffic, which a
 /// fused epilogue saves.
-const APART_MICROSECONDS: f64 = 4.0;
+const UNFUSED_MICROSECONDS: f64 = 4.0;
 /// The minimum k for bf16x6. With a smaller k, sums in which one term is much larger than the
 /// others may be less accurate than in f32 (`parts/tests.rs`).
-const LEAST_INNER_OF_PARTS: usize = 64;
+const MIN_K_OF_BF16X6: usize = 64;
 /// The maximum number of blocks of a cluster on every device.
-const MOST_IN_CLUSTER: usize = 8;
+const MAX_SPLITS_IN_CLUSTER: usize = 8;
 /// Microseconds to queue the copy of an operand, and of one with lines that are padded with zeros.
 const COPY_MICROSECONDS: f64 = 4.0;
 const PADDED_COPY_MICROSECONDS: f64 = 6.0;
@@ -44,7 +44,7 @@ const BYTES_PER_MICROSECOND: f64 = 2e6;
 
 /// Numbers of blocks that a split aims at: from half of an H100's multiprocessors to six times all
 /// of them.
-const AIMS: [usize; 6] = [66, 132, 264, 396, 528, 792];
+const TARGET_BLOCKS: [usize; 6] = [66, 132, 264, 396, 528, 792];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sizes {
@@ -57,12 +57,12 @@ pub(super) struct Sizes {
     pub(super) unaligned: [usize; 2],
     /// Elements of a and of b, if these tiles load them along columns of a or rows of b;
     /// otherwise 0.
-    pub(super) turned: [usize; 2],
+    pub(super) mn_major_elements: [usize; 2],
     /// Whether tensor maps support the layouts of the operands, or of their copies, and of the
     /// result.
-    pub(super) suits_tensor_maps: bool,
+    pub(super) supports_tensor_maps: bool,
     /// Whether lines of a and of b, as operands of tensor cores, are not aligned to 128 bytes.
-    pub(super) straddles: [bool; 2],
+    pub(super) unaligned_to_l2_line: [bool; 2],
     /// Bytes of an element of the operands and of the result on tensor cores; otherwise 0.
     pub(super) element_bytes: [usize; 2],
 }
@@ -75,8 +75,8 @@ impl Sizes {
     /// Returns the elements of a and of b that are copied first for `tile`, to be contiguous along
     /// k; 0 for an operand that it supports unchanged.
     pub(super) fn copied(&self, tile: &Tile) -> [usize; 2] {
-        let [a, b] = self.turned;
-        match tile.takes_elements() {
+        let [a, b] = self.mn_major_elements;
+        match tile.supports_elements() {
             true => [0; 2],
             // The smaller operand.
             false if tile.engine.needs_one_k_major() && a > 0 && b > 0 => {
@@ -100,9 +100,9 @@ impl Sizes {
     }
 
     /// Returns the rows and columns of the product that the kernel of `tile` computes, which are
-    /// exchanged if it [swaps a and b](Tile::is_turned).
+    /// exchanged if it [swaps a and b](Tile::swaps_operands).
     pub(super) fn extents(&self, tile: &Tile) -> [usize; 2] {
-        match self.are_exchanged(tile) {
+        match self.swaps_operands(tile) {
             true => [self.n, self.m],
             false => [self.m, self.n],
         }
@@ -110,12 +110,12 @@ impl Sizes {
 
     /// Returns whether the rows of the product that the kernel of `tile` computes are columns of
     /// the result.
-    pub(super) fn are_exchanged(&self, tile: &Tile) -> bool {
-        let load = |at: usize| match self.turned[at] > 0 && self.copied(tile)[at] == 0 {
+    pub(super) fn swaps_operands(&self, tile: &Tile) -> bool {
+        let load = |at: usize| match self.mn_major_elements[at] > 0 && self.copied(tile)[at] == 0 {
             true => LoadMode::MnMajor,
             false => LoadMode::KMajor,
         };
-        tile.is_turned([load(0), load(1)])
+        tile.swaps_operands([load(0), load(1)])
     }
 }
 
@@ -160,28 +160,29 @@ pub(super) struct Choice {
 impl Choice {
     /// Returns the bytes of the partial sums, which are those of whole tiles, if the product kernel
     /// adds them itself; otherwise `None`.
-    pub(super) fn parts_inside(&self) -> Option<usize> {
+    pub(super) fn fused_partial_bytes(&self) -> Option<usize> {
         let Tile { block, .. } = self.tile;
         let bytes = self.blocks * block.m * block.n * DType::F32.size();
-        let adds_up = self.splits > 1 && self.tile.adds_up_parts(self.blocks / self.splits);
-        (adds_up && bytes <= MOST_PARTIAL).then_some(bytes)
+        let reduces = self.splits > 1 && self.tile.reduces_splits(self.blocks / self.splits);
+        (reduces && bytes <= MAX_PARTIAL_BYTES).then_some(bytes)
     }
 }
 
 /// How a product is launched, and how it is launched as bf16x6 if that is faster.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chosen {
+pub(super) struct Choices {
     pub(super) choice: Choice,
-    pub(super) by_parts: Option<Choice>,
+    pub(super) bf16x6_choice: Option<Choice>,
 }
 
-impl Chosen {
+impl Choices {
     /// Records the choice for [measurements of tiles](crate::tiles).
-    fn note(&self) {
-        let Choice { tile, splits, is_copied, epilogue, .. } = self.by_parts.as_ref().unwrap_or(&self.choice);
+    fn record(&self) {
+        let Choice { tile, splits, is_copied, epilogue, .. } =
+            self.bf16x6_choice.as_ref().unwrap_or(&self.choice);
         let copies = is_copied.iter().filter(|&&copied| copied).count();
         let is_fused = *epilogue != EpilogueVariant::BiasRelu;
-        note_taken(Taken { tile: tile.name, splits: *splits, copies, is_fused });
+        record_tile(LaunchedTile { tile: tile.name, splits: *splits, copies, is_fused });
     }
 }
 
@@ -194,14 +195,14 @@ impl Choice {
         output: Output<'_>,
         sizes: &Sizes,
         device: Device,
-    ) -> Chosen {
+    ) -> Choices {
         let choice = Choice::of(input, operands, output, sizes, device);
-        let by_parts = match input {
-            MmaInput::Bf16x6 => by_parts(&choice, operands, output, sizes, device),
+        let bf16x6_choice = match input {
+            MmaInput::Bf16x6 => bf16x6_choice(&choice, operands, output, sizes, device),
             _ => None,
         };
-        let new = Chosen { choice, by_parts };
-        new.note();
+        let new = Choices { choice, bf16x6_choice };
+        new.record();
         new
     }
 
@@ -216,9 +217,10 @@ impl Choice {
         let if_used = |count: usize| if uses_tensor_cores { count } else { 0 };
         let sizes = Sizes {
             unaligned: operands.map(|operand| if_used(operand.unaligned_elements())),
-            turned: operands.map(|operand| if_used(operand.turned_elements())),
-            suits_tensor_maps: uses_tensor_cores && suits_tensor_maps(operands, output, sizes),
-            straddles: operands.map(|operand| uses_tensor_cores && operand.straddles()),
+            mn_major_elements: operands.map(|operand| if_used(operand.mn_major_elements())),
+            supports_tensor_maps: uses_tensor_cores && supports_tensor_maps(operands, output, sizes),
+            unaligned_to_l2_line: operands
+                .map(|operand| uses_tensor_cores && operand.is_unaligned_to_l2_line()),
             element_bytes: match uses_tensor_cores {
                 true => [input.dtype().size(), output.view.dtype.size()],
                 false => [0; 2],
@@ -284,14 +286,14 @@ pub(super) fn with_epilogue(
         let as_it_is = Some((variant, splits)).filter(|(variant, _)| is_fused(variant));
         return as_it_is.or_else(|| with_row_sums(variant, splits, sizes, device));
     }
-    if splits > 1 && wanted().splits.is_some() {
+    if splits > 1 && tile_override().splits.is_some() {
         return None;
     }
     let fused = fused(variant, sizes, device)?;
     let time = |tile: &Tile, splits| tile.predicted(sizes, splits, device.multiprocessors);
-    let together = time(fused.tile, 1) + fused.tile.beside_microseconds(sizes, fused.epilogue);
-    let apart = time(variant.tile, splits) + apart_microseconds(sizes, fused.epilogue);
-    (together <= apart).then_some((fused, 1))
+    let fused_time = time(fused.tile, 1) + fused.tile.epilogue_microseconds(sizes, fused.epilogue);
+    let unfused_time = time(variant.tile, splits) + unfused_microseconds(sizes, fused.epilogue);
+    (fused_time <= unfused_time).then_some((fused, 1))
 }
 
 /// Returns the variant and the number of splits with the shortest predicted time among those that
@@ -304,49 +306,50 @@ fn with_row_sums(
     device: Device,
 ) -> Option<(GemmVariant, usize)> {
     let time = |tile: &Tile, splits| tile.predicted(sizes, splits, device.multiprocessors);
-    let wanted = wanted();
+    let tile_override = tile_override();
     let of_tile = ROW_SUM_TILES.iter().map(|&tile| GemmVariant { tile, ..variant });
-    let suitable = of_tile.filter(|variant| is_fused(variant) && wanted.admits(variant.tile));
-    let in_parts = suitable.flat_map(|variant| {
-        let splits = splits_of(variant.tile, sizes, wanted.splits, device.multiprocessors);
+    let suitable = of_tile.filter(|variant| is_fused(variant) && tile_override.admits(variant.tile));
+    let with_splits = suitable.flat_map(|variant| {
+        let splits = splits_of(variant.tile, sizes, tile_override.splits, device.multiprocessors);
         splits.into_iter().filter(|&splits| fits_partial(sizes, splits)).map(move |splits| (variant, splits))
     });
-    let together = |&(variant, splits): &(GemmVariant, usize)| time(variant.tile, splits);
-    let fastest = in_parts.min_by(|one, other| together(one).total_cmp(&together(other)))?;
+    let fused_time = |&(variant, splits): &(GemmVariant, usize)| time(variant.tile, splits);
+    let fastest = with_splits.min_by(|one, other| fused_time(one).total_cmp(&fused_time(other)))?;
     let read = sizes.m * sizes.k * sizes.element_bytes[0];
-    let apart = time(variant.tile, splits) + APART_MICROSECONDS + read as f64 / BYTES_PER_MICROSECOND;
-    (together(&fastest) <= apart).then_some(fastest)
+    let unfused_time =
+        time(variant.tile, splits) + UNFUSED_MICROSECONDS + read as f64 / BYTES_PER_MICROSECOND;
+    (fused_time(&fastest) <= unfused_time).then_some(fastest)
 }
 
 /// Returns the microseconds of the separate epilogue kernel: it reads the product and the other
 /// inputs of the epilogue, and writes the result.
-fn apart_microseconds(sizes: &Sizes, epilogue: EpilogueVariant) -> f64 {
+fn unfused_microseconds(sizes: &Sizes, epilogue: EpilogueVariant) -> f64 {
     let tensors = match epilogue {
         EpilogueVariant::PreActivation(_) => 2,
         EpilogueVariant::ActivationGrad(_) | EpilogueVariant::Residual => 3,
         EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => 0,
     };
     let bytes = sizes.outputs() * tensors * sizes.element_bytes[1];
-    APART_MICROSECONDS + bytes as f64 / BYTES_PER_MICROSECOND
+    UNFUSED_MICROSECONDS + bytes as f64 / BYTES_PER_MICROSECOND
 }
 
 /// Returns the variant with the fused epilogue whose tile has the shortest predicted time, if there
 /// is one.
 fn fused(variant: GemmVariant, sizes: &Sizes, device: Device) -> Option<GemmVariant> {
-    let wanted = wanted();
+    let tile_override = tile_override();
     let of_tile = FUSED_TILES.iter().map(|&tile| GemmVariant { tile, ..variant });
-    let is_unwanted = |variant: &GemmVariant| !wanted.admits(variant.tile);
+    let is_excluded = |variant: &GemmVariant| !tile_override.admits(variant.tile);
     let time = |variant: &GemmVariant| {
-        let beside = variant.tile.beside_microseconds(sizes, variant.epilogue);
-        variant.tile.predicted(sizes, 1, device.multiprocessors) + beside
+        let epilogue_time = variant.tile.epilogue_microseconds(sizes, variant.epilogue);
+        variant.tile.predicted(sizes, 1, device.multiprocessors) + epilogue_time
     };
     of_tile.filter(is_fused).min_by(|one, other| {
-        is_unwanted(one).cmp(&is_unwanted(other)).then(time(one).total_cmp(&time(other)))
+        is_excluded(one).cmp(&is_excluded(other)).then(time(one).total_cmp(&time(other)))
     })
 }
 
 /// Returns how a product is launched as bf16x6, if that is faster than `choice`.
-fn by_parts(
+fn bf16x6_choice(
     choice: &Choice,
     operands: [&Operand<'_>; 2],
     output: Output<'_>,
@@ -354,12 +357,12 @@ fn by_parts(
     device: Device,
 ) -> Option<Choice> {
     let batch = Space::in_order(&super::batch_axes([output.view, &operands[0].view, &operands[1].view]));
-    let suits = output.stores_boxes && tensor_maps::suits_batch(&batch);
-    let sizes = &Sizes { suits_tensor_maps: suits, ..*sizes };
+    let is_supported = output.stores_boxes && tensor_maps::supports_batch(&batch);
+    let sizes = &Sizes { supports_tensor_maps: is_supported, ..*sizes };
     let exact = choice.tile.predicted(sizes, choice.splits, device.multiprocessors);
     let elements = operands.map(Operand::distinct_elements);
-    let (tile, splits) = faster_by_parts(exact, elements, sizes, device)?;
-    let loads = operands.map(Operand::load_of_parts);
+    let (tile, splits) = faster_bf16x6(exact, elements, sizes, device)?;
+    let loads = operands.map(Operand::bf16x6_load);
     let split_length = sizes.k.div_ceil(splits).next_multiple_of(tile.block.k);
     let splits = sizes.k.div_ceil(split_length).max(1);
     let variant = GemmVariant {
@@ -385,26 +388,26 @@ fn by_parts(
 
 /// Returns the tile for bf16x6 and the number of splits, if their predicted time is less than
 /// `exact` microseconds. `elements` are those of a and of b, which are split into bf16 terms first.
-pub(super) fn faster_by_parts(
+pub(super) fn faster_bf16x6(
     exact: f64,
     elements: [usize; 2],
     sizes: &Sizes,
     device: Device,
 ) -> Option<(&'static Tile, usize)> {
-    if !sizes.suits_tensor_maps || sizes.k < LEAST_INNER_OF_PARTS {
+    if !sizes.supports_tensor_maps || sizes.k < MIN_K_OF_BF16X6 {
         return None;
     }
     let runs = |tile: &Tile| tile.engine.architectures().contain(device.architecture);
-    if !BF16X6_TILES.iter().any(|tile| runs(tile) && tile.most_shared(DType::BF16) <= device.room) {
+    if !BF16X6_TILES.iter().any(|tile| runs(tile) && tile.max_shared(DType::BF16) <= device.room) {
         return None;
     }
     // The last stage of each pair of bf16 terms is multiplied completely.
     let sizes = &Sizes { k: sizes.k.next_multiple_of(BF16X6_TILES[0].block.k), ..*sizes };
     let architectures = |tile: &Tile| tile.engine.architectures();
     let (tile, splits) = choose_among(&BF16X6_TILES, architectures, DType::BF16, sizes, device);
-    let wanted = wanted();
-    if wanted.tile.is_some() {
-        return wanted.admits(tile).then_some((tile, splits));
+    let tile_override = tile_override();
+    if tile_override.tile.is_some() {
+        return tile_override.admits(tile).then_some((tile, splits));
     }
     let split_time =
         |elements: usize| COPY_MICROSECONDS + (elements * SPLIT_BYTES) as f64 / BYTES_PER_MICROSECOND;
@@ -415,7 +418,7 @@ pub(super) fn faster_by_parts(
 }
 
 /// Returns whether TMA can copy both operands, unchanged or as copies, and the result.
-fn suits_tensor_maps(
+fn supports_tensor_maps(
     operands: [&Operand<'_>; 2],
     Output { view: y, stores_boxes, .. }: Output<'_>,
     sizes: &Sizes,
@@ -423,18 +426,18 @@ fn suits_tensor_maps(
     let batch = Space::in_order(&super::batch_axes([y, &operands[0].view, &operands[1].view]));
     stores_boxes
         && sizes.k > 0
-        && operands.into_iter().all(tensor_maps::suits_operand)
-        && tensor_maps::suits_batch(&batch)
+        && operands.into_iter().all(tensor_maps::supports_operand)
+        && tensor_maps::supports_batch(&batch)
 }
 
 impl Tile {
     /// Returns whether it can be used for products of these sizes, on a device with this number of
     /// multiprocessors.
-    fn serves(&self, sizes: &Sizes, multiprocessors: usize) -> bool {
-        if self.engine.uses_tensor_maps() && !sizes.suits_tensor_maps {
+    fn supports_sizes(&self, sizes: &Sizes, multiprocessors: usize) -> bool {
+        if self.engine.uses_tensor_maps() && !sizes.supports_tensor_maps {
             return false;
         }
-        if self.needs_rows_along_k() && sizes.turned[0] > 0 {
+        if self.needs_k_major_a() && sizes.mn_major_elements[0] > 0 {
             return false;
         }
         // The blocks of a cluster run at the same time.
@@ -473,51 +476,56 @@ pub(super) fn choose_among(
 ) -> (&'static Tile, usize) {
     let Device { multiprocessors, room, architecture } = device;
     let runs = |tile: &Tile| architectures(tile).contain(architecture);
-    let serving = || tiles.iter().copied().filter(|tile| runs(tile) && tile.serves(sizes, multiprocessors));
-    let wanted = wanted();
+    let supported =
+        || tiles.iter().copied().filter(|tile| runs(tile) && tile.supports_sizes(sizes, multiprocessors));
+    let tile_override = tile_override();
     // A tile other than the wanted one is better than none.
     let mut best: Option<((bool, f64), &'static Tile, usize)> = None;
-    for tile in serving().filter(|tile| tile.most_shared(dtype) <= room) {
+    for tile in supported().filter(|tile| tile.max_shared(dtype) <= room) {
         let copies = sizes.copies(tile, dtype.size());
-        for splits in splits_of(tile, sizes, wanted.splits, multiprocessors) {
-            let stores_parts = splits > 1 && !tile.engine.adds_up_in_clusters();
-            if stores_parts && !fits_partial(sizes, splits) {
+        for splits in splits_of(tile, sizes, tile_override.splits, multiprocessors) {
+            let stores_partials = splits > 1 && !tile.engine.reduces_in_cluster();
+            if stores_partials && !fits_partial(sizes, splits) {
                 continue;
             }
-            let rank = (!wanted.admits(tile), copies + tile.predicted(sizes, splits, multiprocessors));
+            let rank = (!tile_override.admits(tile), copies + tile.predicted(sizes, splits, multiprocessors));
             if best.is_none_or(|(least, ..)| rank < least) {
                 best = Some((rank, tile, splits));
             }
         }
     }
-    let smallest = || serving().min_by_key(|tile| tile.most_shared(dtype)).unwrap_or(tiles[0]);
+    let smallest = || supported().min_by_key(|tile| tile.max_shared(dtype)).unwrap_or(tiles[0]);
     best.map_or_else(|| (smallest(), 1), |(_, tile, splits)| (tile, splits))
 }
 
 /// Returns whether the partial sums of this many splits fit into the maximum memory.
 fn fits_partial(sizes: &Sizes, splits: usize) -> bool {
-    splits == 1 || sizes.outputs() * splits * 8 <= MOST_PARTIAL
+    splits == 1 || sizes.outputs() * splits * 8 <= MAX_PARTIAL_BYTES
 }
 
 /// Returns the numbers of splits to consider for a tile; if one is wanted, only that.
 fn splits_of(
     tile: &Tile,
     sizes: &Sizes,
-    wanted: Option<usize>,
+    requested: Option<usize>,
     multiprocessors: usize,
 ) -> SmallVec<[usize; 8]> {
     let blocks = tile.count(sizes).max(1);
     let longest = sizes.k / (2 * tile.block.k).max(64);
-    let cut_of = |aim: &usize| (aim / blocks).min(longest).min(MOST_SPLITS);
-    if tile.engine.adds_up_in_clusters() {
-        let most = longest.clamp(1, MOST_IN_CLUSTER.min(multiprocessors));
-        return match wanted {
+    let splits_for = |target: &usize| (target / blocks).min(longest).min(MAX_SPLITS);
+    if tile.engine.reduces_in_cluster() {
+        let most = longest.clamp(1, MAX_SPLITS_IN_CLUSTER.min(multiprocessors));
+        return match requested {
             Some(splits) => smallvec![splits.clamp(1, most)],
-            None => (1..=MOST_IN_CLUSTER).filter(|&cut| cut.is_power_of_two() && cut <= most).collect(),
+            None => (1..=MAX_SPLITS_IN_CLUSTER)
+                .filter(|&splits| splits.is_power_of_two() && splits <= most)
+                .collect(),
         };
     }
-    match wanted {
-        Some(splits) => smallvec![splits.clamp(1, longest.clamp(1, MOST_SPLITS))],
-        None => std::iter::once(1).chain(AIMS.iter().map(cut_of).filter(|&cut| cut > 1)).collect(),
+    match requested {
+        Some(splits) => smallvec![splits.clamp(1, longest.clamp(1, MAX_SPLITS))],
+        None => std::iter::once(1)
+            .chain(TARGET_BLOCKS.iter().map(splits_for).filter(|&splits| splits > 1))
+            .collect(),
     }
 }

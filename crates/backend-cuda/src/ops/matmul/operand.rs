@@ -73,7 +73,7 @@ impl<'a> Operand<'a> {
 
     /// Returns how the tiles of tensor cores load its bf16 terms: along the axis that is
     /// contiguous, otherwise along k.
-    pub(super) fn load_of_parts(&self) -> LoadMode {
+    pub(super) fn bf16x6_load(&self) -> LoadMode {
         match self.stride(self.inner_axis) != 1 && self.stride(self.line_axis) == 1 {
             true => LoadMode::MnMajor,
             false => LoadMode::KMajor,
@@ -111,7 +111,7 @@ impl<'a> Operand<'a> {
 
     /// Returns whether its lines, as tensor cores read them, are not aligned to 128 bytes. The
     /// lines of a copy are assumed to be along the inner axis.
-    pub(super) fn straddles(&self) -> bool {
+    pub(super) fn is_unaligned_to_l2_line(&self) -> bool {
         let load = self.tensor_load();
         let (shape, size) = (self.view.layout.shape(), self.view.dtype.size());
         let across = if load.is_k_major() { self.line_axis } else { self.inner_axis };
@@ -124,7 +124,7 @@ impl<'a> Operand<'a> {
 
     /// Returns the number of its elements if the fast tiles of tensor cores load it along its
     /// lines, not along k; otherwise 0.
-    pub(super) fn turned_elements(&self) -> usize {
+    pub(super) fn mn_major_elements(&self) -> usize {
         match self.tensor_load() {
             LoadMode::MnMajor => self.distinct_elements(),
             _ => 0,
@@ -148,7 +148,7 @@ impl<'a> Operand<'a> {
 
     /// Returns a copy in which the inner axis is contiguous, and lines begin at multiples of 16
     /// bytes, padded with zeros.
-    pub(super) fn laid_out(&self, gpu: &Arc<Gpu>, op: &'static str) -> Result<(Buffer, Layout)> {
+    pub(super) fn k_major_copy(&self, gpu: &Arc<Gpu>, op: &'static str) -> Result<(Buffer, Layout)> {
         let (shape, size) = (self.distinct()?, self.view.dtype.size());
         let pack = 16 / size;
         let (run, rank) = (shape.dim(self.inner_axis), shape.rank());

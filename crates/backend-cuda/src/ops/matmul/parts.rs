@@ -24,14 +24,14 @@ const PACK: usize = 8;
 /// Threads of a block.
 const THREADS: usize = 256;
 /// The value that the kernel stores if terms do not represent a value.
-const UNFIT: u64 = 1;
+const NOT_REPRESENTABLE: u64 = 1;
 
 /// The parameters, like `Split` in the kernel.
 #[repr(C)]
 struct Parameters {
     parts: u64,
     x: u64,
-    unfit: u64,
+    not_representable: u64,
     run_stride: i64,
     line_stride: i64,
     fast_stride: i64,
@@ -97,14 +97,14 @@ impl<'a> Parts<'a> {
     }
 
     /// Splits the operand.
-    fn fill(&self, gpu: &Arc<Gpu>, op: &'static str, unfit: u64) -> Result<()> {
+    fn fill(&self, gpu: &Arc<Gpu>, op: &'static str, not_representable: u64) -> Result<()> {
         let packs = self.elements() / PACK;
         crate::ops::fits(op, &[packs + THREADS])?;
         let [(fast, fast_stride), (slow, slow_stride)] = self.batch;
         let parameters = Parameters {
             parts: self.address,
             x: self.operand.address,
-            unfit,
+            not_representable,
             run_stride: self.run_stride,
             line_stride: self.line_stride,
             fast_stride,
@@ -139,30 +139,30 @@ impl<'a> Parts<'a> {
 }
 
 /// Splits the operands and launches both products, of which one computes and the other one returns
-/// at once: `by_parts`, or `exact` if an operand contains an unfit value.
+/// at once: `bf16x6_choice`, or `exact` if an operand contains an unfit value.
 #[cold]
 pub(super) fn launch(
     call: &Call<'_>,
     epilogue: &Epilogue,
     sizes: &Sizes,
-    [by_parts, exact]: [&Choice; 2],
+    [bf16x6_choice, exact]: [&Choice; 2],
     [a, b]: [&Operand<'_>; 2],
 ) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let batch = Space::in_order(&batch_axes([&call.outputs[0], &a.view, &b.view]));
     let mut parts = [(a, 1), (b, 2)].map(|(operand, tensor)| {
-        Parts::of(operand, by_parts.loads[tensor - 1], tensor_maps::batch_axes(&batch, tensor))
+        Parts::of(operand, bf16x6_choice.loads[tensor - 1], tensor_maps::batch_axes(&batch, tensor))
     });
     // The memory lives until the kernels have been queued.
-    let unfit = gpu.zeroed_scratch(4)?;
+    let not_representable = gpu.zeroed_scratch(4)?;
     let memory: [Scratch; 2] = [gpu.scratch(parts[0].bytes())?, gpu.scratch(parts[1].bytes())?];
     for (parts, memory) in parts.iter_mut().zip(&memory) {
         parts.address = memory.address();
-        parts.fill(gpu, op, unfit.address())?;
+        parts.fill(gpu, op, not_representable.address())?;
     }
-    let condition = |value| Condition { address: unfit.address(), value };
-    launch_product(call, epilogue, sizes, by_parts, [a, b], Some(&parts), condition(0))?;
-    launch_product(call, epilogue, sizes, exact, [a, b], None, condition(UNFIT))
+    let condition = |value| Condition { address: not_representable.address(), value };
+    launch_product(call, epilogue, sizes, bf16x6_choice, [a, b], Some(&parts), condition(0))?;
+    launch_product(call, epilogue, sizes, exact, [a, b], None, condition(NOT_REPRESENTABLE))
 }
 
 #[cfg(test)]

@@ -55,12 +55,12 @@ impl Tile {
         let sums = ((full * self.resident) as f64 + last) * tile;
         let sums = sums.hypot(self.traffic_microseconds(sizes, splits));
         let waves = tiles.div_ceil(slots) as f64 * cost.wave_microseconds;
-        cost.start_microseconds + sums + waves + self.parts_microseconds(sizes, splits)
+        cost.start_microseconds + sums + waves + self.split_k_microseconds(sizes, splits)
     }
 
     /// Returns the microseconds of reading or writing the tensors of a fused epilogue if no
     /// products run at the same time, because all blocks reach the epilogue together.
-    pub(super) fn beside_microseconds(&self, sizes: &Sizes, epilogue: EpilogueVariant) -> f64 {
+    pub(super) fn epilogue_microseconds(&self, sizes: &Sizes, epilogue: EpilogueVariant) -> f64 {
         let element = match epilogue {
             EpilogueVariant::Residual => DType::F32.size(),
             EpilogueVariant::PreActivation(_) | EpilogueVariant::ActivationGrad(_) => sizes.element_bytes[0],
@@ -73,27 +73,27 @@ impl Tile {
     }
 
     /// Returns the microseconds of adding the partial sums.
-    fn parts_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
+    fn split_k_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
         if splits <= 1 {
             return 0.0;
         }
-        if self.engine.adds_up_in_clusters() {
+        if self.engine.reduces_in_cluster() {
             return CLUSTER_SPLIT_MICROSECONDS + splits as f64 * CLUSTER_SPLIT_MICROSECONDS_OF_PART;
         }
-        let beside = match self.adds_up_parts(self.count(sizes)) {
+        let overhead = match self.reduces_splits(self.count(sizes)) {
             true => ARRIVAL_MICROSECONDS + splits as f64 * ARRIVAL_MICROSECONDS_OF_PART,
             false => SPLIT_MICROSECONDS,
         };
         let traffic = (sizes.outputs() * (splits + 1) * DType::F32.size()) as f64;
-        beside + traffic / SUMMED_BYTES_PER_MICROSECOND
+        overhead + traffic / SUMMED_BYTES_PER_MICROSECOND
     }
 
     /// Returns whether the kernel adds the partial sums of this many tiles itself. It does on
     /// warpgroups, if there is a word for every consumer's part of a tile.
-    pub(super) fn adds_up_parts(&self, tiles: usize) -> bool {
+    pub(super) fn reduces_splits(&self, tiles: usize) -> bool {
         let consumers = if self.is_ping_pong() { 1 } else { 2 };
-        let adds_up = self.engine.uses_tensor_maps() && !self.engine.adds_up_in_clusters();
-        adds_up && tiles * consumers <= Gpu::COUNTS
+        let reduces = self.engine.uses_tensor_maps() && !self.engine.reduces_in_cluster();
+        reduces && tiles * consumers <= Gpu::COUNTS
     }
 
     /// Returns the microseconds in which a product on tensor cores reads its operands and writes
@@ -101,8 +101,8 @@ impl Tile {
     /// other.
     fn traffic_microseconds(&self, sizes: &Sizes, splits: usize) -> f64 {
         let [operand, output] = sizes.element_bytes;
-        let stores_parts = splits > 1 && output > 0 && !self.engine.adds_up_in_clusters();
-        let stored = if stores_parts { DType::F32.size() * splits } else { output };
+        let stores_partials = splits > 1 && output > 0 && !self.engine.reduces_in_cluster();
+        let stored = if stores_partials { DType::F32.size() * splits } else { output };
         let read = (sizes.m + sizes.n) * sizes.k * sizes.matrices * operand;
         let bandwidth = match self.engine.uses_tensor_maps() {
             true => MAPPED_BYTES_PER_MICROSECOND,
@@ -117,8 +117,9 @@ impl Tile {
     /// straddles cache lines counts more.
     fn cached_bytes(&self, sizes: &Sizes) -> f64 {
         let [rows, columns] = sizes.extents(self);
-        let mut factors = sizes.straddles.map(|straddles| if straddles { STRADDLING_FACTOR } else { 1.0 });
-        if sizes.are_exchanged(self) {
+        let mut factors =
+            sizes.unaligned_to_l2_line.map(|straddles| if straddles { STRADDLING_FACTOR } else { 1.0 });
+        if sizes.swaps_operands(self) {
             factors.reverse();
         }
         let [down, across] = self.cluster_shape();

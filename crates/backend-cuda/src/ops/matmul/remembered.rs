@@ -1,6 +1,6 @@
 //! A cache of this thread's choices, keyed by everything that they depend on.
 
-use super::choice::{Choice, Chosen, Device, Output, Sizes};
+use super::choice::{Choice, Choices, Device, Output, Sizes};
 use super::operand::Operand;
 use crate::variant::gemm::{EpilogueVariant, MmaInput};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -10,11 +10,11 @@ use std::hash::{Hash, Hasher};
 use ternion_core::DType;
 
 /// The maximum number of products whose choices are cached.
-const MOST_CHOSEN: usize = 4096;
+const MAX_CACHED: usize = 4096;
 
 /// Everything that a choice depends on.
 #[derive(Eq)]
-struct Asked {
+struct ChoiceKey {
     input: MmaInput,
     device: Device,
     fused: Option<EpilogueVariant>,
@@ -31,11 +31,11 @@ struct Asked {
     batch: SmallVec<[[isize; 4]; 2]>,
 }
 
-impl PartialEq for Asked {
+impl PartialEq for ChoiceKey {
     /// Sizes and strides, which differ most often, are compared without branches and without a call
     /// of `memcmp`.
     #[inline]
-    fn eq(&self, other: &Asked) -> bool {
+    fn eq(&self, other: &ChoiceKey) -> bool {
         let differing = |one: &[isize], other: &[isize]| {
             one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other))
         };
@@ -51,7 +51,7 @@ impl PartialEq for Asked {
 /// Each product is looked up, and a small one takes less than a microsecond of host time in total.
 /// A hash of one field after another waits for one multiplication per field; the multiplications
 /// here are independent. Fields of which programs rarely use two values are left to the comparison.
-impl Hash for Asked {
+impl Hash for ChoiceKey {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         // From the digits of pi.
@@ -76,7 +76,7 @@ impl Hash for Asked {
     }
 }
 
-impl Asked {
+impl ChoiceKey {
     #[inline(always)]
     fn of(
         input: MmaInput,
@@ -84,7 +84,7 @@ impl Asked {
         Output { view: y, stores_boxes, fused }: Output<'_>,
         sizes: &Sizes,
         device: Device,
-    ) -> Asked {
+    ) -> ChoiceKey {
         let (a_strides, b_strides) = (a.view.layout.strides(), b.view.layout.strides());
         let y_strides = y.layout.strides();
         let leading = a_strides.len() - 2;
@@ -96,7 +96,7 @@ impl Asked {
             let size = a.view.layout.shape().dim(axis) as isize;
             batch.push([size, a_strides[axis], b_strides[axis], y_strides[axis]]);
         }
-        Asked {
+        ChoiceKey {
             input,
             device,
             fused,
@@ -110,24 +110,24 @@ impl Asked {
 }
 
 thread_local! {
-    static CHOSEN: RefCell<FxHashMap<Asked, Chosen>> =
+    static CACHE: RefCell<FxHashMap<ChoiceKey, Choices>> =
         const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
 }
 
 /// Clears the cache of this thread, so that all products are chosen again.
-pub(crate) fn forget_choices() {
-    CHOSEN.with_borrow_mut(FxHashMap::clear);
+pub(crate) fn clear_choices() {
+    CACHE.with_borrow_mut(FxHashMap::clear);
 }
 
 #[cold]
-fn remember(asked: Asked, new: Chosen) {
-    CHOSEN.with_borrow_mut(|chosen| {
+fn insert(key: ChoiceKey, new: Choices) {
+    CACHE.with_borrow_mut(|cache| {
         // The cache is bounded: a program that never multiplies the same sizes twice must not fill
         // the memory.
-        if chosen.len() >= MOST_CHOSEN {
-            chosen.clear();
+        if cache.len() >= MAX_CACHED {
+            cache.clear();
         }
-        chosen.insert(asked, new);
+        cache.insert(key, new);
     });
 }
 
@@ -135,19 +135,19 @@ impl Choice {
     /// Returns the choice from the cache, or computes it once for each product with new sizes or
     /// strides: a lookup takes a fraction of the time.
     #[inline]
-    pub(super) fn remembered(
+    pub(super) fn cached(
         input: MmaInput,
         operands: [&Operand<'_>; 2],
         output: Output<'_>,
         sizes: &Sizes,
         device: Device,
-    ) -> Chosen {
-        let asked = Asked::of(input, operands, output, sizes, device);
-        if let Some(known) = CHOSEN.with_borrow(|chosen| chosen.get(&asked).copied()) {
+    ) -> Choices {
+        let key = ChoiceKey::of(input, operands, output, sizes, device);
+        if let Some(known) = CACHE.with_borrow(|cache| cache.get(&key).copied()) {
             return known;
         }
         let new = Choice::select(input, operands, output, sizes, device);
-        remember(asked, new);
+        insert(key, new);
         new
     }
 }

@@ -45,14 +45,14 @@ struct TensorMapParameters {
     bias: u64,
     sums: u64,
     constants: [u64; 2],
-    unfit: u64,
+    not_representable: u64,
     parts: u64,
     states: u64,
 }
 
 /// Returns whether boxes of `y` can be stored: its rows are contiguous and begin at multiples of 16
 /// bytes.
-pub(super) fn suits_output(y: &View<'_>, address: u64) -> bool {
+pub(super) fn supports_output(y: &View<'_>, address: u64) -> bool {
     let (shape, strides) = (y.layout.shape(), y.layout.strides());
     let rank = shape.rank();
     let is_even = |axis: usize| {
@@ -71,7 +71,7 @@ pub(super) fn suits_output(y: &View<'_>, address: u64) -> bool {
 
 /// Returns whether boxes of the operand, or of its copy, can be loaded: its strides are not
 /// negative, and the axes of its matrices are not broadcast.
-pub(super) fn suits_operand(operand: &Operand<'_>) -> bool {
+pub(super) fn supports_operand(operand: &Operand<'_>) -> bool {
     let (shape, strides) = (operand.view.layout.shape(), operand.view.layout.strides());
     let rank = shape.rank();
     (0..rank).all(|axis| {
@@ -81,7 +81,7 @@ pub(super) fn suits_operand(operand: &Operand<'_>) -> bool {
 }
 
 /// Returns whether a map has enough axes for the batch.
-pub(super) fn suits_batch(batch: &Space<3>) -> bool {
+pub(super) fn supports_batch(batch: &Space<3>) -> bool {
     batch.rank as usize <= BATCH_AXES
 }
 
@@ -156,7 +156,7 @@ pub(super) fn operand_maps(
 ) -> Result<[OperandMap; 2]> {
     let (tile, [a_load, b_load]) = (choice.tile, choice.loads);
     let [a_batch, b_batch] = [batch_axes(batch, 1), batch_axes(batch, 2)];
-    let [first, second] = match tile.is_turned(choice.loads) {
+    let [first, second] = match tile.swaps_operands(choice.loads) {
         true => [(b, b_load, b_batch), (a, a_load, a_batch)],
         false => [(a, a_load, a_batch), (b, b_load, b_batch)],
     };
@@ -295,7 +295,7 @@ impl ColumnSums {
         if !epilogue.column_sums {
             return Ok(None);
         }
-        let layout = Layout::row_major(Shape::new(&[variant.rows_of_column_sums(sizes.m), sizes.n])?);
+        let layout = Layout::row_major(Shape::new(&[variant.column_sum_partials(sizes.m), sizes.n])?);
         let buffer = Buffer::new(call.gpu.alloc(layout.elements() * DType::F32.size())?);
         Ok(Some(ColumnSums { buffer, layout }))
     }
@@ -334,7 +334,7 @@ impl RowSums {
         if variant.epilogue != EpilogueVariant::RowSumsOfA {
             return Ok(None);
         }
-        let parts = variant.parts_of_row_sums(sizes.n, choice.splits);
+        let parts = variant.row_sum_partials(sizes.n, choice.splits);
         let scratch = call.gpu.scratch(parts * sizes.m * DType::F32.size())?;
         Ok(Some(RowSums { scratch, parts }))
     }
@@ -374,26 +374,26 @@ pub(super) fn launch(
     variant: GemmVariant,
 ) -> Result<()> {
     let (gpu, op, batch) = (call.gpu, call.name, &parameters.batch);
-    if !suits_batch(batch) {
+    if !supports_batch(batch) {
         let detail = format!("tensor maps: expected at most {BATCH_AXES} batch axes, got {}", batch.rank);
         return Err(Error::invalid(op, detail));
     }
     let of_y = batch_axes(batch, 0);
-    let is_inside = choice.parts_inside().is_some();
+    let is_inside = choice.fused_partial_bytes().is_some();
     let is_partial = choice.splits > 1 && !is_inside;
-    let [y, beside] = result_maps(call, sizes, choice, parameters, variant, of_y, is_partial)?;
+    let [y, epilogue_map] = result_maps(call, sizes, choice, parameters, variant, of_y, is_partial)?;
     let bias = match is_partial || !epilogue.bias {
         true => None,
         false => Some(Bias::of(call)?),
     };
     let column_sums = ColumnSums::of(call, epilogue, sizes, &variant)?;
     let row_sums = RowSums::of(call, sizes, choice, &variant)?;
-    let [m, n] = match variant.is_turned() {
+    let [m, n] = match variant.swaps_operands() {
         true => [parameters.n, parameters.m],
         false => [parameters.m, parameters.n],
     };
     let mapped = TensorMapParameters {
-        maps: [a.map, b.map, y, beside],
+        maps: [a.map, b.map, y, epilogue_map],
         bias: bias.as_ref().map_or(Ok(0), |bias| bias.address(call))?,
         sums: match (&column_sums, &row_sums) {
             (Some(sums), _) => sums.address(call)?,
@@ -412,7 +412,7 @@ pub(super) fn launch(
         is_partial: u32::from(is_partial),
         a_part: a.part,
         b_part: b.part,
-        unfit: parameters.condition.address,
+        not_representable: parameters.condition.address,
         parts: if is_inside { parameters.partial } else { 0 },
         states: if is_inside { gpu.counts() } else { 0 },
         tiles: tiles_of_clusters(choice.tile, [m, n], parameters, of_y[0].0),
@@ -453,11 +453,11 @@ fn result_maps(
         true => partial_map(parameters.partial, sizes, choice.splits, box_lines, op)?,
         false => output_map(&call.outputs[0], parameters.y, sizes, of_y, box_lines, op)?,
     };
-    let beside = match super::beside(call, variant.epilogue) {
+    let epilogue_map = match super::epilogue_tensor(call, variant.epilogue) {
         Some(view) => output_map(view, call.gpu.address(op, view)?, sizes, of_y, box_lines, op)?,
         None => TensorMap::ABSENT,
     };
-    Ok([y, beside])
+    Ok([y, epilogue_map])
 }
 
 /// Launches the kernels that add sums of columns or rows and, with `sum_blocks` blocks, the partial

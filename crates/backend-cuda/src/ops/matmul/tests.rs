@@ -1,8 +1,8 @@
 //! Tests of which tile is chosen for which product.
 
-use super::choice::{choose, choose_among, faster_by_parts, with_epilogue};
+use super::choice::{choose, choose_among, faster_bf16x6, with_epilogue};
 use super::*;
-use crate::tiles::{Wanted, with_tile};
+use crate::tiles::{TileOverride, with_tile};
 use crate::variant::Architectures;
 use crate::variant::elementwise::Activation;
 use crate::variant::gemm::*;
@@ -60,8 +60,8 @@ fn device(architecture: &str) -> Device {
 }
 
 /// Returns the sizes of a product of two k-major matrices.
-fn sizes(input: MmaInput, [m, n, k]: [usize; 3], unaligned: [usize; 2], suits_tensor_maps: bool) -> Sizes {
-    let straddles = input.uses_tensor_cores() && !(k * input.dtype().size()).is_multiple_of(128);
+fn sizes(input: MmaInput, [m, n, k]: [usize; 3], unaligned: [usize; 2], supports_tensor_maps: bool) -> Sizes {
+    let unaligned_to_l2_line = input.uses_tensor_cores() && !(k * input.dtype().size()).is_multiple_of(128);
     let bytes = if input.uses_tensor_cores() { input.dtype().size() } else { 0 };
     Sizes {
         m,
@@ -69,9 +69,9 @@ fn sizes(input: MmaInput, [m, n, k]: [usize; 3], unaligned: [usize; 2], suits_te
         k,
         matrices: 1,
         unaligned,
-        turned: [0; 2],
-        suits_tensor_maps,
-        straddles: [straddles; 2],
+        mn_major_elements: [0; 2],
+        supports_tensor_maps,
+        unaligned_to_l2_line: [unaligned_to_l2_line; 2],
         element_bytes: [bytes; 2],
     }
 }
@@ -149,41 +149,44 @@ static BY_PARTS: [(&Tile, bool, [usize; 4]); 7] = [
 
 /// Returns the tile and the number of splits with which f32 products are computed as bf16x6, if
 /// tensor maps support their result or not.
-fn by_parts(
+fn bf16x6_choice(
     [m, n, k, matrices]: [usize; 4],
     device: Device,
-    suits_tensor_maps: bool,
+    supports_tensor_maps: bool,
 ) -> Option<(&'static Tile, usize)> {
-    let sizes = Sizes { matrices, ..sizes(F32, [m, n, k], [0; 2], suits_tensor_maps) };
+    let sizes = Sizes { matrices, ..sizes(F32, [m, n, k], [0; 2], supports_tensor_maps) };
     let (tile, splits) = choose(MmaInput::Bf16x6, &sizes, device);
     assert_eq!(tile.engine, Engine::Simt);
     let elements = [m * k, k * n].map(|elements| elements * matrices);
-    faster_by_parts(tile.predicted(&sizes, splits, device.multiprocessors), elements, &sizes, device)
+    faster_bf16x6(tile.predicted(&sizes, splits, device.multiprocessors), elements, &sizes, device)
 }
 
 #[test]
-fn large_products_are_computed_by_parts_of_bf16_where_they_are_permitted() {
+fn large_products_are_computed_as_bf16x6_where_it_is_permitted() {
     let hopper = device("sm_90a");
     for (expected, is_cut, sizes) in BY_PARTS {
         let (tile, splits) =
-            by_parts(sizes, hopper, true).unwrap_or_else(|| panic!("{sizes:?}: not by parts"));
+            bf16x6_choice(sizes, hopper, true).unwrap_or_else(|| panic!("{sizes:?}: not by parts"));
         assert_eq!((tile, splits > 1), (expected, is_cut), "{sizes:?}, {splits} parts of sums");
-        assert!(by_parts(sizes, hopper, false).is_none(), "{sizes:?}: no tensor map suits the result");
+        assert!(bf16x6_choice(sizes, hopper, false).is_none(), "{sizes:?}: no tensor map suits the result");
         for other in ["sm_80", "sm_90", "sm_100a"] {
-            assert!(by_parts(sizes, device(other), true).is_none(), "{sizes:?} {other}");
+            assert!(bf16x6_choice(sizes, device(other), true).is_none(), "{sizes:?} {other}");
         }
-        assert!(by_parts(sizes, Device { room: 99 << 10, ..hopper }, true).is_none(), "{sizes:?}: no room");
+        assert!(
+            bf16x6_choice(sizes, Device { room: 99 << 10, ..hopper }, true).is_none(),
+            "{sizes:?}: no room"
+        );
     }
     // To split the operands takes longer than the product, or the product has no sums.
     for sizes in [[512, 512, 512, 1], [16, 4096, 4096, 1], [4096, 4096, 32, 1], [4096, 4096, 0, 1]] {
-        assert!(by_parts(sizes, hopper, true).is_none(), "{sizes:?}");
+        assert!(bf16x6_choice(sizes, hopper, true).is_none(), "{sizes:?}");
     }
 }
 
 /// Returns the sizes of a product of aligned matrices, of which a or b may be MN-major.
 fn across_k([m, n, k]: [usize; 3], [a, b]: [bool; 2]) -> Sizes {
-    let turned = [if a { m * k } else { 0 }, if b { k * n } else { 0 }];
-    Sizes { turned, ..sizes(MmaInput::Tf32, [m, n, k], [0; 2], true) }
+    let mn_major_elements = [if a { m * k } else { 0 }, if b { k * n } else { 0 }];
+    Sizes { mn_major_elements, ..sizes(MmaInput::Tf32, [m, n, k], [0; 2], true) }
 }
 
 #[test]
@@ -206,15 +209,16 @@ fn of_two_operands_across_k_tf32_on_warpgroups_copies_the_smaller_one() {
     }
     // An operand that is copied because its lines are unaligned is k-major afterward.
     let [m, n, k] = [256, 1024, 512];
-    for (unaligned, turned) in [([m * k, 0], [0, k * n]), ([0, k * n], [m * k, 0]), ([m * k, k * n], [0; 2])]
+    for (unaligned, mn_major_elements) in
+        [([m * k, 0], [0, k * n]), ([0, k * n], [m * k, 0]), ([m * k, k * n], [0; 2])]
     {
-        let sizes = Sizes { unaligned, turned, ..sizes(MmaInput::Tf32, [m, n, k], [0; 2], true) };
+        let sizes = Sizes { unaligned, mn_major_elements, ..sizes(MmaInput::Tf32, [m, n, k], [0; 2], true) };
         assert_eq!(sizes.copied(&WGMMATF32_128X256X32), unaligned);
     }
 }
 
 #[test]
-fn tiles_of_turned_products_are_counted_along_the_columns_of_the_result() {
+fn tiles_of_swapped_products_are_counted_along_the_columns_of_the_result() {
     // 132 tiles of 128 x 256, and 264 if their rows are columns of the result.
     let (wide, high) = ([128, 132 * 256, 512], [132 * 256, 128, 512]);
     let time = |tile: &Tile, sizes, across| tile.predicted(&across_k(sizes, across), 1, 132);
@@ -232,7 +236,7 @@ fn tiles_of_turned_products_are_counted_along_the_columns_of_the_result() {
 }
 
 /// Returns a product in `splits` splits with `tile`.
-fn in_parts(tile: &'static Tile, [rows, columns]: [usize; 2], splits: usize) -> Choice {
+fn with_splits(tile: &'static Tile, [rows, columns]: [usize; 2], splits: usize) -> Choice {
     let [down, across] = tile.cluster_shape();
     let blocks = rows.next_multiple_of(down) * columns.next_multiple_of(across) * splits;
     let loads = [LoadMode::KMajor; 2];
@@ -271,13 +275,17 @@ fn parts_are_added_up_inside_where_every_unit_has_a_word() {
         (&WGMMA_128X128X64_CLUSTER4, [32, 65], 2, None),
         (&WGMMA_128X256X64, [16, 16], 9, None),
     ] {
-        assert_eq!(in_parts(tile, tiles, splits).parts_inside(), bytes, "{tile:?} {tiles:?} in {splits}");
+        assert_eq!(
+            with_splits(tile, tiles, splits).fused_partial_bytes(),
+            bytes,
+            "{tile:?} {tiles:?} in {splits}"
+        );
     }
 }
 
 /// Returns the microseconds that `splits` splits take in addition to the products, if memory does
 /// not limit them.
-fn beside(tile: &Tile, [m, n]: [usize; 2], splits: usize) -> f64 {
+fn split_k_overhead(tile: &Tile, [m, n]: [usize; 2], splits: usize) -> f64 {
     let sizes = Sizes { element_bytes: [0; 2], ..sizes(BF16, [m, n, 16384], [0; 2], true) };
     let whole = Sizes { k: sizes.k / splits, matrices: splits, ..sizes };
     tile.predicted(&sizes, splits, 132) - tile.predicted(&whole, 1, 132)
@@ -287,30 +295,31 @@ fn beside(tile: &Tile, [m, n]: [usize; 2], splits: usize) -> f64 {
 fn parts_cost_by_who_adds_them_up() {
     let (inside, outside, cluster) = (&WGMMA_128X192X64_PING_PONG, &MMA_128X256X64, &WGMMASPLITK_64X64X64);
     for tile in [inside, outside, cluster] {
-        assert!(beside(tile, [768, 768], 4) > 0.0, "{tile:?}");
+        assert!(split_k_overhead(tile, [768, 768], 4) > 0.0, "{tile:?}");
     }
     // Each split arrives at a counter; splits that a second kernel adds cost only their traffic.
-    let per_part = |tile| beside(tile, [768, 768], 8) - beside(tile, [768, 768], 4);
+    let per_part = |tile| split_k_overhead(tile, [768, 768], 8) - split_k_overhead(tile, [768, 768], 4);
     assert!(per_part(inside) > per_part(outside) + 0.1);
     // If there are no words for the units, there is a second kernel.
     let large = [128 * 64, 192 * 65];
-    assert!((beside(inside, large, 4) - beside(outside, large, 4)).abs() < 1e-6);
+    assert!((split_k_overhead(inside, large, 4) - split_k_overhead(outside, large, 4)).abs() < 1e-6);
     // The partial sums of a cluster are never stored in memory.
-    assert!((beside(cluster, [768, 768], 4) - beside(cluster, large, 4)).abs() < 1e-6);
-    assert!(beside(outside, large, 4) > 10.0 * beside(outside, [768, 768], 4));
+    assert!((split_k_overhead(cluster, [768, 768], 4) - split_k_overhead(cluster, large, 4)).abs() < 1e-6);
+    assert!(split_k_overhead(outside, large, 4) > 10.0 * split_k_overhead(outside, [768, 768], 4));
 }
 
 #[test]
 fn what_memory_and_the_cache_deliver_limits_products_of_tensor_cores() {
     let tile = &WGMMA_128X256X64;
-    let time = |m, n, element_bytes, straddles| {
-        let sizes = Sizes { element_bytes, straddles, ..sizes(BF16, [m, n, 2048], [0; 2], true) };
+    let time = |m, n, element_bytes, unaligned_to_l2_line| {
+        let sizes = Sizes { element_bytes, unaligned_to_l2_line, ..sizes(BF16, [m, n, 2048], [0; 2], true) };
         tile.predicted(&sizes, 1, 132)
     };
     let (free, aligned) = (time(2048, 2048, [0; 2], [false; 2]), time(2048, 2048, [2; 2], [false; 2]));
     assert!(free < aligned);
     // Rows of a are read by 8 columns of tiles, columns of b by 16 rows of them.
-    let straddling = [[true, false], [false, true]].map(|straddles| time(2048, 2048, [2; 2], straddles));
+    let straddling = [[true, false], [false, true]]
+        .map(|unaligned_to_l2_line| time(2048, 2048, [2; 2], unaligned_to_l2_line));
     assert!(aligned < straddling[0] && straddling[0] < straddling[1]);
     // The blocks of a cluster load columns of b once.
     static CLUSTERED: &Tile = &WGMMA_128X256X64_CLUSTER;
@@ -323,7 +332,7 @@ fn what_memory_and_the_cache_deliver_limits_products_of_tensor_cores() {
 fn kernels_count_as_the_host_does() {
     let program = crate::files::Program::new(&["gemm/wgmma.cu"], std::iter::empty());
     let text = |file: &str| program.headers.iter().find(|(path, _)| *path == file).expect("a header").1;
-    // Eight bits of a word count splits: `MOST_ARRIVALS`.
+    // Eight bits of a word count splits: `MAX_ARRIVALS`.
     assert!(text("gemm/wgmma_parts.cuh").contains("ARRIVED = 1, DONE = 1 << 8, TAKEN = 1 << 16"));
     assert!(
         text("gemm/wgmma_tile.cuh").contains("8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS)")
@@ -358,7 +367,7 @@ fn rows_of_a_are_added_up_beside_products_of_weight_gradients() {
                 tile.shared(DType::BF16, [mn, mn]),
                 "{tile:?}: as of the plain product"
             );
-            assert_eq!(variant.parts_of_row_sums(3072, splits), splits * 3072 / tile.block.n);
+            assert_eq!(variant.row_sum_partials(3072, splits), splits * 3072 / tile.block.n);
             for loads in [[k, mn], [mn, k], [k, k]] {
                 assert!(found(tile, loads, output, splits, &sizes).is_none(), "{tile:?} {loads:?}");
             }
@@ -408,8 +417,8 @@ fn sums_of_rows_by_another_tile_are_compared_with_a_reduction() {
     };
     assert_eq!(found(&FASTER, 1, &square), None);
     // A tile that the caller requested is kept.
-    let wanted = Wanted { tile: Some(WGMMA_128X128X64_CLUSTER4.name), splits: None };
-    assert_eq!(with_tile(wanted, || found(&WGMMA_128X128X64_CLUSTER4, 3, &square)).0, None);
+    let tile_override = TileOverride { tile: Some(WGMMA_128X128X64_CLUSTER4.name), splits: None };
+    assert_eq!(with_tile(tile_override, || found(&WGMMA_128X128X64_CLUSTER4, 3, &square)).0, None);
 }
 
 #[test]
@@ -424,7 +433,7 @@ fn tiles_fit_the_shared_memory_of_every_device() {
                     let sizes = sizes(input, [m, n, k], unaligned, true);
                     let (tile, _) =
                         choose(input, &sizes, Device { multiprocessors: 84, room, ..device("sm_86") });
-                    let needed = tile.most_shared(input.dtype());
+                    let needed = tile.max_shared(input.dtype());
                     assert!(needed <= room, "{input:?} {sizes:?}: {tile:?} needs {needed} of {room} bytes");
                 }
             }
@@ -541,10 +550,10 @@ fn choices_are_remembered_by_the_dtype_of_the_result() {
     let epilogue = |output| {
         let fused = Some(EpilogueVariant::PreActivation(Activation::GeluErf));
         let output = Output { view: &view(output), stores_boxes: true, fused };
-        Choice::remembered(BF16, [&a, &b], output, &sizes, device("sm_90a")).choice.epilogue
+        Choice::cached(BF16, [&a, &b], output, &sizes, device("sm_90a")).choice.epilogue
     };
     for order in [[DType::BF16, DType::F32], [DType::F32, DType::BF16]] {
-        forget_choices();
+        clear_choices();
         for output in order {
             let is_fused = epilogue(output) != EpilogueVariant::BiasRelu;
             assert_eq!(is_fused, output == DType::BF16, "{output} in {order:?}");

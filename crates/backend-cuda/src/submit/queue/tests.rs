@@ -51,7 +51,7 @@ fn queue(notes: Notes) -> Arc<SubmissionQueue<Notes>> {
 }
 
 #[test]
-fn launches_arrive_in_their_order_whoever_hands_them_over() {
+fn launches_arrive_in_their_order_whoever_submits_them() {
     let queue = queue(Notes::default());
     let mut sent = 0;
     for round in 0..200u64 {
@@ -61,18 +61,18 @@ fn launches_arrive_in_their_order_whoever_hands_them_over() {
         }
         // Sometimes wait until the thread sleeps.
         match round % 50 {
-            49 => std::thread::sleep(5 * PATIENCE),
+            49 => std::thread::sleep(5 * POLL_TIME),
             _ if round % 3 == 0 => queue.drain(),
             _ => {}
         }
     }
     // These are left to the thread.
-    for _ in 0..3 * ALONE {
+    for _ in 0..3 * DIRECT_LAUNCHES {
         assert_eq!(push(&queue, sent, false), sys::CUresult::CUDA_SUCCESS);
         sent += 1;
     }
     while queue.target.numbers.lock().len() < sent as usize {
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(POLL_TIME);
     }
     assert_eq!(*queue.target.numbers.lock(), (0..sent).collect::<Vec<u64>>());
     let own = std::thread::current().id();
@@ -117,7 +117,7 @@ fn several_threads_push_each_in_its_order() {
 }
 
 #[test]
-fn a_lone_launch_is_made_by_its_own_thread() {
+fn an_isolated_launch_is_submitted_by_its_own_thread() {
     let queue = queue(Notes::default());
     for number in 0..40 {
         assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS);
@@ -136,7 +136,7 @@ fn push_many(queue: &Arc<SubmissionQueue<Notes>>) -> Option<sys::CUresult> {
 }
 
 /// Returns the op and the status of a launch that the driver refused.
-fn said(refusal: Refusal) -> (&'static str, sys::CUresult) {
+fn op_and_status(refusal: Refusal) -> (&'static str, sys::CUresult) {
     match refusal.reason {
         Reason::Driver(code) => (refusal.op, code),
         Reason::Kernel(error) => panic!("{error}"),
@@ -149,12 +149,12 @@ fn what_the_driver_refuses_later_is_reported_once_with_the_op() {
     let at_once = push_many(&queue);
     queue.drain();
     // The thread may have fallen asleep if it was kept waiting.
-    let reported = queue.refused_to_this_thread().map(said);
+    let reported = queue.take_own_refusal().map(op_and_status);
     assert_eq!(
         at_once.map(|code| ("test", code)).or(reported),
         Some(("test", sys::CUresult::CUDA_ERROR_INVALID_VALUE))
     );
-    assert!(queue.refused_to_this_thread().is_none() && queue.refused().is_none());
+    assert!(queue.take_own_refusal().is_none() && queue.take_any_refusal().is_none());
     queue.stop();
 }
 
@@ -165,17 +165,17 @@ fn what_is_refused_to_one_thread_is_reported_to_it_or_to_whoever_waits() {
     let own = std::thread::current().id();
     let reason = || Reason::Driver(sys::CUresult::CUDA_ERROR_INVALID_VALUE);
     let refusal = |thread, op| Refusal { thread, op, reason: reason() };
-    queue.note(refusal(other, "theirs"));
-    assert!(queue.refused_to_this_thread().is_none(), "not to the next op of another thread");
-    queue.note(refusal(own, "ours"));
-    queue.note(refusal(own, "later"));
-    assert_eq!(queue.refused_to_this_thread().map(|refused| refused.op), Some("ours"));
-    assert_eq!(queue.refused().map(|refused| refused.op), Some("theirs"), "by a wait");
-    assert!(queue.refused().is_none());
-    queue.note(refusal(other, "theirs"));
-    queue.note(refusal(own, "ours"));
-    assert_eq!(queue.refused().map(|refused| refused.op), Some("ours"), "its own first");
-    assert!(queue.refused().is_none());
+    queue.record_refusal(refusal(other, "theirs"));
+    assert!(queue.take_own_refusal().is_none(), "not to the next op of another thread");
+    queue.record_refusal(refusal(own, "ours"));
+    queue.record_refusal(refusal(own, "later"));
+    assert_eq!(queue.take_own_refusal().map(|refused| refused.op), Some("ours"));
+    assert_eq!(queue.take_any_refusal().map(|refused| refused.op), Some("theirs"), "by a wait");
+    assert!(queue.take_any_refusal().is_none());
+    queue.record_refusal(refusal(other, "theirs"));
+    queue.record_refusal(refusal(own, "ours"));
+    assert_eq!(queue.take_any_refusal().map(|refused| refused.op), Some("ours"), "its own first");
+    assert!(queue.take_any_refusal().is_none());
 }
 
 /// A kernel that is compiled when the other end of the channel sends its handle, or fails when that
@@ -209,7 +209,7 @@ fn launches_wait_for_kernels_that_are_compiled_and_keep_their_order() {
     (21..30).for_each(|number| assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS));
     // A kernel that is compiled sooner does not overtake.
     second.send(2020).expect("awaited");
-    std::thread::sleep(5 * PATIENCE);
+    std::thread::sleep(5 * POLL_TIME);
     assert_eq!(*queue.target.numbers.lock(), [0], "the second kernel and all between are behind the first");
     first.send(1010).expect("awaited");
     queue.drain();
@@ -244,12 +244,12 @@ fn a_kernel_that_does_not_compile_is_reported_and_what_follows_is_launched() {
     drop(push_awaited(&queue, 0));
     assert_eq!(push(&queue, 1, false), sys::CUresult::CUDA_SUCCESS);
     queue.drain();
-    let refusal = queue.refused_to_this_thread().expect("reported");
+    let refusal = queue.take_own_refusal().expect("reported");
     assert!(
         matches!(&refusal.reason, Reason::Kernel(error) if error.to_string() == "test: does not compile"),
         "{refusal:?}"
     );
-    assert!(refusal.op == "test" && queue.refused().is_none(), "once");
+    assert!(refusal.op == "test" && queue.take_any_refusal().is_none(), "once");
     assert_eq!(*queue.target.numbers.lock(), [1]);
     queue.stop();
 }
@@ -263,7 +263,7 @@ fn more_kernels_than_there_are_slots_are_awaited() {
         _ => assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS),
     });
     queue.drain();
-    assert!(queue.refused().is_none());
+    assert!(queue.take_any_refusal().is_none());
     assert_eq!(*queue.target.numbers.lock(), (0..count).collect::<Vec<u64>>());
     queue.stop();
 }
@@ -358,14 +358,17 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
     // The work before the first launch is unknown.
     expected[0].0.attributes.dependent = false;
     assert_eq!(*queue.target.0.lock(), expected);
-    assert!(queue.slots.len() == SLOTS && size_of::<Aligned>() <= ROOM, "they went through slots");
+    assert!(
+        queue.slots.len() == SLOTS && size_of::<Aligned>() <= MAX_PARAMETER_BYTES,
+        "they went through slots"
+    );
 }
 
 /// On every path to the driver, only launches directly after another launch are dependent.
 #[test]
 fn launches_behind_other_work_wait_for_its_end() {
-    for (is_used, at_once) in [(true, false), (true, true), (false, false)] {
-        let queue = Arc::new(SubmissionQueue::with_thread(AlignedNotes::default(), is_used));
+    for (uses_thread, at_once) in [(true, false), (true, true), (false, false)] {
+        let queue = Arc::new(SubmissionQueue::with_thread(AlignedNotes::default(), uses_thread));
         let attributes = LaunchAttributes { dependent: true, ..LaunchAttributes::NONE };
         let config = LaunchConfig { attributes, ..plain() };
         let is_behind = |number: u64| number % 7 == 3 || number % 50 > 45;
@@ -381,6 +384,6 @@ fn launches_behind_other_work_wait_for_its_end() {
         let found: Vec<bool> =
             queue.target.0.lock().iter().map(|(config, _)| config.attributes.dependent).collect();
         let expected: Vec<bool> = (0..200).map(|number| number != 0 && !is_behind(number)).collect();
-        assert_eq!(found, expected, "through slots: {is_used}, at once: {at_once}");
+        assert_eq!(found, expected, "through slots: {uses_thread}, at once: {at_once}");
     }
 }

@@ -496,7 +496,7 @@ mod tests {
     /// Returns the load modes of a variant, whether it swaps a and b, and whether one of them is
     /// read from registers.
     fn form(variant: &GemmVariant) -> ([LoadMode; 2], bool, bool) {
-        ([variant.a, variant.b], variant.is_turned(), variant.reads_registers())
+        ([variant.a, variant.b], variant.swaps_operands(), variant.reads_registers())
     }
 
     #[test]
@@ -528,7 +528,7 @@ mod tests {
         const OF_MULTIPROCESSOR: usize = 228 << 10;
         const KEPT: usize = 1 << 10;
         for tile in MMA.into_iter().chain(TF32).filter(|tile| tile.engine.uses_tensor_maps()) {
-            let bytes = tile.resident * (tile.most_shared(DType::BF16) + KEPT);
+            let bytes = tile.resident * (tile.max_shared(DType::BF16) + KEPT);
             assert!(bytes <= OF_MULTIPROCESSOR, "{tile:?}: {bytes} bytes");
         }
     }

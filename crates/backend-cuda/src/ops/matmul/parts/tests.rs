@@ -138,7 +138,7 @@ fn instruction(sum: f32, a: &[f32], b: &[f32]) -> f32 {
     }
 }
 
-fn dot_by_parts(a: &[f32], b: &[f32]) -> f32 {
+fn dot_bf16x6(a: &[f32], b: &[f32]) -> f32 {
     let of = |x: &[f32], part: usize| x.iter().map(|&x| split(x)[part]).collect::<Vec<_>>();
     let [a, b] = [a, b].map(|x| [0, 1, 2].map(|part| of(x, part)));
     let length = a[0].len();
@@ -172,7 +172,7 @@ fn errors(k: usize, number: impl Fn(&mut Random, usize) -> f32) -> [f64; 2] {
         let b: Vec<f32> = (0..k).map(|_| number(&mut random, 0)).collect();
         let terms = || a.iter().zip(&b).map(|(&a, &b)| f64::from(a) * f64::from(b));
         let (exact, scale): (f64, f64) = (terms().sum(), terms().map(f64::abs).sum());
-        for (square, found) in squares.iter_mut().zip([dot_by_parts(&a, &b), dot_in_f32(&a, &b)]) {
+        for (square, found) in squares.iter_mut().zip([dot_bf16x6(&a, &b), dot_in_f32(&a, &b)]) {
             *square += ((f64::from(found) - exact) / scale).powi(2);
         }
     }
@@ -197,9 +197,9 @@ fn sums_by_parts_are_as_accurate_as_sums_of_f32() {
         ("cancelling", &cancelling),
     ] {
         for k in [64, 96, 128, 256, 1024, 4096, 65536] {
-            let [by_parts, in_f32] = errors(k, number);
-            println!("{what}, k {k}: {by_parts:.1e}, in f32 {in_f32:.1e}");
-            assert!(by_parts <= in_f32, "{what}, k {k}: {by_parts:e}, in f32 {in_f32:e}");
+            let [in_bf16x6, in_f32] = errors(k, number);
+            println!("{what}, k {k}: {in_bf16x6:.1e}, in f32 {in_f32:.1e}");
+            assert!(in_bf16x6 <= in_f32, "{what}, k {k}: {in_bf16x6:e}, in f32 {in_f32:e}");
         }
     }
 }
