@@ -9,19 +9,19 @@ use std::hint::black_box;
 use ternion::prelude::*;
 use ternion::{GradOptions, Result, grad};
 use ternion_testing::Array;
-use ternion_testing::case::{Draw, Drawn};
-use ternion_testing::place::{Arrangement, place};
+use ternion_testing::case::{CaseInputs, InputKind};
+use ternion_testing::memory_layout::{MemoryLayout, tensor_with_layout};
 use ternion_testing::table::{Instance, OpCase, table};
 
 /// Returns the row's inputs on `device`. Those that need a gradient are leaves.
 fn inputs(row: &OpCase, instance: &Instance, device: &Device) -> Result<Vec<Tensor>> {
-    let drawn = Drawn::new(row, instance, Draw::of(DType::F32), Arrangement::Dense);
+    let case_inputs = CaseInputs::new(row, instance, InputKind::of(DType::F32), MemoryLayout::Dense);
     let wanted = row.differentiable_inputs(DType::F32);
     let one = |(at, array): (usize, &Array)| {
-        let tensor = place(array, row.inputs[at].class.dtype(DType::F32), None, device)?;
+        let tensor = tensor_with_layout(array, row.inputs[at].class.dtype(DType::F32), None, device)?;
         if row.forward_only.is_none() && wanted.contains(&at) { tensor.requires_grad() } else { Ok(tensor) }
     };
-    drawn.inputs.iter().enumerate().map(one).collect()
+    case_inputs.inputs.iter().enumerate().map(one).collect()
 }
 
 fn time(criterion: &mut Criterion, row: &OpCase, instance: &Instance, device: &Device) -> Result<()> {

@@ -25,7 +25,7 @@ fn message(error: Error) -> String {
 }
 
 #[test]
-fn a_node_reached_by_two_paths_is_walked_once() -> Result<()> {
+fn a_node_reached_by_two_paths_is_visited_once() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[3.0], &device)?;
     let square = x.mul(&x)?;
@@ -221,7 +221,7 @@ fn a_cotangent_of_another_shape_is_refused() -> Result<()> {
 }
 
 #[test]
-fn a_second_walk_needs_retain_graph() -> Result<()> {
+fn a_second_backward_needs_retain_graph() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[2.0], &device)?;
     let loss = x.square()?.sum_all()?;
@@ -233,7 +233,7 @@ fn a_second_walk_needs_retain_graph() -> Result<()> {
 }
 
 #[test]
-fn saved_tensors_are_freed_during_the_walk() -> Result<()> {
+fn saved_tensors_are_freed_during_backward() -> Result<()> {
     // A separate device: other tests use the shared one at the same time.
     let device = ternion_cpu::device();
     let x = Tensor::ones([1 << 16], DType::F32, &device)?.requires_grad()?;

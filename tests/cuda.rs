@@ -10,7 +10,7 @@ mod mnist_steps;
 #[path = "support/recorded.rs"]
 mod recorded;
 
-use mnist_steps::support::{self, beside, cuda};
+use mnist_steps::support::{self, cuda, lock_shared};
 use recorded::Training;
 use std::cell::RefCell;
 use std::sync::RwLockReadGuard;
@@ -22,14 +22,14 @@ use ternion_core::backend::Download;
 use ternion_core::capture::{CapturedStep, is_recording_step};
 
 /// Returns a CUDA device if there is one, as soon as no test needs it exclusively.
-fn beside_others() -> Option<(RwLockReadGuard<'static, ()>, Device)> {
-    let beside = beside();
-    cuda().map(|device| (beside, device))
+fn shared_device() -> Option<(RwLockReadGuard<'static, ()>, Device)> {
+    let guard = lock_shared();
+    cuda().map(|device| (guard, device))
 }
 
 #[test]
-fn an_index_out_of_range_is_told_when_the_device_is_waited_for() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+fn an_index_out_of_range_is_reported_when_the_device_is_waited_for() -> Result<()> {
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let x = Tensor::ones([4, 3], DType::F32, &device)?;
     let index = Tensor::from_slice(&[1i32, 7, 2], 3, &device)?;
     let picked = x.index_select(0, &index)?;
@@ -44,22 +44,25 @@ fn an_index_out_of_range_is_told_when_the_device_is_waited_for() -> Result<()> {
 }
 
 #[test]
-fn an_index_out_of_range_is_told_in_the_name_of_what_was_called() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+fn an_index_out_of_range_is_reported_in_the_name_of_what_was_called() -> Result<()> {
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let x = Tensor::ones([4, 3], DType::F32, &device)?;
     let wrong = |at: i64| Tensor::from_slice(&[1, at], 2, &device);
-    let told = |result: Result<Tensor>| -> Result<String> {
+    let message_of = |result: Result<Tensor>| -> Result<String> {
         result?;
         Ok(device.synchronize().expect_err("an index out of range").to_string())
     };
-    assert_eq!(told(x.embedding(&wrong(4)?))?, "embedding: index 4 is out of range for size 4");
-    assert_eq!(told(wrong(5)?.one_hot(5, DType::F32))?, "one_hot: index 5 is out of range for size 5");
+    assert_eq!(message_of(x.embedding(&wrong(4)?))?, "embedding: index 4 is out of range for size 4");
+    assert_eq!(message_of(wrong(5)?.one_hot(5, DType::F32))?, "one_hot: index 5 is out of range for size 5");
     let rows = x.narrow(0, 0, 2)?;
-    assert_eq!(told(rows.cross_entropy(&wrong(3)?))?, "cross_entropy: index 3 is out of range for size 3");
-    assert_eq!(told(rows.accuracy(&wrong(-1)?))?, "accuracy: index -1 is out of range for size 3");
-    assert_eq!(told(x.i(wrong(-5)?))?, "index: index -5 is out of range for size 4");
-    assert_eq!(told(x.i((&wrong(4)?, &wrong(0)?)))?, "index: index 4 is out of range for size 4");
-    assert_eq!(told(x.i((&wrong(0)?, &wrong(-4)?)))?, "index: index -4 is out of range for size 3");
+    assert_eq!(
+        message_of(rows.cross_entropy(&wrong(3)?))?,
+        "cross_entropy: index 3 is out of range for size 3"
+    );
+    assert_eq!(message_of(rows.accuracy(&wrong(-1)?))?, "accuracy: index -1 is out of range for size 3");
+    assert_eq!(message_of(x.i(wrong(-5)?))?, "index: index -5 is out of range for size 4");
+    assert_eq!(message_of(x.i((&wrong(4)?, &wrong(0)?)))?, "index: index 4 is out of range for size 4");
+    assert_eq!(message_of(x.i((&wrong(0)?, &wrong(-4)?)))?, "index: index -4 is out of range for size 3");
     Ok(())
 }
 
@@ -72,7 +75,7 @@ fn patterned(bytes: usize, seed: usize) -> Vec<u8> {
 fn buffers_are_read_together_by_several_threads() -> Result<()> {
     // Nothing, less than a line of the chunk, several chunks and a bit, the rest of the last one.
     const LENGTHS: [usize; 6] = [0, 5, (4 << 20) + 3, 100_000, (2 << 20) - 1, 64];
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let backend = device.backend();
     let read = |seed: usize| -> Result<bool> {
         let expected: Vec<Vec<u8>> = LENGTHS.map(|bytes| patterned(bytes, seed)).into();
@@ -101,7 +104,7 @@ fn buffers_are_read_together_by_several_threads() -> Result<()> {
 
 #[test]
 fn buffers_that_are_too_short_are_not_read() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let from = &device.backend().alloc(8)?;
     let mut host = [[7; 4]; 2];
     let parts = host.iter_mut().zip([0, 5]);
@@ -114,7 +117,7 @@ fn buffers_that_are_too_short_are_not_read() -> Result<()> {
 
 #[test]
 fn tensors_move_between_threads() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let sums = std::thread::scope(|scope| {
         let work = |seed: usize| {
             let device = device.clone();
@@ -138,7 +141,7 @@ fn tensors_move_between_threads() -> Result<()> {
 /// downloads and pauses, during which the thread sleeps.
 #[test]
 fn launches_and_copies_keep_the_order_of_the_calls() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let work = |own: f32| -> Result<()> {
         let (mut x, mut expected) = (Tensor::zeros([300], DType::F32, &device)?, 0.0);
         for round in 0..120usize {
@@ -184,7 +187,7 @@ fn a_process_may_end_with_launches_on_their_way() -> Result<()> {
         }
         std::process::exit(0);
     }
-    let Some(_device) = beside_others() else { return Ok(()) };
+    let Some(_device) = shared_device() else { return Ok(()) };
     let program = std::env::current_exe().expect("a program");
     for _ in 0..10 {
         let name = "a_process_may_end_with_launches_on_their_way";
@@ -198,38 +201,38 @@ fn a_process_may_end_with_launches_on_their_way() -> Result<()> {
 
 #[test]
 fn replays_train_exactly_as_steps_do() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     recorded::replays_train_exactly_as_steps_do(&device)
 }
 
 #[test]
 fn a_step_that_adds_gradients_of_batches_is_recorded() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     recorded::a_step_that_adds_gradients_of_batches_is_recorded(&device)
 }
 
 #[test]
 fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     recorded::a_step_that_cannot_be_recorded_says_why(&device)
 }
 
 #[test]
 fn a_step_that_reads_other_tensors_is_refused() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     recorded::a_step_that_reads_other_tensors_is_refused(&device)
 }
 
 #[test]
 fn a_step_may_be_dropped_while_another_is_recorded() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     recorded::a_step_may_be_dropped_while_another_is_recorded(&device)
 }
 
 /// Returns what a thread gets if it requests something while another thread records a step: an op,
 /// an in-place write, an upload, a download, a synchronization, a recording and a replay of a step.
-fn told_meanwhile(device: &Device, x: &Tensor, own: &mut CapturedStep<'_, Tensor>) -> Vec<String> {
-    let asked = [
+fn errors_while_recording(device: &Device, x: &Tensor, own: &mut CapturedStep<'_, Tensor>) -> Vec<String> {
+    let results = [
         x.add(x).map(drop),
         x.fill_(9.0).map(drop),
         Tensor::from_slice(&[1.0f32], 1, device).map(drop),
@@ -238,7 +241,7 @@ fn told_meanwhile(device: &Device, x: &Tensor, own: &mut CapturedStep<'_, Tensor
         device.capture(|| x.add(x)).map(drop),
         own.replay().map(drop),
     ];
-    asked.map(|result| result.err().map_or_else(|| "done".to_string(), |error| error.to_string())).to_vec()
+    results.map(|result| result.err().map_or_else(|| "done".to_string(), |error| error.to_string())).to_vec()
 }
 
 /// Records two steps and reports that. On request, drops one and tries all of the operations above.
@@ -246,37 +249,37 @@ fn told_meanwhile(device: &Device, x: &Tensor, own: &mut CapturedStep<'_, Tensor
 fn other_thread(
     device: &Device,
     x: &Tensor,
-    tell: &Sender<Vec<String>>,
-    asked: &Receiver<()>,
+    sender: &Sender<Vec<String>>,
+    requests: &Receiver<()>,
 ) -> Result<Vec<f32>> {
     let (given_back, mut own) = (x.add_scalar(1.0)?, device.capture(|| x.mul_scalar(2.0))?);
     let ended = device.capture(|| x.mul_scalar(5.0))?;
-    let _ = tell.send(Vec::new());
-    if asked.recv().is_ok() {
+    let _ = sender.send(Vec::new());
+    if requests.recv().is_ok() {
         drop((given_back, ended));
-        let _ = tell.send(told_meanwhile(device, x, &mut own));
+        let _ = sender.send(errors_while_recording(device, x, &mut own));
     }
-    let _ = asked.recv();
+    let _ = requests.recv();
     own.replay()?.to_vec::<f32>()
 }
 
 #[test]
 fn a_recording_is_not_disturbed_by_another_thread() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], 3, &device)?;
     // If one thread ends for any reason, its end of the channel is closed and the other one
     // continues. The recorded step does not keep a closure.
-    let (ask, asked) = channel::<()>();
-    let (tell, told) = channel();
-    let heard = RefCell::new(Vec::new());
+    let (request, requests) = channel::<()>();
+    let (sender, receiver) = channel();
+    let received = RefCell::new(Vec::new());
     let (step, replayed) = std::thread::scope(|scope| {
-        let (device, x, heard) = (&device, &x, &heard);
-        let other = scope.spawn(move || other_thread(device, x, &tell, &asked));
-        let _ = told.recv();
+        let (device, x, received) = (&device, &x, &received);
+        let other = scope.spawn(move || other_thread(device, x, &sender, &requests));
+        let _ = receiver.recv();
         let step = device.capture(move || {
             let doubled = x.add(x)?;
-            if is_recording_step() && ask.send(()).is_ok() {
-                heard.replace(told.recv().unwrap_or_default());
+            if is_recording_step() && request.send(()).is_ok() {
+                received.replace(receiver.recv().unwrap_or_default());
             }
             doubled.mul(x)
         });
@@ -285,7 +288,7 @@ fn a_recording_is_not_disturbed_by_another_thread() -> Result<()> {
     let replayed = replayed?;
     let expected = ["cuda", "cuda", "upload", "download", "synchronize", "cuda", "replay"]
         .map(|what| format!("{what}: another thread records a step on this device"));
-    assert_eq!(heard.take(), expected);
+    assert_eq!(received.take(), expected);
     assert_eq!(replayed, [2.0, 4.0, 6.0], "the other thread's step, after the recording");
     let mut step = step?;
     assert_eq!(step.replay()?.to_vec::<f32>()?, [2.0, 8.0, 18.0]);
@@ -342,7 +345,7 @@ fn stepped(device: &Device, count: usize, dtype: DType, adam: bool) -> Result<(V
 
 #[test]
 fn a_step_of_many_tensors_takes_few_launches() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     for (dtype, adam) in [(DType::F32, true), (DType::F32, false), (DType::BF16, true)] {
         // As many tensors as fit the parameters of a kernel, short and long ones, and one more.
         for (count, launches) in [(3, 1), (64, 1), (65, 1), (512, 1), (513, 2)] {
@@ -378,8 +381,8 @@ fn odd_product(device: &Device, [m, n, k]: [usize; 3]) -> Result<(Vec<f32>, Opti
 }
 
 #[test]
-fn halves_whose_lines_begin_anywhere_are_copied_only_where_that_is_faster() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+fn half_precision_operands_with_unaligned_lines_are_copied_only_where_that_is_faster() -> Result<()> {
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     for (sizes, launches) in [([131, 127, 129], 1), ([1001, 1003, 1005], 3), ([70001, 33, 131], 3)] {
         let (values, launched) = odd_product(&device, sizes)?;
         assert_eq!(launched, Some(launches), "{sizes:?}");
@@ -432,7 +435,7 @@ fn memory_stays(device: &Device, count: usize, mut step: impl FnMut() -> Result<
 
 #[test]
 fn steps_do_not_use_more_and_more_memory() -> Result<()> {
-    let _alone = support::alone();
+    let _exclusive = support::lock_exclusive();
     let Some(device) = cuda() else { return Ok(()) };
     let mut training = Training::new(&device, true)?;
     memory_stays(&device, steps(), || training.step().map(drop))?;
@@ -442,10 +445,10 @@ fn steps_do_not_use_more_and_more_memory() -> Result<()> {
 
 #[test]
 fn what_is_kept_for_reuse_can_be_given_back() -> Result<()> {
-    let _alone = support::alone();
+    let _exclusive = support::lock_exclusive();
     let Some(device) = cuda() else { return Ok(()) };
     let large = 64 << 20;
-    let kept = Tensor::ones([1000], DType::F32, &device)?;
+    let retained = Tensor::ones([1000], DType::F32, &device)?;
     drop(Tensor::ones([large / 4], DType::F32, &device)?);
     let before = device.memory();
     assert!(before.cached >= large, "{before:?}");
@@ -455,6 +458,6 @@ fn what_is_kept_for_reuse_can_be_given_back() -> Result<()> {
         after.cached + large <= before.cached && after.in_use == before.in_use,
         "{before:?}, then {after:?}"
     );
-    assert_eq!(kept.to_vec::<f32>()?, vec![1.0; 1000]);
+    assert_eq!(retained.to_vec::<f32>()?, vec![1.0; 1000]);
     Ok(())
 }

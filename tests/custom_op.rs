@@ -61,8 +61,8 @@ impl CustomOp for SwishGate {
         let (a, b) = (context.input(0)?, context.input(1)?);
         let s = a.sigmoid()?;
         if context.needs(0) {
-            let slope = s.mul(&a.mul(&s.rsub_scalar(1.0)?)?.add_scalar(1.0)?)?;
-            grads[0] = Some(dy.mul(b)?.mul(&slope)?);
+            let derivative = s.mul(&a.mul(&s.rsub_scalar(1.0)?)?.add_scalar(1.0)?)?;
+            grads[0] = Some(dy.mul(b)?.mul(&derivative)?);
         }
         if context.needs(1) {
             grads[1] = Some(dy.mul(&a.mul(&s)?)?);
@@ -194,11 +194,11 @@ fn gradients_of_gradients_go_through_it() -> Result<()> {
         ternion::grad(&[y], &[a.clone()], &[one.clone()], options)?.swap_remove(0).expect("it depends on a");
     let second =
         ternion::grad(&[first], &[a], &[one], Default::default())?.swap_remove(0).expect("it depends on a");
-    let slope = |a: f64| {
+    let derivative = |a: f64| {
         let s = 1.0 / (1.0 + (-a).exp());
         1.3 * s * (1.0 + a * (1.0 - s))
     };
-    let want = (slope(0.7 + 1e-5) - slope(0.7 - 1e-5)) / 2e-5;
+    let want = (derivative(0.7 + 1e-5) - derivative(0.7 - 1e-5)) / 2e-5;
     approx::assert_abs_diff_eq!(second.item_f64()?, want, epsilon = 1e-8);
     Ok(())
 }
@@ -223,8 +223,8 @@ impl CustomOp for Cube {
         Differentiability::Stated(Saves::INPUTS)
     }
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
-        let slope = context.input(0)?.square()?.mul_scalar(3.0)?;
-        let grad = grad_outputs[0].as_ref().map(|dy| dy.mul(&slope)).transpose()?;
+        let derivative = context.input(0)?.square()?.mul_scalar(3.0)?;
+        let grad = grad_outputs[0].as_ref().map(|dy| dy.mul(&derivative)).transpose()?;
         Ok(Grads::from_elem(grad, self.gradients))
     }
     fn as_any(&self) -> &dyn Any {

@@ -24,8 +24,8 @@ fn table_runs_on(device: &Device) {
     let mut all = Outcome::default();
     for row in table() {
         for check in [Check::Forward, Check::Backward] {
-            let asks = check == Check::Forward || (row.forward_only.is_none() && row.has_gradient());
-            if asks {
+            let is_requested = check == Check::Forward || (row.forward_only.is_none() && row.has_gradient());
+            if is_requested {
                 all.merge(check_row(&row, check, &target, &filter));
             }
         }

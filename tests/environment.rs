@@ -52,8 +52,8 @@ fn is_searched(folder: &str) -> bool {
 fn names(text: &str) -> Vec<&str> {
     let is_letter = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
     let starts = text.match_indices(PREFIX).map(|(start, _)| &text[start..]);
-    let whole = starts.map(|rest| rest.split(|letter| !is_letter(letter)).next().unwrap_or_default());
-    whole.filter(|name| name.len() > PREFIX.len()).collect()
+    let names = starts.map(|rest| rest.split(|letter| !is_letter(letter)).next().unwrap_or_default());
+    names.filter(|name| name.len() > PREFIX.len()).collect()
 }
 
 /// Returns whether code names the variable in order to read it: as a string, or as a parameter of a

@@ -5,7 +5,7 @@ use std::process::Command;
 use ternion::prelude::*;
 
 #[test]
-fn one_processor_for_the_whole_program() -> Result<()> {
+fn one_cpu_device_for_the_whole_program() -> Result<()> {
     let device = ternion::cpu()?;
     assert!(device.is(&ternion::cpu()?));
     assert!(device.is(&ternion::device("cpu")?));
@@ -171,14 +171,14 @@ fn what_is_kept_for_reuse_can_be_given_back() -> Result<()> {
     let mut devices = vec![ternion_cpu::device()];
     devices.extend(ternion_testing::suite::expects("wgpu").then(|| ternion_wgpu::device(0)).transpose()?);
     for device in devices {
-        let kept = Tensor::ones([1 << 18], DType::F32, &device)?;
-        drop(kept.exp()?);
+        let retained = Tensor::ones([1 << 18], DType::F32, &device)?;
+        drop(retained.exp()?);
         let before = device.memory();
         assert!(before.cached >= 1 << 20, "{device}: {before:?}");
         device.release_cached()?;
         let after = device.memory();
         assert!(after.cached == 0 && after.in_use == before.in_use, "{device}: {before:?}, then {after:?}");
-        assert_eq!(kept.to_vec::<f32>()?, vec![1.0; 1 << 18]);
+        assert_eq!(retained.to_vec::<f32>()?, vec![1.0; 1 << 18]);
     }
     Ok(())
 }

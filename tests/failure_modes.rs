@@ -94,7 +94,7 @@ fn a_parameter_without_gradient_is_named() -> Result<()> {
 /// 4. The same by hand: a `visit` that forgets a layer, or an optimizer that gets only some of the
 ///    parameters.
 #[test]
-fn a_gradient_that_no_parameter_claims_is_told() -> Result<()> {
+fn a_gradient_that_matches_no_parameter_is_reported() -> Result<()> {
     struct Forgetful {
         named: Linear,
         unnamed: Linear,
@@ -133,7 +133,7 @@ fn a_gradient_that_no_parameter_claims_is_told() -> Result<()> {
 
 /// 4. Gradients from before a cast belong to the parameters before the cast.
 #[test]
-fn gradients_older_than_a_cast_are_told() -> Result<()> {
+fn gradients_older_than_a_cast_are_reported() -> Result<()> {
     let device = ternion::cpu()?;
     let model = Linear::new(2, 1, &device)?;
     let mut sgd = SGD::new(model.parameters(), SGDConfig::default())?;
@@ -275,10 +275,10 @@ fn the_op_table_uses_no_square_shapes_alone() {
             };
             let forward = shapes(&|_| true);
             let backward = shapes(&|row| row.forward_only.is_none() && row.has_gradient());
-            let alone =
+            let is_only =
                 |shapes: &[Vec<usize>]| !shapes.is_empty() && !shapes.iter().any(|shape| oblong(shape));
             let is_square = SQUARE_MATRICES.contains(&(op, position));
-            if !is_square && (alone(&forward) || alone(&backward)) {
+            if !is_square && (is_only(&forward) || is_only(&backward)) {
                 square.push(format!("{op}, input {position}"));
             }
         }

@@ -7,5 +7,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cpu = ternion_testing::suite::targets().swap_remove(0);
-    ternion_testing::faults::hunt::main(&cpu)
+    ternion_testing::faults::search::main(&cpu)
 }

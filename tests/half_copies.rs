@@ -41,7 +41,7 @@ struct Casts(Arc<Mutex<HashMap<usize, usize>>>);
 
 impl Casts {
     /// Returns the number of casts of these parameters since the last call.
-    fn taken(&self, parameters: &[Param]) -> usize {
+    fn copies_used(&self, parameters: &[Param]) -> usize {
         let counts = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         parameters.iter().filter_map(|param| counts.get(&param.tensor().buffer().address())).sum()
     }
@@ -104,7 +104,7 @@ fn spoil(parameters: &[Param]) {
 #[test]
 fn a_half_copy_is_the_cast_of_the_parameter_bit_for_bit() -> Result<()> {
     use ternion::ops::step::{AdamStep, DecayMode, SgdStep};
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         let special =
             [0.0f32, -0.0, f32::INFINITY, f32::NAN, 1e-41, 65519.9, 65520.0, 3.4e38, 1.003_906_3, 6e-8];
@@ -184,7 +184,7 @@ fn train(inner: &Device, precision: Precision, optimizer: OptimizerOf, is_spoile
     let scale = LossScale::new(LossScaleConfig { init_scale: 1024.0, ..Default::default() })?;
     let tokens = Tensor::from_slice(&[0i32, 3, 2, 1, 10, 2, 7, 7], [2, 4], &device)?;
     let (mut losses, mut counts) = (Vec::new(), Vec::new());
-    casts.taken(&parameters);
+    casts.copies_used(&parameters);
     for _ in 0..4 {
         let mut sum = Gradients::default();
         for _ in 0..2 {
@@ -198,14 +198,14 @@ fn train(inner: &Device, precision: Precision, optimizer: OptimizerOf, is_spoile
             sum.accumulate(scale.scale(&loss)?.backward()?)?;
         }
         assert!(matches!(scale.step(optimizer.as_mut(), &sum)?, ScaledStep::Taken));
-        counts.push(casts.taken(&parameters));
+        counts.push(casts.copies_used(&parameters));
     }
     Ok((losses, bits(&parameters)?, counts))
 }
 
 #[test]
 fn a_transformer_learns_the_same_without_a_cast_of_a_parameter() -> Result<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         for (precision, optimizer) in
             [Precision::Bf16, Precision::F16].into_iter().flat_map(|one| OPTIMIZERS.map(|of| (one, of)))
@@ -233,32 +233,32 @@ fn a_step_that_a_loss_scale_leaves_out_leaves_copies_as_they_are() -> Result<()>
     let run = |factor: f32| scale.scale(&loss(&model, &x, Precision::F16)?.mul_scalar(factor)?)?.backward();
     for (factor, casts_wanted) in [(1e-6, 4), (f32::INFINITY, 0), (1e-6, 0), (1e-6, 0)] {
         let before = bits(&parameters)?;
-        casts.taken(&parameters);
+        casts.copies_used(&parameters);
         let stepped = scale.step(&mut adam, &run(factor)?)?;
         assert_eq!(matches!(stepped, ScaledStep::Taken), factor.is_finite());
         assert_eq!(bits(&parameters)? == before, !factor.is_finite());
-        assert_eq!(casts.taken(&parameters), casts_wanted, "{factor}");
+        assert_eq!(casts.copies_used(&parameters), casts_wanted, "{factor}");
     }
     Ok(())
 }
 
 #[test]
 fn a_backward_pass_behind_the_step_is_an_error() -> Result<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         let (model, x) = (mlp(&device)?, numbers(&[5, 6], &device)?);
         let mut adam = adamw(model.parameters())?;
         adam.step(&loss(&model, &x, Precision::Bf16)?.backward()?)?;
-        let kept = loss(&model, &x, Precision::Bf16)?;
+        let retained = loss(&model, &x, Precision::Bf16)?;
         let retain = ternion::GradOptions { retain_graph: true, ..Default::default() };
-        let first = kept.backward_with(retain)?;
-        let again = kept.backward_with(retain)?;
+        let first = retained.backward_with(retain)?;
+        let again = retained.backward_with(retain)?;
         for param in model.parameters() {
             let bytes = |gradients: &Gradients| param.gradient(gradients).map(Tensor::to_bytes).transpose();
             assert_eq!(bytes(&first)?, bytes(&again)?);
         }
         adam.step(&first)?;
-        let message = kept.backward().map(drop).expect_err("the copy was changed").to_string();
+        let message = retained.backward().map(drop).expect_err("the copy was changed").to_string();
         let expected = "backward of matmul: input 1 with shape [9, 4] was changed in place after it was saved (version 1, now 2)";
         assert_eq!(message, expected, "{device}");
     }
@@ -271,17 +271,17 @@ fn observers_see_the_casts_that_were_found_done() -> Result<()> {
     let (model, x) = (mlp(&device)?, numbers(&[5, 6], &device)?);
     let mut adam = adamw(model.parameters())?;
     let mut step = || -> Result<Vec<String>> {
-        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
-        let log = seen.clone();
-        let note = move |call: &ternion::OpCall<'_>| {
+        let ops: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = ops.clone();
+        let observer = move |call: &ternion::OpCall<'_>| {
             let shapes = call.inputs.iter().map(|tensor| format!("{:?}", tensor.shape())).collect::<Vec<_>>();
             let text = format!("{:?} of {shapes:?}: {}", call.op, call.outputs[0].dtype());
             log.lock().unwrap_or_else(PoisonError::into_inner).push(text);
             Ok(())
         };
-        let loss = ternion::observe_ops(note, || loss(&model, &x, Precision::Bf16))?;
+        let loss = ternion::observe_ops(observer, || loss(&model, &x, Precision::Bf16))?;
         adam.step(&loss.backward()?)?;
-        Ok(std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner)))
+        Ok(std::mem::take(&mut *ops.lock().unwrap_or_else(PoisonError::into_inner)))
     };
     let (first, second, third) = (step()?, step()?, step()?);
     assert!(first.iter().filter(|call| call.starts_with("Copy")).count() >= 4, "{first:#?}");
@@ -329,9 +329,9 @@ fn other_forms_of_steps_make_no_copies() -> Result<()> {
             _ => Box::new(RMSprop::new(parameters.clone(), RMSpropConfig::default())?),
         };
         for _ in 0..3 {
-            casts.taken(&parameters);
+            casts.copies_used(&parameters);
             optimizer.step(&loss(&model, &x, Precision::Bf16)?.backward()?)?;
-            assert_eq!(casts.taken(&parameters), 4, "form {form}");
+            assert_eq!(casts.copies_used(&parameters), 4, "form {form}");
         }
     }
     Ok(())

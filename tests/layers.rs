@@ -98,16 +98,16 @@ fn check_statistics(name: &str, config: BatchNormConfig, device: &Device) -> Res
         norm.forward(&tensor_of(batch, device))?;
     }
     let state = norm.state_dict()?;
-    let wanted = case["state"].as_object().expect("a state");
-    assert_eq!(state.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>(), "{name}");
+    let expected_state = case["state"].as_object().expect("a state");
+    assert_eq!(state.keys().collect::<Vec<_>>(), expected_state.keys().collect::<Vec<_>>(), "{name}");
     for (key, tensor) in &state {
-        assert_close(&format!("{name} {key}"), tensor, &wanted[key]);
+        assert_close(&format!("{name} {key}"), tensor, &expected_state[key]);
     }
     norm.eval();
     let output = norm.forward(&tensor_of(&case["input"], device))?;
     assert_close(&format!("{name} output"), &output, &case["output"]);
     for (key, tensor) in norm.state_dict()? {
-        assert_close(&format!("{name} {key}, unchanged in use"), &tensor, &wanted[&key]);
+        assert_close(&format!("{name} {key}, unchanged in use"), &tensor, &expected_state[&key]);
     }
     Ok(())
 }
@@ -121,15 +121,15 @@ fn batch_norm_keeps_pytorchs_running_statistics() -> Result<()> {
         let untracked = BatchNormConfig { track_running_stats: false, ..Default::default() };
         check_statistics("batch_norm_untracked", untracked, device)?;
 
-        let told = |norm: &BatchNorm2d| {
+        let state_of = |norm: &BatchNorm2d| {
             let one = Tensor::zeros([1, 2, 1, 1], DType::F32, device)?;
             Ok::<_, Error>(norm.forward(&one).expect_err("one value has no variance").to_string())
         };
         let message = "batch_norm: training on shape [1, 2, 1, 1]: a channel of 1 value has no variance";
-        assert_eq!(told(&BatchNorm2d::new(2, device)?)?, message);
+        assert_eq!(state_of(&BatchNorm2d::new(2, device)?)?, message);
         let norm = BatchNorm2d::with_config(2, untracked, device)?;
         norm.eval();
-        assert_eq!(told(&norm)?, message.replace("training", "statistics of the batch alone"));
+        assert_eq!(state_of(&norm)?, message.replace("training", "statistics of the batch alone"));
         Ok(())
     })
 }
@@ -153,8 +153,8 @@ fn batch_norm_refuses_inputs_of_other_channels_and_stays_as_it_was() -> Result<(
                         (sequences.forward(&x.select(-1, 0)?), sequences.state_dict()?)
                     };
                     let message = result.expect_err("statistics of another size").to_string();
-                    let wanted = format!("batch_norm: running_mean has shape [3], expected [{channels}]");
-                    assert!(message.contains(&wanted), "{message}");
+                    let expected = format!("batch_norm: running_mean has shape [3], expected [{channels}]");
+                    assert!(message.contains(&expected), "{message}");
                     assert_eq!(state["running_mean"].to_vec::<f32>()?, [0.0; 3]);
                     assert_eq!(state["running_var"].to_vec::<f32>()?, [1.0; 3]);
                     assert_eq!(state["num_batches_tracked"].item_f64()?, 0.0);
@@ -395,8 +395,8 @@ fn weights_written_by_pytorch_load_as_they_are() -> Result<()> {
 fn layers_are_observed_by_key_in_the_order_of_computation() -> Result<()> {
     let device = device();
     let model = Network::new(&device)?;
-    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let log = seen.clone();
+    let messages = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = messages.clone();
     let observer = move |call: &nn::LayerCall, output: &Tensor| {
         log.lock().expect("one thread").push(format!("{} {} {:?}", call.key, call.kind, output.shape()));
         Ok(())
@@ -413,12 +413,12 @@ fn layers_are_observed_by_key_in_the_order_of_computation() -> Result<()> {
         "head.1 ReLU [2, 3]",
         "head.2 Linear [2, 2]",
     ];
-    assert_eq!(*seen.lock().expect("one thread"), expected);
+    assert_eq!(*messages.lock().expect("one thread"), expected);
     Ok(())
 }
 
 #[test]
-fn layers_without_fields_are_told_apart_by_where_they_run() -> Result<()> {
+fn layers_without_fields_are_distinguished_by_where_they_run() -> Result<()> {
     #[derive(Module)]
     struct Skip {
         first: Sequential,
@@ -428,17 +428,21 @@ fn layers_without_fields_are_told_apart_by_where_they_run() -> Result<()> {
     }
     let branch = || Sequential::new().with(nn::ReLU).with(Sequential::new().with(nn::Tanh).with(nn::ReLU));
     let model = Skip { first: branch(), second: branch(), one: nn::ReLU, other: nn::ReLU };
-    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let log = seen.clone();
+    let messages = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = messages.clone();
     let observer = move |call: &nn::LayerCall, _: &Tensor| {
         log.lock().expect("one thread").push(call.key.clone());
         Ok(())
     };
     let input = Tensor::ones([2], DType::F32, &device())?;
     observe_layers(&model, observer, || model.second.forward(&model.other.forward(&input)?))?;
-    let seen = seen.lock().expect("one thread");
-    assert!(seen[0].split(" or ").any(|key| key == "other"), "may be any that lies there: {}", seen[0]);
-    assert_eq!(seen[1..], ["second.0", "second.1.0", "second.1.1"]);
+    let messages = messages.lock().expect("one thread");
+    assert!(
+        messages[0].split(" or ").any(|key| key == "other"),
+        "may be any that lies there: {}",
+        messages[0]
+    );
+    assert_eq!(messages[1..], ["second.0", "second.1.0", "second.1.1"]);
     let _ = (&model.first, &model.one);
     Ok(())
 }
@@ -511,7 +515,7 @@ fn state_dicts_are_snapshots_and_load_whole_or_not_at_all() -> Result<()> {
 }
 
 #[test]
-fn models_are_cast_and_moved_with_their_optimiser() -> Result<()> {
+fn models_are_cast_and_moved_with_their_optimizer() -> Result<()> {
     let (here, there) = (device(), device());
     let model = Network::new(&here)?;
     let mut sgd = SGD::new(model.parameters(), SGDConfig { lr: 0.5, ..Default::default() })?;

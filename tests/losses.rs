@@ -45,9 +45,9 @@ fn a_gradient_formed_beforehand_is_right_when_it_was_not_foreseen() -> Result<()
         for scale in [[0.25, 0.25, 0.25, 2.0, 0.25], [0.25; 5], [1.0, 2.0, 3.0, 4.0, 5.0]] {
             all.push(gradient(scale, false)?.to_vec::<f64>()?);
         }
-        let slope = gradient([0.25; 5], true)?;
-        let curvature = slope.square()?.sum_all()?.backward()?;
-        all.push(slope.to_vec::<f64>()?);
+        let gradient_of_loss = gradient([0.25; 5], true)?;
+        let curvature = gradient_of_loss.square()?.sum_all()?.backward()?;
+        all.push(gradient_of_loss.to_vec::<f64>()?);
         all.push(curvature.get(&x).expect("a second gradient").to_vec::<f64>()?);
         Ok(all)
     };
@@ -107,10 +107,10 @@ fn a_loss_in_chunks_is_the_loss_of_all_scores() -> Result<()> {
     for rows in [1, 3, 7, 100] {
         let loss = chunked(&inputs, &target, rows)?;
         assert_close(&loss, &expected, 1e-14, "loss")?;
-        for (walk, seed) in [1.0, 0.3, -2.0].into_iter().enumerate() {
+        for (pass, seed) in [1.0, 0.3, -2.0].into_iter().enumerate() {
             let pairs = gradients(&loss, seed, false)?.into_iter().zip(gradients(&expected, seed, false)?);
             for (index, (found, expected)) in pairs.enumerate() {
-                assert_close(&found, &expected, 1e-14, &format!("{rows} rows, walk {walk}, input {index}"))?;
+                assert_close(&found, &expected, 1e-14, &format!("{rows} rows, walk {pass}, input {index}"))?;
             }
         }
         let second = |loss: &Tensor| -> Result<Vec<Tensor>> {
@@ -153,12 +153,12 @@ fn no_row_that_counts_gives_no_gradient() -> Result<()> {
 fn largest<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, usize)> {
     let largest = std::rc::Rc::new(std::cell::Cell::new(0));
     let seen = largest.clone();
-    let note = move |call: &ternion_core::OpCall<'_>| {
+    let observer = move |call: &ternion_core::OpCall<'_>| {
         let elements = call.outputs.iter().map(Tensor::elements).max();
         seen.set(elements.unwrap_or(0).max(seen.get()));
         Ok(())
     };
-    let found = observe_ops(note, f)?;
+    let found = observe_ops(observer, f)?;
     Ok((found, largest.get()))
 }
 
@@ -233,7 +233,7 @@ fn padding_changes_no_number() -> Result<()> {
 /// An ignored row of NaN and infinities, such as that of a token that attends to nothing, gets no
 /// gradient.
 #[test]
-fn padding_keeps_what_is_ignored_apart() -> Result<()> {
+fn padding_separates_ignored_rows() -> Result<()> {
     let device = ternion::cpu()?;
     let ([x, weight, bias], target) = odd_layer(DType::F32, &device)?;
     let odd = x.detach();
@@ -252,7 +252,7 @@ fn padding_keeps_what_is_ignored_apart() -> Result<()> {
 fn lines_of_products<T>(f: impl FnOnce() -> Result<T>) -> Result<Vec<(usize, usize)>> {
     let found = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let seen = found.clone();
-    let note = move |call: &ternion_core::OpCall<'_>| {
+    let observer = move |call: &ternion_core::OpCall<'_>| {
         if !matches!(call.op, ternion_core::Op::Matmul(_)) {
             return Ok(());
         }
@@ -265,7 +265,7 @@ fn lines_of_products<T>(f: impl FnOnce() -> Result<T>) -> Result<Vec<(usize, usi
         }
         Ok(())
     };
-    observe_ops(note, f)?;
+    observe_ops(observer, f)?;
     Ok(found.take())
 }
 
@@ -302,8 +302,8 @@ fn a_gradient_in_the_memory_of_its_logits() -> Result<()> {
         let around = buffer.to_vec_f64()?;
         let dloss = Tensor::from_slice(&[0.5f64, 1.0, 2.0], [3], &device)?.to_dtype(dtype.accumulator())?;
         let op = |in_place| CrossEntropyWithGrad { ignore_index: -100, label_smoothing: smoothing, in_place };
-        let apart = apply(op(false), &[&logits, &target, &dloss])?;
-        let expected: Vec<Vec<f64>> = apart.iter().map(Tensor::to_vec_f64).collect::<Result<_>>()?;
+        let unfused = apply(op(false), &[&logits, &target, &dloss])?;
+        let expected: Vec<Vec<f64>> = unfused.iter().map(Tensor::to_vec_f64).collect::<Result<_>>()?;
         let found = apply(op(true), &[&logits, &target, &dloss])?;
         for (found, expected) in found.iter().zip(&expected) {
             assert_eq!(&found.to_vec_f64()?, expected, "{dtype}");

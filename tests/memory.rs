@@ -31,14 +31,14 @@ fn training_steps_end_within_a_mebibyte_of_the_first_thousand() -> Result<()> {
     for _ in 0..1000 {
         step()?;
     }
-    let (held, pool) = (resident(), device.memory());
+    let (resident_before, pool) = (resident(), device.memory());
     for _ in 0..steps() {
         step()?;
     }
     let after = device.memory();
     assert_eq!(after.in_use, pool.in_use, "live buffers");
     assert!(after.cached <= pool.cached + (1 << 20), "cached: {} after {}", after.cached, pool.cached);
-    if let (Some(before), Some(after)) = (held, resident()) {
+    if let (Some(before), Some(after)) = (resident_before, resident()) {
         assert!(after <= before + (1 << 20), "resident: {after} after {before}");
     }
     Ok(())

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    suite::main_beside(OTHERS, "cargo test --test ops", &targets)
+    suite::main_excluding(OTHERS, "cargo test --test ops", &targets)
 }
 
 /// Returns the first adapter. A software adapter is tested only by the backend's own test unless it

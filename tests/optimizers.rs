@@ -53,11 +53,11 @@ fn steps(dtype: DType, device: &Device) -> Result<Vec<Vec<Tensor>>> {
     all["gradients"].as_array().expect("steps").iter().map(|step| tensors(step, dtype, device)).collect()
 }
 
-/// The gradients of `sum(parameter * wanted)` are `wanted`.
-fn gradients_of(params: &[Param], wanted: &[Tensor]) -> Result<Gradients> {
+/// The gradients of `sum(parameter * target_grads)` are `target_grads`.
+fn gradients_of(params: &[Param], target_grads: &[Tensor]) -> Result<Gradients> {
     let mut loss = Tensor::zeros((), params[0].dtype(), &params[0].device())?;
-    for (param, wanted) in params.iter().zip(wanted) {
-        loss = loss.add(&param.tensor().mul(wanted)?.sum(..)?)?;
+    for (param, target_grads) in params.iter().zip(target_grads) {
+        loss = loss.add(&param.tensor().mul(target_grads)?.sum(..)?)?;
     }
     loss.backward()
 }
@@ -66,7 +66,7 @@ fn values(params: &[Param]) -> Result<Vec<Vec<f64>>> {
     params.iter().map(|param| param.tensor().to_vec_f64()).collect()
 }
 
-fn told<T>(result: Result<T>) -> String {
+fn message_of<T>(result: Result<T>) -> String {
     result.err().expect("an error").to_string()
 }
 
@@ -74,7 +74,7 @@ fn told<T>(result: Result<T>) -> String {
 
 /// Creates an optimizer of all three parameters, or of the first two, from its settings; with or
 /// without clipping.
-type Make = fn(Vec<Param>, Option<f64>) -> Result<Box<dyn Optimizer>>;
+type CreateOptimizer = fn(Vec<Param>, Option<f64>) -> Result<Box<dyn Optimizer>>;
 
 fn rmsprop(params: Vec<Param>, config: RMSpropConfig) -> Result<Box<dyn Optimizer>> {
     Ok(Box::new(RMSprop::new(params, config)?))
@@ -95,7 +95,7 @@ fn grouped(mut params: Vec<Param>, lr_scale: f64, weight_decay: f64) -> Vec<Para
     ]
 }
 
-const OPTIMIZERS: [(&str, Make); 16] = [
+const OPTIMIZERS: [(&str, CreateOptimizer); 16] = [
     ("rmsprop", |params, max_grad_norm| {
         rmsprop(params, RMSpropConfig { max_grad_norm, ..Default::default() })
     }),
@@ -161,15 +161,15 @@ const OPTIMIZERS: [(&str, Make); 16] = [
 ];
 
 /// After each step the parameters equal PyTorch's. The third step halves the learning rates.
-fn check_optimizer(name: &str, make: Make, dtype: DType, limit: f64) -> Result<()> {
+fn check_optimizer(name: &str, create: CreateOptimizer, dtype: DType, limit: f64) -> Result<()> {
     let (device, all) = (device(), reference());
     let params = start(dtype, &device)?;
-    let mut optimizer = make(params.clone(), None)?;
-    for (number, wanted) in steps(dtype, &device)?.iter().enumerate() {
+    let mut optimizer = create(params.clone(), None)?;
+    for (number, target_grads) in steps(dtype, &device)?.iter().enumerate() {
         if number == 2 {
             optimizer.set_lr(optimizer.lr() / 2.0)?;
         }
-        optimizer.step(&gradients_of(&params, wanted)?)?;
+        optimizer.step(&gradients_of(&params, target_grads)?)?;
         let expected = all["runs"][name][number].as_array().expect(name);
         assert_eq!(expected.len(), optimizer.parameters().len(), "{name}");
         for (index, (param, want)) in params.iter().zip(expected).enumerate() {
@@ -184,12 +184,12 @@ fn check_optimizer(name: &str, make: Make, dtype: DType, limit: f64) -> Result<(
 
 #[test]
 fn steps_equal_pytorchs() -> Result<()> {
-    for (name, make) in OPTIMIZERS {
-        check_optimizer(name, make, DType::F32, 2e-6)?;
+    for (name, create) in OPTIMIZERS {
+        check_optimizer(name, create, DType::F32, 2e-6)?;
         // The reference has nine digits.
-        check_optimizer(name, make, DType::F64, 1e-8)?;
+        check_optimizer(name, create, DType::F64, 1e-8)?;
         // Four roundings to eight bits of numbers up to 4.
-        check_optimizer(name, make, DType::BF16, 0.04)?;
+        check_optimizer(name, create, DType::BF16, 0.04)?;
     }
     Ok(())
 }
@@ -197,16 +197,16 @@ fn steps_equal_pytorchs() -> Result<()> {
 #[test]
 fn clipping_within_the_step_equals_clipping_before_it() -> Result<()> {
     let device = device();
-    let wanted = steps(DType::F64, &device)?;
-    for (name, make) in OPTIMIZERS {
+    let target_grads = steps(DType::F64, &device)?;
+    for (name, create) in OPTIMIZERS {
         let (before, within) = (start(DType::F64, &device)?, start(DType::F64, &device)?);
-        let (mut first, mut second) = (make(before.clone(), None)?, make(within.clone(), Some(0.5))?);
-        for wanted in &wanted {
-            let mut gradients = gradients_of(&before, wanted)?;
+        let (mut first, mut second) = (create(before.clone(), None)?, create(within.clone(), Some(0.5))?);
+        for target_grads in &target_grads {
+            let mut gradients = gradients_of(&before, target_grads)?;
             let norm = clip_grad_norm(&mut gradients, &first.parameters(), 0.5)?.item_f64()?;
             assert!(norm > 0.5, "nothing was clipped");
             first.step(&gradients)?;
-            second.step(&gradients_of(&within, wanted)?)?;
+            second.step(&gradients_of(&within, target_grads)?)?;
             for (left, right) in values(&before)?.concat().iter().zip(values(&within)?.concat()) {
                 assert!((left - right).abs() <= 1e-12, "{name}: {left} and {right}");
             }
@@ -218,22 +218,22 @@ fn clipping_within_the_step_equals_clipping_before_it() -> Result<()> {
 /// Replays of a recorded step are bit-identical to eager steps: with groups, decays that depend on
 /// the step, and a learning rate that changes in between.
 fn check_recorded(device: &Device) -> Result<()> {
-    let wanted = steps(DType::F32, device)?;
-    for (name, make) in OPTIMIZERS {
+    let target_grads = steps(DType::F32, device)?;
+    for (name, create) in OPTIMIZERS {
         let (eager, recorded) = (start(DType::F32, device)?, start(DType::F32, device)?);
-        let (mut first, second) = (make(eager.clone(), Some(2.0))?, make(recorded.clone(), Some(2.0))?);
-        for (number, wanted) in wanted.iter().chain(&wanted[1..]).enumerate() {
+        let (mut first, second) = (create(eager.clone(), Some(2.0))?, create(recorded.clone(), Some(2.0))?);
+        for (number, target_grads) in target_grads.iter().chain(&target_grads[1..]).enumerate() {
             first.set_lr(first.lr() / (1.0 + number as f64))?;
-            first.step(&gradients_of(&eager, wanted)?)?;
+            first.step(&gradients_of(&eager, target_grads)?)?;
         }
-        let input: Vec<Tensor> = wanted[0].iter().map(Tensor::copy).collect::<Result<_>>()?;
+        let input: Vec<Tensor> = target_grads[0].iter().map(Tensor::copy).collect::<Result<_>>()?;
         let lr = second.lr();
         let second = std::cell::RefCell::new(second);
         // Runs the first step, and records it.
         let mut step = device.capture(|| second.borrow_mut().step(&gradients_of(&recorded, &input)?))?;
         let mut rate = lr;
-        for (number, wanted) in wanted.iter().chain(&wanted[1..]).enumerate().skip(1) {
-            input.iter().zip(wanted).try_for_each(|(input, wanted)| input.copy_(wanted))?;
+        for (number, target_grads) in target_grads.iter().chain(&target_grads[1..]).enumerate().skip(1) {
+            input.iter().zip(target_grads).try_for_each(|(input, target_grads)| input.copy_(target_grads))?;
             rate /= 1.0 + number as f64;
             second.borrow_mut().set_lr(rate)?;
             step.replay()?;
@@ -247,31 +247,31 @@ fn check_recorded(device: &Device) -> Result<()> {
 #[test]
 fn recorded_steps_train_as_steps_do() -> Result<()> {
     check_recorded(&device())?;
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     support::cuda().map_or(Ok(()), |device| check_recorded(&device))
 }
 
 #[test]
-fn a_state_goes_on_where_it_was_told() -> Result<()> {
+fn a_state_continues_where_it_was_saved() -> Result<()> {
     let device = device();
-    let wanted = steps(DType::F32, &device)?;
-    for (name, make) in OPTIMIZERS {
+    let target_grads = steps(DType::F32, &device)?;
+    for (name, create) in OPTIMIZERS {
         let (first, second) = (start(DType::F32, &device)?, start(DType::F32, &device)?);
-        let (mut optimizer, mut resumed) = (make(first.clone(), None)?, make(second.clone(), None)?);
+        let (mut optimizer, mut resumed) = (create(first.clone(), None)?, create(second.clone(), None)?);
         let fresh = optimizer.state_dict()?;
-        for wanted in &wanted[..2] {
-            optimizer.step(&gradients_of(&first, wanted)?)?;
+        for target_grads in &target_grads[..2] {
+            optimizer.step(&gradients_of(&first, target_grads)?)?;
         }
         optimizer.set_lr(0.05)?;
         let state = optimizer.state_dict()?;
         // Loading a state discards the current one.
-        resumed.step(&gradients_of(&second, &wanted[3])?)?;
+        resumed.step(&gradients_of(&second, &target_grads[3])?)?;
         second.iter().zip(&first).try_for_each(|(second, first)| second.set(&first.tensor()))?;
         resumed.load_state_dict(&state)?;
         assert_eq!(resumed.lr(), 0.05, "{name}");
-        for wanted in &wanted[2..] {
-            optimizer.step(&gradients_of(&first, wanted)?)?;
-            resumed.step(&gradients_of(&second, wanted)?)?;
+        for target_grads in &target_grads[2..] {
+            optimizer.step(&gradients_of(&first, target_grads)?)?;
+            resumed.step(&gradients_of(&second, target_grads)?)?;
         }
         assert_eq!(values(&first)?, values(&second)?, "{name}");
 
@@ -279,13 +279,13 @@ fn a_state_goes_on_where_it_was_told() -> Result<()> {
         resumed.load_state_dict(&fresh)?;
         let third = start(DType::F32, &device)?;
         second.iter().zip(&third).try_for_each(|(second, third)| second.set(&third.tensor()))?;
-        make(third.clone(), None)?.step(&gradients_of(&third, &wanted[0])?)?;
-        resumed.step(&gradients_of(&second, &wanted[0])?)?;
+        create(third.clone(), None)?.step(&gradients_of(&third, &target_grads[0])?)?;
+        resumed.step(&gradients_of(&second, &target_grads[0])?)?;
         assert_eq!(values(&second)?, values(&third)?, "{name} begins anew");
 
         let mut foreign = state.clone();
         foreign.insert("p9.step".to_owned(), Tensor::from_slice(&[1i64], (), &device)?);
-        let message = told(resumed.load_state_dict(&foreign));
+        let message = message_of(resumed.load_state_dict(&foreign));
         assert!(message.contains("the state does not fit; extra: p9.step"), "{message}");
     }
     Ok(())
@@ -295,7 +295,7 @@ fn a_state_goes_on_where_it_was_told() -> Result<()> {
 fn states_have_pytorchs_names() -> Result<()> {
     let device = device();
     let gradients = steps(DType::F32, &device)?;
-    let wanted = [
+    let target_grads = [
         ("rmsprop", vec!["square_avg", "step"]),
         ("rmsprop_general", vec!["grad_avg", "momentum_buffer", "square_avg", "step"]),
         ("rmsprop_centered", vec!["grad_avg", "square_avg", "step"]),
@@ -305,10 +305,10 @@ fn states_have_pytorchs_names() -> Result<()> {
         ("muon", vec!["momentum_buffer", "step"]),
         ("adamw_groups", vec!["exp_avg", "exp_avg_sq", "step"]),
     ];
-    for (name, names) in wanted {
-        let (_, make) = OPTIMIZERS.iter().find(|(other, _)| *other == name).expect(name);
+    for (name, names) in target_grads {
+        let (_, create) = OPTIMIZERS.iter().find(|(other, _)| *other == name).expect(name);
         let params = start(DType::F32, &device)?;
-        let mut optimizer = make(params.clone(), None)?;
+        let mut optimizer = create(params.clone(), None)?;
         optimizer.step(&gradients_of(&params, &gradients[0])?)?;
         let state = optimizer.state_dict()?;
         let found: Vec<&str> = state.keys().filter_map(|key| key.strip_prefix("p1.")).collect();
@@ -325,13 +325,13 @@ fn states_have_pytorchs_names() -> Result<()> {
 #[test]
 fn parameters_without_gradient_are_named_and_frozen_ones_passed_over() -> Result<()> {
     let device = device();
-    let wanted = steps(DType::F32, &device)?.swap_remove(0);
-    for (name, make) in OPTIMIZERS {
+    let target_grads = steps(DType::F32, &device)?.swap_remove(0);
+    for (name, create) in OPTIMIZERS {
         let params = start(DType::F32, &device)?;
         let before = values(&params)?;
-        let mut optimizer = make(params.clone(), None)?;
-        let partial = gradients_of(&params[1..], &wanted[1..])?;
-        let message = told(optimizer.step(&partial));
+        let mut optimizer = create(params.clone(), None)?;
+        let partial = gradients_of(&params[1..], &target_grads[1..])?;
+        let message = message_of(optimizer.step(&partial));
         assert!(message.starts_with("no gradient for p0:"), "{name}: {message}");
         assert_eq!(values(&params)?, before, "{name}: a refused step changes nothing");
         params[0].freeze();
@@ -372,7 +372,7 @@ fn every_optimiser_learns() -> Result<()> {
         ("lion", |params| Ok(Box::new(Lion::new(params, LionConfig { lr: 0.02, ..Default::default() })?))),
         ("muon", |params| muon(params, MuonConfig { lr: 0.02, ..Default::default() })),
     ];
-    for (name, make) in makers {
+    for (name, create) in makers {
         let device = device();
         device.seed(5);
         let input = Tensor::randn([64, 6], DType::F32, &device)?;
@@ -383,7 +383,7 @@ fn every_optimiser_learns() -> Result<()> {
             ternion::nn::LinearConfig { bias: false, ..Default::default() },
             &device,
         )?;
-        let mut optimizer = make(model.parameters())?;
+        let mut optimizer = create(model.parameters())?;
         let mut losses = Vec::new();
         for _ in 0..200 {
             let loss = model.forward(&input)?.mse_loss(&target, Reduction::Mean)?;
@@ -424,24 +424,25 @@ fn bad_settings_are_errors_in_words() -> Result<()> {
     let device = device();
     let params = || start(DType::F32, &device);
     let base = RMSpropConfig::default();
-    let message = told(RMSprop::new(params()?, RMSpropConfig { alpha: 1.5, ..base }));
+    let message = message_of(RMSprop::new(params()?, RMSpropConfig { alpha: 1.5, ..base }));
     assert_eq!(message, "rmsprop: alpha 1.5, expected 0 to 1");
-    let message = told(RMSprop::new(params()?, RMSpropConfig { momentum: f64::NAN, ..base }));
+    let message = message_of(RMSprop::new(params()?, RMSpropConfig { momentum: f64::NAN, ..base }));
     assert_eq!(message, "rmsprop: momentum NaN, expected a finite number of at least 0");
-    let message = told(Adagrad::new(params()?, AdagradConfig { lr_decay: -1.0, ..Default::default() }));
+    let message = message_of(Adagrad::new(params()?, AdagradConfig { lr_decay: -1.0, ..Default::default() }));
     assert_eq!(message, "adagrad: lr_decay -1, expected a finite number of at least 0");
     let accumulator = AdagradConfig { initial_accumulator_value: -1.0, ..Default::default() };
-    let message = told(Adagrad::new(params()?, accumulator));
+    let message = message_of(Adagrad::new(params()?, accumulator));
     assert_eq!(message, "adagrad: initial_accumulator_value -1, expected a finite number of at least 0");
-    let message = told(Lion::new(params()?, LionConfig { betas: [1.0, 0.9], ..Default::default() }));
+    let message = message_of(Lion::new(params()?, LionConfig { betas: [1.0, 0.9], ..Default::default() }));
     assert_eq!(message, "lion: betas [1.0, 0.9], expected at least 0 and below 1");
-    let message = told(Lion::new(params()?, LionConfig { weight_decay: -0.1, ..Default::default() }));
+    let message = message_of(Lion::new(params()?, LionConfig { weight_decay: -0.1, ..Default::default() }));
     assert_eq!(message, "lion: weight_decay -0.1, expected a finite number of at least 0");
 
-    let message = told(Muon::new(params()?, MuonConfig::default()));
+    let message = message_of(Muon::new(params()?, MuonConfig::default()));
     assert_eq!(message, "muon: p2 has the shape [3], expected a matrix: give it to another optimiser");
     let base = MuonConfig::default();
-    let muon = |config| Ok::<_, Error>(told(Muon::new(params()?.into_iter().take(2).collect(), config)));
+    let muon =
+        |config| Ok::<_, Error>(message_of(Muon::new(params()?.into_iter().take(2).collect(), config)));
     assert_eq!(muon(MuonConfig { ns_steps: 100, ..base })?, "muon: ns_steps 100, expected fewer than 100");
     assert_eq!(muon(MuonConfig { momentum: 1.5, ..base })?, "muon: momentum 1.5, expected 0 to 1");
     let message = muon(MuonConfig { ns_coefficients: [1.0, f64::INFINITY, 0.0], ..base })?;
@@ -456,14 +457,14 @@ fn bad_groups_are_errors_in_words() -> Result<()> {
     let config = AdamWConfig::default();
     let group = || ParamGroup::new(params.clone());
     let adam = |groups| AdamW::with_groups(groups, config);
-    let message = told(adam(vec![group(), ParamGroup::new(vec![params[1].clone()])]));
+    let message = message_of(adam(vec![group(), ParamGroup::new(vec![params[1].clone()])]));
     assert_eq!(message, "adamw: parameter 3 is given twice: it is p1 already");
-    assert_eq!(told(adam(Vec::new())), "adamw: no parameters to train");
-    assert_eq!(told(adam(vec![ParamGroup::new(Vec::new())])), "adamw: no parameters to train");
+    assert_eq!(message_of(adam(Vec::new())), "adamw: no parameters to train");
+    assert_eq!(message_of(adam(vec![ParamGroup::new(Vec::new())])), "adamw: no parameters to train");
     assert!(adam(vec![ParamGroup::new(Vec::new()), group()]).is_ok(), "a group may be empty");
-    let message = told(adam(vec![ParamGroup { lr_scale: -1.0, ..group() }]));
+    let message = message_of(adam(vec![ParamGroup { lr_scale: -1.0, ..group() }]));
     assert_eq!(message, "adamw: lr_scale -1, expected a finite number of at least 0");
-    let message = told(adam(vec![ParamGroup { weight_decay: Some(f64::INFINITY), ..group() }]));
+    let message = message_of(adam(vec![ParamGroup { weight_decay: Some(f64::INFINITY), ..group() }]));
     assert_eq!(message, "adamw: weight_decay inf, expected a finite number of at least 0");
     Ok(())
 }
@@ -489,16 +490,16 @@ fn clipping_by_value_clamps_each_element() -> Result<()> {
     let device = device();
     let param = Param::new(&Tensor::zeros([4], DType::F32, &device)?)?;
     let other = Param::new(&Tensor::zeros([1], DType::F32, &device)?)?;
-    let wanted = [
+    let target_grads = [
         Tensor::from_slice(&[-3.0f32, -0.25, 0.5, 2.0], [4], &device)?,
         Tensor::from_slice(&[9.0f32], [1], &device)?,
     ];
-    let mut gradients = gradients_of(&[param.clone(), other.clone()], &wanted)?;
+    let mut gradients = gradients_of(&[param.clone(), other.clone()], &target_grads)?;
     clip_grad_value(&mut gradients, std::slice::from_ref(&param), 0.5)?;
     let of = |param: &Param| param.gradient(&gradients).expect("a gradient").to_vec::<f32>();
     assert_eq!(of(&param)?, [-0.5, -0.25, 0.5, 0.5]);
     assert_eq!(of(&other)?, [9.0], "it was not asked for");
-    let message = told(clip_grad_value(&mut gradients, &[param], -1.0));
+    let message = message_of(clip_grad_value(&mut gradients, &[param], -1.0));
     assert_eq!(message, "clip_grad_value: largest value -1, expected 0 or more");
     Ok(())
 }
@@ -511,20 +512,20 @@ fn gradients_of_micro_batches_add_up_to_those_of_the_batch() -> Result<()> {
     let (input, target) =
         (Tensor::randn([12, 5], DType::F32, &device)?, Tensor::randn([12, 2], DType::F32, &device)?);
     let loss = |input: &Tensor, target: &Tensor| model.forward(input)?.mse_loss(target, Reduction::Mean);
-    let whole = loss(&input, &target)?.backward()?;
+    let full = loss(&input, &target)?.backward()?;
     let mut sum = Gradients::default();
     // Unequal sizes: each is weighted by its fraction of the rows.
     for (from, size) in [(0, 4), (4, 6), (10, 2)] {
         let part = loss(&input.narrow(0, from, size)?, &target.narrow(0, from, size)?)?;
         sum.accumulate(part.mul_scalar(size as f64 / 12.0)?.backward()?)?;
     }
-    assert_eq!(sum.len(), whole.len());
+    assert_eq!(sum.len(), full.len());
     for (key, param) in model.named_parameters() {
         let of = |gradients| param.gradient(gradients).expect("a gradient").to_vec_f64();
-        let (sum, whole) = (of(&sum)?, of(&whole)?);
-        assert!(whole.iter().any(|value| value.abs() > 1e-3), "{key}: there is something to compare");
-        for (sum, whole) in sum.iter().zip(&whole) {
-            assert!((sum - whole).abs() <= 1e-6, "{key}: {sum} and {whole}");
+        let (sum, full) = (of(&sum)?, of(&full)?);
+        assert!(full.iter().any(|value| value.abs() > 1e-3), "{key}: there is something to compare");
+        for (sum, full) in sum.iter().zip(&full) {
+            assert!((sum - full).abs() <= 1e-6, "{key}: {sum} and {full}");
         }
     }
     SGD::new(model.parameters(), SGDConfig::default())?.step_strict(&sum)
@@ -538,16 +539,16 @@ fn parameters_that_share_memory_step_one_after_the_other() -> Result<()> {
     let start = Tensor::from_vec(vec![1.0f32, -2.0, 3.0], [3], &device)?;
     let grads = [[0.5f32, 1.0, -1.0], [0.25, 0.5, 2.0]];
     let stepped = |params: &[Param], grads: &[[f32; 3]]| -> Result<()> {
-        let wanted = grads.iter().map(|grad| Tensor::from_vec(grad.to_vec(), [3], &device));
-        let gradients = gradients_of(params, &wanted.collect::<Result<Vec<_>>>()?)?;
+        let target_grads = grads.iter().map(|grad| Tensor::from_vec(grad.to_vec(), [3], &device));
+        let gradients = gradients_of(params, &target_grads.collect::<Result<Vec<_>>>()?)?;
         Adam::new(params.to_vec(), AdamConfig { lr: 0.1, ..Default::default() })?.step(&gradients)
     };
     let shared = [Param::new(&start)?.named("one"), Param::new(&start)?.named("other")];
     stepped(&shared, &grads)?;
-    let alone = [Param::new(&Tensor::from_vec(vec![1.0f32, -2.0, 3.0], [3], &device)?)?.named("alone")];
-    stepped(&alone, &grads[..1])?;
-    stepped(&alone, &grads[1..])?;
-    let expected = values(&alone)?.remove(0);
+    let single = [Param::new(&Tensor::from_vec(vec![1.0f32, -2.0, 3.0], [3], &device)?)?.named("alone")];
+    stepped(&single, &grads[..1])?;
+    stepped(&single, &grads[1..])?;
+    let expected = values(&single)?.remove(0);
     assert_eq!(values(&shared)?, [expected.clone(), expected]);
     Ok(())
 }

@@ -11,7 +11,7 @@ fn leaf(values: &[f64]) -> Result<Tensor> {
 }
 
 /// `d exp(x) = exp(x) dx`, as a function of the output.
-fn slope(context: &Context<'_>, grads: &[Option<Tensor>]) -> Result<Grads> {
+fn gradient_rule(context: &Context<'_>, grads: &[Option<Tensor>]) -> Result<Grads> {
     let y = context.output(0)?;
     Ok(Grads::from_elem(grads[0].as_ref().map(|grad| grad.mul(y)).transpose()?, 1))
 }
@@ -19,7 +19,7 @@ fn slope(context: &Context<'_>, grads: &[Option<Tensor>]) -> Result<Grads> {
 /// Returns `exp(x)` with a custom gradient.
 fn exponential(x: &Tensor) -> Result<Tensor> {
     let y = no_grad(|| x.exp())?;
-    Ok(with_gradient("exponential", &[x], vec![y], Saves::OUTPUTS, slope)?.remove(0))
+    Ok(with_gradient("exponential", &[x], vec![y], Saves::OUTPUTS, gradient_rule)?.remove(0))
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn gradients_that_do_not_fit_are_errors() -> Result<()> {
 fn more_than_can_be_named_is_an_error() -> Result<()> {
     let many = vec![leaf(&[1.0])?; 17];
     let inputs: Vec<&Tensor> = many.iter().collect();
-    let told = with_gradient("own", &inputs, vec![], Saves::INPUTS, |_, _| Ok(Grads::new()));
-    assert_eq!(told.unwrap_err().to_string(), "own: 17 inputs and 0 outputs, expected at most 16");
+    let error = with_gradient("own", &inputs, vec![], Saves::INPUTS, |_, _| Ok(Grads::new()));
+    assert_eq!(error.unwrap_err().to_string(), "own: 17 inputs and 0 outputs, expected at most 16");
     Ok(())
 }
 

@@ -23,12 +23,12 @@ fn device() -> Device {
 /// report must be empty.
 #[track_caller]
 fn planted(training: impl Fn(bool) -> Result<String>, words: &[&str]) {
-    let told = training(true).unwrap_or_else(|error| error.to_string());
+    let reported = training(true).unwrap_or_else(|error| error.to_string());
     for word in words {
-        assert!(told.contains(word), "expected {word:?} in what is told:\n{told}");
+        assert!(reported.contains(word), "expected {word:?} in what is told:\n{reported}");
     }
     match training(false) {
-        Ok(told) => assert_eq!(told, "", "told of a training without a fault"),
+        Ok(reported) => assert_eq!(reported, "", "told of a training without a fault"),
         Err(error) => panic!("a training without a fault ends with {error}"),
     }
 }
@@ -42,15 +42,15 @@ fn watched(
     loss: impl Fn() -> Result<Tensor>,
 ) -> Result<String> {
     let mut monitor = StatsMonitor::new(StatsConfig { every: 1, ..Default::default() })?;
-    let mut told: Vec<String> = Vec::new();
+    let mut reported: Vec<String> = Vec::new();
     for step in 0..steps {
         let loss = monitor.watch(model, step, &loss)?;
         let Some(report) = monitor.step(optimizer, &loss.backward()?)? else { continue };
         for warning in report.warnings {
-            told.push(format!("{:?} {}", warning.fault, warning.text));
+            reported.push(format!("{:?} {}", warning.fault, warning.text));
         }
     }
-    Ok(told.join("\n"))
+    Ok(reported.join("\n"))
 }
 
 /// Returns SGD for all parameters.

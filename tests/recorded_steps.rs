@@ -37,16 +37,16 @@ fn a_step_may_be_dropped_while_another_is_recorded() -> Result<()> {
 fn other_threads_go_on_while_a_step_is_recorded() -> Result<()> {
     let device = ternion::cpu()?;
     let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], 3, &device)?;
-    let heard = RefCell::new(None);
+    let received = RefCell::new(None);
     let mut step = device.capture(|| {
         if is_recording_step() {
             let other = x.clone();
             let sum = std::thread::spawn(move || other.sum(..)?.item::<f32>()).join().expect("no panic");
-            heard.replace(Some(sum));
+            received.replace(Some(sum));
         }
         x.mul_scalar(3.0)
     })?;
-    assert_eq!(heard.take().expect("it was asked")?, 6.0, "what another thread asks for is run at once");
+    assert_eq!(received.take().expect("it was asked")?, 6.0, "what another thread asks for is run at once");
     assert_eq!(step.replay()?.to_vec::<f32>()?, [3.0, 6.0, 9.0]);
     Ok(())
 }
@@ -57,9 +57,9 @@ fn a_step_is_replayed_by_another_thread() -> Result<()> {
     let x = Tensor::ones([4], DType::F32, &device)?;
     let recorded = device.record(|| x.add_scalar(1.0))?;
     let mut recorded = recorded.expect("the processor records");
-    let (tell, told) = channel();
-    std::thread::spawn(move || tell.send(recorded.replay().and_then(|output| output.to_vec::<f32>())));
-    assert_eq!(told.recv().expect("an answer")?, [2.0; 4]);
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || sender.send(recorded.replay().and_then(|output| output.to_vec::<f32>())));
+    assert_eq!(receiver.recv().expect("an answer")?, [2.0; 4]);
     Ok(())
 }
 
@@ -87,8 +87,8 @@ fn an_error_in_a_replay_names_its_op() -> Result<()> {
     let mut step = device.capture(|| x.index_select(0, &index))?;
     assert_eq!(step.replay()?.to_vec::<f32>()?, [1.0; 2]);
     index.fill_(7)?;
-    let told = step.replay().map(drop).expect_err("7 of 4").to_string();
-    assert_eq!(told, "index_select: index 7 is out of range for size 4");
+    let message = step.replay().map(drop).expect_err("7 of 4").to_string();
+    assert_eq!(message, "index_select: index 7 is out of range for size 4");
     index.fill_(3)?;
     assert_eq!(step.replay()?.to_vec::<f32>()?, [1.0; 2], "the step is as it was");
     Ok(())
@@ -100,8 +100,8 @@ fn memory_of(device: &Device, step: impl Fn() -> Result<Tensor>) -> Result<[usiz
     let (ran, peak) = device.peak_memory_of(&step);
     ran?;
     let eager = peak - before;
-    let kept = device.capture(&step)?;
-    Ok([eager, device.memory().in_use - before]).inspect(|_| drop(kept))
+    let captured = device.capture(&step)?;
+    Ok([eager, device.memory().in_use - before]).inspect(|_| drop(captured))
 }
 
 #[test]
@@ -109,8 +109,11 @@ fn a_recorded_step_holds_no_more_than_a_step_needs() -> Result<()> {
     let device = ternion::Device::new(ternion_cpu::CpuBackend::new());
     let x = Tensor::ones([256, 256], DType::F32, &device)?;
     let chain = || (0..20).try_fold(x.clone(), |y, _| y.add(&x)?.tanh());
-    let [eager, kept] = memory_of(&device, chain)?;
+    let [eager, captured] = memory_of(&device, chain)?;
     // Plus the seed and the position of random numbers.
-    assert!(kept <= eager + 16, "{kept} bytes are held, {eager} at most are needed by a step of its own");
+    assert!(
+        captured <= eager + 16,
+        "{captured} bytes are held, {eager} at most are needed by a step of its own"
+    );
     Ok(())
 }

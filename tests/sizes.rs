@@ -87,30 +87,33 @@ fn a_huge_view_is_shown_and_not_copied() -> Result<()> {
 #[test]
 fn no_op_reads_what_no_memory_holds() -> Result<()> {
     const HUGE: usize = 1 << 46;
-    let refused = |what: &str, result: Result<Tensor>| {
+    let check_rejected = |what: &str, result: Result<Tensor>| {
         let text = result.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(text.contains("has more elements than an op can read"), "{what}: {text:?}");
     };
     let (column, row) = column_and_row(DType::F32, HUGE, HUGE)?;
     let (index, _) = column_and_row(DType::I64, HUGE, HUGE)?;
-    refused("sum", column.sum(0));
-    refused("mean", column.mean_all());
-    refused("var", column.var(0, 1.0));
-    refused("max", column.max(0));
-    refused("logsumexp", column.logsumexp(0));
-    refused("matmul", row.matmul(&column));
-    refused("dot", column.squeeze(1)?.dot(&column.squeeze(1)?));
-    refused("cross_entropy", row.cross_entropy(&Tensor::zeros([1], DType::I64, row.device())?));
-    refused(
+    check_rejected("sum", column.sum(0));
+    check_rejected("mean", column.mean_all());
+    check_rejected("var", column.var(0, 1.0));
+    check_rejected("max", column.max(0));
+    check_rejected("logsumexp", column.logsumexp(0));
+    check_rejected("matmul", row.matmul(&column));
+    check_rejected("dot", column.squeeze(1)?.dot(&column.squeeze(1)?));
+    check_rejected("cross_entropy", row.cross_entropy(&Tensor::zeros([1], DType::I64, row.device())?));
+    check_rejected(
         "index_add",
         Tensor::zeros([3, 1], DType::F32, row.device())?.index_add(0, &index.squeeze(1)?, &column),
     );
     let image = row.reshape([1, 1, 1, HUGE])?;
-    refused("conv2d", image.conv2d(&image, None, Conv2dOptions::default()));
-    refused("avg_pool2d", image.avg_pool2d(PoolOptions::new([1, HUGE])));
+    check_rejected("conv2d", image.conv2d(&image, None, Conv2dOptions::default()));
+    check_rejected("avg_pool2d", image.avg_pool2d(PoolOptions::new([1, HUGE])));
     let queries = Tensor::ones([1, 1, 2, 4], DType::F32, row.device())?;
     let keys = queries.narrow(2, 0, 1)?.expand([1, 1, HUGE, 4])?;
-    refused("attention", queries.scaled_dot_product_attention(&keys, &keys, AttentionOptions::default()));
+    check_rejected(
+        "attention",
+        queries.scaled_dot_product_attention(&keys, &keys, AttentionOptions::default()),
+    );
     Ok(())
 }
 
@@ -209,10 +212,10 @@ fn triangles_of_matrices_of_any_size_are_computed_or_refused_at_once() -> Result
     assert_eq!(Tensor::tril_indices(1 << 62, 0, 0, &cpu)?.dims(), [2, 0]);
     let last = Tensor::tril_indices(1 << 62, 3, -(1 << 62) + 1, &cpu)?;
     assert_eq!(last.dims(), [2, 1]);
-    for refused in
+    for result in
         [Tensor::tril_indices(1 << 45, 1 << 45, 0, &cpu), Tensor::triu_indices(1 << 45, 1 << 45, 0, &cpu)]
     {
-        assert!(matches!(refused.expect_err("no memory"), ternion::Error::OutOfMemory { .. }));
+        assert!(matches!(result.expect_err("no memory"), ternion::Error::OutOfMemory { .. }));
     }
     let few = Tensor::ones([3], ternion::DType::F64, &cpu)?;
     assert_eq!(
@@ -225,18 +228,18 @@ fn triangles_of_matrices_of_any_size_are_computed_or_refused_at_once() -> Result
 #[test]
 fn positions_that_i32_does_not_reach_are_refused() -> Result<()> {
     let (_, row) = column_and_row(DType::F32, 1, (1 << 31) + 1)?;
-    let refused = |what: &str, result: Result<Tensor>| {
+    let check_rejected = |what: &str, result: Result<Tensor>| {
         let text = result.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(
             text.ends_with("2147483649 elements, expected at most 2147483648: positions are i32"),
             "{what}: {text:?}"
         );
     };
-    refused("sort", row.sort(1, false).map(|(values, _)| values));
-    refused("argsort", row.argsort(1, false));
-    refused("topk", row.topk(2, 1, true).map(|(values, _)| values));
-    refused("argmax", row.argmax(1));
-    refused("argmin", row.argmin(..));
+    check_rejected("sort", row.sort(1, false).map(|(values, _)| values));
+    check_rejected("argsort", row.argsort(1, false));
+    check_rejected("topk", row.topk(2, 1, true).map(|(values, _)| values));
+    check_rejected("argmax", row.argmax(1));
+    check_rejected("argmin", row.argmin(..));
     let huge = row.narrow(1, 0, 1)?.expand([1, 1 << 46])?.argmax(1);
     assert!(
         huge.is_err_and(|error| error.to_string().starts_with("argmax: 70368744177664 elements, expected"))

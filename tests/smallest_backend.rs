@@ -7,7 +7,7 @@ mod backend;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ternion_testing::suite::main_beside(
+    ternion_testing::suite::main_excluding(
         &["cpu", "cuda", "wgpu"],
         "cargo test --test smallest_backend",
         &[ternion_testing::Target::new(backend::device()).immediate()],

@@ -106,13 +106,16 @@ fn outputs(program: Program, dtype: DType, threads: usize) -> Result<Vec<Vec<u8>
 fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
     for dtype in [DType::F32, DType::BF16, DType::F64] {
         for (name, program) in PROGRAMS {
-            let alone = outputs(*program, dtype, 1)?;
+            let single_threaded = outputs(*program, dtype, 1)?;
             assert!(
-                alone.iter().all(|bytes| bytes.iter().any(|&byte| byte != 0)),
+                single_threaded.iter().all(|bytes| bytes.iter().any(|&byte| byte != 0)),
                 "{name} {dtype}: nothing but 0"
             );
             for threads in [2, 3, 7] {
-                assert!(outputs(*program, dtype, threads)? == alone, "{name} {dtype} on {threads} threads");
+                assert!(
+                    outputs(*program, dtype, threads)? == single_threaded,
+                    "{name} {dtype} on {threads} threads"
+                );
             }
         }
     }
@@ -120,7 +123,7 @@ fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
 }
 
 #[test]
-fn numbers_of_ones_own_are_drawn_apart() -> Result<()> {
+fn custom_random_numbers_are_drawn_separately() -> Result<()> {
     let device = ternion_cpu::device();
     device.seed(7);
     let expected = Tensor::rand([9], DType::F32, &device)?.to_vec::<f32>()?;

@@ -19,11 +19,11 @@ fn params(values: &Value, dtype: DType, device: &Device) -> Vec<Param> {
     values.iter().map(|value| Param::new(&tensor_in(value, dtype, device)).expect("floating")).collect()
 }
 
-/// The gradients of `sum(parameter * wanted)` are `wanted`.
-fn gradients_of(params: &[Param], wanted: &[Tensor]) -> Result<Gradients> {
+/// The gradients of `sum(parameter * target_grads)` are `target_grads`.
+fn gradients_of(params: &[Param], target_grads: &[Tensor]) -> Result<Gradients> {
     let mut loss = Tensor::zeros((), params[0].dtype(), &params[0].device())?;
-    for (param, wanted) in params.iter().zip(wanted) {
-        loss = loss.add(&param.tensor().mul(wanted)?.sum(..)?)?;
+    for (param, target_grads) in params.iter().zip(target_grads) {
+        loss = loss.add(&param.tensor().mul(target_grads)?.sum(..)?)?;
     }
     loss.backward()
 }
@@ -31,13 +31,13 @@ fn gradients_of(params: &[Param], wanted: &[Tensor]) -> Result<Gradients> {
 // ---- Steps equal PyTorch's
 
 /// Creates an optimizer of either kind, with or without clipping.
-type Make = fn(Vec<Param>, Option<f64>) -> Result<Box<dyn Optimizer>>;
+type CreateOptimizer = fn(Vec<Param>, Option<f64>) -> Result<Box<dyn Optimizer>>;
 
 fn sgd(params: Vec<Param>, config: SGDConfig) -> Result<Box<dyn Optimizer>> {
     Ok(Box::new(SGD::new(params, config)?))
 }
 
-const OPTIMIZERS: [(&str, Make); 9] = [
+const OPTIMIZERS: [(&str, CreateOptimizer); 9] = [
     ("sgd", |params, max_grad_norm| sgd(params, SGDConfig { lr: 0.1, max_grad_norm, ..Default::default() })),
     ("sgd_weight_decay", |params, max_grad_norm| {
         sgd(params, SGDConfig { lr: 0.1, weight_decay: 0.2, max_grad_norm, ..Default::default() })
@@ -73,20 +73,20 @@ const OPTIMIZERS: [(&str, Make); 9] = [
 
 /// After each step the parameters equal PyTorch's. The third step halves the learning rate and has
 /// clipped gradients.
-fn check_optimizer(name: &str, make: Make, dtype: DType, limit: f64) -> Result<()> {
+fn check_optimizer(name: &str, create: CreateOptimizer, dtype: DType, limit: f64) -> Result<()> {
     let device = device();
     let all: Value = serde_json::from_str(include_str!("reference/nn.json")).expect("nn.json is JSON");
     let case = &all["optimizers"];
     let params = params(&case["start"], dtype, &device);
-    let mut plain = make(params.clone(), None)?;
+    let mut plain = create(params.clone(), None)?;
     for (number, step) in case["gradients"].as_array().expect("steps").iter().enumerate() {
-        let wanted: Vec<Tensor> = step
+        let target_grads: Vec<Tensor> = step
             .as_array()
             .expect("gradients")
             .iter()
             .map(|value| tensor_in(value, dtype, &device))
             .collect();
-        let mut gradients = gradients_of(&params, &wanted)?;
+        let mut gradients = gradients_of(&params, &target_grads)?;
         if number == 2 {
             plain.set_lr(plain.lr() / 2.0)?;
             let norm = clip_grad_norm(&mut gradients, &params, 0.5)?.item_f64()?;
@@ -109,11 +109,11 @@ fn check_optimizer(name: &str, make: Make, dtype: DType, limit: f64) -> Result<(
 
 #[test]
 fn steps_equal_pytorchs() -> Result<()> {
-    for (name, make) in OPTIMIZERS {
-        check_optimizer(name, make, DType::F32, 2e-6)?;
+    for (name, create) in OPTIMIZERS {
+        check_optimizer(name, create, DType::F32, 2e-6)?;
         // The numbers of a step are passed as f32, so the learning rate is rounded to 2^-24.
-        check_optimizer(name, make, DType::F64, 1e-7)?;
-        check_optimizer(name, make, DType::BF16, 0.04)?;
+        check_optimizer(name, create, DType::F64, 1e-7)?;
+        check_optimizer(name, create, DType::BF16, 0.04)?;
     }
     Ok(())
 }
@@ -121,19 +121,19 @@ fn steps_equal_pytorchs() -> Result<()> {
 #[test]
 fn clipping_within_the_step_equals_clipping_before_it() -> Result<()> {
     let device = device();
-    for (name, make) in OPTIMIZERS {
+    for (name, create) in OPTIMIZERS {
         let start = |value: f32| Param::new(&Tensor::full([3], f64::from(value), DType::F32, &device)?);
         let (before, within) = ([start(1.0)?, start(2.0)?], [start(1.0)?, start(2.0)?]);
-        let (mut first, mut second) = (make(before.to_vec(), None)?, make(within.to_vec(), Some(0.5))?);
+        let (mut first, mut second) = (create(before.to_vec(), None)?, create(within.to_vec(), Some(0.5))?);
         for size in [0.01f32, 3.0] {
-            let wanted = [
+            let target_grads = [
                 Tensor::from_slice(&[size, -size, 0.0], [3], &device)?,
                 Tensor::from_slice(&[0.0, size, 2.0 * size], [3], &device)?,
             ];
-            let mut gradients = gradients_of(&before, &wanted)?;
+            let mut gradients = gradients_of(&before, &target_grads)?;
             clip_grad_norm(&mut gradients, &before, 0.5)?;
             first.step(&gradients)?;
-            second.step(&gradients_of(&within, &wanted)?)?;
+            second.step(&gradients_of(&within, &target_grads)?)?;
             for (left, right) in before.iter().zip(&within) {
                 let (left, right) = (left.tensor().to_vec_f64()?, right.tensor().to_vec_f64()?);
                 for (left, right) in left.iter().zip(&right) {
@@ -229,7 +229,7 @@ fn bad_configurations_are_errors_in_words() -> Result<()> {
 }
 
 #[test]
-fn a_model_that_was_cast_under_its_optimiser_is_told() -> Result<()> {
+fn a_model_that_was_cast_under_its_optimizer_is_reported() -> Result<()> {
     let device = device();
     let model = Linear::new(2, 1, &device)?;
     let mut adam = Adam::new(model.parameters(), AdamConfig::default())?;

@@ -114,14 +114,17 @@ fn sizes_by_fractions_equal_pytorch() -> Result<()> {
         ] {
             check_function(name, &Upsample { size: UpsampleSize::Times(factors), mode }, device)?;
         }
-        let told = |factor: f64| {
+        let message_of = |factor: f64| {
             let image = Tensor::zeros([1, 1, 2, 3], DType::F32, device)?;
             Ok::<_, Error>(Upsample::times(factor).forward(&image).expect_err("no size").to_string())
         };
-        assert_eq!(told(0.4)?, "interpolate: an image of [1, 2, 3] to [0, 1]");
-        assert_eq!(told(-1.5)?, "interpolate: a factor of -1.5, expected a finite number above 0");
-        assert_eq!(told(f64::NAN)?, "interpolate: a factor of NaN, expected a finite number above 0");
-        assert_eq!(told(f64::INFINITY)?, "interpolate: a factor of inf, expected a finite number above 0");
+        assert_eq!(message_of(0.4)?, "interpolate: an image of [1, 2, 3] to [0, 1]");
+        assert_eq!(message_of(-1.5)?, "interpolate: a factor of -1.5, expected a finite number above 0");
+        assert_eq!(message_of(f64::NAN)?, "interpolate: a factor of NaN, expected a finite number above 0");
+        assert_eq!(
+            message_of(f64::INFINITY)?,
+            "interpolate: a factor of inf, expected a finite number above 0"
+        );
         Ok(())
     })
 }
@@ -136,9 +139,9 @@ fn images_of_f64_keep_their_accuracy() -> Result<()> {
     let found = wider.forward(&image)?.to_vec::<f64>()?;
     assert_eq!(found.len(), 8);
     for (at, found) in found.into_iter().enumerate() {
-        let place = ((at as f64 + 0.5) / 1.7 - 0.5).max(0.0);
-        let low = place as usize;
-        let expected = row[low] + (place - low as f64) * (row[(low + 1).min(4)] - row[low]);
+        let position = ((at as f64 + 0.5) / 1.7 - 0.5).max(0.0);
+        let low = position as usize;
+        let expected = row[low] + (position - low as f64) * (row[(low + 1).min(4)] - row[low]);
         assert!((found - expected).abs() <= 1e-14, "element {at}: {found}, expected {expected}");
     }
     Ok(())
@@ -163,10 +166,10 @@ fn pools_keep_the_last_windows_that_pytorchs_keep() -> Result<()> {
         let case = &reference()["layers"]["max_pool2d_ceil"];
         let after = tensor_of(&case["stepped"]["0"], device);
         let (_, positions) = after.max_pool2d_with_positions(bordered)?;
-        let wanted: Vec<Vec<Vec<Vec<i32>>>> =
+        let expected: Vec<Vec<Vec<Vec<i32>>>> =
             serde_json::from_value(case["positions"].clone()).expect("positions");
-        let wanted: Vec<i32> = wanted.into_iter().flatten().flatten().flatten().collect();
-        assert_eq!(positions.to_vec::<i32>()?, wanted);
+        let expected: Vec<i32> = expected.into_iter().flatten().flatten().flatten().collect();
+        assert_eq!(positions.to_vec::<i32>()?, expected);
         let message = Tensor::zeros([1, 1, 2, 2], DType::F32, device)?.max_pool2d(options(4, 2));
         assert_eq!(
             message.expect_err("too far beyond").to_string(),
@@ -262,9 +265,9 @@ fn recurrent_layers_equal_pytorch() -> Result<()> {
         }
         let lstm = LSTM::new(3, 2, device)?;
         let x = Tensor::randn([2, 5, 3], DType::F32, device)?;
-        let halves = [x.narrow(1, 0, 2)?, x.narrow(1, 2, 3)?];
-        let (first, [h, c]) = lstm.run(&halves[0], None)?;
-        let (second, _) = lstm.run(&halves[1], Some([&h, &c]))?;
+        let parts = [x.narrow(1, 0, 2)?, x.narrow(1, 2, 3)?];
+        let (first, [h, c]) = lstm.run(&parts[0], None)?;
+        let (second, _) = lstm.run(&parts[1], Some([&h, &c]))?;
         let parts = Tensor::concat(&[&first, &second], 1)?.to_vec::<f32>()?;
         assert_eq!(parts, lstm.forward(&x)?.to_vec::<f32>()?, "states carry over");
         let message = lstm.run(&x, Some([&c.narrow(1, 0, 1)?, &c])).expect_err("a batch of 1").to_string();
@@ -309,7 +312,7 @@ fn blocks_equal_pytorch() -> Result<()> {
 }
 
 #[test]
-fn rotary_positions_are_turns() -> Result<()> {
+fn rotary_positions_are_rotations() -> Result<()> {
     on_each_device(|device| {
         let all = reference();
         let input = tensor_of(&all["rotary"]["input"], device);
@@ -356,10 +359,11 @@ fn gradients_of_rotary_positions_equal_pytorch() -> Result<()> {
 #[test]
 fn sinusoidal_positions_are_those_of_the_paper() -> Result<()> {
     let table = sinusoidal(3, 4, &device())?.to_vec::<f32>()?;
-    let wanted = [0.0, 1.0, 0.0, 1.0].into_iter().chain([1.0, 2.0].into_iter().flat_map(|position: f64| {
-        [position.sin(), position.cos(), (position / 100.0).sin(), (position / 100.0).cos()]
-    }));
-    for (got, want) in table.iter().zip(wanted) {
+    let expected =
+        [0.0, 1.0, 0.0, 1.0].into_iter().chain([1.0, 2.0].into_iter().flat_map(|position: f64| {
+            [position.sin(), position.cos(), (position / 100.0).sin(), (position / 100.0).cos()]
+        }));
+    for (got, want) in table.iter().zip(expected) {
         assert!((f64::from(*got) - want).abs() < 1e-7, "{got} {want}");
     }
     Ok(())
@@ -401,8 +405,8 @@ fn gpt_equals_pytorch() -> Result<()> {
         assert_close("logits", &logits, &case["logits"]);
         let targets = tokens_of(&case["targets"], device)?.reshape([10])?;
         let loss = logits.reshape([10, 11])?.cross_entropy(&targets)?;
-        let wanted = case["loss"].as_f64().expect("loss");
-        assert!((loss.item_f64()? - wanted).abs() < 1e-6 * wanted);
+        let expected = case["loss"].as_f64().expect("loss");
+        assert!((loss.item_f64()? - expected).abs() < 1e-6 * expected);
         let gradients = loss.backward()?;
         let of = |param: &Param| param.gradient(&gradients).expect("a gradient").clone();
         assert_close("gradient of wte", &of(&model.wte.weight), &case["grad_wte"]);
@@ -428,24 +432,24 @@ fn three_steps_of_gpt_equal_pytorch() -> Result<()> {
         let mut adam = AdamW::new(model.parameters(), config)?;
         let losses: Vec<f64> = serde_json::from_value(case["step_losses"].clone()).expect("losses");
         assert_eq!(losses.len(), 3);
-        for wanted in losses {
+        for expected in losses {
             let loss = model.logits(&tokens)?.reshape([10, 11])?.cross_entropy(&targets)?;
             adam.step(&loss.backward()?)?;
-            assert!((loss.item_f64()? - wanted).abs() < 1e-6 * wanted, "{loss} {wanted}");
+            assert!((loss.item_f64()? - expected).abs() < 1e-6 * expected, "{loss} {expected}");
         }
         let moved = case["moved"].as_object().expect("norms");
         assert_eq!(moved.len(), before.len());
         for (key, before, param) in &before {
             let change = no_grad(|| param.tensor().detach().sub(before))?.stats()?.norm();
-            let wanted = moved[key].as_f64().expect("a norm");
+            let expected = moved[key].as_f64().expect("a norm");
             assert!(
-                (change - wanted).abs() < 1e-5 * wanted,
-                "{key} moved by {change}, PyTorch's by {wanted}"
+                (change - expected).abs() < 1e-5 * expected,
+                "{key} moved by {change}, PyTorch's by {expected}"
             );
         }
-        for (key, wanted) in case["stepped"].as_object().expect("parameters") {
+        for (key, expected) in case["stepped"].as_object().expect("parameters") {
             let (.., param) = before.iter().find(|(name, ..)| name == key).expect("a parameter");
-            assert_close(&format!("{key} after 3 steps"), &param.tensor(), wanted);
+            assert_close(&format!("{key} after 3 steps"), &param.tensor(), expected);
         }
         Ok(())
     })
@@ -478,7 +482,7 @@ fn kept_keys_change_nothing() -> Result<()> {
             for param in model.parameters() {
                 param.set(&param.tensor().mul_scalar(8.0)?)?;
             }
-            let kept = model.generate(
+            let generated = model.generate(
                 &[3, 1, 4],
                 14,
                 Sampling { temperature: 0.0, ..Default::default() },
@@ -494,10 +498,10 @@ fn kept_keys_change_nothing() -> Result<()> {
                 }
                 Ok::<_, Error>(())
             })?;
-            assert_eq!(kept, all[3..]);
+            assert_eq!(generated, all[3..]);
             assert!(
-                kept.windows(2).any(|pair| pair[0] != pair[1]),
-                "the model says one token only: {kept:?}"
+                generated.windows(2).any(|pair| pair[0] != pair[1]),
+                "the model says one token only: {generated:?}"
             );
         }
         Ok(())
@@ -537,16 +541,16 @@ fn chances_choose_by_probability() -> Result<()> {
 }
 
 #[test]
-fn what_does_not_fit_is_told() -> Result<()> {
+fn mismatches_are_reported() -> Result<()> {
     let device = device();
-    let told = |result: Result<MultiHeadAttention>| result.expect_err("bad heads").to_string();
+    let message_of = |result: Result<MultiHeadAttention>| result.expect_err("bad heads").to_string();
     assert_eq!(
-        told(MultiHeadAttention::new(10, 4, &device)),
+        message_of(MultiHeadAttention::new(10, 4, &device)),
         "multi_head_attention: width 10 does not divide into 4 heads"
     );
     let config = MultiHeadAttentionConfig { kv_heads: Some(3), ..Default::default() };
     assert_eq!(
-        told(MultiHeadAttention::with_config(8, 4, config, &device)),
+        message_of(MultiHeadAttention::with_config(8, 4, config, &device)),
         "multi_head_attention: 4 heads of queries cannot share 3 heads of keys"
     );
     let config = GPTConfig { vocabulary: 5, context: 4, layers: 1, heads: 1, width: 4, ..Default::default() };
@@ -568,7 +572,7 @@ fn what_does_not_fit_is_told() -> Result<()> {
 /// Only positions distinguish two orders of the same tokens, and rotary ones are shared by all
 /// blocks.
 #[test]
-fn every_kind_of_position_tells_orders_apart() -> Result<()> {
+fn every_kind_of_position_distinguishes_orders() -> Result<()> {
     let device = device();
     device.seed(3);
     for model in models(&device)? {

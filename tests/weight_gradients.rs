@@ -14,13 +14,13 @@ use ternion_testing::suite;
 
 /// Returns the devices of this machine.
 fn devices() -> (RwLockReadGuard<'static, ()>, Vec<Device>) {
-    let beside = support::beside();
+    let guard = support::lock_shared();
     let mut devices = vec![ternion_cpu::device()];
     devices.extend(support::cuda());
     if suite::expects("wgpu") {
         devices.push(ternion_wgpu::device(0).expect("TERNION_EXPECT asks for an adapter"));
     }
-    (beside, devices)
+    (guard, devices)
 }
 
 /// Returns multiples of 1/8 between -2 and 2, which half precision represents: their products and
@@ -52,7 +52,7 @@ fn expected(dy: &Tensor, x: &Tensor) -> Result<Vec<f32>> {
 
 #[test]
 fn the_gradient_of_a_linear_layer_is_stored_as_its_weight() -> Result<()> {
-    let (_beside, devices) = devices();
+    let (_shared, devices) = devices();
     for device in &devices {
         for (leading, outputs, inputs) in
             [(&[6][..], 5, 7), (&[2, 3], 5, 7), (&[6], 1, 7), (&[6], 5, 1), (&[1], 1, 1), (&[40], 72, 136)]
@@ -83,7 +83,7 @@ fn the_gradient_of_a_linear_layer_is_stored_as_its_weight() -> Result<()> {
 /// bias's dtype f32, also if dy is half precision.
 #[test]
 fn the_gradient_of_a_bias_is_the_sum_over_rows_in_its_dtype() -> Result<()> {
-    let (_beside, devices) = devices();
+    let (_shared, devices) = devices();
     for device in &devices {
         for (leading, outputs, inputs) in [
             (&[6][..], 5, 7),
@@ -105,11 +105,11 @@ fn the_gradient_of_a_bias_is_the_sum_over_rows_in_its_dtype() -> Result<()> {
                     grad(std::slice::from_ref(&y), leaves, std::slice::from_ref(&dy), options)
                 };
                 let both = gradients(&[weight.clone(), bias.clone()])?;
-                let alone = gradients(std::slice::from_ref(&bias))?;
+                let only_bias = gradients(std::slice::from_ref(&bias))?;
                 let rows = dy.to_dtype(DType::F32)?.reshape([dy.elements() / outputs, outputs])?;
                 let expected = rows.to_device(&ternion_cpu::device())?.sum(0)?.to_vec::<f32>()?;
                 let what = format!("{outputs} of {inputs} by {leading:?} in {precision:?} on {device}");
-                for found in [&both[1], &alone[0]] {
+                for found in [&both[1], &only_bias[0]] {
                     let found = found.as_ref().expect("a gradient");
                     assert_eq!(
                         (found.dtype(), found.to_vec::<f32>()?),
@@ -141,32 +141,37 @@ fn gradients(a: &Tensor, b: &Tensor, c: &Tensor, product: Product) -> Result<Vec
 
 type Product = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
-fn turned(tensor: &Tensor) -> Result<Tensor> {
+fn transposed(tensor: &Tensor) -> Result<Tensor> {
     tensor.transpose(-1, -2)
 }
 
 /// The stored shapes of both operands, the product, and the same product of row-major copies.
 const STORED_BY_COLUMNS: [(&[usize], &[usize], Product, Product); 5] = [
-    (&[5, 7], &[4, 7], |a, b| a.matmul(&turned(b)?), |a, b| a.matmul(&turned(b)?.contiguous()?)),
-    (&[7, 5], &[7, 4], |a, b| turned(a)?.matmul(b), |a, b| turned(a)?.contiguous()?.matmul(b)),
+    (&[5, 7], &[4, 7], |a, b| a.matmul(&transposed(b)?), |a, b| a.matmul(&transposed(b)?.contiguous()?)),
+    (&[7, 5], &[7, 4], |a, b| transposed(a)?.matmul(b), |a, b| transposed(a)?.contiguous()?.matmul(b)),
     (
         &[7, 5],
         &[4, 7],
-        |a, b| turned(a)?.matmul(&turned(b)?),
-        |a, b| turned(a)?.contiguous()?.matmul(&turned(b)?.contiguous()?),
+        |a, b| transposed(a)?.matmul(&transposed(b)?),
+        |a, b| transposed(a)?.contiguous()?.matmul(&transposed(b)?.contiguous()?),
     ),
-    (&[3, 5, 7], &[3, 4, 7], |a, b| a.matmul(&turned(b)?), |a, b| a.matmul(&turned(b)?.contiguous()?)),
+    (
+        &[3, 5, 7],
+        &[3, 4, 7],
+        |a, b| a.matmul(&transposed(b)?),
+        |a, b| a.matmul(&transposed(b)?.contiguous()?),
+    ),
     (
         &[2, 3, 7, 5],
         &[2, 3, 4, 7],
-        |a, b| turned(a)?.matmul(&turned(b)?),
-        |a, b| turned(a)?.contiguous()?.matmul(&turned(b)?.contiguous()?),
+        |a, b| transposed(a)?.matmul(&transposed(b)?),
+        |a, b| transposed(a)?.contiguous()?.matmul(&transposed(b)?.contiguous()?),
     ),
 ];
 
 #[test]
 fn operands_stored_by_columns_get_gradients_stored_so() -> Result<()> {
-    let (_beside, devices) = devices();
+    let (_shared, devices) = devices();
     for device in &devices {
         for (a_shape, b_shape, product, by_rows) in STORED_BY_COLUMNS {
             let a = numbers(a_shape, 5, device)?.requires_grad()?;
@@ -191,7 +196,7 @@ fn operands_stored_by_columns_get_gradients_stored_so() -> Result<()> {
 
 #[test]
 fn a_step_of_linear_layers_is_one_launch() -> Result<()> {
-    let (_beside, devices) = devices();
+    let (_shared, devices) = devices();
     for device in devices {
         let (device, counter) = Counting::new(device);
         let layers = [Linear::new(7, 12, &device)?, Linear::new(12, 1, &device)?];

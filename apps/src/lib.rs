@@ -1,8 +1,8 @@
-//! Complete training programs written with Ternion: command lines, checkpoints, plots, and resumption after an
-//! interruption.
+//! Complete training programs written with Ternion: command lines, checkpoints, plots, and resuming
+//! after an interruption.
 //!
-//! Each module is a program, built under its name (`cargo run --release -p ternion-apps --bin mnist`).
-//! The short programs to learn from are in `examples/`.
+//! Each module is a program, built under its name (`cargo run --release -p apps --bin mnist`). The
+//! short programs to learn from are in `examples/`.
 
 pub mod cifar10;
 pub mod compare;

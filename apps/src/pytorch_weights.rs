@@ -1,16 +1,18 @@
-//! Loads weights that PyTorch wrote, compares its logits with PyTorch's, and writes weights that PyTorch reads.
+//! Loads weights that PyTorch wrote, compares the logits with PyTorch's, and writes weights for
+//! PyTorch.
 //!
 //! ```sh
 //! cargo run --release -p apps --bin pytorch_weights
-//! cargo run --release -p apps --bin pytorch_weights -- --save back.safetensors --save-case case.safetensors
+//! cargo run --release -p apps --bin pytorch_weights \
+//!     -- --save back.safetensors --save-case case.safetensors
 //! ```
 //!
-//! Without `--load` and `--case` the files are those of tests/reference/weights, which tests/reference/weights.py made.
-//! docs/tutorials/pytorch_weights.md goes through it.
+//! Without `--load` and `--case` the files are those of tests/reference/weights, which
+//! tests/reference/weights.py wrote. docs/tutorials/pytorch_weights.md walks through the program.
 
-use crate::support::outputs::{self, Output};
-use crate::support::program::{Outcome, end};
-use crate::support::say::say;
+use crate::support::console::print_line;
+use crate::support::outputs::{self, FileOption};
+use crate::support::program::{Outcome, exit_code};
 use clap::Parser;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -19,10 +21,10 @@ use ternion::Conv2dOptions;
 use ternion::nn::{self, StateDict, checkpoint};
 use ternion::prelude::*;
 
-/// Logits in single precision agree with PyTorch's up to this.
+/// The largest allowed difference of a logit from PyTorch's, in f32.
 const TOLERANCE: f64 = 1e-5;
 
-/// Loads weights that PyTorch wrote, compares logits, and writes weights that PyTorch reads.
+/// Loads weights that PyTorch wrote, compares logits, and writes weights for PyTorch.
 #[derive(Parser, Debug)]
 #[command(version, args_override_self = true)]
 struct Arguments {
@@ -35,13 +37,13 @@ struct Arguments {
     /// An input and PyTorch's logits for it, as safetensors
     #[arg(long, value_name = "FILE")]
     case: Option<PathBuf>,
-    /// First weights, which are overwritten, and the images of --save-case
+    /// Determines the initial weights, which are overwritten, and the images of --save-case
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Saves the weights, as safetensors
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Saves another input and the logits for it, to compare there
+    /// Saves another input and its logits, for a comparison in PyTorch
     #[arg(long, value_name = "FILE")]
     save_case: Option<PathBuf>,
     /// Writes the results as JSON
@@ -49,7 +51,8 @@ struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// The model of tests/reference/weights.py: fields have the names of its modules, so that the keys are the same.
+/// The model of tests/reference/weights.py: the fields have the names of its modules, so that the
+/// keys are the same.
 #[derive(Module)]
 struct Classifier {
     conv: Conv2d,
@@ -88,15 +91,15 @@ impl Forward for Classifier {
     }
 }
 
-/// The program.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    end(run(&Arguments::parse()))
+    exit_code(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
     let stored = |file: &Option<PathBuf>, name: &str| {
-        let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/weights").join(name);
-        file.clone().unwrap_or_else(usual)
+        let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/weights").join(name);
+        file.clone().unwrap_or_else(default)
     };
     let (weights, case) =
         (stored(&arguments.load, "model.safetensors"), stored(&arguments.case, "case.safetensors"));
@@ -104,33 +107,33 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let device = ternion::device(&arguments.device)?;
     device.seed(arguments.seed);
     let model = Classifier::new(&device)?;
-    // All keys must be there, and no others; see `load_with` for a part of them.
+    // The keys must match exactly; `load_with` loads a subset.
     nn::load(&model, &weights)?;
-    // Running statistics rather than those of the batch, and no dropout.
+    // Running statistics instead of batch statistics, and no dropout.
     model.eval();
-    say!("{} parameters from {} on {device}", model.parameter_count(), weights.display());
-    let farthest = compare(&model, &case, &device)?;
-    say!("largest difference of a logit from PyTorch's: {farthest:.2e}");
+    print_line!("{} parameters from {} on {device}", model.parameter_count(), weights.display());
+    let largest_difference = compare(&model, &case, &device)?;
+    print_line!("largest difference of a logit from PyTorch's: {largest_difference:.2e}");
     if let Some(file) = &arguments.save {
         nn::save(&model, file)?;
-        say!("weights saved to {}", file.display());
+        print_line!("weights saved to {}", file.display());
     }
     if let Some(file) = &arguments.save_case {
         save_case(&model, file, &device)?;
-        say!("an input and its logits saved to {}", file.display());
+        print_line!("an input and its logits saved to {}", file.display());
     }
     if let Some(file) = &arguments.json {
         let results = json!({
             "device": device.name(),
             "parameters": model.parameter_count(),
-            "largest_difference": farthest,
+            "largest_difference": largest_difference,
         });
         outputs::write(file, &format!("{results:#}\n"))?;
     }
-    if farthest <= TOLERANCE {
+    if largest_difference <= TOLERANCE {
         Ok(())
     } else {
-        Err(format!("logits differ by {farthest}, expected at most {TOLERANCE}").into())
+        Err(format!("logits differ by {largest_difference}, expected at most {TOLERANCE}").into())
     }
 }
 
@@ -139,16 +142,17 @@ fn check_files(arguments: &Arguments, weights: &Path, case: &Path) -> Outcome<()
     outputs::check_readable("--case", case)?;
     let written = || {
         [("--save", &arguments.save), ("--save-case", &arguments.save_case), ("--json", &arguments.json)]
-            .map(|(option, file)| Output { option, file })
+            .map(|(option, file)| FileOption { option, file })
     };
     outputs::check_distinct(&written())?;
     let [load, case] = [weights, case].map(|file| Some(file.to_path_buf()));
-    let read = [("--load", &load), ("--case", &case)].map(|(option, file)| Output { option, file });
-    outputs::check_kept(&read, &written())?;
+    let read = [("--load", &load), ("--case", &case)].map(|(option, file)| FileOption { option, file });
+    outputs::check_not_overwritten(&read, &written())?;
     outputs::check_writable(&written())
 }
 
-/// How far the logits for the input of a case are from those that stand beside it.
+/// Returns the largest difference between the logits for the input of a case and the logits stored
+/// in it.
 fn compare(model: &Classifier, case: &Path, device: &Device) -> Outcome<f64> {
     let case_tensors = checkpoint::read(case, device)?;
     let tensor = |name: &str| {
@@ -160,7 +164,7 @@ fn compare(model: &Classifier, case: &Path, device: &Device) -> Outcome<f64> {
     Ok(logits.sub(tensor("logits")?)?.abs()?.max(..)?.item_f64()?)
 }
 
-/// Random images and their logits.
+/// Saves random images and their logits.
 fn save_case(model: &Classifier, file: &Path, device: &Device) -> Outcome<()> {
     let input = Tensor::randn([7, 1, 8, 8], DType::F32, device)?;
     let logits = no_grad(|| model.forward(&input))?;

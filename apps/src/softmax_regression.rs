@@ -1,24 +1,25 @@
-//! The smallest classifier, `log softmax(X W + b)`, with its gradients written out by hand beside those of autograd.
+//! The smallest classifier, `log softmax(X W + b)`, with hand-written gradients that are compared
+//! with those of autograd.
 //!
 //! ```sh
 //! cargo run --release -p apps --bin softmax_regression
-//! cargo run --release -p apps --bin softmax_regression -- --data synthetic --check-every 10 --plot curve.svg
-//! nsys profile --trace=cuda,nvtx cargo run --release -p apps --features cuda --bin softmax_regression -- --device cuda --nvtx --steps 100
+//! cargo run --release -p apps --bin softmax_regression \
+//!     -- --data synthetic --check-every 10 --plot curve.svg
+//! nsys profile --trace=cuda,nvtx cargo run --release -p apps --features cuda \
+//!     --bin softmax_regression -- --device cuda --nvtx --steps 100
 //! ```
 //!
-//! Without MNIST on this machine it learns digits that it draws, and says so. `docs/tutorials/softmax_regression.md` walks through it.
-
-// Not all of it is needed here.
-// Not all of it is needed here.
+//! Without MNIST on this machine it trains on drawn digits, and says so.
+//! `docs/tutorials/softmax_regression.md` walks through it.
 
 use crate::support::checksum::checksum;
+use crate::support::console::{print_line, warn};
 use crate::support::digits::DigitSet;
 use crate::support::divergence::Divergence;
 use crate::support::files::Files;
 use crate::support::interrupts::Interrupts;
-use crate::support::program::{Outcome, end};
-use crate::support::ranges::Ranges;
-use crate::support::say::{say, warn};
+use crate::support::nvtx::NvtxRanges;
+use crate::support::program::{Outcome, exit_code};
 use clap::Parser;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -30,83 +31,85 @@ use ternion::train::{Chart, Panel, Recorder, Scale, Series};
 
 const CLASSES: usize = 10;
 
-/// Names of what is measured.
+/// Names of the recorded series.
 const LOSS: &str = "training";
 const DIFFERENCE: &str = "by hand less autograd";
 
-/// Batch size of tests, where nothing is kept for backward.
+/// Batch size of tests, which save nothing for the backward pass.
 const TEST_BATCH: usize = 1000;
 
-/// Learns handwritten digits by one linear layer, its gradients by hand beside those of autograd.
+/// Trains one linear layer on handwritten digits, and compares hand-written gradients with
+/// autograd's.
 #[derive(Parser, Debug)]
 #[command(version, allow_negative_numbers = true, args_override_self = true)]
 struct Arguments {
     /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER
     #[arg(long, default_value = "auto")]
     device: String,
-    /// A directory with MNIST's four files, "synthetic" for drawn digits, or "auto": $TERNION_DATA, the cache, drawn digits
+    /// A directory with MNIST's four files, "synthetic" for drawn digits, or "auto": $TERNION_DATA,
+    /// the cache, drawn digits
     #[arg(long, default_value = "auto")]
     data: DataSource,
     /// Steps of training; 0 only tests
     #[arg(long, default_value_t = 2000)]
     steps: u64,
-    /// Digits in a step
+    /// Digits per step
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
     /// Learning rate of stochastic gradient descent
     #[arg(long, default_value_t = 0.05)]
     lr: f64,
-    /// Compares the gradients of each n-th step
+    /// Compares the gradients of each N-th step
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     check_every: u64,
-    /// The largest difference that is no error, relative to the largest gradient
+    /// The largest allowed difference, relative to the largest gradient
     #[arg(long, default_value_t = 1e-5)]
     tolerance: f64,
-    /// Reports to NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end
+    /// Reports steps, layers, backward passes and optimizer steps to NVIDIA's profilers
     #[arg(long)]
     nvtx: bool,
-    /// Decides first weights and the order of digits
+    /// Determines the initial weights and the order of digits
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     files: Files,
 }
 
-/// The program.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    end(run(&Arguments::parse()))
+    exit_code(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
     arguments.files.check(&[], &[])?;
     let device = ternion::device(&arguments.device)?;
-    let ranges = Ranges::new(arguments.nvtx, &device)?;
+    let ranges = NvtxRanges::new(arguments.nvtx, &device)?;
     device.seed(arguments.seed);
     let mnist = load(arguments.data.clone())?;
-    say!("{}", mnist.origin());
+    print_line!("{}", mnist.origin());
     let inputs = mnist.train().rows() * mnist.train().cols();
     let model = SoftmaxRegression::new(inputs, &device)?;
-    say!("{} parameters on {device}", model.parameter_count());
+    print_line!("{} parameters on {device}", model.parameter_count());
     let mut training = Training::new(arguments, &model, mnist.train(), &device)?;
-    let interrupts = Interrupts::watch()?;
-    ranges.of(&model, || training.run(&interrupts))?;
+    let interrupts = Interrupts::install()?;
+    ranges.trace(&model, || training.run(&interrupts))?;
     let accuracy = accuracy(&model, mnist.test(), &device)?;
     let largest = largest(training.history.series(DIFFERENCE));
     if training.divergence.is_none() {
-        say!("test accuracy {:.2} %", accuracy * 100.0);
+        print_line!("test accuracy {:.2} %", accuracy * 100.0);
     }
-    say!("the largest difference between the gradients: {largest:.3e} of the largest gradient");
+    print_line!("the largest difference between the gradients: {largest:.3e} of the largest gradient");
     let results = || results(&training, &mnist, largest, accuracy);
     arguments.files.write(results, || chart(&training.history, accuracy))?;
-    Divergence::none(training.divergence)?;
-    // Written so that a difference that is no number fails.
+    Divergence::check(training.divergence)?;
+    // Written so that a NaN difference fails.
     if largest <= arguments.tolerance {
         return Ok(());
     }
     Err(format!("the gradients differ by {largest:.3e}, expected at most {:e}", arguments.tolerance).into())
 }
 
-/// MNIST where it is found, and drawn digits elsewhere: nothing is downloaded.
+/// Loads MNIST if it is found, else draws digits: nothing is downloaded.
 fn load(source: DataSource) -> Outcome<Mnist> {
     let DataSource::Auto = source else { return Ok(Mnist::load(source)?) };
     let search = Search { network: Network::Forbidden, ..Search::from_environment() };
@@ -139,7 +142,7 @@ impl Forward for SoftmaxRegression {
     /// # Shapes
     /// `[batch, inputs] -> [batch, classes]`
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        // Whoever watches the model sees it as a layer.
+        // Observers of the model see it as a layer.
         in_layer(self, "SoftmaxRegression", || {
             input.matmul(&self.weight.tensor())?.add(&self.bias.tensor())?.log_softmax(1)
         })
@@ -155,7 +158,8 @@ struct ByHand {
 }
 
 impl ByHand {
-    /// With `Y` the labels as rows of one 1 each, `P = softmax(X W + b)` and the loss `-sum(Y * log P) / batch`:
+    /// Returns the gradients of the loss `-sum(Y * log P) / batch`, with `Y` the labels as one-hot
+    /// rows and `P = softmax(X W + b)`:
     ///
     /// `dZ = (P - Y) / batch`, `dW = XT dZ`, `db = sum of dZ's rows`
     fn of(input: &Tensor, log_probabilities: &Tensor, labels: &Tensor) -> Result<ByHand> {
@@ -167,17 +171,18 @@ impl ByHand {
         })
     }
 
-    /// The largest difference from what autograd found, relative to the largest gradient of each parameter.
+    /// Returns the largest difference from autograd's gradients, relative to the largest gradient
+    /// of each parameter.
     fn difference(&self, model: &SoftmaxRegression, gradients: &Gradients) -> Result<f64> {
         let mut largest = 0.0;
         for (param, by_hand) in [(&model.weight, &self.weight), (&model.bias, &self.bias)] {
-            let Some(found) = param.gradient(gradients) else {
+            let Some(gradient) = param.gradient(gradients) else {
                 return Err(Error::invalid("softmax_regression", "autograd gave a parameter no gradient"));
             };
-            let apart = by_hand.sub(found)?.abs()?.max(..)?.item_f64()?;
+            let difference = by_hand.sub(gradient)?.abs()?.max(..)?.item_f64()?;
             let scale = by_hand.abs()?.max(..)?.item_f64()?;
-            let relative = if apart == 0.0 { 0.0 } else { apart / scale };
-            // A difference that is no number stays.
+            let relative = if difference == 0.0 { 0.0 } else { difference / scale };
+            // Keeps a NaN difference.
             largest = if relative <= largest { largest } else { relative };
         }
         Ok(largest)
@@ -190,7 +195,7 @@ impl ByHand {
 struct Training<'a> {
     arguments: &'a Arguments,
     digits: DigitSet,
-    /// A checksum of what is learned from.
+    /// A checksum of the training data.
     data: String,
     shuffled: Shuffled,
     /// An epoch, and the order of its digits.
@@ -198,12 +203,12 @@ struct Training<'a> {
     batch: usize,
     model: &'a SoftmaxRegression,
     sgd: SGD,
-    /// Loss, and how far the gradients are apart, of each step that was looked at.
+    /// Loss, and difference of the gradients, of each checked step.
     history: Recorder,
     divergence: Option<Divergence>,
-    /// Steps that were made.
-    made: u64,
-    /// Of all steps of this run, with their comparisons.
+    /// Completed steps.
+    completed_steps: u64,
+    /// Time of all steps of this run, with their comparisons.
     time: Duration,
 }
 
@@ -227,12 +232,12 @@ impl<'a> Training<'a> {
             model,
             history: arguments.files.recorder(|step| step)?,
             divergence: None,
-            made: 0,
+            completed_steps: 0,
             time: Duration::ZERO,
         })
     }
 
-    /// All that it takes to go on as if the training had never stopped.
+    /// The complete state that is needed to resume as if the run had never stopped.
     fn state(&mut self) -> TrainingState<'_> {
         let Arguments { lr, seed, .. } = self.arguments;
         TrainingState::new(self.digits.device())
@@ -249,71 +254,73 @@ impl<'a> Training<'a> {
     fn run(&mut self, interrupts: &Interrupts) -> Outcome<()> {
         let Arguments { steps, check_every, ref files, .. } = *self.arguments;
         let first = files.resume(&mut self.state())?;
-        self.made = first;
+        self.completed_steps = first;
         if first >= steps {
-            say!("no step is left: {first} were made, --steps {steps}");
+            print_line!("no step is left: {first} were made, --steps {steps}");
             return files.checkpoint(first, &self.state());
         }
-        let begun = Instant::now();
+        let start = Instant::now();
         for step in first..steps {
             let is_checked = step.is_multiple_of(check_every) || step + 1 == steps;
-            if let Some(found) = in_span(SpanKind::Other, "step", "", || self.step(step, is_checked))? {
-                self.note(step, found)?;
+            if let Some(check) = in_span(SpanKind::Other, "step", "", || self.step(step, is_checked))? {
+                self.record_check(step, check)?;
             }
-            self.made = step + 1;
-            let stops = interrupts.stop() && self.made < steps;
+            self.completed_steps = step + 1;
+            let stops = interrupts.should_stop() && self.completed_steps < steps;
             if stops && self.divergence.is_none() {
-                files.checkpoint(self.made, &self.state())?;
-                files.tell_stopped(self.made);
+                files.checkpoint(self.completed_steps, &self.state())?;
+                files.print_stopped(self.completed_steps);
             }
             if stops || self.divergence.is_some() {
                 break;
             }
         }
         self.digits.device().synchronize()?;
-        self.time = begun.elapsed();
+        self.time = start.elapsed();
         Ok(())
     }
 
-    /// Notes loss and difference of a step that was checked, and saves.
+    /// Records loss and difference of a checked step, and saves.
     ///
-    /// The last step is checked out of turn: it is saved before, so that a training that goes on from there has no check that one without this end would not have.
-    fn note(&mut self, step: u64, (loss, difference): (f64, f64)) -> Outcome<()> {
+    /// The last step is checked outside the interval and saved before: a run that resumes from
+    /// there must not contain a check that an uninterrupted run would not have.
+    fn record_check(&mut self, step: u64, (loss, difference): (f64, f64)) -> Outcome<()> {
         let Arguments { steps, check_every, ref files, .. } = *self.arguments;
         let is_last = step + 1 == steps;
-        self.divergence = Divergence::of(step + 1, loss);
+        self.divergence = Divergence::detect(step + 1, loss);
         let is_saved = self.divergence.is_none() && files.is_due(step / check_every + 1, is_last);
-        let is_in_turn = step.is_multiple_of(check_every);
-        if is_saved && !is_in_turn {
+        let is_regular = step.is_multiple_of(check_every);
+        if is_saved && !is_regular {
             files.checkpoint(step + 1, &self.state())?;
         }
         self.history.scalar(LOSS, step + 1, loss)?;
         self.history.scalar(DIFFERENCE, step + 1, difference)?;
-        if is_saved && is_in_turn {
+        if is_saved && is_regular {
             files.checkpoint(step + 1, &self.state())?;
         }
-        say!("step {}  loss {loss:.4}  gradients apart {difference:.3e}", step + 1);
+        print_line!("step {}  loss {loss:.4}  gradients apart {difference:.3e}", step + 1);
         Ok(())
     }
 
-    /// One step; if it is checked, its loss and how far the gradients are apart.
+    /// Runs one step; if it is checked, returns its loss and the difference of the gradients.
     fn step(&mut self, step: u64, is_checked: bool) -> Outcome<Option<(f64, f64)>> {
         let rows = self.rows(step)?;
-        let (images, labels) = self.digits.pick(&rows)?;
+        let (images, labels) = self.digits.gather(&rows)?;
         let input = images.flatten(1, -1)?;
         let log_probabilities = self.model.forward(&input)?;
         let loss = log_probabilities.nll_loss(&labels)?;
         let gradients = loss.backward()?;
-        let mut found = None;
+        let mut check = None;
         if is_checked {
             let by_hand = ByHand::of(&input, &log_probabilities, &labels)?;
-            found = Some((loss.item_f64()?, by_hand.difference(self.model, &gradients)?));
+            check = Some((loss.item_f64()?, by_hand.difference(self.model, &gradients)?));
         }
         self.sgd.step(&gradients)?;
-        Ok(found)
+        Ok(check)
     }
 
-    /// The numbers of the digits of a step, `[batch]` i64: a matter of seed and step alone. The rest of an epoch that fills no batch is left out.
+    /// Returns the indices of the digits of a step, `[batch]` i64, which depend only on seed and
+    /// step. The digits of an epoch that do not fill a batch are left out.
     fn rows(&mut self, step: u64) -> Result<Tensor> {
         let batches = (self.digits.count() / self.batch) as u64;
         if self.order.0 != step / batches {
@@ -325,20 +332,24 @@ impl<'a> Training<'a> {
     }
 }
 
-/// The largest of the differences; no number if one is none.
+/// Returns the largest of the differences; NaN if one is NaN.
 fn largest(differences: &[(u64, f64)]) -> f64 {
     differences.iter().fold(0.0, |largest: f64, &(_, one)| if one <= largest { largest } else { one })
 }
 
-/// The share of digits that are recognised.
+/// Returns the fraction of digits that are classified correctly.
 fn accuracy(model: &SoftmaxRegression, split: &Split, device: &Device) -> Outcome<f64> {
     let digits = DigitSet::new(split, device)?;
     let mut hits = 0;
     for start in (0..digits.count()).step_by(TEST_BATCH) {
         let images = digits.images(start, TEST_BATCH)?.flatten(1, -1)?;
-        let found = no_grad(|| model.forward(&images)?.argmax(1))?.to_vec::<i32>()?;
+        let predicted = no_grad(|| model.forward(&images)?.argmax(1))?.to_vec::<i32>()?;
         let labels = &split.labels()[start..];
-        hits += found.iter().zip(labels).filter(|(found, label)| **found == i32::from(**label)).count();
+        hits += predicted
+            .iter()
+            .zip(labels)
+            .filter(|(predicted, label)| **predicted == i32::from(**label))
+            .count();
     }
     Ok(hits as f64 / digits.count() as f64)
 }
@@ -351,7 +362,7 @@ fn results(training: &Training<'_>, mnist: &Mnist, largest: f64, accuracy: f64) 
         "device": digits.device().name(),
         "synthetic": mnist.origin().is_synthetic(),
         "seed": arguments.seed,
-        "steps": training.made,
+        "steps": training.completed_steps,
         "checked_steps": history.series(DIFFERENCE).len(),
         "largest_difference": largest,
         "final_loss": history.series(LOSS).last().map(|point| point.1),

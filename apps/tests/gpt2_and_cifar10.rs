@@ -1,4 +1,5 @@
-//! The examples gpt2, cifar10 and pytorch_weights: what they learn, what they write, and what they refuse.
+//! The programs gpt2, cifar10 and pytorch_weights: what they learn, what they write, and what they
+//! reject.
 
 #[path = "support/programs.rs"]
 mod support;
@@ -16,7 +17,7 @@ impl Folder {
     }
 }
 
-/// Sizes of a model that learns in seconds.
+/// Sizes of a model that trains in seconds.
 const SMALL: [&str; 8] = ["--layers", "1", "--heads", "2", "--width", "32", "--context", "16"];
 
 #[test]
@@ -37,7 +38,7 @@ fn gpt2_learns_tokens_from_a_file_and_goes_on_from_the_folder_that_it_saved() {
     for name in ["steps", "train_loss", "validation_loss", "tokens_per_second", "train_seconds"] {
         assert!(results["training"][name].is_number(), "{name}: {results}");
     }
-    // Of 9 characters: guessing would be 2.2. Only the first ones of a window are uncertain.
+    // Of 9 characters: guessing has a loss of 2.2. Only the first ones of a window are uncertain.
     let loss = results["training"]["validation_loss"].as_f64().expect("a number");
     assert!(loss < 0.6, "{loss}");
     assert!(fs::read_to_string(folder.file("curve.svg")).expect("it was written").contains("held out"));
@@ -68,13 +69,14 @@ fn interrupted_after(mut command: Command, line: &str) {
     assert!(lines.any(|printed| printed.expect("UTF-8").starts_with(line)), "{line:?} was not printed");
     let killed = Command::new("kill").args(["-INT", &running.id().to_string()]).status();
     assert!(killed.expect("kill is a program").success());
-    // Without a reader the program goes on all the same.
+    // Without a reader the program continues.
     drop(lines);
     let output = running.wait_with_output().expect("it ends");
     assert!(output.status.success() && !errors(&output).contains("panicked"), "{}", errors(&output));
 }
 
-/// Weights and, where the file is a checkpoint, the optimiser's state: what was measured on the way has one more reading where a training was stopped.
+/// Weights and, in a checkpoint, the optimizer's state. The recorder is excluded: it has one more
+/// reading where a run was stopped.
 fn bits(file: &Path) -> Vec<u8> {
     if !Checkpoint::is_at(file).expect("it was saved") {
         return fs::read(file).expect("it was saved");
@@ -95,7 +97,8 @@ fn a_training_that_was_stopped_ends_with_the_bits_of_one_that_was_not() {
     success(folder.run("gpt2", &["--tokenize", "text", "--out", "tokens.bin"]));
     let gpt2 = ["--train", "tokens.bin", "--steps", "60", "--eval-every", "7", "--dropout", "0.1"];
     let cifar10 = ["--limit", "16", "--epochs", "3", "--batch", "8", "--data", "synthetic"];
-    // What each saves its training by; gpt2 also saves weights, under the names of others.
+    // The option with which each program saves its state; gpt2 also exports weights under other
+    // names.
     for (name, arguments, line, checkpoint) in [
         ("gpt2", [&SMALL[..], &gpt2].concat(), "step 7/60", "--checkpoint"),
         ("cifar10", cifar10.to_vec(), "epoch 1/3", "--save"),
@@ -109,10 +112,10 @@ fn a_training_that_was_stopped_ends_with_the_bits_of_one_that_was_not() {
         assert!(printed.contains("going on from step "), "{printed}");
         assert!(straight == bits(&folder.file(saved)), "{name}: other weights");
         let other = [&arguments[..], &["--resume", "run.ckpt", "--weight-decay", "0.5"]].concat();
-        folder.refuses(name, &[(&other, "other settings: weight_decay was ")]);
+        folder.check_rejections(name, &[(&other, "other settings: weight_decay was ")]);
         folder.write("no.ckpt", "{}");
         let none = [&arguments[..], &["--resume", "no.ckpt"]].concat();
-        folder.refuses(name, &[(&none, "no.ckpt: ")]);
+        folder.check_rejections(name, &[(&none, "no.ckpt: ")]);
     }
 }
 
@@ -125,7 +128,7 @@ fn gpt2_predicts_a_text_with_tokens_of_its_own_vocabulary() {
     folder.write("text", "the then ".repeat(30));
     let of = |arguments: &[&str]| success(folder.run("gpt2", &[&["--bpe", "bpe"], arguments].concat()));
     let printed = of(&["--tokenize", "text", "--out", "tokens.bin"]);
-    // "the", " ", "the", "n", " ": the merge of blank and word is not among the two.
+    // "the", " ", "the", "n", " ": the merge of space and word is not among the two.
     assert!(printed.contains("258 tokens") && printed.contains("150 tokens written"), "{printed}");
     let printed = of(&[&SMALL[..], &["--perplexity", "text", "--stride", "4", "--json", "r.json"]].concat());
     assert!(printed.contains("RANDOM WEIGHTS"), "{printed}");
@@ -133,17 +136,17 @@ fn gpt2_predicts_a_text_with_tokens_of_its_own_vocabulary() {
     let found = &folder.json("r.json")["text"];
     let [loss, perplexity, bits] =
         ["loss", "perplexity", "bits_per_byte"].map(|name| found[name].as_f64().expect("a number"));
-    // Random weights know nothing of 258 tokens.
+    // Random weights predict all 258 tokens alike.
     assert!((loss - 258f64.ln()).abs() < 0.3, "{loss}");
     assert!((perplexity.ln() - loss).abs() < 1e-9);
     assert!((bits - loss * 149.0 / 270.0 / 2f64.ln()).abs() < 1e-9);
-    // The vocabulary is found beside the weights, too.
+    // The vocabulary is also found next to the weights.
     of(&[&SMALL[..], &["--steps", "0", "--tokens", "0", "--save", "bpe"]].concat());
     let printed = success(folder.run("gpt2", &["--load", "bpe", "--generate", "the", "--tokens", "3"]));
     assert!(printed.contains("258 tokens of words"), "{printed}");
     fs::create_dir_all(folder.file("bare")).expect("the folder can be written");
     fs::copy(folder.file("bpe/model.safetensors"), folder.file("bare/model.safetensors")).expect("copied");
-    folder.refuses(
+    folder.check_rejections(
         "gpt2",
         &[
             (&["--load", "bare", "--generate", "x"], "width 32 is no multiple of 64: expected a number of heads"),
@@ -164,7 +167,7 @@ fn gpt2_tells_what_is_wrong_before_it_begins() {
     folder.write("odd", [1, 2, 3]);
     folder.write("large", [0, 0, 0, 1].repeat(20));
     folder.write("text", b"caf\xe9");
-    folder.refuses(
+    folder.check_rejections(
         "gpt2",
         &[
             (&["--load", "nowhere"], "nowhere: cannot be read: "),
@@ -242,7 +245,7 @@ fn cifar10_reads_the_binary_files_and_refuses_what_is_none() {
         "{printed}"
     );
     assert!(!printed.contains("DRAWN"), "{printed}");
-    // Without random changes another network comes out of the same seed.
+    // Without augmentation, the same seed gives a different network.
     let loss = |printed: &str| {
         let line = printed.lines().find(|line| line.starts_with("epoch 1/1")).expect("an epoch");
         line.split_whitespace().nth(3).expect("a loss").to_owned()
@@ -252,7 +255,7 @@ fn cifar10_reads_the_binary_files_and_refuses_what_is_none() {
     assert_ne!(loss(&plain), loss(&run(&[])));
     folder.write(&train, &cifar10_records(20)[1..]);
     fs::create_dir_all(folder.file("cache")).expect("the folder can be written");
-    folder.refuses(
+    folder.check_rejections(
         "cifar10",
         &[
             (
@@ -300,14 +303,15 @@ fn weights_go_to_pytorch_as_they_came_from_there() {
     assert_eq!(here.remove("__metadata__"), Some(serde_json::json!({"format": "pt"})));
     assert_eq!(here, there);
     assert_eq!(there.len(), 16, "{there:?}");
-    // Where TERNION_PYTHON names a Python with safetensors and PyTorch, that reads what was written here.
+    // If TERNION_PYTHON names a Python with safetensors and PyTorch, it reads what was written
+    // here.
     if let Some(python) = std::env::var_os("TERNION_PYTHON") {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/reference/weights.py");
         let mut check = Command::new(python);
         check.current_dir(&folder.0).args([script, "back.safetensors", "case.safetensors"]);
         success(check);
     }
-    folder.refuses(
+    folder.check_rejections(
         "pytorch_weights",
         &[
             (&["--load", "case.safetensors"], "the state does not fit; missing: conv.bias"),

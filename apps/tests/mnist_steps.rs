@@ -1,4 +1,5 @@
-//! The steps of `apps/src/mnist`: filling counts for nothing, and a captured step trains as an eager one, bit for bit.
+//! The steps of `apps/src/mnist`: padding has no influence, and a captured step trains
+//! bit-identically to an eager one.
 
 #[path = "../../tests/support/cuda.rs"]
 pub(crate) mod support;
@@ -8,12 +9,12 @@ use ternion::prelude::*;
 use ternion_apps::mnist::step::Step;
 use ternion_apps::support::digits::DigitSet;
 
-/// 70 digits make two batches of 32, and one of 6 that is filled up.
+/// 70 digits are two batches of 32, and one of 6 that is padded.
 const COUNT: usize = 70;
 const BATCH: usize = 32;
 const EPOCHS: u64 = 3;
 
-/// The CPU, and the first CUDA device where there is one.
+/// The CPU, and the first CUDA device if there is one.
 fn devices() -> Vec<Device> {
     [ternion_cpu::device()].into_iter().chain(support::cuda()).collect()
 }
@@ -22,7 +23,7 @@ fn split() -> Result<Split> {
     Ok(Mnist::load(DataSource::Synthetic { train: COUNT, test: 10, seed: 5 })?.train().clone())
 }
 
-/// What a run leaves: the mean loss and the hits of each step, and all parameters.
+/// The results of a run: the mean loss and the hits of each step, and all parameters.
 #[derive(Debug, PartialEq)]
 struct Run {
     steps: Vec<[f32; 2]>,
@@ -50,7 +51,7 @@ fn learning_rate(number: usize) -> f64 {
     1e-2 / (1 + number) as f64
 }
 
-/// Every epoch in full batches that are picked on the device.
+/// Trains on full batches that are gathered on the device.
 fn filled(device: &Device, capture: bool) -> Result<Run> {
     let split = split()?;
     let digits = DigitSet::new(&split, device)?;
@@ -71,7 +72,7 @@ fn filled(device: &Device, capture: bool) -> Result<Run> {
     Ok(Run { steps, parameters: parameters(&model)? })
 }
 
-/// The same batches, the last one of each epoch smaller than the others.
+/// Trains on the same batches, but the last one of each epoch is smaller than the others.
 fn ragged(device: &Device) -> Result<Run> {
     let (model, adam) = model(device)?;
     let batches = split()?.shuffled(1).batches(BATCH, device).normalize(0.1307, 0.3081)?;
@@ -92,7 +93,7 @@ fn ragged(device: &Device) -> Result<Run> {
 
 #[test]
 fn a_captured_run_leaves_what_an_eager_one_leaves() -> Result<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         let eager = filled(&device, false)?;
         assert_eq!(filled(&device, true)?, eager, "{device}");
@@ -104,7 +105,7 @@ fn a_captured_run_leaves_what_an_eager_one_leaves() -> Result<()> {
 
 #[test]
 fn a_batch_that_is_filled_up_trains_as_the_smaller_one() -> Result<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         let (filled, ragged) = (filled(&device, false)?, ragged(&device)?);
         assert_eq!(filled.steps.len(), 9);
@@ -113,7 +114,8 @@ fn a_batch_that_is_filled_up_trains_as_the_smaller_one() -> Result<()> {
             assert!(close, "{device}, step {number}: loss {}, with a smaller batch {}", got[0], want[0]);
             assert!((got[1] - want[1]).abs() <= 1.0, "{device}, step {number}: {} hits, {}", got[1], want[1]);
         }
-        // As a whole: Adam makes a step of any size out of a gradient that is nothing but rounding.
+        // Compared as a whole: Adam turns a gradient that is only rounding error into a step of any
+        // size.
         let start = parameters(&model(&device)?.0)?;
         let way = distance(&start, &ragged.parameters);
         let apart = distance(&filled.parameters, &ragged.parameters);
@@ -124,7 +126,7 @@ fn a_batch_that_is_filled_up_trains_as_the_smaller_one() -> Result<()> {
 
 #[test]
 fn images_are_those_of_the_set_without_the_filling() -> Result<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         let split = split()?;
         let digits = DigitSet::new(&split, &device)?;

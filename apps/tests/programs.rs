@@ -1,21 +1,22 @@
-//! The programs as their users run them: what they write, what they refuse, and that no closed pipe or full disk costs the weights.
+//! The programs as their users run them: what they write, what they reject, and that no closed pipe
+//! or full disk loses the weights.
 
+#[path = "programs/checkpoints.rs"]
+mod checkpoints;
 #[path = "programs/diverged.rs"]
 mod diverged;
-#[path = "programs/kept.rs"]
-mod kept;
-#[path = "programs/looked_at.rs"]
-mod looked_at;
+#[path = "programs/inspected.rs"]
+mod inspected;
 #[path = "programs/recorded.rs"]
 mod recorded;
-#[path = "programs/refused.rs"]
-mod refused;
+#[path = "programs/rejected.rs"]
+mod rejected;
+#[path = "programs/reported.rs"]
+mod reported;
 #[path = "programs/resumed.rs"]
 mod resumed;
 #[path = "support/programs.rs"]
 mod support;
-#[path = "programs/told.rs"]
-mod told;
 #[path = "programs/tutorials.rs"]
 mod tutorials;
 
@@ -31,9 +32,9 @@ impl Folder {
         mnist
     }
 
-    /// What the classifier says to standard error when it refuses `arguments`.
-    fn refusal(&self, arguments: &[&str]) -> String {
-        // Data that is not there: what is told before it is looked for cannot be about it.
+    /// Returns what the classifier prints to standard error when it rejects `arguments`.
+    fn rejection(&self, arguments: &[&str]) -> String {
+        // The data does not exist: an error that is reported first cannot be about it.
         let output = program("mnist")
             .current_dir(&self.0)
             .args(if arguments == ["--data="] { &[][..] } else { &["--data", "nowhere"][..] })
@@ -86,7 +87,7 @@ mod streams {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_full_disk_under_the_output_is_told_and_costs_no_weights() {
+    fn a_full_disk_under_the_output_is_reported_and_costs_no_weights() {
         let folder = Folder::new("full");
         let full: File = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
         let output = folder
@@ -94,9 +95,9 @@ mod streams {
             .stdout(full)
             .output()
             .expect("the program runs");
-        let told = "standard output cannot be written: ";
+        let message = "standard output cannot be written: ";
         assert!(output.status.success(), "{}", errors(&output));
-        assert_eq!(errors(&output).matches(told).count(), 1, "{}", errors(&output));
+        assert_eq!(errors(&output).matches(message).count(), 1, "{}", errors(&output));
         success(folder.mnist(&["--epochs", "0", "--load", "w.st"]));
     }
 
@@ -106,7 +107,8 @@ mod streams {
         let folder = Folder::new("untrained");
         let earlier = folder.file("mnist-interrupted.safetensors");
         fs::write(&earlier, "earlier weights").expect("the folder can be written");
-        // A pipe that is full: the program waits at its first line, which comes once it heeds Ctrl-C.
+        // A full pipe: the program blocks at its first line, which it prints once its handler is
+        // installed.
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
         writer.write_all(&[b' '; 1 << 16]).expect("as much as a pipe holds");
         let mut running = folder.mnist(&[]).stdout(writer).stderr(Stdio::piped()).spawn().expect("it runs");
@@ -121,7 +123,7 @@ mod streams {
         assert_eq!(fs::read_to_string(&earlier).expect("it is still there"), "earlier weights");
     }
 
-    /// Whether the program has a handler for SIGINT, signal 2.
+    /// Returns whether the program has a handler for SIGINT, signal 2.
     fn heeds_interrupts(process: u32) -> bool {
         let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the program runs");
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
@@ -146,13 +148,13 @@ fn no_two_files_of_a_run_are_the_same() {
         (&["--load", "w.st", "--json", "w.st"], "--load and --json name the same file: w.st"),
     ];
     for (arguments, expected) in cases {
-        let message = folder.refusal(arguments);
+        let message = folder.rejection(arguments);
         assert!(message.contains(expected), "{arguments:?}: {message}");
     }
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("yet-to-come", folder.file("link")).expect("the folder can be written");
-        let message = folder.refusal(&["--save", "yet-to-come", "--json", "link"]);
+        let message = folder.rejection(&["--save", "yet-to-come", "--json", "link"]);
         assert!(message.contains("--save and --json name the same file: link"), "{message}");
     }
     assert_eq!(fs::read_to_string(folder.file("w.st")).expect("it was not touched"), "weights");
@@ -161,7 +163,7 @@ fn no_two_files_of_a_run_are_the_same() {
 }
 
 #[test]
-fn what_is_wrong_with_the_arguments_is_told_before_the_data_is_looked_for() {
+fn invalid_arguments_are_reported_before_the_data_is_searched() {
     let folder = Folder::new("early");
     fs::write(folder.file("file"), "").expect("the folder can be written");
     let cases: [(&[&str], &str); 9] = [
@@ -176,12 +178,12 @@ fn what_is_wrong_with_the_arguments_is_told_before_the_data_is_looked_for() {
         (&["--seed", "-1"], "expected a whole number from 0 to"),
     ];
     for (arguments, expected) in cases {
-        let message = folder.refusal(arguments);
+        let message = folder.rejection(arguments);
         assert!(message.contains(expected), "{arguments:?}: {message}");
         assert!(!message.contains("MNIST"), "{arguments:?}: {message}");
     }
     if cfg!(target_os = "linux") {
-        let message = folder.refusal(&["--plot", "/proc/curve.svg"]);
+        let message = folder.rejection(&["--plot", "/proc/curve.svg"]);
         assert!(message.contains("--plot: /proc/curve.svg: cannot be written: "), "{message}");
     }
     let left: Vec<_> = fs::read_dir(&folder.0)
@@ -191,7 +193,7 @@ fn what_is_wrong_with_the_arguments_is_told_before_the_data_is_looked_for() {
     assert_eq!(left.len(), 2, "the checks left something behind: {left:?}");
 }
 
-/// 70 digits in batches of 16: the last one is filled up.
+/// 70 digits in batches of 16: the last one is padded.
 #[test]
 fn a_captured_run_ends_where_an_eager_one_does() {
     let folder = Folder::new("capture");
@@ -223,7 +225,7 @@ fn a_plot_shows_one_reading_and_says_what_it_cannot_show() {
 }
 
 #[test]
-fn a_variable_that_does_not_lead_to_the_data_is_told_though_the_cache_has_it() {
+fn a_variable_that_does_not_lead_to_the_data_is_reported_though_the_cache_has_it() {
     let folder = Folder::new("variable");
     let cached = folder.file("cache").join("ternion").join("mnist");
     fs::create_dir_all(&cached).expect("the folder can be written");
@@ -244,11 +246,11 @@ fn a_variable_that_does_not_lead_to_the_data_is_told_though_the_cache_has_it() {
         folder.file("data").display()
     );
     assert_eq!(errors(&output), expected);
-    let message = folder.refusal(&["--data="]);
+    let message = folder.rejection(&["--data="]);
     assert!(message.contains("the name of the data directory is empty"), "{message}");
 }
 
-/// A text that repeats itself is learned, and goes on from weights that were saved.
+/// A repetitive text is learned and continued with the saved weights.
 #[test]
 fn tiny_gpt_learns_a_text_and_goes_on_from_saved_weights() {
     let folder = Folder::new("tiny-gpt");
@@ -271,34 +273,35 @@ fn tiny_gpt_learns_a_text_and_goes_on_from_saved_weights() {
     for name in ["h.0.self_attn (MultiHeadAttention)", "matmul backward", "adam_step"] {
         assert!(traced.contains(name), "{name}");
     }
-    // Of 9 characters: guessing would be 2.2. Only the first ones of a piece are uncertain.
+    // Of 9 characters: guessing has a loss of 2.2. Only the first ones of a window are uncertain.
     let loss = results["validation_loss"].as_f64().expect("a number");
     assert!(loss < 0.5, "{loss}");
     let writing = ["--load", "w.st", "--generate", "the cat", "--tokens", "30", "--temperature", "0"];
     let written = success(folder.run("tiny_gpt", &writing));
     assert_eq!(written.lines().last(), Some("the cat sat. the cat sat. the cat sat"));
-    let refused = |arguments: &[&str]| {
+    let rejection = |arguments: &[&str]| {
         let output = gpt(arguments).output().expect("it runs");
         assert!(!output.status.success(), "{arguments:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let message = folder.refused("tiny_gpt", &["--load", "w.st", "--generate", "the dog"]);
+    let message = folder.rejection_of("tiny_gpt", &["--load", "w.st", "--generate", "the dog"]);
     assert!(message.contains("character 'd' at position 4"), "{message}");
-    let message = refused(&["--json", "text"]);
+    let message = rejection(&["--json", "text"]);
     assert!(message.contains("--text and --json name the same file: text"), "{message}");
-    let message = refused(&["--load", "none.st"]);
+    let message = rejection(&["--load", "none.st"]);
     assert!(message.contains("--load: none.st: cannot be read"), "{message}");
-    let message = refused(&["--load", "w.st", "--layers", "3"]);
+    let message = rejection(&["--load", "w.st", "--layers", "3"]);
     assert!(message.contains("--layers 3, but the checkpoint is of 1"), "{message}");
-    // What stands beside it is for people alone.
+    // The JSON file next to it is only for people.
     fs::write(folder.file("w.st.json"), "{}").expect("the folder can be written");
     success(gpt(&["--load", "w.st"]));
     fs::write(folder.file("w.st"), "{}").expect("the folder can be written");
-    let message = refused(&["--load", "w.st"]);
+    let message = rejection(&["--load", "w.st"]);
     assert!(message.contains("w.st: no safetensors file: only 2 bytes long"), "{message}");
 }
 
-/// Four IDX files of any names, sizes and classes; and Fashion-MNIST, whose files MNIST's check refuses.
+/// Four IDX files of any names, sizes and classes; and Fashion-MNIST, whose files MNIST's check
+/// rejects.
 #[test]
 fn mnist_trains_on_other_data_sets_in_its_format() {
     let folder = Folder::new("datasets");
@@ -324,8 +327,8 @@ fn mnist_trains_on_other_data_sets_in_its_format() {
             .expect("it was drawn")
             .contains("width=\"12\" height=\"16\"")
     );
-    let refused = folder.refused("mnist", &["--idx", "images", "labels"]);
-    assert!(refused.contains("4 values required"), "{refused}");
+    let rejection = folder.rejection_of("mnist", &["--idx", "images", "labels"]);
+    assert!(rejection.contains("4 values required"), "{rejection}");
 
     fs::create_dir_all(folder.file("fashion")).expect("the folder can be written");
     for split in ["train", "t10k"] {
@@ -334,7 +337,7 @@ fn mnist_trains_on_other_data_sets_in_its_format() {
         write(&format!("fashion/{split}-labels-idx1-ubyte"), [header(&[2049, 12]), labels.clone()].concat());
     }
     let arguments = ["--data", "fashion", "--epochs", "1"];
-    let refused = folder.refused("mnist", &arguments);
-    assert!(refused.contains("these are the files of Fashion-MNIST, not of MNIST"), "{refused}");
+    let rejection = folder.rejection_of("mnist", &arguments);
+    assert!(rejection.contains("these are the files of Fashion-MNIST, not of MNIST"), "{rejection}");
     success(folder.run("mnist", &[&arguments[..], &["--dataset", "fashion-mnist"]].concat()));
 }

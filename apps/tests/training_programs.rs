@@ -1,4 +1,4 @@
-//! The example programs that train something: what they learn, what they write, and what they refuse.
+//! The programs that train something: what they learn, what they write, and what they reject.
 
 #[path = "support/programs.rs"]
 mod support;
@@ -11,7 +11,7 @@ use std::process::Stdio;
 use support::{Folder, errors, success};
 
 impl Folder {
-    /// What was found, without what is another on each run.
+    /// Returns the results, without values that differ in each run.
     fn results(&self, name: &str) -> Value {
         let mut results = self.json(name);
         let object = results.as_object_mut().expect("an object");
@@ -33,7 +33,7 @@ fn housing_learns_the_drawn_table_and_says_that_it_is_artificial() {
     assert!(printed.contains("layers.2 (Linear)") && printed.contains("bias.grad"), "{printed}");
     let results = folder.json("r.json");
     assert_eq!(results["artificial"], true);
-    // The noise of the table leaves 0.98 to be explained; the mean explains 0.
+    // The noise of the table leaves 0.98 of the variance to explain; the mean explains 0.
     assert!((0.9..0.99).contains(&number(&results["test_r2"])), "{results}");
     assert!((0.14..0.4).contains(&number(&results["test_rmse"])), "{results}");
     let predictions = results["predictions"].as_array().expect("a list");
@@ -58,11 +58,11 @@ fn housing_reads_any_table_and_checks_its_gradients() {
     fs::write(folder.file("bad.csv"), "a,b,y\n1,2,3\n1,x,3\n").expect("the folder can be written");
     fs::write(folder.file("short.csv"), "a,y\n1,2\n").expect("the folder can be written");
     fs::write(folder.file("lone.csv"), "y\n1\n2\n").expect("the folder can be written");
-    // As many rows, but others.
+    // The same number of rows, but different ones.
     fs::write(folder.file("other.csv"), format!("a,b,y\n{}", rows.replace('5', "6")))
         .expect("the folder can be written");
     success(folder.run("housing", &["--data", "t.csv", "--target", "y", "--epochs", "1", "--save", "t.st"]));
-    folder.refuses(
+    folder.check_rejections(
         "housing",
         &[
             (&["--data", "bad.csv"], "bad.csv: line 3, column 2 (b): expected a number, found \"x\""),
@@ -94,7 +94,8 @@ fn housing_reads_any_table_and_checks_its_gradients() {
     );
 }
 
-/// On the published file, where `$TERNION_DATA` leads to it: what the program reaches with nothing but its defaults.
+/// On the published file, if it is found in `$TERNION_DATA`: the accuracy of the program's
+/// defaults.
 #[test]
 fn housing_explains_what_districts_cost() {
     let folder = Folder::new("districts");
@@ -125,15 +126,15 @@ fn image_encoder_learns_an_image_and_draws_its_graph() {
     let graph = fs::read_to_string(folder.file("g.dot")).expect("it was written");
     assert!(graph.starts_with("digraph") && graph.contains("leaky_relu"), "{graph}");
     assert!(graph.contains("layers.1.weight") || graph.contains("1.weight"), "{graph}");
-    // What was written is an image again: the picture, and what was made of it, side by side.
+    // The output is an image again: the picture and its reconstruction side by side.
     psnr(&["--steps", "1", "--image", "q.png", "--picture", "r.png"]);
     let results = folder.json("r.json");
     assert_eq!(number(&results["cols"]), 2.0 * number(&results["rows"]));
-    // Two images of one size.
+    // Two images of the same size.
     psnr(&["--steps", "2", "--image", "q.png", "--picture", "s.png"]);
     psnr(&["--steps", "1", "--image", "r.png", "--save", "p.st"]);
     fs::write(folder.file("text.png"), "no image").expect("the folder can be written");
-    folder.refuses(
+    folder.check_rejections(
         "image_encoder",
         &[
             (&["--image", "text.png"], "text.png: neither PNG nor JPEG"),
@@ -152,7 +153,7 @@ fn image_encoder_learns_an_image_and_draws_its_graph() {
 #[test]
 fn softmax_regression_derives_the_gradients_that_autograd_finds() {
     let folder = Folder::new("softmax");
-    // A batch of 20: by a power of two both would divide without rounding.
+    // A batch size of 20: dividing by a power of two would be exact.
     let small = ["--data", "data", "--batch", "20", "--lr", "0.005"];
     let run = ["--steps", "200", "--check-every", "40", "--json", "r.json"];
     let printed = success(folder.run("softmax_regression", &[&small[..], &run].concat()));
@@ -160,9 +161,9 @@ fn softmax_regression_derives_the_gradients_that_autograd_finds() {
     assert_eq!((results["checked_steps"].as_u64(), results["synthetic"].as_bool()), (Some(6), Some(false)));
     let difference = number(&results["largest_difference"]);
     assert!(difference > 0.0 && difference < 1e-5, "{results}");
-    // Ten classes that are guessed cost 2.3.
+    // Guessing ten classes has a loss of 2.3.
     assert!(number(&results["final_loss"]) < 1.8, "{printed}");
-    folder.refuses(
+    folder.check_rejections(
         "softmax_regression",
         &[
             (&[&small[..], &["--steps", "2", "--tolerance", "0"]].concat(), "the gradients differ by "),
@@ -171,8 +172,8 @@ fn softmax_regression_derives_the_gradients_that_autograd_finds() {
             (&["--data", "data", "--lr", "-1"], "lr -1, expected a finite number of at least 0"),
         ],
     );
-    // Weights without bounds have no gradients to compare, which is no agreement.
-    let message = folder.refused(
+    // Overflowed weights have no gradients to compare, which must not pass as agreement.
+    let message = folder.rejection_of(
         "softmax_regression",
         &[&small[..], &["--steps", "9", "--check-every", "1", "--lr", "1e38"]].concat(),
     );
@@ -199,7 +200,7 @@ fn compare_finds_two_ways_to_compute_alike_and_tells_where_they_are_not() {
     let quick = ["--steps", "3", "--batch", "8"];
     let same = success(folder.run("compare", &[&quick[..], &["--devices", "cpu,cpu"]].concat()));
     assert!(same.contains("the largest difference: 0.000e0 of the loss"), "{same}");
-    folder.refuses(
+    folder.check_rejections(
         "compare",
         &[
             (
@@ -218,7 +219,7 @@ fn compare_finds_two_ways_to_compute_alike_and_tells_where_they_are_not() {
     );
 }
 
-/// Part of a training, the rest of it, and the whole leave the same bytes.
+/// An interrupted and resumed run writes the same bytes as an uninterrupted one.
 #[test]
 fn a_training_that_goes_on_ends_where_one_that_ran_through_does() {
     let cases: [(&str, &[&str], [&str; 2]); 4] = [
@@ -243,7 +244,7 @@ fn a_training_that_goes_on_ends_where_one_that_ran_through_does() {
         let [resumed, whole_results] = ["r-resumed.json", "r-whole.json"].map(|file| folder.results(file));
         assert_eq!(resumed, whole_results, "{name}");
         let other = [arguments, &["--steps", whole, "--resume", "half", "--seed", "7"]].concat();
-        let message = folder.refused(name, &other);
+        let message = folder.rejection_of(name, &other);
         assert!(message.contains("half") && message.contains("seed was 1, is 7"), "{name}: {message}");
     }
 }
@@ -259,7 +260,7 @@ fn housing_goes_on_where_it_was_killed() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program runs");
-    // Its lines are more than a pipe holds: it cannot come to its end while nobody reads.
+    // Its output exceeds the capacity of a pipe, so the program cannot finish while it is not read.
     let mut lines = BufReader::new(running.stdout.take().expect("a pipe")).lines();
     assert!(lines.any(|line| line.expect("UTF-8").starts_with("epoch 25/")), "the training ended");
     running.kill().expect("it runs");
@@ -271,10 +272,13 @@ fn housing_goes_on_where_it_was_killed() {
     for name in ["train_loss", "test_loss", "test_r2", "predictions"] {
         assert_eq!(resumed[name], whole[name], "{name}");
     }
-    let message =
-        folder.refused("housing", &["--data", "t.csv", "--target", "y", "--hidden", "6", "--resume", "w.st"]);
+    let message = folder
+        .rejection_of("housing", &["--data", "t.csv", "--target", "y", "--hidden", "6", "--resume", "w.st"]);
     assert!(message.contains("w.st"), "{message}");
-    folder.refuses("housing", &[(&["--resume", "t.csv", "--data", "t.csv", "--target", "y"], "t.csv")]);
+    folder.check_rejections(
+        "housing",
+        &[(&["--resume", "t.csv", "--data", "t.csv", "--target", "y"], "t.csv")],
+    );
 }
 
 #[test]

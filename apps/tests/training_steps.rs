@@ -1,4 +1,5 @@
-//! The steps of the programs `gpt2`, `tiny_gpt` and `cifar10`: recorded ones train as eager ones do, bit for bit, also where steps op by op are between them.
+//! The steps of the programs `gpt2`, `tiny_gpt` and `cifar10`: recorded ones train bit-identically
+//! to eager ones, also if steps run op by op between them.
 
 #[path = "../../tests/support/cuda.rs"]
 pub(crate) mod support;
@@ -15,14 +16,14 @@ use ternion::{Backend, delegate_backend};
 use ternion_apps::cifar10::step::{self, ImageStep};
 use ternion_apps::support::gpt_step::GptStep;
 use ternion_apps::support::learner::Learner;
-use ternion_apps::support::ranges::Ranges;
+use ternion_apps::support::nvtx::NvtxRanges;
 
-/// Of helpers that are shared with the programs.
+/// The result of helpers that are shared with the programs.
 type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const PRECISIONS: [Precision; 3] = [Precision::F32, Precision::Bf16, Precision::F16];
 
-/// The CPU, and the first CUDA device where there is one.
+/// The CPU, and the first CUDA device if there is one.
 fn devices() -> Vec<Device> {
     [ternion_cpu::device()].into_iter().chain(support::cuda()).collect()
 }
@@ -31,7 +32,8 @@ fn records(device: &Device) -> bool {
     device.backend().capture().is_some()
 }
 
-/// What a run leaves: the loss of each step, parameters and other tensors of the model by their keys, and the loss scale.
+/// The results of a run: the loss of each step, the parameters and buffers of the model by key, and
+/// the loss scale.
 #[derive(Debug, PartialEq)]
 struct Run {
     losses: Vec<f32>,
@@ -42,7 +44,7 @@ struct Run {
 impl Run {
     fn of(losses: Vec<f32>, model: &(impl Module + ?Sized), learner: &Learner) -> Result<Run> {
         let state = model.state_dict()?.into_iter().map(|(key, tensor)| Ok((key, tensor.to_bytes()?)));
-        let scale = learner.precise.borrow().report();
+        let scale = learner.mixed_precision.borrow().report();
         Ok(Run { losses, state: state.collect::<Result<_>>()?, scale })
     }
 }
@@ -79,7 +81,7 @@ fn gpt_learner(model: &GPT, precision: Precision) -> Result<Learner> {
     Ok(Learner::new(AdamW::new(model.parameters(), config)?, precision))
 }
 
-/// Steps on `accumulate` batches each; `make` makes the step of this number.
+/// Runs steps on `accumulate` batches each; `make` runs the step of the given index.
 fn gpt_run(
     device: &Device,
     (accumulate, precision): (usize, Precision),
@@ -98,7 +100,7 @@ fn gpt_run(
         make(number, &mut step, &mut windows)?;
         losses.push(sum.item::<f32>()?);
         sum.fill_(0.0)?;
-        // A test between two steps leaves them alone.
+        // A test between two steps does not influence them.
         model.eval();
         no_grad(|| model.forward(&windows.clone().batch()?.inputs))?;
     }
@@ -108,7 +110,7 @@ fn gpt_run(
 
 #[test]
 fn transformers_learn_the_same_by_recorded_steps() -> Outcome<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         for setting in PRECISIONS.map(|precision| [(1, precision), (3, precision)]).concat() {
             let eager = gpt_run(&device, setting, false, |_, step, windows| step.run(windows))?;
@@ -123,10 +125,10 @@ fn transformers_learn_the_same_by_recorded_steps() -> Outcome<()> {
     Ok(())
 }
 
-/// As for the step that `tiny_gpt --trace` looks at.
+/// As for the step that `tiny_gpt --trace` traces.
 #[test]
 fn a_step_may_run_op_by_op_between_recorded_ones() -> Outcome<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         for setting in PRECISIONS.map(|precision| (2, precision)) {
             let eager = gpt_run(&device, setting, false, |_, step, windows| step.run(windows))?;
@@ -153,16 +155,16 @@ fn a_device_that_records_nothing_runs_captured_steps_op_by_op() -> Outcome<()> {
     Ok(())
 }
 
-/// At a scale that is too large for f16 the first steps are left out.
+/// With a loss scale that is too large for f16, the first steps are skipped.
 #[test]
 fn steps_that_a_loss_scale_leaves_out_are_left_out_of_recorded_ones() -> Outcome<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         let run = |capture| -> Outcome<Run> {
             let (model, mut windows) = (gpt(&device)?, windows(&device)?);
             let learner = gpt_learner(&model, Precision::F16)?;
             let large = LossScaleConfig { init_scale: 2f64.powi(40), ..Default::default() };
-            *learner.precise.borrow_mut().scale_mut() = LossScale::new(large)?;
+            *learner.mixed_precision.borrow_mut().scale_mut() = LossScale::new(large)?;
             let sum = Tensor::zeros((), DType::F32, &device)?;
             let step = GptStep::new(&model, &learner, [3, 1], &sum)?;
             let mut step = if capture { step.captured() } else { step };
@@ -173,10 +175,10 @@ fn steps_that_a_loss_scale_leaves_out_are_left_out_of_recorded_ones() -> Outcome
                 losses.push(sum.item::<f32>()?);
                 let now = model.state_dict()?;
                 let now: Vec<Vec<u8>> = now.values().map(Tensor::to_bytes).collect::<Result<_>>()?;
-                let skipped = learner.precise.borrow_mut().scale_mut().skipped();
+                let skipped = learner.mixed_precision.borrow_mut().scale_mut().skipped();
                 assert_eq!(now == before, skipped == number + 1, "{device}, step {number}");
             }
-            let skipped = learner.precise.borrow_mut().scale_mut().skipped();
+            let skipped = learner.mixed_precision.borrow_mut().scale_mut().skipped();
             assert!((5..25).contains(&skipped), "{device}: {skipped} steps were left out");
             Ok(Run::of(losses, &model, &learner)?)
         };
@@ -187,7 +189,8 @@ fn steps_that_a_loss_scale_leaves_out_are_left_out_of_recorded_ones() -> Outcome
 
 // ---- Images
 
-/// All that a classifier of `cifar10` has: normalization with running statistics, and dropout.
+/// Everything that a classifier of `cifar10` has: normalization with running statistics, and
+/// dropout.
 fn classifier(device: &Device) -> Result<Sequential> {
     device.seed(6);
     Ok(Sequential::new()
@@ -200,7 +203,7 @@ fn classifier(device: &Device) -> Result<Sequential> {
         .with(Linear::new(4 * 6 * 6, 10, device)?))
 }
 
-/// Three epochs of three batches, looked at each `every` steps; what was seen besides.
+/// Runs three epochs of three batches, inspected each `every` steps; also returns the reports.
 fn image_run(
     device: &Device,
     precision: Precision,
@@ -212,7 +215,7 @@ fn image_run(
     let learner = step::learner(&model, 1e-2, 0.05, precision)?;
     let step = ImageStep::new(&model, &learner, [8, 3, 32, 32], 0.1, device)?;
     let step = if capture { step.captured() } else { step };
-    let mut step = step.watched(every)?;
+    let mut step = step.monitored(every)?;
     let (mut losses, mut reports) = (Vec::new(), Vec::new());
     for epoch in 0..3 {
         for batch in batches.epoch(epoch) {
@@ -229,7 +232,7 @@ fn image_run(
 
 #[test]
 fn classifiers_learn_the_same_by_recorded_steps() -> Outcome<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         for precision in PRECISIONS {
             let (eager, _) = image_run(&device, precision, false, None)?;
@@ -245,7 +248,7 @@ fn classifiers_learn_the_same_by_recorded_steps() -> Outcome<()> {
 
 #[test]
 fn steps_that_a_monitor_looks_at_run_op_by_op_between_recorded_ones() -> Outcome<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         for precision in PRECISIONS {
             let (plain, _) = image_run(&device, precision, false, None)?;
@@ -264,11 +267,11 @@ fn steps_that_a_monitor_looks_at_run_op_by_op_between_recorded_ones() -> Outcome
 
 // ---- Ranges
 
-/// What a profiler hears: each span with how many are around it.
+/// What a profiler receives: each span with its depth.
 #[derive(Default)]
-struct Heard(RefCell<(usize, Vec<(usize, String)>)>);
+struct SpanLog(RefCell<(usize, Vec<(usize, String)>)>);
 
-impl SpanSink for Heard {
+impl SpanSink for SpanLog {
     fn begin(&self, span: &Span<'_>) {
         let (depth, spans) = &mut *self.0.borrow_mut();
         spans.push((*depth, span.to_string()));
@@ -281,28 +284,28 @@ impl SpanSink for Heard {
 }
 
 #[test]
-fn profilers_hear_of_the_parts_of_a_step() -> Outcome<()> {
+fn profilers_receive_the_parts_of_a_step() -> Outcome<()> {
     let device = ternion_cpu::device();
     let (model, mut windows) = (gpt(&device)?, windows(&device)?);
     let learner = gpt_learner(&model, Precision::F32)?;
     let sum = Tensor::zeros((), DType::F32, &device)?;
     let mut step = GptStep::new(&model, &learner, [3, 1], &sum)?.captured();
-    let mut heard = || -> Result<Vec<(usize, String)>> {
-        let heard = Rc::new(Heard::default());
-        trace(&model, heard.clone(), || step.run(&mut windows))?;
-        assert_eq!(heard.0.borrow().0, 0, "a range was left open");
-        Ok(heard.0.take().1)
+    let mut spans_of_run = || -> Result<Vec<(usize, String)>> {
+        let log = Rc::new(SpanLog::default());
+        trace(&model, log.clone(), || step.run(&mut windows))?;
+        assert_eq!(log.0.borrow().0, 0, "a range was left open");
+        Ok(log.0.take().1)
     };
-    let (first, replayed) = (heard()?, heard()?);
-    // It runs once, and is recorded.
+    let (first, replayed) = (spans_of_run()?, spans_of_run()?);
+    // The step runs once, while it is recorded.
     assert_eq!(first[0], (0, "step".into()));
     for (depth, name) in
         [(1, "forward"), (2, "GPT"), (3, "h.0 (TransformerBlock)"), (1, "backward"), (1, "adamw")]
     {
-        let told = first.iter().filter(|span| **span == (depth, name.to_owned())).count();
-        assert_eq!(told, 2, "{name} at depth {depth}: {first:?}");
+        let count = first.iter().filter(|span| **span == (depth, name.to_owned())).count();
+        assert_eq!(count, 2, "{name} at depth {depth}: {first:?}");
     }
-    // As one.
+    // Later steps are replayed as one.
     assert!(
         replayed.iter().all(|(depth, name)| *depth == 0 && name == "step" || *depth == 1),
         "{replayed:?}"
@@ -315,14 +318,14 @@ fn profilers_hear_of_the_parts_of_a_step() -> Outcome<()> {
 fn ranges_are_refused_on_devices_of_others_and_otherwise_leave_all_as_it_is() -> Outcome<()> {
     let device = ternion_cpu::device();
     let model = gpt(&device)?;
-    let refused = Ranges::new(true, &device).err().expect("there is no profiler of it").to_string();
+    let rejection = NvtxRanges::new(true, &device).err().expect("there is no profiler of it").to_string();
     assert_eq!(
-        refused,
+        rejection,
         format!(
             "--nvtx: NVIDIA's profilers show nothing of {device}: expected a CUDA device (--features cuda, --device cuda)"
         )
     );
-    assert_eq!(Ranges::new(false, &device)?.of(&model, || 7), 7);
+    assert_eq!(NvtxRanges::new(false, &device)?.trace(&model, || 7), 7);
     Ok(())
 }
 
@@ -353,14 +356,14 @@ fn is_there_nvtx() -> bool {
 #[test]
 fn ranges_that_no_library_passes_on_are_refused() -> Outcome<()> {
     let device = Device::new(Renamed { inner: ternion_cpu::device() });
-    let refused = Ranges::new(true, &device).err().map(|error| error.to_string());
-    assert_eq!(refused.is_none(), is_there_nvtx(), "{refused:?}");
-    if let Some(refused) = refused {
+    let rejection = NvtxRanges::new(true, &device).err().map(|error| error.to_string());
+    assert_eq!(rejection.is_none(), is_there_nvtx(), "{rejection:?}");
+    if let Some(rejection) = rejection {
         let why = match cfg!(feature = "cuda") {
             true => "--nvtx: the library NVTX is not found: expected libnvToolsExt.so.1 ",
             false => "--nvtx: this program was built without the feature cuda",
         };
-        assert!(refused.starts_with(why), "{refused}");
+        assert!(rejection.starts_with(why), "{rejection}");
     }
     Ok(())
 }

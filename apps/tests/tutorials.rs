@@ -1,6 +1,9 @@
-//! The walk-throughs in docs/tutorials as their readers follow them: each command runs, what it is said to print is printed, and the code that is quoted is in the program.
+//! The walk-throughs in docs/tutorials as their readers follow them: each command runs and prints
+//! the documented output, and the quoted code is in the program.
 //!
-//! There the commands run with fewer steps, and numbers of the printed text are not compared. They are below, where the first commands of the pages run as they stand; those that take minutes where `TERNION_FIGURES` is set.
+//! Here the commands run with fewer steps, and the numbers in their output are not compared. They
+//! are compared further below, where the first commands of the pages run unmodified; those that
+//! take minutes only if `TERNION_FIGURES` is set.
 
 #[path = "support/programs.rs"]
 mod support;
@@ -39,7 +42,8 @@ fn blocks(name: &str) -> Vec<Block> {
     blocks
 }
 
-/// Follows the tutorial of a program, each of whose commands ends with what `quicker` makes of its line.
+/// Follows the tutorial of a program. The arguments that `quicker` returns for a line are appended
+/// to its command.
 fn follow(name: &str, quicker: impl Fn(&str) -> &'static [&'static str], prepare: impl Fn(&Folder)) {
     let folder = Folder::new(&format!("tutorial-{name}"));
     prepare(&folder);
@@ -49,7 +53,8 @@ fn follow(name: &str, quicker: impl Fn(&str) -> &'static [&'static str], prepare
         match block.language.as_str() {
             "sh" => {
                 for line in block.lines.iter().filter(|line| !line.trim().is_empty()) {
-                    // Whatever else is smaller here, the text and the model of this command are those of the page.
+                    // Although other sizes are reduced, the text and the model of this command are
+                    // those of the page.
                     has_figures = line.contains("--perplexity");
                     printed = follow_command(name, line, quicker(line), &folder).unwrap_or(printed);
                     followed += 1;
@@ -65,8 +70,8 @@ fn follow(name: &str, quicker: impl Fn(&str) -> &'static [&'static str], prepare
     assert!(followed > 0, "{name}: no command");
 }
 
-/// Runs a line `[NAME=VALUE ..] cargo run .. --bin NAME [-- ARGUMENTS]` and gives what it printed. A command that needs a feature for a GPU is
-/// left out: it is compiled in elsewhere.
+/// Runs a line `[NAME=VALUE ..] cargo run .. --bin NAME [-- ARGUMENTS]` and returns what it
+/// printed. A command that needs a GPU feature is left out: this build does not include it.
 fn follow_command(name: &str, line: &str, quicker: &[&str], folder: &Folder) -> Option<String> {
     let mut words = line.split_whitespace().peekable();
     let mut variables = Vec::new();
@@ -93,7 +98,7 @@ fn follow_command(name: &str, line: &str, quicker: &[&str], folder: &Folder) -> 
     }))
 }
 
-/// Runs a script of this project where `TERNION_PYTHON` names a Python with what it needs.
+/// Runs a script of this project if `TERNION_PYTHON` names a Python with what it needs.
 fn follow_python(words: &[&str], folder: &Folder) -> Option<String> {
     let python = std::env::var_os("TERNION_PYTHON")?;
     let mut command = Command::new(python);
@@ -101,26 +106,27 @@ fn follow_python(words: &[&str], folder: &Folder) -> Option<String> {
     Some(success(command))
 }
 
-/// That every line is among what was printed, in order; `...` stands for any text at the end of a line, or for any lines.
+/// Checks that every line was printed, in order; `...` matches any text at the end of a line, or
+/// any lines.
 fn check_printed(name: &str, lines: &[String], printed: &str) {
     let mut rest = printed.lines().map(without_numbers);
     for line in lines.iter().filter(|line| line.trim() != "...") {
         let found = match line.strip_suffix("...") {
-            Some(begun) => rest.any(|printed| printed.starts_with(&without_numbers(begun))),
+            Some(expected) => rest.any(|printed| printed.starts_with(&without_numbers(expected))),
             None => rest.any(|printed| printed == without_numbers(line)),
         };
         assert!(found, "{name}: not printed, or not in this place: {line:?}, but\n{printed}");
     }
 }
 
-/// The line with `#` for each number, and one blank for several.
+/// Returns the line with `#` for each number, and one space for several.
 fn without_numbers(line: &str) -> String {
     let is_number = |word: &str| word.starts_with(|first: char| first.is_ascii_digit() || first == '-');
     let word = |word: &str| if is_number(word) { "#".to_owned() } else { word.to_owned() };
     line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// That the first command of a page prints what stands below it, with its numbers.
+/// Checks that the first command of a page prints the output below it, with its numbers.
 fn check_figures(name: &str) {
     let folder = Folder::new(&format!("figures-{name}"));
     let blocks = blocks(name);
@@ -132,27 +138,29 @@ fn check_figures(name: &str) {
     check_numbers(name, &first("text").lines, &printed.expect("a command that can be run here"));
 }
 
-/// As [`check_printed`], with the numbers.
+/// As [`check_printed`], but compares the numbers, too.
 fn check_numbers(name: &str, lines: &[String], printed: &str) {
     let mut rest = printed.lines();
     for line in lines.iter().filter(|line| line.trim() != "...") {
-        let begun = line.trim_end_matches("...");
+        let expected = line.trim_end_matches("...");
         let is_this = |printed: &str| {
-            without_numbers(printed).starts_with(&without_numbers(begun))
-                && agree(&numbers(begun), &numbers(printed))
+            without_numbers(printed).starts_with(&without_numbers(expected))
+                && agree(&numbers(expected), &numbers(printed))
         };
         assert!(rest.any(is_this), "{name}: not printed with these numbers: {line:?}, but\n{printed}");
     }
 }
 
-/// The numbers of a line, as they are written.
+/// Returns the numbers of a line, as they are written.
 fn numbers(line: &str) -> Vec<String> {
     let pieces = line.split(|letter: char| !(letter.is_ascii_digit() || ".eE+-".contains(letter)));
     let pieces = pieces.map(|piece| piece.trim_matches(|end: char| !(end.is_ascii_digit() || end == '-')));
     pieces.filter(|piece| piece.parse::<f64>().is_ok()).map(str::to_owned).collect()
 }
 
-/// Counts agree exactly, measured numbers to 2 % and 0.02, which another processor may make of them. What is below 1e-5 is rounding, of which only the size can be told, and not at which step it is largest.
+/// Compares counts exactly, and measured numbers to 2 % and 0.02, because another CPU may compute
+/// slightly different ones. Values below 1e-5 are rounding errors, of which only the magnitude is
+/// compared, and not at which step they are largest.
 fn agree(page: &[String], printed: &[String]) -> bool {
     let value = |number: &String| number.parse::<f64>().unwrap_or(f64::NAN);
     let is_noise = |number: &String| value(number) != 0.0 && value(number).abs() < 1e-5;
@@ -170,8 +178,8 @@ fn agree(page: &[String], printed: &[String]) -> bool {
 
 #[test]
 fn what_the_pages_print_has_the_numbers_that_are_printed() {
-    let is_asked_for = std::env::var_os("TERNION_FIGURES").is_some();
-    let minutes: &[&str] = if is_asked_for { &["image_encoder", "cifar10", "gpt2"] } else { &[] };
+    let is_requested = std::env::var_os("TERNION_FIGURES").is_some();
+    let minutes: &[&str] = if is_requested { &["image_encoder", "cifar10", "gpt2"] } else { &[] };
     ["housing", "compare", "pytorch_weights"].iter().chain(minutes).for_each(|name| check_figures(name));
 }
 
@@ -185,7 +193,7 @@ fn numbers_that_are_others_are_noticed() {
     assert!(!agrees("epoch 1/12  loss 2.3", "epoch 2/12  loss 2.3"));
 }
 
-/// The files of a program and those that the programs share, each without whitespace.
+/// Returns the files of a program and those that the programs share, each without whitespace.
 fn sources(name: &str) -> Vec<String> {
     let apps = root().join("apps/src");
     let file = apps.join(name).with_extension("rs");
@@ -194,13 +202,13 @@ fn sources(name: &str) -> Vec<String> {
     texts.map(|text| bare(text.expect("a file of the program").lines())).collect()
 }
 
-/// The files of a folder.
+/// Returns the files of a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     entries.map(|entry| entry.expect("an entry").path()).collect()
 }
 
-/// The scripts that made what the tests compare with.
+/// Returns the scripts that produced the reference data of the tests.
 fn python_sources() -> Vec<String> {
     let scripts = files(&root().join("tests/reference"))
         .into_iter()
@@ -208,12 +216,12 @@ fn python_sources() -> Vec<String> {
     scripts.map(|file| bare(fs::read_to_string(file).expect("a script").lines())).collect()
 }
 
-/// The text without its blanks: how it is broken into lines does not count.
+/// Returns the text without whitespace: line breaks do not count.
 fn bare<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.flat_map(str::chars).filter(|character| !character.is_whitespace()).collect()
 }
 
-/// That the lines are in the program; a line `// ...` stands for what is left out.
+/// Checks that the lines are in the program; a line `// ...` stands for omitted code.
 fn check_quoted(name: &str, lines: &[String], sources: &[String]) {
     for part in lines.split(|line| line.trim() == "// ...") {
         let part = bare(part.iter().map(String::as_str));
@@ -259,7 +267,8 @@ fn compare() {
     follow("compare", |_| &["--steps", "10", "--batch", "8"], |_| ());
 }
 
-/// A folder `gpt2` with a small model of random weights under Hugging Face's names, and a vocabulary of the bytes and two merges.
+/// Creates a folder `gpt2` with a small model of random weights in Hugging Face's format, and a
+/// vocabulary of the bytes and two merges.
 fn small_gpt2(folder: &Folder) {
     let model = folder.file("gpt2");
     fs::create_dir_all(&model).expect("the folder can be written");
@@ -273,7 +282,7 @@ fn small_gpt2(folder: &Folder) {
 
 #[test]
 fn gpt2() {
-    // Only what the command heeds.
+    // Only options that the command uses.
     let quicker = |line: &str| -> &'static [&'static str] {
         if line.contains("--generate") {
             &["--tokens", "5"]

@@ -1,4 +1,5 @@
-//! Training on wgpu beside the CPU: the steps of `apps/src/mnist` with the same seed. Without wgpu in `TERNION_EXPECT` nothing is tested.
+//! Training on wgpu compared with the CPU: the steps of `apps/src/mnist` with the same seed.
+//! Nothing is tested unless `TERNION_EXPECT` contains wgpu.
 
 use std::cell::RefCell;
 use ternion::nn::Ema;
@@ -12,18 +13,19 @@ use ternion_testing::suite;
 const BATCH: usize = 64;
 const EPOCHS: u64 = 8;
 
-/// How far the losses of a step may be apart, relative to the CPU's: sums are added in another order, and every step starts from what the last one left. On Mesa it is
-/// below 1e-6.
+/// The largest difference of the losses of a step, relative to the CPU's: sums are added in another
+/// order, and every step starts from the result of the previous one. On Mesa it is below 1e-6.
 const LOSS_TOLERANCE: f32 = 1e-5;
 
-/// The CPU, and the first adapter where one is asked for.
+/// The CPU, and the first adapter if one is requested.
 fn devices() -> Option<[Device; 2]> {
     suite::expects("wgpu").then(|| {
         [ternion_cpu::device(), ternion_wgpu::device(0).expect("TERNION_EXPECT asks for an adapter")]
     })
 }
 
-/// A thousand digits to train on and 500 to test on: of MNIST where this machine has it, drawn elsewhere.
+/// A thousand digits to train on and 500 to test on: of MNIST if this machine has it, else
+/// synthetic.
 fn digits_to_train_and_test() -> Result<[Split; 2]> {
     let source = match std::env::var_os("TERNION_DATA") {
         Some(folder) => DataSource::Directory(folder.into()),
@@ -33,7 +35,7 @@ fn digits_to_train_and_test() -> Result<[Split; 2]> {
     Ok([mnist.train().first(1000), mnist.test().first(500)])
 }
 
-/// What a run leaves.
+/// The results of a run.
 struct Run {
     /// The mean loss of each step.
     losses: Vec<f32>,
@@ -42,7 +44,7 @@ struct Run {
 }
 
 impl Run {
-    /// The share of digits that are taken for what `split` says they are.
+    /// Returns the fraction of digits whose class is that of `split`.
     fn accuracy(&self, split: &Split) -> f64 {
         let hits =
             self.classes.iter().zip(split.labels()).filter(|(class, label)| **class == i64::from(**label));
@@ -50,8 +52,8 @@ impl Run {
     }
 }
 
-/// Trains a classifier of two layers and asks it about the test set.
-fn trained(device: &Device, seed: u64, [train, test]: &[Split; 2]) -> Result<Run> {
+/// Trains a classifier of two layers and tests it.
+fn train_classifier(device: &Device, seed: u64, [train, test]: &[Split; 2]) -> Result<Run> {
     device.seed(seed);
     let model = Mlp::new([784, 32, 10], device)?;
     let adam = AdamW::new(model.parameters(), AdamWConfig { lr: 3e-3, ..Default::default() })?;
@@ -70,37 +72,37 @@ fn trained(device: &Device, seed: u64, [train, test]: &[Split; 2]) -> Result<Run
     Ok(Run { losses, classes })
 }
 
-/// The largest distance of the losses of a step, relative to those of `reference`.
+/// Returns the largest difference of the losses of a step, relative to those of `reference`.
 fn distance(losses: &[f32], reference: &[f32]) -> f32 {
     assert_eq!(losses.len(), reference.len());
-    let apart =
+    let differences =
         losses.iter().zip(reference).map(|(loss, reference)| (loss - reference).abs() / reference.abs());
-    // NaN is the largest of all.
-    apart.fold(0.0, |largest, apart| if apart <= largest { largest } else { apart })
+    // NaN is propagated.
+    differences.fold(0.0, |largest, difference| if difference <= largest { largest } else { difference })
 }
 
 #[test]
 fn a_classifier_of_digits_trains_as_on_the_cpu() -> Result<()> {
     let Some([cpu, wgpu]) = devices() else { return Ok(()) };
     let digits = digits_to_train_and_test()?;
-    let (want, got) = (trained(&cpu, 1, &digits)?, trained(&wgpu, 1, &digits)?);
-    let apart = distance(&got.losses, &want.losses);
+    let (want, got) = (train_classifier(&cpu, 1, &digits)?, train_classifier(&wgpu, 1, &digits)?);
+    let difference = distance(&got.losses, &want.losses);
     assert!(
-        apart <= LOSS_TOLERANCE,
-        "losses are {apart} apart: {:?}, on the CPU {:?}",
+        difference <= LOSS_TOLERANCE,
+        "losses are {difference} apart: {:?}, on the CPU {:?}",
         got.losses,
         want.losses
     );
     let [got_accuracy, want_accuracy] = [&got, &want].map(|run| run.accuracy(&digits[1]));
     assert!(want_accuracy > 0.75, "nothing was learnt: {want_accuracy}");
     assert_eq!(got_accuracy, want_accuracy);
-    // What another seed does is farther away than rounding.
-    let other = distance(&trained(&wgpu, 2, &digits)?.losses, &want.losses);
+    // Another seed makes a larger difference than rounding.
+    let other = distance(&train_classifier(&wgpu, 2, &digits)?.losses, &want.losses);
     assert!(other > 1000.0 * LOSS_TOLERANCE, "another seed is {other} apart");
     Ok(())
 }
 
-/// A small training with dropout, averages and a schedule with a state.
+/// A small training run with dropout, averaged weights and a stateful schedule.
 struct Training {
     device: Device,
     model: Sequential,
@@ -160,16 +162,17 @@ fn a_checkpoint_of_one_device_goes_on_on_the_other() -> Result<()> {
     first.steps(6)?;
     first.state().save(6, file("cpu"))?;
     first.steps(6)?;
-    // There and back again: every bit of it.
+    // The state is copied back and forth without changing a bit.
     let mut second = Training::new(&wgpu)?;
     second.state().resume(file("cpu"))?;
     second.state().save(6, file("wgpu"))?;
     assert!(bytes("cpu") == bytes("wgpu"), "a device changed what it only carried");
     second.steps(6)?;
-    let apart = first.losses.iter().zip(&second.losses).map(|(cpu, wgpu)| (cpu - wgpu).abs() / cpu.abs());
-    let farthest = apart.fold(0.0, f64::max);
+    let differences =
+        first.losses.iter().zip(&second.losses).map(|(cpu, wgpu)| (cpu - wgpu).abs() / cpu.abs());
+    let largest = differences.fold(0.0, f64::max);
     assert_eq!((first.losses.len(), second.losses.len()), (12, 12));
-    assert!(farthest <= f64::from(LOSS_TOLERANCE), "losses are {farthest:e} apart");
+    assert!(largest <= f64::from(LOSS_TOLERANCE), "losses are {largest:e} apart");
     assert_eq!(cpu.random_position(), wgpu.random_position());
     second.state().save(12, file("later"))?;
     let mut third = Training::new(&cpu)?;

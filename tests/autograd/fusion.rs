@@ -13,11 +13,11 @@ use ternion_core::{Op, UnaryOp, checkpoint, observe_ops, without_fusion};
 fn applied<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, Vec<&'static str>)> {
     let names = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let seen = names.clone();
-    let note = move |call: &ternion_core::OpCall<'_>| {
+    let observer = move |call: &ternion_core::OpCall<'_>| {
         seen.borrow_mut().push(call.op.name());
         Ok(())
     };
-    let found = observe_ops(note, f)?;
+    let found = observe_ops(observer, f)?;
     Ok((found, names.take()))
 }
 
@@ -154,8 +154,8 @@ fn the_gradient_of_an_activation_is_formed_with_that_of_the_product() -> Result<
         assert_eq!((count(&names, name), count(&names, "sum")), (0, 0), "{names:?}");
         assert_same(&fused, &unfused, &layers.leaves(), 1e-5)?;
     }
-    type Plain = fn(&Tensor) -> Result<Tensor>;
-    let plain: [(UnaryOp, Plain); 5] = [
+    type Function = fn(&Tensor) -> Result<Tensor>;
+    let plain: [(UnaryOp, Function); 5] = [
         (UnaryOp::GeluTanh, Tensor::gelu_tanh),
         (UnaryOp::GeluErf, Tensor::gelu),
         (UnaryOp::Silu, Tensor::silu),
@@ -176,7 +176,7 @@ fn the_gradient_of_an_activation_is_formed_with_that_of_the_product() -> Result<
 fn products_with_sums(loss: &Tensor) -> Result<(Gradients, [usize; 2])> {
     let counts = std::rc::Rc::new(std::cell::Cell::new([0, 0]));
     let seen = counts.clone();
-    let note = move |call: &ternion_core::OpCall<'_>| {
+    let observer = move |call: &ternion_core::OpCall<'_>| {
         if let Op::Matmul(product) = call.op {
             let [rows, columns] = seen.get();
             let epilogue = product.epilogue;
@@ -185,7 +185,7 @@ fn products_with_sums(loss: &Tensor) -> Result<(Gradients, [usize; 2])> {
         }
         Ok(())
     };
-    let gradients = observe_ops(note, || loss.backward())?;
+    let gradients = observe_ops(observer, || loss.backward())?;
     Ok((gradients, counts.get()))
 }
 
@@ -201,10 +201,10 @@ fn gradients_of_several_uses_of_relu_go_through_it_once() -> Result<()> {
     let scale = normal(&[6, 12], &ternion::cpu()?)?;
     type Loss<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
     let product: Loss<'_> = &|y| y.linear(w2, Some(b2))?.square()?.sum_all();
-    let beside: Loss<'_> = &|y| product(y)?.add(&y.mul(&scale)?.sum_all()?);
+    let with_scalar_path: Loss<'_> = &|y| product(y)?.add(&y.mul(&scale)?.sum_all()?);
     let two: Loss<'_> = &|y| product(y)?.add(&y.matmul(&w2.t()?)?.sum_all()?);
     let before: Loss<'_> = &|y| y.mul(&scale)?.sum_all()?.add(&product(y)?);
-    for loss in [product, beside, two, before] {
+    for loss in [product, with_scalar_path, two, before] {
         let (fused, unfused, _) = both(|| loss(&hidden()?))?;
         assert_same(&fused, &unfused, &[&layers.x, w1, b1, w2], 1e-5)?;
         let plain = loss(&rows()?.linear(w1, Some(b1))?.relu()?)?.backward()?;
@@ -318,7 +318,7 @@ fn a_linear_layer_has_its_activation_in_the_product() -> Result<()> {
     for op in
         [UnaryOp::Relu, UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu, UnaryOp::Tanh, UnaryOp::Sigmoid]
     {
-        let apart = || {
+        let separate_ops = || {
             ternion_core::dispatch::apply_one(ternion_core::ops::unary::Unary { op }, &[&layer.forward(&x)?])
         };
         let (y, names) = applied(|| layer.forward_activation(&x, op))?;
@@ -327,26 +327,26 @@ fn a_linear_layer_has_its_activation_in_the_product() -> Result<()> {
             (1, 0),
             "{names:?}"
         );
-        assert_close(&y, &apart()?, 1e-6)?;
+        assert_close(&y, &separate_ops()?, 1e-6)?;
         assert_eq!(y.dims(), [2, 3, 5]);
         // No products other than those of the two gradients.
         let loss = y.square()?.sum_all()?;
         let (found, names) = applied(|| loss.backward())?;
         assert_eq!(count(&names, "matmul"), 2, "{op:?}: {names:?}");
-        let expected = apart()?.square()?.sum_all()?.backward()?;
+        let expected = separate_ops()?.square()?.sum_all()?.backward()?;
         assert_same(&found, &expected, &[&x, &weight, &bias], 1e-5)?;
         let unfused = without_fusion(|| layer.forward_activation(&x, op))?;
-        assert_close(&unfused, &apart()?, 0.0)?;
+        assert_close(&unfused, &separate_ops()?, 0.0)?;
         // The outputs of layers are observed.
         let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
         let (outputs, compute) = (seen.clone(), || layer.forward_activation(&x, op));
-        let note = move |_: &ternion_nn::LayerCall, y: &Tensor| {
+        let observer = move |_: &ternion_nn::LayerCall, y: &Tensor| {
             outputs.borrow_mut().push(y.clone());
             Ok(())
         };
-        let observed = ternion_nn::observe_layers(&layer, note, compute)?;
+        let observed = ternion_nn::observe_layers(&layer, observer, compute)?;
         assert_close(&seen.borrow()[0], &layer.forward(&x)?, 0.0)?;
-        assert_close(&observed, &apart()?, 0.0)?;
+        assert_close(&observed, &separate_ops()?, 0.0)?;
     }
     Ok(())
 }
@@ -355,13 +355,13 @@ fn a_linear_layer_has_its_activation_in_the_product() -> Result<()> {
 fn a_linear_layer_with_an_activation_reports_what_does_not_fit() -> Result<()> {
     let device = ternion::cpu()?;
     let layer = Linear::new(8, 5, &device)?;
-    let refused = |x: &Tensor| layer.forward_activation(x, UnaryOp::Relu).expect_err("refused").to_string();
-    let told = refused(&Tensor::ones((), DType::F32, &device)?);
-    assert!(told.contains("linear_activation") && told.contains("at least 1"), "{told}");
-    let told = refused(&Tensor::ones([2, 7], DType::F32, &device)?);
-    assert!(told.contains('7') && told.contains('8'), "{told}");
-    let told = refused(&Tensor::ones([2, 8], DType::F64, &device)?);
-    assert!(told.contains("f64") && told.contains("f32"), "{told}");
+    let rejection = |x: &Tensor| layer.forward_activation(x, UnaryOp::Relu).expect_err("refused").to_string();
+    let message = rejection(&Tensor::ones((), DType::F32, &device)?);
+    assert!(message.contains("linear_activation") && message.contains("at least 1"), "{message}");
+    let message = rejection(&Tensor::ones([2, 7], DType::F32, &device)?);
+    assert!(message.contains('7') && message.contains('8'), "{message}");
+    let message = rejection(&Tensor::ones([2, 8], DType::F64, &device)?);
+    assert!(message.contains("f64") && message.contains("f32"), "{message}");
     Ok(())
 }
 
@@ -464,9 +464,9 @@ fn gradients_that_somebody_looks_at_are_formed() -> Result<()> {
 
     let [y, _] = hidden(&rows)?;
     let seen = std::sync::Arc::new(std::sync::Mutex::new(None));
-    let kept = seen.clone();
+    let log = seen.clone();
     let _handle = y.register_hook(move |grad| {
-        *kept.lock().expect("no panic elsewhere") = Some(grad.clone());
+        *log.lock().expect("no panic elsewhere") = Some(grad.clone());
         Ok(None)
     })?;
     y.linear(w2, None)?.square()?.sum_all()?.backward()?;
@@ -478,17 +478,17 @@ fn gradients_that_somebody_looks_at_are_formed() -> Result<()> {
 fn gradients_that_are_parts_of_one_tensor_are_joined_without_a_copy() -> Result<()> {
     let device = ternion::cpu()?;
     let x = normal(&[3, 6], &device)?;
-    let whole = Tensor::randn([3, 6], DType::F32, &device)?;
+    let full = Tensor::randn([3, 6], DType::F32, &device)?;
     let parts = x.split_sizes(1, &[1, 3, 2])?;
     let mut loss = Tensor::zeros((), DType::F32, &device)?;
     for (part, (start, size)) in parts.iter().zip([(0, 1), (1, 3), (4, 2)]) {
-        let given = whole.narrow(1, start, size)?;
-        let _handle = part.register_hook(move |_| Ok(Some(given.clone())))?;
+        let gradient = full.narrow(1, start, size)?;
+        let _handle = part.register_hook(move |_| Ok(Some(gradient.clone())))?;
         loss = loss.add(&part.sum_all()?)?;
     }
     let (gradients, names) = applied(|| loss.backward())?;
     assert_eq!(count(&names, "concat"), 0, "{names:?}");
-    assert_close(gradients.get(&x).expect("a gradient"), &whole, 0.0)
+    assert_close(gradients.get(&x).expect("a gradient"), &full, 0.0)
 }
 
 #[test]

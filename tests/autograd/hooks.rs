@@ -46,36 +46,36 @@ fn a_hook_may_not_change_the_shape() -> Result<()> {
 }
 
 #[test]
-fn a_sink_hears_of_each_leaf_once_and_gives_it_memory() -> Result<()> {
+fn a_sink_receives_each_leaf_once_and_gives_it_memory() -> Result<()> {
     struct Sink {
-        place: Tensor,
+        memory: Tensor,
         target: TensorId,
-        heard: Vec<TensorId>,
+        leaves: Vec<TensorId>,
     }
     impl GradientSink for Sink {
         fn destination(&mut self, id: TensorId) -> Option<Tensor> {
-            (id == self.target).then(|| self.place.clone())
+            (id == self.target).then(|| self.memory.clone())
         }
         fn ready(&mut self, id: TensorId, _: Tensor) -> Result<()> {
-            self.heard.push(id);
+            self.leaves.push(id);
             Ok(())
         }
     }
     let device = ternion::cpu()?;
     let (x, w) = (leaf(&[2.0], &device)?, leaf(&[3.0], &device)?);
     let loss = x.mul(&w)?.add(&x)?.sum_all()?;
-    let place = Tensor::zeros([1], DType::F64, &device)?;
+    let memory = Tensor::zeros([1], DType::F64, &device)?;
     let (x_id, w_id) = (x.id().expect("leaf"), w.id().expect("leaf"));
-    let mut sink = Sink { place: place.clone(), target: x_id, heard: Vec::new() };
+    let mut sink = Sink { memory: memory.clone(), target: x_id, leaves: Vec::new() };
     loss.backward_into(&mut sink)?;
-    sink.heard.sort();
-    assert_eq!(sink.heard, [x_id, w_id]);
-    assert_eq!(place.to_vec::<f64>()?, [4.0]);
+    sink.leaves.sort();
+    assert_eq!(sink.leaves, [x_id, w_id]);
+    assert_eq!(memory.to_vec::<f64>()?, [4.0]);
     Ok(())
 }
 
 #[test]
-fn a_leaf_is_final_before_the_walk_ends() -> Result<()> {
+fn a_leaf_is_final_before_backward_ends() -> Result<()> {
     // The gradient of the last layer's weight must be announced before the first layer's op runs:
     // this makes it possible to overlap communication.
     struct Order(std::rc::Rc<std::cell::RefCell<Vec<String>>>);

@@ -52,9 +52,9 @@ fn a_change_by_others_makes_copies_old() -> Result<()> {
     ];
     for (what, casts_wanted, change) in &changes {
         change()?;
-        casts.taken(&model.parameters());
+        casts.copies_used(&model.parameters());
         let gradients = loss(&model, &x, BF16)?.backward()?;
-        assert_eq!(casts.taken(&model.parameters()), *casts_wanted, "{what}");
+        assert_eq!(casts.copies_used(&model.parameters()), *casts_wanted, "{what}");
         is_as_fresh(&model, &x, what)?;
         if *what != "other memory" {
             adam.step(&gradients)?;
@@ -109,12 +109,12 @@ fn two_optimizers_of_one_parameter_make_each_others_copies_old() -> Result<()> {
         let parameters = model.parameters();
         let mut both = [adamw(parameters.clone())?, adamw(parameters[..2].to_vec())?];
         // Steps with the same gradients, one after another, and alternating.
-        for turn in [&[0usize, 1][..], &[0, 1], &[0], &[1], &[0], &[1, 0], &[1]] {
+        for order in [&[0usize, 1][..], &[0, 1], &[0], &[1], &[0], &[1, 0], &[1]] {
             if is_spoiled {
                 spoil(&parameters);
             }
             let gradients = loss(&model, &x, BF16)?.backward()?;
-            turn.iter().try_for_each(|&one| both[one].step(&gradients))?;
+            order.iter().try_for_each(|&one| both[one].step(&gradients))?;
         }
         ended.push(bits(&parameters)?);
     }
@@ -140,10 +140,10 @@ fn flat(ranges: [(usize, usize); 2], is_spoiled: bool) -> Result<(Vec<Vec<u8>>, 
         if is_spoiled {
             spoil(&params);
         }
-        casts.taken(&[]);
+        casts.copies_used(&[]);
         let output = |param: &Param| x.linear(&param.tensor(), None)?.square()?.mean(..);
         let loss = with_precision(BF16, || output(&params[0])?.add(&output(&params[1])?))?;
-        last = casts.taken(&params[..1]);
+        last = casts.copies_used(&params[..1]);
         adam.step(&loss.backward()?)?;
     }
     Ok((bits(&params)?, last))
@@ -167,9 +167,9 @@ fn memory_that_others_may_write_to_has_no_copies() -> Result<()> {
     let interop = device.backend().interop().expect("the CPU shares its memory");
     assert!(interop.address(parameters[0].tensor().buffer()).is_some());
     for _ in 0..2 {
-        casts.taken(&parameters);
+        casts.copies_used(&parameters);
         adam.step(&loss(&model, &x, BF16)?.backward()?)?;
-        assert_eq!(casts.taken(&parameters), 1);
+        assert_eq!(casts.copies_used(&parameters), 1);
     }
     is_as_fresh(&model, &x, "shared memory")
 }
@@ -179,13 +179,13 @@ fn a_view_that_einsum_gives_is_not_the_copy() -> Result<()> {
     let device = ternion_cpu::device();
     let (model, mut adam, x) = trained(&device)?;
     let weight = model.parameters()[0].tensor();
-    let turned = with_precision(BF16, || einsum("ij->ji", &[&weight]))?.detach();
-    let before = turned.to_bytes()?;
+    let transposed = with_precision(BF16, || einsum("ij->ji", &[&weight]))?.detach();
+    let before = transposed.to_bytes()?;
     let gradients = loss(&model, &x, BF16)?.backward()?;
     adam.step(&gradients)?;
-    assert_eq!(turned.to_bytes()?, before, "the step left it alone");
-    let turned = with_precision(BF16, || einsum("ij->ji", &[&weight]))?.detach();
-    turned.fill_(5.0)?;
+    assert_eq!(transposed.to_bytes()?, before, "the step left it alone");
+    let transposed = with_precision(BF16, || einsum("ij->ji", &[&weight]))?.detach();
+    transposed.fill_(5.0)?;
     is_as_fresh(&model, &x, "a view was written to")
 }
 
@@ -197,9 +197,9 @@ fn a_checkpointed_segment_may_find_a_copy_once() -> Result<()> {
         let weight = model.parameters()[0].tensor();
         let segment = |x: &Tensor, w: &Tensor| x.linear(w, None)?.gelu()?.square();
         let plain = with_precision(BF16, || segment(&x, &weight)?.sum(..))?.backward()?;
-        let (held, input) = (weight.clone(), x.requires_grad()?);
+        let (original, input) = (weight.clone(), x.requires_grad()?);
         let loss = with_precision(BF16, || {
-            checkpoint(move |inputs| Ok(vec![segment(&inputs[0], &held)?]), &[&input])?[0].sum(..)
+            checkpoint(move |inputs| Ok(vec![segment(&inputs[0], &original)?]), &[&input])?[0].sum(..)
         })?;
         // Without its optimizer the parameter has no copy when the segment is recomputed.
         let _kept = (!is_dropped).then_some(adam);

@@ -89,7 +89,7 @@ fn evaluates(_: usize, model: &Mlp, _: &RefCell<AdamW>, x: &Tensor) -> Result<()
 
 #[test]
 fn replays_learn_as_steps_do_whoever_changes_parameters_between() -> Result<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         let all: [(&str, Between); 4] =
             [("nothing", nothing), ("loads", loads), ("by hand", steps_by_hand), ("evaluates", evaluates)];
@@ -111,7 +111,7 @@ fn replays_learn_as_steps_do_whoever_changes_parameters_between() -> Result<()> 
 /// are kept and current.
 #[test]
 fn a_recorded_backward_pass_reads_the_copies_of_eager_steps() -> Result<()> {
-    let _beside = support::beside();
+    let _shared = support::lock_shared();
     for device in devices() {
         let mut ended = Vec::new();
         for capture in [false, true] {
@@ -153,9 +153,9 @@ fn a_recorded_step_casts_no_parameter() -> Result<()> {
     let (params, mut adam) = (model.parameters(), adamw(model.parameters())?);
     let mut counts = Vec::new();
     let step = device.capture(|| {
-        casts.taken(&params);
+        casts.copies_used(&params);
         adam.step(&loss(&model, &x, BF16)?.backward()?)?;
-        counts.push(casts.taken(&params));
+        counts.push(casts.copies_used(&params));
         Ok(())
     })?;
     assert!(step.is_recorded());

@@ -7,7 +7,9 @@ mod order;
 mod resident;
 mod varlen;
 
-use super::{beside, both_ways, compare, difference, gpu, is_short, none_wrong, tensor, twice, unless_short};
+use super::{
+    both_ways, compare, difference, gpu, is_short, lock_shared, none_wrong, tensor, twice, unless_short,
+};
 use std::fmt::Write;
 use ternion::dispatch::apply_one;
 use ternion::ops::attention::{Attention, AttentionConfig};
@@ -159,7 +161,7 @@ impl Case {
     /// Runs [`Self::on`] op by op: every score, weight and gradient is rounded to the dtype.
     fn op_by_op(self, device: &Device) -> Result<Vec<Tensor>> {
         let group = self.lengths[2];
-        let seen = self.seen(device)?;
+        let attended = self.attended(device)?;
         let mask = self.mask(device)?.filter(|mask| mask.dtype() != DType::Bool);
         both_ways(&self.inputs(device)?, device, |inputs| {
             let (k, v) = (shared(&inputs[1], group)?, shared(&inputs[2], group)?);
@@ -169,31 +171,31 @@ impl Case {
             }
             // A finite number, so that queries without unmasked keys have weights too, which the
             // last factor makes zero.
-            let weights = scores.masked_fill(&seen.logical_not()?, -1e4)?.softmax(-1)?;
+            let weights = scores.masked_fill(&attended.logical_not()?, -1e4)?.softmax(-1)?;
             let weights = match self.dropout {
                 Some(dropout) => apply_one(dropout, &[&weights, &state(device)?])?,
                 None => weights,
             };
-            let sees = seen.any(-1)?.unsqueeze(-1)?.to_dtype(self.dtype)?;
-            weights.matmul(&v)?.mul(&sees)
+            let has_keys = attended.any(-1)?.unsqueeze(-1)?.to_dtype(self.dtype)?;
+            weights.matmul(&v)?.mul(&has_keys)
         })
     }
 
     /// Returns whether a query attends to a key, `[queries, keys]` or `[2, 1, queries, keys]`. The
     /// last query is aligned with the last key.
-    fn seen(self, device: &Device) -> Result<Tensor> {
+    fn attended(self, device: &Device) -> Result<Tensor> {
         if let Some(mask) = self.mask(device)?.filter(|mask| mask.dtype() == DType::Bool) {
             return Ok(mask);
         }
         let [queries, keys, _] = self.lengths;
-        let sees = |query: usize, key: usize| {
+        let attends = |query: usize, key: usize| {
             let (position, key) = ((query + keys) as i64 - queries as i64, key as i64);
             let early = !self.is_causal() || key <= position;
             let near = key > position - WINDOW as i64 && (self.is_causal() || key < position + WINDOW as i64);
             early && (near || !self.has_window())
         };
         let all =
-            (0..queries).flat_map(|query| (0..keys).map(move |key| sees(query, key))).collect::<Vec<_>>();
+            (0..queries).flat_map(|query| (0..keys).map(move |key| attends(query, key))).collect::<Vec<_>>();
         Tensor::from_vec(all, [queries, keys], device)
     }
 }
@@ -205,13 +207,13 @@ fn shared(x: &Tensor, group: usize) -> Result<Tensor> {
 }
 
 fn furthest(found: &Tensor, exact: &[f64]) -> Result<f64> {
-    let apart =
+    let differences =
         found.to_vec_f64()?.iter().zip(exact).map(|(found, exact)| (found - exact).abs()).collect::<Vec<_>>();
     // f64::max drops NaN, which must count as the largest distance.
-    Ok(if apart.iter().any(|apart| apart.is_nan()) {
+    Ok(if differences.iter().any(|difference| difference.is_nan()) {
         f64::INFINITY
     } else {
-        apart.into_iter().fold(0.0, f64::max)
+        differences.into_iter().fold(0.0, f64::max)
     })
 }
 
@@ -220,8 +222,8 @@ fn furthest(found: &Tensor, exact: &[f64]) -> Result<f64> {
 /// with that of attention op by op in the same dtype, on the same device, both relative to f32, as
 /// the tests of FlashAttention do (Dao et al. 2022). The limit is twice that error plus the
 /// rounding of the result, but at most 16 roundings. Returns the results if there is a GPU.
-fn compare_halves(faults: &mut String, case: Case, rounding: f64) -> Result<Option<Vec<Tensor>>> {
-    let _beside = beside();
+fn compare_half_precision(faults: &mut String, case: Case, rounding: f64) -> Result<Option<Vec<Tensor>>> {
+    let _shared = lock_shared();
     let Some(found) = twice(faults, &format!("{case:?}"), |device| case.on(device))? else {
         return Ok(None);
     };
@@ -248,18 +250,18 @@ fn report_errors(
         let limit = 2.0 * furthest(&rounded[at], &exact)? + rounding * largest;
         // The other way may have large errors too, and is then not a useful reference.
         let limit = limit.min(16.0 * rounding * largest);
-        let apart = furthest(found, &exact)?;
-        if apart > limit {
-            let _ = writeln!(faults, "{what}, result {at}: {apart} from f32, where {limit} is allowed");
+        let difference = furthest(found, &exact)?;
+        if difference > limit {
+            let _ = writeln!(faults, "{what}, result {at}: {difference} from f32, where {limit} is allowed");
         }
     }
     Ok(())
 }
 
-fn attention_of_halves(dtype: DType, rounding: f64) -> Result<()> {
+fn attention_in_half_precision(dtype: DType, rounding: f64) -> Result<()> {
     let mut faults = String::new();
     for case in cases(dtype) {
-        if compare_halves(&mut faults, case, rounding)?.is_none() {
+        if compare_half_precision(&mut faults, case, rounding)?.is_none() {
             break;
         }
     }
@@ -289,9 +291,9 @@ fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
             Case { dropout: DROPOUTS[1], ..of(width, [700, 900, 2], Reach::Causal) },
         ]
     }) {
-        let Some(found) = compare_halves(&mut faults, case, 1.0 / 256.0)? else { break };
+        let Some(found) = compare_half_precision(&mut faults, case, 1.0 / 256.0)? else { break };
         for time in 0..unless_short(20, 1) {
-            let _beside = beside();
+            let _shared = lock_shared();
             let Some(again) = twice(&mut faults, &format!("{case:?}"), |device| case.on(device))? else {
                 break;
             };
@@ -341,7 +343,7 @@ fn several_tiles_of_queries_for_a_block() -> Result<()> {
 /// a kernel with other tiles, with a mask of the same keys.
 #[test]
 fn many_keys() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu().filter(|_| !is_short()) else { return Ok(()) };
     let mut faults = String::new();
     let cases = [
@@ -354,8 +356,8 @@ fn many_keys() -> Result<()> {
         (192, 2, 4100, false),
     ];
     for (width, heads, length, causal) in cases {
-        let seen = (0..length).flat_map(|query| (0..length).map(move |key| !causal || key <= query));
-        let mask = Tensor::from_vec(seen.collect::<Vec<_>>(), [length, length], device)?;
+        let attended = (0..length).flat_map(|query| (0..length).map(move |key| !causal || key <= query));
+        let mask = Tensor::from_vec(attended.collect::<Vec<_>>(), [length, length], device)?;
         let mask = mask.expand([2, heads, length, length])?;
         for dtype in [DType::F16, DType::BF16] {
             let random = |seed| tensor(&[2, heads, length, width], dtype, device, seed);
@@ -382,7 +384,7 @@ fn many_keys() -> Result<()> {
 /// kernel that generates them itself, with a mask that excludes nothing.
 #[test]
 fn dropped_weights_of_many_heads() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu().filter(|_| !is_short()) else { return Ok(()) };
     let mut faults = String::new();
     let cases = [
@@ -414,14 +416,14 @@ fn dropped_weights_of_many_heads() -> Result<()> {
             let found = both_ways(&inputs, device, |inputs| attend(inputs, None))?;
             let expected = both_ways(&inputs, device, |inputs| attend(inputs, Some(&mask)))?;
             for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
-                let apart = found.to_dtype(DType::F32)?.sub(&expected.to_dtype(DType::F32)?)?;
+                let difference = found.to_dtype(DType::F32)?.sub(&expected.to_dtype(DType::F32)?)?;
                 let size = |x: &Tensor| x.to_dtype(DType::F32)?.square()?.mean(..)?.item_f64();
-                let (apart, all) = (size(&apart)?.sqrt(), size(expected)?.sqrt());
+                let (difference, all) = (size(&difference)?.sqrt(), size(expected)?.sqrt());
                 // Different dropout masks would differ by as much as the results themselves.
-                if apart.is_nan() || apart > all / 64.0 {
+                if difference.is_nan() || difference > all / 64.0 {
                     let _ = writeln!(
                         faults,
-                        "{dtype:?} of width {width}, {heads} heads, causal {causal}, result {at}: {apart} beside {all}"
+                        "{dtype:?} of width {width}, {heads} heads, causal {causal}, result {at}: {difference} beside {all}"
                     );
                 }
             }
@@ -434,7 +436,7 @@ fn dropped_weights_of_many_heads() -> Result<()> {
 /// More blocks than fit the device, each with a long loop over keys: uses the kernel without TMA
 /// and without split-KV.
 #[test]
-fn long_walks_of_many_blocks() -> Result<()> {
+fn long_loops_of_many_blocks() -> Result<()> {
     let lengths = unless_short(vec![[40, 700, 1]], vec![[40, 300, 1]]);
     let mut faults = String::new();
     for widths in [[40, 32], [64, 64], [128, 100]] {
@@ -443,7 +445,7 @@ fn long_walks_of_many_blocks() -> Result<()> {
             .flat_map(|reach| lengths.iter().map(move |at| (reach, at)))
         {
             let case = Case { dtype: DType::BF16, widths, heads: 70, lengths, reach, dropout: None };
-            if compare_halves(&mut faults, case, 1.0 / 256.0)?.is_none() {
+            if compare_half_precision(&mut faults, case, 1.0 / 256.0)?.is_none() {
                 return Ok(());
             }
         }
@@ -466,7 +468,7 @@ fn few_queries_of_many_keys() -> Result<()> {
         {
             for reach in REACHES {
                 let case = Case { dtype, widths, heads: HEADS, lengths, reach, dropout: None };
-                if compare_halves(&mut faults, case, rounding)?.is_none() {
+                if compare_half_precision(&mut faults, case, rounding)?.is_none() {
                     return Ok(());
                 }
             }
@@ -496,10 +498,10 @@ fn equal_each_time(
         })
     });
     for case in cases {
-        let Some(found) = compare_halves(&mut faults, case, 1.0 / 256.0)? else { break };
+        let Some(found) = compare_half_precision(&mut faults, case, 1.0 / 256.0)? else { break };
         let (inputs, found) = (case.inputs(found[0].device())?, found[0].to_bytes()?);
         for time in 0..times {
-            let _beside = beside();
+            let _shared = lock_shared();
             let again = |_: &Device| case.attend(&inputs, None).map(|y| vec![y]);
             let Some(again) = twice(&mut faults, &format!("{case:?}"), again)? else { break };
             if found != again[0].to_bytes()? {
@@ -526,10 +528,10 @@ fn attention_of_f32() -> Result<()> {
 
 #[test]
 fn attention_of_f16() -> Result<()> {
-    attention_of_halves(DType::F16, 1.0 / 2048.0)
+    attention_in_half_precision(DType::F16, 1.0 / 2048.0)
 }
 
 #[test]
 fn attention_of_bf16() -> Result<()> {
-    attention_of_halves(DType::BF16, 1.0 / 256.0)
+    attention_in_half_precision(DType::BF16, 1.0 / 256.0)
 }

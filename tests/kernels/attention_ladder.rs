@@ -1,7 +1,7 @@
 //! The attention ladder: every rung, for each head_dim, with and without a causal mask, against f64
 //! on the CPU, with guarded edges; and what it rejects.
 
-use super::{beside, gpu, numbers, unless_short};
+use super::{gpu, lock_shared, numbers, unless_short};
 use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::attention_ladder::{self, Mask, Operands, Options, Rung, WIDTHS};
@@ -72,8 +72,8 @@ fn outputs(device: &Device, form: Rung, options: Options, inputs: &[Tensor; 3]) 
     assert!(is_untouched(&all) && is_untouched(&end), "{form:?} {tokens} x {width}: written around y");
     if let Some(scratch) = scratch {
         let scratch = scratch.to_vec_f64()?;
-        let (_, behind) = scratch.split_at(scratch.len() / 2);
-        assert!(is_untouched(behind), "{form:?} {tokens} x {width}: written behind the scratch");
+        let (_, second_half) = scratch.split_at(scratch.len() / 2);
+        assert!(is_untouched(second_half), "{form:?} {tokens} x {width}: written behind the scratch");
     }
     Ok(y)
 }
@@ -117,10 +117,10 @@ fn exact(inputs: &[Tensor; 3], options: Options) -> Result<Vec<Exact>> {
     let (q, k, v) = (q?, k?, v?);
     let mut all = Vec::with_capacity(q.len());
     for (head, query) in (0..heads).flat_map(|head| (0..tokens).map(move |query| (head, query))) {
-        let seen = if options.mask == Mask::Causal { query + 1 } else { tokens };
+        let attended = if options.mask == Mask::Causal { query + 1 } else { tokens };
         let first = head * tokens * width;
         let row = &q[first + query * width..][..width];
-        let (keys, values) = (&k[first..][..seen * width], &v[first..][..seen * width]);
+        let (keys, values) = (&k[first..][..attended * width], &v[first..][..attended * width]);
         all.extend(exact_row(row, keys, values, f64::from(options.scale)));
     }
     Ok(all)
@@ -182,7 +182,7 @@ fn for_every_size(mut check: impl FnMut(DType, [usize; 3], Mask) -> Result<()>) 
 #[test]
 fn outputs_are_as_near_as_their_rounding_lets_them_be_and_twice_the_same() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     for_every_size(|dtype, shape, mask| {
         let inputs = inputs(dtype, shape, numbers)?;
         let [_, tokens, width] = shape;
@@ -219,7 +219,7 @@ fn outputs_are_as_near_as_their_rounding_lets_them_be_and_twice_the_same() -> Re
 #[test]
 fn every_key_that_is_seen_counts_once() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     for_every_size(|dtype, shape @ [_, tokens, width], mask| {
         let values = |count: usize, seed: u64| {
             let one_hot = |at: usize| {
@@ -238,13 +238,13 @@ fn every_key_that_is_seen_counts_once() -> Result<()> {
             let found = outputs(device, form, Options { scale: 0.5, mask }, &inputs)?;
             for (at, value) in found.iter().enumerate() {
                 let (head, query, column) = (at / width / tokens, at / width % tokens, at % width);
-                let seen = if mask == Mask::Causal { query + 1 } else { tokens };
-                let count = (0..seen).filter(|key| (key + head) % width == column).count();
-                let expected = count as f64 / seen as f64;
+                let attended = if mask == Mask::Causal { query + 1 } else { tokens };
+                let count = (0..attended).filter(|key| (key + head) % width == column).count();
+                let expected = count as f64 / attended as f64;
                 let rounding = of_bf16 + (3 + count) as f64 * 2f64.powi(-24);
                 assert!(
                     (value - expected).abs() <= rounding * expected,
-                    "{form:?} {shape:?} {mask:?}: {value} instead of {count} of {seen} at query {query}, column {column} of head {head}"
+                    "{form:?} {shape:?} {mask:?}: {value} instead of {count} of {attended} at query {query}, column {column} of head {head}"
                 );
             }
         }
@@ -255,7 +255,7 @@ fn every_key_that_is_seen_counts_once() -> Result<()> {
 #[test]
 fn what_a_form_does_not_take_is_an_error() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     let zeros = |shape: [usize; 3], dtype| Tensor::zeros(shape, dtype, device);
     let options = Options { scale: 1.0, mask: Mask::Full };
     let attempt = |form, options, [q, k, v, y]: [&Tensor; 4], scratch: Option<&Tensor>| {
@@ -264,29 +264,39 @@ fn what_a_form_does_not_take_is_an_error() -> Result<()> {
             Operands { q: &q.view(), k: &k.view(), v: &v.view(), y: &y.view(), scratch: scratch.as_ref() };
         attention_ladder::forward(backend(device), form, options, operands)
     };
-    let refused = |form, tensors: [&Tensor; 4], scratch: Option<&Tensor>, expected: &str| {
+    let check_rejected = |form, tensors: [&Tensor; 4], scratch: Option<&Tensor>, expected: &str| {
         let text = attempt(form, options, tensors, scratch).expect_err(expected).to_string();
         assert!(text.starts_with("attention_ladder: ") && text.contains(expected), "{text}");
     };
     let (x, half) = (zeros([2, 3, 64], DType::F32)?, zeros([2, 3, 64], DType::BF16)?);
-    refused(Rung::OnlineSoftmax, [&x, &half, &x, &x], None, "online_softmax: expected k of f32, got bf16");
-    refused(Rung::Mma, [&half, &half, &half, &x], None, "mma: expected y of bf16, got f32");
+    check_rejected(
+        Rung::OnlineSoftmax,
+        [&x, &half, &x, &x],
+        None,
+        "online_softmax: expected k of f32, got bf16",
+    );
+    check_rejected(Rung::Mma, [&half, &half, &half, &x], None, "mma: expected y of bf16, got f32");
     let longer = zeros([2, 4, 64], DType::F32)?;
     let text = "expected v of the shape of q, [2, 3, 64], got [2, 4, 64]";
-    refused(Rung::OnlineSoftmax, [&x, &x, &longer, &x], None, text);
+    check_rejected(Rung::OnlineSoftmax, [&x, &x, &longer, &x], None, text);
     let narrow = zeros([2, 3, 32], DType::F32)?;
-    refused(Rung::OnlineSoftmax, [&narrow; 4], None, "expected a width of 64 or 128, got 32");
-    let turned = zeros([2, 64, 64], DType::F32)?.transpose(1, 2)?;
-    refused(Rung::Naive, [&turned; 4], None, "q row-major without gaps, got strides");
+    check_rejected(Rung::OnlineSoftmax, [&narrow; 4], None, "expected a width of 64 or 128, got 32");
+    let transposed = zeros([2, 64, 64], DType::F32)?.transpose(1, 2)?;
+    check_rejected(Rung::Naive, [&transposed; 4], None, "q row-major without gaps, got strides");
     let none = zeros([2, 0, 64], DType::F32)?;
-    refused(Rung::OnlineSoftmax, [&none; 4], None, "at least a head and a token, got 2 and 0");
-    refused(Rung::Naive, [&x; 4], None, "naive: expected scratch of 24 elements of f32, got none");
+    check_rejected(Rung::OnlineSoftmax, [&none; 4], None, "at least a head and a token, got 2 and 0");
+    check_rejected(Rung::Naive, [&x; 4], None, "naive: expected scratch of 24 elements of f32, got none");
     let few = Tensor::zeros([23], DType::F32, device)?;
-    refused(Rung::Tiled, [&x; 4], Some(&few), "tiled: expected scratch of 24 elements of f32, got 23");
-    refused(Rung::OnlineSoftmax, [&x; 4], Some(&few), "online_softmax: expected no scratch, got 23 elements");
+    check_rejected(Rung::Tiled, [&x; 4], Some(&few), "tiled: expected scratch of 24 elements of f32, got 23");
+    check_rejected(
+        Rung::OnlineSoftmax,
+        [&x; 4],
+        Some(&few),
+        "online_softmax: expected no scratch, got 23 elements",
+    );
     let shifted = Tensor::zeros([2 * 3 * 64 + 1], DType::F32, device)?;
     let shifted = shifted.narrow(0, 1, 2 * 3 * 64)?.reshape([2, 3, 64])?;
-    refused(
+    check_rejected(
         Rung::OnlineSoftmax,
         [&x, &shifted, &x, &x],
         None,

@@ -1,9 +1,9 @@
 //! bf16x6 products: with both tiles, in every layout, against sums in f64, and for numbers that
 //! cannot be split.
 
-use super::gemm::{LAYOUTS, Place, matrix};
+use super::gemm::{LAYOUTS, OperandLayout, matrix};
 use super::{compare, gpu, has_warpgroups, none_wrong, numbers, tensor, unless_short};
-use crate::{beside, beside_others};
+use crate::{lock_shared, shared_device};
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
@@ -42,7 +42,7 @@ fn is_by_parts(a: &Tensor, b: &Tensor) -> Result<bool> {
 
 #[test]
 fn products_of_these_sizes_are_by_parts() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     for [m, n, k] in SIZES.into_iter().chain([UNFIT]) {
         let (a, b) = (tensor(&[m, k], DType::F32, gpu, 1)?, tensor(&[k, n], DType::F32, gpu, 2)?);
@@ -55,18 +55,18 @@ fn products_of_these_sizes_are_by_parts() -> Result<()> {
 fn products_in_every_layout() -> Result<()> {
     let mut faults = String::new();
     for [m, n, k] in SIZES.into_iter().take(unless_short(SIZES.len(), 2)) {
-        for places in LAYOUTS {
-            compare(&mut faults, &format!("{m} x {n} x {k} {places:?}"), |device| {
-                let a = matrix([m, k], places[0], DType::F32, device, 1)?;
-                let b = matrix([k, n], places[1], DType::F32, device, 2)?;
+        for layouts in LAYOUTS {
+            compare(&mut faults, &format!("{m} x {n} x {k} {layouts:?}"), |device| {
+                let a = matrix([m, k], layouts[0], DType::F32, device, 1)?;
+                let b = matrix([k, n], layouts[1], DType::F32, device, 2)?;
                 Ok(vec![a.matmul(&b)?])
             })?;
         }
         compare(&mut faults, &format!("{m} x {n} x {k} with all that may follow"), |device| {
             let activation = Some(UnaryOp::Relu);
             let epilogue = Epilogue { bias: true, activation, alpha: 0.25, ..Epilogue::NONE };
-            let a = matrix([m, k], Place::Rows, DType::F32, device, 1)?;
-            let b = matrix([k, n], Place::Columns, DType::F32, device, 2)?;
+            let a = matrix([m, k], OperandLayout::Rows, DType::F32, device, 1)?;
+            let b = matrix([k, n], OperandLayout::Columns, DType::F32, device, 2)?;
             let bias = tensor(&[n], DType::F32, device, 3)?;
             Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &bias])?.into_vec())
         })?;
@@ -96,9 +96,9 @@ fn products_of_a_batch() -> Result<()> {
         let b = tensor(&[2, 3, k, n], DType::F32, device, 2)?;
         let (one, of_three) =
             (tensor(&[k, n], DType::F32, device, 3)?, tensor(&[3, m, k], DType::F32, device, 4)?);
-        let turned = tensor(&[3, 2, k, m], DType::F32, device, 5)?.transpose(0, 1)?.transpose(2, 3)?;
+        let transposed = tensor(&[3, 2, k, m], DType::F32, device, 5)?.transpose(0, 1)?.transpose(2, 3)?;
         let of_two = tensor(&[2, 1, k, n], DType::F32, device, 6)?;
-        Ok(vec![a.matmul(&b)?, a.matmul(&one)?, of_three.matmul(&b)?, turned.matmul(&of_two)?])
+        Ok(vec![a.matmul(&b)?, a.matmul(&one)?, of_three.matmul(&b)?, transposed.matmul(&of_two)?])
     })?;
     none_wrong(&faults);
     Ok(())
@@ -114,17 +114,17 @@ struct Errors {
 
 impl Errors {
     fn of(y: &Tensor, exact: &[f64], magnitudes: &[f64]) -> Result<Errors> {
-        let (mut apart, mut norm, mut squares, mut largest) = (0.0, 0.0, 0.0, 0f64);
+        let (mut squared_error, mut norm, mut squares, mut largest) = (0.0, 0.0, 0.0, 0f64);
         for ((y, exact), magnitude) in y.to_vec_f64()?.iter().zip(exact).zip(magnitudes) {
             let error = (y - exact).abs();
-            apart += error * error;
+            squared_error += error * error;
             norm += exact * exact;
             squares += (error / magnitude).powi(2);
             // NaN counts as the largest.
             largest = if error / magnitude <= largest { largest } else { error / magnitude };
         }
         let of_magnitudes = (squares / exact.len() as f64).sqrt();
-        Ok(Errors { relative: (apart / norm).sqrt(), of_magnitudes, largest })
+        Ok(Errors { relative: (squared_error / norm).sqrt(), of_magnitudes, largest })
     }
 }
 
@@ -148,14 +148,14 @@ fn scaled(shape: [usize; 2], seed: u64, scale: impl Fn(usize) -> f32, gpu: &Devi
 }
 
 /// Returns a pseudorandom number of either sign for an index.
-fn drawn(at: usize) -> i32 {
+fn pseudo_random(at: usize) -> i32 {
     (at.wrapping_mul(2_654_435_761) >> 7) as i32
 }
 
 /// Returns operands of other kinds of numbers: `[m, k]` and `[k, n]`.
 fn operands([m, n, k]: [usize; 3], gpu: &Device) -> Result<Vec<(&'static str, Tensor, Tensor)>> {
     let one = |_| 1.0;
-    let spread = |at: usize| 2f32.powi(drawn(at) % 21 - 10);
+    let spread = |at: usize| 2f32.powi(pseudo_random(at) % 21 - 10);
     // Products of third terms with first ones are subnormal.
     let tiny = |_| 2f32.powi(-60);
     let near_one = |shape, seed| scaled(shape, seed, |_| 2f32.powi(-10), gpu)?.add_scalar(1.0);
@@ -175,7 +175,7 @@ fn operands([m, n, k]: [usize; 3], gpu: &Device) -> Result<Vec<(&'static str, Te
 /// largest error, which depends on chance, may be larger by what tensor cores truncate.)
 #[test]
 fn errors_are_those_of_f32() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     for [m, n, k] in SIZES_OF_SUMS.into_iter().take(unless_short(SIZES_OF_SUMS.len(), 1)) {
         for (what, a, b) in operands([m, n, k], gpu)? {
@@ -241,12 +241,12 @@ fn limit(k: usize, magnitude: f64) -> f64 {
 /// used, and is as accurate as it can be.
 #[test]
 fn wide_exponents_and_subnormal_results_are_as_near_as_parts_can_be() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     if !has_kernels(gpu) {
         return Ok(());
     }
-    let wide = |at: usize| 2f32.powi(drawn(at).rem_euclid(41) - 20);
+    let wide = |at: usize| 2f32.powi(pseudo_random(at).rem_euclid(41) - 20);
     // Terms of about 2^-135, whose sums are below 2^-126.
     let small = |_: usize| 2f32.powi(-68);
     for [m, n, k] in [SIZES[0], SIZES[3]] {
@@ -271,7 +271,7 @@ fn wide_exponents_and_subnormal_results_are_as_near_as_parts_can_be() -> Result<
 /// by bit.
 #[test]
 fn numbers_without_parts_come_out_as_in_f32() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     let [m, n, k] = UNFIT;
     let odd = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, -1e38, 3e14, 1e-32, 1e-38, 1e-40, 1e-45];
@@ -305,7 +305,7 @@ fn numbers_without_parts_come_out_as_in_f32() -> Result<()> {
 #[test]
 fn a_recorded_product_changes_its_kernel_with_its_operand() -> Result<()> {
     // A separate device: on the shared device it would record the work of other tests.
-    let Some((_beside, gpu)) = beside_others() else { return Ok(()) };
+    let Some((_shared, gpu)) = shared_device() else { return Ok(()) };
     let gpu = &gpu;
     let [m, n, k] = UNFIT;
     let (a, b) = (tensor(&[m, k], DType::F32, gpu, 1)?, tensor(&[k, n], DType::F32, gpu, 2)?);

@@ -5,8 +5,8 @@
 
 use super::launch::capable;
 use super::{numbers, tensor};
-use crate::beside_others;
 use crate::recorded::Training;
+use crate::shared_device;
 use std::cell::RefCell;
 use ternion::AttentionOptions;
 use ternion::prelude::*;
@@ -159,7 +159,7 @@ fn same_every_way<T: PartialEq>(
 
 #[test]
 fn chains_of_small_ops_give_the_same_bits() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let Some(backend) = overlapping(&device) else { return Ok(()) };
     for seed in 0..12 {
         same_every_way(backend, &format!("seed {seed}"), 3, |is_recorded| {
@@ -201,7 +201,7 @@ fn trained(device: &Device, adam: bool, is_recorded: bool) -> Result<(Vec<f32>, 
 
 #[test]
 fn steps_of_training_give_the_same_bits() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let Some(backend) = overlapping(&device) else { return Ok(()) };
     for adam in [true, false] {
         same_every_way(backend, &format!("adam: {adam}"), 5, |is_recorded| {
@@ -228,7 +228,7 @@ fn block(inputs: &[Tensor]) -> Result<Tensor> {
 
 #[test]
 fn attention_and_products_give_the_same_bits() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let Some(backend) = overlapping(&device) else { return Ok(()) };
     for (dtype, [batch, positions, width]) in
         [(DType::BF16, [2, 256, 256]), (DType::F16, [1, 77, 128]), (DType::F32, [2, 50, 64])]

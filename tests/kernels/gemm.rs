@@ -11,9 +11,9 @@ use ternion_testing::compare::round_to_tf32;
 /// (`ops/matmul/tests.rs` of the CUDA backend checks that; with `TERNION_CUDA_TENSOR_MAPS=0` the
 /// tensor core tiles for devices without tensor maps are used). `tiles.rs` tests products by every
 /// tile, whatever the choice.
-const OF_F32: [[usize; 3]; 4] = [[2048, 2048, 72], [1536, 640, 72], [72, 136, 200], [8, 2048, 2056]];
-const OF_F64: [[usize; 3]; 2] = [[512, 1024, 1032], [72, 136, 200]];
-const OF_HALVES: [[usize; 3]; 6] = [
+const F32_SIZES: [[usize; 3]; 4] = [[2048, 2048, 72], [1536, 640, 72], [72, 136, 200], [8, 2048, 2056]];
+const F64_SIZES: [[usize; 3]; 2] = [[512, 1024, 1032], [72, 136, 200]];
+const HALF_SIZES: [[usize; 3]; 6] = [
     [2048, 2048, 136],
     [3072, 640, 72],
     [768, 768, 72],
@@ -22,10 +22,10 @@ const OF_HALVES: [[usize; 3]; 6] = [
     // Unaligned rows, which are read by elements, or copied to aligned rows first.
     [75, 131, 203],
 ];
-const OF_TF32: [[usize; 3]; 6] =
+const TF32_SIZES: [[usize; 3]; 6] =
     [[2048, 2048, 72], [3072, 640, 72], [768, 768, 72], [72, 136, 200], [16, 4096, 4104], [75, 131, 203]];
 /// The same for tiles whose operands are copied by tensor maps.
-const OF_HALVES_BY_MAPS: [[usize; 3]; 8] = [
+const HALF_SIZES_BY_MAPS: [[usize; 3]; 8] = [
     [2048, 2048, 72],
     [1536, 1536, 264],
     [768, 1536, 2056],
@@ -36,47 +36,47 @@ const OF_HALVES_BY_MAPS: [[usize; 3]; 8] = [
     [1000, 776, 1000],
     [2056, 3080, 72],
 ];
-const OF_TF32_BY_MAPS: [[usize; 3]; 5] =
+const TF32_SIZES_BY_MAPS: [[usize; 3]; 5] =
     [[2048, 2048, 200], [1536, 1536, 264], [768, 1536, 264], [72, 3072, 72], [1000, 772, 1004]];
-const LAID_OUT_ANEW: [usize; 3] = [999, 1001, 1003];
+const REALIGNED: [usize; 3] = [999, 1001, 1003];
 /// Around the edges of tiles, and empty ones.
 const EDGES: [[usize; 3]; 7] =
     [[1, 1, 1], [31, 33, 32], [33, 31, 1], [65, 129, 33], [101, 197, 101], [0, 5, 7], [5, 7, 0]];
 /// So few outputs of so long sums that split-K is used.
-const IN_PARTS: [usize; 3] = [64, 72, 16384];
+const SPLIT_K: [usize; 3] = [64, 72, 16384];
 
 /// The memory layout of an operand.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum OperandLayout {
     Rows,
     Columns,
     /// Rows inside longer ones, starting at the eighth element.
     InnerRows,
     /// Every other element of every other row, starting at the first.
-    Apart,
+    Strided,
 }
 
-pub(super) const LAYOUTS: [[Place; 2]; 6] = [
-    [Place::Rows, Place::Rows],
-    [Place::Rows, Place::Columns],
-    [Place::Columns, Place::Rows],
-    [Place::Columns, Place::Columns],
-    [Place::InnerRows, Place::InnerRows],
-    [Place::Apart, Place::Rows],
+pub(super) const LAYOUTS: [[OperandLayout; 2]; 6] = [
+    [OperandLayout::Rows, OperandLayout::Rows],
+    [OperandLayout::Rows, OperandLayout::Columns],
+    [OperandLayout::Columns, OperandLayout::Rows],
+    [OperandLayout::Columns, OperandLayout::Columns],
+    [OperandLayout::InnerRows, OperandLayout::InnerRows],
+    [OperandLayout::Strided, OperandLayout::Rows],
 ];
 
 pub(super) fn matrix(
     [rows, columns]: [usize; 2],
-    place: Place,
+    layout: OperandLayout,
     dtype: DType,
     device: &Device,
     seed: u64,
 ) -> Result<Tensor> {
-    match place {
-        Place::Rows => tensor(&[rows, columns], dtype, device, seed),
-        Place::Columns => tensor(&[columns, rows], dtype, device, seed)?.t(),
-        Place::InnerRows => tensor(&[rows, columns + 16], dtype, device, seed)?.narrow(1, 8, columns),
-        Place::Apart => {
+    match layout {
+        OperandLayout::Rows => tensor(&[rows, columns], dtype, device, seed),
+        OperandLayout::Columns => tensor(&[columns, rows], dtype, device, seed)?.t(),
+        OperandLayout::InnerRows => tensor(&[rows, columns + 16], dtype, device, seed)?.narrow(1, 8, columns),
+        OperandLayout::Strided => {
             let wide = tensor(&[2 * rows, 2 * columns], dtype, device, seed)?;
             wide.slice_axis(0, 0, 2 * rows as isize, 2)?.slice_axis(1, 0, 2 * columns as isize, 2)
         }
@@ -86,15 +86,15 @@ pub(super) fn matrix(
 /// Returns a matrix of integers from -3 to 3.
 pub(super) fn integers(
     shape: [usize; 2],
-    place: Place,
+    layout: OperandLayout,
     dtype: DType,
     device: &Device,
     seed: u64,
 ) -> Result<Tensor> {
     // Rounded in place by the CPU, which keeps the memory layout of the matrix.
-    let stored = matrix(shape, place, DType::F32, &ternion::cpu()?, seed)?.round()?;
-    match place {
-        Place::Columns => stored.t()?.copy()?.to_dtype(dtype)?.to_device(device)?.t(),
+    let stored = matrix(shape, layout, DType::F32, &ternion::cpu()?, seed)?.round()?;
+    match layout {
+        OperandLayout::Columns => stored.t()?.copy()?.to_dtype(dtype)?.to_device(device)?.t(),
         _ => stored.copy()?.to_dtype(dtype)?.to_device(device),
     }
 }
@@ -104,10 +104,10 @@ pub(super) fn integers(
 fn products(dtype: DType, sizes: &[[usize; 3]]) -> Result<()> {
     let mut faults = String::new();
     for &[m, n, k] in sizes {
-        for places in LAYOUTS {
-            compare(&mut faults, &format!("{dtype:?} {m} x {n} x {k} {places:?}"), |device| {
-                let a = matrix([m, k], places[0], dtype, device, 1)?;
-                Ok(vec![a.matmul(&matrix([k, n], places[1], dtype, device, 2)?)?])
+        for layouts in LAYOUTS {
+            compare(&mut faults, &format!("{dtype:?} {m} x {n} x {k} {layouts:?}"), |device| {
+                let a = matrix([m, k], layouts[0], dtype, device, 1)?;
+                Ok(vec![a.matmul(&matrix([k, n], layouts[1], dtype, device, 2)?)?])
             })?;
         }
         let wide = if dtype.is_half() { Some(DType::F32) } else { None };
@@ -123,8 +123,8 @@ fn products(dtype: DType, sizes: &[[usize; 3]]) -> Result<()> {
                         out_dtype,
                         ..Epilogue::NONE
                     };
-                    let a = matrix([m, k], Place::Rows, dtype, device, 1)?;
-                    let b = matrix([k, n], Place::Columns, dtype, device, 2)?;
+                    let a = matrix([m, k], OperandLayout::Rows, dtype, device, 1)?;
+                    let b = matrix([k, n], OperandLayout::Columns, dtype, device, 2)?;
                     let bias = tensor(&[n], out_dtype.unwrap_or(dtype), device, 3)?;
                     Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &bias])?.into_vec())
                 },
@@ -137,22 +137,22 @@ fn products(dtype: DType, sizes: &[[usize; 3]]) -> Result<()> {
 
 #[test]
 fn products_of_f32() -> Result<()> {
-    products(DType::F32, &[&OF_F32[..], &[LAID_OUT_ANEW, IN_PARTS]].concat())
+    products(DType::F32, &[&F32_SIZES[..], &[REALIGNED, SPLIT_K]].concat())
 }
 
 #[test]
 fn products_of_f64() -> Result<()> {
-    products(DType::F64, &[&OF_F64[..], &[IN_PARTS]].concat())
+    products(DType::F64, &[&F64_SIZES[..], &[SPLIT_K]].concat())
 }
 
 #[test]
 fn products_of_f16() -> Result<()> {
-    products(DType::F16, &[&OF_HALVES[..], &OF_HALVES_BY_MAPS, &[LAID_OUT_ANEW, IN_PARTS]].concat())
+    products(DType::F16, &[&HALF_SIZES[..], &HALF_SIZES_BY_MAPS, &[REALIGNED, SPLIT_K]].concat())
 }
 
 #[test]
 fn products_of_bf16() -> Result<()> {
-    products(DType::BF16, &[&OF_HALVES[..], &OF_HALVES_BY_MAPS, &[LAID_OUT_ANEW, IN_PARTS]].concat())
+    products(DType::BF16, &[&HALF_SIZES[..], &HALF_SIZES_BY_MAPS, &[REALIGNED, SPLIT_K]].concat())
 }
 
 /// Returns a factor of a product that permits TF32, rounded if the device does not do so itself.
@@ -171,21 +171,21 @@ fn factor(tensor: Tensor) -> Result<Tensor> {
 #[test]
 fn products_of_tf32() -> Result<()> {
     let mut faults = String::new();
-    for [m, n, k] in [&OF_TF32[..], &OF_TF32_BY_MAPS, &EDGES, &[LAID_OUT_ANEW, IN_PARTS]].concat() {
-        for places in LAYOUTS {
-            compare(&mut faults, &format!("TF32 {m} x {n} x {k} {places:?}"), |device| {
-                let a = factor(matrix([m, k], places[0], DType::F32, device, 1)?)?;
-                let b = factor(matrix([k, n], places[1], DType::F32, device, 2)?)?;
+    for [m, n, k] in [&TF32_SIZES[..], &TF32_SIZES_BY_MAPS, &EDGES, &[REALIGNED, SPLIT_K]].concat() {
+        for layouts in LAYOUTS {
+            compare(&mut faults, &format!("TF32 {m} x {n} x {k} {layouts:?}"), |device| {
+                let a = factor(matrix([m, k], layouts[0], DType::F32, device, 1)?)?;
+                let b = factor(matrix([k, n], layouts[1], DType::F32, device, 2)?)?;
                 Ok(vec![a.matmul_with(&b, MatmulOptions { tf32: true, ..MatmulOptions::default() })?])
             })?;
         }
-        for places in LAYOUTS {
-            let what = format!("TF32 {m} x {n} x {k} {places:?} with all that may follow");
+        for layouts in LAYOUTS {
+            let what = format!("TF32 {m} x {n} x {k} {layouts:?} with all that may follow");
             compare(&mut faults, &what, |device| {
                 let epilogue =
                     Epilogue { bias: true, activation: Some(UnaryOp::Relu), alpha: 0.25, ..Epilogue::NONE };
-                let a = factor(matrix([m, k], places[0], DType::F32, device, 1)?)?;
-                let b = factor(matrix([k, n], places[1], DType::F32, device, 2)?)?;
+                let a = factor(matrix([m, k], layouts[0], DType::F32, device, 1)?)?;
+                let b = factor(matrix([k, n], layouts[1], DType::F32, device, 2)?)?;
                 let bias = tensor(&[n], DType::F32, device, 3)?;
                 Ok(apply(Matmul { epilogue, tf32: true, ..Matmul::PLAIN }, &[&a, &b, &bias])?.into_vec())
             })?;
@@ -234,12 +234,12 @@ fn products_of_tf32_in_a_batch() -> Result<()> {
             let a = factor(tensor(&[2, 3, m, k], DType::F32, device, 1)?)?;
             let b = factor(tensor(&[2, 3, k, n], DType::F32, device, 2)?)?;
             let one = factor(tensor(&[k, n], DType::F32, device, 3)?)?;
-            let turned =
+            let transposed =
                 factor(tensor(&[3, 2, k, m], DType::F32, device, 4)?)?.transpose(0, 1)?.transpose(2, 3)?;
             Ok(vec![
                 a.matmul_with(&b, options())?,
                 a.matmul_with(&one, options())?,
-                turned.matmul_with(&b, options())?,
+                transposed.matmul_with(&b, options())?,
             ])
         })?;
     }
@@ -279,12 +279,12 @@ fn products_of_a_batch() -> Result<()> {
         // With fast tiles, with reads by elements, and with one operand, the same for the whole
         // batch, copied to aligned rows.
         for [m, n, k] in [[72, 136, 200], [75, 131, 203], [515, 520, 517]] {
-            let whole = |device: &Device, sizes: [usize; 2], seed| {
+            let batch_of = |device: &Device, sizes: [usize; 2], seed| {
                 tensor(&[2, 3, sizes[0], sizes[1]], dtype, device, seed)
             };
             let one = |device: &Device, sizes: [usize; 2], seed| tensor(&sizes, dtype, device, seed);
             compare(&mut faults, &format!("{dtype:?} [2, 3] {m} x {n} x {k}"), |device| {
-                let (a, b) = (whole(device, [m, k], 1)?, whole(device, [k, n], 2)?);
+                let (a, b) = (batch_of(device, [m, k], 1)?, batch_of(device, [k, n], 2)?);
                 Ok(vec![
                     a.matmul(&b)?,
                     a.matmul(&one(device, [k, n], 3)?)?,
@@ -292,8 +292,8 @@ fn products_of_a_batch() -> Result<()> {
                 ])
             })?;
             compare(&mut faults, &format!("{dtype:?} [3, 2] turned {m} x {n} x {k}"), |device| {
-                let a = whole(device, [k, m], 1)?.transpose(0, 1)?.transpose(2, 3)?;
-                let b = whole(device, [n, k], 2)?.transpose(0, 1)?.transpose(2, 3)?;
+                let a = batch_of(device, [k, m], 1)?.transpose(0, 1)?.transpose(2, 3)?;
+                let b = batch_of(device, [n, k], 2)?.transpose(0, 1)?.transpose(2, 3)?;
                 Ok(vec![a.matmul(&b)?])
             })?;
         }

@@ -2,11 +2,12 @@
 //! activations, residuals. By every tile with fused epilogues, checking that the kernel is the
 //! fused one, and where separate kernels follow the product.
 
-use super::gemm::{Place, integers, matrix};
+use super::gemm::{OperandLayout, integers, matrix};
 use super::{
-    both_ways, compare, difference_beside, gpu, has_warpgroups, is_short, none_wrong, tensor, unless_short,
+    both_ways, compare, difference_with_allowance, gpu, has_warpgroups, is_short, none_wrong, tensor,
+    unless_short,
 };
-use crate::beside;
+use crate::lock_shared;
 use std::fmt::Write;
 use ternion::prelude::*;
 use ternion_core::UnaryOp;
@@ -38,7 +39,7 @@ pub(super) const GRADIENTS: [UnaryOp; 4] =
     [UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu, UnaryOp::Relu];
 
 /// Returns each of the tiles with fused epilogues, and the default choice.
-fn every_wanted() -> impl Iterator<Item = TileOverride> {
+fn every_override() -> impl Iterator<Item = TileOverride> {
     let by_tile = FUSED_TILES.map(|name| TileOverride { tile: Some(name), splits: Some(1) });
     by_tile.into_iter().chain([TileOverride::default()])
 }
@@ -68,17 +69,17 @@ impl Product {
 }
 
 /// Adds to `faults` if a product was fused that cannot be, or was not fused by a tile that can.
-fn check_form(
+fn check_is_fused(
     faults: &mut String,
     what: &str,
     is_fused: bool,
-    wanted: TileOverride,
-    taken: Option<LaunchedTile>,
+    tile_override: TileOverride,
+    launched: Option<LaunchedTile>,
 ) {
-    let Some(tile) = wanted.tile else { return };
-    let found = taken.is_some_and(|taken| taken.tile == tile && taken.is_fused);
+    let Some(tile) = tile_override.tile else { return };
+    let found = launched.is_some_and(|launched| launched.tile == tile && launched.is_fused);
     if found != is_fused {
-        let _ = writeln!(faults, "{what} by {taken:?}, {tile} wanted: fused is {found}, not {is_fused}");
+        let _ = writeln!(faults, "{what} by {launched:?}, {tile} wanted: fused is {found}, not {is_fused}");
     }
 }
 
@@ -91,18 +92,19 @@ fn compare_by_tiles(
     f: impl Fn(&Device) -> Result<Vec<Tensor>>,
 ) -> Result<()> {
     let Some(gpu) = gpu() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     let expected = f(&ternion::cpu()?)?;
-    for wanted in every_wanted() {
-        let (found, taken) = with_tile(wanted, || (0..2).map(|_| f(gpu)).collect::<Result<Vec<_>>>());
-        check_form(faults, what, product.is_fused() && has_warpgroups(gpu), wanted, taken);
+    for tile_override in every_override() {
+        let (found, launched) =
+            with_tile(tile_override, || (0..2).map(|_| f(gpu)).collect::<Result<Vec<_>>>());
+        check_is_fused(faults, what, product.is_fused() && has_warpgroups(gpu), tile_override, launched);
         let [found, again] = &found?[..] else { unreachable!("two runs") };
         for (at, expected) in expected.iter().enumerate() {
-            let what = format!("{what} by {taken:?}, result {at}");
+            let what = format!("{what} by {launched:?}, result {at}");
             if found[at].to_bytes()? != again[at].to_bytes()? {
                 let _ = writeln!(faults, "{what}: twice not the same");
             }
-            if let Some(text) = difference_beside(&found[at], expected, product.cut_off())? {
+            if let Some(text) = difference_with_allowance(&found[at], expected, product.cut_off())? {
                 let _ = writeln!(faults, "{what}: {text}");
             }
         }
@@ -181,8 +183,8 @@ fn gradients_of_activations() -> Result<()> {
 fn are_column_sums(sums: &Tensor, y: &Tensor) -> Result<Tensor> {
     let y = y.to_dtype(DType::F64)?;
     let limit = y.abs()?.sum(0)?.mul_scalar(y.dims()[0] as f64 * 2f64.powi(-24))?;
-    let apart = sums.to_dtype(DType::F64)?.sub(&y.sum(0)?)?.abs()?;
-    apart.le(&limit)?.to_dtype(DType::F32)
+    let difference = sums.to_dtype(DType::F64)?.sub(&y.sum(0)?)?.abs()?;
+    difference.le(&limit)?.to_dtype(DType::F32)
 }
 
 /// A pre-activation so large that the gradient of each activation differs from 1 by less than 2^-14
@@ -197,8 +199,8 @@ fn gradient_of_integers(
     device: &Device,
 ) -> Result<[Vec<f64>; 2]> {
     let epilogue = Epilogue { activation_grad: Some(op), column_sums: true, ..Epilogue::NONE };
-    let a = integers([m, k], Place::Rows, dtype, device, 1)?;
-    let b = integers([k, n], Place::Rows, dtype, device, 2)?;
+    let a = integers([m, k], OperandLayout::Rows, dtype, device, 1)?;
+    let b = integers([k, n], OperandLayout::Rows, dtype, device, 2)?;
     let z = Tensor::full([m, n], LARGE, dtype, device)?;
     let results = apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &z])?;
     Ok([results[0].to_vec_f64()?, results[1].to_vec_f64()?])
@@ -208,8 +210,8 @@ fn gradient_of_integers(
 /// the sums of its columns.
 fn product_of_integers([m, n, k]: [usize; 3], dtype: DType) -> Result<[Vec<f64>; 2]> {
     let cpu = ternion::cpu()?;
-    let a = integers([m, k], Place::Rows, DType::F64, &cpu, 1)?;
-    let b = integers([k, n], Place::Rows, DType::F64, &cpu, 2)?;
+    let a = integers([m, k], OperandLayout::Rows, DType::F64, &cpu, 1)?;
+    let b = integers([k, n], OperandLayout::Rows, DType::F64, &cpu, 2)?;
     let y = a.matmul(&b)?.to_dtype(dtype)?.to_dtype(DType::F64)?;
     Ok([y.to_vec_f64()?, y.sum(0)?.to_vec_f64()?])
 }
@@ -217,23 +219,27 @@ fn product_of_integers([m, n, k]: [usize; 3], dtype: DType) -> Result<[Vec<f64>;
 /// Sums of integers are the same in every order: no row may be missing, or counted twice.
 #[test]
 fn sums_of_columns_are_exact() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     let mut faults = String::new();
     for dtype in [DType::F16, DType::BF16] {
         for &sizes in sizes() {
             let expected = product_of_integers(sizes, dtype)?;
             let is_fused = Product { dtype, sizes }.is_fused() && has_warpgroups(gpu);
-            for (op, wanted) in GRADIENTS.into_iter().flat_map(|op| every_wanted().map(move |one| (op, one)))
+            for (op, tile_override) in
+                GRADIENTS.into_iter().flat_map(|op| every_override().map(move |one| (op, one)))
             {
                 let what = format!("{op:?}, {dtype:?} {sizes:?}");
-                let (found, taken) = with_tile(wanted, || gradient_of_integers(sizes, op, dtype, gpu));
-                check_form(&mut faults, &what, is_fused, wanted, taken);
+                let (found, launched) =
+                    with_tile(tile_override, || gradient_of_integers(sizes, op, dtype, gpu));
+                check_is_fused(&mut faults, &what, is_fused, tile_override, launched);
                 for (part, (found, expected)) in ["y", "sums"].iter().zip(found?.iter().zip(&expected)) {
                     if let Some(at) = (0..expected.len()).find(|&at| found[at] != expected[at]) {
                         let (found, expected) = (found[at], expected[at]);
-                        let _ =
-                            writeln!(faults, "{what}, {part} by {taken:?}: {found}, not {expected} at {at}");
+                        let _ = writeln!(
+                            faults,
+                            "{what}, {part} by {launched:?}: {found}, not {expected} at {at}"
+                        );
                     }
                 }
             }
@@ -246,9 +252,9 @@ fn sums_of_columns_are_exact() -> Result<()> {
 /// Residuals are added to the output, in a new tensor or in place.
 #[test]
 fn residuals_and_accumulators_of_f32() -> Result<()> {
-    use Place::{Columns, Rows};
+    use OperandLayout::{Columns, Rows};
     // The layouts of the operands, whether there is a bias, whether the sum is in place.
-    const FORMS: [([Place; 2], bool, bool); 5] = [
+    const FORMS: [([OperandLayout; 2], bool, bool); 5] = [
         ([Rows, Columns], true, false),
         ([Rows, Rows], false, false),
         ([Columns, Rows], false, false),
@@ -257,21 +263,21 @@ fn residuals_and_accumulators_of_f32() -> Result<()> {
     ];
     let mut faults = String::new();
     for dtype in [DType::F16, DType::BF16, DType::F32] {
-        for (&[m, n, k], (places, bias, accumulate)) in
+        for (&[m, n, k], (layouts, bias, accumulate)) in
             sizes().iter().flat_map(|size| FORMS.map(|form| (size, form)))
         {
-            let what = format!("{dtype:?} {m} x {n} x {k} {places:?}, in place: {accumulate}");
+            let what = format!("{dtype:?} {m} x {n} x {k} {layouts:?}, in place: {accumulate}");
             compare_by_tiles(&mut faults, &what, Product { dtype, sizes: [m, n, k] }, |device| {
                 let out_dtype = dtype.is_half().then_some(DType::F32);
                 let epilogue =
                     Epilogue { bias, residual: !accumulate, accumulate, out_dtype, ..Epilogue::NONE };
-                let a = matrix([m, k], places[0], dtype, device, 1)?;
-                let b = matrix([k, n], places[1], dtype, device, 2)?;
-                let (vector, beside) =
+                let a = matrix([m, k], layouts[0], dtype, device, 1)?;
+                let b = matrix([k, n], layouts[1], dtype, device, 2)?;
+                let (vector, residual) =
                     (tensor(&[n], DType::F32, device, 3)?, tensor(&[m, n], DType::F32, device, 4)?);
                 let mut inputs = vec![&a, &b];
                 inputs.extend(bias.then_some(&vector));
-                inputs.push(&beside);
+                inputs.push(&residual);
                 Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &inputs)?.into_vec())
             })?;
         }

@@ -4,7 +4,7 @@
 //! of linear layers that use them.
 
 use super::{both_ways, compare, gpu, has_warpgroups, none_wrong, numbers, tensor, unless_short};
-use crate::beside;
+use crate::lock_shared;
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul};
@@ -69,18 +69,18 @@ fn faults_of(
     sizes: [usize; 3],
     dtype: DType,
     out_dtype: Option<DType>,
-    wanted: TileOverride,
+    tile_override: TileOverride,
     device: &Device,
 ) -> Result<Option<String>> {
     let ab = operands(sizes)?;
     let expected = product(&ab, sizes[0], DType::F64, None, &ternion::cpu()?)?;
     let run = || product(&ab, sizes[0], dtype, out_dtype, device);
-    let (found, taken) = with_tile(wanted, || (0..2).map(|_| run()).collect::<Result<Vec<_>>>());
-    if let Some(tile) = wanted.tile.filter(|_| has_warpgroups(device)) {
-        let adds_up = taken.is_some_and(|taken| taken.tile == tile && taken.is_fused);
+    let (found, launched) = with_tile(tile_override, || (0..2).map(|_| run()).collect::<Result<Vec<_>>>());
+    if let Some(tile) = tile_override.tile.filter(|_| has_warpgroups(device)) {
+        let adds_up = launched.is_some_and(|launched| launched.tile == tile && launched.is_fused);
         if adds_up != is_fused(tile, sizes, dtype) {
             let what = format!("{dtype:?} to {out_dtype:?}, {sizes:?}");
-            return Ok(Some(format!("{what} by {taken:?}, {tile} wanted: adds up is {adds_up}")));
+            return Ok(Some(format!("{what} by {launched:?}, {tile} wanted: adds up is {adds_up}")));
         }
     }
     for found in found? {
@@ -96,7 +96,7 @@ fn faults_of(
             if let Some(at) = (0..expected.len()).find(|&at| found[at] != expected[at]) {
                 let (found, expected) = (found[at], expected[at]);
                 return Ok(Some(format!(
-                    "{what} of {dtype:?} to {out_dtype:?}, {sizes:?}, by {taken:?}: {found} instead of {expected} at {at}"
+                    "{what} of {dtype:?} to {out_dtype:?}, {sizes:?}, by {launched:?}: {found} instead of {expected} at {at}"
                 )));
             }
         }
@@ -106,7 +106,7 @@ fn faults_of(
 
 #[test]
 fn sums_of_rows_are_exact_by_every_tile() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for dtype in [DType::BF16, DType::F16] {
@@ -114,8 +114,8 @@ fn sums_of_rows_are_exact_by_every_tile() -> Result<()> {
             for &sizes in unless_short(&SIZES[..], &FEW[..]) {
                 for tile in TILES {
                     for splits in [1, 3, 5] {
-                        let wanted = TileOverride { tile: Some(tile), splits: Some(splits) };
-                        faults.extend(faults_of(sizes, dtype, out_dtype, wanted, device)?);
+                        let tile_override = TileOverride { tile: Some(tile), splits: Some(splits) };
+                        faults.extend(faults_of(sizes, dtype, out_dtype, tile_override, device)?);
                     }
                 }
                 faults.extend(faults_of(sizes, dtype, out_dtype, TileOverride::default(), device)?);
@@ -134,7 +134,7 @@ fn sums_of_rows_are_exact_by_every_tile() -> Result<()> {
 /// With numbers whose sums are rounded.
 #[test]
 fn sums_of_rows_have_the_same_bits_in_every_run() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let [m, n, k] = [1288, 1544, 2056];
     let (cpu, runs) = (ternion::cpu()?, unless_short(20, 2));
@@ -142,11 +142,12 @@ fn sums_of_rows_have_the_same_bits_in_every_run() -> Result<()> {
     let ab = [random([k, m], 1)?, random([k, n], 2)?];
     for tile in TILES {
         for splits in [1, 3] {
-            let wanted = TileOverride { tile: Some(tile), splits: Some(splits) };
+            let tile_override = TileOverride { tile: Some(tile), splits: Some(splits) };
             let run = || -> Result<Vec<Vec<u8>>> {
                 product(&ab, m, DType::BF16, Some(DType::F32), device)?.iter().map(Tensor::to_bytes).collect()
             };
-            let (results, _) = with_tile(wanted, || (0..runs).map(|_| run()).collect::<Result<Vec<_>>>());
+            let (results, _) =
+                with_tile(tile_override, || (0..runs).map(|_| run()).collect::<Result<Vec<_>>>());
             let results = results?;
             assert!(results.iter().all(|result| *result == results[0]), "{tile} in {splits}");
         }

@@ -1,7 +1,7 @@
 //! The GEMM ladder: every rung with each of its tiles against f64 products on the CPU, with guarded
 //! edges; and what it rejects.
 
-use super::{beside, gpu, numbers, unless_short};
+use super::{gpu, lock_shared, numbers, unless_short};
 use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::ladder::{self, Rung, Tile};
@@ -83,7 +83,7 @@ pub(super) fn every_tile(device: &Device) -> impl Iterator<Item = (Rung, &'stati
 #[test]
 fn products_of_integers_are_exact_and_twice_the_same() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     for (form, tile) in every_tile(device) {
         for &size in unless_short(&SIZES[..], &FEW[..]) {
             let sizes = sizes(form, size);
@@ -111,7 +111,7 @@ fn products_of_integers_are_exact_and_twice_the_same() -> Result<()> {
 #[test]
 fn products_of_fractions_are_as_near_as_f32_sums_can_be() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     for (form, tile) in every_tile(device) {
         let sizes = sizes(form, [257, 66, 129]);
         let [a, b] = operands(form, sizes, numbers)?;
@@ -136,9 +136,9 @@ fn products_of_fractions_are_as_near_as_f32_sums_can_be() -> Result<()> {
 #[test]
 fn what_a_form_does_not_take_is_an_error() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     let zeros = |shape: [usize; 2], dtype| Tensor::zeros(shape, dtype, device);
-    let refused = |form: Rung, a: &Tensor, b: &Tensor, y: &Tensor, expected: &str| {
+    let check_rejected = |form: Rung, a: &Tensor, b: &Tensor, y: &Tensor, expected: &str| {
         let views = [&a.view(), &b.view(), &y.view()];
         let error = ladder::product(backend(device), form, &form.tiles()[0], views).expect_err(expected);
         let text = error.to_string();
@@ -146,26 +146,38 @@ fn what_a_form_does_not_take_is_an_error() -> Result<()> {
     };
     let square = |dtype| zeros([8, 8], dtype);
     let (single, half) = (square(DType::F32)?, square(DType::BF16)?);
-    refused(Rung::Naive, &single, &half, &single, "naive: expected b of f32, got bf16");
-    refused(Rung::MmaSync, &half, &half, &single, "mma_sync: expected y of bf16, got f32");
+    check_rejected(Rung::Naive, &single, &half, &single, "naive: expected b of f32, got bf16");
+    check_rejected(Rung::MmaSync, &half, &half, &single, "mma_sync: expected y of bf16, got f32");
     let wide = zeros([8, 9], DType::F32)?;
-    refused(Rung::Naive, &single, &wide, &single, "y [m, n], got [8, 8], [8, 9] and [8, 8]");
-    refused(Rung::Naive, &wide, &single, &single, "got [8, 9], [8, 8] and [8, 8]");
-    refused(Rung::Naive, &single.t()?, &single, &single, "a row-major without gaps, got strides [1, 8]");
+    check_rejected(Rung::Naive, &single, &wide, &single, "y [m, n], got [8, 8], [8, 9] and [8, 8]");
+    check_rejected(Rung::Naive, &wide, &single, &single, "got [8, 9], [8, 8] and [8, 8]");
+    check_rejected(
+        Rung::Naive,
+        &single.t()?,
+        &single,
+        &single,
+        "a row-major without gaps, got strides [1, 8]",
+    );
     let none = zeros([8, 0], DType::F32)?;
-    refused(
+    check_rejected(
         Rung::Coalesced,
         &none,
         &none.t()?.contiguous()?,
         &single,
         "sizes of at least 1, got m 8, n 8, k 0",
     );
-    refused(Rung::Vectorized, &single, &wide, &wide, "n and k that 4 divides, got n 9, k 8");
+    check_rejected(Rung::Vectorized, &single, &wide, &wide, "n and k that 4 divides, got n 9, k 8");
     let (tall, narrow) = (zeros([12, 8], DType::BF16)?, zeros([8, 12], DType::BF16)?);
-    refused(Rung::MmaSync, &narrow, &tall, &half, "n and k that 8 divides, got n 8, k 12");
+    check_rejected(Rung::MmaSync, &narrow, &tall, &half, "n and k that 8 divides, got n 8, k 12");
     let all = zeros([1, 72], DType::F32)?.flatten(0, 1)?;
     let shifted = all.narrow(0, 1, 64)?.reshape([8, 8])?;
-    refused(Rung::WarpTile, &single, &shifted, &single, "b that begins at a multiple of 16 bytes, got 0x");
+    check_rejected(
+        Rung::WarpTile,
+        &single,
+        &shifted,
+        &single,
+        "b that begins at a multiple of 16 bytes, got 0x",
+    );
     // Its accesses are of single elements.
     ladder::product(
         backend(device),

@@ -2,7 +2,7 @@
 //! launched immediately, through the submission queue, and in a recorded step. Requires compute
 //! capability 9.0.
 
-use crate::beside_others;
+use crate::shared_device;
 use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::probe::{self, BOX};
@@ -42,7 +42,7 @@ fn every_way(
 
 #[test]
 fn a_tensor_map_in_the_parameters_copies_a_box() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let Some(backend) = capable(&device) else { return Ok(()) };
     let [rows, columns] = [70, 100];
     let value = |row: i32, column: i32| {
@@ -77,7 +77,7 @@ fn a_tensor_map_in_the_parameters_copies_a_box() -> Result<()> {
 
 #[test]
 fn blocks_of_a_cluster_read_each_other() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let Some(backend) = capable(&device) else { return Ok(()) };
     for cluster in [2, 4, 8] {
         let sums = Tensor::zeros([24], DType::I32, &device)?;
@@ -103,7 +103,7 @@ fn blocks_of_a_cluster_read_each_other() -> Result<()> {
 
 #[test]
 fn dependent_launches_see_what_the_ones_before_wrote() -> Result<()> {
-    let Some((_beside, device)) = beside_others() else { return Ok(()) };
+    let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let Some(backend) = capable(&device) else { return Ok(()) };
     let count = 200_000;
     let first: Vec<i32> = (0..count).collect();

@@ -19,7 +19,7 @@ mod rows;
 mod split_k;
 mod tiles;
 
-use crate::{beside, support};
+use crate::{lock_shared, support};
 use std::fmt::Write;
 use std::sync::OnceLock;
 use ternion::prelude::*;
@@ -81,12 +81,12 @@ fn both_ways_by(
 /// of 2^-24, may differ by one rounding step of a result, times a derivative of up to 3 that a
 /// gradient multiplies it by, plus their own rounding step.
 fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
-    difference_beside(found, expected, 0.0)
+    difference_with_allowance(found, expected, 0.0)
 }
 
 /// Runs [`difference`] with an additional relative allowance `lost` for f32 sums that are not
 /// rounded further.
-fn difference_beside(found: &Tensor, expected: &Tensor, lost: f64) -> Result<Option<String>> {
+fn difference_with_allowance(found: &Tensor, expected: &Tensor, lost: f64) -> Result<Option<String>> {
     let tolerance = match expected.dtype() {
         DType::F64 => 1e-11,
         DType::F32 => 3e-5 + lost,
@@ -97,11 +97,11 @@ fn difference_beside(found: &Tensor, expected: &Tensor, lost: f64) -> Result<Opt
     let (found, expected) = (found.to_vec_f64()?, expected.to_vec_f64()?);
     let squares: f64 = expected.iter().map(|value| value * value).sum();
     let scale = (squares / expected.len().max(1) as f64).sqrt();
-    let apart = found.iter().zip(&expected).position(|(found, expected)| {
+    let differing = found.iter().zip(&expected).position(|(found, expected)| {
         let limit = (tolerance * (expected.abs() + scale)).max(steps);
         !((found - expected).abs() <= limit || (found.is_nan() && expected.is_nan()))
     });
-    Ok(apart.map(|at| format!("at {at}: {} instead of {} (scale {scale})", found[at], expected[at])))
+    Ok(differing.map(|at| format!("at {at}: {} instead of {} (scale {scale})", found[at], expected[at])))
 }
 
 /// Returns the first CUDA device, shared by all tests of this file: its kernels and memory belong
@@ -127,7 +127,7 @@ fn has_warpgroups(device: &Device) -> bool {
 /// Returns whether tests should be short: under compute-sanitizer, for which the op table runs only
 /// its smallest shapes, a launch takes about fifty times as long.
 fn is_short() -> bool {
-    suite::smallest_alone()
+    suite::smallest_only()
 }
 
 /// Returns `all`, or `few` in short tests.
@@ -136,7 +136,7 @@ fn unless_short<T>(all: T, few: T) -> T {
 }
 
 /// Runs `f` on the GPU twice and adds to `faults` what is not bit-identical. The caller must hold
-/// the guard of [`beside`].
+/// the guard of [`lock_shared`].
 fn twice(
     faults: &mut String,
     what: &str,
@@ -156,7 +156,7 @@ fn twice(
 fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Tensor>>) -> Result<()> {
     // Also held during the host's work, whose memory would affect a test that has exclusive use of
     // the device.
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(found) = twice(faults, what, &f)? else { return Ok(()) };
     for (at, (found, expected)) in found.iter().zip(f(&ternion::cpu()?)?).enumerate() {
         if let Some(text) = difference(found, &expected)? {

@@ -10,7 +10,7 @@ use super::gemm::matrix;
 use super::gemm_epilogues::{ACTIVATIONS, FUSED_TILES, GRADIENTS};
 use super::tiles::{LAYOUTS, idle, options};
 use super::{attention_ladder, both_ways_by, gpu, has_tensor_maps, has_warpgroups, ladder, numbers, tensor};
-use crate::beside;
+use crate::lock_shared;
 use ternion::prelude::*;
 use ternion_core::dispatch::{apply, apply_one};
 use ternion_core::ops::attention::{Attention, AttentionConfig};
@@ -87,7 +87,7 @@ fn compare_runs(faults: &mut Vec<String>, what: &str, run: impl Fn() -> Result<V
     Ok(())
 }
 
-fn none(faults: &[String]) {
+fn assert_no_faults(faults: &[String]) {
     assert!(faults.is_empty(), "not the same in every run:\n{}", faults.join("\n"));
 }
 
@@ -125,15 +125,15 @@ impl Form {
         let options = MatmulOptions { out_dtype: self.out_dtype, ..options(self.operands) };
         for tile in tiles::of(backend, self.operands) {
             for splits in [1, 3] {
-                let wanted = TileOverride { tile: Some(tile.name), splits: Some(splits) };
+                let tile_override = TileOverride { tile: Some(tile.name), splits: Some(splits) };
                 let run = || -> Result<Vec<Tensor>> { Ok(vec![a.matmul_with(b, options)?]) };
-                let (one, taken) = with_tile(wanted, run);
+                let (one, launched) = with_tile(tile_override, run);
                 one?;
                 // If a tile does not support a product, another tile computes it.
-                if taken.is_some_and(|taken| taken.tile == tile.name) {
+                if launched.is_some_and(|launched| launched.tile == tile.name) {
                     ran.push(tile.name);
                     let what = format!("{self:?} {what} by {} in {splits}", tile.name);
-                    with_tile(wanted, || compare_runs(faults, &what, run)).0?;
+                    with_tile(tile_override, || compare_runs(faults, &what, run)).0?;
                 }
             }
         }
@@ -148,31 +148,31 @@ const SIZES: [[usize; 3]; 2] = [[264, 520, 2056], [16, 1032, 1032]];
 
 #[test]
 fn products_by_every_tile() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for form in Form::all() {
         let mut ran = Vec::new();
         let large = form.out_dtype.is_none().then_some(LARGE);
         for [m, n, k] in SIZES.into_iter().chain(large) {
-            for places in LAYOUTS {
-                let a = matrix([m, k], places[0], form.dtype(), device, 1)?;
-                let b = matrix([k, n], places[1], form.dtype(), device, 2)?;
-                let what = format!("{m} x {n} x {k} {places:?}");
+            for layouts in LAYOUTS {
+                let a = matrix([m, k], layouts[0], form.dtype(), device, 1)?;
+                let b = matrix([k, n], layouts[1], form.dtype(), device, 2)?;
+                let what = format!("{m} x {n} x {k} {layouts:?}");
                 form.by_every_tile(&mut faults, &mut ran, &what, [&a, &b])?;
             }
         }
         let idle = idle(device, form.operands, &ran);
         assert!(idle.is_empty() || !has_tensor_maps(), "{form:?}: no product ran by {idle:?}");
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
 /// Two batch axes, of which b has only one.
 #[test]
 fn products_of_a_batch_by_every_tile() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     let [slow, fast, m, n, k] = [2, 3, 136, 264, 584];
@@ -182,7 +182,7 @@ fn products_of_a_batch_by_every_tile() -> Result<()> {
         let what = format!("[{slow}, {fast}] {m} x {n} x {k}");
         form.by_every_tile(&mut faults, &mut Vec::new(), &what, [&a, &b])?;
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -227,7 +227,7 @@ fn run_fused(epilogue: Epilogue, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
 
 #[test]
 fn fused_products() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for dtype in HALF_DTYPES {
@@ -237,18 +237,20 @@ fn fused_products() -> Result<()> {
             let splits: &[usize] = if epilogue.row_sums_of_a { &[1, 3] } else { &[1] };
             for tile in FUSED_TILES {
                 for &splits in splits {
-                    let wanted = TileOverride { tile: Some(tile), splits: Some(splits) };
+                    let tile_override = TileOverride { tile: Some(tile), splits: Some(splits) };
                     let what = format!("{name}, {dtype:?} by {tile} in {splits}");
                     let run = || run_fused(epilogue, &inputs);
-                    let (compared, taken) = with_tile(wanted, || compare_runs(&mut faults, &what, run));
+                    let (compared, launched) =
+                        with_tile(tile_override, || compare_runs(&mut faults, &what, run));
                     compared?;
-                    let is_fused = taken.is_some_and(|taken| taken.tile == tile && taken.is_fused);
-                    assert!(is_fused || !has_warpgroups(device), "{what}: {taken:?}");
+                    let is_fused =
+                        launched.is_some_and(|launched| launched.tile == tile && launched.is_fused);
+                    assert!(is_fused || !has_warpgroups(device), "{what}: {launched:?}");
                 }
             }
         }
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -257,7 +259,7 @@ const LADDER_SIZES: [[usize; 3]; 2] = [[520, 49, 33], [2056, 385, 9]];
 
 #[test]
 fn products_of_the_ladder() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for (form, tile) in ladder::every_tile(device) {
@@ -273,7 +275,7 @@ fn products_of_the_ladder() -> Result<()> {
             compare_runs(&mut faults, &format!("ladder, {form:?} by {tile} {sizes:?}"), run)?;
         }
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -281,7 +283,7 @@ fn products_of_the_ladder() -> Result<()> {
 /// sums over all rows.
 #[test]
 fn layer_norms() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     let rounded = (DType::F32, Some(DType::BF16));
@@ -299,13 +301,13 @@ fn layer_norms() -> Result<()> {
             compare_runs(&mut faults, &what, || both_ways_by(&inputs, normalize, |_| Ok(dy.clone())))?;
         }
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
 #[test]
 fn cross_entropies() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for dtype in [DType::F32, DType::BF16, DType::F16] {
@@ -320,13 +322,13 @@ fn cross_entropies() -> Result<()> {
                     let logits = if in_place { logits.copy()? } else { logits.clone() };
                     Ok(apply(op, &[&logits, &target, &dloss])?.into_vec())
                 };
-                let place = if in_place { ", in place" } else { "" };
-                let what = format!("cross_entropy, {dtype:?} [{rows}, {columns}]{place}");
+                let suffix = if in_place { ", in place" } else { "" };
+                let what = format!("cross_entropy, {dtype:?} [{rows}, {columns}]{suffix}");
                 compare_runs(&mut faults, &what, run)?;
             }
         }
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -334,7 +336,7 @@ fn cross_entropies() -> Result<()> {
 /// gradient of an embedding.
 #[test]
 fn sums_by_index() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for dtype in [DType::F32, DType::BF16, DType::F16] {
@@ -351,7 +353,7 @@ fn sums_by_index() -> Result<()> {
             compare_runs(&mut faults, &format!("embedding, {what}"), gradient)?;
         }
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -360,7 +362,7 @@ const LENGTHS: [usize; 3] = [7, 4099, 300_001];
 
 #[test]
 fn norms_of_many_tensors() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for dtype in [DType::F32, DType::BF16, DType::F16] {
@@ -369,14 +371,14 @@ fn norms_of_many_tensors() -> Result<()> {
         let all: Vec<&Tensor> = tensors.iter().collect();
         compare_runs(&mut faults, &format!("norm of {dtype:?}"), || Ok(vec![total_norm(&all)?]))?;
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
 /// Steps of AdamW that also write half-precision copies, each from the same parameters and states.
 #[test]
 fn steps_of_adamw() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     let hyper = Tensor::from_slice(&[0.01f32, 1.0, 0.5, 0.25], 4, device)?;
@@ -401,6 +403,6 @@ fn steps_of_adamw() -> Result<()> {
         };
         compare_runs(&mut faults, &format!("AdamW with copies in {half:?}"), run)?;
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }

@@ -90,8 +90,8 @@ fn normalizations_in_residual_blocks() -> Result<()> {
     let mut faults = String::new();
     for_rows(&[SHAPES, &[[5, 33001], [200, 20000], [700, 768]]].concat(), |what, dtype, [_, columns], x| {
         let vector = |device: &Device, seed| tensor(&[columns], dtype, device, seed);
-        let halves = [DType::F16, DType::BF16].map(Some);
-        let out_dtypes = [None].into_iter().chain(halves.into_iter().filter(|_| dtype == DType::F32));
+        let half_outputs = [DType::F16, DType::BF16].map(Some);
+        let out_dtypes = [None].into_iter().chain(half_outputs.into_iter().filter(|_| dtype == DType::F32));
         for out_dtype in out_dtypes {
             compare(
                 &mut faults,
@@ -230,9 +230,9 @@ fn cross_entropy_with_its_gradient() -> Result<()> {
                     outputs.push(updated);
                     // Overwrites the logits, whose rows are followed by further elements, which
                     // must not change.
-                    let behind = columns.next_multiple_of(8) + 8 - columns;
-                    let behind = tensor(&[rows, behind], logits.dtype(), device, 6)?;
-                    let wide = Tensor::concat(&[&logits, &behind], 1)?;
+                    let padding = columns.next_multiple_of(8) + 8 - columns;
+                    let padding = tensor(&[rows, padding], logits.dtype(), device, 6)?;
+                    let wide = Tensor::concat(&[&logits, &padding], 1)?;
                     let inputs = [&wide.narrow(1, 0, columns)?, &target, &dloss];
                     outputs.extend(apply(both(true), &inputs)?);
                     outputs.push(wide);
@@ -266,11 +266,11 @@ fn cross_entropy_whose_gradient_is_not_as_foreseen() -> Result<()> {
                 };
                 let (first, second, third) =
                     (gradient(1.0, false)?, gradient(1.0, false)?, gradient(0.5, false)?);
-                let slope = gradient(2.0, true)?;
-                let curved = slope.square()?.sum(..)?.backward()?.get(&x).cloned();
+                let gradient_of_loss = gradient(2.0, true)?;
+                let curved = gradient_of_loss.square()?.sum(..)?.backward()?.get(&x).cloned();
                 let other =
                     x.cross_entropy_with(&target, options)?.mul_scalar(3.0)?.backward()?.get(&x).cloned();
-                let mut all = vec![loss.detach(), first, second, third, slope.detach()];
+                let mut all = vec![loss.detach(), first, second, third, gradient_of_loss.detach()];
                 all.extend(curved.into_iter().chain(other));
                 assert_eq!(all.len(), 7, "a gradient is missing");
                 Ok(all)
@@ -309,10 +309,10 @@ fn batch_normalisation() -> Result<()> {
 /// index_add of rows: few for each index, all to one, so many that several blocks share an index;
 /// columns that are a multiple of a pack and not, with an axis before them.
 #[test]
-fn rows_that_are_added_at_places() -> Result<()> {
+fn rows_that_are_added_at_indices() -> Result<()> {
     let mut faults = String::new();
     for dtype in FLOATS {
-        for [count, places, columns] in [
+        for [count, table_rows, columns] in [
             [3000, 1, 64],
             [3000, 4, 768],
             [500, 700, 5],
@@ -325,22 +325,23 @@ fn rows_that_are_added_at_places() -> Result<()> {
             let index = |device: &Device| {
                 let part = tensor(&[count], DType::F32, device, 7)?
                     .add_scalar(3.0)?
-                    .mul_scalar(places as f64 / 6.001)?;
+                    .mul_scalar(table_rows as f64 / 6.001)?;
                 part.to_dtype(DType::I32)
             };
             compare(
                 &mut faults,
-                &format!("index_select [{count}, {places}, {columns}] {dtype:?}"),
+                &format!("index_select [{count}, {table_rows}, {columns}] {dtype:?}"),
                 |device| {
-                    let table = tensor(&[places, columns], dtype, device, 1)?;
+                    let table = tensor(&[table_rows, columns], dtype, device, 1)?;
                     both_ways(&[table], device, |inputs| inputs[0].index_select(0, &index(device)?))
                 },
             )?;
             compare(
                 &mut faults,
-                &format!("index_add axis 1 [3, {count}, {places}, {columns}] {dtype:?}"),
+                &format!("index_add axis 1 [3, {count}, {table_rows}, {columns}] {dtype:?}"),
                 |device| {
-                    let base = tensor(&[3, places, columns + 1], dtype, device, 1)?.narrow(2, 0, columns)?;
+                    let base =
+                        tensor(&[3, table_rows, columns + 1], dtype, device, 1)?.narrow(2, 0, columns)?;
                     let source = tensor(&[3, count, columns], dtype, device, 2)?;
                     Ok(vec![base.index_add(1, &index(device)?, &source)?])
                 },

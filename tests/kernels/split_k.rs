@@ -1,9 +1,9 @@
 //! Products with split-K whose partial sums are added by the blocks of a cluster: of small
 //! integers, which are exact in every order, with all epilogues of such a product.
 
-use super::gemm::{Place, integers};
+use super::gemm::{OperandLayout, integers};
 use super::{gpu, has_warpgroups, numbers, unless_short};
-use crate::beside;
+use crate::lock_shared;
 use std::collections::BTreeSet;
 use ternion::prelude::*;
 use ternion_core::UnaryOp;
@@ -37,7 +37,7 @@ const REPEATS: usize = 20;
 struct Case {
     sizes: [usize; 3],
     /// The memory layout of b.
-    place: Place,
+    layout: OperandLayout,
     dtype: DType,
     out_dtype: DType,
     has_bias_and_relu: bool,
@@ -49,10 +49,10 @@ impl Case {
         let dtypes = [DType::BF16, DType::F16].into_iter().flat_map(of_dtype);
         dtypes.flat_map(|(dtype, out_dtype)| {
             unless_short(SIZES.to_vec(), FEW.to_vec()).into_iter().flat_map(move |sizes| {
-                [Place::Rows, Place::Columns].into_iter().flat_map(move |place| {
+                [OperandLayout::Rows, OperandLayout::Columns].into_iter().flat_map(move |layout| {
                     [false, true].map(|has_bias_and_relu| Case {
                         sizes,
-                        place,
+                        layout,
                         dtype,
                         out_dtype,
                         has_bias_and_relu,
@@ -64,11 +64,11 @@ impl Case {
 
     /// Computes the product on a device: exactly in f64, otherwise rounded once.
     fn run(&self, device: &Device, dtype: DType) -> Result<Vec<f64>> {
-        let Case { sizes: [m, n, k], place, out_dtype, has_bias_and_relu, .. } = *self;
-        let a = integers([m, k], Place::Rows, dtype, device, 1)?;
-        let b = integers([k, n], place, dtype, device, 2)?;
+        let Case { sizes: [m, n, k], layout, out_dtype, has_bias_and_relu, .. } = *self;
+        let a = integers([m, k], OperandLayout::Rows, dtype, device, 1)?;
+        let b = integers([k, n], layout, dtype, device, 2)?;
         let out_dtype = if dtype == DType::F64 { DType::F64 } else { out_dtype };
-        let bias = integers([1, n], Place::Rows, out_dtype, device, 3)?.reshape([n])?;
+        let bias = integers([1, n], OperandLayout::Rows, out_dtype, device, 3)?.reshape([n])?;
         let epilogue = Epilogue {
             bias: has_bias_and_relu,
             activation: has_bias_and_relu.then_some(UnaryOp::Relu),
@@ -90,20 +90,20 @@ impl Case {
 #[test]
 fn products_are_exact_in_any_number_of_parts() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     let (mut faults, mut ran, mut cuts) = (Vec::new(), [0; TILES.len()], BTreeSet::new());
     for case in Case::all() {
         let expected = case.expected()?;
         for (at, (name, most)) in TILES.into_iter().enumerate() {
             for parts in PARTS {
-                let wanted = TileOverride { tile: Some(name), splits: Some(parts) };
-                let (found, taken) = with_tile(wanted, || case.run(device, case.dtype));
-                let is_by_tile = taken.is_some_and(|taken| taken.tile == name);
+                let tile_override = TileOverride { tile: Some(name), splits: Some(parts) };
+                let (found, launched) = with_tile(tile_override, || case.run(device, case.dtype));
+                let is_by_tile = launched.is_some_and(|launched| launched.tile == name);
                 assert!(!is_by_tile || case.sizes[0] <= most, "{case:?} by {name}");
                 ran[at] += usize::from(is_by_tile);
-                cuts.extend(taken.filter(|_| is_by_tile).map(|taken| taken.splits));
+                cuts.extend(launched.filter(|_| is_by_tile).map(|launched| launched.splits));
                 if found? != expected {
-                    faults.push(format!("{case:?} by {taken:?}, {parts} parts"));
+                    faults.push(format!("{case:?} by {launched:?}, {parts} parts"));
                 }
             }
         }
@@ -120,20 +120,20 @@ fn products_are_exact_in_any_number_of_parts() -> Result<()> {
 #[test]
 fn batches_are_exact_in_any_number_of_parts() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     let cpu = ternion::cpu()?;
     let [m, n, k] = [20, 72, 1160];
     let run = |device: &Device, dtype: DType, seed: u64| -> Result<Vec<f64>> {
-        let a = integers([4 * 3 * m, k], Place::Rows, dtype, device, seed)?.reshape([4, 3, m, k])?;
-        let b = integers([3 * k, n], Place::Rows, dtype, device, seed + 1)?.reshape([3, k, n])?;
+        let a = integers([4 * 3 * m, k], OperandLayout::Rows, dtype, device, seed)?.reshape([4, 3, m, k])?;
+        let b = integers([3 * k, n], OperandLayout::Rows, dtype, device, seed + 1)?.reshape([3, k, n])?;
         a.matmul(&b)?.to_dtype(DType::BF16)?.to_vec_f64()
     };
     let expected = run(&cpu, DType::F64, 7)?;
     for (name, _) in TILES.into_iter().filter(|&(_, most)| m <= most) {
         for parts in PARTS {
-            let wanted = TileOverride { tile: Some(name), splits: Some(parts) };
-            let (found, taken) = with_tile(wanted, || run(device, DType::BF16, 7));
-            assert_eq!(found?, expected, "{taken:?}, {parts} parts");
+            let tile_override = TileOverride { tile: Some(name), splits: Some(parts) };
+            let (found, launched) = with_tile(tile_override, || run(device, DType::BF16, 7));
+            assert_eq!(found?, expected, "{launched:?}, {parts} parts");
         }
     }
     Ok(())
@@ -143,7 +143,7 @@ fn batches_are_exact_in_any_number_of_parts() -> Result<()> {
 #[test]
 fn products_in_clusters_have_the_same_bits_in_every_run() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     let (cpu, repeats) = (ternion::cpu()?, unless_short(REPEATS, 2));
     for [m, n, k] in [[16, 4096, 4096], [50, 1032, 3080]] {
         let random = |shape: [usize; 2], seed| {
@@ -153,10 +153,10 @@ fn products_in_clusters_have_the_same_bits_in_every_run() -> Result<()> {
         let (a, b) = (random([m, k], 1)?, random([n, k], 2)?.t()?);
         for (name, _) in TILES.into_iter().filter(|&(_, most)| m <= most) {
             for parts in PARTS {
-                let wanted = TileOverride { tile: Some(name), splits: Some(parts) };
+                let tile_override = TileOverride { tile: Some(name), splits: Some(parts) };
                 let run = || a.matmul(&b)?.to_bytes();
                 let (results, _) =
-                    with_tile(wanted, || (0..repeats).map(|_| run()).collect::<Result<Vec<_>>>());
+                    with_tile(tile_override, || (0..repeats).map(|_| run()).collect::<Result<Vec<_>>>());
                 let results = results?;
                 assert!(results.iter().all(|result| *result == results[0]), "{name} in {parts}");
             }

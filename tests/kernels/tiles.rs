@@ -1,9 +1,9 @@
 //! Matrix products by every tile, independent of the default choice: products of small integers are
 //! exact with all of them, with and without split-K, in every layout.
 
-use super::gemm::{Place, integers};
+use super::gemm::{OperandLayout, integers};
 use super::{gpu, has_tensor_maps, numbers, unless_short};
-use crate::beside;
+use crate::lock_shared;
 use ternion::prelude::*;
 use ternion_core::UnaryOp;
 use ternion_core::ops::matmul::MatmulOptions;
@@ -19,11 +19,11 @@ const LARGE: [[usize; 3]; 2] = [[2696, 1672, 72], [2696, 1672, 264]];
 /// For short tests: few rows, for the tiles that need them, and edges of all tiles, with split-K
 /// too; and several tiles for a block.
 const FEW: [[usize; 3]; 3] = [[8, 24, 392], [136, 264, 392], [1288, 1544, 72]];
-pub(super) const LAYOUTS: [[Place; 2]; 4] = [
-    [Place::Rows, Place::Rows],
-    [Place::Rows, Place::Columns],
-    [Place::Columns, Place::Rows],
-    [Place::Columns, Place::Columns],
+pub(super) const LAYOUTS: [[OperandLayout; 2]; 4] = [
+    [OperandLayout::Rows, OperandLayout::Rows],
+    [OperandLayout::Rows, OperandLayout::Columns],
+    [OperandLayout::Columns, OperandLayout::Rows],
+    [OperandLayout::Columns, OperandLayout::Columns],
 ];
 const REPEATS: usize = 2;
 
@@ -41,13 +41,13 @@ fn by_every_tile(
     device: &Device,
     operands: Operands,
     [m, n, k]: [usize; 3],
-    places: [Place; 2],
+    layouts: [OperandLayout; 2],
     faults: &mut Vec<String>,
     ran: &mut Vec<&'static str>,
 ) -> Result<()> {
     let dtype = if let Operands::Of(dtype) = operands { dtype } else { DType::F32 };
     let both = |device: &Device, dtype: DType| -> Result<[Tensor; 2]> {
-        Ok([integers([m, k], places[0], dtype, device, 1)?, integers([k, n], places[1], dtype, device, 2)?])
+        Ok([integers([m, k], layouts[0], dtype, device, 1)?, integers([k, n], layouts[1], dtype, device, 2)?])
     };
     let [a, b] = both(&ternion::cpu()?, DType::F64)?;
     let expected = a.matmul(&b)?.to_dtype(dtype)?.to_vec_f64()?;
@@ -55,10 +55,11 @@ fn by_every_tile(
     let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
     for tile in tiles::of(backend, operands) {
         for splits in [1, 3] {
-            let wanted = TileOverride { tile: Some(tile.name), splits: Some(splits) };
+            let tile_override = TileOverride { tile: Some(tile.name), splits: Some(splits) };
             let product = || a.matmul_with(&b, options(operands))?.to_vec_f64();
-            let (found, taken) = with_tile(wanted, || (0..REPEATS).map(|_| product()).collect::<Vec<_>>());
-            if taken.is_none_or(|taken| taken.tile != tile.name) {
+            let (found, launched) =
+                with_tile(tile_override, || (0..REPEATS).map(|_| product()).collect::<Vec<_>>());
+            if launched.is_none_or(|launched| launched.tile != tile.name) {
                 continue;
             }
             ran.push(tile.name);
@@ -67,7 +68,7 @@ fn by_every_tile(
                 if let Some(at) = (0..expected.len()).find(|&at| found[at] != expected[at]) {
                     let (row, column) = (at / n, at % n);
                     faults.push(format!(
-                        "{operands:?} {} {m} x {n} x {k} {places:?} in {splits}, run {repeat}: {} instead of {} at [{row}, {column}]",
+                        "{operands:?} {} {m} x {n} x {k} {layouts:?} in {splits}, run {repeat}: {} instead of {} at [{row}, {column}]",
                         tile.name, found[at], expected[at]
                     ));
                     break;
@@ -86,15 +87,15 @@ pub(super) fn idle(device: &Device, operands: Operands, ran: &[&'static str]) ->
 }
 
 fn exact(operands: &[Operands]) -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let (mut faults, mut idle_tiles) = (Vec::new(), Vec::new());
     let all: Vec<[usize; 3]> = SIZES.into_iter().chain(LARGE).collect();
     for &operands in operands {
         let mut ran = Vec::new();
-        for places in LAYOUTS {
+        for layouts in LAYOUTS {
             for &sizes in unless_short(&all[..], &FEW[..]) {
-                by_every_tile(device, operands, sizes, places, &mut faults, &mut ran)?;
+                by_every_tile(device, operands, sizes, layouts, &mut faults, &mut ran)?;
             }
         }
         idle_tiles.extend(idle(device, operands, &ran));
@@ -132,16 +133,17 @@ const SIZES_IN_BATCHES: [[usize; 3]; 3] = [[136, 264, 72], [72, 520, 584], [520,
 /// Products of a batch by every tile, with a bias and relu: of integers, which are exact.
 #[test]
 fn batches_are_exact_by_every_tile() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
     let (cpu, dtype, [slow, fast]) = (ternion::cpu()?, DType::BF16, BATCH);
     for &[m, n, k] in unless_short(&SIZES_IN_BATCHES[..], &SIZES_IN_BATCHES[1..2]) {
         let all = |dtype: DType, device: &Device| -> Result<[Tensor; 3]> {
             Ok([
-                integers([slow * fast * m, k], Place::Rows, dtype, device, 7)?.reshape([slow, fast, m, k])?,
-                integers([fast * k, n], Place::Rows, dtype, device, 8)?.reshape([fast, k, n])?,
-                integers([1, n], Place::Rows, dtype, device, 9)?.reshape([n])?,
+                integers([slow * fast * m, k], OperandLayout::Rows, dtype, device, 7)?
+                    .reshape([slow, fast, m, k])?,
+                integers([fast * k, n], OperandLayout::Rows, dtype, device, 8)?.reshape([fast, k, n])?,
+                integers([1, n], OperandLayout::Rows, dtype, device, 9)?.reshape([n])?,
             ])
         };
         let product = |[a, b, bias]: &[Tensor; 3]| {
@@ -156,10 +158,10 @@ fn batches_are_exact_by_every_tile() -> Result<()> {
         let operands = all(dtype, device)?;
         for tile in tiles::of(backend, Operands::Of(dtype)) {
             for splits in [1, 3] {
-                let wanted = TileOverride { tile: Some(tile.name), splits: Some(splits) };
-                let (found, taken) = with_tile(wanted, || product(&operands));
-                let taken = taken.map_or("none", |taken| taken.tile);
-                assert!(found? == expected, "{} {m} x {n} x {k} in {splits}, by {taken}", tile.name);
+                let tile_override = TileOverride { tile: Some(tile.name), splits: Some(splits) };
+                let (found, launched) = with_tile(tile_override, || product(&operands));
+                let launched = launched.map_or("none", |launched| launched.tile);
+                assert!(found? == expected, "{} {m} x {n} x {k} in {splits}, by {launched}", tile.name);
             }
         }
     }
@@ -177,20 +179,20 @@ const RUNS: usize = 20;
 /// synchronization words are reused immediately.
 #[test]
 fn parts_are_added_up_in_order_by_whichever_blocks() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");
     let (cpu, dtype, runs) = (ternion::cpu()?, DType::BF16, unless_short(RUNS, 3));
     for &[m, n, k] in unless_short(&SIZES_IN_PARTS[..], &SIZES_IN_PARTS[..1]) {
-        let whole = |dtype: DType, device: &Device| -> Result<[Tensor; 2]> {
+        let full = |dtype: DType, device: &Device| -> Result<[Tensor; 2]> {
             Ok([
-                integers([m, k], Place::Columns, dtype, device, 3)?,
-                integers([k, n], Place::Rows, dtype, device, 4)?,
+                integers([m, k], OperandLayout::Columns, dtype, device, 3)?,
+                integers([k, n], OperandLayout::Rows, dtype, device, 4)?,
             ])
         };
-        let [a, b] = whole(DType::F64, &cpu)?;
+        let [a, b] = full(DType::F64, &cpu)?;
         let expected = a.matmul(&b)?.to_dtype(dtype)?.to_vec_f64()?;
-        let [a, b] = whole(dtype, device)?;
+        let [a, b] = full(dtype, device)?;
         let random = |shape: [usize; 2], seed| {
             Tensor::from_vec(numbers(shape[0] * shape[1], seed), shape, &cpu)?
                 .to_dtype(dtype)?
@@ -199,11 +201,11 @@ fn parts_are_added_up_in_order_by_whichever_blocks() -> Result<()> {
         let (c, d) = (random([m, k], 5)?, random([k, n], 6)?);
         for tile in tiles::of(backend, Operands::Of(dtype)) {
             for &splits in unless_short(&PARTS[..], &PARTS[..2]) {
-                let wanted = TileOverride { tile: Some(tile.name), splits: Some(splits) };
+                let tile_override = TileOverride { tile: Some(tile.name), splits: Some(splits) };
                 let both = || -> Result<(Tensor, Tensor)> { Ok((a.matmul(&b)?, c.matmul(&d)?)) };
-                let (results, taken) =
-                    with_tile(wanted, || (0..runs).map(|_| both()).collect::<Result<Vec<_>>>());
-                if taken.is_none_or(|taken| taken.tile != tile.name) {
+                let (results, launched) =
+                    with_tile(tile_override, || (0..runs).map(|_| both()).collect::<Result<Vec<_>>>());
+                if launched.is_none_or(|launched| launched.tile != tile.name) {
                     continue;
                 }
                 let results = results?;

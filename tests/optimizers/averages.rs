@@ -1,7 +1,7 @@
 //! Exponential moving averages of weights: PyTorch's numbers, copying to and from the model, their
 //! state, and what they reject.
 
-use super::{device, gradients_of, list, reference, start, steps, tensors, told, values};
+use super::{device, gradients_of, list, message_of, reference, start, steps, tensors, values};
 use serde_json::Value;
 use ternion::nn::{Ema, EmaConfig, checkpoint};
 use ternion::prelude::*;
@@ -27,8 +27,8 @@ fn averages_equal_pytorchs() -> Result<()> {
         let params = start(dtype, &device)?;
         let mut ema = Ema::new(params.clone(), EmaConfig { decay: 0.9, warmup: false })?;
         let mut sgd = SGD::new(params.clone(), SGDConfig { lr: 0.1, ..Default::default() })?;
-        for (number, wanted) in steps(dtype, &device)?.iter().enumerate() {
-            sgd.step(&gradients_of(&params, wanted)?)?;
+        for (number, target_grads) in steps(dtype, &device)?.iter().enumerate() {
+            sgd.step(&gradients_of(&params, target_grads)?)?;
             ema.update()?;
             assert_averages(&ema, &all["averages"][number], limit)?;
         }
@@ -63,7 +63,7 @@ fn averages_of_buffers_equal_pytorchs() -> Result<()> {
     for (key, tensor) in norm.state_dict()? {
         assert_eq!(tensor.to_vec_f64()?, own[&key].to_vec_f64()?, "{key} is the model's own again");
     }
-    let twice = told(ema.with_buffers(norm.named_buffers()));
+    let twice = message_of(ema.with_buffers(norm.named_buffers()));
     assert_eq!(twice, "ema: buffer running_mean is given twice: it is running_mean already");
     Ok(())
 }
@@ -113,15 +113,21 @@ fn averages_are_swapped_in_and_out_bit_by_bit() -> Result<()> {
         assert_ne!(within[0], own[0]);
         assert_eq!(values(&params)?, own);
         let failed = ema.averaged(|| Err::<(), _>(Error::autograd("evaluation failed")));
-        assert!(told(failed).contains("evaluation failed"));
+        assert!(message_of(failed).contains("evaluation failed"));
         assert_eq!(values(&params)?, own, "also where it fails");
 
         ema.swap_in()?;
         assert!(ema.is_swapped_in() && params[2].is_frozen());
-        assert_eq!(told(ema.update()), "ema: update while the averages are in the model: swap_out first");
-        assert_eq!(told(ema.swap_in()), "ema: swap_in while the averages are in the model: swap_out first");
+        assert_eq!(
+            message_of(ema.update()),
+            "ema: update while the averages are in the model: swap_out first"
+        );
+        assert_eq!(
+            message_of(ema.swap_in()),
+            "ema: swap_in while the averages are in the model: swap_out first"
+        );
         ema.swap_out()?;
-        let message = told(ema.swap_out());
+        let message = message_of(ema.swap_out());
         assert_eq!(message, "ema: swap_out, but the averages are not in the model: swap_in first");
         assert_eq!(values(&params)?, own);
         for (key, tensor) in ema.state_dict()? {
@@ -132,7 +138,7 @@ fn averages_are_swapped_in_and_out_bit_by_bit() -> Result<()> {
 }
 
 #[test]
-fn averages_of_halves_are_finer_than_they() -> Result<()> {
+fn averages_of_half_precision_are_more_precise() -> Result<()> {
     let device = device();
     let param = Param::new(&Tensor::ones([1], DType::BF16, &device)?)?.named("w");
     let mut ema = Ema::new(vec![param.clone()], EmaConfig { decay: 0.999, warmup: false })?;
@@ -175,13 +181,16 @@ fn averages_go_on_from_a_file() -> Result<()> {
     let mut short = left.clone();
     short.remove("average.p1");
     short.insert("average.p9".to_owned(), left["average.p1"].clone());
-    let message = told(resumed.load_state_dict(&short));
+    let message = message_of(resumed.load_state_dict(&short));
     assert_eq!(message, "ema: the state does not fit; missing: average.p1; extra: average.p9");
     let mut uncounted = left;
     uncounted.insert("n_averaged".to_owned(), Tensor::from_slice(&[-1i64], (), &device)?);
-    assert_eq!(told(resumed.load_state_dict(&uncounted)), "ema: n_averaged -1, expected at least 0");
+    assert_eq!(message_of(resumed.load_state_dict(&uncounted)), "ema: n_averaged -1, expected at least 0");
     uncounted.remove("n_averaged");
-    assert_eq!(told(resumed.load_state_dict(&uncounted)), "ema: the state does not fit; missing: n_averaged");
+    assert_eq!(
+        message_of(resumed.load_state_dict(&uncounted)),
+        "ema: the state does not fit; missing: n_averaged"
+    );
     Ok(())
 }
 
@@ -190,16 +199,16 @@ fn averages_refuse_what_does_not_fit() -> Result<()> {
     let device = device();
     let params = start(DType::F32, &device)?;
     let config = EmaConfig { decay: 1.5, warmup: false };
-    assert_eq!(told(Ema::new(params.clone(), config)), "ema: decay 1.5, expected 0 to 1");
-    assert_eq!(told(Ema::new(Vec::new(), EmaConfig::default())), "ema: no parameters to average");
+    assert_eq!(message_of(Ema::new(params.clone(), config)), "ema: decay 1.5, expected 0 to 1");
+    assert_eq!(message_of(Ema::new(Vec::new(), EmaConfig::default())), "ema: no parameters to average");
     let twice = [params.clone(), params.clone()].concat();
-    let message = told(Ema::new(twice, EmaConfig::default()));
+    let message = message_of(Ema::new(twice, EmaConfig::default()));
     assert_eq!(message, "ema: parameter 3 is given twice: it is p0 already");
     let mut ema = Ema::new(params.clone(), EmaConfig::default())?;
     params[1].replace(params[1].tensor().detach().to_dtype(DType::F64)?)?;
-    let message = told(ema.update());
+    let message = message_of(ema.update());
     let start = "ema: p1 is [4, 2] f64 on cpu now, but its average [4, 2] f32 on cpu";
     assert!(message.starts_with(start), "{message}");
-    assert!(told(ema.swap_in()).starts_with(start) && !ema.is_swapped_in());
+    assert!(message_of(ema.swap_in()).starts_with(start) && !ema.is_swapped_in());
     Ok(())
 }

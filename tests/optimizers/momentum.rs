@@ -1,6 +1,6 @@
 //! Momentum that changes between steps.
 
-use super::{device, told};
+use super::{device, message_of};
 use ternion::nn::Param;
 use ternion::nn::optim::{Adagrad, AdagradConfig, Optimizer, SGD, SGDConfig};
 use ternion::prelude::*;
@@ -21,7 +21,7 @@ fn a_momentum_counts_from_the_next_step_on() -> Result<()> {
     sgd.set_momentum(0.25)?;
     assert_eq!(step(&mut sgd, &param)?, -3.875);
     for refused in [0.0, 1.0, -0.5, f64::NAN, f64::INFINITY] {
-        let message = told(sgd.set_momentum(refused));
+        let message = message_of(sgd.set_momentum(refused));
         assert!(message.contains("expected above 0 and below 1"), "{message}");
     }
     Ok(())
@@ -33,7 +33,7 @@ fn an_optimizer_without_momentum_refuses_one() -> Result<()> {
     let mut plain = SGD::new(vec![param.clone()], SGDConfig::default())?;
     let mut adagrad = Adagrad::new(vec![param], AdagradConfig::default())?;
     for optimizer in [&mut plain as &mut dyn Optimizer, &mut adagrad] {
-        let message = told(optimizer.set_momentum(0.5));
+        let message = message_of(optimizer.set_momentum(0.5));
         assert!(message.contains("for an optimizer with momentum"), "{message}");
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Recorded steps on a device that pretends to record: ops run while it does, and replays run only
 //! the host's work that precedes each of them.
 
-use super::{OPTIMIZERS, gradients_of, grouped, start, steps, told};
+use super::{OPTIMIZERS, gradients_of, grouped, message_of, start, steps};
 use ternion::nn::optim::{Adagrad, AdagradConfig};
 use ternion::prelude::*;
 use ternion_testing::recording;
@@ -11,11 +11,11 @@ use ternion_testing::recording;
 #[test]
 fn every_step_can_be_recorded_and_replays_count() -> Result<()> {
     let device = recording(ternion_cpu::device());
-    let wanted = steps(DType::F32, &device)?.swap_remove(0);
-    for (name, make) in OPTIMIZERS {
+    let target_grads = steps(DType::F32, &device)?.swap_remove(0);
+    for (name, create) in OPTIMIZERS {
         let params = start(DType::F32, &device)?;
-        let mut optimizer = make(params.clone(), Some(2.0))?;
-        let mut step = device.capture(|| optimizer.step(&gradients_of(&params, &wanted)?))?;
+        let mut optimizer = create(params.clone(), Some(2.0))?;
+        let mut step = device.capture(|| optimizer.step(&gradients_of(&params, &target_grads)?))?;
         assert!(step.is_recorded(), "{name}");
         step.replay()?;
         step.replay()?;
@@ -31,19 +31,19 @@ fn every_step_can_be_recorded_and_replays_count() -> Result<()> {
 #[test]
 fn a_recorded_step_is_refused_once_its_rows_belong_to_others() -> Result<()> {
     let device = recording(ternion_cpu::device());
-    let (params, wanted) = (start(DType::F32, &device)?, steps(DType::F32, &device)?.swap_remove(0));
+    let (params, target_grads) = (start(DType::F32, &device)?, steps(DType::F32, &device)?.swap_remove(0));
     let config = AdagradConfig { allow_missing_gradients: true, ..Default::default() };
     let mut adagrad = Adagrad::with_groups(grouped(params.clone(), 1.0, 0.0), config)?;
     // p1 and p2 are in one group; p1 is one step ahead.
-    adagrad.step(&gradients_of(&params[1..2], &wanted[1..2])?)?;
+    adagrad.step(&gradients_of(&params[1..2], &target_grads[1..2])?)?;
     let adagrad = std::cell::RefCell::new(adagrad);
-    let mut step = device.capture(|| adagrad.borrow_mut().step(&gradients_of(&params, &wanted)?))?;
+    let mut step = device.capture(|| adagrad.borrow_mut().step(&gradients_of(&params, &target_grads)?))?;
     step.replay()?;
     for _ in 0..2 {
-        adagrad.borrow_mut().step(&gradients_of(&params[2..], &wanted[2..])?)?;
+        adagrad.borrow_mut().step(&gradients_of(&params[2..], &target_grads[2..])?)?;
     }
     let before = adagrad.borrow().state_dict()?;
-    let message = told(step.replay().map(drop));
+    let message = message_of(step.replay().map(drop));
     let expected = "adagrad: some parameters of the recorded step were stepped apart from the others since: record it again";
     assert_eq!(message, expected);
     let after = adagrad.borrow().state_dict()?;

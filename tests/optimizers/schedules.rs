@@ -1,6 +1,6 @@
 //! Learning-rate schedules: PyTorch's numbers, their formulas, their state, and what they reject.
 
-use super::{device, list, reference, told};
+use super::{device, list, message_of, reference};
 use ternion::nn::StateDict;
 use ternion::nn::schedule::{
     Anneal, Constant, CosineAnnealingLR, ExponentialLR, MultiStepLR, OneCycleConfig, OneCycleLR,
@@ -80,23 +80,26 @@ fn schedules_follow_their_formulas_to_any_step() -> Result<()> {
 #[test]
 fn bad_schedules_are_errors_in_words() {
     let finite = "expected a finite number of at least 0";
-    assert_eq!(told(Constant::new(-1.0)), format!("constant: lr -1, {finite}"));
-    assert_eq!(told(StepLR::new(0.1, 0, 0.1)), "step_lr: step_size 0, expected at least 1");
-    assert_eq!(told(StepLR::new(0.1, 1, -0.1)), format!("step_lr: gamma -0.1, {finite}"));
-    assert_eq!(told(MultiStepLR::new(f64::NAN, [1], 0.1)), format!("multi_step_lr: lr NaN, {finite}"));
-    assert_eq!(told(ExponentialLR::new(0.1, f64::INFINITY)), format!("exponential_lr: gamma inf, {finite}"));
+    assert_eq!(message_of(Constant::new(-1.0)), format!("constant: lr -1, {finite}"));
+    assert_eq!(message_of(StepLR::new(0.1, 0, 0.1)), "step_lr: step_size 0, expected at least 1");
+    assert_eq!(message_of(StepLR::new(0.1, 1, -0.1)), format!("step_lr: gamma -0.1, {finite}"));
+    assert_eq!(message_of(MultiStepLR::new(f64::NAN, [1], 0.1)), format!("multi_step_lr: lr NaN, {finite}"));
     assert_eq!(
-        told(CosineAnnealingLR::new(0.1, 0, 0.0)),
+        message_of(ExponentialLR::new(0.1, f64::INFINITY)),
+        format!("exponential_lr: gamma inf, {finite}")
+    );
+    assert_eq!(
+        message_of(CosineAnnealingLR::new(0.1, 0, 0.0)),
         "cosine_annealing_lr: t_max 0, expected at least 1"
     );
     assert_eq!(
-        told(CosineAnnealingLR::new(0.1, 1, -1.0)),
+        message_of(CosineAnnealingLR::new(0.1, 1, -1.0)),
         format!("cosine_annealing_lr: eta_min -1, {finite}")
     );
     let constant = Constant::new(0.1).expect("good");
-    assert_eq!(told(Warmup::new(3, 1.5, constant)), "warmup: start_factor 1.5, expected 0 to 1");
+    assert_eq!(message_of(Warmup::new(3, 1.5, constant)), "warmup: start_factor 1.5, expected 0 to 1");
     let base = OneCycleConfig::default();
-    let cycle = |config| told(OneCycleLR::new(0.1, 10, config));
+    let cycle = |config| message_of(OneCycleLR::new(0.1, 10, config));
     assert_eq!(
         cycle(OneCycleConfig { pct_start: 1.5, ..base }),
         "one_cycle_lr: pct_start 1.5, expected 0 to 1"
@@ -105,9 +108,9 @@ fn bad_schedules_are_errors_in_words() {
         cycle(OneCycleConfig { div_factor: 0.0, ..base }),
         "one_cycle_lr: div_factor 0, expected a finite number above 0"
     );
-    assert_eq!(told(OneCycleLR::new(0.1, 0, base)), "one_cycle_lr: total_steps 0, expected at least 1");
+    assert_eq!(message_of(OneCycleLR::new(0.1, 0, base)), "one_cycle_lr: total_steps 0, expected at least 1");
     let base = PlateauConfig::default();
-    let plateau = |config| told(ReduceLROnPlateau::new(0.1, config));
+    let plateau = |config| message_of(ReduceLROnPlateau::new(0.1, config));
     assert_eq!(
         plateau(PlateauConfig { factor: 1.0, ..base }),
         "reduce_lr_on_plateau: factor 1, expected less: the learning rate would never fall"
@@ -182,7 +185,7 @@ fn a_plateaus_state_that_does_not_fit_changes_nothing() -> Result<()> {
         (with("lr", Tensor::ones([2], DType::F64, &device)?), "item"),
     ];
     for (state, part) in cases {
-        let message = told(plateau.load_state_dict(&state));
+        let message = message_of(plateau.load_state_dict(&state));
         assert!(message.contains(part), "{message}, expected {part}");
         assert_eq!(plateau, before);
     }

@@ -118,9 +118,9 @@ fn inputs_that_are_too_small() {
         let device = device();
         let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
         let x = x.mul_scalar(if small { 1e-6 } else { 1.0 })?;
-        let told = regression(&Mlp::new([8, 16, 4], &device)?, 0.01, 1, &[x, target])?;
-        assert!(!told.contains("Exploding"), "{told}");
-        Ok(told)
+        let reported = regression(&Mlp::new([8, 16, 4], &device)?, 0.01, 1, &[x, target])?;
+        assert!(!reported.contains("Exploding"), "{reported}");
+        Ok(reported)
     };
     planted(training, &["UnscaledInput input: its root mean square is 1.2e-6", "where about 1 is"]);
 }
@@ -133,9 +133,9 @@ fn inputs_that_are_too_small_for_a_norm() {
         let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
         let x = x.mul_scalar(if small { 1e-6 } else { 0.01 })?;
         let model = Sequential::new().with(BatchNorm1d::new(8, &device)?).with(Linear::new(8, 4, &device)?);
-        let told = regression(&model, 0.01, 1, &[x, target])?;
-        assert!(!told.contains("Exploding"), "{told}");
-        Ok(told)
+        let reported = regression(&model, 0.01, 1, &[x, target])?;
+        assert!(!reported.contains("Exploding"), "{reported}");
+        Ok(reported)
     };
     planted(
         training,
@@ -194,17 +194,17 @@ fn a_target_that_is_broadcast() {
 /// Probabilities, logits, or a log-softmax over the batch, where a loss expects log-probabilities.
 #[test]
 fn outputs_that_are_no_log_probabilities() {
-    let given: [fn(&Tensor) -> Result<Tensor>; 3] =
+    let wrong_outputs: [fn(&Tensor) -> Result<Tensor>; 3] =
         [|logits| logits.softmax(1), |logits| logits.mul_scalar(2.0), |logits| logits.log_softmax(0)];
-    for wrong in given {
+    for wrong in wrong_outputs {
         let training = |is_wrong: bool| {
             let device = device();
             let model = Mlp::new([8, 16, 4], &device)?;
             let [x, labels] = classes(&[16, 8], 4, &device)?;
             watched(&model, &mut sgd(&model, 0.01)?, 1, || {
                 let logits = model.forward(&x)?;
-                let given = if is_wrong { wrong(&logits)? } else { logits.log_softmax(1)? };
-                given.nll_loss(&labels)
+                let log_probabilities = if is_wrong { wrong(&logits)? } else { logits.log_softmax(1)? };
+                log_probabilities.nll_loss(&labels)
             })
         };
         planted(

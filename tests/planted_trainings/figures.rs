@@ -67,8 +67,8 @@ fn outputs_that_vanish() {
 }
 
 /// Returns the report without `SmallUpdates`, which are intended here.
-fn without_small_updates(told: String) -> String {
-    let lines: Vec<&str> = told.lines().filter(|line| !line.starts_with("SmallUpdates")).collect();
+fn without_small_updates(reported: String) -> String {
+    let lines: Vec<&str> = reported.lines().filter(|line| !line.starts_with("SmallUpdates")).collect();
     lines.join("\n")
 }
 
@@ -229,24 +229,27 @@ fn a_learning_rate_that_is_too_large() {
 /// Gradients are added to those of earlier steps, which are never reset.
 #[test]
 fn gradients_that_are_never_reset() {
-    let training = |kept: bool| {
+    let training = |keeps_gradients: bool| {
         let device = device();
         let model = Mlp::new([8, 16, 4], &device)?;
         let mut sgd = sgd(&model, 0.05)?;
         let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
         let mut monitor = StatsMonitor::new(StatsConfig { every: 1, ..Default::default() })?;
-        let (mut gathered, mut told) = (Gradients::default(), String::new());
+        let (mut gathered, mut reported) = (Gradients::default(), String::new());
         for step in 0..3 {
             let loss =
                 monitor.watch(&model, step, || model.forward(&x)?.mse_loss(&target, Reduction::Mean))?;
-            if !kept {
+            if !keeps_gradients {
                 gathered = Gradients::default();
             }
             gathered.accumulate(loss.backward()?)?;
             let report = monitor.step(&mut sgd, &gathered)?.expect("each step");
-            report.warnings.iter().for_each(|warning| told += &format!("{:?} {warning}\n", warning.fault));
+            report
+                .warnings
+                .iter()
+                .for_each(|warning| reported += &format!("{:?} {warning}\n", warning.fault));
         }
-        Ok(told)
+        Ok(reported)
     };
     planted(
         training,
@@ -265,7 +268,7 @@ fn a_learning_rate_that_is_raised_later() {
         let mut sgd = sgd(&model, 1e-3)?;
         let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
         let mut monitor = StatsMonitor::new(StatsConfig { every: 4, ..Default::default() })?;
-        let mut told = String::new();
+        let mut reported = String::new();
         for step in 0..5 {
             if raised && step == 2 {
                 sgd.set_lr(1e4)?;
@@ -274,9 +277,9 @@ fn a_learning_rate_that_is_raised_later() {
                 monitor.watch(&model, step, || model.forward(&x)?.mse_loss(&target, Reduction::Mean))?;
             let report = monitor.step(&mut sgd, &loss.backward()?)?;
             let warnings = report.iter().flat_map(|report| &report.warnings);
-            warnings.for_each(|warning| told += &format!("{:?} {}\n", warning.fault, warning.text));
+            warnings.for_each(|warning| reported += &format!("{:?} {}\n", warning.fault, warning.text));
         }
-        Ok(told)
+        Ok(reported)
     };
     let words = [
         "NotFinite relu after layers.0: ",
@@ -320,10 +323,10 @@ fn a_learning_rate_of_0() {
 /// A hook removes the gradient of a weight in each step, and keeps that of the bias.
 #[test]
 fn a_weight_whose_gradient_is_taken_away() {
-    let training = |taken: bool| {
+    let training = |removes_gradient: bool| {
         let device = device();
         let model = Mlp::new([8, 16, 4], &device)?;
-        if taken {
+        if removes_gradient {
             let zeros = |grad: &Tensor| grad.zeros_like().map(Some);
             model.layers[0].weight.tensor().register_hook(zeros)?;
         }
@@ -348,6 +351,10 @@ fn small_gradients_of_layers_that_learn() {
     let config = AdamWConfig { lr: 3e-4, ..Default::default() };
     let mut adam = AdamW::new(model.parameters(), config).expect("an optimizer");
     assert_eq!(watched(&model, &mut adam, 3, loss).expect("a training"), "");
-    let told = watched(&model, &mut sgd(&model, 3e-4).expect("an optimizer"), 1, loss).expect("a training");
-    assert!(told.starts_with("VanishingGradients layers.0: gradients vanish on their way back"), "{told}");
+    let reported =
+        watched(&model, &mut sgd(&model, 3e-4).expect("an optimizer"), 1, loss).expect("a training");
+    assert!(
+        reported.starts_with("VanishingGradients layers.0: gradients vanish on their way back"),
+        "{reported}"
+    );
 }

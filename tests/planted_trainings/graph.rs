@@ -229,11 +229,11 @@ fn functions_that_are_composed_are_named_as_they_are_called() {
     ];
     for (function, name, value) in cases {
         let x = Tensor::from_slice(&[value], [1], &device()).expect("a number");
-        let told = detect_anomaly(|| function(&x)).expect_err(name).to_string();
-        assert!(told.starts_with(&format!("{name}: NaN in 1 of 1 elements")), "{told}");
+        let reported = detect_anomaly(|| function(&x)).expect_err(name).to_string();
+        assert!(reported.starts_with(&format!("{name}: NaN in 1 of 1 elements")), "{reported}");
         let x = Tensor::from_slice(&[value], [1], &NanCheck::new(device())).expect("a number");
-        let told = function(&x).expect_err(name).to_string();
-        assert!(told.starts_with(&format!("{name}: NaN in 1 of 1 elements")), "{told}");
+        let reported = function(&x).expect_err(name).to_string();
+        assert!(reported.starts_with(&format!("{name}: NaN in 1 of 1 elements")), "{reported}");
     }
 }
 
@@ -251,16 +251,16 @@ fn functions_are_looked_at_as_a_whole() {
         let (x, exponent) = (numbers(0.0)?, numbers(f32::INFINITY)?.requires_grad()?);
         x.ldexp(&exponent)?.sum_all()?.backward()
     };
-    let told = detect_anomaly(training).err().expect("a NaN").to_string();
-    assert!(told.starts_with("ldexp: NaN in 1 of 1"), "{told}");
+    let reported = detect_anomaly(training).err().expect("a NaN").to_string();
+    assert!(reported.starts_with("ldexp: NaN in 1 of 1"), "{reported}");
     let training = || {
         let values = Tensor::from_slice(&[f32::INFINITY, 200.0], [2], &device)?.requires_grad()?;
         values.glu(0)?.sum_all()?.backward()
     };
-    let told = detect_anomaly(training).err().expect("a NaN").to_string();
+    let reported = detect_anomaly(training).err().expect("a NaN").to_string();
     assert!(
-        told.starts_with("glu: NaN in 1 of 1 elements of a gradient inside of it, that of its "),
-        "{told}"
+        reported.starts_with("glu: NaN in 1 of 1 elements of a gradient inside of it, that of its "),
+        "{reported}"
     );
 }
 
@@ -336,11 +336,11 @@ fn a_loss_that_is_not_reduced() {
 fn own_square(x: &Tensor, is_wrong: bool) -> Result<Tensor> {
     let y = no_grad(|| x.square())?;
     let factor = if is_wrong { 1.0 } else { 2.0 };
-    let slope = move |context: &ternion::autograd::Context<'_>, grads: &[Option<Tensor>]| {
+    let gradient_rule = move |context: &ternion::autograd::Context<'_>, grads: &[Option<Tensor>]| {
         let twice = context.input(0)?.mul_scalar(factor)?;
         Ok(Grads::from_elem(grads[0].as_ref().map(|grad| grad.mul(&twice)).transpose()?, 1))
     };
-    Ok(with_gradient("own_square", &[x], vec![y], Saves::INPUTS, slope)?.remove(0))
+    Ok(with_gradient("own_square", &[x], vec![y], Saves::INPUTS, gradient_rule)?.remove(0))
 }
 
 /// A function with a wrong custom gradient: training "works" at another learning rate.

@@ -47,8 +47,8 @@ fn an_optimizer_without_a_layer() {
     let training = |lacks: bool| {
         let device = device();
         let model = Mlp::new([8, 16, 4], &device)?;
-        let given = if lacks { model.layers[0].parameters() } else { model.parameters() };
-        let mut sgd = SGD::new(given, SGDConfig { lr: 0.05, ..Default::default() })?;
+        let parameters = if lacks { model.layers[0].parameters() } else { model.parameters() };
+        let mut sgd = SGD::new(parameters, SGDConfig { lr: 0.05, ..Default::default() })?;
         let [x, target] = batch(&[16, 8], &[16, 4], &device)?;
         watched(&model, &mut sgd, 2, || model.forward(&x)?.mse_loss(&target, Reduction::Mean))
     };
@@ -60,9 +60,9 @@ fn an_optimizer_without_a_layer() {
 fn a_parameter_that_is_given_twice() {
     let training = |twice: bool| {
         let model = Mlp::new([8, 4], &device())?;
-        let mut given = model.parameters();
-        given.extend(twice.then(|| given[0].clone()));
-        AdamW::new(given, AdamWConfig::default()).map(|_| String::new())
+        let mut parameters = model.parameters();
+        parameters.extend(twice.then(|| parameters[0].clone()));
+        AdamW::new(parameters, AdamWConfig::default()).map(|_| String::new())
     };
     planted(training, &["parameter 2 is given twice: it is layers.0.weight already"]);
 }
@@ -234,8 +234,8 @@ fn a_sigmoid_in_front_of_the_loss_of_logits() {
         let target = x.narrow(1, 0, 1)?.gt_scalar(0.0)?.to_dtype(DType::F32)?;
         watched(&model, &mut sgd(&model, 0.01)?, 2, || {
             let logits = model.forward(&x)?;
-            let given = if doubled { logits.sigmoid()? } else { logits };
-            given.bce_with_logits(&target, Reduction::Mean)
+            let outputs = if doubled { logits.sigmoid()? } else { logits };
+            outputs.bce_with_logits(&target, Reduction::Mean)
         })
     };
     planted(
@@ -365,11 +365,11 @@ impl Forward for Bare {
 /// A tensor that requires a gradient instead of a parameter: it is never updated.
 #[test]
 fn a_bare_tensor_that_asks_for_its_gradient() {
-    let training = |asks: bool| {
+    let training = |requires_grad: bool| {
         let device = device();
         let linear = || Linear::new(8, 8, &device);
         let weight = Tensor::randn([8, 8], DType::F32, &device)?;
-        let weight = if asks { weight.requires_grad()? } else { weight };
+        let weight = if requires_grad { weight.requires_grad()? } else { weight };
         let model = Bare { first: linear()?, last: linear()?, weight };
         regression(&model, 0.01, 2, &batch(&[16, 8], &[16, 8], &device)?)
     };

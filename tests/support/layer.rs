@@ -34,10 +34,10 @@ impl LayerCase<'_> {
         let parameters = layer.named_parameters();
         let mut keys: Vec<&str> = parameters.iter().map(|(key, _)| key.as_str()).collect();
         keys.sort_unstable();
-        let given = values["parameters"].as_object().expect("parameters");
-        assert_eq!(keys, given.keys().map(String::as_str).collect::<Vec<_>>(), "{name}");
+        let stored = values["parameters"].as_object().expect("parameters");
+        assert_eq!(keys, stored.keys().map(String::as_str).collect::<Vec<_>>(), "{name}");
         for (key, param) in &parameters {
-            param.set(&tensor_of(&given[key], device))?;
+            param.set(&tensor_of(&stored[key], device))?;
         }
         let inputs = values["inputs"].as_array().expect("inputs").iter();
         let inputs = inputs.map(|input| Param::new(&tensor_of(input, device))).collect::<Result<Vec<_>>>()?;
@@ -56,9 +56,9 @@ impl LayerCase<'_> {
         let LayerCase { name, values, gradient_error, device } = *self;
         assert_close(&format!("{name} output"), output, &values["output"]);
         let of_parameters = parameters.iter().map(|(_, param)| param.tensor());
-        let wanted: Vec<Tensor> = inputs.iter().map(Param::tensor).chain(of_parameters).collect();
+        let leaves: Vec<Tensor> = inputs.iter().map(Param::tensor).chain(of_parameters).collect();
         let cotangent = tensor_of(&values["cotangent"], device);
-        let found = ternion::grad(&[output.clone()], &wanted, &[cotangent], GradOptions::default())?;
+        let found = ternion::grad(&[output.clone()], &leaves, &[cotangent], GradOptions::default())?;
         let found: Vec<Tensor> = found.into_iter().map(|grad| grad.expect("all have gradients")).collect();
         let (of_inputs, of_parameters) = found.split_at(inputs.len());
         for (at, grad) in of_inputs.iter().enumerate() {

@@ -161,12 +161,12 @@ pub fn a_step_that_cannot_be_recorded_says_why(device: &Device) -> Result<()> {
 }
 
 pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()> {
-    let told = |result: Result<()>| result.expect_err("refused").to_string();
+    let message_of = |result: Result<()>| result.expect_err("refused").to_string();
     // A step that selects its own batch.
     let w = Tensor::ones([2], DType::F32, device)?;
     let mut batches =
         (1..9).map(|number| Tensor::full([2], number, DType::F32, device)).collect::<Result<Vec<_>>>()?;
-    let message = told(device.capture(|| w.mul(&batches.pop().expect("a batch"))).map(drop));
+    let message = message_of(device.capture(|| w.mul(&batches.pop().expect("a batch"))).map(drop));
     assert_eq!(
         message,
         "capture: op 0, mul of [2] f32, [2] f32, read another tensor as input 1 when it was recorded than when the step ran; a recorded step works in the \
@@ -179,7 +179,7 @@ pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()>
         Ok(())
     };
     assert!(
-        told(device.capture(&mut next).map(drop))
+        message_of(device.capture(&mut next).map(drop))
             .contains("op 0, add of [2] f32, [2] f32, read another tensor as input 0")
     );
     // A step that takes its batch from a larger tensor, and one that writes to another part of it.
@@ -190,7 +190,7 @@ pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()>
         rows.narrow(0, row, 1)?.mul(&w)
     };
     assert!(
-        told(device.capture(&mut next).map(drop))
+        message_of(device.capture(&mut next).map(drop))
             .contains("op 0, mul of [1, 2] f32, [2] f32, worked on another part of a tensor when")
     );
     let mut row = 0;
@@ -198,7 +198,7 @@ pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()>
         row += 1;
         rows.select(0, row)?.copy_(&w)
     };
-    assert!(told(device.capture(&mut next).map(drop)).contains("worked on another part of a tensor"));
+    assert!(message_of(device.capture(&mut next).map(drop)).contains("worked on another part of a tensor"));
     // Tensors that an op saves for its gradient belong to the step, too.
     let images = Tensor::ones([2, 1, 4, 4], DType::F32, device)?.requires_grad()?;
     let pool = MaxPool2d::new(2);

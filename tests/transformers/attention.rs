@@ -28,8 +28,8 @@ fn attention_equals_pytorch() -> Result<()> {
             tokens.iter().flat_map(|row| row.as_array().expect("a row")).map(|x| x == true).collect();
         let tokens = Tensor::from_vec(tokens, [2, 4], device)?;
         let attention = MultiHeadAttention::new(8, 4, device)?;
-        let seen = AttentionMask { key_mask: Some(&tokens), ..Default::default() };
-        check("cross_attention", &attention, |x| attention.attend(&x[0], &x[1], &x[2], seen))
+        let attention_mask = AttentionMask { key_mask: Some(&tokens), ..Default::default() };
+        check("cross_attention", &attention, |x| attention.attend(&x[0], &x[1], &x[2], attention_mask))
     })
 }
 
@@ -69,8 +69,8 @@ fn masked_attention_equals_pytorch() -> Result<()> {
         for (name, heads, kv_heads, dtype) in MASKED {
             let attention = shared(heads, kv_heads, device)?;
             let mask = mask_of(name, dtype, device)?;
-            let seen = AttentionMask { mask: Some(&mask), ..Default::default() };
-            check(name, &attention, |x| attention.attend_self(&x[0], seen, None))?;
+            let attention_mask = AttentionMask { mask: Some(&mask), ..Default::default() };
+            check(name, &attention, |x| attention.attend_self(&x[0], attention_mask, None))?;
         }
         Ok(())
     })
@@ -92,8 +92,8 @@ fn masks_hide_kept_keys() -> Result<()> {
             let mut cache = KeyValueCache::new(4);
             let last = no_grad(|| {
                 attention.attend_self(&x.narrow(1, 0, 2)?, AttentionMask::default(), Some(&mut cache))?;
-                let seen = AttentionMask { mask: Some(&mask), ..Default::default() };
-                attention.attend_self(&x.narrow(1, 2, 2)?, seen, Some(&mut cache))
+                let attention_mask = AttentionMask { mask: Some(&mask), ..Default::default() };
+                attention.attend_self(&x.narrow(1, 2, 2)?, attention_mask, Some(&mut cache))
             })?;
             let first = tensor_of(&case["output"], device).narrow(1, 0, 2)?;
             assert_close(name, &Tensor::concat(&[&first, &last], 1)?, &case["output"]);
@@ -124,12 +124,12 @@ fn padding_and_masks_hide_together() -> Result<()> {
             let values: Vec<f32> = values.into_iter().map(|value| value as f32).collect();
             let merged = Tensor::from_vec(values, [2, heads, 4, 4], device)?.to_dtype(dtype)?;
             let x = Tensor::randn([2, 4, 2 * heads], DType::F32, device)?;
-            let attend = |seen| attention.attend_self(&x, seen, None)?.to_vec::<f32>();
-            let (mask, together) = (Some(&both), Some(&merged));
-            let apart = attend(AttentionMask { key_mask: Some(&tokens), mask, ..Default::default() })?;
-            assert_eq!(apart, attend(AttentionMask { mask: together, ..Default::default() })?, "{name}");
+            let attend = |attention_mask| attention.attend_self(&x, attention_mask, None)?.to_vec::<f32>();
+            let (mask, combined) = (Some(&both), Some(&merged));
+            let separate_masks = attend(AttentionMask { key_mask: Some(&tokens), mask, ..Default::default() })?;
+            assert_eq!(separate_masks, attend(AttentionMask { mask: combined, ..Default::default() })?, "{name}");
             assert_ne!(
-                apart,
+                separate_masks,
                 attend(AttentionMask { mask, ..Default::default() })?,
                 "{name}: nothing was hidden"
             );
@@ -139,7 +139,7 @@ fn padding_and_masks_hide_together() -> Result<()> {
 }
 
 #[test]
-fn a_cache_refuses_what_it_cannot_keep() -> Result<()> {
+fn a_cache_rejects_what_it_cannot_store() -> Result<()> {
     let device = device();
     let attention = MultiHeadAttention::new(8, 2, &device)?;
     let mut cache = KeyValueCache::new(3);
@@ -170,8 +170,8 @@ fn shared_heads_are_copies() -> Result<()> {
         let shared = MultiHeadAttention::with_config(8, 4, shared, device)?;
         let own = MultiHeadAttention::new(8, 4, device)?;
         let parts = shared.in_proj_weight.tensor().split_sizes(0, &[8, 4, 4])?;
-        let twice = |part: &Tensor| part.reshape([2, 1, 2, 8])?.expand([2, 2, 2, 8])?.reshape([8, 8]);
-        let (keys, values) = (twice(&parts[1])?, twice(&parts[2])?);
+        let repeated = |part: &Tensor| part.reshape([2, 1, 2, 8])?.expand([2, 2, 2, 8])?.reshape([8, 8]);
+        let (keys, values) = (repeated(&parts[1])?, repeated(&parts[2])?);
         own.in_proj_weight.set(&Tensor::concat(&[&parts[0], &keys, &values], 0)?)?;
         own.out_proj.weight.set(&shared.out_proj.weight.tensor())?;
         let x = Tensor::randn([2, 5, 8], DType::F32, device)?;
@@ -217,25 +217,22 @@ fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
         let input = Tensor::from_vec(numbers, [9, 8], device)?.requires_grad()?;
         let ends = [0_i32, 2, 2, 8, 9];
         let lengths = Tensor::from_slice(&ends, [5], device)?;
-        for seen in [
-            AttentionMask::default(),
-            AttentionMask::causal(),
-            AttentionMask { window: Some(2), ..AttentionMask::causal() },
-        ] {
-            let together = attention.attend_self_varlen(&input, &lengths, seen)?;
-            let alone = each_alone(&input, &ends, |rows| attention.attend_self(rows, seen, None))?;
-            assert_near("sequences", &together, &alone)?;
+        for attention_mask in [AttentionMask::default(), AttentionMask::causal(), AttentionMask { window: Some(2), ..AttentionMask::causal() }] {
+            let packed = attention.attend_self_varlen(&input, &lengths, attention_mask)?;
+            let separate =
+                each_separately(&input, &ends, |rows| attention.attend_self(rows, attention_mask, None))?;
+            assert_near("sequences", &packed, &separate)?;
             let gradient = |y: &Tensor| -> Result<Tensor> {
                 let gradients = y.mul(y)?.sum(..)?.backward()?;
                 Ok(gradients.get(&input).expect("a gradient").clone())
             };
-            assert_near("gradients", &gradient(&together)?, &gradient(&alone)?)?;
+            assert_near("gradients", &gradient(&packed)?, &gradient(&separate)?)?;
         }
         let mask = Tensor::zeros([9, 9], DType::Bool, device)?;
-        let seen = AttentionMask { mask: Some(&mask), ..Default::default() };
-        let refused = attention.attend_self_varlen(&input, &lengths, seen).expect_err("a mask");
+        let attention_mask = AttentionMask { mask: Some(&mask), ..Default::default() };
+        let error = attention.attend_self_varlen(&input, &lengths, attention_mask).expect_err("a mask");
         assert_eq!(
-            refused.to_string(),
+            error.to_string(),
             "attention: a mask beside sequences of different lengths, expected none"
         );
         Ok(())
@@ -243,13 +240,17 @@ fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
 }
 
 /// Returns the output of a layer for each sequence, `[1, length, width]`, by itself.
-fn each_alone(input: &Tensor, ends: &[i32], layer: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
-    let alone = ends.windows(2).filter(|pair| pair[0] < pair[1]).map(|pair| {
+fn each_separately(
+    input: &Tensor,
+    ends: &[i32],
+    layer: impl Fn(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let separate = ends.windows(2).filter(|pair| pair[0] < pair[1]).map(|pair| {
         let rows = input.narrow(0, pair[0] as usize, (pair[1] - pair[0]) as usize)?;
         layer(&rows.unsqueeze(0)?)?.squeeze(0)
     });
-    let alone = alone.collect::<Result<Vec<_>>>()?;
-    Tensor::concat(&alone.iter().collect::<Vec<_>>(), 0)
+    let separate = separate.collect::<Result<Vec<_>>>()?;
+    Tensor::concat(&separate.iter().collect::<Vec<_>>(), 0)
 }
 
 /// For blocks of each kind: the outputs of two consecutive blocks for the rows of all sequences
@@ -267,28 +268,27 @@ fn blocks_take_sequences_one_after_another() -> Result<()> {
             let blocks = blocks.into_iter().collect::<Result<Vec<_>>>()?;
             let numbers: Vec<f32> = (0..9 * 8).map(|at| ((at * 29 % 17) as f32 - 8.0) / 8.0).collect();
             let input = Tensor::from_vec(numbers, [9, 8], device)?.requires_grad()?;
-            for seen in [
-                AttentionMask::default(),
-                AttentionMask::causal(),
-                AttentionMask { window: Some(2), ..AttentionMask::causal() },
-            ] {
-                check_blocks(&blocks, &input, seen)?;
+            for attention_mask in
+                [AttentionMask::default(), AttentionMask::causal(), AttentionMask { window: Some(2), ..AttentionMask::causal() }]
+            {
+                check_blocks(&blocks, &input, attention_mask)?;
             }
         }
         Ok(())
     })
 }
 
-fn check_blocks(blocks: &[TransformerBlock], input: &Tensor, seen: AttentionMask<'_>) -> Result<()> {
+fn check_blocks(blocks: &[TransformerBlock], input: &Tensor, attention_mask: AttentionMask<'_>) -> Result<()> {
     let ends = [0_i32, 2, 2, 8, 9];
     let lengths = Tensor::from_slice(&ends, [5], input.device())?;
     let through = |x: &Tensor, block: &dyn Fn(&TransformerBlock, &Tensor) -> Result<Tensor>| {
         blocks.iter().try_fold(x.clone(), |x, each| block(each, &x))
     };
-    let together = through(input, &|block, x| block.forward_varlen(x, &lengths, seen))?;
-    let alone =
-        each_alone(input, &ends, |rows| through(rows, &|block, x| block.forward_masked(x, seen, None)))?;
-    assert_near("rows", &together, &alone)?;
+    let packed = through(input, &|block, x| block.forward_varlen(x, &lengths, attention_mask))?;
+    let separate = each_separately(input, &ends, |rows| {
+        through(rows, &|block, x| block.forward_masked(x, attention_mask, None))
+    })?;
+    assert_near("rows", &packed, &separate)?;
     let parameters: Vec<Tensor> =
         blocks.iter().flat_map(|block| block.parameters()).map(|param| param.tensor()).collect();
     let gradients = |y: &Tensor| -> Result<Vec<Tensor>> {
@@ -296,7 +296,7 @@ fn check_blocks(blocks: &[TransformerBlock], input: &Tensor, seen: AttentionMask
         let of = |leaf: &Tensor| found.get(leaf).expect("a gradient").clone();
         Ok(parameters.iter().chain([input]).map(of).collect())
     };
-    for (found, expected) in gradients(&together)?.iter().zip(&gradients(&alone)?) {
+    for (found, expected) in gradients(&packed)?.iter().zip(&gradients(&separate)?) {
         let scale = expected.abs()?.max(..)?.to_vec_f64()?[0].max(1.0);
         assert_near("gradients", &found.div_scalar(scale)?, &expected.div_scalar(scale)?)?;
     }
@@ -315,8 +315,8 @@ fn blocks_drop_in_sequences_one_after_another() -> Result<()> {
     device.seed(3);
     let packed = block.forward_varlen(&input, &lengths, AttentionMask::causal())?;
     device.seed(3);
-    let alone = block.forward_masked(&input.unsqueeze(0)?, AttentionMask::causal(), None)?.squeeze(0)?;
-    assert_near("dropped", &packed, &alone)?;
+    let separate = block.forward_masked(&input.unsqueeze(0)?, AttentionMask::causal(), None)?.squeeze(0)?;
+    assert_near("dropped", &packed, &separate)?;
     block.eval();
     let used = block.forward_varlen(&input, &lengths, AttentionMask::causal())?;
     assert_ne!(used.to_vec::<f32>()?, packed.to_vec::<f32>()?, "nothing was dropped");
@@ -333,7 +333,7 @@ fn blocks_refuse_what_sequences_one_after_another_have_not() -> Result<()> {
     let masked = AttentionMask { mask: Some(&mask), ..Default::default() };
     let upper_left = AttentionMask { causal: Causal::UpperLeft, ..Default::default() };
     let wide = lengths.to_dtype(DType::I64)?;
-    for (lengths, seen, message) in [
+    for (lengths, attention_mask, message) in [
         (&lengths, masked, "attention: a mask beside sequences of different lengths, expected none"),
         (
             &lengths,
@@ -342,12 +342,12 @@ fn blocks_refuse_what_sequences_one_after_another_have_not() -> Result<()> {
         ),
         (&wide, AttentionMask::default(), "attention: cu_seqlens_q is i64, expected i32"),
     ] {
-        let refused = block.forward_varlen(&input, lengths, seen).expect_err(message);
-        assert_eq!(refused.to_string(), message);
+        let error = block.forward_varlen(&input, lengths, attention_mask).expect_err(message);
+        assert_eq!(error.to_string(), message);
     }
-    let refused = block.forward_varlen(&input.unsqueeze(0)?, &lengths, AttentionMask::default());
+    let error = block.forward_varlen(&input.unsqueeze(0)?, &lengths, AttentionMask::default());
     let message = "attention: expected 2 axes, got shape [1, 4, 8]";
-    assert_eq!(refused.expect_err(message).to_string(), message);
+    assert_eq!(error.expect_err(message).to_string(), message);
     Ok(())
 }
 

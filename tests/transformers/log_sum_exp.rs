@@ -85,8 +85,8 @@ impl Case {
         let (is_causal, window) = (self.causal != Causal::Off, self.window.map(|window| window as i64));
         let sees = |query: i64, key: i64| {
             let ahead = key - query - first;
-            let behind = if is_causal { ahead <= 0 } else { window.is_none_or(|window| ahead < window) };
-            behind && window.is_none_or(|window| ahead > -window)
+            let is_before = if is_causal { ahead <= 0 } else { window.is_none_or(|window| ahead < window) };
+            is_before && window.is_none_or(|window| ahead > -window)
         };
         let all: Vec<bool> =
             (0..queries).flat_map(|query| (0..keys).map(move |key| sees(query, key))).collect();
@@ -95,7 +95,7 @@ impl Case {
 
     /// Returns the scores in f32, `[batch, heads, queries, keys]`.
     fn scores(&self, q: &Tensor, k: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
-        let (q, k) = (q.to_dtype(DType::F32)?, each_twice(&k.to_dtype(DType::F32)?)?);
+        let (q, k) = (q.to_dtype(DType::F32)?, each_repeated(&k.to_dtype(DType::F32)?)?);
         let scores = q.matmul(&k.t()?)?.mul_scalar(0.4)?;
         let scores = scores.masked_fill(&self.reach(q.device())?.logical_not()?, f64::NEG_INFINITY)?;
         match mask {
@@ -113,8 +113,8 @@ impl Case {
         let mask = self.mask(dtype, device)?;
         let options = self.options(mask.as_ref());
         let [y, log_sum] = q.scaled_dot_product_attention_lse(&k, &v, options)?;
-        let alone = q.scaled_dot_product_attention(&k, &v, options)?;
-        assert_eq!(y.to_bytes()?, alone.to_bytes()?, "{what}: y");
+        let without_lse = q.scaled_dot_product_attention(&k, &v, options)?;
+        assert_eq!(y.to_bytes()?, without_lse.to_bytes()?, "{what}: y");
         assert_eq!(
             (log_sum.dims(), log_sum.dtype()),
             (&[BATCH, HEADS, self.queries][..], DType::F32),
@@ -138,10 +138,10 @@ impl Case {
 }
 
 /// Repeats each key head for the two query heads that share it.
-fn each_twice(x: &Tensor) -> Result<Tensor> {
+fn each_repeated(x: &Tensor) -> Result<Tensor> {
     let [batch, heads, rows, width] = x.sizes()?;
-    let twice = x.unsqueeze(2)?.expand([batch, heads, HEADS / KV_HEADS, rows, width])?;
-    twice.reshape([batch, HEADS, rows, width])
+    let repeated = x.unsqueeze(2)?.expand([batch, heads, HEADS / KV_HEADS, rows, width])?;
+    repeated.reshape([batch, HEADS, rows, width])
 }
 
 /// Runs `test` on each device, and with attention composed of other ops.
@@ -170,13 +170,13 @@ fn the_log_sum_exp_is_of_scores_before_dropout() -> Result<()> {
         let [q, k, v] = PLAIN.operands(8, DType::F32, device)?;
         let options = AttentionOptions { dropout: 0.4, ..PLAIN.options(None) };
         device.seed(5);
-        let alone = q.scaled_dot_product_attention(&k, &v, options)?;
+        let without_lse = q.scaled_dot_product_attention(&k, &v, options)?;
         device.seed(5);
         let [y, log_sum] = q.scaled_dot_product_attention_lse(&k, &v, options)?;
-        assert_eq!(y.to_bytes()?, alone.to_bytes()?);
-        let [whole, of_all] = q.scaled_dot_product_attention_lse(&k, &v, PLAIN.options(None))?;
+        assert_eq!(y.to_bytes()?, without_lse.to_bytes()?);
+        let [merged, of_all] = q.scaled_dot_product_attention_lse(&k, &v, PLAIN.options(None))?;
         assert_near("the log-sum-exp", &log_sum, &of_all)?;
-        assert_ne!(y.to_bytes()?, whole.to_bytes()?, "nothing was dropped");
+        assert_ne!(y.to_bytes()?, merged.to_bytes()?, "nothing was dropped");
         Ok(())
     })?;
     let [q, k, v] = PLAIN.operands(8, DType::F64, &ternion_cpu::device())?;
@@ -199,8 +199,8 @@ fn gradients_flow_through_the_log_sum_exp() -> Result<()> {
             let of_log_sum = numbers(&[BATCH, HEADS, case.queries], 43, DType::F32, device)?;
             // Only queries that attend to something: otherwise the log-sum-exp would be infinite,
             // and its softmax 0 / 0.
-            let kept = if mask.is_some() { 3 } else { 0 };
-            let rows = |x: &Tensor| x.narrow(2, kept, case.queries - kept);
+            let skipped_rows = if mask.is_some() { 3 } else { 0 };
+            let rows = |x: &Tensor| x.narrow(2, skipped_rows, case.queries - skipped_rows);
             let gradients = |y: &Tensor, log_sum: &Tensor| -> Result<Vec<Tensor>> {
                 let loss = rows(&y.mul(&of_y)?)?.sum(..)?;
                 let loss = loss.add(&rows(log_sum)?.mul(&rows(&of_log_sum)?)?.sum(..)?)?.backward()?;
@@ -212,13 +212,13 @@ fn gradients_flow_through_the_log_sum_exp() -> Result<()> {
             };
             let [y, log_sum] = q.scaled_dot_product_attention_lse(k, v, case.options(mask.as_ref()))?;
             let scores = rows(&case.scores(q, k, mask.as_ref())?)?;
-            let weights = scores.softmax(-1)?.matmul(&each_twice(v)?)?;
+            let weights = scores.softmax(-1)?.matmul(&each_repeated(v)?)?;
             let padded = |x: &Tensor, shape: &[usize]| {
                 Tensor::concat(&[&Tensor::zeros(shape, DType::F32, device)?, x], 2)
             };
             let expected = gradients(
-                &padded(&weights, &[BATCH, HEADS, kept, 5])?,
-                &padded(&scores.logsumexp(-1)?, &[BATCH, HEADS, kept])?,
+                &padded(&weights, &[BATCH, HEADS, skipped_rows, 5])?,
+                &padded(&scores.logsumexp(-1)?, &[BATCH, HEADS, skipped_rows])?,
             )?;
             for (found, expected) in gradients(&y, &log_sum)?.iter().zip(&expected) {
                 assert_near(case.name, found, expected)?;
@@ -240,8 +240,8 @@ fn parts_of_an_attention_are_put_together() -> Result<()> {
         };
         let ([y1, lse1], [y2, lse2]) = (part(0, 4)?, part(4, 5)?);
         let share = lse1.sub(&lse2)?.sigmoid()?.unsqueeze(-1)?;
-        let whole = y1.sub(&y2)?.mul(&share)?.add(&y2)?;
-        assert_near("y", &whole, &q.scaled_dot_product_attention(&k, &v, PLAIN.options(None))?)
+        let merged = y1.sub(&y2)?.mul(&share)?.add(&y2)?;
+        assert_near("y", &merged, &q.scaled_dot_product_attention(&k, &v, PLAIN.options(None))?)
     })
 }
 

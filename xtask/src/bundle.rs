@@ -86,7 +86,7 @@ impl Device {
 }
 
 /// The arguments of a bundle.
-pub struct Wanted {
+pub struct BundleOptions {
     /// The backend that it is for.
     pub device: Device,
     /// The folder.
@@ -101,43 +101,43 @@ pub struct Wanted {
 #[derive(Debug, PartialEq)]
 struct Program {
     /// Its path in the bundle: `tests/ops`.
-    place: String,
+    destination: String,
     path: PathBuf,
 }
 
-pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
-    replaceable(&wanted.out)?;
-    let programs = build(root, wanted.device)?;
-    let parent = wanted.out.parent().filter(|parent| !parent.as_os_str().is_empty());
+pub fn run(root: &Path, options: &BundleOptions) -> Result<(), String> {
+    replaceable(&options.out)?;
+    let programs = build(root, options.device)?;
+    let parent = options.out.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let unfinished = parent.join(format!(".bundle-{}", std::process::id()));
-    let made = fill(root, &unfinished, &programs, wanted).and_then(|()| replace(&unfinished, &wanted.out));
-    if made.is_err() {
+    let built = fill(root, &unfinished, &programs, options).and_then(|()| replace(&unfinished, &options.out));
+    if built.is_err() {
         // The error is the original one; it names a folder that could not be removed.
         let _ = fs::remove_dir_all(&unfinished);
     }
-    made?;
-    println!("{}", wanted.out.display());
+    built?;
+    println!("{}", options.out.display());
     Ok(())
 }
 
 /// Writes everything to `folder`; fails if it would not run, or would be too large.
-fn fill(root: &Path, folder: &Path, programs: &[Program], wanted: &Wanted) -> Result<(), String> {
+fn fill(root: &Path, folder: &Path, programs: &[Program], options: &BundleOptions) -> Result<(), String> {
     for program in programs {
         needs_no_newer_glibc(&program.path)?;
-        copy(&program.path, &folder.join(&program.place))?;
+        copy(&program.path, &folder.join(&program.destination))?;
     }
     for entry in entries(&root.join("benches/peers"))?.into_iter().filter(|path| path.is_file()) {
         copy(&entry, &folder.join("peers").join(file_name(&entry)))?;
     }
-    copy(&root.join("benches/gpu").join(wanted.device.script()), &folder.join("run.sh"))?;
+    copy(&root.join("benches/gpu").join(options.device.script()), &folder.join("run.sh"))?;
     let manifest =
-        serde_json::to_string_pretty(&manifest(root, wanted.device)?).map_err(|error| error.to_string())?;
-    fs::write(folder.join(MANIFEST), manifest + "\n").map_err(|error| told(folder, &error))?;
+        serde_json::to_string_pretty(&manifest(root, options.device)?).map_err(|error| error.to_string())?;
+    fs::write(folder.join(MANIFEST), manifest + "\n").map_err(|error| io_error(folder, &error))?;
     pack_programs(folder)?;
     weigh(folder)?;
-    if wanted.cache {
-        pack_kernels(folder, &wanted.architecture)?;
+    if options.cache {
+        pack_kernels(folder, &options.architecture)?;
     }
     Ok(())
 }
@@ -160,9 +160,9 @@ fn build(root: &Path, device: Device) -> Result<Vec<Program>, String> {
         device.tests().iter().flat_map(|&(package, test)| ["-p", package, "--test", test]).collect();
     programs.extend(compile(root, "bundled-tests", device, &tests)?);
     let expected = device.tests().iter().map(|(_, test)| format!("tests/{test}"));
-    for place in expected.chain([APPS.to_string(), "ternion-bench".into()]) {
-        if !programs.iter().any(|program| program.place == place) {
-            return Err(format!("cargo built no {place}"));
+    for destination in expected.chain([APPS.to_string(), "ternion-bench".into()]) {
+        if !programs.iter().any(|program| program.destination == destination) {
+            return Err(format!("cargo built no {destination}"));
         }
     }
     Ok(programs)
@@ -189,12 +189,12 @@ fn programs(messages: &str) -> Result<Vec<Program>, String> {
         else {
             continue;
         };
-        let place = match message["target"]["kind"][0].as_str() {
+        let destination = match message["target"]["kind"][0].as_str() {
             Some("test") => format!("tests/{name}"),
             Some("bin") => name.to_string(),
             _ => continue,
         };
-        found.push(Program { place, path: path.into() });
+        found.push(Program { destination, path: path.into() });
     }
     Ok(found)
 }
@@ -249,7 +249,7 @@ fn collect_sizes(root: &Path, folder: &Path, sizes: &mut BTreeMap<String, u64>) 
         if path.is_dir() {
             collect_sizes(root, &path, sizes)?;
         } else {
-            let bytes = fs::metadata(&path).map_err(|error| told(&path, &error))?.len();
+            let bytes = fs::metadata(&path).map_err(|error| io_error(&path, &error))?.len();
             let name = path.strip_prefix(root).unwrap_or(&path);
             sizes.insert(name.display().to_string(), bytes);
         }
@@ -269,8 +269,8 @@ fn pack_kernels(folder: &Path, architecture: &str) -> Result<(), String> {
     output(Command::new(program).args(compile).env("TERNION_CACHE", &cache), "cargo xtask kernels")?;
     let packed = folder.join("kernel-cache.tar.xz");
     pack(&packed, &cache, &["kernels"])?;
-    fs::remove_dir_all(&cache).map_err(|error| told(&cache, &error))?;
-    let bytes = fs::metadata(&packed).map_err(|error| told(&packed, &error))?.len();
+    fs::remove_dir_all(&cache).map_err(|error| io_error(&cache, &error))?;
+    let bytes = fs::metadata(&packed).map_err(|error| io_error(&packed, &error))?.len();
     println!("{:>9.2} MiB  kernel-cache.tar.xz for {architecture}, not counted above", mebibytes(bytes));
     Ok(())
 }
@@ -282,7 +282,7 @@ fn pack_programs(folder: &Path) -> Result<(), String> {
     pack(&folder.join("programs.tar.xz"), folder, &programs)?;
     for program in programs.map(|program| folder.join(program)) {
         let removed = if program.is_dir() { fs::remove_dir_all(&program) } else { fs::remove_file(&program) };
-        removed.map_err(|error| told(&program, &error))?;
+        removed.map_err(|error| io_error(&program, &error))?;
     }
     Ok(())
 }
@@ -296,17 +296,17 @@ fn pack(packed: &Path, folder: &Path, names: &[&str]) -> Result<(), String> {
 
 /// Returns what the bundle was built from.
 fn manifest(root: &Path, device: Device) -> Result<Value, String> {
-    let told = |program: &str, arguments: &[&str]| {
+    let output_of = |program: &str, arguments: &[&str]| {
         output(Command::new(program).args(arguments).current_dir(root), program)
             .map(|text| text.trim().to_string())
     };
-    let commit = told("git", &["rev-parse", "--short=10", "HEAD"])?;
-    let changed = !told("git", &["status", "--porcelain", "--untracked-files=no"])?.is_empty();
+    let commit = output_of("git", &["rev-parse", "--short=10", "HEAD"])?;
+    let changed = !output_of("git", &["status", "--porcelain", "--untracked-files=no"])?.is_empty();
     Ok(json!({
         "commit": if changed { commit + " with changes" } else { commit },
         "device": device.name(),
-        "built": told("date", &["-u", "+%Y-%m-%d %H:%M UTC"])?,
-        "rustc": told("rustc", &["--version"])?,
+        "built": output_of("date", &["-u", "+%Y-%m-%d %H:%M UTC"])?,
+        "rustc": output_of("rustc", &["--version"])?,
     }))
 }
 
@@ -321,26 +321,26 @@ fn replaceable(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Replaces `old` by `made`. A reader finds one of them complete, or for a moment none.
-fn replace(made: &Path, old: &Path) -> Result<(), String> {
+/// Replaces `old` by `built`. A reader finds one of them complete, or for a moment none.
+fn replace(built: &Path, old: &Path) -> Result<(), String> {
     if old.exists() {
-        fs::remove_dir_all(old).map_err(|error| told(old, &error))?;
+        fs::remove_dir_all(old).map_err(|error| io_error(old, &error))?;
     }
-    fs::rename(made, old).map_err(|error| told(old, &error))
+    fs::rename(built, old).map_err(|error| io_error(old, &error))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
+        fs::create_dir_all(folder).map_err(|error| io_error(folder, &error))?;
     }
-    fs::copy(from, to).map(drop).map_err(|error| told(from, &error))
+    fs::copy(from, to).map(drop).map_err(|error| io_error(from, &error))
 }
 
 /// Returns the contents of a folder, sorted by name.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let read = fs::read_dir(folder).map_err(|error| told(folder, &error))?;
+    let read = fs::read_dir(folder).map_err(|error| io_error(folder, &error))?;
     let mut paths = read
-        .map(|entry| entry.map(|entry| entry.path()).map_err(|error| told(folder, &error)))
+        .map(|entry| entry.map(|entry| entry.path()).map_err(|error| io_error(folder, &error)))
         .collect::<Result<Vec<_>, _>>()?;
     paths.sort();
     Ok(paths)
@@ -350,7 +350,7 @@ fn file_name(path: &Path) -> &std::ffi::OsStr {
     path.file_name().unwrap_or(path.as_os_str())
 }
 
-fn told(path: &Path, error: &std::io::Error) -> String {
+fn io_error(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
@@ -380,8 +380,8 @@ mod tests {
 {"reason":"build-finished","success":true}
 "#;
         let found = programs(messages).expect("JSON");
-        let places: Vec<&str> = found.iter().map(|program| program.place.as_str()).collect();
-        assert_eq!(places, ["tests/ops", "all_apps", "ternion-bench"]);
+        let destinations: Vec<&str> = found.iter().map(|program| program.destination.as_str()).collect();
+        assert_eq!(destinations, ["tests/ops", "all_apps", "ternion-bench"]);
         assert_eq!(found[0].path, Path::new("/t/bundled/deps/ops-1"));
         assert!(programs("{\"reason\":").is_err());
     }

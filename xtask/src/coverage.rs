@@ -9,13 +9,13 @@ use ternion_testing::suite;
 pub fn write(root: &Path, results: &[PathBuf], allow_shrink: bool) -> Result<(), String> {
     let folder = root.join("docs");
     let read = results.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
-    let mut fresh = coverage::joined(read)?;
+    let mut fresh = coverage::join_shards(read)?;
     fresh.push(coverage::measure(&suite::targets()[0]));
     let before = coverage::read_folder(&folder)?;
     for found in &fresh {
         let lost =
             before.iter().find(|before| before.device == found.device).map(|before| found.lost(before));
-        refuse_lost(found, &lost.unwrap_or_default(), allow_shrink)?;
+        reject_lost(found, &lost.unwrap_or_default(), allow_shrink)?;
     }
     for found in &fresh {
         coverage::write_file(&folder, found)?;
@@ -26,16 +26,16 @@ pub fn write(root: &Path, results: &[PathBuf], allow_shrink: bool) -> Result<(),
 
 /// Reads the results of a run on another machine. (The CPU is measured here.)
 fn read(file: &Path) -> Result<Coverage, String> {
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let text = std::fs::read_to_string(file).map_err(|error| told(&error))?;
-    let found = Coverage::from_json(&text).map_err(|error| told(&error))?;
+    let with_file = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|error| with_file(&error))?;
+    let found = Coverage::from_json(&text).map_err(|error| with_file(&error))?;
     match found.device.as_str() {
-        "cpu" => Err(told(&"tells of the processor, which is measured here; expected another device")),
+        "cpu" => Err(with_file(&"tells of the processor, which is measured here; expected another device")),
         _ => Ok(found),
     }
 }
 
-fn refuse_lost(found: &Coverage, lost: &[String], allow_shrink: bool) -> Result<(), String> {
+fn reject_lost(found: &Coverage, lost: &[String], allow_shrink: bool) -> Result<(), String> {
     if lost.is_empty() || allow_shrink {
         return Ok(());
     }

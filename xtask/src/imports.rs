@@ -80,7 +80,7 @@ pub fn run(root: &Path, mode: Mode) -> Result<(), String> {
         Mode::Write => current.iter().try_for_each(|(file, text)| write_file(&root.join(file), text)),
         Mode::Check => {
             current.iter().try_for_each(|(file, text)| check_file(root, file, text))?;
-            refuse_large_cycles(&crates)
+            reject_large_cycles(&crates)
         }
     }
 }
@@ -104,9 +104,9 @@ fn packages(root: &Path) -> Result<Vec<Package>, String> {
 fn read_package(workspace: &Path, package: &Value) -> Result<Package, String> {
     let name = package["name"].as_str().unwrap_or_default().to_string();
     let targets = package["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let is_kind = |target: &Value, wanted: &[&str]| {
+    let is_kind = |target: &Value, expected_kinds: &[&str]| {
         let kinds = target["kind"].as_array().map(Vec::as_slice).unwrap_or_default();
-        kinds.iter().any(|kind| kind.as_str().is_some_and(|kind| wanted.contains(&kind)))
+        kinds.iter().any(|kind| kind.as_str().is_some_and(|kind| expected_kinds.contains(&kind)))
     };
     let library = targets.iter().find(|target| is_kind(target, &["lib", "rlib", "cdylib", "proc-macro"]));
     let target = library.or_else(|| targets.iter().find(|target| is_kind(target, &["bin"])));
@@ -192,7 +192,7 @@ fn table(crates: &[Crate], graph: &Graph) -> String {
             out,
             "| `{}` | `{}` | {} | {} | {} | {} | {} |",
             found.package.name,
-            shown_folder(&found.package),
+            display_folder(&found.package),
             or_none(imported),
             found.source.files.len(),
             level_count(files),
@@ -204,7 +204,7 @@ fn table(crates: &[Crate], graph: &Graph) -> String {
 }
 
 /// Returns the folder to show. The folder of the facade is the repository itself.
-fn shown_folder(package: &Package) -> String {
+fn display_folder(package: &Package) -> String {
     match package.folder.as_os_str().is_empty() {
         true => "src".into(),
         false => package.folder.display().to_string(),
@@ -214,7 +214,7 @@ fn shown_folder(package: &Package) -> String {
 fn labels(crates: &[Crate]) -> Vec<Label> {
     let label = |found: &Crate| Label {
         title: found.package.name.clone(),
-        subtitle: shown_folder(&found.package),
+        subtitle: display_folder(&found.package),
         group: group(&found.package.folder),
     };
     crates.iter().map(label).collect()
@@ -254,7 +254,7 @@ fn check_file(root: &Path, file: &str, current: &str) -> Result<(), String> {
     }
 }
 
-fn refuse_large_cycles(crates: &[Crate]) -> Result<(), String> {
+fn reject_large_cycles(crates: &[Crate]) -> Result<(), String> {
     let mut faults = Vec::new();
     for found in crates.iter().filter(|found| group(&found.package.folder) == Group::Backend) {
         for cycle in found.imports.files.cycles().iter().filter(|cycle| cycle.len() > MAX_CYCLE) {

@@ -19,7 +19,7 @@ const NVRTC_CACHES_SINCE: (i32, i32) = (12, 9);
 
 /// The prefix with which a process that compiles a part of the variants prints the path of a file
 /// in the kernel cache.
-const KEPT: &str = "kept ";
+const KEPT_PREFIX: &str = "kept ";
 
 /// The assembler's report of a kernel.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -51,7 +51,7 @@ struct Row {
 }
 
 /// What to compile.
-pub struct Wanted {
+pub struct KernelOptions {
     /// Only variants whose name contains this.
     pub only: Option<String>,
     pub architectures: Vec<String>,
@@ -67,28 +67,33 @@ pub struct Wanted {
     pub share: Option<String>,
 }
 
-pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
-    if let Some(share) = &wanted.share {
-        return run_share(root, wanted, share);
+pub fn run(root: &Path, options: &KernelOptions) -> Result<(), String> {
+    if let Some(share) = &options.share {
+        return run_share(root, options, share);
     }
-    run_all(wanted)?;
-    if wanted.record { Known::now(&wanted.architectures)?.write(root, &wanted.architectures) } else { Ok(()) }
+    run_all(options)?;
+    if options.record {
+        Known::now(&options.architectures)?.write(root, &options.architectures)
+    } else {
+        Ok(())
+    }
 }
 
-fn run_all(wanted: &Wanted) -> Result<(), String> {
-    selected(wanted)?;
+fn run_all(options: &KernelOptions) -> Result<(), String> {
+    selected(options)?;
     let (major, minor) = nvrtc::version().map_err(|error| error.to_string())?;
     println!("NVRTC {major}.{minor}: variant, architecture: {COLUMNS}");
-    if wanted.keep {
-        unread(&wanted.architectures).for_each(|note| eprintln!("note: {note}"));
+    if options.keep {
+        unread(&options.architectures).for_each(|note| eprintln!("note: {note}"));
     }
-    let (lines, failed) = run_shares(wanted)?;
-    let (kept, mut rows): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.starts_with(KEPT));
+    let (lines, failed) = run_shares(options)?;
+    let (kept, mut rows): (Vec<_>, Vec<_>) =
+        lines.into_iter().partition(|line| line.starts_with(KEPT_PREFIX));
     rows.sort();
     rows.iter().for_each(|row| println!("{row}"));
     println!("{} variants", rows.len());
     summary(&kept).iter().for_each(|summary| println!("{summary}"));
-    match (failed, wanted.keep) {
+    match (failed, options.keep) {
         (false, _) => Ok(()),
         (true, false) => Err("kernels above do not compile cleanly".into()),
         (true, true) => Err("kernels above do not compile cleanly or were not stored".into()),
@@ -97,9 +102,9 @@ fn run_all(wanted: &Wanted) -> Result<(), String> {
 
 /// Returns the output lines of as many processes as there are CPUs, each with its part, and whether
 /// one of them failed.
-fn run_shares(wanted: &Wanted) -> Result<(Vec<String>, bool), String> {
+fn run_shares(options: &KernelOptions) -> Result<(Vec<String>, bool), String> {
     let processes = std::thread::available_parallelism().map_or(1, usize::from);
-    let start = |number: usize| start_share(wanted, &format!("{number}/{processes}"));
+    let start = |number: usize| start_share(options, &format!("{number}/{processes}"));
     let started = (1..=processes).map(start).collect::<Result<Vec<_>, _>>()?;
     // All outputs are read at the same time: a process whose output is not read would stop when its
     // pipe is full.
@@ -118,20 +123,20 @@ fn run_shares(wanted: &Wanted) -> Result<(Vec<String>, bool), String> {
     Ok((lines, failed))
 }
 
-fn start_share(wanted: &Wanted, share: &str) -> Result<Child, String> {
+fn start_share(options: &KernelOptions, share: &str) -> Result<Child, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(&program);
-    command.args(["kernels", "--arch", &wanted.architectures.join(","), "--share", share]);
-    if let Some(only) = &wanted.only {
+    command.args(["kernels", "--arch", &options.architectures.join(","), "--share", share]);
+    if let Some(only) = &options.only {
         command.args(["--only", only]);
     }
-    if wanted.keep {
+    if options.keep {
         command.arg("--keep");
     }
-    if wanted.known {
+    if options.known {
         command.arg("--known");
     }
-    if wanted.delays {
+    if options.delays {
         command.arg("--delays");
     }
     command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{}: {error}", program.display()))
@@ -141,7 +146,7 @@ fn start_share(wanted: &Wanted, share: &str) -> Result<Child, String> {
 /// each file.
 fn summary(lines: &[String]) -> Option<String> {
     let files: BTreeSet<&Path> =
-        lines.iter().filter_map(|line| line.strip_prefix(KEPT)).map(Path::new).collect();
+        lines.iter().filter_map(|line| line.strip_prefix(KEPT_PREFIX)).map(Path::new).collect();
     let folder = files.first()?.parent()?;
     Some(format!("stored in {}: {} files", folder.display(), files.len()))
 }
@@ -156,23 +161,23 @@ fn unread(architectures: &[String]) -> impl Iterator<Item = String> {
     })
 }
 
-fn run_share(root: &Path, wanted: &Wanted, share: &str) -> Result<(), String> {
+fn run_share(root: &Path, options: &KernelOptions, share: &str) -> Result<(), String> {
     let (number, of) = parse_share(share)?;
     let version = nvrtc::version().map_err(|error| error.to_string())?;
-    let mut tasks = selected(wanted)?;
-    if wanted.known {
-        tasks = Known::now(&wanted.architectures)?.to_compile(&Known::read(root)?, tasks);
+    let mut tasks = selected(options)?;
+    if options.known {
+        tasks = Known::now(&options.architectures)?.to_compile(&Known::read(root)?, tasks);
     }
     let mut faults = Vec::new();
     for (variant, architecture) in tasks.iter().skip(number - 1).step_by(of) {
-        let source = if wanted.delays { variant.source_with_delays() } else { variant.source() };
+        let source = if options.delays { variant.source_with_delays() } else { variant.source() };
         // Kernels with random delays are for tests of ordering, and their speed does not matter.
-        let row = row(variant, &source, architecture, version, wanted.delays);
+        let row = row(variant, &source, architecture, version, options.delays);
         println!("{}", row.text);
         faults.extend(row.faults);
-        let Some(image) = row.image.filter(|_| wanted.keep) else { continue };
+        let Some(image) = row.image.filter(|_| options.keep) else { continue };
         match ternion_cuda::keep(&source, architecture, &image) {
-            Ok(file) => println!("{KEPT}{}", file.display()),
+            Ok(file) => println!("{KEPT_PREFIX}{}", file.display()),
             Err(error) => {
                 faults.push(format!("{} {architecture}: not stored: {error}", source.name));
                 // The next one would fail, too.
@@ -219,11 +224,11 @@ pub fn tasks(architectures: &[String]) -> Result<Vec<Task>, String> {
 ///
 /// # Errors
 /// Those of [`tasks`], or no variant on these architectures has the name.
-fn selected(wanted: &Wanted) -> Result<Vec<Task>, String> {
-    let mut tasks = tasks(&wanted.architectures)?;
-    let Some(only) = &wanted.only else { return Ok(tasks) };
+fn selected(options: &KernelOptions) -> Result<Vec<Task>, String> {
+    let mut tasks = tasks(&options.architectures)?;
+    let Some(only) = &options.only else { return Ok(tasks) };
     tasks.retain(|task| is_named(task, only));
-    if tasks.is_empty() { Err(none_named(only, &wanted.architectures)) } else { Ok(tasks) }
+    if tasks.is_empty() { Err(none_named(only, &options.architectures)) } else { Ok(tasks) }
 }
 
 fn is_named((variant, _): &Task, only: &str) -> bool {
@@ -358,39 +363,48 @@ mod tests {
         assert_eq!(texts, ["iota 14/0/0"]);
     }
 
-    fn wanted(architectures: &[&str], only: Option<&str>) -> Wanted {
+    fn kernel_options(architectures: &[&str], only: Option<&str>) -> KernelOptions {
         let architectures = architectures.iter().map(|name| name.to_string()).collect();
         let only = only.map(String::from);
-        Wanted { only, architectures, keep: false, known: false, record: false, delays: false, share: None }
+        KernelOptions {
+            only,
+            architectures,
+            keep: false,
+            known: false,
+            record: false,
+            delays: false,
+            share: None,
+        }
     }
 
-    fn refusal(architectures: &[&str], only: Option<&str>) -> String {
-        selected(&wanted(architectures, only)).expect_err("nothing to compile")
+    fn error_of(architectures: &[&str], only: Option<&str>) -> String {
+        selected(&kernel_options(architectures, only)).expect_err("nothing to compile")
     }
 
     #[test]
     fn an_architecture_without_kernels_is_refused() {
         let expected = "no kernel is for sm_12, expected sm_80, sm_90a, sm_100a or another from sm_80 on";
-        assert_eq!(refusal(&["sm_80", "sm_12"], None), expected);
-        assert!(refusal(&["sm_75"], Some("reduce")).contains("no kernel is for sm_75"));
+        assert_eq!(error_of(&["sm_80", "sm_12"], None), expected);
+        assert!(error_of(&["sm_75"], Some("reduce")).contains("no kernel is for sm_75"));
         for name in ARCHITECTURES.split(',').chain(["sm_86", "sm_90"]) {
-            assert!(selected(&wanted(&[name], None)).is_ok_and(|tasks| !tasks.is_empty()), "{name}");
+            assert!(selected(&kernel_options(&[name], None)).is_ok_and(|tasks| !tasks.is_empty()), "{name}");
         }
     }
 
     #[test]
-    fn a_name_of_other_architectures_is_told_from_one_that_nothing_has() {
-        let alone = "variants whose name contains \"gemm/wgmma.cu\" are for sm_90a alone: none of them is compiled for sm_80, sm_90";
-        assert_eq!(refusal(&["sm_80", "sm_90"], Some("gemm/wgmma.cu")), alone);
-        assert!(refusal(&["sm_80"], Some("probe/launch.cu")).contains("are for sm_90a, sm_100a: "));
-        assert_eq!(refusal(&["sm_90a"], Some("no such")), "no variant's name contains \"no such\"");
-        let both = selected(&wanted(&["sm_90", "sm_90a"], Some("gemm/wgmma.cu"))).expect("for one of them");
+    fn a_name_of_other_architectures_is_distinguished_from_an_unknown_one() {
+        let expected = "variants whose name contains \"gemm/wgmma.cu\" are for sm_90a alone: none of them is compiled for sm_80, sm_90";
+        assert_eq!(error_of(&["sm_80", "sm_90"], Some("gemm/wgmma.cu")), expected);
+        assert!(error_of(&["sm_80"], Some("probe/launch.cu")).contains("are for sm_90a, sm_100a: "));
+        assert_eq!(error_of(&["sm_90a"], Some("no such")), "no variant's name contains \"no such\"");
+        let both =
+            selected(&kernel_options(&["sm_90", "sm_90a"], Some("gemm/wgmma.cu"))).expect("for one of them");
         assert!(both.iter().all(|(_, architecture)| architecture == "sm_90a"));
     }
 
     #[test]
     fn architectures_that_no_device_reads_are_noted() {
-        let notes = |names: &[&str]| unread(&wanted(names, None).architectures).collect::<Vec<_>>();
+        let notes = |names: &[&str]| unread(&kernel_options(names, None).architectures).collect::<Vec<_>>();
         assert_eq!(notes(&["sm_80", "sm_89", "sm_90a", "sm_100a"]), [""; 0]);
         let expected =
             "no device reads what is kept for sm_90: its devices look for sm_90a, which --arch sm_90a keeps";

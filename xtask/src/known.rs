@@ -23,7 +23,7 @@ const HEADER: &str = "file\tarchitecture\tvariants\tsha256 of sources, options a
 pub struct Known(BTreeMap<(String, String), (usize, String)>);
 
 /// Returns the root file that a variant is compiled from, and the architecture.
-fn place((variant, architecture): &Task) -> (String, String) {
+fn key_of((variant, architecture): &Task) -> (String, String) {
     (variant.source().file.to_string(), architecture.clone())
 }
 
@@ -44,7 +44,7 @@ impl Known {
         let (major, minor) = nvrtc::version().map_err(|error| error.to_string())?;
         let mut digests: BTreeMap<(String, String), (usize, Sha256)> = BTreeMap::new();
         for task in tasks(architectures)? {
-            let (count, digest) = digests.entry(place(&task)).or_default();
+            let (count, digest) = digests.entry(key_of(&task)).or_default();
             *count += 1;
             let (variant, architecture) = task;
             let source = variant.source();
@@ -59,8 +59,7 @@ impl Known {
             }
             source.kernels.iter().for_each(|kernel| digest.update(kernel.as_bytes()));
         }
-        let finish =
-            |(place, (count, digest)): (_, (usize, Sha256))| (place, (count, hex(&digest.finalize())));
+        let finish = |(key, (count, digest)): (_, (usize, Sha256))| (key, (count, hex(&digest.finalize())));
         Ok(Known(digests.into_iter().map(finish).collect()))
     }
 
@@ -87,8 +86,8 @@ impl Known {
         let entry = |line: &str| {
             let [file, architecture, variants, digest] =
                 line.split('\t').collect::<Vec<_>>().try_into().ok()?;
-            let place = (file.to_string(), architecture.to_string());
-            Some((place, (variants.parse().ok()?, digest.to_string())))
+            let key = (file.to_string(), architecture.to_string());
+            Some((key, (variants.parse().ok()?, digest.to_string())))
         };
         lines.map(entry).collect::<Option<_>>().map(Known)
     }
@@ -118,15 +117,15 @@ impl Known {
         let salt = Sha256::digest(self.text());
         let first = usize::from(salt[0]) % SAMPLE;
         let mut known = 0;
-        let mut is_wanted = |task: &Task| {
-            let place = place(task);
-            if self.0.get(&place) != listed.0.get(&place) {
+        let mut must_compile = |task: &Task| {
+            let key = key_of(task);
+            if self.0.get(&key) != listed.0.get(&key) {
                 return true;
             }
             known += 1;
             (known + first).is_multiple_of(SAMPLE)
         };
-        tasks.into_iter().filter(|task| is_wanted(task)).collect()
+        tasks.into_iter().filter(|task| must_compile(task)).collect()
     }
 }
 
@@ -152,7 +151,7 @@ mod tests {
     #[test]
     fn files_that_changed_are_compiled_and_a_sample_of_the_others() {
         let all = tasks(&["sm_80".to_string()]).expect("an architecture");
-        let files: std::collections::BTreeSet<String> = all.iter().map(|task| place(task).0).collect();
+        let files: std::collections::BTreeSet<String> = all.iter().map(|task| key_of(task).0).collect();
         let entries: Vec<(&str, &str)> = files.iter().map(|file| (file.as_str(), "as it was")).collect();
         let listed = known(&entries);
         let sample = listed.to_compile(&listed, all.clone());
@@ -161,7 +160,8 @@ mod tests {
             .iter()
             .map(|&(file, digest)| (file, if file == "ops/reduce.cu" { "changed" } else { digest }))
             .collect();
-        let of_reduce = |tasks: &[Task]| tasks.iter().filter(|task| place(task).0 == "ops/reduce.cu").count();
+        let of_reduce =
+            |tasks: &[Task]| tasks.iter().filter(|task| key_of(task).0 == "ops/reduce.cu").count();
         let compiled = known(&changed).to_compile(&listed, all.clone());
         assert_eq!(of_reduce(&compiled), of_reduce(&all), "all of a file that changed");
         assert!(of_reduce(&all) > 0 && compiled.len() < all.len() / 4);

@@ -317,7 +317,7 @@ fn without_comments_and_macros(text: &str) -> Vec<String> {
     for line in text.lines() {
         let is_macro = in_macro || (!in_comment && line.trim_start().starts_with('#'));
         in_macro = is_macro && line.ends_with('\\');
-        let mut kept = String::new();
+        let mut code = String::new();
         let mut rest = if is_macro { "" } else { line };
         while !rest.is_empty() {
             if in_comment {
@@ -325,13 +325,13 @@ fn without_comments_and_macros(text: &str) -> Vec<String> {
                 (in_comment, rest) = (false, after);
             } else {
                 let end = [rest.find("//"), rest.find("/*")].into_iter().flatten().min();
-                kept.push_str(&rest[..end.unwrap_or(rest.len())]);
+                code.push_str(&rest[..end.unwrap_or(rest.len())]);
                 let comment = &rest[end.unwrap_or(rest.len())..];
                 in_comment = comment.starts_with("/*");
                 rest = if in_comment { &comment[2..] } else { "" };
             }
         }
-        lines.push(kept);
+        lines.push(code);
     }
     lines
 }

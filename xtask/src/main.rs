@@ -126,7 +126,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Bundle { device, out, cache, arch } => {
             let out = out.unwrap_or_else(|| target().join(device.folder()));
-            bundle::run(&root(), &bundle::Wanted { device, out, cache, architecture: arch })
+            bundle::run(&root(), &bundle::BundleOptions { device, out, cache, architecture: arch })
         }
         Command::Coverage { results, allow_shrink } => coverage::write(&root(), &results, allow_shrink),
         Command::Imports { check } => {
@@ -134,8 +134,9 @@ fn main() -> ExitCode {
         }
         Command::Lengths => lengths::run(&root()),
         Command::Kernels { only, arch, keep, known, record, delays, share } => {
-            let wanted = kernels::Wanted { only, architectures: arch, keep, known, record, delays, share };
-            kernels::run(&root(), &wanted)
+            let options =
+                kernels::KernelOptions { only, architectures: arch, keep, known, record, delays, share };
+            kernels::run(&root(), &options)
         }
         Command::Shader { name, dtype } => shader::run(&name, &dtype),
         Command::Profile { case, out } => profile::run(&root(), &case, out.as_deref()),

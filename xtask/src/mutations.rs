@@ -269,12 +269,12 @@ const PATIENCE: Duration = Duration::from_secs(1200);
 
 /// Runs the mutations that `only` selects; with `check`, only checks whether they can be applied.
 pub fn run(root: &Path, only: Option<&str>, check: bool) -> Result<(), String> {
-    let wanted = |mutation: &&Mutation| {
+    let is_selected = |mutation: &&Mutation| {
         only.is_none_or(|text| {
             [mutation.file, mutation.from, mutation.ops].iter().any(|part| part.contains(text))
         })
     };
-    let mutations: Vec<&Mutation> = MUTATIONS.iter().filter(wanted).collect();
+    let mutations: Vec<&Mutation> = MUTATIONS.iter().filter(is_selected).collect();
     if mutations.is_empty() {
         return Err("no mutation was picked".into());
     }

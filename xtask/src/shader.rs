@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use ternion_core::ops::create::Fill;
 use ternion_core::{DType, Device, Op, Scalar, Shape, no_grad};
 use ternion_testing::OpCase;
-use ternion_testing::case::{Draw, Drawn};
+use ternion_testing::case::{CaseInputs, InputKind};
 use ternion_testing::guarded::{Guarded, Repeat};
-use ternion_testing::place::Arrangement;
+use ternion_testing::memory_layout::MemoryLayout;
 use ternion_testing::table::{Instance, table};
 use ternion_wgpu::{Launched, WgpuBackend, noop_device};
 
@@ -25,14 +25,15 @@ fn linked(name: &str, dtype: &str) -> Result<String, String> {
         return Err(format!("no op {name:?} in the op table; there are: {}", listed(names())));
     }
     let dtype = parsed(dtype)?;
-    let taken: Vec<&OpCase> = rows.iter().filter(|row| row.dtypes.contains(&dtype)).collect();
-    if taken.is_empty() {
+    let selected_rows: Vec<&OpCase> = rows.iter().filter(|row| row.dtypes.contains(&dtype)).collect();
+    if selected_rows.is_empty() {
         let all: BTreeSet<&str> = rows.iter().flat_map(|row| &row.dtypes).map(|dtype| dtype.name()).collect();
         return Err(format!("{name} is not for {dtype}; it is for: {}", listed(all)));
     }
     let device = noop_device();
-    refusal(&device, dtype).map_or(Ok(()), |why| Err(format!("{name}: no shader in {dtype}: {why}")))?;
-    texts(name, &taken, dtype, &device)
+    unsupported_reason(&device, dtype)
+        .map_or(Ok(()), |why| Err(format!("{name}: no shader in {dtype}: {why}")))?;
+    texts(name, &selected_rows, dtype, &device)
 }
 
 /// Returns the shaders of the first call of the op. If the op is not called, returns those of the
@@ -74,7 +75,7 @@ fn parsed(name: &str) -> Result<DType, String> {
 }
 
 /// Returns why the backend has no shaders of a dtype, if it has none.
-fn refusal(device: &Device, dtype: DType) -> Option<String> {
+fn unsupported_reason(device: &Device, dtype: DType) -> Option<String> {
     let fill = Op::Fill(Fill { shape: Shape::new(&[1]).ok()?, dtype, value: Scalar::Int(0) });
     device.backend().plan(&fill, &[]).err().map(|unsupported| unsupported.why.into_owned())
 }
@@ -102,10 +103,10 @@ fn run_case(
     device: &Device,
 ) -> (Vec<Launched>, bool) {
     let Some(backend) = device.downcast::<WgpuBackend>() else { return (Vec::new(), false) };
-    let drawn = Drawn::new(row, instance, Draw::of(dtype), Arrangement::Dense);
-    let (recorded, trace) = Guarded::device(device, Repeat::Unwatched);
+    let case_inputs = CaseInputs::new(row, instance, InputKind::of(dtype), MemoryLayout::Dense);
+    let (recorded, trace) = Guarded::device(device, Repeat::Unguarded);
     backend.take_launched();
-    let _ = no_grad(|| row.call(&recorded, dtype, Arrangement::Dense, &drawn.inputs));
+    let _ = no_grad(|| row.call(&recorded, dtype, MemoryLayout::Dense, &case_inputs.inputs));
     (backend.take_launched(), trace.get().ran.iter().any(|(_, ran)| *ran == name))
 }
 
@@ -231,7 +232,7 @@ mod tests {
 
     /// The ops that the backend runs: the variant of `Op`, an op of it, and the file that computes
     /// it.
-    const OWN: &[[&str; 3]] = &[
+    const OWN_SHADERS: &[[&str; 3]] = &[
         ["Fill", "fill", "ops/elementwise.wgsl"],
         ["Copy", "copy", "ops/elementwise.wgsl"],
         ["Unary", "relu", "ops/elementwise.wgsl"],
@@ -301,7 +302,7 @@ mod tests {
             text.lines().filter(|line| !line.starts_with("//")).map(String::from).collect()
         };
         let copy = code(&printed("copy").expect("a copy has a shader"));
-        for [_, name, path] in OWN {
+        for [_, name, path] in OWN_SHADERS {
             let text = printed(name).unwrap_or_else(|error| panic!("{error}"));
             assert!(text.starts_with(&format!("// {name}: ")), "{name}: not its own: {text}");
             assert!(text.contains(&format!("// {name}: shaders/{path}\n")), "{name}: not of {path}: {text}");
@@ -320,7 +321,7 @@ mod tests {
             // `Iota` is computed by the host; `Norm` is a kind of reduction, composed with a scale.
             .filter(|variant| !["Iota", "Norm"].contains(variant))
             .collect();
-        assert_eq!(selected, OWN.iter().map(|[variant, ..]| *variant).collect());
+        assert_eq!(selected, OWN_SHADERS.iter().map(|[variant, ..]| *variant).collect());
     }
 
     #[test]

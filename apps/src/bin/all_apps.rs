@@ -1,4 +1,5 @@
-//! All programs in one, which share most of their code: `cargo xtask bundle` packs this one. It runs the program by whose name it is called.
+//! All programs in one binary, which share most of their code; `cargo xtask bundle` packs it. It
+//! runs the program whose name it is called by (the file name of `argv[0]`).
 
 use std::path::Path;
 use std::process::ExitCode;

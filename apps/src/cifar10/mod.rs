@@ -1,16 +1,20 @@
-//! Trains a classifier of small photographs: CIFAR-10.
+//! Trains a classifier of small photographs (CIFAR-10).
 //!
 //! ```sh
 //! cargo run --release -p apps --bin cifar10
-//! cargo run --release -p apps --bin cifar10 -- --data cifar-10-batches-bin --plot curve.svg --save run.safetensors
-//! cargo run --release -p apps --features cuda --bin cifar10 -- --device cuda --model resnet18 --epochs 30
-//! nsys profile --trace=cuda,nvtx cargo run --release -p apps --features cuda --bin cifar10 -- --device cuda --nvtx --eager --epochs 1
+//! cargo run --release -p apps --bin cifar10 \
+//!     -- --data cifar-10-batches-bin --plot curve.svg --save run.safetensors
+//! cargo run --release -p apps --features cuda --bin cifar10 \
+//!     -- --device cuda --model resnet18 --epochs 30
+//! nsys profile --trace=cuda,nvtx cargo run --release -p apps --features cuda --bin cifar10 -- \
+//!     --device cuda --nvtx --eager --epochs 1
 //! ```
 //!
-//! The whole training step is recorded, where the device can, and replayed as one; with `--eager` it runs op by op.
+//! The whole training step is recorded, if the device supports that, and replayed as one; with
+//! `--eager` it runs op by op.
 //!
-//! The data set is looked for on this machine (`--data`, $TERNION_DATA, the user's cache). Where it is not, the program draws coloured shapes of
-//! its own, and says so.
+//! The data set is searched on this machine (`--data`, $TERNION_DATA, the user's cache). If it is
+//! not found, the program draws colored shapes instead, and says so.
 
 mod models;
 pub mod step;
@@ -18,16 +22,16 @@ pub mod step;
 use crate::cifar10::models::Kind;
 use crate::cifar10::step::ImageStep;
 use crate::support::checksum::checksum;
+use crate::support::console::print_line;
 use crate::support::divergence::Divergence;
+use crate::support::hyperparameters::Hyperparameters;
 use crate::support::interrupts::Interrupts;
 use crate::support::learner::Learner;
 use crate::support::memory;
-use crate::support::outputs::{self, Output};
-use crate::support::plan::Plan;
-use crate::support::program::{Outcome, end};
-use crate::support::ranges::Ranges;
+use crate::support::nvtx::NvtxRanges;
+use crate::support::outputs::{self, FileOption};
+use crate::support::program::{Outcome, exit_code};
 use crate::support::saving::Saving;
-use crate::support::say::say;
 use crate::support::weights;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
@@ -40,31 +44,32 @@ use ternion::nn::{StatsReport, SummaryPass, summary_of_shape};
 use ternion::prelude::*;
 use ternion::train::{Chart, Panel, Progress, Recorder, Scale, Series, Start};
 
-/// Batch size of tests, where nothing is kept for backward.
+/// Batch size of tests, which save nothing for the backward pass.
 const TEST_BATCH: usize = 500;
 
-/// The least that is kept of an image for backward: what the first convolution and its normalisation give, f32.
+/// A lower bound of what is saved per image for the backward pass: the f32 outputs of the first
+/// convolution and its normalization.
 const IMAGE_BYTES: f64 = 2.0 * 32.0 * 32.0 * 32.0 * 4.0;
 
-/// Steps whose mean loss makes a point of the curve: each reading waits for the device.
+/// Steps whose mean loss is one point of the curve: each reading waits for the device.
 const STEPS_PER_POINT: usize = 20;
 
-/// Batches that are made ahead, while the device is busy with others.
+/// Batches that are prepared ahead while the device is busy with others.
 const BATCHES_AHEAD: usize = 4;
 
 /// Rows and columns of an image.
 const SIDE: usize = 32;
 
-/// Where nothing else is said.
-const USUAL: Plan = Plan { epochs: 12, lr: 3e-3 };
+/// The default plan.
+const DEFAULTS: Hyperparameters = Hyperparameters { epochs: 12, lr: 3e-3 };
 
-/// Black pixels around an image, out of which a crop is taken.
+/// Black pixels around an image before it is cropped.
 const PADDING: usize = 4;
 
-/// Drawn images where there are no photographs: to train on, to test on.
+/// Number of drawn training and test images, which replace the photographs.
 const DRAWN: [usize; 2] = [2000, 500];
 
-/// Names of what is recorded, by the number of steps.
+/// Names of the recorded series, over the number of steps.
 const TRAIN_LOSS: &str = "train/loss";
 const TEST_ACCURACY: &str = "test/accuracy";
 
@@ -75,56 +80,59 @@ struct Arguments {
     /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER
     #[arg(long, default_value = "auto")]
     device: String,
-    /// A directory with CIFAR-10's binary files, "synthetic" for drawn shapes, or "auto": $TERNION_DATA, the cache, else drawn shapes
+    /// A directory with CIFAR-10's binary files, "synthetic" for drawn shapes, or "auto":
+    /// $TERNION_DATA, the cache, else drawn shapes
     #[arg(long, default_value = "auto")]
     data: DataSource,
-    /// Takes only the first so many images of each set
+    /// Uses only the first LIMIT images of each set
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Convolutions and fully connected layers as of AlexNet, or a residual network of 18 layers
+    /// Convolutions and fully connected layers as in AlexNet, or a residual network of 18 layers
     #[arg(long, value_enum, default_value_t = Kind::Alexnet)]
     model: Kind,
-    #[arg(long, help = format!("How often every image is seen, before --resume included, where it may be another number; 0 only tests [default: {}]", USUAL.epochs))]
+    #[arg(long, help = format!("How often every image is seen, before --resume included, where it may be another number; 0 only tests [default: {}]", DEFAULTS.epochs))]
     epochs: Option<u64>,
-    /// Images in a step
+    /// Images per step
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
-    #[arg(long, help = format!("The largest learning rate. May change on --resume [default: {}]", USUAL.lr))]
+    #[arg(long, help = format!("The largest learning rate. May change on --resume [default: {}]", DEFAULTS.lr))]
     lr: Option<f64>,
-    /// How the learning rate goes
-    #[arg(long, value_enum, default_value_t = Course::OneCycle)]
-    schedule: Course,
-    /// In which dtype products are computed: f32, ieee, tf32, bf16 or f16; weights stay f32
+    /// Learning-rate schedule
+    #[arg(long, value_enum, default_value_t = ScheduleKind::OneCycle)]
+    schedule: ScheduleKind,
+    /// Precision of matrix products: f32, ieee, tf32, bf16 or f16; weights stay f32
     #[arg(long, default_value = "f32")]
     precision: Precision,
-    /// Of matrices and convolutions
+    /// Weight decay of matrices and convolutions
     #[arg(long, default_value_t = 0.05)]
     weight_decay: f64,
-    /// Share of a label that is spread over all classes
+    /// Fraction of a label that is spread over all classes
     #[arg(long, default_value_t = 0.0)]
     label_smoothing: f64,
-    /// Share of numbers before the fully connected layers of alexnet that become 0 in training
+    /// Dropout probability before the fully connected layers of alexnet
     #[arg(long, default_value_t = 0.3)]
     dropout: f64,
-    /// Side of a square that is cut out of each image in training; 0 cuts none
+    /// Side of a square that is cut out of each training image; 0 cuts none
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=SIDE as i64))]
     cutout: u32,
-    /// Trains on the images as they are: neither crops nor flips nor cutouts
+    /// Trains on unmodified images: no crops, flips or cutouts
     #[arg(long)]
     no_augmentation: bool,
     /// Prints the layers with their shapes, parameters and arithmetic
     #[arg(long)]
     summary: bool,
-    /// Looks at the numbers of every layer each N steps: those of the first step are printed, and a warning whenever something is wrong. In f16 gradients are times the loss scale
+    /// Inspects the statistics of every layer each N steps: prints those of the first step, and a
+    /// warning whenever something is wrong. In f16, gradients are multiplied by the loss scale
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     stats_every: Option<u64>,
-    /// Runs each training step op by op, and records none. Both end with the same weights, bit for bit
+    /// Runs each training step op by op instead of recording it. Both give bit-identical weights
     #[arg(long)]
     eager: bool,
-    /// Tells NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end; those inside of a step only where it runs op by op, as with --eager
+    /// Reports steps, layers, backward passes and optimizer steps to NVIDIA's profilers; the parts
+    /// of a step only if it runs op by op, as with --eager
     #[arg(long)]
     nvtx: bool,
-    /// Decides first weights, the order of images and their changes
+    /// Determines the initial weights, the order of images and their augmentation
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Writes the results as JSON
@@ -133,80 +141,80 @@ struct Arguments {
     /// Draws loss and test accuracy
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// Notes loss and accuracy while they are measured: metrics.jsonl, and files for TensorBoard
+    /// Records loss and accuracy during training: metrics.jsonl, and files for TensorBoard
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
     #[command(flatten)]
     saving: Saving,
-    /// Starts from the weights of a checkpoint, or of a file with nothing else
+    /// Starts from the weights of a checkpoint or of a weights file
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     load: Option<PathBuf>,
 }
 
-/// The course of the learning rate.
+/// The learning-rate schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Course {
+enum ScheduleKind {
     /// Up in the first 30 % of the steps, then down along a cosine
     OneCycle,
     /// Down along a cosine
     Cosine,
 }
 
-/// The program.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    end(run(&Arguments::parse()))
+    exit_code(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
     check_files(arguments)?;
     let device = ternion::device(&arguments.device)?;
-    let ranges = Ranges::new(arguments.nvtx, &device)?;
+    let ranges = NvtxRanges::new(arguments.nvtx, &device)?;
     device.seed(arguments.seed);
     let model = arguments.model.model(arguments.dropout, &device)?;
-    say!("{} with {} parameters on {device}", arguments.model.name(), model.parameter_count());
+    print_line!("{} with {} parameters on {device}", arguments.model.name(), model.parameter_count());
     if let Some(file) = &arguments.load {
         weights::load(&*model, file, &device)?;
     }
-    let plan = USUAL.changed(&arguments.saving, arguments.epochs, arguments.lr)?;
-    let learner = step::learner(&*model, plan.lr, arguments.weight_decay, arguments.precision)?;
+    let hyperparameters = DEFAULTS.with_options(&arguments.saving, arguments.epochs, arguments.lr)?;
+    let learner = step::learner(&*model, hyperparameters.lr, arguments.weight_decay, arguments.precision)?;
     let images = Images::load(arguments, &device)?;
-    let mut training = Training::new(arguments, plan, (&*model, &learner), images, &device)?;
+    let mut training = Training::new(arguments, hyperparameters, (&*model, &learner), images, &device)?;
     if arguments.summary {
         let shape = [training.images.batch, 3, 32, 32];
-        say!("{}", summary_of_shape(&*model, shape, SummaryPass::ForwardBackward)?);
+        print_line!("{}", summary_of_shape(&*model, shape, SummaryPass::ForwardBackward)?);
     }
     training.resume()?;
     training.begin_record()?;
-    let interrupts = Interrupts::watch()?;
-    let accuracy = ranges.of(&*model, || training.run(&interrupts))?;
-    if let Some(file) = arguments.saving.place().filter(|_| training.divergence.is_none()) {
-        say!("training saved to {}", file.display());
+    let interrupts = Interrupts::install()?;
+    let accuracy = ranges.trace(&*model, || training.run(&interrupts))?;
+    if let Some(file) = arguments.saving.path().filter(|_| training.divergence.is_none()) {
+        print_line!("training saved to {}", file.display());
     }
     training.write_results(accuracy)?;
-    Ok(Divergence::none(training.divergence)?)
+    Ok(Divergence::check(training.divergence)?)
 }
 
-/// Saving over the weights that were loaded is fine; drawing over them is not.
+/// Checks the files. Checkpoints may overwrite the weights that were loaded; results may not.
 fn check_files(arguments: &Arguments) -> Outcome<()> {
     let Arguments { json, plot, saving, load, .. } = arguments;
     load.as_ref().map_or(Ok(()), |file| outputs::check_readable("--load", file))?;
-    let output = |(option, file): (&'static str, _)| Output { option, file };
+    let output = |(option, file): (&'static str, _)| FileOption { option, file };
     let results = [("--json", json), ("--plot", plot)].map(output);
-    outputs::check_kept(&[output(("--load", load))], &results)?;
+    outputs::check_not_overwritten(&[output(("--load", load))], &results)?;
     saving.check(&[], &results)
 }
 
 // ---- Data
 
-/// The images as batches.
+/// The images in batches.
 struct Images {
     train: Batches,
     test: Batches,
-    /// Of the test set.
+    /// Labels of the test set.
     labels: Vec<u8>,
-    /// Images in a step: no more than there are.
+    /// Images per step: at most the number of training images.
     batch: usize,
-    /// A checksum of what is learned from.
+    /// A checksum of the training data.
     data: String,
     is_drawn: bool,
 }
@@ -216,12 +224,13 @@ impl Images {
         let (train, test, is_drawn) = splits(arguments)?;
         let limit = arguments.limit.map_or(usize::MAX, |limit| limit as usize);
         let (train, test) = (train.first(limit), test.first(limit));
-        say!("{} images to train on, {} to test on", train.len(), test.len());
+        print_line!("{} images to train on, {} to test on", train.len(), test.len());
         let batch = (arguments.batch as usize).min(train.len());
         memory::check(device, batch as f64 * IMAGE_BYTES, &format!("--batch {batch}"))?;
         let data = checksum(train.pixels().iter().chain(train.labels()).copied());
         let normalized = |batches: Batches| batches.normalize_channels(&Cifar10::MEANS, &Cifar10::DEVIATIONS);
-        // Batch normalisation wants batches of one size, and an epoch of another order leaves out other images.
+        // Batch normalization needs batches of one size. An epoch with another order drops other
+        // images.
         let batches = train.shuffled(arguments.seed).batches(batch, device).last_batch(LastBatch::Drop);
         let batches = normalized(batches)?.transforms(&transforms(arguments), arguments.seed)?;
         Ok(Images {
@@ -240,7 +249,7 @@ fn splits(arguments: &Arguments) -> Outcome<(Split, Split, bool)> {
         DataSource::Synthetic { .. } => String::new(),
         source => match Cifar10::load(source.clone()) {
             Ok(cifar) => {
-                say!("{}", cifar.origin());
+                print_line!("{}", cifar.origin());
                 return Ok((cifar.train().clone(), cifar.test().clone(), false));
             }
             Err(error @ DataError::NotFound { .. }) if *source == DataSource::Auto => {
@@ -249,7 +258,7 @@ fn splits(arguments: &Arguments) -> Outcome<(Split, Split, bool)> {
             Err(error) => return Err(error.into()),
         },
     };
-    say!("THESE ARE DRAWN SHAPES, NOT CIFAR-10: accuracies do not compare with CIFAR-10's.{why}");
+    print_line!("THESE ARE DRAWN SHAPES, NOT CIFAR-10: accuracies do not compare with CIFAR-10's.{why}");
     let limit = arguments.limit.map_or(usize::MAX, |limit| limit as usize);
     let draw = |count: usize, part| synthetic_shapes(count.min(limit), 1, part);
     Ok((draw(DRAWN[0], Part::Train)?, draw(DRAWN[1], Part::Test)?, true))
@@ -271,17 +280,17 @@ fn transforms(arguments: &Arguments) -> Vec<Transform> {
 
 // ---- Training
 
-/// What was spent since the program began.
+/// Time and images since the program began.
 #[derive(Default)]
-struct Spent {
-    /// On all steps but the first, which compiles kernels.
+struct TrainingTime {
+    /// Time of all steps except the first, which compiles kernels.
     train: Duration,
-    /// Images of those.
+    /// Images of those steps.
     images: usize,
     test: Duration,
 }
 
-impl Spent {
+impl TrainingTime {
     fn images_per_second(&self) -> Option<f64> {
         (self.images > 0).then(|| self.images as f64 / self.train.as_secs_f64().max(f64::MIN_POSITIVE))
     }
@@ -295,17 +304,17 @@ struct Training<'a> {
     learner: &'a Learner,
     ops: ImageStep<'a>,
     images: Images,
-    plan: Plan,
+    hyperparameters: Hyperparameters,
     schedule: Box<dyn Schedule>,
     recorder: Recorder,
     progress: Progress,
-    /// Steps that were made.
+    /// Completed steps.
     step: u64,
     divergence: Option<Divergence>,
-    spent: Spent,
+    spent: TrainingTime,
 }
 
-/// The step of a training: recorded, where the device can, unless it is to be eager.
+/// Creates the training step: recorded, if the device supports that, unless `--eager` is set.
 fn image_step<'a>(
     arguments: &Arguments,
     (model, learner): (&'a dyn Forward, &'a Learner),
@@ -315,57 +324,61 @@ fn image_step<'a>(
     let shape = [batch, 3, SIDE, SIDE];
     let step = ImageStep::new(model, learner, shape, arguments.label_smoothing, device)?;
     let step = if arguments.eager { step } else { step.captured() };
-    step.watched(arguments.stats_every)
+    step.monitored(arguments.stats_every)
 }
 
 impl<'a> Training<'a> {
     fn new(
         arguments: &'a Arguments,
-        plan: Plan,
+        hyperparameters: Hyperparameters,
         (model, learner): (&'a dyn Forward, &'a Learner),
         images: Images,
         device: &'a Device,
     ) -> Outcome<Training<'a>> {
-        let steps = plan.epochs.saturating_mul(images.train.len() as u64).max(1);
+        let steps = hyperparameters.epochs.saturating_mul(images.train.len() as u64).max(1);
         let schedule: Box<dyn Schedule> = match arguments.schedule {
-            Course::OneCycle => Box::new(OneCycleLR::new(plan.lr, steps, OneCycleConfig::default())?),
-            Course::Cosine => Box::new(CosineAnnealingLR::new(plan.lr, steps, 0.0)?),
+            ScheduleKind::OneCycle => {
+                Box::new(OneCycleLR::new(hyperparameters.lr, steps, OneCycleConfig::default())?)
+            }
+            ScheduleKind::Cosine => Box::new(CosineAnnealingLR::new(hyperparameters.lr, steps, 0.0)?),
         };
         let progress = Progress::new(steps, 0)?;
         Ok(Training {
             ops: image_step(arguments, (model, learner), images.batch, device)?,
-            // The newest numbers stand beside the bar.
+            // The newest values are shown next to the progress bar.
             recorder: Recorder::new().with(progress.clone()),
             step: 0,
             divergence: None,
-            spent: Spent::default(),
+            spent: TrainingTime::default(),
             arguments,
             device,
             model,
             learner,
             images,
-            plan,
+            hyperparameters,
             schedule,
             progress,
         })
     }
 
-    /// Calls `f` with what a checkpoint holds. The order of images and their changes are a matter of seed and epoch.
+    /// Calls `f` with the contents of a checkpoint. The order of images and their augmentation
+    /// depend only on seed and epoch.
     fn with_state<T>(&mut self, f: impl FnOnce(TrainingState<'_>) -> Outcome<T>) -> Outcome<T> {
-        let (mut adam, mut precise) = (self.learner.adam.borrow_mut(), self.learner.precise.borrow_mut());
+        let (mut adam, mut mixed_precision) =
+            (self.learner.adam.borrow_mut(), self.learner.mixed_precision.borrow_mut());
         let Arguments { weight_decay, label_smoothing, dropout, cutout, seed, .. } = *self.arguments;
         let state = TrainingState::new(self.device)
             .model("model", self.model)
             .optimizer("adam", &mut *adam)
-            .part("loss_scale", precise.scale_mut())
+            .part("loss_scale", mixed_precision.scale_mut())
             .part("recorder", &mut self.recorder)
             .setting("precision", self.arguments.precision.name())
             .setting("model_kind", self.arguments.model.name())
             .setting("images", [self.images.train.len(), self.arguments.batch as usize])
             .setting("drawn", self.images.is_drawn)
             .setting("data", &self.images.data)
-            .value("epochs", &mut self.plan.epochs)
-            .value("lr", &mut self.plan.lr)
+            .value("epochs", &mut self.hyperparameters.epochs)
+            .value("lr", &mut self.hyperparameters.lr)
             .setting("schedule", format!("{:?}", self.arguments.schedule))
             .setting("weight_decay", weight_decay)
             .setting("label_smoothing", label_smoothing)
@@ -377,11 +390,11 @@ impl<'a> Training<'a> {
     }
 
     fn resume(&mut self) -> Outcome<()> {
-        let (arguments, plan) = (self.arguments, self.plan);
+        let (arguments, hyperparameters) = (self.arguments, self.hyperparameters);
         if let Some((step, file)) = self.with_state(|mut state| arguments.saving.resume(&mut state))? {
-            // Epochs and learning rate are those that were asked for now.
-            (self.step, self.plan) = (step, plan);
-            say!("going on from step {step} of {}", file.display());
+            // The number of epochs and the learning rate are those of this command line.
+            (self.step, self.hyperparameters) = (step, hyperparameters);
+            print_line!("going on from step {step} of {}", file.display());
         }
         Ok(())
     }
@@ -394,45 +407,49 @@ impl<'a> Training<'a> {
         Ok(())
     }
 
-    /// Trains, and gives the test accuracy at the end.
+    /// Trains, and returns the final test accuracy.
     fn run(&mut self, interrupts: &Interrupts) -> Outcome<f64> {
-        let (epochs, batches) = (self.plan.epochs, self.images.train.len() as u64);
+        let (epochs, batches) = (self.hyperparameters.epochs, self.images.train.len() as u64);
         let steps = epochs.saturating_mul(batches);
         let mut accuracy = None;
         if self.step > 0 && self.step >= steps {
-            say!("no step is left: {} were made, --epochs {epochs} are {steps}", self.step);
+            print_line!("no step is left: {} were made, --epochs {epochs} are {steps}", self.step);
         }
-        while self.step < steps && self.divergence.is_none() && !interrupts.stop() {
+        while self.step < steps && self.divergence.is_none() && !interrupts.should_stop() {
             let epoch = self.step / batches;
             let loss = self.epoch(epoch, interrupts)?;
-            let found = self.test()?;
-            self.recorder.scalar(TEST_ACCURACY, self.step, found)?;
-            self.keep()?;
-            self.progress.suspend(|| self.tell(epoch, loss, found));
-            accuracy = Some(found);
+            let test_accuracy = self.test()?;
+            self.recorder.scalar(TEST_ACCURACY, self.step, test_accuracy)?;
+            self.save_checkpoint()?;
+            self.progress.suspend(|| self.print_epoch(epoch, loss, test_accuracy));
+            accuracy = Some(test_accuracy);
         }
         self.progress.finish();
         if let Some(accuracy) = accuracy {
             return Ok(accuracy);
         }
         let accuracy = self.test()?;
-        self.keep()?;
-        say!("test accuracy {:.2} %", accuracy * 100.0);
+        self.save_checkpoint()?;
+        print_line!("test accuracy {:.2} %", accuracy * 100.0);
         Ok(accuracy)
     }
 
-    fn tell(&self, epoch: u64, loss: f64, accuracy: f64) {
-        let Plan { epochs, .. } = self.plan;
+    fn print_epoch(&self, epoch: u64, loss: f64, accuracy: f64) {
+        let Hyperparameters { epochs, .. } = self.hyperparameters;
         let speed = self.spent.images_per_second();
         let speed = speed.map_or(String::new(), |speed| format!("  {speed:.0} images/s"));
-        say!("epoch {}/{epochs}  loss {loss:.4}  test accuracy {:.2} %{speed}", epoch + 1, accuracy * 100.0);
-        if let Some(report) = self.learner.precise.borrow().report() {
-            say!("{report}");
+        print_line!(
+            "epoch {}/{epochs}  loss {loss:.4}  test accuracy {:.2} %{speed}",
+            epoch + 1,
+            accuracy * 100.0
+        );
+        if let Some(report) = self.learner.mixed_precision.borrow().report() {
+            print_line!("{report}");
         }
     }
 
-    /// Writes the checkpoint, unless there is nothing left that is worth it.
-    fn keep(&mut self) -> Outcome<()> {
+    /// Writes the checkpoint, unless the training has diverged.
+    fn save_checkpoint(&mut self) -> Outcome<()> {
         if self.divergence.is_none() {
             let (step, saving) = (self.step, &self.arguments.saving);
             self.with_state(|state| saving.save(step, &state, None))?;
@@ -440,65 +457,65 @@ impl<'a> Training<'a> {
         Ok(())
     }
 
-    /// What is left of a pass over the images; gives the mean loss of its steps.
+    /// Trains on the rest of an epoch; returns the mean loss of its steps.
     fn epoch(&mut self, epoch: u64, interrupts: &Interrupts) -> Outcome<f64> {
         self.model.train();
         let batches = self.images.train.epoch(epoch);
-        let (count, made) = (batches.len(), (self.step % batches.len() as u64) as usize);
+        let (count, completed) = (batches.len(), (self.step % batches.len() as u64) as usize);
         let (mut losses, mut sum, mut steps) = (Vec::new(), 0.0, 0);
-        let mut begun = Instant::now();
-        for batch in batches.into_iter().skip(made) {
+        let mut start = Instant::now();
+        for batch in batches.into_iter().skip(completed) {
             let batch = batch?;
             losses.push(self.train_step(&batch)?);
             steps += 1;
             self.progress.set_step(self.step);
             if self.spent.train.is_zero() && steps == 1 {
                 self.device.synchronize()?;
-                begun = Instant::now();
+                start = Instant::now();
             } else {
                 self.spent.images += batch.size;
             }
-            let stops = interrupts.stop();
+            let stops = interrupts.should_stop();
             if losses.len() == STEPS_PER_POINT || self.step.is_multiple_of(count as u64) || stops {
-                let mean = mean_of(&losses)?;
+                let mean = mean(&losses)?;
                 sum += mean * losses.len() as f64;
                 losses.clear();
                 self.recorder.scalar(TRAIN_LOSS, self.step, mean)?;
-                self.divergence = Divergence::of(self.step, mean);
+                self.divergence = Divergence::detect(self.step, mean);
             }
             if stops || self.divergence.is_some() {
                 break;
             }
         }
-        self.spent.train += begun.elapsed();
+        self.spent.train += start.elapsed();
         Ok(sum / f64::from(steps))
     }
 
-    /// One step; gives its loss, which stays on the device.
+    /// Runs one step; returns its loss, which stays on the device.
     fn train_step(&mut self, batch: &Batch) -> Outcome<Tensor> {
         self.learner.adam.borrow_mut().set_lr(self.schedule.lr(self.step))?;
         let (loss, report) = self.ops.run(batch, self.step)?;
         let loss = loss.copy()?;
         self.step += 1;
         if let Some(report) = report {
-            self.progress.suspend(|| tell_numbers(&report));
+            self.progress.suspend(|| print_stats(&report));
         }
         Ok(loss)
     }
 
-    /// The share of test images whose likeliest class is their own.
+    /// Returns the fraction of test images that are classified correctly.
     fn test(&mut self) -> Outcome<f64> {
-        let begun = Instant::now();
+        let start = Instant::now();
         self.model.eval();
-        let mut found = Vec::with_capacity(self.images.labels.len());
+        let mut predicted = Vec::with_capacity(self.images.labels.len());
         for batch in &self.images.test {
             let images = batch?.images;
             let logits = no_grad(|| self.learner.forward(|| self.model.forward(&images)))?;
-            found.extend(logits.argmax(1)?.to_vec::<i32>()?);
+            predicted.extend(logits.argmax(1)?.to_vec::<i32>()?);
         }
-        let is_hit = |(found, label): &(&i32, &u8)| **found == i32::from(**label);
-        let hits = found.iter().zip(&self.images.labels).filter(is_hit).count();
-        self.spent.test += begun.elapsed();
+        let is_hit = |(predicted, label): &(&i32, &u8)| **predicted == i32::from(**label);
+        let hits = predicted.iter().zip(&self.images.labels).filter(is_hit).count();
+        self.spent.test += start.elapsed();
         Ok(hits as f64 / self.images.labels.len() as f64)
     }
 
@@ -513,7 +530,7 @@ impl<'a> Training<'a> {
                 "model": name,
                 "parameters": self.model.parameter_count(),
                 "drawn": self.images.is_drawn,
-                "epochs": self.plan.epochs,
+                "epochs": self.hyperparameters.epochs,
                 "seed": arguments.seed,
                 "precision": arguments.precision.name(),
                 "captured": self.ops.is_recorded(),
@@ -530,7 +547,7 @@ impl<'a> Training<'a> {
         if let Some(file) = &arguments.plot {
             let title = format!("{name} on {device}: test accuracy {:.2} %", accuracy * 100.0);
             self.chart(&title).write(file)?;
-            say!("{} written", file.display());
+            print_line!("{} written", file.display());
         }
         Ok(())
     }
@@ -550,16 +567,16 @@ impl<'a> Training<'a> {
     }
 }
 
-/// All that was seen of the first step; of later ones what is wrong.
-fn tell_numbers(report: &StatsReport) {
+/// Prints all statistics of the first step; of later ones only the warnings.
+fn print_stats(report: &StatsReport) {
     if report.step == 0 {
-        return say!("the numbers of every layer:\n{report}");
+        return print_line!("the numbers of every layer:\n{report}");
     }
-    report.warnings.iter().for_each(|warning| say!("step {}: {warning}", report.step));
+    report.warnings.iter().for_each(|warning| print_line!("step {}: {warning}", report.step));
 }
 
-/// Waits for the device once.
-fn mean_of(losses: &[Tensor]) -> Result<f64> {
+/// Returns the mean. Waits for the device once.
+fn mean(losses: &[Tensor]) -> Result<f64> {
     let losses: Vec<&Tensor> = losses.iter().collect();
     no_grad(|| Tensor::stack(&losses, 0)?.mean(..)?.item_f64())
 }

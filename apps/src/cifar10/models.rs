@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use ternion::nn::{BatchNorm2d, ResNetConfig};
 use ternion::prelude::*;
 
-/// Which model is trained.
+/// The model to train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     Alexnet,
@@ -27,8 +27,9 @@ impl Kind {
     }
 }
 
-/// Stacks of convolution, ReLU and pooling, then fully connected layers with dropout (Krizhevsky et al. 2012), cut down to 32 x 32 pixels, with batch normalisation (Ioffe
-/// and Szegedy 2015) in place of their normalisation of neighbouring channels.
+/// Blocks of convolution, ReLU and pooling, then fully connected layers with dropout (Krizhevsky et
+/// al. 2012), reduced to 32 x 32 pixels, with batch normalization (Ioffe and Szegedy 2015) instead
+/// of their normalization across neighboring channels.
 fn alexnet(dropout: f64, device: &Device) -> Result<Sequential> {
     let convolution = |inputs, outputs| {
         let options = ternion::Conv2dOptions { padding: [1, 1], ..Default::default() };

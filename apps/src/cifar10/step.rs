@@ -1,4 +1,4 @@
-//! One training step of a classifier of images.
+//! One training step of an image classifier.
 
 use crate::support::learner::{Learner, LearnerStep};
 use ternion::CrossEntropyOptions;
@@ -6,20 +6,20 @@ use ternion::nn::StatsReport;
 use ternion::prelude::*;
 use ternion::trace::{SpanKind, in_span};
 
-/// A model with the batch that it learns next, on tensors that stay where they are.
+/// A model with its next batch, in tensors whose memory stays the same.
 #[derive(Clone)]
-struct Lesson<'m> {
+struct TrainingTask<'m> {
     model: &'m dyn Forward,
     learner: &'m Learner,
     /// `[batch, channels, rows, cols]`, f32, and `[batch]`, i64. Written before each step.
     images: Tensor,
     labels: Tensor,
     label_smoothing: f64,
-    /// `[]`, f32. Left by each step.
+    /// `[]`, f32. Written by each step.
     loss: Tensor,
 }
 
-impl Lesson<'_> {
+impl TrainingTask<'_> {
     fn loss(&self) -> Result<Tensor> {
         let options = CrossEntropyOptions { label_smoothing: self.label_smoothing, ..Default::default() };
         self.learner.forward(|| self.model.forward(&self.images)?.cross_entropy_with(&self.labels, options))
@@ -31,7 +31,8 @@ impl Lesson<'_> {
     }
 }
 
-/// What makes the steps: AdamW, which makes matrices and convolutions smaller and leaves norms and biases alone.
+/// Returns the learner: AdamW with weight decay for matrices and convolutions, and none for norms
+/// and biases.
 pub fn learner(model: &dyn Forward, lr: f64, weight_decay: f64, precision: Precision) -> Result<Learner> {
     let (matrices, vectors) = model.parameters().into_iter().partition(|param| param.shape().rank() > 1);
     let groups =
@@ -40,17 +41,18 @@ pub fn learner(model: &dyn Forward, lr: f64, weight_decay: f64, precision: Preci
     Ok(Learner::new(AdamW::with_groups(groups, config)?, precision))
 }
 
-/// Forward, loss, backward and the optimizer's step on a batch.
+/// Forward pass, loss, backward pass and optimizer step on a batch.
 pub struct ImageStep<'m> {
-    lesson: Lesson<'m>,
+    task: TrainingTask<'m>,
     ops: LearnerStep<'m>,
     monitor: Option<StatsMonitor>,
-    /// Steps between two looks of the monitor.
-    every: u64,
+    /// Steps between two inspections by the monitor.
+    inspect_every: u64,
 }
 
 impl<'m> ImageStep<'m> {
-    /// A step that trains `model` on batches of `shape`, `[batch, channels, rows, cols]`, op by op.
+    /// Returns a step that trains `model` op by op on batches of shape `[batch, channels, rows,
+    /// cols]`.
     pub fn new(
         model: &'m dyn Forward,
         learner: &'m Learner,
@@ -58,7 +60,7 @@ impl<'m> ImageStep<'m> {
         label_smoothing: f64,
         device: &Device,
     ) -> Result<ImageStep<'m>> {
-        let lesson = Lesson {
+        let task = TrainingTask {
             model,
             learner,
             images: Tensor::zeros(shape, DType::F32, device)?,
@@ -66,58 +68,63 @@ impl<'m> ImageStep<'m> {
             label_smoothing,
             loss: Tensor::zeros((), DType::F32, device)?,
         };
-        let of_ops = lesson.clone();
-        let ops = LearnerStep::new(learner, device, move || of_ops.backward(&of_ops.loss()?));
-        Ok(ImageStep { lesson, ops, monitor: None, every: u64::MAX })
+        let task_of_ops = task.clone();
+        let ops = LearnerStep::new(learner, device, move || task_of_ops.backward(&task_of_ops.loss()?));
+        Ok(ImageStep { task, ops, monitor: None, inspect_every: u64::MAX })
     }
 
-    /// The same step, recorded when it runs for the first time and replayed from then on.
+    /// Returns the same step, which is recorded on its first run and replayed from then on.
     pub fn captured(mut self) -> ImageStep<'m> {
         self.ops = self.ops.captured();
         self
     }
 
-    /// The same step, looked at each `every` steps, if at all.
-    pub fn watched(mut self, every: Option<u64>) -> Result<ImageStep<'m>> {
-        let looks = |every| StatsMonitor::new(StatsConfig { every, ..Default::default() });
-        self.monitor = every.map(looks).transpose()?;
-        self.every = every.unwrap_or(u64::MAX);
+    /// Returns the same step with a monitor that inspects it each `every` steps, if given.
+    pub fn monitored(mut self, every: Option<u64>) -> Result<ImageStep<'m>> {
+        let create_monitor = |every| StatsMonitor::new(StatsConfig { every, ..Default::default() });
+        self.monitor = every.map(create_monitor).transpose()?;
+        self.inspect_every = every.unwrap_or(u64::MAX);
         Ok(self)
     }
 
-    /// Trains on `batch` as step `number`: its loss, `[]`, f32, which the next step overwrites, and what was seen of the step if it was looked at.
+    /// Trains on `batch` as step `number`. Returns its loss, `[]`, f32, which the next step
+    /// overwrites, and the report if the step was inspected.
     pub fn run(&mut self, batch: &Batch, number: u64) -> Result<(&Tensor, Option<StatsReport>)> {
         let report = in_span(SpanKind::Other, "step", "", || {
-            self.lesson.images.copy_(&batch.images)?;
-            self.lesson.labels.copy_(&batch.labels)?;
+            self.task.images.copy_(&batch.images)?;
+            self.task.labels.copy_(&batch.labels)?;
             match &mut self.monitor {
-                // What a monitor looks at is read from the device between the ops, which a recorded step does not do.
-                Some(monitor) if number.is_multiple_of(self.every) => look(&self.lesson, monitor, number),
+                // The monitor reads values from the device between the ops, which a recorded step
+                // cannot do.
+                Some(monitor) if number.is_multiple_of(self.inspect_every) => {
+                    inspect(&self.task, monitor, number)
+                }
                 monitor => {
-                    let lr = self.lesson.learner.adam.borrow().lr();
+                    let lr = self.task.learner.adam.borrow().lr();
                     monitor.iter_mut().for_each(|monitor| monitor.set_lr(lr));
                     self.ops.run().map(|()| None)
                 }
             }
         })?;
-        Ok((&self.lesson.loss, report))
+        Ok((&self.task.loss, report))
     }
 
-    /// Whether the device recorded the step: not before the first one that is not looked at, and not every device can.
+    /// Returns whether the device recorded the step: only after the first one that is not
+    /// inspected, and only if the device supports it.
     pub fn is_recorded(&self) -> bool {
         self.ops.is_recorded()
     }
 }
 
-/// A step op by op, and what `monitor` saw of it.
-fn look(lesson: &Lesson<'_>, monitor: &mut StatsMonitor, number: u64) -> Result<Option<StatsReport>> {
-    let loss = monitor.watch(lesson.model, number, || lesson.loss())?;
-    let gradients = lesson.backward(&loss)?;
-    if lesson.learner.precise.borrow().may_leave_steps_out() {
-        // How far a step that may be left out moves the weights is not looked at.
+/// Runs a step op by op; returns the report of `monitor`.
+fn inspect(task: &TrainingTask<'_>, monitor: &mut StatsMonitor, number: u64) -> Result<Option<StatsReport>> {
+    let loss = monitor.watch(task.model, number, || task.loss())?;
+    let gradients = task.backward(&loss)?;
+    if task.learner.mixed_precision.borrow().may_skip_steps() {
+        // The size of the weight update is not inspected, because the loss scale may skip the step.
         let report = monitor.report(&gradients)?;
-        lesson.learner.step(&gradients)?;
+        task.learner.step(&gradients)?;
         return Ok(report);
     }
-    monitor.step(&mut *lesson.learner.adam.borrow_mut(), &gradients)
+    monitor.step(&mut *task.learner.adam.borrow_mut(), &gradients)
 }

@@ -2,23 +2,22 @@
 //!
 //! ```sh
 //! cargo run --release -p apps --bin compare
-//! cargo run --release -p apps --features wgpu --bin compare -- --devices cpu,wgpu --model gpt --plot curves.svg
+//! cargo run --release -p apps --features wgpu --bin compare \
+//!     -- --devices cpu,wgpu --model gpt --plot curves.svg
 //! ```
 //!
-//! On a machine without a GPU the processor is compared with itself, once with every op composed of primitives. An error above `--tolerance` is the program's error.
+//! On a machine without a GPU the CPU is compared with itself, once with every op run as a
+//! composition of primitives. The program fails if the difference exceeds `--tolerance`.
 //! `docs/tutorials/compare.md` walks through it.
 
-// Not all of it is needed here.
-// Not all of it is needed here.
+mod tasks;
 
-mod lessons;
-
-use crate::compare::lessons::{Kind, Lesson};
+use crate::compare::tasks::{Kind, Task};
+use crate::support::console::print_line;
 use crate::support::divergence::Divergence;
 use crate::support::files::Files;
 use crate::support::interrupts::Interrupts;
-use crate::support::program::{Outcome, end};
-use crate::support::say::say;
+use crate::support::program::{Outcome, exit_code};
 use clap::Parser;
 use std::process::ExitCode;
 use ternion::decorators::Composed;
@@ -27,38 +26,40 @@ use ternion::nn::schedule::Schedule;
 use ternion::prelude::*;
 use ternion::train::{Chart, Panel, Recorder, Scale, Series, Stateful};
 
-/// The processor again, with every op composed of primitives.
+/// The CPU with every op run as a composition of primitives.
 const COMPOSED: &str = "cpu:composed";
 
-/// Lines that tell of the steps.
-const LINES: u64 = 10;
+/// Number of progress lines.
+const PROGRESS_LINES: u64 = 10;
 
 /// Trains one small model on two devices from one seed, and compares their losses.
 #[derive(Parser, Debug)]
 #[command(version, allow_negative_numbers = true, args_override_self = true)]
 struct Arguments {
-    /// Two of cpu, cpu:composed, cuda, cuda:INDEX, wgpu and wgpu:ADAPTER; by default cpu and the fastest other one, or cpu:composed where there is none
-    #[arg(long, value_name = "ONE,OTHER", value_parser = names, conflicts_with = "device")]
-    devices: Option<Names>,
+    /// Two of cpu, cpu:composed, cuda, cuda:INDEX, wgpu and wgpu:ADAPTER; by default cpu and the
+    /// fastest other device, or cpu:composed if cpu is the only one
+    #[arg(long, value_name = "ONE,OTHER", value_parser = parse_names, conflicts_with = "device")]
+    devices: Option<DeviceNames>,
     /// Compares this device with cpu, as --devices cpu,DEVICE
     #[arg(long)]
     device: Option<String>,
-    /// What is trained: a perceptron or convolutions on drawn digits, or a transformer on the text of a licence; that of tiny_gpt as the program of this name trains its own
+    /// The model to train: a perceptron or a CNN on drawn digits, or a transformer on the text of a
+    /// license; tiny_gpt is trained as the program of this name does
     #[arg(long, value_enum, default_value_t = Kind::Mlp)]
     model: Kind,
     /// Steps of training
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     steps: u64,
-    /// Examples in a step
+    /// Examples per step
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
-    /// Learning rate of Adam; that of tiny_gpt rises to it in 100 steps
+    /// Learning rate of Adam; with tiny_gpt it rises to this in 100 steps
     #[arg(long, default_value_t = 1e-3)]
     lr: f64,
-    /// The largest difference of two losses that is no error, relative to the first device's
+    /// The largest allowed difference of two losses, relative to the first device's
     #[arg(long, default_value_t = 1e-3)]
     tolerance: f64,
-    /// Decides first weights and the examples of each step
+    /// Determines the initial weights and the examples of each step
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -67,35 +68,35 @@ struct Arguments {
 
 /// The names of two devices.
 #[derive(Clone, Debug)]
-struct Names([String; 2]);
+struct DeviceNames([String; 2]);
 
-fn names(text: &str) -> std::result::Result<Names, String> {
+fn parse_names(text: &str) -> std::result::Result<DeviceNames, String> {
     match text.split(',').collect::<Vec<_>>()[..] {
-        [one, other] => Ok(Names([one.to_owned(), other.to_owned()])),
+        [one, other] => Ok(DeviceNames([one.to_owned(), other.to_owned()])),
         _ => Err("expected two names with a comma between".to_owned()),
     }
 }
 
-/// The program.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    end(run(&Arguments::parse()))
+    exit_code(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
     arguments.files.check(&[], &[])?;
     let [(one, first), (other, second)] = devices(arguments)?;
-    say!("{} on {one} ({first}) and on {other} ({second})", arguments.model.name());
+    print_line!("{} on {one} ({first}) and on {other} ({second})", arguments.model.name());
     if first.name() == second.name() {
-        say!("BOTH ARE ONE DEVICE: what is compared is whether it gives the same numbers twice");
+        print_line!("BOTH ARE ONE DEVICE: what is compared is whether it gives the same numbers twice");
     }
     let mut training = Training::new(arguments, &first, &second)?;
-    say!("{} parameters, {} steps", training.first.lesson.model().parameter_count(), arguments.steps);
-    training.run(&Interrupts::watch()?)?;
+    print_line!("{} parameters, {} steps", training.first.task.model().parameter_count(), arguments.steps);
+    training.run(&Interrupts::install()?)?;
     let (step, difference) = training.worst();
-    say!("the largest difference: {difference:.3e} of the loss, at step {step}");
+    print_line!("the largest difference: {difference:.3e} of the loss, at step {step}");
     arguments.files.write(|| results(&training, [&one, &other]), || chart(&training, [&one, &other]))?;
-    Divergence::none(training.divergence)?;
-    // Written so that a difference that is no number fails.
+    Divergence::check(training.divergence)?;
+    // Written so that a NaN difference fails.
     if difference <= arguments.tolerance {
         return Ok(());
     }
@@ -103,10 +104,10 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     Err(format!("step {step}: the losses differ by {difference:.3e}, expected at most {allowed:e}").into())
 }
 
-/// The two devices with their names.
+/// Returns the two devices with their names.
 fn devices(arguments: &Arguments) -> Outcome<[(String, Device); 2]> {
     let names = match (&arguments.devices, &arguments.device) {
-        (Some(Names(names)), _) => names.clone(),
+        (Some(DeviceNames(names)), _) => names.clone(),
         (None, Some(name)) => ["cpu".to_owned(), name.clone()],
         (None, None) => ["cpu".to_owned(), fastest_other()],
     };
@@ -114,10 +115,10 @@ fn devices(arguments: &Arguments) -> Outcome<[(String, Device); 2]> {
     Ok([one?, other?])
 }
 
-/// The name of the fastest device beside the processor.
+/// Returns the name of the fastest device other than the CPU.
 fn fastest_other() -> String {
-    let found = ternion::best().ok().filter(|best| best.name() != "cpu");
-    found.map_or_else(|| COMPOSED.to_owned(), |best| best.name().to_owned())
+    let fastest = ternion::best().ok().filter(|best| best.name() != "cpu");
+    fastest.map_or_else(|| COMPOSED.to_owned(), |best| best.name().to_owned())
 }
 
 fn device(name: &str) -> Result<Device> {
@@ -126,9 +127,9 @@ fn device(name: &str) -> Result<Device> {
 
 // ---- Training
 
-/// A model being trained on one of the devices.
+/// A model that is trained on one of the devices.
 struct Trainee {
-    lesson: Lesson,
+    task: Task,
     /// Adam, or the AdamW of `tiny_gpt`.
     adam: Box<dyn Optimizer>,
     schedule: Box<dyn Schedule>,
@@ -136,18 +137,19 @@ struct Trainee {
 }
 
 impl Trainee {
-    /// Every draw of a device's random numbers is made here, so that two devices that share them agree, too.
+    /// Creates model and optimizer. All random numbers of a device are drawn here, so that two
+    /// devices that share a generator agree, too.
     fn new(arguments: &Arguments, device: &Device) -> Outcome<Trainee> {
         device.seed(arguments.seed);
-        let lesson = Lesson::new(arguments.model, arguments.batch as usize, arguments.seed, device)?;
-        let adam = arguments.model.optimizer(lesson.model(), arguments.lr)?;
+        let task = Task::new(arguments.model, arguments.batch as usize, arguments.seed, device)?;
+        let adam = arguments.model.optimizer(task.model(), arguments.lr)?;
         let schedule = arguments.model.schedule(arguments.lr)?;
-        Ok(Trainee { lesson, adam, schedule, device: device.clone() })
+        Ok(Trainee { task, adam, schedule, device: device.clone() })
     }
 
-    /// One step; its loss stays on the device.
+    /// Runs one step; its loss stays on the device.
     fn step(&mut self, step: u64) -> Outcome<Tensor> {
-        let loss = self.lesson.loss(step)?;
+        let loss = self.task.loss(step)?;
         self.adam.set_lr(self.schedule.lr(step))?;
         self.adam.step(&loss.backward()?)?;
         Ok(loss.detach())
@@ -157,11 +159,11 @@ impl Trainee {
 const MODEL: &str = "model.";
 const ADAM: &str = "adam.";
 
-/// A checkpoint is of one device: what is on another goes there and comes back.
+/// A checkpoint belongs to one device: tensors of the other one are copied to it and back.
 impl Stateful for Trainee {
     fn state(&self, device: &Device) -> Result<StateDict> {
         let mut state = StateDict::new();
-        for (prefix, part) in [(MODEL, self.lesson.model().state_dict()?), (ADAM, self.adam.state_dict()?)] {
+        for (prefix, part) in [(MODEL, self.task.model().state_dict()?), (ADAM, self.adam.state_dict()?)] {
             for (key, tensor) in part {
                 state.insert(format!("{prefix}{key}"), tensor.to_device(device)?);
             }
@@ -171,30 +173,30 @@ impl Stateful for Trainee {
 
     fn restore(&mut self, state: &StateDict) -> Result<()> {
         let part = |prefix: &str| {
-            let of_part = state.iter().filter_map(|(key, tensor)| Some((key.strip_prefix(prefix)?, tensor)));
-            of_part
+            let entries = state.iter().filter_map(|(key, tensor)| Some((key.strip_prefix(prefix)?, tensor)));
+            entries
                 .map(|(key, tensor)| Ok((key.to_owned(), tensor.to_device(&self.device)?)))
                 .collect::<Result<StateDict>>()
         };
         let (model, adam) = (part(MODEL)?, part(ADAM)?);
-        self.lesson.model().load_state_dict(&model)?;
+        self.task.model().load_state_dict(&model)?;
         self.adam.load_state_dict(&adam)
     }
 }
 
-/// Names of what is measured.
+/// Names of the recorded series.
 const FIRST: &str = "first";
 const SECOND: &str = "second";
 const DIFFERENCE: &str = "difference";
 
-/// Both trainings.
+/// Both training runs.
 struct Training<'a> {
     arguments: &'a Arguments,
     first: Trainee,
     second: Trainee,
     /// The losses of each step, and their difference relative to the first.
     history: Recorder,
-    /// Of both.
+    /// The divergence of both runs.
     divergence: Option<Divergence>,
 }
 
@@ -210,7 +212,7 @@ impl<'a> Training<'a> {
         })
     }
 
-    /// Saves both trainings, and the losses of every step so far.
+    /// Saves both training runs, and the losses of every step so far.
     fn checkpoint(&mut self, step: u64) -> Outcome<()> {
         let Training { arguments, first, second, history, .. } = self;
         let device = first.device.clone();
@@ -241,42 +243,42 @@ impl<'a> Training<'a> {
 
     fn run(&mut self, interrupts: &Interrupts) -> Outcome<()> {
         let steps = self.arguments.steps;
-        let told_every = steps.div_ceil(LINES);
-        let made = self.resume()?;
-        if made >= steps {
-            say!("no step is left: {made} were made, --steps {steps}");
-            return self.checkpoint(made);
+        let print_every = steps.div_ceil(PROGRESS_LINES);
+        let completed = self.resume()?;
+        if completed >= steps {
+            print_line!("no step is left: {completed} were made, --steps {steps}");
+            return self.checkpoint(completed);
         }
-        for step in made..steps {
-            // Both are on their way before either is waited for.
+        for step in completed..steps {
+            // Both steps are in flight before either loss is read.
             let (first, second) = (self.first.step(step)?, self.second.step(step)?);
             let (first, second) = (first.item_f64()?, second.item_f64()?);
             let difference = relative_difference(first, second);
             for (name, value) in [(FIRST, first), (SECOND, second), (DIFFERENCE, difference)] {
                 self.history.scalar(name, step + 1, value)?;
             }
-            // One loss alone that is no number is a difference.
-            self.divergence = Divergence::of(step + 1, first).and(Divergence::of(step + 1, second));
+            // If only one loss is NaN, that is a difference and not a divergence.
+            self.divergence = Divergence::detect(step + 1, first).and(Divergence::detect(step + 1, second));
             if self.divergence.is_some() {
                 break;
             }
-            let stops = interrupts.stop();
+            let stops = interrupts.should_stop();
             let is_last = step + 1 == steps || stops;
-            if step.is_multiple_of(told_every) || is_last {
-                if self.arguments.files.is_due(step / told_every + 1, is_last) {
+            if step.is_multiple_of(print_every) || is_last {
+                if self.arguments.files.is_due(step / print_every + 1, is_last) {
                     self.checkpoint(step + 1)?;
                 }
-                say!("step {}  losses {first:.6} and {second:.6}  apart {difference:.3e}", step + 1);
+                print_line!("step {}  losses {first:.6} and {second:.6}  apart {difference:.3e}", step + 1);
             }
             if stops {
-                self.arguments.files.tell_stopped(step + 1);
+                self.arguments.files.print_stopped(step + 1);
                 break;
             }
         }
         Ok(())
     }
 
-    /// The step of the largest difference, and that difference; the first that is no number, if there is one.
+    /// Returns the step with the largest difference, and that difference; the first NaN, if any.
     fn worst(&self) -> (u64, f64) {
         self.history.series(DIFFERENCE).iter().fold((1, 0.0), |worst: (u64, f64), &(step, one)| {
             if worst.1.is_nan() || one <= worst.1 { worst } else { (step, one) }
@@ -284,7 +286,7 @@ impl<'a> Training<'a> {
     }
 }
 
-/// Relative to the first; no number if a loss is none.
+/// The difference relative to the first loss; NaN if a loss is NaN.
 fn relative_difference(first: f64, second: f64) -> f64 {
     if first == second { 0.0 } else { (first - second).abs() / first.abs() }
 }
@@ -315,7 +317,7 @@ fn chart(training: &Training<'_>, devices: [&str; 2]) -> Chart {
     let points = |name| history.series(name).iter().map(|&(step, value)| (step as f64, value));
     let losses = Panel::new("loss")
         .series(Series::new(devices[0], points(FIRST)))
-        // Where both agree, one lies on the other.
+        // Dashed, because the curves coincide where both agree.
         .series(Series::new(devices[1], points(SECOND)).dashed());
     let difference = Panel::new("difference, of the loss")
         .scale(Scale::Logarithmic)

@@ -1,11 +1,11 @@
-//! Training of a GPT-2: windows of tokens, AdamW, a rate that rises and falls along a cosine.
+//! Training of a GPT-2: windows of tokens, AdamW, a learning rate with warmup and cosine decay.
 
+use crate::support::console::print_line;
 use crate::support::divergence::Divergence;
 use crate::support::gpt_step::{GptStep, mean_loss};
 use crate::support::interrupts::Interrupts;
 use crate::support::learner::Learner;
 use crate::support::program::Outcome;
-use crate::support::say::say;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,77 +14,77 @@ use ternion::nn::schedule::{CosineAnnealingLR, Warmup};
 use ternion::prelude::*;
 use ternion::train::{Chart, Panel, Recorder, Series, Start};
 
-/// Steps whose mean loss is told as one: each reading waits for the device.
+/// Steps whose mean loss is reported as one value: each reading waits for the device.
 const STEPS_PER_READING: u64 = 10;
 
-/// Batches of the held-out tokens that a test looks at, at most.
+/// The largest number of validation batches in a test.
 const TEST_BATCHES: usize = 50;
 
-/// Names of what is recorded.
+/// Names of the recorded series.
 const TRAIN_LOSS: &str = "train/loss";
 const VALIDATION_LOSS: &str = "validation/loss";
 
-/// How a model is trained.
+/// Training settings.
 #[derive(Clone, Copy)]
 pub struct Settings {
     pub steps: u64,
-    /// Windows at once, and how many such batches make a step.
+    /// Windows per batch, and the number of batches per step.
     pub batch: usize,
     pub accumulate: usize,
-    /// The largest learning rate, and the steps in which it is reached.
+    /// The largest learning rate, and the number of steps until it is reached.
     pub lr: f64,
     pub warmup: u64,
     pub weight_decay: f64,
-    /// Of products.
+    /// Precision of matrix products.
     pub precision: Precision,
     pub eval_every: u64,
     pub seed: u64,
-    /// Whether no step is recorded.
+    /// Whether steps run op by op instead of being recorded.
     pub eager: bool,
 }
 
-/// What is learned from, and what is held out.
-pub struct Pieces {
+/// The training and validation tokens.
+pub struct TokenWindows {
     pub train: Windows,
-    /// How many tokens that are.
+    /// The number of training tokens.
     pub train_tokens: usize,
-    /// Their checksum, where the training is kept.
+    /// Their checksum, if the run is saved.
     pub checksum: Option<String>,
     pub validation: Option<Windows>,
 }
 
-/// Where a training is kept, and whether it is to stop.
-pub struct Keeping<'a> {
+/// Where a training run is saved, and the flag that stops it.
+pub struct RunFiles<'a> {
     /// Written at every test, at the end and at Ctrl-C.
     pub checkpoint: Option<&'a Path>,
-    /// Gone on from.
+    /// The checkpoint to resume from.
     pub resume: Option<&'a Path>,
-    /// A folder for the losses.
+    /// The folder for recorded losses.
     pub record: Option<&'a Path>,
     pub interrupts: &'a Interrupts,
 }
 
-/// What a training found.
+/// The results of a training run.
 pub struct Results {
     steps: u64,
     /// [`TRAIN_LOSS`] and [`VALIDATION_LOSS`] by the number of steps.
     recorder: Recorder,
     divergence: Option<Divergence>,
-    spent: Spent,
+    spent: TrainingTime,
     is_recorded: bool,
 }
 
-/// What was spent since the program began, on all steps but the first, which compiles kernels.
+/// Time and tokens since the program began, of all steps except the first, which compiles kernels.
 #[derive(Default)]
-struct Spent {
+struct TrainingTime {
     time: Duration,
     tokens: usize,
-    /// The same of the first, which is told where there is no other.
+    /// Time and tokens of the first step, which are reported if it is the only one.
     first: Option<(Duration, usize)>,
 }
 
-impl Spent {
-    /// None before the first step.
+impl TrainingTime {
+    /// `None` before the first step.
     fn tokens_per_second(&self) -> Option<f64> {
         let later = (self.tokens > 0).then_some((self.time, self.tokens));
         let (time, tokens) = later.or(self.first)?;
@@ -93,9 +93,9 @@ impl Spent {
 }
 
 impl Results {
-    /// That every loss was a number.
-    pub fn has_not_diverged(&self) -> Result<(), Divergence> {
-        Divergence::none(self.divergence)
+    /// Checks that every loss was finite.
+    pub fn check_divergence(&self) -> Result<(), Divergence> {
+        Divergence::check(self.divergence)
     }
 
     pub fn json(&self) -> Value {
@@ -110,18 +110,18 @@ impl Results {
         })
     }
 
-    /// Both losses over the steps.
+    /// Draws both losses over the steps.
     pub fn chart(&self, title: &str) -> Chart {
-        let curve = |name: &str, told: &str| {
+        let curve = |name: &str, title: &str| {
             let points = self.recorder.series(name).iter().map(|&(step, loss)| (step as f64, loss));
-            Series::new(told, points)
+            Series::new(title, points)
         };
         let panel = Panel::new("loss").series(curve(TRAIN_LOSS, "training"));
         Chart::new(title, "steps").panel(panel.series(curve(VALIDATION_LOSS, "held out").dots()))
     }
 }
 
-/// AdamW as of GPT-3 and nanoGPT: matrices decay, vectors do not.
+/// Returns AdamW as in GPT-3 and nanoGPT: with weight decay for matrices and none for vectors.
 fn optimizer(model: &GPT, settings: &Settings) -> Result<AdamW> {
     let (matrices, vectors) = model.parameters().into_iter().partition(|param| param.shape().rank() > 1);
     let groups =
@@ -141,21 +141,26 @@ struct Training<'a> {
     model: &'a GPT,
     device: Device,
     settings: Settings,
-    pieces: &'a Pieces,
+    token_windows: &'a TokenWindows,
     learner: &'a Learner,
     ops: GptStep<'a>,
     recorder: Recorder,
-    /// The loss of the steps since the last reading, added up on the device.
+    /// The sum of the losses since the last reading, on the device.
     sum: Tensor,
     since_reading: u64,
-    /// Steps that were made.
+    /// Completed steps.
     step: u64,
     divergence: Option<Divergence>,
-    spent: Spent,
+    spent: TrainingTime,
 }
 
-/// Trains `model`, or goes on with its training.
-pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping<'_>) -> Outcome<Results> {
+/// Trains `model`, or resumes its training.
+pub fn train(
+    model: &GPT,
+    settings: Settings,
+    token_windows: &TokenWindows,
+    run_files: &RunFiles<'_>,
+) -> Outcome<Results> {
     let device = model.wte.weight.device();
     let learner = Learner::new(optimizer(model, &settings)?, settings.precision);
     let sum = Tensor::zeros((), DType::F32, &device)?;
@@ -163,7 +168,7 @@ pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping
     let mut training = Training {
         model,
         settings,
-        pieces,
+        token_windows,
         learner: &learner,
         ops: if settings.eager { ops } else { ops.captured() },
         recorder: Recorder::new(),
@@ -171,20 +176,20 @@ pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping
         since_reading: 0,
         step: 0,
         divergence: None,
-        spent: Spent::default(),
+        spent: TrainingTime::default(),
         device,
     };
-    if let Some(file) = keeping.resume {
+    if let Some(file) = run_files.resume {
         training.step = training.with_state(|mut state| Ok(state.resume(file)?))?;
-        // Steps and learning rate are those that were asked for now.
+        // The number of steps and the learning rate are those of this command line.
         training.settings = settings;
-        say!("going on from step {} of {}", training.step, file.display());
+        print_line!("going on from step {} of {}", training.step, file.display());
     }
-    if let Some(folder) = keeping.record {
-        let start = keeping.resume.map_or(Start::New, |_| Start::After(training.step));
+    if let Some(folder) = run_files.record {
+        let start = run_files.resume.map_or(Start::New, |_| Start::After(training.step));
         training.recorder = training.recorder.folder(folder, start)?;
     }
-    training.run(keeping)?;
+    training.run(run_files)?;
     model.eval();
     let is_recorded = training.ops.is_recorded();
     let Training { step, recorder, divergence, spent, .. } = training;
@@ -192,16 +197,17 @@ pub fn learn(model: &GPT, settings: Settings, pieces: &Pieces, keeping: &Keeping
 }
 
 impl Training<'_> {
-    /// Calls `f` with what a checkpoint holds. A batch is a matter of seed and step.
+    /// Calls `f` with the contents of a checkpoint. A batch depends only on seed and step.
     fn with_state<T>(&mut self, f: impl FnOnce(TrainingState<'_>) -> Outcome<T>) -> Outcome<T> {
-        let (mut adam, mut precise) = (self.learner.adam.borrow_mut(), self.learner.precise.borrow_mut());
+        let (mut adam, mut mixed_precision) =
+            (self.learner.adam.borrow_mut(), self.learner.mixed_precision.borrow_mut());
         let GPTConfig { vocabulary, context, layers, heads, width, dropout, .. } = *self.model.config();
         let Settings { batch, accumulate, warmup, weight_decay, precision, seed, .. } = self.settings;
         let state = TrainingState::new(&self.device)
             .model("model", self.model)
             .optimizer("adam", &mut *adam)
             .part("recorder", &mut self.recorder)
-            .part("loss_scale", precise.scale_mut())
+            .part("loss_scale", mixed_precision.scale_mut())
             .setting("vocabulary", vocabulary)
             .setting("context", context)
             .setting("layers", layers)
@@ -216,22 +222,22 @@ impl Training<'_> {
             .setting("weight_decay", weight_decay)
             .setting("precision", precision.name())
             .setting("seed", seed)
-            .setting("tokens", self.pieces.train_tokens)
-            .setting("data", &self.pieces.checksum);
+            .setting("tokens", self.token_windows.train_tokens)
+            .setting("data", &self.token_windows.checksum);
         f(state)
     }
 
-    fn run(&mut self, keeping: &Keeping<'_>) -> Outcome<()> {
+    fn run(&mut self, run_files: &RunFiles<'_>) -> Outcome<()> {
         let Settings { steps, batch, accumulate, warmup, lr, eval_every, seed, .. } = self.settings;
         let falling = steps.saturating_sub(warmup).max(1);
         let schedule = Warmup::new(warmup, 0.01, CosineAnnealingLR::new(lr, falling, lr / 10.0)?)?;
-        let batches_made = self.step * accumulate as u64;
-        let mut batches = self.pieces.train.random(batch, seed, &self.device)?.at(batches_made);
-        let (mut begun, first) = (Instant::now(), self.step);
+        let completed_batches = self.step * accumulate as u64;
+        let mut batches = self.token_windows.train.random(batch, seed, &self.device)?.at(completed_batches);
+        let (mut start, first) = (Instant::now(), self.step);
         if first > 0 && first >= steps {
-            say!("no step is left: {first} were made, --steps {steps}");
+            print_line!("no step is left: {first} were made, --steps {steps}");
         }
-        if let Some(file) = keeping.checkpoint.filter(|_| first >= steps) {
+        if let Some(file) = run_files.checkpoint.filter(|_| first >= steps) {
             self.with_state(|state| Ok(state.save(first, file)?))?;
         }
         while self.step < steps && self.divergence.is_none() {
@@ -240,21 +246,21 @@ impl Training<'_> {
             let tokens = batch * accumulate * self.model.config().context;
             if self.step == first + 1 {
                 self.device.synchronize()?;
-                self.spent.first = Some((begun.elapsed(), tokens));
-                begun = Instant::now();
+                self.spent.first = Some((start.elapsed(), tokens));
+                start = Instant::now();
             } else {
                 self.spent.tokens += tokens;
             }
-            let stops = keeping.interrupts.stop();
+            let stops = run_files.interrupts.should_stop();
             let is_test = self.step.is_multiple_of(eval_every) || self.step == steps || stops;
             if is_test || self.step.is_multiple_of(STEPS_PER_READING) {
                 self.read()?;
             }
             if is_test {
-                self.spent.time += begun.elapsed();
-                // What was learned is safe before the test and before anything is printed.
-                self.test(keeping)?;
-                begun = Instant::now();
+                self.spent.time += start.elapsed();
+                // The checkpoint is written before the test and before anything is printed.
+                self.test(run_files)?;
+                start = Instant::now();
             }
             if stops {
                 break;
@@ -263,7 +269,7 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// One step: the gradients of `accumulate` batches, as if they were one.
+    /// Runs one step with the gradients of `accumulate` batches.
     fn step(&mut self, windows: &mut RandomWindows) -> Outcome<()> {
         self.model.train();
         self.ops.run(windows)?;
@@ -272,34 +278,34 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// Notes the mean loss since the last reading. Waits for the device.
+    /// Records the mean loss since the last reading. Waits for the device.
     fn read(&mut self) -> Outcome<()> {
         let mean = self.sum.item_f64()? / self.since_reading as f64;
         no_grad(|| self.sum.fill_(0.0))?;
         self.since_reading = 0;
-        self.divergence = Divergence::of(self.step, mean);
+        self.divergence = Divergence::detect(self.step, mean);
         Ok(self.recorder.scalar(TRAIN_LOSS, self.step, mean)?)
     }
 
-    /// The loss on held-out tokens, the checkpoint, and a line about both.
-    fn test(&mut self, keeping: &Keeping<'_>) -> Outcome<()> {
-        let mut told = String::new();
-        if let Some(validation) = &self.pieces.validation {
+    /// Measures the loss on validation tokens, saves the checkpoint, and prints a line about both.
+    fn test(&mut self, run_files: &RunFiles<'_>) -> Outcome<()> {
+        let mut held_out = String::new();
+        if let Some(validation) = &self.token_windows.validation {
             let mean = self.validation_loss(validation)?;
             self.recorder.scalar(VALIDATION_LOSS, self.step, mean)?;
-            told = format!("  held out {mean:.4}");
+            held_out = format!("  held out {mean:.4}");
         }
-        // Nothing that is lost takes the place of an earlier checkpoint.
-        if let Some(file) = keeping.checkpoint.filter(|_| self.divergence.is_none()) {
+        // A diverged state must not overwrite an earlier checkpoint.
+        if let Some(file) = run_files.checkpoint.filter(|_| self.divergence.is_none()) {
             let step = self.step;
             self.with_state(|state| Ok(state.save(step, file)?))?;
         }
         let train = self.recorder.series(TRAIN_LOSS).last().map_or(f64::NAN, |(_, loss)| *loss);
         let speed =
             self.spent.tokens_per_second().map_or(String::new(), |speed| format!("  {speed:.0} tokens/s"));
-        say!("step {}/{}  loss {train:.4}{told}{speed}", self.step, self.settings.steps);
-        if let Some(report) = self.learner.precise.borrow().report() {
-            say!("{report}");
+        print_line!("step {}/{}  loss {train:.4}{held_out}{speed}", self.step, self.settings.steps);
+        if let Some(report) = self.learner.mixed_precision.borrow().report() {
+            print_line!("{report}");
         }
         Ok(())
     }

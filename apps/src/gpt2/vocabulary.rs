@@ -1,19 +1,19 @@
-//! Tokens of GPT-2: its own where the two files of its vocabulary are at hand, else the bytes of the text.
+//! Tokens of GPT-2: its own vocabulary if the two files exist, else the bytes of the text.
 
 use crate::support::program::Outcome;
 use std::path::Path;
 use ternion::data::{BpeTokenizer, ByteTokenizer, DataError, DataSource, Tokenizer};
 
-/// What stands for text.
+/// The kind of tokens.
 pub enum Vocabulary {
-    /// Words and parts of words.
+    /// Words and parts of words (byte-pair encoding).
     Bpe(Box<BpeTokenizer>),
     /// 256 tokens.
     Bytes,
 }
 
 impl Vocabulary {
-    /// That of the files in `bpe`, else of files beside the weights, else bytes.
+    /// Returns the vocabulary of the files in `bpe`, else of files next to the weights, else bytes.
     pub fn find(bpe: Option<&Path>, weights: Option<&Path>) -> Outcome<Vocabulary> {
         let read = |folder: &Path| BpeTokenizer::gpt2(DataSource::Directory(folder.to_path_buf()));
         if let Some(folder) = bpe {
@@ -29,7 +29,7 @@ impl Vocabulary {
         }
     }
 
-    /// Turns text into tokens and back.
+    /// Returns the tokenizer, which converts text to tokens and back.
     pub fn tokenizer(&self) -> &dyn Tokenizer {
         match self {
             Vocabulary::Bpe(tokenizer) => &**tokenizer,
@@ -37,7 +37,7 @@ impl Vocabulary {
         }
     }
 
-    /// The token between two texts, if there is one.
+    /// Returns the token between two texts, if any.
     pub fn end_of_text(&self) -> Option<i64> {
         match self {
             Vocabulary::Bpe(tokenizer) => tokenizer.end_of_text(),
@@ -45,16 +45,17 @@ impl Vocabulary {
         }
     }
 
-    /// That a model of `tokens` tokens is one of these; it may have some more that are no text.
+    /// Checks that this is the vocabulary of a model of `tokens` tokens; the model may have some
+    /// additional tokens that are not text.
     pub fn check(&self, tokens: usize) -> Outcome<()> {
-        let own = self.tokenizer().vocabulary_size();
+        let tokenizer_size = self.tokenizer().vocabulary_size();
         match self {
-            Vocabulary::Bytes if tokens != own => Err(format!(
-                "the model has {tokens} tokens, and without vocab.json and merges.txt text is bytes, which are {own}: name their folder by --bpe"
+            Vocabulary::Bytes if tokens != tokenizer_size => Err(format!(
+                "the model has {tokens} tokens, and without vocab.json and merges.txt text is bytes, which are {tokenizer_size}: name their folder by --bpe"
             )
             .into()),
-            _ if tokens < own => {
-                Err(format!("the model has {tokens} tokens, the files of the vocabulary have {own}").into())
+            _ if tokens < tokenizer_size => {
+                Err(format!("the model has {tokens} tokens, the files of the vocabulary have {tokenizer_size}").into())
             }
             _ => Ok(()),
         }
@@ -76,22 +77,23 @@ impl std::fmt::Display for Vocabulary {
     }
 }
 
-/// Text from tokens that come one by one. A character may take several: it is shown when it is whole.
-pub struct Shown<'a> {
+/// Decodes tokens that arrive one by one. A character may consist of several tokens: it is returned
+/// once it is complete.
+pub struct StreamDecoder<'a> {
     tokenizer: &'a dyn Tokenizer,
     pending: Vec<i64>,
 }
 
-impl<'a> Shown<'a> {
-    pub fn new(vocabulary: &'a Vocabulary) -> Shown<'a> {
-        Shown { tokenizer: vocabulary.tokenizer(), pending: Vec::new() }
+impl<'a> StreamDecoder<'a> {
+    pub fn new(vocabulary: &'a Vocabulary) -> StreamDecoder<'a> {
+        StreamDecoder { tokenizer: vocabulary.tokenizer(), pending: Vec::new() }
     }
 
-    /// What can be shown now that `token` is there.
+    /// Returns the text that is complete with `token`.
     pub fn push(&mut self, token: i64) -> Outcome<String> {
         self.pending.push(token);
         let text = self.tokenizer.decode(&self.pending)?;
-        // No character has more bytes than 4.
+        // A character has at most 4 bytes.
         if text.ends_with('\u{fffd}') && self.pending.len() < 4 {
             return Ok(String::new());
         }
@@ -99,8 +101,8 @@ impl<'a> Shown<'a> {
         Ok(text)
     }
 
-    /// What is left at the end.
-    pub fn rest(self) -> Outcome<String> {
+    /// Returns the remaining text at the end.
+    pub fn finish(self) -> Outcome<String> {
         Ok(self.tokenizer.decode(&self.pending)?)
     }
 }

@@ -1,15 +1,16 @@
-//! Learns what a house costs from eight numbers of its district: a multilayer perceptron on a table.
+//! Predicts the price of a house from eight features of its district: a multilayer perceptron on a
+//! table.
 //!
 //! ```sh
 //! cargo run --release -p apps --bin housing
 //! cargo run --release -p apps --bin housing -- --data california_housing.csv --plot curve.svg
 //! cargo run --release -p apps --bin housing -- --gradcheck --epochs 1
-//! nsys profile --trace=cuda,nvtx cargo run --release -p apps --features cuda --bin housing -- --device cuda --nvtx --epochs 1
+//! nsys profile --trace=cuda,nvtx \
+//!     cargo run --release -p apps --features cuda --bin housing -- --device cuda --nvtx --epochs 1
 //! ```
 //!
-//! Without California housing on this machine the program draws a table of its own, and says so. `docs/tutorials/housing.md` walks through it.
-
-// Not all of it is needed here.
+//! Without California housing on this machine the program draws a synthetic table, and says so.
+//! `docs/tutorials/housing.md` walks through it.
 
 mod districts;
 mod prediction;
@@ -17,16 +18,16 @@ mod prediction;
 use crate::housing::districts::Districts;
 use crate::housing::prediction::Predictor;
 use crate::support::checksum::checksum;
+use crate::support::console::print_line;
 use crate::support::divergence::Divergence;
 use crate::support::files::Files;
-use crate::support::given::Given;
+use crate::support::given_options::GivenOptions;
+use crate::support::hyperparameters::Hyperparameters;
 use crate::support::interrupts::Interrupts;
 use crate::support::memory;
-use crate::support::outputs::Output;
-use crate::support::plan::Plan;
-use crate::support::program::{Outcome, end};
-use crate::support::ranges::Ranges;
-use crate::support::say::say;
+use crate::support::nvtx::NvtxRanges;
+use crate::support::outputs::FileOption;
+use crate::support::program::{Outcome, exit_code};
 use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,17 +42,18 @@ use ternion::trace::{SpanKind, in_span};
 use ternion::train::{Chart, Panel, Recorder, Scale, Series};
 use ternion_testing::gradcheck;
 
-/// Districts that are predicted at once in a test, where nothing is kept for backward.
+/// Districts per test batch, which saves nothing for the backward pass.
 const TEST_BATCH: usize = 4096;
 
-/// Districts whose predictions are shown.
-const SHOWN: usize = 5;
+/// Number of districts whose predictions are printed.
+const PRINTED_PREDICTIONS: usize = 5;
 
-/// Standard deviations from the mean at which a feature is held: a few districts have hundreds of people in a household, and are a hundred away.
-const FARTHEST: f64 = 5.0;
+/// Limit of a feature in standard deviations from the mean: a few districts have hundreds of people
+/// in a household, and are a hundred deviations away.
+const MAX_DEVIATIONS: f64 = 5.0;
 
-/// Where nothing else is said.
-const USUAL: Plan = Plan { epochs: 60, lr: 6e-3 };
+/// The default plan.
+const DEFAULTS: Hyperparameters = Hyperparameters { epochs: 60, lr: 6e-3 };
 
 /// Names of the two losses.
 const TRAIN: &str = "training";
@@ -60,62 +62,65 @@ const HELD_OUT: &str = "held out";
 /// Districts on which the gradients are checked.
 const CHECKED_ROWS: usize = 4;
 
-/// Learns what a house costs from eight numbers of its district.
+/// Predicts the price of a house from eight features of its district.
 #[derive(Parser, Debug)]
 #[command(version, allow_negative_numbers = true, args_override_self = true)]
 struct Arguments {
     /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER
     #[arg(long, default_value = "auto")]
     device: String,
-    /// A CSV file of numbers, a directory with California housing, "artificial" for a drawn table, or "auto": $TERNION_DATA, the cache, a drawn table
+    /// A CSV file of numbers, a directory with California housing, "artificial" for a synthetic
+    /// table, or "auto": $TERNION_DATA, the cache, a synthetic table
     #[arg(long, default_value = "auto", value_name = "FILE.csv")]
     data: String,
-    /// The column to predict; all others are what it is predicted from
+    /// The column to predict; all others are features
     #[arg(long, default_value = CaliforniaHousing::TARGET, value_name = "COLUMN")]
     target: String,
-    #[arg(long, help = format!("How often every district is seen, before --resume included, where it may be another number; 0 only tests [default: {}]", USUAL.epochs))]
+    #[arg(long, help = format!("How often every district is seen, before --resume included, where it may be another number; 0 only tests [default: {}]", DEFAULTS.epochs))]
     epochs: Option<u64>,
-    /// Districts in a step
+    /// Districts per step
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
-    #[arg(long, help = format!("Learning rate at the start; it falls to 0 along a cosine. May change on --resume [default: {}]", USUAL.lr))]
+    #[arg(long, help = format!("Learning rate at the start; it falls to 0 along a cosine. May change on --resume [default: {}]", DEFAULTS.lr))]
     lr: Option<f64>,
     /// Width of the two hidden layers
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     hidden: u32,
-    /// Decides which districts are held out, first weights and the order of districts
+    /// Determines which districts are held out, the initial weights and the order of districts
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Prints the layers with their shapes, parameters and arithmetic
     #[arg(long)]
     summary: bool,
-    /// Steps from one look at the numbers of every layer to the next: the first one and the last one are printed, and a warning whenever something is wrong
+    /// Steps between two inspections of the statistics of every layer: the first and the last
+    /// report are printed, and a warning whenever something is wrong
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     stats_every: u64,
-    /// First compares every gradient of the model with differences of its loss, in f64
+    /// First compares every gradient of the model with central differences of its loss, in f64
     #[arg(long)]
     gradcheck: bool,
-    /// Reports to NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end
+    /// Reports steps, layers, backward passes and optimizer steps to NVIDIA's profilers
     #[arg(long)]
     nvtx: bool,
-    /// Predicts the rows of a table with a saved model, and does nothing else; the table needs no column --target
+    /// Predicts the rows of a table with a saved model, and does nothing else; the table needs no
+    /// column --target
     #[arg(long, value_name = "FILE.csv", requires = "load")]
     predict: Option<PathBuf>,
-    /// The model that predicts: what --save wrote
+    /// The model for --predict: a checkpoint of --save
     #[arg(long, value_name = "FILE", requires = "predict")]
     load: Option<PathBuf>,
     #[command(flatten)]
     files: Files,
 }
 
-/// The program.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    let (arguments, given) = Given::parse();
-    end(run(&arguments, &given))
+    let (arguments, given) = GivenOptions::parse();
+    exit_code(run(&arguments, &given))
 }
 
-/// Options of a training.
-const OF_TRAINING: [&str; 17] = [
+/// Options of training.
+const TRAINING_OPTIONS: [&str; 17] = [
     "data",
     "target",
     "epochs",
@@ -135,19 +140,19 @@ const OF_TRAINING: [&str; 17] = [
     "save_every",
 ];
 
-fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
+fn run(arguments: &Arguments, given: &GivenOptions) -> Outcome<()> {
     if let (Some(table), Some(model)) = (&arguments.predict, &arguments.load) {
-        given.refuse(&OF_TRAINING, "--predict trains nothing")?;
+        given.reject(&TRAINING_OPTIONS, "--predict trains nothing")?;
         return predict(arguments, table, model);
     }
-    // Other words than a file's name are no file.
+    // Words such as `auto` are not files.
     let table = Some(PathBuf::from(&arguments.data)).filter(|file| file.is_file());
-    arguments.files.check(&[Output { option: "--data", file: &table }], &[])?;
+    arguments.files.check(&[FileOption { option: "--data", file: &table }], &[])?;
     let device = ternion::device(&arguments.device)?;
-    let ranges = Ranges::new(arguments.nvtx, &device)?;
+    let ranges = NvtxRanges::new(arguments.nvtx, &device)?;
     device.seed(arguments.seed);
     let districts = Districts::load(&arguments.data)?;
-    say!("{}", districts.origin);
+    print_line!("{}", districts.origin);
     let regression = Regression::new(&districts.table, &[&arguments.target], arguments.seed)?;
     let (inputs, hidden) = (regression.train.features().columns().len(), arguments.hidden as usize);
     let sizes = [inputs, hidden, hidden, 1];
@@ -156,63 +161,64 @@ fn run(arguments: &Arguments, given: &Given) -> Outcome<()> {
         check_gradients(&sizes, &regression.train, &device)?;
     }
     let model = Mlp::new(sizes, &device)?;
-    say!("{} parameters on {device}", model.parameter_count());
-    say!("{} districts to train on, {} held out", regression.train.len(), regression.held_out.len());
+    print_line!("{} parameters on {device}", model.parameter_count());
+    print_line!("{} districts to train on, {} held out", regression.train.len(), regression.held_out.len());
     if arguments.summary {
         let batch = (arguments.batch as usize).min(regression.train.len());
-        say!("{}", summary_of_shape(&model, [batch, inputs], SummaryPass::ForwardBackward)?);
+        print_line!("{}", summary_of_shape(&model, [batch, inputs], SummaryPass::ForwardBackward)?);
     }
     let mut training = Training::new(arguments, &model, &regression, &device)?;
-    let interrupts = Interrupts::watch()?;
-    ranges.of(&model, || training.run(&interrupts))?;
-    let test = Test::of(&model, &regression, &device)?;
+    let interrupts = Interrupts::install()?;
+    ranges.trace(&model, || training.run(&interrupts))?;
+    let test = Test::run(&model, &regression, &device)?;
     if training.divergence.is_none() {
-        test.tell(&arguments.target);
+        test.print(&arguments.target);
     }
     let results = || results(&training, &districts, &test);
     arguments.files.write(results, || chart(&training.history, &test))?;
-    Ok(Divergence::none(training.divergence)?)
+    Ok(Divergence::check(training.divergence)?)
 }
 
-/// That weights and a step fit into memory.
+/// Checks that weights and a step fit into memory.
 fn check_memory(arguments: &Arguments, sizes: &[usize], device: &Device) -> Outcome<()> {
     let products = |pair: &[usize]| pair[0] as f64 * pair[1] as f64;
     let weights: f64 = sizes.windows(2).map(products).sum();
     memory::check(device, weights * memory::TRAINED_BYTES, &format!("--hidden {}", arguments.hidden))
 }
 
-/// Predicts what a saved model makes of new rows, in real units.
+/// Predicts new rows with a saved model, in real units.
 fn predict(arguments: &Arguments, table: &Path, model: &Path) -> Outcome<()> {
     arguments.files.check(
         &[
-            Output { option: "--predict", file: &arguments.predict },
-            Output { option: "--load", file: &arguments.load },
+            FileOption { option: "--predict", file: &arguments.predict },
+            FileOption { option: "--load", file: &arguments.load },
         ],
         &[],
     )?;
     let device = ternion::device(&arguments.device)?;
-    let predictor = Predictor::of(&Checkpoint::read(model)?, &device)?;
+    let predictor = Predictor::load(&Checkpoint::read(model)?, &device)?;
     let table_read = Table::read(table)?;
-    let predicted = predictor.predict(&table_read, held)?;
-    say!("{} of {} rows of {}:", predictor.target(), predicted.len(), table.display());
-    predicted.iter().for_each(|value| say!("{value:.6}"));
+    let predicted = predictor.predict(&table_read, clamp_features)?;
+    print_line!("{} of {} rows of {}:", predictor.target(), predicted.len(), table.display());
+    predicted.iter().for_each(|value| print_line!("{value:.6}"));
     let peak = device.memory().peak;
     let results = || serde_json::json!({ "device": device.name(), "target": predictor.target(), "predictions": predicted, "peak_memory_bytes": peak });
     arguments.files.write(results, || Chart::new("", ""))
 }
 
-/// Standardised features, none of them so far away that one district decides the loss.
-fn held(features: &Tensor) -> Result<Tensor> {
-    features.clamp(-FARTHEST, FARTHEST)
+/// Clamps standardized features, so that no single district dominates the loss.
+fn clamp_features(features: &Tensor) -> Result<Tensor> {
+    features.clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
 }
 
 // ---- Are the gradients right?
 
-/// Compares every partial derivative of the loss with central differences of the loss itself, in f64, on a few districts.
+/// Compares every partial derivative of the loss with central differences of the loss, in f64, on a
+/// few districts.
 fn check_gradients(sizes: &[usize], split: &RegressionSplit, device: &Device) -> Outcome<()> {
     let mut batches = split.batches(CHECKED_ROWS, device)?;
     let batch = batches.next().ok_or("no district to check gradients on")??;
-    let features = held(&batch.features)?.to_dtype(DType::F64)?;
+    let features = clamp_features(&batch.features)?.to_dtype(DType::F64)?;
     let targets = batch.targets.to_dtype(DType::F64)?;
     let config = LinearConfig { dtype: DType::F64, ..Default::default() };
     let mut parameters = Vec::new();
@@ -230,7 +236,10 @@ fn check_gradients(sizes: &[usize], split: &RegressionSplit, device: &Device) ->
     };
     let report = gradcheck(loss, &parameters)?;
     let share = 100.0 * report.worst;
-    say!("gradcheck: {} derivatives agree; the worst takes {share:.1} % of what is allowed", report.compared);
+    print_line!(
+        "gradcheck: {} derivatives agree; the worst takes {share:.1} % of what is allowed",
+        report.compared
+    );
     Ok(())
 }
 
@@ -240,23 +249,24 @@ fn check_gradients(sizes: &[usize], split: &RegressionSplit, device: &Device) ->
 struct Training<'a> {
     arguments: &'a Arguments,
     regression: &'a Regression,
-    /// A checksum of what is learned from.
+    /// A checksum of the training data.
     table: String,
     device: &'a Device,
-    plan: Plan,
+    hyperparameters: Hyperparameters,
     model: &'a Mlp,
     adam: Adam,
-    /// Steps that were made.
+    /// Completed steps.
     step: u64,
-    /// The losses of an epoch that is not whole, each times its districts: their sum, as a checkpoint keeps it.
-    open_epoch: Vec<f64>,
-    /// Losses of training and of the held-out districts after each epoch.
+    /// The sum of the losses of an incomplete epoch, each times the districts of its batch, as a
+    /// checkpoint stores it.
+    partial_epoch: Vec<f64>,
+    /// Training loss and held-out loss after each epoch.
     history: Recorder,
     monitor: StatsMonitor,
-    /// What the monitor saw last, unless it was printed.
+    /// The newest report of the monitor that was not printed.
     newest: Option<StatsReport>,
     divergence: Option<Divergence>,
-    /// Of all epochs of this run, without tests.
+    /// Time of all epochs of this run, without tests.
     time: Duration,
 }
 
@@ -267,8 +277,9 @@ impl<'a> Training<'a> {
         regression: &'a Regression,
         device: &'a Device,
     ) -> Outcome<Training<'a>> {
-        let plan = USUAL.changed(&arguments.files.saving, arguments.epochs, arguments.lr)?;
-        let config = AdamConfig { lr: plan.lr, ..Default::default() };
+        let hyperparameters =
+            DEFAULTS.with_options(&arguments.files.saving, arguments.epochs, arguments.lr)?;
+        let config = AdamConfig { lr: hyperparameters.lr, ..Default::default() };
         let adam = Adam::new(model.parameters(), config)?;
         let steps_per_epoch = steps_per_epoch(arguments, regression);
         let (history, time) = (arguments.files.recorder(|step| step / steps_per_epoch)?, Duration::ZERO);
@@ -281,11 +292,11 @@ impl<'a> Training<'a> {
             regression,
             table,
             device,
-            plan,
+            hyperparameters,
             model,
             adam,
             step: 0,
-            open_epoch: vec![0.0],
+            partial_epoch: vec![0.0],
             history,
             monitor,
             newest,
@@ -294,123 +305,126 @@ impl<'a> Training<'a> {
         })
     }
 
-    /// All that it takes to go on as if the training had never stopped.
+    /// The complete state that is needed to resume as if the run had never stopped.
     fn state(&mut self) -> TrainingState<'_> {
         let Arguments { batch, seed, target, hidden, .. } = self.arguments;
         TrainingState::new(self.device)
             .model("model", self.model)
             .optimizer("adam", &mut self.adam)
             .part("history", &mut self.history)
-            .part("open_epoch", &mut self.open_epoch)
-            .value("epochs", &mut self.plan.epochs)
-            .value("lr", &mut self.plan.lr)
+            .part("open_epoch", &mut self.partial_epoch)
+            .value("epochs", &mut self.hyperparameters.epochs)
+            .value("lr", &mut self.hyperparameters.lr)
             .setting("batch", batch)
             .setting("seed", seed)
             .setting("target", target)
             .setting("hidden", hidden)
             .setting("districts", self.regression.train.len())
             .setting("table", &self.table)
-            // What it takes to predict rows that are not in the table.
-            .setting(prediction::FEATURES, prediction::scale_told(&self.regression.feature_scale))
-            .setting(prediction::TARGETS, prediction::scale_told(&self.regression.target_scale))
+            // What is needed to predict rows that are not in the table.
+            .setting(prediction::FEATURES, prediction::describe_scaler(&self.regression.feature_scale))
+            .setting(prediction::TARGETS, prediction::describe_scaler(&self.regression.target_scale))
     }
 
     fn run(&mut self, interrupts: &Interrupts) -> Outcome<()> {
-        let (plan, files) = (self.plan, &self.arguments.files);
+        let (hyperparameters, files) = (self.hyperparameters, &self.arguments.files);
         self.step = files.resume(&mut self.state())?;
-        // Epochs and learning rate are those that were asked for now.
-        self.plan = plan;
-        let (epochs, steps) = (plan.epochs, steps_per_epoch(self.arguments, self.regression));
-        let schedule = CosineAnnealingLR::new(plan.lr, epochs.saturating_mul(steps).max(1), 0.0)?;
+        // The number of epochs and the learning rate are those of this command line.
+        self.hyperparameters = hyperparameters;
+        let (epochs, steps) = (hyperparameters.epochs, steps_per_epoch(self.arguments, self.regression));
+        let schedule = CosineAnnealingLR::new(hyperparameters.lr, epochs.saturating_mul(steps).max(1), 0.0)?;
         if self.step / steps >= epochs {
-            say!("no epoch is left: {} were made, --epochs {epochs}", self.step / steps);
+            print_line!("no epoch is left: {} were made, --epochs {epochs}", self.step / steps);
             return files.checkpoint(self.step, &self.state());
         }
         let mut stops = false;
         while self.step / steps < epochs && self.divergence.is_none() && !stops {
-            let begun = Instant::now();
+            let start = Instant::now();
             stops = self.epoch(&schedule, interrupts)?;
-            self.time += begun.elapsed();
-            self.note(steps, stops)?;
+            self.time += start.elapsed();
+            self.record_epoch(steps, stops)?;
         }
         if stops {
-            files.tell_stopped(self.step);
+            files.print_stopped(self.step);
         }
-        self.newest.iter().for_each(tell_numbers);
+        self.newest.iter().for_each(print_stats);
         Ok(())
     }
 
-    /// Notes the losses of an epoch, or of what was made of it, and saves.
+    /// Records the losses of an epoch, or of the completed part of it, and saves.
     ///
-    /// What is not whole is saved before it is noted: a training that goes on from there has no reading that one without this end would not have.
-    fn note(&mut self, steps: u64, stops: bool) -> Outcome<()> {
-        let (files, epochs) = (&self.arguments.files, self.plan.epochs);
-        let (epoch, made) = (self.step.div_ceil(steps), self.step % steps);
-        let is_whole = made == 0;
+    /// An incomplete epoch is saved before it is recorded: a run that resumes from there must not
+    /// contain a reading that an uninterrupted run would not have.
+    fn record_epoch(&mut self, steps: u64, stops: bool) -> Outcome<()> {
+        let (files, epochs) = (&self.arguments.files, self.hyperparameters.epochs);
+        let (epoch, completed) = (self.step.div_ceil(steps), self.step % steps);
+        let is_complete = completed == 0;
         let districts = self.regression.train.len();
-        let seen = if is_whole { districts } else { made as usize * self.arguments.batch as usize };
-        let loss = self.open_epoch[0] / seen as f64;
-        self.divergence = Divergence::of(self.step, loss);
+        let trained_districts =
+            if is_complete { districts } else { completed as usize * self.arguments.batch as usize };
+        let loss = self.partial_epoch[0] / trained_districts as f64;
+        self.divergence = Divergence::detect(self.step, loss);
         let is_saved = self.divergence.is_none() && files.is_due(epoch, stops || epoch == epochs);
-        if is_saved && !is_whole {
+        if is_saved && !is_complete {
             files.checkpoint(self.step, &self.state())?;
         }
-        let held_out = Test::of(self.model, self.regression, self.device)?.loss;
+        let held_out = Test::run(self.model, self.regression, self.device)?.loss;
         self.history.scalar(TRAIN, epoch, loss)?;
         self.history.scalar(HELD_OUT, epoch, held_out)?;
-        self.open_epoch = vec![0.0];
-        if is_saved && is_whole {
+        self.partial_epoch = vec![0.0];
+        if is_saved && is_complete {
             files.checkpoint(self.step, &self.state())?;
         }
-        let part = if is_whole { "" } else { " (a part of it)" };
-        say!("epoch {epoch}/{epochs}{part}  loss {loss:.4}  held out {held_out:.4}");
+        let part = if is_complete { "" } else { " (a part of it)" };
+        print_line!("epoch {epoch}/{epochs}{part}  loss {loss:.4}  held out {held_out:.4}");
         Ok(())
     }
 
-    /// Prints the numbers of every layer when they are looked at for the first time, and later what is wrong with them.
-    fn look_at(&mut self, report: StatsReport) {
+    /// Prints the statistics of every layer in the first step, and later only the warnings.
+    fn handle_report(&mut self, report: StatsReport) {
         if report.step == 0 {
-            return tell_numbers(&report);
+            return print_stats(&report);
         }
-        report.warnings.iter().for_each(|warning| say!("step {}: {warning}", report.step));
+        report.warnings.iter().for_each(|warning| print_line!("step {}: {warning}", report.step));
         self.newest = Some(report);
     }
 
-    /// What is left of a pass over the districts; whether Ctrl-C has ended it.
+    /// Trains on the rest of an epoch; returns whether Ctrl-C ended it.
     fn epoch(&mut self, schedule: &CosineAnnealingLR, interrupts: &Interrupts) -> Outcome<bool> {
         let Training { arguments, regression, device, .. } = *self;
         let steps = steps_per_epoch(arguments, regression);
         let order = RegressionOrder { seed: arguments.seed, epoch: self.step / steps };
         let batches = regression.train.shuffled_batches(order, arguments.batch as usize, device)?;
-        // Added up on the device: reading each loss would wait for each step.
-        let mut sum = Tensor::full((), self.open_epoch[0], DType::F32, device)?;
+        // Summed on the device: reading each loss would wait for each step.
+        let mut sum = Tensor::full((), self.partial_epoch[0], DType::F32, device)?;
         let mut stops = false;
         for batch in batches.skip((self.step % steps) as usize) {
             let batch = batch?;
             self.adam.set_lr(schedule.lr(self.step))?;
-            let loss = in_span(SpanKind::Other, "step", "", || self.learn(&batch))?;
+            let loss = in_span(SpanKind::Other, "step", "", || self.train_step(&batch))?;
             sum = no_grad(|| sum.add(&loss.mul_scalar(batch.size as f64)?))?;
             self.step += 1;
-            stops = interrupts.stop();
+            stops = interrupts.should_stop();
             if stops {
                 break;
             }
         }
-        self.open_epoch = vec![sum.item_f64()?];
+        self.partial_epoch = vec![sum.item_f64()?];
         Ok(stops)
     }
 
-    /// Trains on `batch`: its loss.
-    fn learn(&mut self, batch: &RegressionBatch) -> Result<Tensor> {
+    /// Trains on `batch`; returns its loss.
+    fn train_step(&mut self, batch: &RegressionBatch) -> Result<Tensor> {
         let model = self.model;
         let Training { adam, monitor, .. } = self;
-        let squares = || model.forward(&held(&batch.features)?)?.mse_loss(&batch.targets, Reduction::Mean);
-        let forward = || in_span(SpanKind::Other, "forward", "", squares);
+        let compute_loss =
+            || model.forward(&clamp_features(&batch.features)?)?.mse_loss(&batch.targets, Reduction::Mean);
+        let forward = || in_span(SpanKind::Other, "forward", "", compute_loss);
         let loss = monitor.watch(model, self.step, forward)?;
         let gradients = loss.backward()?;
-        // A step of Adam, and a report where the monitor has looked.
+        // Makes a step of Adam, and returns a report if the monitor inspected it.
         if let Some(report) = monitor.step(adam, &gradients)? {
-            self.look_at(report);
+            self.handle_report(report);
         }
         Ok(loss.detach())
     }
@@ -420,28 +434,28 @@ fn steps_per_epoch(arguments: &Arguments, regression: &Regression) -> u64 {
     regression.train.len().div_ceil(arguments.batch as usize) as u64
 }
 
-fn tell_numbers(report: &StatsReport) {
-    say!("the numbers of every layer:");
-    say!("{report}");
+fn print_stats(report: &StatsReport) {
+    print_line!("the numbers of every layer:");
+    print_line!("{report}");
 }
 
 // ---- Testing
 
-/// What a model makes of the held-out districts.
+/// Predictions for the held-out districts.
 struct Test {
-    /// Mean squared error in units of the targets' variance in training.
+    /// Mean squared error in units of the targets' variance in the training data.
     loss: f64,
-    /// In real units: `(predicted, actual)` of each district.
+    /// `(predicted, actual)` of each district in real units.
     pairs: Vec<(f64, f64)>,
 }
 
 impl Test {
-    fn of(model: &Mlp, regression: &Regression, device: &Device) -> Outcome<Test> {
+    fn run(model: &Mlp, regression: &Regression, device: &Device) -> Outcome<Test> {
         let scale = &regression.target_scale;
         let (mut predicted, mut squares) = (Vec::new(), 0.0);
         for batch in regression.held_out.batches(TEST_BATCH, device)? {
             let batch = batch?;
-            let outputs = no_grad(|| model.forward(&held(&batch.features)?))?;
+            let outputs = no_grad(|| model.forward(&clamp_features(&batch.features)?))?;
             squares += outputs.mse_loss(&batch.targets, Reduction::Sum)?.item_f64()?;
             predicted.extend(scale.restore_tensor(&outputs)?.to_vec_f64()?);
         }
@@ -459,19 +473,19 @@ impl Test {
         (self.squared_error() / self.pairs.len() as f64).sqrt()
     }
 
-    /// The share of the variance that is explained: 1 is perfect, 0 is as good as the mean.
+    /// The explained fraction of the variance: 1 is perfect, 0 is as good as the mean.
     fn r2(&self) -> f64 {
         let mean = self.pairs.iter().map(|pair| pair.1).sum::<f64>() / self.pairs.len() as f64;
         1.0 - self.squared_error() / self.pairs.iter().map(|pair| (pair.1 - mean).powi(2)).sum::<f64>()
     }
 
-    fn tell(&self, target: &str) {
-        say!("{target} of {SHOWN} districts that the model has not seen:");
-        say!("{:>12} {:>12} {:>12}", "predicted", "actual", "difference");
-        for (predicted, actual) in self.pairs.iter().take(SHOWN) {
-            say!("{predicted:12.3} {actual:12.3} {:12.3}", predicted - actual);
+    fn print(&self, target: &str) {
+        print_line!("{target} of {PRINTED_PREDICTIONS} districts that the model has not seen:");
+        print_line!("{:>12} {:>12} {:>12}", "predicted", "actual", "difference");
+        for (predicted, actual) in self.pairs.iter().take(PRINTED_PREDICTIONS) {
+            print_line!("{predicted:12.3} {actual:12.3} {:12.3}", predicted - actual);
         }
-        say!("test R2 {:.4}, RMSE {:.4}", self.r2(), self.rmse());
+        print_line!("test R2 {:.4}, RMSE {:.4}", self.r2(), self.rmse());
     }
 }
 
@@ -486,13 +500,13 @@ fn results(training: &Training<'_>, districts: &Districts, test: &Test) -> serde
         "data": districts.origin,
         "artificial": districts.is_artificial,
         "seed": arguments.seed,
-        // Whole ones that were made.
+        // Completed epochs.
         "epochs": training.step / steps_per_epoch(arguments, training.regression),
         "train_loss": history.series(TRAIN).last().map(|point| point.1),
         "test_loss": test.loss,
         "test_r2": test.r2(),
         "test_rmse": test.rmse(),
-        "predictions": test.pairs.iter().take(SHOWN).map(pair).collect::<Vec<_>>(),
+        "predictions": test.pairs.iter().take(PRINTED_PREDICTIONS).map(pair).collect::<Vec<_>>(),
         "train_seconds": time.as_secs_f64(),
         "peak_memory_bytes": device.memory().peak,
     })

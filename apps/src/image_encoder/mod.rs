@@ -1,25 +1,26 @@
-//! Learns an image by heart: a multilayer perceptron from the position of a pixel to its colour.
+//! Memorizes an image: a multilayer perceptron from the position of a pixel to its color.
 //!
 //! ```sh
 //! cargo run --release -p apps --bin image_encoder
-//! cargo run --release -p apps --bin image_encoder -- --image photo.png --picture photo-learned.png --dot graph.dot
-//! nsys profile --trace=cuda,nvtx cargo run --release -p apps --features cuda --bin image_encoder -- --device cuda --nvtx --steps 100
+//! cargo run --release -p apps --bin image_encoder \
+//!     -- --image photo.png --picture photo-learned.png --dot graph.dot
+//! nsys profile --trace=cuda,nvtx cargo run --release -p apps --features cuda \
+//!     --bin image_encoder -- --device cuda --nvtx --steps 100
 //! ```
 //!
-//! Without `--image` the program draws a picture of its own. `docs/tutorials/image_encoder.md` walks through it.
-
-// Not all of it is needed here.
+//! Without `--image` the program draws a picture. `docs/tutorials/image_encoder.md` walks through
+//! it.
 
 mod picture;
 
 use crate::support::checksum::checksum;
+use crate::support::console::print_line;
 use crate::support::divergence::Divergence;
 use crate::support::files::Files;
 use crate::support::interrupts::Interrupts;
-use crate::support::outputs::{self, Output};
-use crate::support::program::{Outcome, end};
-use crate::support::ranges::Ranges;
-use crate::support::say::say;
+use crate::support::nvtx::NvtxRanges;
+use crate::support::outputs::{self, FileOption};
+use crate::support::program::{Outcome, exit_code};
 use clap::Parser;
 use std::f64::consts::PI;
 use std::path::{Path, PathBuf};
@@ -36,57 +37,57 @@ use ternion::train::{Chart, Panel, Recorder, Scale, Series};
 /// Rows and columns of the drawn picture.
 const DRAWN_SIDE: usize = 192;
 
-/// Features of a position: sine and cosine of two coordinates at so many frequencies.
+/// Features of a position: sine and cosine of two coordinates at this many frequencies.
 const FREQUENCIES: usize = 16;
 const FEATURES: usize = 4 * FREQUENCIES;
 
 /// Width of the three hidden layers.
 const HIDDEN: usize = 64;
 
-/// Each step multiplies the learning rate by this.
+/// Factor of the learning rate per step.
 const DECAY: f64 = 0.99999;
 
 /// The name of the loss.
 const LOSS: &str = "training";
 
-/// Pixels whose colours are computed at once, where nothing is kept for backward.
+/// Pixels whose colors are computed at once, without saving anything for the backward pass.
 const PIXELS_AT_ONCE: usize = 1 << 15;
 
-/// The largest batch: some 4 KB are kept of each pixel for backward.
-const MOST_PIXELS: i64 = 1 << 18;
+/// The largest batch: about 4 KB per pixel are saved for the backward pass.
+const MAX_PIXELS: i64 = 1 << 18;
 
-/// Learns an image by heart: from the position of a pixel to its colour.
+/// Memorizes an image: learns the map from the position of a pixel to its color.
 #[derive(Parser, Debug)]
 #[command(version, allow_negative_numbers = true, args_override_self = true)]
 struct Arguments {
     /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER
     #[arg(long, default_value = "auto")]
     device: String,
-    /// The image, PNG or JPEG; by default one that the program draws
+    /// The image, PNG or JPEG; by default the program draws one
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Steps of training; 0 only writes what the first weights make of the image
+    /// Steps of training; 0 only writes the output of the initial weights
     #[arg(long, default_value_t = 10_000)]
     steps: u64,
-    /// Pixels in a step
-    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=MOST_PIXELS))]
+    /// Pixels per step
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=MAX_PIXELS))]
     batch: u32,
     /// Learning rate at the start; each step multiplies it by 0.99999
     #[arg(long, default_value_t = 5.33e-4)]
     lr: f64,
-    /// Steps whose mean loss is told as one: each reading waits for the device
+    /// Steps whose mean loss is reported as one value: each reading waits for the device
     #[arg(long, default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     log_every: u64,
     /// Prints the layers with their shapes, parameters and arithmetic
     #[arg(long)]
     summary: bool,
-    /// Reports to NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end
+    /// Reports steps, layers, backward passes and optimizer steps to NVIDIA's profilers
     #[arg(long)]
     nvtx: bool,
-    /// Decides first weights and the pixels of each step
+    /// Determines the initial weights and the pixels of each step
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Writes the image, and beside it what the model makes of it
+    /// Writes the image and, to its right, the model's reconstruction
     #[arg(long, value_name = "FILE.png", default_value = "image_encoder.png")]
     picture: PathBuf,
     /// Draws the graph of the first step's loss, for Graphviz
@@ -96,15 +97,15 @@ struct Arguments {
     files: Files,
 }
 
-/// The program.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    end(run(&Arguments::parse()))
+    exit_code(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
     check_files(arguments)?;
     let device = ternion::device(&arguments.device)?;
-    let ranges = Ranges::new(arguments.nvtx, &device)?;
+    let ranges = NvtxRanges::new(arguments.nvtx, &device)?;
     device.seed(arguments.seed);
     let image = match &arguments.image {
         Some(file) => read_image(file, &device)?,
@@ -114,29 +115,29 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let model = encoder(&device)?;
     let mut training = Training::new(arguments, &model, &pixels)?;
     let parameters = model.parameter_count();
-    say!("{parameters} parameters for {} x {} pixels on {device}", pixels.rows, pixels.cols);
+    print_line!("{parameters} parameters for {} x {} pixels on {device}", pixels.rows, pixels.cols);
     if arguments.summary {
         let shape = [arguments.batch as usize, 2];
-        say!("{}", summary_of_shape(&model, shape, SummaryPass::ForwardBackward)?);
+        print_line!("{}", summary_of_shape(&model, shape, SummaryPass::ForwardBackward)?);
     }
-    let interrupts = Interrupts::watch()?;
-    ranges.of(&model, || training.run(&interrupts))?;
+    let interrupts = Interrupts::install()?;
+    ranges.trace(&model, || training.run(&interrupts))?;
     if training.divergence.is_some() {
         arguments.files.write(|| results(&training, f64::NAN), || chart(&training.history, f64::NAN))?;
-        return Ok(Divergence::none(training.divergence)?);
+        return Ok(Divergence::check(training.divergence)?);
     }
-    let learned = pixels.image_of(&model)?;
+    let learned = pixels.predict_image(&model)?;
     let psnr = psnr(&image, &learned)?;
-    say!("PSNR {psnr:.2} dB after {} steps in {:.1} s", training.step, training.time.as_secs_f64());
+    print_line!("PSNR {psnr:.2} dB after {} steps in {:.1} s", training.step, training.time.as_secs_f64());
     write_png(&Tensor::concat(&[&image, &learned], 2)?, &arguments.picture)?;
     let picture = arguments.picture.display();
-    say!("{picture} written: the image on the left, what the model makes of it on the right");
+    print_line!("{picture} written: the image on the left, what the model makes of it on the right");
     arguments.files.write(|| results(&training, psnr), || chart(&training.history, psnr))
 }
 
 fn check_files(arguments: &Arguments) -> Outcome<()> {
     let picture = Some(arguments.picture.clone());
-    let output = |option, file| Output { option, file };
+    let output = |option, file| FileOption { option, file };
     arguments.files.check(
         &[output("--image", &arguments.image)],
         &[output("--picture", &picture), output("--dot", &arguments.dot)],
@@ -151,10 +152,11 @@ fn check_files(arguments: &Arguments) -> Outcome<()> {
 
 // ---- The model
 
-/// Sine and cosine of each coordinate at rising frequencies, without which a perceptron of such a size learns no more than a blur (Tancik et al. 2020).
+/// Sine and cosine of each coordinate at increasing frequencies, without which a perceptron of this
+/// size learns only a blurred image (Tancik et al. 2020).
 #[derive(Module)]
 struct FrequencyEncoding {
-    /// `[FREQUENCIES]`, f32, in half turns over the image: from 1 on, two to the octave.
+    /// `[FREQUENCIES]`, f32, in half periods over the image: from 1 on, two per octave.
     #[module(skip)]
     frequencies: Tensor,
 }
@@ -178,7 +180,7 @@ impl Forward for FrequencyEncoding {
     }
 }
 
-/// The encoding, three hidden layers and a colour.
+/// Returns the encoding, three hidden layers and the color output.
 fn encoder(device: &Device) -> Result<Sequential> {
     let linear = |inputs: usize, outputs: usize| {
         let config = LinearConfig {
@@ -204,29 +206,29 @@ fn encoder(device: &Device) -> Result<Sequential> {
 
 /// The pixels of an image, on a device.
 struct Pixels {
-    /// `[pixels, 2]`, f32: column and row of each pixel's middle, as shares of the image.
+    /// `[pixels, 2]`, f32: column and row of each pixel's center, as fractions of the image.
     positions: Tensor,
     /// `[pixels, 3]`, f32.
-    colours: Tensor,
+    colors: Tensor,
     rows: usize,
     cols: usize,
-    /// Of the colours.
+    /// Checksum of the colors.
     checksum: String,
 }
 
 impl Pixels {
-    /// The pixels of `[3, rows, cols]`, row by row.
+    /// Returns the pixels of `[3, rows, cols]` in row-major order.
     fn of(image: &Tensor) -> Result<Pixels> {
         let [channels, rows, cols] = image.sizes()?;
         let share = |at: usize, of: usize| (at as f32 + 0.5) / of as f32;
         let positions: Vec<f32> = (0..rows * cols)
             .flat_map(|pixel| [share(pixel % cols, cols), share(pixel / cols, rows)])
             .collect();
-        let colours = image.reshape([channels, rows * cols])?.t()?.contiguous()?;
+        let colors = image.reshape([channels, rows * cols])?.t()?.contiguous()?;
         Ok(Pixels {
             positions: Tensor::from_vec(positions, [rows * cols, 2], image.device())?,
-            checksum: checksum(colours.to_bytes()?),
-            colours,
+            checksum: checksum(colors.to_bytes()?),
+            colors,
             rows,
             cols,
         })
@@ -236,26 +238,27 @@ impl Pixels {
         self.rows * self.cols
     }
 
-    /// Positions and colours of pixels drawn at random.
+    /// Returns positions and colors of random pixels.
     fn draw(&self, batch: usize) -> Result<(Tensor, Tensor)> {
         let device = self.positions.device();
         let drawn = Tensor::randint(0, self.len() as i64, [batch], DType::I64, device)?;
-        Ok((self.positions.index_select(0, &drawn)?, self.colours.index_select(0, &drawn)?))
+        Ok((self.positions.index_select(0, &drawn)?, self.colors.index_select(0, &drawn)?))
     }
 
-    /// What `model` makes of every position: `[3, rows, cols]`, from 0 to 1.
-    fn image_of(&self, model: &Sequential) -> Result<Tensor> {
+    /// Returns the output of `model` for every position: `[3, rows, cols]`, from 0 to 1.
+    fn predict_image(&self, model: &Sequential) -> Result<Tensor> {
         no_grad(|| {
-            let colours: Vec<Tensor> = (self.positions.split(0, PIXELS_AT_ONCE)?.iter())
+            let colors: Vec<Tensor> = (self.positions.split(0, PIXELS_AT_ONCE)?.iter())
                 .map(|positions| model.forward(positions))
                 .collect::<Result<_>>()?;
-            let colours = Tensor::concat(&colours.iter().collect::<Vec<_>>(), 0)?;
-            colours.t()?.reshape([3, self.rows, self.cols])?.clamp(0.0, 1.0)
+            let colors = Tensor::concat(&colors.iter().collect::<Vec<_>>(), 0)?;
+            colors.t()?.reshape([3, self.rows, self.cols])?.clamp(0.0, 1.0)
         })
     }
 }
 
-/// Peak signal-to-noise ratio in dB, of images from 0 to 1: `-10 log10(mean squared error)`.
+/// Returns the peak signal-to-noise ratio in dB of images from 0 to 1: `-10 log10(mean squared
+/// error)`.
 fn psnr(image: &Tensor, learned: &Tensor) -> Result<f64> {
     Ok(-10.0 * learned.mse_loss(image, Reduction::Mean)?.item_f64()?.log10())
 }
@@ -268,14 +271,15 @@ struct Training<'a> {
     pixels: &'a Pixels,
     model: &'a Sequential,
     adam: AdamW,
-    /// Mean squared error of a colour's channel since the reading before.
+    /// Mean squared error per color channel since the previous reading.
     history: Recorder,
-    /// Sum of the losses since that reading, and their steps, as a checkpoint keeps them.
-    open_reading: Vec<f64>,
-    /// Steps that were made.
+    /// The sum of the losses since that reading, and the number of steps, as a checkpoint stores
+    /// them.
+    partial_reading: Vec<f64>,
+    /// Completed steps.
     step: u64,
     divergence: Option<Divergence>,
-    /// Of all steps of this run but the first, which compiles kernels.
+    /// Time of all steps of this run except the first, which compiles kernels.
     time: Duration,
 }
 
@@ -285,18 +289,19 @@ impl<'a> Training<'a> {
             AdamWConfig { lr: arguments.lr, betas: [0.92, 0.95], weight_decay: 0.01, ..Default::default() };
         let adam = AdamW::new(model.parameters(), config)?;
         let (history, step, time) = (arguments.files.recorder(|step| step)?, 0, Duration::ZERO);
-        let (open_reading, divergence) = (vec![0.0, 0.0], None);
-        Ok(Training { arguments, pixels, model, adam, history, open_reading, step, divergence, time })
+        let (partial_reading, divergence) = (vec![0.0, 0.0], None);
+        Ok(Training { arguments, pixels, model, adam, history, partial_reading, step, divergence, time })
     }
 
-    /// All that it takes to go on as if the training had never stopped. The pixels of each step are drawn from the device's random numbers, which are part of it.
+    /// The complete state that is needed to resume as if the run had never stopped. The pixels of
+    /// each step are drawn from the device's random number generator, which is part of it.
     fn state(&mut self) -> TrainingState<'_> {
         let Arguments { batch, lr, seed, .. } = self.arguments;
         TrainingState::new(self.pixels.positions.device())
             .model("model", self.model)
             .optimizer("adamw", &mut self.adam)
             .part("history", &mut self.history)
-            .part("reading", &mut self.open_reading)
+            .part("reading", &mut self.partial_reading)
             .setting("batch", batch)
             .setting("lr", lr)
             .setting("seed", seed)
@@ -312,60 +317,61 @@ impl<'a> Training<'a> {
         self.step = files.resume(&mut self.state())?;
         let first = self.step;
         if first >= steps {
-            say!("no step is left: {first} were made, --steps {steps}");
+            print_line!("no step is left: {first} were made, --steps {steps}");
             return files.checkpoint(first, &self.state());
         }
-        // Added up on the device: reading each loss would wait for each step.
-        let mut sum = Tensor::full((), self.open_reading[0], DType::F32, device)?;
-        let (mut begun, mut stops) = (Instant::now(), false);
+        // Summed on the device: reading each loss would wait for each step.
+        let mut sum = Tensor::full((), self.partial_reading[0], DType::F32, device)?;
+        let (mut start, mut stops) = (Instant::now(), false);
         while self.step < steps && self.divergence.is_none() && !stops {
             self.adam.set_lr(schedule.lr(self.step))?;
             let dot = arguments.dot.as_deref().filter(|_| self.step == first);
             let loss = in_span(SpanKind::Other, "step", "", || self.advance(dot))?;
             sum = no_grad(|| sum.add(&loss))?;
-            self.open_reading[1] += 1.0;
-            stops = interrupts.stop();
+            self.partial_reading[1] += 1.0;
+            stops = interrupts.should_stop();
             let is_last = self.step == steps || stops;
             if self.step.is_multiple_of(log_every) || is_last {
-                self.read(sum.item_f64()?, is_last)?;
-                sum = Tensor::full((), self.open_reading[0], DType::F32, device)?;
+                self.record_reading(sum.item_f64()?, is_last)?;
+                sum = Tensor::full((), self.partial_reading[0], DType::F32, device)?;
             }
             if self.step == first + 1 {
                 device.synchronize()?;
-                begun = Instant::now();
+                start = Instant::now();
             }
         }
         device.synchronize()?;
-        self.time = begun.elapsed();
+        self.time = start.elapsed();
         if stops {
-            files.tell_stopped(self.step);
+            files.print_stopped(self.step);
         }
         Ok(())
     }
 
-    /// Notes the mean loss since the last reading, whose sum is `sum`, and saves.
+    /// Records the mean loss since the last reading, whose sum is `sum`, and saves.
     ///
-    /// A reading that is cut short by the last step is saved before it is noted: a training that goes on from there has none that one without this end would not have.
-    fn read(&mut self, sum: f64, is_last: bool) -> Outcome<()> {
+    /// A reading that is cut short by the last step is saved before it is recorded: a run that
+    /// resumes from there must not contain a reading that an uninterrupted run would not have.
+    fn record_reading(&mut self, sum: f64, is_last: bool) -> Outcome<()> {
         let Arguments { steps, batch, log_every, ref files, .. } = *self.arguments;
-        let is_whole = self.step.is_multiple_of(log_every);
-        let mean = sum / (3.0 * self.open_reading[1] * f64::from(batch));
-        self.divergence = Divergence::of(self.step, mean);
+        let is_complete = self.step.is_multiple_of(log_every);
+        let mean = sum / (3.0 * self.partial_reading[1] * f64::from(batch));
+        self.divergence = Divergence::detect(self.step, mean);
         let is_saved = self.divergence.is_none() && files.is_due(self.step.div_ceil(log_every), is_last);
-        self.open_reading[0] = sum;
-        if is_saved && !is_whole {
+        self.partial_reading[0] = sum;
+        if is_saved && !is_complete {
             files.checkpoint(self.step, &self.state())?;
         }
         self.history.scalar(LOSS, self.step, mean)?;
-        self.open_reading = vec![0.0, 0.0];
-        if is_saved && is_whole {
+        self.partial_reading = vec![0.0, 0.0];
+        if is_saved && is_complete {
             files.checkpoint(self.step, &self.state())?;
         }
-        say!("step {}/{steps}  mean squared error {mean:.6}", self.step);
+        print_line!("step {}/{steps}  mean squared error {mean:.6}", self.step);
         Ok(())
     }
 
-    /// One step, whose graph is drawn to `dot`: its loss, which stays on the device.
+    /// Runs one step, whose graph is drawn to `dot`; returns its loss, which stays on the device.
     fn advance(&mut self, dot: Option<&Path>) -> Outcome<Tensor> {
         let loss = in_span(SpanKind::Other, "forward", "", || self.loss())?;
         if let Some(file) = dot {
@@ -376,15 +382,16 @@ impl<'a> Training<'a> {
         Ok(loss.detach())
     }
 
-    /// The sum of squared errors of pixels drawn at random.
+    /// Returns the sum of squared errors of random pixels.
     fn loss(&self) -> Result<Tensor> {
-        let (positions, colours) = self.pixels.draw(self.arguments.batch as usize)?;
-        let loss = self.model.forward(&positions)?.mse_loss(&colours, Reduction::Sum)?;
+        let (positions, colors) = self.pixels.draw(self.arguments.batch as usize)?;
+        let loss = self.model.forward(&positions)?.mse_loss(&colors, Reduction::Sum)?;
         Ok(loss)
     }
 }
 
-/// The graph that computed `loss`, with the names of the parameters and the numbers of every tensor that is kept for backward.
+/// Returns the graph that computed `loss`, with the names of the parameters and the statistics of
+/// every saved tensor.
 fn graph(model: &Sequential, loss: &Tensor) -> Result<String> {
     let named = model.named_parameters().into_iter().map(|(name, param)| (name, param.tensor()));
     loss.to_dot_with(DotOptions { statistics: true, names: &named.collect::<Vec<_>>() })

@@ -1,12 +1,13 @@
-//! A picture that needs no file: a sky with a sun over hills and water, drawn by formulas, with soft and sharp edges.
+//! A picture that needs no file: a sky with a sun over hills and water, drawn by formulas, with
+//! soft and sharp edges.
 
 use ternion::prelude::*;
 
-/// `[3, side, side]`, f32 from 0 to 1: red, green and blue.
+/// Draws the picture: `[3, side, side]`, f32 from 0 to 1; red, green and blue.
 pub fn draw(side: usize, device: &Device) -> Result<Tensor> {
     let pixels: Vec<[f64; 3]> = (0..side * side)
         .map(|index| {
-            // Of the pixel's middle, from 0 to 1, y downwards.
+            // Coordinates of the pixel's center, from 0 to 1; y points down.
             let [x, y] = [index % side, index / side].map(|at| (at as f64 + 0.5) / side as f64);
             colour(x, y)
         })
@@ -23,7 +24,7 @@ fn colour(x: f64, y: f64) -> [f64; 3] {
         return mix([0.05, 0.15, 0.35], [0.35, 0.55, 0.7], 0.6 * wave);
     }
     if y > hills {
-        // Fields in squares, darker downwards.
+        // Square fields, darker toward the bottom.
         let field = ((12.0 * x).floor() + (20.0 * y).floor()).rem_euclid(2.0);
         return mix([0.1, 0.3, 0.12], [0.45, 0.5, 0.15], 0.35 + 0.4 * field - (y - hills));
     }
@@ -33,8 +34,8 @@ fn colour(x: f64, y: f64) -> [f64; 3] {
     if distance < 0.1 { [1.0, 0.92, 0.6] } else { mix(sky, [1.0, 0.92, 0.6], glow) }
 }
 
-/// A share `share` of `to`, the rest `from`.
-fn mix(from: [f64; 3], to: [f64; 3], share: f64) -> [f64; 3] {
-    let share = share.clamp(0.0, 1.0);
-    std::array::from_fn(|channel| from[channel] + (to[channel] - from[channel]) * share)
+/// Interpolates linearly from `from` (fraction 0) to `to` (fraction 1).
+fn mix(from: [f64; 3], to: [f64; 3], fraction: f64) -> [f64; 3] {
+    let fraction = fraction.clamp(0.0, 1.0);
+    std::array::from_fn(|channel| from[channel] + (to[channel] - from[channel]) * fraction)
 }

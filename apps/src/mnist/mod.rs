@@ -2,39 +2,46 @@
 //!
 //! ```sh
 //! cargo run --release -p apps --bin mnist
-//! cargo run --release -p apps --bin mnist -- --model cnn --epochs 2 --plot curve.svg --mistakes wrong.svg
+//! cargo run --release -p apps --bin mnist \
+//!     -- --model cnn --epochs 2 --plot curve.svg --mistakes wrong.svg
 //! cargo run --release -p apps --bin mnist -- --epochs 20 --save digits.safetensors
 //! cargo run --release -p apps --bin mnist -- --resume digits.safetensors
 //! cargo run --release -p apps --features cuda --bin mnist -- --device cuda
-//! nsys profile --trace=cuda,nvtx cargo run --release -p apps --features cuda --bin mnist -- --device cuda --nvtx --eager --epochs 1
+//! nsys profile --trace=cuda,nvtx cargo run --release -p apps --features cuda --bin mnist -- \
+//!     --device cuda --nvtx --eager --epochs 1
 //! ```
 //!
-//! The data set is put on the device once; each step picks its batch there. The whole step is recorded, where the device can, and replayed as one; with `--eager` it runs op by op.
+//! The data set is copied to the device once; each step gathers its batch there. The whole step is
+//! recorded, if the device supports that, and replayed as one; with `--eager` it runs op by op.
 //!
-//! What `--save` wrote is a checkpoint: `--resume` goes on from it as if the training had never stopped, `--load` takes its weights.
+//! `--save` writes a checkpoint: `--resume` continues from it as if the training had never stopped,
+//! `--load` uses only its weights.
 //!
-//! Without the data set on this machine it is downloaded; without a network the program draws digits of its own, and says so.
+//! If the data set is not on this machine, it is downloaded; without a network the program draws
+//! synthetic digits, and says so.
 
 mod digit_test;
 mod readings;
+mod settings;
 pub mod step;
 mod svg;
 mod times;
 
 use crate::mnist::digit_test::Test;
 use crate::mnist::readings::{Log, Reading};
+use crate::mnist::settings::Settings;
 use crate::mnist::step::Step;
 use crate::mnist::times::{Times, speed};
 use crate::support::checksum::checksum;
+use crate::support::console::print_line;
 use crate::support::digits::DigitSet;
 use crate::support::divergence::Divergence;
 use crate::support::interrupts::Interrupts;
 use crate::support::memory;
-use crate::support::outputs::{self, Output};
-use crate::support::program::{Outcome, end};
-use crate::support::ranges::Ranges;
+use crate::support::nvtx::NvtxRanges;
+use crate::support::outputs::{self, FileOption};
+use crate::support::program::{Outcome, exit_code};
 use crate::support::saving::Saving;
-use crate::support::say::say;
 use crate::support::weights;
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -47,16 +54,17 @@ use ternion::prelude::*;
 use ternion::trace::{SpanKind, in_span};
 use ternion::train::{Chart, Panel, Recorder, Scale, Series, Start};
 
-/// Steps whose mean loss makes a point of the curve.
+/// Steps whose mean loss is one point of the curve.
 const STEPS_PER_POINT: usize = 50;
 
-/// Time between two readings of the loss within an epoch, each of which waits for the device: only epochs that last longer have any.
-const BETWEEN_READINGS: Duration = Duration::from_secs(1);
+/// Time between two readings of the loss within an epoch, each of which waits for the device;
+/// shorter epochs are read only at their end.
+const READING_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Where Ctrl-C saves to if `--save` names no file.
+/// The file that Ctrl-C saves to if `--save` names none.
 const INTERRUPTED_FILE: &str = "mnist-interrupted.safetensors";
 
-/// Names of what is recorded, over steps.
+/// Names of the recorded series, over steps.
 const TRAIN_LOSS: &str = "train/loss";
 const EPOCH_LOSS: &str = "train/epoch_loss";
 const TEST_ACCURACY: &str = "test/accuracy";
@@ -68,10 +76,11 @@ struct Arguments {
     /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER
     #[arg(long, default_value = "auto")]
     device: String,
-    /// The data set to look for. Files of any other data set in MNIST's format are found by --data or --idx
+    /// The data set to search for. For other data sets in MNIST's format use --data or --idx
     #[arg(long, value_enum, default_value = "mnist")]
     dataset: DataSet,
-    /// A directory with the data set's four files, "synthetic" for synthetic digits, or "auto": $TERNION_DATA, the cache, a download
+    /// A directory with the data set's four files, "synthetic" for synthetic digits, or "auto":
+    /// $TERNION_DATA, the cache, a download
     #[arg(long, default_value = "auto")]
     data: DataSource,
     /// Four IDX files of any names: training images, training labels, test images, test labels
@@ -80,10 +89,10 @@ struct Arguments {
     /// Fully connected layers, or convolutions [default: mlp]
     #[arg(long, value_enum)]
     model: Option<Kind>,
-    /// How often every digit is seen, before --resume included; 0 only tests [default: 5]
-    #[arg(long, value_parser = whole_number)]
+    /// Number of epochs, including those before --resume; 0 only tests [default: 5]
+    #[arg(long, value_parser = parse_integer)]
     epochs: Option<u64>,
-    /// Digits in a step [default: 64]
+    /// Digits per step [default: 64]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
     /// Learning rate at the start; it falls to 0 along a cosine [default: 0.001]
@@ -92,13 +101,14 @@ struct Arguments {
     /// Width of the hidden layer [default: 128]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     hidden: Option<u32>,
-    /// Decides first weights and the order of digits [default: 1]
-    #[arg(long, value_parser = whole_number)]
+    /// Determines the initial weights and the order of digits [default: 1]
+    #[arg(long, value_parser = parse_integer)]
     seed: Option<u64>,
-    /// Runs each training step op by op, and records none. Both end with the same weights, bit for bit
+    /// Runs each training step op by op instead of recording it. Both give bit-identical weights
     #[arg(long)]
     eager: bool,
-    /// Tells NVIDIA's profilers where steps, layers, backward passes and the optimizer's steps begin and end; those inside of a step only where it runs op by op, as with --eager
+    /// Reports steps, layers, backward passes and optimizer steps to NVIDIA's profilers; the parts
+    /// of a step only if it runs op by op, as with --eager
     #[arg(long)]
     nvtx: bool,
     /// Writes the results as JSON
@@ -107,10 +117,10 @@ struct Arguments {
     /// Draws the loss curve
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// Draws the digits that were taken for others
+    /// Draws the digits that were misclassified
     #[arg(long, value_name = "FILE.svg")]
     mistakes: Option<PathBuf>,
-    /// Notes loss and accuracy of each epoch: metrics.jsonl, and files for TensorBoard
+    /// Records loss and accuracy of each epoch: metrics.jsonl, and files for TensorBoard
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
     #[command(flatten)]
@@ -118,16 +128,16 @@ struct Arguments {
     /// Epochs between two checkpoints
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     save_every: u64,
-    /// Starts from the weights of a checkpoint, or of a file with nothing else
+    /// Starts from the weights of a checkpoint or of a weights file
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     load: Option<PathBuf>,
 }
 
-fn whole_number(text: &str) -> std::result::Result<u64, String> {
+fn parse_integer(text: &str) -> std::result::Result<u64, String> {
     text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
-/// Which data set is looked for.
+/// The data set to search for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum DataSet {
     Mnist,
@@ -148,13 +158,14 @@ impl Kind {
         }
     }
 
-    /// As it is kept in a checkpoint.
-    fn named(name: &str) -> Outcome<Kind> {
+    /// Returns the kind with the name that a checkpoint stores.
+    fn from_name(name: &str) -> Outcome<Kind> {
         Kind::from_str(name, false)
             .map_err(|_| format!("the checkpoint is of an unknown model {name:?}").into())
     }
 
-    /// A model of images and classes such as those of the data set. Sizes in comments are of 28 x 28 pixels.
+    /// Creates a model for the images and classes of the data set. Comments give the sizes for
+    /// images of 28 x 28 pixels.
     fn model(self, hidden: usize, mnist: &Mnist, device: &Device) -> Outcome<Box<dyn Forward>> {
         let ([rows, cols], classes) =
             ([mnist.train().rows(), mnist.train().cols()], mnist.class_names().len().max(10));
@@ -184,57 +195,21 @@ impl Kind {
     }
 }
 
-/// What decides the training: by options, by those of the checkpoint that it goes on from, or as usual.
-#[derive(Clone)]
-struct Settings {
-    kind: Kind,
-    hidden: u32,
-    batch: u32,
-    seed: u64,
-    /// These two may change when a training goes on; those above may not.
-    epochs: u64,
-    lr: f64,
-}
-
-impl Settings {
-    fn of(arguments: &Arguments, resumed: Option<&Checkpoint>) -> Outcome<Settings> {
-        let usual = match resumed {
-            Some(checkpoint) => Settings {
-                kind: Kind::named(&checkpoint.value::<String>("kind")?)?,
-                hidden: checkpoint.value("hidden")?,
-                batch: checkpoint.value("batch")?,
-                seed: checkpoint.value("seed")?,
-                epochs: checkpoint.value("epochs")?,
-                lr: checkpoint.value("lr")?,
-            },
-            None => Settings { kind: Kind::Mlp, hidden: 128, batch: 64, seed: 1, epochs: 5, lr: 1e-3 },
-        };
-        Ok(Settings {
-            kind: arguments.model.unwrap_or(usual.kind),
-            hidden: arguments.hidden.unwrap_or(usual.hidden),
-            batch: arguments.batch.unwrap_or(usual.batch),
-            seed: arguments.seed.unwrap_or(usual.seed),
-            epochs: arguments.epochs.unwrap_or(usual.epochs),
-            lr: arguments.lr.unwrap_or(usual.lr),
-        })
-    }
-}
-
-/// The program.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    end(run(&Arguments::parse()))
+    exit_code(run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
     let start = Instant::now();
-    // What can be wrong with the arguments is told before data is downloaded and models are trained.
+    // Arguments are checked before data is downloaded and models are trained.
     check_files(arguments)?;
-    let interrupts = Interrupts::watch()?;
-    let settings = Settings::of(arguments, arguments.saving.checkpoint()?.as_ref())?;
+    let interrupts = Interrupts::install()?;
+    let settings = Settings::new(arguments, arguments.saving.checkpoint()?.as_ref())?;
     let device = ternion::device(&arguments.device)?;
-    let ranges = Ranges::new(arguments.nvtx, &device)?;
+    let ranges = NvtxRanges::new(arguments.nvtx, &device)?;
     let config = AdamWConfig { lr: settings.lr, ..Default::default() };
-    // The optimizer checks its settings, before there is a model to train.
+    // The optimizer checks its settings before there is a model to train.
     AdamW::new(Linear::new(1, 1, &device)?.parameters(), config)?;
     device.seed(settings.seed);
     let hidden = settings.hidden as usize;
@@ -242,7 +217,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     memory::check(&device, weights, &format!("--hidden {hidden}"))?;
     let (mnist, origin) = load(arguments)?;
     let model = settings.kind.model(hidden, &mnist, &device)?;
-    say!("{} with {} parameters on {device}", settings.kind.name(), model.parameter_count());
+    print_line!("{} with {} parameters on {device}", settings.kind.name(), model.parameter_count());
     if let Some(file) = &arguments.load {
         weights::load(&*model, file, &device)?;
     }
@@ -254,25 +229,25 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     let mut training = Training::new(arguments, settings, &*model, &adam, &digits)?;
     training.resume()?;
     training.history.times.start = start.elapsed();
-    let test = ranges.of(&*model, || training.run(&interrupts))?;
-    say!("{}", training.history.times);
-    say!("test accuracy {:.2} %", test.accuracy() * 100.0);
+    let test = ranges.trace(&*model, || training.run(&interrupts))?;
+    print_line!("{}", training.history.times);
+    print_line!("test accuracy {:.2} %", test.accuracy() * 100.0);
     training.write_results(&test)?;
-    Ok(Divergence::none(training.divergence)?)
+    Ok(Divergence::check(training.divergence)?)
 }
 
-/// Saving over what was loaded is fine; drawing over it is not.
+/// Checks the files. A checkpoint may overwrite the file that was loaded; results may not.
 fn check_files(arguments: &Arguments) -> Outcome<()> {
     let Arguments { json, plot, mistakes, saving, load, .. } = arguments;
     load.as_ref().map_or(Ok(()), |file| outputs::check_readable("--load", file))?;
     load.as_deref().map_or(Ok(()), weights::check)?;
-    let output = |(option, file): (&'static str, _)| Output { option, file };
+    let output = |(option, file): (&'static str, _)| FileOption { option, file };
     let results = [("--json", json), ("--plot", plot), ("--mistakes", mistakes)].map(output);
-    outputs::check_kept(&[output(("--load", load))], &results)?;
+    outputs::check_not_overwritten(&[output(("--load", load))], &results)?;
     saving.check(&[], &results)
 }
 
-/// The data set that the arguments name.
+/// Loads the data set that the arguments name.
 fn load(arguments: &Arguments) -> Outcome<(Mnist, Origin)> {
     if let Some(files) = &arguments.idx {
         let [images, labels, test_images, test_labels] = &files[..] else {
@@ -293,25 +268,25 @@ fn load(arguments: &Arguments) -> Outcome<(Mnist, Origin)> {
 }
 
 fn announce(origin: &Origin, mnist: &Mnist) {
-    say!("{origin}");
-    say!("{} digits to train on, {} to test on", mnist.train().len(), mnist.test().len());
+    print_line!("{origin}");
+    print_line!("{} digits to train on, {} to test on", mnist.train().len(), mnist.test().len());
 }
 
 // ---- Training
 
-/// The data set, here and on the device.
+/// The data set on the host and on the device.
 struct Digits {
     mnist: Mnist,
     train: DigitSet,
     test: DigitSet,
 }
 
-/// What happened since the program began.
+/// Counters since the program began.
 #[derive(Default)]
 struct History {
     images: usize,
     times: Times,
-    /// Images in a second of the last epoch.
+    /// Images per second in the last epoch.
     epoch_speed: Option<f64>,
     /// Whether the device recorded the step.
     is_recorded: bool,
@@ -324,20 +299,20 @@ struct Training<'a> {
     model: &'a dyn Forward,
     digits: &'a Digits,
     shuffled: Shuffled,
-    /// Digits in a step: no more than there are.
+    /// Digits per step: at most the number of training images.
     batch: usize,
     adam: &'a RefCell<AdamW>,
     step: Step<'a>,
-    /// Whole epochs that were made, and batches of the one that is not whole.
+    /// Completed epochs, and completed batches of the current one.
     epoch: u64,
     position: usize,
     log: Log,
     recorder: Recorder,
     history: History,
-    /// A checksum of what is learned from.
+    /// A checksum of the training data.
     data: String,
     divergence: Option<Divergence>,
-    /// Where the training stood when it was saved.
+    /// Epoch and position of the last checkpoint.
     saved: Option<(u64, usize)>,
 }
 
@@ -373,12 +348,12 @@ impl<'a> Training<'a> {
         })
     }
 
-    /// Batches in an epoch.
+    /// Returns the number of batches in an epoch.
     fn batches(&self) -> usize {
         self.digits.train.count().div_ceil(self.batch)
     }
 
-    /// Calls `f` with everything that is not as it was when the training began: what a checkpoint holds.
+    /// Calls `f` with all state that training changes: the contents of a checkpoint.
     fn with_state<T>(
         &mut self,
         open: &mut Vec<f64>,
@@ -392,7 +367,7 @@ impl<'a> Training<'a> {
             .part("recorder", &mut self.recorder)
             .value("epoch", &mut self.epoch)
             .value("position", &mut self.position)
-            // Those that were asked for now count, and are kept.
+            // These are the values of this command line, which the checkpoint stores.
             .value("epochs", &mut settings.epochs)
             .value("lr", &mut settings.lr)
             .setting("kind", settings.kind.name())
@@ -408,51 +383,52 @@ impl<'a> Training<'a> {
         let (mut open, saving) = (Vec::new(), &self.arguments.saving);
         if let Some((step, _)) = self.with_state(&mut open, |mut state| saving.resume(&mut state))? {
             self.log.restore(&open)?;
-            say!("goes on in epoch {}, after step {step}", self.epoch + 1);
+            print_line!("goes on in epoch {}, after step {step}", self.epoch + 1);
         }
         Ok(())
     }
 
-    /// Saves, unless it is saved already: to the file that was named, or after Ctrl-C to one of its own, unless nothing was learned yet.
+    /// Saves, unless this state is saved already: to the named file, or after Ctrl-C to
+    /// [`INTERRUPTED_FILE`] if anything was learned.
     fn save(&mut self, interrupts: &Interrupts) -> Outcome<()> {
-        let is_cut_short = interrupts.stop() && self.history.images > 0;
+        let is_cut_short = interrupts.should_stop() && self.history.images > 0;
         let (saving, or_else) = (&self.arguments.saving, is_cut_short.then_some(Path::new(INTERRUPTED_FILE)));
-        let place = Some((self.epoch, self.position));
-        // Nothing that is lost takes the place of an earlier checkpoint.
-        if self.saved != place && self.divergence.is_none() {
-            let mut open = self.log.numbers()?;
+        let position = Some((self.epoch, self.position));
+        // A diverged state must not overwrite an earlier checkpoint.
+        if self.saved != position && self.divergence.is_none() {
+            let mut open = self.log.values()?;
             let step = self.epoch * self.batches() as u64 + self.position as u64;
             if let Some(file) = self.with_state(&mut open, |state| saving.save(step, &state, or_else))? {
-                self.saved = place;
-                say!("step {step} saved to {}", file.display());
+                self.saved = position;
+                print_line!("step {step} saved to {}", file.display());
             }
         }
         Ok(())
     }
 
-    /// Trains, and gives the test after the last batch.
+    /// Trains, and returns the test after the last batch.
     fn run(&mut self, interrupts: &Interrupts) -> Outcome<Test> {
         if let Some(folder) = &self.arguments.record {
-            // An epoch that is not whole is noted when it is.
+            // An incomplete epoch is recorded once it is complete.
             let first = self.epoch * self.batches() as u64;
             let start = if self.arguments.saving.is_resumed() { Start::After(first) } else { Start::New };
             self.recorder = std::mem::take(&mut self.recorder).folder(folder, start)?;
         }
         let mut last = None;
         if self.epoch > 0 && self.epoch >= self.settings.epochs {
-            say!("no epoch is left: {} were made, --epochs {}", self.epoch, self.settings.epochs);
+            print_line!("no epoch is left: {} were made, --epochs {}", self.epoch, self.settings.epochs);
         }
-        while self.epoch < self.settings.epochs && self.divergence.is_none() && !interrupts.stop() {
-            let whole = self.train_epoch(interrupts)?;
+        while self.epoch < self.settings.epochs && self.divergence.is_none() && !interrupts.should_stop() {
+            let is_complete = self.train_epoch(interrupts)?;
             let step = self.epoch * self.batches() as u64 + self.position as u64;
-            self.divergence = Divergence::of(step, Reading::sum(&self.log.read()?.0).mean_loss());
+            self.divergence = Divergence::detect(step, Reading::sum(&self.log.read()?.0).mean_loss());
             let is_last = self.epoch + 1 == self.settings.epochs;
-            if !whole {
-                // What was learned is safe before the test and before anything is printed.
+            if !is_complete {
+                // The checkpoint is written before the test and before anything is printed.
                 self.save(interrupts)?;
             }
-            last = Some(self.test_epoch(whole)?);
-            if whole {
+            last = Some(self.test_epoch(is_complete)?);
+            if is_complete {
                 (self.epoch, self.position) = (self.epoch + 1, 0);
                 self.log.clear();
                 if self.epoch.is_multiple_of(self.arguments.save_every) || is_last {
@@ -460,20 +436,20 @@ impl<'a> Training<'a> {
                 }
             }
         }
-        // Without an epoch, or after Ctrl-C during a test.
+        // If there was no epoch, or Ctrl-C was pressed during a test.
         self.save(interrupts)?;
         last.map_or_else(|| self.test(), Ok)
     }
 
     fn test(&mut self) -> Outcome<Test> {
         let start = Instant::now();
-        let test = Test::of(self.model, &self.digits.test, self.digits.mnist.test())?;
+        let test = Test::run(self.model, &self.digits.test, self.digits.mnist.test())?;
         self.history.times.test += start.elapsed();
         Ok(test)
     }
 
-    /// Notes an epoch, or what was made of it, tests after it and tells about both.
-    fn test_epoch(&mut self, whole: bool) -> Outcome<Test> {
+    /// Records an epoch, or the completed part of it, tests the model and prints a line about both.
+    fn test_epoch(&mut self, is_complete: bool) -> Outcome<Test> {
         let readings = self.log.read()?;
         let first = self.epoch * self.batches() as u64;
         for (point, readings) in readings.0.chunks(STEPS_PER_POINT).enumerate() {
@@ -486,32 +462,32 @@ impl<'a> Training<'a> {
         self.recorder.scalar(EPOCH_LOSS, step, total.mean_loss())?;
         self.recorder.scalar(TEST_ACCURACY, step, accuracy)?;
         let (epoch, epochs) = (self.epoch + 1, self.settings.epochs);
-        let part = if whole { "" } else { " (a part of it)" };
+        let part = if is_complete { "" } else { " (a part of it)" };
         let speed = self.history.epoch_speed.map_or(String::new(), |speed| format!("  {speed:.0} images/s"));
-        say!("epoch {epoch}/{epochs}{part}  {total}{speed}  test accuracy {:.2} %", accuracy * 100.0);
+        print_line!("epoch {epoch}/{epochs}{part}  {total}{speed}  test accuracy {:.2} %", accuracy * 100.0);
         Ok(test)
     }
 
-    /// The rest of a pass over the digits; tells whether it came to its end.
+    /// Trains on the rest of an epoch; returns whether it is complete.
     fn train_epoch(&mut self, interrupts: &Interrupts) -> Outcome<bool> {
         let mut start = Instant::now();
         let rows = self.digits.train.batches(&self.shuffled.order(self.epoch), self.batch)?;
         let (count, first) = (rows.dims()[0], self.position);
-        let (bar, mut told) = (progress_bar(count, self.epoch, self.settings.epochs), start);
+        let (bar, mut last_reading) = (progress_bar(count, self.epoch, self.settings.epochs), start);
         let mut timed_from = first;
-        while self.position < count && !(interrupts.stop() && self.position > first) {
+        while self.position < count && !(interrupts.should_stop() && self.position > first) {
             self.set_learning_rate(count)?;
-            let of_batch = rows.select(0, self.position)?;
-            self.log.note(in_span(SpanKind::Other, "step", "", || self.step.run(&of_batch))?)?;
+            let batch_rows = rows.select(0, self.position)?;
+            self.log.push(in_span(SpanKind::Other, "step", "", || self.step.run(&batch_rows))?)?;
             self.position += 1;
             bar.set_position(self.position as u64);
             if self.history.images == 0 && self.position == first + 1 {
-                start = self.first_step_ended(start)?;
+                start = self.finish_first_step(start)?;
                 timed_from = self.position;
             }
-            if told.elapsed() >= BETWEEN_READINGS {
-                bar.set_message(self.log.read()?.of_last(STEPS_PER_POINT).to_string());
-                told = Instant::now();
+            if last_reading.elapsed() >= READING_INTERVAL {
+                bar.set_message(self.log.read()?.sum_of_last(STEPS_PER_POINT).to_string());
+                last_reading = Instant::now();
             }
         }
         let readings = self.log.read()?;
@@ -524,15 +500,16 @@ impl<'a> Training<'a> {
         Ok(self.position == count)
     }
 
-    /// Notes how long it took until now, and gives the time from which on the others count.
-    fn first_step_ended(&mut self, start: Instant) -> Outcome<Instant> {
+    /// Records the time of the first step, and returns the start time of the others.
+    fn finish_first_step(&mut self, start: Instant) -> Outcome<Instant> {
         self.digits.train.device().synchronize()?;
         self.history.times.first_step = start.elapsed();
         self.history.is_recorded = self.step.is_recorded();
         Ok(Instant::now())
     }
 
-    /// From the given rate to 0 along half a cosine (Loshchilov and Hutter 2017, eq. 5, without restarts).
+    /// Sets the learning rate: from the given one to 0 along half a cosine (Loshchilov and Hutter
+    /// 2017, eq. 5, without restarts).
     fn set_learning_rate(&mut self, count: usize) -> Outcome<()> {
         let progress =
             (self.epoch as f64 + self.position as f64 / count as f64) / self.settings.epochs as f64;
@@ -563,8 +540,8 @@ impl Training<'_> {
             let wrong: Vec<svg::Digit<'_>> = (0..split.len())
                 .filter_map(|index| {
                     let (pixels, label) = (split.image(index)?, split.label(index)?);
-                    let found = test.found[index];
-                    (found != label).then_some(svg::Digit { pixels, label, found })
+                    let predicted = test.predicted[index];
+                    (predicted != label).then_some(svg::Digit { pixels, label, predicted })
                 })
                 .collect();
             outputs::write(file, &svg::digits(&wrong, split.len(), [split.rows(), split.cols()]))?;
@@ -591,7 +568,7 @@ impl Training<'_> {
         })
     }
 
-    /// Loss and accuracy over epochs.
+    /// Draws loss and accuracy over epochs.
     fn chart(&self, test: &Test) -> Chart {
         let (kind, device) = (self.settings.kind.name(), self.digits.train.device());
         let title = format!("{kind} on {device}: test accuracy {:.2} %", test.accuracy() * 100.0);

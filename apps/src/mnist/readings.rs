@@ -1,53 +1,54 @@
-//! What the steps of an epoch leave: losses and hits, kept on the device until they are read.
+//! Losses and hits of the steps of an epoch, which stay on the device until they are read.
 
 use crate::support::program::Outcome;
 use ternion::prelude::*;
 
-/// What the steps of an epoch leave; it stays on the device, so that no step waits for a reading.
+/// The results of the steps of an epoch. They stay on the device, so that no step waits for a
+/// reading.
 pub struct Log {
     /// `[steps, 2]`, f32: mean loss and hits.
     entries: Tensor,
-    /// How many steps have been noted.
-    noted: usize,
+    /// The number of recorded steps.
+    recorded: usize,
     batch: usize,
-    /// Images of the epoch.
+    /// Images in the epoch.
     images: usize,
 }
 
 impl Log {
     pub fn new(steps: usize, batch: usize, images: usize, device: &Device) -> Outcome<Log> {
-        Ok(Log { entries: Tensor::zeros([steps, 2], DType::F32, device)?, noted: 0, batch, images })
+        Ok(Log { entries: Tensor::zeros([steps, 2], DType::F32, device)?, recorded: 0, batch, images })
     }
 
-    /// Takes over what a step has left.
-    pub fn note(&mut self, result: &Tensor) -> Outcome<()> {
-        self.entries.select(0, self.noted)?.copy_(result)?;
-        self.noted += 1;
+    /// Appends the result of a step.
+    pub fn push(&mut self, result: &Tensor) -> Outcome<()> {
+        self.entries.select(0, self.recorded)?.copy_(result)?;
+        self.recorded += 1;
         Ok(())
     }
 
-    /// Begins anew, with the next epoch.
+    /// Removes all entries, for the next epoch.
     pub fn clear(&mut self) {
-        self.noted = 0;
+        self.recorded = 0;
     }
 
-    /// The numbers of the steps noted so far, for a checkpoint.
-    pub fn numbers(&self) -> Result<Vec<f64>> {
-        let values = self.entries.narrow(0, 0, self.noted)?.to_vec::<f32>()?;
+    /// Returns the values of the recorded steps, for a checkpoint.
+    pub fn values(&self) -> Result<Vec<f64>> {
+        let values = self.entries.narrow(0, 0, self.recorded)?.to_vec::<f32>()?;
         Ok(values.into_iter().map(f64::from).collect())
     }
 
-    /// Begins with steps that were noted before; their numbers are exact.
+    /// Restores the values of earlier steps, exactly.
     pub fn restore(&mut self, numbers: &[f64]) -> Result<()> {
-        self.noted = numbers.len() / 2;
+        self.recorded = numbers.len() / 2;
         let values = numbers.iter().map(|&number| number as f32).collect();
-        let noted = Tensor::from_vec(values, [self.noted, 2], self.entries.device())?;
-        self.entries.narrow(0, 0, self.noted)?.copy_(&noted)
+        let recorded = Tensor::from_vec(values, [self.recorded, 2], self.entries.device())?;
+        self.entries.narrow(0, 0, self.recorded)?.copy_(&recorded)
     }
 
-    /// What was noted so far. Waits for the device.
+    /// Returns the recorded values. Waits for the device.
     pub fn read(&self) -> Outcome<Readings> {
-        let values = self.entries.narrow(0, 0, self.noted)?.to_vec::<f32>()?;
+        let values = self.entries.narrow(0, 0, self.recorded)?.to_vec::<f32>()?;
         let reading = |(step, values): (usize, &[f32])| {
             let images = self.batch.min(self.images - step * self.batch);
             Reading { loss: f64::from(values[0]) * images as f64, hits: f64::from(values[1]), images }
@@ -56,12 +57,12 @@ impl Log {
     }
 }
 
-/// One for each step.
+/// One reading per step.
 pub struct Readings(pub Vec<Reading>);
 
 impl Readings {
-    /// The sum of the last `steps` steps.
-    pub fn of_last(&self, steps: usize) -> Reading {
+    /// Returns the sum over the last `steps` steps.
+    pub fn sum_of_last(&self, steps: usize) -> Reading {
         Reading::sum(&self.0[self.0.len().saturating_sub(steps)..])
     }
 }

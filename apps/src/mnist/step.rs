@@ -1,24 +1,26 @@
-//! One training step on tensors that stay where they are, so that a device can record it once and replay it.
+//! One training step on tensors whose memory stays the same, so that a device can record it once
+//! and replay it.
 
 use crate::support::digits::DigitSet;
-use crate::support::repeated::Repeated;
+use crate::support::replayable::ReplayableOps;
 use std::cell::RefCell;
 use ternion::prelude::*;
 use ternion::trace::{SpanKind, in_span};
 
-/// Forward, loss, backward and the optimiser's step on one batch of a set.
+/// Forward pass, loss, backward pass and optimizer step on one batch of a data set.
 ///
-/// Models that look at a batch as a whole, such as by batch normalisation, would see the filling of the last batch; the loss does not.
+/// Layers that combine the samples of a batch, such as batch normalization, would include the
+/// padding of the last batch; the loss does not.
 pub struct Step<'m> {
-    /// `[batch]`, i64: which digits. Written before each step.
+    /// `[batch]`, i64: indices of the digits. Written before each step.
     rows: Tensor,
-    /// `[2]`, f32: mean loss and number of hits. Left by each step.
+    /// `[2]`, f32: mean loss and number of hits. Written by each step.
     result: Tensor,
-    ops: Repeated<'m>,
+    ops: ReplayableOps<'m>,
 }
 
 impl<'m> Step<'m> {
-    /// A step that trains `model` by `adam` on `batch` of the digits, op by op.
+    /// Returns a step that trains `model` with `adam` on `batch` digits, op by op.
     pub fn new(
         model: &'m dyn Forward,
         adam: &'m RefCell<AdamW>,
@@ -29,7 +31,7 @@ impl<'m> Step<'m> {
         let result = Tensor::zeros([2], DType::F32, digits.device())?;
         let (from, to) = (rows.clone(), result.clone());
         let ops = move || {
-            let (images, labels) = digits.pick(&from)?;
+            let (images, labels) = digits.gather(&from)?;
             let logits = in_span(SpanKind::Other, "forward", "", || model.forward(&images))?;
             let loss = logits.cross_entropy(&labels)?;
             no_grad(|| {
@@ -39,23 +41,25 @@ impl<'m> Step<'m> {
             })?;
             adam.borrow_mut().step(&loss.backward()?)
         };
-        Ok(Step { rows, result, ops: Repeated::new(digits.device(), ops) })
+        Ok(Step { rows, result, ops: ReplayableOps::new(digits.device(), ops) })
     }
 
-    /// The same step, recorded when it runs for the first time and replayed from then on.
+    /// Returns the same step, which is recorded on its first run and replayed from then on.
     pub fn captured(mut self) -> Step<'m> {
         self.ops = self.ops.captured();
         self
     }
 
-    /// Trains on the digits numbered by `rows`. Gives `[2]`, f32, which the next step overwrites: mean loss and hits among those that are no filling.
+    /// Trains on the digits with indices `rows`. Returns `[2]`, f32, which the next step
+    /// overwrites: mean loss and hits of the digits that are not padding.
     pub fn run(&mut self, rows: &Tensor) -> Result<&Tensor> {
         self.rows.copy_(rows)?;
         self.ops.run()?;
         Ok(&self.result)
     }
 
-    /// Whether the device recorded the step: not before the first one, and not every device can.
+    /// Returns whether the device recorded the step: only after the first one, and only if the
+    /// device supports it.
     pub fn is_recorded(&self) -> bool {
         self.ops.is_recorded()
     }

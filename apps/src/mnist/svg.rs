@@ -1,28 +1,29 @@
-//! A picture of digits that were taken for others, as SVG.
+//! A picture of misclassified digits, as SVG.
 
 use std::fmt::Write;
 
-/// A digit that was taken for another.
+/// A misclassified digit.
 pub struct Digit<'a> {
-    /// `[rows, cols]`, row by row; 255 is ink.
+    /// `[rows, cols]`, row-major; 255 is ink.
     pub pixels: &'a [u8],
-    /// What it is.
+    /// The correct class.
     pub label: u8,
-    /// What it was taken for.
-    pub found: u8,
+    /// The predicted class.
+    pub predicted: u8,
 }
 
-/// Side of an image in the picture: 28 pixels of 2 x 2.
+/// Side of an image in the picture: 28 pixels of size 2 x 2.
 const SIDE: f64 = 56.0;
 const COLUMNS: usize = 12;
-const MOST_DIGITS: usize = 120;
+const MAX_DIGITS: usize = 120;
 const CELL_WIDTH: f64 = 68.0;
 const CELL_HEIGHT: f64 = 82.0;
 const HEADING: f64 = 44.0;
 
-/// A table of images of `[rows, cols]` pixels, each with its label and the model's prediction.
+/// Draws a table of images of `[rows, cols]` pixels, each with its label and the model's
+/// prediction.
 pub fn digits(wrong: &[Digit<'_>], tested: usize, size: [usize; 2]) -> String {
-    let shown = &wrong[..wrong.len().min(MOST_DIGITS)];
+    let shown = &wrong[..wrong.len().min(MAX_DIGITS)];
     let rows = shown.len().div_ceil(COLUMNS).max(1);
     let mut svg = open(CELL_WIDTH * COLUMNS as f64 + 12.0, HEADING + CELL_HEIGHT * rows as f64);
     let more =
@@ -33,13 +34,13 @@ pub fn digits(wrong: &[Digit<'_>], tested: usize, size: [usize; 2]) -> String {
         let x = 12.0 + (index % COLUMNS) as f64 * CELL_WIDTH;
         let y = HEADING + (index / COLUMNS) as f64 * CELL_HEIGHT;
         image(&mut svg, digit.pixels, size, [x, y]);
-        let label = format!("{} > {}", digit.label, digit.found);
+        let label = format!("{} > {}", digit.label, digit.predicted);
         text(&mut svg, [x + SIDE / 2.0, y + SIDE + 15.0], "middle", "#222", 12, &label);
     }
     svg + "</svg>\n"
 }
 
-/// One path for each of 16 greys, of runs of equal pixels.
+/// Draws one path of runs of equal pixels for each of 16 gray levels.
 fn image(svg: &mut String, pixels: &[u8], [rows, cols]: [usize; 2], [x, y]: [f64; 2]) {
     let zoom = SIDE / rows.max(cols) as f64;
     let _ = writeln!(
@@ -76,11 +77,11 @@ fn open(width: f64, height: f64) -> String {
     )
 }
 
-fn text(svg: &mut String, [x, y]: [f64; 2], anchor: &str, colour: &str, size: u32, words: &str) {
+fn text(svg: &mut String, [x, y]: [f64; 2], anchor: &str, color: &str, size: u32, words: &str) {
     let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    // Writing into a string cannot fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(
         svg,
-        r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" fill="{colour}" font-size="{size}">{words}</text>"#
+        r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" fill="{color}" font-size="{size}">{words}</text>"#
     );
 }

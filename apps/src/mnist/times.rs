@@ -1,17 +1,18 @@
-//! How long the parts of a training took.
+//! Durations of the parts of a training run.
 
 use std::time::Duration;
 
-/// Where the time went.
+/// Durations of the parts of a training run.
 #[derive(Default)]
 pub struct Times {
-    /// From the start of the program to data and model on the device.
+    /// From the start of the program until data and model are on the device.
     pub start: Duration,
-    /// The first step: it compiles kernels that the cache lacks, and is recorded if that is wanted.
+    /// The first step: it compiles kernels that are not cached, and is recorded unless `--eager` is
+    /// set.
     pub first_step: Duration,
-    /// All other steps, until the device was done with them.
+    /// All other steps, until the device has completed them.
     pub train: Duration,
-    /// Images of those.
+    /// Images of those steps.
     pub images: usize,
     pub test: Duration,
 }
@@ -22,7 +23,7 @@ impl Times {
     }
 }
 
-/// Images in a second; of none there is nothing to say.
+/// Returns the images per second; `None` if there are no images.
 pub fn speed(images: usize, time: Duration) -> Option<f64> {
     (images > 0).then(|| images as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE))
 }

@@ -1,32 +1,32 @@
-//! What tells one data set from another: a training goes on with the data that it began with.
+//! Checksums that identify a data set: a run can only be resumed with the data that it began with.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Of the hash before the first byte.
-const START: u64 = 0xcbf2_9ce4_8422_2325;
+/// The initial value of the hash.
+const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// The FNV-1a hash of 64 bits.
+/// Returns the 64-bit FNV-1a hash as hexadecimal digits.
 pub fn checksum(bytes: impl IntoIterator<Item = u8>) -> String {
-    told(continued(START, bytes))
+    to_hex(update(OFFSET_BASIS, bytes))
 }
 
-/// The same of all bytes of a file, of which a piece at a time is in memory.
+/// Returns the same of a file, which is read in chunks of 1 MiB.
 pub fn file_checksum(file: &Path) -> std::io::Result<String> {
-    let (mut file, mut hash, mut piece) = (File::open(file)?, START, vec![0; 1 << 20]);
+    let (mut file, mut hash, mut chunk) = (File::open(file)?, OFFSET_BASIS, vec![0; 1 << 20]);
     loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(told(hash)),
-            count => hash = continued(hash, piece[..count].iter().copied()),
+        match file.read(&mut chunk)? {
+            0 => return Ok(to_hex(hash)),
+            count => hash = update(hash, chunk[..count].iter().copied()),
         }
     }
 }
 
-fn continued(hash: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
+fn update(hash: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-fn told(hash: u64) -> String {
+fn to_hex(hash: u64) -> String {
     format!("{hash:016x}")
 }

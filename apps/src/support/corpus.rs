@@ -1,8 +1,8 @@
-//! A text that needs no file: documents and source of this project.
+//! A text that needs no file: documentation and source of this project.
 
 use ternion::data::Text;
 
-/// Documents first, then source.
+/// Documentation first, then source.
 const PARTS: &[&str] = &[
     include_str!("../../../README.md"),
     include_str!("../../../ARCHITECTURE.md"),
@@ -18,7 +18,7 @@ const PARTS: &[&str] = &[
     include_str!("../../../src/lib.rs"),
 ];
 
-/// All parts, one behind the other.
+/// Returns all parts, concatenated.
 pub fn text() -> ternion::data::Result<Text> {
     Text::new(PARTS.join("\n"))
 }

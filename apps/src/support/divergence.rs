@@ -1,8 +1,9 @@
-//! A training whose loss is no number any more: it ends there, unsaved, and with it the program, by an error that says what to try.
+//! Handling of a non-finite loss: the training run ends without saving, and the program ends with
+//! an error that suggests what to try.
 
 use std::fmt;
 
-/// A loss that is no number.
+/// A non-finite loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Divergence {
     step: u64,
@@ -10,14 +11,14 @@ pub struct Divergence {
 }
 
 impl Divergence {
-    /// What the loss after `step` steps tells: nothing as long as it is a number.
-    pub fn of(step: u64, loss: f64) -> Option<Divergence> {
+    /// Returns the divergence if the loss after `step` steps is not finite.
+    pub fn detect(step: u64, loss: f64) -> Option<Divergence> {
         (!loss.is_finite()).then_some(Divergence { step, loss })
     }
 
-    /// That there was none.
-    pub fn none(found: Option<Divergence>) -> Result<(), Divergence> {
-        found.map_or(Ok(()), Err)
+    /// Converts a divergence to an error.
+    pub fn check(divergence: Option<Divergence>) -> Result<(), Divergence> {
+        divergence.map_or(Ok(()), Err)
     }
 }
 

@@ -6,13 +6,14 @@ use ternion::data::{RandomWindows, TokenBatch};
 use ternion::prelude::*;
 use ternion::trace::{SpanKind, in_span};
 
-/// The mean loss of the tokens that follow those of a batch. The gradient of the logits is computed in their memory, and a vocabulary of any size, as GPT-2's of
-/// 50,257 tokens, has nearly the speed of an even one.
+/// Returns the mean cross-entropy of the next tokens of a batch. The gradient of the logits is
+/// computed in their memory, and a vocabulary of any size, such as GPT-2's 50,257 tokens, is nearly
+/// as fast as a padded one.
 pub fn mean_loss(model: &GPT, TokenBatch { inputs, targets, .. }: &TokenBatch) -> Result<Tensor> {
     model.loss(inputs, targets, LinearCrossEntropyOptions::default())
 }
 
-/// The gradients of some batches as if they were one, and the optimizer's step by them.
+/// Gradient accumulation over some batches, and one optimizer step.
 pub struct GptStep<'m> {
     /// Written before each step.
     batches: Vec<TokenBatch>,
@@ -20,7 +21,8 @@ pub struct GptStep<'m> {
 }
 
 impl<'m> GptStep<'m> {
-    /// A step that trains `model` on `accumulate` batches of `size` windows, op by op, and adds its loss to `sum`, `[]`, f32.
+    /// Returns a step that trains `model` op by op on `accumulate` batches of `size` windows, and
+    /// adds its loss to `sum`, `[]`, f32.
     pub fn new(
         model: &'m GPT,
         learner: &'m Learner,
@@ -36,7 +38,7 @@ impl<'m> GptStep<'m> {
         Ok(GptStep { batches, step: LearnerStep::new(learner, device, gradients) })
     }
 
-    /// The same step, recorded when it runs for the first time and replayed from then on.
+    /// Returns the same step, which is recorded on its first run and replayed from then on.
     pub fn captured(mut self) -> GptStep<'m> {
         self.step = self.step.captured();
         self
@@ -50,7 +52,7 @@ impl<'m> GptStep<'m> {
         })
     }
 
-    /// As [`run`](GptStep::run), op by op.
+    /// As [`run`](GptStep::run), but op by op.
     pub fn run_op_by_op(&mut self, windows: &mut RandomWindows) -> Result<()> {
         in_span(SpanKind::Other, "step", "", || {
             self.feed(windows)?;
@@ -66,13 +68,14 @@ impl<'m> GptStep<'m> {
         })
     }
 
-    /// Whether the device recorded the step: not before the first one, and not every device can.
+    /// Returns whether the device recorded the step: only after the first one, and only if the
+    /// device supports it.
     pub fn is_recorded(&self) -> bool {
         self.step.is_recorded()
     }
 }
 
-/// The gradients of the mean loss of all batches, which is added to `sum`.
+/// Returns the gradients of the mean loss of all batches, and adds that loss to `sum`.
 fn gradients(model: &GPT, learner: &Learner, batches: &[TokenBatch], sum: &Tensor) -> Result<Gradients> {
     let share = 1.0 / batches.len() as f64;
     let mut gradients: Option<Gradients> = None;

@@ -1,17 +1,18 @@
-//! Ctrl-C: asks a training to stop, so that it can save.
+//! Ctrl-C: requests that a training run stops, so that it can be saved.
 
+use crate::support::console::warn;
 use crate::support::program::Outcome;
-use crate::support::say::warn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether Ctrl-C was pressed. A clone is told as well.
+/// Whether Ctrl-C was pressed. Clones share the flag.
 #[derive(Clone, Default)]
 pub struct Interrupts(Arc<AtomicBool>);
 
 impl Interrupts {
-    /// The first Ctrl-C asks the training to stop; a second one ends the program at once.
-    pub fn watch() -> Outcome<Interrupts> {
+    /// Installs the handler. The first Ctrl-C requests a stop; a second one ends the program at
+    /// once.
+    pub fn install() -> Outcome<Interrupts> {
         let interrupts = Interrupts::default();
         let flag = interrupts.0.clone();
         ctrlc::set_handler(move || {
@@ -23,8 +24,8 @@ impl Interrupts {
         Ok(interrupts)
     }
 
-    /// Whether the training is to stop.
-    pub fn stop(&self) -> bool {
+    /// Returns whether the run is to stop.
+    pub fn should_stop(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

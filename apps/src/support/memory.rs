@@ -1,18 +1,20 @@
-//! Whether the sizes of a model and its steps fit into memory. Where they do not, a system kills the program without a word; here it is told before.
+//! Checks whether a model and its steps fit into memory. If they do not, the operating system kills
+//! the program without a message; this check reports it before.
 
 use crate::support::program::Outcome;
 use std::fs;
 use ternion::prelude::*;
 
-/// Of a parameter in training: the value, its gradient and two moments of the optimiser, f32.
+/// Bytes per parameter in training: the value, its gradient and two moments of the optimizer, f32.
 pub const TRAINED_BYTES: f64 = 16.0;
 
-/// That `bytes`, the least that it takes, are there on the processor. `sizes` are the options that decide it, with their values, for the message.
+/// Checks that `bytes`, a lower bound of what is needed, are available on the CPU. `sizes` are the
+/// options that determine it, with their values, for the message.
 ///
-/// Other devices refuse what does not fit by themselves.
+/// Other devices report out of memory themselves.
 pub fn check(device: &Device, bytes: f64, sizes: &str) -> Outcome<()> {
     let is_on_host = device.name().contains("cpu");
-    match free().filter(|&free| is_on_host && bytes > free) {
+    match available_memory().filter(|&free| is_on_host && bytes > free) {
         Some(free) => {
             let [bytes, free] = [bytes, free].map(|count| format!("{:.1} GB", count / 1e9));
             Err(format!("{sizes}: takes at least {bytes}, and {free} of memory are free").into())
@@ -21,29 +23,31 @@ pub fn check(device: &Device, bytes: f64, sizes: &str) -> Outcome<()> {
     }
 }
 
-/// Bytes of memory that this program can still have, as Linux tells them; `None` elsewhere.
-fn free() -> Option<f64> {
+/// Returns the bytes that this program can still allocate, as reported by Linux; `None` elsewhere.
+fn available_memory() -> Option<f64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let kilobytes = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         line.trim().strip_suffix(" kB")?.parse::<f64>().ok()
     };
-    let of_system = 1024.0 * (kilobytes("MemAvailable")? + kilobytes("SwapFree").unwrap_or(0.0));
-    // The limit of a container; a word where there is none.
-    let of_container =
+    let system_free = 1024.0 * (kilobytes("MemAvailable")? + kilobytes("SwapFree").unwrap_or(0.0));
+    // The limit of a container; the word `max` if there is none.
+    let container_limit =
         fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
-    Some(of_container.map_or(of_system, |limit: f64| limit.min(of_system)))
+    Some(container_limit.map_or(system_free, |limit: f64| limit.min(system_free)))
 }
 
-/// The least bytes that a transformer takes whose steps learn `windows` windows; 0 if it only writes.
-pub fn of_gpt(config: &GPTConfig, windows: usize) -> f64 {
+/// Returns a lower bound of the bytes of a transformer that is trained on `windows` windows per
+/// step; 0 windows if it only generates text.
+pub fn gpt_bytes(config: &GPTConfig, windows: usize) -> f64 {
     let [vocabulary, context, layers, width] =
         [config.vocabulary, config.context, config.layers, config.width].map(|size| size as f64);
     let parameters = (vocabulary + context) * width + layers * 12.0 * width * width;
     if windows == 0 {
         return parameters * 4.0;
     }
-    // Kept of each token for backward: queries, keys, values and what attention makes of them, and the four times wider layer; and its scores.
-    let of_token = 4.0 * (layers * 8.0 * width + vocabulary);
-    parameters * TRAINED_BYTES + windows as f64 * context * of_token
+    // Saved per token for the backward pass: queries, keys, values, the attention output, and the
+    // feed-forward layer of four times the width; and its logits.
+    let token_bytes = 4.0 * (layers * 8.0 * width + vocabulary);
+    parameters * TRAINED_BYTES + windows as f64 * context * token_bytes
 }

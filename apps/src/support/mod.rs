@@ -1,21 +1,21 @@
-//! What the programs share.
+//! Code that the programs share.
 
 pub(crate) mod checksum;
+pub(crate) mod console;
 pub(crate) mod corpus;
 pub mod digits;
 pub(crate) mod divergence;
 pub(crate) mod files;
-pub(crate) mod given;
+pub(crate) mod given_options;
 pub mod gpt_step;
+pub(crate) mod hyperparameters;
 pub(crate) mod interrupts;
 pub mod learner;
 pub(crate) mod memory;
+pub mod mixed_precision;
+pub mod nvtx;
 pub(crate) mod outputs;
-pub(crate) mod plan;
-pub mod precise;
 pub mod program;
-pub mod ranges;
-pub mod repeated;
+pub mod replayable;
 pub(crate) mod saving;
-pub(crate) mod say;
 pub(crate) mod weights;

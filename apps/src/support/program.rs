@@ -1,13 +1,13 @@
-//! How a program ends: well, or with an error that says in words what is wrong.
+//! How a program ends: successfully, or with an error message.
 
-use crate::support::say::warn;
+use crate::support::console::warn;
 use std::process::ExitCode;
 
-/// Errors of tensors, data and files, all of which say in words what is wrong.
+/// A result whose errors (of tensors, data and files) have a message for the user.
 pub type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Tells an error on standard error; the status that the program ends with.
-pub fn end(outcome: Outcome<()>) -> ExitCode {
+/// Prints an error to standard error; returns the exit status.
+pub fn exit_code(outcome: Outcome<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

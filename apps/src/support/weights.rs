@@ -1,7 +1,7 @@
-//! Weights that a new training begins with.
+//! Initial weights of a new training run.
 
+use crate::support::console::print_line;
 use crate::support::program::Outcome;
-use crate::support::say::say;
 use std::path::Path;
 use ternion::nn;
 use ternion::prelude::*;
@@ -14,7 +14,8 @@ pub fn check(file: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Puts the weights of a checkpoint into `model`, or those of a file with nothing else, such as one from PyTorch.
+/// Loads the weights of a checkpoint, or of a file with only weights, such as one from PyTorch,
+/// into `model`.
 pub fn load(model: &dyn Module, file: &Path, device: &Device) -> Outcome<()> {
     match Checkpoint::is_at(file)? {
         true => model
@@ -22,6 +23,6 @@ pub fn load(model: &dyn Module, file: &Path, device: &Device) -> Outcome<()> {
             .map_err(|error| format!("{}: {error}", file.display()))?,
         false => nn::load(model, file)?,
     }
-    say!("weights loaded from {}", file.display());
+    print_line!("weights loaded from {}", file.display());
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! The sizes of a transformer and of its training: by options, by those of a checkpoint, or as usual.
+//! The sizes of a transformer and of its training: from options, a checkpoint, or defaults.
 
 use crate::support::program::Outcome;
 use clap::{Args, ValueEnum};
 use std::fmt::{Debug, Display};
 use ternion::prelude::*;
 
-/// Without a preset.
-const USUAL: Settings = Settings {
+/// Defaults without a preset.
+const DEFAULTS: Settings = Settings {
     layers: 4,
     heads: 4,
     width: 128,
@@ -14,7 +14,7 @@ const USUAL: Settings = Settings {
     batch: 12,
     seed: 1,
     steps: 1000,
-    // Three times nanoGPT's, with which small models end lower.
+    // Three times nanoGPT's: small models reach a lower loss with it.
     lr: 3e-3,
     dropout: 0.0,
     precision: Precision::F32,
@@ -31,22 +31,23 @@ const SHAKESPEARE_CHAR: Settings = Settings {
     lr: 2e-3,
     dropout: 0.2,
     precision: Precision::Bf16,
-    ..USUAL
+    ..DEFAULTS
 };
 
-/// The help of an option: what it is, and what it is where it is not given.
+/// Returns the help text of an option with its defaults.
 fn help<T: PartialEq + Display>(what: &str, of: impl Fn(&Settings) -> T) -> String {
-    let (usual, preset) = (of(&USUAL), of(&SHAKESPEARE_CHAR));
-    match usual == preset {
-        true => format!("{what} [default: {usual}]"),
-        false => format!("{what} [default: {usual}, of shakespeare-char {preset}]"),
+    let (default, preset) = (of(&DEFAULTS), of(&SHAKESPEARE_CHAR));
+    match default == preset {
+        true => format!("{what} [default: {default}]"),
+        false => format!("{what} [default: {default}, of shakespeare-char {preset}]"),
     }
 }
 
-/// Options that decide what a training comes to. With `--resume` they are those of the checkpoint where they are not given.
+/// Options that determine the result of a training run. With `--resume` they default to those of
+/// the checkpoint.
 #[derive(Args, Debug)]
 pub struct SettingsArguments {
-    /// Sizes of a known setting for a new training; other options change them
+    /// Sizes of a known configuration for a new run; other options override them
     #[arg(long, value_enum, conflicts_with_all = ["resume", "load"])]
     preset: Option<Preset>,
     #[arg(long, help = help("Blocks", |of| of.layers), value_parser = at_least_1)]
@@ -78,10 +79,11 @@ fn at_least_1(text: &str) -> std::result::Result<usize, String> {
     number.ok_or_else(|| "expected a whole number of at least 1".to_owned())
 }
 
-/// A known setting.
+/// A known configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Preset {
-    /// nanoGPT's sizes for a GPU: 6 layers, 6 heads, 384 wide, context 256, batch 64, dropout 0.2; 2000 steps in bf16
+    /// nanoGPT's sizes for a GPU: 6 layers, 6 heads, width 384, context 256, batch 64, dropout 0.2;
+    /// 2000 steps in bf16
     ShakespeareChar,
 }
 
@@ -95,7 +97,7 @@ pub struct Settings {
     pub batch: usize,
     pub seed: u64,
     pub precision: Precision,
-    /// These may change when a training goes on; those above may not.
+    /// These may change when a run is resumed; those above may not.
     pub steps: u64,
     pub lr: f64,
     pub dropout: f64,
@@ -104,20 +106,20 @@ pub struct Settings {
 }
 
 impl Settings {
-    fn usual(preset: Option<Preset>) -> Settings {
+    fn of_preset(preset: Option<Preset>) -> Settings {
         match preset {
             Some(Preset::ShakespeareChar) => SHAKESPEARE_CHAR,
-            None => USUAL,
+            None => DEFAULTS,
         }
     }
 
-    /// The settings of a new training.
-    pub fn new(given: &SettingsArguments) -> Settings {
-        Settings::usual(given.preset).changed(given)
+    /// Returns the settings of a new run.
+    pub fn new(options: &SettingsArguments) -> Settings {
+        Settings::of_preset(options.preset).changed(options)
     }
 
-    /// The settings of a training that goes on from `checkpoint`.
-    pub fn resumed(given: &SettingsArguments, checkpoint: &Checkpoint) -> Outcome<Settings> {
+    /// Returns the settings of a run that resumes from `checkpoint`.
+    pub fn resumed(options: &SettingsArguments, checkpoint: &Checkpoint) -> Outcome<Settings> {
         let saved = Settings {
             batch: checkpoint.value("batch")?,
             seed: checkpoint.value("seed")?,
@@ -126,32 +128,33 @@ impl Settings {
             dropout: checkpoint.value("dropout")?,
             eval_every: checkpoint.value("eval_every")?,
             precision: checkpoint.value::<String>("precision")?.parse()?,
-            ..Settings::sizes(given, checkpoint)?
+            ..Settings::sizes(options, checkpoint)?
         };
-        let settings = saved.clone().changed(given);
+        let settings = saved.clone().changed(options);
         expect_same("--batch", settings.batch, saved.batch)?;
         expect_same("--seed", settings.seed, saved.seed)?;
         expect_same("--precision", settings.precision, saved.precision)?;
         Ok(settings)
     }
 
-    /// The settings of a new training that begins with the weights of `checkpoint`. Without `--steps` it has none.
-    pub fn loaded(given: &SettingsArguments, checkpoint: &Checkpoint) -> Outcome<Settings> {
-        let steps = given.steps.unwrap_or(0);
-        Ok(Settings { steps, ..Settings::sizes(given, checkpoint)? })
+    /// Returns the settings of a new run that begins with the weights of `checkpoint`: no steps
+    /// without `--steps`.
+    pub fn loaded(options: &SettingsArguments, checkpoint: &Checkpoint) -> Outcome<Settings> {
+        let steps = options.steps.unwrap_or(0);
+        Ok(Settings { steps, ..Settings::sizes(options, checkpoint)? })
     }
 
-    /// With the sizes of the model in `checkpoint`.
-    fn sizes(given: &SettingsArguments, checkpoint: &Checkpoint) -> Outcome<Settings> {
-        let usual = Settings::usual(given.preset);
+    /// Returns the settings with the sizes of the model in `checkpoint`.
+    fn sizes(options: &SettingsArguments, checkpoint: &Checkpoint) -> Outcome<Settings> {
+        let default = Settings::of_preset(options.preset);
         let saved = Settings {
             layers: checkpoint.value("layers")?,
             heads: checkpoint.value("heads")?,
             width: checkpoint.value("width")?,
             context: checkpoint.value("context")?,
-            ..usual
+            ..default
         };
-        let settings = saved.clone().changed(given);
+        let settings = saved.clone().changed(options);
         expect_same("--layers", settings.layers, saved.layers)?;
         expect_same("--heads", settings.heads, saved.heads)?;
         expect_same("--width", settings.width, saved.width)?;
@@ -159,35 +162,35 @@ impl Settings {
         Ok(settings)
     }
 
-    /// With what was given in the place of what was not.
-    fn changed(self, given: &SettingsArguments) -> Settings {
+    /// Overrides the settings with the given options.
+    fn changed(self, options: &SettingsArguments) -> Settings {
         Settings {
-            layers: given.layers.unwrap_or(self.layers),
-            heads: given.heads.unwrap_or(self.heads),
-            width: given.width.unwrap_or(self.width),
-            context: given.context.unwrap_or(self.context),
-            batch: given.batch.unwrap_or(self.batch),
-            seed: given.seed.unwrap_or(self.seed),
-            steps: given.steps.unwrap_or(self.steps),
-            lr: given.lr.unwrap_or(self.lr),
-            dropout: given.dropout.unwrap_or(self.dropout),
-            eval_every: given.eval_every.unwrap_or(self.eval_every),
-            precision: given.precision.unwrap_or(self.precision),
+            layers: options.layers.unwrap_or(self.layers),
+            heads: options.heads.unwrap_or(self.heads),
+            width: options.width.unwrap_or(self.width),
+            context: options.context.unwrap_or(self.context),
+            batch: options.batch.unwrap_or(self.batch),
+            seed: options.seed.unwrap_or(self.seed),
+            steps: options.steps.unwrap_or(self.steps),
+            lr: options.lr.unwrap_or(self.lr),
+            dropout: options.dropout.unwrap_or(self.dropout),
+            eval_every: options.eval_every.unwrap_or(self.eval_every),
+            precision: options.precision.unwrap_or(self.precision),
         }
     }
 
-    /// Windows of a step; 0 if none is made.
+    /// Returns the number of windows per step; 0 without training.
     pub fn windows(&self) -> usize {
         if self.steps > 0 { self.batch } else { 0 }
     }
 
-    /// What decides how much memory is taken, for messages.
-    pub fn sizes_told(&self) -> String {
+    /// Describes what determines the memory requirement, for messages.
+    pub fn describe_sizes(&self) -> String {
         let Settings { layers, width, context, batch, .. } = self;
         format!("--layers {layers}, --width {width}, --context {context}, --batch {batch}")
     }
 
-    /// The model's configuration.
+    /// Returns the model's configuration.
     pub fn config(&self, vocabulary: usize) -> GPTConfig {
         GPTConfig {
             vocabulary,

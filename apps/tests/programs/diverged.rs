@@ -1,8 +1,9 @@
-//! Trainings whose loss is no number any more: every program says so, saves nothing of it, and does not end as if all were well.
+//! Training runs with a non-finite loss: every program reports it, does not save that state, and
+//! does not exit with success.
 
 use super::*;
 
-/// A learning rate with which the weights of any model leave the numbers behind.
+/// A learning rate with which the weights of any model overflow.
 const ABSURD: &str = "1e38";
 
 #[test]
@@ -40,7 +41,7 @@ fn a_training_that_diverges_is_an_error_that_says_what_to_try() {
             "{message}"
         );
         if folder.file("w.st").exists() {
-            // Of steps before, whose loss was a number.
+            // Of earlier steps with a finite loss.
             let checkpoint = ternion::prelude::Checkpoint::read(folder.file("w.st")).expect("it is whole");
             let step = message.split("error: step ").nth(1).and_then(|rest| rest.split(':').next());
             let step: u64 = step.and_then(|step| step.parse().ok()).expect("a step");

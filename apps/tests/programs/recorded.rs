@@ -1,10 +1,11 @@
-//! Trainings by recorded steps, as programs run them unless they are told otherwise, beside trainings op by op.
+//! Runs with recorded steps, which are the default, compared with runs op by op.
 
 use super::*;
 
 const SMALL: [&str; 8] = ["--layers", "1", "--heads", "2", "--width", "16", "--context", "8"];
 
-/// A training by recorded steps and one with `--eager` leave the same bytes and tell the same results, but for times and memory.
+/// Checks that a run with recorded steps and one with `--eager` write the same bytes and print the
+/// same results, except times and memory.
 fn end_alike(folder: &Folder, name: &str, save: &str, arguments: &[&str]) {
     let run = |file: &str, more: &[&str]| {
         let files = [save, file, "--json", "r.json"];
@@ -38,7 +39,7 @@ fn gpt2_ends_with_the_bytes_of_an_eager_training() {
     }
 }
 
-/// Step 10 is traced, and the text is continued between steps.
+/// Step 10 is traced, and text is generated between steps.
 #[test]
 fn tiny_gpt_ends_with_the_bytes_of_an_eager_training() {
     let folder = Folder::new("recorded-tiny-gpt");
@@ -69,10 +70,10 @@ fn ranges_for_profilers_are_refused_where_no_profiler_sees_them() {
     let folder = Folder::new("ranges");
     let programs = ["gpt2", "tiny_gpt", "cifar10", "mnist", "housing", "softmax_regression", "image_encoder"];
     for name in programs {
-        let told = "--nvtx: NVIDIA's profilers show nothing of cpu: expected a CUDA device (--features cuda, --device cuda)";
-        folder.refuses(name, &[(&["--nvtx"], told)]);
+        let expected = "--nvtx: NVIDIA's profilers show nothing of cpu: expected a CUDA device (--features cuda, --device cuda)";
+        folder.check_rejections(name, &[(&["--nvtx"], expected)]);
     }
-    folder.refuses(
+    folder.check_rejections(
         "gpt2",
         &[
             (&["--generate", "x", "--eager"], "--eager without effect: nothing is trained"),
@@ -85,5 +86,8 @@ fn ranges_for_profilers_are_refused_where_no_profiler_sees_them() {
     fs::write(folder.file("text"), "the cat sat. ".repeat(60)).expect("the folder can be written");
     let training = ["--text", "text", "--batch", "2", "--steps", "1", "--save", "w.st"];
     success(folder.run("tiny_gpt", &[&SMALL[..], &training].concat()));
-    folder.refuses("tiny_gpt", &[(&["--load", "w.st", "--eager"], "--eager without effect: with --load")]);
+    folder.check_rejections(
+        "tiny_gpt",
+        &[(&["--load", "w.st", "--eager"], "--eager without effect: with --load")],
+    );
 }

@@ -1,4 +1,4 @@
-//! Trainings that are stopped and go on end with the bytes of those that were not.
+//! Runs that are stopped and resumed end with the same bytes as uninterrupted ones.
 
 use super::*;
 
@@ -9,7 +9,8 @@ fn same(folder: &Folder, left: &str, right: &str) {
     }
 }
 
-/// A transformer so small that a step takes no time, with dropout, which needs the random numbers to go on.
+/// A transformer so small that a step takes no time, with dropout, which needs the state of the
+/// random number generator.
 fn gpt(folder: &Folder, arguments: &[&str]) -> Command {
     if !folder.file("text").exists() {
         fs::write(folder.file("text"), "the cat sat. ".repeat(60)).expect("the folder can be written");
@@ -41,7 +42,7 @@ fn tiny_gpt_stopped_and_resumed_ends_with_the_bytes_of_a_run_that_was_not() {
     let folder = Folder::new("gpt-resumed");
     let run = |arguments: &[&str]| success(gpt(&folder, &[&SIZES[..], arguments].concat()));
     run(&["--steps", "20", "--save", "whole.st"]);
-    // Saved within a reading of the loss, and behind a test that draws a sample.
+    // Saved within a reading of the loss, and after a test that generates a sample.
     run(&["--steps", "10", "--save", "part.st", "--save-every", "4", "--record", "record"]);
     let printed = run(&["--resume", "part.st", "--steps", "20", "--plot", "p.svg", "--record", "record"]);
     assert!(
@@ -62,7 +63,7 @@ fn tiny_gpt_stopped_and_resumed_ends_with_the_bytes_of_a_run_that_was_not() {
     let of = |name: &str| -> Vec<u64> {
         lines.iter().filter(|line| line["name"] == name).filter_map(|line| line["step"].as_u64()).collect()
     };
-    // After step 10 it was tested because it ended there.
+    // Step 10 was tested because the run ended there.
     assert_eq!(of("validation/loss"), [7, 10, 14, 20]);
     let svg = fs::read_to_string(folder.file("p.svg")).expect("it was written");
     assert!(svg.contains("<polyline") && svg.contains(">validation/loss</text>"), "{svg}");
@@ -74,7 +75,7 @@ fn tiny_gpt_refuses_what_it_cannot_go_on_from() {
     success(gpt(&folder, &[&SIZES[..], &["--steps", "1", "--save", "w.st"]].concat()));
     fs::write(folder.file("other"), "another text with the letters of cat sat. ".repeat(60))
         .expect("the folder can be written");
-    let refused = |arguments: &[&str]| {
+    let rejection = |arguments: &[&str]| {
         let output = gpt(&folder, arguments).output().expect("it runs");
         assert!(!output.status.success(), "{arguments:?} was accepted");
         errors(&output)
@@ -90,16 +91,16 @@ fn tiny_gpt_refuses_what_it_cannot_go_on_from() {
             "the JSON of a checkpoint and --json name the same file",
         ),
     ] {
-        let message = refused(arguments);
+        let message = rejection(arguments);
         assert!(message.contains(expected), "{arguments:?}: {message}");
     }
     fs::write(folder.file("text"), "the cat sat, ".replace(',', ".").repeat(61))
         .expect("the folder can be written");
-    let message = refused(&["--resume", "w.st"]);
+    let message = rejection(&["--resume", "w.st"]);
     assert!(message.contains("w.st: other settings: text was "), "{message}");
-    // Of another program.
+    // A checkpoint of another program.
     success(folder.mnist(&["--epochs", "1", "--save", "digits.st"]));
-    let message = refused(&["--resume", "digits.st"]);
+    let message = rejection(&["--resume", "digits.st"]);
     assert!(message.contains("digits.st: no value \"steps\", expected one of "), "{message}");
 }
 
@@ -120,7 +121,7 @@ fn mnist_interrupted_and_resumed_ends_with_the_bytes_of_a_run_that_was_not() {
     assert!(lines.any(|line| line.starts_with("epoch 3/")), "the training ended");
     let killed = Command::new("kill").args(["-INT", &running.id().to_string()]).status();
     assert!(killed.expect("kill is a program").success());
-    // To the end, so that the program is not held up by a full pipe.
+    // Reads to the end, so that a full pipe does not block the program.
     let rest: Vec<String> = lines.collect();
     assert!(running.wait().expect("it ends").success(), "{rest:?}");
     let text = fs::read_to_string(folder.file("part.st.json")).expect("it was saved");
@@ -129,7 +130,7 @@ fn mnist_interrupted_and_resumed_ends_with_the_bytes_of_a_run_that_was_not() {
     let printed = success(folder.mnist(&["--resume", "part.st", "--record", "record", "--plot", "p.svg"]));
     assert!(printed.contains("goes on in epoch "), "{printed}");
     same(&folder, "whole.st", "part.st");
-    // Every epoch once, the interrupted one among them.
+    // Every epoch once, including the interrupted one.
     let lines = fs::read_to_string(folder.file("record/metrics.jsonl")).expect("it was written");
     assert_eq!(lines.matches("test/accuracy").count(), 120);
     let output = folder.mnist(&["--resume", "part.st", "--batch", "17"]).output().expect("it runs");

@@ -4,40 +4,41 @@ use super::*;
 use std::path::Path;
 
 /// A command of a page: the name of a program and its arguments.
-struct Shown {
+struct PageCommand {
     program: String,
     arguments: Vec<String>,
 }
 
-/// The commands in the page's `sh` blocks. Each must run a program of this package.
-fn shown(page: &str) -> Vec<Shown> {
+/// Returns the commands in the page's `sh` blocks. Each must run a program of this package.
+fn page_commands(page: &str) -> Vec<PageCommand> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tutorials").join(page);
     let text = fs::read_to_string(path).expect("the page is there");
     let blocks = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or(""));
-    let commands: Vec<Shown> = blocks.flat_map(str::lines).map(parse).collect();
+    let commands: Vec<PageCommand> = blocks.flat_map(str::lines).map(parse).collect();
     assert!(!commands.is_empty(), "{page} shows no command");
     commands
 }
 
-fn parse(line: &str) -> Shown {
+fn parse(line: &str) -> PageCommand {
     let rest = line.strip_prefix("cargo run --release -p apps --bin ");
     let (name, arguments) = rest.and_then(|rest| rest.split_once(" -- ")).expect("a run of a program");
     // No argument of a page has a space in it.
     let arguments = arguments.split(' ').map(|argument| argument.trim_matches('"').to_owned()).collect();
-    Shown { program: name.to_owned(), arguments }
+    PageCommand { program: name.to_owned(), arguments }
 }
 
-impl Shown {
-    /// The same with another value of an option, where it is given.
-    fn with(mut self, option: &str, value: &str) -> Shown {
+impl PageCommand {
+    /// Replaces the value of an option, if it is given.
+    fn with(mut self, option: &str, value: &str) -> PageCommand {
         if let Some(at) = self.arguments.iter().position(|argument| argument == option) {
             self.arguments[at + 1] = value.to_owned();
         }
         self
     }
 
-    /// Options for the first training of a page; those that go on take them from the checkpoint.
-    fn with_sizes(mut self, sizes: &[&str]) -> Shown {
+    /// Adds options to the first training command of a page; resumed runs take them from the
+    /// checkpoint.
+    fn with_sizes(mut self, sizes: &[&str]) -> PageCommand {
         if !self.arguments.iter().any(|argument| ["--resume", "--load"].contains(&argument.as_str())) {
             self.arguments.extend(sizes.iter().map(|argument| argument.to_string()));
         }
@@ -58,7 +59,7 @@ fn the_walk_through_of_tiny_gpt_runs() {
         .expect("the folder can be written");
     let sizes = ["--layers", "1", "--heads", "2", "--width", "16", "--batch", "2"];
     let mut printed = Vec::new();
-    for command in shown("tiny_gpt.md") {
+    for command in page_commands("tiny_gpt.md") {
         let longer = command.arguments.iter().any(|argument| argument == "4000");
         let command = command.with("--context", "8").with("--steps", if longer { "9" } else { "6" });
         printed.push(command.with("--tokens", "20").with_sizes(&sizes).run(&folder));
@@ -80,7 +81,7 @@ fn the_walk_through_of_tiny_gpt_runs() {
 fn the_commands_of_the_page_on_checkpoints_run() {
     let folder = Folder::new("tutorial-checkpoints");
     let mut printed = Vec::new();
-    for (mut command, epochs) in shown("checkpoints.md").into_iter().zip(["2", "3", "0"]) {
+    for (mut command, epochs) in page_commands("checkpoints.md").into_iter().zip(["2", "3", "0"]) {
         command.arguments.extend(["--data".to_owned(), "data".to_owned()]);
         printed.push(command.with("--epochs", epochs).run(&folder));
     }

@@ -1,4 +1,4 @@
-//! The programs as their users run them. Each test file takes what it needs of this.
+//! Runs the programs as their users do. Each test file uses a part of this module.
 #![allow(dead_code)]
 
 use serde_json::Value;
@@ -6,18 +6,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The folder of the built programs.
+/// Returns the folder of the built programs.
 fn folder() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_mnist")).parent().expect("a program is in a folder")
 }
 
-/// A program of this package, as its users run it.
+/// Returns a program of this package, as its users run it.
 pub fn program(name: &str) -> Command {
     let mut program = Command::new(folder().join(name).with_extension(std::env::consts::EXE_EXTENSION));
     for variable in ["TERNION_DATA", "TERNION_CHECK", "TERNION_NAN", "TERNION_FALLBACK"] {
         program.env_remove(variable);
     }
-    // Whatever a test gets wrong, it downloads nothing.
+    // No test may download anything.
     program.env("TERNION_OFFLINE", "1").stdin(Stdio::null());
     program
 }
@@ -46,10 +46,10 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// A program on the processor, with this folder as its working directory.
+    /// Returns a program on the CPU, with this folder as its working directory.
     pub fn run(&self, name: &str, arguments: &[&str]) -> Command {
         let mut command = program(name);
-        // A cache that holds nothing: no data set of this machine's user is found.
+        // An empty cache: no data set of this machine's user is found.
         command.env("XDG_CACHE_HOME", self.file("cache")).current_dir(&self.0);
         if name != "compare" {
             command.args(["--device", "cpu"]);
@@ -58,23 +58,23 @@ impl Folder {
         command
     }
 
-    /// What a program says to standard error when it refuses `arguments`.
-    pub fn refused(&self, name: &str, arguments: &[&str]) -> String {
+    /// Returns what a program prints to standard error when it rejects `arguments`.
+    pub fn rejection_of(&self, name: &str, arguments: &[&str]) -> String {
         let output = self.run(name, arguments).output().expect("the program runs");
         assert!(output.status.code().is_some_and(|code| code != 0), "{name} {arguments:?}: {output:?}");
         errors(&output)
     }
 
-    /// That a program refuses arguments in these words.
-    pub fn refuses(&self, name: &str, cases: &[(&[&str], &str)]) {
+    /// Checks that a program rejects arguments with these messages.
+    pub fn check_rejections(&self, name: &str, cases: &[(&[&str], &str)]) {
         for (arguments, expected) in cases {
-            let message = self.refused(name, arguments);
+            let message = self.rejection_of(name, arguments);
             assert!(message.contains(expected), "{name} {arguments:?}: {message}");
             assert!(!message.contains("panicked"), "{name} {arguments:?}: {message}");
         }
     }
 
-    /// What a program wrote as JSON.
+    /// Reads a JSON file that a program wrote.
     pub fn json(&self, name: &str) -> Value {
         let text = fs::read_to_string(self.file(name)).expect("it was written");
         serde_json::from_str(&text).expect("JSON")
@@ -87,31 +87,31 @@ impl Drop for Folder {
     }
 }
 
-/// What was printed to standard error.
+/// Returns what was printed to standard error.
 pub fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs to the end and gives what was printed.
+/// Runs the command, checks that it succeeds, and returns what it printed.
 pub fn success(mut command: Command) -> String {
     let output = command.output().expect("the program runs");
     assert!(output.status.success(), "{}", errors(&output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The vocabulary of GPT-2's form with a token for each byte, then `merged`.
+/// Returns a vocabulary in GPT-2's format with a token for each byte, then `merged`.
 pub fn byte_vocabulary(merged: &[&str]) -> String {
-    // Bytes that can be seen stand for themselves, the others for characters from 256 on.
-    let seen = |byte: u32| matches!(byte, 33..=126 | 161..=172 | 174..=255);
-    let unseen = (0..256).filter(|&byte| !seen(byte)).count() as u32;
-    let characters = (0..256).filter(|&byte| seen(byte)).chain(256..256 + unseen);
+    // Printable bytes represent themselves, the others are mapped to characters from 256 on.
+    let is_printable = |byte: u32| matches!(byte, 33..=126 | 161..=172 | 174..=255);
+    let unprintable = (0..256).filter(|&byte| !is_printable(byte)).count() as u32;
+    let characters = (0..256).filter(|&byte| is_printable(byte)).chain(256..256 + unprintable);
     let bytes = characters.map(|code| char::from_u32(code).expect("a character").to_string());
     let tokens = bytes.chain(merged.iter().map(|token| (*token).to_owned()));
-    let entries = tokens.zip(0..).map(|(token, number): (String, usize)| (token, number.into()));
+    let entries = tokens.zip(0..).map(|(token, index): (String, usize)| (token, index.into()));
     Value::Object(entries.collect()).to_string()
 }
 
-/// Records of CIFAR-10's binary form: every label in turn, images of its own shade.
+/// Returns records in CIFAR-10's binary format: the labels cycle, and each image has its own shade.
 pub fn cifar10_records(count: usize) -> Vec<u8> {
     let record = |index: usize| {
         let label = (index % 10) as u8;

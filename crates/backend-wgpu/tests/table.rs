@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     }
     let parts = if first_is_software() { PARTS } else { 1 };
     let command = "cargo test -p ternion-wgpu --test table";
-    suite::main_in_parts(&["cpu", "cuda"], command, parts, || target().map_err(|error| error.to_string()))
+    suite::main_sharded(&["cpu", "cuda"], command, parts, || target().map_err(|error| error.to_string()))
 }
 
 fn first_is_software() -> bool {
@@ -34,6 +34,6 @@ fn target() -> Result<Target> {
     let devices = if first_is_software() { threads.min(DEVICES) } else { 1 };
     let others: Result<Vec<Device>> = (1..devices).map(|_| ternion_wgpu::device(0)).collect();
     let what = device.downcast().map(ternion_wgpu::WgpuBackend::description).unwrap_or_default().to_string();
-    let brief = first_is_software() && !suite::wants_whole();
-    Ok(Target::new(device).described(what).several(others?).compositions_in_brief(brief))
+    let brief = first_is_software() && !suite::is_full_table();
+    Ok(Target::new(device).described(what).several(others?).reduced_compositions(brief))
 }

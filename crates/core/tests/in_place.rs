@@ -8,8 +8,8 @@ use ternion_core::dispatch::{apply_into, apply_one};
 use ternion_core::op::Role;
 use ternion_core::{DType, Layout, OpCall, Result, Shape, Tensor, no_grad, observe_ops};
 use ternion_testing::OpCase;
-use ternion_testing::case::{Draw, Drawn};
-use ternion_testing::place::{Arrangement, place};
+use ternion_testing::case::{CaseInputs, InputKind};
+use ternion_testing::memory_layout::{MemoryLayout, tensor_with_layout};
 use ternion_testing::read::values_of;
 use ternion_testing::table::table;
 
@@ -124,10 +124,10 @@ fn sweep(row: &OpCase, dtype: DType, compared: &Compared) {
     let (Some(run), device) = (&row.run, ternion_cpu::device()) else { return };
     let is_small = |shape: &Vec<usize>| shape.iter().map(|&size| size as f64).product::<f64>() < 65536.0;
     for instance in row.instances.iter().filter(|shapes| shapes.iter().all(is_small)) {
-        let drawn = Drawn::new(row, instance, Draw::of(dtype), Arrangement::Dense);
-        let inputs = row.inputs.iter().zip(&drawn.inputs);
+        let case_inputs = CaseInputs::new(row, instance, InputKind::of(dtype), MemoryLayout::Dense);
+        let inputs = row.inputs.iter().zip(&case_inputs.inputs);
         let inputs: Vec<Tensor> = inputs
-            .map(|(input, array)| place(array, input.class.dtype(dtype), None, &device).unwrap())
+            .map(|(input, array)| tensor_with_layout(array, input.class.dtype(dtype), None, &device).unwrap())
             .collect();
         let count = compared.clone();
         let watched = || no_grad(|| run(&inputs, &device, dtype));

@@ -3,7 +3,7 @@
 
 use crate::array::Array;
 use crate::compare::{Mismatch, compare, round_to, ulp};
-use crate::place::place;
+use crate::memory_layout::tensor_with_layout;
 use crate::read::values_of;
 use crate::values::Rng;
 use std::cell::OnceCell;
@@ -11,13 +11,13 @@ use ternion_core::decorators::tolerance;
 use ternion_core::{DType, Error, Result, Stats, Tensor, text};
 
 /// Number of times a function is rerun on nudged inputs.
-const NUDGES: usize = 4;
+const NUDGED_RERUNS: usize = 4;
 /// Factor on the largest change that nudging made to an element. The product is part of the limit
 /// of that element.
-const OWN_CHANGES: f64 = 16.0;
+const ELEMENT_CHANGE_FACTOR: f64 = 16.0;
 /// Factor on the change of the tensor's median element. The product is also part of the limit: the
 /// change of a single element may be zero by chance.
-const MEDIAN_CHANGES: f64 = 4.0;
+const MEDIAN_CHANGE_FACTOR: f64 = 4.0;
 
 /// Returns whether the floating tensors among these have elements and all of them are NaN. Both
 /// sides are then equal, but the comparison shows nothing.
@@ -35,10 +35,10 @@ pub(crate) fn all_nan<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Resu
 
 /// The minimum number of elements of a tensor whose scale is compared: rounding errors average out
 /// in it.
-const SCALE_ELEMENTS: usize = 16;
+const MIN_SCALE_ELEMENTS: usize = 16;
 /// Factor on the largest change that nudging made to the scale. The product is part of the limit of
 /// the scale.
-const SCALE_CHANGES: f64 = 4.0;
+const SCALE_CHANGE_FACTOR: f64 = 4.0;
 
 /// The results of a function on one device: tensors by name. `None` is a missing gradient.
 pub(crate) type Computed = Vec<(String, Option<Tensor>)>;
@@ -53,7 +53,7 @@ pub(crate) enum Rerun {
 
 impl Rerun {
     /// Returns `tensor` as this rerun uses it, detached.
-    pub(crate) fn of(self, name: &str, tensor: &Tensor) -> Result<Tensor> {
+    pub(crate) fn apply(self, name: &str, tensor: &Tensor) -> Result<Tensor> {
         let Rerun::Nudged(number) = self else { return Ok(tensor.detach()) };
         if !tensor.dtype().is_float() {
             return Ok(tensor.detach());
@@ -63,7 +63,7 @@ impl Rerun {
         for value in values.data.iter_mut().filter(|value| **value != 0.0) {
             *value = round_to(dtype, *value + rng.sign() * ulp(dtype, *value));
         }
-        place(&values, dtype, None, tensor.device())
+        tensor_with_layout(&values, dtype, None, tensor.device())
     }
 }
 
@@ -105,20 +105,20 @@ impl Sides {
         compared.map(|()| want.elements()).map_err(|detail| self.mismatch(format!("{what}: {detail}")))
     }
 
-    /// Compares the results of both sides in order. `again` recomputes them on the reference;
-    /// `blamed` names the part at fault if a tensor is the first to differ.
+    /// Compares the results of both sides in order. `rerun` recomputes them on the reference;
+    /// `part_of` names the part at fault if a tensor is the first to differ.
     pub(crate) fn compare_all(
         &self,
         first: &Computed,
         second: &Computed,
-        again: impl Fn(Rerun) -> Result<Computed>,
-        blamed: impl Fn(usize) -> Option<String>,
+        rerun: impl Fn(Rerun) -> Result<Computed>,
+        part_of: impl Fn(usize) -> Option<String>,
     ) -> Result<usize> {
-        let noise = Noise { again: &again, reruns: OnceCell::new() };
+        let noise = Noise { rerun: &rerun, reruns: OnceCell::new() };
         let mut compared = 0;
         for at in 0..second.len() {
             let result = self.compare_at(at, first, second, &noise);
-            compared += result.map_err(|error| self.blaming(blamed(at), error))?;
+            compared += result.map_err(|error| self.with_part(part_of(at), error))?;
         }
         Ok(compared)
     }
@@ -127,7 +127,7 @@ impl Sides {
     fn compare_at(&self, at: usize, first: &Computed, second: &Computed, noise: &Noise<'_>) -> Result<usize> {
         let what = &second[at].0;
         match (&first[at].1, &second[at].1) {
-            (Some(left), Some(right)) => self.compare(what, left, right, || noise.of(self, at, right)),
+            (Some(left), Some(right)) => self.compare(what, left, right, || noise.allowance(self, at, right)),
             (None, None) => Ok(0),
             (left, _) => {
                 let has = &self.names[usize::from(left.is_none())];
@@ -137,7 +137,7 @@ impl Sides {
     }
 
     /// Returns `error` with the part at fault before its detail.
-    fn blaming(&self, part: Option<String>, error: Error) -> Error {
+    fn with_part(&self, part: Option<String>, error: Error) -> Error {
         match (part, error) {
             (Some(part), Error::Mismatch { op, left, right, detail }) if op == self.op => {
                 Error::Mismatch { op, left, right, detail: text![part, ": ", detail] }
@@ -146,7 +146,7 @@ impl Sides {
         }
     }
 
-    fn not_repeated(&self, what: &str) -> Error {
+    fn not_reproducible(&self, what: &str) -> Error {
         let detail = format!(
             "{what} differs, and differs again when the {} repeats it on the same inputs: seed the device in the function, or switch dropout off",
             self.names[1]
@@ -168,7 +168,7 @@ pub(crate) struct Allowance {
 
 impl Allowance {
     /// Returns an empty allowance for a tensor of this shape.
-    pub(crate) fn nothing(like: &Tensor) -> Allowance {
+    pub(crate) fn zero(like: &Tensor) -> Allowance {
         Allowance { elements: vec![0.0; like.elements()], ..Allowance::default() }
     }
 
@@ -183,7 +183,7 @@ impl Allowance {
         // Rounding errors have both signs: a one-sided error is visible in the scale long before it
         // is visible in an element.
         let (off, limit) = (scale_error(got, want), 2.0 * dtype.epsilon() + self.scale);
-        if dtype.is_half() && want.elements() >= SCALE_ELEMENTS && off > limit {
+        if dtype.is_half() && want.elements() >= MIN_SCALE_ELEMENTS && off > limit {
             let (first, second) = (Stats::of(&got.data), Stats::of(&want.data));
             return Err(format!(
                 "over all {} elements of {:?} the scale differs by {off:.3e} (limit {limit:.3e}); first {first}; second {second}",
@@ -199,9 +199,9 @@ impl Allowance {
 /// want> - 1|`.
 fn scale_error(got: &Array, want: &Array) -> f64 {
     let finite = got.data.iter().zip(&want.data).filter(|(got, want)| got.is_finite() && want.is_finite());
-    let (both, own) =
-        finite.fold((0.0, 0.0), |(both, own), (got, want)| (both + (got - want) * want, own + want * want));
-    if own > 0.0 { (both / own).abs() } else { 0.0 }
+    let (both, norm) =
+        finite.fold((0.0, 0.0), |(both, norm), (got, want)| (both + (got - want) * want, norm + want * want));
+    if norm > 0.0 { (both / norm).abs() } else { 0.0 }
 }
 
 fn describe(mismatch: &Mismatch, got: &Array, want: &Array) -> String {
@@ -232,12 +232,12 @@ fn limits(dtype: DType, want: &Array) -> Vec<f64> {
         dtype if dtype.is_half() => 4.0,
         _ => 32.0,
     };
-    let of_sums = roundings * dtype.epsilon() * root_mean_square(want);
-    let of_element = |&value: &f64| {
+    let sum_limit = roundings * dtype.epsilon() * root_mean_square(want);
+    let element_limit = |&value: &f64| {
         let size = if value.is_finite() { value.abs() } else { 0.0 };
-        tolerance(dtype) * size + of_sums + ulp(dtype, value)
+        tolerance(dtype) * size + sum_limit + ulp(dtype, value)
     };
-    want.data.iter().map(of_element).collect()
+    want.data.iter().map(element_limit).collect()
 }
 
 /// Returns the root mean square of the finite elements.
@@ -253,7 +253,7 @@ fn root_mean_square(array: &Array) -> f64 {
 /// limit relative to the result is fair.
 struct Noise<'a> {
     /// Recomputes the compared results on the reference.
-    again: &'a dyn Fn(Rerun) -> Result<Computed>,
+    rerun: &'a dyn Fn(Rerun) -> Result<Computed>,
     reruns: OnceCell<Vec<Computed>>,
 }
 
@@ -263,43 +263,44 @@ impl Noise<'_> {
         if let Some(reruns) = self.reruns.get() {
             return Ok(reruns);
         }
-        let kinds = [Rerun::Same].into_iter().chain((0..NUDGES).map(Rerun::Nudged));
-        let reruns = kinds.map(self.again).collect::<Result<Vec<_>>>()?;
+        let kinds = [Rerun::Same].into_iter().chain((0..NUDGED_RERUNS).map(Rerun::Nudged));
+        let reruns = kinds.map(self.rerun).collect::<Result<Vec<_>>>()?;
         Ok(self.reruns.get_or_init(|| reruns))
     }
 
-    fn of(&self, sides: &Sides, at: usize, reference: &Tensor) -> Result<Allowance> {
+    fn allowance(&self, sides: &Sides, at: usize, reference: &Tensor) -> Result<Allowance> {
         let (dtype, base) = values_of(reference)?;
-        let (mut allowance, limits) = (Allowance::nothing(reference), limits(dtype, &base));
+        let (mut allowance, limits) = (Allowance::zero(reference), limits(dtype, &base));
         for (number, computed) in self.reruns()?.iter().enumerate() {
-            let Some(moved) = computed.get(at).and_then(|(_, tensor)| tensor.as_ref()) else { continue };
-            let (_, moved) = values_of(moved)?;
-            let repeats = || compare(dtype, &base.shape, &moved.data, &base.data, |at| limits[at]).is_ok();
-            if moved.shape != base.shape || (number == 0 && !repeats()) {
-                return Err(sides.not_repeated(&computed[at].0));
+            let Some(nudged) = computed.get(at).and_then(|(_, tensor)| tensor.as_ref()) else { continue };
+            let (_, nudged) = values_of(nudged)?;
+            let repeats = || compare(dtype, &base.shape, &nudged.data, &base.data, |at| limits[at]).is_ok();
+            if nudged.shape != base.shape || (number == 0 && !repeats()) {
+                return Err(sides.not_reproducible(&computed[at].0));
             }
-            allowance.learn(&moved, &base);
+            allowance.update(&nudged, &base);
         }
         let median = median(&allowance.elements);
-        let allowed = |change: &mut f64| *change = OWN_CHANGES * *change + MEDIAN_CHANGES * median;
+        let allowed =
+            |change: &mut f64| *change = ELEMENT_CHANGE_FACTOR * *change + MEDIAN_CHANGE_FACTOR * median;
         allowance.elements.iter_mut().for_each(allowed);
-        allowance.scale *= SCALE_CHANGES;
-        allowance.flips *= MEDIAN_CHANGES as usize;
+        allowance.scale *= SCALE_CHANGE_FACTOR;
+        allowance.flips *= MEDIAN_CHANGE_FACTOR as usize;
         Ok(allowance)
     }
 }
 
 impl Allowance {
     /// Updates the largest changes with those that moving the inputs made.
-    fn learn(&mut self, moved: &Array, base: &Array) {
+    fn update(&mut self, nudged: &Array, base: &Array) {
         let mut flips = 0;
-        for (largest, (moved, base)) in self.elements.iter_mut().zip(moved.data.iter().zip(&base.data)) {
-            let change = (moved - base).abs();
+        for (largest, (nudged, base)) in self.elements.iter_mut().zip(nudged.data.iter().zip(&base.data)) {
+            let change = (nudged - base).abs();
             flips += usize::from(change != 0.0);
             *largest = if change.is_finite() { change.max(*largest) } else { *largest };
         }
         self.flips = self.flips.max(flips);
-        self.scale = self.scale.max(scale_error(moved, base));
+        self.scale = self.scale.max(scale_error(nudged, base));
     }
 }
 
@@ -328,10 +329,10 @@ mod tests {
     fn a_nudge_moves_every_element_by_one_unit_and_zero_not_at_all() {
         let cpu = ternion_cpu::device();
         let tensor = Tensor::from_slice(&[1.5f32, 0.0, -3.0], [3], &cpu).unwrap();
-        let moved = Rerun::Nudged(0).of("x", &tensor).unwrap().to_vec::<f32>().unwrap();
-        assert_eq!((moved[0] - 1.5).abs(), f32::EPSILON);
-        assert_eq!(moved[1], 0.0);
-        assert_eq!((moved[2] + 3.0).abs(), 2.0 * f32::EPSILON);
-        assert_eq!(Rerun::Same.of("x", &tensor).unwrap().to_vec::<f32>().unwrap(), [1.5, 0.0, -3.0]);
+        let nudged = Rerun::Nudged(0).apply("x", &tensor).unwrap().to_vec::<f32>().unwrap();
+        assert_eq!((nudged[0] - 1.5).abs(), f32::EPSILON);
+        assert_eq!(nudged[1], 0.0);
+        assert_eq!((nudged[2] + 3.0).abs(), 2.0 * f32::EPSILON);
+        assert_eq!(Rerun::Same.apply("x", &tensor).unwrap().to_vec::<f32>().unwrap(), [1.5, 0.0, -3.0]);
     }
 }

@@ -180,10 +180,10 @@ impl Array {
         let mut sorted = axes.to_vec();
         sorted.sort_unstable();
         let order: Vec<usize> = kept.iter().chain(&sorted).copied().collect();
-        let turned = self.permute(&order);
+        let permuted = self.permute(&order);
         let count: usize = sorted.iter().map(|&axis| self.shape[axis]).product();
         let outside: usize = kept.iter().map(|&axis| self.shape[axis]).product();
-        let data = (0..outside).map(|row| f(&turned.data[row * count..(row + 1) * count])).collect();
+        let data = (0..outside).map(|row| f(&permuted.data[row * count..(row + 1) * count])).collect();
         let shape: Vec<usize> = match keep {
             Keep::Yes => {
                 (0..self.rank()).map(|axis| if axes.contains(&axis) { 1 } else { self.shape[axis] }).collect()

@@ -2,37 +2,37 @@
 
 use crate::array::Array;
 use crate::compare::round_to;
-use crate::place::{Arrangement, repeat_first};
+use crate::memory_layout::{MemoryLayout, repeat_first};
 use crate::table::{Class, Instance, OpCase};
 use crate::values::{Rng, Values};
 use ternion_core::DType;
 
 /// Dtypes that share random inputs, and therefore the oracle's result and its central differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Draw {
+pub enum InputKind {
     /// f64 and f32: values with all bits of an f32.
     Wide,
     /// f16 and bf16: values that both represent exactly.
     Narrow,
     /// An integer dtype, or bool.
-    Whole(DType),
+    Integer(DType),
 }
 
-impl Draw {
+impl InputKind {
     /// Returns the kind of inputs for rows of this dtype.
-    pub fn of(dtype: DType) -> Draw {
+    pub fn of(dtype: DType) -> InputKind {
         match dtype {
-            DType::F64 | DType::F32 => Draw::Wide,
-            DType::F16 | DType::BF16 => Draw::Narrow,
-            other => Draw::Whole(other),
+            DType::F64 | DType::F32 => InputKind::Wide,
+            DType::F16 | DType::BF16 => InputKind::Narrow,
+            other => InputKind::Integer(other),
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Draw::Wide => "wide",
-            Draw::Narrow => "narrow",
-            Draw::Whole(dtype) => dtype.name(),
+            InputKind::Wide => "wide",
+            InputKind::Narrow => "narrow",
+            InputKind::Integer(dtype) => dtype.name(),
         }
     }
 
@@ -41,11 +41,11 @@ impl Draw {
         match (class, self) {
             (Class::Fixed(dtype), _) => fit_dtype(dtype, value),
             (Class::Index, _) => value.round(),
-            (Class::Accumulator, Draw::Wide | Draw::Narrow) | (Class::Row, Draw::Wide) => {
+            (Class::Accumulator, InputKind::Wide | InputKind::Narrow) | (Class::Row, InputKind::Wide) => {
                 round_to(DType::F32, value)
             }
-            (Class::Row, Draw::Narrow) => round_to(DType::F16, round_to(DType::BF16, value)),
-            (Class::Row | Class::Accumulator, Draw::Whole(dtype)) => fit_dtype(dtype, value),
+            (Class::Row, InputKind::Narrow) => round_to(DType::F16, round_to(DType::BF16, value)),
+            (Class::Row | Class::Accumulator, InputKind::Integer(dtype)) => fit_dtype(dtype, value),
         }
     }
 }
@@ -65,38 +65,43 @@ fn fit_dtype(dtype: DType, value: f64) -> f64 {
 
 /// The random inputs of a case.
 #[derive(Clone, Debug)]
-pub struct Drawn {
+pub struct CaseInputs {
     /// One array for each input.
     pub inputs: Vec<Array>,
     /// The seed of cotangents and directions.
     seed: String,
-    draw: Draw,
+    kind: InputKind,
     positive_cotangents: bool,
 }
 
-impl Drawn {
-    /// Generates the inputs of `row` on `instance`. For the broadcast arrangement they are constant
+impl CaseInputs {
+    /// Generates the inputs of `row` on `instance`. For the broadcast layout they are constant
     /// along an axis where that is possible.
-    pub fn new(row: &OpCase, instance: &Instance, draw: Draw, arrangement: Arrangement) -> Drawn {
-        let seed = format!("{} {}", row.key(instance), draw.name());
+    pub fn new(
+        row: &OpCase,
+        instance: &Instance,
+        kind: InputKind,
+        memory_layout: MemoryLayout,
+    ) -> CaseInputs {
+        let seed = format!("{} {}", row.key(instance), kind.name());
         let mut inputs = Vec::with_capacity(row.inputs.len());
         for (position, input) in row.inputs.iter().enumerate() {
             let mut rng = Rng::seeded(&format!("{seed} input {position}"));
-            let mut array = input.values.draw(instance, position, &mut rng).map(|v| draw.fit(input.class, v));
-            if arrangement == Arrangement::Broadcast && can_repeat(row, position) {
+            let mut array = input.values.draw(instance, position, &mut rng).map(|v| kind.fit(input.class, v));
+            if memory_layout == MemoryLayout::Broadcast && can_repeat(row, position) {
                 array = repeat_first(&array);
             }
             inputs.push(array);
         }
-        Drawn { inputs, seed, draw, positive_cotangents: row.positive_cotangents }
+        CaseInputs { inputs, seed, kind, positive_cotangents: row.positive_cotangents }
     }
 
     /// Creates a case with given inputs instead of random ones.
-    pub fn fixed(row: &OpCase, instance: &Instance, inputs: Vec<Array>) -> Drawn {
-        Drawn {
+    pub fn fixed(row: &OpCase, instance: &Instance, inputs: Vec<Array>) -> CaseInputs {
+        CaseInputs {
             inputs,
             seed: row.key(instance),
-            draw: Draw::Wide,
+            kind: InputKind::Wide,
             positive_cotangents: row.positive_cotangents,
         }
     }
@@ -122,12 +127,12 @@ impl Drawn {
     }
 
     fn weights(&self, purpose: &str, like: &[Array]) -> Vec<Array> {
-        let draw = if matches!(self.draw, Draw::Whole(_)) { Draw::Wide } else { self.draw };
+        let kind = if matches!(self.kind, InputKind::Integer(_)) { InputKind::Wide } else { self.kind };
         like.iter()
             .enumerate()
             .map(|(position, array)| {
                 let mut rng = self.rng(&format!("{purpose} {position}"));
-                Array::from_fn(&array.shape, |_| draw.fit(Class::Row, rng.sign() * rng.uniform(0.25, 1.25)))
+                Array::from_fn(&array.shape, |_| kind.fit(Class::Row, rng.sign() * rng.uniform(0.25, 1.25)))
             })
             .collect()
     }
@@ -137,33 +142,33 @@ impl Drawn {
 /// the row avoids, or duplicate indices.
 pub fn can_repeat(row: &OpCase, position: usize) -> bool {
     let input = &row.inputs[position];
-    let plain = matches!(
+    let is_repeatable = matches!(
         input.values,
         Values::Uniform(..) | Values::AwayFrom(_) | Values::Integers(..) | Values::Bools
     );
-    plain && !matches!(input.class, Class::Index)
+    is_repeatable && !matches!(input.class, Class::Index)
 }
 
-/// Returns the memory layouts for the inputs of a case: dense, and every arrangement in which some
+/// Returns the memory layouts for the inputs of a case: dense, and every layout in which some
 /// input is not dense.
-pub fn arrangements(row: &OpCase, instance: &Instance) -> Vec<Arrangement> {
-    let applies = |arrangement: Arrangement| match arrangement {
-        Arrangement::Dense => true,
+pub fn memory_layouts(row: &OpCase, instance: &Instance) -> Vec<MemoryLayout> {
+    let applies = |memory_layout: MemoryLayout| match memory_layout {
+        MemoryLayout::Dense => true,
         _ if row.dense_only.is_some() => false,
-        Arrangement::Broadcast => (0..instance.len())
-            .any(|at| can_repeat(row, at) && arrangement.layout(&instance[at], at).is_some()),
+        MemoryLayout::Broadcast => (0..instance.len())
+            .any(|at| can_repeat(row, at) && memory_layout.layout(&instance[at], at).is_some()),
         // With one input, mixed is just another transposition.
-        Arrangement::Mixed if instance.len() == 1 => {
-            instance[0].len() > 2 && arrangement.layout(&instance[0], 0).is_some()
+        MemoryLayout::Mixed if instance.len() == 1 => {
+            instance[0].len() > 2 && memory_layout.layout(&instance[0], 0).is_some()
         }
-        _ => (0..instance.len()).any(|at| arrangement.layout(&instance[at], at).is_some()),
+        _ => (0..instance.len()).any(|at| memory_layout.layout(&instance[at], at).is_some()),
     };
-    Arrangement::ALL.into_iter().filter(|&arrangement| applies(arrangement)).collect()
+    MemoryLayout::ALL.into_iter().filter(|&memory_layout| applies(memory_layout)).collect()
 }
 
 /// Returns the printed key of a case.
-pub fn case_key(row: &OpCase, instance: &Instance, dtype: DType, arrangement: Arrangement) -> String {
-    format!("{} {dtype} {arrangement}", row.key(instance))
+pub fn case_key(row: &OpCase, instance: &Instance, dtype: DType, memory_layout: MemoryLayout) -> String {
+    format!("{} {dtype} {memory_layout}", row.key(instance))
 }
 
 #[cfg(test)]
@@ -171,31 +176,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn narrow_values_fit_both_halves() {
+    fn narrow_values_fit_both_half_dtypes() {
         let row = OpCase::new("op", "").input(Values::Uniform(-9.0, 9.0)).shapes([&[100]]);
-        let drawn = Drawn::new(&row, &row.instances[0], Draw::Narrow, Arrangement::Dense);
-        for &v in &drawn.inputs[0].data {
+        let case_inputs = CaseInputs::new(&row, &row.instances[0], InputKind::Narrow, MemoryLayout::Dense);
+        for &v in &case_inputs.inputs[0].data {
             assert_eq!((round_to(DType::F16, v), round_to(DType::BF16, v)), (v, v));
         }
     }
 
     #[test]
-    fn arrangements_apply_where_they_differ_from_dense() {
+    fn memory_layouts_apply_where_they_differ_from_dense() {
         let row = OpCase::new("op", "").input(Values::Uniform(0.0, 1.0)).shapes([&[3, 4], &[], &[0, 2]]);
-        assert_eq!(arrangements(&row, &row.instances[0]).len(), 5);
-        assert_eq!(arrangements(&row, &row.instances[1]), [Arrangement::Dense, Arrangement::Sliced]);
-        assert_eq!(arrangements(&row, &row.instances[2]), [Arrangement::Dense]);
+        assert_eq!(memory_layouts(&row, &row.instances[0]).len(), 5);
+        assert_eq!(memory_layouts(&row, &row.instances[1]), [MemoryLayout::Dense, MemoryLayout::Sliced]);
+        assert_eq!(memory_layouts(&row, &row.instances[2]), [MemoryLayout::Dense]);
         let distinct = OpCase::new("op", "").input(Values::Distinct).shapes([&[3, 4]]);
-        assert!(!arrangements(&distinct, &distinct.instances[0]).contains(&Arrangement::Broadcast));
+        assert!(!memory_layouts(&distinct, &distinct.instances[0]).contains(&MemoryLayout::Broadcast));
     }
 
     #[test]
-    fn whole_numbers_are_whole_and_in_range() {
-        assert_eq!(Draw::Whole(DType::U8).fit(Class::Row, -2.6), 3.0);
-        assert_eq!(Draw::Whole(DType::I8).fit(Class::Row, -200.0), -128.0);
-        assert_eq!(Draw::Whole(DType::I16).fit(Class::Row, 4e4), 32767.0);
-        assert_eq!(Draw::Whole(DType::I32).fit(Class::Row, -2.6), -3.0);
-        assert_eq!(Draw::Whole(DType::Bool).fit(Class::Row, -2.6), 1.0);
-        assert_eq!(Draw::Narrow.fit(Class::Fixed(DType::F32), 0.1), f64::from(0.1f32));
+    fn integers_are_rounded_and_in_range() {
+        assert_eq!(InputKind::Integer(DType::U8).fit(Class::Row, -2.6), 3.0);
+        assert_eq!(InputKind::Integer(DType::I8).fit(Class::Row, -200.0), -128.0);
+        assert_eq!(InputKind::Integer(DType::I16).fit(Class::Row, 4e4), 32767.0);
+        assert_eq!(InputKind::Integer(DType::I32).fit(Class::Row, -2.6), -3.0);
+        assert_eq!(InputKind::Integer(DType::Bool).fit(Class::Row, -2.6), 1.0);
+        assert_eq!(InputKind::Narrow.fit(Class::Fixed(DType::F32), 0.1), f64::from(0.1f32));
     }
 }

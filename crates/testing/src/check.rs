@@ -1,29 +1,29 @@
 //! The checks of a row on a device.
 
-mod known;
+mod oracle_cache;
 mod rehearsal;
 mod run;
 mod selection;
 mod target;
 
-pub(crate) use known::Knowledge;
-pub(crate) use rehearsal::skipped_wholly;
+pub(crate) use oracle_cache::OracleCache;
+pub(crate) use rehearsal::skips_all_cases;
 pub(crate) use selection::cases;
 pub use selection::{Filter, keys};
 pub use target::Target;
 
 use crate::array::Array;
-use crate::case::{Drawn, case_key};
+use crate::case::{CaseInputs, case_key};
 use crate::compare::compare;
 use crate::differences::{Gradient, Weighted, directional};
 use crate::guarded::{Guarded, Repeat, Trace, TraceHandle};
 use crate::limits;
-use crate::place::Arrangement;
+use crate::memory_layout::MemoryLayout;
 use crate::read::values_of;
 use crate::report::{Check, Failure, Outcome};
-use crate::rounding::Grain;
+use crate::rounding::RoundingStep;
 use crate::table::{Instance, OpCase};
-use known::Known;
+use oracle_cache::OracleResults;
 use run::run_twice;
 use selection::{hostile_key, rejects_key};
 use std::cell::Cell;
@@ -33,24 +33,24 @@ use ternion_core::decorators::Composed;
 use ternion_core::{DType, Device, Tensor, no_grad};
 
 /// Why a case did not pass: the device does not support it, or the result is wrong.
-enum Trouble {
+enum CheckError {
     Unsupported(String),
     Wrong(String),
 }
 
-impl From<String> for Trouble {
-    fn from(detail: String) -> Trouble {
-        Trouble::Wrong(detail)
+impl From<String> for CheckError {
+    fn from(detail: String) -> CheckError {
+        CheckError::Wrong(detail)
     }
 }
 
-type Checked = Result<usize, Trouble>;
+type CheckResult = Result<usize, CheckError>;
 
 /// The environment variable that disables guarded memory (`TERNION_GUARD=0`): for tools such as
 /// compute-sanitizer that check every access themselves.
 pub const GUARD: &str = "TERNION_GUARD";
 
-pub(crate) fn is_unwatched() -> bool {
+pub(crate) fn is_unguarded() -> bool {
     std::env::var_os(GUARD).is_some_and(|value| value == "0")
 }
 
@@ -59,8 +59,8 @@ pub(crate) const NOTHING_FUSED: &str = "nothing is fused: the device runs primit
 
 /// Runs one check of one row on one device.
 pub fn check_row(row: &OpCase, check: Check, target: &Target, filter: &Filter) -> Outcome {
-    let knowledge = Knowledge::default();
-    let mut session = Session::new(row, check, target, filter, &knowledge);
+    let oracle_cache = OracleCache::default();
+    let mut session = Session::new(row, check, target, filter, &oracle_cache);
     match check {
         Check::Forward => session.each_case(Session::forward),
         Check::Hostile => session.hostile(),
@@ -82,21 +82,21 @@ pub(crate) fn check_case(
     check: Check,
     target: &Target,
     case: Case<'_>,
-    knowledge: &Knowledge,
+    oracle_cache: &OracleCache,
 ) -> (Result<usize, String>, u64) {
     let filter = Filter::default();
-    let session = Session::new(row, check, target, &filter, knowledge);
+    let session = Session::new(row, check, target, &filter, oracle_cache);
     let result = guard_panics(|| match check {
         Check::Backward => session.backward(case),
         _ => session.forward(case),
     });
-    let result = result.map_err(|trouble| match trouble {
-        Trouble::Unsupported(why) | Trouble::Wrong(why) => why,
+    let result = result.map_err(|error| match error {
+        CheckError::Unsupported(why) | CheckError::Wrong(why) => why,
     });
     (result, session.fingerprint.get())
 }
 
-pub(crate) type Case<'c> = (&'c Instance, DType, Arrangement);
+pub(crate) type Case<'c> = (&'c Instance, DType, MemoryLayout);
 
 struct Session<'a> {
     row: &'a OpCase,
@@ -106,7 +106,7 @@ struct Session<'a> {
     composed: Device,
     reference: Device,
     trace: TraceHandle,
-    knowledge: &'a Knowledge,
+    oracle_cache: &'a OracleCache,
     /// Fingerprint of all values that were compared with the oracle.
     fingerprint: Cell<u64>,
     outcome: Outcome,
@@ -118,10 +118,10 @@ impl<'a> Session<'a> {
         check: Check,
         target: &Target,
         filter: &'a Filter,
-        knowledge: &'a Knowledge,
+        oracle_cache: &'a OracleCache,
     ) -> Session<'a> {
         let repeat = match row.unordered {
-            _ if is_unwatched() => Repeat::Unwatched,
+            _ if is_unguarded() => Repeat::Unguarded,
             Some(_) => Repeat::Once,
             None => Repeat::Twice,
         };
@@ -134,28 +134,28 @@ impl<'a> Session<'a> {
             composed: Composed::new(device.clone()),
             device,
             trace,
-            knowledge,
+            oracle_cache,
             fingerprint: Cell::new(0),
             outcome: Outcome::default(),
         }
     }
 
-    fn each_case(&mut self, check: impl Fn(&Session<'a>, Case<'_>) -> Checked) {
+    fn each_case(&mut self, check: impl Fn(&Session<'a>, Case<'_>) -> CheckResult) {
         for instance in &self.row.instances {
-            for (dtype, arrangement) in cases(self.row, self.check, instance) {
-                let key = case_key(self.row, instance, dtype, arrangement);
-                if self.filter.wants(&key) {
-                    let result = guard_panics(|| check(self, (instance, dtype, arrangement)));
-                    self.note(key, dtype, result);
+            for (dtype, memory_layout) in cases(self.row, self.check, instance) {
+                let key = case_key(self.row, instance, dtype, memory_layout);
+                if self.filter.selects(&key) {
+                    let result = guard_panics(|| check(self, (instance, dtype, memory_layout)));
+                    self.record(key, dtype, result);
                 }
             }
-            self.knowledge.clear();
+            self.oracle_cache.clear();
         }
-        self.explain_nothing();
+        self.explain_no_cases();
     }
 
     /// Records a reason if the check does not apply to the row, so that it does not pass silently.
-    fn explain_nothing(&mut self) {
+    fn explain_no_cases(&mut self) {
         if self.outcome.cases == 0
             && self.outcome.failures.is_empty()
             && self.outcome.skipped.is_empty()
@@ -166,7 +166,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn note(&mut self, key: String, dtype: DType, result: Checked) {
+    fn record(&mut self, key: String, dtype: DType, result: CheckResult) {
         let trace = self.trace.take();
         match result {
             Ok(elements) => {
@@ -175,8 +175,8 @@ impl<'a> Session<'a> {
                     self.outcome.count_composed(dtype);
                 }
             }
-            Err(Trouble::Unsupported(why)) => self.skip(dtype, &why, &trace),
-            Err(Trouble::Wrong(detail)) => {
+            Err(CheckError::Unsupported(why)) => self.skip(dtype, &why, &trace),
+            Err(CheckError::Wrong(detail)) => {
                 self.outcome.cases += 1;
                 let device = self.device.name().to_string();
                 self.outcome.failures.push(Failure { key, device, check: self.check, detail });
@@ -189,30 +189,30 @@ impl<'a> Session<'a> {
     /// not apply to it.
     fn skip(&mut self, dtype: DType, why: &str, trace: &Trace) {
         let why = format!("{dtype}: {why}");
-        let lacks_itself = trace.refused.values().any(|refusal| refusal.lacking.contains(dtype.name()));
-        match trace.refused.is_empty() {
+        let lacks_itself = trace.unsupported.values().any(|op_error| op_error.lacking.contains(dtype.name()));
+        match trace.unsupported.is_empty() {
             true => self.outcome.skip(why),
-            false => self.outcome.refuse(dtype, lacks_itself, why),
+            false => self.outcome.record_unsupported(dtype, lacks_itself, why),
         }
     }
 
     /// Classifies an error of the call under test. If the device does not support the dtype at all,
     /// the case is skipped; any other error is a failure.
-    fn trouble(&self, error: impl std::fmt::Display) -> Trouble {
+    fn classify(&self, error: impl std::fmt::Display) -> CheckError {
         let list = |dtypes: &BTreeSet<&'static str>| dtypes.iter().copied().collect::<Vec<_>>().join(", ");
-        let refused = self.trace.get().refused;
-        match refused.iter().min_by_key(|(_, refusal)| !refusal.lacking.is_empty()) {
-            Some((op, refusal)) if refusal.lacking.is_empty() => Trouble::Wrong(format!(
+        let unsupported = self.trace.get().unsupported;
+        match unsupported.iter().min_by_key(|(_, op_error)| !op_error.lacking.is_empty()) {
+            Some((op, op_error)) if op_error.lacking.is_empty() => CheckError::Wrong(format!(
                 "{op} is a primitive, which the device must run in {}, as it has the dtype; it says: {}",
-                list(&refusal.dtypes),
-                refusal.why
+                list(&op_error.dtypes),
+                op_error.why
             )),
-            Some((op, refusal)) => Trouble::Unsupported(format!(
+            Some((op, op_error)) => CheckError::Unsupported(format!(
                 "the device has no {}; {op}: {}",
-                list(&refusal.lacking),
-                refusal.why
+                list(&op_error.lacking),
+                op_error.why
             )),
-            None => Trouble::Wrong(format!("error: {error}")),
+            None => CheckError::Wrong(format!("error: {error}")),
         }
     }
 
@@ -225,56 +225,57 @@ impl<'a> Session<'a> {
     }
 
     /// A device that runs a composition rounds after every primitive of it.
-    fn grain(&self) -> Grain {
+    fn rounding_step(&self) -> RoundingStep {
         let fused = self.check != Check::Composed && self.check != Check::Hostile;
         match fused && self.trace.get().composed.is_empty() {
-            true => Grain::Ops,
-            false => Grain::Primitives,
+            true => RoundingStep::Ops,
+            false => RoundingStep::Primitives,
         }
     }
 
     // ---- The checks
 
-    fn forward(&self, case: Case<'_>) -> Checked {
-        let known = self.known(case);
-        let (_, dtype, arrangement) = case;
-        let outputs = no_grad(|| self.row.call(&self.device, dtype, arrangement, &known.drawn.inputs))
-            .map_err(|error| self.trouble(error))?;
-        let between = if self.row.steps { Between::Steps } else { Between::OneRounding };
-        self.compare_outputs(case, &known, &outputs, between)
+    fn forward(&self, case: Case<'_>) -> CheckResult {
+        let expected = self.oracle_results(case);
+        let (_, dtype, memory_layout) = case;
+        let outputs = no_grad(|| self.row.call(&self.device, dtype, memory_layout, &expected.case.inputs))
+            .map_err(|error| self.classify(error))?;
+        let result_rounding =
+            if self.row.steps { ResultRounding::PerPrimitive } else { ResultRounding::Once };
+        self.compare_outputs(case, &expected, &outputs, result_rounding)
     }
 
     /// Compares all outputs with the oracle.
     fn compare_outputs(
         &self,
         case: Case<'_>,
-        known: &Known,
+        expected: &OracleResults,
         outputs: &[Tensor],
-        between: Between,
-    ) -> Checked {
+        result_rounding: ResultRounding,
+    ) -> CheckResult {
         let dtype = case.1;
-        if outputs.len() != known.want.len() {
-            return Err(format!("{} outputs, the oracle has {}", outputs.len(), known.want.len()).into());
+        if outputs.len() != expected.want.len() {
+            return Err(format!("{} outputs, the oracle has {}", outputs.len(), expected.want.len()).into());
         }
-        let stepwise = match between {
-            Between::Steps => self.stepwise(known, dtype, self.grain()),
-            Between::OneRounding => None,
+        let stepwise = match result_rounding {
+            ResultRounding::PerPrimitive => self.stepwise(expected, dtype, self.rounding_step()),
+            ResultRounding::Once => None,
         };
-        let written = self.row.rounded_answer(dtype, &known.drawn.inputs);
+        let rounded_outputs = self.row.rounded_outputs(dtype, &expected.case.inputs);
         let mut compared = 0;
-        for (index, (output, want)) in outputs.iter().zip(&known.want).enumerate() {
-            let (got_dtype, got) = values_of(output).map_err(|error| self.trouble(error))?;
+        for (index, (output, want)) in outputs.iter().zip(&expected.want).enumerate() {
+            let (got_dtype, got) = values_of(output).map_err(|error| self.classify(error))?;
             self.fingerprint(&got.data);
             check_kind(self.row, dtype, index, got_dtype, &got.shape, want)?;
-            let steps = match &written {
-                Some(written) => written.get(index),
+            let steps = match &rounded_outputs {
+                Some(rounded_outputs) => rounded_outputs.get(index),
                 None => stepwise.as_ref().and_then(|stepwise| stepwise.outputs.get(index)),
             };
             let is_right = |want: &Array, steps: Option<&Array>| {
                 let limits = limits::forward(self.row, dtype, got_dtype, want, steps);
                 compare(got_dtype, &want.shape, &got.data, &want.data, |at| limits[at])
             };
-            let rounded = known.rounded.as_ref().and_then(|rounded| rounded.want.get(index));
+            let rounded = expected.rounded.as_ref().and_then(|rounded| rounded.want.get(index));
             compared += is_right(want, steps)
                 .or_else(|mismatch| {
                     rounded.map_or(Err(()), |want| is_right(want, None).map_err(drop)).map_err(|()| mismatch)
@@ -285,39 +286,39 @@ impl<'a> Session<'a> {
         Ok(compared.max(usize::from(!outputs.is_empty())))
     }
 
-    fn backward(&self, case: Case<'_>) -> Checked {
+    fn backward(&self, case: Case<'_>) -> CheckResult {
         let (_, dtype, _) = case;
         if let Some(why) = self.row.forward_only {
-            return Err(Trouble::Unsupported(format!("forward only: {why}")));
+            return Err(CheckError::Unsupported(format!("forward only: {why}")));
         }
         if self.row.differentiable_inputs(dtype).is_empty() {
-            return Err(Trouble::Unsupported(NO_GRADIENT.into()));
+            return Err(CheckError::Unsupported(NO_GRADIENT.into()));
         }
         self.compare_gradients(case, &self.device)
     }
 
-    fn compare_gradients(&self, case: Case<'_>, device: &Device) -> Checked {
-        let (_, dtype, arrangement) = case;
-        let known = self.known(case);
+    fn compare_gradients(&self, case: Case<'_>, device: &Device) -> CheckResult {
+        let (_, dtype, memory_layout) = case;
+        let expected = self.oracle_results(case);
         let (_, got) = self
             .row
-            .run_backward(device, dtype, arrangement, &known.drawn.inputs, &known.cotangents)
-            .map_err(|error| self.trouble(error))?;
-        let want = self.gradients(case, &known);
-        let stepwise = self.stepwise(&known, dtype, self.grain());
-        let rounded = self.row.rounded_gradients_of(dtype, &known.drawn.inputs, &known.cotangents);
+            .run_backward(device, dtype, memory_layout, &expected.case.inputs, &expected.cotangents)
+            .map_err(|error| self.classify(error))?;
+        let want = self.gradients(case, &expected);
+        let stepwise = self.stepwise(&expected, dtype, self.rounding_step());
+        let rounded = self.row.rounded_gradients_of(dtype, &expected.case.inputs, &expected.cotangents);
         let mut compared = 0;
         for at in self.row.differentiable_inputs(dtype) {
             let want = want[at].as_ref().ok_or_else(|| format!("input {at}: no differences were formed"))?;
             let steps = stepwise.as_ref().and_then(|stepwise| stepwise.gradients[at].as_ref());
             let steps: Vec<&Array> = steps.into_iter().chain(rounded.get(at)).collect();
             let is_right = |want: &Gradient| {
-                self.compare_gradient(dtype, at, &known.drawn.inputs[at], got[at].as_ref(), want, &steps)
+                self.compare_gradient(dtype, at, &expected.case.inputs[at], got[at].as_ref(), want, &steps)
             };
-            compared += is_right(want).or_else(|trouble| {
-                let Some(rounded) = &known.rounded else { return Err(trouble) };
+            compared += is_right(want).or_else(|error| {
+                let Some(rounded) = &expected.rounded else { return Err(error) };
                 let want = self.rounded_gradients(dtype, rounded);
-                want[at].as_ref().and_then(|want| is_right(want).ok()).ok_or(trouble)
+                want[at].as_ref().and_then(|want| is_right(want).ok()).ok_or(error)
             })?;
         }
         Ok(compared)
@@ -331,9 +332,9 @@ impl<'a> Session<'a> {
         got: Option<&Tensor>,
         want: &Gradient,
         steps: &[&Array],
-    ) -> Checked {
+    ) -> CheckResult {
         let (got_dtype, got) = match got {
-            Some(tensor) => values_of(tensor).map_err(|error| self.trouble(error))?,
+            Some(tensor) => values_of(tensor).map_err(|error| self.classify(error))?,
             // An output that does not depend on the input has a gradient of zero.
             None => (self.row.inputs[at].class.dtype(dtype), Array::zeros(&input.shape)),
         };
@@ -364,35 +365,35 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn twice(&self, case: Case<'_>) -> Checked {
-        let (instance, dtype, arrangement) = case;
+    fn twice(&self, case: Case<'_>) -> CheckResult {
+        let (instance, dtype, memory_layout) = case;
         if !self.row.twice {
-            return Err(Trouble::Unsupported("second order is not asked of this row".into()));
+            return Err(CheckError::Unsupported("second order is not asked of this row".into()));
         }
         if instance.iter().any(|shape| shape.iter().product::<usize>() > crate::differences::FULL_LIMIT) {
-            return Err(Trouble::Unsupported("too large for second differences".into()));
+            return Err(CheckError::Unsupported("too large for second differences".into()));
         }
-        let known = self.known(case);
-        let directions = known.drawn.directions();
+        let expected = self.oracle_results(case);
+        let directions = expected.case.directions();
         let (got_inputs, got_cotangents) =
-            run_twice(self.row, &self.device, dtype, arrangement, &known, &directions)
-                .map_err(|error| self.trouble(error))?;
-        let wanted = self.row.differentiable_inputs(dtype);
+            run_twice(self.row, &self.device, dtype, memory_layout, &expected, &directions)
+                .map_err(|error| self.classify(error))?;
+        let differentiable = self.row.differentiable_inputs(dtype);
         let directions: Vec<Option<Array>> = directions
             .into_iter()
             .enumerate()
-            .map(|(at, direction)| wanted.contains(&at).then_some(direction))
+            .map(|(at, direction)| differentiable.contains(&at).then_some(direction))
             .collect();
-        let function = |inputs: &[Array]| self.row.answer(dtype, inputs);
-        let cotangents = self.row.weights(&known.cotangents);
+        let function = |inputs: &[Array]| self.row.oracle_outputs(dtype, inputs);
+        let cotangents = self.row.weights(&expected.cotangents);
         let weighted = Weighted { function: &function, cotangents: &cotangents };
         // Mixed second-order differences are accurate to about 1e-6, first-order differences to
         // 1e-7.
         let tolerance = self.row.grad_tolerances[usize::from(dtype != DType::F64)].times(20.0);
         let mut compared = 0;
-        let mut check = |what: String, got: Option<&Tensor>, want: &Array| -> Result<(), Trouble> {
+        let mut check = |what: String, got: Option<&Tensor>, want: &Array| -> Result<(), CheckError> {
             let got = match got {
-                Some(tensor) => values_of(tensor).map_err(|error| self.trouble(error))?.1,
+                Some(tensor) => values_of(tensor).map_err(|error| self.classify(error))?.1,
                 None => Array::zeros(&want.shape),
             };
             compared +=
@@ -400,13 +401,13 @@ impl<'a> Session<'a> {
                     .map_err(|mismatch| format!("second order, {what}: {mismatch}"))?;
             Ok(())
         };
-        for (&at, got) in wanted.iter().zip(&got_inputs) {
-            let want = weighted.second(&known.drawn.inputs, at, &directions);
+        for (&at, got) in differentiable.iter().zip(&got_inputs) {
+            let want = weighted.second(&expected.case.inputs, at, &directions);
             check(format!("input {at}"), got.as_ref(), &want)?;
         }
-        let slopes = directional(&function, &known.drawn.inputs, &directions);
-        let counted = slopes.iter().zip(&cotangents).filter(|(_, cotangent)| cotangent.is_some());
-        for (index, ((want, _), got)) in counted.zip(&got_cotangents).enumerate() {
+        let derivatives = directional(&function, &expected.case.inputs, &directions);
+        let with_cotangent = derivatives.iter().zip(&cotangents).filter(|(_, cotangent)| cotangent.is_some());
+        for (index, ((want, _), got)) in with_cotangent.zip(&got_cotangents).enumerate() {
             check(format!("cotangent {index}"), got.as_ref(), want)?;
         }
         Ok(compared)
@@ -414,26 +415,26 @@ impl<'a> Session<'a> {
 
     /// Checks the same row with every fused op composed: against the oracle, and against the fused
     /// ops.
-    fn composed(&self, case: Case<'_>) -> Checked {
-        let (_, dtype, arrangement) = case;
-        let known = self.known(case);
+    fn composed(&self, case: Case<'_>) -> CheckResult {
+        let (_, dtype, memory_layout) = case;
+        let expected = self.oracle_results(case);
         let call =
-            |device: &Device| no_grad(|| self.row.call(device, dtype, arrangement, &known.drawn.inputs));
-        let fused = call(&self.device).map_err(|error| self.trouble(error))?;
+            |device: &Device| no_grad(|| self.row.call(device, dtype, memory_layout, &expected.case.inputs));
+        let fused = call(&self.device).map_err(|error| self.classify(error))?;
         let backward = dtype.is_float()
             && self.row.forward_only.is_none()
             && !self.row.differentiable_inputs(dtype).is_empty();
         if backward {
             self.row
-                .run_backward(&self.device, dtype, arrangement, &known.drawn.inputs, &known.cotangents)
-                .map_err(|error| self.trouble(error))?;
+                .run_backward(&self.device, dtype, memory_layout, &expected.case.inputs, &expected.cotangents)
+                .map_err(|error| self.classify(error))?;
         }
         if self.trace.get().fused.is_empty() {
-            return Err(Trouble::Unsupported(NOTHING_FUSED.into()));
+            return Err(CheckError::Unsupported(NOTHING_FUSED.into()));
         }
-        let composed = call(&self.composed).map_err(|error| self.trouble(error))?;
-        let mut compared = self.compare_outputs(case, &known, &composed, Between::Steps)?;
-        compared += self.compare_fused(case, &known, &fused, &composed)?;
+        let composed = call(&self.composed).map_err(|error| self.classify(error))?;
+        let mut compared = self.compare_outputs(case, &expected, &composed, ResultRounding::PerPrimitive)?;
+        compared += self.compare_fused(case, &expected, &fused, &composed)?;
         if backward {
             compared += self.compare_gradients(case, &self.composed)?;
         }
@@ -442,18 +443,26 @@ impl<'a> Session<'a> {
 
     /// Compares fused and composed outputs, which may differ by the sum of both limits. Exact
     /// outputs must be equal.
-    fn compare_fused(&self, case: Case<'_>, known: &Known, fused: &[Tensor], composed: &[Tensor]) -> Checked {
+    fn compare_fused(
+        &self,
+        case: Case<'_>,
+        expected: &OracleResults,
+        fused: &[Tensor],
+        composed: &[Tensor],
+    ) -> CheckResult {
         let dtype = case.1;
-        let stepwise = self.stepwise(known, dtype, Grain::Primitives);
+        let stepwise = self.stepwise(expected, dtype, RoundingStep::Primitives);
         let mut compared = 0;
         for (index, (fused, composed)) in fused.iter().zip(composed).enumerate() {
-            let (got_dtype, got) = values_of(fused).map_err(|error| self.trouble(error))?;
-            let (_, want) = values_of(composed).map_err(|error| self.trouble(error))?;
+            let (got_dtype, got) = values_of(fused).map_err(|error| self.classify(error))?;
+            let (_, want) = values_of(composed).map_err(|error| self.classify(error))?;
             let steps = stepwise.as_ref().and_then(|stepwise| stepwise.outputs.get(index));
-            let one = limits::forward(self.row, dtype, got_dtype, &known.want[index], None);
-            let other = limits::forward(self.row, dtype, got_dtype, &known.want[index], steps);
-            compared += compare(got_dtype, &want.shape, &got.data, &want.data, |at| one[at] + other[at])
-                .map_err(|mismatch| format!("output {index}, fused against composed: {mismatch}"))?;
+            let fused_limits = limits::forward(self.row, dtype, got_dtype, &expected.want[index], None);
+            let composed_limits = limits::forward(self.row, dtype, got_dtype, &expected.want[index], steps);
+            compared += compare(got_dtype, &want.shape, &got.data, &want.data, |at| {
+                fused_limits[at] + composed_limits[at]
+            })
+            .map_err(|mismatch| format!("output {index}, fused against composed: {mismatch}"))?;
         }
         Ok(compared)
     }
@@ -463,36 +472,38 @@ impl<'a> Session<'a> {
             let instance: Instance = inputs.iter().map(|input| input.shape.clone()).collect();
             for dtype in self.row.float_dtypes() {
                 let key = hostile_key(self.row, name, &instance, dtype);
-                if self.filter.wants(&key) {
+                if self.filter.selects(&key) {
                     let result =
-                        guard_panics(|| self.hostile_case(inputs, (&instance, dtype, Arrangement::Dense)));
-                    self.note(key, dtype, result);
+                        guard_panics(|| self.hostile_case(inputs, (&instance, dtype, MemoryLayout::Dense)));
+                    self.record(key, dtype, result);
                 }
             }
         }
-        self.explain_nothing();
+        self.explain_no_cases();
     }
 
-    fn hostile_case(&self, inputs: &[Array], case: Case<'_>) -> Checked {
+    fn hostile_case(&self, inputs: &[Array], case: Case<'_>) -> CheckResult {
         let dtype = case.1;
         let fitted: Vec<Array> = inputs
             .iter()
             .zip(&self.row.inputs)
             .map(|(array, input)| array.map(|v| crate::compare::round_to(input.class.dtype(dtype), v)))
             .collect();
-        let want = self.row.answer(dtype, &fitted);
-        let drawn = Drawn::fixed(self.row, case.0, fitted);
+        let want = self.row.oracle_outputs(dtype, &fitted);
+        let case_inputs = CaseInputs::fixed(self.row, case.0, fitted);
         let cotangents = want.clone();
-        let known = Known::new(drawn, want, cotangents);
+        let expected = OracleResults::new(case_inputs, want, cotangents);
         let call = |device: &Device| {
-            no_grad(|| self.row.call(device, dtype, case.2, &known.drawn.inputs))
-                .map_err(|error| self.trouble(error))
+            no_grad(|| self.row.call(device, dtype, case.2, &expected.case.inputs))
+                .map_err(|error| self.classify(error))
         };
-        let between = if self.row.steps { Between::Steps } else { Between::OneRounding };
-        let compared = self.compare_outputs(case, &known, &call(&self.device)?, between)?;
-        let composed = self.compare_outputs(case, &known, &call(&self.composed)?, Between::Steps);
-        let named = |trouble| match trouble {
-            Trouble::Wrong(detail) => Trouble::Wrong(format!("composed: {detail}")),
+        let result_rounding =
+            if self.row.steps { ResultRounding::PerPrimitive } else { ResultRounding::Once };
+        let compared = self.compare_outputs(case, &expected, &call(&self.device)?, result_rounding)?;
+        let composed =
+            self.compare_outputs(case, &expected, &call(&self.composed)?, ResultRounding::PerPrimitive);
+        let named = |error| match error {
+            CheckError::Wrong(detail) => CheckError::Wrong(format!("composed: {detail}")),
             other => other,
         };
         Ok(compared + composed.map_err(named)?)
@@ -501,27 +512,27 @@ impl<'a> Session<'a> {
     fn rejects(&mut self) {
         for (message, call) in &self.row.rejects {
             let key = rejects_key(self.row, message);
-            if !self.filter.wants(&key) {
+            if !self.filter.selects(&key) {
                 continue;
             }
             // An asynchronous device reports errors that depend on the data at the next
             // synchronization.
-            let waited = |device: &Device| call(device).and_then(|_| device.synchronize());
-            let result = guard_panics(|| match waited(&self.device) {
-                Ok(()) => Err(Trouble::Wrong(format!("accepted, expected the error: {message}"))),
+            let call_and_wait = |device: &Device| call(device).and_then(|_| device.synchronize());
+            let result = guard_panics(|| match call_and_wait(&self.device) {
+                Ok(()) => Err(CheckError::Wrong(format!("accepted, expected the error: {message}"))),
                 Err(error) if error.to_string() == *message => Ok(1),
-                Err(error) => Err(self.rejected_otherwise(&error.to_string(), message)),
+                Err(error) => Err(self.wrong_rejection(&error.to_string(), message)),
             });
-            self.note(key, DType::F32, result);
+            self.record(key, DType::F32, result);
         }
-        self.explain_nothing();
+        self.explain_no_cases();
     }
 
-    fn rejected_otherwise(&self, got: &str, message: &str) -> Trouble {
-        match self.trouble(got) {
-            lacking @ Trouble::Unsupported(_) => lacking,
-            Trouble::Wrong(_) => {
-                Trouble::Wrong(format!("got the error:  {got}\n        expected error: {message}"))
+    fn wrong_rejection(&self, got: &str, message: &str) -> CheckError {
+        match self.classify(got) {
+            lacking @ CheckError::Unsupported(_) => lacking,
+            CheckError::Wrong(_) => {
+                CheckError::Wrong(format!("got the error:  {got}\n        expected error: {message}"))
             }
         }
     }
@@ -529,9 +540,9 @@ impl<'a> Session<'a> {
 
 /// Whether the result of a half-precision computation was rounded once or after every primitive.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Between {
-    OneRounding,
-    Steps,
+enum ResultRounding {
+    Once,
+    PerPrimitive,
 }
 
 fn check_kind(
@@ -551,10 +562,10 @@ fn check_kind(
     Ok(())
 }
 
-fn guard_panics(f: impl FnOnce() -> Checked) -> Checked {
+fn guard_panics(f: impl FnOnce() -> CheckResult) -> CheckResult {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        Err(Trouble::Wrong(format!("panicked: {text}")))
+        Err(CheckError::Wrong(format!("panicked: {text}")))
     })
 }

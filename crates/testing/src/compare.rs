@@ -74,7 +74,7 @@ pub fn agrees(dtype: DType, got: f64, want: f64, limit: f64) -> bool {
 
 /// One wrong element.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bad {
+pub struct ElementError {
     /// Its index.
     pub index: Vec<usize>,
     /// The actual value.
@@ -85,7 +85,7 @@ pub struct Bad {
     pub limit: f64,
 }
 
-impl fmt::Display for Bad {
+impl fmt::Display for ElementError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: got {:?}, want {:?} within {:.3e}", self.index, self.got, self.want, self.limit)
     }
@@ -95,9 +95,9 @@ impl fmt::Display for Bad {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
     /// The first wrong element in row-major order.
-    pub first: Bad,
+    pub first: ElementError,
     /// The element that exceeds its limit the most (NaN ranks highest).
-    pub worst: Bad,
+    pub worst: ElementError,
     /// The number of wrong elements.
     pub bad: usize,
     /// The number of all elements.
@@ -130,8 +130,12 @@ pub fn compare(
     assert!(got.len() == want.len(), "as many elements on both sides");
     let is_bad = |&at: &usize| !agrees(dtype, got[at], want[at], limit(at));
     let Some(first) = (0..got.len()).find(is_bad) else { return Ok(got.len()) };
-    let describe =
-        |at: usize| Bad { index: index_of(shape, at), got: got[at], want: want[at], limit: limit(at) };
+    let describe = |at: usize| ElementError {
+        index: index_of(shape, at),
+        got: got[at],
+        want: want[at],
+        limit: limit(at),
+    };
     // NaN, or an exact limit of 0, counts as infinitely far.
     let excess = |at: usize| {
         let ratio = (got[at] - want[at]).abs() / limit(at);
@@ -166,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nan_fails_unless_wanted() {
+    fn nan_fails_unless_expected() {
         assert!(!agrees(DType::F32, f64::NAN, 1.0, 1e9));
         assert!(!agrees(DType::F32, 1.0, f64::NAN, f64::INFINITY));
         assert!(agrees(DType::F32, f64::NAN, f64::NAN, 0.0));

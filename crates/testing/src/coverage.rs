@@ -8,15 +8,15 @@
 
 mod file;
 mod page;
-mod parts;
+mod shards;
 
 pub use file::{read_folder, write_file, write_text};
 pub use page::page;
-pub use parts::joined;
+pub use shards::join_shards;
 
 use crate::check::{Filter, Target, check_row};
 use crate::report::{Check, Outcome, Tally};
-use crate::suite::{Part, rows_by_op};
+use crate::suite::{Shard, rows_by_op};
 use crate::table::OpCase;
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -42,10 +42,10 @@ pub enum Support {
 impl Support {
     fn of(tally: &Tally) -> Support {
         match tally {
-            Tally { refused: 1.., .. } => Support::No,
+            Tally { unsupported: 1.., .. } => Support::No,
             // A case that needs another dtype that the device lacks, such as a conversion to it,
             // says nothing about this dtype, unless there are no other cases.
-            Tally { compared: 0, refused_other: 1.., .. } => Support::No,
+            Tally { compared: 0, unsupported_other: 1.., .. } => Support::No,
             // Empty tensors by themselves do not show support.
             Tally { compared: 0, .. } => Support::Absent,
             Tally { composed: 0, .. } => Support::Kernels,
@@ -92,31 +92,31 @@ pub struct Coverage {
     /// A description of what was run.
     pub scope: String,
     /// Which part of the table was run, and of how many parts: the first of one is the whole table.
-    pub part: Part,
+    pub shard: Shard,
     /// The number of elements compared.
     pub compared: usize,
     /// Coverage by op.
     pub ops: BTreeMap<String, OpCoverage>,
     /// What the device does not support: reason and number of cases.
-    pub refused: BTreeMap<String, usize>,
+    pub unsupported: BTreeMap<String, usize>,
     /// Cases that ran and were wrong.
     pub failures: Vec<String>,
 }
 
 impl Coverage {
     /// Creates an empty coverage. `scope` and `part` describe what is going to be run.
-    pub fn new(target: &Target, scope: &str, part: Part) -> Coverage {
+    pub fn new(target: &Target, scope: &str, shard: Shard) -> Coverage {
         Coverage {
             device: target.device.name().to_string(),
             description: describe(target),
             scope: scope.to_string(),
-            part,
+            shard,
             ..Coverage::default()
         }
     }
 
     /// Adds the outcome of `check` for `op`.
-    pub fn note(&mut self, op: &str, check: Check, outcome: &Outcome) {
+    pub fn record(&mut self, op: &str, check: Check, outcome: &Outcome) {
         let found = self.ops.entry(op.to_string()).or_default();
         found.cases += outcome.cases - outcome.failures.len();
         for (dtype, tally) in &outcome.dtypes {
@@ -128,8 +128,8 @@ impl Coverage {
             }
         }
         self.compared += outcome.compared;
-        for (why, count) in &outcome.refused {
-            *self.refused.entry(why.clone()).or_default() += count;
+        for (why, count) in &outcome.unsupported {
+            *self.unsupported.entry(why.clone()).or_default() += count;
         }
         self.failures.extend(outcome.failures.iter().map(ToString::to_string));
     }
@@ -196,9 +196,9 @@ pub fn measure(target: &Target) -> Coverage {
         }
     }
     let found = in_threads(runs.len(), |at| check_row(&runs[at].2, runs[at].1, target, &Filter::default()));
-    let mut coverage = Coverage::new(target, "each row on its smallest shapes", Part::default());
+    let mut coverage = Coverage::new(target, "each row on its smallest shapes", Shard::default());
     for ((op, check, _), outcome) in runs.iter().zip(&found) {
-        coverage.note(op, *check, outcome);
+        coverage.record(op, *check, outcome);
     }
     coverage
 }
@@ -250,10 +250,10 @@ pub(crate) mod tests {
             device: "cuda:0".into(),
             description: "NVIDIA of \"one\", driver CUDA 13.0".into(),
             scope: "every case of the op table".into(),
-            part: Part::default(),
+            shard: Shard::default(),
             compared: 1234,
             ops: [("exp".into(), op(12, &exp)), ("floor".into(), op(3, &floor))].into(),
-            refused: [("f16: the device has no f16".into(), 4)].into(),
+            unsupported: [("f16: the device has no f16".into(), 4)].into(),
             failures: Vec::new(),
         }
     }
@@ -275,13 +275,19 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn one_refusal_in_a_dtype_is_no_support_and_one_composition_is_told() {
+    fn one_unsupported_case_in_a_dtype_is_no_support_and_one_composition_is_reported() {
         let mut coverage = Coverage::default();
-        let tally = |composed, refused| Tally { cases: 5, compared: 7, composed, refused, refused_other: 0 };
+        let tally = |composed, unsupported| Tally {
+            cases: 5,
+            compared: 7,
+            composed,
+            unsupported,
+            unsupported_other: 0,
+        };
         let mut outcome = Outcome { cases: 15, compared: 21, ..Outcome::default() };
         outcome.dtypes = [("f64", tally(0, 0)), ("f32", tally(1, 0)), ("f16", tally(0, 1))].into();
-        coverage.note("exp", Check::Forward, &outcome);
-        coverage.note("exp", Check::Twice, &outcome);
+        coverage.record("exp", Check::Forward, &outcome);
+        coverage.record("exp", Check::Twice, &outcome);
         let forward = |dtype| coverage.cell("exp", dtype).forward;
         assert_eq!(
             [forward("f64"), forward("f32"), forward("f16")],
@@ -291,7 +297,7 @@ pub(crate) mod tests {
         assert_eq!((coverage.cases(), coverage.compared), (30, 42));
         // Another row of the op does not change earlier results.
         outcome.dtypes = [("f64", tally(2, 0)), ("f32", tally(0, 0)), ("f16", tally(0, 0))].into();
-        coverage.note("exp", Check::Forward, &outcome);
+        coverage.record("exp", Check::Forward, &outcome);
         let forward = |dtype| coverage.cell("exp", dtype).forward;
         assert_eq!(
             [forward("f64"), forward("f32"), forward("f16")],
@@ -301,10 +307,10 @@ pub(crate) mod tests {
     #[test]
     fn conversions_to_what_the_device_lacks_do_not_take_a_dtype_from_it() {
         let mut coverage = Coverage::default();
-        let some = Tally { cases: 5, compared: 7, refused_other: 2, ..Tally::default() };
-        let none = Tally { refused_other: 2, ..Tally::default() };
+        let some = Tally { cases: 5, compared: 7, unsupported_other: 2, ..Tally::default() };
+        let none = Tally { unsupported_other: 2, ..Tally::default() };
         let outcome = Outcome { dtypes: [("f32", some), ("u8", none)].into(), ..Outcome::default() };
-        coverage.note("copy", Check::Forward, &outcome);
+        coverage.record("copy", Check::Forward, &outcome);
         let forward = |dtype| coverage.cell("copy", dtype).forward;
         assert_eq!([forward("f32"), forward("u8")], [Support::Kernels, Support::No]);
     }

@@ -3,7 +3,7 @@
 use crate::agreement::{Allowance, Computed, Rerun, Sides, all_nan};
 use crate::array::Array;
 use crate::compare::round_to;
-use crate::place::place;
+use crate::memory_layout::tensor_with_layout;
 use crate::values::Rng;
 use ternion_core::{Device, Error, GradOptions, Result, Tensor, grad};
 
@@ -40,7 +40,7 @@ pub fn compare_devices(
         return Err(sides.mismatch(format!("{} outputs and {} outputs", outputs(&first), outputs(&second))));
     }
     let again = |rerun: Rerun| {
-        let moved = inputs.iter().enumerate().map(|(at, input)| rerun.of(&format!("input {at}"), input));
+        let moved = inputs.iter().enumerate().map(|(at, input)| rerun.apply(&format!("input {at}"), input));
         on_device(&f, b, &moved.collect::<Result<Vec<_>>>()?)
     };
     let compared = sides.compare_all(&first, &second, again, |_| None)?;
@@ -62,7 +62,7 @@ pub fn compare_devices(
 /// [`Error::Mismatch`] that names `what`.
 pub fn compare_tensors(what: &str, left: &Tensor, right: &Tensor) -> Result<usize> {
     let sides = Sides::new("compare_tensors", left.device().name(), right.device().name());
-    sides.compare(what, left, right, || Ok(Allowance::nothing(right)))
+    sides.compare(what, left, right, || Ok(Allowance::zero(right)))
 }
 
 /// Returns the outputs of `f`, then the gradient of each input.
@@ -82,9 +82,9 @@ fn on_device(
     let roots: Vec<Tensor> = outputs.iter().filter(|output| output.needs_grad()).cloned().collect();
     let mut rng = Rng::seeded("compare_devices");
     let cotangents = roots.iter().map(|root| random_cotangent(root, &mut rng)).collect::<Result<Vec<_>>>()?;
-    let wanted: Vec<Tensor> = leaves.iter().filter(|leaf| leaf.needs_grad()).cloned().collect();
+    let leaves: Vec<Tensor> = leaves.iter().filter(|leaf| leaf.needs_grad()).cloned().collect();
     let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-    let mut found = grad(&roots, &wanted, &cotangents, options)?.into_iter();
+    let mut found = grad(&roots, &leaves, &cotangents, options)?.into_iter();
     let mut computed: Computed =
         (0..).map(|at| format!("output {at}")).zip(outputs.into_iter().map(Some)).collect();
     for (at, leaf) in leaves.iter().enumerate() {
@@ -98,5 +98,5 @@ fn on_device(
 pub(crate) fn random_cotangent(output: &Tensor, rng: &mut Rng) -> Result<Tensor> {
     let dims = output.dims().to_vec();
     let weights = Array::from_fn(&dims, |_| round_to(output.dtype(), rng.uniform(-1.0, 1.0)));
-    place(&weights, output.dtype(), None, output.device())
+    tensor_with_layout(&weights, output.dtype(), None, output.device())
 }

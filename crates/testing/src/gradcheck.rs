@@ -20,14 +20,14 @@ pub struct GradcheckReport {
 /// values.
 const STEPS: [f64; 3] = [6e-6, 6e-4, 6e-8];
 /// The maximum relative uncertainty with which an estimate counts as a nonzero derivative.
-const KNOWN: f64 = 0.1;
+const MAX_RELATIVE_UNCERTAINTY: f64 = 0.1;
 /// Allowed difference relative to the derivative.
-const OF_ELEMENT: f64 = 1e-5;
+const ELEMENT_TOLERANCE: f64 = 1e-5;
 /// Allowed difference relative to the root mean square of the derivatives for the same input.
-const OF_INPUT: f64 = 1e-6;
+const INPUT_TOLERANCE: f64 = 1e-6;
 /// Allowed difference in rounding units of the terms that are subtracted: central differences
 /// cannot resolve less.
-const ROUNDINGS: f64 = 64.0;
+const ROUNDING_UNITS: f64 = 64.0;
 
 /// Compares the gradient of `f` at `inputs`, under a random cotangent, with central differences:
 /// every partial derivative of every floating input.
@@ -71,9 +71,9 @@ pub fn gradcheck_all(
     let mut rng = Rng::seeded("gradcheck");
     let mut random = |output: &Tensor| (0..output.elements()).map(|_| rng.uniform(-1.0, 1.0)).collect();
     let weights: Vec<Vec<f64>> = outputs.iter().map(&mut random).collect();
-    let given = given_gradients(&outputs);
-    let weighted = Weighted { f: &f, inputs, weights: weights.concat(), given };
-    weighted.must_repeat(&values_of(&outputs)?)?;
+    let custom_gradients = given_gradients(&outputs);
+    let weighted = Weighted { f: &f, inputs, weights: weights.concat(), custom_gradients };
+    weighted.check_reproducible(&values_of(&outputs)?)?;
     let found = gradients(&outputs, &leaves, &weights)?;
     let mut report = GradcheckReport { compared: 0, worst: 0.0 };
     for (position, found) in found.into_iter().enumerate() {
@@ -105,9 +105,9 @@ fn gradients(outputs: &[Tensor], leaves: &[Tensor], weights: &[Vec<f64>]) -> Res
         roots.push(output.clone());
         cotangents.push(Tensor::from_slice(weights, *output.shape(), output.device())?);
     }
-    let wanted: Vec<Tensor> = leaves.iter().filter(|leaf| leaf.needs_grad()).cloned().collect();
+    let targets: Vec<Tensor> = leaves.iter().filter(|leaf| leaf.needs_grad()).cloned().collect();
     let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-    let mut found = grad(&roots, &wanted, &cotangents, options)?.into_iter();
+    let mut found = grad(&roots, &targets, &cotangents, options)?.into_iter();
     let one = |leaf: &Tensor| if leaf.needs_grad() { found.next().flatten() } else { None };
     Ok(leaves.iter().map(one).collect())
 }
@@ -127,7 +127,7 @@ struct Weighted<'a, F> {
     inputs: &'a [Tensor],
     weights: Vec<f64>,
     /// The functions in its graph with custom gradients.
-    given: Vec<&'static str>,
+    custom_gradients: Vec<&'static str>,
 }
 
 /// An estimate of a derivative by differences, with its uncertainty.
@@ -151,7 +151,7 @@ impl Estimate {
     fn is_better(&self, other: &Estimate) -> bool {
         let relative = |estimate: &Estimate| estimate.uncertainty() / estimate.value.abs();
         let (own, others) = (relative(self), relative(other));
-        match (own < KNOWN, others < KNOWN) {
+        match (own < MAX_RELATIVE_UNCERTAINTY, others < MAX_RELATIVE_UNCERTAINTY) {
             (true, true) => own < others,
             (false, false) => self.uncertainty() < other.uncertainty(),
             (own, _) => own,
@@ -160,20 +160,20 @@ impl Estimate {
 
     /// Returns whether further steps would hardly improve the estimate.
     fn is_good(&self) -> bool {
-        self.uncertainty() <= OF_ELEMENT * self.value.abs()
+        self.uncertainty() <= ELEMENT_TOLERANCE * self.value.abs()
     }
 }
 
 impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
     /// Returns an error unless a second call returns the same values, up to the order in which
     /// threads add.
-    fn must_repeat(&self, first: &[f64]) -> Result<()> {
+    fn check_reproducible(&self, first: &[f64]) -> Result<()> {
         let inputs: Vec<Tensor> = self.inputs.iter().map(Tensor::detach).collect();
-        let again = values_of(&no_grad(|| (self.f)(&inputs))?)?;
+        let second = values_of(&no_grad(|| (self.f)(&inputs))?)?;
         let scale = first.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
         let same =
             |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-12 * scale;
-        if again.len() == first.len() && first.iter().zip(&again).all(same) {
+        if second.len() == first.len() && first.iter().zip(&second).all(same) {
             return Ok(());
         }
         let detail = "the function gives other values when it is called again on the same inputs: seed the device in it, or switch dropout off";
@@ -183,23 +183,23 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
     /// Compares the gradient of one input and returns the largest difference relative to its limit.
     fn check(&self, position: usize, got: &[f64]) -> Result<f64> {
         let values = self.inputs[position].to_vec::<f64>()?;
-        let wanted: Vec<Estimate> =
+        let estimates: Vec<Estimate> =
             (0..got.len()).map(|element| self.estimate(position, element, &values)).collect::<Result<_>>()?;
         // An uncertain estimate contributes only the part that is certain.
         let known = |want: &Estimate| (want.value.abs() - want.uncertainty()).max(0.0).powi(2);
-        let scale = (wanted.iter().map(known).sum::<f64>() / got.len().max(1) as f64).sqrt();
+        let scale = (estimates.iter().map(known).sum::<f64>() / got.len().max(1) as f64).sqrt();
         let mut worst = 0.0f64;
-        for (element, (&got, want)) in got.iter().zip(&wanted).enumerate() {
-            let limit = OF_ELEMENT * want.value.abs() + OF_INPUT * scale + want.uncertainty();
+        for (element, (&got, want)) in got.iter().zip(&estimates).enumerate() {
+            let limit = ELEMENT_TOLERANCE * want.value.abs() + INPUT_TOLERANCE * scale + want.uncertainty();
             let error = (got - want.value).abs();
             let within = error <= limit;
             if !within {
-                let given = match self.given.join(", ") {
+                let custom_gradients = match self.custom_gradients.join(", ") {
                     names if names.is_empty() => names,
                     names => format!("; gradients that were given: that of {names}"),
                 };
                 let detail = format!(
-                    "gradient of input {position}, element {element}: got {got:e}, differences give {:e} (limit {limit:e}){given}",
+                    "gradient of input {position}, element {element}: got {got:e}, differences give {:e} (limit {limit:e}){custom_gradients}",
                     want.value
                 );
                 return Err(Error::invalid("gradcheck", detail));
@@ -215,8 +215,8 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
         let mut best: Option<Estimate> = None;
         let steps = steps(x);
         for &step in &steps {
-            let moved = |step: f64| self.difference(position, element, values, step);
-            let (once, twice) = (moved(step)?, moved(2.0 * step)?);
+            let shifted = |step: f64| self.difference(position, element, values, step);
+            let (once, twice) = (shifted(step)?, shifted(2.0 * step)?);
             let truncation = (twice.value - once.value).abs();
             let estimate = Estimate { truncation, ..once };
             let better = best.is_none_or(|best| estimate.is_better(&best));
@@ -243,10 +243,10 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
         let side = |x: f64| -> Result<Vec<f64>> {
             let mut values = values.to_vec();
             values[element] = x;
-            let mut moved: Vec<Tensor> = self.inputs.iter().map(Tensor::detach).collect();
-            moved[position] =
-                Tensor::from_slice(&values, *moved[position].shape(), moved[position].device())?;
-            values_of(&no_grad(|| (self.f)(&moved))?)
+            let mut shifted: Vec<Tensor> = self.inputs.iter().map(Tensor::detach).collect();
+            shifted[position] =
+                Tensor::from_slice(&values, *shifted[position].shape(), shifted[position].device())?;
+            values_of(&no_grad(|| (self.f)(&shifted))?)
         };
         let (low, high) = (values[element] - step, values[element] + step);
         let (down, up) = (side(low)?, side(high)?);
@@ -259,7 +259,7 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
         }
         // The actual distance in floating point, not the nominal one.
         let distance = high - low;
-        let rounding = ROUNDINGS * f64::EPSILON * terms / distance;
+        let rounding = ROUNDING_UNITS * f64::EPSILON * terms / distance;
         Ok(Estimate { value: change / distance, rounding, truncation: 0.0 })
     }
 }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn honest_gradients_pass_where_they_vanish_and_where_values_are_large_beside_them() {
+    fn correct_gradients_pass_if_they_are_zero_and_if_values_are_much_larger() {
         let x = [0.0, 0.5, -2.0];
         check(&[0.0], |x| x.square()?.mul(x)).expect("a cubic where it is flat");
         check(&[0.0, 0.0], |x| x.cos()).expect("the top of a cosine");
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_does_not_repeat_itself_is_told_from_a_wrong_gradient() {
+    fn a_function_that_is_not_reproducible_is_distinguished_from_a_wrong_gradient() {
         let message = check(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], |x| x.dropout(0.5)).unwrap_err().to_string();
         assert!(message.starts_with("gradcheck: the function gives other values"), "{message}");
         let seeded = |x: &Tensor| {
@@ -343,12 +343,12 @@ mod tests {
     #[test]
     fn where_no_step_gives_numbers_the_error_says_so() {
         let text = check(&[-1.0], |x| x.log()).unwrap_err().to_string();
-        let wanted = "gradcheck: input 0, element 0: around x = -1e0 the function is not finite at any of the steps 6e-6";
-        assert!(text.starts_with(wanted), "{text}");
+        let expected = "gradcheck: input 0, element 0: around x = -1e0 the function is not finite at any of the steps 6e-6";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]
-    fn integers_are_held_fast_and_every_output_counts() {
+    fn integers_are_held_constant_and_every_output_counts() {
         let device = ternion_cpu::device();
         let x = Tensor::from_slice(&[0.5, -1.0, 2.0, 0.1], [2, 2], &device).unwrap();
         let rows = Tensor::from_slice(&[1i64, 0, 1], [3], &device).unwrap();

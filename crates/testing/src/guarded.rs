@@ -27,13 +27,13 @@ const POISON: u8 = 0xFF;
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// Every op that was requested.
-    pub asked: BTreeSet<OpName>,
+    pub requested: BTreeSet<OpName>,
     /// Ops with a composition for which the device has a kernel.
     pub fused: BTreeSet<&'static str>,
     /// Ops that core composed, with the device's reason for not supporting them.
     pub composed: BTreeMap<&'static str, String>,
     /// Primitives that the device does not support.
-    pub refused: BTreeMap<&'static str, Refusal>,
+    pub unsupported: BTreeMap<&'static str, UnsupportedOp>,
     /// Ops that ran, and in which phase of a check.
     pub ran: BTreeSet<(Phase, &'static str)>,
     /// The number of checked runs.
@@ -42,7 +42,7 @@ pub struct Trace {
 
 /// A primitive that the device does not support.
 #[derive(Clone, Debug, Default)]
-pub struct Refusal {
+pub struct UnsupportedOp {
     /// The dtypes of the op's inputs and outputs.
     pub dtypes: BTreeSet<&'static str>,
     /// The dtypes among them that the device does not have at all. If there are none, this is a
@@ -52,13 +52,17 @@ pub struct Refusal {
     pub why: String,
 }
 
-impl Refusal {
-    fn of(device: &Device, op: &Op, inputs: &[Meta<'_>], why: String) -> Refusal {
+impl UnsupportedOp {
+    fn of(device: &Device, op: &Op, inputs: &[Meta<'_>], why: String) -> UnsupportedOp {
         let outputs = op.rule().infer(inputs).unwrap_or_default();
         let all = inputs.iter().map(|input| input.dtype).chain(outputs.iter().map(|output| output.dtype));
         let all: Vec<DType> = all.collect();
         let lacking = all.iter().filter(|&&dtype| !has_dtype(device, dtype)).map(|dtype| dtype.name());
-        Refusal { lacking: lacking.collect(), dtypes: all.iter().map(|dtype| dtype.name()).collect(), why }
+        UnsupportedOp {
+            lacking: lacking.collect(),
+            dtypes: all.iter().map(|dtype| dtype.name()).collect(),
+            why,
+        }
     }
 }
 
@@ -74,10 +78,10 @@ pub fn has_dtype(device: &Device, dtype: DType) -> bool {
 impl Trace {
     /// Adds another record to this one.
     pub fn merge(&mut self, other: Trace) {
-        self.asked.extend(other.asked);
+        self.requested.extend(other.requested);
         self.fused.extend(other.fused);
         self.composed.extend(other.composed);
-        self.refused.extend(other.refused);
+        self.unsupported.extend(other.unsupported);
         self.ran.extend(other.ran);
         self.runs += other.runs;
     }
@@ -102,10 +106,10 @@ impl Guarded {
 
     /// Returns the number of bytes around each buffer.
     fn margin(&self) -> usize {
-        if self.repeat == Repeat::Unwatched { 0 } else { MARGIN }
+        if self.repeat == Repeat::Unguarded { 0 } else { MARGIN }
     }
 
-    fn note(&self, f: impl FnOnce(&mut Trace)) {
+    fn record(&self, f: impl FnOnce(&mut Trace)) {
         f(&mut self.trace.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -122,7 +126,7 @@ pub enum Repeat {
     /// Once and without checks: buffers are the device's own, without margins and without poison.
     /// For tools that check every access themselves, and would not detect a read of a margin or of
     /// poison.
-    Unwatched,
+    Unguarded,
 }
 
 /// Access to the record of a [`Guarded`] device.
@@ -222,7 +226,7 @@ fn snapshots<'a>(
 
 impl Guarded {
     /// Runs `op` and compares all memory that it can reach before and after.
-    fn watched(&self, op: &Op, inputs: &[Shifted<'_>], outputs: &[Shifted<'_>]) -> Result<()> {
+    fn run_checked(&self, op: &Op, inputs: &[Shifted<'_>], outputs: &[Shifted<'_>]) -> Result<()> {
         let backend = self.inner.backend();
         let before = snapshots(&self.inner, inputs, outputs)?;
         let buffers: Vec<&Fenced> = before.iter().map(|snapshot| snapshot.fenced).collect();
@@ -232,7 +236,7 @@ impl Guarded {
         for (snapshot, after) in before.iter().zip(&first) {
             only_outputs_changed(op, snapshot, after, outputs)?;
         }
-        truth_values_are_0_or_1(op, &buffers, &first, outputs)?;
+        bools_are_0_or_1(op, &buffers, &first, outputs)?;
         if self.repeat == Repeat::Twice {
             for snapshot in before.iter().filter(|snapshot| snapshot.writable.contains(&true)) {
                 backend.upload(&snapshot.bytes, &snapshot.fenced.inner, 0)?;
@@ -254,7 +258,7 @@ fn only_outputs_changed(op: &Op, before: &Snapshot<'_>, after: &[u8], outputs: &
     let Some(at) = changed else { return Ok(()) };
     let owner = outputs.iter().position(|view| std::ptr::eq(view.fenced, before.fenced));
     let end = after.len() - MARGIN;
-    let place = match owner {
+    let location = match owner {
         Some(output) if at < MARGIN => format!("{} bytes before the memory of output {output}", MARGIN - at),
         Some(output) if at >= end => format!("{} bytes after the memory of output {output}", at - end),
         Some(output) => {
@@ -262,10 +266,10 @@ fn only_outputs_changed(op: &Op, before: &Snapshot<'_>, after: &[u8], outputs: &
         }
         None => format!("byte {} of the memory of an input", at as isize - MARGIN as isize),
     };
-    Err(Error::invalid(op.name(), format!("guarded: wrote outside its outputs: {place}")))
+    Err(Error::invalid(op.name(), format!("guarded: wrote outside its outputs: {location}")))
 }
 
-fn truth_values_are_0_or_1(
+fn bools_are_0_or_1(
     op: &Op,
     buffers: &[&Fenced],
     contents: &[Vec<u8>],
@@ -341,24 +345,24 @@ impl Backend for Guarded {
     }
 
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        let answer = self.inner.backend().plan(op, inputs);
-        self.note(|trace| {
-            trace.asked.insert(OpName { kind: op.kind(), name: op.name() });
-            match &answer {
+        let plan = self.inner.backend().plan(op, inputs);
+        self.record(|trace| {
+            trace.requested.insert(OpName { kind: op.kind(), name: op.name() });
+            match &plan {
                 Ok(_) if op.is_primitive() => {}
                 Ok(_) => {
                     trace.fused.insert(op.name());
                 }
-                Err(no) if op.is_primitive() => {
-                    let refusal = Refusal::of(&self.inner, op, inputs, no.why.to_string());
-                    trace.refused.insert(op.name(), refusal);
+                Err(error) if op.is_primitive() => {
+                    let unsupported_op = UnsupportedOp::of(&self.inner, op, inputs, error.why.to_string());
+                    trace.unsupported.insert(op.name(), unsupported_op);
                 }
-                Err(no) => {
-                    trace.composed.insert(op.name(), no.why.to_string());
+                Err(error) => {
+                    trace.composed.insert(op.name(), error.why.to_string());
                 }
             }
         });
-        answer
+        plan
     }
 
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
@@ -367,13 +371,13 @@ impl Backend for Guarded {
         }
         let margin = self.margin();
         let (inputs, outputs) = (shifted(inputs, margin)?, shifted(outputs, margin)?);
-        self.note(|trace| {
+        self.record(|trace| {
             trace.runs += 1;
             trace.ran.insert((phase::current(), op.name()));
         });
         match self.repeat {
-            Repeat::Unwatched => self.inner.backend().run(op, &views(&inputs), &views(&outputs)),
-            _ => self.watched(op, &inputs, &outputs),
+            Repeat::Unguarded => self.inner.backend().run(op, &views(&inputs), &views(&outputs)),
+            _ => self.run_checked(op, &inputs, &outputs),
         }
     }
 
@@ -416,8 +420,8 @@ mod tests {
     }
 
     #[test]
-    fn unwatched_buffers_are_the_devices_own() -> Result<()> {
-        assert_eq!(summed(Repeat::Unwatched)?, (9.0, vec![20, 4], 1));
+    fn unguarded_buffers_are_the_devices_own() -> Result<()> {
+        assert_eq!(summed(Repeat::Unguarded)?, (9.0, vec![20, 4], 1));
         assert_eq!(summed(Repeat::Twice)?, (9.0, vec![20 + 2 * MARGIN, 4 + 2 * MARGIN], 1));
         Ok(())
     }

@@ -20,10 +20,10 @@ pub struct OpName {
 }
 
 impl OpName {
-    /// Returns whether `asked` is this op: of the same kind and, if names distinguish its variants,
-    /// of the same name.
-    pub fn matches(&self, asked: &OpName) -> bool {
-        self.kind == asked.kind && (self.name.is_empty() || self.name == asked.name)
+    /// Returns whether `requested` is this op: of the same kind and, if names distinguish its
+    /// variants, of the same name.
+    pub fn matches(&self, requested: &OpName) -> bool {
+        self.kind == requested.kind && (self.name.is_empty() || self.name == requested.name)
     }
 }
 

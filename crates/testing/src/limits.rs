@@ -10,19 +10,19 @@ pub type Limits = Vec<f64>;
 
 /// The largest error, relative to the tensor's scale, that is attributed to rounding. A row whose
 /// half-precision results have larger errors uses inputs that show nothing.
-const MOST_BLAMED_ON_ROUNDING: f64 = 1.0 / 16.0;
+const MAX_ROUNDING_ERROR: f64 = 1.0 / 16.0;
 
 /// Returns the limits of an output of dtype `output` of a row run in `dtype`. `stepwise` is the
 /// result of the same computation with intermediate rounding.
 pub fn forward(row: &OpCase, dtype: DType, output: DType, want: &Array, stepwise: Option<&Array>) -> Limits {
     let exact = row.exact || !output.is_float();
     let tolerance = row.tolerances[usize::from(dtype != DType::F64)];
-    let own_rounding = |at: usize| match output.is_half() {
+    let output_rounding = |at: usize| match output.is_half() {
         true => 2.0 * (round_to(output, want.data[at]) - want.data[at]).abs() + ulp(output, want.data[at]),
         false if row.casts && output == DType::F32 && dtype == DType::F64 => ulp(output, want.data[at]),
         false => 0.0,
     };
-    let share = stepwise.map_or(0.0, |stepwise| relative_error(dtype, want, stepwise));
+    let error = stepwise.map_or(0.0, |stepwise| relative_error(dtype, want, stepwise));
     let scale = scale(want);
     (0..want.elements())
         .map(|at| match exact {
@@ -30,8 +30,8 @@ pub fn forward(row: &OpCase, dtype: DType, output: DType, want: &Array, stepwise
             false => {
                 let value = want.data[at];
                 tolerance.limit(finite(value))
-                    + finite(own_rounding(at))
-                    + 2.0 * share * (finite(value).abs() + scale)
+                    + finite(output_rounding(at))
+                    + 2.0 * error * (finite(value).abs() + scale)
             }
         })
         .collect()
@@ -41,8 +41,8 @@ pub fn forward(row: &OpCase, dtype: DType, output: DType, want: &Array, stepwise
 /// computation with intermediate rounding to half precision: after every op, and as a fused kernel
 /// rounds. The least accurate one determines the limits.
 pub fn gradient(row: &OpCase, dtype: DType, want: &Array, stepwise: &[&Array]) -> Limits {
-    let shares = stepwise.iter().map(|stepwise| relative_error(dtype, want, stepwise));
-    gradient_limits(row, dtype, want, shares.fold(0.0, f64::max))
+    let errors = stepwise.iter().map(|stepwise| relative_error(dtype, want, stepwise));
+    gradient_limits(row, dtype, want, errors.fold(0.0, f64::max))
 }
 
 /// Returns the limits of the elements of a gradient of which only the derivatives along
@@ -60,30 +60,30 @@ pub fn gradient_along(
     let Some(first) = stepwise.first().filter(|_| dtype.is_half()) else {
         return gradient_limits(row, dtype, got, 0.0);
     };
-    let share_of = |stepwise: &&Array| {
+    let error_of = |stepwise: &&Array| {
         let scale = scale(stepwise);
-        let shares = directions.iter().map(|(direction, want)| {
+        let errors = directions.iter().map(|(direction, want)| {
             let sizes = direction.data.iter().zip(&stepwise.data).map(|(d, value)| d * (value.abs() + scale));
             let size = sizes.map(|size| size * size).sum::<f64>().sqrt();
             if size > 0.0 { (stepwise.dot(direction) - want).abs() / size } else { 0.0 }
         });
-        shares.fold(0.0, f64::max)
+        errors.fold(0.0, f64::max)
     };
-    let share = stepwise.iter().map(share_of).fold(0.0, f64::max);
-    gradient_limits(row, dtype, first, share.min(MOST_BLAMED_ON_ROUNDING))
+    let error = stepwise.iter().map(error_of).fold(0.0, f64::max);
+    gradient_limits(row, dtype, first, error.min(MAX_ROUNDING_ERROR))
 }
 
-fn gradient_limits(row: &OpCase, dtype: DType, want: &Array, share: f64) -> Limits {
+fn gradient_limits(row: &OpCase, dtype: DType, want: &Array, error: f64) -> Limits {
     let tolerance = row.grad_tolerances[usize::from(dtype != DType::F64)];
     // Each rounding is off by at most half a unit.
-    let share =
-        if dtype.is_half() { share.max(row.grad_roundings as f64 * dtype.epsilon() / 2.0) } else { 0.0 };
+    let error =
+        if dtype.is_half() { error.max(row.grad_roundings as f64 * dtype.epsilon() / 2.0) } else { 0.0 };
     let scale = scale(want);
     want.data
         .iter()
         .map(|&value| {
             let rounding = if dtype.is_half() { ulp(dtype, value) } else { 0.0 };
-            tolerance.limit(value) + rounding + 2.0 * share * (value.abs() + scale)
+            tolerance.limit(value) + rounding + 2.0 * error * (value.abs() + scale)
         })
         .collect()
 }
@@ -96,8 +96,8 @@ fn relative_error(dtype: DType, want: &Array, rounded: &Array) -> f64 {
         let error = (rounded - want).abs() / (want.abs() + scale);
         if error.is_finite() { error } else { 0.0 }
     });
-    let most = if dtype.is_half() { MOST_BLAMED_ON_ROUNDING } else { 0.0 };
-    errors.fold(0.0, f64::max).min(most)
+    let bound = if dtype.is_half() { MAX_ROUNDING_ERROR } else { 0.0 };
+    errors.fold(0.0, f64::max).min(bound)
 }
 
 /// Returns the root mean square of the finite elements.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_get_twice_their_rounding_and_an_ulp() {
+    fn half_precision_gets_twice_its_rounding_and_an_ulp() {
         let want = Array::new(&[2], vec![1.0, 1.0 + 2f64.powi(-12)]);
         let limits = forward(&row(), DType::F16, DType::F16, &want, None);
         assert_eq!(limits, [2f64.powi(-10), 2f64.powi(-11) + 2f64.powi(-10)]);

@@ -3,9 +3,9 @@
 
 use crate::agreement::{Computed, Rerun, Sides, all_nan};
 use crate::devices::random_cotangent;
-use crate::place::place;
+use crate::memory_layout::tensor_with_layout;
+use crate::model_trace::{ModelTrace, Step, chosen, paired};
 use crate::read::values_of;
-use crate::trail::{Step, Trail, chosen, paired};
 use crate::values::Rng;
 use ternion_core::{Device, Error, GradOptions, Result, Tensor, grad};
 use ternion_nn::{Forward, Module, Param, StateTensor};
@@ -36,9 +36,9 @@ const OP: &str = "compare_models";
 /// two differ; any error of the models.
 pub fn compare_models<M: Module + Forward + ?Sized>(first: &M, second: &M, input: &Tensor) -> Result<usize> {
     let run = |model: &M, device: &Device, rerun: Rerun| {
-        let input = rerun.of("input", &input.detach().to_device(device)?)?;
+        let input = rerun.apply("input", &input.detach().to_device(device)?)?;
         let input = if input.dtype().is_float() { input.requires_grad()? } else { input };
-        Ok(Ran { outputs: vec![model.forward(&input)?], input: Some(input) })
+        Ok(ModelRun { outputs: vec![model.forward(&input)?], input: Some(input) })
     };
     compare(first, second, input.device(), &run)
 }
@@ -56,17 +56,17 @@ pub fn compare_models_with<M: Module + ?Sized>(
     second: &M,
     run: impl Fn(&M, &Device) -> Result<Vec<Tensor>>,
 ) -> Result<usize> {
-    let run = |model: &M, device: &Device, _| Ok(Ran { outputs: run(model, device)?, input: None });
+    let run = |model: &M, device: &Device, _| Ok(ModelRun { outputs: run(model, device)?, input: None });
     compare(first, second, &ternion_cpu::device(), &run)
 }
 
 /// The outputs of a call of a model, and the input whose gradient is compared.
-struct Ran {
+struct ModelRun {
     outputs: Vec<Tensor>,
     input: Option<Tensor>,
 }
 
-type Call<'f, M> = &'f dyn Fn(&M, &Device, Rerun) -> Result<Ran>;
+type Call<'f, M> = &'f dyn Fn(&M, &Device, Rerun) -> Result<ModelRun>;
 
 fn compare<M: Module + ?Sized>(first: &M, second: &M, other: &Device, run: Call<'_, M>) -> Result<usize> {
     let (members_a, members_b) = (Members::of(first), Members::of(second));
@@ -80,11 +80,11 @@ fn compare<M: Module + ?Sized>(first: &M, second: &M, other: &Device, run: Call<
     let pass_b = pass(second, &members_b, &devices[1], Rerun::Same)?;
     let again = |rerun| pass(second, &members_b, &devices[1], rerun);
     compared += compare_steps(&sides, [&pass_a.forward, &pass_b.forward], |rerun| Ok(again(rerun)?.forward))?;
-    must_say_something("the outputs of the model", &pass_b.ran.outputs, &pass_b.forward)?;
+    check_not_all_nan("the outputs of the model", &pass_b.run_result.outputs, &pass_b.forward)?;
     let (backward_a, backward_b) = (pass_a.backward()?, pass_b.backward()?);
     compared +=
         compare_steps(&sides, [&backward_a.0, &backward_b.0], |rerun| Ok(again(rerun)?.backward()?.0))?;
-    must_say_something("the gradients", &backward_b.1, &backward_b.0)?;
+    check_not_all_nan("the gradients", &backward_b.1, &backward_b.0)?;
     match compared {
         0 => Err(Error::invalid(OP, "nothing was compared: nothing has elements")),
         _ => Ok(compared),
@@ -123,16 +123,16 @@ fn compare_steps(
 ) -> Result<usize> {
     let pairs = paired(first, second)
         .map_err(|detail| Error::invalid(OP, format!("models that compute differently: {detail}")))?;
-    let of_second = || pairs.iter().map(|&(_, at)| at);
+    let indices_of_second = || pairs.iter().map(|&(_, at)| at);
     let a = chosen(first, pairs.iter().map(|&(at, _)| at));
-    let again = |rerun| Ok(chosen(&again(rerun)?, of_second()));
+    let again = |rerun| Ok(chosen(&again(rerun)?, indices_of_second()));
     let part = |at: usize| Some(second[pairs[at].1].part.clone()).filter(|part| !part.is_empty());
-    sides.compare_all(&a, &chosen(second, of_second()), again, part)
+    sides.compare_all(&a, &chosen(second, indices_of_second()), again, part)
 }
 
 /// Returns an error if all elements are NaN: NaN agrees with NaN, and the comparison would show
 /// nothing.
-fn must_say_something(what: &str, tensors: &[Tensor], steps: &[Step]) -> Result<()> {
+fn check_not_all_nan(what: &str, tensors: &[Tensor], steps: &[Step]) -> Result<()> {
     if !all_nan(tensors)? {
         return Ok(());
     }
@@ -155,13 +155,13 @@ struct Members {
 }
 
 /// Restores the tensors of a model when it is dropped.
-struct Lent<'m> {
+struct RestoreGuard<'m> {
     members: &'m Members,
     parameters: Vec<Tensor>,
     buffers: Vec<Tensor>,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for RestoreGuard<'_> {
     fn drop(&mut self) {
         for ((_, parameter), tensor) in self.members.parameters.iter().zip(self.parameters.drain(..)) {
             parameter.restore(tensor).expect("it is what the parameter held");
@@ -202,24 +202,24 @@ impl Members {
 
     /// Runs `compute` on copies of the buffers, and on parameters and buffers moved according to
     /// `rerun`; then restores all of them.
-    fn lent<T>(&self, rerun: Rerun, compute: impl FnOnce() -> Result<T>) -> Result<T> {
-        let _lent = Lent {
+    fn with_restored_state<T>(&self, rerun: Rerun, compute: impl FnOnce() -> Result<T>) -> Result<T> {
+        let _restore = RestoreGuard {
             members: self,
             parameters: self.parameters.iter().map(|(_, parameter)| parameter.tensor()).collect(),
             buffers: self.buffers.iter().map(|(_, buffer)| buffer.tensor()).collect(),
         };
-        self.move_by(rerun)?;
+        self.perturb(rerun)?;
         compute()
     }
 
-    fn move_by(&self, rerun: Rerun) -> Result<()> {
+    fn perturb(&self, rerun: Rerun) -> Result<()> {
         for (name, parameter) in self.distinct().into_iter().filter(|_| rerun != Rerun::Same) {
-            parameter.replace(rerun.of(name, &parameter.tensor())?)?;
+            parameter.replace(rerun.apply(name, &parameter.tensor())?)?;
         }
         for (name, buffer) in &self.buffers {
             let (dtype, values) = values_of(&buffer.tensor())?;
-            let copy = place(&values, dtype, None, buffer.tensor().device())?;
-            buffer.replace(rerun.of(name, &copy)?);
+            let copy = tensor_with_layout(&values, dtype, None, buffer.tensor().device())?;
+            buffer.replace(rerun.apply(name, &copy)?);
         }
         Ok(())
     }
@@ -227,16 +227,16 @@ impl Members {
 
 /// A recorded forward pass of a model.
 struct Pass {
-    trail: Trail,
+    trace: ModelTrace,
     /// The outputs of ops, layers and the model, then the buffers.
     forward: Vec<Step>,
-    ran: Ran,
+    run_result: ModelRun,
     /// The input, and every parameter once: the leaves whose gradients are computed.
     leaves: Vec<(String, Tensor)>,
 }
 
 /// A step that does not belong to a location in the model.
-fn whole(name: String, tensor: Tensor) -> Step {
+fn unlocated_step(name: String, tensor: Tensor) -> Step {
     Step { op: None, name, part: String::new(), tensor }
 }
 
@@ -245,25 +245,26 @@ impl Pass {
         model: &M,
         members: &Members,
         rerun: Rerun,
-        run: &dyn Fn(Rerun) -> Result<Ran>,
+        run: &dyn Fn(Rerun) -> Result<ModelRun>,
     ) -> Result<Pass> {
-        members.lent(rerun, || {
-            let (mut trail, ran) = Trail::of(model, || run(rerun))?;
-            let mut forward = trail.forward();
-            let several = |at: usize| if ran.outputs.len() == 1 { String::new() } else { format!(" {at}") };
-            for (at, output) in ran.outputs.iter().enumerate() {
-                forward.push(whole(format!("output{} of the model", several(at)), output.detach()));
+        members.with_restored_state(rerun, || {
+            let (mut trace, run_result) = ModelTrace::record(model, || run(rerun))?;
+            let mut forward = trace.forward();
+            let several =
+                |at: usize| if run_result.outputs.len() == 1 { String::new() } else { format!(" {at}") };
+            for (at, output) in run_result.outputs.iter().enumerate() {
+                forward.push(unlocated_step(format!("output{} of the model", several(at)), output.detach()));
             }
             for (name, buffer) in &members.buffers {
-                forward.push(whole(format!("buffer {name} after the forward"), buffer.tensor()));
+                forward.push(unlocated_step(format!("buffer {name} after the forward"), buffer.tensor()));
             }
             let mut leaves: Vec<(String, Tensor)> = Vec::new();
-            leaves.extend(ran.input.iter().map(|input| ("the input".into(), input.clone())));
+            leaves.extend(run_result.input.iter().map(|input| ("the input".into(), input.clone())));
             let parameters = members.distinct().into_iter();
             leaves.extend(parameters.map(|(name, p)| (format!("parameter {name}"), p.tensor())));
             leaves.retain(|(_, tensor)| tensor.needs_grad());
-            leaves.iter().for_each(|(name, tensor)| trail.name(tensor, name.clone()));
-            Ok(Pass { trail, forward, ran, leaves })
+            leaves.iter().for_each(|(name, tensor)| trace.name(tensor, name.clone()));
+            Ok(Pass { trace, forward, run_result, leaves })
         })
     }
 
@@ -272,14 +273,15 @@ impl Pass {
     fn backward(&self) -> Result<(Vec<Step>, Vec<Tensor>)> {
         let mut rng = Rng::seeded(OP);
         let roots: Vec<Tensor> =
-            self.ran.outputs.iter().filter(|output| output.needs_grad()).cloned().collect();
+            self.run_result.outputs.iter().filter(|output| output.needs_grad()).cloned().collect();
         let cotangents =
             roots.iter().map(|root| random_cotangent(root, &mut rng)).collect::<Result<Vec<_>>>()?;
-        let wanted: Vec<Tensor> = self.leaves.iter().map(|(_, tensor)| tensor.clone()).collect();
+        let leaves: Vec<Tensor> = self.leaves.iter().map(|(_, tensor)| tensor.clone()).collect();
         let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-        let (mut steps, found) = self.trail.backward(|| grad(&roots, &wanted, &cotangents, options))?;
-        let gradients: Vec<Tensor> = found.iter().flatten().cloned().collect();
-        for ((name, _), gradient) in self.leaves.iter().zip(found) {
+        let (mut steps, gradients_found) =
+            self.trace.backward(|| grad(&roots, &leaves, &cotangents, options))?;
+        let gradients: Vec<Tensor> = gradients_found.iter().flatten().cloned().collect();
+        for ((name, _), gradient) in self.leaves.iter().zip(gradients_found) {
             if let Some(gradient) = gradient {
                 let part = format!("sum of the gradients for {name}");
                 steps.push(Step { op: None, name: format!("gradient of {name}"), part, tensor: gradient });

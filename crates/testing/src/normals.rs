@@ -8,7 +8,7 @@ use ternion_core::{DType, Device, Op, Result, Shape, Tensor, philox};
 /// One of this many normals may differ from the reference in its bits. A device that computes in
 /// f64 gets all except a few in 10^9 right, one that computes in pairs of f32 all except one in a
 /// million.
-const NORMALS_FOR_ONE_OTHER: usize = 20_000;
+const NORMALS_PER_DIFFERENCE: usize = 20_000;
 
 /// The seed of [`EXTREMES`].
 const SEED: u64 = 16;
@@ -52,22 +52,22 @@ fn order(value: f32) -> i64 {
 /// # Panics
 /// If one is more than one ulp from the reference, or more than one in 20,000 of them differ.
 pub fn normals_agree(device: &Device, reference: &Device) -> Result<()> {
-    let (mut compared, mut others) = (0, 0);
+    let (mut compared, mut differing) = (0, 0);
     for (seed, count) in [(0, 200_001), (7, 65_537), (u64::MAX, 131_071), (42, 1), (3, 2), (1 << 40, 1023)] {
-        let draw = |device: &Device| -> Result<Vec<f32>> {
+        let sample = |device: &Device| -> Result<Vec<f32>> {
             device.seed(seed);
             Tensor::randn([count], DType::F32, device)?.to_vec::<f32>()
         };
-        let (found, expected) = (draw(device)?, draw(reference)?);
+        let (found, expected) = (sample(device)?, sample(reference)?);
         for (at, (found, expected)) in found.into_iter().zip(expected).enumerate() {
-            let apart = (order(found) - order(expected)).abs();
-            assert!(apart <= 1, "seed {seed}, number {at}: {found:e} instead of {expected:e}");
-            others += usize::from(apart != 0);
+            let distance = (order(found) - order(expected)).abs();
+            assert!(distance <= 1, "seed {seed}, number {at}: {found:e} instead of {expected:e}");
+            differing += usize::from(distance != 0);
         }
         compared += count;
     }
-    let share = format!("{others} of {compared} normals have other bits than the reference");
-    assert!(others * NORMALS_FOR_ONE_OTHER <= compared, "{share}");
+    let share = format!("{differing} of {compared} normals have other bits than the reference");
+    assert!(differing * NORMALS_PER_DIFFERENCE <= compared, "{share}");
     println!("{share}");
     Ok(())
 }
@@ -83,12 +83,12 @@ pub fn normals_agree(device: &Device, reference: &Device) -> Result<()> {
 pub fn extreme_normals_agree(device: &Device, reference: &Device) -> Result<()> {
     for (block, word, upper) in EXTREMES {
         assert_eq!(philox::block(SEED, block)[word] >> 8, upper, "word {word} of block {block}");
-        let draw = |device: &Device| -> Result<f32> {
+        let sample = |device: &Device| -> Result<f32> {
             let state = Tensor::from_slice(&[SEED as i64, block as i64], [2], device)?;
             let op = Normal { shape: Shape::new(&[2])?, dtype: DType::F32, offset: 0 };
             Ok(apply_on(op, device, &[&state])?.into_vec()[0].to_vec::<f32>()?[word / 2])
         };
-        let (found, expected) = (draw(device)?, draw(reference)?);
+        let (found, expected) = (sample(device)?, sample(reference)?);
         assert_eq!(
             found.to_bits(),
             expected.to_bits(),

@@ -45,7 +45,7 @@ pub fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::encode;
+    use crate::memory_layout::encode;
 
     #[test]
     fn decoding_undoes_encoding() {

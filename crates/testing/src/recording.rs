@@ -11,14 +11,14 @@ struct Recording {
 }
 
 #[derive(Debug)]
-struct Nothing;
+struct EmptyReplay;
 
 /// Wraps `inner`, which need not support recording, in a device whose steps count as recorded.
 pub fn recording(inner: Device) -> Device {
     Device::new(Recording { inner })
 }
 
-impl Replay for Nothing {
+impl Replay for EmptyReplay {
     fn replay(&self) -> Result<()> {
         Ok(())
     }
@@ -30,7 +30,7 @@ impl Capture for Recording {
     }
 
     fn end(&self) -> Result<Arc<dyn Replay>> {
-        Ok(Arc::new(Nothing))
+        Ok(Arc::new(EmptyReplay))
     }
 }
 

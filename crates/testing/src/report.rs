@@ -78,10 +78,10 @@ pub struct Tally {
     /// Cases among them in which core composed an op.
     pub composed: usize,
     /// Cases that are unsupported because the device lacks the dtype.
-    pub refused: usize,
+    pub unsupported: usize,
     /// Cases that are unsupported because the device lacks another dtype, such as the target of a
     /// conversion.
-    pub refused_other: usize,
+    pub unsupported_other: usize,
 }
 
 /// The results of a check of one or several rows.
@@ -96,7 +96,7 @@ pub struct Outcome {
     /// Cases that did not run: the reason, and how many.
     pub skipped: BTreeMap<String, usize>,
     /// Cases among them that the device does not support.
-    pub refused: BTreeMap<String, usize>,
+    pub unsupported: BTreeMap<String, usize>,
     /// Cases that failed.
     pub failures: Vec<Failure>,
     /// What the device was requested to do.
@@ -116,10 +116,12 @@ impl Outcome {
             sum.cases += tally.cases;
             sum.compared += tally.compared;
             sum.composed += tally.composed;
-            sum.refused += tally.refused;
-            sum.refused_other += tally.refused_other;
+            sum.unsupported += tally.unsupported;
+            sum.unsupported_other += tally.unsupported_other;
         }
-        for (reasons, others) in [(&mut self.skipped, other.skipped), (&mut self.refused, other.refused)] {
+        for (reasons, others) in
+            [(&mut self.skipped, other.skipped), (&mut self.unsupported, other.unsupported)]
+        {
             for (why, count) in others {
                 *reasons.entry(why).or_default() += count;
             }
@@ -136,14 +138,14 @@ impl Outcome {
 
     /// Records a case in `dtype` that did not run because the device does not support it: it lacks
     /// `dtype` itself, or another dtype that the case also needs.
-    pub fn refuse(&mut self, dtype: DType, lacks_itself: bool, why: impl Into<String>) {
+    pub fn record_unsupported(&mut self, dtype: DType, lacks_itself: bool, why: impl Into<String>) {
         let why = why.into();
         let tally = self.dtypes.entry(dtype.name()).or_default();
         match lacks_itself {
-            true => tally.refused += 1,
-            false => tally.refused_other += 1,
+            true => tally.unsupported += 1,
+            false => tally.unsupported_other += 1,
         }
-        *self.refused.entry(why.clone()).or_default() += 1;
+        *self.unsupported.entry(why.clone()).or_default() += 1;
         self.skip(why);
     }
 
@@ -167,23 +169,23 @@ impl Outcome {
     /// The failures as text, each with the line that runs it again by `command` (`cargo test --test
     /// ops`); or that nothing was compared, and why.
     pub fn verdict(&self, command: &str) -> Result<(), String> {
-        const SHOWN: usize = 6;
+        const MAX_PRINTED: usize = 6;
         if self.failures.is_empty() {
-            return if self.compared > 0 { Ok(()) } else { Err(self.nothing()) };
+            return if self.compared > 0 { Ok(()) } else { Err(self.nothing_compared()) };
         }
         let mut text = format!("{} failures in {} cases", self.failures.len(), self.cases);
-        for failure in self.failures.iter().take(SHOWN) {
+        for failure in self.failures.iter().take(MAX_PRINTED) {
             text += &format!("\n{failure}\n    again: {command} -- {}", quoted(&failure.key));
         }
-        if self.failures.len() > SHOWN {
-            text += &format!("\n.. and {} more", self.failures.len() - SHOWN);
+        if self.failures.len() > MAX_PRINTED {
+            text += &format!("\n.. and {} more", self.failures.len() - MAX_PRINTED);
         }
         Err(text)
     }
 }
 
 impl Outcome {
-    fn nothing(&self) -> String {
+    fn nothing_compared(&self) -> String {
         let reasons = self.skipped.iter().map(|(why, count)| format!("\n    skipped {count} cases: {why}"));
         format!("nothing was compared{}", reasons.collect::<String>())
     }

@@ -6,7 +6,7 @@ use ternion_core::{Backend, DType, Device, Meta, Op, Plan, Result, Unsupported, 
 
 /// When results are rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Grain {
+pub enum RoundingStep {
     /// After every op, as on a device that has kernels for composite ops and computes in a wider
     /// dtype inside them.
     Ops,
@@ -19,13 +19,13 @@ pub enum Grain {
 pub struct Rounding {
     inner: Device,
     to: DType,
-    grain: Grain,
+    rounding_step: RoundingStep,
 }
 
 impl Rounding {
     /// Creates a device that computes on `inner` and rounds to `to`.
-    pub fn device(inner: &Device, to: DType, grain: Grain) -> Device {
-        Device::new(Rounding { inner: inner.clone(), to, grain })
+    pub fn device(inner: &Device, to: DType, rounding_step: RoundingStep) -> Device {
+        Device::new(Rounding { inner: inner.clone(), to, rounding_step })
     }
 
     /// Returns the dtype that each output would have if the inputs had the narrow dtype: statistics
@@ -70,7 +70,7 @@ impl Backend for Rounding {
         "rounding"
     }
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        match op.is_primitive() || self.grain == Grain::Ops {
+        match op.is_primitive() || self.rounding_step == RoundingStep::Ops {
             true => self.inner.backend().plan(op, inputs),
             false => Err(Unsupported::because("rounding is shown primitive by primitive")),
         }

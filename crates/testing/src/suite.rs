@@ -13,13 +13,13 @@
 
 mod fingerprints;
 mod guards;
-mod part;
+mod shard;
 
 pub use fingerprints::FINGERPRINTS;
-pub use guards::{complaints, every_op_has_a_row, expected_devices, reached};
-pub use part::{PART, Part};
+pub use guards::{every_op_has_a_row, expected_devices, reached, table_errors};
+pub use shard::{PART, Shard};
 
-use crate::check::{Filter, GUARD, NOTHING_FUSED, Target, check_row, is_unwatched, keys, skipped_wholly};
+use crate::check::{Filter, GUARD, NOTHING_FUSED, Target, check_row, is_unguarded, keys, skips_all_cases};
 use crate::coverage::{self, Coverage};
 use crate::report::{Check, Outcome};
 use crate::table::{OpCase, table};
@@ -51,21 +51,21 @@ pub const TABLE: &str = "TERNION_TABLE";
 /// Returns whether this program runs all of its tests and only reports their results: its parts may
 /// then run in separate processes.
 fn is_plain_run() -> bool {
-    let asks = [PART, COVERAGE_OUT, FINGERPRINTS].iter().any(|name| std::env::var_os(name).is_some());
-    !asks && std::env::args_os().count() == 1
+    let is_requested = [PART, COVERAGE_OUT, FINGERPRINTS].iter().any(|name| std::env::var_os(name).is_some());
+    !is_requested && std::env::args_os().count() == 1
 }
 
-/// Runs [`main_beside`]. If all tests of this program are requested, they run in `parts` processes,
-/// one after another: for devices that use more memory with each kernel until their process ends.
-/// `target` opens the device.
-pub fn main_in_parts(
+/// Runs [`main_excluding`]. If all tests of this program are requested, they run in `shards`
+/// processes, one after another: for devices that use more memory with each kernel until their
+/// process ends. `target` opens the device.
+pub fn main_sharded(
     others: &[&str],
     command: &'static str,
-    parts: usize,
+    shards: usize,
     target: impl FnOnce() -> Result<Target, String>,
 ) -> ExitCode {
-    if parts > 1 && is_plain_run() {
-        return match (1..=parts).try_for_each(|part| run_part(part, parts)) {
+    if shards > 1 && is_plain_run() {
+        return match (1..=shards).try_for_each(|shard| run_shard(shard, shards)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("error: {error}");
@@ -74,7 +74,7 @@ pub fn main_in_parts(
         };
     }
     match target() {
-        Ok(target) => main_beside(others, command, &[target]),
+        Ok(target) => main_excluding(others, command, &[target]),
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -83,39 +83,39 @@ pub fn main_in_parts(
 }
 
 /// Runs this program for one of its parts, and prints its output.
-fn run_part(part: usize, of: usize) -> Result<(), String> {
+fn run_shard(shard: usize, of: usize) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    println!("part {part} of {of}");
-    let ended = std::process::Command::new(program).env(PART, format!("{part}/{of}")).status();
+    println!("part {shard} of {of}");
+    let ended = std::process::Command::new(program).env(PART, format!("{shard}/{of}")).status();
     match ended.map_err(|error| error.to_string())? {
         status if status.success() => Ok(()),
-        status => Err(format!("part {part} of {of}: {status}")),
+        status => Err(format!("part {shard} of {of}: {status}")),
     }
 }
 
 /// The description of a run of the table in its results.
-const WHOLE: &str = "every case of the op table";
+const FULL_TABLE: &str = "every case of the op table";
 const SMALLEST: &str = "each row of the op table on its smallest shapes";
 
 /// Returns whether [`EXPECT`] names this device, without its index.
 pub fn expects(device: &str) -> bool {
-    let wanted = std::env::var(EXPECT).unwrap_or_default();
-    wanted.split(',').any(|name| name.trim().split(':').next() == Some(device))
+    let requested = std::env::var(EXPECT).unwrap_or_default();
+    requested.split(',').any(|name| name.trim().split(':').next() == Some(device))
 }
 
 /// Returns whether all rows run completely, including those of compositions on a software device:
 /// if [`TABLE`] says so, and for a coverage page.
-pub fn wants_whole() -> bool {
+pub fn is_full_table() -> bool {
     std::env::var(TABLE).is_ok_and(|value| value == "whole") || std::env::var_os(COVERAGE_OUT).is_some()
 }
 
 /// Returns whether each row runs only on its smallest shapes: see [`TABLE`].
-pub fn smallest_alone() -> bool {
-    std::env::var(TABLE).is_ok_and(|value| value == "smallest") || is_brief()
+pub fn smallest_only() -> bool {
+    std::env::var(TABLE).is_ok_and(|value| value == "smallest") || is_reduced()
 }
 
 /// Returns whether compositions are checked in brief on every device.
-fn is_brief() -> bool {
+fn is_reduced() -> bool {
     std::env::var(TABLE).is_ok_and(|value| value == "brief")
 }
 
@@ -151,28 +151,29 @@ pub fn main(command: &'static str, targets: &[Target]) -> ExitCode {
 
 /// Runs [`main`] when other programs test some devices. `others` are the names of these devices
 /// without their index; they are ignored in [`EXPECT`].
-pub fn main_beside(others: &[&str], command: &'static str, targets: &[Target]) -> ExitCode {
+pub fn main_excluding(others: &[&str], command: &'static str, targets: &[Target]) -> ExitCode {
     run(command, targets, &expected_here(&std::env::var(EXPECT).unwrap_or_default(), others))
 }
 
-/// Removes from `wanted` the devices that other programs test.
-fn expected_here(wanted: &str, others: &[&str]) -> String {
+/// Removes from `requested` the devices that other programs test.
+fn expected_here(requested: &str, others: &[&str]) -> String {
     let device = |name: &str| name.trim().split(':').next().unwrap_or_default().to_string();
-    let here: Vec<&str> = wanted.split(',').filter(|name| !others.contains(&device(name).as_str())).collect();
+    let here: Vec<&str> =
+        requested.split(',').filter(|name| !others.contains(&device(name).as_str())).collect();
     here.join(",")
 }
 
 fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
-    run_asked(command, targets, expected).unwrap_or_else(|error| {
+    run_requested(command, targets, expected).unwrap_or_else(|error| {
         eprintln!("error: {error}");
         ExitCode::FAILURE
     })
 }
 
 /// Runs what the command line and the environment request.
-fn run_asked(command: &'static str, targets: &[Target], expected: &str) -> Result<ExitCode, String> {
+fn run_requested(command: &'static str, targets: &[Target], expected: &str) -> Result<ExitCode, String> {
     let mut arguments = Arguments::from_args();
-    let part = Part::asked(std::env::var(PART).ok().as_deref())?;
+    let shard = Shard::from_env(std::env::var(PART).ok().as_deref())?;
     let present: Vec<String> = targets.iter().map(|target| target.device.name().to_string()).collect();
     // Checked with every filter: a required device must not be skipped silently.
     expected_devices(expected, &present)?;
@@ -180,13 +181,13 @@ fn run_asked(command: &'static str, targets: &[Target], expected: &str) -> Resul
     if folder.is_some() && (arguments.filter.is_some() || !arguments.skip.is_empty() || arguments.ignored) {
         return Err(format!("{COVERAGE_OUT} is for the whole table: run it without a filter"));
     }
-    if folder.is_some() && (smallest_alone() || is_unwatched()) {
+    if folder.is_some() && (smallest_only() || is_unguarded()) {
         return Err(format!(
             "{COVERAGE_OUT} is for the whole table, watched: run it without {TABLE} and {GUARD}"
         ));
     }
-    let run = Run::new(command, part);
-    let trials = run.asked_trials(guards(targets, expected), targets, &mut arguments)?;
+    let run = Run::new(command, shard);
+    let trials = run.requested_trials(guards(targets, expected), targets, &mut arguments)?;
     for why in absent() {
         println!("not tested: {why}");
     }
@@ -202,10 +203,10 @@ fn run_asked(command: &'static str, targets: &[Target], expected: &str) -> Resul
     run.summary(&conclusion).and(written).map(|()| conclusion.exit_code())
 }
 
-/// Returns the names of the `wanted` tests that are shown as ignored on `targets` because they
+/// Returns the names of the `requested` tests that are shown as ignored on `targets` because they
 /// would skip every case.
-pub fn ignored(targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let trials = Run::new("", Part::default()).row_trials(targets, wanted);
+pub fn ignored(targets: &[Target], requested: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let trials = Run::new("", Shard::default()).row_trials(targets, requested);
     trials.iter().filter(|trial| trial.has_ignored_flag()).map(|trial| trial.name().to_string()).collect()
 }
 
@@ -219,13 +220,13 @@ fn key_filter(text: String) -> Filter {
 #[derive(Clone)]
 struct Run {
     command: &'static str,
-    part: Part,
+    shard: Shard,
     /// By device.
-    found: Arc<Mutex<BTreeMap<String, Found>>>,
+    results: Arc<Mutex<BTreeMap<String, DeviceResults>>>,
 }
 
 /// The results of a run on a device.
-struct Found {
+struct DeviceResults {
     totals: Outcome,
     coverage: Coverage,
     fingerprints: Fingerprints,
@@ -254,8 +255,8 @@ fn print_totals(device: &str, totals: &Outcome) {
 }
 
 /// Returns the rows with compositions in brief.
-fn in_brief(rows: &[OpCase]) -> Vec<OpCase> {
-    rows.iter().map(|row| if row.composition { row.in_brief() } else { row.clone() }).collect()
+fn reduced(rows: &[OpCase]) -> Vec<OpCase> {
+    rows.iter().map(|row| if row.composition { row.reduced() } else { row.clone() }).collect()
 }
 
 /// Returns whether `check` applies to any of `rows`.
@@ -283,28 +284,32 @@ pub fn rows_by_op() -> Vec<(&'static str, Vec<OpCase>)> {
 }
 
 impl Run {
-    fn new(command: &'static str, part: Part) -> Run {
-        Run { command, part, found: Arc::default() }
+    fn new(command: &'static str, shard: Shard) -> Run {
+        Run { command, shard, results: Arc::default() }
     }
 
-    fn found(&self) -> MutexGuard<'_, BTreeMap<String, Found>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    fn results(&self) -> MutexGuard<'_, BTreeMap<String, DeviceResults>> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds the results of `test` on its device.
-    fn note(&self, test: &Test, outcome: Outcome) {
+    fn record(&self, test: &Test, outcome: Outcome) {
         let device = &test.target.device;
-        let mut all = self.found();
-        let found = all.entry(device.name().to_string()).or_insert_with(|| Found {
+        let mut all = self.results();
+        let results = all.entry(device.name().to_string()).or_insert_with(|| DeviceResults {
             totals: Outcome::default(),
             fingerprints: Fingerprints::default(),
-            coverage: Coverage::new(&test.target, if smallest_alone() { SMALLEST } else { WHOLE }, self.part),
+            coverage: Coverage::new(
+                &test.target,
+                if smallest_only() { SMALLEST } else { FULL_TABLE },
+                self.shard,
+            ),
         });
         if let Some(row) = test.rows.first() {
-            found.coverage.note(row.op, test.check, &outcome);
-            found.fingerprints.add(row.op, test.check, &outcome);
+            results.coverage.record(row.op, test.check, &outcome);
+            results.fingerprints.add(row.op, test.check, &outcome);
         }
-        found.totals.merge(outcome);
+        results.totals.merge(outcome);
     }
 
     /// Prints how much was compared on each device.
@@ -312,13 +317,13 @@ impl Run {
     /// # Errors
     /// If nothing was compared.
     fn summary(&self, conclusion: &Conclusion) -> Result<(), String> {
-        let all = self.found();
-        all.iter().for_each(|(device, found)| print_totals(device, &found.totals));
+        let all = self.results();
+        all.iter().for_each(|(device, results)| print_totals(device, &results.totals));
         if conclusion.num_passed + conclusion.num_failed == 0 {
             return Err("no test was left to run".into());
         }
-        let compared: usize = all.values().map(|found| found.totals.compared).sum();
-        match compared == 0 && all.values().any(|found| !found.totals.skipped.is_empty()) {
+        let compared: usize = all.values().map(|results| results.totals.compared).sum();
+        match compared == 0 && all.values().any(|results| !results.totals.skipped.is_empty()) {
             true => Err("everything was skipped, nothing was compared".into()),
             false => Ok(()),
         }
@@ -330,22 +335,22 @@ impl Run {
             return Err(format!("{} tests failed: {COVERAGE_OUT} is left alone", conclusion.num_failed));
         }
         std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        for found in self.found().values() {
-            println!("{} written", coverage::write_file(folder, &found.coverage)?.display());
+        for results in self.results().values() {
+            println!("{} written", coverage::write_file(folder, &results.coverage)?.display());
         }
         Ok(())
     }
 
     fn write_fingerprints(&self, folder: &Path) -> Result<(), String> {
-        for (device, found) in self.found().iter() {
-            println!("{} written", found.fingerprints.write(folder, device)?.display());
+        for (device, results) in self.results().iter() {
+            println!("{} written", results.fingerprints.write(folder, device)?.display());
         }
         Ok(())
     }
 
     /// Returns `guards` and the requested trials of the table, of this run's part. A filter that
     /// was found in keys is removed from `arguments`.
-    fn asked_trials(
+    fn requested_trials(
         &self,
         guards: Vec<Trial>,
         targets: &[Target],
@@ -353,39 +358,39 @@ impl Run {
     ) -> Result<Vec<Trial>, String> {
         let exact = arguments.exact;
         let matches = |name: &str, text: &str| if exact { name == text } else { name.contains(text) };
-        let picker = RefCell::new(self.part.picker());
+        let selection = RefCell::new(self.shard.selection());
         let is_skipped = |name: &str| arguments.skip.iter().any(|text| matches(name, text));
         // This also selects which tests are rehearsed: skipped cases are counted once, by the part
         // that they belong to.
-        let is_of_part =
-            |name: &str| self.part.is_whole() || !is_skipped(name) && picker.borrow_mut().takes(name);
-        let is_asked = |name: &str, filter: Option<&String>| {
-            filter.is_none_or(|filter| matches(name, filter)) && is_of_part(name)
+        let is_of_shard =
+            |name: &str| self.shard.is_full() || !is_skipped(name) && selection.borrow_mut().selects(name);
+        let is_requested = |name: &str, filter: Option<&String>| {
+            filter.is_none_or(|filter| matches(name, filter)) && is_of_shard(name)
         };
         let mut trials = guards;
-        trials.extend(self.row_trials(targets, &|name| is_asked(name, arguments.filter.as_ref())));
+        trials.extend(self.row_trials(targets, &|name| is_requested(name, arguments.filter.as_ref())));
         let in_names = |filter: &&String| trials.iter().any(|trial| matches(trial.name(), filter));
         if let Some(filter) = arguments.filter.as_ref().filter(|filter| !in_names(filter)) {
-            let wanted = key_filter(filter.clone());
-            let is_whole = matches!(wanted, Filter::Key(_));
-            trials = if exact && !is_whole { Vec::new() } else { self.key_trials(targets, &wanted) };
+            let requested = key_filter(filter.clone());
+            let is_key = matches!(requested, Filter::Key(_));
+            trials = if exact && !is_key { Vec::new() } else { self.key_trials(targets, &requested) };
             if trials.is_empty() {
                 return Err(format!("no test name and no case of the op table contains {filter:?}"));
             }
             arguments.filter = None;
         }
-        if !self.part.is_whole() {
-            trials.retain(|trial| is_asked(trial.name(), arguments.filter.as_ref()));
+        if !self.shard.is_full() {
+            trials.retain(|trial| is_requested(trial.name(), arguments.filter.as_ref()));
         }
         Ok(trials)
     }
 
-    /// Creates one trial for each op and check. Those `wanted` by name are rehearsed: if the device
-    /// lacks the dtypes of all cases, the trial is shown as ignored; if it fuses nothing, there is
-    /// nothing to compare with a composition, and no trial.
-    fn row_trials(&self, targets: &[Target], wanted: &dyn Fn(&str) -> bool) -> Vec<Trial> {
+    /// Creates one trial for each op and check. Those `requested` by name are rehearsed: if the
+    /// device lacks the dtypes of all cases, the trial is shown as ignored; if it fuses nothing,
+    /// there is nothing to compare with a composition, and no trial.
+    fn row_trials(&self, targets: &[Target], requested: &dyn Fn(&str) -> bool) -> Vec<Trial> {
         let mut trials = Vec::new();
-        let smallest = smallest_alone();
+        let smallest = smallest_only();
         for (op, mut rows) in rows_by_op() {
             if smallest {
                 let smallest = |row: &OpCase| OpCase { dtypes: row.dtypes.clone(), ..row.smallest() };
@@ -395,12 +400,12 @@ impl Run {
                 let rows: Vec<OpCase> =
                     rows.iter().filter(|row| applies(check, std::slice::from_ref(row))).cloned().collect();
                 for target in targets {
-                    let brief = target.brief || is_brief();
-                    let rows = if brief { in_brief(&rows) } else { rows.clone() };
+                    let is_reduced = target.reduced || is_reduced();
+                    let rows = if is_reduced { reduced(&rows) } else { rows.clone() };
                     let name = format!("{op}::{check}::{}", target.device.name());
                     let test = Test { rows, check, target: target.clone(), filter: Filter::All };
-                    let skipped = if wanted(&name) { self.skipped(&test) } else { None };
-                    trials.extend(self.rehearsed(name, test, skipped));
+                    let skipped = if requested(&name) { self.skipped(&test) } else { None };
+                    trials.extend(self.create_trial(name, test, skipped));
                 }
             }
         }
@@ -409,7 +414,7 @@ impl Run {
 
     /// Creates the trial, if it would check anything; `skipped` are the reasons if the test would
     /// skip every case.
-    fn rehearsed(&self, name: String, test: Test, skipped: Option<Outcome>) -> Option<Trial> {
+    fn create_trial(&self, name: String, test: Test, skipped: Option<Outcome>) -> Option<Trial> {
         let about_fusion = |all: &Outcome| all.skipped.keys().all(|why| why.ends_with(NOTHING_FUSED));
         if skipped.as_ref().is_some_and(about_fusion) {
             return None;
@@ -420,7 +425,7 @@ impl Run {
             for row in &test.rows {
                 let provokes = test.check == Check::Rejects;
                 let check = |target: &Target| check_row(row, test.check, target, &test.filter);
-                outcome.merge(test.target.in_turn(provokes, check));
+                outcome.merge(test.target.with_device(provokes, check));
             }
             run.conclude(&test, outcome)
         });
@@ -432,9 +437,9 @@ impl Run {
     fn skipped(&self, test: &Test) -> Option<Outcome> {
         let mut all = Outcome::default();
         for row in &test.rows {
-            all.merge(skipped_wholly(row, test.check, &test.target, &test.filter)?);
+            all.merge(skips_all_cases(row, test.check, &test.target, &test.filter)?);
         }
-        self.note(test, all.clone());
+        self.record(test, all.clone());
         Some(all)
     }
 
@@ -443,7 +448,7 @@ impl Run {
         let mut trials = Vec::new();
         for row in table() {
             for check in Check::ALL.into_iter().filter(|&check| applies(check, std::slice::from_ref(&row))) {
-                if !keys(&row, check).iter().any(|key| filter.wants(key)) {
+                if !keys(&row, check).iter().any(|key| filter.selects(key)) {
                     continue;
                 }
                 for target in targets {
@@ -451,7 +456,7 @@ impl Run {
                     let name = format!("{}::{check}::{}", row.name(), target.device.name());
                     let test = Test { rows, check, target, filter };
                     let skipped = self.skipped(&test);
-                    trials.extend(self.rehearsed(name, test, skipped));
+                    trials.extend(self.create_trial(name, test, skipped));
                 }
             }
         }
@@ -460,7 +465,7 @@ impl Run {
 
     fn conclude(&self, test: &Test, outcome: Outcome) -> Result<(), Failed> {
         let verdict = outcome.verdict(self.command);
-        self.note(test, outcome);
+        self.record(test, outcome);
         verdict.map_err(Failed::from)
     }
 }
@@ -471,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_whole_key_means_one_case_of_one_row_in_every_check_that_has_it() {
-        let run = Run::new("cargo test --test ops", Part::default());
+        let run = Run::new("cargo test --test ops", Shard::default());
         let names = |text: &str| -> Vec<String> {
             let targets = [Target::new(ternion_cpu::device())];
             let trials = run.key_trials(&targets, &key_filter(text.into()));
@@ -503,10 +508,10 @@ mod tests {
     #[test]
     fn what_a_run_finds_is_left_in_a_file_unless_something_is_wrong() {
         let rows: Vec<OpCase> = table().into_iter().filter(|row| row.op == "softmax").take(1).collect();
-        let (run, target) = (Run::new("", Part::default()), Target::new(ternion_cpu::device()));
+        let (run, target) = (Run::new("", Shard::default()), Target::new(ternion_cpu::device()));
         for check in [Check::Forward, Check::Backward] {
             let test = Test { rows: rows.clone(), check, target: target.clone(), filter: Filter::All };
-            let trial = run.rehearsed(check.to_string(), test, None).expect("it applies");
+            let trial = run.create_trial(check.to_string(), test, None).expect("it applies");
             let quiet = Arguments { quiet: true, test_threads: Some(1), ..Arguments::default() };
             assert!(!libtest_mimic::run(&quiet, vec![trial]).has_failed());
         }
@@ -519,12 +524,12 @@ mod tests {
             num_ignored: 0,
             num_measured: 0,
         };
-        let refused = run.write(&folder, &conclusion(1));
+        let rejection = run.write(&folder, &conclusion(1));
         let before = coverage::read_folder(&folder);
         let written = run.write(&folder, &conclusion(0));
         let after = coverage::read_folder(&folder);
         std::fs::remove_dir_all(&folder).expect("it is there");
-        assert_eq!(refused, Err("1 tests failed: TERNION_COVERAGE_OUT is left alone".into()));
+        assert_eq!(rejection, Err("1 tests failed: TERNION_COVERAGE_OUT is left alone".into()));
         assert_eq!((before, written), (Ok(Vec::new()), Ok(())));
         let after = after.expect("one file");
         let [cpu] = after.as_slice() else { panic!("{after:?}") };
@@ -532,9 +537,9 @@ mod tests {
             cpu.cells().map(|(op, dtype, cell)| (op, dtype, cell.mark())).collect();
         let expected = ["bf16", "f16", "f32", "f64"].map(|dtype| ("softmax", dtype, "FB".to_string()));
         assert_eq!(cells, expected);
-        let found = &run.found()["cpu"];
-        assert_eq!((cpu.cases(), cpu.compared), (found.totals.cases, found.totals.compared));
-        assert!(cpu.cases() > 20 && cpu.compared > 1000 && found.coverage == *cpu);
+        let results = &run.results()["cpu"];
+        assert_eq!((cpu.cases(), cpu.compared), (results.totals.cases, results.totals.compared));
+        assert!(cpu.cases() > 20 && cpu.compared > 1000 && results.coverage == *cpu);
         assert_eq!(
             (cpu.description.as_str(), cpu.scope.as_str()),
             ("the host's CPU", "every case of the op table")

@@ -48,9 +48,9 @@ impl Values {
         Values::Custom(Arc::new(f))
     }
 
-    /// Generates the values of input `own` of a case with inputs of these shapes.
-    pub fn draw(&self, shapes: &[Vec<usize>], own: usize, rng: &mut Rng) -> Array {
-        let shape = &shapes[own];
+    /// Generates the values of input `position` of a case with inputs of these shapes.
+    pub fn draw(&self, shapes: &[Vec<usize>], position: usize, rng: &mut Rng) -> Array {
+        let shape = &shapes[position];
         let elements: usize = shape.iter().product();
         let data = match self {
             Values::Uniform(low, high) => (0..elements).map(|_| rng.uniform(*low, *high)).collect(),
@@ -70,7 +70,7 @@ impl Values {
             }
             Values::UniqueIndex { input, axis } => unique_index(shape, shapes[*input][*axis], *axis, rng),
             Values::Fixed(list) => list.iter().copied().cycle().take(elements).collect(),
-            Values::Custom(f) => f(shapes, own, rng),
+            Values::Custom(f) => f(shapes, position, rng),
         };
         Array::new(shape, data)
     }
@@ -170,7 +170,7 @@ mod tests {
     fn values_keep_their_promises() {
         let mut rng = Rng::seeded("values");
         let shapes = [vec![20, 20], vec![20, 5]];
-        let draw = |values: Values, own: usize, rng: &mut Rng| values.draw(&shapes, own, rng).data;
+        let draw = |values: Values, position: usize, rng: &mut Rng| values.draw(&shapes, position, rng).data;
         assert!(draw(Values::AwayFrom(0.1), 0, &mut rng).iter().all(|v| (0.1..=2.1).contains(&v.abs())));
         assert!(
             draw(Values::Integers(-2, 3), 0, &mut rng)

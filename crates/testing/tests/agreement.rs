@@ -71,7 +71,7 @@ fn one_element_off_is_seen() {
 }
 
 #[test]
-fn small_elements_beside_large_ones_are_compared() {
+fn small_elements_next_to_large_ones_are_compared() {
     let values: Vec<f64> = (0..1000).map(|at| if at % 2 == 0 { 1.0 } else { 1e-2 }).collect();
     let right = Tensor::from_slice(&values, [1000], &cpu()).unwrap().to_dtype(DType::F32).unwrap();
     let off: Vec<f64> = values.iter().map(|&v| if v < 0.5 { v * 1.01 } else { v }).collect();
@@ -110,7 +110,7 @@ fn honest_devices_agree() {
 }
 
 #[test]
-fn a_function_that_does_not_repeat_itself_is_told_from_a_wrong_one() {
+fn a_function_that_is_not_reproducible_is_distinguished_from_a_wrong_one() {
     let random = |x: &[Tensor]| Ok(vec![x[0].mul(&Tensor::randn([40], DType::F32, x[0].device())?)?]);
     let device = cpu();
     let message = compare_devices(random, &device, &device, &[labels(40).to_dtype(DType::F32).unwrap()]);

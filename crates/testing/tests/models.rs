@@ -28,7 +28,7 @@ fn labels(count: usize) -> Tensor {
 }
 
 /// Returns the same model on `device`.
-fn moved<M: Module>(build: impl Fn(&Device) -> Result<M>, device: &Device) -> M {
+fn build_perturbed<M: Module>(build: impl Fn(&Device) -> Result<M>, device: &Device) -> M {
     let model = build(&cpu()).unwrap();
     model.to_device(device).unwrap();
     model
@@ -42,13 +42,15 @@ fn messages<M: Module + Forward>(
 ) -> [String; 2] {
     let faulty = broken(&cpu(), op, Wrong::Times(5.0));
     [(faulty.clone(), cpu()), (cpu(), faulty)].map(|(a, b)| {
-        compare_models(&moved(&build, &a), &moved(&build, &b), input).expect_err(op).to_string()
+        compare_models(&build_perturbed(&build, &a), &build_perturbed(&build, &b), input)
+            .expect_err(op)
+            .to_string()
     })
 }
 
 fn starts(message: &str, part: &str) {
-    let wanted = format!("compare_models: first (cpu) and second (cpu) differ: {part}");
-    assert!(message.starts_with(&wanted), "{wanted}\n{message}");
+    let expected = format!("compare_models: first (cpu) and second (cpu) differ: {part}");
+    assert!(message.starts_with(&expected), "{expected}\n{message}");
     assert!(message.contains("first mean") && message.contains("second mean"), "{message}");
 }
 
@@ -80,7 +82,7 @@ fn the_faulty_layer_is_named() {
     for (op, factor, layer) in faults {
         let faulty = broken(&cpu(), op, Wrong::Times(factor));
         for (a, b) in [(faulty.clone(), cpu()), (cpu(), faulty)] {
-            let (first, second) = (moved(convolutional, &a), moved(convolutional, &b));
+            let (first, second) = (build_perturbed(convolutional, &a), build_perturbed(convolutional, &b));
             let message = compare_models(&first, &second, &images).expect_err(op).to_string();
             let forward = op.strip_suffix("_grad").expect("a gradient");
             starts(&message, &format!("backward of op {forward} (in {layer}): gradient of"));
@@ -95,14 +97,16 @@ fn the_first_layer_and_a_wrong_forward_are_named() {
         Ok(Sequential::new().with(ReLU).with(Tanh).with(Linear::new(5, 2, device)?))
     };
     let input = random(&[4, 5], DType::F32, 10);
-    for (op, wanted) in [
+    for (op, expected) in [
         ("tanh_grad", "backward of op tanh (in 1 (Tanh)): gradient of the output of layer 0 (ReLU)"),
         ("relu_grad", "backward of op relu (in 0 (ReLU)): gradient of the input"),
         ("tanh", "differ: op tanh (in 1 (Tanh)): output: "),
     ] {
         let faulty = broken(&cpu(), op, Wrong::Times(5.0));
-        let message = compare_models(&moved(build, &faulty), &moved(build, &cpu()), &input).expect_err(op);
-        assert!(message.to_string().contains(wanted), "{message}");
+        let message =
+            compare_models(&build_perturbed(build, &faulty), &build_perturbed(build, &cpu()), &input)
+                .expect_err(op);
+        assert!(message.to_string().contains(expected), "{message}");
     }
 }
 
@@ -111,7 +115,10 @@ fn honest_models_agree_and_are_left_as_they_were() {
     let images = random(&[6, 1, 8, 8], DType::F32, 8);
     for dtype in [DType::F32, DType::F64, DType::BF16] {
         for training in [true, false] {
-            let models = [moved(convolutional, &cpu()), moved(convolutional, &Composed::new(cpu()))];
+            let models = [
+                build_perturbed(convolutional, &cpu()),
+                build_perturbed(convolutional, &Composed::new(cpu())),
+            ];
             models.iter().for_each(|model| model.to_dtype(dtype).unwrap());
             if !training {
                 models.iter().for_each(Module::eval);
@@ -136,13 +143,21 @@ fn integers_buffers_and_models_without_parameters() {
         Ok(Sequential::new().with(Embedding::new(10, 4, device)?).with(Tanh))
     };
     let tokens = labels(6);
-    assert!(compare_models(&moved(build, &cpu()), &moved(build, &Composed::new(cpu())), &tokens).is_ok());
+    assert!(
+        compare_models(
+            &build_perturbed(build, &cpu()),
+            &build_perturbed(build, &Composed::new(cpu())),
+            &tokens
+        )
+        .is_ok()
+    );
     let faulty = broken(&cpu(), "tanh_grad", Wrong::Times(5.0));
-    let message =
-        compare_models(&moved(build, &faulty), &moved(build, &cpu()), &tokens).unwrap_err().to_string();
+    let message = compare_models(&build_perturbed(build, &faulty), &build_perturbed(build, &cpu()), &tokens)
+        .unwrap_err()
+        .to_string();
     assert!(message.contains("backward of op tanh (in 1 (Tanh))"), "{message}");
 
-    let (first, second) = (moved(convolutional, &cpu()), moved(convolutional, &cpu()));
+    let (first, second) = (build_perturbed(convolutional, &cpu()), build_perturbed(convolutional, &cpu()));
     first.named_buffers()[0].1.tensor().fill_(0.5).unwrap();
     let message =
         compare_models(&first, &second, &random(&[2, 1, 8, 8], DType::F32, 1)).unwrap_err().to_string();
@@ -172,15 +187,15 @@ fn an_op_between_layers_is_named_where_it_stands() {
         Mlp::new([5, 6, 4, 3], device)
     };
     let input = random(&[4, 5], DType::F32, 10);
-    let place = "between layers.0 (Linear) and layers.1 (Linear)";
+    let location = "between layers.0 (Linear) and layers.1 (Linear)";
     for message in messages("relu", build, &input) {
-        starts(&message, &format!("op relu ({place}): output: "));
+        starts(&message, &format!("op relu ({location}): output: "));
     }
     for message in messages("relu_grad", build, &input) {
-        let place = place.replace("layers.1", "layers.2").replace("layers.0", "layers.1");
+        let location = location.replace("layers.1", "layers.2").replace("layers.0", "layers.1");
         starts(
             &message,
-            &format!("backward of op relu ({place}): gradient of the output of layer layers.1 (Linear)"),
+            &format!("backward of op relu ({location}): gradient of the output of layer layers.1 (Linear)"),
         );
     }
 }
@@ -223,34 +238,34 @@ fn a_wrong_sum_of_a_residual_block_is_not_blamed_on_the_layer_before() {
 
 /// `tanh(x) * scale`, a custom layer that does not report its start.
 #[derive(Module)]
-struct Own {
+struct CustomLayer {
     scale: Param,
 }
 
-impl Forward for Own {
+impl Forward for CustomLayer {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         input.tanh()?.mul(&self.scale.tensor())
     }
 }
 
 #[test]
-fn a_layer_of_ones_own_is_not_passed_over() {
+fn a_custom_layer_is_not_skipped() {
     let build = |device: &Device| {
         device.seed(14);
-        let own = Own { scale: Param::new(&Tensor::full([4], 2.0, DType::F32, device)?)? };
+        let own = CustomLayer { scale: Param::new(&Tensor::full([4], 2.0, DType::F32, device)?)? };
         Ok(Sequential::new().with(Linear::new(4, 4, device)?).with(own).with(Linear::new(4, 2, device)?))
     };
-    let (input, place) = (random(&[3, 4], DType::F32, 10), "between 0 (Linear) and 2 (Linear)");
+    let (input, location) = (random(&[3, 4], DType::F32, 10), "between 0 (Linear) and 2 (Linear)");
     for message in messages("tanh", build, &input) {
-        starts(&message, &format!("op tanh ({place}): output: "));
+        starts(&message, &format!("op tanh ({location}): output: "));
     }
     for message in messages("mul", build, &input) {
-        starts(&message, &format!("op mul ({place}): output: "));
+        starts(&message, &format!("op mul ({location}): output: "));
     }
     for message in messages("tanh_grad", build, &input) {
         starts(
             &message,
-            &format!("backward of op tanh ({place}): gradient of the output of layer 0 (Linear)"),
+            &format!("backward of op tanh ({location}): gradient of the output of layer 0 (Linear)"),
         );
     }
 }
@@ -311,7 +326,8 @@ fn the_models_are_left_with_the_tensors_that_they_had() {
     let images = random(&[6, 1, 8, 8], DType::F32, 8);
     // bf16 results differ by more than the limits, so that the second model runs again with moved
     // parameters.
-    let models = [moved(convolutional, &cpu()), moved(convolutional, &Composed::new(cpu()))];
+    let models =
+        [build_perturbed(convolutional, &cpu()), build_perturbed(convolutional, &Composed::new(cpu()))];
     models.iter().for_each(|model| model.to_dtype(DType::BF16).unwrap());
     models.iter().for_each(|model| model.parameters()[0].freeze());
     let state = || -> Vec<_> {
@@ -328,7 +344,7 @@ fn the_models_are_left_with_the_tensors_that_they_had() {
     let faulty = broken(&cpu(), "relu", Wrong::Times(5.0));
     compare_models(&models[0], &models[1], &images.to_dtype(DType::BF16).unwrap()).unwrap();
     assert!(before == state());
-    let wrong = moved(convolutional, &faulty);
+    let wrong = build_perturbed(convolutional, &faulty);
     wrong.to_dtype(DType::BF16).unwrap();
     wrong.parameters()[0].freeze();
     compare_models(&wrong, &models[1], &images.to_dtype(DType::BF16).unwrap())
@@ -337,7 +353,7 @@ fn the_models_are_left_with_the_tensors_that_they_had() {
 }
 
 #[test]
-fn models_behind_a_trait_object_of_halves_and_of_tied_parameters() {
+fn models_behind_a_trait_object_of_half_precision_and_of_tied_parameters() {
     let build = |device: &Device| -> Result<Sequential> {
         device.seed(15);
         let first = Linear::new(4, 4, device)?;
@@ -345,17 +361,17 @@ fn models_behind_a_trait_object_of_halves_and_of_tied_parameters() {
         Ok(Sequential::new().with(first).with(Tanh).with(second))
     };
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        let models = [moved(build, &cpu()), moved(build, &Composed::new(cpu()))];
+        let models = [build_perturbed(build, &cpu()), build_perturbed(build, &Composed::new(cpu()))];
         models.iter().for_each(|model| model.to_dtype(dtype).unwrap());
         let input = random(&[30, 4], dtype, 3);
         let (first, second): (&dyn Forward, &dyn Forward) = (&models[0], &models[1]);
         compare_models(first, second, &input).unwrap();
-        let faulty = moved(build, &broken(&cpu(), "tanh_grad", Wrong::Times(1.1)));
+        let faulty = build_perturbed(build, &broken(&cpu(), "tanh_grad", Wrong::Times(1.1)));
         faulty.to_dtype(dtype).unwrap();
         let message = compare_models(&faulty as &dyn Forward, second, &input).unwrap_err().to_string();
-        let wanted =
+        let expected =
             "differ: backward of op tanh (in 1 (Tanh)): gradient of the output of layer 0 (Linear): ";
-        assert!(message.contains(wanted), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
 }
 
@@ -372,9 +388,9 @@ fn several_inputs_and_outputs() {
         let [a, b] = inputs;
         Ok(vec![model.blocks[0].forward(&a?)?, model.blocks[1].forward(&b?)?.sigmoid()?])
     };
-    let good = moved(build, &cpu());
-    assert!(compare_models_with(&good, &moved(build, &Composed::new(cpu())), run).is_ok());
-    let faulty = moved(build, &broken(&cpu(), "sigmoid_grad", Wrong::Times(5.0)));
+    let good = build_perturbed(build, &cpu());
+    assert!(compare_models_with(&good, &build_perturbed(build, &Composed::new(cpu())), run).is_ok());
+    let faulty = build_perturbed(build, &broken(&cpu(), "sigmoid_grad", Wrong::Times(5.0)));
     let message = compare_models_with(&faulty, &good, run).unwrap_err().to_string();
     starts(&message, "backward of op sigmoid (after blocks.1.a (Linear)): gradient of input 0: ");
 }
@@ -399,7 +415,7 @@ fn nothing_but_nan_on_both_sides_is_an_error() {
 
 #[test]
 fn a_parameter_frozen_in_one_model_is_named() {
-    let (first, second) = (moved(convolutional, &cpu()), moved(convolutional, &cpu()));
+    let (first, second) = (build_perturbed(convolutional, &cpu()), build_perturbed(convolutional, &cpu()));
     second.parameters()[0].freeze();
     let message =
         compare_models(&first, &second, &random(&[2, 1, 8, 8], DType::F32, 1)).unwrap_err().to_string();
@@ -422,11 +438,11 @@ fn an_op_inside_a_checkpoint_is_named_where_the_checkpoint_stands() {
         device.seed(18);
         Ok(Sequential::new().with(Linear::new(4, 4, device)?).with(Frugal).with(Linear::new(4, 2, device)?))
     };
-    let (input, place) = (random(&[3, 4], DType::F32, 10), "between 0 (Linear) and 2 (Linear)");
+    let (input, location) = (random(&[3, 4], DType::F32, 10), "between 0 (Linear) and 2 (Linear)");
     for message in messages("tanh", build, &input) {
-        starts(&message, &format!("op tanh ({place}): output: "));
+        starts(&message, &format!("op tanh ({location}): output: "));
     }
     for message in messages("tanh_grad", build, &input) {
-        starts(&message, &format!("backward of op tanh ({place}): gradient of input 0: "));
+        starts(&message, &format!("backward of op tanh ({location}): gradient of input 0: "));
     }
 }

@@ -2,7 +2,7 @@
 //! operand, and with bf16x6, with the limits of f32.
 
 use super::super::{
-    beside, both_ways_by, compare, difference, gpu, none_wrong, numbers, tensor, twice, unless_short,
+    both_ways_by, compare, difference, gpu, lock_shared, none_wrong, numbers, tensor, twice, unless_short,
 };
 use super::{Case, FEW_LENGTHS, HEADS, LENGTHS, REACHES, Reach, shared, state};
 use std::fmt::Write;
@@ -90,9 +90,9 @@ impl Steps {
             scores = scores.add(&in_f64(&mask)?)?;
         }
         let [queries, keys, _] = case.lengths;
-        let seen = case.seen(cpu)?.expand([2, case.heads, queries, keys])?;
-        let weights = scores.masked_fill(&seen.logical_not()?, -1e9)?.softmax(-1)?;
-        let weights = weights.mul(&in_f64(&seen)?)?;
+        let attended = case.attended(cpu)?.expand([2, case.heads, queries, keys])?;
+        let weights = scores.masked_fill(&attended.logical_not()?, -1e9)?.softmax(-1)?;
+        let weights = weights.mul(&in_f64(&attended)?)?;
         let ones = Tensor::ones(*weights.shape(), DType::F64, cpu)?;
         let factors = match case.dropout {
             Some(dropout) => apply_one(dropout, &[&ones, &state(cpu)?])?,
@@ -114,31 +114,31 @@ impl Steps {
         let magnitudes = q.abs()?.matmul(&k.abs()?.t()?)?.mul_scalar(scale)?;
         let off =
             magnitudes.max_keep(-1)?.mul_scalar(2.0 * two(width))?.expm1()?.add_scalar(16.0 * OF_TERM)?;
-        let kept = weights.mul(factors)?;
-        let y = kept.matmul(v)?;
-        let y_bound = kept.matmul(&v.abs()?)?.mul(&off.add_scalar(two(keys))?)?;
+        let dropped = weights.mul(factors)?;
+        let y = dropped.matmul(v)?;
+        let y_bound = dropped.matmul(&v.abs()?)?.mul(&off.add_scalar(two(keys))?)?;
         let products = dy.matmul(&v.t()?)?.mul(factors)?;
         let product_magnitudes = dy.abs()?.matmul(&v.abs()?.t()?)?.mul(factors)?;
-        let slopes = products.sub(&dy.mul(&y)?.sum_keep(-1)?)?;
-        let slopes_bound =
+        let score_grads = products.sub(&dy.mul(&y)?.sum_keep(-1)?)?;
+        let score_grads_bound =
             product_magnitudes.mul_scalar(two(width))?.add(&dy.abs()?.mul(&y_bound)?.sum_keep(-1)?)?;
-        let grads = weights.mul(&slopes)?;
+        let grads = weights.mul(&score_grads)?;
         let grads_bound =
-            grads.abs()?.mul(&off)?.add(&weights.mul(&slopes_bound)?.mul(&off.add_scalar(1.0)?)?)?;
+            grads.abs()?.mul(&off)?.add(&weights.mul(&score_grads_bound)?.mul(&off.add_scalar(1.0)?)?)?;
         let all_rows = |magnitudes: &Tensor, bound: &Tensor, terms: usize| {
             bound.mul_scalar(1.0 + two(terms))?.add(&magnitudes.mul_scalar(two(terms))?)
         };
         let grads_all = all_rows(&grads.abs()?, &grads_bound, keys)?;
         let grads_of_keys = all_rows(&grads.abs()?, &grads_bound, queries * group)?;
-        let kept_all = all_rows(&kept, &kept.mul(&off)?, queries * group)?;
+        let dropped_all = all_rows(&dropped, &dropped.mul(&off)?, queries * group)?;
         let of_group = |x: Tensor| -> Result<Tensor> {
             let [batch, heads, rows, columns] = [0, 1, 2, 3].map(|axis| x.dims()[axis]);
             x.reshape([batch, heads / group, group, rows, columns])?.sum(2)
         };
         let dk = of_group(grads.t()?.matmul(q)?.mul_scalar(scale)?)?;
-        let dv = of_group(kept.t()?.matmul(dy)?)?;
+        let dv = of_group(dropped.t()?.matmul(dy)?)?;
         let dk_bound = of_group(grads_of_keys.t()?.matmul(&q.abs()?)?.mul_scalar(scale)?)?;
-        let dv_bound = of_group(kept_all.t()?.matmul(&dy.abs()?)?)?;
+        let dv_bound = of_group(dropped_all.t()?.matmul(&dy.abs()?)?)?;
         Ok(Exact {
             results: vec![y, grads.matmul(k)?.mul_scalar(scale)?, dk, dv],
             bounds: vec![y_bound, grads_all.matmul(&k.abs()?)?.mul_scalar(scale)?, dk_bound, dv_bound],
@@ -150,9 +150,9 @@ impl Steps {
 fn beyond(found: &Tensor, exact: &Tensor, bound: &Tensor) -> Result<Option<String>> {
     let (found, exact, bound) = (found.to_vec_f64()?, exact.to_vec_f64()?, bound.to_vec_f64()?);
     let is_beyond = |at: &usize| {
-        let apart = (found[*at] - exact[*at]).abs();
+        let difference = (found[*at] - exact[*at]).abs();
         // NaN exceeds every bound.
-        apart.is_nan() || apart > bound[*at] + f64::from(f32::MIN_POSITIVE)
+        difference.is_nan() || difference > bound[*at] + f64::from(f32::MIN_POSITIVE)
     };
     let text = |at: usize| format!("at {at}: {} instead of {} within {}", found[at], exact[at], bound[at]);
     Ok((0..found.len()).find(is_beyond).map(text))
@@ -161,8 +161,8 @@ fn beyond(found: &Tensor, exact: &Tensor, bound: &Tensor) -> Result<Option<Strin
 /// Returns the root mean square of the errors, relative to that of the exact values.
 fn relative_error(found: &Tensor, exact: &Tensor) -> Result<f64> {
     let (found, exact) = (found.to_vec_f64()?, exact.to_vec_f64()?);
-    let apart: f64 = found.iter().zip(&exact).map(|(found, exact)| (found - exact).powi(2)).sum();
-    Ok((apart / exact.iter().map(|exact| exact * exact).sum::<f64>().max(f64::MIN_POSITIVE)).sqrt())
+    let difference: f64 = found.iter().zip(&exact).map(|(found, exact)| (found - exact).powi(2)).sum();
+    Ok((difference / exact.iter().map(|exact| exact * exact).sum::<f64>().max(f64::MIN_POSITIVE)).sqrt())
 }
 
 /// Every head_dim, mask and edge: within the bound of each number, and the total error of y is at
@@ -172,7 +172,7 @@ fn tf32_is_within_its_rounding() -> Result<()> {
     let mut faults = String::new();
     let cpu = ternion::cpu()?;
     for case in cases() {
-        let _beside = beside();
+        let _shared = lock_shared();
         let what = format!("{case:?} in TF32");
         let Some(found) = twice(&mut faults, &what, |device| in_tf32(|| case.on(device)))? else { break };
         let Exact { results, bounds } = Steps::of(case, &cpu)?.exact(case)?;
@@ -206,7 +206,7 @@ fn parts_are_as_f32() -> Result<()> {
 /// 754 is requested, which gives the bits of FMA.
 #[test]
 fn the_scope_decides_what_computes() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     for (widths, lengths) in [([64, 64], [130, 200, 1]), ([128, 100], [70, 65, 2]), ([32, 32], [257, 129, 1])]
     {
@@ -235,7 +235,7 @@ fn the_scope_decides_what_computes() -> Result<()> {
 /// rounding of scores and exponentials, which affects both.
 #[test]
 fn parts_are_as_accurate_as_fused_multiply_adds() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     let cpu = ternion::cpu()?;
     let lengths = unless_short(vec![[70, 300, 1], [33, 2100, 2]], vec![[70, 300, 1]]);
@@ -270,7 +270,7 @@ fn attend(config: AttentionConfig, inputs: &[Tensor; 3], dy: &Tensor) -> Result<
 /// The values are an identity matrix, so that y is the weights: the same weights must be 0.
 #[test]
 fn the_same_weights_are_dropped() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     for (queries, keys) in [(70, 128), (33, 61), (130, 32)] {
         let unit = (0..keys * keys).map(|at| if at % (keys + 1) == 0 { 1.0_f32 } else { 0.0 });
@@ -279,16 +279,16 @@ fn the_same_weights_are_dropped() -> Result<()> {
         let inputs = [random(queries, 40, 1)?, random(keys, 40, 2)?, v];
         let dropout = Some(Dropout { p: 0.5, offset: 1 });
         let config = AttentionConfig { scale: 0.05, dropout, ..AttentionConfig::PLAIN };
-        let kept = |results: Vec<Tensor>| -> Result<Vec<bool>> {
+        let dropout_mask = |results: Vec<Tensor>| -> Result<Vec<bool>> {
             Ok(results[0].to_vec::<f32>()?.iter().map(|&weight| weight != 0.0).collect())
         };
         let dy = random(queries, keys, 3)?;
         let run = || attend(config, &inputs, &dy);
-        let expected = kept(by_fused_multiply_adds(run)?)?;
-        let share = expected.iter().filter(|&&kept| kept).count() as f64 / expected.len() as f64;
+        let expected = dropout_mask(by_fused_multiply_adds(run)?)?;
+        let share = expected.iter().filter(|&&is_kept| is_kept).count() as f64 / expected.len() as f64;
         assert!((0.4..0.6).contains(&share), "{share} of the weights are kept");
-        assert!(kept(in_tf32(run)?)? == expected, "{queries} x {keys} in TF32");
-        assert!(kept(with_attention_by_parts(run)?)? == expected, "{queries} x {keys} by parts");
+        assert!(dropout_mask(in_tf32(run)?)? == expected, "{queries} x {keys} in TF32");
+        assert!(dropout_mask(with_attention_by_parts(run)?)? == expected, "{queries} x {keys} by parts");
     }
     Ok(())
 }
@@ -309,7 +309,7 @@ fn kinds(results: &[Tensor]) -> Result<Vec<Vec<&'static str>>> {
 /// in one and not in the other, and are not compared.
 #[test]
 fn infinities_nan_and_numbers_without_parts() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     let (queries, keys, width) = (20, 70, 64);
     let mut faults = String::new();

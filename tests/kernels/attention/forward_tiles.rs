@@ -1,7 +1,7 @@
 //! The TMA forward kernel with its tiles for few and for many keys: the tiles that tensors get give
 //! the same bits, the others the same up to rounding.
 
-use super::super::{beside, difference, tensor, unless_short};
+use super::super::{difference, lock_shared, tensor, unless_short};
 pub(in crate::kernels) use super::order::device;
 use super::order::none_wrong_of;
 use std::fmt::Write;
@@ -87,7 +87,7 @@ fn faults(
 #[test]
 fn tiles_for_few_and_for_many_keys_give_the_same_but_for_rounding() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     // For head dims 40 and 136 the tiles are padded with zeros.
     none_wrong_of(
         [40, 64, 136, 192],
@@ -100,25 +100,33 @@ fn tiles_for_few_and_for_many_keys_give_the_same_but_for_rounding() -> Result<()
 #[test]
 fn what_forward_of_the_study_does_not_take_is_an_error() -> Result<()> {
     let Some((device, backend)) = device() else { return Ok(()) };
-    let _beside = beside();
-    let refused = |dtype, sizes, width, tiles, config: &AttentionConfig, expected: &str| -> Result<()> {
-        let (inputs, outputs) = operands(device, dtype, sizes, width, FULL)?;
-        let error = forward(backend, config, tiles, &inputs, &outputs).expect_err(expected);
-        let text = error.to_string();
-        assert!(text.contains(expected), "{text}");
-        Ok(())
-    };
+    let _shared = lock_shared();
+    let check_rejected =
+        |dtype, sizes, width, tiles, config: &AttentionConfig, expected: &str| -> Result<()> {
+            let (inputs, outputs) = operands(device, dtype, sizes, width, FULL)?;
+            let error = forward(backend, config, tiles, &inputs, &outputs).expect_err(expected);
+            let text = error.to_string();
+            assert!(text.contains(expected), "{text}");
+            Ok(())
+        };
     let (sizes, half) = ([2, 72, 12, 80, 150], DType::BF16);
     let masked = AttentionConfig { mask: true, ..FULL };
-    refused(half, sizes, 64, ForwardTiles::Few, &masked, "attention_study: expected no mask")?;
+    check_rejected(half, sizes, 64, ForwardTiles::Few, &masked, "attention_study: expected no mask")?;
     let forms = "attention_study: expected f16 or bf16 on a device of compute capability 9.0";
-    refused(DType::F32, sizes, 64, ForwardTiles::Few, &FULL, forms)?;
+    check_rejected(DType::F32, sizes, 64, ForwardTiles::Few, &FULL, forms)?;
     for width in [128, 256] {
-        refused(half, sizes, width, ForwardTiles::Many, &FULL, forms)?;
+        check_rejected(half, sizes, width, ForwardTiles::Many, &FULL, forms)?;
     }
-    refused(half, [1, 2, 2, 80, 80], 64, ForwardTiles::Few, &FULL, forms)?;
-    refused(half, [2, 72, 12, 64, 150], 64, ForwardTiles::Few, &FULL, forms)?;
-    refused(half, sizes, 65, ForwardTiles::Few, &FULL, "expected q with rows of whole packs of 16 bytes")?;
+    check_rejected(half, [1, 2, 2, 80, 80], 64, ForwardTiles::Few, &FULL, forms)?;
+    check_rejected(half, [2, 72, 12, 64, 150], 64, ForwardTiles::Few, &FULL, forms)?;
+    check_rejected(
+        half,
+        sizes,
+        65,
+        ForwardTiles::Few,
+        &FULL,
+        "expected q with rows of whole packs of 16 bytes",
+    )?;
     let (inputs, [y, log_sums]) = operands(device, half, sizes, 64, FULL)?;
     let narrow = [y.narrow(2, 0, 10)?, log_sums];
     let error = forward(backend, &FULL, ForwardTiles::Few, &inputs, &narrow).expect_err("y of another shape");

@@ -1,7 +1,7 @@
 //! The gradient of an additive mask, by the op itself: compared with the CPU backend's in f64, for
 //! the same numbers.
 
-use super::super::{beside, gpu, none_wrong, tensor, unless_short};
+use super::super::{gpu, lock_shared, none_wrong, tensor, unless_short};
 use super::{DROPOUTS, WINDOW, state};
 use std::fmt::Write;
 use ternion::dispatch::apply_one;
@@ -101,7 +101,7 @@ impl Case {
     /// Records a fault if the device's gradient is further from f64 than rounding explains, or
     /// differs the second time.
     fn compare(self, faults: &mut String, device: &Device, rounding: f64) -> Result<()> {
-        let _beside = beside();
+        let _shared = lock_shared();
         let inputs = self.inputs(&ternion::cpu()?)?;
         let wide = inputs.iter().map(|input| input.to_dtype(DType::F64)).collect::<Result<Vec<_>>>()?;
         let exact = self.gradient(&wide)?.to_vec_f64()?;
@@ -113,8 +113,8 @@ impl Case {
         // Half of the distance between subnormal numbers of f16.
         let least = if self.dtype == DType::F16 { 2f64.powi(-25) } else { 0.0 };
         let is_wrong = |(found, exact): (&f64, &f64)| {
-            let apart = (found - exact).abs();
-            apart.is_nan() || apart > limit * exact.abs() + least
+            let difference = (found - exact).abs();
+            difference.is_nan() || difference > limit * exact.abs() + least
         };
         if let Some(at) = found.iter().zip(&exact).position(is_wrong) {
             let _ = writeln!(faults, "{self:?}: {} instead of {} at {at}", found[at], exact[at]);

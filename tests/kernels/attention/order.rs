@@ -1,7 +1,7 @@
 //! The gradient in a single pass whose sums have no fixed order, which is only for measurements:
 //! within rounding of the kernel that tensors get.
 
-use super::super::{beside, difference, gpu, none_wrong, tensor, unless_short};
+use super::super::{difference, gpu, lock_shared, none_wrong, tensor, unless_short};
 use std::fmt::Write;
 use ternion::dispatch::apply;
 use ternion::ops::attention::{Attention, AttentionConfig, AttentionGrad};
@@ -127,7 +127,7 @@ pub(super) fn none_wrong_of(
 #[test]
 fn sums_of_any_order_are_those_of_the_fixed_one_but_for_rounding() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     // For head dims 40 and 72 the tiles are padded with zeros.
     none_wrong_of(
         [40, 64, 72, 128],
@@ -140,30 +140,38 @@ fn sums_of_any_order_are_those_of_the_fixed_one_but_for_rounding() -> Result<()>
 #[test]
 fn what_the_study_does_not_take_is_an_error() -> Result<()> {
     let Some((device, backend)) = device() else { return Ok(()) };
-    let _beside = beside();
-    let refused = |config: &AttentionConfig, operands: &[Tensor], expected: &str| {
+    let _shared = lock_shared();
+    let check_rejected = |config: &AttentionConfig, operands: &[Tensor], expected: &str| {
         let error = gradient(backend, config, SumOrder::Any { lags: true }, operands).expect_err(expected);
         let text = error.to_string();
         assert!(text.contains(expected), "{text}");
     };
     let sizes = [1, 2, 1, 20, 30];
-    let usual = operands(device, DType::BF16, sizes, 64, CAUSAL)?;
-    refused(&AttentionConfig { mask: true, ..CAUSAL }, &usual, "attention_study: expected no mask");
+    let causal_inputs = operands(device, DType::BF16, sizes, 64, CAUSAL)?;
+    check_rejected(
+        &AttentionConfig { mask: true, ..CAUSAL },
+        &causal_inputs,
+        "attention_study: expected no mask",
+    );
     let dropout = Some(Dropout { p: 0.1, offset: 0 });
-    refused(&AttentionConfig { dropout, ..CAUSAL }, &usual, "attention_study: expected no mask");
+    check_rejected(
+        &AttentionConfig { dropout, ..CAUSAL },
+        &causal_inputs,
+        "attention_study: expected no mask",
+    );
     let single = operands(device, DType::F32, sizes, 64, CAUSAL)?;
-    refused(&CAUSAL, &single, "attention_study: expected f16 or bf16");
+    check_rejected(&CAUSAL, &single, "attention_study: expected f16 or bf16");
     let wide = operands(device, DType::BF16, sizes, 192, CAUSAL)?;
-    refused(&CAUSAL, &wide, "heads of 33 to 128 columns");
+    check_rejected(&CAUSAL, &wide, "heads of 33 to 128 columns");
     let unseen = operands(device, DType::BF16, [1, 2, 1, 30, 20], 64, CAUSAL)?;
-    refused(&CAUSAL, &unseen, "queries that each see a key");
+    check_rejected(&CAUSAL, &unseen, "queries that each see a key");
     let ragged = operands(device, DType::BF16, sizes, 65, CAUSAL)?;
-    refused(&CAUSAL, &ragged, "rows of whole packs of 16 bytes");
-    let mut short = usual.clone();
+    check_rejected(&CAUSAL, &ragged, "rows of whole packs of 16 bytes");
+    let mut short = causal_inputs.clone();
     short[5] = short[5].narrow(2, 0, 10)?;
-    refused(&CAUSAL, &short, "attention_grad: ");
-    let outputs = [&usual[1], &usual[1], &usual[2]].map(Tensor::view);
-    let inputs: Vec<_> = usual.iter().map(Tensor::view).collect();
+    check_rejected(&CAUSAL, &short, "attention_grad: ");
+    let outputs = [&causal_inputs[1], &causal_inputs[1], &causal_inputs[2]].map(Tensor::view);
+    let inputs: Vec<_> = causal_inputs.iter().map(Tensor::view).collect();
     let (inputs, outputs) = ([0, 1, 2, 3, 4, 5].map(|at| &inputs[at]), outputs.each_ref());
     let error = attention_study::gradient(backend, &CAUSAL, SumOrder::Fixed, inputs, outputs);
     let text = error.expect_err("dq of another shape").to_string();

@@ -1,7 +1,7 @@
 //! Persistent attention kernels with fewer blocks than they would use: no block waits for a work
 //! tile that it has yet to begin itself, and results are bit-identical.
 
-use super::super::{beside, both_ways_by, is_short, none_wrong, tensor};
+use super::super::{both_ways_by, is_short, lock_shared, none_wrong, tensor};
 use super::order::device;
 use std::fmt::Write;
 use std::num::NonZeroU32;
@@ -53,9 +53,9 @@ fn faults(
 }
 
 #[test]
-fn fewer_blocks_than_works_give_the_same_bits() -> Result<()> {
+fn fewer_blocks_than_work_tiles_give_the_same_bits() -> Result<()> {
     let Some((device, _)) = device() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     // More work tiles than an H200 has multiprocessors, and grouped-query attention: the chains of
     // semaphores in the gradient span several heads.
     let sizes = if is_short() { [1, 2, 1, 200, 300] } else { [2, 36, 12, 520, 700] };
@@ -74,7 +74,7 @@ fn fewer_blocks_than_works_give_the_same_bits() -> Result<()> {
 #[test]
 fn a_head_may_have_more_blocks_of_keys_than_there_are_multiprocessors() -> Result<()> {
     let Some((device, _)) = device() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     let mut all = String::new();
     for width in WIDTHS {
         // Blocks of 128 keys up to head_dim 128 and of 64 above. 140 of them exceed the 132

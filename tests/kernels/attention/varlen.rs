@@ -2,7 +2,7 @@
 //! sequence.
 
 use super::super::{
-    beside, both_ways, difference, difference_beside, none_wrong, tensor, twice, unless_short,
+    both_ways, difference, difference_with_allowance, lock_shared, none_wrong, tensor, twice, unless_short,
 };
 use super::{WINDOW, report_errors, state};
 use std::fmt::Write;
@@ -101,15 +101,15 @@ impl Case {
     /// Computes the same with a mask, from the same numbers in this dtype.
     fn under_a_mask(self, device: &Device, dtype: DType) -> Result<Vec<Tensor>> {
         let [starts, key_starts] = [ends(0), ends(1)];
-        let mut seen = vec![false; rows(0) * rows(1)];
+        let mut mask = vec![false; rows(0) * rows(1)];
         for (at, [queries, keys]) in SEQUENCES.into_iter().enumerate() {
             for (query, key) in (0..queries).flat_map(|query| (0..keys).map(move |key| (query, key))) {
-                seen[(starts[at] + query) * rows(1) + key_starts[at] + key] =
+                mask[(starts[at] + query) * rows(1) + key_starts[at] + key] =
                     self.sees([query, queries, key, keys]);
             }
         }
         let mask =
-            Tensor::from_vec(seen, [rows(0), rows(1)], device)?.expand([1, HEADS, rows(0), rows(1)])?;
+            Tensor::from_vec(mask, [rows(0), rows(1)], device)?.expand([1, HEADS, rows(0), rows(1)])?;
         self.attend(device, dtype, false, &[mask])
     }
 
@@ -137,7 +137,7 @@ impl Case {
 fn compare_with_masks(dtype: DType) -> Result<()> {
     let mut faults = String::new();
     for case in cases(dtype) {
-        let _beside = beside();
+        let _shared = lock_shared();
         let Some(found) = twice(&mut faults, &format!("{case:?}"), |device| case.in_sequences(device))?
         else {
             break;
@@ -180,13 +180,13 @@ fn sequences_of_f32_in_tf32() -> Result<()> {
     let lost = 0.03;
     let mut faults = String::new();
     for case in cases(DType::F32) {
-        let _beside = beside();
+        let _shared = lock_shared();
         let in_tf32 = |device: &Device| with_precision(Precision::Tf32, || case.in_sequences(device));
         let Some(found) = twice(&mut faults, &format!("{case:?}"), in_tf32)? else { break };
         let device = found[0].device().clone();
         let expected = with_precision(Precision::Ieee, || case.in_sequences(&device))?;
         for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
-            if let Some(text) = difference_beside(found, expected, lost)? {
+            if let Some(text) = difference_with_allowance(found, expected, lost)? {
                 let _ = writeln!(faults, "{case:?}, result {at}: {text}");
             }
         }
@@ -209,7 +209,7 @@ fn sequences_of_bf16() -> Result<()> {
 /// compute-sanitizer would detect.
 #[test]
 fn lengths_that_cannot_be_reach_no_other_memory() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = super::super::gpu() else { return Ok(()) };
     let config = AttentionConfig { scale: 0.2, causal: true, varlen: true, ..AttentionConfig::PLAIN };
     for dtype in [DType::F32, DType::BF16] {

@@ -12,7 +12,7 @@ const ATTENTION_LADDER_SIZES: [[usize; 2]; 2] = [[3, 513], [48, 1100]];
 #[test]
 fn attention_of_the_ladder() -> Result<()> {
     use ternion_cuda::attention_ladder::{Mask, Options, WIDTHS};
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for form in attention_ladder::every_form(device) {
@@ -37,14 +37,14 @@ fn attention_of_the_ladder() -> Result<()> {
             }
         }
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
 /// Forward and backward, with both kinds of gradient kernels.
 #[test]
 fn attention() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for dtype in HALF_DTYPES {
@@ -103,14 +103,14 @@ fn attention() -> Result<()> {
         let what = format!("attention, sequences of {dtype:?}");
         compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
 /// f32 with each algorithm for its products.
 #[test]
 fn attention_of_f32() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for (width, causal) in [(64, false), (64, true), (128, true)] {
@@ -125,14 +125,14 @@ fn attention_of_f32() -> Result<()> {
         }
         compare_runs(&mut faults, &format!("{what}, by parts"), || with_attention_by_parts(run))?;
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
 /// With dropout, and with varlen sequences.
 #[test]
 fn attention_with_dropout_and_of_sequences() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     let state = Tensor::from_slice(&[-77_i64, 5], [2], device)?;
@@ -159,33 +159,33 @@ fn attention_with_dropout_and_of_sequences() -> Result<()> {
             format!("attention of width {width}, causal: {causal}, sequences: {varlen}, dropout {dropped}");
         compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
 /// Windows and bool masks, with head dims that use `mma.sync` and ones that use warpgroups.
 #[test]
 fn attention_under_windows_and_masks() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     let window = AttentionConfig { scale: 0.1, causal: true, window: Some(150), ..AttentionConfig::PLAIN };
     let masked = AttentionConfig { scale: 0.1, mask: true, ..AttentionConfig::PLAIN };
-    let seen = tensor(&[2, 1, 520, 520], DType::F32, device, 6)?.gt_scalar(-0.5)?;
+    let mask = tensor(&[2, 1, 520, 520], DType::F32, device, 6)?.gt_scalar(-0.5)?;
     let of_width = |width| {
         HALF_DTYPES.into_iter().flat_map(move |dtype| [(width, dtype, window), (width, dtype, masked)])
     };
     for (width, dtype, config) in [32, 64, 128, 192, 256].into_iter().flat_map(of_width) {
         let random = |seed| tensor(&[2, 12, 520, width], dtype, device, seed);
         let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
-        let extra = config.mask.then_some(&seen);
+        let extra = config.mask.then_some(&mask);
         let attend =
             |x: &[Tensor]| apply_one(Attention { config }, &x.iter().chain(extra).collect::<Vec<_>>());
         let kind = if config.mask { "bool mask" } else { "window" };
         let what = format!("attention, {dtype:?} of width {width}, {kind}");
         compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -194,7 +194,7 @@ fn attention_under_windows_and_masks() -> Result<()> {
 #[test]
 fn attention_by_either_tiles() -> Result<()> {
     let Some((device, backend)) = forward_tiles::device() else { return Ok(()) };
-    let _beside = beside();
+    let _shared = lock_shared();
     let mut faults = Vec::new();
     for (width, causal) in [64, 192].into_iter().flat_map(|width| [(width, false), (width, true)]) {
         let config = AttentionConfig { scale: 0.1, causal, ..AttentionConfig::PLAIN };
@@ -210,7 +210,7 @@ fn attention_by_either_tiles() -> Result<()> {
             }
         }
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -218,7 +218,7 @@ fn attention_by_either_tiles() -> Result<()> {
 /// few that each processes several work tiles of several heads.
 #[test]
 fn attention_of_grouped_heads() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     let few = NonZeroU32::new(7).expect("blocks");
@@ -233,14 +233,14 @@ fn attention_of_grouped_heads() -> Result<()> {
         compare_runs(&mut faults, &what, run)?;
         compare_runs(&mut faults, &format!("{what}, 7 blocks"), || with_resident_blocks(few, run))?;
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
 /// Dropout in f16, and with an additive mask.
 #[test]
 fn attention_with_dropout_in_f16_and_under_a_mask() -> Result<()> {
-    let _beside = beside();
+    let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     let state = Tensor::from_slice(&[-77_i64, 5], [2], device)?;
@@ -259,6 +259,6 @@ fn attention_with_dropout_in_f16_and_under_a_mask() -> Result<()> {
         let what = format!("attention, dropout in f16 of width {width}, mask: {is_masked}");
         compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
     }
-    none(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }

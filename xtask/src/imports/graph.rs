@@ -58,24 +58,25 @@ impl Graph {
 
     /// Returns the nodes of a cycle, importers first, so that few edges point back.
     fn greedy_order(&self, cycle: &[usize]) -> Vec<usize> {
-        let mut left: BTreeSet<usize> = cycle.iter().copied().collect();
+        let mut remaining: BTreeSet<usize> = cycle.iter().copied().collect();
         let (mut first, mut last) = (Vec::new(), Vec::new());
-        while !left.is_empty() {
-            let imports = |node: usize| self.edges[node].iter().filter(|to| left.contains(to)).count();
+        while !remaining.is_empty() {
+            let imports = |node: usize| self.edges[node].iter().filter(|to| remaining.contains(to)).count();
             let importers =
-                |node: usize| left.iter().filter(|&&from| self.edges[from].contains(&node)).count();
-            let chosen = if let Some(&sink) = left.iter().find(|&&node| imports(node) == 0) {
+                |node: usize| remaining.iter().filter(|&&from| self.edges[from].contains(&node)).count();
+            let chosen = if let Some(&sink) = remaining.iter().find(|&&node| imports(node) == 0) {
                 last.push(sink);
                 sink
             } else {
                 let surplus = |node: usize| imports(node) as isize - importers(node) as isize;
-                let source = left.iter().copied().find(|&node| importers(node) == 0);
-                let most = left.iter().copied().max_by_key(|&node| (surplus(node), std::cmp::Reverse(node)));
+                let source = remaining.iter().copied().find(|&node| importers(node) == 0);
+                let most =
+                    remaining.iter().copied().max_by_key(|&node| (surplus(node), std::cmp::Reverse(node)));
                 let Some(node) = source.or(most) else { break };
                 first.push(node);
                 node
             };
-            left.remove(&chosen);
+            remaining.remove(&chosen);
         }
         first.extend(last.into_iter().rev());
         first

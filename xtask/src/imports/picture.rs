@@ -64,7 +64,7 @@ const ROUNDS: usize = 40;
 pub fn svg(graph: &Graph, labels: &[Label]) -> String {
     let mut layout = Layout::new(graph);
     layout.order_rows();
-    layout.place();
+    layout.assign_positions();
     draw(&layout, graph, labels)
 }
 
@@ -190,16 +190,17 @@ impl Layout {
     }
 
     /// Moves every row as near to its neighbors as the widths of its nodes allow.
-    fn place(&mut self) {
+    fn assign_positions(&mut self) {
         for row in 0..self.rows.len() {
-            let wanted = vec![0.0; self.rows[row].len()];
-            self.place_row(row, &wanted);
+            let targets = vec![0.0; self.rows[row].len()];
+            self.position_row(row, &targets);
         }
         for round in 0..ROUNDS {
             for step in 0..self.rows.len() {
                 let row = if round % 2 == 0 { self.rows.len() - 1 - step } else { step };
-                let wanted: Vec<f64> = self.rows[row].iter().map(|&node| self.wanted(node)).collect();
-                self.place_row(row, &wanted);
+                let targets: Vec<f64> =
+                    self.rows[row].iter().map(|&node| self.target_position(node)).collect();
+                self.position_row(row, &targets);
             }
         }
         let left = (0..self.x.len()).map(|node| self.x[node] - self.width(node) / 2.0);
@@ -208,7 +209,7 @@ impl Layout {
     }
 
     /// Returns the mean position of a node's neighbors.
-    fn wanted(&self, node: usize) -> f64 {
+    fn target_position(&self, node: usize) -> f64 {
         let neighbors: Vec<usize> = self.above[node].iter().chain(&self.below[node]).copied().collect();
         match neighbors.len() {
             0 => self.x[node],
@@ -216,10 +217,10 @@ impl Layout {
         }
     }
 
-    /// Minimizes the squared distances to `wanted`, subject to the minimum distances between nodes:
-    /// after each node's offset is subtracted, this is a non-decreasing sequence, computed by
-    /// pooling adjacent violators.
-    fn place_row(&mut self, row: usize, wanted: &[f64]) {
+    /// Minimizes the squared distances to `targets`, subject to the minimum distances between
+    /// nodes: after each node's offset is subtracted, this is a non-decreasing sequence, computed
+    /// by pooling adjacent violators.
+    fn position_row(&mut self, row: usize, targets: &[f64]) {
         let nodes = self.rows[row].clone();
         let mut offsets = vec![0.0];
         for pair in nodes.windows(2) {
@@ -227,8 +228,8 @@ impl Layout {
             offsets.push(last + (self.width(pair[0]) + self.width(pair[1])) / 2.0 + GAP);
         }
         let mut pools: Vec<(f64, usize)> = Vec::new();
-        for (wanted, offset) in wanted.iter().zip(&offsets) {
-            pools.push((wanted - offset, 1));
+        for (target, offset) in targets.iter().zip(&offsets) {
+            pools.push((target - offset, 1));
             while let [.., (mean_a, count_a), (mean_b, count_b)] = pools[..]
                 && mean_a > mean_b
             {
@@ -238,9 +239,9 @@ impl Layout {
                 pools.push((mean, count));
             }
         }
-        let places = pools.iter().flat_map(|&(mean, count)| std::iter::repeat_n(mean, count));
-        for ((&node, offset), place) in nodes.iter().zip(&offsets).zip(places) {
-            self.x[node] = place + offset;
+        let positions = pools.iter().flat_map(|&(mean, count)| std::iter::repeat_n(mean, count));
+        for ((&node, offset), position) in nodes.iter().zip(&offsets).zip(positions) {
+            self.x[node] = position + offset;
         }
     }
 

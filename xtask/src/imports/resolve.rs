@@ -65,9 +65,9 @@ impl Resolver<'_> {
         let steps = steps.checked_sub(1)?;
         let (first, rest) = path.split_first()?;
         match first.as_str() {
-            "crate" => self.walk(0, rest, steps),
-            "self" => self.walk(module, rest, steps),
-            "super" => self.walk(self.source.modules[module].parent?, rest, steps),
+            "crate" => self.descend(0, rest, steps),
+            "self" => self.descend(module, rest, steps),
+            "super" => self.descend(self.source.modules[module].parent?, rest, steps),
             name => match self.lookup(module, name, rest, steps) {
                 None if self.externs.contains(name) => Some(Target::Crate(name.to_string())),
                 found => found,
@@ -77,13 +77,13 @@ impl Resolver<'_> {
 
     /// Follows `path` down from `module`. A name that is not found there, such as an item that a
     /// macro defines, is attributed to the module.
-    fn walk(&self, module: usize, path: &[String], steps: usize) -> Option<Target> {
+    fn descend(&self, module: usize, path: &[String], steps: usize) -> Option<Target> {
         match path.split_first() {
             None => Some(Target::Module(module)),
             Some((name, rest)) if name == "super" => {
-                self.walk(self.source.modules[module].parent?, rest, steps)
+                self.descend(self.source.modules[module].parent?, rest, steps)
             }
-            Some((name, rest)) if name == "self" => self.walk(module, rest, steps),
+            Some((name, rest)) if name == "self" => self.descend(module, rest, steps),
             Some((name, rest)) => self.lookup(module, name, rest, steps).or(Some(Target::Module(module))),
         }
     }
@@ -92,7 +92,7 @@ impl Resolver<'_> {
     fn lookup(&self, module: usize, name: &str, rest: &[String], steps: usize) -> Option<Target> {
         let known = &self.source.modules[module];
         if let Some(&child) = known.children.get(name) {
-            return self.walk(child, rest, steps);
+            return self.descend(child, rest, steps);
         }
         match known.names.get(name) {
             Some(Name::Item) => Some(Target::Module(module)),

@@ -9,13 +9,13 @@ pub fn rows() -> Vec<OpCase> {
 
 fn pads() -> Vec<OpCase> {
     let row = |amounts: Vec<[usize; 2]>, value: f64| {
-        let given = amounts.clone();
+        let run_amounts = amounts.clone();
         OpCase::new("pad", format!("{amounts:?} value={value}"))
             .input(Uniform(-4.0, 4.0))
             .also(INTEGERS)
             .exact()
             .twice()
-            .run(move |x| x[0].pad(&given, value))
+            .run(move |x| x[0].pad(&run_amounts, value))
             .oracle(move |x| pad(&x[0], &amounts, value))
     };
     vec![
@@ -42,10 +42,10 @@ fn pads() -> Vec<OpCase> {
 fn pad(x: &Array, amounts: &[[usize; 2]], value: f64) -> Array {
     let shape: Vec<usize> = x.shape.iter().zip(amounts).map(|(size, [b, a])| size + b + a).collect();
     Array::from_fn(&shape, |at| {
-        let own: Option<Vec<usize>> = (0..at.len())
+        let source_index: Option<Vec<usize>> = (0..at.len())
             .map(|axis| at[axis].checked_sub(amounts[axis][0]).filter(|&at| at < x.shape[axis]))
             .collect();
-        own.map_or(value, |own| x.at(&own))
+        source_index.map_or(value, |source_index| x.at(&source_index))
     })
 }
 
@@ -53,12 +53,12 @@ fn concat(parts: &[Array], axis: usize) -> Array {
     let mut shape = parts[0].shape.clone();
     shape[axis] = parts.iter().map(|part| part.shape[axis]).sum();
     Array::from_fn(&shape, |at| {
-        let mut own = at.to_vec();
+        let mut source_index = at.to_vec();
         for part in parts {
-            if own[axis] < part.shape[axis] {
-                return part.at(&own);
+            if source_index[axis] < part.shape[axis] {
+                return part.at(&source_index);
             }
-            own[axis] -= part.shape[axis];
+            source_index[axis] -= part.shape[axis];
         }
         unreachable!("sizes add up")
     })
@@ -135,7 +135,7 @@ fn parts() -> Vec<OpCase> {
     let row = |op: &'static str, parameters: &str| {
         OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
     };
-    let refused = |call: fn(&Tensor) -> Result<Vec<Tensor>>| {
+    let rejected_call = |call: fn(&Tensor) -> Result<Vec<Tensor>>| {
         move |device: &Device| call(&Tensor::zeros([4, 3], F32, device)?)
     };
     vec![
@@ -146,16 +146,16 @@ fn parts() -> Vec<OpCase> {
                 let length = x[0].shape[1];
                 (0..length.div_ceil(3)).map(|at| narrow(&x[0], 1, 3 * at, 3.min(length - 3 * at))).collect::<Vec<_>>()
             })
-            .rejects("split: parts of size 0", refused(|x| x.split(0, 0)))
-            .rejects("split: axis 2 on shape [4, 3]", refused(|x| x.split(2, 1))),
+            .rejects("split: parts of size 0", rejected_call(|x| x.split(0, 0)))
+            .rejects("split: axis 2 on shape [4, 3]", rejected_call(|x| x.split(2, 1))),
         row("split_sizes", "axis=0 [2, 0, 3]")
             .shapes([&[5], &[5, 3]])
             .run(|x| x[0].split_sizes(0, &[2, 0, 3]))
             .oracle(|x| vec![narrow(&x[0], 0, 0, 2), narrow(&x[0], 0, 2, 0), narrow(&x[0], 0, 2, 3)])
-            .rejects("split_sizes: sizes [2, 3] on axis 0 of shape [4, 3]", refused(|x| x.split_sizes(0, &[2, 3])))
+            .rejects("split_sizes: sizes [2, 3] on axis 0 of shape [4, 3]", rejected_call(|x| x.split_sizes(0, &[2, 3])))
             .rejects(
                 "split_sizes: sizes [18446744073709551615, 5] on axis 0 of shape [4, 3]",
-                refused(|x| x.split_sizes(0, &[usize::MAX, 5])),
+                rejected_call(|x| x.split_sizes(0, &[usize::MAX, 5])),
             ),
         // Gradients of several parts, and of one.
         row("split_sizes", "axis=1 [2, 1, 3], first and last")
@@ -180,7 +180,7 @@ fn parts() -> Vec<OpCase> {
                     .map(|at| narrow(&x[0], 1, size * at, size.min(length - size * at)))
                     .collect::<Vec<_>>()
             })
-            .rejects("chunk: 0 parts", refused(|x| x.chunk(0, 0))),
+            .rejects("chunk: 0 parts", rejected_call(|x| x.chunk(0, 0))),
     ]
 }
 
@@ -207,9 +207,9 @@ fn repetitions() -> Vec<OpCase> {
                     .map(|axis| counts[axis] * if axis < lead { 1 } else { x[0].shape[axis - lead] })
                     .collect();
                 Array::from_fn(&shape, |at| {
-                    let own: Vec<usize> =
+                    let source_index: Vec<usize> =
                         (0..x[0].rank()).map(|axis| at[lead + axis] % x[0].shape[axis]).collect();
-                    x[0].at(&own)
+                    x[0].at(&source_index)
                 })
             })
     };

@@ -1,6 +1,6 @@
 //! Rows of scaled dot-product attention.
 
-mod dropping;
+mod dropout;
 mod far_below;
 mod grad_mask;
 mod ieee;
@@ -9,7 +9,7 @@ mod peers;
 mod upper_left;
 mod varlen;
 
-use dropping::dropped;
+use dropout::dropped;
 use crate::oracle::{log_sum_exp, random_word};
 use crate::prelude::*;
 use ternion_core::{AttentionOptions, Causal};
@@ -19,7 +19,7 @@ use ternion_core::ops::random::Dropout;
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropping::rows(), grad_mask::rows(), ieee::rows(), varlen::rows()].into_iter().flatten().collect()
+    [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropout::rows(), grad_mask::rows(), ieee::rows(), varlen::rows()].into_iter().flatten().collect()
 }
 
 const PLAIN: AttentionConfig =
@@ -50,7 +50,7 @@ fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
 
 /// Different numbers of queries and keys, odd sizes, value_dim different from head_dim,
 /// grouped-query attention, one of each.
-fn on_usual_shapes(case: OpCase) -> OpCase {
+fn on_default_shapes(case: OpCase) -> OpCase {
     case.on([&[2, 3, 4, 5], &[2, 3, 6, 5], &[2, 3, 6, 4]])
         .on([&[1, 4, 5, 3], &[1, 2, 5, 3], &[1, 2, 5, 3]])
         .on([&[1, 1, 1, 1], &[1, 1, 1, 1], &[1, 1, 1, 1]])
@@ -64,7 +64,7 @@ fn beyond_a_block(parameters: &str, config: AttentionConfig) -> OpCase {
 fn unmasked() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     vec![
-        on_usual_shapes(attention("", PLAIN))
+        on_default_shapes(attention("", PLAIN))
             .on([&[1, 2, 17, 8], &[1, 2, 33, 8], &[1, 2, 33, 8]])
             .on([&[1, 1, 2, 3], &[1, 1, 0, 3], &[1, 1, 0, 2]])
             .on([&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 2]])
@@ -127,14 +127,14 @@ fn unmasked() -> Vec<OpCase> {
         beyond_a_block("causal, beyond a block", causal).on([&[1, 1, 70, 2], &[1, 1, 140, 2], &[1, 1, 140, 2]]),
         // With more queries than keys the first queries attend to no key: their output is 0, and
         // they propagate no gradient.
-        on_usual_shapes(attention("causal", causal))
+        on_default_shapes(attention("causal", causal))
             .on([&[1, 2, 5, 3], &[1, 1, 3, 3], &[1, 1, 3, 2]])
             .twice()
             .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
-        on_usual_shapes(attention("causal window=2", AttentionConfig { window: Some(2), ..causal })).twice(),
-        on_usual_shapes(attention("window=2", AttentionConfig { window: Some(2), ..PLAIN })),
-        on_usual_shapes(attention("window=0", AttentionConfig { window: Some(0), ..PLAIN })),
-        on_usual_shapes(attention(
+        on_default_shapes(attention("causal window=2", AttentionConfig { window: Some(2), ..causal })).twice(),
+        on_default_shapes(attention("window=2", AttentionConfig { window: Some(2), ..PLAIN })),
+        on_default_shapes(attention("window=0", AttentionConfig { window: Some(0), ..PLAIN })),
+        on_default_shapes(attention(
             "causal window=all",
             AttentionConfig { window: Some(usize::MAX), ..causal },
         )),
@@ -247,18 +247,18 @@ fn wide() -> Vec<OpCase> {
         let named = |what: &str, config| row(heads, &format!("{what}{suffix}"), change(config));
         let (full, [q, k, v, each, all]) = named("full", plain);
         let (band, _) = named("causal window=3", window);
-        let (truth, _) = named("bool mask", plain);
+        let (bool_mask, _) = named("bool mask", plain);
         let (added, _) = named("additive mask constant", plain);
         [
             full.on([q, k, v]).hostile("some far below the others", [small(6), small(9), small(9)]),
             band.on([q, k, v]),
-            truth.input(Input::bool()).on([q, k, v, each]),
+            bool_mask.input(Input::bool()).on([q, k, v, each]),
             added.input(Input::float(Uniform(-2.0, 2.0)).constant()).on([q, k, v, all]),
         ]
     };
-    let kept = heads.into_iter().flat_map(|heads| rows_of(heads, "", |config| config));
+    let plain_rows = heads.into_iter().flat_map(|heads| rows_of(heads, "", |config| config));
     let some_dropped = |config| dropped(0.2, config);
-    kept.chain(dropping_heads.into_iter().flat_map(|heads| rows_of(heads, " dropout=0.2", some_dropped))).collect()
+    plain_rows.chain(dropping_heads.into_iter().flat_map(|heads| rows_of(heads, " dropout=0.2", some_dropped))).collect()
 }
 
 /// More than 64 queries and 128 keys, in rows that are vec4-aligned: a device may compute them as
@@ -398,9 +398,9 @@ fn scores(config: &AttentionConfig, q: &Array, k: &Array, mask: Option<&Array>) 
         let (query, key) = ((b * heads + h) * queries + i, (b * kv_heads + kv) * keys + j);
         let [query, key] = [(q, query), (k, key)].map(|(x, row)| &x.data[row * width..][..width]);
         let product: f64 = query.iter().zip(key).map(|(q, k)| q * k).sum();
-        let seen = sees(config, [i, queries, j, keys]);
+        let attended = sees(config, [i, queries, j, keys]);
         match &mask {
-            _ if !seen => f64::NEG_INFINITY,
+            _ if !attended => f64::NEG_INFINITY,
             Some(mask) if is_bool && mask.at(at) == 0.0 => f64::NEG_INFINITY,
             Some(mask) if !is_bool => config.scale * product + mask.at(at),
             _ => config.scale * product,

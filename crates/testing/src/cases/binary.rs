@@ -45,9 +45,9 @@ fn remainder(a: f64, b: f64) -> f64 {
 
 /// Returns [`Distinct`] values shifted by half a step: never equal to one of its values. (Up to 256
 /// elements.)
-pub(crate) fn beside_distinct() -> Values {
-    Values::custom(|shapes, own, rng| {
-        let count = shapes[own].iter().product();
+pub(crate) fn offset_distinct() -> Values {
+    Values::custom(|shapes, position, rng| {
+        let count = shapes[position].iter().product();
         let step = |k: usize| (k as f64 - (count / 2) as f64) / 32.0 + 1.0 / 64.0;
         rng.permutation(count).into_iter().map(step).collect()
     })
@@ -55,8 +55,8 @@ pub(crate) fn beside_distinct() -> Values {
 
 /// Returns dividends for the divisors 3/4 and 3/2 of either sign, away from their multiples.
 pub(crate) fn between_multiples() -> Values {
-    Values::custom(|shapes, own, rng| {
-        (0..shapes[own].iter().product())
+    Values::custom(|shapes, position, rng| {
+        (0..shapes[position].iter().product())
             .map(|_| 0.75 * (rng.integer(-6, 5) as f64 + rng.uniform(0.2, 0.8)))
             .collect()
     })
@@ -83,8 +83,8 @@ fn float_rows() -> Vec<OpCase> {
         ("mul", Uniform(-4.0, 4.0), Uniform(-4.0, 4.0), |a, b| a.mul(b), |a, b| a * b),
         ("div", Uniform(-4.0, 4.0), AwayFrom(0.4), |a, b| a.div(b), |a, b| a / b),
         ("pow", Uniform(0.3, 3.0), Uniform(-2.0, 2.0), |a, b| a.pow(b), f64::powf),
-        ("maximum", Distinct, beside_distinct(), |a, b| a.maximum(b), larger),
-        ("minimum", Distinct, beside_distinct(), |a, b| a.minimum(b), smaller),
+        ("maximum", Distinct, offset_distinct(), |a, b| a.maximum(b), larger),
+        ("minimum", Distinct, offset_distinct(), |a, b| a.minimum(b), smaller),
         ("atan2", AwayFrom(0.3), AwayFrom(0.3), |a, b| a.atan2(b), f64::atan2),
         ("remainder", between_multiples(), divisors(), |a, b| a.remainder(b), remainder),
     ];
@@ -132,15 +132,15 @@ fn zero_bases() -> OpCase {
         .oracle(|x| x[0].zip(&x[1], f64::powf))
 }
 
-fn whole_quotient(a: f64, b: f64) -> f64 {
+fn integer_quotient(a: f64, b: f64) -> f64 {
     if b == 0.0 { 0.0 } else { (a / b).trunc() }
 }
 
-fn whole_remainder(a: f64, b: f64) -> f64 {
+fn integer_remainder(a: f64, b: f64) -> f64 {
     if b == 0.0 { 0.0 } else { remainder(a, b) }
 }
 
-fn whole_power(a: f64, b: f64) -> f64 {
+fn integer_power(a: f64, b: f64) -> f64 {
     if b < 0.0 && a.abs() != 1.0 { 0.0 } else { a.powf(b) }
 }
 
@@ -149,11 +149,11 @@ fn integer_rows() -> Vec<OpCase> {
         ("add", |a, b| a.add(b), |a, b| a + b),
         ("sub", |a, b| a.sub(b), |a, b| a - b),
         ("mul", |a, b| a.mul(b), |a, b| a * b),
-        ("div", |a, b| a.div(b), whole_quotient),
-        ("pow", |a, b| a.pow(b), whole_power),
+        ("div", |a, b| a.div(b), integer_quotient),
+        ("pow", |a, b| a.pow(b), integer_power),
         ("maximum", |a, b| a.maximum(b), f64::max),
         ("minimum", |a, b| a.minimum(b), f64::min),
-        ("remainder", |a, b| a.remainder(b), whole_remainder),
+        ("remainder", |a, b| a.remainder(b), integer_remainder),
     ];
     let mut rows: Vec<OpCase> = cases
         .into_iter()
@@ -213,7 +213,7 @@ fn ends_divided(dtype: DType, least: f64) -> OpCase {
         .dtypes(&[dtype])
         .run(|x| Ok(vec![x[0].div(&x[1])?, x[0].remainder(&x[1])?, x[0].mul(&x[1])?, x[0].sub(&x[1])?]))
         .oracle_for(|dtype, x| {
-            let forms: [Definition; 4] = [whole_quotient, whole_remainder, |a, b| a * b, |a, b| a - b];
+            let forms: [Definition; 4] = [integer_quotient, integer_remainder, |a, b| a * b, |a, b| a - b];
             forms.map(|form| x[0].zip(&x[1], |a, b| wrap(dtype, form(a, b)))).to_vec()
         })
 }
@@ -272,8 +272,8 @@ impl WithNumber {
         let WithNumber { op, side, number, values, definition } = self;
         let payload = BinaryScalar { op, scalar: Scalar::Float(number), side };
         let name = ternion_core::Op::from(payload.clone()).name();
-        let place = if side == Side::Left { "left" } else { "right" };
-        OpCase::new(name, format!("number={number} {place}"))
+        let side_name = if side == Side::Left { "left" } else { "right" };
+        OpCase::new(name, format!("number={number} {side_name}"))
             .input(values)
             .shapes([&[], &[0, 3], &[7, 33], &[2, 5, 3]])
             .run(move |x| apply_one(payload.clone(), &[&x[0]]))
@@ -397,16 +397,16 @@ fn integer_numbers() -> Vec<OpCase> {
         ("sub_scalar", |t| t.sub_scalar(3), |x| x - 3.0),
         ("sub_scalar", |t| t.rsub_scalar(3), |x| 3.0 - x),
         ("mul_scalar", |t| t.mul_scalar(3.0), |x| x * 3.0),
-        ("div_scalar", |t| t.div_scalar(2), |x| whole_quotient(x, 2.0)),
-        ("div_scalar", |t| t.rdiv_scalar(20), |x| whole_quotient(20.0, x)),
+        ("div_scalar", |t| t.div_scalar(2), |x| integer_quotient(x, 2.0)),
+        ("div_scalar", |t| t.rdiv_scalar(20), |x| integer_quotient(20.0, x)),
         ("div_scalar", |t| t.div_scalar(0), |_| 0.0),
         ("maximum_scalar", |t| t.maximum_scalar(4), |x| x.max(4.0)),
         ("minimum_scalar", |t| t.minimum_scalar(4), |x| x.min(4.0)),
-        ("remainder_scalar", |t| t.remainder_scalar(4), |x| whole_remainder(x, 4.0)),
+        ("remainder_scalar", |t| t.remainder_scalar(4), |x| integer_remainder(x, 4.0)),
         ("pow_scalar", |t| t.powf(3.0), |x| x.powi(3)),
         ("pow_scalar", |t| t.pow_scalar(3), |x| x.powi(3)),
         ("pow_scalar", |t| t.pow_scalar(0), |_| 1.0),
-        ("pow_scalar", |t| t.rpow_scalar(2), |x| whole_power(2.0, x)),
+        ("pow_scalar", |t| t.rpow_scalar(2), |x| integer_power(2.0, x)),
     ];
     cases
         .into_iter()
@@ -420,7 +420,7 @@ fn integer_numbers() -> Vec<OpCase> {
                 .run(move |x| run(&x[0]))
                 .oracle_for(move |dtype, x| x[0].map(|x| wrap(dtype, definition(x))))
         })
-        .chain([negative_numbers(), truth_limits(BinaryOp::Max), truth_limits(BinaryOp::Min)])
+        .chain([negative_numbers(), bool_limits(BinaryOp::Max), bool_limits(BinaryOp::Min)])
         .chain([OpCase::new("and_scalar", "and the other logical ones")
             .input(Bools)
             .shapes([&[7]])
@@ -466,8 +466,8 @@ fn negative_numbers() -> OpCase {
                 |x| x.max(-2.0),
                 |x| x + 100.0,
                 |x| -3.0 * x,
-                |x| whole_quotient(x, -7.0),
-                |x| whole_remainder(x, -4.0),
+                |x| integer_quotient(x, -7.0),
+                |x| integer_remainder(x, -4.0),
                 |x| x.clamp(-100.0, -3.0),
             ];
             forms.map(|form| x[0].map(|x| wrap(dtype, form(x)))).to_vec()
@@ -475,7 +475,7 @@ fn negative_numbers() -> OpCase {
 }
 
 /// The maximum or minimum of a bool and true or false: false is less than true.
-fn truth_limits(op: BinaryOp) -> OpCase {
+fn bool_limits(op: BinaryOp) -> OpCase {
     let (name, method): (_, fn(&Tensor, bool) -> Result<Tensor>) = match op {
         BinaryOp::Max => ("maximum_scalar", |x, limit| x.maximum_scalar(limit)),
         _ => ("minimum_scalar", |x, limit| x.minimum_scalar(limit)),

@@ -118,8 +118,8 @@ fn negative_numbers() -> OpCase {
 }
 
 fn choose(x: &[Array]) -> Array {
-    let taken = x[0].zip(&x[1], |condition, a| if condition != 0.0 { a } else { f64::INFINITY });
-    taken.zip(&x[2], |taken, b| if taken == f64::INFINITY { b } else { taken })
+    let selected = x[0].zip(&x[1], |condition, a| if condition != 0.0 { a } else { f64::INFINITY });
+    selected.zip(&x[2], |selected, b| if selected == f64::INFINITY { b } else { selected })
 }
 
 fn select() -> OpCase {

@@ -28,7 +28,7 @@ fn text(window: Window) -> String {
 }
 
 /// Returns how many windows fit on `size` pixels.
-fn places(window: Window, axis: usize, size: usize) -> usize {
+fn output_size(window: Window, axis: usize, size: usize) -> usize {
     (size + 2 * window.padding[axis] - window.dilation[axis] * (window.kernel[axis] - 1) - 1)
         / window.stride[axis]
         + 1
@@ -36,8 +36,8 @@ fn places(window: Window, axis: usize, size: usize) -> usize {
 
 /// Returns the pixel under element `within` of the window at index `place` along `axis`, if it is
 /// inside the image.
-fn pixel(window: Window, axis: usize, place: usize, within: usize, size: usize) -> Option<usize> {
-    (place * window.stride[axis] + within * window.dilation[axis])
+fn pixel(window: Window, axis: usize, output_index: usize, within: usize, size: usize) -> Option<usize> {
+    (output_index * window.stride[axis] + within * window.dilation[axis])
         .checked_sub(window.padding[axis])
         .filter(|&at| at < size)
 }
@@ -50,16 +50,16 @@ fn each_product(
     mut f: impl FnMut([usize; 4], [usize; 4], [usize; 4]),
 ) {
     let (inside, outside) = (channels / groups, out_channels / groups);
-    let [oh, ow] = [places(window, 0, height), places(window, 1, width)];
+    let [oh, ow] = [output_size(window, 0, height), output_size(window, 1, width)];
     for n in 0..batch {
         for o in 0..out_channels {
-            for (y, x) in (0..oh * ow).map(|place| (place / ow, place % ow)) {
+            for (y, x) in (0..oh * ow).map(|output_index| (output_index / ow, output_index % ow)) {
                 for c in 0..inside {
                     for (i, j) in (0..window.kernel[0] * window.kernel[1])
                         .map(|at| (at / window.kernel[1], at % window.kernel[1]))
                     {
-                        let seen = (pixel(window, 0, y, i, height), pixel(window, 1, x, j, width));
-                        if let (Some(row), Some(column)) = seen {
+                        let in_window = (pixel(window, 0, y, i, height), pixel(window, 1, x, j, width));
+                        if let (Some(row), Some(column)) = in_window {
                             f([n, o, y, x], [o, c, i, j], [n, o / outside * inside + c, row, column]);
                         }
                     }
@@ -73,7 +73,7 @@ fn conv2d(x: &Array, weight: &Array, bias: Option<&Array>, config: ConvConfig) -
     let [batch, _, height, width] = x.sizes();
     let out_channels = weight.shape[0];
     let window = config.window;
-    let shape = [batch, out_channels, places(window, 0, height), places(window, 1, width)];
+    let shape = [batch, out_channels, output_size(window, 0, height), output_size(window, 1, width)];
     let mut y = Array::from_fn(&shape, |at| bias.map_or(0.0, |bias| bias.data[at[1]]));
     each_product(x.sizes(), out_channels, config, |out, at, from| {
         *y.at_mut(&out) += weight.at(&at) * x.at(&from);
@@ -101,7 +101,7 @@ fn grad_weight(x: &Array, dy: &Array, config: ConvConfig) -> Array {
 
 fn im2col(x: &Array, window: Window) -> Array {
     let [batch, channels, height, width] = x.sizes();
-    let ([oh, ow], [kh, kw]) = ([places(window, 0, height), places(window, 1, width)], window.kernel);
+    let ([oh, ow], [kh, kw]) = ([output_size(window, 0, height), output_size(window, 1, width)], window.kernel);
     Array::from_fn(&[batch, channels * kh * kw, oh * ow], |at| {
         let (c, i, j) = (at[1] / (kh * kw), at[1] / kw % kh, at[1] % kw);
         let row = pixel(window, 0, at[2] / ow, i, height);
@@ -111,7 +111,7 @@ fn im2col(x: &Array, window: Window) -> Array {
 }
 
 fn col2im(columns: &Array, window: Window, [height, width]: [usize; 2]) -> Array {
-    let ([_, ow], [kh, kw]) = ([places(window, 0, height), places(window, 1, width)], window.kernel);
+    let ([_, ow], [kh, kw]) = ([output_size(window, 0, height), output_size(window, 1, width)], window.kernel);
     let [batch, rows, _] = columns.sizes();
     let mut image = Array::zeros(&[batch, rows / (kh * kw), height, width]);
     Array::from_fn(&columns.shape, |at| {
@@ -150,11 +150,11 @@ fn patches() -> Vec<OpCase> {
     };
     let image_of = |window: Window| {
         let size = [6, 5];
-        let places = places(window, 0, size[0]) * places(window, 1, size[1]);
+        let outputs = output_size(window, 0, size[0]) * output_size(window, 1, size[1]);
         OpCase::new("col2im", text(window))
             .input(Uniform(-4.0, 4.0))
-            .on([&[2, 12, places]])
-            .on([&[1, 6, places]])
+            .on([&[2, 12, outputs]])
+            .on([&[1, 6, outputs]])
             // A pixel is the sum of up to six elements of magnitude 4, which may cancel.
             .f32_limit(2e-6, 2e-6)
             .twice()
@@ -224,12 +224,12 @@ fn forward() -> Vec<OpCase> {
     rows.push(without_bias(square, 4).on([&[2, 4, 5, 3], &[4, 1, 3, 3]]));
     rows.push(without_bias(Window { kernel: [1, 1], ..PLAIN }, 1).on([&[2, 5, 3, 3], &[3, 5, 1, 1]]));
     rows.push(with_bias());
-    rows.push(many_places());
+    rows.push(many_outputs());
     rows
 }
 
 /// More output positions than one block of columns has.
-fn many_places() -> OpCase {
+fn many_outputs() -> OpCase {
     let window = Window { kernel: [7, 7], padding: [3, 3], ..PLAIN };
     OpCase::new("conv2d", "bias, many places")
         .input(Uniform(-1.0, 1.0))
@@ -325,7 +325,7 @@ fn gradients() -> Vec<OpCase> {
     };
     let of_input = |window: Window, groups: usize| {
         let [kh, kw] = window.kernel;
-        let [oh, ow] = [places(window, 0, size[0]), places(window, 1, size[1])];
+        let [oh, ow] = [output_size(window, 0, size[0]), output_size(window, 1, size[1])];
         to_size(window, groups, size).on([&[4, 3, kh, kw], &[2, 4, oh, ow]])
     };
     let with_weight = |window: Window, groups: usize| {
@@ -338,7 +338,7 @@ fn gradients() -> Vec<OpCase> {
             .oracle(move |x| grad_weight(&x[0], &x[1], config))
     };
     let of_weight = |window: Window, groups: usize| {
-        let [oh, ow] = [places(window, 0, size[0]), places(window, 1, size[1])];
+        let [oh, ow] = [output_size(window, 0, size[0]), output_size(window, 1, size[1])];
         with_weight(window, groups)
             .on([&[2, 2 * groups, size[0], size[1]], &[2, 4, oh, ow]])
             .on([&[0, 2 * groups, size[0], size[1]], &[0, 4, oh, ow]])
@@ -441,12 +441,12 @@ fn conv_transpose2d(x: &Array, weight: &Array, bias: &Array, options: ConvTransp
     Array::from_fn(&x.shape, |at| {
         for o in 0..outside {
             for (i, j) in (0..kh * kw).map(|within| (within / kw, within % kw)) {
-                let place = |axis: usize, within: usize| {
+                let coordinate = |axis: usize, within: usize| {
                     (at[2 + axis] * stride[axis] + within * dilation[axis])
                         .checked_sub(padding[axis])
-                        .filter(|&place| place < size[axis])
+                        .filter(|&coordinate| coordinate < size[axis])
                 };
-                if let (Some(row), Some(column)) = (place(0, i), place(1, j)) {
+                if let (Some(row), Some(column)) = (coordinate(0, i), coordinate(1, j)) {
                     let group = at[1] / (channels / groups);
                     *y.at_mut(&[at[0], group * outside + o, row, column]) +=
                         x.at(at) * weight.at(&[at[1], o, i, j]);

@@ -1,6 +1,6 @@
 //! Rows of copies and casts.
 
-use super::unary::{slopes, wrap};
+use super::unary::{first_and_second_derivatives, wrap};
 use crate::compare::round_to;
 use crate::prelude::*;
 use ternion_core::no_grad;
@@ -103,7 +103,7 @@ fn casts_to(to: DType) -> Vec<OpCase> {
                 .input(Uniform(-4.0, 4.0))
                 .shapes([&[7]])
                 .forward_only("compares derivatives themselves")
-                .run(move |x| slopes(&x[0], |x| x.to_dtype(to)?.mul_scalar(0.5)))
+                .run(move |x| first_and_second_derivatives(&x[0], |x| x.to_dtype(to)?.mul_scalar(0.5)))
                 .oracle(|x| vec![x[0].map(|_| 0.5), x[0].map(|_| 0.0)]),
         );
     }

@@ -4,7 +4,7 @@
 use crate::table::OpCase;
 
 mod activations;
-mod bags;
+mod embedding_bag;
 mod blends;
 mod blocks;
 mod bounds;
@@ -23,9 +23,9 @@ mod indexing;
 mod integers;
 mod joining;
 mod losses;
-mod orders;
+mod permute;
 mod pads;
-mod placing;
+mod slice_scatter;
 mod pools;
 mod products;
 mod quantiles;
@@ -36,13 +36,13 @@ mod scaling;
 mod sequences;
 mod sets;
 mod signs;
-mod slopes;
+mod gradient;
 mod special;
 mod splitting;
 mod statistics;
 mod sums_of_powers;
-mod tables;
-mod taking;
+mod embedding;
+mod take;
 mod unique;
 mod windows;
 
@@ -50,7 +50,7 @@ mod windows;
 pub fn rows() -> Vec<OpCase> {
     let families = [
         activations::rows(),
-        bags::rows(),
+        embedding_bag::rows(),
         blends::rows(),
         blocks::rows(),
         bounds::rows(),
@@ -69,9 +69,9 @@ pub fn rows() -> Vec<OpCase> {
         integers::rows(),
         joining::rows(),
         losses::rows(),
-        orders::rows(),
+        permute::rows(),
         pads::rows(),
-        placing::rows(),
+        slice_scatter::rows(),
         pools::rows(),
         products::rows(),
         quantiles::rows(),
@@ -82,13 +82,13 @@ pub fn rows() -> Vec<OpCase> {
         sequences::rows(),
         sets::rows(),
         signs::rows(),
-        slopes::rows(),
+        gradient::rows(),
         special::rows(),
         splitting::rows(),
         statistics::rows(),
         sums_of_powers::rows(),
-        tables::rows(),
-        taking::rows(),
+        embedding::rows(),
+        take::rows(),
         unique::rows(),
         windows::rows(),
     ];

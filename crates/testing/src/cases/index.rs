@@ -24,8 +24,8 @@ fn gather(x: &Array, index: &Array, axis: usize) -> Array {
 fn scatter(base: &Array, index: &Array, source: &Array, axis: usize, put: impl Fn(f64, f64) -> f64) -> Array {
     let mut y = base.clone();
     Array::from_fn(&index.shape, |at| {
-        let place = y.at_mut(&with(at, axis, index.at(at)));
-        *place = put(*place, source.at(at));
+        let element = y.at_mut(&with(at, axis, index.at(at)));
+        *element = put(*element, source.at(at));
         0.0
     });
     y

@@ -6,7 +6,7 @@ use ternion_core::ops::indexing::{Ellipsis, IndexItem, IntoIndex, NewAxis, Slice
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    [numbers_and_ranges(), steps(), tensors(), masks(), assignments(), refused()].concat()
+    [numbers_and_ranges(), steps(), tensors(), masks(), assignments(), rejected_calls()].concat()
 }
 
 fn row(op: &'static str, parameters: &str) -> OpCase {
@@ -14,19 +14,19 @@ fn row(op: &'static str, parameters: &str) -> OpCase {
 }
 
 /// `x.i(index)` on shape `from`: the result has shape `to`, and its element `at` is element
-/// `own(at)` of x.
+/// `source_index(at)` of x.
 fn basic<Kind: 'static>(
     parameters: &str,
     index: impl IntoIndex<Kind>,
     from: &'static [usize],
     to: &'static [usize],
-    own: impl Fn(&[usize]) -> Vec<usize> + Send + Sync + 'static,
+    source_index: impl Fn(&[usize]) -> Vec<usize> + Send + Sync + 'static,
 ) -> OpCase {
     let items: Vec<IndexItem> = index.into_index();
     row("index", parameters)
         .shapes([from])
         .run(move |x| x[0].i(items.clone()))
-        .oracle(move |x| Array::from_fn(to, |at| x[0].at(&own(at))))
+        .oracle(move |x| Array::from_fn(to, |at| x[0].at(&source_index(at))))
 }
 
 #[allow(clippy::reversed_empty_ranges, reason = "a negative end counts from the end of the axis")]
@@ -128,8 +128,8 @@ fn tensors() -> Vec<OpCase> {
             .oracle(|x| {
                 let both = x[1].zip(&x[2], |i, j| (front(i, 4) * 3 + front(j, 3)) as f64);
                 Array::from_fn(&[&both.shape[..], &[2]].concat(), |at| {
-                    let (place, rest) = at.split_at(both.rank());
-                    let flat = both.at(place) as usize;
+                    let (index, rest) = at.split_at(both.rank());
+                    let flat = both.at(index) as usize;
                     x[0].at(&[flat / 3, flat % 3, rest[0]])
                 })
             })
@@ -194,10 +194,10 @@ fn masks() -> Vec<OpCase> {
             .on([&[5, 3], &[5, 3]])
             .run(|x| x[0].i(&x[1]))
             .oracle(move |x| {
-                let places = chosen(&x[1]);
+                let indices = chosen(&x[1]);
                 let rest = x[0].elements() / x[1].elements();
-                let data = places.iter().flat_map(|&at| x[0].data[at * rest..(at + 1) * rest].to_vec()).collect();
-                Array::new(&[&[places.len()], &x[0].shape[x[1].rank()..]].concat(), data)
+                let data = indices.iter().flat_map(|&at| x[0].data[at * rest..(at + 1) * rest].to_vec()).collect();
+                Array::new(&[&[indices.len()], &x[0].shape[x[1].rank()..]].concat(), data)
             })
             .rejects("index: a mask of shape [4] on axes of sizes [5]", |device| {
                 Tensor::zeros([5], F32, device)?.i(&Tensor::zeros([4], Bool, device)?)
@@ -219,8 +219,8 @@ fn masks() -> Vec<OpCase> {
             .on([&[5, 3], &[5], &[2, 1]])
             .run(|x| x[0].i((&x[1], &x[2])))
             .oracle(|x| {
-                let places = Array::new(&[3], vec![1.0, 2.0, 4.0]);
-                places.zip(&x[2], |at, index| x[0].at(&[at as usize, front(index, 3)]))
+                let indices = Array::new(&[3], vec![1.0, 2.0, 4.0]);
+                indices.zip(&x[2], |at, index| x[0].at(&[at as usize, front(index, 3)]))
             }),
         row("masked_select", "")
             .input(mask(&pattern))
@@ -295,17 +295,17 @@ fn masks() -> Vec<OpCase> {
 }
 
 fn assignments() -> Vec<OpCase> {
-    let assign = |parameters: &str, items: Vec<IndexItem>, place: fn(&[usize]) -> Option<Vec<usize>>| {
+    let assign = |parameters: &str, items: Vec<IndexItem>, index: fn(&[usize]) -> Option<Vec<usize>>| {
         let in_place = items.clone();
         let oracle = move |x: &[Array]| {
-            Array::from_fn(&x[0].shape, |at| match place(at) {
+            Array::from_fn(&x[0].shape, |at| match index(at) {
                 None => x[0].at(at),
-                Some(own) => {
+                Some(source_index) => {
                     // The source is broadcast: missing leading axes, and axes of size 1.
-                    let lead = own.len() - x[1].rank();
-                    let own: Vec<usize> =
-                        own[lead..].iter().zip(&x[1].shape).map(|(&at, &size)| at.min(size - 1)).collect();
-                    x[1].at(&own)
+                    let lead = source_index.len() - x[1].rank();
+                    let source_index: Vec<usize> =
+                        source_index[lead..].iter().zip(&x[1].shape).map(|(&at, &size)| at.min(size - 1)).collect();
+                    x[1].at(&source_index)
                 }
             })
         };
@@ -350,7 +350,7 @@ fn assignments() -> Vec<OpCase> {
     rows
 }
 
-fn refused() -> Vec<OpCase> {
+fn rejected_calls() -> Vec<OpCase> {
     fn on<const N: usize>(
         shape: [usize; N],
         call: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static,

@@ -23,8 +23,8 @@ fn row(op: &'static str, parameters: &str) -> OpCase {
 /// Numbers between -1 and 1, with k + 2 added to element k of the main diagonal: singular values
 /// are well separated, and far from 0.
 fn spread() -> Values {
-    Values::custom(|shapes, own, rng| {
-        let shape = &shapes[own];
+    Values::custom(|shapes, position, rng| {
+        let shape = &shapes[position];
         let [rows, columns] = [shape[shape.len() - 2], shape[shape.len() - 1]];
         let elements: usize = shape.iter().product();
         let on_diagonal = |at: usize| {

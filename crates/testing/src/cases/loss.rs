@@ -34,8 +34,8 @@ const CLASS: Values = Values::Index { input: 0, axis: 1 };
 
 /// Class indices for the first input's axis 1, one in four of them -100.
 fn some_ignored() -> Input {
-    Input::index(Values::custom(|shapes, own, rng| {
-        let elements: usize = shapes[own].iter().product();
+    Input::index(Values::custom(|shapes, position, rng| {
+        let elements: usize = shapes[position].iter().product();
         let classes = shapes[0][1] as i64;
         (0..elements)
             .map(|_| if rng.integer(0, 3) == 0 { -100.0 } else { rng.integer(0, classes - 1) as f64 })
@@ -184,8 +184,8 @@ fn cross_entropies() -> Vec<OpCase> {
 /// A row of logits that are all large: only their differences matter, and those are exact.
 fn large_together(parameters: &str) -> OpCase {
     OpCase::new("cross_entropy", parameters)
-        .input(Values::custom(|shapes, own, rng| {
-            let count = shapes[own].iter().product();
+        .input(Values::custom(|shapes, position, rng| {
+            let count = shapes[position].iter().product();
             (0..count).map(|_| 1048576.0 + (8.0 * rng.uniform(-3.0, 3.0)).round() / 8.0).collect()
         }))
         .input(Input::index(CLASS))
@@ -232,7 +232,7 @@ fn cross_entropy_ops() -> Vec<OpCase> {
                 let op = CrossEntropyGrad { ignore_index: -100, label_smoothing: 0.1 };
                 apply_one(op, &[&x[0], &x[1], &x[2], &x[3]])
             })
-            .oracle(|x| loss_slopes(&x[0], &x[1], &x[2], &x[3], 0.1))
+            .oracle(|x| loss_grads(&x[0], &x[1], &x[2], &x[3], 0.1))
             .rejects("cross_entropy_grad: index 3 is out of range for size 3", |device| {
                 let (x, rows) = (Tensor::zeros([2, 3], F32, device)?, Tensor::ones([2], F32, device)?);
                 let op = CrossEntropyGrad { ignore_index: -100, label_smoothing: 0.0 };
@@ -248,7 +248,7 @@ fn cross_entropy_ops() -> Vec<OpCase> {
 }
 
 /// `dloss * (p - w)`: the gradient of smoothed losses, from the log-sum-exp.
-fn loss_slopes(x: &Array, target: &Array, log_sum: &Array, dloss: &Array, smoothing: f64) -> Array {
+fn loss_grads(x: &Array, target: &Array, log_sum: &Array, dloss: &Array, smoothing: f64) -> Array {
     let classes = x.shape[1] as f64;
     let shift = x.reduce(&[1], Keep::No, largest);
     Array::from_fn(&x.shape, |at| {
@@ -282,8 +282,8 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
             })
             .oracle(move |x| {
                 let log_sum = x[0].reduce(&[1], Keep::No, |row| log_sum_exp(row) - largest(row));
-                let slopes = loss_slopes(&x[0], &x[1], &log_sum, &x[2], smoothing);
-                vec![losses(&x[0], &x[1], -100.0, smoothing), log_sum, slopes]
+                let grads = loss_grads(&x[0], &x[1], &log_sum, &x[2], smoothing);
+                vec![losses(&x[0], &x[1], -100.0, smoothing), log_sum, grads]
             })
     };
     let update = |x: &[Tensor]| {
@@ -323,7 +323,7 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
             .forward_only("changes dlogits in place")
             .run(update)
             .oracle(|x| {
-                let fresh = loss_slopes(&x[0], &x[1], &x[2], &x[3], 0.1);
+                let fresh = loss_grads(&x[0], &x[1], &x[2], &x[3], 0.1);
                 Array::from_fn(&x[0].shape, |at| {
                     let row = at[0];
                     if x[3].data[row] == x[4].data[row] { x[5].at(at) } else { fresh.at(at) }

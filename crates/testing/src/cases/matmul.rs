@@ -10,7 +10,7 @@ use ternion_core::ops::unary::UnaryOp;
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    [products(), epilogues(), derived(), whole_numbers(), sums()].into_iter().flatten().collect()
+    [products(), epilogues(), derived(), integers(), sums()].into_iter().flatten().collect()
 }
 
 /// A product of two inputs that are uniform in (-1, 1): a sum of k products is off by at most k *
@@ -356,7 +356,7 @@ fn derived() -> Vec<OpCase> {
 }
 
 /// Integer products, with and without an epilogue, keep their dtype and wrap.
-fn whole_numbers() -> Vec<OpCase> {
+fn integers() -> Vec<OpCase> {
     let row = |op: &'static str, parameters: &str, inputs: usize| {
         (0..inputs)
             .fold(OpCase::new(op, parameters), |case, _| case.input(Integers(-100, 100)))
@@ -552,13 +552,13 @@ fn summed(equation: &str, operands: &[Array]) -> Array {
     let all = Array::zeros(&letters.iter().map(|&(_, size)| size).collect::<Vec<_>>());
     let mut index = vec![0; letters.len()];
     for _ in 0..all.elements() {
-        let place = |names: &str, shape: &[usize]| -> Vec<usize> {
+        let index_of = |names: &str, shape: &[usize]| -> Vec<usize> {
             let of =
                 |letter| letters.iter().position(|&(known, _)| known == letter).map_or(0, |at| index[at]);
             names.chars().zip(shape).map(|(letter, &size)| if size == 1 { 0 } else { of(letter) }).collect()
         };
-        let value: f64 = terms.iter().zip(operands).map(|(term, x)| x.at(&place(term, &x.shape))).product();
-        let at = place(output, &result.shape.clone());
+        let value: f64 = terms.iter().zip(operands).map(|(term, x)| x.at(&index_of(term, &x.shape))).product();
+        let at = index_of(output, &result.shape.clone());
         *result.at_mut(&at) += value;
         crate::array::advance(&mut index, &all.shape);
     }

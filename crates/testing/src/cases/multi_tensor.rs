@@ -9,7 +9,7 @@ use ternion_core::total_norm;
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let huge = 2f64.powi(100);
-    let mut rows = vec![few(), chunks(), many(), out_of_range(), views()];
+    let mut rows = vec![few(), chunks(), many_tensors(), out_of_range(), views()];
     rows.push(gradients_at("huge numbers", [3.0 * huge, -4.0 * huge, 12.0 * huge]));
     rows.push(gradients_at("tiny numbers", [3.0 / huge, -4.0 / huge, 12.0 / huge]));
     rows.push(gradients_at("zeros", [0.0; 3]));
@@ -77,7 +77,7 @@ fn chunks() -> OpCase {
 }
 
 /// More tensors than a launch accepts.
-fn many() -> OpCase {
+fn many_tensors() -> OpCase {
     let mut row = row("of many tensors", 201, &Uniform(-2.0, 2.0));
     row.instances.push((0..201).map(|tensor| vec![tensor % 7]).collect());
     row
@@ -118,8 +118,8 @@ fn views() -> OpCase {
         .on([&[9, 7], &[2051]])
         .run(|x| {
             let [gaps, row] = [x[0].narrow(1, 1, 5)?, x[0].select(0, 3)?];
-            let (turned, odd) = (x[0].transpose(0, 1)?, x[1].narrow(0, 1, 2049)?);
-            let tensors = [&gaps, &row.expand([4, 7])?, &turned, &odd, &x[1], &x[1]];
+            let (transposed, odd) = (x[0].transpose(0, 1)?, x[1].narrow(0, 1, 2049)?);
+            let tensors = [&gaps, &row.expand([4, 7])?, &transposed, &odd, &x[1], &x[1]];
             Ok(apply(MultiTensorNorm, &tensors)?.into_vec())
         })
         .oracle(|x| {

@@ -17,11 +17,11 @@ fn normed(op: &'static str, parameters: &str) -> OpCase {
     normed_of(op, parameters, Uniform(-2.0, 4.0))
 }
 
-/// Like [`normed`], but excludes the broadcast arrangement where all elements that are normalized
+/// Like [`normed`], but excludes the broadcast layout where all elements that are normalized
 /// together would be equal: the gradient is not determined there.
 fn normed_unequal(op: &'static str, parameters: &str) -> OpCase {
-    let draw = |shapes: &[Vec<usize>], own: usize, rng: &mut Rng| {
-        (0..shapes[own].iter().product()).map(|_| rng.uniform(-2.0, 4.0)).collect()
+    let draw = |shapes: &[Vec<usize>], position: usize, rng: &mut Rng| {
+        (0..shapes[position].iter().product()).map(|_| rng.uniform(-2.0, 4.0)).collect()
     };
     normed_of(op, parameters, Values::custom(draw))
 }

@@ -21,16 +21,16 @@ fn window(options: &PoolOptions) -> Window {
 }
 
 /// Returns how many windows fit on `size` pixels.
-fn places(options: &PoolOptions, axis: usize, size: usize) -> usize {
+fn output_size(options: &PoolOptions, axis: usize, size: usize) -> usize {
     let span = options.dilation[axis] * (options.kernel[axis] - 1) + 1;
     (size + 2 * options.padding[axis] - span) / options.stride[axis] + 1
 }
 
 /// Returns the pixels along `axis` in the window at index `place`.
-fn pixels(options: &PoolOptions, axis: usize, place: usize, size: usize) -> Vec<usize> {
+fn pixels(options: &PoolOptions, axis: usize, output_index: usize, size: usize) -> Vec<usize> {
     (0..options.kernel[axis])
         .filter_map(|within| {
-            (place * options.stride[axis] + within * options.dilation[axis]).checked_sub(options.padding[axis])
+            (output_index * options.stride[axis] + within * options.dilation[axis]).checked_sub(options.padding[axis])
         })
         .filter(|&at| at < size)
         .collect()
@@ -39,22 +39,22 @@ fn pixels(options: &PoolOptions, axis: usize, place: usize, size: usize) -> Vec<
 /// Calls `f(n, c, the elements of the window as (row, column, value))` for each window.
 fn each_window(x: &Array, options: &PoolOptions, f: impl Fn(&[(usize, usize, f64)]) -> f64) -> Array {
     let [batch, channels, height, width] = x.sizes();
-    let shape = [batch, channels, places(options, 0, height), places(options, 1, width)];
+    let shape = [batch, channels, output_size(options, 0, height), output_size(options, 1, width)];
     Array::from_fn(&shape, |at| {
         let columns = pixels(options, 1, at[3], width);
-        let seen: Vec<(usize, usize, f64)> = pixels(options, 0, at[2], height)
+        let in_window: Vec<(usize, usize, f64)> = pixels(options, 0, at[2], height)
             .into_iter()
             .flat_map(|row| columns.iter().map(move |&column| (row, column)))
             .map(|(row, column)| (row, column, x.at(&[at[0], at[1], row, column])))
             .collect();
-        f(&seen)
+        f(&in_window)
     })
 }
 
 /// Returns the first maximum, or the first NaN.
-fn winner(seen: &[(usize, usize, f64)]) -> (usize, usize, f64) {
-    let mut best = seen[0];
-    for &element in &seen[1..] {
+fn winner(in_window: &[(usize, usize, f64)]) -> (usize, usize, f64) {
+    let mut best = in_window[0];
+    for &element in &in_window[1..] {
         if !best.2.is_nan() && (element.2.is_nan() || element.2 > best.2) {
             best = element;
         }
@@ -64,15 +64,15 @@ fn winner(seen: &[(usize, usize, f64)]) -> (usize, usize, f64) {
 
 fn max_pool2d(x: &Array, options: &PoolOptions) -> (Array, Array) {
     let width = x.shape[3];
-    let largest = each_window(x, options, |seen| winner(seen).2);
-    (largest, each_window(x, options, |seen| (winner(seen).0 * width + winner(seen).1) as f64))
+    let largest = each_window(x, options, |in_window| winner(in_window).2);
+    (largest, each_window(x, options, |in_window| (winner(in_window).0 * width + winner(in_window).1) as f64))
 }
 
 fn avg_pool2d(x: &Array, options: &PoolOptions) -> Array {
-    let whole = options.kernel[0] * options.kernel[1];
-    each_window(x, options, |seen| {
-        let count = if options.count_include_pad { whole } else { seen.len() };
-        seen.iter().map(|element| element.2).sum::<f64>() / count as f64
+    let window_size = options.kernel[0] * options.kernel[1];
+    each_window(x, options, |in_window| {
+        let count = if options.count_include_pad { window_size } else { in_window.len() };
+        in_window.iter().map(|element| element.2).sum::<f64>() / count as f64
     })
 }
 
@@ -202,7 +202,7 @@ fn means() -> Vec<OpCase> {
     };
     let grad = |options: PoolOptions, size: [usize; 2]| {
         let PoolOptions { count_include_pad, .. } = options;
-        let [oh, ow] = [places(&options, 0, size[0]), places(&options, 1, size[1])];
+        let [oh, ow] = [output_size(&options, 0, size[0]), output_size(&options, 1, size[1])];
         let parameters = format!("{} count_include_pad={count_include_pad}", text(&options));
         of_means(OpCase::new("avg_pool2d_grad", parameters))
             .input(Uniform(-4.0, 4.0))

@@ -206,7 +206,7 @@ fn floats() -> Vec<OpCase> {
 }
 
 fn integers() -> Vec<OpCase> {
-    let whole = |parameters: &str, low: i64, high: i64| {
+    let randint = |parameters: &str, low: i64, high: i64| {
         OpCase::new("randint", parameters)
             .on([])
             .dtypes(&[I64, I32])
@@ -225,7 +225,7 @@ fn integers() -> Vec<OpCase> {
         Array::new(&[7, 9], numbers.collect())
     };
     vec![
-        whole("0..10", 0, 10)
+        randint("0..10", 0, 10)
             .oracle(move |_| carried(0, 10, 16))
             .rejects("randint: no integer from 3 up to, not including, 3", |device| {
                 Tensor::randint(3, 3, [2], I64, device)
@@ -239,26 +239,26 @@ fn integers() -> Vec<OpCase> {
             .rejects("randint: 0..2199023255552 has more than 2^40 values", |device| {
                 Tensor::randint(0, 1 << 41, [2], I64, device)
             }),
-        whole("bytes", 3, 120).dtypes(&[I16, I8, U64, U32, U16, U8]).oracle(move |_| carried(3, 120, 16)),
-        whole("all of i8", -128, 128)
+        randint("bytes", 3, 120).dtypes(&[I16, I8, U64, U32, U16, U8]).oracle(move |_| carried(3, 120, 16)),
+        randint("all of i8", -128, 128)
             .dtypes(&[I16, I8])
             .oracle(move |_| carried(-128, 128, 16))
             .rejects("randint: 0..129 does not fit i8", |device| Tensor::randint(0, 129, [2], I8, device)),
-        whole("all of u8", 0, 256)
+        randint("all of u8", 0, 256)
             .dtypes(&[I16, U8])
             .oracle(move |_| carried(0, 256, 16))
             .rejects("randint: -1..5 does not fit u8", |device| Tensor::randint(-1, 5, [2], U8, device)),
-        whole("all of i16", -32768, 32768).dtypes(&[I16]).oracle(move |_| carried(-32768, 32768, 15)),
-        whole("all of u16", 0, 65536)
+        randint("all of i16", -32768, 32768).dtypes(&[I16]).oracle(move |_| carried(-32768, 32768, 15)),
+        randint("all of u16", 0, 65536)
             .dtypes(&[U32, U16])
             .oracle(move |_| carried(0, 65536, 15))
             .rejects("randint: 0..65537 does not fit u16", |device| Tensor::randint(0, 65537, [2], U16, device))
             .rejects("randint: -1..5 does not fit u64", |device| Tensor::randint(-1, 5, [2], U64, device)),
-        whole("-5..-4", -5, -4).oracle(move |_| carried(-5, -4, 16)),
-        whole("-700..60000", -700, 60000).oracle(move |_| carried(-700, 60000, 15)),
-        whole("0..2^20", 0, 1 << 20).oracle(move |_| carried(0, 1 << 20, 11)),
-        whole("all of i32", i32::MIN.into(), 1 << 31).oracle(move |_| carried(i32::MIN.into(), 1 << 31, 31)),
-        whole("large", -3, 3_000_000_000).dtypes(&[I64]).oracle(move |_| carried(-3, 3_000_000_000, 31)),
+        randint("-5..-4", -5, -4).oracle(move |_| carried(-5, -4, 16)),
+        randint("-700..60000", -700, 60000).oracle(move |_| carried(-700, 60000, 15)),
+        randint("0..2^20", 0, 1 << 20).oracle(move |_| carried(0, 1 << 20, 11)),
+        randint("all of i32", i32::MIN.into(), 1 << 31).oracle(move |_| carried(i32::MIN.into(), 1 << 31, 31)),
+        randint("large", -3, 3_000_000_000).dtypes(&[I64]).oracle(move |_| carried(-3, 3_000_000_000, 31)),
         OpCase::new("permutation", "17")
             .on([])
             .dtypes(&[I32])

@@ -19,11 +19,11 @@ pub fn rows() -> Vec<OpCase> {
     rows.extend(large_rows());
     rows.extend(positions());
     rows.extend(integers());
-    rows.extend(truth());
+    rows.extend(any_and_all());
     rows.extend(variances());
     rows.extend(running_sums());
     rows.extend(conventions());
-    rows.extend([log_of_nothing(), all_elements(), rejected()]);
+    rows.extend([log_of_empty(), all_elements(), rejected()]);
     rows
 }
 
@@ -34,7 +34,7 @@ struct Reduction {
     run: fn(&Tensor, &[isize], Keep) -> Result<Tensor>,
     definition: fn(&[f64]) -> f64,
     /// Whether an empty slice can be reduced.
-    takes_nothing: bool,
+    rejects_nothing: bool,
 }
 
 macro_rules! method {
@@ -72,22 +72,22 @@ fn sum_of_squares(x: &[f64]) -> f64 {
 
 /// Factors near 1 and -1, so that products neither grow nor underflow.
 fn near_units() -> Values {
-    Values::custom(|shapes, own, rng| {
-        (0..shapes[own].iter().product()).map(|_| rng.sign() * rng.uniform(0.75, 1.25)).collect()
+    Values::custom(|shapes, position, rng| {
+        (0..shapes[position].iter().product()).map(|_| rng.sign() * rng.uniform(0.75, 1.25)).collect()
     })
 }
 
 /// Different magnitudes, of either sign.
 fn distinct_magnitudes() -> Values {
-    Values::custom(|shapes, own, rng| {
-        let count = shapes[own].iter().product();
+    Values::custom(|shapes, position, rng| {
+        let count = shapes[position].iter().product();
         rng.permutation(count).into_iter().map(|k| rng.sign() * (k + 1) as f64 / 32.0).collect()
     })
 }
 
 fn reductions() -> Vec<Reduction> {
     let row =
-        |op, values, run, definition, takes_nothing| Reduction { op, values, run, definition, takes_nothing };
+        |op, values, run, definition, rejects_nothing| Reduction { op, values, run, definition, rejects_nothing };
     vec![
         row("sum", Uniform(-2.0, 2.0), method!(sum, sum_keep), sum, true),
         row("prod", near_units(), method!(prod, prod_keep), |x| x.iter().product(), true),
@@ -137,7 +137,7 @@ impl Reduction {
                     .twice()
                     .run(move |x| run(&x[0], axes, keep))
                     .oracle(move |x| x[0].reduce(&resolve(axes, 3), keep, definition));
-                if self.takes_nothing {
+                if self.rejects_nothing {
                     row = row.shapes([&[3, 0, 2], &[0, 0, 3]]);
                 } else if !axes.contains(&1) {
                     row = row.shapes([&[3, 0, 2]]);
@@ -169,7 +169,7 @@ impl Reduction {
 
 /// For an empty slice the sum of exponentials is 0, and differences cannot determine the gradient
 /// of its logarithm.
-fn log_of_nothing() -> OpCase {
+fn log_of_empty() -> OpCase {
     OpCase::new("logsumexp", "of nothing")
         .input(Uniform(-3.0, 3.0))
         .shapes([&[3, 0], &[0, 0]])
@@ -256,8 +256,8 @@ fn positions() -> Vec<OpCase> {
         // index over from the blocks before.
         rows.push(
             OpCase::new(op, "late in long rows")
-                .input(Values::custom(|shapes, own, rng| {
-                    let [rows, columns] = [shapes[own][0], shapes[own][1]];
+                .input(Values::custom(|shapes, position, rng| {
+                    let [rows, columns] = [shapes[position][0], shapes[position][1]];
                     let mut values: Vec<f64> = (0..rows * columns).map(|_| rng.uniform(-1.0, 1.0)).collect();
                     for row in values.chunks_mut(columns) {
                         (row[columns - 7], row[columns - 4]) = (2.0, -2.0);
@@ -341,7 +341,7 @@ fn integers() -> Vec<OpCase> {
         );
     }
     rows.extend(wrapping());
-    rows.extend(truth_values_counted());
+    rows.extend(bool_counts());
     rows
 }
 
@@ -375,7 +375,7 @@ fn wrapping() -> Vec<OpCase> {
 }
 
 /// Sums of bool count in i64, like those of integers.
-fn truth_values_counted() -> Vec<OpCase> {
+fn bool_counts() -> Vec<OpCase> {
     type Case = (&'static str, fn(&Tensor) -> Result<Tensor>, fn(&Array) -> Array);
     let cases: [Case; 3] = [
         ("sum", |x| x.sum(1), |x| x.reduce(&[1], Keep::No, sum)),
@@ -399,7 +399,7 @@ fn truth_values_counted() -> Vec<OpCase> {
         .collect()
 }
 
-fn truth() -> Vec<OpCase> {
+fn any_and_all() -> Vec<OpCase> {
     type Case = (&'static str, fn(&Tensor, &[isize], Keep) -> Result<Tensor>, fn(&[f64]) -> f64);
     let cases: [Case; 2] = [
         ("any", method!(any, any_keep), |x| f64::from(x.iter().any(|&x| x != 0.0))),
@@ -436,9 +436,9 @@ fn variance(x: &[f64], correction: f64) -> f64 {
 
 /// Neighbors along every axis are far apart: no deviation is near zero, where it has a kink.
 fn spread() -> Values {
-    Values::custom(|shapes, own, rng| {
+    Values::custom(|shapes, position, rng| {
         let side = |index: &[usize]| if index.iter().sum::<usize>() % 2 == 0 { 2.0 } else { -2.0 };
-        Array::from_fn(&shapes[own], |index| side(index) + rng.uniform(-1.0, 1.0)).data
+        Array::from_fn(&shapes[position], |index| side(index) + rng.uniform(-1.0, 1.0)).data
     })
 }
 

@@ -72,8 +72,8 @@ pub fn rows() -> Vec<OpCase> {
             .perf([&[8192, 1024]]),
         // One weight of almost 1, so that the sum of all gradients matters.
         OpCase::new("log_softmax", "axis=-1 one large")
-            .input(Values::custom(|shapes, own, rng| {
-                let count = shapes[own].iter().product();
+            .input(Values::custom(|shapes, position, rng| {
+                let count = shapes[position].iter().product();
                 (0..count).map(|at| if at == 7 { 12.0 } else { rng.uniform(-3.0, 0.0) }).collect()
             }))
             .shapes([&[8000]])
@@ -146,11 +146,11 @@ fn pairs_along(x: &[Array], axis: usize, f: impl Fn(&[f64], &[f64]) -> Vec<f64>)
     order.extend([0, axis + 1]);
     let mut lines: Vec<usize> = order[..order.len() - 2].iter().map(|&at| both[at]).collect();
     lines.push(2 * size);
-    let made = stacked
+    let stacked_rows = stacked
         .permute(&order)
         .reshape(&lines)
         .along(lines.len() - 1, |line| f(&line[..size], &line[size..]));
-    let mut back: Vec<usize> = (0..made.rank() - 1).collect();
-    back.insert(axis, made.rank() - 1);
-    made.permute(&back)
+    let mut back: Vec<usize> = (0..stacked_rows.rank() - 1).collect();
+    back.insert(axis, stacked_rows.rank() - 1);
+    stacked_rows.permute(&back)
 }

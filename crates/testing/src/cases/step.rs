@@ -17,7 +17,7 @@ const IN_PLACE: &str = "it changes its inputs";
 
 /// Copies the inputs that a step changes, and runs the step. `width` inputs belong to each
 /// parameter.
-fn stepped_together(op: impl Into<ternion_core::Op>, width: usize, x: &[Tensor]) -> Result<Vec<Tensor>> {
+fn multi_tensor_step(op: impl Into<ternion_core::Op>, width: usize, x: &[Tensor]) -> Result<Vec<Tensor>> {
     let changed = || (0..x.len()).filter(|index| !matches!(index % width, 1 | 2));
     let mut inputs = x.to_vec();
     for index in changed() {
@@ -30,25 +30,25 @@ fn stepped_together(op: impl Into<ternion_core::Op>, width: usize, x: &[Tensor])
     Ok(outputs.into_vec())
 }
 
-/// Like [`stepped_together`], with one parameter.
+/// Like [`multi_tensor_step`], with one parameter.
 fn stepped(op: impl Into<ternion_core::Op>, x: &[Tensor]) -> Result<Vec<Tensor>> {
-    stepped_together(op, x.len(), x)
+    multi_tensor_step(op, x.len(), x)
 }
 
 /// Shapes of the parameters in one step: including one of several chunks, and one that ends within
 /// a pack.
-const TOGETHER: [&[usize]; 3] = [&[7, 5], &[2051], &[]];
+const SHAPES: [&[usize]; 3] = [&[7, 5], &[2051], &[]];
 
 /// Returns the shapes of all inputs: for each parameter its own, its gradient, `hyper` numbers and
 /// its states.
-fn together(hyper: usize, states: usize) -> Vec<Vec<usize>> {
+fn grouped_shapes(hyper: usize, states: usize) -> Vec<Vec<usize>> {
     let one = |shape: &&[usize]| {
         let shape = shape.to_vec();
         let mut all = vec![shape.clone(), shape.clone(), vec![hyper]];
         all.extend(std::iter::repeat_n(shape, states));
         all
     };
-    TOGETHER.iter().flat_map(one).collect()
+    SHAPES.iter().flat_map(one).collect()
 }
 
 fn sgd() -> Vec<OpCase> {
@@ -79,10 +79,10 @@ fn sgd() -> Vec<OpCase> {
             case = case.input(Input::accumulator(Fixed(hyper.to_vec())).constant());
             case = case.input(Input::accumulator(Uniform(-1.0, 1.0)));
         }
-        case.instances.push(together(3, 1));
+        case.instances.push(grouped_shapes(3, 1));
         let definition = op.clone();
         case.forward_only(IN_PLACE)
-            .run(move |x| stepped_together(op.clone(), 4, x))
+            .run(move |x| multi_tensor_step(op.clone(), 4, x))
             .oracle(move |x| x.chunks(4).flat_map(|one| sgd_step(&definition, one)).collect::<Vec<_>>())
             .rejects("sgd_step: expected 3 inputs for each parameter, got 4", |device| {
                 let (x, hyper) = (Tensor::zeros([2], F32, device)?, Tensor::zeros([3], F32, device)?);
@@ -92,7 +92,7 @@ fn sgd() -> Vec<OpCase> {
                 let hyper = Tensor::zeros([3], F32, device)?;
                 let pair = |dtype| Ok::<_, Error>([Tensor::zeros([2], dtype, device)?, Tensor::ones([2], dtype, device)?]);
                 let ([a, b], [c, d]) = (pair(F32)?, pair(F16)?);
-                stepped_together(PLAIN, 3, &[a, b, hyper.clone(), c, d, hyper])
+                multi_tensor_step(PLAIN, 3, &[a, b, hyper.clone(), c, d, hyper])
             })
     };
     vec![
@@ -182,7 +182,7 @@ fn sgd_with_half_copy() -> Vec<OpCase> {
         };
         match count {
             1 => case.instances.extend([&[7usize, 5][..], &[2051], &[], &[0]].map(instance)),
-            _ => case.instances.push(together(3, states + 1)),
+            _ => case.instances.push(grouped_shapes(3, states + 1)),
         }
         let definition = op.clone();
         // The copy equals the parameter: the table rounds it to its dtype.
@@ -192,7 +192,7 @@ fn sgd_with_half_copy() -> Vec<OpCase> {
             outputs
         };
         case.forward_only(IN_PLACE)
-            .run(move |x| stepped_together(op.clone(), width, x))
+            .run(move |x| multi_tensor_step(op.clone(), width, x))
             .oracle(move |x| x.chunks(width).flat_map(&oracle).collect::<Vec<_>>())
     };
     let plain = SgdStep { half_copy: true, ..PLAIN };
@@ -260,10 +260,10 @@ fn adam() -> Vec<OpCase> {
             case = case.input(Input::accumulator(Fixed(tenth(rate, 1.0).to_vec())).constant());
             case = case.input(Input::accumulator(Uniform(-1.0, 1.0))).input(Input::accumulator(Uniform(0.0, 1.0)));
         }
-        case.instances.push(together(4, 2));
+        case.instances.push(grouped_shapes(4, 2));
         let definition = op.clone();
         case.forward_only(IN_PLACE)
-            .run(move |x| stepped_together(op.clone(), 5, x))
+            .run(move |x| multi_tensor_step(op.clone(), 5, x))
             .oracle(move |x| x.chunks(5).flat_map(|one| adam_step(&definition, one)).collect::<Vec<_>>())
     };
     vec![
@@ -300,7 +300,7 @@ fn with_half_copy(parameters: &str, op: AdamStep, half: DType, rates: &[f64]) ->
         outputs
     };
     case.forward_only(IN_PLACE)
-        .run(move |x| stepped_together(op.clone(), 6, x))
+        .run(move |x| multi_tensor_step(op.clone(), 6, x))
         .oracle(move |x| x.chunks(6).flat_map(&oracle).collect::<Vec<_>>())
 }
 
@@ -332,7 +332,7 @@ fn zeros(sizes: [usize; 6], [own, half]: [DType; 2], device: &Device) -> Result<
 fn adam_with_half_copy() -> Vec<OpCase> {
     let several = AdamStep { weight_decay: 0.1, ..WITH_COPY };
     let mut several = with_half_copy(", three parameters", several, BF16, &[0.01, 0.02, 0.03]);
-    several.instances.push(together(4, 3));
+    several.instances.push(grouped_shapes(4, 3));
     const SIZES: [usize; 6] = [2, 2, 4, 2, 2, 2];
     vec![
         one_with_half_copy(F16),
@@ -351,7 +351,7 @@ fn adam_with_half_copy() -> Vec<OpCase> {
             }),
         several.rejects("adam_step: dtypes bf16 and f16 differ; cast one of them with to_dtype", |device| {
             let both = [zeros(SIZES, [F32, BF16], device)?, zeros(SIZES, [F32, F16], device)?];
-            stepped_together(WITH_COPY, 6, &both.concat())
+            multi_tensor_step(WITH_COPY, 6, &both.concat())
         }),
     ]
 }

@@ -74,7 +74,7 @@ impl Function {
         };
         let near = row(self.parameters.into(), saved)
             .shapes([&[], &[0, 3], &[7, 33], &[2, 5, 3]])
-            .hostile("special", [far_out(), Array::full(&[3, 4], 0.5)]);
+            .hostile("special", [large_values(), Array::full(&[3, 4], 0.5)]);
         let largest = f64::from(f32::MAX);
         let far = row(
             format!("{}{}far out", self.parameters, comma(self.parameters)),
@@ -85,7 +85,7 @@ impl Function {
 }
 
 /// Numbers that every floating dtype represents, and NaN.
-fn far_out() -> Array {
+fn large_values() -> Array {
     let values = [f64::NAN, 0.0, -0.0, 60000.0, -60000.0, 300.0, -300.0, 88.5, -88.5, 20.0, -20.0, 6e-8];
     Array::new(&[3, 4], values.to_vec())
 }
@@ -133,21 +133,21 @@ fn specials() -> Array {
 
 /// Away from integers and from the midpoints between them.
 fn between_steps() -> Values {
-    Values::custom(|shapes, own, rng| {
+    Values::custom(|shapes, position, rng| {
         let part = |rng: &mut Rng| rng.uniform(0.1, 0.4) + 0.5 * rng.integer(0, 1) as f64;
-        (0..shapes[own].iter().product()).map(|_| rng.integer(-5, 4) as f64 + part(rng)).collect()
+        (0..shapes[position].iter().product()).map(|_| rng.integer(-5, 4) as f64 + part(rng)).collect()
     })
 }
 
 /// On both sides of the bounds of clamp, and away from them.
 pub(super) fn around_bounds() -> Values {
-    Values::custom(|shapes, own, rng| {
+    Values::custom(|shapes, position, rng| {
         let pick = |rng: &mut Rng| match rng.integer(0, 2) {
             0 => rng.uniform(-3.0, -0.85),
             1 => rng.uniform(-0.65, 1.15),
             _ => rng.uniform(1.35, 3.0),
         };
-        (0..shapes[own].iter().product()).map(|_| pick(rng)).collect()
+        (0..shapes[position].iter().product()).map(|_| pick(rng)).collect()
     })
 }
 
@@ -561,8 +561,8 @@ fn softplus_above_a_threshold() -> Vec<OpCase> {
 /// beyond the range of `e^x`.
 fn accuracy_rows() -> Vec<OpCase> {
     let tiny = || {
-        Values::custom(|shapes, own, rng| {
-            (0..shapes[own].iter().product())
+        Values::custom(|shapes, position, rng| {
+            (0..shapes[position].iter().product())
                 .map(|_| rng.sign() * 10f64.powf(rng.uniform(-6.0, -2.0)))
                 .collect()
         })
@@ -577,8 +577,8 @@ fn accuracy_rows() -> Vec<OpCase> {
     };
     let far = |op, run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
         OpCase::new(op, "large angles")
-            .input(Values::custom(|shapes, own, rng| {
-                (0..shapes[own].iter().product())
+            .input(Values::custom(|shapes, position, rng| {
+                (0..shapes[position].iter().product())
                     .map(|_| rng.sign() * 10f64.powf(rng.uniform(1.0, 4.7)))
                     .collect()
             }))
@@ -596,12 +596,12 @@ fn accuracy_rows() -> Vec<OpCase> {
         far("sin", |t| t.sin(), f64::sin),
         far("cos", |t| t.cos(), f64::cos),
     ];
-    rows.extend(slope_rows());
+    rows.extend(grad_rows());
     rows
 }
 
 /// Returns the first and second derivatives of an elementwise function by two backward passes.
-pub(super) fn slopes(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+pub(super) fn first_and_second_derivatives(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
     use ternion_core::{GradOptions, enable_grad, grad};
     enable_grad(|| {
         let x = x.detach().requires_grad()?;
@@ -617,7 +617,7 @@ pub(super) fn slopes(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Resul
 
 /// Derivatives where differences cannot determine them: at kinks by convention, and where `e^x`
 /// overflows.
-fn slope_rows() -> Vec<OpCase> {
+fn grad_rows() -> Vec<OpCase> {
     type Case = (UnaryOp, Vec<f64>, fn(f64) -> f64, fn(f64) -> f64);
     let zero: fn(f64) -> f64 = |_| 0.0;
     let ends = || vec![-1e4, -200.0, -100.0, 100.0, 200.0, 1e4];
@@ -662,7 +662,7 @@ fn slope_rows() -> Vec<OpCase> {
                 .input(Fixed(points.clone()))
                 .shapes([&[points.len()]])
                 .forward_only("compares derivatives themselves")
-                .run(move |x| slopes(&x[0], |x| apply_one(ternion_core::ops::unary::Unary { op }, &[x])))
+                .run(move |x| first_and_second_derivatives(&x[0], |x| apply_one(ternion_core::ops::unary::Unary { op }, &[x])))
                 .oracle(move |x| vec![x[0].map(first), x[0].map(second)])
         })
         .collect()

@@ -47,12 +47,12 @@ fn quotients(dtype: DType) -> OpCase {
         })
         .oracle(|x| {
             // Not in f64, which rounds 64-bit quotients up.
-            let whole = |form: fn(u64, u64) -> Option<u64>| {
+            let integer_op = |form: fn(u64, u64) -> Option<u64>| {
                 x[0].zip(&x[1], move |a, b| form(a as u64, b as u64).unwrap_or(0) as f64)
             };
             vec![
-                whole(u64::checked_div),
-                whole(u64::checked_rem),
+                integer_op(u64::checked_div),
+                integer_op(u64::checked_rem),
                 x[0].zip(&x[1], f64::max),
                 x[0].zip(&x[1], f64::min),
                 x[0].map(|a| (a as u64 / 3) as f64),
@@ -75,13 +75,13 @@ fn comparisons(dtype: DType) -> OpCase {
             ])
         })
         .oracle(|x| {
-            let holds = |form: fn(&f64, &f64) -> bool| x[0].zip(&x[1], move |a, b| f64::from(form(&a, &b)));
+            let compare = |form: fn(&f64, &f64) -> bool| x[0].zip(&x[1], move |a, b| f64::from(form(&a, &b)));
             vec![
-                holds(f64::lt),
-                holds(f64::le),
-                holds(f64::gt),
-                holds(f64::ge),
-                holds(f64::eq),
+                compare(f64::lt),
+                compare(f64::le),
+                compare(f64::gt),
+                compare(f64::ge),
+                compare(f64::eq),
                 x[0].map(|a| f64::from(a > 40_000.0)),
             ]
         })
@@ -97,7 +97,7 @@ fn extremes(dtype: DType) -> OpCase {
             Ok(vec![x.max(1)?, x.min(1)?, x.max(0)?, x.min(0)?, x.argmax(1)?, x.argmin(1)?])
         })
         .oracle(|x| {
-            let place = |better: fn(&f64, &f64) -> bool| {
+            let arg = |better: fn(&f64, &f64) -> bool| {
                 move |values: &[f64]| {
                     let first = |best, at| if better(&values[at], &values[best]) { at } else { best };
                     (1..values.len()).fold(0, first) as f64
@@ -110,8 +110,8 @@ fn extremes(dtype: DType) -> OpCase {
                 x[0].reduce(&[1], Keep::No, smallest),
                 x[0].reduce(&[0], Keep::No, largest),
                 x[0].reduce(&[0], Keep::No, smallest),
-                x[0].reduce(&[1], Keep::No, place(f64::gt)),
-                x[0].reduce(&[1], Keep::No, place(f64::lt)),
+                x[0].reduce(&[1], Keep::No, arg(f64::gt)),
+                x[0].reduce(&[1], Keep::No, arg(f64::lt)),
             ]
         })
 }

@@ -49,8 +49,8 @@ fn shapes() -> Vec<OpCase> {
             .shapes([&[1, 3, 1, 2], &[1], &[2, 3]])
             .run(|x| x[0].squeeze(..))
             .oracle(|x| {
-                let kept: Vec<usize> = x[0].shape.iter().copied().filter(|&size| size != 1).collect();
-                x[0].reshape(&kept)
+                let other_sizes: Vec<usize> = x[0].shape.iter().copied().filter(|&size| size != 1).collect();
+                x[0].reshape(&other_sizes)
             }),
         row("squeeze", "[0, -1]")
             .shapes([&[1, 3, 1], &[1, 1, 2, 1]])
@@ -78,11 +78,11 @@ fn shapes() -> Vec<OpCase> {
 fn orders() -> Vec<OpCase> {
     let reversed = |x: &Array, axes: &[usize]| {
         Array::from_fn(&x.shape, |at| {
-            let mut own = at.to_vec();
+            let mut source_index = at.to_vec();
             for &axis in axes {
-                own[axis] = x.shape[axis] - 1 - at[axis];
+                source_index[axis] = x.shape[axis] - 1 - at[axis];
             }
-            x.at(&own)
+            x.at(&source_index)
         })
     };
     vec![
@@ -192,9 +192,9 @@ fn windows() -> Vec<OpCase> {
                 shape[axis] = (shape[axis] - size) / step + 1;
                 shape.push(size);
                 Array::from_fn(&shape, |at| {
-                    let mut own = at[..x[0].rank()].to_vec();
-                    own[axis] = at[axis] * step + at[x[0].rank()];
-                    x[0].at(&own)
+                    let mut source_index = at[..x[0].rank()].to_vec();
+                    source_index[axis] = at[axis] * step + at[x[0].rank()];
+                    x[0].at(&source_index)
                 })
             })
     };

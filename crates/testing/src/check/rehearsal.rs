@@ -2,12 +2,12 @@
 //! without running any op.
 
 use super::run::run_twice;
-use super::{Case, Filter, NO_GRADIENT, Session, Target, Trouble, cases};
+use super::{Case, CheckError, Filter, NO_GRADIENT, Session, Target, cases};
 use crate::array::Array;
 use crate::case::case_key;
 use crate::differences::FULL_LIMIT;
 use crate::guarded::{Guarded, Repeat};
-use crate::place::Arrangement;
+use crate::memory_layout::MemoryLayout;
 use crate::report::{Check, Outcome};
 use crate::table::{Instance, OpCase};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,7 @@ enum Rehearsed {
 
 /// Returns the skip reasons if `check` would skip every case of `row` that `filter` selects.
 /// Returns `None` if it would compare anything, or if that is unknown.
-pub(crate) fn skipped_wholly(
+pub(crate) fn skips_all_cases(
     row: &OpCase,
     check: Check,
     target: &Target,
@@ -32,15 +32,15 @@ pub(crate) fn skipped_wholly(
     if check == Check::Rejects {
         return None;
     }
-    let knowledge = super::Knowledge::default();
-    let mut session = Session::new(row, check, target, filter, &knowledge);
-    for (instance, dtype, arrangement) in wanted_cases(row, check, filter) {
-        let case = (&instance, dtype, arrangement);
+    let oracle_cache = super::OracleCache::default();
+    let mut session = Session::new(row, check, target, filter, &oracle_cache);
+    for (instance, dtype, memory_layout) in selected_cases(row, check, filter) {
+        let case = (&instance, dtype, memory_layout);
         let zeros: Vec<Array> = instance.iter().map(|shape| Array::zeros(shape)).collect();
         let mut rehearsed = session.rehearse_on(target, Repeat::Never, case, &zeros);
         if matches!(rehearsed, Rehearsed::Unclear) && check != Check::Hostile {
-            let drawn = session.known(case).drawn.inputs.clone();
-            rehearsed = session.rehearse_on(target, Repeat::Once, case, &drawn);
+            let inputs = session.oracle_results(case).case.inputs.clone();
+            rehearsed = session.rehearse_on(target, Repeat::Once, case, &inputs);
         }
         let Rehearsed::Skipped(why) = rehearsed else { return None };
         let trace = session.trace.take();
@@ -49,21 +49,23 @@ pub(crate) fn skipped_wholly(
     Some(session.outcome).filter(|outcome| !outcome.skipped.is_empty())
 }
 
-fn wanted_cases(row: &OpCase, check: Check, filter: &Filter) -> Vec<(Instance, DType, Arrangement)> {
+fn selected_cases(row: &OpCase, check: Check, filter: &Filter) -> Vec<(Instance, DType, MemoryLayout)> {
     if check == Check::Hostile {
         return super::selection::hostile_cases(row)
             .into_iter()
-            .filter(|(key, ..)| filter.wants(key))
-            .map(|(_, instance, dtype)| (instance, dtype, Arrangement::Dense))
+            .filter(|(key, ..)| filter.selects(key))
+            .map(|(_, instance, dtype)| (instance, dtype, MemoryLayout::Dense))
             .collect();
     }
     let of = |instance: &Instance| {
         let cases = cases(row, check, instance).into_iter();
-        cases.map(|(dtype, arrangement)| (instance.clone(), dtype, arrangement)).collect::<Vec<_>>()
+        cases.map(|(dtype, memory_layout)| (instance.clone(), dtype, memory_layout)).collect::<Vec<_>>()
     };
     let all = row.instances.iter().flat_map(of);
-    all.filter(|(instance, dtype, arrangement)| filter.wants(&case_key(row, instance, *dtype, *arrangement)))
-        .collect()
+    all.filter(|(instance, dtype, memory_layout)| {
+        filter.selects(&case_key(row, instance, *dtype, *memory_layout))
+    })
+    .collect()
 }
 
 impl Session<'_> {
@@ -80,13 +82,13 @@ impl Session<'_> {
     }
 
     fn rehearse(&self, case: Case<'_>, inputs: &[Array]) -> Rehearsed {
-        if let Some(why) = self.out_of_question(case) {
+        if let Some(why) = self.exclusion_reason(case) {
             return Rehearsed::Skipped(why.into());
         }
-        let (_, dtype, arrangement) = case;
-        let outputs = match no_grad(|| self.row.call(&self.device, dtype, arrangement, inputs)) {
+        let (_, dtype, memory_layout) = case;
+        let outputs = match no_grad(|| self.row.call(&self.device, dtype, memory_layout, inputs)) {
             Ok(outputs) => outputs,
-            Err(error) => return self.after(error),
+            Err(error) => return self.outcome_of_error(error),
         };
         if matches!(self.check, Check::Forward | Check::Hostile) {
             return Rehearsed::Compared;
@@ -94,12 +96,12 @@ impl Session<'_> {
         if self.differentiable(dtype)
             && let Err(error) = self.rehearse_backward(case, inputs, &outputs)
         {
-            return self.after(error);
+            return self.outcome_of_error(error);
         }
         if self.check == Check::Twice
             && let Err(error) = self.rehearse_twice(case)
         {
-            return self.after(error);
+            return self.outcome_of_error(error);
         }
         match self.check == Check::Composed && self.trace.get().fused.is_empty() {
             true => Rehearsed::Skipped(super::NOTHING_FUSED.into()),
@@ -114,7 +116,7 @@ impl Session<'_> {
     }
 
     /// Returns why the check excludes a case on every device.
-    fn out_of_question(&self, (instance, dtype, _): Case<'_>) -> Option<&'static str> {
+    fn exclusion_reason(&self, (instance, dtype, _): Case<'_>) -> Option<&'static str> {
         let large = || instance.iter().any(|shape| shape.iter().product::<usize>() > FULL_LIMIT);
         // Such a case is run, but by itself it compares nothing.
         let empty = || instance.iter().all(|shape| shape.iter().product::<usize>() == 0);
@@ -133,17 +135,17 @@ impl Session<'_> {
 
     /// The second backward pass needs ops that the first does not, such as sums of gradients.
     fn rehearse_twice(&self, case: Case<'_>) -> Result<()> {
-        let known = self.known(case);
-        run_twice(self.row, &self.device, case.1, case.2, &known, &known.drawn.directions()).map(|_| ())
+        let expected = self.oracle_results(case);
+        run_twice(self.row, &self.device, case.1, case.2, &expected, &expected.case.directions()).map(|_| ())
     }
 
-    fn after(&self, error: Error) -> Rehearsed {
-        match self.trouble(error) {
-            Trouble::Unsupported(why) => Rehearsed::Skipped(why),
+    fn outcome_of_error(&self, error: Error) -> Rehearsed {
+        match self.classify(error) {
+            CheckError::Unsupported(why) => Rehearsed::Skipped(why),
             // The device does not support a primitive that it must support: the check runs, and
             // fails.
-            Trouble::Wrong(_) if !self.trace.get().refused.is_empty() => Rehearsed::Compared,
-            Trouble::Wrong(_) => Rehearsed::Unclear,
+            CheckError::Wrong(_) if !self.trace.get().unsupported.is_empty() => Rehearsed::Compared,
+            CheckError::Wrong(_) => Rehearsed::Unclear,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Running a row: moving its inputs to a device, the call under test, its gradients, and
 //! second-order gradients.
 
-use super::known::Known;
+use super::oracle_cache::OracleResults;
 use crate::array::Array;
+use crate::memory_layout::{MemoryLayout, tensor_with_layout};
 use crate::phase::{self, Phase};
-use crate::place::{Arrangement, place};
 use crate::table::OpCase;
 use ternion_core::{DType, Device, Error, GradOptions, Tensor, grad};
 
@@ -14,12 +14,12 @@ type Gradients = Vec<Option<Tensor>>;
 impl OpCase {
     /// Returns the oracle's outputs. A row without an oracle panics, which is reported as a failure
     /// of its case.
-    pub(super) fn answer(&self, dtype: DType, inputs: &[Array]) -> Vec<Array> {
+    pub(super) fn oracle_outputs(&self, dtype: DType, inputs: &[Array]) -> Vec<Array> {
         let oracle = self.oracle.as_ref().unwrap_or_else(|| panic!("{}: the row has no oracle", self.name()));
         oracle(dtype, inputs)
     }
 
-    pub(super) fn rounded_answer(&self, dtype: DType, inputs: &[Array]) -> Option<Vec<Array>> {
+    pub(super) fn rounded_outputs(&self, dtype: DType, inputs: &[Array]) -> Option<Vec<Array>> {
         let oracle = self.rounded_oracle.as_ref().filter(|_| dtype.is_half())?;
         Some(oracle(&|value| crate::compare::round_to(dtype, value), inputs))
     }
@@ -40,10 +40,10 @@ impl OpCase {
 
     /// Returns the cotangents of the outputs that have gradients.
     pub(super) fn weights(&self, cotangents: &[Array]) -> Vec<Option<Array>> {
-        let counted = |(index, cotangent): (usize, &Array)| {
+        let if_differentiable = |(index, cotangent): (usize, &Array)| {
             (index < self.differentiable_outputs).then(|| cotangent.clone())
         };
-        cotangents.iter().enumerate().map(counted).collect()
+        cotangents.iter().enumerate().map(if_differentiable).collect()
     }
 
     /// Moves the inputs to the device and calls the function under test.
@@ -54,10 +54,10 @@ impl OpCase {
         &self,
         device: &Device,
         dtype: DType,
-        arrangement: Arrangement,
+        memory_layout: MemoryLayout,
         inputs: &[Array],
     ) -> ternion_core::Result<Vec<Tensor>> {
-        let inputs = self.place_inputs(device, dtype, arrangement, inputs)?;
+        let inputs = self.create_inputs(device, dtype, memory_layout, inputs)?;
         self.call_on(device, dtype, &inputs)
     }
 
@@ -69,19 +69,19 @@ impl OpCase {
         phase::during(Phase::Forward, || run(inputs, device, dtype))
     }
 
-    fn place_inputs(
+    fn create_inputs(
         &self,
         device: &Device,
         dtype: DType,
-        arrangement: Arrangement,
+        memory_layout: MemoryLayout,
         inputs: &[Array],
     ) -> ternion_core::Result<Vec<Tensor>> {
-        let place_one = |(at, array): (usize, &Array)| {
-            let fits = arrangement != Arrangement::Broadcast || crate::case::can_repeat(self, at);
-            let layout = if fits { arrangement.layout(&array.shape, at) } else { None };
-            place(array, self.inputs[at].class.dtype(dtype), layout, device)
+        let create_input = |(at, array): (usize, &Array)| {
+            let fits = memory_layout != MemoryLayout::Broadcast || crate::case::can_repeat(self, at);
+            let layout = if fits { memory_layout.layout(&array.shape, at) } else { None };
+            tensor_with_layout(array, self.inputs[at].class.dtype(dtype), layout, device)
         };
-        inputs.iter().enumerate().map(place_one).collect()
+        inputs.iter().enumerate().map(create_input).collect()
     }
 
     /// Runs forward with recording, then backward from `cotangents`. Returns the outputs, and the
@@ -93,17 +93,17 @@ impl OpCase {
         &self,
         device: &Device,
         dtype: DType,
-        arrangement: Arrangement,
+        memory_layout: MemoryLayout,
         inputs: &[Array],
         cotangents: &[Array],
     ) -> ternion_core::Result<(Vec<Tensor>, Gradients)> {
-        let wanted = self.differentiable_inputs(dtype);
-        let mut inputs = self.place_inputs(device, dtype, arrangement, inputs)?;
-        for &at in &wanted {
+        let differentiable = self.differentiable_inputs(dtype);
+        let mut inputs = self.create_inputs(device, dtype, memory_layout, inputs)?;
+        for &at in &differentiable {
             inputs[at] = inputs[at].requires_grad()?;
         }
         let outputs = self.call_on(device, dtype, &inputs)?;
-        let (sources, cotangents) = self.sources(device, arrangement, &outputs, cotangents)?;
+        let (sources, cotangents) = self.sources(device, memory_layout, &outputs, cotangents)?;
         let mut gradients = vec![None; inputs.len()];
         if sources.is_empty() {
             return match self.forward_only {
@@ -113,21 +113,22 @@ impl OpCase {
                 }
             };
         }
-        let targets: Vec<Tensor> = wanted.iter().map(|&at| inputs[at].clone()).collect();
+        let targets: Vec<Tensor> = differentiable.iter().map(|&at| inputs[at].clone()).collect();
         let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-        let found = phase::during(Phase::Backward, || grad(&sources, &targets, &cotangents, options))?;
-        for (at, gradient) in wanted.into_iter().zip(found) {
+        let gradients_found =
+            phase::during(Phase::Backward, || grad(&sources, &targets, &cotangents, options))?;
+        for (at, gradient) in differentiable.into_iter().zip(gradients_found) {
             gradients[at] = gradient;
         }
         Ok((outputs, gradients))
     }
 
     /// Returns the outputs that gradients flow from, with their cotangents in the same memory
-    /// arrangement as the inputs.
+    /// layout as the inputs.
     fn sources(
         &self,
         device: &Device,
-        arrangement: Arrangement,
+        memory_layout: MemoryLayout,
         outputs: &[Tensor],
         cotangents: &[Array],
     ) -> ternion_core::Result<(Vec<Tensor>, Vec<Tensor>)> {
@@ -142,12 +143,12 @@ impl OpCase {
                 );
                 return Err(ternion_core::Error::autograd(detail));
             }
-            let layout = match arrangement {
-                Arrangement::Broadcast => None,
+            let layout = match memory_layout {
+                MemoryLayout::Broadcast => None,
                 other => other.layout(&cotangent.shape, index),
             };
             sources.push(output.clone());
-            weights.push(place(cotangent, output.dtype(), layout, device)?);
+            weights.push(tensor_with_layout(cotangent, output.dtype(), layout, device)?);
         }
         Ok((sources, weights))
     }
@@ -159,32 +160,32 @@ pub(super) fn run_twice(
     row: &OpCase,
     device: &Device,
     dtype: DType,
-    arrangement: Arrangement,
-    known: &Known,
+    memory_layout: MemoryLayout,
+    expected: &OracleResults,
     directions: &[Array],
 ) -> ternion_core::Result<(Gradients, Gradients)> {
-    let wanted = row.differentiable_inputs(dtype);
-    let mut inputs = row.place_inputs(device, dtype, arrangement, &known.drawn.inputs)?;
-    for &at in &wanted {
+    let differentiable = row.differentiable_inputs(dtype);
+    let mut inputs = row.create_inputs(device, dtype, memory_layout, &expected.case.inputs)?;
+    for &at in &differentiable {
         inputs[at] = inputs[at].requires_grad()?;
     }
     let outputs = row.call_on(device, dtype, &inputs)?;
-    let (sources, cotangents) = row.sources(device, arrangement, &outputs, &known.cotangents)?;
+    let (sources, cotangents) = row.sources(device, memory_layout, &outputs, &expected.cotangents)?;
     let cotangents =
         cotangents.iter().map(Tensor::requires_grad).collect::<ternion_core::Result<Vec<_>>>()?;
-    let targets: Vec<Tensor> = wanted.iter().map(|&at| inputs[at].clone()).collect();
+    let targets: Vec<Tensor> = differentiable.iter().map(|&at| inputs[at].clone()).collect();
     let options = GradOptions { create_graph: true, allow_unused: true, ..GradOptions::default() };
     let first = phase::during(Phase::Backward, || grad(&sources, &targets, &cotangents, options))?;
     let (mut gradients, mut weights) = (Vec::new(), Vec::new());
-    for (&at, gradient) in wanted.iter().zip(&first) {
+    for (&at, gradient) in differentiable.iter().zip(&first) {
         if let Some(gradient) = gradient.as_ref().filter(|gradient| gradient.needs_grad()) {
-            weights.push(place(&directions[at], gradient.dtype(), None, device)?);
+            weights.push(tensor_with_layout(&directions[at], gradient.dtype(), None, device)?);
             gradients.push(gradient.clone());
         }
     }
     let leaves: Vec<Tensor> = targets.iter().chain(&cotangents).cloned().collect();
     let options = GradOptions { allow_unused: true, ..GradOptions::default() };
     let mut second = phase::during(Phase::Backward, || grad(&gradients, &leaves, &weights, options))?;
-    let of_cotangents = second.split_off(targets.len());
-    Ok((second, of_cotangents))
+    let cotangent_gradients = second.split_off(targets.len());
+    Ok((second, cotangent_gradients))
 }

@@ -1,8 +1,8 @@
 //! The cases of a row in each check, by their printed keys, and their selection by a filter.
 
 use crate::array::Array;
-use crate::case::{arrangements, case_key};
-use crate::place::Arrangement;
+use crate::case::{case_key, memory_layouts};
+use crate::memory_layout::MemoryLayout;
 use crate::report::Check;
 use crate::table::{Instance, OpCase};
 use ternion_core::DType;
@@ -22,10 +22,10 @@ pub enum Filter {
 
 impl Filter {
     /// Returns whether the case with this key is selected.
-    pub fn wants(&self, key: &str) -> bool {
+    pub fn selects(&self, key: &str) -> bool {
         match self {
             Filter::All => true,
-            Filter::Key(wanted) => key == wanted,
+            Filter::Key(selected) => key == selected,
             Filter::Text(text) => key.match_indices(text.as_str()).any(|(at, _)| {
                 !key[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
             }),
@@ -42,7 +42,7 @@ pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
             let of = |instance: &Instance| {
                 let cases = cases(row, check, instance).into_iter();
                 cases
-                    .map(|(dtype, arrangement)| case_key(row, instance, dtype, arrangement))
+                    .map(|(dtype, memory_layout)| case_key(row, instance, dtype, memory_layout))
                     .collect::<Vec<_>>()
             };
             row.instances.iter().flat_map(of).collect()
@@ -53,26 +53,26 @@ pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
 /// The memory layouts of the further integer dtypes. Each additional pair of layouts would make the
 /// table a tenth longer, and indexing into memory is the same code as for i64, i32 and u8, which
 /// run in all layouts.
-const OF_FURTHER_INTEGERS: [Arrangement; 2] = [Arrangement::Dense, Arrangement::Sliced];
+const FURTHER_INTEGER_LAYOUTS: [MemoryLayout; 2] = [MemoryLayout::Dense, MemoryLayout::Sliced];
 
-fn runs_in(dtype: DType, arrangement: Arrangement) -> bool {
+fn runs_in(dtype: DType, memory_layout: MemoryLayout) -> bool {
     let is_further = matches!(dtype, DType::I16 | DType::I8 | DType::U64 | DType::U32 | DType::U16);
-    !is_further || OF_FURTHER_INTEGERS.contains(&arrangement)
+    !is_further || FURTHER_INTEGER_LAYOUTS.contains(&memory_layout)
 }
 
 /// Returns the dtypes and memory layouts in which `check` runs an instance of `row`.
-pub(crate) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DType, Arrangement)> {
-    let (dtypes, wanted): (Vec<DType>, &[Arrangement]) = match check {
-        Check::Backward => (row.float_dtypes(), &Arrangement::ALL),
-        Check::Twice => (row.widest_float(), &[Arrangement::Dense]),
-        Check::Composed => (row.dtypes.clone(), &[Arrangement::Dense, Arrangement::Mixed]),
-        _ => (row.dtypes.clone(), &Arrangement::ALL),
+pub(crate) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DType, MemoryLayout)> {
+    let (dtypes, selected): (Vec<DType>, &[MemoryLayout]) = match check {
+        Check::Backward => (row.float_dtypes(), &MemoryLayout::ALL),
+        Check::Twice => (row.widest_float(), &[MemoryLayout::Dense]),
+        Check::Composed => (row.dtypes.clone(), &[MemoryLayout::Dense, MemoryLayout::Mixed]),
+        _ => (row.dtypes.clone(), &MemoryLayout::ALL),
     };
-    let arrangements =
-        arrangements(row, instance).into_iter().filter(|arrangement| wanted.contains(arrangement));
-    arrangements
-        .flat_map(|arrangement| dtypes.iter().map(move |&dtype| (dtype, arrangement)))
-        .filter(|&(dtype, arrangement)| runs_in(dtype, arrangement))
+    let memory_layouts =
+        memory_layouts(row, instance).into_iter().filter(|memory_layout| selected.contains(memory_layout));
+    memory_layouts
+        .flat_map(|memory_layout| dtypes.iter().map(move |&dtype| (dtype, memory_layout)))
+        .filter(|&(dtype, memory_layout)| runs_in(dtype, memory_layout))
         .collect()
 }
 
@@ -122,9 +122,9 @@ impl OpCase {
     /// Returns a reduced version of this row, for devices on which a full check of compositions
     /// takes too long: its smallest shapes, dense memory, and f64 and f32, or i32, if the row has
     /// those. The rows of the ops that it is composed of run in every layout and dtype.
-    pub(crate) fn in_brief(&self) -> OpCase {
-        let of = |wanted: &[DType]| -> Vec<DType> {
-            self.dtypes.iter().copied().filter(|dtype| wanted.contains(dtype)).collect()
+    pub(crate) fn reduced(&self) -> OpCase {
+        let of = |selected: &[DType]| -> Vec<DType> {
+            self.dtypes.iter().copied().filter(|dtype| selected.contains(dtype)).collect()
         };
         let candidates = [of(&[DType::F64, DType::F32]), of(&[DType::I32]), self.dtypes.clone()];
         OpCase {

@@ -17,15 +17,15 @@ pub struct Target {
     /// Further devices of the same hardware that are not in use: see [`Target::several`].
     free: Arc<Mutex<Vec<Device>>>,
     immediate: bool,
-    /// Whether compositions are checked only in part: see [`Target::compositions_in_brief`].
-    pub(crate) brief: bool,
+    /// Whether compositions are checked only in part: see [`Target::reduced_compositions`].
+    pub(crate) reduced: bool,
 }
 
 impl Target {
     /// Creates a target for `device`, with the CPU as reference.
     pub fn new(device: Device) -> Target {
         let (reference, description) = (ternion_cpu::device(), String::new());
-        Target { device, reference, description, free: Arc::default(), immediate: false, brief: false }
+        Target { device, reference, description, free: Arc::default(), immediate: false, reduced: false }
     }
 
     /// Adds further devices of the same hardware and name. A check gets exclusive use of one while
@@ -44,31 +44,31 @@ impl Target {
     /// Checks functions composed of ops only on their smallest shapes, in dense memory and few
     /// dtypes: for software devices, which take minutes to compile the kernel of each op for each
     /// dtype and layout.
-    pub fn compositions_in_brief(self, brief: bool) -> Target {
-        Target { brief, ..self }
+    pub fn reduced_compositions(self, reduced: bool) -> Target {
+        Target { reduced, ..self }
     }
 
     /// Runs `check` with exclusive use of a further device, or on the first if all are in use. An
     /// asynchronous device reports an error in the data to the next caller that synchronizes: if it
     /// is shared, a check that `provokes` errors runs while no other check does.
-    pub(crate) fn in_turn<T>(&self, provokes: bool, check: impl FnOnce(&Target) -> T) -> T {
-        static TURN: RwLock<()> = RwLock::new(());
+    pub(crate) fn with_device<T>(&self, provokes: bool, check: impl FnOnce(&Target) -> T) -> T {
+        static EXCLUSIVE: RwLock<()> = RwLock::new(());
         let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = free().pop();
-        let found = match &taken {
+        let free_device = free().pop();
+        let result = match &free_device {
             Some(device) => check(&self.on(device.clone())),
             None if self.immediate => check(self),
             None if provokes => {
-                let _alone = TURN.write().unwrap_or_else(PoisonError::into_inner);
+                let _exclusive = EXCLUSIVE.write().unwrap_or_else(PoisonError::into_inner);
                 check(self)
             }
             None => {
-                let _together = TURN.read().unwrap_or_else(PoisonError::into_inner);
+                let _shared = EXCLUSIVE.read().unwrap_or_else(PoisonError::into_inner);
                 check(self)
             }
         };
-        free().extend(taken);
-        found
+        free().extend(free_device);
+        result
     }
 
     /// Returns the same target with only this device.

@@ -1,7 +1,7 @@
 //! The coverage of a device as a file: JSON with a line for each op.
 
 use super::{Cell, Coverage, OpCoverage, Support};
-use crate::suite::Part;
+use crate::suite::Shard;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,9 +45,9 @@ impl Coverage {
             ("description", json!(self.description)),
             ("scope", json!(self.scope)),
             ("compared", json!(self.compared)),
-            ("refused", json!(self.refused)),
+            ("refused", json!(self.unsupported)),
         ];
-        let part = (!self.part.is_whole()).then(|| ("part", json!(self.part.to_string())));
+        let part = (!self.shard.is_full()).then(|| ("part", json!(self.shard.to_string())));
         let head: String =
             head.iter().chain(&part).map(|(key, value)| format!("  \"{key}\": {value},\n")).collect();
         let ops: Vec<String> =
@@ -67,7 +67,7 @@ impl Coverage {
         let count = |what: &str, value: &Value| {
             value.as_u64().and_then(|count| usize::try_from(count).ok()).ok_or_else(|| missing(what))
         };
-        let refused = object("refused")?.iter().map(|(why, cases)| Ok((why.clone(), count(why, cases)?)));
+        let unsupported = object("refused")?.iter().map(|(why, cases)| Ok((why.clone(), count(why, cases)?)));
         let op = |(name, op): (&String, &Value)| {
             let cells = op["dtypes"].as_object().ok_or_else(|| missing(&format!("dtypes of {name}")))?;
             let cases = count(&format!("cases of {name}"), &op["cases"])?;
@@ -77,9 +77,9 @@ impl Coverage {
             device: word("device")?,
             description: word("description")?,
             scope: word("scope")?,
-            part: if all["part"].is_null() { Part::default() } else { word("part")?.parse()? },
+            shard: if all["part"].is_null() { Shard::default() } else { word("part")?.parse()? },
             compared: count("compared", &all["compared"])?,
-            refused: refused.collect::<Result<_, String>>()?,
+            unsupported: unsupported.collect::<Result<_, String>>()?,
             ops: object("ops")?.iter().map(op).collect::<Result<_, String>>()?,
             failures: Vec::new(),
         })
@@ -89,9 +89,9 @@ impl Coverage {
     /// `coverage-cuda-2-of-12.json` for a part.
     pub fn file_name(&self) -> String {
         let kind = self.device.split(':').next().unwrap_or_default();
-        match self.part {
-            part if part.is_whole() => format!("coverage-{kind}.json"),
-            part => format!("coverage-{kind}-{}-of-{}.json", part.number(), part.count()),
+        match self.shard {
+            shard if shard.is_full() => format!("coverage-{kind}.json"),
+            shard => format!("coverage-{kind}-{}-of-{}.json", shard.number(), shard.count()),
         }
     }
 }
@@ -120,10 +120,10 @@ fn cells_of(op: &str, dtypes: &Map<String, Value>) -> Result<BTreeMap<String, Ce
 /// # Errors
 /// A folder or file that cannot be read, or a file with other contents.
 pub fn read_folder(folder: &Path) -> Result<Vec<Coverage>, String> {
-    let told = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let with_path = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut files: Vec<PathBuf> = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|error| told(folder, &error))? {
-        let path = entry.map_err(|error| told(folder, &error))?.path();
+    for entry in std::fs::read_dir(folder).map_err(|error| with_path(folder, &error))? {
+        let path = entry.map_err(|error| with_path(folder, &error))?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.starts_with("coverage-") && name.ends_with(".json") {
             files.push(path);
@@ -131,8 +131,8 @@ pub fn read_folder(folder: &Path) -> Result<Vec<Coverage>, String> {
     }
     files.sort();
     let read = |path: &PathBuf| {
-        let text = std::fs::read_to_string(path).map_err(|error| told(path, &error))?;
-        Coverage::from_json(&text).map_err(|error| told(path, &error))
+        let text = std::fs::read_to_string(path).map_err(|error| with_path(path, &error))?;
+        Coverage::from_json(&text).map_err(|error| with_path(path, &error))
     };
     files.iter().map(read).collect()
 }
@@ -157,11 +157,11 @@ pub fn write_file(folder: &Path, coverage: &Coverage) -> Result<PathBuf, String>
 /// # Errors
 /// A folder that cannot be written.
 pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
-    let beside = path.with_extension(format!("{}.part", std::process::id()));
-    let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    let temporary = path.with_extension(format!("{}.part", std::process::id()));
+    let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
     written.map_err(|error| {
         // Removes the temporary file if it exists; the first error is returned in any case.
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary);
         format!("{}: {error}", path.display())
     })
 }
@@ -181,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_a_file_of_its_own() {
-        let part = Coverage { part: Part::new(2, 12).expect("there are twelve"), ..example() };
-        assert_eq!(part.file_name(), "coverage-cuda-2-of-12.json");
+    fn a_shard_has_a_separate_file() {
+        let shard = Coverage { shard: Shard::new(2, 12).expect("there are twelve"), ..example() };
+        assert_eq!(shard.file_name(), "coverage-cuda-2-of-12.json");
         assert_eq!(example().file_name(), "coverage-cuda.json");
-        let text = part.to_json();
-        assert_eq!(Coverage::from_json(&text), Ok(part));
+        let text = shard.to_json();
+        assert_eq!(Coverage::from_json(&text), Ok(shard));
         let error = Coverage::from_json(&text.replace("2/12", "13/12")).expect_err("there are twelve");
         assert_eq!(error, "expected a part and how many there are, as in 2/12; got \"13/12\"");
     }
@@ -194,17 +194,17 @@ mod tests {
     #[test]
     fn what_a_file_lacks_is_named() {
         let text = example().to_json();
-        let told = |from: &str, to: &str| {
+        let error_of = |from: &str, to: &str| {
             assert!(text.contains(from), "{from}");
             Coverage::from_json(&text.replace(from, to)).expect_err("it is broken")
         };
-        assert_eq!(told("\"scope\"", "\"range\""), "scope is missing or of another kind");
+        assert_eq!(error_of("\"scope\"", "\"range\""), "scope is missing or of another kind");
         assert_eq!(
-            told("\"cases\": 12", "\"cases\": \"many\""),
+            error_of("\"cases\": 12", "\"cases\": \"many\""),
             "cases of exp is missing or of another kind"
         );
-        assert_eq!(told("\"Fb\"", "\"X\""), "exp f32: expected letters such as FB, got \"X\"");
-        assert!(told("{\n", "[").contains("line 1"), "no JSON");
+        assert_eq!(error_of("\"Fb\"", "\"X\""), "exp f32: expected letters such as FB, got \"X\"");
+        assert!(error_of("{\n", "[").contains("line 1"), "no JSON");
     }
 
     #[test]
@@ -221,10 +221,10 @@ mod tests {
             }));
         }
         cpu.failures.push("exp [2] f32 dense".into());
-        let refused = write_file(&folder, &cpu);
+        let rejection = write_file(&folder, &cpu);
         let found = read_folder(&folder);
         std::fs::remove_dir_all(&folder).expect("it is there");
-        assert_eq!(refused, Err("1 cases are wrong on cpu:\nexp [2] f32 dense".into()));
+        assert_eq!(rejection, Err("1 cases are wrong on cpu:\nexp [2] f32 dense".into()));
         let names: Vec<String> = found.expect("two files").into_iter().map(|one| one.device).collect();
         assert_eq!(names, ["cpu", "cuda:0"]);
         assert!(

@@ -27,14 +27,14 @@ pub fn page(devices: &[Coverage]) -> String {
     let mut text = String::from(INTRODUCTION);
     text += &heads(devices);
     text += &facts();
-    text += &refusals(devices);
+    text += &unsupported_calls(devices);
     text += "\n## Ops\n";
     text += LEGEND;
     let names: Vec<&str> = devices.iter().map(|device| device.device.as_str()).collect();
     line(&mut text, "op", names.into_iter());
     writeln!(text, "|---|{}", "---|".repeat(devices.len())).expect("text grows");
     for (op, _) in rows_by_op() {
-        let found = devices.iter().map(|device| device.ops.get(op).map_or("?".to_string(), found_of));
+        let found = devices.iter().map(|device| device.ops.get(op).map_or("?".to_string(), summary_of));
         line(&mut text, op, found);
     }
     text
@@ -60,7 +60,7 @@ fn heads(devices: &[Coverage]) -> String {
 }
 
 /// Returns a text such as `FB floats, F integers bool; 48`.
-fn found_of(op: &OpCoverage) -> String {
+fn summary_of(op: &OpCoverage) -> String {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for dtype in DType::ALL {
         let mark = op.cells.get(dtype.name()).map(|cell| cell.mark()).unwrap_or_default();
@@ -125,12 +125,12 @@ fn facts() -> String {
     text
 }
 
-fn refusals(devices: &[Coverage]) -> String {
+fn unsupported_calls(devices: &[Coverage]) -> String {
     let mut text = String::new();
-    for device in devices.iter().filter(|device| !device.refused.is_empty()) {
+    for device in devices.iter().filter(|device| !device.unsupported.is_empty()) {
         write!(text, "\nRefused by {}:\n\n", device.device).expect("text grows");
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-        for (why, count) in &device.refused {
+        for (why, count) in &device.unsupported {
             *reasons.entry(without_op(why)).or_default() += count;
         }
         for (why, count) in reasons {
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn what_a_device_lacks_is_said_once_for_all_ops() {
         let lacks = |op: &str| format!("f64: the device has no f64; {op}: WGSL has no 64-bit floats");
-        let refused = [(lacks("exp"), 40), (lacks("floor"), 2), ("f16: none".into(), 1)].into();
-        let page = page(&[Coverage { device: "wgpu:0".into(), refused, ..example() }]);
+        let unsupported = [(lacks("exp"), 40), (lacks("floor"), 2), ("f16: none".into(), 1)].into();
+        let page = page(&[Coverage { device: "wgpu:0".into(), unsupported, ..example() }]);
         let found: Vec<&str> = page.lines().skip_while(|line| *line != "Refused by wgpu:0:").collect();
         let expected = [
             "",

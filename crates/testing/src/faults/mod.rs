@@ -1,15 +1,15 @@
 //! Planted faults, which show that the checks can fail.
 //!
-//! [`Faulty`] is a device with one bug in one op. [`hunt`](mod@hunt) plants each [`Fault`] in each
-//! op, in each dtype and direction, and expects the table to detect it.
+//! [`Faulty`] is a device with one bug in one op. [`search`](mod@search) plants each [`Fault`] in
+//! each op, in each dtype and direction, and expects the table to detect it.
 
-pub mod hunt;
 mod low_precision;
+pub mod search;
 
 use crate::array::Array;
 use crate::guarded::MARGIN;
+use crate::memory_layout::encode;
 use crate::phase::{self, Phase};
-use crate::place::encode;
 use crate::read::decode;
 use std::fmt;
 use std::sync::Arc;
@@ -297,7 +297,7 @@ impl Faulty {
         if input.layout.elements() == 0 {
             return Ok(());
         }
-        let honest = self.elements(output, output.layout)?;
+        let baseline_values = self.elements(output, output.layout)?;
         let mut slice = *input.layout;
         for axis in reduce.axes.iter() {
             slice = slice.slice(axis, 0, 1, 1)?;
@@ -307,7 +307,7 @@ impl Faulty {
         }
         let view = View { layout: &slice, ..*input };
         backend.run(&Op::Copy(Copy { dtype: output.dtype }), &[view], outputs)?;
-        self.differs(self.elements(output, output.layout)? != honest);
+        self.differs(self.elements(output, output.layout)? != baseline_values);
         Ok(())
     }
 
@@ -321,11 +321,11 @@ impl Faulty {
         // The reference is the same composition with exact sums: a kernel that sums in another
         // order is not at fault.
         low_precision::run(&self.inner, DType::F64, op, inputs, outputs)?;
-        let honest = self.elements(output, output.layout)?;
+        let baseline_values = self.elements(output, output.layout)?;
         // The first run may have changed the buffer that is added to.
         self.inner.backend().upload(&before, output.buffer, 0)?;
         low_precision::run(&self.inner, low_precision::too_narrow_for(self.dtype), op, inputs, outputs)?;
-        self.differs(self.elements(output, output.layout)? != honest);
+        self.differs(self.elements(output, output.layout)? != baseline_values);
         Ok(())
     }
 }

@@ -14,12 +14,12 @@ use ternion_core::{DType, Scalar, Shape};
 /// Creates one trial for each guard.
 pub(super) fn guards(targets: &[Target], expected: &str) -> Vec<Trial> {
     let present: Vec<String> = targets.iter().map(|target| target.device.name().to_string()).collect();
-    let wanted = expected.to_string();
+    let required = expected.to_string();
     let mut trials = vec![
         Trial::test("table::expected_devices_are_present", move || {
-            expected_devices(&wanted, &present).map_err(Failed::from)
+            expected_devices(&required, &present).map_err(Failed::from)
         }),
-        Trial::test("table::rows_are_complete", || complaints(&table()).map_err(Failed::from)),
+        Trial::test("table::rows_are_complete", || table_errors(&table()).map_err(Failed::from)),
     ];
     if let Some(target) = targets.first().cloned() {
         trials.push(Trial::test("table::every_op_has_a_row", move || {
@@ -31,15 +31,15 @@ pub(super) fn guards(targets: &[Target], expected: &str) -> Vec<Trial> {
     trials
 }
 
-/// Checks that every device named in `wanted` (separated by commas) is among `present`, with or
+/// Checks that every device named in `required` (separated by commas) is among `present`, with or
 /// without its index.
 ///
 /// # Errors
 /// Which is missing.
-pub fn expected_devices(wanted: &str, present: &[String]) -> Result<(), String> {
-    for name in wanted.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let there = present.iter().any(|device| device == name || device.split(':').next() == Some(name));
-        if !there {
+pub fn expected_devices(required: &str, present: &[String]) -> Result<(), String> {
+    for name in required.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let available = present.iter().any(|device| device == name || device.split(':').next() == Some(name));
+        if !available {
             return Err(format!("{EXPECT} asks for {name}, present: {}", present.join(", ")));
         }
     }
@@ -50,28 +50,28 @@ pub fn expected_devices(wanted: &str, present: &[String]) -> Result<(), String> 
 ///
 /// # Errors
 /// What is missing, one line for each row.
-pub fn complaints(rows: &[OpCase]) -> Result<(), String> {
-    let mut found = Vec::new();
+pub fn table_errors(rows: &[OpCase]) -> Result<(), String> {
+    let mut errors = Vec::new();
     let mut keys = BTreeSet::new();
     for row in rows {
         let name = row.name();
         if row.instances.is_empty() && row.rejects.is_empty() {
-            found.push(format!("{name}: runs on no shape"));
+            errors.push(format!("{name}: runs on no shape"));
         }
         if !row.instances.is_empty() && (row.run.is_none() || row.oracle.is_none()) {
-            found.push(format!("{name}: needs both run and oracle"));
+            errors.push(format!("{name}: needs both run and oracle"));
         }
         for instance in &row.instances {
             if instance.len() != row.inputs.len() {
-                found.push(format!("{name}: {} shapes for {} inputs", instance.len(), row.inputs.len()));
+                errors.push(format!("{name}: {} shapes for {} inputs", instance.len(), row.inputs.len()));
             }
             if !keys.insert(row.key(instance)) {
-                found.push(format!("{}: two rows have this key", row.key(instance)));
+                errors.push(format!("{}: two rows have this key", row.key(instance)));
             }
         }
         for (hostile, inputs) in &row.hostile {
             if inputs.len() != row.inputs.len() {
-                found.push(format!(
+                errors.push(format!(
                     "{name} hostile={hostile}: {} arrays for {} inputs",
                     inputs.len(),
                     row.inputs.len()
@@ -79,10 +79,10 @@ pub fn complaints(rows: &[OpCase]) -> Result<(), String> {
             }
         }
         if row.twice && (row.forward_only.is_some() || !row.has_gradient()) {
-            found.push(format!("{name}: gradients of gradients are asked of a row without gradients"));
+            errors.push(format!("{name}: gradients of gradients are asked of a row without gradients"));
         }
     }
-    if found.is_empty() { Ok(()) } else { Err(found.join("\n")) }
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
 }
 
 /// Checks that the rows, run forward and backward on their smallest shapes, request every op of the
@@ -91,10 +91,10 @@ pub fn complaints(rows: &[OpCase]) -> Result<(), String> {
 /// # Errors
 /// The ops that no row reaches.
 pub fn every_op_has_a_row(rows: &[OpCase], target: &Target) -> Result<(), String> {
-    let asked = reached(rows, target);
+    let requested = reached(rows, target);
     let missing: Vec<String> = kinds::every_op()
         .into_iter()
-        .filter(|op| !asked.iter().any(|asked| op.matches(asked)))
+        .filter(|op| !requested.iter().any(|requested| op.matches(requested)))
         .map(|op| op.to_string())
         .collect();
     if missing.is_empty() { Ok(()) } else { Err(format!("no row reaches: {}", missing.join(", "))) }
@@ -111,13 +111,13 @@ fn has(target: &Target, dtype: DType) -> bool {
 pub fn reached(rows: &[OpCase], target: &Target) -> BTreeSet<kinds::OpName> {
     let mut all = BTreeSet::new();
     for row in rows {
-        let there = row.dtypes.iter().copied().filter(|&dtype| has(target, dtype)).take(1).collect();
-        let smallest = OpCase { dtypes: there, ..row.smallest() };
+        let available = row.dtypes.iter().copied().filter(|&dtype| has(target, dtype)).take(1).collect();
+        let smallest = OpCase { dtypes: available, ..row.smallest() };
         for check in [Check::Forward, Check::Backward, Check::Composed] {
             let row = smallest.clone();
             if applies(check, std::slice::from_ref(&row)) && !row.instances.is_empty() {
                 let outcome = check_row(&row, check, target, &Filter::default());
-                all.extend(outcome.trace.asked);
+                all.extend(outcome.trace.requested);
             }
         }
     }
@@ -132,11 +132,11 @@ mod tests {
     #[test]
     fn incomplete_rows_are_named() {
         let bare = OpCase::new("bare", "").input(Values::Bools).on([&[1], &[2]]);
-        let text = complaints(&[bare.clone(), bare]).unwrap_err();
+        let text = table_errors(&[bare.clone(), bare]).unwrap_err();
         for part in ["needs both run and oracle", "2 shapes for 1 inputs", "two rows have this key"] {
             assert!(text.contains(part), "{text}");
         }
-        assert_eq!(complaints(&table()), Ok(()));
+        assert_eq!(table_errors(&table()), Ok(()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The gradient of an additive mask: with an element for each score, and broadcast along any of the
 //! axes.
 
-use super::dropping::{STATE, dropped};
+use super::dropout::{STATE, dropped};
 use super::{Formula, PLAIN, attention, beyond_a_block, gradients, score_gradient, scores, zeros};
 use crate::prelude::*;
 use ternion_core::dispatch::apply;
@@ -97,11 +97,11 @@ pub(super) fn of_mask(formula: impl Into<Formula>, x: &[Array]) -> Array {
     let mut dmask = Array::zeros(&mask.shape);
     let mut at = [0; 4];
     for _ in 0..scores.elements() {
-        let mut place = at;
-        for (axis, index) in place.iter_mut().enumerate() {
+        let mut mask_index = at;
+        for (axis, index) in mask_index.iter_mut().enumerate() {
             *index = (*index).min(mask.shape[axis] - 1);
         }
-        *dmask.at_mut(&place) += score_gradient(&formula, &scores, x, at).ds;
+        *dmask.at_mut(&mask_index) += score_gradient(&formula, &scores, x, at).ds;
         crate::array::advance(&mut at, &scores.shape);
     }
     dmask

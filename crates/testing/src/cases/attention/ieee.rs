@@ -1,7 +1,7 @@
 //! Attention in f32 in a scope that forbids bf16x6: by FMA on every device, also where bf16x6 is
 //! the default.
 
-use super::dropping::dropped;
+use super::dropout::dropped;
 use super::{PLAIN, attention};
 use crate::prelude::*;
 use ternion_core::ops::attention::AttentionConfig;
@@ -10,11 +10,11 @@ use ternion_core::{AttentionOptions, Causal, Precision, with_precision};
 /// Each kind of mask, with a head_dim small enough for bf16x6.
 pub(super) fn rows() -> Vec<OpCase> {
     let window = AttentionConfig { causal: true, window: Some(60), ..PLAIN };
-    let usual: [&'static [usize]; 3] = [&[2, 3, 4, 5], &[2, 3, 6, 5], &[2, 3, 6, 4]];
+    let default_shapes: [&'static [usize]; 3] = [&[2, 3, 4, 5], &[2, 3, 6, 5], &[2, 3, 6, 4]];
     let beyond: [&'static [usize]; 3] = [&[1, 2, 70, 3], &[1, 1, 140, 3], &[1, 1, 140, 2]];
     let wide: [&'static [usize]; 3] = [&[1, 2, 5, 64], &[1, 1, 9, 64], &[1, 1, 9, 48]];
-    let on_all = |case: OpCase| case.on(usual).on(beyond).on(wide);
-    let [q, k, v] = usual;
+    let on_all = |case: OpCase| case.on(default_shapes).on(beyond).on(wide);
+    let [q, k, v] = default_shapes;
     vec![
         on_all(row("ieee", PLAIN)).twice(),
         on_all(row("ieee causal window=60", window)),

@@ -49,12 +49,12 @@ fn options(mask: Option<&Tensor>) -> AttentionOptions<'_> {
 
 /// Returns queries, keys and values, and the mask that is added to their scores.
 fn under_a_mask(x: &[Array]) -> Vec<Array> {
-    [&x[..3], &[seen(&x[0], &x[1], x.get(3))]].concat()
+    [&x[..3], &[attention_upper_left(&x[0], &x[1], x.get(3))]].concat()
 }
 
 /// Returns what is added to the scores: -infinity if the key is after the query, otherwise the
 /// element of the mask.
-fn seen(q: &Array, k: &Array, mask: Option<&Array>) -> Array {
+fn attention_upper_left(q: &Array, k: &Array, mask: Option<&Array>) -> Array {
     let ([batch, heads, queries, _], [_, _, keys, _]) = (q.sizes(), k.sizes());
     let added = |at: usize| match at % keys > at / keys % queries {
         true => f64::NEG_INFINITY,

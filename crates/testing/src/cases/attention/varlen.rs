@@ -1,6 +1,6 @@
 //! Varlen attention: sequences of different lengths, concatenated.
 
-use super::dropping::{STATE, dropped};
+use super::dropout::{STATE, dropped};
 use super::{Formula, PLAIN, definition, gradient, gradients, rounded, rounded_gradients, sees};
 use crate::prelude::*;
 use ternion_core::dispatch::apply;
@@ -42,29 +42,29 @@ pub(super) fn rows() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let window = |config| AttentionConfig { window: Some(2), ..config };
     let mut all = vec![
-        on_usual_rows(varlen("varlen", PLAIN)).twice().rejects(
+        on_default_rows(varlen("varlen", PLAIN)).twice().rejects(
             "attention: a mask beside sequences of different lengths, expected none",
             |device| {
                 let mask = Tensor::zeros([2, 2], Bool, device)?;
                 attend_zeros(device, [2, 2], AttentionOptions { mask: Some(&mask), ..Default::default() })
             },
         ),
-        on_usual_rows(varlen("varlen causal", causal)).twice().rejects(
+        on_default_rows(varlen("varlen causal", causal)).twice().rejects(
             "attention: upper-left causal sequences of different lengths, expected lower-right",
             |device| {
                 let options = AttentionOptions { causal: Causal::UpperLeft, ..Default::default() };
                 attend_zeros(device, [2, 2], options)
             },
         ),
-        on_usual_rows(varlen("varlen causal window=2", window(causal))),
-        on_usual_rows(varlen("varlen window=2", window(PLAIN))),
+        on_default_rows(varlen("varlen causal window=2", window(causal))),
+        on_default_rows(varlen("varlen window=2", window(PLAIN))),
         varlen("varlen, beyond a block", PLAIN).dtypes(&[F32]).dense_only(SMALL_ROWS).on(LONG),
         varlen("varlen causal window=60, beyond a block", AttentionConfig { window: Some(60), ..causal })
             .dtypes(&[F32])
             .dense_only(SMALL_ROWS)
             .on(LONG),
-        on_usual_rows(varlen("varlen dropout=0.5", dropped(0.5, PLAIN))).dtypes(&[F32, F64]),
-        on_usual_rows(varlen("varlen causal dropout=0.5", dropped(0.5, causal))).dtypes(&[F32, F64]),
+        on_default_rows(varlen("varlen dropout=0.5", dropped(0.5, PLAIN))).dtypes(&[F32, F64]),
+        on_default_rows(varlen("varlen causal dropout=0.5", dropped(0.5, causal))).dtypes(&[F32, F64]),
         varlen("varlen causal dropout=0.2, beyond a block", dropped(0.2, causal))
             .dtypes(&[F32])
             .dense_only(SMALL_ROWS)
@@ -78,7 +78,7 @@ pub(super) fn rows() -> Vec<OpCase> {
 const SMALL_ROWS: &str = "small rows show the layouts";
 const LONG: [&[usize]; 3] = [&[150, 2, 8], &[171, 1, 8], &[171, 1, 4]];
 
-fn on_usual_rows(case: OpCase) -> OpCase {
+fn on_default_rows(case: OpCase) -> OpCase {
     case.on([&[7, 3, 5], &[9, 3, 5], &[9, 3, 4]])
         .on([&[6, 4, 3], &[6, 2, 3], &[6, 2, 3]])
         .on([&[5, 1, 2], &[9, 1, 2], &[9, 1, 3]])
@@ -96,9 +96,9 @@ fn wide() -> Vec<OpCase> {
         let case = varlen(&format!("varlen wide {}{what}", q[2]), config);
         case.dtypes(&[F32, F16, BF16]).dense_only(SMALL_ROWS).on([q, k, v])
     };
-    let kept = heads.into_iter().map(|shapes| row(shapes, "", plain));
+    let plain_rows = heads.into_iter().map(|shapes| row(shapes, "", plain));
     let dropping = heads.into_iter().map(|shapes| row(shapes, " dropout=0.2", dropped(0.2, plain)));
-    kept.chain(dropping).collect()
+    plain_rows.chain(dropping).collect()
 }
 
 /// Attention with queries, keys and values of shape `[rows, heads, head_dim]`.
@@ -213,15 +213,15 @@ fn with_mask(config: &AttentionConfig, x: &[Array]) -> Vec<Array> {
     let ([_, heads, queries, _], [_, _, keys, _]) = (x[0].sizes(), x[1].sizes());
     let [of_queries, of_keys] = ends_of([queries, keys]);
     let sequence = |ends: &[usize], row: usize| (1..ends.len()).find(|&at| row < ends[at]);
-    let is_seen = |query: usize, key: usize| {
+    let attends = |query: usize, key: usize| {
         let Some(at) = sequence(of_queries, query).filter(|&at| sequence(of_keys, key) == Some(at)) else {
             return false;
         };
         let (first, first_key) = (of_queries[at - 1], of_keys[at - 1]);
         sees(config, [query - first, of_queries[at] - first, key - first_key, of_keys[at] - first_key])
     };
-    let of_pair = |at: usize| f64::from(u8::from(is_seen(at / keys % queries, at % keys)));
-    let mask = Array::new(&[1, heads, queries, keys], (0..heads * queries * keys).map(of_pair).collect());
+    let mask_value = |at: usize| f64::from(u8::from(attends(at / keys % queries, at % keys)));
+    let mask = Array::new(&[1, heads, queries, keys], (0..heads * queries * keys).map(mask_value).collect());
     [x, &[mask]].concat()
 }
 

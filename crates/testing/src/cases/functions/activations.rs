@@ -19,13 +19,13 @@ pub fn rows() -> Vec<OpCase> {
 
 /// Like `clamp`, except that the gradient at the bounds is 0 (`python/tests/test_edges.py`).
 fn hardtanh() -> OpCase {
-    let kept = |x: f64| if x.is_nan() { x } else { x.clamp(-0.75, 1.25) };
+    let clamped = |x: f64| if x.is_nan() { x } else { x.clamp(-0.75, 1.25) };
     let edges = vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.75, 1.25];
     OpCase::new("hardtanh", "low=-0.75 high=1.25")
         .input(around_bounds())
         .shapes([&[], &[0, 3], &[13], &[7, 33]])
         .run(|x| x[0].hardtanh(-0.75, 1.25))
-        .oracle(move |x| x[0].map(kept))
+        .oracle(move |x| x[0].map(clamped))
         .hostile("bounds", [Array::new(&[5], edges)])
 }
 
@@ -86,13 +86,13 @@ fn row(op: &'static str, parameters: &str, values: Values) -> OpCase {
 /// Values at least a quarter away from two bounds, where central differences would mix two
 /// formulas.
 fn clear_of(bound: f64) -> Values {
-    Values::custom(move |shapes, own, rng| {
+    Values::custom(move |shapes, position, rng| {
         let pick = |rng: &mut Rng| match rng.integer(0, 2) {
             0 => rng.uniform(-2.0 * bound, -bound - 0.25),
             1 => rng.uniform(0.25 - bound, bound - 0.25),
             _ => rng.uniform(bound + 0.25, 2.0 * bound),
         };
-        (0..shapes[own].iter().product()).map(|_| pick(rng)).collect()
+        (0..shapes[position].iter().product()).map(|_| pick(rng)).collect()
     })
 }
 

@@ -1,6 +1,6 @@
 //! Rows of functions with tensors as bounds.
 
-use crate::cases::binary::beside_distinct;
+use crate::cases::binary::offset_distinct;
 use crate::prelude::*;
 
 /// Returns the rows.
@@ -18,8 +18,8 @@ fn meeting(name: &'static str) -> (&'static str, [Array; 3]) {
 
 /// Values between those of the other operands.
 fn high() -> Values {
-    Values::custom(|shapes, own, rng| {
-        let count: usize = shapes[own].iter().product();
+    Values::custom(|shapes, position, rng| {
+        let count: usize = shapes[position].iter().product();
         (0..count).map(|_| rng.uniform(-4.0, 4.0).floor() + 1.0 / 128.0).collect()
     })
 }
@@ -36,7 +36,7 @@ fn clamped(x: f64, low: f64, high: f64) -> f64 {
 
 fn clamps() -> Vec<OpCase> {
     let row = |parameters: &str| {
-        OpCase::new("clamp_tensor", parameters).input(Distinct).input(beside_distinct())
+        OpCase::new("clamp_tensor", parameters).input(Distinct).input(offset_distinct())
     };
     let (name, hostile) = meeting("meeting");
     let [x, low, _] = hostile.clone();
@@ -95,7 +95,7 @@ fn pairs() -> Vec<OpCase> {
         let (hostile, [first, second, _]) = meeting("meeting");
         OpCase::new(name, "")
             .input(Distinct)
-            .input(beside_distinct())
+            .input(offset_distinct())
             .shapes([&[], &[0, 3], &[13], &[7, 33]])
             .on([&[5, 1], &[7]])
             .exact()

@@ -211,10 +211,10 @@ fn tracked(normal: impl Fn(&Array) -> Array + Send + Sync + 'static) -> OpCase {
 /// dropped.
 fn dropped() -> Vec<OpCase> {
     let is_kept = |channel: usize| f64::from(random_word(0, 0, channel) >> 8) / 2f64.powi(24) >= 0.25;
-    let of_channels = move |x: &Array, kept: usize| {
-        let behind = x.shape[kept..].iter().product::<usize>();
+    let of_channels = move |x: &Array, leading_axes: usize| {
+        let channel_elements = x.shape[leading_axes..].iter().product::<usize>();
         let data = x.data.iter().enumerate();
-        let data = data.map(|(index, &x)| if is_kept(index / behind) { x / 0.75 } else { 0.0 });
+        let data = data.map(|(index, &x)| if is_kept(index / channel_elements) { x / 0.75 } else { 0.0 });
         Array::new(&x.shape, data.collect())
     };
     let row = |op: &'static str| OpCase::new(op, "p=0.25").input(Uniform(-2.0, 2.0)).twice();

@@ -10,7 +10,7 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-const TRUTHS: &str = "gives truth values";
+const BOOLS: &str = "gives truth values";
 
 fn kinds() -> Vec<OpCase> {
     type Method = fn(&Tensor) -> Result<Tensor>;
@@ -20,7 +20,7 @@ fn kinds() -> Vec<OpCase> {
             .shapes([&[], &[0, 3], &[7, 33]])
             .also(INTEGERS)
             .also(BOOL)
-            .forward_only(TRUTHS)
+            .forward_only(BOOLS)
             .run(move |x| run(&x[0]))
             // Integers have no NaN or infinity.
             .oracle_for(move |dtype, x| {
@@ -42,7 +42,7 @@ fn near(a: f64, b: f64) -> bool {
 
 /// Multiples of 1/2, so that a difference equals the tolerance only where both are exact.
 fn multiples_of_half() -> Values {
-    Values::custom(|shapes, own, rng| {
+    Values::custom(|shapes, position, rng| {
         let infinity = f64::INFINITY;
         let pick = |rng: &mut Rng| match rng.integer(0, 9) {
             0 => f64::NAN,
@@ -50,7 +50,7 @@ fn multiples_of_half() -> Values {
             2 => -infinity,
             _ => f64::from(rng.integer(-9, 9) as i32) / 2.0,
         };
-        (0..shapes[own].iter().product()).map(|_| pick(rng)).collect()
+        (0..shapes[position].iter().product()).map(|_| pick(rng)).collect()
     })
 }
 
@@ -60,7 +60,7 @@ fn isclose() -> OpCase {
         .input(multiples_of_half())
         .shapes([&[], &[0, 3], &[7, 33]])
         .on([&[5, 1], &[7]])
-        .forward_only(TRUTHS)
+        .forward_only(BOOLS)
         .run(|x| x[0].isclose(&x[1], WIDE))
         .oracle(|x| x[0].zip(&x[1], |a, b| f64::from(near(a, b))))
         .rejects("isclose: rtol -1 and atol 0, expected at least 0", |device| {
@@ -80,7 +80,7 @@ fn isclose_of_nan() -> OpCase {
         .input(multiples_of_half())
         .input(multiples_of_half())
         .shapes([&[7, 33]])
-        .forward_only(TRUTHS)
+        .forward_only(BOOLS)
         .run(|x| x[0].isclose(&x[1], Closeness { equal_nan: true, ..WIDE }))
         .oracle(|x| x[0].zip(&x[1], |a, b| f64::from(near(a, b) || a.is_nan() && b.is_nan())))
 }
@@ -104,7 +104,7 @@ fn allclose() -> OpCase {
     OpCase::new("allclose", "")
         .input(Uniform(1.0, 2.0))
         .shapes([&[], &[7, 33], &[0]])
-        .forward_only(TRUTHS)
+        .forward_only(BOOLS)
         .run_on(|x, device, _| {
             let (near, far) = (x[0].mul_scalar(1.125)?, x[0].mul_scalar(4)?);
             let found = [x[0].allclose(&near, WIDE)?, x[0].allclose(&far, WIDE)?, x[0].allclose(&x[0], Closeness::default())?];
@@ -123,7 +123,7 @@ fn equal() -> OpCase {
         .input(Distinct)
         .shapes([&[], &[7, 33], &[0]])
         .also(INTEGERS)
-        .forward_only(TRUTHS)
+        .forward_only(BOOLS)
         .run_on(|x, device, _| {
             let moved = x[0].add_scalar(1)?;
             let found = [x[0].equal(&x[0].copy()?)?, x[0].equal(&moved)?, x[0].equal(&x[0].unsqueeze(0)?)?];

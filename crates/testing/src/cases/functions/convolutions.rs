@@ -52,7 +52,7 @@ impl From<ConvTranspose3dOptions> for Sliding {
 }
 
 /// Returns all indices of an array of these sizes.
-fn places(sizes: &[usize]) -> Vec<Vec<usize>> {
+fn indices_of(sizes: &[usize]) -> Vec<Vec<usize>> {
     combinations(&sizes.iter().map(|&size| (0..size).collect()).collect::<Vec<_>>())
 }
 
@@ -66,21 +66,21 @@ fn convolved(x: &Array, weight: &Array, bias: &Array, sliding: &Sliding) -> Arra
         })
         .collect();
     let (outputs, per_group) = (weight.shape[0], weight.shape[1]);
-    let taps = places(&weight.shape[2..]);
+    let taps = indices_of(&weight.shape[2..]);
     Array::from_fn(&[&[x.shape[0], outputs], &output[..]].concat(), |at| {
         let first = at[1] / (outputs / sliding.groups) * per_group;
         let mut sum = bias.data[at[1]];
         for tap in &taps {
-            let seen: Option<Vec<usize>> = (0..axes)
+            let input_index: Option<Vec<usize>> = (0..axes)
                 .map(|axis| {
                     (at[2 + axis] * sliding.stride[axis] + tap[axis] * sliding.dilation[axis])
                         .checked_sub(sliding.padding[axis])
-                        .filter(|&place| place < x.shape[2 + axis])
+                        .filter(|&index| index < x.shape[2 + axis])
                 })
                 .collect();
-            let Some(seen) = seen else { continue };
+            let Some(input_index) = input_index else { continue };
             for channel in 0..per_group {
-                let of_x = x.at(&[&[at[0], first + channel], &seen[..]].concat());
+                let of_x = x.at(&[&[at[0], first + channel], &input_index[..]].concat());
                 sum += of_x * weight.at(&[&[at[1], channel], &tap[..]].concat());
             }
         }
@@ -103,7 +103,7 @@ fn transposed(x: &Array, weight: &Array, bias: &Array, sliding: &Sliding) -> Arr
     let (channels, per_group) = (x.shape[1], weight.shape[1]);
     let shape = [&[x.shape[0], per_group * sliding.groups], &output[..]].concat();
     let mut y = Array::from_fn(&shape, |at| bias.data[at[1]]);
-    let taps = places(&weight.shape[2..]);
+    let taps = indices_of(&weight.shape[2..]);
     Array::from_fn(&x.shape, |at| {
         let group = at[1] / (channels / sliding.groups);
         for tap in &taps {
@@ -111,7 +111,7 @@ fn transposed(x: &Array, weight: &Array, bias: &Array, sliding: &Sliding) -> Arr
                 .map(|axis| {
                     (at[2 + axis] * sliding.stride[axis] + tap[axis] * sliding.dilation[axis])
                         .checked_sub(sliding.padding[axis])
-                        .filter(|&place| place < output[axis])
+                        .filter(|&index| index < output[axis])
                 })
                 .collect();
             let Some(target) = target else { continue };
@@ -245,7 +245,7 @@ fn transposed_rows() -> Vec<OpCase> {
 }
 
 /// Integers whose sums of products fit i64 exactly, and wrap in narrower dtypes.
-fn whole(op: &'static str, parameters: String) -> OpCase {
+fn convolution_row(op: &'static str, parameters: String) -> OpCase {
     let values = || Integers(-11, 11);
     OpCase::new(op, parameters).input(values()).input(values()).input(values()).dtypes(INTEGERS).exact()
 }
@@ -270,11 +270,11 @@ fn integers() -> Vec<OpCase> {
     let (one, two) = (sliding(&[2], &[1], &[1], &[]), sliding(&[1, 2], &[1, 0], &[2, 1], &[]));
     let two_back = sliding(&[2, 1], &[1, 0], &[1, 2], &[1, 0]);
     vec![
-        whole("conv1d", "integers".into())
+        convolution_row("conv1d", "integers".into())
             .on([&[2, 4, 7], &[6, 2, 3], &[6]])
             .run(move |x| x[0].conv1d(&x[1], Some(&x[2]), of_one))
             .oracle_for(move |dtype, x| wrapped(dtype, &convolved(&x[0], &x[1], &x[2], &one))),
-        whole("conv2d", "integers".into())
+        convolution_row("conv2d", "integers".into())
             .on([&[2, 4, 5, 6], &[6, 2, 2, 3], &[6]])
             .on([&[0, 4, 5, 6], &[6, 2, 2, 3], &[6]])
             .run(move |x| x[0].conv2d(&x[1], Some(&x[2]), of_two))
@@ -284,15 +284,15 @@ fn integers() -> Vec<OpCase> {
                 let x = Tensor::zeros([1, 2, 4, 4], I32, device)?;
                 x.conv2d(&weight, None, Conv2dOptions::default())
             }),
-        whole("conv3d", "integers".into())
+        convolution_row("conv3d", "integers".into())
             .on([&[1, 2, 3, 3, 4], &[2, 2, 2, 1, 3], &[2]])
             .run(move |x| x[0].conv3d(&x[1], Some(&x[2]), of_three))
             .oracle_for(move |dtype, x| wrapped(dtype, &convolved(&x[0], &x[1], &x[2], &of_three.into()))),
-        whole("conv_transpose2d", "integers".into())
+        convolution_row("conv_transpose2d", "integers".into())
             .on([&[2, 4, 3, 2], &[4, 3, 2, 3], &[6]])
             .run(move |x| x[0].conv_transpose2d(&x[1], Some(&x[2]), back))
             .oracle_for(move |dtype, x| wrapped(dtype, &transposed(&x[0], &x[1], &x[2], &two_back))),
-        whole("conv_transpose3d", "integers".into())
+        convolution_row("conv_transpose3d", "integers".into())
             .on([&[1, 2, 2, 3, 2], &[2, 2, 2, 1, 3], &[2]])
             .run(move |x| x[0].conv_transpose3d(&x[1], Some(&x[2]), deep))
             .oracle_for(move |dtype, x| wrapped(dtype, &transposed(&x[0], &x[1], &x[2], &deep.into()))),

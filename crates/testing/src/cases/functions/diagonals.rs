@@ -70,7 +70,7 @@ fn embed(x: &Array, offset: isize, first: usize, second: usize) -> Array {
     Array::from_fn(&shape, |at| {
         let mut own: Vec<usize> =
             (0..at.len()).filter(|axis| ![first, second].contains(axis)).map(|axis| at[axis]).collect();
-        let position = found.iter().position(|&place| place == [at[first], at[second]]);
+        let position = found.iter().position(|&index| index == [at[first], at[second]]);
         position.map_or(0.0, |position| {
             own.push(position);
             x.at(&own)

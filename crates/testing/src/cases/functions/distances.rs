@@ -43,17 +43,17 @@ fn distances(x: &Array, y: &Array, p: f64) -> Array {
 
 /// Vectors of 3 numbers of either sign, opposite for the two tensors: differences have both signs
 /// and are far from 0.
-fn apart() -> [Values; 2] {
+fn difference() -> [Values; 2] {
     [1.0, -1.0].map(|side| {
-        Values::custom(move |shapes, own, rng| {
+        Values::custom(move |shapes, position, rng| {
             let sign = |at: usize| if at % 3 == 1 { -side } else { side };
-            (0..shapes[own].iter().product()).map(|at| sign(at) * rng.uniform(0.5, 2.0)).collect()
+            (0..shapes[position].iter().product()).map(|at| sign(at) * rng.uniform(0.5, 2.0)).collect()
         })
     })
 }
 
 fn pairs(p: f64) -> OpCase {
-    let [x, y] = apart();
+    let [x, y] = difference();
     let row = OpCase::new("cdist", format!("p={p}"))
         .input(x)
         .input(y)
@@ -118,12 +118,12 @@ fn equal() -> OpCase {
 
 fn within(p: f64) -> OpCase {
     OpCase::new("pdist", format!("p={p}"))
-        .input(Values::custom(|shapes, own, rng| {
+        .input(Values::custom(|shapes, position, rng| {
             // Rows that are far from one another.
-            let [_, width] = shapes[own][..] else { return Vec::new() };
+            let [_, width] = shapes[position][..] else { return Vec::new() };
             let sign = |at: usize| if at % width == 1 { -1.0 } else { 1.0 };
             let row = |at: usize| 2.0 * (at / width) as f64;
-            (0..shapes[own].iter().product()).map(|at| sign(at) * (row(at) + rng.uniform(0.0, 1.0))).collect()
+            (0..shapes[position].iter().product()).map(|at| sign(at) * (row(at) + rng.uniform(0.0, 1.0))).collect()
         }))
         .shapes([&[5, 3], &[1, 2], &[0, 2]])
         .twice()

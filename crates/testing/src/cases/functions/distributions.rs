@@ -17,7 +17,7 @@ fn words(first: u64, count: usize) -> Vec<u32> {
 }
 
 /// Uniform numbers between 0 and 1; in f64 they use two words each.
-fn even(dtype: DType, count: usize) -> Vec<f64> {
+fn uniforms(dtype: DType, count: usize) -> Vec<f64> {
     let first = words(0, count);
     if dtype != F64 {
         return first.into_iter().map(|word| (f64::from(word >> 9) + 0.5) / 2f64.powi(23)).collect();
@@ -30,8 +30,8 @@ fn even(dtype: DType, count: usize) -> Vec<f64> {
 /// Returns normal numbers (Box and Muller 1958).
 fn normals(count: usize) -> Vec<f64> {
     let uniform = |word: u32| f64::from(word >> 8) / 2f64.powi(24);
-    let made = words(0, 2 * count);
-    let pairs = made.chunks(2);
+    let random_words = words(0, 2 * count);
+    let pairs = random_words.chunks(2);
     pairs.map(|pair| (-2.0 * (uniform(pair[0]) + 2f64.powi(-24)).ln()).sqrt() * (TAU * uniform(pair[1])).cos()).collect()
 }
 
@@ -41,7 +41,7 @@ fn floats() -> Vec<OpCase> {
     vec![
         numbers("exponential", "rate=2")
             .run_on(|_, device, dtype| Tensor::exponential(2.0, [5, 33], dtype, device))
-            .oracle_for(move |dtype, _| of(&[5, 33], even(dtype, 165).into_iter().map(|u| -u.ln() / 2.0).collect()))
+            .oracle_for(move |dtype, _| of(&[5, 33], uniforms(dtype, 165).into_iter().map(|u| -u.ln() / 2.0).collect()))
             .rejects("exponential: rate 0, expected a finite number above 0", |device| {
                 Tensor::exponential(0.0, [2], F32, device)
             })
@@ -55,7 +55,7 @@ fn floats() -> Vec<OpCase> {
             .f32_limit(2e-6, 2e-4)
             .run_on(|_, device, dtype| Tensor::cauchy(1.0, 0.5, [5, 33], dtype, device))
             .oracle_for(move |dtype, _| {
-                of(&[5, 33], even(dtype, 165).into_iter().map(|u| 1.0 + 0.5 * (PI * (u - 0.5)).tan()).collect())
+                of(&[5, 33], uniforms(dtype, 165).into_iter().map(|u| 1.0 + 0.5 * (PI * (u - 0.5)).tan()).collect())
             })
             .rejects("cauchy: scale -1, expected a finite number above 0", |device| {
                 Tensor::cauchy(0.0, -1.0, [2], F32, device)
@@ -81,7 +81,7 @@ fn geometric() -> OpCase {
         .exact()
         .run_on(|_, device, dtype| Tensor::geometric(0.3, [5, 33], dtype, device))
         .oracle_for(|dtype, _| {
-            Array::new(&[5, 33], even(dtype, 165).into_iter().map(|u| (u.ln() / 0.7f64.ln()).ceil()).collect())
+            Array::new(&[5, 33], uniforms(dtype, 165).into_iter().map(|u| (u.ln() / 0.7f64.ln()).ceil()).collect())
         })
         .rejects("geometric: probability 1, expected above 0 and below 1", |device| {
             Tensor::geometric(1.0, [2], F32, device)
@@ -124,14 +124,14 @@ fn dropped(x: &Array, p: f64, word_of: impl Fn(&[usize]) -> usize) -> Array {
 }
 
 fn dropouts() -> Vec<OpCase> {
-    let whole = OpCase::new("alpha_dropout", "p=0.3")
+    let elements = OpCase::new("alpha_dropout", "p=0.3")
         .input(Uniform(-2.0, 2.0))
         .shapes([&[], &[5, 33], &[0]])
         .twice()
         .run(|x| x[0].alpha_dropout(0.3))
         .oracle(|x| {
             let shape = x[0].shape.clone();
-            dropped(&x[0], 0.3, move |at| at.iter().zip(&shape).fold(0, |place, (&at, &size)| place * size + at))
+            dropped(&x[0], 0.3, move |at| at.iter().zip(&shape).fold(0, |position, (&at, &size)| position * size + at))
         })
         .rejects("alpha_dropout: probability 1.5, expected 0 to 1", |device| {
             Tensor::zeros([2], F32, device)?.alpha_dropout(1.5)
@@ -153,14 +153,14 @@ fn dropouts() -> Vec<OpCase> {
         .shapes([&[7]])
         .run(|x| Ok((x[0].alpha_dropout(1.0)?, x[0].alpha_dropout(0.0)?)))
         .oracle(|x| (Array::zeros(&[7]), x[0].clone()));
-    vec![whole, channels, all]
+    vec![elements, channels, all]
 }
 
 /// Returns whether the frequencies of many samples match the probabilities: Pearson's test, with a
 /// limit of five standard deviations above the mean of chi squared.
 fn is_fair(counts: &[f64], probability: impl Fn(f64) -> f64) -> bool {
     let total = counts.len() as f64;
-    let (mut chi, mut bins, mut rest, mut seen) = (0.0f64, -1.0f64, 1.0, 0.0);
+    let (mut chi, mut bins, mut rest, mut counted) = (0.0f64, -1.0f64, 1.0, 0.0);
     let most = counts.iter().copied().fold(0.0, f64::max) as usize;
     for count in 0..=most {
         let expected = probability(count as f64);
@@ -169,10 +169,10 @@ fn is_fair(counts: &[f64], probability: impl Fn(f64) -> f64) -> bool {
         }
         let found = counts.iter().filter(|&&value| value == count as f64).count() as f64;
         chi += (found - expected * total).powi(2) / (expected * total);
-        (bins, rest, seen) = (bins + 1.0, rest - expected, seen + found);
+        (bins, rest, counted) = (bins + 1.0, rest - expected, counted + found);
     }
     if rest * total >= 8.0 {
-        chi += (total - seen - rest * total).powi(2) / (rest * total);
+        chi += (total - counted - rest * total).powi(2) / (rest * total);
         bins += 1.0;
     }
     bins >= 3.0 && chi < bins + 5.0 * (2.0 * bins).sqrt()
@@ -183,7 +183,7 @@ fn log_factorial(n: f64) -> f64 {
 }
 
 fn counts() -> Vec<OpCase> {
-    let told = |is_fair: bool, device: &Device| Tensor::full((), i64::from(is_fair), I32, device);
+    let verdict = |is_fair: bool, device: &Device| Tensor::full((), i64::from(is_fair), I32, device);
     let row = |op: &'static str, parameters: &str| {
         OpCase::new(op, parameters).on([]).dtypes(&[F32]).exact().forward_only(NUMBERS)
     };
@@ -194,7 +194,7 @@ fn counts() -> Vec<OpCase> {
                     let counts = Tensor::full([20000], rate, dtype, device)?.poisson()?.to_vec_f64()?;
                     Ok(is_fair(&counts, |n| (n * rate.ln() - rate - log_factorial(n)).exp()))
                 };
-                told(fair(0.75)? && fair(9.5)? && fair(40.0)?, device)
+                verdict(fair(0.75)? && fair(9.5)? && fair(40.0)?, device)
             })
             .oracle(|_| Array::scalar(1.0))
             .rejects("poisson: a rate of -1, expected a finite number of at least 0", |device| {
@@ -211,7 +211,7 @@ fn counts() -> Vec<OpCase> {
                     let choices = |n: f64| log_factorial(trials) - log_factorial(n) - log_factorial(trials - n);
                     Ok(is_fair(&counts, |n| (choices(n) + n * p.ln() + (trials - n) * (1.0 - p).ln()).exp()))
                 };
-                told(fair(12.0, 0.25)? && fair(90.0, 0.5)? && fair(60.0, 0.75)?, device)
+                verdict(fair(12.0, 0.25)? && fair(90.0, 0.5)? && fair(60.0, 0.75)?, device)
             })
             .oracle(|_| Array::scalar(1.0))
             .rejects("binomial: probability 1.5, expected 0 to 1", |device| {

@@ -6,7 +6,7 @@ use crate::prelude::*;
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    vec![integers(-4, 100), integers(3, 4), repeatedly(), once_each(), certain()]
+    vec![integers(-4, 100), integers(3, 4), repeatedly(), without_replacement(), certain()]
 }
 
 /// Returns the first words of the stream that starts at block `first`.
@@ -15,7 +15,7 @@ fn words(first: u64, count: usize) -> Vec<u32> {
 }
 
 /// Returns uniform numbers in [0, 1).
-fn even(count: usize) -> Vec<f64> {
+fn uniforms(count: usize) -> Vec<f64> {
     words(0, count).into_iter().map(|word| f64::from(word >> 8) / 2f64.powi(24)).collect()
 }
 
@@ -54,8 +54,8 @@ fn rows_of(x: &Array) -> Vec<&[f64]> {
 
 /// Probabilities, a third of which are 0.
 fn some_zero() -> Values {
-    Values::custom(|shapes, own, rng| {
-        let count: usize = shapes[own].iter().product();
+    Values::custom(|shapes, position, rng| {
+        let count: usize = shapes[position].iter().product();
         (0..count).map(|at| if at % 3 == 0 { 0.0 } else { rng.uniform(0.25, 4.0) }).collect()
     })
 }
@@ -67,7 +67,7 @@ fn repeatedly() -> OpCase {
             Some(*sum)
         }).collect();
         let total = sums[sums.len() - 1];
-        numbers.iter().map(|even| sums.iter().filter(|&&sum| sum <= even * total).count() as f64).collect()
+        numbers.iter().map(|uniform| sums.iter().filter(|&&sum| sum <= uniform * total).count() as f64).collect()
     };
     row("9 replacement=true")
         .input(some_zero())
@@ -76,7 +76,7 @@ fn repeatedly() -> OpCase {
         .oracle(move |x| {
             let mut shape = x[0].shape.clone();
             shape[x[0].rank() - 1] = 9;
-            let numbers = even(shape.iter().product());
+            let numbers = uniforms(shape.iter().product());
             let found = rows_of(&x[0]).into_iter().zip(numbers.chunks(9)).flat_map(|(weights, numbers)| draw(weights, numbers));
             Array::new(&shape, found.collect())
         })
@@ -104,7 +104,7 @@ fn repeatedly() -> OpCase {
         })
 }
 
-fn once_each() -> OpCase {
+fn without_replacement() -> OpCase {
     row("3 replacement=false")
         .input(some_zero())
         .shapes([&[5], &[3, 9]])
@@ -112,9 +112,9 @@ fn once_each() -> OpCase {
         .oracle(|x| {
             let mut shape = x[0].shape.clone();
             let categories = std::mem::replace(&mut shape[x[0].rank() - 1], 3);
-            let numbers = even(x[0].elements());
+            let numbers = uniforms(x[0].elements());
             let found = rows_of(&x[0]).into_iter().zip(numbers.chunks(categories)).flat_map(|(weights, numbers)| {
-                let rates: Vec<f64> = weights.iter().zip(numbers).map(|(weight, even)| weight / -(-even).ln_1p()).collect();
+                let rates: Vec<f64> = weights.iter().zip(numbers).map(|(weight, uniform)| weight / -(-uniform).ln_1p()).collect();
                 let mut order: Vec<usize> = (0..categories).collect();
                 order.sort_by(|&a, &b| rates[b].total_cmp(&rates[a]));
                 order.into_iter().take(3).map(|at| at as f64).collect::<Vec<_>>()
@@ -130,8 +130,8 @@ fn once_each() -> OpCase {
 /// A single category with nonzero probability in each row.
 fn certain() -> OpCase {
     row("one category")
-        .input(Values::custom(|shapes, own, rng| {
-            let (rows, categories) = (shapes[own][0], shapes[own][1]);
+        .input(Values::custom(|shapes, position, rng| {
+            let (rows, categories) = (shapes[position][0], shapes[position][1]);
             let chosen: Vec<usize> = (0..rows).map(|_| rng.integer(0, categories as i64 - 1) as usize).collect();
             (0..rows * categories).map(|at| if at % categories == chosen[at / categories] { 0.5 } else { 0.0 }).collect()
         }))

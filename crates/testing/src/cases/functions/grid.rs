@@ -28,17 +28,17 @@ struct How {
 }
 
 /// Maps a position outside the input according to the padding mode.
-fn padded(place: f64, size: usize, How { padding, align_corners, axes, .. }: How) -> f64 {
+fn padded(position: f64, size: usize, How { padding, align_corners, axes, .. }: How) -> f64 {
     let last = size as f64 - 1.0;
     let (low, span) = if align_corners { (0.0, last) } else { (-0.5, last + 1.0) };
     match padding {
-        Zeros => place,
-        _ if !place.is_finite() && (place.is_nan() || padding == Reflection) => if axes == 2 { 0.0 } else { last },
-        Border => place.clamp(0.0, last),
+        Zeros => position,
+        _ if !position.is_finite() && (position.is_nan() || padding == Reflection) => if axes == 2 { 0.0 } else { last },
+        Border => position.clamp(0.0, last),
         Reflection if span == 0.0 => 0.0,
         Reflection => {
             // Reflection has a period of twice the span.
-            let along = (place - low).rem_euclid(2.0 * span);
+            let along = (position - low).rem_euclid(2.0 * span);
             (along.min(2.0 * span - along) + low).clamp(0.0, last)
         }
     }
@@ -56,18 +56,18 @@ fn keys(distance: f64) -> f64 {
 
 /// Returns the elements along an axis that a position reads, with their weights.
 fn taps(coordinate: f64, size: usize, how: How) -> Vec<(f64, f64)> {
-    let place = in_elements(coordinate, size, how.align_corners);
+    let position = in_elements(coordinate, size, how.align_corners);
     match how.mode {
-        Nearest => vec![(padded(place, size, how).round_ties_even(), 1.0)],
+        Nearest => vec![(padded(position, size, how).round_ties_even(), 1.0)],
         Bilinear => {
-            let place = padded(place, size, how);
-            let low = place.floor();
-            vec![(low, 1.0 - (place - low)), (low + 1.0, place - low)]
+            let position = padded(position, size, how);
+            let low = position.floor();
+            vec![(low, 1.0 - (position - low)), (low + 1.0, position - low)]
         }
         Bicubic => {
             let tap = |by: f64| {
-                let at = place.floor() + by;
-                (padded(at, size, how).round(), keys(place - at))
+                let at = position.floor() + by;
+                (padded(at, size, how).round(), keys(position - at))
             };
             [-1.0, 0.0, 1.0, 2.0].map(tap).to_vec()
         }
@@ -84,17 +84,17 @@ fn sample(x: &Array, grid: &Array, how: How) -> Array {
         for (axis, &size) in sizes.iter().enumerate() {
             let coordinate = grid.at(&[&at[..1], &at[2..], &[axes - 1 - axis]].concat());
             let taps = taps(coordinate, size, how);
-            let extended = |(place, weight): (Vec<f64>, f64)| {
+            let extended = |(position, weight): (Vec<f64>, f64)| {
                 let taps = taps.clone();
-                taps.into_iter().map(move |(at, share)| ([&place[..], &[at]].concat(), weight * share))
+                taps.into_iter().map(move |(at, share)| ([&position[..], &[at]].concat(), weight * share))
             };
             parts = parts.into_iter().flat_map(extended).collect();
         }
-        let value = |(place, weight): (Vec<f64>, f64)| {
-            let is_inside = place.iter().zip(sizes).all(|(&at, &size)| at >= 0.0 && at <= size as f64 - 1.0);
-            let place: Vec<usize> = place.iter().map(|&at| at as usize).collect();
+        let value = |(position, weight): (Vec<f64>, f64)| {
+            let is_inside = position.iter().zip(sizes).all(|(&at, &size)| at >= 0.0 && at <= size as f64 - 1.0);
+            let position: Vec<usize> = position.iter().map(|&at| at as usize).collect();
             match is_inside {
-                true => weight * x.at(&[&at[..2], &place[..]].concat()),
+                true => weight * x.at(&[&at[..2], &position[..]].concat()),
                 false if axes == 2 => weight * 0.0,
                 false => 0.0,
             }
@@ -107,11 +107,11 @@ fn sample(x: &Array, grid: &Array, how: How) -> Array {
 fn row(how: (GridMode, GridPadding, bool), x: &[usize], grid: &[usize]) -> OpCase {
     let (mode, padding, align_corners) = how;
     let how = How { mode, padding, align_corners, axes: x.len() - 2 };
-    let places = Input::float(Uniform(-1.4, 1.4));
-    let places = if mode == Nearest { places.constant() } else { places };
+    let grid_input = Input::float(Uniform(-1.4, 1.4));
+    let grid_input = if mode == Nearest { grid_input.constant() } else { grid_input };
     OpCase::new("grid_sample", format!("{mode:?} {padding:?} align_corners={align_corners}"))
         .input(Uniform(-4.0, 4.0))
-        .input(places)
+        .input(grid_input)
         .on([x, grid])
         .f32_limit(1e-5, 1e-5)
         .run(move |x| x[0].grid_sample(&x[1], mode, padding, align_corners))
@@ -220,7 +220,7 @@ fn affine() -> Vec<OpCase> {
             .run(move |x| x[0].affine_grid(size, align_corners))
             .oracle(move |x| {
                 Array::from_fn(&[&[x[0].shape[0]], size, &[axes]].concat(), |at| {
-                    let place = |axis: usize| {
+                    let position = |axis: usize| {
                         let (at, count) = (at[1 + axis] as f64, size[axis] as f64);
                         match align_corners {
                             true if count == 1.0 => 0.0,
@@ -229,7 +229,7 @@ fn affine() -> Vec<OpCase> {
                         }
                     };
                     let map = |column: usize| x[0].at(&[at[0], at[1 + axes], column]);
-                    (0..axes).map(|axis| map(axis) * place(axes - 1 - axis)).sum::<f64>() + map(axes)
+                    (0..axes).map(|axis| map(axis) * position(axes - 1 - axis)).sum::<f64>() + map(axes)
                 })
             })
     };

@@ -13,9 +13,9 @@ pub fn rows() -> Vec<OpCase> {
 const REDUCTIONS: [(ScatterReduction, &str); 5] =
     [(Sum, "sum"), (Prod, "prod"), (Mean, "mean"), (Amax, "amax"), (Amin, "amin")];
 
-/// Reduces `own` (if it is included) and the elements scattered to it, in order.
-fn reduced(dtype: DType, reduction: ScatterReduction, own: Option<f64>, met: &[f64]) -> f64 {
-    let all: Vec<f64> = own.into_iter().chain(met.iter().copied()).collect();
+/// Reduces `initial` (if it is included) and the elements scattered to it, in order.
+fn reduced(dtype: DType, reduction: ScatterReduction, initial: Option<f64>, sources: &[f64]) -> f64 {
+    let all: Vec<f64> = initial.into_iter().chain(sources.iter().copied()).collect();
     let folded = |start: f64, f: fn(f64, f64) -> f64| all.iter().fold(start, |a, &b| wrap(dtype, f(a, b)));
     let extreme = |f: fn(f64, f64) -> f64| {
         all.iter()
@@ -33,32 +33,33 @@ fn reduced(dtype: DType, reduction: ScatterReduction, own: Option<f64>, met: &[f
     }
 }
 
-/// Scatters elements of `source` to those of `base` whose index along `axis` is given by `place`.
+/// Scatters elements of `source` to those of `base` whose index along `axis` is given by
+/// `index_of`.
 fn oracle(
     dtype: DType,
     (reduction, include_self, axis): (ScatterReduction, bool, usize),
     [base, source]: [&Array; 2],
     parts: &[usize],
-    place: impl Fn(&[usize]) -> f64,
+    index_of: impl Fn(&[usize]) -> f64,
 ) -> Array {
-    let mut met: Vec<Vec<f64>> = vec![Vec::new(); base.elements()];
+    let mut sources: Vec<Vec<f64>> = vec![Vec::new(); base.elements()];
     Array::from_fn(parts, |at| {
         let mut target = at.to_vec();
-        target[axis] = place(at) as usize;
-        met[base.position(&target)].push(source.at(at));
+        target[axis] = index_of(at) as usize;
+        sources[base.position(&target)].push(source.at(at));
         0.0
     });
-    let made = base.data.iter().zip(&met).map(|(&own, met)| match met.is_empty() {
-        true => own,
-        false => reduced(dtype, reduction, include_self.then_some(own), met),
+    let reduced_values = base.data.iter().zip(&sources).map(|(&initial, sources)| match sources.is_empty() {
+        true => initial,
+        false => reduced(dtype, reduction, include_self.then_some(initial), sources),
     });
-    Array::new(&base.shape, made.collect())
+    Array::new(&base.shape, reduced_values.collect())
 }
 
 /// All different, and none in `Distinct`.
 fn between() -> Values {
-    Values::custom(|shapes, own, rng| {
-        let count: usize = shapes[own].iter().product();
+    Values::custom(|shapes, position, rng| {
+        let count: usize = shapes[position].iter().product();
         let half = (count / 2) as f64;
         rng.permutation(count).into_iter().map(|k| (2.0 * (k as f64 - half) + 1.0) / 64.0).collect()
     })
@@ -216,9 +217,9 @@ fn rejecting_slices(row: OpCase) -> OpCase {
 /// Sorted along the last axis, with equal elements; none below 0, so that they are sorted as
 /// unsigned numbers too.
 fn ordered() -> Values {
-    Values::custom(|shapes, own, rng| {
-        let size = shapes[own].last().copied().unwrap_or(1);
-        let rows = shapes[own].iter().product::<usize>() / size.max(1);
+    Values::custom(|shapes, position, rng| {
+        let size = shapes[position].last().copied().unwrap_or(1);
+        let rows = shapes[position].iter().product::<usize>() / size.max(1);
         let row = |rng: &mut Rng| {
             let mut row: Vec<i64> = (0..size).map(|_| rng.integer(0, 12)).collect();
             row.sort_unstable();
@@ -229,18 +230,18 @@ fn ordered() -> Values {
 }
 
 /// Returns how many elements of a sequence are below a value, or (if `right`) not above it.
-fn place(sequence: &[f64], value: f64, right: bool) -> f64 {
+fn insertion_index(sequence: &[f64], value: f64, right: bool) -> f64 {
     let is_before = |&element: &f64| value.is_nan() || element < value || (right && element == value);
     sequence.iter().filter(|element| is_before(element)).count() as f64
 }
 
 /// Returns the insertion index of each value in its row of the sequence, or in the only row.
-fn places(sequence: &Array, values: &Array, right: bool) -> Array {
+fn insertion_indices(sequence: &Array, values: &Array, right: bool) -> Array {
     let size = sequence.shape.last().copied().unwrap_or(0);
     let width = values.shape.last().copied().unwrap_or(1).max(1);
     let found = values.data.iter().enumerate().map(|(at, &value)| {
         let row = if sequence.rank() == 1 { 0 } else { at / width };
-        place(&sequence.data[row * size..(row + 1) * size], value, right)
+        insertion_index(&sequence.data[row * size..(row + 1) * size], value, right)
     });
     Array::new(&values.shape, found.collect())
 }
@@ -260,7 +261,7 @@ fn searches() -> Vec<OpCase> {
             .also(INTEGERS)
             .forward_only("positions")
             .run(move |x| x[0].searchsorted(&x[1], right, None))
-            .oracle(move |x| places(&x[0], &x[1], right))
+            .oracle(move |x| insertion_indices(&x[0], &x[1], right))
             .hostile(
                 "special",
                 [
@@ -276,7 +277,7 @@ fn searches() -> Vec<OpCase> {
         .on([&[2, 9], &[2, 5]])
         .forward_only("positions")
         .run(|x| x[0].searchsorted(&x[1], false, Some(&x[0].argsort(-1, false)?)))
-        .oracle(|x| places(&x[0], &x[1], false));
+        .oracle(|x| insertion_indices(&x[0], &x[1], false));
     vec![
         sorter,
         row(false),
@@ -324,7 +325,7 @@ fn buckets() -> Vec<OpCase> {
             .also(INTEGERS)
             .forward_only("positions")
             .run(move |x| x[0].bucketize(&x[1], right))
-            .oracle(move |x| places(&x[1], &x[0], right))
+            .oracle(move |x| insertion_indices(&x[1], &x[0], right))
     };
     vec![
         row(false),

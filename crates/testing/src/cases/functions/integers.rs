@@ -15,9 +15,9 @@ fn ends() -> Values {
 
 /// The second operands, which form all pairs with `ends`.
 fn other_ends() -> Values {
-    Values::custom(|shapes, own, _| {
+    Values::custom(|shapes, position, _| {
         let all = [-128.0, 127.0, 0.0, -1.0, 1.0, 64.0, -127.0, 126.0, 16.0, -16.0, 15.0];
-        let count: usize = shapes[own].iter().product();
+        let count: usize = shapes[position].iter().product();
         (0..count).map(|at| all[(at / all.len()) % all.len()]).collect()
     })
 }

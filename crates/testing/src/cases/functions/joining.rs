@@ -116,7 +116,7 @@ fn stacks() -> Vec<OpCase> {
 }
 
 fn shapes() -> OpCase {
-    let together = |x: &[Tensor]| -> Result<Vec<i64>> {
+    let broadcast = |x: &[Tensor]| -> Result<Vec<i64>> {
         let shapes: Vec<Shape> = x.iter().map(|x| *x.shape()).collect();
         Ok(broadcast_shapes(&shapes)?.dims().iter().map(|&size| size as i64).collect())
     };
@@ -130,7 +130,7 @@ fn shapes() -> OpCase {
         .exact()
         .forward_only("sizes")
         .run_on(move |x, device, _| {
-            let sizes = together(x)?;
+            let sizes = broadcast(x)?;
             let count = sizes.len();
             Tensor::from_vec(sizes, [count], device)
         })
@@ -139,8 +139,8 @@ fn shapes() -> OpCase {
             Array::new(&[sizes.len()], sizes.iter().map(|&size| size as f64).collect())
         })
         .rejects("broadcast_shapes: shapes [2, 3] and [2] do not broadcast", |device| {
-            let together = broadcast_shapes(&[Shape::new(&[3])?, Shape::new(&[2, 1])?, Shape::new(&[2])?])?;
-            Tensor::zeros(together, F32, device)
+            let broadcast = broadcast_shapes(&[Shape::new(&[3])?, Shape::new(&[2, 1])?, Shape::new(&[2])?])?;
+            Tensor::zeros(broadcast, F32, device)
         })
 }
 

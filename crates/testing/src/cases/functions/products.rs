@@ -14,7 +14,7 @@ struct Family {
     /// The same without elements.
     empty: [&'static [usize]; 3],
     /// The error for a summand of 7 elements along the last axis.
-    refused: &'static str,
+    rejected_call: &'static str,
 }
 
 const FAMILIES: [Family; 4] = [
@@ -24,7 +24,7 @@ const FAMILIES: [Family; 4] = [
         product: |a, b| sums(&[a.shape[0]], a.shape[1], |at, k| a.at(&[at[0], k]) * b.at(&[k])),
         shapes: [&[5, 4], &[4], &[5]],
         empty: [&[5, 0], &[0], &[5]],
-        refused: "addmv: summand has shape [7], expected [5]",
+        rejected_call: "addmv: summand has shape [7], expected [5]",
     },
     Family {
         name: "addbmm",
@@ -37,7 +37,7 @@ const FAMILIES: [Family; 4] = [
         },
         shapes: [&[3, 2, 4], &[3, 4, 5], &[2, 5]],
         empty: [&[0, 2, 4], &[0, 4, 5], &[2, 5]],
-        refused: "addbmm: summand has shape [7], expected [2, 5]",
+        rejected_call: "addbmm: summand has shape [7], expected [2, 5]",
     },
     Family {
         name: "baddbmm",
@@ -49,7 +49,7 @@ const FAMILIES: [Family; 4] = [
         },
         shapes: [&[3, 2, 4], &[3, 4, 5], &[3, 2, 5]],
         empty: [&[3, 2, 0], &[3, 0, 5], &[3, 2, 5]],
-        refused: "baddbmm: summand has shape [7], expected [3, 2, 5]",
+        rejected_call: "baddbmm: summand has shape [7], expected [3, 2, 5]",
     },
     Family {
         name: "addr",
@@ -57,7 +57,7 @@ const FAMILIES: [Family; 4] = [
         product: |a, b| sums(&[a.shape[0], b.shape[0]], 1, |at, _| a.at(&[at[0]]) * b.at(&[at[1]])),
         shapes: [&[3], &[5], &[3, 5]],
         empty: [&[0], &[5], &[0, 5]],
-        refused: "addr: summand has shape [7], expected [3, 5]",
+        rejected_call: "addr: summand has shape [7], expected [3, 5]",
     },
 ];
 
@@ -74,7 +74,7 @@ fn sums(shape: &[usize], inner: usize, term: impl Fn(&[usize], usize) -> f64) ->
 }
 
 fn of_family(family: &'static Family) -> Vec<OpCase> {
-    let Family { name, run, product, shapes: [a, b, y], empty, refused } = family;
+    let Family { name, run, product, shapes: [a, b, y], empty, rejected_call } = family;
     let row = |parameters: &str, summand: Values, [beta, alpha]: [f64; 2]| {
         OpCase::new(name, parameters)
             .input(Uniform(-1.0, 1.0))
@@ -94,7 +94,7 @@ fn of_family(family: &'static Family) -> Vec<OpCase> {
             .on([a, b, &[]])
             .on(*empty)
             .twice()
-            .rejects(*refused, move |device| {
+            .rejects(*rejected_call, move |device| {
                 let [a, b] = [a, b].map(|shape| Tensor::zeros(*shape, F32, device));
                 run(&Tensor::zeros([7], F32, device)?, &a?, &b?, 1.0, 1.0)
             }),

@@ -20,17 +20,17 @@ fn found(sorted: &[f64], share: f64, interpolation: Interpolation) -> f64 {
     if sorted.is_empty() {
         return f64::NAN;
     }
-    let place = share * (sorted.len() - 1) as f64;
-    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    let position = share * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
     if low == high {
         return low;
     }
     match interpolation {
-        Interpolation::Linear => low + (place - place.floor()) * (high - low),
+        Interpolation::Linear => low + (position - position.floor()) * (high - low),
         Interpolation::Lower => low,
         Interpolation::Higher => high,
         Interpolation::Midpoint => (low + high) / 2.0,
-        Interpolation::Nearest => sorted[place.round_ties_even() as usize],
+        Interpolation::Nearest => sorted[position.round_ties_even() as usize],
     }
 }
 
@@ -106,8 +106,8 @@ fn quantiles() -> Vec<OpCase> {
 }
 
 fn nanquantiles() -> Vec<OpCase> {
-    let holes = Values::custom(|shapes, own, rng| {
-        let count: usize = shapes[own].iter().product();
+    let holes = Values::custom(|shapes, position, rng| {
+        let count: usize = shapes[position].iter().product();
         let order = rng.permutation(count);
         order.into_iter().map(|k| if k % 4 == 0 { f64::NAN } else { k as f64 / 32.0 }).collect()
     });
@@ -166,8 +166,8 @@ fn line(low: f64, high: f64, count: usize) -> Vec<f64> {
 fn histograms() -> Vec<OpCase> {
     const WHY: &str = "steps";
     // Quarters: some are boundaries, and some are outside.
-    let quarters = || Values::custom(|shapes, own, rng| {
-        (0..shapes[own].iter().product()).map(|_| rng.integer(-10, 10) as f64 / 4.0).collect()
+    let quarters = || Values::custom(|shapes, position, rng| {
+        (0..shapes[position].iter().product()).map(|_| rng.integer(-10, 10) as f64 / 4.0).collect()
     });
     let even = |range| HistogramBins::Even { count: 4, range };
     vec![

@@ -11,23 +11,23 @@ pub fn rows() -> Vec<OpCase> {
 
 /// A size, or factors.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum OutputSize {
     To(&'static [usize]),
     Times(&'static [f64]),
 }
 
-impl Wanted {
+impl OutputSize {
     fn size(self) -> InterpolateSize<'static> {
         match self {
-            Wanted::To(size) => To(size),
-            Wanted::Times(factors) => Times(factors),
+            OutputSize::To(size) => To(size),
+            OutputSize::Times(factors) => Times(factors),
         }
     }
 
     fn text(self) -> String {
         match self {
-            Wanted::To(size) => format!("to {size:?}"),
-            Wanted::Times(factors) => format!("times {factors:?}"),
+            OutputSize::To(size) => format!("to {size:?}"),
+            OutputSize::Times(factors) => format!("times {factors:?}"),
         }
     }
 
@@ -35,8 +35,8 @@ impl Wanted {
     /// input.
     fn axis(self, axis: usize, inputs: usize) -> (usize, f64) {
         match self {
-            Wanted::To(size) => (size[axis], inputs as f64 / size[axis] as f64),
-            Wanted::Times(factors) => ((inputs as f64 * factors[axis]) as usize, 1.0 / factors[axis]),
+            OutputSize::To(size) => (size[axis], inputs as f64 / size[axis] as f64),
+            OutputSize::Times(factors) => ((inputs as f64 * factors[axis]) as usize, 1.0 / factors[axis]),
         }
     }
 }
@@ -61,7 +61,7 @@ fn parts(
     is_image: bool,
 ) -> Vec<(usize, f64)> {
     let last = inputs as f64 - 1.0;
-    let place = |align_corners: bool| match (align_corners, outputs) {
+    let source_position = |align_corners: bool| match (align_corners, outputs) {
         (true, 1) => 0.0,
         (true, _) => at as f64 * last / (outputs as f64 - 1.0),
         (false, _) => (at as f64 + 0.5) * distance - 0.5,
@@ -75,36 +75,36 @@ fn parts(
         NearestExact => vec![(((at as f64 + 0.5) * distance).floor().min(last) as usize, 1.0)],
         Linear { .. } if inputs == outputs => vec![(at, 1.0)],
         Linear { align_corners } => {
-            let place = place(align_corners).max(0.0);
-            let low = place.floor().min(last);
-            vec![(low as usize, 1.0 - (place - low)), ((low + 1.0).min(last) as usize, place - low)]
+            let position = source_position(align_corners).max(0.0);
+            let low = position.floor().min(last);
+            vec![(low as usize, 1.0 - (position - low)), ((low + 1.0).min(last) as usize, position - low)]
         }
         Cubic { align_corners } => {
-            let place = place(align_corners);
+            let position = source_position(align_corners);
             let tap = |by: i32| {
-                let at = place.floor() + f64::from(by);
-                (at.clamp(0.0, last) as usize, keys(place - at))
+                let at = position.floor() + f64::from(by);
+                (at.clamp(0.0, last) as usize, keys(position - at))
             };
             (-1..=2).map(tap).collect()
         }
         Area => {
             let (start, end) = (at * inputs / outputs, ((at + 1) * inputs).div_ceil(outputs));
-            (start..end).map(|place| (place, 1.0 / (end - start) as f64)).collect()
+            (start..end).map(|index| (index, 1.0 / (end - start) as f64)).collect()
         }
     }
 }
 
-fn interpolated(x: &Array, wanted: Wanted, mode: InterpolateMode) -> Array {
+fn interpolated(x: &Array, output_size: OutputSize, mode: InterpolateMode) -> Array {
     (2..x.rank()).fold(x.clone(), |x, axis| {
         let inputs = x.shape[axis];
-        let (outputs, distance) = wanted.axis(axis - 2, inputs);
+        let (outputs, distance) = output_size.axis(axis - 2, inputs);
         let mut shape = x.shape.clone();
         shape[axis] = outputs;
         Array::from_fn(&shape, |at| {
             let mut from = at.to_vec();
             let mut sum = 0.0;
-            for (place, weight) in parts(mode, at[axis], inputs, (outputs, distance), x.rank() == 4) {
-                from[axis] = place;
+            for (index, weight) in parts(mode, at[axis], inputs, (outputs, distance), x.rank() == 4) {
+                from[axis] = index;
                 sum += weight * x.at(&from);
             }
             sum
@@ -113,13 +113,13 @@ fn interpolated(x: &Array, wanted: Wanted, mode: InterpolateMode) -> Array {
 }
 
 /// These rows are cheap: every dtype and layout of each runs on every device.
-fn row(wanted: Wanted, mode: InterpolateMode, shape: &[usize]) -> OpCase {
-    OpCase::new("interpolate", format!("{} {mode:?}", wanted.text()))
+fn row(output_size: OutputSize, mode: InterpolateMode, shape: &[usize]) -> OpCase {
+    OpCase::new("interpolate", format!("{} {mode:?}", output_size.text()))
         .input(Uniform(-4.0, 4.0))
         .on([shape])
         .twice()
-        .run(move |x| x[0].interpolate(wanted.size(), mode))
-        .oracle(move |x| interpolated(&x[0], wanted, mode))
+        .run(move |x| x[0].interpolate(output_size.size(), mode))
+        .oracle(move |x| interpolated(&x[0], output_size, mode))
 }
 
 fn picked() -> Vec<OpCase> {
@@ -127,9 +127,9 @@ fn picked() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for mode in [Nearest, NearestExact] {
         rows.extend([
-            row(Wanted::To(&[5]), mode, &[2, 2, 3]),
-            row(Wanted::Times(&[2.0, 0.7]), mode, &[2, 1, 3, 5]),
-            row(Wanted::Times(&[1.3, 1.75, 1.0]), mode, &[1, 2, 3, 4, 2]),
+            row(OutputSize::To(&[5]), mode, &[2, 2, 3]),
+            row(OutputSize::Times(&[2.0, 0.7]), mode, &[2, 1, 3, 5]),
+            row(OutputSize::Times(&[1.3, 1.75, 1.0]), mode, &[1, 2, 3, 4, 2]),
         ]);
     }
     rows = rows.into_iter().map(|row| row.exact().also(INTEGERS)).collect();
@@ -166,12 +166,12 @@ fn weighted() -> Vec<OpCase> {
         let linear = Linear { align_corners };
         let cubic = Cubic { align_corners };
         rows.extend([
-            row(Wanted::To(&[5]), linear, &[2, 2, 3]),
-            row(Wanted::To(&[1]), linear, &[1, 2, 4]),
-            row(Wanted::Times(&[1.5, 0.7]), linear, &[2, 1, 3, 5]),
-            row(Wanted::To(&[3, 2, 5]), linear, &[1, 2, 2, 2, 3]),
-            row(Wanted::To(&[4, 1]), cubic, &[2, 1, 3, 4]),
-            row(Wanted::Times(&[1.2, 2.0]), cubic, &[1, 2, 4, 3]),
+            row(OutputSize::To(&[5]), linear, &[2, 2, 3]),
+            row(OutputSize::To(&[1]), linear, &[1, 2, 4]),
+            row(OutputSize::Times(&[1.5, 0.7]), linear, &[2, 1, 3, 5]),
+            row(OutputSize::To(&[3, 2, 5]), linear, &[1, 2, 2, 2, 3]),
+            row(OutputSize::To(&[4, 1]), cubic, &[2, 1, 3, 4]),
+            row(OutputSize::Times(&[1.2, 2.0]), cubic, &[1, 2, 4, 3]),
         ]);
     }
     rows[2] = rows[2]
@@ -183,9 +183,9 @@ fn weighted() -> Vec<OpCase> {
 
 fn areas() -> Vec<OpCase> {
     vec![
-        row(Wanted::To(&[4]), Area, &[2, 2, 6]),
-        row(Wanted::Times(&[0.7, 1.5]), Area, &[2, 1, 5, 4]),
-        row(Wanted::To(&[2, 3, 1]), Area, &[1, 2, 3, 3, 2]),
+        row(OutputSize::To(&[4]), Area, &[2, 2, 6]),
+        row(OutputSize::Times(&[0.7, 1.5]), Area, &[2, 1, 5, 4]),
+        row(OutputSize::To(&[2, 3, 1]), Area, &[1, 2, 3, 3, 2]),
     ]
     .into_iter()
     .map(|row| row.f32_limit(2e-6, 2e-6))

@@ -11,8 +11,8 @@ pub fn rows() -> Vec<OpCase> {
 
 /// Away from integers.
 fn between_whole() -> Values {
-    Values::custom(|shapes, own, rng| {
-        let count = shapes[own].iter().product();
+    Values::custom(|shapes, position, rng| {
+        let count = shapes[position].iter().product();
         (0..count).map(|_| rng.integer(-6, 5) as f64 + rng.uniform(0.2, 0.8)).collect()
     })
 }
@@ -77,8 +77,8 @@ fn decimals() -> Vec<OpCase> {
 
 /// Near integers divided by `scale`: away from the discontinuities of rounding.
 fn around_whole(scale: f64) -> Values {
-    Values::custom(move |shapes, own, rng| {
-        let count = shapes[own].iter().product();
+    Values::custom(move |shapes, position, rng| {
+        let count = shapes[position].iter().product();
         (0..count).map(|_| (rng.integer(-20, 20) as f64 + rng.uniform(-0.3, 0.3)) / scale).collect()
     })
 }

@@ -108,8 +108,8 @@ fn frexp() -> [OpCase; 2] {
 
 /// Away from powers of 2, where the mantissa jumps.
 fn between_powers() -> Values {
-    Values::custom(|shapes, own, rng| {
-        let count = shapes[own].iter().product();
+    Values::custom(|shapes, position, rng| {
+        let count = shapes[position].iter().product();
         (0..count).map(|_| rng.sign() * rng.uniform(1.1, 1.9) * 2f64.powi(rng.integer(-4, 4) as i32)).collect()
     })
 }

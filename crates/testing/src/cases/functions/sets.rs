@@ -40,9 +40,9 @@ fn chosen(first: usize, count: usize, r: usize, with_replacement: bool) -> Vec<V
         return vec![Vec::new()];
     }
     let mut all = Vec::new();
-    for place in first..count {
-        for rest in chosen(if with_replacement { place } else { place + 1 }, count, r - 1, with_replacement) {
-            all.push([&[place], &rest[..]].concat());
+    for index in first..count {
+        for rest in chosen(if with_replacement { index } else { index + 1 }, count, r - 1, with_replacement) {
+            all.push([&[index], &rest[..]].concat());
         }
     }
     all
@@ -62,7 +62,7 @@ fn choices(r: usize, with_replacement: bool) -> OpCase {
                 return Array::zeros(&[0]);
             }
             let all = chosen(0, x[0].elements(), r, with_replacement);
-            Array::new(&[all.len(), r], all.into_iter().flatten().map(|place| x[0].data[place]).collect())
+            Array::new(&[all.len(), r], all.into_iter().flatten().map(|index| x[0].data[index]).collect())
         })
         .rejects("combinations: choices of 50 of 100 elements do not fit into memory", |device| {
             Tensor::zeros([100], F32, device)?.combinations(50, false)

@@ -23,7 +23,7 @@ impl At {
     fn sections(self) -> Sections<'static> {
         match self {
             At::Count(count) => count.into(),
-            At::Places(places) => places.into(),
+            At::Places(indices) => indices.into(),
         }
     }
 
@@ -36,9 +36,9 @@ impl At {
                 let start = |part: usize| part * (size / count) + part.min(size % count);
                 (0..count).map(|part| (start(part), start(part + 1))).collect()
             }
-            At::Places(places) => {
-                let place = |&at: &isize| (if at < 0 { at + size as isize } else { at }).clamp(0, size as isize) as usize;
-                let ends: Vec<usize> = places.iter().map(place).chain([size]).collect();
+            At::Places(indices) => {
+                let index = |&at: &isize| (if at < 0 { at + size as isize } else { at }).clamp(0, size as isize) as usize;
+                let ends: Vec<usize> = indices.iter().map(index).chain([size]).collect();
                 let starts: Vec<usize> = [0].into_iter().chain(ends.iter().copied()).collect();
                 starts.into_iter().zip(ends).collect()
             }

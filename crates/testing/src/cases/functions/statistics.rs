@@ -242,8 +242,8 @@ fn middles() -> Vec<OpCase> {
 
 /// Slices along axis 0 or 1 with norms clearly above 1 and below 1 alternately, without zeros.
 fn large_and_small(axis: usize) -> Values {
-    Values::custom(move |shapes, own, rng| {
-        let shape = &shapes[own];
+    Values::custom(move |shapes, position, rng| {
+        let shape = &shapes[position];
         let inner: usize = shape[axis + 1..].iter().product();
         let elements: usize = shape.iter().product();
         let scale = |at: usize| if ((at / inner.max(1)) % shape[axis].max(1)).is_multiple_of(2) { 1.0 } else { 0.02 };

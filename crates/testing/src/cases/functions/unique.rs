@@ -70,8 +70,8 @@ fn groups(x: &Array, consecutive: bool, axis: Option<usize>) -> (Array, Array, A
         order.sort_by(|&a, &b| compare(&slices[a], &slices[b]));
     }
     let (mut firsts, mut counts, mut inverse) = (Vec::<usize>::new(), Vec::<f64>::new(), vec![0.0; count]);
-    for (place, &number) in order.iter().enumerate() {
-        if place == 0 || slices[order[place - 1]] != slices[number] {
+    for (rank, &number) in order.iter().enumerate() {
+        if rank == 0 || slices[order[rank - 1]] != slices[number] {
             firsts.push(number);
             counts.push(0.0);
         }

@@ -432,8 +432,8 @@ fn rank(matrix: &Matrix) -> f64 {
     let mut rows = matrix.clone();
     let mut found = 0;
     while found < rows.len() {
-        let places = (found..rows.len()).flat_map(|i| (0..rows[i].len()).map(move |j| (i, j)));
-        let largest = places.max_by(|&(i, j), &(k, l)| rows[i][j].abs().total_cmp(&rows[k][l].abs()));
+        let indices = (found..rows.len()).flat_map(|i| (0..rows[i].len()).map(move |j| (i, j)));
+        let largest = indices.max_by(|&(i, j), &(k, l)| rows[i][j].abs().total_cmp(&rows[k][l].abs()));
         let Some((row, column)) = largest.filter(|&(i, j)| rows[i][j].abs() > 1e-9) else { break };
         rows.swap(found, row);
         for i in found + 1..rows.len() {

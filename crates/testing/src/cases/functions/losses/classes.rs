@@ -11,8 +11,8 @@ pub fn rows() -> Vec<OpCase> {
 
 /// Numbers whose differences are never the margin 1 or 0.75: multiples of 1/7.
 fn clear() -> Values {
-    Values::custom(|shapes, own, rng| {
-        let count: usize = shapes[own].iter().product();
+    Values::custom(|shapes, position, rng| {
+        let count: usize = shapes[position].iter().product();
         rng.permutation(count).into_iter().map(|k| (k as f64 - count as f64 / 2.0) * 3.0 / 14.0).collect()
     })
 }
@@ -39,14 +39,14 @@ fn margins() -> Vec<OpCase> {
     let row = |parameters: &str| {
         OpCase::new("multi_margin_loss", parameters)
             .input(clear())
-            .input(Input::index(Values::custom(|shapes, own, rng| {
+            .input(Input::index(Values::custom(|shapes, position, rng| {
                 let classes = shapes[0][shapes[0].len() - 1] as i64;
-                (0..shapes[own].iter().product()).map(|_| rng.integer(0, classes - 1) as f64).collect()
+                (0..shapes[position].iter().product()).map(|_| rng.integer(0, classes - 1) as f64).collect()
             })))
             .f32_limit(8e-6, 2e-6)
     };
     let none = MultiMarginOptions { reduction: Reduction::None, ..MultiMarginOptions::default() };
-    let refused = |options: MultiMarginOptions<'static>, target: &'static [i64]| {
+    let rejected_call = |options: MultiMarginOptions<'static>, target: &'static [i64]| {
         move |device: &Device| {
             let target = Tensor::from_slice(target, [target.len()], device)?;
             Tensor::zeros([2, 3], F32, device)?.multi_margin_loss(&target, options)
@@ -61,10 +61,10 @@ fn margins() -> Vec<OpCase> {
             .oracle(|x| margin_losses(&x[0], &x[1], 1, 1.0, None))
             .rejects(
                 "multi_margin_loss: p of 3, expected 1 or 2",
-                refused(MultiMarginOptions { p: 3, ..none }, &[0, 1]),
+                rejected_call(MultiMarginOptions { p: 3, ..none }, &[0, 1]),
             )
-            .rejects("multi_margin_loss: index 3 is out of range for size 3", refused(none, &[0, 3]))
-            .rejects("multi_margin_loss: target has shape [3], expected [2]", refused(none, &[0, 1, 2]))
+            .rejects("multi_margin_loss: index 3 is out of range for size 3", rejected_call(none, &[0, 3]))
+            .rejects("multi_margin_loss: target has shape [3], expected [2]", rejected_call(none, &[0, 1, 2]))
             .rejects("multi_margin_loss: input of shape [2, 0] has no classes", |device| {
                 Tensor::zeros([2, 0], F32, device)?
                     .multi_margin_loss(&Tensor::zeros([2], I64, device)?, MultiMarginOptions::default())
@@ -104,8 +104,8 @@ fn label_losses(x: &Array, target: &Array) -> Array {
 fn labels() -> Vec<OpCase> {
     let row = |parameters: &str| {
         OpCase::new("multilabel_margin_loss", parameters).input(clear()).input(Input::index(Values::custom(
-            |shapes, own, rng| {
-                let shape = &shapes[own];
+            |shapes, position, rng| {
+                let shape = &shapes[position];
                 let classes = shape[shape.len() - 1];
                 let rows = shape.iter().product::<usize>() / classes;
                 // Each row: distinct classes, -1, and numbers after it that are ignored.

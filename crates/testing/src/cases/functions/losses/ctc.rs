@@ -7,7 +7,7 @@ use ternion_core::{CtcOptions, Reduction};
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    vec![padded(), in_turn(), alone(), means(), unfit(), infinite()]
+    vec![padded(), sequential_targets(), single_sequence(), means(), unfit(), infinite()]
 }
 
 /// Returns the collapsed sequence.
@@ -64,10 +64,10 @@ fn padded() -> OpCase {
             x[0].ctc_loss(&targets, &INPUTS, &TARGETS, none(0))
         })
         .oracle(|x| losses(&x[0], 0))
-        .rejects("ctc_loss: an input length of 6 for 5 steps", refused(&[6, 1], &[1, 1], 0))
-        .rejects("ctc_loss: a target length of 3 for targets of shape [2, 2]", refused(&[5, 1], &[3, 1], 0))
-        .rejects("ctc_loss: 1 target lengths for a batch of 2", refused(&[5, 1], &[1], 0))
-        .rejects("ctc_loss: blank 3 of 3 classes", refused(&[5, 5], &[1, 1], 3))
+        .rejects("ctc_loss: an input length of 6 for 5 steps", rejected_call(&[6, 1], &[1, 1], 0))
+        .rejects("ctc_loss: a target length of 3 for targets of shape [2, 2]", rejected_call(&[5, 1], &[3, 1], 0))
+        .rejects("ctc_loss: 1 target lengths for a batch of 2", rejected_call(&[5, 1], &[1], 0))
+        .rejects("ctc_loss: blank 3 of 3 classes", rejected_call(&[5, 5], &[1, 1], 3))
         .rejects("ctc_loss: index 7 is out of range for size 3", |device| {
             let targets = Tensor::from_slice(&[1i64, 7], [1, 2], device)?;
             Tensor::zeros([5, 1, 3], F32, device)?.ctc_loss(&targets, &[5], &[2], CtcOptions::default())
@@ -82,7 +82,7 @@ fn padded() -> OpCase {
         })
 }
 
-fn refused(
+fn rejected_call(
     inputs: &'static [usize],
     targets: &'static [usize],
     blank: usize,
@@ -93,7 +93,7 @@ fn refused(
     }
 }
 
-fn in_turn() -> OpCase {
+fn sequential_targets() -> OpCase {
     row("one after the other, blank=2")
         .on([&[5, 3, 3]])
         .run(|x| {
@@ -103,7 +103,7 @@ fn in_turn() -> OpCase {
         .oracle(|x| losses(&x[0], 2))
 }
 
-fn alone() -> OpCase {
+fn single_sequence() -> OpCase {
     row("without a batch")
         .on([&[4, 3]])
         .run(|x| {

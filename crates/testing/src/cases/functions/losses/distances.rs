@@ -64,8 +64,8 @@ fn norm(row: &[f64], p: f64) -> f64 {
 }
 
 fn distances(a: &Array, b: &Array, p: f64, eps: f64) -> Array {
-    let apart = a.zip(b, |a, b| a - b + eps);
-    apart.reduce(&[apart.rank() - 1], Keep::No, |row| norm(row, p))
+    let difference = a.zip(b, |a, b| a - b + eps);
+    difference.reduce(&[difference.rank() - 1], Keep::No, |row| norm(row, p))
 }
 
 fn lengths() -> Vec<OpCase> {
@@ -154,7 +154,7 @@ fn triplets() -> Vec<OpCase> {
         }
         near.zip(&far, |near, far| (near - far + 8.0).max(0.0))
     };
-    let refused = |margin: f64| {
+    let rejected_call = |margin: f64| {
         move |device: &Device| {
             let x = Tensor::zeros([3, 2], F32, device)?;
             x.triplet_margin_loss(&x, &x, TripletOptions { margin, ..TripletOptions::default() })
@@ -183,8 +183,8 @@ fn triplets() -> Vec<OpCase> {
     let of_any = row("triplet_margin_with_distance_loss", true).dtypes(&[F64, F32]);
     vec![
         row("triplet_margin_loss", false)
-            .rejects("triplet_margin_loss: margin -1, expected above 0", refused(-1.0))
-            .rejects("triplet_margin_loss: margin 0, expected above 0", refused(0.0))
+            .rejects("triplet_margin_loss: margin -1, expected above 0", rejected_call(-1.0))
+            .rejects("triplet_margin_loss: margin 0, expected above 0", rejected_call(0.0))
             .rejects(
                 "triplet_margin_loss: numbers of axes that differ: anchor [3, 2] and negative [2]",
                 |device| {

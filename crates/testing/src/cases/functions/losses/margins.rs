@@ -51,9 +51,9 @@ fn hinge() -> Vec<OpCase> {
     };
     vec![
         OpCase::new("hinge_embedding_loss", "margin=1.5 none")
-            .input(Values::custom(|shapes, own, rng| {
+            .input(Values::custom(|shapes, position, rng| {
                 // Away from the margin.
-                let count = shapes[own].iter().product();
+                let count = shapes[position].iter().product();
                 (0..count).map(|_| 1.5 + rng.sign() * rng.uniform(0.1, 2.0)).collect()
             }))
             .input(some_neither())
@@ -94,8 +94,8 @@ fn hinge() -> Vec<OpCase> {
 
 fn ranking() -> Vec<OpCase> {
     let loss = |x: &[Array]| {
-        let apart = x[0].zip(&x[1], |a, b| a - b);
-        apart.zip(&x[2], |d, t| (0.25 - t * d).max(0.0))
+        let difference = x[0].zip(&x[1], |a, b| a - b);
+        difference.zip(&x[2], |d, t| (0.25 - t * d).max(0.0))
     };
     let row = |parameters: &str, reduction: Reduction| {
         OpCase::new("margin_ranking_loss", parameters)

@@ -20,8 +20,8 @@ fn mean(x: &Array) -> Array {
 
 /// Targets of 1 and -1.
 fn signs() -> Input {
-    Input::float(Values::custom(|shapes, own, rng| {
-        (0..shapes[own].iter().product()).map(|_| rng.sign()).collect()
+    Input::float(Values::custom(|shapes, position, rng| {
+        (0..shapes[position].iter().product()).map(|_| rng.sign()).collect()
     }))
     .constant()
 }

@@ -135,10 +135,10 @@ fn fractional_pool(x: &[Array], kernel: &[usize], size: &[usize], order: &[usize
                     (first..first + kernel[axis]).collect()
                 })
                 .collect();
-            let seen = combinations(&lists)
+            let window_indices = combinations(&lists)
                 .into_iter()
                 .map(|inner| (position(&inner, sizes), image.at(&[&at[..2], &inner[..]].concat())));
-            f(winner(seen))
+            f(winner(window_indices))
         })
     };
     (of(|found| found.1), of(|found| found.0 as f64))
@@ -194,18 +194,18 @@ fn fractional() -> Vec<OpCase> {
 
 /// Indices into planes of this many elements, without duplicates in a plane, so that the order of
 /// writes does not matter.
-fn positions(places: usize) -> Input {
-    Input::index(Values::custom(move |shapes, own, rng| {
-        let planes = shapes[own][0] * shapes[own][1];
-        let elements: usize = shapes[own][2..].iter().product();
-        let plane = |_| rng.permutation(places).into_iter().take(elements).map(|at| at as f64).collect::<Vec<_>>();
+fn positions(outputs: usize) -> Input {
+    Input::index(Values::custom(move |shapes, position, rng| {
+        let planes = shapes[position][0] * shapes[position][1];
+        let elements: usize = shapes[position][2..].iter().product();
+        let plane = |_| rng.permutation(outputs).into_iter().take(elements).map(|at| at as f64).collect::<Vec<_>>();
         (0..planes).flat_map(plane).collect()
     }))
 }
 
 fn unpool(x: &[Array], size: &[usize]) -> Array {
-    let places = size.iter().product();
-    let mut y = Array::zeros(&[x[0].shape[0], x[0].shape[1], places]);
+    let outputs = size.iter().product();
+    let mut y = Array::zeros(&[x[0].shape[0], x[0].shape[1], outputs]);
     Array::from_fn(&x[0].shape, |at| {
         *y.at_mut(&[at[0], at[1], x[1].at(at) as usize]) = x[0].at(at);
         0.0

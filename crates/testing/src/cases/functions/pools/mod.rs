@@ -218,8 +218,8 @@ fn integers(mut row: OpCase) -> OpCase {
 
 /// Roots of sums of powers.
 fn powers() -> Vec<OpCase> {
-    let positive = || Values::custom(|shapes, own, rng| {
-        (0..shapes[own].iter().product()).map(|_| rng.uniform(0.5, 2.5)).collect()
+    let positive = || Values::custom(|shapes, position, rng| {
+        (0..shapes[position].iter().product()).map(|_| rng.uniform(0.5, 2.5)).collect()
     });
     let of_one = PoolOptions { stride: [2], ceil_mode: true, ..plain([3]) };
     let of_two = plain([2, 3]);

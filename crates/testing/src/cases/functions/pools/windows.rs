@@ -11,7 +11,7 @@ pub(super) fn text<const N: usize>(options: &PoolOptions<N>) -> String {
 
 /// Returns the number of windows along `axis` (PyTorch's `pooling_output_shape`): in ceil mode
 /// including one that extends too far, if it starts before the padding after the image.
-fn places<const N: usize>(options: &PoolOptions<N>, axis: usize, size: usize) -> usize {
+fn output_size<const N: usize>(options: &PoolOptions<N>, axis: usize, size: usize) -> usize {
     let (stride, padding) = (options.stride[axis] as i64, options.padding[axis] as i64);
     let (size, span) = (size as i64, (options.dilation[axis] * (options.kernel[axis] - 1) + 1) as i64);
     let more = if options.ceil_mode { stride - 1 } else { 0 };
@@ -20,26 +20,26 @@ fn places<const N: usize>(options: &PoolOptions<N>, axis: usize, size: usize) ->
     (count - i64::from(begins_behind)) as usize
 }
 
-/// Returns the elements along `axis` in window `place`.
-fn seen<const N: usize>(options: &PoolOptions<N>, axis: usize, place: usize, size: usize) -> Vec<usize> {
-    let first = place as i64 * options.stride[axis] as i64 - options.padding[axis] as i64;
+/// Returns the elements along `axis` in window `output_index`.
+fn window_indices<const N: usize>(options: &PoolOptions<N>, axis: usize, output_index: usize, size: usize) -> Vec<usize> {
+    let first = output_index as i64 * options.stride[axis] as i64 - options.padding[axis] as i64;
     let (dilation, kernel) = (options.dilation[axis] as i64, options.kernel[axis] as i64);
-    let is_seen = |&at: &usize| {
+    let is_inside = |&at: &usize| {
         let distance = at as i64 - first;
         distance >= 0 && distance % dilation == 0 && distance / dilation < kernel
     };
-    (0..size).filter(is_seen).collect()
+    (0..size).filter(is_inside).collect()
 }
 
-/// Returns the divisor of the sum of window `place` along `axis`.
-fn counted<const N: usize>(options: &PoolOptions<N>, axis: usize, place: usize, size: usize) -> f64 {
-    let first = place as i64 * options.stride[axis] as i64 - options.padding[axis] as i64;
+/// Returns the divisor of the sum of window `output_index` along `axis`.
+fn counted<const N: usize>(options: &PoolOptions<N>, axis: usize, output_index: usize, size: usize) -> f64 {
+    let first = output_index as i64 * options.stride[axis] as i64 - options.padding[axis] as i64;
     match options.count_include_pad {
         true => {
             let end = (first + options.kernel[axis] as i64).min((size + options.padding[axis]) as i64);
             (end - first) as f64
         }
-        false => seen(options, axis, place, size).len() as f64,
+        false => window_indices(options, axis, output_index, size).len() as f64,
     }
 }
 
@@ -77,8 +77,8 @@ pub(super) fn each_window(
 ) -> Array {
     let sizes = &x.shape[2..];
     Array::from_fn(&[&x.shape[..2], outputs].concat(), |at| {
-        let seen: Vec<Vec<usize>> = (0..sizes.len()).map(|axis| lists(axis, at[2 + axis])).collect();
-        let elements = combinations(&seen)
+        let window_indices: Vec<Vec<usize>> = (0..sizes.len()).map(|axis| lists(axis, at[2 + axis])).collect();
+        let elements = combinations(&window_indices)
             .into_iter()
             .map(|inner| (position(&inner, sizes), x.at(&[&at[..2], &inner[..]].concat())))
             .collect();
@@ -86,21 +86,21 @@ pub(super) fn each_window(
     })
 }
 
-fn outputs<const N: usize>(x: &Array, options: &PoolOptions<N>) -> Vec<usize> {
-    (0..N).map(|axis| places(options, axis, x.shape[2 + axis])).collect()
+fn output_sizes<const N: usize>(x: &Array, options: &PoolOptions<N>) -> Vec<usize> {
+    (0..N).map(|axis| output_size(options, axis, x.shape[2 + axis])).collect()
 }
 
 pub(super) fn max_pool<const N: usize>(x: &Array, options: &PoolOptions<N>) -> (Array, Array) {
     let of = |f: fn((usize, f64)) -> f64| {
-        let lists = |axis: usize, place: usize| seen(options, axis, place, x.shape[2 + axis]);
-        each_window(x, &outputs(x, options), lists, |_, elements| f(winner(elements.into_iter())))
+        let lists = |axis: usize, output_index: usize| window_indices(options, axis, output_index, x.shape[2 + axis]);
+        each_window(x, &output_sizes(x, options), lists, |_, elements| f(winner(elements.into_iter())))
     };
     (of(|found| found.1), of(|found| found.0 as f64))
 }
 
 pub(super) fn avg_pool<const N: usize>(x: &Array, options: &PoolOptions<N>) -> Array {
-    let lists = |axis: usize, place: usize| seen(options, axis, place, x.shape[2 + axis]);
-    each_window(x, &outputs(x, options), lists, |at, elements| {
+    let lists = |axis: usize, output_index: usize| window_indices(options, axis, output_index, x.shape[2 + axis]);
+    each_window(x, &output_sizes(x, options), lists, |at, elements| {
         let count: f64 = (0..N).map(|axis| counted(options, axis, at[axis], x.shape[2 + axis])).product();
         let divisor = options.divisor_override.map_or(count, |divisor| divisor as f64);
         elements.iter().map(|element| element.1).sum::<f64>() / divisor

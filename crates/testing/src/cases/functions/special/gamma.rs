@@ -32,9 +32,9 @@ pub fn functions() -> Vec<Function> {
 pub fn rows() -> Vec<OpCase> {
     vec![
         zeta_row("", Uniform(1.5, 6.0), Uniform(1.0, 8.0)).twice(),
-        whole_orders(),
+        integer_orders(),
         negative_polygamma(),
-        refused_orders(),
+        rejected_orders(),
     ]
     .into_iter()
     .chain(far())
@@ -150,8 +150,8 @@ fn between_poles() -> Vec<OpCase> {
 fn far() -> Vec<OpCase> {
     let row = |op: &'static str, parameters: &str, powers: (f64, f64), run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
         OpCase::new(op, format!("{parameters}, far"))
-            .input(Values::custom(move |shapes, own, rng| {
-                let count = shapes[own].iter().product();
+            .input(Values::custom(move |shapes, position, rng| {
+                let count = shapes[position].iter().product();
                 (0..count).map(|_| 10f64.powf(rng.uniform(powers.0, powers.1))).collect()
             }))
             .shapes([&[37]])
@@ -189,7 +189,7 @@ fn zeta_row(parameters: &'static str, orders: Values, values: Values) -> OpCase 
 
 /// Negative numbers too, whose poles are too close for differences of gradients, and the limits:
 /// every order with every number.
-fn whole_orders() -> OpCase {
+fn integer_orders() -> OpCase {
     let orders = [2.0, 3.0, 2.5, 1.0, 0.5, 4.0, f64::NAN];
     zeta_row("s=2..5 x<0", Integers(2, 5), Uniform(-2.6, -2.4))
         .hostile("special", [Array::new(&[orders.len(), 1], orders.to_vec()), specials()])
@@ -217,7 +217,7 @@ fn negative_polygamma() -> OpCase {
 }
 
 /// Invalid orders and sizes, and the order 0, which is `digamma`.
-fn refused_orders() -> OpCase {
+fn rejected_orders() -> OpCase {
     OpCase::new("polygamma", "n=0")
         .input(Uniform(0.9, 12.0))
         .shapes([&[], &[13]])

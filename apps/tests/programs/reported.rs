@@ -1,4 +1,5 @@
-//! What programs tell: results with the keys that scripts look for, defaults in the help, and faults in the words of their options.
+//! What programs report: results with the keys that scripts read, defaults in the help, and errors
+//! in the words of their options.
 
 use super::*;
 use serde_json::Value;
@@ -11,7 +12,7 @@ fn write(folder: &Folder, name: &str, content: impl AsRef<[u8]>) {
 }
 
 #[test]
-fn results_tell_the_seed_and_the_memory_that_was_needed() {
+fn results_contain_the_seed_and_the_memory_that_was_needed() {
     let folder = Folder::new("results");
     write(&folder, "text", "the cat sat. ".repeat(60));
     let tiny = [&SMALL[..], &["--text", "text", "--steps", "1"]].concat();
@@ -84,7 +85,7 @@ fn the_last_steps_of_tiny_gpt_are_in_its_curve() {
 }
 
 #[test]
-fn the_help_tells_what_is_taken_where_nothing_is_said() {
+fn the_help_shows_the_defaults() {
     let help = |name: &str| {
         let printed = success({
             let mut command = program(name);
@@ -124,12 +125,16 @@ fn the_help_tells_what_is_taken_where_nothing_is_said() {
 }
 
 fn check_default(help: &str, option: &str, default: &str) {
-    let told = help.split(&format!(" --{option} <")).nth(1).and_then(|rest| rest.split("[default: ").nth(1));
-    assert!(told.is_some_and(|told| told.starts_with(&format!("{default}]"))), "--{option}: {help}");
+    let default_value =
+        help.split(&format!(" --{option} <")).nth(1).and_then(|rest| rest.split("[default: ").nth(1));
+    assert!(
+        default_value.is_some_and(|shown| shown.starts_with(&format!("{default}]"))),
+        "--{option}: {help}"
+    );
 }
 
 #[test]
-fn files_that_are_no_data_are_told_once_and_in_words() {
+fn files_with_invalid_data_are_reported_once_and_in_words() {
     let folder = Folder::new("told");
     for (name, content) in [("empty", ""), ("t.csv", "a;b;y\n1;2;3\n"), ("lacks.csv", "a\n1\n2\n")] {
         write(&folder, name, content);
@@ -138,16 +143,16 @@ fn files_that_are_no_data_are_told_once_and_in_words() {
     write(&folder, "known.csv", format!("a,b,y\n{rows}"));
     let known = ["--data", "known.csv", "--target", "y", "--hidden", "2", "--epochs", "1", "--save", "h.st"];
     success(folder.run("housing", &known));
-    let message = folder.refused("housing", &["--predict", "lacks.csv", "--load", "h.st"]);
+    let message = folder.rejection_of("housing", &["--predict", "lacks.csv", "--load", "h.st"]);
     assert_eq!(message, "error: lacks.csv: line 1: no column b; there are a\n");
-    folder.refuses(
+    folder.check_rejections(
         "housing",
         &[(
             &["--data", "t.csv", "--target", "y"],
             "t.csv: line 2, column 1 (a;b;y): the cells seem to be separated by ';', expected ','",
         )],
     );
-    folder.refuses(
+    folder.check_rejections(
         "gpt2",
         &[
             (&["--bpe", "data"], "missing encoder.json, vocab.bpe, or instead vocab.json, merges.txt"),
@@ -155,21 +160,23 @@ fn files_that_are_no_data_are_told_once_and_in_words() {
             (&[&SMALL[..], &["--train", "empty"]].concat(), "empty: no tokens: 0 bytes, expected at least 2"),
         ],
     );
-    folder
-        .refuses("tiny_gpt", &[(&["--text", "empty"], "empty: a text of 0 characters, expected at least 1")]);
+    folder.check_rejections(
+        "tiny_gpt",
+        &[(&["--text", "empty"], "empty: a text of 0 characters, expected at least 1")],
+    );
 }
 
 #[test]
 fn options_that_cannot_be_meant_are_refused() {
     let folder = Folder::new("meant");
-    folder.refuses(
+    folder.check_rejections(
         "image_encoder",
         &[(&["--picture", "o.jpg"], "--picture: o.jpg: written as PNG, expected a name that ends in .png")],
     );
-    folder.refuses("cifar10", &[(&["--cutout", "33"], "33 is not in 0..=32")]);
+    folder.check_rejections("cifar10", &[(&["--cutout", "33"], "33 is not in 0..=32")]);
     for name in ["tiny_gpt", "gpt2"] {
         for option in ["--layers", "--heads", "--width", "--context"] {
-            folder.refuses(name, &[(&[option, "0"], "expected a whole number of at least 1")]);
+            folder.check_rejections(name, &[(&[option, "0"], "expected a whole number of at least 1")]);
         }
     }
     let compare = |device: &str| {

@@ -4,18 +4,18 @@
 use ternion_core::{Backend, DType, Device, Meta, Op, Plan, Result, Unsupported};
 use ternion_testing::{Check, Filter, OpCase, Outcome, Target, check_row, suite, table};
 
-/// The CPU without the ops for which `refuses` returns true.
+/// The CPU without the ops for which `is_unsupported` returns true.
 #[derive(Debug)]
-struct Refusing {
+struct Unsupporting {
     inner: Device,
-    refuses: fn(&Op, &[Meta<'_>]) -> bool,
+    is_unsupported: fn(&Op, &[Meta<'_>]) -> bool,
 }
 
-fn refusing(refuses: fn(&Op, &[Meta<'_>]) -> bool) -> Target {
-    Target::new(Device::new(Refusing { inner: ternion_cpu::device(), refuses }))
+fn unsupporting(is_unsupported: fn(&Op, &[Meta<'_>]) -> bool) -> Target {
+    Target::new(Device::new(Unsupporting { inner: ternion_cpu::device(), is_unsupported }))
 }
 
-fn in_half(op: &Op, inputs: &[Meta<'_>]) -> bool {
+fn uses_half_precision(op: &Op, inputs: &[Meta<'_>]) -> bool {
     let outputs = op.rule().infer(inputs).unwrap_or_default();
     inputs
         .iter()
@@ -24,14 +24,14 @@ fn in_half(op: &Op, inputs: &[Meta<'_>]) -> bool {
         .any(DType::is_half)
 }
 
-impl Backend for Refusing {
+impl Backend for Unsupporting {
     ternion_core::delegate_backend!(inner: alloc, upload, download, run, synchronize, memory);
 
     fn name(&self) -> &str {
         "refusing"
     }
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        match (self.refuses)(op, inputs) {
+        match (self.is_unsupported)(op, inputs) {
             true => Err(Unsupported::because("no such kernel")),
             false => self.inner.backend().plan(op, inputs),
         }
@@ -51,8 +51,8 @@ fn outcome(op: &str, check: Check, target: &Target) -> Outcome {
 }
 
 #[test]
-fn a_refused_primitive_is_a_failure_that_names_op_dtype_and_reason() {
-    let target = refusing(|op, _| op.name() == "matmul");
+fn an_unsupported_primitive_is_a_failure_that_names_op_dtype_and_reason() {
+    let target = unsupporting(|op, _| op.name() == "matmul");
     let outcome = outcome("matmul", Check::Forward, &target);
     let f32 = outcome.failures.iter().find(|failure| failure.key.contains(" f32 ")).expect("f32 fails");
     assert_eq!(
@@ -71,24 +71,24 @@ fn a_refused_primitive_is_a_failure_that_names_op_dtype_and_reason() {
 }
 
 #[test]
-fn a_primitive_refused_in_one_dtype_or_layout_is_a_failure() {
-    let in_f16 = refusing(|op, inputs| op.name() == "exp" && inputs[0].dtype == DType::F16);
+fn a_primitive_unsupported_in_one_dtype_or_layout_is_a_failure() {
+    let in_f16 = unsupporting(|op, inputs| op.name() == "exp" && inputs[0].dtype == DType::F16);
     let outcome = outcome("exp", Check::Forward, &in_f16);
     assert!(!outcome.failures.is_empty() && outcome.failures.iter().all(|f| f.detail.contains("run in f16")));
-    let strided = refusing(|op, inputs| op.name() == "exp" && !inputs[0].layout.is_contiguous());
+    let strided = unsupporting(|op, inputs| op.name() == "exp" && !inputs[0].layout.is_contiguous());
     let verdict = self::outcome("exp", Check::Forward, &strided).verdict("");
     assert!(verdict.is_err_and(|text| text.contains("sliced") && text.contains("no such kernel")));
 }
 
 #[test]
-fn fill_alone_may_not_be_refused() {
-    let target = refusing(|op, _| op.name() == "fill");
+fn fill_must_be_supported() {
+    let target = unsupporting(|op, _| op.name() == "fill");
     assert!(!outcome("fill", Check::Forward, &target).failures.is_empty());
 }
 
 #[test]
 fn a_dtype_that_the_device_lacks_is_skipped_and_shown() {
-    let outcome = outcome("exp", Check::Forward, &refusing(in_half));
+    let outcome = outcome("exp", Check::Forward, &unsupporting(uses_half_precision));
     assert!(outcome.failures.is_empty() && outcome.compared > 0);
     let reasons: Vec<&str> = outcome.skipped.keys().map(String::as_str).collect();
     assert!(reasons.contains(&"bf16: the device has no bf16; exp: no such kernel"), "{reasons:?}");
@@ -97,7 +97,7 @@ fn a_dtype_that_the_device_lacks_is_skipped_and_shown() {
 
 #[test]
 fn what_is_skipped_wholly_does_not_pass() {
-    let nothing = refusing(|_, _| true);
+    let nothing = unsupporting(|_, _| true);
     let outcome = outcome("exp", Check::Forward, &nothing);
     let text = outcome.verdict("").expect_err("nothing was compared");
     assert!(text.contains("nothing was compared") && text.contains("the device has no f32"), "{text}");
@@ -112,11 +112,11 @@ fn what_would_be_skipped_wholly_is_ignored() {
     let cpu = Target::new(ternion_cpu::device());
     assert_eq!(ignored("eq", &cpu), [""; 0], "nothing is fused: there is no such test");
     assert_eq!(ignored("softmax", &cpu), [""; 0]);
-    let nothing = refusing(|_, _| true);
+    let nothing = unsupporting(|_, _| true);
     for name in ["exp::forward::refusing", "exp::backward::refusing", "exp::hostile::refusing"] {
         assert!(ignored("exp", &nothing).contains(&name.to_string()), "{name}");
     }
     // Required ops that are unsupported: the tests run, and fail.
-    assert_eq!(ignored("matmul", &refusing(|op, _| op.name() == "matmul")), [""; 0]);
-    assert_eq!(ignored("exp", &refusing(in_half)), [""; 0]);
+    assert_eq!(ignored("matmul", &unsupporting(|op, _| op.name() == "matmul")), [""; 0]);
+    assert_eq!(ignored("exp", &unsupporting(uses_half_precision)), [""; 0]);
 }

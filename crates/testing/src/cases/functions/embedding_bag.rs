@@ -136,7 +136,7 @@ fn matrix(mode: BagMode) -> OpCase {
 }
 
 fn offsets() -> OpCase {
-    let refused = |offsets: &'static [i64]| {
+    let rejected_call = |offsets: &'static [i64]| {
         move |device: &Device| {
             let offsets = Tensor::from_slice(offsets, [offsets.len()], device)?;
             let options = EmbeddingBagOptions { offsets: Some(&offsets), ..EmbeddingBagOptions::default() };
@@ -152,10 +152,10 @@ fn offsets() -> OpCase {
             x[0].embedding_bag(&x[1], EmbeddingBagOptions { offsets: Some(&offsets), ..Default::default() })
         })
         .oracle(|x| reduced(&x[0], &between(&x[1].data, &[0, 3, 3, 7]), BagMode::Mean))
-        .rejects("embedding_bag: offsets that are not in order from 0 to 4", refused(&[1, 3]))
-        .rejects("embedding_bag: offsets that are not in order from 0 to 4", refused(&[0, 3, 2]))
-        .rejects("embedding_bag: offsets that are not in order from 0 to 4", refused(&[0, 5]))
-        .rejects("embedding_bag: an offset of -1, expected at least 0", refused(&[0, -1]))
+        .rejects("embedding_bag: offsets that are not in order from 0 to 4", rejected_call(&[1, 3]))
+        .rejects("embedding_bag: offsets that are not in order from 0 to 4", rejected_call(&[0, 3, 2]))
+        .rejects("embedding_bag: offsets that are not in order from 0 to 4", rejected_call(&[0, 5]))
+        .rejects("embedding_bag: an offset of -1, expected at least 0", rejected_call(&[0, -1]))
 }
 
 fn last_offset() -> OpCase {

@@ -7,10 +7,10 @@
 
 use super::{Fault, Faulty};
 use crate::array::broadcast_shape;
-use crate::case::arrangements;
-use crate::check::{Case, Filter, Knowledge, Target, check_case, check_row};
+use crate::case::memory_layouts;
+use crate::check::{Case, Filter, OracleCache, Target, check_case, check_row};
+use crate::memory_layout::MemoryLayout;
 use crate::phase::Phase;
-use crate::place::Arrangement;
 use crate::report::Check;
 use crate::suite::rows_by_op;
 use crate::table::{Instance, OpCase, table};
@@ -24,36 +24,36 @@ use ternion_core::DType;
 use ternion_core::autograd::{Grads, observe_backward};
 
 /// The maximum number of elements of a case, except for sums.
-const LARGEST: usize = 1500;
+const MAX_ELEMENTS: usize = 1500;
 /// The same for sums, which must be long for their errors to be visible.
-const LARGEST_SUM: usize = 16_000;
+const MAX_SUM_ELEMENTS: usize = 16_000;
 /// The number of cases that are tried before a fault is reported to make no difference.
-const TRIES: usize = 120;
+const MAX_CASES: usize = 120;
 /// The number of cases in which a fault may make a difference and pass before it counts as
 /// undetected.
-const CHANCES: usize = 8;
+const MAX_UNDETECTED_CASES: usize = 8;
 
 /// The results for the faults planted in one op.
 #[derive(Clone, Debug, Default)]
-pub struct Bag {
+pub struct FaultReport {
     /// Faults that were detected.
-    pub caught: usize,
+    pub detected: usize,
     /// Faults that made no difference anywhere: op, fault, and what it would have needed. With the
     /// dtypes.
-    pub idle: BTreeMap<(String, Fault), BTreeSet<&'static str>>,
+    pub without_effect: BTreeMap<(String, Fault), BTreeSet<&'static str>>,
     /// Faults that made a difference and were not detected: op, fault, dtype, direction and the
     /// cases.
-    pub unseen: Vec<String>,
+    pub undetected: Vec<String>,
 }
 
-impl Bag {
+impl FaultReport {
     /// Adds the results of another search.
-    pub fn merge(&mut self, other: Bag) {
-        self.caught += other.caught;
-        for (what, dtypes) in other.idle {
-            self.idle.entry(what).or_default().extend(dtypes);
+    pub fn merge(&mut self, other: FaultReport) {
+        self.detected += other.detected;
+        for (what, dtypes) in other.without_effect {
+            self.without_effect.entry(what).or_default().extend(dtypes);
         }
-        self.unseen.extend(other.unseen);
+        self.undetected.extend(other.undetected);
     }
 }
 
@@ -113,14 +113,14 @@ fn elements(instance: &Instance) -> usize {
 
 /// A fault to be planted.
 #[derive(Clone, Copy)]
-struct Plant {
+struct PlantedFault {
     fault: Fault,
     op: &'static str,
     phase: Phase,
     dtype: DType,
 }
 
-impl Plant {
+impl PlantedFault {
     fn check(&self) -> Check {
         if self.phase == Phase::Backward { Check::Backward } else { Check::Forward }
     }
@@ -130,58 +130,58 @@ impl Plant {
     }
 
     /// Returns the memory layouts in which the fault is searched, likely ones first.
-    fn arrangements(&self) -> &'static [Arrangement] {
+    fn memory_layouts(&self) -> &'static [MemoryLayout] {
         match self.fault {
             Fault::StridesIgnored => {
-                &[Arrangement::Transposed, Arrangement::Sliced, Arrangement::Mixed, Arrangement::Reversed]
+                &[MemoryLayout::Transposed, MemoryLayout::Sliced, MemoryLayout::Mixed, MemoryLayout::Reversed]
             }
-            Fault::OffsetIgnored => &[Arrangement::Sliced, Arrangement::Mixed, Arrangement::Reversed],
-            _ => &[Arrangement::Dense, Arrangement::Transposed],
+            Fault::OffsetIgnored => &[MemoryLayout::Sliced, MemoryLayout::Mixed, MemoryLayout::Reversed],
+            _ => &[MemoryLayout::Dense, MemoryLayout::Transposed],
         }
     }
 }
 
 /// The cases of one op, with what is known about them.
-pub struct Hunter<'a> {
+pub struct FaultSearch<'a> {
     sites: &'a Sites,
     target: &'a Target,
-    knowledge: Knowledge,
-    /// The fingerprints of cases that pass without a fault: by row, instance, dtype, arrangement
+    oracle_cache: OracleCache,
+    /// The fingerprints of cases that pass without a fault: by row, instance, dtype, layout
     /// and check.
-    sound: RefCell<HashMap<(usize, usize, DType, Arrangement, Check), Option<u64>>>,
+    baseline: RefCell<HashMap<(usize, usize, DType, MemoryLayout, Check), Option<u64>>>,
 }
 
-impl<'a> Hunter<'a> {
+impl<'a> FaultSearch<'a> {
     /// Creates a search on one device.
-    pub fn new(sites: &'a Sites, target: &'a Target) -> Hunter<'a> {
-        Hunter { sites, target, knowledge: Knowledge::default(), sound: RefCell::default() }
+    pub fn new(sites: &'a Sites, target: &'a Target) -> FaultSearch<'a> {
+        FaultSearch { sites, target, oracle_cache: OracleCache::default(), baseline: RefCell::default() }
     }
 
     /// Plants every fault of kernels and of gradient rules in `op`, in every dtype and direction.
-    pub fn hunt(&self, op: &'static str) -> Bag {
-        let mut bag = Bag::default();
+    pub fn search(&self, op: &'static str) -> FaultReport {
+        let mut report = FaultReport::default();
         let kernel_faults = &Fault::ALL[..9];
         for phase in [Phase::Forward, Phase::Backward] {
             let Some(rows) = self.sites.by_op.get(&(op, phase)) else { continue };
             for &fault in kernel_faults {
-                self.in_every_dtype(Plant { fault, op, phase, dtype: DType::F32 }, rows, &mut bag);
+                self.in_every_dtype(PlantedFault { fault, op, phase, dtype: DType::F32 }, rows, &mut report);
             }
         }
         if let Some(rows) = self.sites.by_node.get(op) {
             for fault in [Fault::GradientTimesFive, Fault::GradientZero] {
                 self.in_every_dtype(
-                    Plant { fault, op, phase: Phase::Backward, dtype: DType::F32 },
+                    PlantedFault { fault, op, phase: Phase::Backward, dtype: DType::F32 },
                     rows,
-                    &mut bag,
+                    &mut report,
                 );
             }
         }
-        bag
+        report
     }
 
     /// Plants unsummed gradients in the rows of `op` that broadcast an operand.
-    pub fn hunt_broadcast(&self, op: &'static str) -> Bag {
-        let mut bag = Bag::default();
+    pub fn search_broadcast(&self, op: &'static str) -> FaultReport {
+        let mut report = FaultReport::default();
         let rows: Vec<usize> = (0..self.sites.rows.len())
             .filter(|&at| {
                 self.sites.rows[at].op == op
@@ -189,126 +189,148 @@ impl<'a> Hunter<'a> {
             })
             .collect();
         if !rows.is_empty() {
-            let plant =
-                Plant { fault: Fault::BroadcastNotSummed, op, phase: Phase::Backward, dtype: DType::F32 };
-            self.in_every_dtype(plant, &rows, &mut bag);
+            let planted = PlantedFault {
+                fault: Fault::BroadcastNotSummed,
+                op,
+                phase: Phase::Backward,
+                dtype: DType::F32,
+            };
+            self.in_every_dtype(planted, &rows, &mut report);
         }
-        bag
+        report
     }
 
-    fn in_every_dtype(&self, plant: Plant, rows: &[usize], bag: &mut Bag) {
+    fn in_every_dtype(&self, planted: PlantedFault, rows: &[usize], report: &mut FaultReport) {
         for dtype in DType::ALL {
-            let plant = Plant { dtype, ..plant };
+            let planted = PlantedFault { dtype, ..planted };
             // Not in compositions: their limits may be too loose for a fault of one of their steps.
-            let is_own = |at: usize| {
+            let belongs_to_op = |at: usize| {
                 let row = &self.sites.rows[at];
-                !row.composition || row.op == plant.op.trim_end_matches("_grad")
+                !row.composition || row.op == planted.op.trim_end_matches("_grad")
             };
             let rows: Vec<usize> =
-                rows.iter().copied().filter(|&at| is_own(at) && self.runs_in(at, plant)).collect();
+                rows.iter().copied().filter(|&at| belongs_to_op(at) && self.runs_in(at, planted)).collect();
             if rows.is_empty() {
                 continue;
             }
-            match self.plant(plant, &rows) {
-                Found::Caught => bag.caught += 1,
-                Found::Idle => {
-                    let what = (format!("{} {}", plant.op, plant.direction()), plant.fault);
-                    bag.idle.entry(what).or_default().insert(dtype.name());
+            match self.run_fault(planted, &rows) {
+                Detection::Detected => report.detected += 1,
+                Detection::NoEffect => {
+                    let what = (format!("{} {}", planted.op, planted.direction()), planted.fault);
+                    report.without_effect.entry(what).or_default().insert(dtype.name());
                 }
-                Found::Unseen(cases) => bag.unseen.push(format!(
+                Detection::Undetected(cases) => report.undetected.push(format!(
                     "{} in {}, {dtype}, {}: not noticed in {}",
-                    plant.fault,
-                    plant.op,
-                    plant.direction(),
+                    planted.fault,
+                    planted.op,
+                    planted.direction(),
                     cases.join("; ")
                 )),
             }
         }
     }
 
-    fn runs_in(&self, at: usize, plant: Plant) -> bool {
+    fn runs_in(&self, at: usize, planted: PlantedFault) -> bool {
         let row = &self.sites.rows[at];
-        row.dtypes.contains(&plant.dtype)
-            && (plant.phase == Phase::Forward
-                || (row.forward_only.is_none() && !row.differentiable_inputs(plant.dtype).is_empty()))
+        row.dtypes.contains(&planted.dtype)
+            && (planted.phase == Phase::Forward
+                || (row.forward_only.is_none() && !row.differentiable_inputs(planted.dtype).is_empty()))
     }
 
-    fn plant(&self, plant: Plant, rows: &[usize]) -> Found {
+    fn run_fault(&self, planted: PlantedFault, rows: &[usize]) -> Detection {
         let mut passed = Vec::new();
-        for (at, which, arrangement) in self.candidates(plant, rows).into_iter().take(TRIES) {
+        for (at, which, memory_layout) in self.candidates(planted, rows).into_iter().take(MAX_CASES) {
             let row = &self.sites.rows[at];
-            let case = (&row.instances[which], plant.dtype, arrangement);
-            let Some(honest) = self.sound(at, which, plant, arrangement) else { continue };
-            let (result, values, differences) = self.run_planted(row, plant, case);
+            let case = (&row.instances[which], planted.dtype, memory_layout);
+            let Some(baseline_values) = self.baseline(at, which, planted, memory_layout) else { continue };
+            let (result, values, differences) = self.run_planted(row, planted, case);
             match result {
                 _ if differences == 0 => {}
-                Err(_) => return Found::Caught,
+                Err(_) => return Detection::Detected,
                 // The fault changed something that does not affect the result: a value that is not
                 // used, a mask that did not flip.
-                Ok(_) if values == honest => {}
+                Ok(_) if values == baseline_values => {}
                 Ok(_) => passed.push(crate::case::case_key(row, case.0, case.1, case.2)),
             }
-            if passed.len() >= CHANCES {
+            if passed.len() >= MAX_UNDETECTED_CASES {
                 break;
             }
         }
-        if passed.is_empty() { Found::Idle } else { Found::Unseen(passed) }
+        if passed.is_empty() { Detection::NoEffect } else { Detection::Undetected(passed) }
     }
 
     /// Returns the cases to search: the op's own rows first, small ones first (for sums large ones,
     /// where the error grows).
-    fn candidates(&self, plant: Plant, rows: &[usize]) -> Vec<(usize, usize, Arrangement)> {
+    fn candidates(&self, planted: PlantedFault, rows: &[usize]) -> Vec<(usize, usize, MemoryLayout)> {
         let mut found = Vec::new();
         for &at in rows {
             let row = &self.sites.rows[at];
             for (which, instance) in row.instances.iter().enumerate() {
                 let size = elements(instance);
-                let largest = if plant.fault == Fault::HalfAccumulate { LARGEST_SUM } else { LARGEST };
+                let largest =
+                    if planted.fault == Fault::HalfAccumulate { MAX_SUM_ELEMENTS } else { MAX_ELEMENTS };
                 let fits = size <= largest
-                    && (plant.fault != Fault::BroadcastNotSummed || broadcasts(row, instance));
-                let there = arrangements(row, instance);
-                let wanted = plant.arrangements().iter().filter(|wanted| there.contains(wanted));
-                for (order, &arrangement) in wanted.enumerate().filter(|_| fits) {
-                    found.push((size, order, at, which, arrangement));
+                    && (planted.fault != Fault::BroadcastNotSummed || broadcasts(row, instance));
+                let available = memory_layouts(row, instance);
+                let searched =
+                    planted.memory_layouts().iter().filter(|searched| available.contains(searched));
+                for (order, &memory_layout) in searched.enumerate().filter(|_| fits) {
+                    found.push((size, order, at, which, memory_layout));
                 }
             }
         }
-        let foreign = |at: usize| self.sites.rows[at].op != plant.op;
-        match plant.fault {
+        let is_foreign = |at: usize| self.sites.rows[at].op != planted.op;
+        match planted.fault {
             Fault::HalfAccumulate => {
-                found.sort_by_key(|&(size, order, at, ..)| (foreign(at), order, std::cmp::Reverse(size)))
+                found.sort_by_key(|&(size, order, at, ..)| (is_foreign(at), order, std::cmp::Reverse(size)))
             }
             // A single element has no rows to swap and no tail: it comes last.
-            _ => found.sort_by_key(|&(size, order, at, ..)| (foreign(at), size <= 1, size, order)),
+            _ => found.sort_by_key(|&(size, order, at, ..)| (is_foreign(at), size <= 1, size, order)),
         }
-        found.into_iter().map(|(_, _, at, which, arrangement)| (at, which, arrangement)).collect()
+        found.into_iter().map(|(_, _, at, which, memory_layout)| (at, which, memory_layout)).collect()
     }
 
     /// Returns the fingerprint of the case without a fault, if it passes: only then does a failure
     /// show that a fault was detected.
-    fn sound(&self, at: usize, which: usize, plant: Plant, arrangement: Arrangement) -> Option<u64> {
-        let key = (at, which, plant.dtype, arrangement, plant.check());
-        if let Some(&sound) = self.sound.borrow().get(&key) {
-            return sound;
+    fn baseline(
+        &self,
+        at: usize,
+        which: usize,
+        planted: PlantedFault,
+        memory_layout: MemoryLayout,
+    ) -> Option<u64> {
+        let key = (at, which, planted.dtype, memory_layout, planted.check());
+        if let Some(&baseline) = self.baseline.borrow().get(&key) {
+            return baseline;
         }
         let row = &self.sites.rows[at];
-        let case = (&row.instances[which], plant.dtype, arrangement);
-        let (result, values) = check_case(row, plant.check(), self.target, case, &self.knowledge);
-        let sound = result.is_ok().then_some(values);
-        self.sound.borrow_mut().insert(key, sound);
-        sound
+        let case = (&row.instances[which], planted.dtype, memory_layout);
+        let (result, values) = check_case(row, planted.check(), self.target, case, &self.oracle_cache);
+        let baseline = result.is_ok().then_some(values);
+        self.baseline.borrow_mut().insert(key, baseline);
+        baseline
     }
 
     /// Returns the check's result with the fault planted, the fingerprint of the values, and how
     /// often the fault made a difference.
-    fn run_planted(&self, row: &OpCase, plant: Plant, case: Case<'_>) -> (Result<usize, String>, u64, usize) {
-        match plant.fault {
-            Fault::GradientTimesFive | Fault::GradientZero => self.run_with_gradients(row, plant, case),
+    fn run_planted(
+        &self,
+        row: &OpCase,
+        planted: PlantedFault,
+        case: Case<'_>,
+    ) -> (Result<usize, String>, u64, usize) {
+        match planted.fault {
+            Fault::GradientTimesFive | Fault::GradientZero => self.run_with_gradients(row, planted, case),
             _ => {
-                let (device, count) =
-                    Faulty::device(&self.target.device, plant.fault, plant.op, plant.phase, plant.dtype);
+                let (device, count) = Faulty::device(
+                    &self.target.device,
+                    planted.fault,
+                    planted.op,
+                    planted.phase,
+                    planted.dtype,
+                );
                 let target = self.target.on(device);
-                let (result, values) = check_case(row, plant.check(), &target, case, &self.knowledge);
+                let (result, values) = check_case(row, planted.check(), &target, case, &self.oracle_cache);
                 (result, values, count.load(std::sync::atomic::Ordering::Relaxed))
             }
         }
@@ -317,14 +339,14 @@ impl<'a> Hunter<'a> {
     fn run_with_gradients(
         &self,
         row: &OpCase,
-        plant: Plant,
+        planted: PlantedFault,
         case: Case<'_>,
     ) -> (Result<usize, String>, u64, usize) {
-        let factor = if plant.fault == Fault::GradientZero { 0.0 } else { 5.0 };
+        let factor = if planted.fault == Fault::GradientZero { 0.0 } else { 5.0 };
         let count: Rc<RefCell<usize>> = Rc::default();
         let seen = count.clone();
         let observer = move |name: &'static str, grads: &mut Grads| {
-            if name == plant.op && crate::phase::current() == Phase::Backward {
+            if name == planted.op && crate::phase::current() == Phase::Backward {
                 for slot in grads.iter_mut() {
                     if let Some(grad) = slot.as_ref() {
                         let differs = grad.to_vec_f64()?.iter().any(|&v| v != 0.0);
@@ -336,17 +358,17 @@ impl<'a> Hunter<'a> {
             Ok(())
         };
         let (result, values) = observe_backward(observer, || {
-            check_case(row, Check::Backward, self.target, case, &self.knowledge)
+            check_case(row, Check::Backward, self.target, case, &self.oracle_cache)
         });
         let count = *count.borrow();
         (result, values, count)
     }
 }
 
-enum Found {
-    Caught,
-    Idle,
-    Unseen(Vec<String>),
+enum Detection {
+    Detected,
+    NoEffect,
+    Undetected(Vec<String>),
 }
 
 /// Returns whether an instance has a differentiable operand that is smaller than the broadcast
@@ -375,14 +397,17 @@ pub fn broadcasting_ops() -> Vec<&'static str> {
 pub fn main(target: &Target) -> ExitCode {
     let mut arguments = Arguments::from_args();
     let sites = Arc::new(Sites::survey(target));
-    let total = Arc::new(Mutex::new(Bag::default()));
+    let total = Arc::new(Mutex::new(FaultReport::default()));
     let mut trials = Vec::new();
     for op in sites.ops() {
-        trials.push(trial(format!("{op}::faults"), &sites, target, &total, move |hunter| hunter.hunt(op)));
+        trials.push(trial(format!("{op}::faults"), &sites, target, &total, move |fault_search| {
+            fault_search.search(op)
+        }));
     }
     for op in broadcasting_ops() {
         let name = format!("{op}::broadcast_not_summed");
-        trials.push(trial(name, &sites, target, &total, move |hunter| hunter.hunt_broadcast(op)));
+        trials
+            .push(trial(name, &sites, target, &total, move |fault_search| fault_search.search_broadcast(op)));
     }
     if let Some(filter) = &arguments.filter
         && !trials.iter().any(|trial| trial.name().contains(filter.as_str()))
@@ -398,7 +423,7 @@ pub fn main(target: &Target) -> ExitCode {
     }
     let total = total.lock().unwrap_or_else(PoisonError::into_inner);
     total.print();
-    if total.caught == 0 {
+    if total.detected == 0 {
         eprintln!("error: no fault made a difference anywhere");
         return ExitCode::FAILURE;
     }
@@ -409,32 +434,40 @@ fn trial(
     name: String,
     sites: &Arc<Sites>,
     target: &Target,
-    total: &Arc<Mutex<Bag>>,
-    hunt: impl Fn(&Hunter<'_>) -> Bag + Send + 'static,
+    total: &Arc<Mutex<FaultReport>>,
+    search: impl Fn(&FaultSearch<'_>) -> FaultReport + Send + 'static,
 ) -> Trial {
     let (sites, target, total) = (sites.clone(), target.clone(), total.clone());
     Trial::test(name, move || {
-        let bag = hunt(&Hunter::new(&sites, &target));
-        let verdict = if bag.unseen.is_empty() { Ok(()) } else { Err(Failed::from(bag.unseen.join("\n"))) };
-        total.lock().unwrap_or_else(PoisonError::into_inner).merge(bag);
+        let report = search(&FaultSearch::new(&sites, &target));
+        let verdict = if report.undetected.is_empty() {
+            Ok(())
+        } else {
+            Err(Failed::from(report.undetected.join("\n")))
+        };
+        total.lock().unwrap_or_else(PoisonError::into_inner).merge(report);
         verdict
     })
 }
 
-impl Bag {
+impl FaultReport {
     fn print(&self) {
-        println!("{} planted faults caught, {} unseen", self.caught, self.unseen.len());
+        println!("{} planted faults caught, {} unseen", self.detected, self.undetected.len());
         for fault in Fault::ALL {
-            let idle: Vec<String> = self
-                .idle
+            let without_effect: Vec<String> = self
+                .without_effect
                 .iter()
                 .filter(|((_, of), _)| *of == fault)
                 .map(|((op, _), dtypes)| {
                     format!("{op} ({})", dtypes.iter().copied().collect::<Vec<_>>().join(" "))
                 })
                 .collect();
-            if !idle.is_empty() {
-                println!("  {fault} needs {}; it has none to spoil in: {}", fault.needs(), idle.join(", "));
+            if !without_effect.is_empty() {
+                println!(
+                    "  {fault} needs {}; it has none to spoil in: {}",
+                    fault.needs(),
+                    without_effect.join(", ")
+                );
             }
         }
     }

@@ -7,7 +7,7 @@ use ternion_core::{DType, Device, Element, Layout, Result, Scalar, Shape, Tensor
 
 /// The memory layout of the inputs of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Arrangement {
+pub enum MemoryLayout {
     /// Row-major without gaps.
     Dense,
     /// The last two axes swapped in memory.
@@ -24,26 +24,26 @@ pub enum Arrangement {
     Mixed,
 }
 
-impl Arrangement {
-    /// All arrangements.
-    pub const ALL: [Arrangement; 6] = [
-        Arrangement::Dense,
-        Arrangement::Transposed,
-        Arrangement::Sliced,
-        Arrangement::Broadcast,
-        Arrangement::Reversed,
-        Arrangement::Mixed,
+impl MemoryLayout {
+    /// All memory layouts.
+    pub const ALL: [MemoryLayout; 6] = [
+        MemoryLayout::Dense,
+        MemoryLayout::Transposed,
+        MemoryLayout::Sliced,
+        MemoryLayout::Broadcast,
+        MemoryLayout::Reversed,
+        MemoryLayout::Mixed,
     ];
 
     /// Returns the name as printed in keys.
     pub fn name(self) -> &'static str {
         match self {
-            Arrangement::Dense => "dense",
-            Arrangement::Transposed => "transposed",
-            Arrangement::Sliced => "sliced",
-            Arrangement::Broadcast => "broadcast",
-            Arrangement::Reversed => "reversed",
-            Arrangement::Mixed => "mixed",
+            MemoryLayout::Dense => "dense",
+            MemoryLayout::Transposed => "transposed",
+            MemoryLayout::Sliced => "sliced",
+            MemoryLayout::Broadcast => "broadcast",
+            MemoryLayout::Reversed => "reversed",
+            MemoryLayout::Mixed => "mixed",
         }
     }
 
@@ -66,24 +66,24 @@ impl Arrangement {
         };
         let mut order: Vec<usize> = (0..rank).collect();
         let (strides, offset) = match self {
-            Arrangement::Dense => return None,
-            Arrangement::Transposed if rank >= 2 && shape[rank - 2] > 1 && shape[rank - 1] > 1 => {
+            MemoryLayout::Dense => return None,
+            MemoryLayout::Transposed if rank >= 2 && shape[rank - 2] > 1 && shape[rank - 1] > 1 => {
                 order.swap(rank - 2, rank - 1);
                 (in_order(&order), 0)
             }
-            Arrangement::Transposed => return None,
-            Arrangement::Sliced => (sliced_strides(shape), 5),
-            Arrangement::Broadcast => {
+            MemoryLayout::Transposed => return None,
+            MemoryLayout::Sliced => (sliced_strides(shape), 5),
+            MemoryLayout::Broadcast => {
                 let axis = broadcast_axis(shape)?;
                 let mut strides = in_order(&order);
                 strides[axis] = 0;
                 (strides, 0)
             }
-            Arrangement::Reversed if elements > 1 => {
+            MemoryLayout::Reversed if elements > 1 => {
                 (in_order(&order).iter().map(|stride| -stride).collect(), elements - 1)
             }
-            Arrangement::Reversed => return None,
-            Arrangement::Mixed => match position % 3 {
+            MemoryLayout::Reversed => return None,
+            MemoryLayout::Mixed => match position % 3 {
                 0 if rank >= 2 => {
                     order.reverse();
                     (in_order(&order), 0)
@@ -96,13 +96,13 @@ impl Arrangement {
     }
 }
 
-impl fmt::Display for Arrangement {
+impl fmt::Display for MemoryLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// Returns the axis that the broadcast arrangement repeats: the first with more than one element.
+/// Returns the axis that the broadcast layout repeats: the first with more than one element.
 pub fn broadcast_axis(shape: &[usize]) -> Option<usize> {
     shape.iter().position(|&size| size > 1)
 }
@@ -153,7 +153,12 @@ pub fn encode(dtype: DType, values: &[f64]) -> Vec<u8> {
 ///
 /// # Errors
 /// The device is out of memory.
-pub fn place(array: &Array, dtype: DType, layout: Option<Layout>, device: &Device) -> Result<Tensor> {
+pub fn tensor_with_layout(
+    array: &Array,
+    dtype: DType,
+    layout: Option<Layout>,
+    device: &Device,
+) -> Result<Tensor> {
     debug_assert!(
         array.data.iter().all(|&v| v.is_nan() || round_to(dtype, v) == v),
         "values that {dtype} holds"
@@ -182,20 +187,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_arrangement_is_what_its_name_says() {
-        let strides = |arrangement: Arrangement, shape: &[usize]| {
-            arrangement.layout(shape, 0).map(|layout| (layout.strides().to_vec(), layout.offset()))
+    fn every_memory_layout_is_what_its_name_says() {
+        let strides = |memory_layout: MemoryLayout, shape: &[usize]| {
+            memory_layout.layout(shape, 0).map(|layout| (layout.strides().to_vec(), layout.offset()))
         };
-        assert_eq!(strides(Arrangement::Dense, &[2, 3]), None);
-        assert_eq!(strides(Arrangement::Transposed, &[4, 2, 3]), Some((vec![6, 1, 2], 0)));
-        assert_eq!(strides(Arrangement::Sliced, &[2, 3]), Some((vec![6, 1], 5)));
-        assert_eq!(strides(Arrangement::Sliced, &[3]), Some((vec![2], 5)));
-        assert_eq!(strides(Arrangement::Sliced, &[]), Some((vec![], 5)));
-        assert_eq!(strides(Arrangement::Broadcast, &[1, 3, 2]), Some((vec![6, 0, 1], 0)));
-        assert_eq!(strides(Arrangement::Reversed, &[2, 3]), Some((vec![-3, -1], 5)));
-        assert_eq!(strides(Arrangement::Mixed, &[2, 3, 4]), Some((vec![1, 2, 6], 0)));
-        for arrangement in Arrangement::ALL {
-            assert!(arrangement.layout(&[0, 3], 0).is_none());
+        assert_eq!(strides(MemoryLayout::Dense, &[2, 3]), None);
+        assert_eq!(strides(MemoryLayout::Transposed, &[4, 2, 3]), Some((vec![6, 1, 2], 0)));
+        assert_eq!(strides(MemoryLayout::Sliced, &[2, 3]), Some((vec![6, 1], 5)));
+        assert_eq!(strides(MemoryLayout::Sliced, &[3]), Some((vec![2], 5)));
+        assert_eq!(strides(MemoryLayout::Sliced, &[]), Some((vec![], 5)));
+        assert_eq!(strides(MemoryLayout::Broadcast, &[1, 3, 2]), Some((vec![6, 0, 1], 0)));
+        assert_eq!(strides(MemoryLayout::Reversed, &[2, 3]), Some((vec![-3, -1], 5)));
+        assert_eq!(strides(MemoryLayout::Mixed, &[2, 3, 4]), Some((vec![1, 2, 6], 0)));
+        for memory_layout in MemoryLayout::ALL {
+            assert!(memory_layout.layout(&[0, 3], 0).is_none());
         }
     }
 

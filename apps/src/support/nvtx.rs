@@ -2,24 +2,23 @@
 
 use crate::support::program::Outcome;
 use std::rc::Rc;
-use ternion::nn::trace;
+use ternion::nn;
 use ternion::prelude::*;
 use ternion::trace::SpanSink;
 
-/// Where the spans of a program are reported, if anywhere.
-pub struct Ranges(Option<Rc<dyn SpanSink>>);
+/// The sink that the spans of a program are reported to, if any.
+pub struct NvtxRanges(Option<Rc<dyn SpanSink>>);
 
-impl Ranges {
-    /// The profilers of `device`, where `--nvtx` asks for them.
+impl NvtxRanges {
+    /// Returns the profilers of `device` if `nvtx` is set.
     ///
-    /// # Errors
-    /// The device is not a CUDA device; the library that reports them was not found.
-    pub fn new(nvtx: bool, device: &Device) -> Outcome<Ranges> {
+    /// # Errors The device is not a CUDA device, or the NVTX library is not found.
+    pub fn new(nvtx: bool, device: &Device) -> Outcome<NvtxRanges> {
         if !nvtx {
-            return Ok(Ranges(None));
+            return Ok(NvtxRanges(None));
         }
         match device.name().contains("cuda") {
-            true => Ok(Ranges(Some(profilers()?))),
+            true => Ok(NvtxRanges(Some(profilers()?))),
             false => Err(format!(
                 "--nvtx: NVIDIA's profilers show nothing of {device}: expected a CUDA device (--features cuda, --device cuda)"
             )
@@ -27,10 +26,11 @@ impl Ranges {
         }
     }
 
-    /// Runs `f` and reports its spans: layers of `model`, ops, backward passes, steps of optimizers, and those that a program names itself.
-    pub fn of<M: Module + ?Sized, T>(&self, model: &M, f: impl FnOnce() -> T) -> T {
+    /// Runs `f` and reports its spans: layers of `model`, ops, backward passes, optimizer steps,
+    /// and spans that the program opens.
+    pub fn trace<M: Module + ?Sized, T>(&self, model: &M, f: impl FnOnce() -> T) -> T {
         match &self.0 {
-            Some(sink) => trace(model, sink.clone(), f),
+            Some(sink) => nn::trace(model, sink.clone(), f),
             None => f(),
         }
     }

@@ -12,24 +12,24 @@ pub const PART: &str = "TERNION_PART";
 
 /// A part of the tests: `2/12` is the second of twelve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Part {
+pub struct Shard {
     /// Starts at 1.
     number: usize,
     count: usize,
 }
 
 /// The whole: the first part of one.
-impl Default for Part {
-    fn default() -> Part {
-        Part { number: 1, count: 1 }
+impl Default for Shard {
+    fn default() -> Shard {
+        Shard { number: 1, count: 1 }
     }
 }
 
-impl Part {
+impl Shard {
     /// Creates part `number` of `count`, where the first is 1; `None` if the number is out of
     /// range.
-    pub fn new(number: usize, count: usize) -> Option<Part> {
-        (1..=count).contains(&number).then_some(Part { number, count })
+    pub fn new(number: usize, count: usize) -> Option<Shard> {
+        (1..=count).contains(&number).then_some(Shard { number, count })
     }
 
     /// Returns the number of the part, starting at 1.
@@ -43,54 +43,54 @@ impl Part {
     }
 
     /// Returns whether this part is the whole.
-    pub fn is_whole(self) -> bool {
+    pub fn is_full(self) -> bool {
         self.count == 1
     }
 
     /// Parses `asked`, the value of [`PART`]. The result is the whole if it is not set.
-    pub(super) fn asked(asked: Option<&str>) -> Result<Part, String> {
-        asked.map_or(Ok(Part::default()), |text| {
+    pub(super) fn from_env(value: Option<&str>) -> Result<Shard, String> {
+        value.map_or(Ok(Shard::default()), |text| {
             text.parse().map_err(|error: String| format!("{PART}: {error}"))
         })
     }
 
     /// Returns a picker that selects the tests of this part.
-    pub(super) fn picker(self) -> Picker {
-        Picker { part: self, ops: BTreeMap::new() }
+    pub(super) fn selection(self) -> Selection {
+        Selection { shard: self, ops: BTreeMap::new() }
     }
 }
 
 /// Selects every `count`-th op, in the order in which their tests are first requested.
-pub(super) struct Picker {
-    part: Part,
+pub(super) struct Selection {
+    shard: Shard,
     /// The part of each op, starting at 0.
     ops: BTreeMap<String, usize>,
 }
 
-impl Picker {
+impl Selection {
     /// Returns whether the test belongs to this part.
-    pub(super) fn takes(&mut self, test: &str) -> bool {
-        let next = self.ops.len() % self.part.count;
+    pub(super) fn selects(&mut self, test: &str) -> bool {
+        let next = self.ops.len() % self.shard.count;
         let op = test.split("::").next().unwrap_or(test);
-        *self.ops.entry(op.to_string()).or_insert(next) == self.part.number - 1
+        *self.ops.entry(op.to_string()).or_insert(next) == self.shard.number - 1
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.number, self.count)
     }
 }
 
-impl FromStr for Part {
+impl FromStr for Shard {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Part, String> {
+    fn from_str(text: &str) -> Result<Shard, String> {
         let numbers = text
             .split_once('/')
             .and_then(|(number, count)| Some((number.parse().ok()?, count.parse().ok()?)));
-        let part = numbers.and_then(|(number, count)| Part::new(number, count));
-        part.ok_or_else(|| format!("expected a part and how many there are, as in 2/12; got {text:?}"))
+        let shard = numbers.and_then(|(number, count)| Shard::new(number, count));
+        shard.ok_or_else(|| format!("expected a part and how many there are, as in 2/12; got {text:?}"))
     }
 }
 
@@ -98,31 +98,31 @@ impl FromStr for Part {
 mod tests {
     use super::*;
 
-    fn taken<'a>(part: &str, names: &[&'a str]) -> Vec<&'a str> {
-        let mut picker = part.parse::<Part>().expect("it is a part").picker();
-        names.iter().copied().filter(|name| picker.takes(name)).collect()
+    fn selected<'a>(shard: &str, names: &[&'a str]) -> Vec<&'a str> {
+        let mut selection = shard.parse::<Shard>().expect("it is a part").selection();
+        names.iter().copied().filter(|name| selection.selects(name)).collect()
     }
 
     #[test]
-    fn parts_are_all_tests_once() {
+    fn shards_are_all_tests_once() {
         let all = ["sum::cpu", "mul::cpu", "sub::cpu", "neg::cpu", "exp::cpu", "log::cpu"];
-        assert_eq!(taken("1/2", &all), ["sum::cpu", "sub::cpu", "exp::cpu"]);
-        assert_eq!(taken("2/2", &all), ["mul::cpu", "neg::cpu", "log::cpu"]);
-        assert_eq!(taken("7/9", &all), [""; 0]);
-        assert_eq!(taken("1/1", &all), all);
+        assert_eq!(selected("1/2", &all), ["sum::cpu", "sub::cpu", "exp::cpu"]);
+        assert_eq!(selected("2/2", &all), ["mul::cpu", "neg::cpu", "log::cpu"]);
+        assert_eq!(selected("7/9", &all), [""; 0]);
+        assert_eq!(selected("1/1", &all), all);
         let checks = ["sum::forward::cpu", "mul::forward::cpu", "sum::backward::cpu"];
-        let together = ["sum::forward::cpu", "sum::backward::cpu"];
-        assert_eq!(taken("1/2", &checks), together, "one op's kernels in one process");
+        let same_shard = ["sum::forward::cpu", "sum::backward::cpu"];
+        assert_eq!(selected("1/2", &checks), same_shard, "one op's kernels in one process");
     }
 
     #[test]
-    fn a_part_is_read_as_it_is_written() {
-        assert_eq!(Part::asked(None), Ok(Part::default()));
-        assert!(Part::default().is_whole());
-        let last = Part::asked(Some("3/3")).expect("there are three");
+    fn a_shard_is_parsed_as_it_is_printed() {
+        assert_eq!(Shard::from_env(None), Ok(Shard::default()));
+        assert!(Shard::default().is_full());
+        let last = Shard::from_env(Some("3/3")).expect("there are three");
         assert_eq!((last.number(), last.count(), last.to_string()), (3, 3, "3/3".into()));
         for wrong in ["", "0/3", "4/3", "1", "1/", "a/b", "1/2/3", "-1/2", "0/0"] {
-            let error = Part::asked(Some(wrong)).expect_err(wrong);
+            let error = Shard::from_env(Some(wrong)).expect_err(wrong);
             assert_eq!(
                 error,
                 format!("TERNION_PART: expected a part and how many there are, as in 2/12; got {wrong:?}")

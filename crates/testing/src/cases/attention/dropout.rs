@@ -1,6 +1,6 @@
 //! Rows of attention with dropout.
 
-use super::{Formula, PLAIN, UNDER_A_MASK, attention, beyond_a_block, definition, gradient, gradients, on_usual_shapes, rounded, zeros};
+use super::{Formula, PLAIN, UNDER_A_MASK, attention, beyond_a_block, definition, gradient, gradients, on_default_shapes, rounded, zeros};
 use crate::prelude::*;
 use ternion_core::AttentionOptions;
 use ternion_core::dispatch::apply;
@@ -30,7 +30,7 @@ fn dropping() -> Vec<OpCase> {
     vec![
         // Second-order gradients are exact in f16 and bf16: with a single key, the gradient of its
         // score is always 0.
-        on_usual_shapes(attention("dropout=0.5", dropped(0.5, PLAIN)))
+        on_default_shapes(attention("dropout=0.5", dropped(0.5, PLAIN)))
             .on([&[1, 2, 17, 8], &[1, 2, 33, 8], &[1, 2, 33, 8]])
             .on([&[1, 1, 2, 3], &[1, 1, 0, 3], &[1, 1, 0, 2]])
             .on([&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 2]])
@@ -46,13 +46,13 @@ fn dropping() -> Vec<OpCase> {
                 q.scaled_dot_product_attention(&q, &q, options)
             })
             .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
-        on_usual_shapes(attention("dropout=1", dropped(1.0, PLAIN))),
+        on_default_shapes(attention("dropout=1", dropped(1.0, PLAIN))),
         // In f16 and bf16 a gradient that cancels to 0, such as that of equal keys, is the rounding
         // error of y.
         attention("causal dropout=0.5, more queries than keys", dropped(0.5, causal))
             .dtypes(&[F32, F64])
             .on([&[1, 2, 5, 3], &[1, 1, 3, 3], &[1, 1, 3, 2]]),
-        on_usual_shapes(attention("causal dropout=0.5", dropped(0.5, causal)))
+        on_default_shapes(attention("causal dropout=0.5", dropped(0.5, causal)))
             .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
         attention("bool mask dropout=0.3", dropped(0.3, PLAIN))
             .input(Input::bool())

@@ -10,16 +10,16 @@ pub fn rows() -> Vec<OpCase> {
 
 /// Indices along an axis of an input, counted from the start or from the end.
 fn either_way(size: impl Fn(&[usize]) -> usize + Send + Sync + 'static) -> Input {
-    Input::index(Values::custom(move |shapes, own, rng| {
-        let (count, size) = (shapes[own].iter().product::<usize>(), size(&shapes[0]) as i64);
+    Input::index(Values::custom(move |shapes, position, rng| {
+        let (count, size) = (shapes[position].iter().product::<usize>(), size(&shapes[0]) as i64);
         (0..count).map(|_| rng.integer(-size, size - 1) as f64).collect()
     }))
 }
 
 /// Like `either_way`, but without duplicates.
 fn once(size: impl Fn(&[usize]) -> usize + Send + Sync + 'static) -> Input {
-    Input::index(Values::custom(move |shapes, own, rng| {
-        let (count, size) = (shapes[own].iter().product::<usize>(), size(&shapes[0]));
+    Input::index(Values::custom(move |shapes, position, rng| {
+        let (count, size) = (shapes[position].iter().product::<usize>(), size(&shapes[0]));
         let order = rng.permutation(size).into_iter().take(count);
         order.map(|at| at as f64 - if at % 2 == 0 { size as f64 } else { 0.0 }).collect()
     }))
@@ -55,12 +55,12 @@ fn along() -> Vec<OpCase> {
                     *size = if at == axis || *size == 1 { other } else { *size };
                 }
                 Array::from_fn(&shape, |at| {
-                    let place = |x: &Array| -> Vec<usize> { at.iter().zip(&x.shape).map(|(&at, &size)| at.min(size - 1)).collect() };
-                    let mut own = place(&x[0]);
-                    let mut asked = place(&x[1]);
-                    asked[axis] = at[axis];
-                    own[axis] = from_front(x[1].at(&asked), x[0].shape[axis]);
-                    x[0].at(&own)
+                    let clamped_index = |x: &Array| -> Vec<usize> { at.iter().zip(&x.shape).map(|(&at, &size)| at.min(size - 1)).collect() };
+                    let mut source_index = clamped_index(&x[0]);
+                    let mut indices_index = clamped_index(&x[1]);
+                    indices_index[axis] = at[axis];
+                    source_index[axis] = from_front(x[1].at(&indices_index), x[0].shape[axis]);
+                    x[0].at(&source_index)
                 })
             })
     };
@@ -132,8 +132,8 @@ fn puts() -> Vec<OpCase> {
             .oracle_for(move |dtype, x| {
                 let mut found = x[0].clone();
                 for (&index, &value) in x[1].data.iter().zip(&x[2].data) {
-                    let place = &mut found.data[from_front(index, x[0].elements())];
-                    *place = if accumulate { crate::cases::unary::wrap(dtype, *place + value) } else { value };
+                    let element = &mut found.data[from_front(index, x[0].elements())];
+                    *element = if accumulate { crate::cases::unary::wrap(dtype, *element + value) } else { value };
                 }
                 found
             })
@@ -155,9 +155,9 @@ fn puts() -> Vec<OpCase> {
                 let shape = [x[1].elements(), x[0].shape[1] - 1];
                 let source = x[2].expand(&shape);
                 Array::from_fn(&shape, |at| {
-                    let place = found.at_mut(&[from_front(x[1].data[at[0]], x[0].shape[0]), at[1] + 1]);
-                    let sum = crate::cases::unary::wrap(dtype, *place + source.at(at));
-                    *place = if accumulate { sum } else { source.at(at) };
+                    let element = found.at_mut(&[from_front(x[1].data[at[0]], x[0].shape[0]), at[1] + 1]);
+                    let sum = crate::cases::unary::wrap(dtype, *element + source.at(at));
+                    *element = if accumulate { sum } else { source.at(at) };
                     0.0
                 });
                 found
@@ -195,12 +195,12 @@ fn puts() -> Vec<OpCase> {
         masked_put(),
     ]
     .into_iter()
-    .chain(put_truth())
+    .chain(put_bools())
     .collect()
 }
 
 /// Sums of bools: whether any of the elements at an index is true.
-fn put_truth() -> Vec<OpCase> {
+fn put_bools() -> Vec<OpCase> {
     let any = |found: &mut f64, value: f64| *found = found.max(value);
     vec![
         OpCase::new("put", "accumulate=true, truth values")
@@ -231,8 +231,8 @@ fn put_truth() -> Vec<OpCase> {
             .oracle(move |x| {
                 let mut found = x[0].clone();
                 Array::from_fn(&x[2].shape, |at| {
-                    let place = [from_front(x[1].data[at[0]], x[0].shape[0]), at[1] + 1];
-                    any(found.at_mut(&place), x[2].at(at));
+                    let element_index = [from_front(x[1].data[at[0]], x[0].shape[0]), at[1] + 1];
+                    any(found.at_mut(&element_index), x[2].at(at));
                     0.0
                 });
                 found
@@ -248,7 +248,7 @@ fn masked_put() -> OpCase {
         .run(|x| x[0].index_put(&x[1], &x[2], false))
         .oracle(|x| {
             let put = x[1].map(|mask| if mask == 0.0 { f64::NAN } else { x[2].data[0] });
-            x[0].zip(&put, |own, put| if put.is_nan() { own } else { put })
+            x[0].zip(&put, |value, put| if put.is_nan() { value } else { put })
         })
 }
 
@@ -262,9 +262,9 @@ fn slices() -> Vec<OpCase> {
             .oracle(move |x| {
                 let mut found = x[0].clone();
                 Array::from_fn(&x[2].shape, |at| {
-                    let mut own = at.to_vec();
-                    own[axis] = x[1].data[at[axis]] as usize;
-                    *found.at_mut(&own) = x[2].at(at);
+                    let mut source_index = at.to_vec();
+                    source_index[axis] = x[1].data[at[axis]] as usize;
+                    *found.at_mut(&source_index) = x[2].at(at);
                     0.0
                 });
                 found

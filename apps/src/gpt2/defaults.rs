@@ -1,12 +1,12 @@
-//! The sizes of a new GPT-2 and of its training where nothing else is said.
+//! Default sizes of a new GPT-2 and of its training.
 
 use crate::support::program::Outcome;
 use std::fmt::Display;
 use ternion::prelude::*;
 
-/// What options take the place of.
-pub struct Usual {
-    /// Tokens, where a checkpoint tells them.
+/// Defaults of the options.
+pub struct Defaults {
+    /// Vocabulary size, if a checkpoint records it.
     pub vocabulary: Option<usize>,
     pub layers: usize,
     pub heads: usize,
@@ -14,12 +14,12 @@ pub struct Usual {
     pub context: usize,
     pub steps: u64,
     pub lr: f64,
-    /// Steps in which the rate rises, where a checkpoint tells them.
+    /// Warmup steps, if a checkpoint records them.
     pub warmup: Option<u64>,
 }
 
 /// A model that a CPU trains in a minute or two.
-pub const SMALL: Usual = Usual {
+pub const SMALL_SIZES: Defaults = Defaults {
     vocabulary: None,
     layers: 4,
     heads: 4,
@@ -31,13 +31,13 @@ pub const SMALL: Usual = Usual {
 };
 
 /// GPT-2's own sizes.
-pub const LARGE: Usual =
-    Usual { layers: 12, heads: 12, width: 768, context: 1024, steps: 1000, lr: 6e-4, ..SMALL };
+pub const GPT2_SIZES: Defaults =
+    Defaults { layers: 12, heads: 12, width: 768, context: 1024, steps: 1000, lr: 6e-4, ..SMALL_SIZES };
 
-impl Usual {
-    /// Those of a training that goes on from `checkpoint`.
-    pub fn of(checkpoint: &Checkpoint) -> Outcome<Usual> {
-        Ok(Usual {
+impl Defaults {
+    /// Returns the sizes and settings of the run that `checkpoint` continues.
+    pub fn from_checkpoint(checkpoint: &Checkpoint) -> Outcome<Defaults> {
+        Ok(Defaults {
             vocabulary: Some(checkpoint.value("vocabulary")?),
             layers: checkpoint.value("layers")?,
             heads: checkpoint.value("heads")?,
@@ -50,12 +50,12 @@ impl Usual {
     }
 }
 
-/// The help of an option: what it is, and what it is where it is not given.
-pub fn help<T: Display>(what: &str, of: impl Fn(&Usual) -> T) -> String {
-    format!("{what} [default: {}, with --train {}]", of(&SMALL), of(&LARGE))
+/// Returns the help text of an option with its defaults.
+pub fn help<T: Display>(what: &str, of: impl Fn(&Defaults) -> T) -> String {
+    format!("{what} [default: {}, with --train {}]", of(&SMALL_SIZES), of(&GPT2_SIZES))
 }
 
-/// A size that cannot be 0.
+/// Parses a size that cannot be 0.
 pub fn at_least_1(text: &str) -> std::result::Result<usize, String> {
     let number = text.parse().ok().filter(|&number| number > 0);
     number.ok_or_else(|| "expected a whole number of at least 1".to_owned())

@@ -7,12 +7,12 @@ pub fn rows() -> Vec<OpCase> {
     [vec![strided(), strided_scatter()], selects(), slices(), diagonals()].concat()
 }
 
-/// Returns `x` with each element of `source` written to the index that `place` returns for its
+/// Returns `x` with each element of `source` written to the index that `index_of` returns for its
 /// index in `source`.
-fn placed(x: &Array, source: &Array, place: impl Fn(&[usize]) -> Vec<usize>) -> Array {
+fn scatter_slice(x: &Array, source: &Array, index_of: impl Fn(&[usize]) -> Vec<usize>) -> Array {
     let mut found = x.clone();
     Array::from_fn(&source.shape, |at| {
-        *found.at_mut(&place(at)) = source.at(at);
+        *found.at_mut(&index_of(at)) = source.at(at);
         0.0
     });
     found
@@ -76,7 +76,7 @@ fn selects() -> Vec<OpCase> {
             .run(|x| x[0].select_scatter(&x[1], 1, -2))
             .oracle(|x| {
                 let size = x[0].shape[1];
-                placed(&x[0], &x[1], |at| [&at[..1], &[size - 2], &at[1..]].concat())
+                scatter_slice(&x[0], &x[1], |at| [&at[..1], &[size - 2], &at[1..]].concat())
             })
             .rejects("select_scatter: index 3 is out of range for size 3", |device| {
                 Tensor::zeros([3], F32, device)?.select_scatter(&Tensor::zeros((), F32, device)?, 0, 3)
@@ -93,7 +93,7 @@ fn slices() -> Vec<OpCase> {
             .on([&[7], &[3]])
             .on([&[4, 3], &[2, 3]])
             .run(|x| x[0].slice_scatter(&x[1], 0, [Some(1), None], 2))
-            .oracle(|x| placed(&x[0], &x[1], |at| [&[1 + 2 * at[0]], &at[1..]].concat()))
+            .oracle(|x| scatter_slice(&x[0], &x[1], |at| [&[1 + 2 * at[0]], &at[1..]].concat()))
             .rejects("slice_scatter: a step of 0, expected at least 1", |device| {
                 let x = Tensor::zeros([3], F32, device)?;
                 x.slice_scatter(&x, 0, [None, None], 0)
@@ -105,7 +105,7 @@ fn slices() -> Vec<OpCase> {
         row("slice_scatter", "axis=1 -4:-1")
             .on([&[2, 6], &[2, 3]])
             .run(|x| x[0].slice_scatter(&x[1], 1, [Some(-4), Some(-1)], 1))
-            .oracle(|x| placed(&x[0], &x[1], |at| vec![at[0], at[1] + 2])),
+            .oracle(|x| scatter_slice(&x[0], &x[1], |at| vec![at[0], at[1] + 2])),
         row("slice_scatter", "nothing, 5:2")
             .on([&[6], &[0]])
             .run(|x| x[0].slice_scatter(&x[1], 0, [Some(5), Some(2)], 1))
@@ -119,9 +119,9 @@ fn diagonals() -> Vec<OpCase> {
             .run(move |x| x[0].diagonal_scatter(&x[1], offset, 0, 1))
             .oracle(move |x| {
                 let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0) as usize);
-                placed(&x[0], &x[1], |at| {
-                    let place = at[at.len() - 1];
-                    [&[place + below, place + above], &at[..at.len() - 1]].concat()
+                scatter_slice(&x[0], &x[1], |at| {
+                    let index_of = at[at.len() - 1];
+                    [&[index_of + below, index_of + above], &at[..at.len() - 1]].concat()
                 })
             })
     };

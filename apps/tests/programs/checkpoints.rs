@@ -1,4 +1,4 @@
-//! Checkpoints in folders, trainings that Ctrl-C ends, and what may change when one goes on.
+//! Checkpoints in folders, runs that Ctrl-C ends, and what may change when one is resumed.
 
 use super::*;
 
@@ -13,8 +13,8 @@ fn read(folder: &Folder, name: &str) -> Vec<u8> {
     fs::read(folder.file(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The checkpoints of a folder, in order.
-fn kept(folder: &Folder, name: &str) -> Vec<String> {
+/// Returns the names of the checkpoints in a folder, in order.
+fn checkpoint_names(folder: &Folder, name: &str) -> Vec<String> {
     let entries = fs::read_dir(folder.file(name)).expect("the folder");
     let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.filter(|name| name.ends_with(".safetensors")).collect();
@@ -46,8 +46,9 @@ fn every_training_keeps_the_newest_checkpoints_in_a_folder_and_goes_on_from_it()
     for (name, arguments, expected) in cases {
         let with = |more: &[&'static str]| [&arguments[..], more].concat();
         success(folder.run(name, &with(&["--save", name, "--keep", "2"])));
-        assert_eq!(kept(&folder, name), expected, "{name}");
-        // Cut off as by a full disk: the training goes on from the one before, and ends where it ended.
+        assert_eq!(checkpoint_names(&folder, name), expected, "{name}");
+        // Truncated as by a full disk: the run resumes from the previous one, and ends with the
+        // same result.
         let newest = format!("{name}/{}", expected[1]);
         let whole = read(&folder, &newest);
         write(&folder, &newest, &whole[..whole.len() / 2]);
@@ -55,7 +56,7 @@ fn every_training_keeps_the_newest_checkpoints_in_a_folder_and_goes_on_from_it()
         assert!(output.status.success(), "{name}: {}", errors(&output));
         assert!(errors(&output).contains("warning: passed over: "), "{name}: {}", errors(&output));
         assert!(whole == read(&folder, &newest), "{name}: it ended elsewhere");
-        folder.refuses(
+        folder.check_rejections(
             name,
             &[
                 (
@@ -79,7 +80,7 @@ fn a_training_that_ctrl_c_ends_is_saved_and_ends_elsewhere_as_if_it_had_not() {
     write(&folder, "t.csv", format!("a,b,y\n{rows}"));
     let table = ["--data", "t.csv", "--target", "y", "--hidden", "4", "--batch", "2", "--epochs", "200"];
     let cases: [(&str, &[&str], &str); 4] = [
-        // Each epoch is 20 steps: hardly ever does it end as one does.
+        // Each epoch has 20 steps: Ctrl-C hardly ever comes at the end of one.
         ("housing", &table, "epoch 3/"),
         ("image_encoder", &["--batch", "32", "--log-every", "7", "--steps", "600"], "step 14/"),
         (
@@ -92,7 +93,8 @@ fn a_training_that_ctrl_c_ends_is_saved_and_ends_elsewhere_as_if_it_had_not() {
     for (name, arguments, line) in cases {
         let run = |more: &[&str]| folder.run(name, &[arguments, more].concat());
         success(run(&["--save", "whole", "--save-every", "1000"]));
-        // Each note is on disk before the next: of a few hundred epochs, but not of thousands of steps.
+        // Each record is flushed to disk: fast enough for a few hundred epochs, but not for
+        // thousands of steps.
         let record: &[&str] = if name == "housing" { &["--record", "record"] } else { &[] };
         let mut stopped =
             run(&[&["--save", "part", "--json", "r.json", "--save-every", "1000"], record].concat());
@@ -104,12 +106,12 @@ fn a_training_that_ctrl_c_ends_is_saved_and_ends_elsewhere_as_if_it_had_not() {
         assert!(killed.expect("kill is a program").success());
         let rest: Vec<String> = lines.collect();
         assert!(running.wait().expect("it ends").success(), "{name}: {rest:?}");
-        let told = rest.iter().find(|line| line.starts_with("stopped after step "));
-        assert!(told.is_some_and(|line| line.ends_with(", saved to part")), "{name}: {rest:?}");
+        let stopped = rest.iter().find(|line| line.starts_with("stopped after step "));
+        assert!(stopped.is_some_and(|line| line.ends_with(", saved to part")), "{name}: {rest:?}");
         assert!(folder.json("r.json").is_object(), "{name}");
         success(run(&[&["--resume", "part", "--save-every", "1000"], record].concat()));
         if !record.is_empty() {
-            // Each epoch once, the one that was cut short among them.
+            // Each epoch once, including the one that was cut short.
             let lines = String::from_utf8(read(&folder, "record/metrics.jsonl")).expect("UTF-8");
             assert_eq!(lines.matches("held out").count(), 200);
         }
@@ -155,7 +157,7 @@ fn steps_and_learning_rates_may_change_when_a_training_goes_on() {
         let values = &folder.json("w.st.json")["values"];
         let key = length.trim_start_matches('-');
         assert_eq!((&values[key], &values["lr"]), (&3.into(), &0.001.into()), "{name}: {values}");
-        let message = folder.refused(name, &[then, &["--resume", "w.st", "--seed", "7"]].concat());
+        let message = folder.rejection_of(name, &[then, &["--resume", "w.st", "--seed", "7"]].concat());
         assert!(message.contains("other settings: ") && message.contains("seed was 1, is 7"), "{message}");
     }
 }

@@ -1,4 +1,5 @@
-//! What programs refuse: other data, options that would come to nothing, sizes that no memory holds; and what they call it.
+//! What programs reject: other data, options without effect, sizes that fit into no memory; and the
+//! words of the errors.
 
 use super::*;
 
@@ -54,14 +55,14 @@ fn a_training_goes_on_with_its_own_data_alone() {
         success(folder.run(name, &again));
         let before = fs::read(folder.file(data)).expect("it is there");
         if data.ends_with("labels-idx1-ubyte") {
-            // Two labels change places: of the same number, and each still a label.
+            // Swaps two labels: the count is the same, and each is still valid.
             let mut labels = before.clone();
             labels.swap(8, 9);
             write(&folder, data, labels);
         } else {
             change(&folder, data);
         }
-        let message = folder.refused(name, &again);
+        let message = folder.rejection_of(name, &again);
         assert!(
             message.contains(&saved) && message.contains("other settings: data was "),
             "{name}: {message}"
@@ -121,7 +122,7 @@ fn options_that_come_to_nothing_are_refused() {
         ("housing", &["--keep", "3"], "--keep: there is no --save"),
     ];
     for (name, arguments, expected) in cases {
-        let message = folder.refused(name, arguments);
+        let message = folder.rejection_of(name, arguments);
         assert!(message.contains(expected), "{name} {arguments:?}: {message}");
     }
     assert!(!folder.file("x").exists() && !folder.file("r.json").exists());
@@ -169,7 +170,7 @@ fn sizes_that_no_memory_holds_are_errors() {
         ("compare", &["--model", "gpt", "--batch", "4000000000"], "--batch 4000000000: takes at least "),
     ];
     for (name, arguments, expected) in cases {
-        let message = folder.refused(name, arguments);
+        let message = folder.rejection_of(name, arguments);
         assert!(message.contains(expected), "{name} {arguments:?}: {message}");
         assert!(!message.contains("panicked"), "{name} {arguments:?}: {message}");
     }
@@ -199,10 +200,10 @@ fn messages_name_the_file_and_the_prompt() {
         ("tiny_gpt", vec!["--text", "lone"], "lone: train and validation: a text of 1 characters"),
         ("gpt2", small(&["--train", "few.bin"]), "few.bin: windows: context 8 of 2 tokens"),
     ] {
-        let message = folder.refused(name, &arguments);
+        let message = folder.rejection_of(name, &arguments);
         assert!(message.contains(expected), "{name} {arguments:?}: {message}");
     }
-    // Nothing of a prompt is printed that nothing can follow, and no training comes before.
+    // A prompt that cannot be continued is rejected before it is printed and before any training.
     let with_prompt = |arguments: &[&str], expected: &str| {
         let output = folder.run("tiny_gpt", arguments).output().expect("it runs");
         let printed = String::from_utf8_lossy(&output.stdout);

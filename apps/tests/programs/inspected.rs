@@ -1,4 +1,5 @@
-//! Options that look at a training or use what it leaves: predictions, folders of checkpoints, tables of layers, the end of a text.
+//! Options that inspect a run or use its results: predictions, folders of checkpoints, layer
+//! summaries, the end of a text.
 
 use super::*;
 use serde_json::Value;
@@ -11,7 +12,7 @@ fn housing_predicts_new_rows_with_the_scales_of_its_model() {
     fs::write(folder.file("known.csv"), format!("a,b,y\n{known}")).expect("the folder can be written");
     let table = ["--data", "known.csv", "--target", "y", "--hidden", "16", "--batch", "8"];
     success(folder.run("housing", &[&table[..], &["--epochs", "60", "--save", "w.st"]].concat()));
-    // Columns in another order, one that the model does not know, and none of the target.
+    // Columns in another order, one that the model does not know, and no target.
     let new: String = rows(20, 60).iter().map(|(a, b)| format!("{b},9,{a}\n")).collect();
     fs::write(folder.file("new.csv"), format!("b,c,a\n{new}")).expect("the folder can be written");
     let printed =
@@ -23,19 +24,20 @@ fn housing_predicts_new_rows_with_the_scales_of_its_model() {
     assert_eq!(found.len(), 40);
     for ((a, b), found) in rows(20, 60).into_iter().zip(found) {
         let expected = f64::from(2000 + 30 * a + b);
-        // Of values over 2700, of which a model without its scales knows nothing.
+        // Values over 2700, which a model without its scalers could not predict.
         assert!((found - expected).abs() < 200.0, "{a}, {b}: {found}, expected about {expected}");
     }
     let scales = folder.json("w.st.json");
     assert_eq!(scales["settings"]["features"]["columns"], serde_json::json!(["a", "b"]), "{scales}");
     fs::write(folder.file("lacks.csv"), "a\n1\n2\n").expect("the folder can be written");
-    let message = folder.refused("housing", &["--predict", "lacks.csv", "--load", "w.st"]);
+    let message = folder.rejection_of("housing", &["--predict", "lacks.csv", "--load", "w.st"]);
     assert!(message.contains("lacks.csv: ") && message.contains('b'), "{message}");
-    // The same numbers in another unit are standardised alike, and are another table all the same.
+    // The same values in another unit are standardized alike, but are a different table.
     let scaled: String =
         rows(0, 90).iter().map(|(a, b)| format!("{a},{b},{}\n", 4000 + 60 * a + 2 * b)).collect();
     fs::write(folder.file("known.csv"), format!("a,b,y\n{scaled}")).expect("the folder can be written");
-    let message = folder.refused("housing", &[&table[..], &["--epochs", "60", "--resume", "w.st"]].concat());
+    let message =
+        folder.rejection_of("housing", &[&table[..], &["--epochs", "60", "--resume", "w.st"]].concat());
     assert!(message.contains("w.st: other settings: ") && message.contains("targets was "), "{message}");
 }
 
@@ -53,12 +55,13 @@ fn a_folder_keeps_the_newest_checkpoints_and_goes_on_from_the_newest_whole_one()
         names
     };
     assert_eq!(names(), ["step-00000040.safetensors", "step-00000050.safetensors"]);
-    let message = folder.refused("image_encoder", &[&small[..], &["--save", "kept", "--keep", "2"]].concat());
+    let message =
+        folder.rejection_of("image_encoder", &[&small[..], &["--save", "kept", "--keep", "2"]].concat());
     assert!(
         message.contains("--save: kept: holds checkpoints of another training, up to step 50"),
         "{message}"
     );
-    // Cut off as by a full disk.
+    // Truncated as by a full disk.
     let newest = folder.file("kept/step-00000050.safetensors");
     let bytes = fs::read(&newest).expect("it was saved");
     fs::write(&newest, &bytes[..bytes.len() / 2]).expect("it can be written");
@@ -83,7 +86,7 @@ fn layers_are_shown_and_what_is_wrong_with_them_is_said() {
     for expected in ["Linear", "layers.2", "output.grad", "weight.grad"] {
         assert!(printed.contains(expected), "{expected}: {printed}");
     }
-    // Weights that do not move.
+    // Weights that do not change.
     let still = success(
         folder.run("housing", &["--epochs", "1", "--hidden", "4", "--lr", "0", "--stats-every", "1"]),
     );
@@ -98,7 +101,7 @@ fn layers_are_shown_and_what_is_wrong_with_them_is_said() {
         "{lines}"
     );
     assert!(looked.contains("Conv2d") && looked.contains("the numbers of every layer:"), "{looked}");
-    // Looking changes nothing.
+    // Inspection changes nothing.
     with(&["--save", "plain.st"]);
     let read = |file: &str| fs::read(folder.file(file)).expect("it was saved");
     assert!(read("looked.st") == read("plain.st"), "whoever is looked at learns something else");
@@ -114,7 +117,7 @@ fn gpt2_stops_at_the_end_of_a_text_and_trains_in_f16() {
     fs::write(folder.file("bpe/vocab.json"), support::byte_vocabulary(&["th", "the", "<|endoftext|>"]))
         .expect("it can be written");
     fs::write(folder.file("bpe/merges.txt"), "#version: 0.2\nt h\nth e\n").expect("it can be written");
-    // "!", "\"" and "#", and the end of the text, which is token 258.
+    // "!", "\"" and "#", and the end-of-text token, 258.
     fs::write(folder.file("tokens.bin"), [0_u8, 0, 1, 0, 2, 0, 2, 1].repeat(60)).expect("it can be written");
     let sizes = ["--layers", "1", "--heads", "2", "--width", "32", "--context", "16", "--bpe", "bpe"];
     let training =

@@ -10,7 +10,7 @@ pub fn rows() -> Vec<OpCase> {
 
 /// Returns the derivative at `at` of the parabola through three points (Lagrange's formula), or of
 /// the line through two.
-fn slope(x: &[f64], y: &[f64], at: f64) -> f64 {
+fn parabola_derivative(x: &[f64], y: &[f64], at: f64) -> f64 {
     match *x {
         [a, b] => (y[1] - y[0]) / (b - a),
         [a, b, c] => {
@@ -22,17 +22,17 @@ fn slope(x: &[f64], y: &[f64], at: f64) -> f64 {
     }
 }
 
-fn slopes(y: &[f64], x: &[f64], edge_order: usize) -> Vec<f64> {
+fn numerical_gradient(y: &[f64], x: &[f64], edge_order: usize) -> Vec<f64> {
     let (last, order) = (y.len() - 1, edge_order);
-    let at = |place: usize| match place {
-        0 => slope(&x[..=order], &y[..=order], x[0]),
-        place if place == last => slope(&x[last - order..], &y[last - order..], x[last]),
-        _ => slope(&x[place - 1..=place + 1], &y[place - 1..=place + 1], x[place]),
+    let at = |index: usize| match index {
+        0 => parabola_derivative(&x[..=order], &y[..=order], x[0]),
+        index if index == last => parabola_derivative(&x[last - order..], &y[last - order..], x[last]),
+        _ => parabola_derivative(&x[index - 1..=index + 1], &y[index - 1..=index + 1], x[index]),
     };
     (0..y.len()).map(at).collect()
 }
 
-const PLACES: [f64; 5] = [0.0, 0.5, 2.0, 2.75, 4.0];
+const COORDINATES: [f64; 5] = [0.0, 0.5, 2.0, 2.75, 4.0];
 
 fn gradients() -> Vec<OpCase> {
     let mut rows = Vec::new();
@@ -46,20 +46,20 @@ fn gradients() -> Vec<OpCase> {
                 .run(move |x| x[0].gradient(1, Spacing::Even(0.5), order))
                 .oracle(move |x| {
                     x[0].along(1, move |y| {
-                        let places: Vec<f64> = (0..y.len()).map(|at| 0.5 * at as f64).collect();
-                        slopes(y, &places, order)
+                        let coordinates: Vec<f64> = (0..y.len()).map(|at| 0.5 * at as f64).collect();
+                        numerical_gradient(y, &coordinates, order)
                     })
                 }),
         );
         rows.push(
             OpCase::new("gradient", format!("axis=0 places edge_order={order}"))
                 .input(Uniform(-3.0, 3.0))
-                .input(Input::float(Fixed(PLACES.to_vec())).constant())
+                .input(Input::float(Fixed(COORDINATES.to_vec())).constant())
                 .on([&[5, 3], &[5]])
                 .twice()
                 .f32_limit(1e-5, 8e-6)
                 .run(move |x| x[0].gradient(0, Spacing::Places(&x[1]), order))
-                .oracle(move |x| x[0].along(0, move |y| slopes(y, &PLACES, order))),
+                .oracle(move |x| x[0].along(0, move |y| numerical_gradient(y, &COORDINATES, order))),
         );
     }
     let last = rows.pop().map(|row| {
@@ -70,8 +70,8 @@ fn gradients() -> Vec<OpCase> {
             Tensor::zeros([2], F32, device)?.gradient(0, Spacing::Even(1.0), 2)
         })
         .rejects("gradient: spacing has shape [3], expected [4]", |device| {
-            let places = Tensor::zeros([3], F32, device)?;
-            Tensor::zeros([4], F32, device)?.gradient(0, Spacing::Places(&places), 1)
+            let coordinates = Tensor::zeros([3], F32, device)?;
+            Tensor::zeros([4], F32, device)?.gradient(0, Spacing::Places(&coordinates), 1)
         })
     });
     rows.extend(last);
@@ -97,7 +97,7 @@ fn running(y: &[f64], x: impl Fn(usize) -> f64) -> Vec<f64> {
 }
 
 fn areas() -> Vec<OpCase> {
-    let whole = OpCase::new("trapezoid", "axis=1 spacing=0.5")
+    let full = OpCase::new("trapezoid", "axis=1 spacing=0.5")
         .input(Uniform(-3.0, 3.0))
         .shapes([&[3, 5], &[2, 1, 3], &[2, 0]])
         .twice()
@@ -107,13 +107,13 @@ fn areas() -> Vec<OpCase> {
             x[0].reduce(&[1], Keep::No, |y| running(y, |at| 0.5 * at as f64).last().copied().unwrap_or(0.0))
         })
         .rejects("trapezoid: places of shape [3] for elements of [4]", |device| {
-            let places = Tensor::zeros([3], F32, device)?;
-            Tensor::zeros([4], F32, device)?.trapezoid(0, Spacing::Places(&places))
+            let coordinates = Tensor::zeros([3], F32, device)?;
+            Tensor::zeros([4], F32, device)?.trapezoid(0, Spacing::Places(&coordinates))
         })
         .rejects("trapezoid: input is i64, expected a floating dtype", |device| {
             Tensor::zeros([4], I64, device)?.trapezoid(0, Spacing::Even(1.0))
         });
-    let places = OpCase::new("trapezoid", "axis=0 places")
+    let coordinates = OpCase::new("trapezoid", "axis=0 places")
         .input(Uniform(-3.0, 3.0))
         .input(Uniform(-3.0, 3.0))
         .on([&[5, 3], &[5]])
@@ -124,13 +124,13 @@ fn areas() -> Vec<OpCase> {
         .run(|x| x[0].trapezoid(0, Spacing::Places(&x[1])))
         .oracle(|x| {
             let [size, columns] = x[0].sizes();
-            let places = match x[1].rank() {
+            let coordinates = match x[1].rank() {
                 1 => x[1].reshape(&[size, 1]).expand(&[size, columns]),
                 _ => x[1].expand(&[size, columns]),
             };
             Array::from_fn(&[columns], |at| {
                 let y: Vec<f64> = (0..size).map(|row| x[0].at(&[row, at[0]])).collect();
-                running(&y, |row| places.at(&[row, at[0]])).last().copied().unwrap_or(0.0)
+                running(&y, |row| coordinates.at(&[row, at[0]])).last().copied().unwrap_or(0.0)
             })
         });
     let cumulative = OpCase::new("cumulative_trapezoid", "axis=1 spacing=0.5")
@@ -140,5 +140,5 @@ fn areas() -> Vec<OpCase> {
         .f32_limit(4e-6, 2e-6)
         .run(|x| x[0].cumulative_trapezoid(1, Spacing::Even(0.5)))
         .oracle(|x| x[0].along(1, |y| running(y, |at| 0.5 * at as f64)));
-    vec![whole, places, cumulative]
+    vec![full, coordinates, cumulative]
 }

@@ -2,7 +2,7 @@
 //! gradients of its nodes in the backward pass, and the location of each in the model.
 
 use crate::agreement::Computed;
-use crate::place::place;
+use crate::memory_layout::tensor_with_layout;
 use crate::read::values_of;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -44,13 +44,13 @@ enum Event {
 struct Log {
     marks: Vec<Mark>,
     /// The outputs of ops (by the number of ops before) and of layers.
-    outputs: Vec<Seen>,
+    outputs: Vec<RecordedOutput>,
     ops: usize,
     /// The names of tensors, by the ids of their gradients.
     names: HashMap<TensorId, String>,
 }
 
-struct Seen {
+struct RecordedOutput {
     /// The op and its number; `None` for a layer's output.
     op: Option<(&'static str, usize)>,
     name: String,
@@ -58,9 +58,9 @@ struct Seen {
 }
 
 /// Returns a copy that no later op changes.
-fn kept(tensor: &Tensor, host: &Device) -> Result<Tensor> {
+fn copied(tensor: &Tensor, host: &Device) -> Result<Tensor> {
     let (dtype, values) = values_of(tensor)?;
-    place(&values, dtype, None, host)
+    tensor_with_layout(&values, dtype, None, host)
 }
 
 impl Log {
@@ -81,7 +81,7 @@ impl Log {
             if let Some(id) = output.id() {
                 self.names.entry(id).or_insert_with(|| format!("the {name}"));
             }
-            self.outputs.push(Seen { op: None, name, tensor: kept(output, host)? });
+            self.outputs.push(RecordedOutput { op: None, name, tensor: copied(output, host)? });
         }
         self.mark(event, label);
         Ok(())
@@ -93,10 +93,10 @@ impl Log {
                 1 => "output".to_string(),
                 _ => format!("output {index}"),
             };
-            self.outputs.push(Seen {
+            self.outputs.push(RecordedOutput {
                 op: Some((call.op.name(), self.ops)),
                 name,
-                tensor: kept(output, host)?,
+                tensor: copied(output, host)?,
             });
         }
         self.ops += 1;
@@ -104,7 +104,7 @@ impl Log {
     }
 
     /// Returns the location of an event after the marks for which `before` holds.
-    fn place(&self, before: impl Fn(&Mark) -> bool) -> String {
+    fn location(&self, before: impl Fn(&Mark) -> bool) -> String {
         let (mut inside, mut last): (Vec<&str>, Option<&str>) = (Vec::new(), None);
         let passed = self.marks.iter().take_while(|mark| before(mark)).count();
         for mark in &self.marks[..passed] {
@@ -134,41 +134,41 @@ impl Log {
 }
 
 /// The trace of a model in a forward pass.
-pub(crate) struct Trail {
+pub(crate) struct ModelTrace {
     log: Log,
     host: Device,
     /// The number of the first node that was not recorded by the forward pass.
     end: u64,
 }
 
-impl Trail {
+impl ModelTrace {
     /// Runs `compute` and traces it.
-    pub(crate) fn of<M: Module + ?Sized, T>(
+    pub(crate) fn record<M: Module + ?Sized, T>(
         model: &M,
         compute: impl FnOnce() -> Result<T>,
-    ) -> Result<(Trail, T)> {
+    ) -> Result<(ModelTrace, T)> {
         let (log, host) = (Rc::new(RefCell::new(Log::default())), ternion_cpu::device());
-        let of_layers = {
+        let layer_observer = {
             let (log, host) = (log.clone(), host.clone());
             move |event: LayerEvent<'_>| log.borrow_mut().layer(event, &host)
         };
-        let of_ops = {
+        let op_observer = {
             let (log, host) = (log.clone(), host.clone());
             move |call: &OpCall<'_>| log.borrow_mut().op(call, &host)
         };
-        let computed = observe_layer_events(model, of_layers, || observe_ops(of_ops, compute))?;
-        Ok((Trail { log: log.take(), host, end: next_node_id() }, computed))
+        let computed = observe_layer_events(model, layer_observer, || observe_ops(op_observer, compute))?;
+        Ok((ModelTrace { log: log.take(), host, end: next_node_id() }, computed))
     }
 
     /// Returns the outputs of ops and layers in the order of computation.
     pub(crate) fn forward(&self) -> Vec<Step> {
-        let step = |seen: &Seen| {
-            let part = match seen.op {
-                Some((op, number)) => format!("op {op} ({})", self.log.place(|mark| mark.ops <= number)),
+        let step = |recorded: &RecordedOutput| {
+            let part = match recorded.op {
+                Some((op, number)) => format!("op {op} ({})", self.log.location(|mark| mark.ops <= number)),
                 None => String::new(),
             };
-            let op = seen.op.map(|(op, _)| op);
-            Step { op, name: seen.name.clone(), part, tensor: seen.tensor.clone() }
+            let op = recorded.op.map(|(op, _)| op);
+            Step { op, name: recorded.name.clone(), part, tensor: recorded.tensor.clone() }
         };
         self.log.outputs.iter().map(step).collect()
     }
@@ -180,32 +180,32 @@ impl Trail {
         }
     }
 
-    /// Runs the backward pass `walk` and traces it: the output gradients of each node, then the
+    /// Runs and traces the backward pass `backward`: the output gradients of each node, then the
     /// input gradients that it computed.
-    pub(crate) fn backward<T>(&self, walk: impl FnOnce() -> Result<T>) -> Result<(Vec<Step>, T)> {
+    pub(crate) fn backward<T>(&self, backward: impl FnOnce() -> Result<T>) -> Result<(Vec<Step>, T)> {
         let steps: Rc<RefCell<Vec<(u64, Step)>>> = Rc::default();
         let (log, host, names) = (steps.clone(), self.host.clone(), self.log.names.clone());
         let observer = move |call: &mut BackwardCall<'_>| {
             log.borrow_mut().extend(steps_of(call, &host, &names)?);
             Ok(())
         };
-        let walked = observe_backward_calls(observer, walk)?;
-        Ok((self.placed(steps.take()), walked))
+        let result = observe_backward_calls(observer, backward)?;
+        Ok((self.with_locations(steps.take()), result))
     }
 
     /// Assigns locations. What is computed inside the gradient of a node (in its composition, or in
     /// a recomputed segment) has the location of that node, which is reported last.
-    fn placed(&self, steps: Vec<(u64, Step)>) -> Vec<Step> {
-        let mut place = String::new();
-        let place_one = |(node, step): (u64, Step)| {
+    fn with_locations(&self, steps: Vec<(u64, Step)>) -> Vec<Step> {
+        let mut location = String::new();
+        let locate = |(node, step): (u64, Step)| {
             if node < self.end {
-                place = self.log.place(|mark| mark.node <= node);
+                location = self.log.location(|mark| mark.node <= node);
             }
-            Step { part: format!("{} ({place})", step.part), ..step }
+            Step { part: format!("{} ({location})", step.part), ..step }
         };
-        let mut placed: Vec<Step> = steps.into_iter().rev().map(place_one).collect();
-        placed.reverse();
-        placed
+        let mut steps: Vec<Step> = steps.into_iter().rev().map(locate).collect();
+        steps.reverse();
+        steps
     }
 }
 
@@ -220,7 +220,7 @@ fn steps_of(
         let Some(grad) = grad else { continue };
         let (name, part) =
             (format!("gradient of output {index}"), format!("sum of the gradients that come to op {op}"));
-        steps.push((node, Step { op: Some(op), name, part, tensor: kept(grad, host)? }));
+        steps.push((node, Step { op: Some(op), name, part, tensor: copied(grad, host)? }));
     }
     for (index, grad) in call.grad_inputs.iter().enumerate() {
         let Some(grad) = grad else { continue };
@@ -231,7 +231,7 @@ fn steps_of(
         };
         steps.push((
             node,
-            Step { op: Some(op), name, part: format!("backward of op {op}"), tensor: kept(grad, host)? },
+            Step { op: Some(op), name, part: format!("backward of op {op}"), tensor: copied(grad, host)? },
         ));
     }
     Ok(steps)

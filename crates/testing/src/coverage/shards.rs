@@ -1,7 +1,7 @@
 //! Joins the coverage of one device from several runs, each of a part of the op table.
 
 use super::Coverage;
-use crate::suite::Part;
+use crate::suite::Shard;
 use std::collections::BTreeMap;
 
 /// Returns the coverage of each device with its parts joined.
@@ -9,30 +9,30 @@ use std::collections::BTreeMap;
 /// # Errors
 /// A device with a missing or duplicate part, or with parts of different divisions; parts that ran
 /// another scope or another device.
-pub fn joined(found: Vec<Coverage>) -> Result<Vec<Coverage>, String> {
+pub fn join_shards(results: Vec<Coverage>) -> Result<Vec<Coverage>, String> {
     let mut by_device: BTreeMap<String, Vec<Coverage>> = BTreeMap::new();
-    for coverage in found {
+    for coverage in results {
         by_device.entry(coverage.device.clone()).or_default().push(coverage);
     }
-    by_device.into_values().map(of_device).collect()
+    by_device.into_values().map(join_device).collect()
 }
 
 /// Joins the parts of one device.
-fn of_device(mut parts: Vec<Coverage>) -> Result<Coverage, String> {
-    parts.sort_by_key(|part| part.part);
-    let numbers: Vec<Part> = parts.iter().map(|part| part.part).collect();
-    let count = numbers.first().map_or(1, |first| first.count());
-    let expected: Vec<Part> = (1..=count).filter_map(|number| Part::new(number, count)).collect();
+fn join_device(mut parts: Vec<Coverage>) -> Result<Coverage, String> {
+    parts.sort_by_key(|part| part.shard);
+    let shards: Vec<Shard> = parts.iter().map(|part| part.shard).collect();
+    let count = shards.first().map_or(1, |first| first.count());
+    let expected: Vec<Shard> = (1..=count).filter_map(|number| Shard::new(number, count)).collect();
     let mut parts = parts.into_iter();
     let Some(mut all) = parts.next() else { return Err("no results".into()) };
-    if numbers != expected {
-        let got: Vec<String> = numbers.iter().map(Part::to_string).collect();
+    if shards != expected {
+        let got: Vec<String> = shards.iter().map(Shard::to_string).collect();
         return Err(format!("{}: expected each of {count} parts once, got {}", all.device, got.join(", ")));
     }
     for part in parts {
         all.join(part)?;
     }
-    all.part = Part::default();
+    all.shard = Shard::default();
     Ok(all)
 }
 
@@ -41,20 +41,20 @@ impl Coverage {
     fn join(&mut self, other: Coverage) -> Result<(), String> {
         let same = [("device", &self.description, &other.description), ("scope", &self.scope, &other.scope)];
         if let Some((what, first, this)) = same.into_iter().find(|(_, first, this)| first != this) {
-            let Coverage { device, part, .. } = &other;
+            let Coverage { device, shard, .. } = &other;
             return Err(format!(
-                "{device}: expected the {what} {first:?} in each part, got {this:?} in {part}"
+                "{device}: expected the {what} {first:?} in each part, got {this:?} in {shard}"
             ));
         }
         self.compared += other.compared;
-        for (op, found) in other.ops {
+        for (op, results) in other.ops {
             if self.ops.contains_key(&op) {
                 return Err(format!("{}: expected {op} in one part, got it in two", self.device));
             }
-            self.ops.insert(op, found);
+            self.ops.insert(op, results);
         }
-        for (why, count) in other.refused {
-            *self.refused.entry(why).or_default() += count;
+        for (why, count) in other.unsupported {
+            *self.unsupported.entry(why).or_default() += count;
         }
         self.failures.extend(other.failures);
         Ok(())
@@ -67,40 +67,40 @@ mod tests {
     use super::*;
 
     /// The example coverage in two parts.
-    fn two_parts() -> [Coverage; 2] {
+    fn two_shards() -> [Coverage; 2] {
         let part = |op: &str, number, compared| Coverage {
-            part: Part::new(number, 2).expect("there are two"),
+            shard: Shard::new(number, 2).expect("there are two"),
             ops: example().ops.into_iter().filter(|(name, _)| name == op).collect(),
             compared,
-            refused: [("f16: the device has no f16".into(), number + number)].into(),
+            unsupported: [("f16: the device has no f16".into(), number + number)].into(),
             ..example()
         };
         [part("exp", 1, 1000), part("floor", 2, 234)]
     }
 
     #[test]
-    fn parts_of_a_device_are_joined() {
-        let [first, second] = two_parts();
+    fn shards_of_a_device_are_joined() {
+        let [first, second] = two_shards();
         let cpu = Coverage { device: "wgpu:0".into(), ..example() };
-        let all = Coverage { refused: [("f16: the device has no f16".into(), 6)].into(), ..example() };
-        assert_eq!(joined(vec![second, cpu.clone(), first]), Ok(vec![all, cpu]));
-        assert_eq!(joined(Vec::new()), Ok(Vec::new()));
+        let all = Coverage { unsupported: [("f16: the device has no f16".into(), 6)].into(), ..example() };
+        assert_eq!(join_shards(vec![second, cpu.clone(), first]), Ok(vec![all, cpu]));
+        assert_eq!(join_shards(Vec::new()), Ok(Vec::new()));
     }
 
     #[test]
-    fn parts_that_do_not_make_a_whole_are_refused() {
-        let [first, second] = two_parts();
-        let refused = |parts: &[&Coverage]| joined(parts.iter().map(|part| (*part).clone()).collect());
+    fn incomplete_shards_are_rejected() {
+        let [first, second] = two_shards();
+        let rejection = |parts: &[&Coverage]| join_shards(parts.iter().map(|part| (*part).clone()).collect());
         let error = |text: &str| Err(format!("cuda:0: {text}"));
-        assert_eq!(refused(&[&second]), error("expected each of 2 parts once, got 2/2"));
-        assert_eq!(refused(&[&first, &first]), error("expected each of 2 parts once, got 1/2, 1/2"));
-        let third = Coverage { part: Part::new(3, 3).expect("there are three"), ..second.clone() };
-        assert_eq!(refused(&[&first, &third]), error("expected each of 2 parts once, got 1/2, 3/3"));
+        assert_eq!(rejection(&[&second]), error("expected each of 2 parts once, got 2/2"));
+        assert_eq!(rejection(&[&first, &first]), error("expected each of 2 parts once, got 1/2, 1/2"));
+        let third = Coverage { shard: Shard::new(3, 3).expect("there are three"), ..second.clone() };
+        assert_eq!(rejection(&[&first, &third]), error("expected each of 2 parts once, got 1/2, 3/3"));
         let other = Coverage { scope: "the smallest".into(), ..second.clone() };
         let text =
             "expected the scope \"every case of the op table\" in each part, got \"the smallest\" in 2/2";
-        assert_eq!(refused(&[&first, &other]), error(text));
+        assert_eq!(rejection(&[&first, &other]), error(text));
         let twice = Coverage { ops: first.ops.clone(), ..second };
-        assert_eq!(refused(&[&first, &twice]), error("expected exp in one part, got it in two"));
+        assert_eq!(rejection(&[&first, &twice]), error("expected exp in one part, got it in two"));
     }
 }

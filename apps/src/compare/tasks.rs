@@ -1,4 +1,4 @@
-//! Small models, each with what it learns: what `compare` trains on two devices.
+//! Small models with their training data, which `compare` trains on two devices.
 
 use crate::support::digits::DigitSet;
 use crate::support::memory;
@@ -8,19 +8,20 @@ use ternion::data::{CharVocabulary, RandomWindows, Shuffled, Text, Tokenizer, To
 use ternion::nn::schedule::{Constant, Schedule, Warmup};
 use ternion::prelude::*;
 
-/// Digits that are drawn to learn from.
-const DIGITS: usize = 2048;
+/// Number of drawn digits to train on.
+const DIGIT_COUNT: usize = 2048;
 
-/// What the transformer learns. A text that never changes: two versions of this project can be compared, too.
+/// The text that the transformers learn. It never changes, so that versions of this project can be
+/// compared.
 const TEXT: &str = include_str!("../../../LICENSE-APACHE");
 
-/// Characters that the transformer sees at once.
-const CONTEXT: usize = 32;
+/// Context length of the transformer in characters.
+const CONTEXT_LENGTH: usize = 32;
 
 /// Steps in which the learning rate of `tiny_gpt` rises.
 const WARMUP_STEPS: u64 = 100;
 
-/// Which model is trained.
+/// The model to train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     Mlp,
@@ -40,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// Adam; of `tiny_gpt` the program's own AdamW, by which matrices decay and vectors do not.
+    /// Returns Adam; for `tiny_gpt` the AdamW of that program, with weight decay for matrices only.
     pub fn optimizer(self, model: &dyn Module, lr: f64) -> Result<Box<dyn Optimizer>> {
         if self != Kind::TinyGpt {
             return Ok(Box::new(Adam::new(model.parameters(), AdamConfig { lr, ..Default::default() })?));
@@ -57,7 +58,7 @@ impl Kind {
         Ok(Box::new(AdamW::with_groups(vec![ParamGroup::new(matrices), vectors], config)?))
     }
 
-    /// `lr` at every step; of `tiny_gpt` it rises to that first, as in the program.
+    /// Returns a constant learning rate; for `tiny_gpt` one with that program's warmup.
     pub fn schedule(self, lr: f64) -> Result<Box<dyn Schedule>> {
         let constant = Constant::new(lr)?;
         match self {
@@ -67,66 +68,72 @@ impl Kind {
     }
 }
 
-/// A model and its examples, on one device. The same seed gives the same lesson on every device.
-pub enum Lesson {
+/// A model and its examples on one device. The same seed gives the same lesson on every device.
+pub enum Task {
     Digits { model: Box<dyn Forward>, digits: DigitSet, shuffled: Shuffled, batch: usize },
     Text { model: Box<GPT>, windows: RandomWindows },
 }
 
-impl Lesson {
-    pub fn new(kind: Kind, batch: usize, seed: u64, device: &Device) -> Outcome<Lesson> {
+impl Task {
+    pub fn new(kind: Kind, batch: usize, seed: u64, device: &Device) -> Outcome<Task> {
         let model: Box<dyn Forward> = match kind {
             Kind::Mlp => Box::new(Mlp::new([28 * 28, 64, 10], device)?),
             Kind::Cnn => Box::new(cnn(device)?),
-            Kind::Gpt | Kind::TinyGpt => return Lesson::text(kind, batch, seed, device),
+            Kind::Gpt | Kind::TinyGpt => return Task::text(kind, batch, seed, device),
         };
-        let source = DataSource::Synthetic { train: DIGITS, test: 1, seed };
+        let source = DataSource::Synthetic { train: DIGIT_COUNT, test: 1, seed };
         let drawn = Mnist::load(source)?;
         let digits = DigitSet::new(drawn.train(), device)?;
-        Ok(Lesson::Digits { model, digits, shuffled: drawn.train().shuffled(seed), batch: batch.min(DIGITS) })
+        Ok(Task::Digits {
+            model,
+            digits,
+            shuffled: drawn.train().shuffled(seed),
+            batch: batch.min(DIGIT_COUNT),
+        })
     }
 
-    fn text(kind: Kind, batch: usize, seed: u64, device: &Device) -> Outcome<Lesson> {
+    fn text(kind: Kind, batch: usize, seed: u64, device: &Device) -> Outcome<Task> {
         let text = Text::new(TEXT)?;
         let vocabulary = CharVocabulary::new(&text);
         let config = GPTConfig {
             vocabulary: vocabulary.vocabulary_size(),
-            context: CONTEXT,
+            context: CONTEXT_LENGTH,
             layers: 2,
             heads: 2,
             width: 32,
             dropout: 0.0,
-            // With the embedding's weights for its head the training can make much of a last bit: docs/tutorials/compare.md has the figures.
+            // With tied weights of embedding and head, training amplifies differences in the last
+            // bit: docs/tutorials/compare.md has the figures.
             tied: kind == Kind::TinyGpt,
             bias: kind == Kind::Gpt,
             ..Default::default()
         };
-        memory::check(device, memory::of_gpt(&config, batch), &format!("--batch {batch}"))?;
+        memory::check(device, memory::gpt_bytes(&config, batch), &format!("--batch {batch}"))?;
         let model = Box::new(GPT::new(config, device)?);
         let tokens = Tokens::new(vocabulary.encode(text.as_str())?);
-        Ok(Lesson::Text { model, windows: tokens.windows(CONTEXT)?.random(batch, seed, device)? })
+        Ok(Task::Text { model, windows: tokens.windows(CONTEXT_LENGTH)?.random(batch, seed, device)? })
     }
 
     pub fn model(&self) -> &dyn Module {
         match self {
-            Lesson::Digits { model, .. } => &**model,
-            Lesson::Text { model, .. } => &**model,
+            Task::Digits { model, .. } => &**model,
+            Task::Text { model, .. } => &**model,
         }
     }
 
-    /// The loss on the examples of this step, a matter of seed and step alone.
+    /// Returns the loss on the examples of this step, which depend only on seed and step.
     pub fn loss(&self, step: u64) -> Outcome<Tensor> {
         match self {
-            Lesson::Digits { model, digits, shuffled, batch } => {
-                // Whole batches alone.
-                let batches = (DIGITS / batch) as u64;
+            Task::Digits { model, digits, shuffled, batch } => {
+                // Only full batches.
+                let batches = (DIGIT_COUNT / batch) as u64;
                 let order = shuffled.order(step / batches);
                 let start = (step % batches) as usize * batch;
                 let rows = order[start..start + batch].iter().map(|&number| number as i64).collect();
-                let (images, labels) = digits.pick(&Tensor::from_vec(rows, *batch, digits.device())?)?;
+                let (images, labels) = digits.gather(&Tensor::from_vec(rows, *batch, digits.device())?)?;
                 Ok(model.forward(&images)?.cross_entropy(&labels)?)
             }
-            Lesson::Text { model, windows } => {
+            Task::Text { model, windows } => {
                 let batch = windows.clone().at(step).batch()?;
                 let count = batch.targets.elements();
                 let logits = model.forward(&batch.inputs)?;

@@ -5,7 +5,7 @@ use ternion_core::Axis;
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    [moves(), tiles(), repeats(), flips(), turns(), sums(), indices()].concat()
+    [moves(), tiles(), repeats(), flips(), rotations(), sums(), indices()].concat()
 }
 
 fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
@@ -46,12 +46,12 @@ fn tiles() -> Vec<OpCase> {
             .run(move |x| x[0].tile(counts))
             .oracle(move |x| {
                 let rank = x[0].rank().max(counts.len());
-                let own = [&vec![1; rank - x[0].rank()][..], &x[0].shape].concat();
+                let padded_shape = [&vec![1; rank - x[0].rank()][..], &x[0].shape].concat();
                 let times = [&vec![1; rank - counts.len()][..], counts].concat();
-                let shape: Vec<usize> = own.iter().zip(&times).map(|(size, times)| size * times).collect();
-                let x = x[0].reshape(&own);
+                let shape: Vec<usize> = padded_shape.iter().zip(&times).map(|(size, times)| size * times).collect();
+                let x = x[0].reshape(&padded_shape);
                 Array::from_fn(&shape, |at| {
-                    x.at(&at.iter().zip(&own).map(|(at, size)| at % size).collect::<Vec<_>>())
+                    x.at(&at.iter().zip(&padded_shape).map(|(at, size)| at % size).collect::<Vec<_>>())
                 })
             })
     };
@@ -134,28 +134,28 @@ fn flips() -> Vec<OpCase> {
 
 /// Rotates by a right angle from the first axis to the second: the last column becomes the first
 /// row.
-fn turned(x: &Array, first: usize, second: usize) -> Array {
+fn rotated(x: &Array, first: usize, second: usize) -> Array {
     let mut shape = x.shape.clone();
     shape.swap(first, second);
     Array::from_fn(&shape, |at| {
-        let mut own = at.to_vec();
-        own[first] = at[second];
-        own[second] = x.shape[second] - 1 - at[first];
-        x.at(&own)
+        let mut source_index = at.to_vec();
+        source_index[first] = at[second];
+        source_index[second] = x.shape[second] - 1 - at[first];
+        x.at(&source_index)
     })
 }
 
-fn turns() -> Vec<OpCase> {
-    let of = |turns: isize, first: isize, second: isize| {
-        row("rot90", format!("turns={turns} axes={first},{second}"))
-            .run(move |x| x[0].rot90(turns, first, second))
+fn rotations() -> Vec<OpCase> {
+    let of = |rotations: isize, first: isize, second: isize| {
+        row("rot90", format!("turns={rotations} axes={first},{second}"))
+            .run(move |x| x[0].rot90(rotations, first, second))
             .oracle(move |x| {
                 let at = |axis: isize| axis.rem_euclid(x[0].rank() as isize) as usize;
-                (0..turns.rem_euclid(4)).fold(x[0].clone(), |x, _| turned(&x, at(first), at(second)))
+                (0..rotations.rem_euclid(4)).fold(x[0].clone(), |x, _| rotated(&x, at(first), at(second)))
             })
     };
     let mut rows: Vec<OpCase> =
-        [-1, 0, 1, 2, 7].map(|turns| of(turns, 0, 1).shapes([&[2, 3], &[3, 2, 2], &[0, 2]])).to_vec();
+        [-1, 0, 1, 2, 7].map(|rotations| of(rotations, 0, 1).shapes([&[2, 3], &[3, 2, 2], &[0, 2]])).to_vec();
     rows.push(of(1, -1, 0).shapes([&[2, 3], &[2, 3, 4]]));
     rows[0] = rows[0].clone().rejects("rot90: axes 1 and 1, expected two", |device| {
         Tensor::zeros([2, 2], F32, device)?.rot90(1, 1, -1)
@@ -179,8 +179,8 @@ fn sums() -> Vec<OpCase> {
                 let mut sums = Array::zeros(shape);
                 let lead = x[0].rank() - shape.len();
                 Array::from_fn(&x[0].shape, |at| {
-                    let own: Vec<usize> = at[lead..].iter().zip(shape).map(|(&at, &size)| at.min(size - 1)).collect();
-                    *sums.at_mut(&own) += x[0].at(at);
+                    let source_index: Vec<usize> = at[lead..].iter().zip(shape).map(|(&at, &size)| at.min(size - 1)).collect();
+                    *sums.at_mut(&source_index) += x[0].at(at);
                     0.0
                 });
                 sums
