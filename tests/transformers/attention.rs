@@ -126,8 +126,13 @@ fn padding_and_masks_hide_together() -> Result<()> {
             let x = Tensor::randn([2, 4, 2 * heads], DType::F32, device)?;
             let attend = |attention_mask| attention.attend_self(&x, attention_mask, None)?.to_vec::<f32>();
             let (mask, combined) = (Some(&both), Some(&merged));
-            let separate_masks = attend(AttentionMask { key_mask: Some(&tokens), mask, ..Default::default() })?;
-            assert_eq!(separate_masks, attend(AttentionMask { mask: combined, ..Default::default() })?, "{name}");
+            let separate_masks =
+                attend(AttentionMask { key_mask: Some(&tokens), mask, ..Default::default() })?;
+            assert_eq!(
+                separate_masks,
+                attend(AttentionMask { mask: combined, ..Default::default() })?,
+                "{name}"
+            );
             assert_ne!(
                 separate_masks,
                 attend(AttentionMask { mask, ..Default::default() })?,
@@ -217,7 +222,11 @@ fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
         let input = Tensor::from_vec(numbers, [9, 8], device)?.requires_grad()?;
         let ends = [0_i32, 2, 2, 8, 9];
         let lengths = Tensor::from_slice(&ends, [5], device)?;
-        for attention_mask in [AttentionMask::default(), AttentionMask::causal(), AttentionMask { window: Some(2), ..AttentionMask::causal() }] {
+        for attention_mask in [
+            AttentionMask::default(),
+            AttentionMask::causal(),
+            AttentionMask { window: Some(2), ..AttentionMask::causal() },
+        ] {
             let packed = attention.attend_self_varlen(&input, &lengths, attention_mask)?;
             let separate =
                 each_separately(&input, &ends, |rows| attention.attend_self(rows, attention_mask, None))?;
@@ -268,9 +277,11 @@ fn blocks_take_sequences_one_after_another() -> Result<()> {
             let blocks = blocks.into_iter().collect::<Result<Vec<_>>>()?;
             let numbers: Vec<f32> = (0..9 * 8).map(|at| ((at * 29 % 17) as f32 - 8.0) / 8.0).collect();
             let input = Tensor::from_vec(numbers, [9, 8], device)?.requires_grad()?;
-            for attention_mask in
-                [AttentionMask::default(), AttentionMask::causal(), AttentionMask { window: Some(2), ..AttentionMask::causal() }]
-            {
+            for attention_mask in [
+                AttentionMask::default(),
+                AttentionMask::causal(),
+                AttentionMask { window: Some(2), ..AttentionMask::causal() },
+            ] {
                 check_blocks(&blocks, &input, attention_mask)?;
             }
         }
@@ -278,7 +289,11 @@ fn blocks_take_sequences_one_after_another() -> Result<()> {
     })
 }
 
-fn check_blocks(blocks: &[TransformerBlock], input: &Tensor, attention_mask: AttentionMask<'_>) -> Result<()> {
+fn check_blocks(
+    blocks: &[TransformerBlock],
+    input: &Tensor,
+    attention_mask: AttentionMask<'_>,
+) -> Result<()> {
     let ends = [0_i32, 2, 2, 8, 9];
     let lengths = Tensor::from_slice(&ends, [5], input.device())?;
     let through = |x: &Tensor, block: &dyn Fn(&TransformerBlock, &Tensor) -> Result<Tensor>| {
