@@ -162,7 +162,7 @@ mod cpu_device {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Some(super::DeviceDescription {
             name: "cpu".into(),
-            hardware: format!("this machine's processor, {threads} threads"),
+            hardware: format!("this machine's CPU, {threads} threads"),
             memory: kibibytes.map(|kibibytes| kibibytes * 1024),
             dtypes: ternion_core::DType::ALL.to_vec(),
         })
@@ -296,7 +296,7 @@ mod wgpu_device {
     pub fn hardware() -> Result<Device> {
         match ternion_wgpu::descriptions().iter().find(|adapter| adapter.kind != "software") {
             Some(adapter) => shared(&adapter.index.to_string()),
-            None => Err(super::unavailable("wgpu", "no adapter but software on the processor")),
+            None => Err(super::unavailable("wgpu", "no adapter but software on the CPU")),
         }
     }
 

@@ -119,7 +119,7 @@ fn backward_of_what_has_none_is_an_error_in_words() -> Result<()> {
     let text = message(constant.backward().err().expect("nothing was recorded"));
     assert_eq!(
         text,
-        "backward: nothing was recorded: no input of the loss asks for a gradient, or it was computed in no_grad"
+        "backward: nothing was recorded: no input of the loss requires a gradient, or it was computed in no_grad"
     );
     let x = leaf(&[1.0, 2.0], &device)?;
     let text = message(x.exp()?.backward().err().expect("two elements"));

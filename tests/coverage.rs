@@ -13,7 +13,7 @@ fn committed() -> Vec<Coverage> {
     let found = coverage::read_folder(docs()).unwrap_or_else(|error| panic!("{error}; cargo xtask coverage"));
     assert!(
         found.first().is_some_and(|first| first.device == "cpu"),
-        "cargo xtask coverage writes the processor's"
+        "cargo xtask coverage writes the CPU's"
     );
     found
 }

@@ -38,7 +38,7 @@ fn an_index_out_of_range_is_reported_when_the_device_is_waited_for() -> Result<(
     assert_eq!(
         picked.to_vec::<f32>()?,
         [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0],
-        "told once, and read nowhere"
+        "reported once, and read nowhere"
     );
     device.synchronize()
 }
@@ -111,7 +111,7 @@ fn buffers_that_are_too_short_are_not_read() -> Result<()> {
     let mut parts: Vec<_> = parts.map(|(host, offset_bytes)| Download { from, offset_bytes, host }).collect();
     let error = device.backend().download_all(&mut parts).expect_err("9 bytes of 8");
     assert_eq!(error.to_string(), "download: 4 bytes from byte 5 on, in a buffer of 8 bytes");
-    assert_eq!(host, [[7; 4]; 2], "nothing was read before all was seen to be there");
+    assert_eq!(host, [[7; 4]; 2], "nothing was read before all was known to exist");
     Ok(())
 }
 
@@ -293,7 +293,7 @@ fn a_recording_is_not_disturbed_by_another_thread() -> Result<()> {
     let mut step = step?;
     assert_eq!(step.replay()?.to_vec::<f32>()?, [2.0, 8.0, 18.0]);
     x.copy_(&Tensor::from_slice(&[3.0f32, 2.0, 1.0], 3, &device)?)?;
-    assert_eq!(step.replay()?.to_vec::<f32>()?, [18.0, 8.0, 2.0], "reads what is there now");
+    assert_eq!(step.replay()?.to_vec::<f32>()?, [18.0, 8.0, 2.0], "reads the current values");
     Ok(())
 }
 

@@ -137,7 +137,7 @@ fn the_environment_wraps_the_device() {
     assert!(nan.contains("error div"), "{nan}");
     let checked = in_environment(&[("TERNION_CHECK", "cpu")]);
     assert!(checked.contains("result [NaN]"), "{checked}");
-    assert_ne!(checked, in_environment(&[]), "the name tells of the check");
+    assert_ne!(checked, in_environment(&[]), "the name mentions the check");
     let fallback = in_environment(&[("TERNION_FALLBACK", "cpu:div")]);
     assert!(fallback.contains("result [NaN]"), "{fallback}");
 }
@@ -145,7 +145,7 @@ fn the_environment_wraps_the_device() {
 #[test]
 fn devices_are_listed() {
     let devices = ternion::devices();
-    let processor = devices.iter().find(|device| device.name == "cpu").expect("the processor");
+    let processor = devices.iter().find(|device| device.name == "cpu").expect("the CPU");
     assert_eq!(processor.dtypes, ternion::DType::ALL);
     assert!(processor.memory.is_none_or(|bytes| bytes > 1 << 26), "{processor:?}");
     for device in &devices {

@@ -114,7 +114,7 @@ fn a_gradient_that_matches_no_parameter_is_reported() -> Result<()> {
     let text = sgd.step_strict(&gradients).expect_err("unnamed is not trained").to_string();
     assert_eq!(
         text,
-        "step: 2 of 4 gradients belong to no parameter of this optimiser, of shapes [1], [1, 3]: is a layer missing from parameters()?"
+        "step: 2 of 4 gradients belong to no parameter of this optimizer, of shapes [1], [1, 3]: is a layer missing from parameters()?"
     );
     assert_eq!(model.named.weight.tensor().to_vec::<f32>()?, before, "nothing is changed");
     // All parameters: no gradient is left over. An input that requires a gradient on purpose is

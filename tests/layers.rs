@@ -129,7 +129,7 @@ fn batch_norm_keeps_pytorchs_running_statistics() -> Result<()> {
         assert_eq!(state_of(&BatchNorm2d::new(2, device)?)?, message);
         let norm = BatchNorm2d::with_config(2, untracked, device)?;
         norm.eval();
-        assert_eq!(state_of(&norm)?, message.replace("training", "statistics of the batch alone"));
+        assert_eq!(state_of(&norm)?, message.replace("training", "batch statistics"));
         Ok(())
     })
 }
@@ -241,7 +241,7 @@ fn weights_of_positive_answers_means_of_batches_and_betas_are_heeded() -> Result
 #[test]
 fn initialisation_follows_pytorchs_formulas() -> Result<()> {
     let all = reference();
-    let case = &all["initialisation"];
+    let case = &all["initialization"];
     let shape = Shape::new(&[32, 16, 3, 5])?;
     let number = |key: &str| case[key].as_f64().expect(key);
     let near = |what: &str, got: f64, want: f64| {
@@ -439,7 +439,7 @@ fn layers_without_fields_are_distinguished_by_where_they_run() -> Result<()> {
     let messages = messages.lock().expect("one thread");
     assert!(
         messages[0].split(" or ").any(|key| key == "other"),
-        "may be any that lies there: {}",
+        "may be any of the existing ones: {}",
         messages[0]
     );
     assert_eq!(messages[1..], ["second.0", "second.1.0", "second.1.1"]);
@@ -484,13 +484,13 @@ fn state_dicts_are_snapshots_and_load_whole_or_not_at_all() -> Result<()> {
     let snapshot = first.state_dict()?;
     let before = snapshot["layers.0.weight"].to_vec::<f32>()?;
     first.layers[0].weight.set(&Tensor::zeros([4, 32], DType::F32, &device)?)?;
-    assert_eq!(snapshot["layers.0.weight"].to_vec::<f32>()?, before, "a later change leaves it alone");
+    assert_eq!(snapshot["layers.0.weight"].to_vec::<f32>()?, before, "a later change leaves it unchanged");
 
     second.load_state_dict(&snapshot)?;
     assert_eq!(second.layers[0].weight.tensor().to_vec::<f32>()?, before);
 
     let mut bad = snapshot.clone();
-    let weight = bad.remove("layers.1.weight").expect("it is there");
+    let weight = bad.remove("layers.1.weight").expect("it exists");
     bad.insert("layers.9.weight".into(), weight);
     bad.insert("stem.norm.bias".into(), Tensor::zeros([5], DType::F32, &device)?);
     bad.insert("stem.norm.weight".into(), Tensor::zeros([2], DType::I64, &device)?);
@@ -527,7 +527,7 @@ fn models_are_cast_and_moved_with_their_optimizer() -> Result<()> {
     let input = Tensor::rand([3, 1, 4, 4], DType::F32, &there)?;
     sgd.step(&model.forward(&input)?.square()?.sum(..)?.backward()?)?;
     let after = model.layers[1].bias.as_ref().expect("a bias").tensor().to_vec::<f32>()?;
-    assert_ne!(before, after, "the optimiser, made before the move, trains the moved parameters");
+    assert_ne!(before, after, "the optimizer, made before the move, trains the moved parameters");
 
     model.to_dtype(DType::F64)?;
     let state = model.state_dict()?;

@@ -281,7 +281,7 @@ fn a_state_continues_where_it_was_saved() -> Result<()> {
         second.iter().zip(&third).try_for_each(|(second, third)| second.set(&third.tensor()))?;
         create(third.clone(), None)?.step(&gradients_of(&third, &target_grads[0])?)?;
         resumed.step(&gradients_of(&second, &target_grads[0])?)?;
-        assert_eq!(values(&second)?, values(&third)?, "{name} begins anew");
+        assert_eq!(values(&second)?, values(&third)?, "{name} starts again");
 
         let mut foreign = state.clone();
         foreign.insert("p9.step".to_owned(), Tensor::from_slice(&[1i64], (), &device)?);
@@ -439,7 +439,7 @@ fn bad_settings_are_errors_in_words() -> Result<()> {
     assert_eq!(message, "lion: weight_decay -0.1, expected a finite number of at least 0");
 
     let message = message_of(Muon::new(params()?, MuonConfig::default()));
-    assert_eq!(message, "muon: p2 has the shape [3], expected a matrix: give it to another optimiser");
+    assert_eq!(message, "muon: p2 has the shape [3], expected a matrix: give it to another optimizer");
     let base = MuonConfig::default();
     let muon =
         |config| Ok::<_, Error>(message_of(Muon::new(params()?.into_iter().take(2).collect(), config)));

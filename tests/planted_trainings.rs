@@ -25,10 +25,10 @@ fn device() -> Device {
 fn planted(training: impl Fn(bool) -> Result<String>, words: &[&str]) {
     let reported = training(true).unwrap_or_else(|error| error.to_string());
     for word in words {
-        assert!(reported.contains(word), "expected {word:?} in what is told:\n{reported}");
+        assert!(reported.contains(word), "expected {word:?} in what is reported:\n{reported}");
     }
     match training(false) {
-        Ok(reported) => assert_eq!(reported, "", "told of a training without a fault"),
+        Ok(reported) => assert_eq!(reported, "", "warned of a training run without a fault"),
         Err(error) => panic!("a training without a fault ends with {error}"),
     }
 }

@@ -56,7 +56,7 @@ fn a_step_is_replayed_by_another_thread() -> Result<()> {
     let device = ternion::cpu()?;
     let x = Tensor::ones([4], DType::F32, &device)?;
     let recorded = device.record(|| x.add_scalar(1.0))?;
-    let mut recorded = recorded.expect("the processor records");
+    let mut recorded = recorded.expect("the CPU records");
     let (sender, receiver) = channel();
     std::thread::spawn(move || sender.send(recorded.replay().and_then(|output| output.to_vec::<f32>())));
     assert_eq!(receiver.recv().expect("an answer")?, [2.0; 4]);
@@ -72,7 +72,7 @@ fn outputs_are_zero_until_the_first_replay_and_their_own_afterwards() -> Result<
         let inner = doubled.add_scalar(1.0)?.square()?;
         Ok((doubled, inner.sqrt()?))
     })?;
-    let mut recorded = recorded.expect("the processor records");
+    let mut recorded = recorded.expect("the CPU records");
     let (doubled, odd) = recorded.output();
     assert_eq!((doubled.to_vec::<f32>()?, odd.to_vec::<f32>()?), (vec![0.0; 2], vec![0.0; 2]));
     let (doubled, odd) = recorded.replay()?;
@@ -113,7 +113,7 @@ fn a_recorded_step_holds_no_more_than_a_step_needs() -> Result<()> {
     // Plus the seed and the position of random numbers.
     assert!(
         captured <= eager + 16,
-        "{captured} bytes are held, {eager} at most are needed by a step of its own"
+        "{captured} bytes are held, {eager} at most are needed by a separate step"
     );
     Ok(())
 }

@@ -159,7 +159,7 @@ fn a_parameter_without_gradient_is_named() -> Result<()> {
     assert_eq!(
         message,
         "no gradient for layers.1.weight, layers.1.bias, layers.2.weight, layers.2.bias: the loss does not depend on it \
-         (freeze it, or allow missing gradients in the optimiser's configuration), or the gradients are older than the last change of its \
+         (freeze it, or allow missing gradients in the optimizer's configuration), or the gradients are older than the last change of its \
          dtype, device or freezing (run backward again)"
     );
     for (key, tensor) in model.state_dict()? {
@@ -217,7 +217,7 @@ fn bad_configurations_are_errors_in_words() -> Result<()> {
     assert_eq!(adam(AdamConfig { eps: f64::INFINITY, ..Default::default() })?, expected("adam: eps inf"));
     assert!(SGD::new(Vec::new(), base).is_err());
     let twice = [params()?, params()?].concat();
-    assert!(SGD::new(twice, base).is_ok(), "equal names of two models are told apart");
+    assert!(SGD::new(twice, base).is_ok(), "equal names of two models are distinguished");
     let model = Linear::new(2, 2, &device)?;
     let message = SGD::new([model.parameters(), model.parameters()].concat(), base)
         .err()

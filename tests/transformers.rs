@@ -178,7 +178,7 @@ fn pools_keep_the_last_windows_that_pytorchs_keep() -> Result<()> {
         let wide = PoolOptions { padding: [2, 2], ..options(3, 2) };
         let message = Tensor::zeros([1, 1, 6, 6], DType::F32, device)?.avg_pool2d(wide);
         assert_eq!(
-            message.expect_err("windows of padding alone").to_string(),
+            message.expect_err("windows of only padding").to_string(),
             "avg_pool2d: padding [2, 2] is more than half of kernel [3, 3]"
         );
         Ok(())
@@ -316,7 +316,7 @@ fn rotary_positions_are_rotations() -> Result<()> {
     on_each_device(|device| {
         let all = reference();
         let input = tensor_of(&all["rotary"]["input"], device);
-        for (name, pairs) in [("halves", RotaryLayout::Half), ("neighbours", RotaryLayout::Interleaved)] {
+        for (name, pairs) in [("half", RotaryLayout::Half), ("interleaved", RotaryLayout::Interleaved)] {
             let rotary = Rotary::new(3, 4, RotaryConfig { pairs, ..Default::default() })?;
             assert_close(name, &rotary.forward(&input, 0)?, &all["rotary"][name]);
             let last = rotary.forward(&input.narrow(2, 2, 1)?, 2)?;
@@ -342,7 +342,7 @@ fn gradients_of_rotary_positions_equal_pytorch() -> Result<()> {
         let cases = &all["rotary_scores"];
         let [q, k, cotangent] = ["q", "k", "cotangent"].map(|name| tensor_of(&cases[name], device));
         let [q, k] = [q.requires_grad()?, k.requires_grad()?];
-        for (name, pairs) in [("halves", RotaryLayout::Half), ("neighbours", RotaryLayout::Interleaved)] {
+        for (name, pairs) in [("half", RotaryLayout::Half), ("interleaved", RotaryLayout::Interleaved)] {
             let rotary = Rotary::new(3, 4, RotaryConfig { pairs, ..Default::default() })?;
             let scores = rotary.forward(&q, 1)?.matmul(&rotary.forward(&k, 0)?.transpose(2, 3)?)?;
             assert_close(&format!("scores of {name}"), &scores, &cases[name]["scores"]);

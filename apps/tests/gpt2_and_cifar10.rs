@@ -83,7 +83,7 @@ fn bits(file: &Path) -> Vec<u8> {
     }
     let checkpoint = Checkpoint::read(file).expect("it is whole");
     let device = ternion::cpu().expect("it is always there");
-    let part = |name| checkpoint.state_dict(name, &device).expect("it is there");
+    let part = |name| checkpoint.state_dict(name, &device).expect("it exists");
     let tensors: Vec<Tensor> = part("model").into_values().chain(part("adam").into_values()).collect();
     assert!(tensors.len() > 20, "{} tensors", tensors.len());
     tensors.iter().flat_map(|tensor| tensor.to_bytes().expect("it is on the host")).collect()
@@ -109,7 +109,7 @@ fn a_training_that_was_stopped_ends_with_the_bits_of_one_that_was_not() {
         let straight = bits(&folder.file(saved));
         interrupted_after(run(&[checkpoint, "run.ckpt"]), line);
         let printed = success(run(&["--resume", "run.ckpt", "--save", saved, "--json", "r.json"]));
-        assert!(printed.contains("going on from step "), "{printed}");
+        assert!(printed.contains("resuming from step "), "{printed}");
         assert!(straight == bits(&folder.file(saved)), "{name}: other weights");
         let other = [&arguments[..], &["--resume", "run.ckpt", "--weight-decay", "0.5"]].concat();
         folder.check_rejections(name, &[(&other, "other settings: weight_decay was ")]);
@@ -149,7 +149,7 @@ fn gpt2_predicts_a_text_with_tokens_of_its_own_vocabulary() {
     folder.check_rejections(
         "gpt2",
         &[
-            (&["--load", "bare", "--generate", "x"], "width 32 is no multiple of 64: expected a number of heads"),
+            (&["--load", "bare", "--generate", "x"], "width 32 is not a multiple of 64: expected a number of heads"),
             (
                 &["--load", "bare", "--heads", "2", "--generate", "x"],
                 "the model has 258 tokens, and without vocab.json and merges.txt text is bytes, which are 256",
@@ -173,7 +173,7 @@ fn gpt2_tells_what_is_wrong_before_it_begins() {
             (&["--load", "nowhere"], "nowhere: cannot be read: "),
             (&["--bpe", "data"], "no complete GPT-2's vocabulary here: missing encoder.json, vocab.bpe"),
             (&["--train", "nowhere"], "--train: nowhere: cannot be read: "),
-            (&["--train", "odd"], "odd: 3 bytes are no whole number of records of 2 bytes"),
+            (&["--train", "odd"], "odd: 3 bytes are not an integer number of records of 2 bytes"),
             (&[&["--train", "large", "--steps", "1"], &SMALL[..]].concat(), "large: token 256 at position "),
             (&["--tokenize", "text", "--out", "out"], "text: line 1, column 4: not UTF-8 text"),
             (&["--tokenize", "text"], "--out <TOKENS>"),
@@ -260,7 +260,7 @@ fn cifar10_reads_the_binary_files_and_refuses_what_is_none() {
         &[
             (
                 &["--data", "."],
-                "cifar10-subset-train.bin: 61459 bytes are no whole number of records of 3073 bytes",
+                "cifar10-subset-train.bin: 61459 bytes are not an integer number of records of 3073 bytes",
             ),
             (&["--data", "cache"], "no complete CIFAR-10 here"),
             (

@@ -120,7 +120,7 @@ mod streams {
         assert!(lines.any(|line| line.starts_with("stopping")), "the signal came to nothing");
         drop(reader);
         assert!(running.wait().expect("it ends").success(), "{:?}", lines.collect::<Vec<_>>());
-        assert_eq!(fs::read_to_string(&earlier).expect("it is still there"), "earlier weights");
+        assert_eq!(fs::read_to_string(&earlier).expect("it still exists"), "earlier weights");
     }
 
     /// Returns whether the program has a handler for SIGINT, signal 2.
@@ -174,8 +174,8 @@ fn invalid_arguments_are_reported_before_the_data_is_searched() {
         (&["--load", "file"], "file: no safetensors file"),
         (&["--lr", "nan"], "adamw: lr NaN, expected a finite number of at least 0"),
         (&["--lr", "-1"], "adamw: lr -1, expected a finite number of at least 0"),
-        (&["--epochs", "-1"], "expected a whole number from 0 to"),
-        (&["--seed", "-1"], "expected a whole number from 0 to"),
+        (&["--epochs", "-1"], "expected an integer from 0 to"),
+        (&["--seed", "-1"], "expected an integer from 0 to"),
     ];
     for (arguments, expected) in cases {
         let message = folder.rejection(arguments);
@@ -201,7 +201,7 @@ fn a_captured_run_ends_where_an_eager_one_does() {
         let arguments =
             ["--device", "cpu", "--epochs", "3", "--batch", "16", "--lr", "0.01", "--save", weights];
         let printed = success(folder.mnist(&[&arguments, eager].concat()));
-        let last = printed.lines().find(|line| line.starts_with("test accuracy ")).expect("it is told");
+        let last = printed.lines().find(|line| line.starts_with("test accuracy ")).expect("it is reported");
         (last.to_string(), fs::read(folder.file(weights)).expect("they were saved"))
     };
     let (eager, captured) = (run("eager.st", &["--eager"]), run("captured.st", &[]));
@@ -220,7 +220,7 @@ fn a_plot_shows_one_reading_and_says_what_it_cannot_show() {
     let diverged = folder.mnist(&["--epochs", "1", "--lr", "1e30", "--plot", "nan.svg"]).output();
     assert!(!diverged.expect("the program runs").status.success());
     let lost = fs::read_to_string(folder.file("nan.svg")).expect("it was written");
-    assert!(lost.contains("1 of 1 values of training loss are no number"), "{lost}");
+    assert!(lost.contains("1 of 1 values of training loss are not numbers"), "{lost}");
     assert!(lost.contains(">0.2</text>") && lost.matches(">0</text>").count() <= 3, "{lost}");
 }
 
@@ -233,7 +233,7 @@ fn a_variable_that_does_not_lead_to_the_data_is_reported_though_the_cache_has_it
         let file = entry.expect("an entry").path();
         fs::copy(&file, cached.join(file.file_name().expect("a name"))).expect("the folder can be written");
     }
-    fs::remove_file(folder.file("data").join("t10k-labels-idx1-ubyte")).expect("it is there");
+    fs::remove_file(folder.file("data").join("t10k-labels-idx1-ubyte")).expect("it exists");
     let output = program("mnist")
         .args(["--epochs", "0", "--hidden", "8"])
         .env("TERNION_DATA", folder.file("data"))
@@ -242,7 +242,7 @@ fn a_variable_that_does_not_lead_to_the_data_is_reported_though_the_cache_has_it
         .expect("the program runs");
     assert!(output.status.success(), "{}", errors(&output));
     let expected = format!(
-        "warning: passed over, though named by TERNION_DATA: {}: no complete MNIST here: missing t10k-labels-idx1-ubyte\n",
+        "warning: skipped, though named by TERNION_DATA: {}: no complete MNIST here: missing t10k-labels-idx1-ubyte\n",
         folder.file("data").display()
     );
     assert_eq!(errors(&output), expected);

@@ -68,7 +68,7 @@ fn housing_reads_any_table_and_checks_its_gradients() {
             (&["--data", "bad.csv"], "bad.csv: line 3, column 2 (b): expected a number, found \"x\""),
             (&["--data", "t.csv"], "t.csv: line 1: no column MedHouseVal; there are a, b, y"),
             (&["--data", "short.csv", "--target", "y"], "short.csv: 1 rows, expected at least 2"),
-            (&["--data", "lone.csv", "--target", "y"], "lone.csv: no column is left beside y"),
+            (&["--data", "lone.csv", "--target", "y"], "lone.csv: no column is left besides y"),
             (
                 &["--data", "other.csv", "--target", "y", "--epochs", "1", "--resume", "t.st"],
                 "t.st: other settings: table was ",
@@ -101,7 +101,7 @@ fn housing_explains_what_districts_cost() {
     let folder = Folder::new("districts");
     let Some(data) = std::env::var_os("TERNION_DATA").filter(|data| !data.is_empty()) else { return };
     if !Path::new(&data).join("california-housing").is_dir() {
-        eprintln!("passed over: no california-housing in {}", data.display());
+        eprintln!("skipped: no california-housing in {}", data.display());
         return;
     }
     let mut command = folder.run("housing", &["--json", "r.json"]);
@@ -143,7 +143,7 @@ fn image_encoder_learns_an_image_and_draws_its_graph() {
             (&["--picture", "data"], "--picture: data is a folder, expected a file"),
             (
                 &["--image", "s.png", "--steps", "1", "--batch", "128", "--resume", "p.st"],
-                "p.st: other settings: colours was ",
+                "p.st: other settings: colors was ",
             ),
             (&["--lr", "nan"], "lr NaN, expected a finite number of at least 0"),
         ],
@@ -236,7 +236,7 @@ fn a_training_that_goes_on_ends_where_one_that_ran_through_does() {
         run(&["--steps", half, "--save", "half"]);
         let resumed = ["--steps", whole, "--resume", "half", "--save", "resumed", "--json", "r-resumed.json"];
         let printed = run(&resumed);
-        assert!(printed.contains(&format!("going on from half behind step {half}")), "{printed}");
+        assert!(printed.contains(&format!("resuming from half after step {half}")), "{printed}");
         run(&["--steps", whole, "--save", "whole", "--json", "r-whole.json"]);
         let read = |file: &str| fs::read(folder.file(file)).expect("it was saved");
         assert!(read("resumed") == read("whole"), "{name}: the resumed training ended elsewhere");
@@ -266,7 +266,7 @@ fn housing_goes_on_where_it_was_killed() {
     running.kill().expect("it runs");
     running.wait().expect("it ends");
     let printed = success(command(&["--resume", "w.st", "--save-every", "1000", "--json", "resumed.json"]));
-    assert!(printed.contains("going on from w.st behind step "), "{printed}");
+    assert!(printed.contains("resuming from w.st after step "), "{printed}");
     success(command(&["--json", "whole.json"]));
     let [resumed, whole] = ["resumed.json", "whole.json"].map(|file| folder.json(file));
     for name in ["train_loss", "test_loss", "test_r2", "predictions"] {
@@ -300,7 +300,7 @@ fn a_reader_that_leaves_costs_nothing() {
         let plot = fs::read_to_string(folder.file("p.svg")).expect("it was written");
         assert!(plot.starts_with("<svg") && plot.contains("<polyline") || plot.contains("<circle"), "{plot}");
         assert!(folder.json("r.json").is_object());
-        fs::remove_file(folder.file("r.json")).expect("it is there");
-        fs::remove_file(folder.file("p.svg")).expect("it is there");
+        fs::remove_file(folder.file("r.json")).expect("it exists");
+        fs::remove_file(folder.file("p.svg")).expect("it exists");
     }
 }

@@ -115,7 +115,7 @@ fn check_printed(name: &str, lines: &[String], printed: &str) {
             Some(expected) => rest.any(|printed| printed.starts_with(&without_numbers(expected))),
             None => rest.any(|printed| printed == without_numbers(line)),
         };
-        assert!(found, "{name}: not printed, or not in this place: {line:?}, but\n{printed}");
+        assert!(found, "{name}: not printed, or not in this order: {line:?}, but\n{printed}");
     }
 }
 

@@ -94,7 +94,7 @@ fn a_classifier_of_digits_trains_as_on_the_cpu() -> Result<()> {
         want.losses
     );
     let [got_accuracy, want_accuracy] = [&got, &want].map(|run| run.accuracy(&digits[1]));
-    assert!(want_accuracy > 0.75, "nothing was learnt: {want_accuracy}");
+    assert!(want_accuracy > 0.75, "nothing was learned: {want_accuracy}");
     assert_eq!(got_accuracy, want_accuracy);
     // Another seed makes a larger difference than rounding.
     let other = distance(&train_classifier(&wgpu, 2, &digits)?.losses, &want.losses);

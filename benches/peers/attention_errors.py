@@ -384,7 +384,7 @@ def run(given):
             if case.name in results.finished:
                 continue
             if given.time_limit and time.monotonic() - begun > given.time_limit:
-                print(f"stopped before {case.name}: --time-limit {given.time_limit:.0f} is over; --resume goes on there")
+                print(f"stopped before {case.name}: --time-limit {given.time_limit:.0f} is over; --resume continues there")
                 break
             lines = measure_row(case, ternion, given.seed, DEVICE) if case.is_row else measure_shape(case, programs, given.seed, DEVICE)
             failed += not keep(results, case, lines)
@@ -424,7 +424,7 @@ def arguments():
     ran.add_argument("--only", nargs="+", metavar="PREFIX", help="cases whose names begin with one of these: shapes/bf16, rows/")
     ran.add_argument("--draws", type=positive, default=16, help="of the operands of each row of the op table")
     ran.add_argument("--seed", type=int, default=1)
-    ran.add_argument("--resume", action="store_true", help="goes on where a run into the same file was cut off")
+    ran.add_argument("--resume", action="store_true", help="continues where a run into the same file was cut off")
     ran.add_argument("--time-limit", type=duration, default=None, help="seconds after which no other case is begun")
     written = commands.add_parser("write", help="writes the tables into the page")
     written.add_argument("results", type=pathlib.Path, nargs="+")

@@ -28,7 +28,7 @@ KINDS = {
     "as those of scores, normal": (32, 64, 128),
     "all positive": (64,),
     "exponents from -20 to 20": (64,),
-    "cancelling": (64,),
+    "canceling": (64,),
     "weights, values": (64, 1024, 8192),
     "weights, values of one sign": (1024, 8192),
 }
@@ -44,7 +44,7 @@ def operands(numpy, random, kind, terms):
         pair = positive(), positive()
     elif kind == "exponents from -20 to 20":
         pair = tuple(normal() * 2.0 ** random.integers(-20, 21, shape) for _ in range(2))
-    elif kind == "cancelling":
+    elif kind == "canceling":
         pair = normal(), normal()
         pair[0][1::2] = pair[0][::2]
         pair[1][1::2] = -pair[1][::2] * (1 + random.standard_normal((terms // 2, SAMPLES)) * 2.0**-12)

@@ -153,7 +153,7 @@ def check_share(kept, options):
     count = kept.shape[0] * kept.shape[1] * (kept.shape[2] * kept.shape[3] if seen is None else seen.sum().item())
     share = kept.sum().item() / count
     if abs(share - (1 - options.dropout)) > 0.01:
-        raise ValueError(f"dropout {options.dropout} seems to have kept a share of {share:.4f}")
+        raise ValueError(f"dropout {options.dropout} seems to have kept a fraction of {share:.4f}")
 
 
 def differences(found, exact):

@@ -82,7 +82,7 @@ def verdict(errors, kind, what):
     alone = len(cases) - len(compared)
     more = f" {alone} more have no peer." if alone else ""
     kinds = "largest error" if measure == "max" else "root mean square"
-    return [f"At most {MOST:g} times the error of PyTorch {holds}; the most is {times(most)}: the {kinds} of {result} in `{case}`, beside {PEERS[peer]}.{more}", ""]
+    return [f"At most {MOST:g} times the error of PyTorch {holds}; the most is {times(most)}: the {kinds} of {result} in `{case}`, compared with {PEERS[peer]}.{more}", ""]
 
 
 def summary(errors):
@@ -155,7 +155,7 @@ def body(lines):
         text += [*verdict(errors, "shapes", "shapes"), "The largest ratio over lengths, masks and both peers, of the largest errors / of their root mean squares:", ""]
         text += summary(errors)
     if errors.of("rows"):
-        text += ["Rows of the op table, beside PyTorch op by op:", "", *verdict(errors, "rows", "instances of rows"), *rows_table(errors)]
+        text += ["Rows of the op table, compared with PyTorch op by op:", "", *verdict(errors, "rows", "instances of rows"), *rows_table(errors)]
     missing = {}
     for (case, impl), error in errors.failures.items():
         missing.setdefault((impl, error.splitlines()[0].replace("|", "/")[:200]), []).append(case)

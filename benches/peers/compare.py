@@ -258,7 +258,7 @@ class Run:
         """Returns whether --time-limit has expired before the next measurement."""
         self.stopped = bool(self.given.time_limit) and time.monotonic() - self.begun > self.given.time_limit
         if self.stopped:
-            print(f"stopped before {before}: --time-limit {self.given.time_limit:.0f} is over; --resume goes on there")
+            print(f"stopped before {before}: --time-limit {self.given.time_limit:.0f} is over; --resume continues there")
         return self.stopped
 
     def family(self, family, number):
@@ -551,7 +551,7 @@ def arguments():
     run.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds ternion-bench")
     run.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results.jsonl"))
     run.add_argument("--device", type=device, default="cuda", help="cuda, wgpu or wgpu:ADAPTER")
-    run.add_argument("--families", nargs="+", choices=FAMILIES, metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; {' and '.join(OF_CUDA)} are of cuda alone, {' and '.join(APART)} are run only where they are named")
+    run.add_argument("--families", nargs="+", choices=FAMILIES, metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; {' and '.join(OF_CUDA)} are of cuda only, {' and '.join(APART)} are run only where they are named")
     run.add_argument("--rounds", type=positive, default=1, help="times that each family is run; medians are of all rounds and turns")
     run.add_argument("--turns", type=positive, default=3, help="times that each case is measured by Ternion and PyTorch in turn, in a round; the host's has one")
     run.add_argument("--rep", type=duration, default=60.0, help="milliseconds to measure a case for")
@@ -559,13 +559,13 @@ def arguments():
     run.add_argument("--starts", type=positive, default=9, help="processes started for the time to the first result")
     run.add_argument("--skip-compile", action="store_true", help="leaves out torch.compile")
     run.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
-    run.add_argument("--resume", action="store_true", help="goes on where a run into the same file was cut off")
+    run.add_argument("--resume", action="store_true", help="continues where a run into the same file was cut off")
     run.add_argument("--case-limit", type=duration, default=900.0, help="seconds after which a program that is asked for a case and prints nothing is ended")
     run.add_argument("--time-limit", type=float, default=0, help="seconds after which no other family, and no other case of turns, is begun")
     names = {device: kind(None, None, None, None).names() for device, kind in CHECKS.items()}
     checked = commands.add_parser("check", help="runs what must pass on this machine")
     checked.add_argument("--bundle", type=pathlib.Path, required=True, help="the folder that holds run.sh")
-    checked.add_argument("--out", type=pathlib.Path, default=pathlib.Path("checks.jsonl"), help="what the programs print goes into a folder beside it, .logs")
+    checked.add_argument("--out", type=pathlib.Path, default=pathlib.Path("checks.jsonl"), help="what the programs print goes into a folder next to it, .logs")
     checked.add_argument("--device", choices=CHECKS, default="cuda")
     known = "; of wgpu ".join(", ".join(of_device) for of_device in names.values())
     checked.add_argument("--only", nargs="+", choices=sorted(set(sum(names.values(), []))), metavar="CHECK", help=f"of {known}")
@@ -584,7 +584,7 @@ def arguments():
         there = [family for family in FAMILIES if given.device == "cuda" or family not in OF_CUDA]
         given.families = given.families or [family for family in there if family not in APART]
         if not set(given.families) <= set(there):
-            parser.error(f"--device {given.device}: {' and '.join(OF_CUDA)} are families of cuda alone")
+            parser.error(f"--device {given.device}: {' and '.join(OF_CUDA)} are families of cuda only")
     return given
 
 

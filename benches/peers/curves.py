@@ -54,7 +54,7 @@ def curves_of(lines, source):
             raise SystemExit(f"error: {source}: expected model, seed, way, step and a number as loss, got {str(line)[:120]}") from error
         steps = found.setdefault(seed, {}).setdefault(way, {})
         if step in steps:
-            raise SystemExit(f"error: {source}: seed {seed}, {way}: step {step} is there twice")
+            raise SystemExit(f"error: {source}: seed {seed}, {way}: step {step} occurs twice")
         steps[step] = loss
     if len(models) != 1:
         raise SystemExit(f"error: {source}: expected curves of one model, got {', '.join(sorted(models)) or 'none'}")
@@ -140,14 +140,14 @@ class Seed:
 
     def shortfall(self, bound):
         """Returns what exceeds the bound, with its figures and the bound's."""
-        return " and ".join(f"{figure} {fused:.5f}, beside {other:.5f}" for figure, fused, other in self.beyond(bound))
+        return " and ".join(f"{figure} {fused:.5f}, compared with {other:.5f}" for figure, fused, other in self.beyond(bound))
 
 
 # The bounds for fused and unfused: the name in a sentence, the head of a column, and the distance
 # of a seed.
 BOUNDS = [
     ("bf16 and f32", "bf16 from f32", lambda seed: seed.exact),
-    ("dithered trainings", "dithered", lambda seed: seed.noise),
+    ("dithered training runs", "dithered", lambda seed: seed.noise),
 ]
 
 

@@ -391,7 +391,7 @@ def not_predicted(data):
     """Returns which tiles were measured but are not described by any line, in a sentence."""
     unknown = [one for product in data.products.values() for one in product.ones.values() if one.tile not in data.tiles]
     names = ", ".join(sorted({one.tile for one in unknown}))
-    return [f"{len(unknown)} measurements of tiles without costs ({names}) count as fastest times alone."] if unknown else []
+    return [f"{len(unknown)} measurements of tiles without costs ({names}) count only as fastest times."] if unknown else []
 
 
 def about(fitted, given):

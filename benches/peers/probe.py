@@ -65,7 +65,7 @@ def operand_axes(e, which, shape, strides):
     lines, sharing = (tile_m, across) if which == "a" else (tile_n, down)
     run_axis, across_axis = (k_axis, line_axis) if inner else (line_axis, k_axis)
     if strides[run_axis] != 1 and shape[run_axis] > 1:
-        raise ValueError(f"{which} is no run along axis {run_axis}: strides {strides}")
+        raise ValueError(f"{which} is not a run along axis {run_axis}: strides {strides}")
     extents = [tile_k, lines // sharing] if inner else [128 // size, tile_k // sharing]
     stride = 0 if shape[across_axis] <= 1 else strides[across_axis]
     return map_axes(shape[run_axis], shape[across_axis], strides[across_axis] if stride else 0, extents, size)
@@ -160,7 +160,7 @@ def fits(e, layout, m, n, k):
     if e["layout"] != layout:
         return "layout"
     if (k if layout[0] == "n" else m) % pack_ or (n if layout[1] == "n" else k) % pack_ or n * SIZES[e["output"]] % 16:
-        return "lines are no multiples of 16 bytes"
+        return "lines are not multiples of 16 bytes"
     if e["kind"] == "split_k" and e["tile"][0] < 64 and m > e["tile"][0]:
         return "more rows than the tile"
     return None

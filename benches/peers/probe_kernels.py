@@ -66,7 +66,7 @@ def _stamps(parameters, where):
     return _STAMP.replace("PARAMETERS", parameters).replace("WHERE", where)
 
 
-_PLACE = "// SUMS_OF_A: the warps beside the producer's that add up rows of a, a slab each.\n"
+_PLACE = "// SUMS_OF_A: the warps next to the producer's that add up rows of a, a slab each.\n"
 _LEAD = "if (threadIdx.x == CONSUMERS * WARPGROUP) "
 TRACE = [
     (_T, _PLACE, _stamps("const TensorMapProduct& p", "p.sums") + _PLACE),
@@ -220,7 +220,7 @@ def patched(files, patches):
     files, left_out = dict(files), []
     for path, old, new, *optional in patches:
         if path not in files:
-            raise ValueError(f"patch of {path}, which is no file")
+            raise ValueError(f"patch of {path}, which is not a file")
         count = files[path].count(old)
         if count != 1 and optional:
             left_out.append(f"a patch of {path} left out, {count} times there: {old.strip()[:90]!r}")
@@ -454,7 +454,7 @@ def main():
     parser.add_argument("--trace", action="store_true", help="every variant once more with stamps")
     parser.add_argument("--check", action="store_true", help="static_asserts of all offsets, nothing else")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--keep", action="store_true", help="add to variants.json instead of writing it anew")
+    parser.add_argument("--keep", action="store_true", help="add to variants.json instead of rewriting it")
     args = parser.parse_args()
     if args.check:
         return check(Nvrtc())

@@ -138,7 +138,7 @@ CLAIMS = {
     ),
     **{
         f"compare_{model}": Claim(
-            f"losses beside the processor's, step by step: `compare --model {model}`, 100 steps",
+            f"losses compared with the CPU's, step by step: `compare --model {model}`, 100 steps",
             "compare",
             ["--model", model],
             {"largest_difference": ("at most", 1e-3)},
@@ -326,7 +326,7 @@ def bounds_by_peer(claim, line):
         return {}
     _, _, slack = claim.peer
     peer = line.get("peer", {})
-    return {key: ("at least", peer[key] - less) if key in peer else ("beside PyTorch, which was not run", None) for key, less in slack.items()}
+    return {key: ("at least", peer[key] - less) if key in peer else ("compared with PyTorch, which was not run", None) for key, less in slack.items()}
 
 
 def page(text, lines):
@@ -364,7 +364,7 @@ def arguments():
     place = ran.add_mutually_exclusive_group(required=True)
     place.add_argument("--programs", type=pathlib.Path, help="the folder of the built programs")
     place.add_argument("--bundle", type=pathlib.Path, help="the folder that holds run.sh")
-    ran.add_argument("--data", type=pathlib.Path, required=True, help="the folder of the data sets, each in a folder of its own")
+    ran.add_argument("--data", type=pathlib.Path, required=True, help="the folder of the data sets, each in its own folder")
     ran.add_argument("--device", default="cpu")
     ran.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
     ran.add_argument("--seed", type=int, default=1)

@@ -35,7 +35,7 @@ TITLES = {
     "elementwise": "Elementwise",
     "reduce": "Reductions",
     "softmax": "Softmax",
-    "layernorm": "Layer normalisation",
+    "layernorm": "Layer normalization",
     "layout": "Transposes",
     "cross_entropy": "Cross-entropy",
     "embedding": "Gradient of an embedding",
@@ -198,7 +198,7 @@ def share_verdicts(figures, groups=None, least_share=LEAST_SHARE):
             of_equal = {case: figures.share_of_equal(family, case, figure) for family, case, figure in ours}
             for what, shares in (("a copy of 128 MiB", of_large), ("a copy of as many bytes", of_equal)):
                 shares = {case: share for case, share in shares.items() if share is not None}
-                name, expected = f"{group}, {dtype}: least share of the bandwidth of {what}", f"at least {least_share}"
+                name, expected = f"{group}, {dtype}: smallest fraction of the bandwidth of {what}", f"at least {least_share}"
                 if not shares:
                     yield verdict(name, "", expected, None)
                     continue
@@ -446,9 +446,9 @@ def memory_told(lines):
 
 def check_verdicts(figures):
     yield check_verdict(figures, ["table"], "op table on cuda:0, twice", "all pass, bit-equal", table_told)
-    what = "tests of a CUDA device alone: recorded steps bit-equal to eager ones, faults, threads, every tile, rows of every length"
+    what = "tests that only a CUDA device runs: recorded steps bit-equal to eager ones, faults, threads, every tile, rows of every length"
     yield check_verdict(figures, ["device"], what, "all pass", device_told)
-    for name, delays in (("repeats", "as they are"), ("repeats_delayed", "with random delays where warps wait for each other")):
+    for name, delays in (("repeats", "unchanged"), ("repeats_delayed", "with random delays where warps wait for each other")):
         what = f"1,000 runs of the kernels of products, attention, norms, loss, optimizer, sums by index and the ladders, {delays}"
         yield check_verdict(figures, [name], what, "bit-equal, and to those without delays" if name == "repeats_delayed" else "bit-equal", repeats_told)
     for tool in ("memcheck", "initcheck", "synccheck", "racecheck"):
@@ -473,7 +473,7 @@ def summary(figures):
         *start_verdicts(figures),
         *check_verdicts(figures),
         "",
-        "Cross-entropy is measured in bf16 and AdamW in f32 alone, as in the PyTorch script that these cases come from; compute-sanitizer's tools run the table without hostile values, "
+        "Cross-entropy is measured in bf16 and AdamW only in f32, as in the PyTorch script that these cases come from; compute-sanitizer's tools run the table without hostile values, "
         "repeated runs and comparisons with compositions, whose kernels are the same, and only memcheck runs what must be rejected. initcheck does not see what the tensor memory accelerator stores: "
         "under it the tests of products and attention, most of whose kernels store by it, run in memory filled with NaN, and what is read before it is written shows in their results.",
         "",

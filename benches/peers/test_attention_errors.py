@@ -60,7 +60,7 @@ class Tables(unittest.TestCase):
 
     def test_the_verdict_tells_where_the_rule_is_broken(self):
         shapes = attention_tables.verdict(self.errors, "shapes", "shapes")[0]
-        self.assertIn("in 1 of 2 shapes; the most is **3.00**: the largest error of y in `shapes/f16/d192/t1024/causal-dropout`, beside flash.", shapes)
+        self.assertIn("in 1 of 2 shapes; the most is **3.00**: the largest error of y in `shapes/f16/d192/t1024/causal-dropout`, compared with flash.", shapes)
         rows = attention_tables.verdict(self.errors, "rows", "rows")[0]
         self.assertIn("in all of 1 rows; the most is 0.50", rows)
         self.assertIn("1 more have no peer.", rows)
@@ -311,7 +311,7 @@ class Measuring(unittest.TestCase):
         finished = [line["finished"] for line in lines if "finished" in line]
         self.assertEqual(finished, [f"rows/f16/causal/{number}" for number in range(4)])
         self.assertEqual(sum("errors" in line for line in lines), 2 * 4)
-        self.assertIn("Rows of the op table, beside PyTorch op by op", attention_tables.body(lines))
+        self.assertIn("Rows of the op table, compared with PyTorch op by op", attention_tables.body(lines))
 
     def test_what_ternion_refuses_is_its_error(self):
         case = attention_errors.Case("rows/f16/plain/0", "f16", ((1, 1, 2, 8),) * 3, dict(causal=False, scale=0.5, dropout=0.0), draws=2)

@@ -153,7 +153,7 @@ class Parts(unittest.TestCase):
 
     def test_another_program_runs_every_part(self):
         self.run_table()
-        program(self.root / "tests" / "ops", OPS + "# Built anew.\n")
+        program(self.root / "tests" / "ops", OPS + "# Rebuilt.\n")
         self.run_table()
         self.assertEqual(len(self.runs()), 12)
 

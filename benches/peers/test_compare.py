@@ -101,9 +101,9 @@ class WgpuTables(unittest.TestCase):
         self.assertIn("| case | Ternion wgpu | rate | of copy | CUDA | copy | torch |", text)
         self.assertIn("| elementwise/add/f32 | 0.200 ms | 1,400 GB/s | 0.70 | 0.100 ms (**2.00**) | 0.160 ms (**1.25**) | 0.400 ms (0.50) |", text)
         self.assertIn("| copy/d2d (command) | 0.200 ms | 1,000 GB/s | 0.50 | 50.00 us (**4.00**) |  |  |", text)
-        self.assertIn("| elementwise, f32: least share of the bandwidth of a copy of 128 MiB | 0.700 (elementwise/add/f32; 0 of 1 reach it) | at least 0.75 | **no** |", text)
-        self.assertIn("| elementwise, f32: least share of the bandwidth of a copy of as many bytes | 0.800 (elementwise/add/f32; 1 of 1 reach it) | at least 0.75 | yes |", text)
-        self.assertIn("| AdamW, f32: least share of the bandwidth of a copy of 128 MiB |  | at least 0.75 | not measured |", text)
+        self.assertIn("| elementwise, f32: smallest fraction of the bandwidth of a copy of 128 MiB | 0.700 (elementwise/add/f32; 0 of 1 reach it) | at least 0.75 | **no** |", text)
+        self.assertIn("| elementwise, f32: smallest fraction of the bandwidth of a copy of as many bytes | 0.800 (elementwise/add/f32; 1 of 1 reach it) | at least 0.75 | yes |", text)
+        self.assertIn("| AdamW, f32: smallest fraction of the bandwidth of a copy of 128 MiB |  | at least 0.75 | not measured |", text)
 
     def test_products_are_judged_by_their_rates(self):
         def of(case, rate):
@@ -256,7 +256,7 @@ class Run(unittest.TestCase):
         self.assertEqual(self.refused("run", *nowhere, "--resume"), f"error: {self.root}/nowhere: holds no ternion-bench\n")
         self.assertEqual(self.refused("check", *nowhere), f"error: {self.root}/nowhere: holds no run.sh\n")
         self.assertIn("invalid choice: 'gems'", self.refused("run", *here, "--families", "gems"))
-        self.assertIn("families of cuda alone", self.refused("run", *here, "--device", "wgpu", "--families", "start"))
+        self.assertIn("families of cuda only", self.refused("run", *here, "--device", "wgpu", "--families", "start"))
         self.assertIn("--rep: invalid duration value: '-1'", self.refused("run", *here, "--rep", "-1"))
         (self.root / "run.sh").touch()
         self.assertIn("invalid choice: 'memchek'", self.refused("check", *here, "--only", "memchek"))

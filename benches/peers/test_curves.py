@@ -66,7 +66,7 @@ class Pages(PageCase):
         self.assertIn("| 1 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.01562 | 0.00781 | 0.50000 | 0.37500 | 0.50 | yes | yes |", page)
         self.assertIn("| 2 | 0.00391 | 0.00195 | 0.00781 | 0.00391 | 0.01562 | 0.00781 | 0.25000 | 0.25000 | 0.50 | yes | yes |", page)
         self.assertIn("\nFused and unfused are no further apart than bf16 and f32, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
-        self.assertIn("\nFused and unfused are no further apart than dithered trainings, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
+        self.assertIn("\nFused and unfused are no further apart than dithered training runs, in the largest distance and in the mean, for 3 of 3 seeds: 1, 2, 3.\n", page)
         # f32, bf16, and fused bf16.
         self.assertIn("| 1 | 2.35156 | 2.34375 | 2.34766 | 2.34766 |", page)
         # Written again, it is the same.
@@ -100,18 +100,18 @@ class Pages(PageCase):
             if line.get("way") in (curves.EAGER, curves.RECORDED) and line["seed"] == 2 and line["step"] == STEPS:
                 line["loss"] += 1 / 8
         page = self.write(lines)
-        self.assertIn("for 2 of 3 seeds: 1, 3. They are further apart for 2 (largest 0.01016, beside 0.00781).\n", page)
+        self.assertIn("for 2 of 3 seeds: 1, 3. They are further apart for 2 (largest 0.01016, compared with 0.00781).\n", page)
         self.assertIn("| 2 | 0.01016 | 0.00225 | 0.00781 | 0.00391 | 0.01562 | 0.00781 | 0.25000 | 0.25000 | 0.58 | **no**: largest | yes |", page)
         self.assertIn("| 3 | 0.00391 |", page)
         self.assertEqual(
             self.printed.splitlines(),
             [
                 "seed 1: fused and unfused are no further apart than bf16 and f32",
-                "seed 1: fused and unfused are no further apart than dithered trainings",
-                "seed 2: fused and unfused are further apart than bf16 and f32: largest 0.01016, beside 0.00781",
-                "seed 2: fused and unfused are no further apart than dithered trainings",
+                "seed 1: fused and unfused are no further apart than dithered training runs",
+                "seed 2: fused and unfused are further apart than bf16 and f32: largest 0.01016, compared with 0.00781",
+                "seed 2: fused and unfused are no further apart than dithered training runs",
                 "seed 3: fused and unfused are no further apart than bf16 and f32",
-                "seed 3: fused and unfused are no further apart than dithered trainings",
+                "seed 3: fused and unfused are no further apart than dithered training runs",
             ],
         )
 
@@ -124,7 +124,7 @@ class Pages(PageCase):
         for seed in of:
             of[seed][curves.EAGER] = [value + 1 for value in of[seed][curves.UNFUSED]]
         for (name, _, bound_of), bound in zip(curves.BOUNDS, ("0.00781", "0.01562")):
-            self.assertIn(f"for 0 of 3 seeds. They are further apart for 1 (largest 1.00000, beside {bound} and mean ", curves.statement(of, name, bound_of))
+            self.assertIn(f"for 0 of 3 seeds. They are further apart for 1 (largest 1.00000, compared with {bound} and mean ", curves.statement(of, name, bound_of))
 
     def test_the_picture_has_a_panel_for_each_seed(self):
         self.write(records())
@@ -157,7 +157,7 @@ class Pages(PageCase):
         whole = records()
         self.write(whole[:-1], "seed 3, bf16/recorded: 39 of 40 steps")
         self.write([line for line in whole if line.get("way") != curves.UNFUSED], "seed 1, bf16/unfused: 0 of 40 steps")
-        self.write([*whole, whole[5]], "step 5 is there twice")
+        self.write([*whole, whole[5]], "step 5 occurs twice")
         self.write([*whole, dict(whole[5], model="gpt2_124m", seed=9)], "expected curves of one model, got char_gpt, gpt2_124m")
         self.write([], "expected curves of one model, got none")
         self.write(records(steps=19), "19 steps, expected at least 20")

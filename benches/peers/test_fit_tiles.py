@@ -325,7 +325,7 @@ class Fits(Scripts):
         (picked,) = fit_tiles.picks([product], data.tiles, Model(132), {name: tile.costs for name, tile in data.tiles.items()})
         self.assertEqual((picked.one.tile, picked.one.us, picked.loss), ("large", 33.0, 1.0))
         self.assertEqual(product.loss(product.ones[product.chosen]), 1.0)
-        self.assertEqual(fit_tiles.not_predicted(data), ["1 measurements of tiles without costs (middle) count as fastest times alone."])
+        self.assertEqual(fit_tiles.not_predicted(data), ["1 measurements of tiles without costs (middle) count only as fastest times."])
 
 
 class Commands(Scripts):
@@ -366,10 +366,10 @@ class Commands(Scripts):
         for bad, error in [
             ({**good, "us": -1}, "expected us to be microseconds above 0, got -1"),
             ({**good, "kind": "f8"}, "expected kind to be one of bf16, f16, f32, tf32, bf16x6, got 'f8'"),
-            ({**good, "m": 1.5}, "expected m to be a whole number above 0, got 1.5"),
+            ({**good, "m": 1.5}, "expected m to be an integer above 0, got 1.5"),
             ({**good, "turned": [1, 2]}, "expected turned to be two of true and false, got [1, 2]"),
             ({**good, "copies": 3}, "expected copies to be 0, 1 or 2, got 3"),
-            ({key: good[key] for key in good if key != "splits"}, "expected splits to be a whole number above 0, got None"),
+            ({key: good[key] for key in good if key != "splits"}, "expected splits to be an integer above 0, got None"),
             ({**described(LARGE), "costs": [1, 2, 3]}, "expected costs to be four numbers from 0 on, got [1, 2, 3]"),
             ({**described(LARGE), "resident": 2}, "expected large with block, resident and cluster ((128, 256, 64), 1, 1) as before, got ((128, 256, 64), 2, 1)"),
             ({"run": 3}, "expected run to be an object"),

@@ -41,7 +41,7 @@ class Probe(unittest.TestCase):
     def test_a_text_that_is_not_there_once_is_an_error(self):
         with self.assertRaisesRegex(ValueError, "patch of a: 2 times, not once: 'x'"):
             probe_kernels.patched({"a": "x x"}, [("a", "x", "y")])
-        with self.assertRaisesRegex(ValueError, "patch of b, which is no file"):
+        with self.assertRaisesRegex(ValueError, "patch of b, which is not a file"):
             probe_kernels.patched({"a": "x"}, [("b", "x", "y")])
 
     def test_variants_are_those_of_the_backend(self):

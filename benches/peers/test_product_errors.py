@@ -19,7 +19,7 @@ class ProductErrors(unittest.TestCase):
         self.assertEqual(product_errors.stated(printed), [dict(numbers="random", size="1 x 2 x 3", parts_rms=1e-8)])
 
     def test_the_table_has_all_errors_and_the_ratios(self):
-        table = product_errors.table([RUN, line("random", 1e-8, 2e-8), line("cancelling", 3e-9, 4e-9)])
+        table = product_errors.table([RUN, line("random", 1e-8, 2e-8), line("canceling", 3e-9, 4e-9)])
         self.assertIn("NVIDIA H200, driver 580, commit 0123456789, 2026-01-01 00:00 UTC.", table)
         self.assertIn("| random | 10 x 20 x 30 | 1.0e-08 | 2.0e-08 | 2.0e-08 | 6.0e-08 |", table)
         self.assertIn("is 0.50 to 0.75 times that of f32.", table)

@@ -49,7 +49,7 @@ class Write(unittest.TestCase):
         beside = lambda peer: programs.page(PAGE, [line("image_encoder", "cpu", {"psnr": 19.5}, **peer)])
         self.assertIn("| psnr | 19.5 | at least 19.5 | yes |", beside({"peer": {"psnr": 19.7}}))
         self.assertIn("| psnr | 19.5 | at least 19.6 | **no** |", beside({"peer": {"psnr": 19.8}}))
-        self.assertIn("| psnr | 19.5 | beside PyTorch, which was not run | **no** |", beside({"peer_error": "no torch"}))
+        self.assertIn("| psnr | 19.5 | compared with PyTorch, which was not run | **no** |", beside({"peer_error": "no torch"}))
 
     def test_what_pytorch_takes_is_told_beside(self):
         page = programs.page(PAGE, [line("shakespeare_char", "cuda", {"validation_loss": 1.45, "train_seconds": 40.0}, peer={"validation_loss": 1.46, "train_seconds": 50.0})])

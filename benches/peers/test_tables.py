@@ -86,7 +86,7 @@ class Tables(unittest.TestCase):
 
     def test_a_share_is_also_told_of_a_copy_of_as_many_bytes(self):
         text = tables.body([line("reduce/sum_all/bf16", "ternion", 0.1, 900), line("reduce/sum_all/bf16", "copy", 0.09, 1000)])
-        self.assertIn("| sum, bf16: least share of the bandwidth of a copy of as many bytes | 0.900 (reduce/sum_all/bf16; 1 of 1 reach it) | at least 0.85 | yes |", text)
+        self.assertIn("| sum, bf16: smallest fraction of the bandwidth of a copy of as many bytes | 0.900 (reduce/sum_all/bf16; 1 of 1 reach it) | at least 0.85 | yes |", text)
         self.assertIn("| reduce/sum_all/bf16 | 0.100 ms | 900 GB/s | 90.00 us (**1.11**) |", text)
 
     def test_a_share_is_of_the_copy_beside_it(self):

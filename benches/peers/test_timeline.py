@@ -90,7 +90,7 @@ class Steps(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         page = (self.path / "page.md").read_text()
         self.assertTrue(page.startswith("# The step\n\n" + timeline.START + "\n![Where the time goes](page.svg)\n"))
-        self.assertIn("| group | ternion/eager, ms | ternion/graph, ms | torch/compile, ms | share of ternion/graph | kernels |", page)
+        self.assertIn("| group | ternion/eager, ms | ternion/graph, ms | torch/compile, ms | fraction of ternion/graph | kernels |", page)
         self.assertIn("| products | 0.004 | 0.006 | 0.020 | 75.0 % | 1 / 2 / 1 |", page)
         self.assertIn("| **all** | **0.004** | **0.008** | **0.032** | 100 % | 1 / 4 / 3 |", page)
         self.assertIn("| elementwise | gelu | `line` | ops/elementwise.cu (<T> / U) | 1 | 64x1x1 | 0.001 | 12.50 % |", page)

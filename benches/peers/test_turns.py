@@ -39,7 +39,7 @@ class Answers(unittest.TestCase):
 
     def test_a_name_is_that_of_a_whole_case(self):
         measured, lines = self.answered(SHORT, "gemm/bf16/nn/", "", f" {LONG} ", SHORT)
-        self.assertEqual(measured, [SHORT, LONG, SHORT], "anew whenever it is asked for")
+        self.assertEqual(measured, [SHORT, LONG, SHORT], "again whenever it is requested")
         self.assertEqual(lines[0], dict(cases=[LONG, SHORT]))
         self.assertEqual(lines[1:3], [dict(done=SHORT), dict(done="gemm/bf16/nn/", unknown=True)])
         self.assertEqual(lines[3:], [dict(done=LONG), dict(done=SHORT)])
@@ -98,7 +98,7 @@ class Programs(unittest.TestCase):
 class Turns(unittest.TestCase):
     def test_another_program_begins_each_turn(self):
         self.assertEqual(list(turns.in_turn(["a", "b"], 3)), [(0, ["a", "b"]), (1, ["b", "a"]), (2, ["a", "b"])])
-        self.assertEqual(list(turns.in_turn(["a", "b"], 2, 3)), [(0, ["b", "a"]), (1, ["a", "b"])], "a further round goes on with it")
+        self.assertEqual(list(turns.in_turn(["a", "b"], 2, 3)), [(0, ["b", "a"]), (1, ["a", "b"])], "a further round continues with it")
         self.assertEqual([ordered[0] for _, ordered in turns.in_turn(["a", "b", "c"], 4)], ["a", "b", "c", "a"])
         self.assertEqual(list(turns.in_turn(["a"], 2)), [(0, ["a"]), (1, ["a"])])
 

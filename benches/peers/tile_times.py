@@ -138,7 +138,7 @@ class Data:
         if "run" in line:
             run = line["run"]
             if not isinstance(run, dict) or not is_count(run.get("multiprocessors", 1)):
-                raise ValueError(f"expected run to be an object, its multiprocessors a whole number above 0, got {run!r}")
+                raise ValueError(f"expected run to be an object, its multiprocessors an integer above 0, got {run!r}")
             self.runs.append(run)
         elif line.get("kind") not in SKIPPED_KINDS:
             fields = TILE_FIELDS if "costs" in line else MEASUREMENT_FIELDS
@@ -169,13 +169,13 @@ def is_list(value, length, suits):
     return isinstance(value, list) and len(value) == length and all(map(suits, value))
 
 
-COUNT = (is_count, "a whole number above 0")
+COUNT = (is_count, "an integer above 0")
 KIND = (lambda value: isinstance(value, str) and value in BYTES, f"one of {', '.join(BYTES)}")
 NAME = (lambda value: isinstance(value, str) and value != "", "a name")
 TILE_FIELDS = {
     "kind": KIND,
     "tile": NAME,
-    "block": (lambda value: is_list(value, 3, is_count), "three whole numbers above 0"),
+    "block": (lambda value: is_list(value, 3, is_count), "three integers above 0"),
     "resident": COUNT,
     "cluster": COUNT,
     "costs": (lambda value: any(is_list(value, length, lambda cost: is_number(cost, 0)) for length in (COSTS, COSTS + 1)), "four numbers from 0 on"),

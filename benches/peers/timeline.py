@@ -174,7 +174,7 @@ def groups_table(modes):
     """
     ours = [mode for mode in modes if mode.name.startswith("ternion")] or modes
     names = sorted({group for mode in modes for group in mode.time}, key=lambda group: (-ours[-1].time[group], group))
-    lines = [row_of(["group", *(f"{mode.name}, ms" for mode in modes), f"share of {ours[-1].name}", "kernels"])]
+    lines = [row_of(["group", *(f"{mode.name}, ms" for mode in modes), f"fraction of {ours[-1].name}", "kernels"])]
     lines.append(row_of(["---", *["---:"] * (len(modes) + 2)]))
 
     def counts(group):

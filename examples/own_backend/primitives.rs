@@ -35,7 +35,7 @@ pub(super) fn compute(op: &Op, inputs: &[Values], shapes: &[Shape], output: &Sha
         Op::RandomBits(random) => {
             vec![random_bits(&inputs[0], random.offset, random.bits, output.elements())]
         }
-        _ => return Err(Error::invalid(op.name(), "is no primitive")),
+        _ => return Err(Error::invalid(op.name(), "is not a primitive")),
     })
 }
 

@@ -56,7 +56,7 @@ def groups(by_operator, table):
 
 def _reason(operator, table):
     """Returns why an operator is not covered; None if it is."""
-    return REASONS.get(operator, None if operator in table else "nobody wrote it")
+    return REASONS.get(operator, None if operator in table else "not implemented")
 
 
 def _cell(text):

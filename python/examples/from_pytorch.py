@@ -62,7 +62,7 @@ def compare(torch, there, here, images, labels, device):
 def positive(text):
     """Parses a positive integer."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}, expected a whole number above 0")
+        raise argparse.ArgumentTypeError(f"{text}, expected an integer above 0")
     return int(text)
 
 
@@ -88,7 +88,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="auto", help="where the model is used here")
     parser.add_argument("--data", default="auto", help="a directory with MNIST's files, synthetic, or auto")
-    parser.add_argument("--limit", type=positive, default=2000, help="takes only the first so many digits")
+    parser.add_argument("--limit", type=positive, default=2000, help="takes only the first N digits")
     parser.add_argument("--steps", type=positive, default=200, help="of the training in PyTorch")
     parser.add_argument("--weights", type=writable, help="keeps the weights in this file")
     parser.add_argument("--seed", type=int, default=1)

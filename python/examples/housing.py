@@ -90,7 +90,7 @@ def learn(model, x, y, arguments):
 def positive(text):
     """Parses a positive integer."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}, expected a whole number above 0")
+        raise argparse.ArgumentTypeError(f"{text}, expected an integer above 0")
     return int(text)
 
 

@@ -135,7 +135,7 @@ def in_ranges(model, f):
 def positive(text):
     """Parses a positive integer."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}, expected a whole number above 0")
+        raise argparse.ArgumentTypeError(f"{text}, expected an integer above 0")
     return int(text)
 
 
@@ -148,7 +148,7 @@ def main():
     parser.add_argument("--batch", type=positive, default=64)
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--hidden", type=positive, default=128)
-    parser.add_argument("--limit", type=positive, help="takes only the first so many digits")
+    parser.add_argument("--limit", type=positive, help="takes only the first N digits")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--eager", action="store_true", help="runs each step op by op, and records none")
     parser.add_argument("--nvtx", action="store_true", help="reports steps and, with --eager, layers, ops, backward passes and the optimizer's steps to NVIDIA's profilers")
@@ -171,7 +171,7 @@ def main():
     # All images except those of the first step.
     images = arguments.epochs * len(split) - min(arguments.batch, len(split))
     speed = images / seconds if steps > 1 else None
-    told = "speed not measured: of one step alone" if speed is None else f"{speed:.0f} images/s"
+    told = "speed not measured: only one step" if speed is None else f"{speed:.0f} images/s"
     print(f"{told}, test accuracy {accuracy * 100:.2f} %")
     if results is not None:
         with results as file:

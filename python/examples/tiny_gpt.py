@@ -174,7 +174,7 @@ def write(model, vocabulary, arguments):
 def positive(text):
     """Parses a positive integer."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}, expected a whole number above 0")
+        raise argparse.ArgumentTypeError(f"{text}, expected an integer above 0")
     return int(text)
 
 

@@ -27,7 +27,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:
-            raise pickle.UnpicklingError(f"{module}.{name} in it, expected images and labels alone")
+            raise pickle.UnpicklingError(f"{module}.{name} in it, expected only images and labels")
         # The module was renamed in NumPy 2.
         core = "numpy._core" if hasattr(numpy, "_core") else "numpy.core"
         return super().find_class(f"{core}.multiarray" if name == "_reconstruct" else module, name)

@@ -14,7 +14,7 @@ from ._ternion import Tensor
 from ._warnings import warn_caller
 
 # What an argument with an annotation must be, and the attribute that shows it.
-_EXPECTED_TYPES = {"Tensor": "a tensor", "int": "a whole number", "float": "a number", "bool": "True or False", "str": "a str"}
+_EXPECTED_TYPES = {"Tensor": "a tensor", "int": "an integer", "float": "a number", "bool": "True or False", "str": "a str"}
 _CONVERSION_METHODS = {"int": "__index__", "float": "__float__"}
 _PREFIX = re.compile(r"(?:linalg\.)?([\w+*/%@&|^<>=-]+): ")
 # The name that Python uses for a class that got too many or too few arguments.
@@ -23,11 +23,11 @@ _INIT_PREFIX = re.compile(r"^\w+\.__init__\(\)")
 _REPLACEMENTS = [(re.compile(pattern), replacement) for pattern, replacement in (
     (r"^'(\w+)' object is not (?:iterable|subscriptable)$", r"expected a list, got \1"),
     (r"^cannot unpack non-iterable (\w+) object$", r"expected a list, got \1"),
-    (r"^'(\w+)' object cannot be interpreted as an integer$", r"expected a whole number, got \1"),
+    (r"^'(\w+)' object cannot be interpreted as an integer$", r"expected an integer, got \1"),
     (r"^must be real number, not (\w+)$", r"expected a number, got \1"),
-    (r"^invalid literal for int\(\) with base 10: (.+)$", r"expected a whole number, got \1"),
+    (r"^invalid literal for int\(\) with base 10: (.+)$", r"expected an integer, got \1"),
     (r"^could not convert string to float: (.+)$", r"expected a number, got \1"),
-    (r"^int\(\) argument must be .*, not '(\w+)'$", r"expected a whole number, got \1"),
+    (r"^int\(\) argument must be .*, not '(\w+)'$", r"expected an integer, got \1"),
     (r"^float\(\) argument must be .*, not '(\w+)'$", r"expected a number, got \1"),
     (r"^'[<>=]+' not supported between instances of '([\w.]+)' and '([\w.]+)'$", r"expected numbers, got \1 and \2"),
     (r"^unsupported operand type\(s\) for .*: '([\w.]+)' and '([\w.]+)'$", r"expected numbers or tensors, got \1 and \2"),
@@ -241,7 +241,7 @@ def _reject_bool(name: str, function: Any, args: Any, kwargs: Any) -> None:
         return
     for argument, value in arguments.items():
         if isinstance(value, bool) and _takes_int(signature.parameters[argument]):
-            raise TypeError(f"{name}: {argument} is bool, expected a whole number")
+            raise TypeError(f"{name}: {argument} is bool, expected an integer")
 
 
 def named(function: Any) -> Any:

@@ -91,7 +91,7 @@ def _mapped_device(name: str, map_location: Any) -> Any:
         return _device(name)
     except (RuntimeError, ValueError):
         if map_location is None:
-            raise _UnavailableDevice(f"the device {name} is not there: map_location names one to be in its place") from None
+            raise _UnavailableDevice(f"the device {name} is not available: map_location names a replacement") from None
         return _device(map_location)
 
 
@@ -182,7 +182,7 @@ def _load_file(path: Any, device: Any, name: str) -> tuple[dict[str, Tensor], di
 _FILE_SIGNATURES = {
     b"\x93NUMPY": "an array of NumPy: ternion.from_numpy(numpy.load(..)) makes a tensor of it",
     b"\x89HDF\r\n\x1a\n": "an HDF5 file (of Keras, for one): read it with h5py, and its arrays with ternion.tensor",
-    b"GGUF": "a GGUF file (of llama.cpp), whose weights are quantised: take the model's safetensors file",
+    b"GGUF": "a GGUF file (of llama.cpp), whose weights are quantized: take the model's safetensors file",
     b"version https://git-lfs": "a pointer of Git LFS in the place of a file: `git lfs pull` fetches that",
     b"<!DOCTYPE": "a page of the web, not the file: look at the address that it was downloaded from",
     b"<html": "a page of the web, not the file: look at the address that it was downloaded from",
@@ -269,4 +269,4 @@ def load(path: Any, device: Any = None, *, map_location: Any = None, weights_onl
     except _UnavailableDevice as error:
         raise OSError(f"{_name(path)}: {error}") from None
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise OSError(f"{_name(path)}: damaged: what it holds beside tensors cannot be read: {error!r}") from None
+        raise OSError(f"{_name(path)}: corrupt: what it holds besides tensors cannot be read: {error!r}") from None

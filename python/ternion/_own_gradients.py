@@ -46,7 +46,7 @@ class FunctionCtx:
             RuntimeError: If it is used outside of `backward`.
         """
         if self._saved is None:
-            raise RuntimeError("saved_tensors: is there in backward alone")
+            raise RuntimeError("saved_tensors: available only in backward")
         return self._saved
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
@@ -205,7 +205,7 @@ class _Rule:
             if spec is not None:
                 checked.append(None if result is None else self._match_input(index, result, *spec))
             elif result is not None:
-                raise RuntimeError(f"{name}.backward returned a gradient for argument {index}, which is no tensor; expected None")
+                raise RuntimeError(f"{name}.backward returned a gradient for argument {index}, which is not a tensor; expected None")
         return checked
 
     def _match_input(self, index: int, grad: Any, shape: Any, dtype: Any) -> Tensor | None:

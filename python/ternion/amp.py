@@ -223,7 +223,7 @@ class GradScaler:
         if state.has_stepped:
             raise RuntimeError("GradScaler: unscale_() is called after step()")
         if state.is_finite is not None:
-            raise RuntimeError("GradScaler: unscale_() was called for this optimiser since the last update()")
+            raise RuntimeError("GradScaler: unscale_() was called for this optimizer since the last update()")
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.grad is not None]
         grads = [parameter.grad for parameter in parameters]
         if any(grad.dtype == float16 for grad in grads):
@@ -263,7 +263,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         state = self._optimizers.setdefault(id(optimizer), _Optimizer())
         if state.has_stepped:
-            raise RuntimeError("GradScaler: step() was called for this optimiser since the last update()")
+            raise RuntimeError("GradScaler: step() was called for this optimizer since the last update()")
         if state.is_finite is None:
             self.unscale_(optimizer)
         result = optimizer.step(*args, **kwargs) if state.is_finite else None

@@ -169,7 +169,7 @@ def fashion_mnist(source: Any = "auto", *, classes: int | None = None) -> Images
 
 def _count(classes: int | None) -> int | None:
     if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int) or classes < 1):
-        raise ValueError(f"mnist: classes of {classes!r}, expected a whole number above 0")
+        raise ValueError(f"mnist: classes of {classes!r}, expected an integer above 0")
     return classes
 
 

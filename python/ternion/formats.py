@@ -153,7 +153,7 @@ def decode(bits: Tensor, format: str, dtype: _dtype = float32) -> Tensor:
     if bits.dtype != uint8:
         raise TypeError(f"decode: bits of {bits.dtype}, expected uint8")
     if not isinstance(dtype, _dtype) or not (dtype.is_floating_point or (isinstance(layout, _Integer) and _is_integer(dtype))):
-        raise TypeError(f"decode: dtype {dtype}, expected {'floats' if isinstance(layout, _Float) else 'floats or whole numbers'}")
+        raise TypeError(f"decode: dtype {dtype}, expected {'floats' if isinstance(layout, _Float) else 'floats or integers'}")
     return _table(layout, bits.device)[bits.int()].to(dtype)
 
 

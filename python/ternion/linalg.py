@@ -488,7 +488,7 @@ def matrix_rank(
     """
     if tol is not None:
         if atol is not None or rtol is not None:
-            raise TypeError("linalg.matrix_rank: tol beside atol or rtol, which it stands for")
+            raise TypeError("linalg.matrix_rank: tol together with atol or rtol, which it stands for")
         atol, rtol = tol, 0.0
     return _by_tolerances(_linalg.matrix_rank, input, atol, rtol, hermitian)
 

@@ -81,7 +81,7 @@ class TrainingState:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"optimizer {name}: of type {type(optimizer).__name__}, expected an Optimizer")
         if not optimizer._is_native:
-            raise TypeError(f"optimizer {name}: {type(optimizer).__name__} has a step of its own, expected one of ternion.optim: ternion.save keeps its state_dict()")
+            raise TypeError(f"optimizer {name}: {type(optimizer).__name__} has its own step, expected one of ternion.optim: ternion.save keeps its state_dict()")
         return self._add("optimizer", name, optimizer)
 
     def part(self, name: str, part: Any) -> TrainingState:
@@ -184,7 +184,7 @@ class TrainingState:
 
 def _check_step(function, step):
     if isinstance(step, bool) or not hasattr(step, "__index__"):
-        raise TypeError(f"{function}: step of type {type(step).__name__}, expected a whole number")
+        raise TypeError(f"{function}: step of type {type(step).__name__}, expected an integer")
     if not 0 <= step < 2**64:
         raise ValueError(f"{function}: step {step}, expected 0 or more, below 2**64")
 

@@ -13,4 +13,4 @@ def other_device():
         except RuntimeError:
             continue
         return name
-    pytest.skip("no device beside the processor")
+    pytest.skip("no device other than the CPU")

@@ -96,7 +96,7 @@ VIEWS = {
     (4,): {
         "as_strided in row-major order": lambda m, x: x.as_strided((2, 2), (2, 1)),
         "as_strided apart": lambda m, x: m.as_strided(x, (2,), (2,), x.storage_offset() + 1),
-        "as_strided backwards axes": lambda m, x: x.as_strided((2, 2), (1, 2)),
+        "as_strided reversed axes": lambda m, x: x.as_strided((2, 2), (1, 2)),
         "unfold": lambda m, x: x.unfold(0, 2, 2),
         "view": lambda m, x: x.view(2, -1),
         "unflatten": lambda m, x: x.unflatten(0, (2, 2)),

@@ -114,13 +114,13 @@ DTYPES = {
         for name in ("addcmul", "addcdiv")
         for dtypes in ("int64 float64 int64", "float64 float32 float32", "float32 float64 float16", "int32 float32 int64", "float32 float32 bool")
     },
-    "repeats alone": lambda T: T.repeat_interleave(T.tensor([1, 0, 2])), "no repeats": lambda T: T.repeat_interleave(T.tensor([], dtype=T.int64)),
+    "repeats only": lambda T: T.repeat_interleave(T.tensor([1, 0, 2])), "no repeats": lambda T: T.repeat_interleave(T.tensor([], dtype=T.int64)),
     "H": lambda T: T.tensor([[1.0, 2.0]]).H, "mH": lambda T: T.arange(6.0).reshape(1, 2, 3).mH, "adjoint": lambda T: T.arange(6.0).reshape(1, 2, 3).adjoint(),
     "broadcast by sizes": lambda T: T.ones(3).broadcast_to(2, 3), "variance along an axis": lambda T: T.var_mean(T.tensor([[1.0, 3.0]]), axis=1)[0],
     "padded": lambda T: T.nn.utils.rnn.pad_sequence([T.tensor([1, 2]), T.tensor([3])], True, -1),
     "padded in the dtype of the first": lambda T: T.nn.utils.rnn.pad_sequence([T.tensor([1, 2]), T.tensor([3.5])], padding_side="left"),
-    "addcmul of a float and whole numbers": lambda T: T.addcmul(T.ones(2), T.tensor([1, 2]), T.tensor([3, 4])),
-    "addcmul of whole numbers": lambda T: T.addcmul(T.tensor([1, 2], dtype=T.int32), T.tensor([1, 2]), T.tensor([3, 4], dtype=T.int8)),
+    "addcmul of a float and integers": lambda T: T.addcmul(T.ones(2), T.tensor([1, 2]), T.tensor([3, 4])),
+    "addcmul of integers": lambda T: T.addcmul(T.tensor([1, 2], dtype=T.int32), T.tensor([1, 2]), T.tensor([3, 4], dtype=T.int8)),
     **{
         f"diff {dtypes}": lambda T, dtypes=dtypes: T.diff(*(T.tensor([1, 3], dtype=getattr(T, dtype)) for dtype in dtypes.split()[:1]), 1, -1, *(T.tensor([2], dtype=getattr(T, dtype)) for dtype in dtypes.split()[1:]))
         for dtypes in ("float32 int64", "int64 float32", "float32 float64", "float32 int64 float64", "int32 float16 bfloat16", "bool int64")
@@ -195,7 +195,7 @@ def test_nan_anywhere(name, index):
 
 REFUSED = {
     "unbiased and correction": lambda T: T.tensor([1.0, 2.0]).var(unbiased=True, correction=1), "of std": lambda T: T.tensor([1.0, 2.0]).std(0, unbiased=False, correction=0),
-    "unbiased by its place": lambda T: T.var(T.tensor([1.0, 2.0]), True, correction=1), "of var_mean": lambda T: T.var_mean(T.tensor([1.0, 2.0]), 0, unbiased=True, correction=1),
+    "unbiased by position": lambda T: T.var(T.tensor([1.0, 2.0]), True, correction=1), "of var_mean": lambda T: T.var_mean(T.tensor([1.0, 2.0]), 0, unbiased=True, correction=1),
     "eps of cosines": lambda T: T.cosine_similarity(T.ones(2), T.ones(2), dim=0, eps=-1.0), "its layer": lambda T: T.nn.CosineSimilarity(eps=-1.0)(T.ones(1, 2), T.ones(1, 2)),
     "eps of a batch norm": lambda T: F_of(T).batch_norm(T.ones(2, 2), None, None, training=True, eps=0.0),
     "alpha": lambda T: T.add(T.tensor([1]), T.tensor([1]), alpha=0.5), "alpha of sub": lambda T: T.tensor([1]).sub(1, alpha=2.0),
@@ -207,7 +207,7 @@ REFUSED = {
     "timeout": lambda T: next(iter(T.utils.data.DataLoader([1, 2], timeout=1))), "persistent": lambda T: T.utils.data.DataLoader([1, 2], persistent_workers=True),
     "axes of a ranking": lambda T: F_of(T).margin_ranking_loss(T.ones(4, 1), T.ones(4), T.ones(4)), "of its target": lambda T: F_of(T).margin_ranking_loss(T.ones(4), T.ones(4), T.ones(())),
     "axes of vectors": lambda T: F_of(T).cosine_embedding_loss(T.ones(4, 2), T.ones(2), T.ones(4)), "of their targets": lambda T: F_of(T).cosine_embedding_loss(T.ones(4, 2), T.ones(4, 2), T.ones(4, 1)),
-    "whole numbers divided": lambda T: T.addcdiv(T.ones(1), T.tensor([2]), T.tensor([1])), "truth divided": lambda T: T.addcdiv(T.ones(1), T.tensor([2]), T.tensor([True])),
+    "integers divided": lambda T: T.addcdiv(T.ones(1), T.tensor([2]), T.tensor([1])), "bool divided": lambda T: T.addcdiv(T.ones(1), T.tensor([2]), T.tensor([True])),
     "a number to subtract from": lambda T: T.rsub(3, T.ones(1)), "x and dx": lambda T: T.trapezoid(T.ones(3), x=T.ones(3), dx=2.0),
     "cumulative x and dx": lambda T: T.cumulative_trapezoid(T.ones(3), x=T.ones(3), dx=2.0),
     **{f"groups of one value {shape}": lambda T, shape=shape, groups=groups: F_of(T).group_norm(T.ones(shape), groups) for shape, groups in (((1, 2), 2), ((1, 4), 4), ((1, 2, 1), 2))},

@@ -71,7 +71,7 @@ def test_what_has_no_buffer():
             x = ternion.ones(1, device=name)
         except RuntimeError:
             continue
-        with pytest.raises(BufferError, match=f"memory on {name}:0 is no buffer: copy the tensor with cpu"):
+        with pytest.raises(BufferError, match=f"memory on {name}:0 is not a buffer: copy the tensor with cpu"):
             memoryview(x)
 
 

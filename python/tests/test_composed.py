@@ -102,7 +102,7 @@ def test_ctc_loss_of_targets_that_do_not_fit():
     (lambda: ternion.zeros(3).geometric_(1.0), "geometric: probability 1, expected above 0 and below 1"),
     (lambda: ternion.poisson(t([-1.0])), "poisson: a rate of -1, expected a finite number of at least 0"),
     (lambda: ternion.as_strided(t(X), (3,), (3,)), "as_strided: size [3], strides [3] and offset 0 reach beyond 6 elements"),
-    (lambda: ternion.as_strided(t(X).t(), (2,), (1,)), "as_strided: a tensor that is not contiguous, whose elements do not lie in row-major order; call contiguous() first"),
+    (lambda: ternion.as_strided(t(X).t(), (2,), (1,)), "as_strided: a tensor that is not contiguous, whose elements are not in row-major order; call contiguous() first"),
     (lambda: ternion.cdist(t(X), t(Y), compute_mode="fast"), "cdist: compute_mode \"fast\", which is none of PyTorch's"),
 ])  # fmt: skip
 def test_refusals(call, error):

@@ -120,7 +120,7 @@ def test_streams_are_named():
     x = ternion.ones(2, device="cuda")
     with pytest.raises(ValueError, match="stream 0 is ambiguous"):
         x.__dlpack__(stream=0)
-    with pytest.raises(ValueError, match="-2 is no stream"):
+    with pytest.raises(ValueError, match="-2 is not a stream"):
         x.__dlpack__(stream=-2)
     with pytest.raises(TypeError):
         x.__dlpack__(stream="main")

@@ -96,7 +96,7 @@ def test_seeds_below_0_are_those_of_manual_seed(digits):
         assert draw(-1) == draw(2**64 - 2) != draw(0)
         with pytest.raises(ValueError, match=rf"{name}: a seed of {2**64}, expected -2\*\*63 to 2\*\*64 - 1"):
             draw(2**64)
-        with pytest.raises(TypeError, match=f"{name}: a seed of type str, expected a whole number"):
+        with pytest.raises(TypeError, match=f"{name}: a seed of type str, expected an integer"):
             draw("a")
 
 

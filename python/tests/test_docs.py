@@ -36,9 +36,9 @@ REASONS = {
     "broadcasts as `eq` does, whose docstring says so": "ge greater greater_equal gt le less less_equal lt ne not_equal",
     "of two tensors that broadcast as those of `maximum` do": "allclose isclose logical_and logical_or logical_xor",
     "its one line says the shape in words": "masked_select nonzero",
-    "the method of this name tells": "softmax log_softmax",
+    "the method of this name describes it": "softmax log_softmax",
     "answers for tensors of any shape": "equal is_same_size is_tensor typename",
-    "in place what `masked_fill` is, which tells": "masked_fill_",
+    "in place what `masked_fill` is, which describes it": "masked_fill_",
     "takes no tensor, and has no shapes": "can_cast get_rng_state set_rng_state seed is_autocast_enabled",
     "its only argument is a hint": "is_contiguous",
 }

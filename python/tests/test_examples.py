@@ -39,7 +39,7 @@ def test_a_seed_that_is_none(name):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["--top-k", "0"], "--top-k: 0, expected a whole number above 0"),
+        (["--top-k", "0"], "--top-k: 0, expected an integer above 0"),
         (["--top-p", "1.5"], "--top-p: 1.5, expected a number above 0, at most 1"),
         (["--top-p", "much"], "--top-p: much, expected a number above 0, at most 1"),
         (["--temperature", "-1"], "--temperature: -1, expected a number of at least 0"),

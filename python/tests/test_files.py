@@ -79,7 +79,7 @@ class TestBroken:
 
     def test_a_header_that_is_none(self, tmp_path):
         (tmp_path / "broken").write_bytes((5).to_bytes(8, "little") + b"hello")
-        with pytest.raises(OSError, match="broken: damaged safetensors header"):
+        with pytest.raises(OSError, match="broken: corrupt safetensors header"):
             ternion.load(tmp_path / "broken")
 
     def test_a_folder_that_is_not_there_leaves_nothing(self, tmp_path):
@@ -150,7 +150,7 @@ class TestObjects:
     def test_a_tree_that_is_none(self, tmp_path, tree):
         """Whatever the tree contains, no code is executed."""
         ternion._ternion._save(tmp_path / "a", {"x": ternion.ones(1)}, {"ternion.tree": tree})
-        with pytest.raises((OSError, RuntimeError), match="damaged|device nowhere"):
+        with pytest.raises((OSError, RuntimeError), match="corrupt|device nowhere"):
             ternion.load(tmp_path / "a")
 
     def test_an_old_file_stays_where_writing_fails(self, tmp_path):

@@ -216,7 +216,7 @@ def returning(value):
     "value, kind, message",
     [
         (lambda grad: grad, RuntimeError, "Returns.backward returned 1 gradients, expected 2"),
-        (lambda grad: (grad, grad), RuntimeError, "gradient for argument 1, which is no tensor"),
+        (lambda grad: (grad, grad), RuntimeError, "gradient for argument 1, which is not a tensor"),
         (lambda grad: (grad.reshape(2, 1) * grad[:1], None), ValueError, "of shape \\[2, 1\\] for argument 0, which has shape \\[2\\]"),
         (lambda grad: (1.0, None), TypeError, "Returns.backward returned float for argument 0"),
     ],

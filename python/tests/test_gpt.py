@@ -21,7 +21,7 @@ def small(**settings):
 
 FORMS = [
     dict(), dict(positions="sinusoidal"), dict(positions="rotary", norm="rms_norm", form="swiglu", bias=False, kv_heads=1), dict(tied=False),
-    dict(positions=nn.Rotary(8, 8, 500.0, "neighbours")),
+    dict(positions=nn.Rotary(8, 8, 500.0, "interleaved")),
 ]  # fmt: skip
 
 
@@ -222,7 +222,7 @@ class TestGpt2:
 
     def test_what_gpt2_cannot_tell(self, tmp_path):
         for settings in (dict(positions="rotary"), dict(norm="rms_norm"), dict(kv_heads=1), dict(form="swiglu"), dict(bias=False)):
-            with pytest.raises(ValueError, match="which GPT-2's names cannot tell"):
+            with pytest.raises(ValueError, match="which GPT-2's names cannot express"):
                 small(**settings).save_gpt2(tmp_path / "folder")
         assert not (tmp_path / "folder").exists()
 
@@ -230,7 +230,7 @@ class TestGpt2:
         with pytest.raises(FileNotFoundError, match="nowhere"):
             models.GPT.from_gpt2(tmp_path / "nowhere")
         ternion.save(tmp_path / "weights", {"wte.weight": ternion.ones(3, 64), "wpe.weight": ternion.ones(4, 64)})
-        with pytest.raises(OSError, match="weights: this is no GPT-2; missing: ln_f.weight, ln_f.bias"):
+        with pytest.raises(OSError, match="weights: this is not a GPT-2; missing: ln_f.weight, ln_f.bias"):
             models.GPT.from_gpt2(tmp_path / "weights")
 
 

@@ -154,7 +154,7 @@ def resident():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is told by Linux")
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is reported by Linux")
 @pytest.mark.parametrize("way", ["numpy", "from_numpy", "dlpack", "capsule"])
 def test_ten_thousand_round_trips_leak_nothing(way):
     if way == "dlpack" and np.lib.NumpyVersion(np.__version__) < "2.0.0":

@@ -36,5 +36,5 @@ def test_sums_take_little_memory(large):
 
 def test_what_is_counted_in_int32_says_so(large):
     for name, call in {"sort": large.sort, "argsort": large.argsort, "topk": lambda: large.topk(1)}.items():
-        with pytest.raises(ValueError, match=f"{name}: {COUNT} elements along axis -1, places of at most 2147483648 fit int32"):
+        with pytest.raises(ValueError, match=f"{name}: {COUNT} elements along axis -1, indices of at most 2147483648 fit int32"):
             call()

@@ -229,7 +229,7 @@ class TestLoader:
         for call, kind, message in [
             (lambda: DataLoader(Squares(), 0), ValueError, "batch_size 0"),
             (lambda: DataLoader(Squares(), shuffle=True, sampler=[1]), ValueError, "sampler and shuffle"),
-            (lambda: DataLoader(Squares(), 3, batch_sampler=[[1]]), ValueError, "batch_sampler beside batch_size"),
+            (lambda: DataLoader(Squares(), 3, batch_sampler=[[1]]), ValueError, "batch_sampler together with batch_size"),
             (lambda: DataLoader(Squares(), None, drop_last=True), ValueError, "drop_last without batches"),
             (lambda: DataLoader(Stream(3), shuffle=True), ValueError, "of a data set that is read in order"),
             (lambda: DataLoader(Stream(3), num_workers=2), ValueError, "num_workers 2 of a data set that is read in order"),
@@ -256,7 +256,7 @@ def test_sequences_are_padded_as_by_pytorch(settings):
 
 
 def test_sequences_that_make_no_batch_are_reported():
-    for sequences, message in [([], "pad_sequence: expected at least one tensor"), ([ternion.ones(2, 3), ternion.ones(2, 4)], "expected some that differ in the first axis alone")]:
+    for sequences, message in [([], "pad_sequence: expected at least one tensor"), ([ternion.ones(2, 3), ternion.ones(2, 4)], "expected some that differ only in the first axis")]:
         with pytest.raises(ValueError, match=message):
             nn.utils.rnn.pad_sequence(sequences)
     with pytest.raises(ValueError, match="padding_side 'top'"):

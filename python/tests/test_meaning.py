@@ -209,7 +209,7 @@ def test_a_warm_start_with_other_labels_is_refused(change):
     model.fit(X, y, epochs=1)
     before = [parameter.clone() for parameter in model.parameters()]
     X, y = {"renamed": (X, np.where(y == "a", "z", y)), "fewer": (X[10:], y[10:]), "numbers": (X, draw.normal(size=(30, 3)))}[change]
-    with pytest.raises(ValueError, match="warm_start goes on with the labels of the call before"):
+    with pytest.raises(ValueError, match="warm_start continues with the labels of the call before"):
         model.fit(X, y, epochs=1)
     assert all(bool((one == other).all()) for one, other in zip(before, model.parameters()))
     assert list(model.classes_) == ["a", "b", "c"]

@@ -20,13 +20,13 @@ SIDE, LINE = [[0.0, 1, 1], [1, 1, 0], [1, 0, 1]], [1.0, 2, 1]
 LOSSES = {
     "mse_loss": lambda F, p, q, **r: F.mse_loss(p(A), q(B), **r),
     "mse_loss of weights": lambda F, p, q, **r: F.mse_loss(p(A), p(B), weight=q(B), **r),
-    "mse_loss of targets beside weights": lambda F, p, q, **r: F.mse_loss(p(A), q(B), weight=p(B), **r),
+    "mse_loss of targets and weights": lambda F, p, q, **r: F.mse_loss(p(A), q(B), weight=p(B), **r),
     "l1_loss": lambda F, p, q, **r: F.l1_loss(p(A), q(B), **r),
     "l1_loss of weights": lambda F, p, q, **r: F.l1_loss(p(A), p(B), weight=q(B), **r),
     "smooth_l1_loss": lambda F, p, q, **r: F.smooth_l1_loss(p(A), q(B), **r),
     "huber_loss": lambda F, p, q, **r: F.huber_loss(p(A), q(B), **r),
     "huber_loss of weights": lambda F, p, q, **r: F.huber_loss(p(A), p(B), weight=q(B), **r),
-    "huber_loss of targets beside weights": lambda F, p, q, **r: F.huber_loss(p(A), q(B), weight=p(B), **r),
+    "huber_loss of targets and weights": lambda F, p, q, **r: F.huber_loss(p(A), q(B), weight=p(B), **r),
     "poisson_nll_loss": lambda F, p, q, **r: F.poisson_nll_loss(p(A), q(B), **r),
     "poisson_nll_loss in full": lambda F, p, q, **r: F.poisson_nll_loss(p(A), q(B), full=True, **r),
     "poisson_nll_loss of rates": lambda F, p, q, **r: F.poisson_nll_loss(p(A), q(B), log_input=False, **r),
@@ -67,7 +67,7 @@ OTHERS = {
     "attention": lambda F, p, q: F.scaled_dot_product_attention(p(ROWS), p(ROWS), p(ROWS), attn_mask=q(SIDE)),
 }  # fmt: skip
 # Losses whose dtype is an integer in PyTorch. Ternion rejects them.
-REFUSED = {"hinge_embedding_loss", "l1_loss", "mse_loss of weights", "mse_loss of targets beside weights", "l1_loss of weights"}
+REFUSED = {"hinge_embedding_loss", "l1_loss", "mse_loss of weights", "mse_loss of targets and weights", "l1_loss of weights"}
 TOLERANCES = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 

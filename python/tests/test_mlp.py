@@ -133,7 +133,7 @@ def test_features_that_do_not_fit():
         (X * 1e300, "a number beyond ternion.float32"),
         (X * 1j, "Complex data not supported"),
         ([["a", "b"]], "X holds text, expected numbers"),
-        ([[1.0, 2.0], [3.0]], "X is no array"),
+        ([[1.0, 2.0], [3.0]], "X is not an array"),
         (np.zeros((3, 0)), "0 feature(s) (shape=(3, 0))"),
         (None, "MLP requires X to be passed"),
     ]:
@@ -195,7 +195,7 @@ def test_tables_of_pandas():
     table = pandas.DataFrame(X, columns=["a", "b"])
     model = quiet(2, 16, 2, epochs=30).fit(table, pandas.Series(WORDS))
     assert model.score(table, pandas.Series(WORDS)) > 0.9 and model.classes_.tolist() == ["inner", "outer"]
-    with pytest.raises(ValueError, match="X holds what is no number"):
+    with pytest.raises(ValueError, match="X holds a value that is not a number"):
         model.predict(table.assign(b="x"))
 
 
@@ -205,7 +205,7 @@ def test_tables_of_pandas():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"epochs": 0}, "epochs 0, expected a whole number, at least 1"),
+        ({"epochs": 0}, "epochs 0, expected an integer, at least 1"),
         ({"epochs": 1.5}, "epochs 1.5"),
         ({"batch_size": 0}, "batch_size 0"),
         ({"batch_size": True}, "batch_size True"),
@@ -224,7 +224,7 @@ def test_settings_out_of_range(settings, message):
 
 
 def test_arguments_out_of_range():
-    with pytest.raises(ValueError, match=r"MLP: widths \(3,\), expected whole numbers above 0"):
+    with pytest.raises(ValueError, match=r"MLP: widths \(3,\), expected integers above 0"):
         models.MLP(widths=3)
     with pytest.raises(ValueError, match=r"widths \(2, 0, 1\)"):
         models.MLP(2, 0, 1)
@@ -253,7 +253,7 @@ def test_a_seed_decides_the_whole_of_a_fit():
     ternion.randn(10)
     other = quiet(2, 8, 2, random_state=5).fit(X, RING)
     assert same(one, other)
-    assert same(other.fit(X, RING), one), "a second fit begins anew"
+    assert same(other.fit(X, RING), one), "a second fit starts again"
     assert not same(quiet(2, 8, 2, random_state=6).fit(X, RING), one)
     assert same(quiet(2, 8, 2, random_state=np.random.RandomState(3)).fit(X, RING), quiet(2, 8, 2, random_state=np.random.RandomState(3)).fit(X, RING))
 
@@ -443,7 +443,7 @@ def test_weights_of_examples_count_in_the_loss(y):
     for actual, expected in zip(weighted.parameters(), repeated.parameters()):
         np.testing.assert_allclose(actual.detach().numpy(), expected.detach().numpy(), atol=1e-5)
     quiet(2, 8, outputs, batch_size=1).fit(X[:9], y[:9], sample_weight=list(weights[:9]))
-    for wrong, message in [(weights[1:], "sample_weight has shape"), (weights - 1, "numbers below 0"), (weights * 0, "zeros alone"), (weights / 0.0, "sample_weight")]:
+    for wrong, message in [(weights[1:], "sample_weight has shape"), (weights - 1, "numbers below 0"), (weights * 0, "only zeros"), (weights / 0.0, "sample_weight")]:
         with pytest.raises(ValueError, match=message), np.errstate(all="ignore"):
             quiet(2, 8, outputs).fit(X, y, sample_weight=wrong)
 

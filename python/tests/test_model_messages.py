@@ -58,7 +58,7 @@ def test_a_warm_start_is_true_or_false(value):
 def test_sizes_that_cannot_be(size, at, name):
     sizes = [4, 8, 3]
     sizes[at] = size
-    message = f"NeuralNetwork: {name} {size!r}, expected a whole number above 0"
+    message = f"NeuralNetwork: {name} {size!r}, expected an integer above 0"
     assert error_of(NeuralNetwork, lambda: NeuralNetwork(*sizes)) == message
     assert error_of(NeuralNetwork, lambda: NeuralNetwork().set_params(**{name: size})) == message
     assert error_of(MLP, lambda: MLP(*sizes)).startswith("MLP: widths (")
@@ -118,7 +118,7 @@ def test_the_method_that_was_called_is_named(kind):
         assert message.startswith(f"{method}: X has 2 features, but {kind.__name__} is expecting 4"), message
         for size in (0, True, 2.0, "3") if method != "score" else ():
             message = error_of(kind, lambda: getattr(learned, method)(X, *rest, batch_size=size))
-            assert message == f"{kind.__name__}: batch_size {size!r}, expected a whole number, at least 1"
+            assert message == f"{kind.__name__}: batch_size {size!r}, expected an integer, at least 1"
     assert error_of(kind, lambda: learned.score(X, Y + 7)).startswith("score: y holds labels that are not among the classes: 7, 8, 9")
     assert error_of(kind, lambda: learned.partial_fit(X, Y + 7)).startswith("partial_fit: y holds labels")
 

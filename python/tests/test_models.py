@@ -103,7 +103,7 @@ def test_housing_needs_nothing(tmp_path):
         ("housing.py", ["--data", "/nowhere.csv"], "housing: .*/nowhere.csv"),
         ("housing.py", ["--target", "price"], "housing: --target price: no such column; there are MedInc"),
         ("mnist.py", ["--data", "/nowhere"], "mnist: /nowhere: no complete MNIST here"),
-        ("mnist.py", ["--batch", "0"], "argument --batch: 0, expected a whole number above 0"),
+        ("mnist.py", ["--batch", "0"], "argument --batch: 0, expected an integer above 0"),
         ("tiny_gpt.py", ["--text", "/nowhere.txt"], r"tiny_gpt: \[Errno 2\] .*/nowhere.txt"),
     ],
 )

@@ -107,7 +107,7 @@ class TestAttributes:
         assert model.get_buffer("layers.1.a.running_var").tolist() == [1, 1]
         for call, message in [
             (lambda: model.get_submodule("layers.2"), "has no '2'"), (lambda: model.get_submodule("layers.0.0.weight"), "expected a nn.Module"),
-            (lambda: model.get_parameter("layers.0"), "expected a nn.Parameter"), (lambda: model.get_buffer("layers.0.0.weight"), "is no buffer"),
+            (lambda: model.get_parameter("layers.0"), "expected a nn.Parameter"), (lambda: model.get_buffer("layers.0.0.weight"), "is not a buffer"),
         ]:  # fmt: skip
             with pytest.raises(AttributeError, match=message):
                 call()

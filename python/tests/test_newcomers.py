@@ -127,7 +127,7 @@ def test_labels_of_the_oldest_interface_are_output_indices(labels):
     x, y = points(30)[0], np.array(labels)[np.arange(30) % len(labels)]
     network = models.NeuralNetwork(4, 8, 10, verbose=False)
     for call in (lambda: network.fit(x, y, epochs=1), lambda: network.fit(x, y.tolist(), epochs=1), lambda: network.partial_fit(x, y), lambda: network.partial_fit(x, y, classes=labels)):
-        with pytest.raises(ValueError, match=f"y has the labels {labels[0]!r}, .*{labels[-1]!r}, expected whole numbers 0 to 9, the places of the 10 outputs"):
+        with pytest.raises(ValueError, match=f"y has the labels {labels[0]!r}, .*{labels[-1]!r}, expected integers 0 to 9, the indices of the 10 outputs"):
             call()
     # Labels that are output indices need not use all of them.
     chances = network.fit(x, np.array([0, 4, 9])[np.arange(30) % 3], epochs=30, learning_rate=0.02).predict(x)
@@ -139,7 +139,7 @@ def test_bools_are_labels_of_two_outputs():
     network = models.NeuralNetwork(4, 8, 2, verbose=False, random_state=0).fit(x, y > 0, epochs=40, learning_rate=0.02)
     assert network.predict(x).shape == (60, 2) and network.predict_classes(x).dtype == bool
     assert network.evaluate(x, y > 0) == ((network.predict(x).argmax(1) == 1) == (y > 0)).mean() > 0.9
-    with pytest.raises(ValueError, match="y has the labels False, True, expected whole numbers 0 to 9"):
+    with pytest.raises(ValueError, match="y has the labels False, True, expected integers 0 to 9"):
         models.NeuralNetwork(4, 8, 10, verbose=False).fit(x, y > 0)
 
 
@@ -150,7 +150,7 @@ def test_rows_with_a_one_may_be_lists():
         make = lambda: kind(4, 16, 3, random_state=1, verbose=False)  # noqa: B023, E731
         model, of_arrays = make().fit(x, rows.tolist(), epochs=5, validation_data=(x, rows.astype(int).tolist())), make().fit(x, rows, epochs=5)
         assert model.score(x, rows.tolist()) == of_arrays.score(x, labels) and (model.predict(x) == of_arrays.predict(x)).all()
-    with pytest.raises(ValueError, match="y is no array"):
+    with pytest.raises(ValueError, match="y is not an array"):
         models.MLP(4, 16, 3).fit(x[:2], [[1, 0, 0], [0, 1]])
 
 

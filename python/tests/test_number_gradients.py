@@ -26,13 +26,13 @@ FORMS = {
 SILENT = {
     "bernoulli_.p": "what is drawn has no gradient: PyTorch gives zeros", "normal.mean": "what is drawn has no gradient: PyTorch gives zeros", "normal.std": "what is drawn has no gradient: PyTorch gives zeros",
     "gumbel_softmax.eps": "without effect, as in PyTorch",
-    "embedding.norm_type": "without effect unless beside a max_norm", "embedding_bag.norm_type": "without effect unless beside a max_norm",
+    "embedding.norm_type": "no effect without a max_norm", "embedding_bag.norm_type": "no effect without a max_norm",
 }  # fmt: skip
 
 #: Arguments that never accept a single number, and why.
 WITHOUT = {
     "scatter.src": "a source has the axes of the index, as in PyTorch", "scatter_.src": "a source has the axes of the index, as in PyTorch",
-    "mvlgamma.p": "a whole number", "arctan2.other": "a tensor",
+    "mvlgamma.p": "an integer", "arctan2.other": "a tensor",
     "OneCycleLR.base_momentum": "momenta are not cycled", "OneCycleLR.max_momentum": "momenta are not cycled",
 }  # fmt: skip
 

@@ -160,7 +160,7 @@ class TestOptimizers:
             optim.Optimizer([parameter], 0.1)
         with pytest.raises(ValueError, match="Momentum: no parameters"):
             Momentum([])
-        with pytest.raises(TypeError, match="optimizer o: Momentum has a step of its own, expected one of ternion.optim"):
+        with pytest.raises(TypeError, match="optimizer o: Momentum has its own step, expected one of ternion.optim"):
             train.TrainingState().optimizer("o", optimizer)
 
     def test_with_a_scaler(self):

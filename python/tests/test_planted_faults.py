@@ -177,7 +177,7 @@ def test_an_optimizer_of_ones_own_of_some_of_the_parameters():
 def test_a_layer_that_is_repeated_by_a_list():
     model = nn.Sequential(*[nn.Linear(8, 8)] * 3)
     _, messages = watched(model)
-    assert len(messages) == 1 and messages[0].startswith("StatsMonitor: 0, 1, 2 are one Linear: its parameters are used 3 times; make a layer for each place")
+    assert len(messages) == 1 and messages[0].startswith("StatsMonitor: 0, 1, 2 are one Linear: its parameters are used 3 times; make a layer for each use")
     relu = nn.ReLU()
     assert watched(nn.Sequential(nn.Linear(8, 8), relu, nn.Linear(8, 8), relu))[1] == []
 
@@ -193,7 +193,7 @@ def test_a_strict_optimizer_refuses_a_layer_that_is_repeated_by_a_list(row, name
         sgd.step()
 
     keys = "layers.0, layers.1, layers.2" if name == "Rows" else "0, 1, 2"
-    with pytest.raises(RuntimeError, match=f"SGD: {keys} of {name} are one Linear, whose parameters are used 3 times: create a layer for each place"):
+    with pytest.raises(RuntimeError, match=f"SGD: {keys} of {name} are one Linear, whose parameters are used 3 times: create a layer for each use"):
         step([nn.Linear(8, 8)] * 3, True)
     with pytest.raises(RuntimeError, match="are one Sequential, whose parameters are used 2 times"):
         step([mlp(8, 8, 8)] * 2, True)

@@ -45,13 +45,13 @@ def a_layer_in_an_object(planted):
     return watched(Holds("object", planted))
 
 
-@names("UnvisitedLayer a tensor [8, 8] in matmul after first: computes inside of the model", "SGD: rest.weight of Holds [8, 8]: a tensor that asks for a gradient but is no nn.Parameter")
+@names("UnvisitedLayer a tensor [8, 8] in matmul after first: computes inside of the model", "SGD: rest.weight of Holds [8, 8]: a tensor that requires a gradient but is not an nn.Parameter")
 def a_tensor_in_a_function(planted):
     """A tensor that requires a gradient is stored in a function."""
     return watched(Holds("function", planted), steps=3)
 
 
-@names("UnvisitedLayer a tensor [8, 8] in matmul after first: ", "SGD: weight of Holds [8, 8]: a tensor that asks for a gradient but is no nn.Parameter")
+@names("UnvisitedLayer a tensor [8, 8] in matmul after first: ", "SGD: weight of Holds [8, 8]: a tensor that requires a gradient but is not an nn.Parameter")
 def a_tensor_as_an_attribute(planted):
     """A tensor that requires a gradient is stored as an attribute."""
     return watched(Holds("attribute", planted), steps=2)

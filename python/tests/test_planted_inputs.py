@@ -93,13 +93,13 @@ def probabilities_as_log_probabilities(planted):
     return watched(mlp(8, 16, 4), loss_of=lambda output: F.nll_loss(output.softmax(1) if planted else output.log_softmax(1), LABELS))
 
 
-@names("nll_loss: rows of its input are no log-probabilities", "NoLogProbabilities 2: ")
+@names("nll_loss: rows of its input are not log-probabilities", "NoLogProbabilities 2: ")
 def logits_as_log_probabilities(planted):
     """nll_loss is given logits."""
     return watched(mlp(8, 16, 4), loss_of=lambda output: nn.NLLLoss()(output if planted else output.log_softmax(1), LABELS))
 
 
-@names("nll_loss: rows of its input are no log-probabilities", "dim=1", "NoLogProbabilities 3: ")
+@names("nll_loss: rows of its input are not log-probabilities", "dim=1", "NoLogProbabilities 3: ")
 def a_log_softmax_over_the_batch(planted):
     """The log-softmax is along the axis of examples."""
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4), nn.LogSoftmax(0 if planted else 1))

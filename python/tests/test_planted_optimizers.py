@@ -80,7 +80,7 @@ def an_optimizer_that_was_made_before_a_layer_was_replaced(planted):
     sgd.step()
 
 
-@names("SGD: none of its own parameters has a gradient, but gradients come to 0.weight of Sequential 'model' [16, 8], ", "2.bias of Sequential 'model' [4], which no optimizer has")
+@names("SGD: none of its parameters has a gradient, but gradients come to 0.weight of Sequential 'model' [16, 8], ", "2.bias of Sequential 'model' [4], which no optimizer has")
 def an_optimizer_of_a_model_that_was_replaced(planted):
     """The model is created again after the optimizer was created, which still has the first one."""
     model = mlp(8, 16, 4)
@@ -139,14 +139,14 @@ class Shifted(nn.Module):
         return self.layer(x) + self.b
 
 
-@names("SGD: b of Shifted [4]: a tensor that asks for a gradient but is no nn.Parameter, so parameters() does not have it")
+@names("SGD: b of Shifted [4]: a tensor that requires a gradient but is not an nn.Parameter, so parameters() does not have it")
 def a_bias_that_is_no_parameter(planted):
     """An attribute with requires_grad that is not a parameter: it receives gradients, but is never
     updated."""
     return watched(Shifted(planted), steps=3)
 
 
-@names("b of Shifted [4]: a tensor that asks for a gradient but is no nn.Parameter", "an error, as the optimi")
+@names("b of Shifted [4]: a tensor that requires a gradient but is not an nn.Parameter", "an error, as the optimi")
 def a_bias_that_is_no_parameter_with_strict(planted):
     """The same in a copy of the model, at the first step of a strict optimizer."""
     return watched(copy.deepcopy(Shifted(planted)), strict=True)
@@ -180,7 +180,7 @@ def a_layer_that_is_repeated(planted):
     return watched(nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2]))
 
 
-@names("SGD: 0, 2, 4 of Sequential are one Linear, whose parameters are used 3 times: create a layer for each place", "an error, as the optimi")
+@names("SGD: 0, 2, 4 of Sequential are one Linear, whose parameters are used 3 times: create a layer for each use", "an error, as the optimi")
 def a_layer_that_is_repeated_with_strict(planted):
     """The same, at the first step of a strict optimizer, without a monitor."""
     one = nn.Linear(8, 8)
@@ -356,7 +356,7 @@ def a_head_that_is_replaced_at_each_call(planted):
     return watched(Replaces())
 
 
-@names("SGD: w[0] of Listed [8, 8]: a tensor that asks for a gradient but is no nn.Parameter")
+@names("SGD: w[0] of Listed [8, 8]: a tensor that requires a gradient but is not an nn.Parameter")
 def tensors_in_a_list(planted):
     """A list of tensors with requires_grad instead of an nn.ParameterList."""
 
@@ -475,7 +475,7 @@ def a_weight_decay_that_takes_all_as_a_monitor_sees_it(planted):
     return watched(mlp(8, 16, 4), optimizer=optim.AdamW, rate=1e-3, weight_decay=1000.0 if planted else 0.1)
 
 
-@names("Adam: weight_decay 100 is added to gradients as so many times the weights, and covers them")
+@names("Adam: weight_decay 100 is added to gradients as that many times the weights, and covers them")
 def a_weight_decay_that_covers_gradients(planted):
     """A weight decay that dominates the gradient."""
     one_step(optim.Adam, weight_decay=100.0 if planted else 1e-2)
@@ -499,7 +499,7 @@ def a_learning_rate_that_is_text(planted):
     one_step(optim.SGD, lambda sgd: sgd.param_groups[0].update(lr="1e-3" if planted else 1e-3))
 
 
-@names("SGD: none of its parameters asks for a gradient, so that a step changes nothing: requires_grad_(True) makes them train")
+@names("SGD: none of its parameters requires a gradient, so that a step changes nothing: requires_grad_(True) makes them train")
 def a_model_that_is_frozen_as_a_whole(planted):
     """All parameters are frozen by mistake, and only the input receives a gradient."""
     model = mlp(8, 16, 4).requires_grad_(not planted)
@@ -546,13 +546,13 @@ def an_optimizer_that_was_made_before_the_model_was_cast(planted):
         adam.step()
 
 
-@names("MissingActivation 1: a linear layer that takes the output of the linear layer 0 as it is")
+@names("MissingActivation 1: a linear layer that takes the output of the linear layer 0 unchanged")
 def an_activation_that_is_missing(planted):
     """Two consecutive linear layers, which are equivalent to one."""
     return watched(nn.Sequential(nn.Linear(8, 16), *([] if planted else [nn.ReLU()]), nn.Linear(16, 4)))
 
 
-@names("were freed by an earlier backward", "or detach what goes on from one step to the next")
+@names("were freed by an earlier backward", "or detach what is carried from one step to the next")
 def a_state_that_goes_on_from_step_to_step(planted):
     """The state of a recurrent layer is passed from batch to batch, with the graph of all earlier
     batches."""

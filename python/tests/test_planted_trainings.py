@@ -33,7 +33,7 @@ def outputs_that_explode(planted):
     return watched(model, rate=1e-15, x=ternion.randn(16, 16))
 
 
-@names("ExplodingGradients 0: gradients explode on their way back: at 0")
+@names("ExplodingGradients 0: gradients explode in the backward pass: at 0")
 def gradients_that_explode(planted):
     """Initial weights with a standard deviation of 1 in each of eight layers."""
     model = mlp(*[32] * 9)
@@ -43,7 +43,7 @@ def gradients_that_explode(planted):
     return watched(model, rate=1e-15, x=ternion.randn(16, 32))
 
 
-@names("VanishingGradients 0: gradients vanish on their way back")
+@names("VanishingGradients 0: gradients vanish in the backward pass")
 def gradients_that_vanish(planted):
     """Eight consecutive sigmoids."""
     model = mlp(*[16] * 9, activation=nn.Sigmoid if planted else nn.ReLU)

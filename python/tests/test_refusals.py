@@ -81,7 +81,7 @@ def test_negative_powers_of_integers():
 def test_bools_have_no_difference(difference):
     for module in (ternion, pytest.importorskip("torch")):
         names = {"k": module.tensor([True, False]), "i": module.tensor([1, 2]), "f": module.tensor([1.0, 2.0])}
-        with pytest.raises(RuntimeError, match="truth values|bool tensor"):
+        with pytest.raises(RuntimeError, match="bools|bool tensor"):
             eval(difference, names)
 
 
@@ -113,22 +113,22 @@ def test_axes_and_indices_that_are_not_there(case, axis):
         ("m.linspace(0, 1, -1)", ValueError, "a count of -1, expected 0 or more"),
         ("m.ones(2).reshape(2**63)", ValueError, "reshape: 9223372036854775808 is out of range"),
         ("m.ones(2**70)", ValueError, "ones: .* is out of range"),
-        ("m.ones(2.5)", TypeError, "ones: expected whole numbers, got float"),
-        ("m.zeros((2, 'a'))", TypeError, "zeros: expected whole numbers, got str"),
+        ("m.ones(2.5)", TypeError, "ones: expected integers, got float"),
+        ("m.zeros((2, 'a'))", TypeError, "zeros: expected integers, got str"),
         ("m.rand(-2)", ValueError, "rand: a size of -2, expected 0 or more"),
-        ("m.full((2.5,), 1)", TypeError, "expected whole numbers, got float"),
-        ("x.view('a')", TypeError, "view: expected whole numbers, got str"),
+        ("m.full((2.5,), 1)", TypeError, "expected integers, got float"),
+        ("x.view('a')", TypeError, "view: expected integers, got str"),
         ("x.expand(-2, 3)", ValueError, "expand: a size of -2 for axis 0"),
         ("x.topk(-1)", ValueError, "a count of -1"),
         ("x.narrow(0, 0, -1)", ValueError, "a count of -1"),
         ("x.chunk(-1)", ValueError, "a count of -1"),
         ("m.randperm(-1)", ValueError, "a count of -1"),
         ("m.eye(-1)", ValueError, "a count of -1"),
-        ("x.sum(True)", TypeError, "sum: expected whole numbers as axes, got bool"),
-        ("x.sum(1.5)", TypeError, "sum: expected whole numbers, got float"),
+        ("x.sum(True)", TypeError, "sum: expected integers as axes, got bool"),
+        ("x.sum(1.5)", TypeError, "sum: expected integers, got float"),
         ("x + 2**64", ValueError, "the number 18446744073709551616 does not fit int64"),
         ("m.div(x, 2, rounding_mode='up')", ValueError, "rounding_mode 'up'|rounding_mode \"up\""),
-        ("m.where(x > 0, x)", TypeError, "expected a condition alone, or with input and other"),
+        ("m.where(x > 0, x)", TypeError, "expected only a condition, or also input and other"),
         ("m.tensor(np.array(['a']))", TypeError, "an array of dtype <U1, expected one of float64"),
         ("m.tensor(np.array([1j]))", TypeError, "an array of dtype complex128"),
         ("m.tensor(np.array([{}]))", TypeError, "an array of dtype object"),
@@ -149,7 +149,7 @@ def test_axes_and_indices_that_are_not_there(case, axis):
         ("x.scatter(0, m.zeros(2, 2).long(), m.zeros(2, 2).long())", TypeError, "scatter: dtypes float32 and int64 differ"),
         ("m.cat([x, m.ones(2)])", ValueError, "cat: expected 2 axes"),
         ("x.masked_fill(x > 0, 2**70)", ValueError, "does not fit int64"),
-        ("x.long().fill_(1.5)", ValueError, "1.5 is not a whole number, tensor is int64"),
+        ("x.long().fill_(1.5)", ValueError, "1.5 is not an integer, tensor is int64"),
         ("m.ones(2, requires_grad=True).backward()", RuntimeError, r"or give backward\(\) a gradient"),
         ("m.ones(2, dtype=m.int64, requires_grad=True)", TypeError, "requires_grad of a tensor of int64, expected a floating dtype"),
         ("x.bincount()", ValueError, "bincount|axes"),

@@ -118,7 +118,7 @@ REDUCTIONS = {
 NO_NUMBER = "PyTorch's is NaN"
 INFINITE = "infinite in PyTorch: 0 times infinity"
 OWN = {
-    "softplus": (NO_THRESHOLD := "no threshold unless told: the function itself", {20.0: math.exp(-20)}),
+    "softplus": (NO_THRESHOLD := "no threshold unless given: the function itself", {20.0: math.exp(-20)}),
     "softplus threshold 6": (NO_THRESHOLD, {3.0: 2 * math.exp(6) / (1 + math.exp(6)) ** 2}),
     "asin": (INFINITE, {1.0: math.nan, -1.0: math.nan}), "acos": (INFINITE, {1.0: math.nan, -1.0: math.nan}), "atanh": (INFINITE, {1.0: math.nan, -1.0: math.nan}),
     "erfinv": (INFINITE, {1.0: math.nan, -1.0: math.nan}), "special.ndtri": (INFINITE, {0.0: math.nan, 1.0: math.nan}),
@@ -168,7 +168,7 @@ def test_functions_of_one_element(name):
         if not (x in own and math.isnan(first)):
             assert same(own_first, first), f"first derivative at {x}"
         assert same(own_second, own[x] if x in own else second), f"second derivative at {x}"
-        assert x not in own or not same(own_second, second), f"{x} is no exception any longer"
+        assert x not in own or not same(own_second, second), f"{x} is no longer an exception"
 
 
 @pytest.mark.parametrize("values", TIED, ids=str)

@@ -248,14 +248,14 @@ def test_swiglu_by_its_formula():
 
 
 class TestPositions:
-    @pytest.mark.parametrize("pairs", ["halves", "neighbours"])
+    @pytest.mark.parametrize("pairs", ["half", "interleaved"])
     def test_rotary_products_depend_on_the_distance(self, pairs):
         rotary = nn.Rotary(20, 6, pairs=pairs)
         q, k = ternion.randn(1, 6), ternion.randn(1, 6)
         near = [(rotary(q, at + 3) * rotary(k, at)).sum().item() for at in (0, 5, 16)]
         assert near == pytest.approx([near[0]] * 3, abs=1e-5)
         assert rotary(q, 0).equal(q) and not rotary(q, 1).allclose(q)
-        half = [0, 3] if pairs == "halves" else [0, 1]
+        half = [0, 3] if pairs == "half" else [0, 1]
         one = ternion.zeros(1, 6)
         one[0, 0] = 1.0
         assert [rotary(one, 2)[0, at].item() for at in half] == pytest.approx([math.cos(2), math.sin(2)], abs=1e-6)
@@ -269,7 +269,7 @@ class TestPositions:
             rotary(x, 18)
         with pytest.raises(ValueError, match="heads of 5, expected an even width"):
             nn.Rotary(20, 5)
-        with pytest.raises(ValueError, match="expected \"halves\" or \"neighbours\""):
+        with pytest.raises(ValueError, match="expected \"half\" or \"interleaved\""):
             nn.Rotary(20, 6, pairs="both")
 
     def test_sinusoidal_by_its_formula(self):

@@ -48,7 +48,7 @@ def test_a_wrong_gradient_is_named():
 
 
 def test_what_gradcheck_cannot_check():
-    with pytest.raises(ValueError, match="no input asks for a gradient"):
+    with pytest.raises(ValueError, match="no input requires a gradient"):
         testing.gradcheck(lambda x: x, ternion.ones(2, dtype=ternion.float64))
     with pytest.raises(TypeError, match="input 0 is ternion.float32, expected float64"):
         testing.gradcheck(lambda x: x, ternion.ones(2, requires_grad=True))
@@ -215,7 +215,7 @@ def test_functions_that_compare_devices_refuses():
 
 def test_what_compare_devices_is_given_wrong():
     for function, inputs, devices, kind, message in [
-        (lambda x: x, ternion.ones(1), "cpu", ValueError, "device cpu alone, which is the reference itself"),
+        (lambda x: x, ternion.ones(1), "cpu", ValueError, "only device cpu, which is the reference itself"),
         (lambda x: x, ternion.ones(1), "nowhere", RuntimeError, "device nowhere: no such device"),
         (lambda x: x, ternion.ones(1), ("cpu",), ValueError, "1 devices, expected two"),
         (lambda x: x, ternion.ones(1), ("cpu", "cpu", "cpu"), ValueError, "3 devices, expected two"),

@@ -95,7 +95,7 @@ class TestMisfits:
     def test_other_parts(self, file):
         run = Run()
         state = train.TrainingState().model("model", run.model).optimizer("sgd", run.adam)
-        self.check_rejected(run, state, file, "run.st: it is of a training of other parts; not in the checkpoint: sgd \\(optimizer\\)")
+        self.check_rejected(run, state, file, "run.st: it is of a training run with other parts; not in the checkpoint: sgd \\(optimizer\\)")
 
     def test_other_settings(self, file):
         run = Run()
@@ -118,12 +118,12 @@ class TestMisfits:
         content[-3] ^= 1
         file.write_bytes(content)
         run = Run()
-        self.check_rejected(run, run.state(), file, "run.st: damaged: tensor .* is not as it was written")
+        self.check_rejected(run, run.state(), file, "run.st: corrupt: tensor .* is not as it was written")
 
     def test_no_checkpoint(self, tmp_path):
         ternion.save(tmp_path / "weights", {"x": ternion.ones(1)})
         run = Run()
-        self.check_rejected(run, run.state(), tmp_path / "weights", "no checkpoint but 1 tensors alone")
+        self.check_rejected(run, run.state(), tmp_path / "weights", "not a checkpoint but only 1 tensors")
         with pytest.raises(FileNotFoundError, match="nowhere"):
             run.state().resume(tmp_path / "nowhere")
 
@@ -167,7 +167,7 @@ def test_a_folder_keeps_the_last_ones(tmp_path):
     other = Run()
     del folder
     resumed = train.Checkpoints(tmp_path / "run").resume(other.state())
-    assert resumed.step == 2 and other.losses == losses[:2] and "damaged" in resumed.skipped[0]
+    assert resumed.step == 2 and other.losses == losses[:2] and "corrupt" in resumed.skipped[0]
 
 
 @pytest.mark.parametrize("step, kind, message", [(-1, ValueError, "save: step -1, expected 0 or more"), (2**64, ValueError, "save: step"), (1.5, TypeError, "save: step of type float")])

@@ -94,7 +94,7 @@ FORMS = {
         special.digamma special.entr special.erf special.erfc special.erfcx special.erfinv special.exp2 special.expm1 special.i0 special.i0e special.i1 special.i1e
         special.log1p special.log_ndtr special.logit special.logsumexp special.ndtr special.ndtri special.sinc
     """,
-    "of linalg, with a row of its own or the arguments that it has there": """
+    "of linalg, with its own row or the arguments that it has there": """
         linalg.cholesky linalg.cross linalg.det linalg.diagonal linalg.lu linalg.lu_solve linalg.matmul linalg.norm linalg.qr linalg.slogdet linalg.svd linalg.vander
     """,
     "of several tensors and their graph, or of a module, where the method and the sum of a diagonal are of one tensor": "autograd.backward autograd.grad nn.trace",
@@ -108,7 +108,7 @@ PROPERTIES = """
 
 #: Functions without a counterpart, by reason.
 EXCEPTIONS = {
-    "what a tensor tells of itself: nothing is computed": """
+    "what a tensor reports about itself: nothing is computed": """
         data_ptr dim element_size get_device is_complex is_contiguous is_floating_point is_pinned is_same_size is_shared is_signed is_tensor ndimension nelement numel size
         storage_offset stride typename
     """,
@@ -130,20 +130,20 @@ EXCEPTIONS = {
     "sequences in lists of Python, or packed in an object of it, by narrow, cat and pad_sequence": """
         rnn.pack_padded_sequence rnn.pack_sequence rnn.pad_packed_sequence rnn.unpack_sequence rnn.unpad_sequence
     """,
-    "first values: of crates/nn's enum Init, which is no function, but for dirac_, eye_ and sparse_, which write numbers into places": """
+    "first values: of crates/nn's enum Init, which is not a function, except dirac_, eye_ and sparse_, which write numbers at indices": """
         init.dirac_ init.eye_ init.kaiming_normal_ init.kaiming_uniform_ init.sparse_ init.trunc_normal_ init.xavier_normal_ init.xavier_uniform_
     """,
     "a factor, of a table of numbers": "init.calculate_gain",
-    "an orthogonal factor in float64 by NumPy: Rust has none of its own for first values": "init.orthogonal_",
-    "gradients and parameters of a module by ops that have twins, above Rust as in PyTorch": """
+    "an orthogonal factor in float64 by NumPy: Rust has none for first values": "init.orthogonal_",
+    "gradients and parameters of a module by ops that have counterparts, above Rust as in PyTorch": """
         utils.clip_grads_with_norm_ utils.get_total_norm utils.parameters_to_vector utils.vector_to_parameters utils.fuse_conv_bn_eval utils.fuse_conv_bn_weights
         utils.fuse_linear_bn_eval utils.fuse_linear_bn_weights utils.skip_init
     """,
-    "numbers for people, made of ops that have twins: reports and no parts of a training": """
+    "numbers for people, made of ops that have counterparts: reports and not parts of a training run": """
         metrics.confusion_matrix metrics.f1_score metrics.mean_absolute_error metrics.mean_squared_error metrics.precision_recall_f1 metrics.r2_score
     """,
-    "formats that are no dtypes, from tables of the few numbers that they hold": "formats.decode formats.encode",
-    "a constant of layers, in crates/nn with tests of its own": "functional.sinusoidal",
+    "formats that are not dtypes, from tables of the few numbers that they hold": "formats.decode formats.encode",
+    "a constant of layers, in crates/nn with its own tests": "functional.sinusoidal",
 }
 
 

@@ -111,7 +111,7 @@ class TestLayer:
     """`nn.MultiheadAttention.forward_varlen`."""
 
     @pytest.mark.parametrize("options", [dict(), dict(is_causal=True), dict(is_causal=True, window=2), dict(window=2)])
-    @pytest.mark.parametrize("settings", [dict(), dict(num_kv_heads=1, bias=False), dict(rotary=nn.Rotary(6, 4)), dict(rotary=nn.Rotary(6, 4, pairs="neighbours"))])
+    @pytest.mark.parametrize("settings", [dict(), dict(num_kv_heads=1, bias=False), dict(rotary=nn.Rotary(6, 4)), dict(rotary=nn.Rotary(6, 4, pairs="interleaved"))])
     def test_sequences_attend_as_each_alone(self, settings, options):
         ternion.manual_seed(1)
         attention, x, ends = nn.MultiheadAttention(8, 2, **settings), drawn(9, 8), [0, 2, 2, 8, 9]
@@ -156,8 +156,8 @@ class TestLayer:
             ({}, dict(cu_seqlens=ternion.tensor([0, 9])), TypeError, "forward_varlen: cu_seqlens is int64, expected int32"),
             ({}, dict(cu_seqlens=lengths([9])), ValueError, "1 cumulative lengths, expected 0 and the end of each sequence"),
             ({}, dict(cu_seqlens=lengths([0, 10])), ValueError, "ends at 10, expected at most 9 rows"),
-            ({}, dict(max_seqlen=-1), ValueError, "forward_varlen: max_seqlen is -1, expected a whole number from 0 on"),
-            ({}, dict(max_seqlen=2.0), ValueError, "forward_varlen: max_seqlen is 2.0, expected a whole number from 0 on"),
+            ({}, dict(max_seqlen=-1), ValueError, "forward_varlen: max_seqlen is -1, expected an integer from 0 on"),
+            ({}, dict(max_seqlen=2.0), ValueError, "forward_varlen: max_seqlen is 2.0, expected an integer from 0 on"),
             (dict(kdim=6), {}, ValueError, "forward_varlen: keys of 6 and values of 8 columns, expected 8"),
             (dict(add_zero_attn=True), {}, ValueError, "forward_varlen: add_bias_kv or add_zero_attn, expected neither: call the module"),
             (dict(rotary=nn.Rotary(9, 6)), {}, ValueError, "rotary: 9 rows of 4 at positions [9], expected rows of 6 and a position of each"),
@@ -182,7 +182,7 @@ def test_rows_behind_the_last_sequence_give_zeros():
         (dict(window_size=(2, 1)), ValueError, r"varlen_attn: window_size (2, 1), expected (-1, -1), (-1, 0), (W, 0) or (W, W)"),
         (dict(dropout_p=1.5), ValueError, "varlen_attn: probability 1.5, expected 0 to 1"),
         (dict(dropout_p="a"), TypeError, "varlen_attn: expected a number, got str"),
-        (dict(max_q=-1), ValueError, "varlen_attn: max_q is -1, expected a whole number from 0 on"),
+        (dict(max_q=-1), ValueError, "varlen_attn: max_q is -1, expected an integer from 0 on"),
         (dict(cu_seq_q=ternion.tensor([0, 9])), TypeError, "cu_seqlens_q is int64, expected int32"),
         (dict(cu_seq_k=lengths([0, 3, 14])), ValueError, "cu_seqlens_k has shape [3], expected [2]"),
         (dict(cu_seq_q=lengths([1, 9])), ValueError, "cu_seqlens_q: begins with 1, expected 0"),

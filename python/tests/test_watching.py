@@ -100,7 +100,7 @@ def test_exploding_outputs():
 def test_vanishing_gradients():
     model = nn.Sequential(*[layer for _ in range(8) for layer in (nn.Linear(8, 8), nn.Sigmoid())])
     result = warned(model, 1)["VanishingGradients"]
-    assert result.layer == "0" and "gradients vanish on their way back" in result.text
+    assert result.layer == "0" and "gradients vanish in the backward pass" in result.text
 
 
 def test_dead_layers():
@@ -199,7 +199,7 @@ def test_summaries_that_cannot_be():
     for arguments, kind, message in [
         ((nn.Linear, (1, 3)), TypeError, "the class Linear, expected a module"),
         ((model, "x"), TypeError, "an input of str, expected a tensor"),
-        ((nn.ReLU(), (1, 3)), ValueError, "ReLU has no parameter that tells where it computes"),
+        ((nn.ReLU(), (1, 3)), ValueError, "ReLU has no parameter that shows where it computes"),
         ((model, (1, 4)), ValueError, "inner sizes 4 and 3 differ"),
     ]:
         with pytest.raises(kind, match=message):
@@ -273,7 +273,7 @@ def test_a_difference_is_an_error_or_is_collected():
     device = other_device()
     x = ternion.linspace(0.1, 9.0, 4096).reshape(64, 64).to(device)
     if (x.sin().cpu() == x.cpu().sin()).all():
-        pytest.skip("this device rounds as the processor does")
+        pytest.skip("this device rounds as the CPU does")
     with pytest.raises(RuntimeError, match=r"sin: \S+ and cpu differ: output 0 from \[64, 64\] float32: \d+ of 4096 elements .* first at \[\d+, \d+\]: got \S+, want"):
         with ternion.check("cpu", factor=0.0):
             x.sin()

@@ -183,7 +183,7 @@ fn a_view_that_einsum_gives_is_not_the_copy() -> Result<()> {
     let before = transposed.to_bytes()?;
     let gradients = loss(&model, &x, BF16)?.backward()?;
     adam.step(&gradients)?;
-    assert_eq!(transposed.to_bytes()?, before, "the step left it alone");
+    assert_eq!(transposed.to_bytes()?, before, "the step left it unchanged");
     let transposed = with_precision(BF16, || einsum("ij->ji", &[&weight]))?.detach();
     transposed.fill_(5.0)?;
     is_as_fresh(&model, &x, "a view was written to")

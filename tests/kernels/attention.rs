@@ -423,7 +423,7 @@ fn dropped_weights_of_many_heads() -> Result<()> {
                 if difference.is_nan() || difference > all / 64.0 {
                     let _ = writeln!(
                         faults,
-                        "{dtype:?} of width {width}, {heads} heads, causal {causal}, result {at}: {difference} beside {all}"
+                        "{dtype:?} of width {width}, {heads} heads, causal {causal}, result {at}: {difference} compared with {all}"
                     );
                 }
             }

@@ -167,7 +167,7 @@ fn operands([m, n, k]: [usize; 3], gpu: &Device) -> Result<Vec<(&'static str, Te
         ("random", a, b),
         ("wide exponents", scaled([m, k], 3, spread, gpu)?, scaled([k, n], 4, spread, gpu)?),
         ("tiny", scaled([m, k], 5, tiny, gpu)?, scaled([k, n], 6, tiny, gpu)?),
-        ("cancelling", near_one([m, k], 7)?.mul(&signs)?, near_one([k, n], 8)?),
+        ("canceling", near_one([m, k], 7)?.mul(&signs)?, near_one([k, n], 8)?),
     ])
 }
 
@@ -197,7 +197,7 @@ fn errors_are_those_of_f32() -> Result<()> {
             );
             assert!(parts.of_magnitudes <= plain.of_magnitudes, "{found}");
             // If everything cancels there is nothing left to which an error could be relative.
-            assert!(parts.relative <= plain.relative || what == "cancelling", "{found}");
+            assert!(parts.relative <= plain.relative || what == "canceling", "{found}");
         }
     }
     Ok(())

@@ -93,24 +93,20 @@ fn normalizations_in_residual_blocks() -> Result<()> {
         let half_outputs = [DType::F16, DType::BF16].map(Some);
         let out_dtypes = [None].into_iter().chain(half_outputs.into_iter().filter(|_| dtype == DType::F32));
         for out_dtype in out_dtypes {
-            compare(
-                &mut faults,
-                &format!("layer_norm {what} as {out_dtype:?} beside a residual"),
-                |device| {
-                    let inputs = [x(device, 1)?, vector(device, 2)?, vector(device, 3)?];
-                    both_ways(&inputs, device, |inputs| {
-                        let normal =
-                            inputs[0].layer_norm_as(out_dtype, Some(&inputs[1]), Some(&inputs[2]), 1e-5)?;
-                        inputs[0]
-                            .add(&normal.mul_scalar(0.5)?.to_dtype(dtype)?)?
-                            .to_dtype(out_dtype.unwrap_or(dtype))
-                    })
-                },
-            )?;
+            compare(&mut faults, &format!("layer_norm {what} as {out_dtype:?} with a residual"), |device| {
+                let inputs = [x(device, 1)?, vector(device, 2)?, vector(device, 3)?];
+                both_ways(&inputs, device, |inputs| {
+                    let normal =
+                        inputs[0].layer_norm_as(out_dtype, Some(&inputs[1]), Some(&inputs[2]), 1e-5)?;
+                    inputs[0]
+                        .add(&normal.mul_scalar(0.5)?.to_dtype(dtype)?)?
+                        .to_dtype(out_dtype.unwrap_or(dtype))
+                })
+            })?;
             if columns == 1 {
                 continue;
             }
-            compare(&mut faults, &format!("rms_norm {what} as {out_dtype:?} beside a residual"), |device| {
+            compare(&mut faults, &format!("rms_norm {what} as {out_dtype:?} with a residual"), |device| {
                 let inputs = [x(device, 1)?, vector(device, 2)?];
                 both_ways(&inputs, device, |inputs| {
                     let normal = inputs[0].rms_norm_as(out_dtype, Some(&inputs[1]), 1e-5)?;
@@ -158,7 +154,7 @@ fn normalisations_of_rows() -> Result<()> {
                 inputs[0].layer_norm(Some(&inputs[1]), Some(&inputs[2]), 1e-5)
             })
         })?;
-        compare(&mut faults, &format!("layer_norm {what}, bias alone"), |device| {
+        compare(&mut faults, &format!("layer_norm {what}, bias only"), |device| {
             let inputs = [x(device, 1)?, vector(device, 3)?];
             both_ways(&inputs, device, |inputs| inputs[0].layer_norm(None, Some(&inputs[1]), 1e-5))
         })?;

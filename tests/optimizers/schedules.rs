@@ -189,6 +189,6 @@ fn a_plateaus_state_that_does_not_fit_changes_nothing() -> Result<()> {
         assert!(message.contains(part), "{message}, expected {part}");
         assert_eq!(plateau, before);
     }
-    assert!(plateau.step(f64::NAN) <= 0.5, "a NaN is no improvement");
+    assert!(plateau.step(f64::NAN) <= 0.5, "a NaN is not an improvement");
     Ok(())
 }

@@ -29,7 +29,7 @@ fn gradients_that_explode() {
         }
         regression(&model, 1e-15, 1, &batch(&[16, 32], &[16, 32], &device)?)
     };
-    planted(training, &["ExplodingGradients layers.0: gradients explode on their way back: at layers.0"]);
+    planted(training, &["ExplodingGradients layers.0: gradients explode in the backward pass: at layers.0"]);
 }
 
 /// Eight consecutive sigmoids.
@@ -48,7 +48,7 @@ fn gradients_that_vanish() {
         }
         regression(&model, 1e-3, 1, &batch(&[16, 16], &[16, 16], &device)?)
     };
-    planted(training, &["VanishingGradients 0: gradients vanish on their way back"]);
+    planted(training, &["VanishingGradients 0: gradients vanish in the backward pass"]);
 }
 
 /// The weights of one layer are a million times too small.
@@ -354,7 +354,7 @@ fn small_gradients_of_layers_that_learn() {
     let reported =
         watched(&model, &mut sgd(&model, 3e-4).expect("an optimizer"), 1, loss).expect("a training");
     assert!(
-        reported.starts_with("VanishingGradients layers.0: gradients vanish on their way back"),
+        reported.starts_with("VanishingGradients layers.0: gradients vanish in the backward pass"),
         "{reported}"
     );
 }

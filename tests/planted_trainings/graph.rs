@@ -243,7 +243,7 @@ fn functions_that_are_composed_are_named_as_they_are_called() {
 fn functions_are_looked_at_as_a_whole() {
     let x = Tensor::from_slice(&[f32::INFINITY, 1.0], [2], &device()).expect("numbers");
     let near = detect_anomaly(|| x.isclose(&x, Default::default())).expect("no NaN is given");
-    assert_eq!(near.to_vec::<bool>().expect("truth values"), [true, true]);
+    assert_eq!(near.to_vec::<bool>().expect("bools"), [true, true]);
     // The gradient of the exponent is 0 times infinity.
     let device = device();
     let numbers = |value: f32| Tensor::from_slice(&[value], [1], &device);

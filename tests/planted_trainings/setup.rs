@@ -185,7 +185,7 @@ fn a_model_that_is_frozen_as_a_whole() {
         }
         regression(&model, 0.01, 1, &batch(&[16, 8], &[16, 4], &device)?)
     };
-    planted(training, &["backward: nothing was recorded: no input of the loss asks for a gradient"]);
+    planted(training, &["backward: nothing was recorded: no input of the loss requires a gradient"]);
 }
 
 /// Training continues in evaluation mode after a validation: dropout drops nothing, batch norm does
@@ -394,6 +394,6 @@ fn an_activation_that_is_missing() {
     };
     planted(
         training,
-        &["MissingActivation 1: a linear layer that takes the output of the linear layer 0 as it is"],
+        &["MissingActivation 1: a linear layer that takes the output of the linear layer 0 unchanged"],
     );
 }

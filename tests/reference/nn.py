@@ -221,7 +221,7 @@ reference = {
     "batch_norm": batch_norm_statistics(),
     "losses": losses(),
     "optimizers": optimizers(),
-    "initialisation": initialisation(),
+    "initialization": initialisation(),
     "network": network(),
 }
 # After the others, so that their random numbers do not change.

@@ -205,11 +205,11 @@ def turned(x, pairs, first=0):
     """Applies a rotary embedding to rows of 4 columns, at positions starting at `first`.
 
     Pairs of columns are multiplied as complex numbers by e^(i angle): columns i and i + 2 if
-    `pairs` is `"halves"`, otherwise columns 2 i and 2 i + 1.
+    `pairs` is `"half"`, otherwise columns 2 i and 2 i + 1.
     """
     angles = torch.arange(first, first + x.shape[-2])[:, None] * 10000.0 ** (-2.0 * torch.arange(2) / 4)
     turn = torch.polar(torch.ones_like(angles), angles)
-    if pairs == "halves":
+    if pairs == "half":
         halves = torch.complex(x[..., :2], x[..., 2:]) * turn
         return torch.cat([halves.real, halves.imag], -1)
     neighbours = torch.complex(x[..., 0::2], x[..., 1::2]) * turn
@@ -218,7 +218,7 @@ def turned(x, pairs, first=0):
 
 def rotary():
     x = draw(1, 2, 3, 4)
-    return {"input": plain(x)} | {pairs: plain(turned(x, pairs)) for pairs in ("halves", "neighbours")}
+    return {"input": plain(x)} | {pairs: plain(turned(x, pairs)) for pairs in ("half", "interleaved")}
 
 
 def rotary_scores():
@@ -228,7 +228,7 @@ def rotary_scores():
     """
     q, k, cotangent = draw(1, 2, 2, 4), draw(1, 2, 3, 4), draw(1, 2, 2, 3)
     cases = {"q": plain(q), "k": plain(k), "cotangent": plain(cotangent)}
-    for pairs in ("halves", "neighbours"):
+    for pairs in ("half", "interleaved"):
         of_q, of_k = q.clone().requires_grad_(), k.clone().requires_grad_()
         scores = turned(of_q, pairs, first=1) @ turned(of_k, pairs).transpose(-1, -2)
         (scores * cotangent).sum().backward()

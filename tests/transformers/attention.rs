@@ -240,10 +240,7 @@ fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
         let mask = Tensor::zeros([9, 9], DType::Bool, device)?;
         let attention_mask = AttentionMask { mask: Some(&mask), ..Default::default() };
         let error = attention.attend_self_varlen(&input, &lengths, attention_mask).expect_err("a mask");
-        assert_eq!(
-            error.to_string(),
-            "attention: a mask beside sequences of different lengths, expected none"
-        );
+        assert_eq!(error.to_string(), "attention: a mask with sequences of different lengths, expected none");
         Ok(())
     })
 }
@@ -349,7 +346,7 @@ fn blocks_refuse_what_sequences_one_after_another_have_not() -> Result<()> {
     let upper_left = AttentionMask { causal: Causal::UpperLeft, ..Default::default() };
     let wide = lengths.to_dtype(DType::I64)?;
     for (lengths, attention_mask, message) in [
-        (&lengths, masked, "attention: a mask beside sequences of different lengths, expected none"),
+        (&lengths, masked, "attention: a mask with sequences of different lengths, expected none"),
         (
             &lengths,
             upper_left,

@@ -125,7 +125,7 @@ impl Case {
         let near = |(a, b): (&f32, &f32)| a == b || (a - b).abs() <= 1e-5 * (1.0 + b.abs());
         assert!(found.iter().zip(&expected).all(near), "{what}: {found:?}, expected {expected:?}");
         let blind = found.iter().filter(|&&value| value == f32::NEG_INFINITY).count();
-        assert_eq!(blind, BATCH * HEADS * self.blind_queries(), "{what}: queries that see no key");
+        assert_eq!(blind, BATCH * HEADS * self.blind_queries(), "{what}: fully masked queries");
         Ok(())
     }
 

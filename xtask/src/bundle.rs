@@ -171,7 +171,8 @@ fn build(root: &Path, device: Device) -> Result<Vec<Program>, String> {
 /// Builds what `arguments` name.
 fn compile(root: &Path, profile: &str, device: Device, arguments: &[&str]) -> Result<Vec<Program>, String> {
     let versions = output(Command::new("rustc").arg("-vV"), "rustc")?;
-    let host = versions.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc tells no host")?;
+    let host =
+        versions.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc reports no host")?;
     let mut cargo = crate::cargo::cargo();
     cargo.args(["build", "--profile", profile, "--locked", "--message-format=json-render-diagnostics"]);
     // With an explicit target, the flags do not apply to programs that run during the build.
@@ -435,7 +436,7 @@ mod tests {
     #[test]
     fn only_bundles_are_replaced() {
         let folder = std::env::temp_dir().join(format!("ternion-bundle-{}", std::process::id()));
-        assert_eq!(replaceable(&folder), Ok(()), "nothing is there");
+        assert_eq!(replaceable(&folder), Ok(()), "nothing exists there");
         fs::create_dir_all(&folder).expect("the temporary folder can be written");
         assert_eq!(replaceable(&folder), Ok(()), "empty");
         fs::write(folder.join("notes"), "mine").expect("writes");

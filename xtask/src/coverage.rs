@@ -30,7 +30,7 @@ fn read(file: &Path) -> Result<Coverage, String> {
     let text = std::fs::read_to_string(file).map_err(|error| with_file(&error))?;
     let found = Coverage::from_json(&text).map_err(|error| with_file(&error))?;
     match found.device.as_str() {
-        "cpu" => Err(with_file(&"tells of the processor, which is measured here; expected another device")),
+        "cpu" => Err(with_file(&"describes the CPU, which is measured here; expected another device")),
         _ => Ok(found),
     }
 }

@@ -243,7 +243,7 @@ fn none_named(only: &str, architectures: &[String]) -> String {
     let others: Vec<&str> = ARCHITECTURES.split(',').filter(|name| has_some(name)).collect();
     let others = match others[..] {
         [] => return format!("no variant's name contains {only:?}"),
-        [one] => format!("{one} alone"),
+        [one] => format!("only {one}"),
         _ => others.join(", "),
     };
     let asked = architectures.join(", ");
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_name_of_other_architectures_is_distinguished_from_an_unknown_one() {
-        let expected = "variants whose name contains \"gemm/wgmma.cu\" are for sm_90a alone: none of them is compiled for sm_80, sm_90";
+        let expected = "variants whose name contains \"gemm/wgmma.cu\" are for only sm_90a: none of them is compiled for sm_80, sm_90";
         assert_eq!(error_of(&["sm_80", "sm_90"], Some("gemm/wgmma.cu")), expected);
         assert!(error_of(&["sm_80"], Some("probe/launch.cu")).contains("are for sm_90a, sm_100a: "));
         assert_eq!(error_of(&["sm_90a"], Some("no such")), "no variant's name contains \"no such\"");

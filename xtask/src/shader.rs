@@ -118,7 +118,7 @@ fn heading(name: &str, launched: &[Launched]) -> String {
             ops.push(one.op);
         }
     }
-    format!("// {name} has no shader of its own; it is composed of ops that have: {}", listed(ops))
+    format!("// {name} has no shader; it is composed of ops that have: {}", listed(ops))
 }
 
 /// Returns the shaders, each after the path of its template, without duplicates.
@@ -331,8 +331,7 @@ mod tests {
         let error = printed("permute").expect_err("no shader");
         assert_eq!(error, "permute launches no shader on dense tensors: it makes a view");
         let text = printed("mse_loss").expect("its parts have shaders");
-        let heading =
-            "// mse_loss has no shader of its own; it is composed of ops that have: sub, square, mean\n\n";
+        let heading = "// mse_loss has no shader; it is composed of ops that have: sub, square, mean\n\n";
         assert!(text.starts_with(heading), "{text}");
         let headings: Vec<&str> = text.lines().filter(|line| line.contains(": shaders/")).collect();
         let elementwise = |op: &str| format!("// {op}: shaders/ops/elementwise.wgsl");

@@ -253,7 +253,7 @@ fn splits(arguments: &Arguments) -> Outcome<(Split, Split, bool)> {
                 return Ok((cifar.train().clone(), cifar.test().clone(), false));
             }
             Err(error @ DataError::NotFound { .. }) if *source == DataSource::Auto => {
-                format!(" They stand in because the real data could not be had: {error}")
+                format!(" They replace the real data, which is not available: {error}")
             }
             Err(error) => return Err(error.into()),
         },
@@ -394,7 +394,7 @@ impl<'a> Training<'a> {
         if let Some((step, file)) = self.with_state(|mut state| arguments.saving.resume(&mut state))? {
             // The number of epochs and the learning rate are those of this command line.
             (self.step, self.hyperparameters) = (step, hyperparameters);
-            print_line!("going on from step {step} of {}", file.display());
+            print_line!("resuming from step {step} of {}", file.display());
         }
         Ok(())
     }

@@ -58,5 +58,5 @@ pub fn help<T: Display>(what: &str, of: impl Fn(&Defaults) -> T) -> String {
 /// Parses a size that cannot be 0.
 pub fn at_least_1(text: &str) -> std::result::Result<usize, String> {
     let number = text.parse().ok().filter(|&number| number > 0);
-    number.ok_or_else(|| "expected a whole number of at least 1".to_owned())
+    number.ok_or_else(|| "expected an integer of at least 1".to_owned())
 }

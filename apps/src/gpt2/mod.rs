@@ -71,7 +71,7 @@ struct Arguments {
     vocabulary: Option<usize>,
     #[arg(long, help = help("Blocks of a new model", |of| of.layers), value_parser = at_least_1)]
     layers: Option<usize>,
-    #[arg(long, help = help("Heads of attention; with --load only where no config.json tells them", |of| of.heads), value_parser = at_least_1)]
+    #[arg(long, help = help("Heads of attention; with --load only where no config.json states them", |of| of.heads), value_parser = at_least_1)]
     heads: Option<usize>,
     #[arg(long, help = help("Numbers of a token of a new model", |of| of.width), value_parser = at_least_1)]
     width: Option<usize>,

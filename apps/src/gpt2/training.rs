@@ -183,7 +183,7 @@ pub fn train(
         training.step = training.with_state(|mut state| Ok(state.resume(file)?))?;
         // The number of steps and the learning rate are those of this command line.
         training.settings = settings;
-        print_line!("going on from step {} of {}", training.step, file.display());
+        print_line!("resuming from step {} of {}", training.step, file.display());
     }
     if let Some(folder) = run_files.record {
         let start = run_files.resume.map_or(Start::New, |_| Start::After(training.step));

@@ -306,7 +306,7 @@ impl<'a> Training<'a> {
             .setting("lr", lr)
             .setting("seed", seed)
             .setting("image", [self.pixels.rows, self.pixels.cols])
-            .setting("colours", &self.pixels.checksum)
+            .setting("colors", &self.pixels.checksum)
     }
 
     fn run(&mut self, interrupts: &Interrupts) -> Outcome<()> {

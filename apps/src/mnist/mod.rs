@@ -134,7 +134,7 @@ struct Arguments {
 }
 
 fn parse_integer(text: &str) -> std::result::Result<u64, String> {
-    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+    text.parse().map_err(|_| format!("expected an integer from 0 to {}", u64::MAX))
 }
 
 /// The data set to search for.
@@ -383,7 +383,7 @@ impl<'a> Training<'a> {
         let (mut open, saving) = (Vec::new(), &self.arguments.saving);
         if let Some((step, _)) = self.with_state(&mut open, |mut state| saving.resume(&mut state))? {
             self.log.restore(&open)?;
-            print_line!("goes on in epoch {}, after step {step}", self.epoch + 1);
+            print_line!("resumes in epoch {}, after step {step}", self.epoch + 1);
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ impl Files {
     /// completed steps, else 0.
     pub fn resume(&self, state: &mut TrainingState<'_>) -> Outcome<u64> {
         let Some((step, file)) = self.saving.resume(state)? else { return Ok(0) };
-        print_line!("going on from {} behind step {step}", file.display());
+        print_line!("resuming from {} after step {step}", file.display());
         Ok(step)
     }
 

@@ -126,7 +126,7 @@ impl Saving {
         };
         let mut checkpoints = Checkpoints::new(folder, self.retention())?;
         let resumed = checkpoints.resume(state)?.ok_or_else(|| no_checkpoint_message(folder))?;
-        resumed.skipped.iter().for_each(|reason| warn(format_args!("warning: passed over: {reason}")));
+        resumed.skipped.iter().for_each(|reason| warn(format_args!("warning: skipped: {reason}")));
         if self.path() == Some(folder) {
             self.folder.replace(Some(checkpoints));
         }
@@ -156,5 +156,5 @@ impl Saving {
 }
 
 fn no_checkpoint_message(folder: &Path) -> String {
-    format!("--resume: {}: no checkpoint is there", folder.display())
+    format!("--resume: {}: there is no checkpoint", folder.display())
 }

@@ -207,7 +207,7 @@ fn train(
     let learner = training::learner(&generator.model, settings)?;
     let mut training = Training::new(settings, &files, (generator, &learner), text, arguments.eager)?;
     if let Some(step) = training.resume()? {
-        print_line!("goes on after step {step}");
+        print_line!("resumes after step {step}");
     }
     let validation = training.run(&interrupts)?;
     if let Some(file) = &arguments.plot {

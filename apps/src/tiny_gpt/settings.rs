@@ -66,7 +66,7 @@ pub struct SettingsArguments {
     lr: Option<f64>,
     #[arg(long, help = help("In which products are computed: f32, ieee, tf32, bf16 or f16; weights stay f32", |of| of.precision))]
     precision: Option<Precision>,
-    #[arg(long, help = help("Share of numbers that become 0 in training. May change on --resume", |of| of.dropout))]
+    #[arg(long, help = help("Fraction of numbers that become 0 in training. May change on --resume", |of| of.dropout))]
     dropout: Option<f64>,
     #[arg(long, help = help("Decides first weights, the pieces of text and what is written", |of| of.seed))]
     seed: Option<u64>,
@@ -76,7 +76,7 @@ pub struct SettingsArguments {
 
 fn at_least_1(text: &str) -> std::result::Result<usize, String> {
     let number = text.parse().ok().filter(|&number| number > 0);
-    number.ok_or_else(|| "expected a whole number of at least 1".to_owned())
+    number.ok_or_else(|| "expected an integer of at least 1".to_owned())
 }
 
 /// A known configuration.

@@ -54,7 +54,7 @@ fn every_training_keeps_the_newest_checkpoints_in_a_folder_and_goes_on_from_it()
         write(&folder, &newest, &whole[..whole.len() / 2]);
         let output = folder.run(name, &with(&["--resume", name, "--keep", "2"])).output().expect("it runs");
         assert!(output.status.success(), "{name}: {}", errors(&output));
-        assert!(errors(&output).contains("warning: passed over: "), "{name}: {}", errors(&output));
+        assert!(errors(&output).contains("warning: skipped: "), "{name}: {}", errors(&output));
         assert!(whole == read(&folder, &newest), "{name}: it ended elsewhere");
         folder.check_rejections(
             name,
@@ -64,7 +64,7 @@ fn every_training_keeps_the_newest_checkpoints_in_a_folder_and_goes_on_from_it()
                     "holds checkpoints of another training, up to step ",
                 ),
                 (&with(&["--keep", "2"]), "--keep: there is no --save, which names the folder"),
-                (&with(&["--resume", "data"]), "--resume: data: no checkpoint is there"),
+                (&with(&["--resume", "data"]), "--resume: data: there is no checkpoint"),
                 (&with(&["--resume", name, "--load", "w.st"]), "cannot be used with"),
             ],
         );

@@ -46,7 +46,7 @@ fn a_training_that_diverges_is_an_error_that_says_what_to_try() {
             let step = message.split("error: step ").nth(1).and_then(|rest| rest.split(':').next());
             let step: u64 = step.and_then(|step| step.parse().ok()).expect("a step");
             assert!(checkpoint.step() < step, "{name}: step {} is saved, {message}", checkpoint.step());
-            fs::remove_file(folder.file("w.st")).expect("it is there");
+            fs::remove_file(folder.file("w.st")).expect("it exists");
         }
         for file in ["p.svg", "r.json"] {
             fs::remove_file(folder.file(file)).unwrap_or_else(|error| panic!("{name}: {file}: {error}"));
@@ -55,6 +55,6 @@ fn a_training_that_diverges_is_an_error_that_says_what_to_try() {
     let output =
         folder.run("compare", &["--devices", "cpu,cpu", "--steps", "5", "--batch", "8", "--lr", ABSURD]);
     let output = { output }.output().expect("it runs");
-    assert!(!output.status.success(), "two losses of NaN are no agreement");
+    assert!(!output.status.success(), "two losses of NaN do not agree");
     assert!(errors(&output).contains("the training has diverged"), "{}", errors(&output));
 }

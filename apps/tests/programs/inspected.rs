@@ -67,7 +67,7 @@ fn a_folder_keeps_the_newest_checkpoints_and_goes_on_from_the_newest_whole_one()
     fs::write(&newest, &bytes[..bytes.len() / 2]).expect("it can be written");
     let output = run(&["--steps", "70", "--resume", "kept", "--keep", "2"]).output().expect("it runs");
     assert!(output.status.success(), "{}", errors(&output));
-    assert!(errors(&output).contains("warning: passed over: "), "{}", errors(&output));
+    assert!(errors(&output).contains("warning: skipped: "), "{}", errors(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains("behind step 40"), "{output:?}");
     assert_eq!(names(), ["step-00000060.safetensors", "step-00000070.safetensors"]);
     success(run(&["--steps", "70", "--save", "whole"]));
@@ -104,7 +104,7 @@ fn layers_are_shown_and_what_is_wrong_with_them_is_said() {
     // Inspection changes nothing.
     with(&["--save", "plain.st"]);
     let read = |file: &str| fs::read(folder.file(file)).expect("it was saved");
-    assert!(read("looked.st") == read("plain.st"), "whoever is looked at learns something else");
+    assert!(read("looked.st") == read("plain.st"), "an observed run learns something else");
     with(&["--stats-every", "1", "--precision", "f16"]);
     let encoder = success(folder.run("image_encoder", &["--steps", "1", "--batch", "16", "--summary"]));
     assert!(encoder.contains("FrequencyEncoding") || encoder.contains("LeakyReLU"), "{encoder}");

@@ -16,7 +16,7 @@ fn end_alike(folder: &Folder, name: &str, save: &str, arguments: &[&str]) {
         let training = training.as_object_mut().expect("an object");
         training.retain(|key, _| !key.ends_with("_per_second") && !key.ends_with("_seconds"));
         training.remove("peak_memory_bytes");
-        let is_captured = training.remove("captured").expect("it is told");
+        let is_captured = training.remove("captured").expect("it is reported");
         let training = training.clone();
         (saved.map(|bytes| bytes.expect("it was saved")), training, is_captured)
     };

@@ -11,7 +11,7 @@ fn write(folder: &Folder, name: &str, content: impl AsRef<[u8]>) {
 
 /// Changes one byte in the middle of a file.
 fn change(folder: &Folder, name: &str) {
-    let mut bytes = fs::read(folder.file(name)).expect("it is there");
+    let mut bytes = fs::read(folder.file(name)).expect("it exists");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     write(folder, name, bytes);
@@ -53,7 +53,7 @@ fn a_training_goes_on_with_its_own_data_alone() {
         success(folder.run(name, &[&arguments[..], &[save, &saved]].concat()));
         let again = [&arguments[..], &["--resume", &saved]].concat();
         success(folder.run(name, &again));
-        let before = fs::read(folder.file(data)).expect("it is there");
+        let before = fs::read(folder.file(data)).expect("it exists");
         if data.ends_with("labels-idx1-ubyte") {
             // Swaps two labels: the count is the same, and each is still valid.
             let mut labels = before.clone();
@@ -146,7 +146,7 @@ fn a_training_without_a_step_left_says_so_and_saves() {
         assert!(printed.contains(" is left: "), "{name}: {printed}");
         let read = |file: &str| fs::read(folder.file(file)).expect("it was saved");
         assert!(read("done") == read("copy"), "{name}");
-        fs::remove_file(folder.file("copy")).expect("it is there");
+        fs::remove_file(folder.file("copy")).expect("it exists");
     }
     let tiny = [&SMALL[..], &["--text", "text", "--batch", "2", "--steps", "2", "--save", "w.st"]].concat();
     success(folder.run("tiny_gpt", &tiny));

@@ -135,7 +135,7 @@ fn check_default(help: &str, option: &str, default: &str) {
 
 #[test]
 fn files_with_invalid_data_are_reported_once_and_in_words() {
-    let folder = Folder::new("told");
+    let folder = Folder::new("reported");
     for (name, content) in [("empty", ""), ("t.csv", "a;b;y\n1;2;3\n"), ("lacks.csv", "a\n1\n2\n")] {
         write(&folder, name, content);
     }
@@ -176,7 +176,7 @@ fn options_that_cannot_be_meant_are_refused() {
     folder.check_rejections("cifar10", &[(&["--cutout", "33"], "33 is not in 0..=32")]);
     for name in ["tiny_gpt", "gpt2"] {
         for option in ["--layers", "--heads", "--width", "--context"] {
-            folder.check_rejections(name, &[(&[option, "0"], "expected a whole number of at least 1")]);
+            folder.check_rejections(name, &[(&[option, "0"], "expected an integer of at least 1")]);
         }
     }
     let compare = |device: &str| {

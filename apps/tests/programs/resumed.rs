@@ -46,7 +46,7 @@ fn tiny_gpt_stopped_and_resumed_ends_with_the_bytes_of_a_run_that_was_not() {
     run(&["--steps", "10", "--save", "part.st", "--save-every", "4", "--record", "record"]);
     let printed = run(&["--resume", "part.st", "--steps", "20", "--plot", "p.svg", "--record", "record"]);
     assert!(
-        printed.contains("goes on after step 10") && printed.contains("step 20 saved to part.st"),
+        printed.contains("resumes after step 10") && printed.contains("step 20 saved to part.st"),
         "{printed}"
     );
     same(&folder, "whole.st", "part.st");
@@ -128,7 +128,7 @@ fn mnist_interrupted_and_resumed_ends_with_the_bytes_of_a_run_that_was_not() {
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert!(json["values"]["epoch"].as_u64() < Some(120), "it was not interrupted: {rest:?}");
     let printed = success(folder.mnist(&["--resume", "part.st", "--record", "record", "--plot", "p.svg"]));
-    assert!(printed.contains("goes on in epoch "), "{printed}");
+    assert!(printed.contains("resumes in epoch "), "{printed}");
     same(&folder, "whole.st", "part.st");
     // Every epoch once, including the interrupted one.
     let lines = fs::read_to_string(folder.file("record/metrics.jsonl")).expect("it was written");

@@ -12,7 +12,7 @@ struct PageCommand {
 /// Returns the commands in the page's `sh` blocks. Each must run a program of this package.
 fn page_commands(page: &str) -> Vec<PageCommand> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tutorials").join(page);
-    let text = fs::read_to_string(path).expect("the page is there");
+    let text = fs::read_to_string(path).expect("the page exists");
     let blocks = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or(""));
     let commands: Vec<PageCommand> = blocks.flat_map(str::lines).map(parse).collect();
     assert!(!commands.is_empty(), "{page} shows no command");
@@ -66,10 +66,10 @@ fn the_walk_through_of_tiny_gpt_runs() {
     }
     assert_eq!(printed.len(), 6);
     assert!(printed[0].contains("step 6 saved to poet.safetensors"), "{}", printed[0]);
-    assert!(printed[1].contains("goes on after step 6"), "{}", printed[1]);
+    assert!(printed[1].contains("resumes after step 6"), "{}", printed[1]);
     assert!(printed[2].contains("step 9 saved to poet.safetensors"), "{}", printed[2]);
     assert!(printed[3].contains("step 6 saved to poet-run/step-00000006.safetensors"), "{}", printed[3]);
-    assert!(printed[4].contains("goes on after step 6"), "{}", printed[4]);
+    assert!(printed[4].contains("resumes after step 6"), "{}", printed[4]);
     assert!(printed[4].contains("step 9 saved to poet-run/step-00000009.safetensors"), "{}", printed[4]);
     assert!(printed[5].lines().last().is_some_and(|line| line.starts_with("ROMEO:")), "{}", printed[5]);
     for file in ["poet.safetensors", "poet.safetensors.json", "poet.svg", "poet-record/metrics.jsonl"] {
@@ -87,7 +87,7 @@ fn the_commands_of_the_page_on_checkpoints_run() {
     }
     assert_eq!(printed.len(), 3);
     assert!(
-        printed[1].contains("goes on in epoch 3") && folder.file("digits-record").is_dir(),
+        printed[1].contains("resumes in epoch 3") && folder.file("digits-record").is_dir(),
         "{}",
         printed[1]
     );

@@ -36,7 +36,7 @@ fn main() -> Result<(), Failure> {
     let mut rows = vec![
         row("add of two 1-element tensors, over candle", time("add_1/ternion")?, time("add_1/candle")?, 0.8),
         row("the same recorded for gradients, over unrecorded", time("add_1/ternion_recorded")?, time("add_1/ternion")?, 1.6),
-        row(&format!("matmul f32 1024 cubed, over NumPy {numpy_version}"), time("matmul_1024/ternion")?, numpy_matmul, 1.0 / 0.9),
+        row(&format!("matmul f32 1024x1024x1024, over NumPy {numpy_version}"), time("matmul_1024/ternion")?, numpy_matmul, 1.0 / 0.9),
     ];
     let copy = time("large/copy")?;
     // The minimum number of bytes moved, relative to what the copy moves (one read and one write of
@@ -99,7 +99,7 @@ fn table(rows: &[Row]) -> String {
 
 fn machine() -> String {
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1)).unwrap_or("unknown processor");
+    let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1)).unwrap_or("unknown CPU");
     let threads = std::env::var("RAYON_NUM_THREADS").unwrap_or_else(|_| "all".into());
     let commit = std::process::Command::new("git").args(["rev-parse", "--short", "HEAD"]).output();
     let commit = commit.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string()).unwrap_or_default();

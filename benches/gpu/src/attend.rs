@@ -50,8 +50,9 @@ impl Request {
             return Err(invalid(format!("request: expected {}, got {unknown}", KNOWN.join(", "))));
         }
         let file = |key: &str| -> Result<String> {
-            let path =
-                value[key].as_str().ok_or_else(|| invalid(format!("request: {key} is no path of a file")))?;
+            let path = value[key]
+                .as_str()
+                .ok_or_else(|| invalid(format!("request: {key} is not a path of a file")))?;
             Ok(path.to_string())
         };
         let natural = |key: &str| field(&value, key, Value::as_u64);
@@ -265,7 +266,7 @@ mod tests {
         for (text, expected) in [
             ("[]", "attend: request: expected an object"),
             ("{", "attend: request: "),
-            (r#"{"inputs": "a"}"#, "attend: request: outputs is no path of a file"),
+            (r#"{"inputs": "a"}"#, "attend: request: outputs is not a path of a file"),
             (r#"{"inputs": "a", "outputs": "b", "seed": -1}"#, "attend: request: seed is -1"),
             (r#"{"inputs": "a", "outputs": "b", "casual": true}"#, "batches, got casual"),
         ] {

@@ -341,7 +341,7 @@ mod tests {
         assert_ne!(eager, unfused, "what fusing leaves out is rounded");
         assert_ne!(unfused, exact);
         for (at, one) in dithered.iter().enumerate() {
-            assert!(!curves[..4 + at].contains(one), "each is dithered by numbers of its own");
+            assert!(!curves[..4 + at].contains(one), "each is dithered by its own numbers");
         }
         for curve in &curves {
             for (one, other) in curve.iter().zip(exact) {

@@ -165,7 +165,7 @@ fn run(arguments: &Arguments) -> std::result::Result<(), String> {
     match &arguments.command {
         None => measure(kind, arguments),
         Some(command) if kind != Kind::Cuda || arguments.device != "cuda" => Err(format!(
-            "{} knows the first CUDA device alone; got --device {}",
+            "{} supports only the first CUDA device; got --device {}",
             command.name(),
             arguments.device
         )),
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn what_runs_on_cuda_alone_says_so() {
         let error_of = |line: &[&str]| run(&parsed(line)).expect_err("refused");
-        let expected = "start knows the first CUDA device alone; got --device wgpu";
+        let expected = "start supports only the first CUDA device; got --device wgpu";
         assert_eq!(error_of(&["start", "result", "--device", "wgpu"]), expected);
         assert!(error_of(&["profile", "copy/d2d", "--device", "wgpu:1"]).starts_with("profile knows"));
         assert!(
@@ -332,7 +332,7 @@ mod tests {
         let curves = ["curves", "--model", "gpt2_124m", "--batch", "4", "--steps", "10", "--seeds", "1", "2"];
         assert!(matches!(parsed(&curves).command, Some(Command::Curves(_))));
         let refused = run(&parsed(&["curves", "--device", "wgpu"])).expect_err("refused");
-        assert_eq!(refused, "curves knows the first CUDA device alone; got --device wgpu");
+        assert_eq!(refused, "curves supports only the first CUDA device; got --device wgpu");
         let message = run(&parsed(&["timeline", "copy/d2d"])).expect_err("refused");
         assert!(
             message.starts_with("no training case is called copy/d2d, but train/mnist_mlp/f32/b64, "),

@@ -56,7 +56,7 @@ fn kinds() -> PossibleValuesParser {
 fn share(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("expected a share of 0 to 1".into()),
+        _ => Err("expected a fraction of 0 to 1".into()),
     }
 }
 
@@ -398,7 +398,7 @@ mod tests {
     fn numbers_are_within_their_limits() {
         for text in ["2", "-0.1", "nan", "inf", "some"] {
             let message = refused(&["--few-rows", text]);
-            assert!(message.contains("expected a share of 0 to 1"), "{message}");
+            assert!(message.contains("expected a fraction of 0 to 1"), "{message}");
         }
         for (text, share) in [("0", 0.0), ("1", 1.0)] {
             assert_eq!(parsed(&["--few-rows", text]).map(|arguments| arguments.few_rows), Ok(share));
@@ -444,6 +444,6 @@ mod tests {
                 && products_of(1).iter().any(|p| p.matrices > 1)
         );
         let mut random = Random(3);
-        assert!((0..100).all(|_| random.product(MAX_OPERATIONS, 1.0).m <= 64), "of few rows alone");
+        assert!((0..100).all(|_| random.product(MAX_OPERATIONS, 1.0).m <= 64), "only few rows");
     }
 }

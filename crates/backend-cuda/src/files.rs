@@ -248,7 +248,7 @@ mod tests {
         let used: BTreeSet<&str> =
             programs.iter().flat_map(|program| &program.headers).map(|&(path, _)| path).collect();
         for (path, _) in FILES {
-            assert!(used.contains(path), "{path} is no part of any kernel");
+            assert!(used.contains(path), "{path} is not part of any kernel");
         }
     }
 

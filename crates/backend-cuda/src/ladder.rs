@@ -135,7 +135,7 @@ fn sizes(rung: Rung, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
 fn launch(variant: LadderVariant, [m, n, _]: [usize; 3], multiprocessors: usize) -> Result<Launch> {
     let LadderVariant { rung, tile } = variant;
     if !rung.tiles().contains(tile) {
-        return Err(refused(rung, format!("a tile of its own, got {tile}")));
+        return Err(refused(rung, format!("its own tile, got {tile}")));
     }
     let [tile_m, tile_n, _] = tile.block;
     let (down, across) = (m.div_ceil(tile_m), n.div_ceil(tile_n));
@@ -179,7 +179,7 @@ mod tests {
 
     fn grid(rung: Rung, sizes: [usize; 3]) -> [u32; 3] {
         let variant = LadderVariant { rung, tile: &rung.tiles()[0] };
-        launch(variant, sizes, 132).expect("a tile of its own").grid
+        launch(variant, sizes, 132).expect("its own tile").grid
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         let error = launch(variant, [64; 3], 132).expect_err("another form's").to_string();
         assert_eq!(
             error,
-            "ladder: multicast: expected a tile of its own, got 128x128x64, 128x128 a warpgroup, 3 stages"
+            "ladder: multicast: expected its own tile, got 128x128x64, 128x128 a warpgroup, 3 stages"
         );
         let variant = LadderVariant { rung: Rung::Naive, tile: &Rung::Naive.tiles()[0] };
         let error = launch(variant, [65536 * 32, 1, 1], 132).expect_err("too many rows").to_string();

@@ -156,7 +156,7 @@ fn cached_or_compiled<T>(
     };
     let code = compile().map_err(|error| match rejected {
         Some(Error::Invalid { op, detail }) => {
-            Error::invalid(op, format!("{detail}; and it cannot be compiled anew: {error}"))
+            Error::invalid(op, format!("{detail}; and it cannot be compiled again: {error}"))
         }
         Some(rejected) => rejected,
         None => error,
@@ -380,7 +380,7 @@ mod tests {
         let full = |_: &[u8]| -> Result<()> {
             Err(Error::OutOfMemory { device: "cuda:0".into(), requested: 1, in_use: 0, cached: 0, peak: 0 })
         };
-        let compile = || panic!("compiled anew");
+        let compile = || panic!("compiled again");
         assert!(matches!(
             cached_or_compiled(&cache, &["key"], compile, full),
             Err(Error::OutOfMemory { .. })

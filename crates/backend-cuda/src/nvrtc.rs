@@ -113,7 +113,7 @@ fn first(of_the_linker: Result<Nvrtc, String>, folders: &[PathBuf]) -> Result<Nv
     let ((major, minor), attempts) = (OLDEST, attempts.join(", "));
     Err(format!(
         "the kernel compiler NVRTC, {major}.{minor} or newer, was not found: {attempts}. Install a CUDA toolkit or the Python wheel \
-         nvidia-cuda-nvrtc, and if it lies elsewhere name its folder in TERNION_NVRTC"
+         nvidia-cuda-nvrtc, and if it is elsewhere, name its folder in TERNION_NVRTC"
     ))
 }
 

@@ -115,6 +115,6 @@ fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupport
         Op::Pad(_) => Ok(Selected::row_major(ops::assemble::run_pad)),
         Op::Concat(_) => Ok(Selected::row_major(ops::assemble::run_concat)),
         Op::SliceAssign(_) => Ok(Selected::row_major(ops::assemble::run_slice_assign)),
-        _ => Err(Unsupported::because("no kernel of its own: composed")),
+        _ => Err(Unsupported::because("no kernel: composed")),
     }
 }

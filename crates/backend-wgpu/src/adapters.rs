@@ -167,7 +167,7 @@ fn missing_adapter_message(available: &[AdapterDescription]) -> String {
             "no adapter: WGPU_BACKEND={asked} picks among vulkan, metal, dx12 and gl, and what it leaves has no compute shaders here"
         ),
         (0, Err(_)) => "no adapter: neither Vulkan, Metal, DX12 nor GL with compute shaders was found (on Debian, mesa-vulkan-drivers and libvulkan1 bring a Vulkan \
-              that runs on the processor)"
+              that runs on the CPU)"
             .into(),
         (count, _) => format!("no such adapter; there are {count}: {}", names.join(", ")),
     }

@@ -110,7 +110,7 @@ impl<'a> Binding<'a> {
 pub(crate) fn too_many_elements(op: &'static str, view: &View<'_>) -> Error {
     let (low, high) = view.layout.bounds().unwrap_or((0, 0));
     let detail = format!(
-        "a tensor of {} elements over {} places; shaders of wgpu count fewer than 2^32 - 1",
+        "a tensor of {} elements over {} positions; shaders of wgpu count fewer than 2^32 - 1",
         view.layout.elements(),
         high - low + 1
     );

@@ -213,7 +213,7 @@ mod tests {
         drop(Tensor::zeros([1000], DType::F32, &device)?.exp()?);
         assert_eq!(Arc::strong_count(&asleep), 3, "the device's, the thread's, this one");
         drop((gpu, device));
-        assert!(wait_until(|| Arc::strong_count(&asleep) == 1), "the thread goes on");
+        assert!(wait_until(|| Arc::strong_count(&asleep) == 1), "the thread continues");
         Ok(())
     }
 }

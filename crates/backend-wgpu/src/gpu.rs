@@ -469,7 +469,7 @@ impl Gpu {
         }
         let lines = groups.div_ceil(most);
         if lines > most || groups >= 1 << 31 {
-            return Err(Error::invalid(op, format!("{groups} work groups are more than a launch takes")));
+            return Err(Error::invalid(op, format!("{groups} workgroups are more than a launch takes")));
         }
         Ok([groups.div_ceil(lines) as u32, lines as u32])
     }

@@ -227,7 +227,7 @@ mod tests {
         assert!(!text.contains("unary_abs") && !text.contains("FUNCTION"), "{text}");
         let text = link("fn main() { let located = 1u; let x = located + 2u; }", Class::Int, &[])
             .expect("no placeholder");
-        assert!(!text.contains("params"), "a variable is no function: {text}");
+        assert!(!text.contains("params"), "a variable is not a function: {text}");
     }
 
     #[test]

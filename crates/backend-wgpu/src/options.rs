@@ -49,7 +49,7 @@ impl Options {
             Ok(bytes) => Ok(Options { binding_bytes: Some(bytes), checked, ..Options::default() }),
             Err(_) => Err(Error::invalid(
                 "wgpu",
-                format!("{}={text} is no number of bytes", Options::BINDING_BYTES),
+                format!("{}={text} is not a number of bytes", Options::BINDING_BYTES),
             )),
         }
     }

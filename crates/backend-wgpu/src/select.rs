@@ -118,6 +118,6 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
         Op::Conv2d(_) => Ok(ops::conv::run_conv2d),
         Op::Conv2dGradInput(_) => Ok(ops::conv::run_grad_input),
         Op::Conv2dGradWeight(_) => Ok(ops::conv::run_grad_weight),
-        _ => Err(Unsupported::because("no shader of its own: composed")),
+        _ => Err(Unsupported::because("no shader: composed")),
     }
 }

@@ -91,7 +91,7 @@ fn nobody_waits_for_a_mark_that_is_missing() {
     timer.begin().expect("marks");
     assert_eq!(message(), expected);
     timer.end().expect("marks");
-    assert!(timer.milliseconds().expect("both marks are there") >= 0.0);
+    assert!(timer.milliseconds().expect("both marks exist") >= 0.0);
 }
 
 #[test]

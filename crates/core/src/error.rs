@@ -272,7 +272,7 @@ impl Error {
             Error::MissingGradient { names } => write!(
                 f,
                 "no gradient for {names}: the loss does not depend on it (freeze it, or allow missing gradients \
-                 in the optimiser's configuration), or the gradients are older than the last change of its \
+                 in the optimizer's configuration), or the gradients are older than the last change of its \
                  dtype, device or freezing (run backward again)"
             ),
             // It names the primitive that ran, which the caller may not have called.

@@ -22,7 +22,7 @@ fn a_replay_changes_what_autograd_has_saved() -> Result<()> {
     assert!(of_output.backward().is_ok(), "since the replay");
     let of_output = product(&step.replay()?.expand([2])?)?;
     step.replay()?;
-    assert!(of_output.backward().is_err(), "a replay fills its outputs anew");
+    assert!(of_output.backward().is_err(), "a replay fills its outputs again");
     Ok(())
 }
 

@@ -367,7 +367,7 @@ fn settings(pairs: &'static [(&'static str, &'static str)]) -> impl Fn(&str) -> 
 fn resolve(name: &str) -> Result<Device> {
     match name {
         "cpu" | "cpu:0" => Ok(ternion_cpu::device()),
-        other => Err(Error::Device { device: other.into(), detail: "is not there".into() }),
+        other => Err(Error::Device { device: other.into(), detail: "is not available".into() }),
     }
 }
 
@@ -395,7 +395,7 @@ fn settings_that_mean_nothing_are_errors() {
         refused(&[("TERNION_NAN", "stop")]),
         "TERNION_NAN: \"stop\", expected \"error\" or \"infinite\""
     );
-    assert_eq!(refused(&[("TERNION_CHECK", "tpu")]), "device tpu: is not there");
+    assert_eq!(refused(&[("TERNION_CHECK", "tpu")]), "device tpu: is not available");
     assert_eq!(
         refused(&[("TERNION_FALLBACK", "cpu")]),
         "TERNION_FALLBACK: \"cpu\", expected a device and ops, such as cpu:softmax,matmul"
@@ -407,7 +407,7 @@ fn settings_that_mean_nothing_are_errors() {
     }
     let text = refused(&[("TERNION_FALLBACK", "cpu:sofmax")]);
     assert!(text.starts_with("TERNION_FALLBACK: ") && text.contains("near it are softmax"), "{text}");
-    assert_eq!(refused(&[("TERNION_FALLBACK", "tpu:softmax")]), "device tpu: is not there");
+    assert_eq!(refused(&[("TERNION_FALLBACK", "tpu:softmax")]), "device tpu: is not available");
 }
 
 // ---- A scope in which ops are compared

@@ -52,11 +52,11 @@ fn shape(dims: &[usize]) -> Box<Shape> {
 #[test]
 fn what_a_call_cannot_take() {
     let op = "concat";
-    let detail = text!["0.5 is not a whole number, tensor is ", DType::I64];
+    let detail = text!["0.5 is not an integer, tensor is ", DType::I64];
     reads(
         &Error::invalid(op, detail),
-        "concat: 0.5 is not a whole number, tensor is i64",
-        "cat: 0.5 is not a whole number, tensor is int64",
+        "concat: 0.5 is not an integer, tensor is i64",
+        "cat: 0.5 is not an integer, tensor is int64",
     );
     reads(
         &Error::invalid(op, "the name \"i64\" is taken"),
@@ -129,7 +129,7 @@ fn what_failed() {
     reads_alike(
         &Error::MissingGradient { names: "f32.weight".into() },
         "no gradient for f32.weight: the loss does not depend on it (freeze it, or allow missing gradients in the \
-         optimiser's configuration), or the gradients are older than the last change of its dtype, device or \
+         optimizer's configuration), or the gradients are older than the last change of its dtype, device or \
          freezing (run backward again)",
     );
     let detail = text!["output 0 from ", &*shape(&[3]), " ", DType::F32];

@@ -295,7 +295,7 @@ fn a_parameter_is_cast_once_for_each_version() -> Result<()> {
     })?;
     counter.reset();
     with_precision(Precision::Bf16, || x.to_dtype(BF16)?.linear(&w, None))?;
-    assert_eq!(casts(), 2, "another scope casts anew");
+    assert_eq!(casts(), 2, "another scope casts again");
     Ok(())
 }
 

@@ -209,7 +209,10 @@ mod tests {
             load(directory.path()).unwrap_err().to_string()
         };
         let cases = [
-            (records(&[1, 2])[..6000].to_vec(), "6000 bytes are no whole number of records of 3073 bytes"),
+            (
+                records(&[1, 2])[..6000].to_vec(),
+                "6000 bytes are not an integer number of records of 3073 bytes",
+            ),
             (records(&[1, 2, 10]), "label 10 at position 2 is out of range: there are 10 classes"),
             (Vec::new(), "holds 0 examples, expected at least 1"),
         ];

@@ -89,7 +89,7 @@ pub enum DataError {
         found: [usize; 2],
     },
     /// The number of pixels given is not `count * channels * rows * cols` for any count.
-    #[error("{pixels} pixels are no whole number of images of {channels} x {rows} x {cols}")]
+    #[error("{pixels} pixels are not an integer number of images of {channels} x {rows} x {cols}")]
     RaggedImages {
         /// The number of bytes given.
         pixels: usize,
@@ -157,7 +157,7 @@ pub enum DataError {
         file: PathBuf,
     },
     /// All columns of a table are excluded.
-    #[error("{}: no column is left beside {}, expected at least 1", file.display(), left_out.join(", "))]
+    #[error("{}: no column is left besides {}, expected at least 1", file.display(), left_out.join(", "))]
     NoColumnLeft {
         /// The file.
         file: PathBuf,
@@ -207,7 +207,7 @@ pub enum DataError {
     /// A file in the cache is corrupt and could not be downloaded again.
     #[error(
         "{source}\n  It is in the cache, and could not be downloaded again: {download}\n  \
-         Delete it from {}, and it will be downloaded when the network is there.",
+         Delete it from {}, and it will be downloaded when the network is available.",
         folder.display()
     )]
     CorruptCache {
@@ -232,7 +232,7 @@ pub enum DataError {
     },
     /// The data set has no synthetic version.
     #[error(
-        "{data_set}: nothing is drawn in its place, expected a directory or \"auto\" and not \"synthetic\""
+        "{data_set}: no synthetic data replaces it, expected a directory or \"auto\" and not \"synthetic\""
     )]
     NoSynthetic {
         /// The requested data set.
@@ -243,7 +243,7 @@ pub enum DataError {
     ZeroBatchSize,
     /// The batch size is too large: a padded batch must fit in memory.
     #[error(
-        "batches: batch size {batch_size} for {examples} examples, expected at most {limit} for batches that are filled up"
+        "batches: batch size {batch_size} for {examples} examples, expected at most {limit} for batches that are padded"
     )]
     LargeBatchSize {
         /// The requested size.
@@ -262,7 +262,7 @@ pub enum DataError {
         limit: usize,
     },
     /// The normalization of pixels needs a finite mean and a finite, positive deviation.
-    #[error("normalise: mean {mean} and deviation {deviation}: both must be finite, the deviation above 0")]
+    #[error("normalize: mean {mean} and deviation {deviation}: both must be finite, the deviation above 0")]
     Normalization {
         /// The mean given.
         mean: f32,
@@ -381,7 +381,7 @@ pub enum DataError {
         delimiter: char,
     },
     /// The number of cells given is not `rows * columns` for any number of rows.
-    #[error("{cells} cells are no whole number of rows of {columns} columns")]
+    #[error("{cells} cells are not an integer number of rows of {columns} columns")]
     RaggedTable {
         /// The number of cells given.
         cells: usize,
@@ -389,7 +389,7 @@ pub enum DataError {
         columns: usize,
     },
     /// The columns differ from those that were standardized, or are in another order.
-    #[error("standardise: columns {}, expected {}", found.join(", "), expected.join(", "))]
+    #[error("standardize: columns {}, expected {}", found.join(", "), expected.join(", "))]
     OtherColumns {
         /// The columns of the standardization.
         expected: Vec<String>,
@@ -405,7 +405,7 @@ pub enum DataError {
         rows: usize,
     },
     /// A file of fixed-length records that is truncated, or is another kind of file.
-    #[error("{}: {found_bytes} bytes are no whole number of records of {record_bytes} bytes", file.display())]
+    #[error("{}: {found_bytes} bytes are not an integer number of records of {record_bytes} bytes", file.display())]
     RaggedRecords {
         /// The file.
         file: PathBuf,
@@ -439,7 +439,7 @@ pub enum DataError {
         tokens: usize,
     },
     /// The number of means or deviations is wrong: each channel, or column, needs one of each.
-    #[error("normalise: {means} means and {deviations} deviations, expected {expected} of each")]
+    #[error("normalize: {means} means and {deviations} deviations, expected {expected} of each")]
     ScaleCount {
         /// Channels of the images, or columns of the table.
         expected: usize,

@@ -59,7 +59,7 @@ impl LocalSet {
         for directory in &search.directories {
             match self.in_directory(directory) {
                 Ok(found) => return Ok(Found { notices, ..found }),
-                Err(missing) => notices.push(format!("passed over, though named by TERNION_DATA: {missing}")),
+                Err(missing) => notices.push(format!("skipped, though named by TERNION_DATA: {missing}")),
             }
         }
         let cached = search.cache.iter().flat_map(|cache| self.subfolders(cache));
@@ -193,8 +193,7 @@ mod tests {
         let search = search(&[named.path()], cache.path());
         let message = PAIRS.find(&search).unwrap_err().to_string();
         assert!(message.starts_with("Pairs is nowhere to be found."), "{message}");
-        for text in ["pairs-original", "passed over", "not offered; it is published at https://example.org/"]
-        {
+        for text in ["pairs-original", "skipped", "not offered; it is published at https://example.org/"] {
             assert!(message.contains(text), "{text}: {message}");
         }
         write(&cache.path().join("pairs"), "both.bin");
@@ -213,7 +212,7 @@ mod tests {
         let message = PAIRS.open(&DataSource::SYNTHETIC).unwrap_err().to_string();
         assert_eq!(
             message,
-            "Pairs: nothing is drawn in its place, expected a directory or \"auto\" and not \"synthetic\""
+            "Pairs: no synthetic data replaces it, expected a directory or \"auto\" and not \"synthetic\""
         );
         let unnamed = DataSource::Directory(PathBuf::new());
         assert!(matches!(PAIRS.open(&unnamed), Err(DataError::EmptyDirectoryName)));

@@ -106,10 +106,7 @@ impl fmt::Display for Origin {
             }
             Origin::Synthetic => write!(formatter, "{NOT_MNIST}"),
             Origin::Substitute { reason } => {
-                write!(
-                    formatter,
-                    "{NOT_MNIST} They stand in because the real data could not be had: {reason}"
-                )
+                write!(formatter, "{NOT_MNIST} They replace the real data, which is not available: {reason}")
             }
         }
     }
@@ -225,7 +222,7 @@ impl Mnist {
                 Ok((folder, files)) => {
                     return Mnist::from_files(Some(catalog), &files, Origin::Files { folder }, notices);
                 }
-                Err(missing) => notices.push(format!("passed over, though named by TERNION_DATA: {missing}")),
+                Err(missing) => notices.push(format!("skipped, though named by TERNION_DATA: {missing}")),
             }
         }
         let cache_error = match in_cache(catalog, search) {
@@ -252,7 +249,7 @@ impl Mnist {
         match (download_to_cache(catalog, search), cache_error) {
             (Ok((folder, files)), cache_error) => {
                 notices.extend(
-                    cache_error.map(|(_, error)| format!("damaged in the cache, downloaded again: {error}")),
+                    cache_error.map(|(_, error)| format!("corrupt in the cache, downloaded again: {error}")),
                 );
                 Mnist::from_files(Some(catalog), &files, Origin::Downloaded { folder }, notices)
             }

@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn ragged_and_empty_sets_are_refused() {
-        assert_eq!(message(17, &[0, 1, 2]), "17 pixels are no whole number of images of 1 x 2 x 3");
+        assert_eq!(message(17, &[0, 1, 2]), "17 pixels are not an integer number of images of 1 x 2 x 3");
         assert_eq!(message(0, &[]), "images: holds 0 examples, expected at least 1");
         assert!(Split::new(vec![1], vec![0], [0, 5], 10).is_err());
         assert!(Split::new(vec![1], vec![0], [usize::MAX, 5], 10).is_err());

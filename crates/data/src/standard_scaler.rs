@@ -136,7 +136,7 @@ impl StandardScaler {
         for (name, (&mean, &deviation)) in scales {
             if mean.abs() * f64::from(f32::EPSILON) > deviation {
                 let detail = format!(
-                    "column {name} of mean {mean} and deviation {deviation}: f32 does not tell its numbers apart, expected values in f64 (float64)"
+                    "column {name} of mean {mean} and deviation {deviation}: f32 does not distinguish its values, expected values in f64 (float64)"
                 );
                 return Err(ternion_core::Error::invalid("restore_tensor", detail).into());
             }
@@ -227,7 +227,7 @@ mod tests {
     fn other_columns_and_senseless_scales_are_refused() {
         let scale = StandardScaler::of(&table()).unwrap();
         let message = scale.apply(&table().select(&["b", "a", "c"]).unwrap()).unwrap_err().to_string();
-        assert_eq!(message, "standardise: columns b, a, c, expected a, b, c");
+        assert_eq!(message, "standardize: columns b, a, c, expected a, b, c");
         let device = ternion_cpu::device();
         let narrow = Tensor::from_vec(vec![0.0_f32; 2], [1, 2], &device).unwrap();
         assert!(scale.restore_tensor(&narrow).unwrap_err().to_string().contains("last axis of 3 columns"));

@@ -32,7 +32,7 @@ pub const SHAPE_NAMES: [&str; 10] = [
     "plus",
     "horizontal stripes",
     "vertical stripes",
-    "chequers",
+    "checkers",
 ];
 
 /// Draws `count` labeled color images of 32 x 32 pixels. Each contains one of ten shapes with

@@ -331,7 +331,7 @@ mod tests {
         assert!(message(open()).ends_with("input: no tokens: 0 bytes, expected at least 2"));
         assert!(message(tokenize()).ends_with("input: no text: 0 characters, expected at least 1"));
         std::fs::write(&path, "abc").unwrap();
-        assert!(message(open()).ends_with("3 bytes are no whole number of records of 2 bytes"));
+        assert!(message(open()).ends_with("3 bytes are not an integer number of records of 2 bytes"));
         std::fs::write(&path, b"one\nd\xc3\xa9j\xe0 vu").unwrap();
         let error = message(tokenize());
         assert!(error.ends_with("input: line 2, column 4: not UTF-8 text (byte 8 of the file)"), "{error}");

@@ -144,7 +144,7 @@ fn each_channel_is_normalized_by_its_own_numbers() {
     assert_eq!((image[0], image[3]), (pixel(12.0, 0.0, 1.0), pixel(15.0, 0.0, 1.0)));
     assert_eq!((image[4], image[8]), (pixel(16.0, 0.5, 2.0), pixel(20.0, 0.25, 0.5)));
     let message = batches.normalize_channels(&[0.5], &[1.0, 1.0]).unwrap_err().to_string();
-    assert_eq!(message, "normalise: 1 means and 2 deviations, expected 3 of each");
+    assert_eq!(message, "normalize: 1 means and 2 deviations, expected 3 of each");
 }
 
 #[test]

@@ -302,7 +302,7 @@ fn a_directory_that_was_named_and_lacks_the_data_is_reported_wherever_the_data_c
     let nowhere = named.path().join("nowhere");
     let notice = |directory: &Path, missing: &[&str]| {
         format!(
-            "passed over, though named by TERNION_DATA: {}: no complete MNIST here: missing {}",
+            "skipped, though named by TERNION_DATA: {}: no complete MNIST here: missing {}",
             directory.display(),
             missing.join(", ")
         )
@@ -344,7 +344,7 @@ fn a_damaged_file_in_the_cache_is_downloaded_again_or_named_for_deletion() {
         }
         let again = Mnist::find(&catalog, &online).unwrap();
         assert_eq!(again.origin(), &Origin::Downloaded { folder: folder.clone() });
-        assert!(again.notices()[0].starts_with("damaged in the cache, downloaded again: "));
+        assert!(again.notices()[0].starts_with("corrupt in the cache, downloaded again: "));
         assert_eq!(std::fs::read(&packed).unwrap(), valid);
     }
 }
@@ -405,7 +405,7 @@ fn synthetic_digits_can_be_asked_for_but_not_as_clothes() {
     let message = Mnist::fashion(SMALL).unwrap_err().to_string();
     assert_eq!(
         message,
-        "Fashion-MNIST: nothing is drawn in its place, expected a directory or \"auto\" and not \"synthetic\""
+        "Fashion-MNIST: no synthetic data replaces it, expected a directory or \"auto\" and not \"synthetic\""
     );
     let search = offline(&[], None);
     let substitute = Mnist::find_or_synthetic(&Catalog::fashion_mnist(), &search, SMALL);

@@ -15,7 +15,7 @@ fn loaded<T>(load: impl Fn(DataSource) -> Result<T, DataError>) -> Option<T> {
     match load(DataSource::Directory(data_directory()?)) {
         Ok(found) => Some(found),
         Err(missing @ DataError::Missing { .. }) => {
-            eprintln!("passed over: {missing}");
+            eprintln!("skipped: {missing}");
             None
         }
         Err(damaged) => panic!("{damaged}"),

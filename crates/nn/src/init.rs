@@ -157,7 +157,7 @@ impl Init {
             }
             _ => true,
         };
-        if fits { Ok(()) } else { Err(Error::invalid("init", format!("{self:?} is no distribution"))) }
+        if fits { Ok(()) } else { Err(Error::invalid("init", format!("{self:?} is not a distribution"))) }
     }
 }
 

@@ -31,7 +31,7 @@ impl Folder {
     }
 
     fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).expect("the folder is there");
+        let entries = fs::read_dir(&self.0).expect("the folder exists");
         let mut names: Vec<String> = entries
             .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
             .collect();
@@ -144,7 +144,7 @@ fn files_that_are_not_there_or_cannot_be_written_are_named() -> Result<()> {
 /// header says, or give an error, but never panic.
 #[test]
 fn damaged_files_are_errors() -> Result<()> {
-    let (device, folder) = (device(), Folder::new("damaged"));
+    let (device, folder) = (device(), Folder::new("corrupt"));
     let file = folder.file("model.safetensors");
     let model = Linear::new(3, 2, &device)?;
     save(&model, &file)?;
@@ -179,23 +179,23 @@ fn with_header(file: &Path, header: &str, data: &[u8]) {
 
 #[test]
 fn headers_that_lie_are_errors() {
-    let (device, folder) = (device(), Folder::new("lies"));
+    let (device, folder) = (device(), Folder::new("header"));
     let file = folder.file("model.safetensors");
     let check = |header: &str, data: &[u8], expected: &str| {
         with_header(&file, header, data);
         let message = read(&file, &device).expect_err(header).to_string();
         assert!(message.contains(expected), "{header}: {message}");
     };
-    check("not json", &[], "damaged safetensors header");
-    check("[]", &[], "damaged safetensors header");
+    check("not json", &[], "corrupt safetensors header");
+    check("[]", &[], "corrupt safetensors header");
     check(
         r#"{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#,
         &[0; 3],
         "promises 4 bytes of tensors, the file holds 3",
     );
-    check(r#"{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}"#, &[0; 4], "damaged");
-    check(r#"{"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#, &[0; 8], "damaged");
-    check(r#"{"w":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}}"#, &[0; 4], "damaged");
+    check(r#"{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}"#, &[0; 4], "corrupt");
+    check(r#"{"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#, &[0; 8], "corrupt");
+    check(r#"{"w":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}}"#, &[0; 4], "corrupt");
     check(
         r#"{"w":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}"#,
         &[0; 2],
@@ -211,7 +211,7 @@ fn headers_that_lie_are_errors() {
     check(
         r#"{"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}}"#,
         &[0; 4],
-        "damaged",
+        "corrupt",
     );
     let huge = "2305843009213693951";
     let ends: Vec<u64> = (0..=8).map(|count| count * 2_305_843_009_213_693_951).collect();
@@ -228,7 +228,7 @@ fn headers_that_lie_are_errors() {
     check(
         r#"{"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#,
         &[0],
-        "damaged safetensors header: the key w occurs twice",
+        "corrupt safetensors header: the key w occurs twice",
     );
     fs::write(&file, u64::MAX.to_le_bytes()).expect("the folder can be written");
     let message = read(&file, &device).expect_err("a header longer than the file").to_string();
@@ -460,7 +460,7 @@ fn a_model_without_tensors_saves_and_loads_and_wants_no_others() -> Result<()> {
 fn an_empty_file_name_is_shown_as_such() -> Result<()> {
     let model = Linear::new(1, 1, &device())?;
     let message = save(&model, "").expect_err("no name").to_string();
-    assert_eq!(message, "\"\": cannot be written: this is no file name");
+    assert_eq!(message, "\"\": cannot be written: this is not a file name");
     let message = load(&model, "").expect_err("no name").to_string();
     assert!(message.starts_with("\"\": cannot be read: "), "{message}");
     Ok(())
@@ -545,7 +545,7 @@ fn a_batch_norm_loads_without_a_count_of_batches() -> Result<()> {
     assert_eq!(loaded["running_mean"].to_vec::<f32>()?, [3.0, 3.0]);
     assert_eq!(loaded["num_batches_tracked"].to_vec::<i64>()?, [0]);
     state.remove("running_var");
-    let error = model.load_state_dict(&state).expect_err("running_var is no count").to_string();
+    let error = model.load_state_dict(&state).expect_err("running_var is not a count").to_string();
     assert!(error.contains("missing: running_var"), "{error}");
     Ok(())
 }

@@ -22,7 +22,7 @@ fn reference() -> PathBuf {
 }
 
 fn case() -> Value {
-    let text = fs::read_to_string(reference().join("case.json")).expect("case.json is there");
+    let text = fs::read_to_string(reference().join("case.json")).expect("case.json exists");
     serde_json::from_str(&text).expect("case.json is JSON")
 }
 
@@ -237,7 +237,7 @@ fn mismatched_tensors_are_reported_by_the_names_in_the_file() -> Result<()> {
     let no_config = Gpt2Config::default();
     assert_eq!(
         message(&tensors, &no_config, Gpt2Options::default()),
-        "gpt2: no configuration, and width 4 is no multiple of 64: expected a number of heads"
+        "gpt2: no configuration, and width 4 is not a multiple of 64: expected a number of heads"
     );
     assert_eq!(message(&tensors, &config, heads(4)), "gpt2: 4 heads, the configuration says 2");
     assert!(message(&tensors, &no_config, heads(3)).ends_with("width 4 does not divide into 3 heads"));
@@ -246,14 +246,14 @@ fn mismatched_tensors_are_reported_by_the_names_in_the_file() -> Result<()> {
         "gpt2: the configuration says n_layer 3, the tensors are of 2"
     );
     let untied = Gpt2Config { tied: Some(false), ..config };
-    assert_eq!(message(&tensors, &untied, heads(2)), "gpt2: this is no GPT-2; missing: lm_head.weight");
+    assert_eq!(message(&tensors, &untied, heads(2)), "gpt2: this is not a GPT-2; missing: lm_head.weight");
 
     tensors.remove("transformer.h.1.ln_2.bias");
     tensors.insert("transformer.h.0.attn.c_attn.weight".into(), Tensor::zeros([12, 4], DType::F32, &device)?);
     tensors.insert("score.weight".into(), Tensor::zeros([1], DType::F32, &device)?);
     assert_eq!(
         message(&tensors, &config, Gpt2Options::default()),
-        "gpt2: this is no GPT-2; missing: h.1.ln_2.bias; unknown: score.weight; \
+        "gpt2: this is not a GPT-2; missing: h.1.ln_2.bias; unknown: score.weight; \
          wrong shape: h.0.attn.c_attn.weight [12, 4], expected [4, 12]"
     );
     tensors.insert("wte.weight".into(), Tensor::zeros([9, 4], DType::F32, &device)?);
@@ -280,7 +280,7 @@ fn configurations_of_other_models_are_rejected() {
     assert_eq!(config, Ok(expected));
     for (text, expected) in [
         (r#"{"model_type": "llama"}"#, r#"gpt2: model_type is "llama", expected "gpt2""#),
-        (r#"{"n_head": 2.5}"#, "gpt2: n_head is 2.5, expected a whole number"),
+        (r#"{"n_head": 2.5}"#, "gpt2: n_head is 2.5, expected an integer"),
         (r#"{"layer_norm_epsilon": 1e-6}"#, "gpt2: layer_norm_epsilon is 1e-6, expected 1e-5"),
         (
             r#"{"activation_function": "silu"}"#,
@@ -304,14 +304,14 @@ fn models_that_are_no_gpt2_are_not_written_as_one() -> Result<()> {
         (GPTConfig { bias: false, ..plain }, "layers without bias"),
         (GPTConfig { kv_heads: Some(1), ..plain }, "fewer heads of keys than of queries"),
         (GPTConfig { form: FeedForwardKind::SwiGLU, ..plain }, "SwiGLU"),
-        (GPTConfig { norm: NormKind::RMSNorm, ..plain }, "norms that are no layer norms"),
+        (GPTConfig { norm: NormKind::RMSNorm, ..plain }, "norms that are not layer norms"),
         (
             GPTConfig { positions: GPTPositions::Rotary(RotaryConfig::default()), ..plain },
             "positions that are not learned",
         ),
     ] {
         let message = save_gpt2(&GPT::new(config, &device)?, &folder.0).expect_err(expected).to_string();
-        assert_eq!(message, format!("gpt2: a model with {expected}, which GPT-2's names cannot tell"));
+        assert_eq!(message, format!("gpt2: a model with {expected}, which GPT-2's names cannot express"));
     }
     assert_eq!(fs::read_dir(&folder.0).expect("the folder").count(), 0, "nothing was written");
     Ok(())
@@ -332,7 +332,7 @@ fn files_that_are_no_gpt2_are_named() -> Result<()> {
     assert!(message().starts_with(&format!("{}: no configuration", weights.display())), "{}", message());
     write("config.json", "{\"n_layer\": -1}");
     let config = folder.0.join("config.json");
-    assert_eq!(message(), format!("{}: n_layer is -1, expected a whole number", config.display()));
+    assert_eq!(message(), format!("{}: n_layer is -1, expected an integer", config.display()));
     Ok(())
 }
 

@@ -141,7 +141,7 @@ fn memory_falls_as_the_backward_pass_passes_a_chain() -> Result<()> {
     assert_eq!(
         device.memory().in_use,
         tensor_bytes(Some(&gradients)) + random,
-        "parameters and gradients alone"
+        "only parameters and gradients"
     );
     adam.step(&gradients)?;
     // Two moments for each parameter, and four numbers of the step.
@@ -149,7 +149,7 @@ fn memory_falls_as_the_backward_pass_passes_a_chain() -> Result<()> {
     assert_eq!(
         device.memory().in_use,
         tensor_bytes(Some(&gradients)) + states + random,
-        "and states of the optimiser"
+        "and states of the optimizer"
     );
     for param in &parameters {
         gradients.remove(&param.tensor());

@@ -117,7 +117,7 @@ fn a_stack_of_sigmoids_vanishes() -> Result<()> {
     let (input, target) = pair(&[16, 16], &[16, 16], &device)?;
     let report = first_report(&model, &input, &target)?;
     assert_eq!(faults(&report), [(Fault::VanishingGradients, "0")], "{report}");
-    assert!(report.all_warnings[0].text.starts_with("0: gradients vanish on their way back"), "{report}");
+    assert!(report.all_warnings[0].text.starts_with("0: gradients vanish in the backward pass"), "{report}");
     Ok(())
 }
 
@@ -426,8 +426,11 @@ fn a_persistent_fault_is_reported_at_doubling_intervals() -> Result<()> {
         assert_eq!((report.all_warnings.len(), report.all_warnings[0].since), (1, 4), "{report}");
     }
     let last = reports[39].to_string();
-    assert!(last.ends_with(" are too small (told since step 4)") && !last.contains("no warnings"), "{last}");
-    assert!(!reports[4].to_string().contains("told since"), "{}", reports[4]);
+    assert!(
+        last.ends_with(" are too small (reported since step 4)") && !last.contains("no warnings"),
+        "{last}"
+    );
+    assert!(!reports[4].to_string().contains("reported since"), "{}", reports[4]);
     Ok(())
 }
 

@@ -148,7 +148,7 @@ fn a_timeline_is_a_chrome_trace() -> Result<()> {
     }
     let path = file("trace");
     timeline.write_chrome(&path)?;
-    let text = std::fs::read_to_string(&path).expect("the file is there");
+    let text = std::fs::read_to_string(&path).expect("the file exists");
     std::fs::remove_file(&path).expect("it is ours");
     let (spans, deepest) = check_chrome(&text);
     assert_eq!(spans.len(), timeline.len());
@@ -172,7 +172,7 @@ fn a_timeline_is_a_chrome_trace() -> Result<()> {
         .map(|total| total.total_ns)
         .sum();
     let own: u64 = totals.iter().map(|total| total.own_ns).sum();
-    assert!(own >= whole, "all time is somebody's own: {own} of {whole}");
+    assert!(own >= whole, "all time belongs to a layer: {own} of {whole}");
     Ok(())
 }
 
@@ -185,14 +185,14 @@ fn a_timeline_that_is_written_amid_a_step_ends_its_spans() -> Result<()> {
             timeline.write_chrome(&path)
         })
     })?;
-    let (spans, _) = check_chrome(&std::fs::read_to_string(&path).expect("the file is there"));
+    let (spans, _) = check_chrome(&std::fs::read_to_string(&path).expect("the file exists"));
     std::fs::remove_file(&path).expect("it is ours");
     assert_eq!(spans, [("other".into(), "epoch \"1\"\n".into(), 0), ("other".into(), "load".into(), 1)]);
     let error = timeline.write_chrome("/no/such/folder/trace.json").expect_err("no folder").to_string();
     assert!(error.contains("/no/such/folder/trace.json") && error.contains("cannot be written"), "{error}");
     let empty = Timeline::new();
     empty.write_chrome(&path)?;
-    assert_eq!(check_chrome(&std::fs::read_to_string(&path).expect("the file is there")).0, []);
+    assert_eq!(check_chrome(&std::fs::read_to_string(&path).expect("the file exists")).0, []);
     std::fs::remove_file(&path).expect("it is ours");
     Ok(())
 }

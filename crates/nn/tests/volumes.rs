@@ -54,7 +54,7 @@ fn convolutions_have_the_shapes_of_pytorchs_weights() -> Result<()> {
     assert_eq!(grouped.parameters().len(), 1);
     let message =
         Conv3d::with_config([4, 5], [1, 2, 3], config, &device).expect_err("5 in 2 groups").to_string();
-    assert_eq!(message, "conv3d: 4 and 5 channels are no multiples of 2 groups");
+    assert_eq!(message, "conv3d: 4 and 5 channels are not multiples of 2 groups");
 
     let volume = drawn(&[1, 4, 3, 4, 5], &device)?;
     let plain = Conv3d::new(4, 6, [2, 3, 1], &device)?;

@@ -146,7 +146,7 @@ pub fn args_or_kwargs<'py>(
     match named.get_item(name)? {
         None => Ok(arguments.clone()),
         Some(value) if arguments.is_empty() => Ok(PyTuple::new(arguments.py(), [value])?),
-        Some(_) => Err(Failure::type_error(format!("{function}: {name} by its place and by its name"))),
+        Some(_) => Err(Failure::type_error(format!("{function}: {name} given by position and by name"))),
     }
 }
 
@@ -179,7 +179,7 @@ pub fn args_or_keyword<'py>(
 pub fn extract_ints(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> {
     let expected = |object: &Bound<'_, PyAny>| -> Outcome<Failure> {
         let kind = object.get_type().name()?.to_string();
-        Ok(Failure::type_error(format!("{function}: expected whole numbers, got {kind}")))
+        Ok(Failure::type_error(format!("{function}: expected integers, got {kind}")))
     };
     let Ok(items) = object.try_iter() else { return Err(expected(object)?) };
     let mut all = Vec::new();
@@ -314,7 +314,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
             }
             Err(_) => {
                 let kind = object.get_type().name()?.to_string();
-                Err(Failure::type_error(format!("a seed of type {kind}, expected a whole number")))
+                Err(Failure::type_error(format!("a seed of type {kind}, expected an integer")))
             }
         }
     }

@@ -512,7 +512,7 @@ fn options(retain_graph: Option<bool>, create_graph: bool, allow_unused: bool) -
 fn grad_output_or_ones(output: &Tensor, grad_output: Option<&Bound<'_, PyTensor>>) -> Outcome<Tensor> {
     if !output.needs_grad() {
         return Err(Failure::runtime_error(
-            "grad: an output does not require grad: nothing that asks for a gradient was used, or it was computed in no_grad",
+            "grad: an output does not require grad: nothing that requires a gradient was used, or it was computed in no_grad",
         ));
     }
     match grad_output {

@@ -120,7 +120,7 @@ fn fill(tensor: Tensor, flags: c_int, view: &mut Buffer) -> PyResult<()> {
     let buffer_error = |message: String| Err(PyBufferError::new_err(message));
     let (device, dtype) = (tensor.device().name(), tensor.dtype());
     if device != "cpu" {
-        return buffer_error(format!("memory on {device} is no buffer: copy the tensor with cpu() first"));
+        return buffer_error(format!("memory on {device} is not a buffer: copy the tensor with cpu() first"));
     }
     let Some(format) = format(dtype) else {
         return buffer_error(format!(

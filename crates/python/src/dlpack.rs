@@ -331,7 +331,7 @@ fn consume_capsule<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<
         DLDevice { kind: CUDA, index } => format!("cuda:{index}"),
         DLDevice { kind, .. } => {
             return Err(Failure::value_error(format!(
-                "from_dlpack: memory on a device of kind {kind}, expected 1 (the processor) or 2 (CUDA)"
+                "from_dlpack: memory on a device of kind {kind}, expected 1 (the CPU) or 2 (CUDA)"
             )));
         }
     };

@@ -62,7 +62,7 @@ impl ExternalArray {
         let size = self.dtype.size();
         if !self.address.is_multiple_of(size) {
             return Err(Failure::value_error(format!(
-                "memory at an address that is no multiple of {size} bytes"
+                "memory at an address that is not a multiple of {size} bytes"
             )));
         }
         let bytes = (before + behind).checked_mul(size).ok_or_else(too_large)?;

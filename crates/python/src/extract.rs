@@ -59,15 +59,15 @@ fn reject_bool(function: &str, object: &Bound<'_, PyAny>, expected: &str) -> Out
 
 impl<'py> ExtractArgument<'py> for isize {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        reject_bool(function, object, "a whole number")?;
-        extract_as(function, object, "a whole number")
+        reject_bool(function, object, "an integer")?;
+        extract_as(function, object, "an integer")
     }
 }
 
 impl<'py> ExtractArgument<'py> for i64 {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        reject_bool(function, object, "a whole number")?;
-        extract_as(function, object, "a whole number")
+        reject_bool(function, object, "an integer")?;
+        extract_as(function, object, "an integer")
     }
 }
 
@@ -99,13 +99,13 @@ impl<'py> ExtractArgument<'py> for usize {
 
 impl<'py> ExtractArgument<'py> for Count {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        reject_bool(function, object, "a whole number")?;
+        reject_bool(function, object, "an integer")?;
         match object.extract::<usize>() {
             Ok(count) => Ok(Count(count)),
             Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Err(Failure::value_error(
                 format!("{function}: a count of {}, expected 0 or more", object.str()?),
             )),
-            Err(error) => Err(extraction_error(function, object, error, "a whole number")?),
+            Err(error) => Err(extraction_error(function, object, error, "an integer")?),
         }
     }
 }
@@ -149,7 +149,7 @@ fn extract_int_list(function: &str, object: &Bound<'_, PyAny>) -> Outcome<Vec<is
 
 impl<'py> ExtractArgument<'py> for ShapeArgument {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        reject_bool(function, object, "whole numbers")?;
+        reject_bool(function, object, "integers")?;
         let all = match object.extract::<isize>() {
             Ok(only) => vec![only],
             Err(_) => extract_int_list(function, object)?,
@@ -163,7 +163,7 @@ impl<'py> ExtractArgument<'py> for ShapeArgument {
 
 impl<'py> ExtractArgument<'py> for AxesArgument {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        reject_bool(function, object, "whole numbers as axes")?;
+        reject_bool(function, object, "integers as axes")?;
         match object.extract::<isize>() {
             Ok(only) => Ok(AxesArgument(vec![only])),
             Err(_) => extract_int_list(function, object).map(AxesArgument),

@@ -39,7 +39,7 @@ fn without_grad(data: &Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     if requires_grad {
         let name = crate::dialect::dtype_name(data.dtype());
         return Err(Failure::type_error(format!(
-            "Parameter: data is {name}, expected a floating dtype, or requires_grad=False: gradients flow to floats alone"
+            "Parameter: data is {name}, expected a floating dtype, or requires_grad=False: only floating tensors have gradients"
         )));
     }
     Ok(PyTensor::new(detached_handle(data.detach())))
@@ -153,7 +153,7 @@ fn check_distribution(name: &str, init: &Init) -> Outcome<()> {
 /// Creates an initialized tensor, for `ternion.nn.init` and layers.
 #[pyfunction]
 #[pyo3(signature = (shape, name, numbers, fan="fan_in", nonlinearity="leaky_relu", dtype=None, device=None, generator=None))]
-#[allow(clippy::too_many_arguments, reason = "called by the Python part alone")]
+#[allow(clippy::too_many_arguments, reason = "called only by the Python part")]
 fn _initial(
     py: Python<'_>,
     #[pyo3(from_py_with = of::size)] shape: ShapeArgument,

@@ -162,7 +162,7 @@ impl Operator {
                 };
                 if a.dtype() == DType::Bool || is_bool(other) {
                     return Err(Failure::runtime_error(
-                        "sub: a difference of truth values; ~x inverts them, x ^ y tells where they differ, x.int() makes them numbers",
+                        "sub: a difference of bools; ~x inverts them, x ^ y shows where they differ, x.int() makes them numbers",
                     ));
                 }
             }
@@ -185,7 +185,7 @@ impl Operator {
                     Operand::Number(number) => matches!(number, Number::Int(0) | Number::Bool(false)),
                 };
                 if zero {
-                    return Err(Failure::runtime_error("ZeroDivisionError: whole numbers divided by 0"));
+                    return Err(Failure::runtime_error("ZeroDivisionError: integers divided by 0"));
                 }
             }
             _ => {}
@@ -446,9 +446,7 @@ impl PyTensor {
         let dtype = self.tensor().dtype();
         if dtype.is_float() {
             let name = crate::dialect::dtype_name(dtype);
-            return Err(Failure::type_error(format!(
-                "~ of a tensor of {name}, expected whole numbers or truth values"
-            )));
+            return Err(Failure::type_error(format!("~ of a tensor of {name}, expected integers or bools")));
         }
         self.map(py, Tensor::bitwise_not)
     }

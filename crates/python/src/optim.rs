@@ -213,7 +213,7 @@ impl PySteps {
                     "{message} (an error, as the optimizer is strict)"
                 )));
             }
-            let left = if missing.len() == 1 { "it is left as it is" } else { "they are left as they are" };
+            let left = if missing.len() == 1 { "it is unchanged" } else { "they are unchanged" };
             let text = CString::new(format!("{message}; {left}"))
                 .map_err(|_| Failure::value_error("a name with a NUL character"))?;
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, caller_stacklevel(py)?)?;

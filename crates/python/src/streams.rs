@@ -27,7 +27,7 @@ pub fn parse_stream(stream: Option<&Bound<'_, PyAny>>) -> Outcome<Option<usize>>
         )),
         Ok(stream) => Ok(Some(stream)),
         Err(_) if number == -1 => Ok(None),
-        Err(_) => Err(Failure::value_error(format!("__dlpack__: {number} is no stream"))),
+        Err(_) => Err(Failure::value_error(format!("__dlpack__: {number} is not a stream"))),
     }
 }
 

@@ -254,7 +254,7 @@ fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, PyAn
 pub fn check_in_place(tensor: &Tensor) -> Outcome<()> {
     if ternion::autograd::is_recording() && tensor.shows_leaf() {
         return Err(Failure::runtime_error(
-            "a tensor that asks for its gradient, or a view of one, is changed in place: do it within no_grad(), or take the form that returns a new tensor",
+            "a tensor that requires a gradient, or a view of one, is changed in place: do it within no_grad(), or take the form that returns a new tensor",
         ));
     }
     Ok(())
@@ -473,7 +473,7 @@ impl PyTensor {
         // and would drop the axis, or count with a bool.
         if !tensor.dtype().is_int() || tensor.rank() > 0 {
             return Err(Failure::type_error(format!(
-                "only a tensor of whole numbers without axes is an index, got one of {} and shape {:?}: item() gives the number of one element",
+                "only a tensor of integers without axes is an index, got one of {} and shape {:?}: item() gives the number of one element",
                 crate::dialect::dtype_name(tensor.dtype()),
                 tensor.dims()
             )));

@@ -29,10 +29,10 @@ impl PyRotary {
     #[new]
     fn new(positions: usize, head_dim: usize, base: Real, pairs: &str) -> Outcome<PyRotary> {
         let form = match pairs {
-            "halves" => RotaryLayout::Half,
-            "neighbours" => RotaryLayout::Interleaved,
+            "half" => RotaryLayout::Half,
+            "interleaved" => RotaryLayout::Interleaved,
             _ => {
-                let message = format!("rotary: pairs {pairs:?}, expected \"halves\" or \"neighbours\"");
+                let message = format!("rotary: pairs {pairs:?}, expected \"half\" or \"interleaved\"");
                 return Err(Failure::value_error(message));
             }
         };

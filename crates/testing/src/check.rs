@@ -309,7 +309,8 @@ impl<'a> Session<'a> {
         let rounded = self.row.rounded_gradients_of(dtype, &expected.case.inputs, &expected.cotangents);
         let mut compared = 0;
         for at in self.row.differentiable_inputs(dtype) {
-            let want = want[at].as_ref().ok_or_else(|| format!("input {at}: no differences were formed"))?;
+            let want =
+                want[at].as_ref().ok_or_else(|| format!("input {at}: no differences were computed"))?;
             let steps = stepwise.as_ref().and_then(|stepwise| stepwise.gradients[at].as_ref());
             let steps: Vec<&Array> = steps.into_iter().chain(rounded.get(at)).collect();
             let is_right = |want: &Gradient| {

@@ -263,10 +263,10 @@ pub(crate) mod tests {
         let before = example();
         assert!(before.lost(&before).is_empty());
         let mut after = before.clone();
-        let cells = &mut after.ops.get_mut("exp").expect("it is there").cells;
-        cells.get_mut("f64").expect("it is there").backward = Support::Composed;
+        let cells = &mut after.ops.get_mut("exp").expect("it exists").cells;
+        cells.get_mut("f64").expect("it exists").backward = Support::Composed;
         assert!(after.lost(&before).is_empty(), "a composition is support too");
-        after.ops.get_mut("exp").expect("it is there").cells.get_mut("f32").expect("it is there").backward =
+        after.ops.get_mut("exp").expect("it exists").cells.get_mut("f32").expect("it exists").backward =
             Support::No;
         after.ops.remove("floor");
         let expected =

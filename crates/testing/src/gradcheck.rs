@@ -230,7 +230,7 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
         best.ok_or_else(|| {
             let tried: Vec<String> = steps.iter().map(|step| format!("{step:e}")).collect();
             let detail = format!(
-                "input {position}, element {element}: around x = {x:e} the function is not finite at any of the steps {}, so that differences tell nothing",
+                "input {position}, element {element}: around x = {x:e} the function is not finite at any of the steps {}, so that differences mean nothing",
                 tried.join(", ")
             );
             Error::invalid("gradcheck", detail)

@@ -279,7 +279,7 @@ fn bools_are_0_or_1(
         let of_view = buffers.iter().zip(contents).find(|(fenced, _)| std::ptr::eq(**fenced, view.fenced));
         let bytes = of_view.map_or(&[][..], |(_, bytes)| bytes);
         if let Some(position) = view.layout.positions().find(|&position| bytes[position] > 1) {
-            let detail = format!("guarded: output {index} holds the truth value {}", bytes[position]);
+            let detail = format!("guarded: output {index} holds the bool {}", bytes[position]);
             return Err(Error::invalid(op.name(), detail));
         }
     }

@@ -528,7 +528,7 @@ mod tests {
         let before = coverage::read_folder(&folder);
         let written = run.write(&folder, &conclusion(0));
         let after = coverage::read_folder(&folder);
-        std::fs::remove_dir_all(&folder).expect("it is there");
+        std::fs::remove_dir_all(&folder).expect("it exists");
         assert_eq!(rejection, Err("1 tests failed: TERNION_COVERAGE_OUT is left alone".into()));
         assert_eq!((before, written), (Ok(Vec::new()), Ok(())));
         let after = after.expect("one file");
@@ -555,7 +555,7 @@ mod tests {
         assert_eq!(expected_here("cpu, wgpu:1,cuda", &["wgpu"]), "cpu,cuda");
         assert!(
             expected_devices(&expected_here("wgup", &["wgpu"]), &present).is_err(),
-            "a name that is misspelt"
+            "a name that is misspelled"
         );
     }
 }

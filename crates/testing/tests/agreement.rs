@@ -89,7 +89,7 @@ fn honest_devices_agree() {
         ("layer norm", |x| Ok(vec![x[0].layer_norm(None, None, 1e-5)?.square()?.mean_all()?]), 1),
         ("softmax of a product", |x| Ok(vec![x[0].matmul(&x[0].transpose(0, 1)?)?.softmax(1)?]), 1),
         (
-            "sum of cancelling terms",
+            "sum of canceling terms",
             |x| Ok(vec![x[0].softmax(1)?.sum_all()?, x[0].sub(&x[0].mul_scalar(0.999)?)?.sum_all()?]),
             1,
         ),

@@ -245,7 +245,7 @@ impl Panel {
         let not_shown = self.drawable(series).filter(Option::is_none).count() - no_number - zeros;
         let mut remarks = Vec::new();
         if no_number > 0 {
-            remarks.push(format!("{no_number} of {count} values of {} are no number", series.name));
+            remarks.push(format!("{no_number} of {count} values of {} are not numbers", series.name));
         }
         if zeros > 0 {
             remarks

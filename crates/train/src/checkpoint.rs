@@ -125,7 +125,7 @@ impl Checkpoint {
         let (tensors, metadata) = read_host(path).map_err(ReadError::Corrupt)?;
         let Some(text) = metadata.get(ENTRY) else {
             let detail = format!(
-                "no checkpoint but {} tensors alone, such as weights that nn::save wrote: load them with nn::load, without optimiser and step",
+                "not a checkpoint but only {} tensors, such as weights that nn::save wrote: load them with nn::load, without optimizer and step",
                 tensors.len()
             );
             return Err(ReadError::Rejected(Error::file(path, detail)));
@@ -137,7 +137,7 @@ impl Checkpoint {
         let checkpoint = Checkpoint { document, tensors, path: Some(path.to_path_buf()) };
         match checkpoint.corruption() {
             None => Ok(checkpoint),
-            Some(detail) => Err(ReadError::Corrupt(Error::file(path, format!("damaged: {detail}")))),
+            Some(detail) => Err(ReadError::Corrupt(Error::file(path, format!("corrupt: {detail}")))),
         }
     }
 
@@ -226,7 +226,7 @@ impl Checkpoint {
         };
         let missing = list(expected.difference(&found).collect());
         let extra = list(found.difference(&expected).collect());
-        let mut detail = "it is of a training of other parts".to_owned();
+        let mut detail = "it is of a training run with other parts".to_owned();
         for (what, names) in [("not in the checkpoint", &missing), ("only in the checkpoint", &extra)] {
             if !names.is_empty() {
                 detail += &format!("; {what}: {names}");

@@ -147,7 +147,7 @@ impl Checkpoints {
         let mut skipped = Vec::with_capacity(corrupt.len());
         for (file, detail) in corrupt {
             let mut renamed = file.clone().into_os_string();
-            renamed.push(".damaged");
+            renamed.push(".corrupt");
             fs::rename(&file, &renamed)
                 .map_err(|error| Error::file_system(&file, "cannot be renamed", &error))?;
             skipped.push(detail);

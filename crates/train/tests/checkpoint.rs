@@ -62,7 +62,7 @@ fn a_resumed_training_ends_with_the_bits_of_one_that_ran_through() -> Result<()>
 
 #[test]
 fn the_json_file_describes_the_checkpoint_and_belongs_to_it() -> Result<()> {
-    let folder = Folder::new("beside");
+    let folder = Folder::new("json");
     let file = folder.file("run");
     let mut run = Run::new(&device())?;
     run.until(3)?;
@@ -137,7 +137,7 @@ fn any_byte_that_changes_and_any_length_that_is_missing_is_noticed() -> Result<(
     *corrupt.last_mut().expect("it is not empty") ^= 1;
     fs::write(&file, &corrupt).expect("the folder can be written");
     let text = message(Checkpoint::read(&file));
-    assert!(text.contains("damaged: tensor model.") && text.ends_with("is not as it was written"), "{text}");
+    assert!(text.contains("corrupt: tensor model.") && text.ends_with("is not as it was written"), "{text}");
     fs::write(&file, &whole).expect("the folder can be written");
     assert_eq!(Checkpoint::read(&file)?.step(), 1);
     Ok(())
@@ -168,7 +168,7 @@ fn files_that_are_no_checkpoint_of_this_version_say_what_they_are() -> Result<()
     assert!(!Checkpoint::is_at(&file)?);
     let text = message(Checkpoint::read(&file));
     assert!(
-        text.contains("no checkpoint but 2 tensors alone, such as weights that nn::save wrote"),
+        text.contains("not a checkpoint but only 2 tensors, such as weights that nn::save wrote"),
         "{text}"
     );
     write_host(&BTreeMap::new(), &BTreeMap::from([("format".into(), "pt".into())]), &file)?;
@@ -189,7 +189,7 @@ fn files_that_are_no_checkpoint_of_this_version_say_what_they_are() -> Result<()
     assert!(message(Checkpoint::read(&file)).contains("tensor model."));
     save()?;
     with_document(&file, |json| json["tensors"]["model.extra"] = "00000000".into())?;
-    assert!(message(Checkpoint::read(&file)).contains("damaged: tensor model.extra is missing"));
+    assert!(message(Checkpoint::read(&file)).contains("corrupt: tensor model.extra is missing"));
     Ok(())
 }
 
@@ -236,7 +236,7 @@ fn a_training_of_another_form_is_refused_and_left_as_it_was() -> Result<()> {
     let mut state =
         TrainingState::new(&other.device).model("model", &other.model).value("losses", &mut epoch);
     let text = message(state.resume(&file));
-    assert!(text.contains("it is of a training of other parts; not in the checkpoint: losses (value); only in the checkpoint: adam (optimizer), "), "{text}");
+    assert!(text.contains("it is of a training run with other parts; not in the checkpoint: losses (value); only in the checkpoint: adam (optimizer), "), "{text}");
     other.save(&after)?;
     same_bytes(&before, &after);
     Ok(())

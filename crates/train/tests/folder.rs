@@ -36,7 +36,7 @@ fn the_last_ones_are_kept_and_the_newest_is_resumed() -> Result<()> {
     save_at(&mut first, &mut checkpoints, [2, 4, 6, 6])?;
     let kept = ["step-00000004.safetensors", "step-00000006.safetensors"];
     let kept: Vec<String> = kept.iter().flat_map(|name| [name.to_string(), format!("{name}.json")]).collect();
-    assert_eq!(names(checkpoints.folder())[1..], kept, "beside the lock");
+    assert_eq!(names(checkpoints.folder())[1..], kept, "besides the lock");
     let steps: Vec<u64> = checkpoints.list()?.into_iter().map(|(step, _)| step).collect();
     assert_eq!(steps, [4, 6]);
 
@@ -66,7 +66,7 @@ fn all_are_kept_on_request_and_none_is_no_choice() -> Result<()> {
 
 #[test]
 fn corrupt_ones_are_skipped_and_renamed() -> Result<()> {
-    let folder = Folder::new("damaged");
+    let folder = Folder::new("corrupt");
     let mut checkpoints = Checkpoints::new(&folder.0, Keep::Last(3))?;
     save_at(&mut run()?, &mut checkpoints, [1, 2, 3])?;
     drop(checkpoints);
@@ -83,12 +83,12 @@ fn corrupt_ones_are_skipped_and_renamed() -> Result<()> {
     let mut resumed = run()?;
     let found = checkpoints.resume(&mut resumed.state())?.expect("one is whole");
     assert_eq!((found.step, found.path, &found.skipped), (1, file(1), &corrupt));
-    assert!(corrupt[0].contains("step-00000003.safetensors: truncated or damaged: "), "{corrupt:?}");
-    assert!(corrupt[1].contains("step-00000002.safetensors: damaged: tensor "), "{corrupt:?}");
+    assert!(corrupt[0].contains("step-00000003.safetensors: truncated or corrupt: "), "{corrupt:?}");
+    assert!(corrupt[1].contains("step-00000002.safetensors: corrupt: tensor "), "{corrupt:?}");
     resumed.step = 1;
     save_at(&mut resumed, &mut checkpoints, [2])?;
     assert_eq!(checkpoints.list()?.len(), 2);
-    assert!(folder.names().contains(&"step-00000003.safetensors.damaged".to_owned()));
+    assert!(folder.names().contains(&"step-00000003.safetensors.corrupt".to_owned()));
 
     for (_, path) in checkpoints.list()? {
         fs::write(path, "nothing of use").expect("the folder can be written");

@@ -70,8 +70,10 @@ fn a_resumed_record_drops_what_came_after_the_step() -> Result<()> {
     drop(Jsonl::new(&file, Start::After(6))?);
     assert_eq!(steps(&file), [1, 2, 3, 4, 5, 6]);
     fs::write(&file, "{\"step\":1}\nno JSON\n{\"step\":3}\n").expect("the folder can be written");
-    assert!(message(Jsonl::new(&file, Start::After(6))).contains("line 2 is no number of a training: "));
-    assert_eq!(fs::read_to_string(&file).expect("it is there"), "{\"step\":1}\nno JSON\n{\"step\":3}\n");
+    assert!(
+        message(Jsonl::new(&file, Start::After(6))).contains("line 2 is not a metric of a training run: ")
+    );
+    assert_eq!(fs::read_to_string(&file).expect("it exists"), "{\"step\":1}\nno JSON\n{\"step\":3}\n");
     assert!(message(Jsonl::new(folder.file("no/m.jsonl"), Start::New)).contains("cannot be written: "));
     Ok(())
 }

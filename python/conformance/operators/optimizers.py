@@ -37,7 +37,7 @@ def momentum(node, rate, count, *inputs):
     share = node.attribute("beta") if count.item() > 0 else 1.0
     nesterov = node.attribute("mode") == "nesterov"
     if nesterov and share != 1:
-        raise node.unsupported("nesterov with a share of the gradient: Ternion has it without dampening alone")
+        raise node.unsupported("nesterov with a fraction of the gradient: Ternion has it only without dampening")
     settings = dict(
         lr=rate.item(), momentum=node.attribute("alpha"), dampening=1 - share, weight_decay=node.attribute("norm_coefficient"), nesterov=nesterov
     )

@@ -97,7 +97,7 @@ _SPARSE = "sparse tensors, which Ternion has not"
 _KERNELS = "kernels of CUDA written as text"
 _INTERNAL = "a function within PyTorch, not of its documented interface"
 _COPIES = "a copy of what the function without `_copy` gives: within PyTorch, not of its documented interface"
-_MASKED = "a prototype beside PyTorch's tensors; the functions without a mask are there"
+_MASKED = "a prototype besides PyTorch's tensors; the functions without a mask exist"
 _BITS = "the exclusive or of the elements as bits in memory: a checksum, and no function of numbers"
 _RARE = "rarely used with gradients; SciPy has it"
 

@@ -14,14 +14,14 @@ TITLE = "# Conformance with PyTorch"
 INTRODUCTION = f"""
 {TITLE}
 
-PyTorch tests its functions by a database of its own (`torch.testing._internal.common_methods_invocations.op_db`): sample inputs of each function in each
+PyTorch tests its functions by its own database (`torch.testing._internal.common_methods_invocations.op_db`): sample inputs of each function in each
 dtype, and calls that must fail. They run here through both libraries. A sample is one input in one of float32, float64, bfloat16, int64 and bool. It passes
 if all of its forms do: the function, which leaves its arguments as PyTorch's does, its gradients for the same cotangents, the method, the operator, the in-place
 form and its gradients, and the function and its gradients of inputs that are not contiguous. A call that must fail is a sample as well: it passes if Ternion
-raises an error of its own that is not about an argument that it lacks. Numbers are right if they are within PyTorch's own tolerance for the dtype of its result,
+raises its own error that is not about an argument that it lacks. Numbers are right if they are within PyTorch's own tolerance for the dtype of its result,
 in float64 within 1e-9, or about as near to the exact result as PyTorch's are (`torch_database/comparison.py` has the rule); exact is what PyTorch computes in float64.
 
-An argument or a dtype that is refused has failed ("refused"), and so has a method or an in-place form that is not there ("form absent") and a call that
+An argument or a dtype that is refused has failed ("refused"), and so has a method or an in-place form that is missing ("form absent") and a call that
 PyTorch refuses and Ternion does not ("accepted"). A KeyError, an AttributeError or a RuntimeError that names no function is an "internal error". A sample of
 which several things fail counts by what is wrong, not by what is refused. A gradient that differs from PyTorch's is right if differences of PyTorch's own
 function in float64 agree with it at every element in which both differ (512 of them at most), and not with PyTorch's at the 8 that differ most (`torch_database/derivatives.py`); such samples are listed.
@@ -36,7 +36,7 @@ python python/conformance/torch_database/run.py --all                # runs all 
 python python/conformance/torch_database/run.py --check              # a fixed choice of samples: fails if one fails that passes by the page
 python python/conformance/torch_database/run.py --only cumsum -v     # shows what fails of an entry
 python python/conformance/torch_database/run.py --all --device cuda  # the same on another device: cuda, wgpu
-python python/conformance/torch_database/run.py --page               # writes this part anew of the results that are there
+python python/conformance/torch_database/run.py --page               # writes this part anew of the existing results
 pytest python/conformance/test_torch_database.py                     # the check as a test
 ```
 """

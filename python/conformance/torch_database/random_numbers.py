@@ -49,7 +49,7 @@ class OfDraws:
             return difference
         leaves = draws.leaves_of(first)
         if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
-            return DTYPE, "a number that is drawn is no tensor"
+            return DTYPE, "a number that is drawn is not a tensor"
         elements = sum(leaf.numel() for leaf in leaves)
         if elements == 0:
             return None
@@ -205,7 +205,7 @@ def _pooled(axes):
         image = x.reshape(-1, x.shape[-axes:].numel())
         values = values.reshape(len(actual), len(image), -1)
         if not (values.unsqueeze(-1) == image[None, :, None, :]).any(-1).all():
-            return "an output that is no element of its channel"
+            return "an output that is not an element of its channel"
         if not indices:
             return None
         indices = rest.long().reshape(values.shape)

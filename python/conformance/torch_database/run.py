@@ -132,12 +132,12 @@ def write_page(entries):
 def _parser():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="every sample, in place of a fixed choice; writes results and page")
-    parser.add_argument("--check", action="store_true", help="compare with the results that are there, write nothing")
+    parser.add_argument("--check", action="store_true", help="compare with the existing results, write nothing")
     parser.add_argument("--only", metavar="NAME", help="an entry, or a part of the names of entries; every sample; writes nothing")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "wgpu"], help="where Ternion computes; PyTorch computes on the CPU")
     parser.add_argument("--processes", type=int, default=2, help="how many run side by side")
-    parser.add_argument("--journal", type=pathlib.Path, metavar="FILE", help="write each entry there when it is complete, and go on behind those that are there")
-    parser.add_argument("--page", action="store_true", help="run nothing, write the page of the files that are there")
+    parser.add_argument("--journal", type=pathlib.Path, metavar="FILE", help="write each entry there when it is complete, and continue after the existing ones")
+    parser.add_argument("--page", action="store_true", help="run nothing, write the page of the existing files")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the failures, each with its first difference")
     return parser
 

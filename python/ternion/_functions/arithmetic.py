@@ -31,7 +31,7 @@ def _as_tensors(function: str, input: Any, other: Any, dtype: Any = None) -> tup
     tensors = [value for value in (input, other) if isinstance(value, Tensor)]
     for value in (input, other):
         if not isinstance(value, (Tensor, int, float)):
-            raise TypeError(f"{function}: expected tensors or a number beside one, got {type(value).__name__}")
+            raise TypeError(f"{function}: expected tensors or a number and a tensor, got {type(value).__name__}")
     if not tensors:
         raise TypeError(f"{function}: expected a tensor and a number, got two numbers")
     first, second = (value if isinstance(value, Tensor) else _ternion.tensor(value, dtype=dtype, device=tensors[0].device) for value in (input, other))
@@ -66,7 +66,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
             `tensor2` are integer tensors, as in PyTorch.
     """
     if isinstance(tensor1, Tensor) and isinstance(tensor2, Tensor) and not (tensor1.is_floating_point() or tensor2.is_floating_point()):
-        raise TypeError("addcdiv: whole numbers divided by whole numbers, expected a floating dtype: tensor1.float() has one")
+        raise TypeError("addcdiv: integers divided by integers, expected a floating dtype: tensor1.float() has one")
     return input._addcdiv(tensor1, tensor2, value)
 
 
@@ -357,7 +357,7 @@ def reflected(shift: Any) -> Any:
 
     def shifted(self: Tensor, other: Any) -> Tensor:
         if isinstance(other, float) or self.is_floating_point():
-            raise TypeError(f"a shift of {type(other).__name__} by {str(self.dtype).split('.')[-1]}, expected whole numbers")
+            raise TypeError(f"a shift of {type(other).__name__} by {str(self.dtype).split('.')[-1]}, expected integers")
         dtype = self.dtype if isinstance(other, int) and self.dtype != _ternion.bool else None
         return shift(_ternion.as_tensor(other, dtype=dtype, device=self.device), self)
 
@@ -369,7 +369,7 @@ def _shift(input: Tensor, other: Any) -> tuple[Tensor, Tensor]:
     other = other if isinstance(other, Tensor) else _ternion.tensor(other, device=input.device)
     dtype = result_type(input, other)
     if dtype.is_floating_point or dtype == _ternion.bool:
-        raise TypeError(f"a shift of {str(input.dtype).split('.')[-1]} by {str(other.dtype).split('.')[-1]}, expected whole numbers")
+        raise TypeError(f"a shift of {str(input.dtype).split('.')[-1]} by {str(other.dtype).split('.')[-1]}, expected integers")
     return input.to(dtype), other.to(dtype)
 
 

@@ -211,7 +211,7 @@ def normal(
         raise ValueError("normal: a deviation below 0")
     if size is None:
         if requires_grad:
-            raise TypeError("normal: expected sizes beside requires_grad=True, got tensors alone")
+            raise TypeError("normal: expected sizes with requires_grad=True, got only tensors")
         like = tensors[0]
         dtype = dtype or like.dtype
         parameters = (value.to(dtype) if isinstance(value, Tensor) else _ternion.tensor(float(value), dtype=dtype, device=like.device) for value in (mean, std))
@@ -246,7 +246,7 @@ def _legacy_constructor(name: str, dtype: Any) -> Any:
 
     constructor.__name__ = constructor.__qualname__ = name
     constructor.__doc__ = f"A tensor of {str(dtype).split('.')[-1]}: of these sizes, filled with zeros, or with the values of a list. (An older way to say `tensor` or `zeros`.)"
-    constructor.__doc__ += "\n\nRaises:\n    TypeError: values that are no numbers.\n    ValueError: a size below 0."
+    constructor.__doc__ += "\n\nRaises:\n    TypeError: values that are not numbers.\n    ValueError: a size below 0."
     return constructor
 
 

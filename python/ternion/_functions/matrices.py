@@ -141,5 +141,5 @@ def _require_contiguous(function: str, input: Tensor) -> Tensor:
     not belong to it.
     """
     if not input.is_contiguous():
-        raise ValueError(f"{function}: a tensor that is not contiguous, whose elements do not lie in row-major order; call contiguous() first")
+        raise ValueError(f"{function}: a tensor that is not contiguous, whose elements are not in row-major order; call contiguous() first")
     return input

@@ -346,7 +346,7 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
     """
     if isinstance(bins, Tensor):
         if range is not None:
-            raise ValueError("histogram: a range beside the ends of intervals, expected one of them")
+            raise ValueError("histogram: a range and the ends of intervals, expected one of them")
         return _results.histogram(*input._histogram((0, None), bins, weight, density))
     ends = None if range is None else (range[0], range[1])
     return _results.histogram(*input._histogram((bins, ends), None, weight, density))

@@ -258,7 +258,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """
     sources, targets = ([axes] if isinstance(axes, int) else list(axes) for axes in (source, destination))
     if any(isinstance(axis, bool) for axis in (*sources, *targets)):
-        raise TypeError("movedim: expected whole numbers as axes, got bool")
+        raise TypeError("movedim: expected integers as axes, got bool")
     if input.ndim == 0:
         # As in PyTorch, a tensor without axes is treated as one of shape [1], whose axis is 0 or
         # -1.
@@ -398,14 +398,14 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     del output_size
     if repeats is None:
         if dim is not None or input.ndim != 1:
-            raise ValueError(f"repeat_interleave: repeats of shape {list(input.shape)} alone, expected 1 axis and no dim")
+            raise ValueError(f"repeat_interleave: only repeats of shape {list(input.shape)}, expected 1 axis and no dim")
         return _ternion.arange(input.numel(), device=input.device)._repeat_interleave(input, 0)
     if isinstance(repeats, bool):
-        raise TypeError("repeat_interleave: repeats is bool, expected whole numbers")
+        raise TypeError("repeat_interleave: repeats is bool, expected integers")
     if isinstance(repeats, Tensor) and repeats.numel() != 1:
         return input._repeat_interleave(repeats, dim)
     if isinstance(repeats, Tensor) and (repeats.is_floating_point() or repeats.dtype == _ternion.bool):
-        raise TypeError(f"repeat_interleave: repeats is {str(repeats.dtype).rpartition('.')[2]}, expected whole numbers")
+        raise TypeError(f"repeat_interleave: repeats is {str(repeats.dtype).rpartition('.')[2]}, expected integers")
     number = int(repeats) if isinstance(repeats, Tensor) else operator.index(repeats)
     if number < 0:
         raise ValueError(f"repeat_interleave: repeats of {number}, expected 0 or more")
@@ -443,7 +443,7 @@ def _sections(function: str, sections: Any) -> Any:
     if isinstance(sections, Tensor) and sections.ndim == 0:
         sections = operator.index(sections)
     if isinstance(sections, bool):
-        raise TypeError(f"{function}: indices_or_sections is bool, expected whole numbers")
+        raise TypeError(f"{function}: indices_or_sections is bool, expected integers")
     if not isinstance(sections, int):
         return list(sections)
     if sections < 0:

@@ -15,7 +15,7 @@ def _window(function: str, window: str, parameters: list[float], length: int, sy
     """
     _check_layout(function, layout)
     if not isinstance(length, int) or isinstance(length, bool):
-        raise TypeError(f"{function}: a length of type {type(length).__name__}, expected a whole number")
+        raise TypeError(f"{function}: a length of type {type(length).__name__}, expected an integer")
     if length < 0:
         raise ValueError(f"{function}: a length of {length}, expected at least 0")
     dtype = _ternion.get_default_dtype() if dtype is None else dtype

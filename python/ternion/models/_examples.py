@@ -74,7 +74,7 @@ def numbers(y: Any, caller: str, outputs: int, device: Device, dtype: DType) -> 
     if len(shape) == 1 and outputs == 1:
         targets = targets.unsqueeze(1)
     elif len(shape) != 2 or shape[1] != outputs:
-        hint = "" if outputs == 1 else "; labels of classes are whole numbers, strings or bools"
+        hint = "" if outputs == 1 else "; labels of classes are integers, strings or bools"
         raise ValueError(f"{caller}: y has shape {shape}, expected [examples, {outputs}]: numbers with a point are values of the {outputs} outputs{hint}")
     _check_finite(targets, caller, "y")
     return targets
@@ -94,7 +94,7 @@ def weights(sample_weight: Any, caller: str, like: Tensor) -> Tensor | None:
         raise ValueError(f"{caller}: sample_weight has shape {tuple(values.shape)}, expected ({len(like)},)")
     _check_finite(values, caller, "sample_weight")
     if values.min().item() < 0 or values.max().item() == 0:
-        raise ValueError(f"{caller}: sample_weight holds numbers below 0, or zeros alone")
+        raise ValueError(f"{caller}: sample_weight holds numbers below 0, or only zeros")
     return values
 
 
@@ -114,7 +114,7 @@ def labels(y: Any, caller: str) -> Array:
         if not np.isfinite(array).all():
             raise ValueError(f"{caller}: Input y contains NaN or infinity, expected labels")
         if (array != np.floor(array)).any():
-            raise ValueError(f"{caller}: Unknown label type: continuous: y holds numbers with a point, expected whole numbers, strings or bools")
+            raise ValueError(f"{caller}: Unknown label type: continuous: y holds numbers with a point, expected integers, strings or bools")
     if array.dtype.kind == "c":
         raise ValueError(f"{caller}: Complex data not supported: y is {array.dtype}")
     if array.dtype.kind == "O" and any(label is None or label != label for label in array):
@@ -193,7 +193,7 @@ def check_class_indices(found_labels: Array, outputs: int, caller: str) -> None:
     """
     if found_labels.dtype.kind not in "iuf" or found_labels.size and not (found_labels.min() >= 0 and found_labels.max() < outputs):
         hint = "np.unique(y, return_inverse=True)[1] makes such labels of others"
-        raise ValueError(f"{caller}: y has the labels {_format_first(np.unique(found_labels))}, expected whole numbers 0 to {outputs - 1}, the places of the {outputs} outputs: {hint}")
+        raise ValueError(f"{caller}: y has the labels {_format_first(np.unique(found_labels))}, expected integers 0 to {outputs - 1}, the indices of the {outputs} outputs: {hint}")
 
 
 def class_indices(found_labels: Array, classes: Array, caller: str) -> Tensor:
@@ -244,7 +244,7 @@ def _array(value: Any, caller: str, name: str) -> Array:
     try:
         return np.asarray(value)
     except ValueError as error:
-        raise ValueError(f"{caller}: {name} is no array: {error}") from None
+        raise ValueError(f"{caller}: {name} is not an array: {error}") from None
 
 
 def _to_tensor(value: Any, caller: str, name: str, device: Device, dtype: DType) -> Tensor:
@@ -261,7 +261,7 @@ def _to_tensor(value: Any, caller: str, name: str, device: Device, dtype: DType)
     try:
         numeric = array.astype(np.float64 if wide else np.float32, copy=False)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{caller}: {name} holds what is no number: {error}") from None
+        raise type(error)(f"{caller}: {name} holds a value that is not a number: {error}") from None
     return as_tensor(numeric).to(device).to(dtype)
 
 

@@ -150,7 +150,7 @@ class GPT(nn.Module):
         settings, learned = self._settings, self.wpe is not None
         is_gpt2 = learned and settings["norm"] == "layer_norm" and settings["kv_heads"] in (None, settings["heads"]) and settings["bias"]
         if not is_gpt2 or settings["form"] == "swiglu":
-            raise ValueError(f"save_gpt2: a model of {settings} and positions {self.positions!r}, which GPT-2's names cannot tell")
+            raise ValueError(f"save_gpt2: a model of {settings} and positions {self.positions!r}, which GPT-2's names cannot express")
         _ternion._save_gpt2(folder, settings, self.state_dict())
 
     def caches(self) -> list[nn.KeyValueCache]:

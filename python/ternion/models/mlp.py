@@ -120,7 +120,7 @@ class MLP(Estimator):
             raise ValueError(f"{type(self).__name__}: no widths, expected those of input, hidden layers and output: {type(self).__name__}(8, 16, 3), or widths=[8, 16, 3]")
         if len(widths) < 2 or not all(_is_integer(width, 1) for width in widths):
             hint = "; a list is given as widths=[..]" if len(widths) == 1 and isinstance(widths[0], (list, tuple)) else ""
-            raise ValueError(f"{type(self).__name__}: widths {widths}, expected whole numbers above 0, at least those of input and output{hint}")
+            raise ValueError(f"{type(self).__name__}: widths {widths}, expected integers above 0, at least those of input and output{hint}")
         self._check_device()
         self.layers = [nn.Linear(inputs, outputs, device=self.device) for inputs, outputs in zip(widths, widths[1:])]
         self.history: dict[str, list[float]] = {}
@@ -258,7 +258,7 @@ class MLP(Estimator):
         descriptions = ["numbers" if each.classes is None else f"labels {list(each.classes)}" for each in (meaning, previous)]
         is_same = descriptions[0] == descriptions[1] if meaning.classes is None or previous.classes is None else np.array_equal(meaning.classes, previous.classes)
         if not is_same:
-            raise ValueError(f"fit: warm_start goes on with the labels of the call before: y has {descriptions[0]}, that had {descriptions[1]}")
+            raise ValueError(f"fit: warm_start continues with the labels of the call before: y has {descriptions[0]}, that had {descriptions[1]}")
 
     def _start_training(self, X: Any, meaning: _OutputMeaning) -> None:
         """Records the meaning of the outputs."""
@@ -516,7 +516,7 @@ def _is_integer(value: Any, minimum: int) -> bool:
 
 def _setting(model: str, name: str, value: Any, minimum: int) -> int:
     if not _is_integer(value, minimum):
-        raise ValueError(f"{model}: {name} {value!r}, expected a whole number, at least {minimum}")
+        raise ValueError(f"{model}: {name} {value!r}, expected an integer, at least {minimum}")
     return int(value)
 
 

@@ -54,7 +54,7 @@ class NeuralNetwork(MLP):
         sizes = {"input_size": self.input_size, "hidden_size": self.hidden_size, "output_size": self.output_size}
         for name, size in sizes.items():
             if not _is_integer(size, 1):
-                raise ValueError(f"{type(self).__name__}: {name} {size!r}, expected a whole number above 0")
+                raise ValueError(f"{type(self).__name__}: {name} {size!r}, expected an integer above 0")
         if self.output_size == 1:
             raise ValueError(f"{type(self).__name__}: output_size 1, expected an output for each of at least 2 classes")
         super()._build()

@@ -181,6 +181,6 @@ class _BackwardHookState:
         if len(indices) > 1:
             raise RuntimeError(
                 f"a backward {kind} of {type(self._module).__name__} returned other gradients for {len(indices)} {side}s: "
-                f"that is possible for a single {side} alone; put a Tensor.register_hook on each"
+                f"that is possible only for a single {side}; put a Tensor.register_hook on each"
             )
         return replacement[index] if index < len(replacement) else None

@@ -41,7 +41,7 @@ def _int_tuple(op: str, name: str, value: Any, count: int, minimum: int = 0) -> 
     try:
         values = tuple(operator.index(number) for number in values)
     except TypeError:
-        raise TypeError(f"{op}: {name} {value!r}, expected whole numbers") from None
+        raise TypeError(f"{op}: {name} {value!r}, expected integers") from None
     if min(values) < minimum:
         raise ValueError(f"{op}: {name} {value!r}, expected at least {minimum}")
     return values * count if len(values) == 1 else values
@@ -82,7 +82,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         raise ValueError(f"pad: {len(amounts)} amounts by {mode!r} for {input.ndim} axes, expected 2 for each axis behind channels, which may have a batch before them")
     if mode != "circular":
         if input.dtype == boolean:
-            raise TypeError(f"pad: an input of truth values, expected numbers to {mode}")
+            raise TypeError(f"pad: a bool input, expected numbers to {mode}")
         if 0 in input.shape[input.ndim - axes - 1 :]:
             raise ValueError(f"pad: an input of shape {tuple(input.shape)}, expected elements in all axes but the batch")
     sides = [[0, 0]] * (input.ndim - axes) + [_integers(amounts[2 * axis : 2 * axis + 2]) for axis in reversed(range(axes))]
@@ -93,7 +93,7 @@ def _integers(sides):
     try:
         return [operator.index(side) for side in sides]
     except TypeError:
-        raise TypeError(f"pad: amounts {sides}, expected whole numbers") from None
+        raise TypeError(f"pad: amounts {sides}, expected integers") from None
 
 
 def _same_padding(op, weight, stride, dilation):
@@ -347,7 +347,7 @@ def interpolate(
     """
     op = "interpolate"
     if antialias:
-        raise ValueError(f"{op}: antialias=True, expected False: PyTorch alone has it")
+        raise ValueError(f"{op}: antialias=True, expected False: only PyTorch has it")
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}: input of type {type(input).__name__}, expected a tensor: ternion.tensor() makes one of numbers and arrays")
     if not isinstance(mode, str):

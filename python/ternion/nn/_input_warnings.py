@@ -63,7 +63,7 @@ def warn_log_probabilities(input: Any) -> None:
         sums = input.detach()[:_MAX_ROWS].float().logsumexp(1)
         worst = sums.abs().max().item()
     if worst > _NORMALIZATION_TOLERANCE:
-        message = "rows of its input are no log-probabilities, whose exponentials sum to 1"
+        message = "rows of its input are not log-probabilities, whose exponentials sum to 1"
         warn_caller(f"nll_loss: {message}: give it the output of log_softmax over the classes, dim=1, or the logits to cross_entropy")
 
 

@@ -482,7 +482,7 @@ def ctc_loss(
 def _lengths(op: str, name: str, value: Any) -> list[int]:
     if isinstance(value, Tensor):
         if value.is_floating_point():
-            raise TypeError(f"{op}: {name} of {str(value.dtype).split('.')[-1]}, expected whole numbers")
+            raise TypeError(f"{op}: {name} of {str(value.dtype).split('.')[-1]}, expected integers")
         value = value.reshape(-1).tolist()
     lengths = [value] if isinstance(value, int) else [int(length) for length in value]
     if any(length < 0 for length in lengths):

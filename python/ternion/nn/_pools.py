@@ -99,7 +99,7 @@ def _avg_pool(op, axes, input, kernel_size, stride, padding, ceil_mode, count_in
     kernel, strides = _kernel_and_stride(op, axes, kernel_size, stride)
     divisor = divisor_override
     if divisor is not None and (divisor.__class__ is not int or divisor == 0 or not -(2**63) <= divisor < 2**63):
-        raise ValueError(f"{op}: divisor_override {divisor!r}, expected a whole number of 64 bits other than 0")
+        raise ValueError(f"{op}: divisor_override {divisor!r}, expected an integer of 64 bits other than 0")
     options = (kernel, strides, _int_tuple(op, "padding", padding, axes), (1,) * axes, bool(ceil_mode), bool(count_include_pad), divisor)
     return _with_batch_axis(lambda batch: _native._avg_pool(batch, options, p), input, axes + 2)
 

@@ -26,7 +26,7 @@ def _check(name: str, setting: str, value: Any) -> Any:
             raise TypeError(f"{name}: inplace {value!r}, expected True or False")
     elif setting == "dim":
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise TypeError(f"{name}: dim {value!r}, expected a whole number")
+            raise TypeError(f"{name}: dim {value!r}, expected an integer")
     elif setting != "approximate" and (isinstance(value, bool) or not isinstance(value, (int, float))):
         raise TypeError(f"{name}: {setting} {value!r}, expected a number")
     return value

@@ -220,7 +220,7 @@ def embedding(
 def _reject_unsupported(op: str, **settings: Any) -> None:
     for name, value in settings.items():
         if value:
-            raise ValueError(f"{op}: {name}={value}, expected False: PyTorch alone has it")
+            raise ValueError(f"{op}: {name}={value}, expected False: only PyTorch has it")
 
 
 def instance_norm(
@@ -249,7 +249,7 @@ def instance_norm(
 
 def _check_running_stats(op: str, mean: Any, var: Any) -> None:
     if (mean is None) != (var is None):
-        raise ValueError(f"{op}: expected both or neither of running_mean and running_var, got {'running_var' if mean is None else 'running_mean'} alone")
+        raise ValueError(f"{op}: expected both or neither of running_mean and running_var, got only {'running_var' if mean is None else 'running_mean'}")
 
 
 def batch_norm(

@@ -281,7 +281,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     """
     _check("sparse_", tensor)
     if tensor.ndim != 2 or not 0 <= sparsity <= 1:
-        raise ValueError(f"sparse_: a tensor of shape {tuple(tensor.shape)} and a share of {sparsity}, expected 2 axes and 0 to 1")
+        raise ValueError(f"sparse_: a tensor of shape {tuple(tensor.shape)} and a fraction of {sparsity}, expected 2 axes and 0 to 1")
     rows, columns = tensor.shape
     zeros = math.ceil(_number(sparsity) * rows)
     options = {} if generator is None else {"generator": generator, "device": generator.device}

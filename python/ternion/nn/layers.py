@@ -401,7 +401,7 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Any):
         if not isinstance(dim, int) or not all(isinstance(size, int) for size in unflattened_size):
-            raise TypeError(f"Unflatten: dim {dim!r} and sizes {unflattened_size!r}, expected whole numbers: axes have no names here")
+            raise TypeError(f"Unflatten: dim {dim!r} and sizes {unflattened_size!r}, expected integers: axes have no names here")
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:

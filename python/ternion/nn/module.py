@@ -275,7 +275,7 @@ class Module(Stateful):
         owner, _, name = target.rpartition(".")
         module = self.get_submodule(owner)
         if name not in module.__dict__.get(_BUFFERS, ()):
-            raise AttributeError(f"{target!r} is no buffer of {type(self).__name__}")
+            raise AttributeError(f"{target!r} is not a buffer of {type(self).__name__}")
         return getattr(module, name)
 
     def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:

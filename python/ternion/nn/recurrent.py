@@ -62,7 +62,7 @@ class _Recurrent(Module):
         if not 0 <= dropout <= 1:
             raise ValueError(f"{name}: dropout {dropout}, expected 0 to 1")
         if proj_size:
-            raise ValueError(f"{name}: proj_size {proj_size}, expected 0: projections of the outputs are not there")
+            raise ValueError(f"{name}: proj_size {proj_size}, expected 0: projections of the outputs are not supported")
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
         bound, rows = 1 / math.sqrt(hidden_size), self._gates * hidden_size

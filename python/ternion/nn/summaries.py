@@ -110,7 +110,7 @@ def _arguments(model: Any, input: Any) -> Any:
         return rebuild([tensor.detach() for tensor in tensors])
     first = next(model.parameters(), None)
     if first is None:
-        raise ValueError(f"summary: {type(model).__name__} has no parameter that tells where it computes: give an input, not its shape")
+        raise ValueError(f"summary: {type(model).__name__} has no parameter that shows where it computes: give an input, not its shape")
     return (_ternion.zeros(tuple(input), dtype=first.dtype, device=first.device),)
 
 

@@ -61,7 +61,7 @@ def _decay_warning(kind: str, group: dict[str, Any]) -> str:
     if kind in ("Adam", "RMSprop", "Adagrad"):
         # The decay is added to gradients, which are normalized by their magnitude. If it is far
         # larger than the gradients, nothing of the loss remains.
-        return f"weight_decay {decay:g} is added to gradients as so many times the weights, and covers them: 0.01 and less is usual" if decay >= 1.0 else ""
+        return f"weight_decay {decay:g} is added to gradients as that many times the weights, and covers them: 0.01 and less is usual" if decay >= 1.0 else ""
     fraction = rate * decay
     return f"weight_decay {decay:g} with lr {rate:g} takes {fraction:.0%} off each weight in a step: divide it by about {fraction / 1e-4:.0f}" if fraction > _MAX_DECAY else ""
 
@@ -71,7 +71,7 @@ def frozen_warning(optimizer: Any) -> str:
     parameters = _parameters(optimizer)
     if any(parameter.requires_grad for parameter in parameters) or not any(parameter.is_floating_point() for parameter in parameters):
         return ""
-    message = "none of its parameters asks for a gradient, so that a step changes nothing: requires_grad_(True) makes them train"
+    message = "none of its parameters requires a gradient, so that a step changes nothing: requires_grad_(True) makes them train"
     return f"{type(optimizer).__name__}: {message}"
 
 
@@ -96,7 +96,7 @@ def memory_warning(optimizer: Any) -> str:
         other = by_location.setdefault((location, tuple(parameter.shape)), parameter)
         if other is not parameter and parameter.numel():
             one, two = [name or f"a parameter of shape {tuple(parameter.shape)}" for name in full_names([other, parameter])]
-            message = f"{one} and {two} are two parameters on one memory, which a step moves once for each, by the gradient of each alone"
+            message = f"{one} and {two} are two parameters on one memory, which a step moves once for each, each time by another gradient"
             return f"{type(optimizer).__name__}: {message}: to share it, make them one parameter (decoder.weight = encoder.weight, without nn.Parameter), else clone it"
     return ""
 

@@ -52,7 +52,7 @@ class LRScheduler:
         Raises:
             NotImplementedError: If the subclass does not define it.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no get_lr(), which a schedule of one's own says")
+        raise NotImplementedError(f"{type(self).__name__} has no get_lr(), which a custom schedule defines")
 
     def rates_at(self, epoch: int) -> list[float]:
         """Returns the learning rates after `epoch` calls of `step()`."""
@@ -257,7 +257,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def __init__(self, optimizer: Any, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1):
         for name, value in (("T_0", T_0), ("T_mult", T_mult)):
             if not isinstance(value, int) or value < 1:
-                raise ValueError(f"CosineAnnealingWarmRestarts: {name} {value!r}, expected a whole number, at least 1")
+                raise ValueError(f"CosineAnnealingWarmRestarts: {name} {value!r}, expected an integer, at least 1")
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -443,9 +443,9 @@ class SequentialLR(LRScheduler):
             raise ValueError(f"SequentialLR: {len(schedulers)} schedules and {len(milestones)} milestones, expected one less")
         for schedule in schedulers:
             if schedule.optimizer is not optimizer:
-                raise ValueError("SequentialLR: a schedule of another optimiser")
+                raise ValueError("SequentialLR: a schedule of another optimizer")
             if not isinstance(schedule, LRScheduler):
-                raise TypeError(f"SequentialLR: {type(schedule).__name__} is no function of the step alone")
+                raise TypeError(f"SequentialLR: {type(schedule).__name__} is not a function of only the step")
         self._schedules, self._milestones = list(schedulers), list(milestones)
         super().__init__(optimizer, last_epoch)
 
@@ -469,9 +469,9 @@ class ChainedScheduler(LRScheduler):
         optimizer = schedulers[0].optimizer if optimizer is None else optimizer
         for schedule in schedulers:
             if not isinstance(schedule, LRScheduler):
-                raise ValueError(f"ChainedScheduler: {type(schedule).__name__} is no function of the step alone")
+                raise ValueError(f"ChainedScheduler: {type(schedule).__name__} is not a function of only the step")
             if schedule.optimizer is not optimizer:
-                raise ValueError("ChainedScheduler: a schedule of another optimiser")
+                raise ValueError("ChainedScheduler: a schedule of another optimizer")
         self._schedules = list(schedulers)
         super().__init__(optimizer)
 

@@ -306,12 +306,12 @@ class Optimizer:
             repeated = repeated_modules(root, in_lists=True) if any(id(tensor) in own_ids for _, tensor in tensors_of(root)) else []
             for keys, kind in repeated:
                 listed = f"{_join_first(keys)} of {type(root).__name__} are one {kind}, whose parameters are used {len(keys)} times"
-                return f"{type(self).__name__}: {listed}: create a layer for each place ([layer] * n repeats one), or call one in a loop if that is meant"
+                return f"{type(self).__name__}: {listed}: create a layer for each use ([layer] * n repeats one), or call one in a loop if that is meant"
         return ""
 
     def _replaced_warning(self) -> str:
         names = _replacement_parameters(self)
-        message = f"none of its own parameters has a gradient, but gradients come to {_join_first(names)}, which no optimizer has"
+        message = f"none of its parameters has a gradient, but gradients come to {_join_first(names)}, which no optimizer has"
         return f"{type(self).__name__}: {message}: create the optimizer from the parameters of the model that is trained, after the model was replaced or copied" if names else ""
 
     def _plain_tensors_warning(self) -> str:
@@ -319,7 +319,7 @@ class Optimizer:
         if not names or self._has_warned_plain:
             return ""
         self._has_warned_plain = not getattr(self, "strict", False)
-        message = "a tensor that asks for a gradient but is no nn.Parameter, so parameters() does not have it, and no optimizer moves it: make it an nn.Parameter"
+        message = "a tensor that requires a gradient but is not an nn.Parameter, so parameters() does not have it, and no optimizer moves it: make it an nn.Parameter"
         return f"{type(self).__name__}: {_join_first(names)}: {message}"
 
     def _scaled_gradients_warning(self) -> str:

@@ -17,7 +17,7 @@ _BOOL_SETTINGS = frozenset(("nesterov", "amsgrad", "centered", "maximize"))
 _PER_STEP_SETTINGS = frozenset(("lr", "maximize"))
 
 
-_EXPECTED = {"betas": "two numbers", "ns_coefficients": "three numbers", "ns_steps": "a whole number", "adjust_lr_fn": "None or a name"}
+_EXPECTED = {"betas": "two numbers", "ns_coefficients": "three numbers", "ns_steps": "an integer", "adjust_lr_fn": "None or a name"}
 
 
 def _number(value: Any) -> float:

@@ -334,7 +334,7 @@ class SWALR(LRScheduler):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"SWALR: anneal_strategy {anneal_strategy!r}, expected \"cos\" or \"linear\"")
         if isinstance(anneal_epochs, bool) or not isinstance(anneal_epochs, int) or anneal_epochs < 0:
-            raise ValueError(f"SWALR: anneal_epochs {anneal_epochs!r}, expected a whole number of at least 0")
+            raise ValueError(f"SWALR: anneal_epochs {anneal_epochs!r}, expected an integer of at least 0")
         self.anneal_epochs, self.anneal_strategy = anneal_epochs, anneal_strategy
         super().__init__(optimizer, last_epoch)
 

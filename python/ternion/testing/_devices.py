@@ -74,7 +74,7 @@ def _device_pair(devices):
     if not isinstance(devices, (tuple, list)):
         tested = _device(devices)
         if tested.type == "cpu":
-            raise ValueError("compare_devices: device cpu alone, which is the reference itself: name another, or two")
+            raise ValueError("compare_devices: only device cpu, which is the reference itself: name another, or two")
         return _device("cpu"), tested
     if len(devices) != 2:
         raise ValueError(f"compare_devices: {len(devices)} devices, expected two, the reference first, or the one that is tested")

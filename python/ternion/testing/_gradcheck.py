@@ -55,7 +55,7 @@ def gradcheck(
     tensors, rebuild = input_tensors(func, inputs, "gradcheck")
     grad_indices = [index for index, value in enumerate(tensors) if value.requires_grad]
     if not grad_indices:
-        raise ValueError("gradcheck: no input asks for a gradient: requires_grad_() at least one")
+        raise ValueError("gradcheck: no input requires a gradient: requires_grad_() at least one")
     for index in grad_indices:
         if tensors[index].dtype != float64:
             raise TypeError(f"gradcheck: input {index} is {tensors[index].dtype}, expected float64: differences of narrower types show nothing")
@@ -125,7 +125,7 @@ def _reject_unsupported(name: str, unsupported: dict[str, bool], **required: boo
     """Raises an error if an unsupported check is enabled, or if a required one is disabled."""
     for setting, value in {**unsupported, **required}.items():
         if value is not (setting in required):
-            raise ValueError(f"{name}: {setting}={value!r}, expected {setting in required}: gradients flow backwards, one at a time")
+            raise ValueError(f"{name}: {setting}={value!r}, expected {setting in required}: gradients flow backward, one at a time")
 
 
 def _differentiable(function: Any, arguments: Any, caller: str) -> list[Tensor]:
@@ -133,7 +133,7 @@ def _differentiable(function: Any, arguments: Any, caller: str) -> list[Tensor]:
     with enable_grad():
         outputs = [output for output in output_tensors(function(*arguments), caller) if output.requires_grad]
     if not outputs:
-        raise ValueError(f"{caller}: no output depends on an input that asks for a gradient, by operations that have one")
+        raise ValueError(f"{caller}: no output depends on an input that requires a gradient, by operations that have one")
     return outputs
 
 
@@ -152,7 +152,7 @@ class _CheckedFunction:
         self._function, self._rebuild, self._tensors, self._eps = function, rebuild, tensors, eps
         self._outputs = self._run()
         if not self._outputs:
-            raise ValueError("gradcheck: no output depends on an input that asks for a gradient, by operations that have one")
+            raise ValueError("gradcheck: no output depends on an input that requires a gradient, by operations that have one")
         for number, output in enumerate(self._outputs):
             if output.dtype != float64:
                 raise TypeError(f"gradcheck: output {number} is {output.dtype}, expected float64")
@@ -195,7 +195,7 @@ class _CheckedFunction:
                 message = f"the gradient of output {output} for input {number} is nan, first that of {location}: numerical {want[row, column]:.9g}"
                 raise GradcheckError(f"gradcheck: {message}")
             if first.size and not np.abs(first - second).max() <= nondet_tol:
-                message = f"the gradient of output {output} for input {number} is another when it is formed again: by {np.abs(first - second).max():g}"
+                message = f"the gradient of output {output} for input {number} differs when it is computed again: by {np.abs(first - second).max():g}"
                 raise GradcheckError(f"gradcheck: {message}")
             self._compare(output, number, first, want, atol, rtol)
 

@@ -88,7 +88,7 @@ class RandomSampler(Sampler[int]):
         if not isinstance(replacement, bool):
             raise TypeError(f"RandomSampler: replacement {replacement!r}, expected True or False")
         if num_samples is not None and (isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < 1):
-            raise ValueError(f"RandomSampler: num_samples {num_samples!r}, expected a whole number of at least 1")
+            raise ValueError(f"RandomSampler: num_samples {num_samples!r}, expected an integer of at least 1")
         self.data_source, self.replacement, self._samples = data_source, replacement, num_samples
         self.generator = source_of(generator)
 
@@ -184,7 +184,7 @@ class BatchSampler(Sampler[list[int]]):
 
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool):
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise ValueError(f"BatchSampler: batch_size {batch_size!r}, expected a whole number of at least 1")
+            raise ValueError(f"BatchSampler: batch_size {batch_size!r}, expected an integer of at least 1")
         if not isinstance(drop_last, bool):
             raise ValueError(f"BatchSampler: drop_last {drop_last!r}, expected True or False")
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last

@@ -349,7 +349,7 @@ class DataLoader(Generic[Example]):
 
     def _check(self, multiprocessing_context):
         if isinstance(self.num_workers, bool) or not isinstance(self.num_workers, int) or self.num_workers < 0:
-            raise ValueError(f"DataLoader: num_workers {self.num_workers!r}, expected a whole number of at least 0")
+            raise ValueError(f"DataLoader: num_workers {self.num_workers!r}, expected an integer of at least 0")
         if multiprocessing_context is not None:
             raise ValueError("DataLoader: a multiprocessing_context, expected None: workers are threads")
         if self._is_iterable and not hasattr(self.dataset, "__iter__"):
@@ -368,14 +368,14 @@ class DataLoader(Generic[Example]):
             raise ValueError("DataLoader: sampler and shuffle, expected one of them")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError("DataLoader: batch_sampler beside batch_size, shuffle, sampler or drop_last, expected it alone")
+                raise ValueError("DataLoader: batch_sampler together with batch_size, shuffle, sampler or drop_last, expected only batch_sampler")
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
             raise ValueError("DataLoader: drop_last without batches, expected a batch_size")
         if sampler is None and not self._is_iterable and batch_sampler is None:
             sampler = RandomSampler(self.dataset, generator=self.generator) if shuffle else SequentialSampler(self.dataset)
         if batch_size is not None and (isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1):
-            raise ValueError(f"DataLoader: batch_size {batch_size!r}, expected a whole number of at least 1, or None")
+            raise ValueError(f"DataLoader: batch_size {batch_size!r}, expected an integer of at least 1, or None")
         if batch_size is not None and batch_sampler is None and not self._is_iterable:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.batch_size, self.drop_last, self.sampler, self.batch_sampler = batch_size, drop_last, sampler, batch_sampler

@@ -251,7 +251,7 @@ fn parts_are_as_accurate_as_fused_multiply_adds() -> Result<()> {
         for at in 0..4 {
             let [parts, fused] =
                 [relative_error(&parts[at], &results[at])?, relative_error(&fused[at], &results[at])?];
-            assert!(parts <= 1.5 * fused, "{case:?}, result {at}: {parts} beside {fused}");
+            assert!(parts <= 1.5 * fused, "{case:?}, result {at}: {parts} compared with {fused}");
         }
     }
     Ok(())

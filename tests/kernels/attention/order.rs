@@ -164,7 +164,7 @@ fn what_the_study_does_not_take_is_an_error() -> Result<()> {
     let wide = operands(device, DType::BF16, sizes, 192, CAUSAL)?;
     check_rejected(&CAUSAL, &wide, "heads of 33 to 128 columns");
     let unseen = operands(device, DType::BF16, [1, 2, 1, 30, 20], 64, CAUSAL)?;
-    check_rejected(&CAUSAL, &unseen, "queries that each see a key");
+    check_rejected(&CAUSAL, &unseen, "queries that each attend to a key");
     let ragged = operands(device, DType::BF16, sizes, 65, CAUSAL)?;
     check_rejected(&CAUSAL, &ragged, "rows of whole packs of 16 bytes");
     let mut short = causal_inputs.clone();

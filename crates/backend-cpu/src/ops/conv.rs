@@ -46,7 +46,7 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
         Op::Conv2d(_) => forward::<T>(op, inputs, outputs),
         Op::Conv2dGradInput(_) => grad_input::<T>(op, inputs, outputs),
         Op::Conv2dGradWeight(_) => grad_weight::<T>(op, inputs, outputs),
-        _ => Err(Error::invalid(op.name(), "is no convolution")),
+        _ => Err(Error::invalid(op.name(), "is not a convolution")),
     }
 }
 

@@ -63,7 +63,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
             mean: None,
             rstd: &outputs[1],
         },
-        _ => return Err(Error::invalid(op.name(), "is no normalisation of rows")),
+        _ => return Err(Error::invalid(op.name(), "is not a normalization of rows")),
     };
     normalize::<T>(op.name(), &norm, &inputs[0], &outputs[0])
 }
@@ -193,7 +193,7 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
             dweight: grad.weight.then(|| &outputs[1]),
             dbias: None,
         },
-        _ => return Err(Error::invalid(op.name(), "is no gradient of a normalisation of rows")),
+        _ => return Err(Error::invalid(op.name(), "is not a gradient of a normalization of rows")),
     };
     differentiate::<T>(op.name(), &gradient)
 }

@@ -233,7 +233,7 @@ impl<T: Number> Vectorize for ApplyInteger<'_, T> {
 /// Supports every gradient of a floating function.
 pub(crate) fn select_unary_grad(payload: &UnaryGrad, _: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     match payload.op {
-        UnaryOp::Not => Err(Unsupported::because("a truth value has no gradient")),
+        UnaryOp::Not => Err(Unsupported::because("a bool has no gradient")),
         _ => Ok(Variant { plan: Plan::like(0), run: run_unary_grad }),
     }
 }

@@ -55,7 +55,7 @@ impl Functions {
         match unsafe { (self.version)(&mut version) } {
             0 if version >= OLDEST => Ok(self),
             0 => Err(format!("its API version is {version}, expected {OLDEST} (CUDA 12.0) or newer")),
-            code => Err(format!("it does not tell its version: {}", self.explained(code))),
+            code => Err(format!("it does not report its version: {}", self.explained(code))),
         }
     }
 }

@@ -383,7 +383,7 @@ mod tests {
         let device = Device::of(64 << 20);
         let arena = Pool::arena(&device);
         arena.free(arena.alloc(40 << 20).expect("there is room"));
-        assert_eq!(arena.alloc(50 << 20), None, "what recorded kernels use is not given back for more");
+        assert_eq!(arena.alloc(50 << 20), None, "what recorded kernels use is not released for more");
         assert_eq!(device.left.load(Ordering::Relaxed), 24 << 20);
         drop(arena);
         assert_eq!(device.left.load(Ordering::Relaxed), 64 << 20);
@@ -473,7 +473,7 @@ mod tests {
         let small: Vec<Allocation> = (0..3).map(|_| pool.alloc(30 << 20).expect("memory")).collect();
         assert_eq!(pool.alloc(30 << 20), None, "90 of 100 MiB are in use");
         small.into_iter().for_each(|allocation| pool.free(allocation));
-        assert!(pool.alloc(90 << 20).is_some(), "three segments of 30 MiB hold no 90, but were given back");
+        assert!(pool.alloc(90 << 20).is_some(), "three segments of 30 MiB hold no 90, but were released");
         assert_eq!(pool.alloc(usize::MAX), None);
     }
 }

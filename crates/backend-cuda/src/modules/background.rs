@@ -193,13 +193,13 @@ mod tests {
             threads.into_iter().for_each(|thread| assert_eq!(thread.join().expect("no panic"), 0));
         });
         assert_eq!(found.into_inner(), 1, "made once");
-        in_progress.wait(&"another thing, which nobody makes");
+        in_progress.wait(&"another thing, which no thread makes");
     }
 
     #[test]
     fn what_one_thread_failed_to_make_the_next_one_tries() {
         let in_progress = InProgress::<u8>::default();
-        let Maker::Caller(claim) = in_progress.claim(7, || None::<()>) else { panic!("nobody else") };
+        let Maker::Caller(claim) = in_progress.claim(7, || None::<()>) else { panic!("no other thread") };
         assert!(matches!(in_progress.claim(7, || None::<()>), Maker::Other));
         assert!(matches!(in_progress.claim(8, || None::<()>), Maker::Caller(_)), "another key");
         drop(claim);
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_claim_is_transferred_to_another_thread() {
         let in_progress = Arc::new(InProgress::<u8>::default());
-        let Maker::Caller(claim) = in_progress.claim(7, || None::<()>) else { panic!("nobody else") };
+        let Maker::Caller(claim) = in_progress.claim(7, || None::<()>) else { panic!("no other thread") };
         let key = InProgress::transfer(claim);
         assert!(matches!(in_progress.claim(7, || None::<()>), Maker::Other), "still claimed");
         let (own, ended) = (in_progress.clone(), Arc::new(AtomicUsize::new(0)));

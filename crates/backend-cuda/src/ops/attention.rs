@@ -172,7 +172,7 @@ pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected
         let is_far = |axis: usize| mask.layout.strides()[axis].unsigned_abs() >= MASK_STRIDE;
         [2, 3].into_iter().any(|axis| mask.shape().dim(axis) > 1 && is_far(axis))
     }) {
-        return no("a mask whose rows lie far apart");
+        return no("a mask whose rows are far apart");
     }
     let run = match op {
         Op::Attention(_) => run_attention,

@@ -159,7 +159,7 @@ pub(crate) fn run_with_grad(op: &Op, call: &Call<'_>) -> Result<()> {
 pub(crate) fn select_update(inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     match inputs[5].layout.is_contiguous() {
         true => Ok(Selected::row_major(run_update)),
-        false => Err(Unsupported::because("the gradient to be changed does not lie row by row")),
+        false => Err(Unsupported::because("the gradient to be changed is not row-major")),
     }
 }
 

@@ -132,7 +132,7 @@ fn run_grad_unfused(op: &Op, call: &Call<'_>, grad: &Grad) -> Result<()> {
     let plain = match op {
         Op::LayerNormGrad(op) => Op::from(LayerNormGrad { residual: false, rounds: false, ..*op }),
         Op::RmsNormGrad(op) => Op::from(RmsNormGrad { residual: false, rounds: false, ..*op }),
-        _ => return Err(Error::invalid(call.name, "is no gradient of a normalization of rows")),
+        _ => return Err(Error::invalid(call.name, "is not a gradient of a normalization of rows")),
     };
     let (outputs, rounded) = call.outputs.split_at(call.outputs.len() - usize::from(grad.rounds));
     run_grad(&plain, &Call { inputs: &inputs, outputs, ..*call })?;
@@ -147,7 +147,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let (centered, eps, weight, bias) = match op {
         Op::LayerNorm(op) => (true, op.eps, op.weight, op.bias),
         Op::RmsNorm(op) => (false, op.eps, op.weight, false),
-        _ => return Err(Error::invalid(call.name, "is no normalization of rows")),
+        _ => return Err(Error::invalid(call.name, "is not a normalization of rows")),
     };
     let (gpu, dtype) = (call.gpu, call.inputs[0].dtype);
     let (count, columns) = matrix(&call.inputs[0]);
@@ -221,7 +221,7 @@ impl Grad {
             Op::RmsNormGrad(RmsNormGrad { weight, residual, rounds }) => {
                 Ok(Grad { centered: false, dy: 2, weight, bias: false, residual, rounds })
             }
-            _ => Err(Error::invalid(call.name, "is no gradient of a normalization of rows")),
+            _ => Err(Error::invalid(call.name, "is not a gradient of a normalization of rows")),
         }
     }
 

@@ -76,7 +76,7 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupport
     });
     match dense {
         true => Ok(Selected::row_major(run)),
-        false => Err(Unsupported::because("a parameter and its states that do not lie dense in one order")),
+        false => Err(Unsupported::because("a parameter and its states that are not dense in one order")),
     }
 }
 
@@ -123,7 +123,7 @@ fn rule<const TENSORS: usize>(op: &Op) -> Result<(UpdateRule, Parameters<TENSORS
                 ..empty
             },
         )),
-        other => Err(Error::invalid(other.name(), "is not an optimiser's step")),
+        other => Err(Error::invalid(other.name(), "is not an optimizer's step")),
     }
 }
 

@@ -144,7 +144,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
             launch(call, &Pooling { images: to, windows: first, ..forward }, PoolCondition::Always, &[])
         }
         Op::MaxPool2dGrad(pool) => max_grad(call, &pool.window),
-        _ => Err(Error::invalid(call.name, "is no pooling")),
+        _ => Err(Error::invalid(call.name, "is not a pooling")),
     }
 }
 

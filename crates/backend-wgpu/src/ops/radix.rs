@@ -50,7 +50,9 @@ pub(crate) struct Pairs {
 pub(crate) fn alloc_words(gpu: &Arc<Gpu>, op: &'static str, words: usize) -> Result<Buffer> {
     match u32::try_from(words) {
         Ok(count) if count < u32::MAX => gpu.alloc(words * 4),
-        _ => Err(Error::invalid(op, format!("{words} places, of which shaders count fewer than 2^32 - 1"))),
+        _ => {
+            Err(Error::invalid(op, format!("{words} positions, of which shaders count fewer than 2^32 - 1")))
+        }
     }
 }
 

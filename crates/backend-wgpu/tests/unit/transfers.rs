@@ -41,7 +41,7 @@ fn uploads_without_a_launch_between_do_not_pile_up() -> Result<()> {
             most = batch.staged().max(most);
         }
         // Written bytes are counted, and counted as arrived only when the device reports it.
-        assert!((piece.len() as u64..=MAX_STAGED_BYTES).contains(&most), "{most} bytes on their way");
+        assert!((piece.len() as u64..=MAX_STAGED_BYTES).contains(&most), "{most} bytes in flight");
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ fn small_uploads_are_submitted_together_and_by_a_wait() -> Result<()> {
         assert_eq!(gpu.batch.lock().written(), 100 * 400, "none was submitted");
         gpu.synchronize()?;
         let batch = gpu.batch.lock();
-        assert_eq!((batch.written(), batch.staged()), (0, 0), "bytes on their way behind a wait");
+        assert_eq!((batch.written(), batch.staged()), (0, 0), "bytes in flight behind a wait");
     }
     Ok(())
 }

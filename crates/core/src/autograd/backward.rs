@@ -246,7 +246,7 @@ fn run_backward(
             Some(edge) => roots.push((edge.clone(), cotangent.clone())),
             None if matches!(targets, Targets::Leaves(_)) => {
                 return Err(Error::autograd(
-                    "nothing was recorded: no input of the loss asks for a gradient, or it was computed in no_grad",
+                    "nothing was recorded: no input of the loss requires a gradient, or it was computed in no_grad",
                 ));
             }
             None => {}

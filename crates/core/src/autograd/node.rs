@@ -173,7 +173,7 @@ impl Node {
             }),
             hooks: OnceLock::new(),
         });
-        let new = Arc::get_mut(&mut node).expect("nobody else knows it yet");
+        let new = Arc::get_mut(&mut node).expect("it is not shared yet");
         new.function = function;
         for tensor in inputs {
             new.edges.push(tensor.0.edge.clone());
@@ -425,7 +425,7 @@ impl Node {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         if saved.freed {
             return Err(Error::autograd(format!(
-                "the tensors saved by {} were freed by an earlier backward; ask that one for retain_graph, or detach what goes on from one step to the next",
+                "the tensors saved by {} were freed by an earlier backward; ask that one for retain_graph, or detach what is carried from one step to the next",
                 self.function.name()
             )));
         }

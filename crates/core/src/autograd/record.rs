@@ -369,8 +369,8 @@ impl Tensor {
     pub fn share_hooks(&self, hooks: &Hooks) -> Result<()> {
         match self.node().filter(|node| node.is_leaf()) {
             Some(node) if node.share_hooks(&hooks.0) => Ok(()),
-            Some(_) => Err(Error::autograd("share_hooks: the leaf has hooks of its own")),
-            None => Err(Error::autograd("share_hooks: the tensor is no leaf")),
+            Some(_) => Err(Error::autograd("share_hooks: the leaf has its own hooks")),
+            None => Err(Error::autograd("share_hooks: the tensor is not a leaf")),
         }
     }
 }

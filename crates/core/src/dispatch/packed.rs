@@ -102,7 +102,7 @@ mod tests {
         let swapped = [parts[1], parts[0], parts[2]];
         assert!(pack(&swapped).is_none(), "another order");
         let dense = Layout::row_major(Shape::unchecked(&[2, 4, 5, 8]));
-        assert!(pack(&[dense, dense, dense]).is_none(), "tensors of their own");
+        assert!(pack(&[dense, dense, dense]).is_none(), "separate tensors");
         let expanded = Layout::new(Shape::unchecked(&[2, 4, 5, 8]), &[480, 0, 96, 1], 0).expect("a layout");
         assert!(pack(&[expanded, parts[1], parts[2]]).is_none(), "a head for all");
         assert!(pack(&split(2, 0, 8, &[4, 4, 4], 0)).is_none(), "no rows");

@@ -53,7 +53,7 @@ impl Tensor {
         if !fits(self, n) || !fits(other, m) || outer(self) != outer(other) {
             let (left, right) = (self.shape(), other.shape());
             let detail =
-                format!("inputs of shapes {left} and {right} beside a weight of shape {}", weight.shape());
+                format!("inputs of shapes {left} and {right} for a weight of shape {}", weight.shape());
             return Err(Error::invalid(name, detail));
         }
         if let Some(bias) = bias {

@@ -51,10 +51,7 @@ impl Tensor {
         let (trials, probabilities) = (self.detach().to_vec_f64()?, probability.detach().to_vec_f64()?);
         let is_count = |trials: &f64| *trials >= 0.0 && *trials < 2f64.powi(53) && trials.fract() == 0.0;
         if let Some(wrong) = trials.iter().find(|trials| !is_count(trials)) {
-            return Err(Error::invalid(
-                name,
-                format!("{wrong} trials, expected a whole number of at least 0"),
-            ));
+            return Err(Error::invalid(name, format!("{wrong} trials, expected an integer of at least 0")));
         }
         if let Some(wrong) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
             return Err(Error::invalid(name, format!("probability {wrong}, expected 0 to 1")));

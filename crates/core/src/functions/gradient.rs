@@ -152,5 +152,8 @@ fn trapezoid_areas(name: &'static str, y: &Tensor, axis: usize, spacing: Spacing
 }
 
 fn positions_error(name: &'static str, y: &Tensor, positions: &Tensor) -> Error {
-    Error::invalid(name, format!("places of shape {:?} for elements of {:?}", positions.shape(), y.shape()))
+    Error::invalid(
+        name,
+        format!("positions of shape {:?} for elements of {:?}", positions.shape(), y.shape()),
+    )
 }

@@ -153,8 +153,7 @@ impl Tensor {
         };
         let is_row = last == 0;
         if !is_row && (values.rank() != self.rank() || values.dims()[..last] != self.dims()[..last]) {
-            let detail =
-                format!("values of shape {:?} beside a sequence of {:?}", values.shape(), self.shape());
+            let detail = format!("values of shape {:?} for a sequence of {:?}", values.shape(), self.shape());
             return Err(Error::invalid(name, detail));
         }
         let sequence = match sorter {

@@ -31,7 +31,7 @@ impl Tensor {
         if sequences.is_empty() || sequences[0].rank() == 0 || !sequences.iter().all(alike) {
             let shapes: Vec<_> = sequences.iter().map(|sequence| *sequence.shape()).collect();
             let detail =
-                format!("sequences of shapes {shapes:?}, expected some that differ in the first axis alone");
+                format!("sequences of shapes {shapes:?}, expected some that differ only in the first axis");
             return Err(Error::invalid(name, detail));
         }
         let longest = sequences.iter().map(|sequence| sequence.dims()[0]).max().unwrap_or(0);

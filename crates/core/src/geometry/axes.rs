@@ -230,7 +230,7 @@ mod tests {
         let bias = row_major(&[8]).expand(dense.shape()).unwrap();
         assert_eq!(merged([&dense, &bias]), [(24, [8, 0]), (8, [1, 1])]);
         let every_other = dense.slice(2, 0, 8, 2).unwrap();
-        assert_eq!(merged([&every_other]), [(96, [2])], "a spacing of 2 goes on over the rows");
+        assert_eq!(merged([&every_other]), [(96, [2])], "a spacing of 2 continues over the rows");
         let cut = dense.slice(2, 0, 7, 1).unwrap();
         assert_eq!(merged([&cut]), [(24, [8]), (7, [1])]);
         let reversed = dense.slice(0, 3, -1, -1).unwrap();

@@ -117,7 +117,7 @@ fn sizes(op: &'static str, inputs: &[Meta<'_>]) -> Result<Sizes> {
     if kv_heads == 0 || heads % kv_heads != 0 {
         return Err(Error::invalid(
             op,
-            format!("{heads} query heads are no multiple of {kv_heads} key heads"),
+            format!("{heads} query heads are not a multiple of {kv_heads} key heads"),
         ));
     }
     check::shape(op, "key", &inputs[1], Shape::unchecked(&[batch, kv_heads, keys, head_dim]))?;
@@ -169,13 +169,13 @@ impl AttentionConfig {
 
     fn check_lengths(&self, op: &'static str, lengths: [&Meta<'_>; 2], scores: &Shape) -> Result<()> {
         if self.mask {
-            return Err(Error::invalid(op, "a mask beside sequences of different lengths, expected none"));
+            return Err(Error::invalid(op, "a mask with sequences of different lengths, expected none"));
         }
         let batch = scores.dim(0);
         if batch != 1 {
             return Err(Error::invalid(
                 op,
-                format!("a batch of {batch} beside cumulative lengths, expected 1"),
+                format!("a batch of {batch} with cumulative lengths, expected 1"),
             ));
         }
         for (what, meta) in ["cu_seqlens_q", "cu_seqlens_k"].into_iter().zip(lengths) {

@@ -159,7 +159,7 @@ pub struct Conv2dGradWeight {
 
 pub(crate) fn check_divisible(op: &'static str, channels: usize, groups: usize) -> Result<usize> {
     if groups == 0 || !channels.is_multiple_of(groups) {
-        return Err(Error::invalid(op, format!("{channels} channels are no multiple of {groups} groups")));
+        return Err(Error::invalid(op, format!("{channels} channels are not a multiple of {groups} groups")));
     }
     Ok(channels / groups)
 }

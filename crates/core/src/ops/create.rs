@@ -142,10 +142,7 @@ pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Re
     let Some((low, high)) = integer_range(dtype) else { return Ok(()) };
     let fits = match scalar {
         Scalar::Float(value) if value.is_nan() || (value.is_finite() && value.fract() != 0.0) => {
-            return Err(Error::invalid(
-                op,
-                text![format!("{value:?} is not a whole number, tensor is "), dtype],
-            ));
+            return Err(Error::invalid(op, text![format!("{value:?} is not an integer, tensor is "), dtype]));
         }
         // Compared in i128, because 2^63 as i64 saturates at the maximum.
         Scalar::Float(value) => value.is_finite() && (low..=high).contains(&(value as i128)),

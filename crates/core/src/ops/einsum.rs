@@ -160,7 +160,7 @@ fn labels(part: &str, rest: usize) -> Result<Labels, String> {
         None => (part, None),
     };
     if let Some(other) = part.replacen("...", "", 1).chars().find(|letter| !letter.is_ascii_alphabetic()) {
-        return Err(format!("{other:?} is no letter"));
+        return Err(format!("{other:?} is not a letter"));
     }
     Ok(match after {
         Some(after) => before.chars().chain(ellipsis_axes).chain(after.chars()).collect(),
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_is_no_letter_is_named() {
-        assert_eq!(labels("a1", 0), Err("'1' is no letter".to_string()));
-        assert_eq!(labels("a......", 0), Err("'.' is no letter".to_string()));
+        assert_eq!(labels("a1", 0), Err("'1' is not a letter".to_string()));
+        assert_eq!(labels("a......", 0), Err("'.' is not a letter".to_string()));
     }
 }

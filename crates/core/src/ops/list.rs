@@ -191,7 +191,7 @@ mod tests {
         .concat();
         let mut seen = HashSet::new();
         for name in &names {
-            assert!(seen.insert(name), "{name} is there twice");
+            assert!(seen.insert(name), "{name} occurs twice");
         }
         assert!(names.len() > 90, "{} names", names.len());
     }

@@ -40,7 +40,7 @@ impl Tensor {
         if available < count {
             return Err(Error::invalid(
                 "masked_scatter",
-                format!("a source of {available} elements for {count} places"),
+                format!("a source of {available} elements for {count} positions"),
             ));
         }
         let source = source.reshape([available])?.narrow(0, 0, count)?;

@@ -245,7 +245,7 @@ pub(crate) fn check_integer_factor(op: &'static str, what: &str, factor: f64, dt
         return Ok(());
     }
     let prefix = format!("{what} {factor} for operands of ");
-    Err(Error::invalid(op, text![prefix, dtype, ", expected a whole number"]))
+    Err(Error::invalid(op, text![prefix, dtype, ", expected an integer"]))
 }
 
 /// Returns the shape of `[.., m, k] x [.., k, n]`: `[.., m, n]`.

@@ -87,7 +87,7 @@ fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[u
     if all_in_padding {
         return Err(Error::invalid(
             op,
-            format!("a window {window:?} on an image of {size:?} lies entirely in the padding"),
+            format!("a window {window:?} on an image of {size:?} is entirely in the padding"),
         ));
     }
     Ok(output)

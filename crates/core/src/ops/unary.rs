@@ -364,7 +364,7 @@ fn check_integer_bounds(low: f64, high: f64, dtype: DType) -> Result<()> {
     match [low, high].into_iter().find(|bound| bound.is_nan() || (bound.is_finite() && bound.fract() != 0.0))
     {
         Some(bound) => {
-            Err(Error::invalid("clamp", text![format!("{bound:?} is not a whole number, tensor is "), dtype]))
+            Err(Error::invalid("clamp", text![format!("{bound:?} is not an integer, tensor is "), dtype]))
         }
         None => Ok(()),
     }

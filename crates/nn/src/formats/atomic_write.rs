@@ -47,7 +47,7 @@ fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
 /// Returns a name in the same folder that no other thread or process uses.
 fn temporary_path(path: &Path) -> std::io::Result<PathBuf> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().ok_or_else(|| std::io::Error::other("this is no file name"))?;
+    let name = path.file_name().ok_or_else(|| std::io::Error::other("this is not a file name"))?;
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let mut temporary = temporary_prefix(name);
     temporary.push(format!("{}.{count}.tmp", std::process::id()));

@@ -187,7 +187,7 @@ fn normalize_with_batch(
     let dims = input.dims();
     let count = dims[0] * dims[2..].iter().product::<usize>();
     if count < 2 {
-        let what = if running.is_some() { "training" } else { "statistics of the batch alone" };
+        let what = if running.is_some() { "training" } else { "batch statistics" };
         let detail = format!("{what} on shape {:?}: a channel of 1 value has no variance", input.shape());
         return Err(Error::invalid("batch_norm", detail));
     }

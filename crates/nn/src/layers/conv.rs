@@ -173,7 +173,7 @@ fn parameters(
 /// Checks that input and output channels are multiples of the groups.
 fn check_groups(op: &'static str, [inputs, outputs]: [usize; 2], groups: usize) -> Result<()> {
     if groups == 0 || inputs % groups != 0 || outputs % groups != 0 {
-        let detail = format!("{inputs} and {outputs} channels are no multiples of {groups} groups");
+        let detail = format!("{inputs} and {outputs} channels are not multiples of {groups} groups");
         return Err(Error::invalid(op, detail));
     }
     Ok(())

@@ -62,7 +62,7 @@ impl Param {
     /// Returns an error if the dtype is not floating.
     pub fn new(tensor: &Tensor) -> Result<Param> {
         let leaf = tensor.detach().requires_grad()?;
-        let hooks = leaf.hooks().ok_or_else(|| Error::invalid("param", "the tensor is no leaf"))?;
+        let hooks = leaf.hooks().ok_or_else(|| Error::invalid("param", "the tensor is not a leaf"))?;
         Ok(Param { cell: Cell::new(leaf), hooks, name: None })
     }
 

@@ -206,7 +206,7 @@ fn check_matrix((position, parameter): (usize, &Param)) -> Result<()> {
         return Ok(());
     }
     let name = parameter.name().map_or_else(|| format!("parameter {position}"), str::to_owned);
-    let detail = format!("{name} has the shape {shape:?}, expected a matrix: give it to another optimiser");
+    let detail = format!("{name} has the shape {shape:?}, expected a matrix: give it to another optimizer");
     Err(Error::invalid("muon", detail))
 }
 

@@ -37,7 +37,7 @@ pub trait Optimizer {
         }
         let shapes: Vec<String> = unmatched.iter().map(|(_, grad)| format!("{:?}", grad.shape())).collect();
         let detail = format!(
-            "{} of {} gradients belong to no parameter of this optimiser, of shapes {}: is a layer missing from parameters()?",
+            "{} of {} gradients belong to no parameter of this optimizer, of shapes {}: is a layer missing from parameters()?",
             unmatched.len(),
             gradients.len(),
             shapes.join(", ")

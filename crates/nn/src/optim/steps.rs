@@ -328,7 +328,7 @@ impl<R: StepRule> Steps<R> {
                 let now =
                     text![&slot.label, " is ", tensor.shape(), " ", dtype, " on ", tensor.device().name()];
                 let state = text![" now, but its state ", state, " on ", state.device().name()];
-                let advice = ": make the optimiser after moving or casting the model";
+                let advice = ": make the optimizer after moving or casting the model";
                 return Err(Error::invalid(self.op, text![now, state, advice]));
             }
         }

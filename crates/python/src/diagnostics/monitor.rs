@@ -110,7 +110,7 @@ impl Model {
                 // An integer parameter has no gradient to monitor.
                 continue;
             }
-            let param = param.ok_or_else(|| Failure::type_error(format!("{key} is no nn.Parameter")))?;
+            let param = param.ok_or_else(|| Failure::type_error(format!("{key} is not an nn.Parameter")))?;
             model.parameters.push((key, param));
         }
         Ok(model)

@@ -79,7 +79,7 @@ pub fn check_index_range(name: &'static str, x: &Tensor, dim: isize) -> Result<(
     Err(Error::invalid(
         name,
         text![
-            format!("{size} elements along axis {dim}, places of at most {MAX_INDEXED_SIZE} fit "),
+            format!("{size} elements along axis {dim}, indices of at most {MAX_INDEXED_SIZE} fit "),
             DType::I32
         ],
     ))

@@ -389,7 +389,7 @@ fn where_function<'py>(
     let (input, other) = match (input, other) {
         (None, None) => return condition.get().nonzero(py, true),
         (Some(input), Some(other)) => (input, other),
-        _ => return Err(Failure::type_error("where: expected a condition alone, or with input and other")),
+        _ => return Err(Failure::type_error("where: expected only a condition, or also input and other")),
     };
     let condition = condition.get().tensor();
     let (a, b) = where_operands(&condition, input, other)?;

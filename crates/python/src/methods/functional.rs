@@ -40,7 +40,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for IntPair {
                 [rows, columns] => Ok(IntPair([rows, columns])),
                 _ => Err(Failure::value_error(format!("expected one number or two, got {}", list.len()))),
             },
-            Err(_) => Err(Failure::type_error("expected a whole number from 0 on, or two of them")),
+            Err(_) => Err(Failure::type_error("expected an integer from 0 on, or two of them")),
         }
     }
 }
@@ -57,7 +57,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for IntOrOne {
         }
         match object.extract::<Vec<usize>>() {
             Ok(list) if list.len() == 1 => Ok(IntOrOne(list[0])),
-            _ => Err(Failure::type_error("expected a whole number from 0 on")),
+            _ => Err(Failure::type_error("expected an integer from 0 on")),
         }
     }
 }

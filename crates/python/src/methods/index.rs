@@ -27,7 +27,7 @@ fn slice_bound(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>>
             true => isize::MAX,
             false if error.is_instance_of::<PyTypeError>(slice.py()) => {
                 let kind = value.get_type().name()?.to_string();
-                return Err(Failure::type_error(format!("index: a slice of {kind}, expected whole numbers")));
+                return Err(Failure::type_error(format!("index: a slice of {kind}, expected integers")));
             }
             false => return Err(error.into()),
         },

@@ -32,7 +32,7 @@ fn parse_variance_args(
     match dim.filter(|dim| !dim.is_none()) {
         Some(flag) if flag.cast::<PyBool>().is_ok() => match unbiased {
             None => Ok((Axes::All, resolve_correction(op, correction, Some(flag.is_truthy()?))?)),
-            Some(_) => Err(Failure::type_error(format!("{op}: expected whole numbers as axes, got bool"))),
+            Some(_) => Err(Failure::type_error(format!("{op}: expected integers as axes, got bool"))),
         },
         dim => {
             let dim = dim.map(|dim| AxesArgument::of(op, dim)).transpose()?;

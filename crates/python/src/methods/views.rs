@@ -346,9 +346,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::narrow)] length: Count,
     ) -> Outcome<PyTensor> {
         if start.cast::<PyTensor>().is_ok_and(|start| start.get().tensor().dtype() == ternion::DType::Bool) {
-            return Err(Failure::type_error(
-                "narrow: start is a tensor of truth values, expected a whole number",
-            ));
+            return Err(Failure::type_error("narrow: start is a bool tensor, expected an integer"));
         }
         let (start, Count(length)): (isize, _) = (of::narrow(start)?, length);
         self.map(py, |x| {
@@ -409,9 +407,7 @@ impl PyTensor {
         };
         let size = match split_size_or_sections.is_exact_instance_of::<PyBool>() {
             true => {
-                return Err(Failure::type_error(
-                    "split: split_size_or_sections is bool, expected whole numbers",
-                ));
+                return Err(Failure::type_error("split: split_size_or_sections is bool, expected integers"));
             }
             false => split_size_or_sections.extract::<usize>(),
         };

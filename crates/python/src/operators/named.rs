@@ -69,7 +69,7 @@ fn check_alpha(
 pub fn check_alpha_dtype(op: &str, alpha: Number, dtype: DType) -> Outcome<()> {
     let expected = match alpha {
         Number::Bool(_) if dtype != DType::Bool => "a number",
-        Number::Float(_) if !dtype.is_float() => "a whole number",
+        Number::Float(_) if !dtype.is_float() => "an integer",
         _ => return Ok(()),
     };
     let dtype = crate::dialect::dtype_name(dtype);
@@ -112,7 +112,7 @@ impl PyTensor {
             Operand::Number(number) => matches!(number, Number::Bool(_)),
         };
         if is_bool || x.dtype() == DType::Bool {
-            let message = "rsub: truth values, of which there are no differences; expected numbers";
+            let message = "rsub: bools, which have no differences; expected numbers";
             return Err(Failure::type_error(message.to_string()));
         }
         let other = match operand {

@@ -93,7 +93,7 @@ fn unmasked() -> Vec<OpCase> {
                     Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
                 ],
             )
-            .rejects("attention: 3 query heads are no multiple of 2 key heads", |device| {
+            .rejects("attention: 3 query heads are not a multiple of 2 key heads", |device| {
                 let (q, k) = (zeros(&[1, 3, 2, 2], device)?, zeros(&[1, 2, 2, 2], device)?);
                 q.scaled_dot_product_attention(&k, &k, AttentionOptions::default())
             })
@@ -150,7 +150,7 @@ fn masked() -> Vec<OpCase> {
             .on([&[2, 4, 4, 5], &[2, 2, 6, 5], &[2, 2, 6, 4], &[2, 1, 1, 6]])
             .twice()
             .hostile(
-                "one query sees nothing",
+                "one fully masked query",
                 [
                     Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
                     Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),

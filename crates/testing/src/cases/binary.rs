@@ -229,7 +229,7 @@ fn logical_rows() -> Vec<OpCase> {
     cases
         .into_iter()
         .map(|(op, run, definition)| {
-            OpCase::new(op, "truth values")
+            OpCase::new(op, "bools")
                 .input(Bools)
                 .input(Bools)
                 .shapes([&[], &[0], &[7, 33]])
@@ -480,7 +480,7 @@ fn bool_limits(op: BinaryOp) -> OpCase {
         BinaryOp::Max => ("maximum_scalar", |x, limit| x.maximum_scalar(limit)),
         _ => ("minimum_scalar", |x, limit| x.minimum_scalar(limit)),
     };
-    OpCase::new(name, "truth values")
+    OpCase::new(name, "bools")
         .input(Bools)
         .shapes([&[], &[7, 33]])
         .dtypes(BOOL)
@@ -753,7 +753,7 @@ fn rejected() -> OpCase {
         .rejects("atan2: operand is i32, expected a floating dtype", |device| {
             Tensor::zeros([2], I32, device)?.atan2(&Tensor::zeros([2], I32, device)?)
         })
-        .rejects("add_scalar: 0.5 is not a whole number, tensor is i32", |device| {
+        .rejects("add_scalar: 0.5 is not an integer, tensor is i32", |device| {
             Tensor::zeros([2], I32, device)?.add_scalar(0.5)
         })
         .rejects("mul_scalar: -129 does not fit i8", |device| Tensor::zeros([2], I8, device)?.mul_scalar(-129))
@@ -765,7 +765,7 @@ fn rejected() -> OpCase {
         .rejects("pow_scalar: operand is bool, expected a number", |device| {
             Tensor::zeros([2], Bool, device)?.pow_scalar(1)
         })
-        .rejects("pow_scalar: 0.5 is not a whole number, tensor is i64", |device| Tensor::zeros([2], I64, device)?.powf(0.5))
+        .rejects("pow_scalar: 0.5 is not an integer, tensor is i64", |device| Tensor::zeros([2], I64, device)?.powf(0.5))
         .rejects("add: destination has shape [3], expected [2, 3]", |device| {
             Tensor::zeros([3], F32, device)?.add_(&Tensor::zeros([2, 3], F32, device)?)
         })

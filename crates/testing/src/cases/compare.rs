@@ -56,7 +56,7 @@ fn comparisons() -> Vec<OpCase> {
                 .also(INTEGERS)
                 .also(UNSIGNED)
                 .also(BOOL)
-                .forward_only("truth values have no gradient")
+                .forward_only("bools have no gradient")
                 .run(move |x| run(&x[0], &x[1]))
                 .oracle(move |x| x[0].zip(&x[1], |a, b| f64::from(definition(&a, &b))))
                 .hostile("special", special_pairs())
@@ -84,7 +84,7 @@ fn scalar_comparisons() -> Vec<OpCase> {
                     .input(Integers(-2, 2))
                     .shapes([&[], &[0, 3], &[7, 33], &[2, 5, 3]])
                     .dtypes(&dtypes)
-                    .forward_only("truth values have no gradient")
+                    .forward_only("bools have no gradient")
                     .run(move |x| run(&x[0], number))
                     .oracle(move |x| x[0].map(|x| f64::from(definition(&x, &number))))
                     .hostile("special", [Array::new(&[7], special())]),
@@ -95,7 +95,7 @@ fn scalar_comparisons() -> Vec<OpCase> {
             OpCase::new(op, "number=0.1")
                 .input(Fixed(vec![0.1, -0.1, 0.125]))
                 .shapes([&[3]])
-                .forward_only("truth values have no gradient")
+                .forward_only("bools have no gradient")
                 .run(move |x| run(&x[0], 0.1))
                 .oracle_for(move |dtype, x| x[0].map(|x| f64::from(definition(&x, &round_to(dtype, 0.1))))),
         );
@@ -109,7 +109,7 @@ fn negative_numbers() -> OpCase {
         .input(Integers(-4, 4))
         .shapes([&[7, 33]])
         .dtypes(SIGNED)
-        .forward_only("truth values have no gradient")
+        .forward_only("bools have no gradient")
         .run(|x| Ok(vec![x[0].lt_scalar(-1)?, x[0].ge_scalar(-3)?, x[0].eq_scalar(-2)?]))
         .oracle(|x| {
             let forms: [fn(f64) -> bool; 3] = [|x| x < -1.0, |x| x >= -3.0, |x| x == -2.0];
@@ -138,7 +138,7 @@ fn select() -> OpCase {
 }
 
 fn select_other_dtypes() -> OpCase {
-    OpCase::new("where", "integers and truth values")
+    OpCase::new("where", "integers and bools")
         .input(Input::bool())
         .input(Integers(-4, 4))
         .input(Integers(-4, 4))
@@ -192,7 +192,7 @@ fn rejected() -> OpCase {
     OpCase::new("eq", "rejects")
         .input(Integers(-1, 1))
         .shapes([&[3]])
-        .forward_only("truth values have no gradient")
+        .forward_only("bools have no gradient")
         .run(|x| x[0].eq(&x[0]))
         .oracle(|x| x[0].map(|_| 1.0))
         .rejects("eq: shapes [2] and [3] do not broadcast", |device| {
@@ -201,7 +201,7 @@ fn rejected() -> OpCase {
         .rejects("lt: dtypes f32 and f16 differ; cast one of them with to_dtype", |device| {
             Tensor::zeros([2], F32, device)?.lt(&Tensor::zeros([2], F16, device)?)
         })
-        .rejects("lt_scalar: 2.5 is not a whole number, tensor is i32", |device| {
+        .rejects("lt_scalar: 2.5 is not an integer, tensor is i32", |device| {
             Tensor::zeros([2], I32, device)?.lt_scalar(2.5)
         })
         .rejects("gt_scalar: 128 does not fit i8", |device| Tensor::zeros([2], I8, device)?.gt_scalar(128))
@@ -214,7 +214,7 @@ fn rejected() -> OpCase {
             let mask = Tensor::zeros([2, 3], Bool, device)?;
             Tensor::zeros([3], F32, device)?.masked_fill(&mask, 1.0)
         })
-        .rejects("masked_fill: 0.5 is not a whole number, tensor is i32", |device| {
+        .rejects("masked_fill: 0.5 is not an integer, tensor is i32", |device| {
             let mask = Tensor::zeros([3], Bool, device)?;
             Tensor::zeros([3], I32, device)?.masked_fill(&mask, 0.5)
         })

@@ -180,7 +180,7 @@ fn patches() -> Vec<OpCase> {
             .rejects("im2col: expected 4 axes, got shape [4, 4]", |device| {
                 Tensor::zeros([4, 4], I32, device)?.im2col(PLAIN)
             })
-            .rejects("col2im: 7 channels are no multiple of 6 groups", |device| {
+            .rejects("col2im: 7 channels are not a multiple of 6 groups", |device| {
                 Tensor::zeros([1, 7, 4], F32, device)?.col2im(PLAIN, [4, 3])
             })
             .rejects("col2im: columns has shape [1, 6, 5], expected [1, 6, 4]", |device| {
@@ -231,7 +231,7 @@ fn forward() -> Vec<OpCase> {
 /// More output positions than one block of columns has.
 fn many_outputs() -> OpCase {
     let window = Window { kernel: [7, 7], padding: [3, 3], ..PLAIN };
-    OpCase::new("conv2d", "bias, many places")
+    OpCase::new("conv2d", "bias, many positions")
         .input(Uniform(-1.0, 1.0))
         .input(Uniform(-1.0, 1.0))
         .input(Uniform(-1.0, 1.0))
@@ -257,7 +257,7 @@ fn with_bias() -> OpCase {
         .rejects("conv2d: input of shape [1, 3, 5, 5], expected 2 channels along axis 1, as weight of shape [4, 2, 3, 3] takes", move |device| {
             square(device, [1, 3, 5, 5])?.conv2d(&square(device, [4, 2, 3, 3])?, None, Conv2dOptions::default())
         })
-        .rejects("conv2d: 3 channels are no multiple of 2 groups", move |device| {
+        .rejects("conv2d: 3 channels are not a multiple of 2 groups", move |device| {
             let options = Conv2dOptions { groups: 2, ..Conv2dOptions::default() };
             square(device, [1, 3, 5, 5])?.conv2d(&square(device, [4, 2, 3, 3])?, None, options)
         })
@@ -405,7 +405,7 @@ fn one_axis() -> Vec<OpCase> {
                 let weight = Tensor::zeros([6, 2, 3], F64, device)?;
                 Tensor::zeros([1, 2, 9], F32, device)?.conv1d(&weight, None, Conv1dOptions::default())
             })
-            .rejects("conv1d: 3 channels are no multiple of 2 groups", |device| {
+            .rejects("conv1d: 3 channels are not a multiple of 2 groups", |device| {
                 let weight = Tensor::zeros([6, 3, 3], F32, device)?;
                 let options = Conv1dOptions { groups: 2, ..Conv1dOptions::default() };
                 Tensor::zeros([1, 3, 9], F32, device)?.conv1d(&weight, None, options)
@@ -498,7 +498,7 @@ fn transposed() -> Vec<OpCase> {
                 x.conv_transpose2d(&weight, None, ConvTranspose2dOptions::default())
             })
             .rejects(
-                "conv_transpose2d: 4 channels are no multiple of 3 groups",
+                "conv_transpose2d: 4 channels are not a multiple of 3 groups",
                 rejected(ConvTranspose2dOptions { groups: 3, ..plain }),
             )
             .rejects(

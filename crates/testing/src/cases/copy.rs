@@ -81,7 +81,7 @@ fn casts_to(to: DType) -> Vec<OpCase> {
         cast("smaller integers", &[I32, I16, I8, U32, U16, U8], &NUMBERS[..21]),
         // Of the numbers above the largest i64, those that f64 represents.
         cast("u64", &[U64], &[0.0, 1.0, 300.0, 65519.0, 2051.0, 70000.0, 3e9, 2f64.powi(63), 1.2e19, 2f64.powi(64) - 4096.0]),
-        cast("truth values", BOOL, &NUMBERS),
+        cast("bools", BOOL, &NUMBERS),
     ];
     if to.is_float() {
         // Cotangents have the output's dtype, and are generated for the row's dtype. So gradients
@@ -99,7 +99,7 @@ fn casts_to(to: DType) -> Vec<OpCase> {
                 .oracle(|x| x[0].clone()),
         );
         rows.push(
-            OpCase::new("copy", format!("to={to}, slopes"))
+            OpCase::new("copy", format!("to={to}, gradients"))
                 .input(Uniform(-4.0, 4.0))
                 .shapes([&[7]])
                 .forward_only("compares derivatives themselves")

@@ -140,7 +140,7 @@ fn iota() -> OpCase {
             vec![Array::new(&[37], (0..37).map(at).collect()), Array::zeros(&[0])]
         })
         .rejects("iota: output is bool, expected a number", |device| Tensor::iota(3, Bool, 0, 1, device))
-        .rejects("iota: 0.5 is not a whole number, tensor is i32", |device| {
+        .rejects("iota: 0.5 is not an integer, tensor is i32", |device| {
             Tensor::iota(3, I32, 0, 0.5, device)
         })
 }
@@ -212,7 +212,7 @@ fn arange() -> OpCase {
         .rejects("arange: from 0.0 to 1e300 by 1.0: too many elements", |device| {
             Tensor::arange(0.0, 1e300, 1.0, F32, device)
         })
-        .rejects("arange: 0.5 is not a whole number, tensor is i64", |device| {
+        .rejects("arange: 0.5 is not an integer, tensor is i64", |device| {
             Tensor::arange(0, 5, 0.5, I64, device)
         })
         .rejects("arange: from 250 to 300 by 10: not all numbers fit u8", |device| {
@@ -370,7 +370,7 @@ fn rejected() -> OpCase {
         .on([])
         .run_on(|_, device, dtype| Tensor::ones([1], dtype, device))
         .oracle(|_| Array::full(&[1], 1.0))
-        .rejects("fill: 0.5 is not a whole number, tensor is i32", |device| {
+        .rejects("fill: 0.5 is not an integer, tensor is i32", |device| {
             Tensor::full([2], 0.5, I32, device)
         })
         .rejects("fill: 256 does not fit u8", |device| Tensor::full([2], 256, U8, device))
@@ -386,7 +386,7 @@ fn rejected() -> OpCase {
         })
         .rejects("fill: 128 does not fit i8", |device| Tensor::full([2], 128, I8, device))
         .rejects("fill: -32769 does not fit i16", |device| Tensor::full([2], -32769, I16, device))
-        .rejects("fill: NaN is not a whole number, tensor is i64", |device| {
+        .rejects("fill: NaN is not an integer, tensor is i64", |device| {
             Tensor::full([2], f64::NAN, I64, device)
         })
         .rejects("fill: 9.223372036854776e18 does not fit i64", |device| {

@@ -155,7 +155,7 @@ fn scatters() -> Vec<OpCase> {
                 Tensor::zeros([4], F32, device)?.scatter(0, &index, &Tensor::zeros([1], F32, device)?)
             }),
         set(1).on([&[4, 6], &[4, 9], &[4, 9]]).on([&[2, 3, 5], &[1, 4, 3], &[1, 4, 3]]),
-        OpCase::new("scatter_set", "axis=1, each place once")
+        OpCase::new("scatter_set", "axis=1, each index once")
             .input(Uniform(-4.0, 4.0))
             .input(Input::index(Values::UniqueIndex { input: 0, axis: 1 }))
             .input(Uniform(-4.0, 4.0))
@@ -410,7 +410,7 @@ fn scaled_sums() -> Vec<OpCase> {
             .also(INTEGERS)
             .forward_only("in place")
             .run(move |x| changed(&x[0], &x[1], &x[2], three))
-            .rejects("index_add: 0.5 is not a whole number, tensor is i64", |device| {
+            .rejects("index_add: 0.5 is not an integer, tensor is i64", |device| {
                 let (x, index) = (Tensor::zeros([2, 2], I64, device)?, Tensor::zeros([2], I64, device)?);
                 x.index_add_with(1, &index, &x, 0.5)
             }),

@@ -151,7 +151,7 @@ fn tensors() -> Vec<OpCase> {
                     x[0].at(&[front(x[1].at(&at[..1]), 4), at[1], front(x[2].at(&at[..1]), 2)])
                 })
             }),
-        row("index", "[:, 1, i]: a number beside a tensor")
+        row("index", "[:, 1, i]: an integer and a tensor")
             .input(either_end(2))
             .on([&[4, 3, 2], &[5]])
             .run(|x| x[0].i((.., 1, &x[1])))
@@ -265,7 +265,7 @@ fn masks() -> Vec<OpCase> {
                 let (x, mask) = (Tensor::zeros([2], F32, device)?, Tensor::ones([2], Bool, device)?);
                 x.masked_scatter(&mask, &Tensor::zeros([2], F64, device)?)
             })
-            .rejects("masked_scatter: a source of 1 elements for 2 places", |device| {
+            .rejects("masked_scatter: a source of 1 elements for 2 positions", |device| {
                 let (x, mask) = (Tensor::zeros([2], F32, device)?, Tensor::ones([2], Bool, device)?);
                 x.masked_scatter(&mask, &Tensor::zeros([1], F32, device)?)
             })

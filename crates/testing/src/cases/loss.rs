@@ -114,7 +114,7 @@ fn cross_entropies() -> Vec<OpCase> {
                 [Array::new(&[2, 2], vec![1e8, 1e8, 1e8, 1e8 - 8.0]), Array::new(&[2], vec![1.0, 1.0])],
             ),
         large_together("gradient at offset 2^20")
-            .forward_only("it is a gradient, told by a formula")
+            .forward_only("it is a gradient, given by a formula")
             .run(|x| {
                 let leaf = x[0].requires_grad()?;
                 let gradients = ternion_core::enable_grad(|| leaf.cross_entropy(&x[1])?.backward())?;

@@ -302,11 +302,11 @@ fn derived() -> Vec<OpCase> {
             .rejects("addmm: summand has shape [4], expected [2, 3]", |device| {
                 zeros(&[4], device)?.addmm(&zeros(&[2, 4], device)?, &zeros(&[4, 3], device)?, 1.0, 1.0)
             })
-            .rejects("addmm: beta 0.5 for operands of i32, expected a whole number", |device| {
+            .rejects("addmm: beta 0.5 for operands of i32, expected an integer", |device| {
                 let x = Tensor::ones([2, 2], I32, device)?;
                 x.addmm(&x, &x, 0.5, 1.0)
             })
-            .rejects("addmm: alpha 0.5 for operands of i32, expected a whole number", |device| {
+            .rejects("addmm: alpha 0.5 for operands of i32, expected an integer", |device| {
                 let x = Tensor::ones([2, 2], I32, device)?;
                 x.addmm(&x, &x, 1.0, 0.5)
             })
@@ -437,7 +437,7 @@ fn sums() -> Vec<OpCase> {
             .rejects("einsum: \"ij\": \"ij\" does not fit operand 0 of shape [2, 3, 4]", |device| {
                 einsum("ij", &[&zeros(&[2, 3, 4], device)?])
             })
-            .rejects("einsum: \"i1\": '1' is no letter", |device| einsum("i1", &[&zeros(&[2, 3], device)?]))
+            .rejects("einsum: \"i1\": '1' is not a letter", |device| einsum("i1", &[&zeros(&[2, 3], device)?]))
             .rejects("einsum: \"ij->k\": no operand has the output's k", |device| {
                 einsum("ij->k", &[&zeros(&[2, 3], device)?])
             })

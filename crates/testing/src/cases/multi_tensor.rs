@@ -90,7 +90,7 @@ fn out_of_range() -> OpCase {
     row("beyond its squares", 2, &Fixed(values))
         .shapes([&[4], &[2, 4], &[4, 1025]])
         .dtypes(&[F64, F32, BF16])
-        .forward_only("its gradient is a row of its own")
+        .forward_only("its gradient is its own row")
 }
 
 /// Gradients where squares are out of range, which differences cannot determine; 0 if all numbers

@@ -274,7 +274,7 @@ fn batch_norms() -> Vec<OpCase> {
                 let y = normalized(&x[0], &axes);
                 (y, x[0].reduce(&axes, Keep::No, average), x[0].reduce(&axes, Keep::No, variance))
             }),
-        normed_unequal("batch_norm", "bias alone")
+        normed_unequal("batch_norm", "bias only")
             .input(parameter())
             .on([&[7, 3], &[3]])
             .run(|x| Ok(x[0].batch_norm_train(None, Some(&x[1]), EPS)?.0))
@@ -324,7 +324,7 @@ fn derived() -> Vec<OpCase> {
             .shapes([&[2, 6, 5]])
             .run(|x| x[0].group_norm(3, None, None, EPS))
             .oracle(|x| grouped(&x[0], 3)),
-        normed("group_norm", "groups=3 weight alone")
+        normed("group_norm", "groups=3 weight only")
             .input(parameter())
             .on([&[2, 6, 5], &[6]])
             .run(|x| x[0].group_norm(3, Some(&x[1]), None, EPS))

@@ -385,7 +385,7 @@ fn bool_counts() -> Vec<OpCase> {
     cases
         .into_iter()
         .map(|(op, run, definition)| {
-            OpCase::new(op, "truth values")
+            OpCase::new(op, "bools")
                 .input(Bools)
                 .shapes([&[7, 300], &[0, 3]])
                 .dtypes(BOOL)
@@ -419,7 +419,7 @@ fn any_and_all() -> Vec<OpCase> {
                 .also(INTEGERS)
                 .also(UNSIGNED)
                 .also(FLOATS)
-                .forward_only("truth values have no gradient")
+                .forward_only("bools have no gradient")
                 .run(move |x| run(&x[0], axes, keep))
                 .oracle(move |x| x[0].reduce(&resolve(axes, 3), keep, definition)),
             );
@@ -599,7 +599,7 @@ fn conventions() -> Vec<OpCase> {
         row("min", "NaN", &[nan, 1.0, 2.0, 1.0], |x| x.min_keep(1), &[nan, nan, 0.0, 1.0]),
         row("max", "NaN over all", &[nan, 1.0, 2.0, nan], |x| x.max_all(), &[0.5, 0.0, 0.0, 0.5]),
         row("min", "NaN over all", &[2.0, nan, 1.0, 1.0], |x| x.min_all(), &[0.0, 1.0, 0.0, 0.0]),
-        row("prod", "an infinity or NaN beside a zero", &[inf, 0.0, 0.0, nan], |x| x.prod(1), &[0.0, inf, nan, 0.0]),
+        row("prod", "an infinity or NaN next to a zero", &[inf, 0.0, 0.0, nan], |x| x.prod(1), &[0.0, inf, nan, 0.0]),
         row("max_abs", "ties", &[-1.0, 1.0, 0.0, 0.0], |x| x.max_abs(1), &[-0.5, 0.5, 0.0, 0.0]),
         row("norm", "zero", &[0.0, 0.0, 3.0, 4.0], |x| x.norm(1), &[0.0, 0.0, 0.6, 0.8]),
         row("norm", "zero, over nothing", &[0.0, -2.0], |x| x.norm(&[] as &[isize]), &[0.0, -1.0]),

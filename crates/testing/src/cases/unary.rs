@@ -678,10 +678,10 @@ fn rejected_rows() -> Vec<OpCase> {
             .rejects("exp: input is i32, expected a floating dtype", |device| Tensor::zeros([2], I32, device)?.exp())
             .rejects("neg: input is bool, expected a number", |device| Tensor::zeros([2], Bool, device)?.neg())
             .rejects("logical_not: input is f32, expected bool", |device| Tensor::zeros([2], F32, device)?.logical_not())
-            .rejects("clamp: 0.5 is not a whole number, tensor is i32", |device| {
+            .rejects("clamp: 0.5 is not an integer, tensor is i32", |device| {
                 Tensor::zeros([2], I32, device)?.clamp(0.5, 3.0)
             })
-            .rejects("clamp: NaN is not a whole number, tensor is u8", |device| {
+            .rejects("clamp: NaN is not an integer, tensor is u8", |device| {
                 Tensor::zeros([2], U8, device)?.clamp(0.0, f64::NAN)
             })
             .rejects(

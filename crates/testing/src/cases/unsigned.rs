@@ -63,7 +63,7 @@ fn quotients(dtype: DType) -> OpCase {
 
 fn comparisons(dtype: DType) -> OpCase {
     pairs("lt", dtype)
-        .forward_only("truth values have no gradient")
+        .forward_only("bools have no gradient")
         .run(|x| {
             Ok(vec![
                 x[0].lt(&x[1])?,

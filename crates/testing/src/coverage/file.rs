@@ -223,7 +223,7 @@ mod tests {
         cpu.failures.push("exp [2] f32 dense".into());
         let rejection = write_file(&folder, &cpu);
         let found = read_folder(&folder);
-        std::fs::remove_dir_all(&folder).expect("it is there");
+        std::fs::remove_dir_all(&folder).expect("it exists");
         assert_eq!(rejection, Err("1 cases are wrong on cpu:\nexp [2] f32 dense".into()));
         let names: Vec<String> = found.expect("two files").into_iter().map(|one| one.device).collect();
         assert_eq!(names, ["cpu", "cuda:0"]);

@@ -11,7 +11,7 @@ use ternion_core::DType;
 
 const INTRODUCTION: &str = "# What runs where
 
-Written by `cargo xtask coverage` from `coverage-*.json` beside it; `tests/coverage.rs` fails if it differs from them, or if a fresh run on the CPU does.
+Written by `cargo xtask coverage` from `coverage-*.json` next to it; `tests/coverage.rs` fails if it differs from them, or if a fresh run on the CPU does.
 
 ";
 
@@ -156,7 +156,7 @@ mod tests {
     fn each_device_has_a_column_under_what_it_is() {
         let cuda = example();
         let mut cpu = Coverage { device: "cpu".into(), ..example() };
-        let exp = cpu.ops.get_mut("exp").expect("it is there");
+        let exp = cpu.ops.get_mut("exp").expect("it exists");
         let cell = exp.cells["f64"];
         exp.cells = DType::ALL
             .iter()

@@ -34,14 +34,14 @@ fn curves_begin_and_end_at_the_edges() {
     let points: Vec<f64> =
         points.split([' ', ',']).map(|coordinate| coordinate.parse().expect("a number")).collect();
     assert_eq!((points[0], points[2]), (LEFT, WIDTH - RIGHT));
-    assert!(points[1] > points[3], "upwards is less in SVG");
+    assert!(points[1] > points[3], "upward is less in SVG");
 }
 
 #[test]
 fn what_is_no_number_leaves_a_gap_and_a_remark() {
     let points = [(1.0, 3.0), (2.0, f64::NAN), (3.0, 2.0), (4.0, 1.0), (5.0, f64::INFINITY)];
     let svg = one(Panel::new("").series(line(&points)));
-    assert!(svg.contains("2 of 5 values of loss are no number"), "{svg}");
+    assert!(svg.contains("2 of 5 values of loss are not numbers"), "{svg}");
     // The first point is isolated: a dot. The next two are a line.
     assert_eq!((count(&svg, "<circle"), count(&svg, "<polyline")), (1, 1));
     let svg = one(Panel::new("").scale(Scale::Logarithmic).series(line(&[
@@ -52,14 +52,17 @@ fn what_is_no_number_leaves_a_gap_and_a_remark() {
     ])));
     assert!(
         svg.contains(
-            "1 of 4 values of loss are no number; 1 of 4 values of loss are 0: dots on the lower edge"
+            "1 of 4 values of loss are not numbers; 1 of 4 values of loss are 0: dots on the lower edge"
         ),
         "{svg}"
     );
     let below = one(Panel::new("").scale(Scale::Logarithmic).series(line(&[(1.0, -1.0), (2.0, 0.1)])));
     assert!(below.contains("1 of 2 values of loss are below 0"), "{below}");
     let none = one(Panel::new("").series(line(&[(1.0, f64::NAN), (f64::NAN, 1.0)])));
-    assert!(none.contains("2 of 2 values of loss are no number") && count(&none, "<polyline") == 0, "{none}");
+    assert!(
+        none.contains("2 of 2 values of loss are not numbers") && count(&none, "<polyline") == 0,
+        "{none}"
+    );
 }
 
 /// Returns the positions of dots, in the order in which they were drawn.

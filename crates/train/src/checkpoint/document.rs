@@ -66,7 +66,7 @@ impl Document {
 
     /// Parses the document of a file's header.
     pub fn parse(text: &str) -> Result<Document, Fault> {
-        let corrupt = |detail: &str| Fault::Corrupt(format!("damaged: {detail}"));
+        let corrupt = |detail: &str| Fault::Corrupt(format!("corrupt: {detail}"));
         let (sum, json) = text.split_once(' ').ok_or_else(|| corrupt("its document has no checksum"))?;
         if checksum(json.as_bytes()) != sum {
             return Err(corrupt("its document is not as it was written"));

@@ -69,7 +69,7 @@ fn drop_later(path: &Path, step: u64) -> Result<()> {
     let complete_lines = bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
     for (number, line) in complete_lines.enumerate() {
         let entry: StepField = serde_json::from_slice(line).map_err(|error| {
-            Error::file(path, format!("line {} is no number of a training: {error}", number + 1))
+            Error::file(path, format!("line {} is not a metric of a training run: {error}", number + 1))
         })?;
         if entry.step <= step {
             kept.extend_from_slice(line);

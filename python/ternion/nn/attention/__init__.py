@@ -28,7 +28,7 @@ class Rotary(Module):
         positions: the number of positions.
         head_dim: the number of columns of a head; must be even.
         base: pair `i` is rotated by `position * base^(-2 i / head_dim)`.
-        pairs: "halves" (column `i` with `i + head_dim / 2`, as in Llama) or "neighbours" (`2 i`
+        pairs: "half" (column `i` with `i + head_dim / 2`, as in Llama) or "interleaved" (`2 i`
             with `2 i + 1`, as in the paper).
 
     Raises:
@@ -36,7 +36,7 @@ class Rotary(Module):
             another width or a position exceeds `positions`.
     """
 
-    def __init__(self, positions: int, head_dim: int, base: float = 10_000.0, pairs: str = "halves"):
+    def __init__(self, positions: int, head_dim: int, base: float = 10_000.0, pairs: str = "half"):
         self.positions, self.head_dim, self.base, self.pairs = positions, head_dim, base, pairs
         self._native: Any = _ternion._Rotary(positions, head_dim, base, pairs)
 

@@ -62,7 +62,7 @@ def varlen_attn(
 
 def _check_max_length(function: str, name: str, length: object) -> None:
     if isinstance(length, bool) or not isinstance(length, int) or length < 0:
-        raise ValueError(f"{function}: {name} is {length!r}, expected a whole number from 0 on")
+        raise ValueError(f"{function}: {name} is {length!r}, expected an integer from 0 on")
 
 
 def _causal_and_window(window_size: tuple[int, int]) -> tuple[bool, int | None]:

@@ -296,7 +296,7 @@ def _warn_repeated(model: Any) -> None:
     """
     for keys, kind in repeated_modules(model):
         message = f"{', '.join(keys[:4])}{', ..' if len(keys) > 4 else ''} are one {kind}: its parameters are used {len(keys)} times"
-        warn_caller(f"StatsMonitor: {message}; make a layer for each place ([layer] * n repeats one), unless that is meant")
+        warn_caller(f"StatsMonitor: {message}; make a layer for each use ([layer] * n repeats one), unless that is meant")
 
 
 class _WatchContext:

@@ -79,7 +79,7 @@ impl<A> Parts<A> {
     /// # Safety
     /// The range is inside the vector that this was created from, and no other piece of work has
     ///     it.
-    #[allow(clippy::mut_from_ref, reason = "pieces of work have ranges of their own")]
+    #[allow(clippy::mut_from_ref, reason = "pieces of work have separate ranges")]
     unsafe fn range(&self, range: Range<usize>) -> &mut [A] {
         // SAFETY: guaranteed by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }

@@ -298,7 +298,7 @@ mod tests {
             assert_eq!(many_heads.is_long(132), is_many, "{tokens}");
         }
         let single_head = |tokens| plan(MaskMode::Band, [1, 1, 1], [tokens, tokens]).is_long(132);
-        assert!(!single_head(2048), "eleven works or sixteen shorter ones, beside one another");
+        assert!(!single_head(2048), "eleven works or sixteen shorter ones, next to one another");
     }
 
     #[test]
@@ -378,7 +378,7 @@ mod tests {
         assert!(!is_by_tma(MaskMode::Full, [300, 300], &repeated), "heads of q are the same");
         let mut backwards = tensors(12, 300);
         backwards.v.strides[2] *= -1;
-        assert!(!is_by_tma(MaskMode::Full, [300, 300], &backwards), "values are walked backwards");
+        assert!(!is_by_tma(MaskMode::Full, [300, 300], &backwards), "values are traversed backward");
         let mut falling = plan(MaskMode::Full, [4, 12, 12], [300, 300]);
         falling.sizes.scale = -0.125;
         assert!(!falling.is_by_tma(&valid, 132), "the largest product is the smallest score");

@@ -497,13 +497,13 @@ mod tests {
         let steps = |mask_mode, heads, rows| plan(mask_mode, heads, rows).average_steps();
         assert_eq!(steps(MaskMode::Full, [1, 4, 2], [1000, 300]), 16.0, "8 tiles of two heads each");
         assert_eq!(steps(MaskMode::Band, [1, 1, 1], [1024, 1024]), 4.5, "8, 7, .. 1");
-        assert_eq!(steps(MaskMode::Band, [1, 1, 1], [128, 1024]), 1.0, "the last queries see all keys");
+        assert_eq!(steps(MaskMode::Band, [1, 1, 1], [128, 1024]), 1.0, "the last queries attend to all keys");
         let mut window = plan(MaskMode::Band, [1, 1, 1], [131_072, 131_072]);
         window.sizes.reach_first = -511;
         assert_eq!(
             window.average_steps(),
             5.0,
-            "128 keys are seen by 639 queries, of works near the middle and both ends"
+            "128 keys are attended to by 639 queries, of tiles near the middle and both ends"
         );
     }
 
@@ -532,7 +532,7 @@ mod tests {
         assert!(
             is_by_keys(MaskMode::Band, [200, 300], &valid) && is_by_keys(MaskMode::Full, [300, 200], &valid)
         );
-        assert!(!is_by_keys(MaskMode::Band, [300, 200], &valid), "queries that see no key");
+        assert!(!is_by_keys(MaskMode::Band, [300, 200], &valid), "fully masked queries");
         for mask_mode in
             [MaskMode::BoolMask, MaskMode::AdditiveMask, MaskMode::Varlen, MaskMode::VarlenDropout]
         {
@@ -543,7 +543,7 @@ mod tests {
         assert!(!is_by_keys(MaskMode::Full, [300, 300], &repeated), "heads of dy are the same");
         let mut backwards = gradients(4, 300);
         backwards.k.strides[2] *= -1;
-        assert!(!is_by_keys(MaskMode::Full, [300, 300], &backwards), "keys are walked backwards");
+        assert!(!is_by_keys(MaskMode::Full, [300, 300], &backwards), "keys are traversed backward");
     }
 
     #[test]
@@ -558,7 +558,7 @@ mod tests {
             plan.is_by_keys(&valid, &DropoutParams { threshold, scale, ..DropoutParams::default() })
         };
         assert!(is_by_keys([300, 300], 1.25, false) && is_by_keys([300, 200], 2.0, true));
-        assert!(!is_by_keys([300, 200], 1.25, false), "queries that see no key");
+        assert!(!is_by_keys([300, 200], 1.25, false), "fully masked queries");
         assert!(!is_by_keys([300, 300], 4.0, false), "gradients of scores that are a fourth of theirs");
         assert!(!is_by_keys([300, 300], 1.0, false), "nothing is dropped");
         assert!(!is_by_keys([32_000, 32_000], 1.25, false), "256 MB of bits for two heads that share keys");

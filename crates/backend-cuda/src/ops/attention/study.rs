@@ -86,7 +86,7 @@ pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrde
         GRAD_BY_KEYS_UNORDERED_WIDTHS.iter().any(|&width| usize::from(width) == plan.by_keys_width());
     if !has_form || !plan.is_by_keys(&gradients, &dropout_params) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of 33 to 128 columns, \
-             queries that each see a key, and no repeated axis";
+             queries that each attend to a key, and no repeated axis";
         return Err(Error::invalid(call.name, EXPECTED));
     }
     plan.launch_by_keys(call, q.dtype, &gradients, dropout_params, order)

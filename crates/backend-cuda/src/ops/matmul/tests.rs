@@ -132,7 +132,7 @@ fn tiles_of_clusters_are_counted_and_launched_as_whole_ones() {
     assert_eq!([4, 128, 132, 1000].map(|tiles| four.blocks(tiles, 132)), [4, 128, 132, 1000]);
     // 120 blocks in clusters of four are resident at once, 140 take a second wave.
     let time = |n| four.predicted(&self::sizes(BF16, [1280, n, 4096], [0; 2], true), 1, 132);
-    assert!(time(1792) > 1.6 * time(1536), "{} beside {}", time(1792), time(1536));
+    assert!(time(1792) > 1.6 * time(1536), "{} compared with {}", time(1792), time(1536));
 }
 
 /// The products of `tests/kernels/bf16x6.rs`, which together use both bf16x6 tiles on an H100, with

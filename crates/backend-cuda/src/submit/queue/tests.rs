@@ -124,7 +124,7 @@ fn an_isolated_launch_is_submitted_by_its_own_thread() {
         assert_eq!(queue.target.numbers.lock().len() as u64, number + 1, "made before it returns");
         queue.drain();
     }
-    assert!(queue.handle.lock().is_none(), "nobody was woken");
+    assert!(queue.handle.lock().is_none(), "no thread was woken");
 }
 
 /// Pushes enough launches that the thread takes part, and returns the error that the launches

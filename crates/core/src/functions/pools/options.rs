@@ -133,7 +133,7 @@ impl<const N: usize> PoolOptions<N> {
                 );
                 Error::invalid(
                     op,
-                    format!("a window ({window}) on an image of {size:?} lies entirely in the padding"),
+                    format!("a window ({window}) on an image of {size:?} is entirely in the padding"),
                 )
             })?;
             all_windows.push(windows);

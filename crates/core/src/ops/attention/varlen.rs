@@ -128,7 +128,7 @@ impl Tensor {
         let AttentionOptions { mask, causal, window, scale, dropout } = options;
         check_probability(name, dropout)?;
         if mask.is_some() {
-            return Err(Error::invalid(name, "a mask beside sequences of different lengths, expected none"));
+            return Err(Error::invalid(name, "a mask with sequences of different lengths, expected none"));
         }
         if causal == Causal::UpperLeft {
             return Err(Error::invalid(

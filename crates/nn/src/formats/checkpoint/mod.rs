@@ -250,7 +250,7 @@ fn read_header(file: &mut File, path: &Path) -> Result<Header> {
     let mut header = vec![0; header_bytes as usize];
     file.read_exact(&mut header).map_err(|error| cannot_read(path, &error))?;
     let corrupt_header =
-        |error: serde_json::Error| Error::file(path, format!("damaged safetensors header: {error}"));
+        |error: serde_json::Error| Error::file(path, format!("corrupt safetensors header: {error}"));
     // The safetensors library silently keeps the last of two tensors with the same name.
     serde_json::from_slice::<DistinctKeys>(&header).map_err(corrupt_header)?;
     let (metadata, unknown) = parse_header(&header).map_err(corrupt_header)?;
@@ -261,7 +261,7 @@ fn read_header(file: &mut File, path: &Path) -> Result<Header> {
         return Err(Error::file(
             path,
             format!(
-                "truncated or damaged: the header promises {expected_bytes} bytes of tensors, the file holds {}",
+                "truncated or corrupt: the header promises {expected_bytes} bytes of tensors, the file holds {}",
                 file_bytes - start
             ),
         ));

@@ -78,7 +78,7 @@ impl Gpt2Config {
             None => Ok(None),
             Some(value) => match value.as_u64().and_then(|size| usize::try_from(size).ok()) {
                 Some(size) => Ok(Some(size)),
-                None => Err(unsupported(name, "a whole number", value)),
+                None => Err(unsupported(name, "an integer", value)),
             },
         };
         let activation = |name: &Value| {
@@ -128,7 +128,7 @@ impl Gpt2Config {
         let problem = if positions != GPTPositions::Learned {
             "positions that are not learned"
         } else if norm != NormKind::LayerNorm {
-            "norms that are no layer norms"
+            "norms that are not layer norms"
         } else if kv_heads.is_some_and(|kv_heads| kv_heads != heads) {
             "fewer heads of keys than of queries"
         } else if form == FeedForwardKind::SwiGLU {
@@ -148,7 +148,7 @@ impl Gpt2Config {
                 dtype: Some(dtype),
             });
         };
-        Err(Error::invalid(OP, format!("a model with {problem}, which GPT-2's names cannot tell")))
+        Err(Error::invalid(OP, format!("a model with {problem}, which GPT-2's names cannot express")))
     }
 
     /// Returns the text of a `config.json`. It names the architecture, so that `transformers` can

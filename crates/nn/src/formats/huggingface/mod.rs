@@ -268,7 +268,7 @@ fn infer_heads(width: usize, configured: Option<usize>, requested: Option<usize>
         }
         (None, None) if !width.is_multiple_of(HEAD_WIDTH) => {
             let detail = format!(
-                "no configuration, and width {width} is no multiple of {HEAD_WIDTH}: expected a number of heads"
+                "no configuration, and width {width} is not a multiple of {HEAD_WIDTH}: expected a number of heads"
             );
             Err(Error::invalid(OP, detail))
         }
@@ -307,7 +307,7 @@ fn with_ternion_names(mut tensors: StateDict, model: &GPT) -> Result<StateDict> 
     if problems.is_empty() {
         Ok(state)
     } else {
-        Err(Error::invalid(OP, format!("this is no GPT-2; {}", problems.join("; "))))
+        Err(Error::invalid(OP, format!("this is not a GPT-2; {}", problems.join("; "))))
     }
 }
 

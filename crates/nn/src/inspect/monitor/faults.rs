@@ -430,7 +430,7 @@ fn gradient_flow(report: &StatsReport, config: &StatsConfig) -> Option<DetectedF
         let named =
             steepest(&sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(from, ..)| from);
         let text = format!(
-            "{}: gradients explode on their way back: at {} they are {} times as large as at {} {compared}; {}; clipping gradients by their norm keeps steps small meanwhile",
+            "{}: gradients explode in the backward pass: at {} they are {} times as large as at {} {compared}; {}; clipping gradients by their norm keeps steps small meanwhile",
             named.unwrap_or(first).name(),
             first.name(),
             format_factor(growth),
@@ -446,7 +446,7 @@ fn gradient_flow(report: &StatsReport, config: &StatsConfig) -> Option<DetectedF
     }
     if growth < smallest_ratio {
         let text = format!(
-            "{}: gradients vanish on their way back: here they are {} times as small as at {} {compared}, and this layer hardly learns; take ReLU or GELU for sigmoid or tanh, {INITIALIZE_ADVICE}, or add residual connections",
+            "{}: gradients vanish in the backward pass: here they are {} times as small as at {} {compared}, and this layer hardly learns; take ReLU or GELU for sigmoid or tanh, {INITIALIZE_ADVICE}, or add residual connections",
             first.name(),
             format_factor(growth.recip()),
             last.name()

@@ -371,7 +371,7 @@ impl fmt::Display for StatsReport {
         for warning in &self.all_warnings {
             write!(f, "\n! {warning}")?;
             if warning.since < self.step {
-                write!(f, " (told since step {})", warning.since)?;
+                write!(f, " (reported since step {})", warning.since)?;
             }
         }
         Ok(())

@@ -248,7 +248,7 @@ fn unvisited(report: &StatsReport) -> Option<DetectedFault> {
     layers.dedup();
     let shapes: Vec<String> = unmatched.iter().map(|(_, shape)| format!("{shape:?}")).collect();
     let text = format!(
-        "{}: computes inside of the model and is no part of it, and gradients of shapes {} belong to no parameter of the model: an optimizer of its parameters does not train it; create layers once, not at each call, and keep them where parameters() finds them",
+        "{}: computes inside of the model and is not part of it, and gradients of shapes {} belong to no parameter of the model: an optimizer of its parameters does not train it; create layers once, not at each call, and keep them where parameters() finds them",
         join_names(&layers),
         shapes.join(", ")
     );
@@ -284,7 +284,7 @@ fn why_missing(report: &StatsReport, layer: &str) -> &'static str {
             "the layer was computed, but nothing came back from the loss; use its output in the loss, look for a detach, no_grad or a way through NumPy behind it, or freeze it if that is meant"
         }
         false if has_unvisited_layers(report) => {
-            "the loss does not depend on this layer, but on one that is no part of the model: look for an assignment that replaces it in forward"
+            "the loss does not depend on this layer, but on one that is not part of the model: look for an assignment that replaces it in forward"
         }
         false => {
             "the loss does not depend on this layer; use its output in the loss, look for a detach or no_grad behind it, or freeze it if that is meant"
@@ -354,7 +354,7 @@ fn linear_pairs(report: &StatsReport) -> Vec<DetectedFault> {
     let to_fault = |LinearPair { first, second }: &LinearPair| {
         let ((inputs, between), (_, outputs)) = (sizes(first)?, sizes(second)?);
         let text = format!(
-            "{second}: a linear layer that takes the output of the linear layer {first} as it is: both together are one linear layer of {inputs} inputs and {outputs} outputs; put an activation between them"
+            "{second}: a linear layer that takes the output of the linear layer {first} unchanged: both together are one linear layer of {inputs} inputs and {outputs} outputs; put an activation between them"
         );
         // The last layer of a part and the first of the next, for example of attention and the
         // feed-forward part, are separate on purpose.

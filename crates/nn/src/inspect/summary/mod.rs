@@ -111,7 +111,7 @@ pub fn summary_of_shape<M: Forward + ?Sized>(
     pass: SummaryPass,
 ) -> Result<Summary> {
     let Some(first) = model.parameters().into_iter().next() else {
-        let detail = "the model has no parameter that tells its device: give an input";
+        let detail = "the model has no parameter from which to read its device: give an input";
         return Err(Error::invalid("summary", detail));
     };
     let input = Tensor::zeros(shape, first.dtype(), &first.device())?;

@@ -139,7 +139,7 @@ impl fmt::Display for Summary {
                 format_bytes(self.peak_bytes)
             )?,
         }
-        f.write_str(" beside what was held before")
+        f.write_str(" in addition to what was allocated before")
     }
 }
 

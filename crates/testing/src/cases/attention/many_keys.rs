@@ -35,7 +35,7 @@ pub(super) fn rows() -> Vec<OpCase> {
             .input(Input::float(Uniform(-2.0, 2.0)).constant())
             .on([q, k, v, &[4, 1, 1040]])
             .hostile(
-                "keys that are hidden by numbers",
+                "keys masked by numbers",
                 [Array::new(q, numbers(4 * 8)), Array::new(k, numbers(2 * 1040 * 8)), values(), Array::new(&[4, 1, 1040], hidden)],
             ),
     ]

@@ -43,7 +43,7 @@ pub(super) fn rows() -> Vec<OpCase> {
     let window = |config| AttentionConfig { window: Some(2), ..config };
     let mut all = vec![
         on_default_rows(varlen("varlen", PLAIN)).twice().rejects(
-            "attention: a mask beside sequences of different lengths, expected none",
+            "attention: a mask with sequences of different lengths, expected none",
             |device| {
                 let mask = Tensor::zeros([2, 2], Bool, device)?;
                 attend_zeros(device, [2, 2], AttentionOptions { mask: Some(&mask), ..Default::default() })
@@ -197,7 +197,7 @@ fn rejecting(case: OpCase) -> OpCase {
     .rejects("attention: 1 cumulative lengths, expected 0 and the end of each sequence", move |device| {
         run([1, 1, 2, 2], [ends(1, I32, device)?, ends(1, I32, device)?], device)
     })
-    .rejects("attention: a batch of 2 beside cumulative lengths, expected 1", move |device| {
+    .rejects("attention: a batch of 2 with cumulative lengths, expected 1", move |device| {
         run([2, 1, 2, 2], [ends(3, I32, device)?, ends(3, I32, device)?], device)
     })
 }

@@ -58,7 +58,7 @@ fn prelu() -> Vec<OpCase> {
             .run(|x| x[0].prelu(&x[1]))
             .oracle(move |x| Array::from_fn(&x[0].shape, |at| of(x[0].at(at), x[1].at(&[at[1]])))),
         // An infinite element above 0 does not contribute to the gradient of the weight.
-        OpCase::new("prelu", "gradient beside infinities")
+        OpCase::new("prelu", "gradient next to infinities")
             .input(Fixed(vec![infinity, -2.0, 3.0, 0.0]))
             .input(Fixed(vec![0.5]))
             .on([&[4], &[1]])

@@ -36,7 +36,7 @@ fn scaled_differences() -> Vec<OpCase> {
         row(Scalar::Int(1)).also(INTEGERS),
         row(Scalar::Int(3))
             .also(INTEGERS)
-            .rejects("rsub: 0.5 is not a whole number, tensor is i32", |device| {
+            .rejects("rsub: 0.5 is not an integer, tensor is i32", |device| {
                 let x = Tensor::zeros([2], I32, device)?;
                 x.rsub_with(&x, 0.5)
             })

@@ -10,7 +10,7 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-const BOOLS: &str = "gives truth values";
+const BOOLS: &str = "gives bools";
 
 fn kinds() -> Vec<OpCase> {
     type Method = fn(&Tensor) -> Result<Tensor>;

@@ -132,7 +132,7 @@ fn bilinear() -> Vec<OpCase> {
             .on([&[0, 2], &[0, 1], &[2, 2, 1]])
             .run(|x| x[0].bilinear(&x[1], &x[2], None))
             .oracle(move |x| product(x))
-            .rejects("bilinear: inputs of shapes [2, 3] and [2, 4] beside a weight of shape [5, 3, 3]", |device| {
+            .rejects("bilinear: inputs of shapes [2, 3] and [2, 4] for a weight of shape [5, 3, 3]", |device| {
                 let zeros = |shape: &[usize]| Tensor::zeros(shape, F32, device);
                 zeros(&[2, 3])?.bilinear(&zeros(&[2, 4])?, &zeros(&[5, 3, 3])?, None)
             })

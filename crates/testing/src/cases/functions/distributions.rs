@@ -217,7 +217,7 @@ fn counts() -> Vec<OpCase> {
             .rejects("binomial: probability 1.5, expected 0 to 1", |device| {
                 Tensor::ones([2], F32, device)?.binomial(&Tensor::full([2], 1.5, F32, device)?)
             })
-            .rejects("binomial: 0.5 trials, expected a whole number of at least 0", |device| {
+            .rejects("binomial: 0.5 trials, expected an integer of at least 0", |device| {
                 let half = Tensor::full([2], 0.5, F32, device)?;
                 half.binomial(&half)
             }),

@@ -52,7 +52,7 @@ fn gradients() -> Vec<OpCase> {
                 }),
         );
         rows.push(
-            OpCase::new("gradient", format!("axis=0 places edge_order={order}"))
+            OpCase::new("gradient", format!("axis=0 positions edge_order={order}"))
                 .input(Uniform(-3.0, 3.0))
                 .input(Input::float(Fixed(COORDINATES.to_vec())).constant())
                 .on([&[5, 3], &[5]])
@@ -106,14 +106,14 @@ fn areas() -> Vec<OpCase> {
         .oracle(|x| {
             x[0].reduce(&[1], Keep::No, |y| running(y, |at| 0.5 * at as f64).last().copied().unwrap_or(0.0))
         })
-        .rejects("trapezoid: places of shape [3] for elements of [4]", |device| {
+        .rejects("trapezoid: positions of shape [3] for elements of [4]", |device| {
             let coordinates = Tensor::zeros([3], F32, device)?;
             Tensor::zeros([4], F32, device)?.trapezoid(0, Spacing::Places(&coordinates))
         })
         .rejects("trapezoid: input is i64, expected a floating dtype", |device| {
             Tensor::zeros([4], I64, device)?.trapezoid(0, Spacing::Even(1.0))
         });
-    let coordinates = OpCase::new("trapezoid", "axis=0 places")
+    let coordinates = OpCase::new("trapezoid", "axis=0 positions")
         .input(Uniform(-3.0, 3.0))
         .input(Uniform(-3.0, 3.0))
         .on([&[5, 3], &[5]])

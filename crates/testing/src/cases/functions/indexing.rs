@@ -285,7 +285,7 @@ fn searches() -> Vec<OpCase> {
             .rejects("searchsorted: a sequence without axes", |device| {
                 Tensor::zeros((), F32, device)?.searchsorted(&Tensor::zeros([2], F32, device)?, true, None)
             })
-            .rejects("searchsorted: values of shape [3, 2] beside a sequence of [2, 4]", |device| {
+            .rejects("searchsorted: values of shape [3, 2] for a sequence of [2, 4]", |device| {
                 Tensor::zeros([2, 4], F32, device)?.searchsorted(
                     &Tensor::zeros([3, 2], F32, device)?,
                     true,

@@ -136,7 +136,7 @@ fn refusals() -> Vec<OpCase> {
             .rejects("addmv: expected 2 axes, got shape [3]", move |device| {
                 zeros(&[2], device)?.addmv(&zeros(&[3], device)?, &zeros(&[3], device)?, 1.0, 1.0)
             })
-            .rejects("addmv: beta 0.5 for operands of i32, expected a whole number", |device| {
+            .rejects("addmv: beta 0.5 for operands of i32, expected an integer", |device| {
                 let x = Tensor::ones([2, 2], I32, device)?;
                 x.select(0, 0)?.addmv(&x, &x.select(0, 0)?, 0.5, 1.0)
             }),

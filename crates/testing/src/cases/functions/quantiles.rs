@@ -82,8 +82,8 @@ fn quantiles() -> Vec<OpCase> {
     };
     let infinite = [f64::NEG_INFINITY, f64::INFINITY, 1.0, f64::INFINITY];
     rows.extend([
-        one("one share of all, kept", None, true).on([&[3, 6], &[]]),
-        one("one share of all", None, false)
+        one("one quantile of all, kept", None, true).on([&[3, 6], &[]]),
+        one("one quantile of all", None, false)
             .on([&[], &[]])
             .on([&[3, 6], &[]])
             .hostile("infinite", [Array::new(&[4], infinite.to_vec()), Array::scalar(0.875)])
@@ -124,7 +124,7 @@ fn nanquantiles() -> Vec<OpCase> {
                     let share = x[1].data[0];
                     x[0].reduce(&[1], Keep::No, move |slice| of_slice(slice, share, interpolation, true))
                 })
-                .hostile("NaN alone", [Array::full(&[2, 3], f64::NAN), Array::scalar(0.5)])
+                .hostile("only NaN", [Array::full(&[2, 3], f64::NAN), Array::scalar(0.5)])
         })
         .chain([OpCase::new("nanquantile", "without NaN")
             .input(Distinct)
@@ -192,7 +192,7 @@ fn histograms() -> Vec<OpCase> {
                 let weight = Tensor::zeros([2], F32, device)?;
                 Tensor::zeros([3], F32, device)?.histogram_with_edges(even(None), Some(&weight), false)
             }),
-        OpCase::new("histogram", "edges of its own, weighted density")
+        OpCase::new("histogram", "given edges, weighted density")
             .input(quarters())
             .input(Fixed(vec![0.5, 1.0, 2.0]))
             .shapes([&[33]])

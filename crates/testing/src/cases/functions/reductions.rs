@@ -207,7 +207,7 @@ fn diff() -> Vec<OpCase> {
             .oracle_for(|dtype, x| {
                 x[0].along(0, |slice| differences(slice, 1).into_iter().map(|x| wrap(dtype, x)).collect())
             }),
-        OpCase::new("diff", "truth values")
+        OpCase::new("diff", "bools")
             .input(Bools)
             .shapes([&[7, 3]])
             .dtypes(BOOL)

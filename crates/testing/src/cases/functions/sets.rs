@@ -19,7 +19,7 @@ fn among(invert: bool) -> OpCase {
         .on([&[0], &[3]])
         .also(INTEGERS)
         .also(BOOL)
-        .forward_only("truth values")
+        .forward_only("bools")
         .run(move |x| x[0].isin(&x[1], invert))
         .oracle(move |x| x[0].map(|value| f64::from(u8::from(x[1].data.contains(&value) != invert))))
         .hostile(

@@ -52,7 +52,7 @@ fn signbit() -> OpCase {
     OpCase::new("signbit", "")
         .input(AwayFrom(0.0))
         .shapes([&[], &[0, 3], &[7, 33]])
-        .forward_only("gives truth values")
+        .forward_only("gives bools")
         .run(|x| x[0].signbit())
         .oracle(|x| x[0].map(|x| f64::from(is_negative(x))))
         .hostile("special", [specials()])
@@ -108,7 +108,7 @@ fn infinities() -> [OpCase; 2] {
             .shapes([&[], &[0, 3], &[7, 33]])
             .also(INTEGERS)
             .also(BOOL)
-            .forward_only("gives truth values")
+            .forward_only("gives bools")
             .run(move |x| run(&x[0]))
             .oracle_for(move |dtype, x| x[0].map(|x| f64::from(dtype.is_float() && x == infinity)))
     };

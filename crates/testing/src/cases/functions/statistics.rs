@@ -162,7 +162,7 @@ fn ranks() -> Vec<OpCase> {
     rows.extend(finding("median", "", |x, axis| x.median(axis), median, INTEGERS));
     rows.extend(finding("nanmedian", "", |x, axis| x.nanmedian(axis), nanmedian, INTEGERS));
     rows.push(
-        OpCase::new("nanmedian", "axis=1, NaN alone")
+        OpCase::new("nanmedian", "axis=1, only NaN")
             .input(Fixed(vec![f64::NAN]))
             .shapes([&[2, 5]])
             .forward_only("NaN")

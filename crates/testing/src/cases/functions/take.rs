@@ -203,7 +203,7 @@ fn puts() -> Vec<OpCase> {
 fn put_bools() -> Vec<OpCase> {
     let any = |found: &mut f64, value: f64| *found = found.max(value);
     vec![
-        OpCase::new("put", "accumulate=true, truth values")
+        OpCase::new("put", "accumulate=true, bools")
             .input(Bools)
             .dtypes(BOOL)
             .exact()
@@ -219,7 +219,7 @@ fn put_bools() -> Vec<OpCase> {
                 }
                 found
             }),
-        OpCase::new("index_put", "[index, 1..] accumulate=true, truth values")
+        OpCase::new("index_put", "[index, 1..] accumulate=true, bools")
             .input(Bools)
             .dtypes(BOOL)
             .exact()

@@ -77,7 +77,7 @@ fn orthogonal() -> Vec<OpCase> {
         row("linalg.qr", "r")
             .input(spread())
             .shapes([&[3, 3], &[5, 3], &[3, 5]])
-            .forward_only("r alone has no gradient")
+            .forward_only("r by itself has no gradient")
             .run(|x| {
                 let (q, r) = linalg::qr(&x[0], QrMode::R)?;
                 Ok((q, r.square()?))

@@ -108,7 +108,7 @@ fn vectors() -> Vec<OpCase> {
                 linalg::vector_norm(&zeros(&[0], device)?, f64::INFINITY, &Default::default())
             }),
         // Squares overflow and underflow; the norms do not.
-        row("linalg.vector_norm", "extremes")
+        row("linalg.vector_norm", "extreme values")
             .input(AwayFrom(0.25))
             .shapes([&[3]])
             .run(|x| linalg::vector_norm(&x[0], 2.0, &Default::default()))

@@ -11,7 +11,7 @@ pub(super) fn beyond_their_squares() -> Vec<OpCase> {
             .input(Fixed(values.clone()))
             .shapes([&[2, 4]])
             .dtypes(&[F64, F32])
-            .forward_only("the gradient is a row of its own")
+            .forward_only("the gradient is its own row")
     };
     let length = |x: &[f64]| x.iter().fold(0.0, |length: f64, x| length.hypot(*x));
     let mut rows = vec![

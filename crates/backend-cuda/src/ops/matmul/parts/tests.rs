@@ -194,7 +194,7 @@ fn sums_by_parts_are_as_accurate_as_sums_of_f32() {
         ("normal", &normal as &dyn Fn(&mut Random, usize) -> f32),
         ("positive", &positive),
         ("wide exponents", &wide),
-        ("cancelling", &cancelling),
+        ("canceling", &cancelling),
     ] {
         for k in [64, 96, 128, 256, 1024, 4096, 65536] {
             let [in_bf16x6, in_f32] = errors(k, number);

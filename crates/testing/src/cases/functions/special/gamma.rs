@@ -156,7 +156,7 @@ fn far() -> Vec<OpCase> {
             }))
             .shapes([&[37]])
             .dtypes(&[F64, F32])
-            .forward_only("differences of numbers far from 1 tell nothing")
+            .forward_only("differences of numbers far from 1 mean nothing")
             .run(move |x| run(&x[0]))
             .oracle(move |x| x[0].map(definition))
     };
