@@ -1,5 +1,6 @@
 //! An open device: memory, the commands that wait to be submitted, and transfers to the host.
 
+mod index_error_record;
 pub(crate) mod timing;
 mod transfers;
 
@@ -16,6 +17,7 @@ use crate::pipeline_cache::{self, PipelineCache};
 use crate::pipelines::{MAX_PARAMETER_BYTES, Pipelines, Variant};
 use crate::pool::{Block, Pool, block_size};
 use crate::slots::Access;
+use index_error_record::create_index_error_record;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::path::PathBuf;
@@ -26,7 +28,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use ternion_core::backend::{Buffer, MemoryStats, View};
 use ternion_core::{Error, Result};
-use transfers::StagingSlice;
 
 /// Limits of the workspace of an op: this many bytes, and this fraction (1 / `WORKSPACE_FRACTION`)
 /// of the device's memory, or of 8 GiB if its size is unknown.
@@ -474,37 +475,12 @@ impl Gpu {
         Ok([groups.div_ceil(lines) as u32, lines as u32])
     }
 
-    /// Returns the number under which a shader records indices that are not below `size`.
-    pub(crate) fn index_check_id(&self, op: &'static str, size: usize) -> u32 {
-        self.batch.lock().index_errors.check_id(ternion_core::backend::index_teller(op), size)
-    }
-
-    /// Returns the binding of the record of such indices.
-    pub(crate) fn index_error_record(&self) -> Binding<'_> {
-        Binding::whole(&self.index_error_record)
-    }
-
     /// Returns the binding of an op's workspace: the requested bytes, rounded up to a multiple of a
     /// vec4. The block itself is larger, and might need a second binding where these bytes need
     /// one.
     pub(crate) fn workspace<'a>(&self, op: &'static str, buffer: &'a Buffer) -> Result<Binding<'a>> {
         let memory = memory_of(op, buffer)?;
         Ok(Binding { memory, start: 0, bytes: memory.size_bytes().max(1).next_multiple_of(16) as u64 })
-    }
-
-    /// Reads the record of indices out of range, if a shader may have written one.
-    fn check_index_errors(&self) -> Result<()> {
-        if !self.batch.lock().index_errors.take_pending() {
-            return Ok(());
-        }
-        let mut words = [0u32; index_errors::WORDS];
-        let length = size_of_val(&words) as u64;
-        let record = StagingSlice { from: self.index_error_record.buffer(), offset: 0, length };
-        // If the record cannot be read, it is read again next time.
-        let bytes =
-            self.read(&[record], true).inspect_err(|_| self.batch.lock().index_errors.mark_pending())?;
-        bytemuck::cast_slice_mut(&mut words).copy_from_slice(&bytes);
-        self.batch.lock().index_errors.read(words).map_or(Ok(()), Err)
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
@@ -542,16 +518,6 @@ impl Flush for Gpu {
     fn finish_within(&self, time: Duration) {
         self.errors.wait_within(&self.device, time);
     }
-}
-
-/// Creates the record of indices out of range, initialized to zeros.
-fn create_index_error_record(device: &wgpu::Device) -> WgpuMemory {
-    WgpuMemory::of_buffer(device.create_buffer(&wgpu::BufferDescriptor {
-        label: Some("faults"),
-        size: (index_errors::WORDS * 4) as u64,
-        usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
-        mapped_at_creation: false,
-    }))
 }
 
 /// Slots that read memory which the same launch writes are bound with the same access as written

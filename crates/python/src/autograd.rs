@@ -1,24 +1,26 @@
 //! Gradients as in PyTorch: accumulated in `grad` of the tensors that require them.
 
+mod hooks;
 mod leaves;
 pub mod scales;
 
+pub use hooks::PyHook;
 pub use leaves::{accumulated_in, register_leaf, register_param};
 
 use crate::diagnostics::lost;
-use crate::error::{Failure, Outcome, callback_error};
+use crate::error::{Failure, Outcome};
 use crate::extract::of;
 use crate::gil::{interruptible, wait};
 use crate::tensor::{PyTensor, detached_handle};
+use hooks::call_hook;
 use once_cell::race::OnceBox;
 use parking_lot::Mutex;
-use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use scales::BackwardPass;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use ternion::autograd::TensorId;
 use ternion::nn::Param;
 use ternion::{GradOptions, Gradients, Tensor, grad};
@@ -485,25 +487,6 @@ impl PyTensor {
     }
 }
 
-/// Returns the gradient that a hook returns, or `None` if the hook leaves it unchanged.
-fn call_hook(hook: &Bound<'_, PyAny>, grad: &Tensor) -> ternion::Result<Option<Tensor>> {
-    let call = || -> PyResult<Option<Tensor>> {
-        let returned = hook.call1((PyTensor::new(grad.clone()),))?;
-        if returned.is_none() {
-            return Ok(None);
-        }
-        match returned.cast::<PyTensor>() {
-            Ok(returned) => Ok(Some(returned.get().tensor())),
-            Err(_) => {
-                let kind = returned.get_type().name()?;
-                let message = format!("register_hook: the hook returned {kind}, expected a tensor or None");
-                Err(PyTypeError::new_err(message))
-            }
-        }
-    };
-    call().map_err(|error| callback_error("a hook", error))
-}
-
 fn options(retain_graph: Option<bool>, create_graph: bool, allow_unused: bool) -> GradOptions {
     GradOptions { create_graph, retain_graph: retain_graph.unwrap_or(create_graph), allow_unused }
 }
@@ -569,39 +552,6 @@ fn _grad(
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_grad, module)?)
-}
-
-/// A handle of a registered hook.
-#[pyclass(name = "HookHandle", module = "ternion", frozen)]
-pub struct PyHook {
-    handle: Mutex<Option<ternion::autograd::HookHandle>>,
-    /// For a hook of a parameter: the slot that stores it, and its key there.
-    param_hook: Option<(Weak<GradSlot>, u64)>,
-    /// The hook of another tensor.
-    shared_hook: Option<SharedHook>,
-}
-
-#[pymethods]
-impl PyHook {
-    /// Removes the hook.
-    fn remove(&self) {
-        let Some(handle) = self.handle.lock().take() else { return };
-        handle.remove();
-        let hook = self.shared_hook.as_ref().and_then(|shared_hook| shared_hook.lock().take());
-        drop(hook);
-        let Some((slot, hook_id)) = &self.param_hook else { return };
-        if let Some(slot) = slot.upgrade()
-            && let Some(own) = slot.param.get()
-        {
-            let mut hooks = own.hooks.lock();
-            let at = hooks.iter().position(|(other, _)| other == hook_id);
-            let hook = at.map(|at| hooks.remove(at));
-            // The objects that the hook refers to are released after the lock: they may include
-            // this parameter.
-            drop(hooks);
-            drop(hook);
-        }
-    }
 }
 
 /// Returns the sum of the elements, each multiplied by its weight.

@@ -46,6 +46,10 @@
 //! - Never loosen a limit to make a row pass; find the error. A row that needs more than the
 //!   default says why in a comment.
 
+mod returns;
+
+pub use returns::{IntoArrays, IntoOutputs};
+
 use crate::array::Array;
 use crate::values::Values;
 use std::sync::Arc;
@@ -175,65 +179,6 @@ pub type RoundedOracle = Arc<dyn Fn(&dyn Fn(f64) -> f64, &[Array]) -> Vec<Array>
 pub type RoundedGradients = Arc<dyn Fn(&dyn Fn(f64) -> f64, &[Array], &[Array]) -> Vec<Array> + Send + Sync>;
 /// A call that must fail.
 pub type Rejected = Arc<dyn Fn(&Device) -> Result<Vec<Tensor>> + Send + Sync>;
-
-/// The return types of a call under test.
-pub trait IntoOutputs {
-    /// Returns the outputs as a list.
-    fn into_outputs(self) -> Vec<Tensor>;
-}
-
-impl IntoOutputs for Tensor {
-    fn into_outputs(self) -> Vec<Tensor> {
-        vec![self]
-    }
-}
-impl IntoOutputs for Vec<Tensor> {
-    fn into_outputs(self) -> Vec<Tensor> {
-        self
-    }
-}
-impl IntoOutputs for (Tensor, Tensor) {
-    fn into_outputs(self) -> Vec<Tensor> {
-        vec![self.0, self.1]
-    }
-}
-impl IntoOutputs for (Tensor, Tensor, Tensor) {
-    fn into_outputs(self) -> Vec<Tensor> {
-        vec![self.0, self.1, self.2]
-    }
-}
-impl IntoOutputs for () {
-    fn into_outputs(self) -> Vec<Tensor> {
-        Vec::new()
-    }
-}
-
-/// The return types of an oracle.
-pub trait IntoArrays {
-    /// Returns the arrays as a list.
-    fn into_arrays(self) -> Vec<Array>;
-}
-
-impl IntoArrays for Array {
-    fn into_arrays(self) -> Vec<Array> {
-        vec![self]
-    }
-}
-impl IntoArrays for Vec<Array> {
-    fn into_arrays(self) -> Vec<Array> {
-        self
-    }
-}
-impl IntoArrays for (Array, Array) {
-    fn into_arrays(self) -> Vec<Array> {
-        vec![self.0, self.1]
-    }
-}
-impl IntoArrays for (Array, Array, Array) {
-    fn into_arrays(self) -> Vec<Array> {
-        vec![self.0, self.1, self.2]
-    }
-}
 
 /// The shapes of the inputs of one instance of a row.
 pub type Instance = Vec<Vec<usize>>;

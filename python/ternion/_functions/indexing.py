@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import _ternion
 from .._ternion import Tensor
 from .kinds import _dtype_name, can_cast, result_type
+from .shapes import _check_size
+
+# A Python list of more elements than this would take all memory, and minutes.
+_MAX_ELEMENTS = 2**27
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
@@ -280,3 +285,32 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
     if boundaries.ndim != 1:
         raise ValueError(f"bucketize: boundaries of shape {list(boundaries.shape)}, expected one axis")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """Converts row-major indices of elements to indices in a tensor of this shape, one int64 tensor
+    for each axis.
+
+    Shapes: [..] -> one tensor of the same shape for each axis of `shape`
+
+    Raises:
+        TypeError: If the indices have no integer dtype.
+        ValueError: If the shape has no elements.
+    """
+    return indices._unravel_index([shape] if isinstance(shape, int) else shape)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Returns all combinations of `r` elements of a vector as rows, in the order of the vector.
+
+    Shapes: [n] -> [combinations, r]
+
+    Raises:
+        ValueError: If the tensor is not a vector, or `r` is negative.
+        MemoryError: If there are too many combinations.
+    """
+    if input.ndim != 1 or r < 0:
+        raise ValueError(f"combinations: {r} elements of a tensor of shape {list(input.shape)}, expected one axis and at least 0")
+    count = input.numel()
+    _check_size("combinations", r * (math.comb(count + r - 1, r) if with_replacement and count else math.comb(count, r)), _MAX_ELEMENTS)
+    return input._combinations(r, with_replacement)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -372,10 +371,6 @@ def tile(input: Tensor, *counts: Any, dims: Any = None) -> Tensor:
     return input._tile(counts[0] if len(counts) == 1 and not isinstance(counts[0], int) else counts)
 
 
-# A Python list of more elements than this would take all memory, and minutes.
-_MAX_ELEMENTS = 2**27
-
-
 def _check_size(function: str, count: int, limit: int) -> None:
     if count > limit:
         raise MemoryError(f"{function}: a result of more than {limit} elements")
@@ -583,32 +578,3 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
         ValueError: If the sizes do not broadcast to the shape of this tensor.
     """
     return input._sum_to_size(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
-
-
-def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """Converts row-major indices of elements to indices in a tensor of this shape, one int64 tensor
-    for each axis.
-
-    Shapes: [..] -> one tensor of the same shape for each axis of `shape`
-
-    Raises:
-        TypeError: If the indices have no integer dtype.
-        ValueError: If the shape has no elements.
-    """
-    return indices._unravel_index([shape] if isinstance(shape, int) else shape)
-
-
-def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Returns all combinations of `r` elements of a vector as rows, in the order of the vector.
-
-    Shapes: [n] -> [combinations, r]
-
-    Raises:
-        ValueError: If the tensor is not a vector, or `r` is negative.
-        MemoryError: If there are too many combinations.
-    """
-    if input.ndim != 1 or r < 0:
-        raise ValueError(f"combinations: {r} elements of a tensor of shape {list(input.shape)}, expected one axis and at least 0")
-    count = input.numel()
-    _check_size("combinations", r * (math.comb(count + r - 1, r) if with_replacement and count else math.comb(count, r)), _MAX_ELEMENTS)
-    return input._combinations(r, with_replacement)

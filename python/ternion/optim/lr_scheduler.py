@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._warnings import warn_caller
+from ._schedule_settings import check_at_least_1, check_float64, check_fraction, describe, lambda_list
 
 if TYPE_CHECKING:
     from .optimizers import Optimizer
@@ -97,7 +98,7 @@ class LRScheduler:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def __repr__(self) -> str:
-        return _describe(self)
+        return describe(self)
 
     def state_dict(self) -> dict:
         """Returns the progress of the schedule. For a subclass with its own `get_lr`, returns all
@@ -133,7 +134,7 @@ class LambdaLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
-        self.lr_lambdas = _lambda_list("LambdaLR", lr_lambda, len(optimizer.param_groups))
+        self.lr_lambdas = lambda_list("LambdaLR", lr_lambda, len(optimizer.param_groups))
         super().__init__(optimizer, last_epoch)
 
     def rates_at(self, epoch: int) -> list[float]:
@@ -150,7 +151,7 @@ class MultiplicativeLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
-        self.lr_lambdas = _lambda_list("MultiplicativeLR", lr_lambda, len(optimizer.param_groups))
+        self.lr_lambdas = lambda_list("MultiplicativeLR", lr_lambda, len(optimizer.param_groups))
         # For each epoch so far, the products of all groups.
         self._products = [[1.0] * len(self.lr_lambdas)]
         super().__init__(optimizer, last_epoch)
@@ -169,8 +170,8 @@ class StepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
-        _check_at_least_1("StepLR", "step_size", step_size)
-        _check_float64("StepLR", "gamma", gamma)
+        check_at_least_1("StepLR", "step_size", step_size)
+        check_float64("StepLR", "gamma", gamma)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -186,7 +187,7 @@ class MultiStepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
-        _check_float64("MultiStepLR", "gamma", gamma)
+        check_float64("MultiStepLR", "gamma", gamma)
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
@@ -203,7 +204,7 @@ class ConstantLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
-        _check_fraction("ConstantLR", "factor", factor)
+        check_fraction("ConstantLR", "factor", factor)
         self._factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -220,7 +221,7 @@ class ExponentialLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
-        _check_float64("ExponentialLR", "gamma", gamma)
+        check_float64("ExponentialLR", "gamma", gamma)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -237,7 +238,7 @@ class CosineAnnealingLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
-        _check_at_least_1("CosineAnnealingLR", "T_max", T_max)
+        check_at_least_1("CosineAnnealingLR", "T_max", T_max)
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -296,8 +297,8 @@ class LinearLR(LRScheduler):
     def __init__(self, optimizer: Any, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5, last_epoch: int = -1):
         if not 0 < start_factor <= 1:
             raise ValueError(f"LinearLR: start_factor {start_factor}, expected above 0 and at most 1")
-        _check_fraction("LinearLR", "end_factor", end_factor)
-        _check_at_least_1("LinearLR", "total_iters", total_iters)
+        check_fraction("LinearLR", "end_factor", end_factor)
+        check_at_least_1("LinearLR", "total_iters", total_iters)
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -315,7 +316,7 @@ class PolynomialLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
-        _check_at_least_1("PolynomialLR", "total_iters", total_iters)
+        check_at_least_1("PolynomialLR", "total_iters", total_iters)
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
@@ -357,8 +358,8 @@ class OneCycleLR(LRScheduler):
             if epochs is None or steps_per_epoch is None:
                 raise ValueError("OneCycleLR: expected total_steps, or both epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
-        _check_at_least_1("OneCycleLR", "total_steps", total_steps)
-        _check_fraction("OneCycleLR", "pct_start", pct_start)
+        check_at_least_1("OneCycleLR", "total_steps", total_steps)
+        check_fraction("OneCycleLR", "pct_start", pct_start)
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"OneCycleLR: anneal_strategy {anneal_strategy!r}, expected \"cos\" or \"linear\"")
         if div_factor <= 0 or final_div_factor <= 0:
@@ -557,7 +558,7 @@ class ReduceLROnPlateau:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def __repr__(self) -> str:
-        return _describe(self)
+        return describe(self)
 
     def state_dict(self) -> dict:
         """Returns the best metric and the counters."""
@@ -572,34 +573,3 @@ class ReduceLROnPlateau:
         """
         for name in ("best", "num_bad_epochs", "cooldown_counter", "last_epoch"):
             setattr(self, name, state_dict[name])
-
-
-def _describe(schedule):
-    """Formats the settings of a schedule, its progress and the learning rates."""
-    settings = [f"{name}={value!r}" for name, value in vars(schedule).items() if name != "optimizer" and not name.startswith("_")]
-    return f"{type(schedule).__name__}({', '.join(settings)}, lr={schedule.get_last_lr()})"
-
-
-def _lambda_list(schedule, lr_lambda, groups):
-    """Returns one function for each group."""
-    functions = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
-    if len(functions) != groups:
-        raise ValueError(f"{schedule}: {len(functions)} functions for {groups} groups of parameters")
-    return functions
-
-
-def _check_at_least_1(schedule, name, value):
-    if value < 1:
-        raise ValueError(f"{schedule}: {name} {value}, expected at least 1")
-
-
-def _check_float64(schedule, name, value):
-    try:
-        float(value)
-    except OverflowError:
-        raise ValueError(f"{schedule}: {name} of {value.bit_length()} bits, expected a number that float64 holds") from None
-
-
-def _check_fraction(schedule, name, value):
-    if not 0 <= value <= 1:
-        raise ValueError(f"{schedule}: {name} {value}, expected 0 to 1")

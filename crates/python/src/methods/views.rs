@@ -1,14 +1,16 @@
 //! Views of a tensor, and rearrangements of its elements.
 
+mod dtypes;
+
 use crate::arguments::{
     AxesArgument, Count, ShapeArgument, args_or_keyword, args_or_kwargs, dim_or_axis, extract_int_args,
     extract_sizes, required_dim,
 };
-use crate::dtype::{DTypeArgument, PyDType};
 use crate::error::{Failure, Outcome, WithOp};
 use crate::extract::of;
 use crate::gil::{run, wait};
 use crate::tensor::{PyTensor, is_scalar_axis};
+use dtypes::{dtype_argument, view_as_dtype};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use ternion::{Axes, DType, Error, Result, Tensor};
@@ -27,34 +29,6 @@ pub(super) fn wrap_views<'py>(
 
 /// The maximum number of parts. A Python tuple of more tensors would use up all memory.
 const MAX_PARTS: usize = 1 << 24;
-
-/// Returns the dtype if it is the only argument.
-fn dtype_argument(arguments: &Bound<'_, PyTuple>, is_named: bool) -> Outcome<Option<DType>> {
-    match arguments.len() {
-        1 if is_named || arguments.get_item(0)?.cast::<PyDType>().is_ok() => {
-            Ok(Some(arguments.get_item(0)?.extract::<DTypeArgument>()?.0))
-        }
-        _ => Ok(None),
-    }
-}
-
-/// Reinterprets the bytes of the memory as numbers of another dtype.
-fn view_as_dtype(x: &Tensor, dtype: DType) -> Outcome<Tensor> {
-    let (own, requested) = (crate::dialect::dtype_name(x.dtype()), crate::dialect::dtype_name(dtype));
-    if x.dtype().size() != dtype.size() || (dtype == DType::Bool && x.dtype() != DType::Bool) {
-        return Err(Failure::type_error(format!(
-            "view: {own} as {requested}, expected a dtype of numbers of {} bytes; to() converts",
-            x.dtype().size()
-        )));
-    }
-    if x.device().name().starts_with("wgpu") {
-        return Err(Failure::type_error(format!(
-            "view: {own} as {requested} on wgpu, whose memory has no bytes of a dtype"
-        )));
-    }
-    let x = x.detach();
-    Ok(Tensor::from_buffer(x.buffer().clone(), *x.layout(), dtype, x.device())?)
-}
 
 #[pymethods]
 impl PyTensor {

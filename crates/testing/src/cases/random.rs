@@ -39,67 +39,40 @@ fn blocks(words: usize) -> u64 {
     words.div_ceil(4) as u64
 }
 
+/// Runs an op on a state with a negative seed and a base just below the carry into the upper half.
+fn run_on_state(op: fn(DType) -> Op) -> impl Fn(&[Tensor], &Device, DType) -> Result<Vec<Tensor>> {
+    move |_, device, dtype| {
+        let state = Tensor::from_slice(&[SEED, BASE], [2], device)?;
+        Ok(apply_on(op(dtype), device, &[&state])?.into_vec())
+    }
+}
+
+/// Returns a word of that state, from an offset of 3 blocks.
+fn word_at(at: usize) -> u32 {
+    random_word(SEED as u64, (BASE as u64).wrapping_add(3), at)
+}
+
+fn small_shape() -> Shape {
+    Shape::new(&[3, 7]).expect("a small shape")
+}
+
 /// The ops on a state with a negative seed, a base just below the carry into the upper half, and an
 /// offset, so that every part of the counter matters.
 fn primitives() -> Vec<OpCase> {
-    let run = |op: fn(DType) -> Op| {
-        move |_: &[Tensor], device: &Device, dtype: DType| {
-            let state = Tensor::from_slice(&[SEED, BASE], [2], device)?;
-            Ok(apply_on(op(dtype), device, &[&state])?.into_vec())
-        }
-    };
-    let word = |at: usize| random_word(SEED as u64, (BASE as u64).wrapping_add(3), at);
-    let shape = || Shape::new(&[3, 7]).expect("a small shape");
-    vec![
-        OpCase::new("random_bits", "bits=31")
-            .on([])
-            .dtypes(&[I32])
-            .exact()
-            .forward_only(NUMBERS)
-            .run_on(run(|_| {
-                RandomBits { shape: Shape::new(&[3, 7]).expect("small"), bits: 31, offset: 3 }.into()
-            }))
-            .oracle(move |_| Array::new(&[3, 7], (0..21).map(|at| f64::from(word(at) >> 1)).collect()))
-            .rejects("random_bits: 32 bits, expected 1 to 31", move |device| {
-                let state = Tensor::zeros([2], I64, device)?;
-                let op = RandomBits { shape: shape(), bits: 32, offset: 0 };
-                Ok(apply_on(op, device, &[&state])?.into_vec())
-            })
-            .rejects("random_bits: state is i32, expected i64", move |device| {
-                let state = Tensor::zeros([2], I32, device)?;
-                let op = RandomBits { shape: shape(), bits: 8, offset: 0 };
-                Ok(apply_on(op, device, &[&state])?.into_vec())
-            }),
-        OpCase::new("random_bits", "bits=1")
-            .on([])
-            .dtypes(&[I32])
-            .exact()
-            .forward_only(NUMBERS)
-            .run_on(run(|_| {
-                RandomBits { shape: Shape::new(&[3, 7]).expect("small"), bits: 1, offset: 3 }.into()
-            }))
-            .oracle(move |_| Array::new(&[3, 7], (0..21).map(|at| f64::from(word(at) >> 31)).collect())),
-        OpCase::new("random_bits", "empty")
-            .on([])
-            .dtypes(&[I32])
-            .exact()
-            .forward_only(NUMBERS)
-            .run_on(run(|_| {
-                RandomBits { shape: Shape::new(&[0, 7]).expect("small"), bits: 8, offset: 3 }.into()
-            }))
-            .oracle(|_| Array::zeros(&[0, 7])),
+    let mut cases = random_bits();
+    cases.extend([
         OpCase::new("uniform", "op")
             .on([])
             .dtypes(&[F64, F32])
             .exact()
             .forward_only(NUMBERS)
-            .run_on(run(|dtype| {
+            .run_on(run_on_state(|dtype| {
                 UniformOp { shape: Shape::new(&[3, 7]).expect("small"), dtype, offset: 3 }.into()
             }))
-            .oracle(move |_| Array::new(&[3, 7], (0..21).map(|at| uniform(word(at))).collect()))
+            .oracle(move |_| Array::new(&[3, 7], (0..21).map(|at| uniform(word_at(at))).collect()))
             .rejects("uniform: output is bf16, expected f32 or f64", move |device| {
                 let state = Tensor::zeros([2], I64, device)?;
-                let op = UniformOp { shape: shape(), dtype: BF16, offset: 0 };
+                let op = UniformOp { shape: small_shape(), dtype: BF16, offset: 0 };
                 Ok(apply_on(op, device, &[&state])?.into_vec())
             }),
         OpCase::new("normal", "op")
@@ -109,17 +82,61 @@ fn primitives() -> Vec<OpCase> {
             // Composed of f32 ops: the angle, up to 2 pi, is rounded to 2.4e-7, times a radius of
             // at most 5.8. Kernels of backends have stricter limits in normals.rs.
             .f32_limit(2e-6, 2e-6)
-            .run_on(run(|dtype| {
+            .run_on(run_on_state(|dtype| {
                 Normal { shape: Shape::new(&[3, 7]).expect("small"), dtype, offset: 3 }.into()
             }))
             .oracle(move |_| {
-                Array::new(&[3, 7], (0..21).map(|at| normal(word(2 * at), word(2 * at + 1))).collect())
+                Array::new(&[3, 7], (0..21).map(|at| normal(word_at(2 * at), word_at(2 * at + 1))).collect())
             })
             .rejects("normal: state has shape [3], expected [2]", move |device| {
                 let state = Tensor::zeros([3], I64, device)?;
-                let op = Normal { shape: shape(), dtype: F32, offset: 0 };
+                let op = Normal { shape: small_shape(), dtype: F32, offset: 0 };
                 Ok(apply_on(op, device, &[&state])?.into_vec())
             }),
+    ]);
+    cases
+}
+
+/// The rows of `random_bits` among the primitives.
+fn random_bits() -> Vec<OpCase> {
+    vec![
+        OpCase::new("random_bits", "bits=31")
+            .on([])
+            .dtypes(&[I32])
+            .exact()
+            .forward_only(NUMBERS)
+            .run_on(run_on_state(|_| {
+                RandomBits { shape: Shape::new(&[3, 7]).expect("small"), bits: 31, offset: 3 }.into()
+            }))
+            .oracle(move |_| Array::new(&[3, 7], (0..21).map(|at| f64::from(word_at(at) >> 1)).collect()))
+            .rejects("random_bits: 32 bits, expected 1 to 31", move |device| {
+                let state = Tensor::zeros([2], I64, device)?;
+                let op = RandomBits { shape: small_shape(), bits: 32, offset: 0 };
+                Ok(apply_on(op, device, &[&state])?.into_vec())
+            })
+            .rejects("random_bits: state is i32, expected i64", move |device| {
+                let state = Tensor::zeros([2], I32, device)?;
+                let op = RandomBits { shape: small_shape(), bits: 8, offset: 0 };
+                Ok(apply_on(op, device, &[&state])?.into_vec())
+            }),
+        OpCase::new("random_bits", "bits=1")
+            .on([])
+            .dtypes(&[I32])
+            .exact()
+            .forward_only(NUMBERS)
+            .run_on(run_on_state(|_| {
+                RandomBits { shape: Shape::new(&[3, 7]).expect("small"), bits: 1, offset: 3 }.into()
+            }))
+            .oracle(move |_| Array::new(&[3, 7], (0..21).map(|at| f64::from(word_at(at) >> 31)).collect())),
+        OpCase::new("random_bits", "empty")
+            .on([])
+            .dtypes(&[I32])
+            .exact()
+            .forward_only(NUMBERS)
+            .run_on(run_on_state(|_| {
+                RandomBits { shape: Shape::new(&[0, 7]).expect("small"), bits: 8, offset: 3 }.into()
+            }))
+            .oracle(|_| Array::zeros(&[0, 7])),
     ]
 }
 

@@ -1,6 +1,8 @@
 //! Messages about faults, from statistics: the layer at fault, the figure that shows it, and what
 //! to try.
 
+mod updates;
+
 use super::activations::Activation;
 use super::origins::Origin;
 use super::report::{LayerStats, StatsReport, WeightStats};
@@ -217,9 +219,9 @@ fn find_faults(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) 
     if is_finite {
         faults.extend(zero::gradients(report, config, counts));
         faults.extend(zero::weights(report, config, counts));
-        faults.extend(not_updated(report, config));
-        faults.extend(large_updates(report, config));
-        faults.extend(small_updates(report, config, counts));
+        faults.extend(updates::not_updated(report, config));
+        faults.extend(updates::large_updates(report, config));
+        faults.extend(updates::small_updates(report, config, counts));
     }
     faults
 }
@@ -480,7 +482,7 @@ pub(super) fn format_factor(factor: f64) -> String {
     }
 }
 
-// ---- ReLUs, gradients and steps
+// ---- ReLUs and gradients
 
 fn dead_relus(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<DetectedFault> {
     let relus = report
@@ -526,100 +528,4 @@ pub(super) fn trained_by_layer(report: &StatsReport) -> Vec<(&str, Vec<&WeightSt
 
 pub(super) fn layer_or_model(layer: &str) -> &str {
     if layer.is_empty() { "the model" } else { layer }
-}
-
-/// A step may change the outputs of a layer by this fraction of the size of its inputs, however
-/// small the weights were: weights that start at 0 change by a large fraction of their size at
-/// first.
-const MAX_OUTPUT_CHANGE: f64 = 0.1;
-
-/// Reports weights that the step did not change although they have gradients: it changed only
-/// others.
-fn not_updated(report: &StatsReport, config: &StatsConfig) -> Vec<DetectedFault> {
-    let relative_grad = |weight: &WeightStats| {
-        weight.gradient.as_ref().map_or(0.0, |gradient| gradient.rms() / weight.values.rms())
-    };
-    let update = |weight: &WeightStats| weight.update.unwrap_or(0.0);
-    let trained = || report.weights.iter().filter(|weight| !weight.is_frozen && relative_grad(weight) > 0.0);
-    let Some(most) = trained().max_by(|one, other| update(one).total_cmp(&update(other))) else {
-        return Vec::new();
-    };
-    // Assumes the rate of the weight that changed most. A smaller change is lost to the rounding of
-    // the weight.
-    let expected = |weight: &WeightStats| update(most) * relative_grad(weight) / relative_grad(most);
-    let skipped =
-        trained().filter(|weight| weight.update == Some(0.0) && expected(weight) > config.smallest_update);
-    let to_fault = |weight: &WeightStats| {
-        let text = format!(
-            "{}: its gradient is not 0, but the step left it as it was and changed others: the optimizer does not have it (look at what it was given: parameters() may leave out a layer), or its learning rate is 0",
-            weight.name
-        );
-        DetectedFault::of_layer(Fault::NotUpdated, weight.layer(), 1.0, text)
-    };
-    skipped.map(to_fault).collect()
-}
-
-fn large_updates(report: &StatsReport, config: &StatsConfig) -> Option<DetectedFault> {
-    let large = |weight: &&WeightStats| {
-        let output_change = |update: f64| update * weight.values.rms() * (weight.fan_in as f64).sqrt();
-        weight
-            .update
-            .is_some_and(|update| update > config.largest_update && output_change(update) > MAX_OUTPUT_CHANGE)
-    };
-    let size = |weight: &WeightStats| weight.update.unwrap_or(0.0);
-    let all: Vec<&WeightStats> = report.weights.iter().filter(large).collect();
-    let worst = all.iter().max_by(|one, other| size(one).total_cmp(&size(other)))?;
-    let others = match all.len() {
-        1 => String::new(),
-        2 => format!(", and another by more than {}", config.largest_update),
-        count => format!(", and {} others by more than {}", count - 1, config.largest_update),
-    };
-    let text = format!(
-        "{}: the step changed it by {} times its own size{others}, where about {TYPICAL_UPDATE} is usual: {}{}",
-        worst.name,
-        format_factor(size(worst)),
-        step_size_advice(report, worst, size(worst) / TYPICAL_UPDATE),
-        lr_increase_text(report)
-    );
-    Some(DetectedFault::of_model(Fault::LargeUpdates, worst.layer(), size(worst), text))
-}
-
-/// Returns what to do about a step that is too large by this factor. A change that points straight
-/// to 0 is caused by weight decay.
-fn step_size_advice(report: &StatsReport, worst: &WeightStats, factor: f64) -> String {
-    let too_large = 10f64.powf(factor.log10().round());
-    let by = if too_large < 1e6 { format!("{too_large:.0}") } else { format!("{too_large:.0e}") };
-    let known = report.setup.lr.map(|lr| format!(" (it is {lr})")).unwrap_or_default();
-    match worst.points_to_zero {
-        true => format!(
-            "it goes straight to 0, as weight decay goes: divide weight_decay or the learning rate by about {by}{known}"
-        ),
-        false => format!("divide the learning rate by about {by}{known}"),
-    }
-}
-
-/// Karpathy's rule of thumb (Stanford's CS231n, "Ratio of weights:updates").
-const TYPICAL_UPDATE: f64 = 1e-3;
-
-fn small_updates(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Option<DetectedFault> {
-    let updates = || report.weights.iter().filter(|weight| !weight.is_frozen && weight.update.is_some());
-    let size = |weight: &WeightStats| weight.update.unwrap_or(0.0);
-    let most = updates().max_by(|one, other| size(one).total_cmp(&size(other)))?;
-    // Counted for the model: the weight that changes most may differ from reading to reading.
-    if size(most) >= config.smallest_update || !counts.persists(Fault::SmallUpdates, None, config) {
-        return None;
-    }
-    let text = format!(
-        "{}: no weight changed by more than {} of its size in a step {} (this one, which changed most, by {:.1e} now), where about {TYPICAL_UPDATE} is usual: {}",
-        most.name,
-        config.smallest_update,
-        describe_patience(config),
-        size(most),
-        match report.setup.lr {
-            Some(0.0) => "the learning rate is 0",
-            _ => "the learning rate, or the gradients, are too small",
-        }
-    );
-    // The figure is constant: updates decrease along a schedule, which is not worth a new report.
-    Some(DetectedFault::of_model(Fault::SmallUpdates, most.layer(), 1.0, text))
 }
