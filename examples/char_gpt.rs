@@ -4,8 +4,9 @@
 //!     cargo run --release -p examples --example char_gpt -- shakespeare.txt
 //!     cargo run --release -p examples --features cuda --example char_gpt -- shakespeare.txt cuda
 //!
-//! The first argument is a text file, by default this repository's ARCHITECTURE.md; the second is the device.
-//! The program `apps/src/tiny_gpt` adds a command line, checkpoints, mixed precision and recorded steps.
+//! The first argument is a text file, by default this repository's ARCHITECTURE.md; the second is
+//! the device. The program `apps/src/tiny_gpt` adds a command line, checkpoints, mixed precision
+//! and recorded steps.
 
 use ternion::LinearCrossEntropyOptions;
 use ternion::data::{CharVocabulary, Text, Tokenizer, Tokens};

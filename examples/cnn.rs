@@ -1,5 +1,6 @@
-//! A convolutional network with batch normalization and dropout: a custom module, training and evaluation mode, and a
-//! learning rate schedule. Trains on MNIST's digits, or on synthetic ones where MNIST is not found.
+//! A convolutional network with batch normalization and dropout: a custom module, training and
+//! evaluation mode, and a learning rate schedule. Trains on MNIST's digits, or on synthetic ones
+//! where MNIST is not found.
 //!
 //!     cargo run --release -p examples --example cnn
 //!     cargo run --release -p examples --features cuda --example cnn -- cuda

@@ -2,8 +2,9 @@
 //!
 //!     cargo run --release -p examples --example custom_op
 //!
-//! The op runs on every backend, because it states how it is composed of existing ops. `tests/custom_op.rs` adds a CPU
-//! kernel and a row in the op table, which checks the op like every op of Ternion.
+//! The op runs on every backend, because it states how it is composed of existing ops.
+//! `tests/custom_op.rs` adds a CPU kernel and a row in the op table, which checks the op like every
+//! op of Ternion.
 
 use std::any::Any;
 use ternion::autograd::{Context, Grads};

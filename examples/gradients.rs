@@ -1,4 +1,5 @@
-//! Gradients in ten minutes: derivatives, higher derivatives, training by hand and with an optimizer, error messages.
+//! Gradients in ten minutes: derivatives, higher derivatives, training by hand and with an
+//! optimizer, error messages.
 //!
 //!     cargo run -p examples --example gradients
 //!
@@ -25,7 +26,8 @@ fn main() -> Result<()> {
 
 fn derivatives(x: &Tensor) -> Result<()> {
     let y = x.powf(3.0)?.sum(..)?;
-    // `backward` returns the gradients: nothing has to be set to zero, and no stale gradient can be used by mistake.
+    // `backward` returns the gradients: nothing has to be set to zero, and no stale gradient can be
+    // used by mistake.
     let gradients = y.backward()?;
     println!("y = sum(x^3) at x = [1, 2, 3]: {}", y.item::<f32>()?);
     println!("dy/dx = 3 x^2 = {:?}", gradients.get(x).expect("y depends on x").to_vec::<f32>()?);

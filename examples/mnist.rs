@@ -4,8 +4,8 @@
 //!     cargo run --release -p examples --features download --example mnist
 //!     cargo run --release -p examples --features cuda --example mnist -- cuda
 //!
-//! MNIST is read from `$TERNION_DATA` or the user's cache directory; the feature `download` fetches it. Where it is not
-//! found, the program trains on synthetic digits and prints that it does.
+//! MNIST is read from `$TERNION_DATA` or the user's cache directory; the feature `download` fetches
+//! it. Where it is not found, the program trains on synthetic digits and prints that it does.
 //!
 //! The program `apps/src/mnist` adds a command line, checkpoints, plots and recorded steps.
 

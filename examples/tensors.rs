@@ -9,7 +9,8 @@ use ternion::prelude::*;
 use ternion::{Ellipsis, NewAxis, Slice};
 
 fn main() -> Result<()> {
-    // Tensors are stored and ops run on a device: `ternion::device("cpu")` selects one by name, "auto" the fastest.
+    // Tensors are stored and ops run on a device: `ternion::device("cpu")` selects one by name,
+    // "auto" the fastest.
     let device = ternion::device(&std::env::args().nth(1).unwrap_or("auto".into()))?;
     println!("device: {device}");
 

@@ -1,8 +1,10 @@
-//! The smallest backend that passes the op table: the primitives, nothing else, in plain loops over `f64` and `i128`.
+//! The smallest backend that passes the op table: the primitives, nothing else, in plain loops over
+//! `f64` and `i128`.
 //!
-//! Read it from the top: memory, the methods that a backend must have, elements; then `primitives.rs`, which has one function for each
-//! primitive. Every op reads its inputs whole, computes, and writes its output whole; strides are followed in two places only, [`read`]
-//! and [`write`]. Slow on purpose.
+//! Read it from the top: memory, the methods that a backend must have, elements; then
+//! `primitives.rs`, which has one function for each primitive. Every op reads its inputs whole,
+//! computes, and writes its output whole; strides are followed in two places only, [`read`] and
+//! [`write`]. Slow on purpose.
 
 mod primitives;
 

@@ -1,4 +1,5 @@
-//! The smallest backend at work: one training step of a small network on a device that core has never heard of.
+//! The smallest backend at work: one training step of a small network on a device that core has
+//! never heard of.
 //!
 //! `cargo run --release -p examples --example own_backend`
 

@@ -65,7 +65,8 @@ fn cast(x: &Values, dtype: DType) -> Values {
             Whole(values) => values.iter().map(|&value| i128::from(value != 0)).collect(),
         }),
         (x, dtype) if dtype.is_float() => Real(x.real()),
-        // From floats the value saturates in the target's own range; between integers it wraps when written.
+        // From floats the value saturates in the target's own range; between integers it wraps when
+        // written.
         (Real(values), dtype) => Whole(
             values
                 .iter()
@@ -158,7 +159,8 @@ fn real_binary(op: BinaryOp, a: f64, b: f64) -> f64 {
     }
 }
 
-/// The remainder with the sign of the divisor, exact: `fmod`, moved by one divisor where the signs differ.
+/// The remainder with the sign of the divisor, exact: `fmod`, moved by one divisor where the signs
+/// differ.
 fn real_remainder(a: f64, b: f64) -> f64 {
     let rest = a % b;
     if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
@@ -248,7 +250,8 @@ fn selected(condition: &Values, a: &Values, b: &Values) -> Values {
     }
 }
 
-/// For each element of the reduced tensor, the positions (row-major) of the elements it is made of, in order.
+/// For each element of the reduced tensor, the positions (row-major) of the elements it is made of,
+/// in order.
 fn groups(reduce: &Reduce, shape: &Shape) -> Vec<Vec<usize>> {
     let kept = reduce.axes.keep(shape);
     let mut groups = vec![Vec::new(); kept.elements()];
@@ -371,7 +374,8 @@ fn product(a: &Values, b: &Values, a_shape: &Shape, b_shape: &Shape) -> Values {
     }
 }
 
-/// For each element of an index of shape `to`, the position in a tensor of shape `from` that it names along `axis`.
+/// For each element of an index of shape `to`, the position in a tensor of shape `from` that it
+/// names along `axis`.
 fn along(op: &'static str, from: &Shape, to: &Shape, axis: usize, index: &Values) -> Result<Vec<usize>> {
     let strides = from.row_major_strides();
     let size = from.dim(axis);

@@ -1,11 +1,13 @@
-//! The examples as their readers run them: what they print, what they learn, and that they stay short.
+//! The examples as their readers run them: what they print, what they learn, and that they stay
+//! short.
 //!
-//! `cargo test -p examples` builds them first; with `--test examples` they have to be built already.
+//! `cargo test -p examples` builds them first; with `--test examples` they must be built already.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs an example on the CPU in an empty folder, without a data set and without downloads, and returns what it printed.
+/// Runs an example on the CPU in an empty folder, without a data set and without downloads, and
+/// returns what it printed.
 fn run(name: &str, arguments: &[&str]) -> String {
     let test = std::env::current_exe().expect("a test is a program");
     let folder = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST").join("examples");

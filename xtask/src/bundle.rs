@@ -1,5 +1,6 @@
-//! Builds a folder with everything that a GPU machine without Rust needs: test runners, the programs
-//! of apps/, `ternion-bench`, the programs that it is compared with, and a script that runs them.
+//! Builds a folder with everything that a GPU machine without Rust needs: test runners, the
+//! programs of apps/, `ternion-bench`, the programs that it is compared with, and a script that
+//! runs them.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
