@@ -1,10 +1,10 @@
-//! The smallest backend that passes the op table: the primitives, nothing else, in plain loops over
-//! `f64` and `i128`.
+//! The smallest backend that passes the op table. It implements only the primitives, as plain loops
+//! over `f64` and `i128`.
 //!
-//! Read it from the top: memory, the methods that a backend must have, elements; then
-//! `primitives.rs`, which has one function for each primitive. Every op reads its inputs whole,
-//! computes, and writes its output whole; strides are followed in two places only, [`read`] and
-//! [`write`]. Slow on purpose.
+//! Read this file from the top: memory, the required methods of a backend, elements. Then read
+//! `primitives.rs`, which has one function for each primitive. Every op reads all elements of its
+//! inputs, computes, and writes all elements of its outputs. Only [`read`] and [`write`] handle
+//! strides. The backend is slow because it is written to be simple.
 
 mod primitives;
 
@@ -17,7 +17,7 @@ use ternion_core::{DType, Device, Element, Error, Result, Scalar, Shape};
 
 // ---------------------------------------------------------------- memory
 
-/// Bytes behind a lock.
+/// A buffer in host memory: bytes behind a lock.
 #[derive(Debug)]
 struct Bytes {
     bytes: Mutex<Vec<u8>>,
@@ -44,13 +44,13 @@ fn bytes_of<'a>(op: &'static str, buffer: &'a Buffer) -> Result<&'a Bytes> {
     buffer.downcast().ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))
 }
 
-// ---------------------------------------------------------------- the methods that a backend must have
+// ---------------------------------------------------------------- required methods of a backend
 
-/// A backend of plain loops.
+/// A backend that runs every primitive as a plain loop.
 #[derive(Debug)]
 pub struct Smallest;
 
-/// A device that runs on [`Smallest`].
+/// Returns a device that runs on [`Smallest`].
 pub fn device() -> Device {
     Device::new(Smallest)
 }
@@ -112,16 +112,16 @@ impl Backend for Smallest {
 
 // ---------------------------------------------------------------- elements
 
-/// The elements of a tensor in row-major order: integers and truth values stay exact.
+/// The elements of a tensor in row-major order. Integers and bools are stored exactly.
 #[derive(Clone, Debug)]
 enum Values {
     Real(Vec<f64>),
-    /// Wider than i64 and u64, so that one type serves both.
+    /// Integers and bools. `i128` contains the ranges of both `i64` and `u64`.
     Whole(Vec<i128>),
 }
 use Values::{Real, Whole};
 
-/// Runs `$body` with `$element` naming the host type of `$dtype`.
+/// Runs `$body` with `$element` as the host type of `$dtype`.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $body:expr) => {
         match $dtype {
@@ -210,7 +210,8 @@ fn write(op: &Op, view: &View<'_>, values: &Values) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the low bits that `dtype` has: integers wrap.
+/// Converts a value to a scalar of an integer dtype or bool. Integers wrap: only the low bits that
+/// fit in `dtype` are kept.
 fn wrapped(value: i128, dtype: DType) -> Scalar {
     match dtype {
         DType::I64 => (value as i64).into(),
@@ -240,7 +241,7 @@ impl Values {
         }
     }
 
-    /// The values at `positions`.
+    /// Returns the values at `positions`.
     fn pick(&self, positions: &[usize]) -> Values {
         match self {
             Real(values) => Real(positions.iter().map(|&position| values[position]).collect()),
@@ -251,7 +252,7 @@ impl Values {
     fn at(&self, position: usize) -> Scalar {
         match self {
             Real(values) => Scalar::Float(values[position]),
-            // None is below the least i64 or above the largest u64.
+            // The values were read from a tensor, so each is in the range of `i64` or of `u64`.
             Whole(values) => {
                 u64::try_from(values[position]).map_or(Scalar::Int(values[position] as i64), Scalar::from)
             }

@@ -1,9 +1,9 @@
-//! The smallest backend at work: one training step of a small network on a device that core has
-//! never heard of.
+//! Trains a small network on the smallest backend: a device that is defined outside core.
 //!
 //! `cargo run --release -p examples --example own_backend`
 
-// By its path, so that `primitives.rs` is looked for beside it, as beside `src/lib.rs` of a crate.
+// With `path`, `mod primitives` in `backend.rs` resolves to `primitives.rs` in the same folder, as
+// it does in the `src/lib.rs` of a crate.
 #[path = "backend.rs"]
 mod backend;
 

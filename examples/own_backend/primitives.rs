@@ -1,4 +1,4 @@
-//! The primitives, each as a plain loop over the elements in row-major order.
+//! The primitives, each implemented as a plain loop over the elements in row-major order.
 
 use super::Values::{self, Real, Whole};
 use super::with_element;
@@ -10,7 +10,8 @@ use ternion_core::ops::reduce::{Reduce, ReduceOp};
 use ternion_core::ops::unary::UnaryOp;
 use ternion_core::{DType, Element, Error, Result, Scalar, Shape};
 
-/// The outputs of an op.
+/// Computes the outputs of `op`. `shapes` are the shapes of the inputs, `output` is the shape of
+/// the first output.
 pub(super) fn compute(op: &Op, inputs: &[Values], shapes: &[Shape], output: &Shape) -> Result<Vec<Values>> {
     Ok(match op {
         Op::Fill(fill) => vec![repeated(fill.value, fill.dtype, output.elements())],
@@ -42,7 +43,7 @@ pub(super) fn compute(op: &Op, inputs: &[Values], shapes: &[Shape], output: &Sha
 fn repeated(value: Scalar, dtype: DType, count: usize) -> Values {
     match dtype {
         dtype if dtype.is_float() => Real(vec![value.as_f64(); count]),
-        // Saturating, as Element::from_scalar does.
+        // A value outside the range of the dtype saturates, as `Element::from_scalar` defines.
         dtype => Whole(vec![with_element!(dtype, E => E::from_scalar(value).to_scalar().as_i128()); count]),
     }
 }
@@ -65,8 +66,8 @@ fn cast(x: &Values, dtype: DType) -> Values {
             Whole(values) => values.iter().map(|&value| i128::from(value != 0)).collect(),
         }),
         (x, dtype) if dtype.is_float() => Real(x.real()),
-        // From floats the value saturates in the target's own range; between integers it wraps when
-        // written.
+        // A cast from float to integer saturates to the range of the target dtype. A cast between
+        // integer dtypes wraps, which `write` does.
         (Real(values), dtype) => Whole(
             values
                 .iter()
@@ -85,7 +86,8 @@ fn each(op: UnaryOp, x: &Values) -> Result<Values> {
     mapped.ok_or_else(|| Error::invalid(op.name(), "has no loop here"))
 }
 
-/// The functions of floats that run here; `plan` says no to others.
+/// Returns the float implementation of a unary op, or `None` if there is none. `plan` then returns
+/// `Unsupported`.
 pub(super) fn real_unary(op: UnaryOp) -> Option<fn(f64) -> f64> {
     Some(match op {
         UnaryOp::Neg => |x| -x,
@@ -112,7 +114,7 @@ pub(super) fn real_unary(op: UnaryOp) -> Option<fn(f64) -> f64> {
     })
 }
 
-/// The functions of integers and truth values that run here.
+/// Returns the integer and bool implementation of a unary op, or `None` if there is none.
 pub(super) fn whole_unary(op: UnaryOp) -> Option<fn(i128) -> i128> {
     Some(match op {
         UnaryOp::Neg => i128::wrapping_neg,
@@ -159,8 +161,8 @@ fn real_binary(op: BinaryOp, a: f64, b: f64) -> f64 {
     }
 }
 
-/// The remainder with the sign of the divisor, exact: `fmod`, moved by one divisor where the signs
-/// differ.
+/// Returns the remainder with the sign of the divisor: `fmod`, which is exact, plus the divisor if
+/// the signs differ.
 fn real_remainder(a: f64, b: f64) -> f64 {
     let rest = a % b;
     if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
@@ -250,8 +252,8 @@ fn selected(condition: &Values, a: &Values, b: &Values) -> Values {
     }
 }
 
-/// For each element of the reduced tensor, the positions (row-major) of the elements it is made of,
-/// in order.
+/// Returns, for each element of the reduced tensor, the row-major positions of the input elements
+/// that it combines, in ascending order.
 fn groups(reduce: &Reduce, shape: &Shape) -> Vec<Vec<usize>> {
     let kept = reduce.axes.keep(shape);
     let mut groups = vec![Vec::new(); kept.elements()];
@@ -298,13 +300,15 @@ fn whole_reduced(op: ReduceOp, values: impl Iterator<Item = i128>) -> i128 {
     match op {
         ReduceOp::Sum => values.fold(0, i128::wrapping_add),
         ReduceOp::Prod => values.fold(1, i128::wrapping_mul),
-        // Of no truth values: any is false, all is true. (Other dtypes are never empty here.)
+        // Without elements, `any` (max of bools) is false and `all` (min) is true. Core rejects
+        // max and min of integers without elements.
         ReduceOp::Max => values.max().unwrap_or(0),
         _ => values.min().unwrap_or(1),
     }
 }
 
-/// The place in `group` of the first extreme element; the first NaN wins.
+/// Returns the index in `group` of the first maximum (`ArgMax`) or minimum (`ArgMin`). If there are
+/// NaNs, it is the index of the first NaN.
 fn winner(op: ReduceOp, x: &Values, group: &[usize]) -> usize {
     let mut best = 0;
     for (place, &at) in group.iter().enumerate().skip(1) {
@@ -334,7 +338,7 @@ fn winner(op: ReduceOp, x: &Values, group: &[usize]) -> usize {
     best
 }
 
-/// The positions of each line along `axis`, in order.
+/// Returns, for each line along `axis`, the row-major positions of its elements in ascending order.
 fn lines(shape: &Shape, axis: usize) -> Vec<Vec<usize>> {
     let reduce = Reduce { op: ReduceOp::Sum, axes: ternion_core::AxisSet::one(axis), keep: true };
     groups(&reduce, shape)
@@ -374,8 +378,8 @@ fn product(a: &Values, b: &Values, a_shape: &Shape, b_shape: &Shape) -> Values {
     }
 }
 
-/// For each element of an index of shape `to`, the position in a tensor of shape `from` that it
-/// names along `axis`.
+/// Returns, for each element of an index tensor of shape `to`, the row-major position of the
+/// element that it selects along `axis` in a tensor of shape `from`.
 fn along(op: &'static str, from: &Shape, to: &Shape, axis: usize, index: &Values) -> Result<Vec<usize>> {
     let strides = from.row_major_strides();
     let size = from.dim(axis);
@@ -420,7 +424,7 @@ fn sorted(x: &Values, shape: &Shape, axis: usize, descending: bool) -> Vec<Value
         let mut order: Vec<usize> = (0..line.len()).collect();
         order.sort_by(|&left, &right| {
             let ordering = match (x.at(line[left]), x.at(line[right])) {
-                // NaN is larger than everything and equal to itself; zeros of both signs are equal.
+                // NaN is greater than all numbers and equal to itself; -0.0 and 0.0 are equal.
                 (Scalar::Float(l), Scalar::Float(r)) => {
                     l.partial_cmp(&r).unwrap_or_else(|| l.is_nan().cmp(&r.is_nan()))
                 }

@@ -49,7 +49,6 @@ from ._functions.shapes import broadcast_tensors as broadcast_tensors
 from ._functions.shapes import broadcast_to as broadcast_to
 from ._functions.shapes import cartesian_prod as cartesian_prod
 from ._functions.shapes import column_stack as column_stack
-from ._functions.shapes import combinations as combinations
 from ._functions.shapes import diag as diag
 from ._functions.shapes import diag_embed as diag_embed
 from ._functions.shapes import diagflat as diagflat
@@ -75,7 +74,6 @@ from ._functions.shapes import tile as tile
 from ._functions.shapes import trace as trace
 from ._functions.shapes import tril_indices as tril_indices
 from ._functions.shapes import triu_indices as triu_indices
-from ._functions.shapes import unravel_index as unravel_index
 from ._functions.shapes import vsplit as vsplit
 from ._functions.shapes import vstack as vstack
 from ._functions.matrices import as_strided as as_strided
@@ -117,6 +115,7 @@ from ._functions.reductions import unique_consecutive as unique_consecutive
 from ._functions.reductions import var_mean as var_mean
 from ._functions.indexing import argwhere as argwhere
 from ._functions.indexing import bucketize as bucketize
+from ._functions.indexing import combinations as combinations
 from ._functions.indexing import index_copy as index_copy
 from ._functions.indexing import index_fill as index_fill
 from ._functions.indexing import index_put as index_put
@@ -127,6 +126,7 @@ from ._functions.indexing import scatter_reduce as scatter_reduce
 from ._functions.indexing import searchsorted as searchsorted
 from ._functions.indexing import take as take
 from ._functions.indexing import take_along_dim as take_along_dim
+from ._functions.indexing import unravel_index as unravel_index
 from ._functions.creation import BFloat16Tensor as BFloat16Tensor
 from ._functions.creation import BoolTensor as BoolTensor
 from ._functions.creation import ByteTensor as ByteTensor

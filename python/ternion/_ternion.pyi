@@ -223,13 +223,14 @@ class Tensor:
     def addbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addbmm`, in place: the tensor itself is changed and returned."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1.0) -> Tensor:
-        """`input + value * tensor1 / tensor2`, broadcast.
+        """Computes `input + value * tensor1 / tensor2`, broadcast.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
-            TypeError: something that is neither a tensor nor a number; whole numbers divided by whole numbers, as in PyTorch.
+            ValueError: If the shapes do not broadcast.
+            TypeError: If an argument is neither a tensor nor a number, or if both `tensor1` and
+                `tensor2` are integer tensors, as in PyTorch.
         """
     def addcdiv_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addcdiv`, in place: the tensor itself is changed and returned."""
@@ -288,12 +289,12 @@ class Tensor:
     def addr_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addr`, in place: the tensor itself is changed and returned."""
     def adjoint(self) -> Tensor:
-        """The last two axes exchanged: there are no complex numbers to conjugate.
+        """Swaps the last two axes. No dtype is complex, so that there is nothing to conjugate.
 
         Shapes: [.., m, n] -> [.., n, m]
 
         Raises:
-            IndexError: less than two axes.
+            IndexError: If there are fewer than two axes.
         """
     def all(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Tests whether all elements over axes are not 0; with `dim=()` tests each element, as in
@@ -345,13 +346,14 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> Any:
-        """The smallest and the largest element, over an axis or all: a tuple of min and max.
+        """Returns the smallest and the largest element, over an axis or all axes: a tuple of min and
+        max.
 
-        Shapes: [..] -> two of [], or without the axis `dim`
+        Shapes: [..] -> two tensors of shape [], or without the axis `dim`
 
         Raises:
-            IndexError: an axis that does not exist.
-            ValueError: no elements.
+            IndexError: If an axis is out of range.
+            ValueError: If there are no elements.
         """
     def any(self, dim: SizeLike | None = None, keepdim: _bool = False, *, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Tests whether any element over axes is not 0; with `dim=()` tests each element, as in
@@ -452,32 +454,38 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def argwhere(self) -> Tensor:
-        """Where elements are not 0: a row of indices for each, int64.
+        """Returns the indices of all nonzero elements, one row for each element, int64.
 
-        Shapes: [..] -> [elements that are not 0, axes]
+        Shapes: [..] -> [number of nonzero elements, rank]
         """
     def as_strided(self, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
-        """The elements of a tensor by their distances in its memory: at `[i, j]` that number `storage_offset + i * stride[0] + j * stride[1]`. A view; where an element
-        is in several places it is not changed in place.
+        """Returns a view of the tensor's memory with the given shape and strides: the element `[i, j]`
+        is at offset `storage_offset + i * stride[0] + j * stride[1]`.
 
-        Shapes: [..] -> size
+        If elements overlap, the view cannot be changed in place.
+
+        Shapes: [..] -> `size`
 
         Args:
-            storage_offset: counted from the start of the memory, as `x.storage_offset()`, which it is by default.
+            storage_offset: Offset from the start of the buffer in elements, as `x.storage_offset()`,
+                which is the default.
 
         Raises:
-            ValueError: an element before the tensor's first or beyond its last, a size or a stride below 0; a tensor that is not contiguous.
+            ValueError: If an element would be before the first or after the last element of the tensor,
+                if a size or a stride is negative, or if the tensor is not contiguous.
         """
     def as_strided_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`as_strided`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
+        """`as_strided`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
     def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
-        """This tensor with `src` in the place of the elements that `as_strided` gives.
+        """Returns a copy of this tensor in which the elements that `as_strided` selects are replaced by
+        `src`.
 
-        Shapes: [..], `src` of the size -> the input's
+        Shapes: [..], `src` of shape `size` -> the shape of `input`
 
         Raises:
-            ValueError: an element before the tensor's first or beyond its last, a size or a stride below 0; a tensor that is not contiguous; a `src` of another
-                shape.
+            ValueError: If an element would be before the first or after the last element of the tensor,
+                if a size or a stride is negative, if the tensor is not contiguous, or if `src` has a
+                different shape.
         """
     def asin(self) -> Tensor:
         """Computes the arcsine of each element, from -pi/2 to pi/2.
@@ -665,12 +673,12 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def broadcast_to(self, *sizes: Any, size: Any = None) -> Tensor:
-        """The tensor repeated up to these sizes, without a copy.
+        """Expands the tensor to the given sizes without a copy.
 
-        Shapes: [..] -> size
+        Shapes: [..] -> `size`
 
         Raises:
-            ValueError: sizes that the tensor does not broadcast to.
+            ValueError: If the tensor does not broadcast to these sizes.
         """
     def byte(self, *, memory_format: Any = None) -> Tensor:
         """Converts the elements to uint8, rounding toward zero.
@@ -707,32 +715,33 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def cholesky(self, upper: _bool = False) -> Tensor:
-        """The lower triangular `L` with `input = L @ L.mT`, or the upper triangular `U` with `input = U.mT @ U`, of symmetric positive definite matrices.
+        """Returns the Cholesky factors of symmetric positive definite matrices: the lower triangular
+        `L` with `input = L @ L.mT`, or the upper triangular `U` with `input = U.mT @ U`.
 
-        Shapes: [.., n, n] -> the same
+        Shapes: [.., n, n] -> the same shape
 
         Raises:
-            LinAlgError: a matrix that is not positive definite.
-            ValueError: matrices that are not square.
-            TypeError: a dtype other than float32 and float64.
+            LinAlgError: If a matrix is not positive definite.
+            ValueError: If the matrices are not square.
+            TypeError: If the dtype is not float32 or float64.
         """
     def cholesky_inverse(self, upper: _bool = False) -> Tensor:
-        """The inverses of matrices, of the triangles that `cholesky` makes of them.
+        """Returns the inverses of matrices whose Cholesky factors are given.
 
-        Shapes: [.., n, n] -> the same
+        Shapes: [.., n, n] -> the same shape
 
         Raises:
-            ValueError: matrices that are not square.
-            TypeError: a dtype other than float32 and float64.
+            ValueError: If the matrices are not square.
+            TypeError: If the dtype is not float32 or float64.
         """
     def cholesky_solve(self, input2: Tensor, upper: _bool = False) -> Tensor:
-        """`X` with `A @ X = input`, of the triangles `input2` that `cholesky` makes of `A`.
+        """Returns the `X` with `A @ X = input`, where `input2` is the Cholesky factor of `A`.
 
         Shapes: [.., n, k] and [.., n, n] -> [.., n, k]
 
         Raises:
-            ValueError: sizes that do not fit.
-            TypeError: dtypes other than float32 and float64, or that differ.
+            ValueError: If the sizes do not match.
+            TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
         """
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """Splits axis `dim` into at most `chunks` equal parts; an axis without elements into exactly
@@ -764,22 +773,22 @@ class Tensor:
                 changed in place while operations are recorded.
         """
     def clamp_max(self, max: Any) -> Tensor:
-        """Each element, but at most `max`.
+        """Returns the minimum of each element and `max`.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
 
         Raises:
-            TypeError: a limit that is neither a number nor a tensor.
+            TypeError: If the limit is neither a number nor a tensor.
         """
     def clamp_max_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`clamp_max`, in place: the tensor itself is changed and returned."""
     def clamp_min(self, min: Any) -> Tensor:
-        """Each element, but at least `min`.
+        """Returns the maximum of each element and `min`.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
 
         Raises:
-            TypeError: a limit that is neither a number nor a tensor.
+            TypeError: If the limit is neither a number nor a tensor.
         """
     def clamp_min_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`clamp_min`, in place: the tensor itself is changed and returned."""
@@ -796,9 +805,9 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def conj(self) -> Tensor:
-        """The conjugates: the tensor itself.
+        """Returns the complex conjugate, which is the tensor itself.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
         """
     def contiguous(self, *, memory_format: Any = None) -> Tensor:
         """Returns the tensor itself if it is contiguous, otherwise a contiguous copy.
@@ -813,19 +822,20 @@ class Tensor:
             ValueError: a shape that does not broadcast to this one.
         """
     def copysign(self, other: Any) -> Tensor:
-        """The size of each element of `input` with the sign of `other`; broadcast. The sign of zero counts.
+        """Returns the magnitude of `input` with the sign of `other`, elementwise and broadcast. The
+        sign of zero is significant.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
+            ValueError: If the shapes do not broadcast.
         """
     def copysign_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`copysign`, in place: the tensor itself is changed and returned."""
     def corrcoef(self) -> Tensor:
-        """The correlations of rows, whose columns are observations.
+        """Returns the correlation matrix of the rows, whose columns are observations.
 
-        Shapes: [variables, observations] -> [variables, variables], of one variable []
+        Shapes: [variables, observations] -> [variables, variables], or [] for one variable
         """
     def cos(self) -> Tensor:
         """Computes the cosine of each element, in radians.
@@ -851,23 +861,25 @@ class Tensor:
     def cosh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`cosh`, in place: the tensor itself is changed and returned."""
     def count_nonzero(self, dim: Any = None) -> Tensor:
-        """How many elements over axes are not 0, int64.
+        """Returns the number of nonzero elements over axes, int64.
 
         Shapes: [..] -> [], or without the axes `dim`
 
         Raises:
-            IndexError: an axis that does not exist.
+            IndexError: If an axis is out of range.
         """
     def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-        """The covariances of rows, whose columns are observations: [variables, observations] -> [variables, variables], of one variable [].
+        """Returns the covariance matrix of the rows, whose columns are observations:
+        [variables, observations] -> [variables, variables], or [] for one variable.
 
         Args:
-            fweights: how often each observation was made, whole numbers: [observations].
-            aweights: how much each counts: [observations].
+            fweights: The number of times that each observation occurred, integers [observations].
+            aweights: The weight of each observation, [observations].
 
         Raises:
-            ValueError: weights of another shape or below 0, more than two axes.
-            TypeError: `fweights` that are no whole numbers.
+            ValueError: If weights have a different shape or are negative, or if there are more than two
+                axes.
+            TypeError: If `fweights` has no integer dtype.
         """
     def cpu(self, *, memory_format: Any = None) -> Tensor:
         """Returns the tensor on the CPU.
@@ -875,13 +887,14 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
-        """The products of vectors in space, along an axis of 3: by default the first one.
+        """Returns the cross products of three-dimensional vectors along an axis of size 3, by default
+        the first such axis.
 
-        Shapes: [.., 3, ..] and what broadcasts to it -> the shape that they have together
+        Shapes: [.., 3, ..] and [.., 3, ..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: an axis of another size, other numbers of axes.
-            IndexError: an axis that does not exist.
+            ValueError: If the axis does not have size 3, or if the ranks differ.
+            IndexError: If an axis is out of range.
         """
     def cuda(self, device: _int | DeviceLike | None = None, non_blocking: _bool = False, *, memory_format: Any = None) -> Tensor:
         """Returns the tensor on a CUDA device, by default the first.
@@ -892,28 +905,30 @@ class Tensor:
             RuntimeError: the device is not available.
         """
     def cummax(self, dim: _int) -> Any:
-        """The largest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is larger than all.
+        """Returns the largest of the elements up to each one along an axis, and the last index at which
+        it occurs (int64): a tuple of values and indices. NaN is treated as the largest value.
 
-        Shapes: [..] -> two of the same
+        Shapes: [..] -> two tensors of the same shape
 
         Raises:
-            IndexError: an axis that does not exist.
+            IndexError: If an axis is out of range.
         """
     def cummin(self, dim: _int) -> Any:
-        """The smallest of the elements up to each along an axis, and the last index where it is (int64): a tuple of values and indices. NaN is smaller than all.
+        """Returns the smallest of the elements up to each one along an axis, and the last index at
+        which it occurs (int64): a tuple of values and indices. NaN is treated as the smallest value.
 
-        Shapes: [..] -> two of the same
+        Shapes: [..] -> two tensors of the same shape
 
         Raises:
-            IndexError: an axis that does not exist.
+            IndexError: If an axis is out of range.
         """
     def cumprod(self, dim: _int, *, dtype: Any = None) -> Tensor:
-        """The products of the elements up to each, along `dim`; of integers in int64.
+        """Returns the cumulative products along `dim`; int64 for integers.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
 
         Raises:
-            IndexError: an axis that does not exist.
+            IndexError: If an axis is out of range.
         """
     def cumprod_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`cumprod`, in place: the tensor itself is changed and returned."""
@@ -936,20 +951,20 @@ class Tensor:
     def data_ptr(self) -> _int:
         """Returns the address of the first element."""
     def deg2rad(self) -> Tensor:
-        """Degrees as radians.
+        """Converts degrees to radians.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
         """
     def deg2rad_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`deg2rad`, in place: the tensor itself is changed and returned."""
     def det(self) -> Tensor:
-        """The determinants of square matrices.
+        """Returns the determinants of square matrices.
 
         Shapes: [.., n, n] -> [..]
 
         Raises:
-            ValueError: matrices that are not square.
-            TypeError: a dtype other than float32 and float64.
+            ValueError: If the matrices are not square.
+            TypeError: If the dtype is not float32 or float64.
         """
     def detach(self) -> Tensor:
         """Returns a tensor with the same memory, detached from the graph: no gradient flows through
@@ -962,53 +977,57 @@ class Tensor:
     @property
     def device(self) -> device: ...
     def diag(self, diagonal: _int = 0) -> Tensor:
-        """The diagonal of a matrix, or the matrix with a vector on its diagonal.
+        """Returns the diagonal of a matrix, or a matrix with a vector on its diagonal.
 
         Shapes: [rows, columns] -> [diagonal]; [n] -> [n + |diagonal|, n + |diagonal|]
 
         Raises:
-            ValueError: a tensor that is neither.
+            ValueError: If the tensor is neither a vector nor a matrix.
         """
     def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
-        """Matrices whose diagonals are the last axis, zeros elsewhere, as two axes at `dim1` and `dim2`.
+        """Returns matrices, in the axes `dim1` and `dim2`, whose diagonals are the last axis of the
+        input and whose other elements are zeros.
 
         Shapes: [.., n] -> [.., n + |offset|, n + |offset|]
 
         Raises:
-            IndexError: axes that do not exist.
-            ValueError: one axis twice, a tensor without axes.
+            IndexError: If an axis is out of range.
+            ValueError: If both axes are the same, or if the tensor has no axes.
         """
     def diagflat(self, offset: _int = 0) -> Tensor:
-        """The matrix with all elements on its diagonal.
+        """Returns the matrix with all elements of the input on its diagonal.
 
-        Shapes: [..] of n elements -> [n + |offset|, n + |offset|]
+        Shapes: [..] with n elements -> [n + |offset|, n + |offset|]
         """
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
-        """The elements of a diagonal of two axes, as a last axis: a view.
+        """Returns a view of a diagonal of two axes, as the last axis.
 
         Shapes: [.., rows, columns] -> [.., diagonal], for the last two axes
 
         Raises:
-            IndexError: an axis that does not exist.
-            ValueError: one axis twice.
+            IndexError: If an axis is out of range.
+            ValueError: If both axes are the same.
         """
     def diagonal_scatter(self, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
-        """This tensor with `src` in the place of the diagonals of the matrices of two axes; above the main one if `offset` is above 0.
+        """Returns a copy of this tensor in which the diagonals of the matrices of two axes are replaced
+        by `src`. A positive `offset` selects a diagonal above the main one.
 
-        Shapes: [..], `src` the other axes and last the length of the diagonal -> the input's
+        Shapes: [..], `src` with the other axes, followed by the length of the diagonal -> the shape of
+        `input`
 
         Raises:
-            IndexError: an axis that does not exist.
-            ValueError: one axis twice, a `src` of another shape.
+            IndexError: If an axis is out of range.
+            ValueError: If both axes are the same, or if `src` has a different shape.
         """
     def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-        """The differences of neighbours along `dim`, `n` times, with `prepend` before the elements and `append` behind them.
+        """Returns the differences of neighbors along `dim`, applied `n` times, with `prepend` before
+        the elements and `append` after them.
 
-        Shapes: [.., size, ..] -> [.., size - n, ..], of the size with what is put to it
+        Shapes: [.., size, ..] -> [.., size - n, ..], where size includes `prepend` and `append`
 
         Raises:
-            IndexError: an axis that does not exist.
-            ValueError: an `n` below 0.
+            IndexError: If an axis is out of range.
+            ValueError: If `n` is negative.
         """
     def digamma(self) -> Tensor:
         """Computes the derivative of `lgamma` of each element: infinite at 0, NaN at negative
@@ -1021,12 +1040,12 @@ class Tensor:
     def dim(self) -> _int:
         """Returns the number of axes."""
     def dist(self, other: Tensor, p: _float = 2) -> Tensor:
-        """The norm of the difference.
+        """Returns the norm of the difference.
 
-        Shapes: [..] and what broadcasts to it -> []
+        Shapes: [..] and [..], which broadcast -> []
 
         Raises:
-            ValueError: shapes that do not broadcast.
+            ValueError: If the shapes do not broadcast.
         """
     def div(self, other: Other, *, rounding_mode: str | None = None) -> Tensor:
         """Divides by another tensor, or a number, broadcast. Integers become float32 first.
@@ -1063,12 +1082,13 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def dsplit(self, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
-        """Parts one behind the other: of the third axis. So many must be of one size.
+        """Splits the third axis. A number of parts must divide its size.
 
         Shapes: [rows, columns, depth, ..] -> parts of [rows, columns, part, ..]
 
         Raises:
-            ValueError: less than 3 axes, a number of parts that does not divide the third.
+            ValueError: If there are fewer than 3 axes, or if the number of parts does not divide the
+                size of the third.
         """
     @property
     def dtype(self) -> dtype: ...
@@ -1201,15 +1221,16 @@ class Tensor:
                 recorded.
         """
     def fill_diagonal_(self, fill_value: Any, wrap: _bool = False) -> Tensor:
-        """`fill_value` on the diagonal of a matrix, in place: the tensor itself is changed and returned.
+        """Fills the diagonal with `fill_value` in place: the tensor itself is changed and returned.
 
         Shapes: [rows, columns] or [n, n, n, ..], unchanged
 
         Args:
-            wrap: whether the diagonal of a matrix with more rows than columns begins anew one row after it has ended.
+            wrap: Whether the diagonal of a matrix with more rows than columns starts again one row
+                after its end.
 
         Raises:
-            ValueError: less than two axes, more than two of different sizes.
+            ValueError: If there are fewer than two axes, or more than two axes of different sizes.
         """
     def fix(self) -> Tensor:
         """Rounds each element to an integer toward zero.
@@ -1244,20 +1265,20 @@ class Tensor:
             ValueError: an axis that occurs twice.
         """
     def fliplr(self) -> Tensor:
-        """Columns in reverse order.
+        """Reverses the order of the columns.
 
-        Shapes: [rows, columns, ..] -> the same
+        Shapes: [rows, columns, ..] -> the same shape
 
         Raises:
-            ValueError: less than 2 axes.
+            ValueError: If there are fewer than 2 axes.
         """
     def flipud(self) -> Tensor:
-        """Rows in reverse order.
+        """Reverses the order of the rows.
 
-        Shapes: [rows, ..] -> the same
+        Shapes: [rows, ..] -> the same shape
 
         Raises:
-            ValueError: no axes.
+            ValueError: If there are no axes.
         """
     def float(self, *, memory_format: Any = None) -> Tensor:
         """Converts the elements to float32.
@@ -1265,13 +1286,13 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def float_power(self, exponent: Any) -> Tensor:
-        """Each element to a power, computed in float64; one of both may be a number.
+        """Raises each element to a power in float64. One of the arguments may be a number.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
-            TypeError: two numbers.
+            ValueError: If the shapes do not broadcast.
+            TypeError: If both arguments are numbers.
         """
     def float_power_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`float_power`, in place: the tensor itself is changed and returned."""
@@ -1322,23 +1343,23 @@ class Tensor:
         In place: the tensor itself is changed and returned.
         """
     def frac(self) -> Tensor:
-        """What is behind the point of each element, with its sign.
+        """Returns the fractional part of each element, with its sign.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
 
         Raises:
-            TypeError: whole numbers.
+            TypeError: If the input has no floating-point dtype.
         """
     def frac_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`frac`, in place: the tensor itself is changed and returned."""
     def frexp(self) -> Any:
-        """The parts of each element as `mantissa * 2^exponent`, with mantissas from 0.5 to below 1 (0 of 0) and exponents in int32: a
-        tuple of mantissa and exponent.
+        """Decomposes each element into `mantissa * 2^exponent`, with mantissas in [0.5, 1) in magnitude
+        (0 for 0) and int32 exponents. Returns a tuple of mantissa and exponent.
 
-        Shapes: [..] -> two of the same
+        Shapes: [..] -> two tensors of the same shape
 
         Raises:
-            TypeError: whole numbers.
+            TypeError: If the input has no floating-point dtype.
         """
     def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
         """Gathers the elements at the positions `index` along `dim`; `index` has as many axes as this
@@ -1394,7 +1415,7 @@ class Tensor:
             ValueError: tensors that are not vectors.
         """
     def get_device(self) -> _int:
-        """The number of the device among those of its kind; -1 on the processor."""
+        """Returns the index of the device among the devices of its type; -1 for the CPU."""
     grad: Tensor | None
     @property
     def grad_fn(self) -> str | None: ...
@@ -1416,13 +1437,13 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def heaviside(self, values: Tensor) -> Tensor:
-        """0 below 0, 1 above, `values` at 0.
+        """Returns 0 where the input is negative, 1 where it is positive, and `values` where it is 0.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
-            TypeError: numbers in the place of tensors, dtypes that differ.
+            ValueError: If the shapes do not broadcast.
+            TypeError: If an argument is a number instead of a tensor, or if the dtypes differ.
         """
     def heaviside_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`heaviside`, in place: the tensor itself is changed and returned."""
@@ -1437,37 +1458,42 @@ class Tensor:
             ValueError: no bins, or bounds that are in the wrong order or not finite.
         """
     def histogram(self, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> Any:
-        """How many elements, or the sum of the weights of those that, fall into each interval, and the ends of the intervals: a tuple of hist and bin_edges.
+        """Returns the number of elements, or the sum of their weights, in each bin, and the bin edges:
+        a tuple of hist and bin_edges.
 
-        The last interval is closed, the others are half open; elements outside, and NaN, do not count. No gradient flows.
+        The last bin is closed, the others are half open. Elements outside and NaN are ignored. The
+        result has no gradient.
 
         Shapes: [..] -> [bins] and [bins + 1]
 
         Args:
-            bins: how many intervals of equal width, or a tensor of their ends, in order.
-            range: the smallest and the largest end; by default those of the elements.
-            weight: how much each element counts, of the input's shape.
-            density: divides by the sum and by the widths.
+            bins: The number of bins of equal width, or a tensor of bin edges in ascending order.
+            range: The smallest and the largest edge. Default: the min and max of the elements.
+            weight: The weight of each element, in the shape of `input`.
+            density: Divides the counts by their sum and by the widths of the bins.
 
         Raises:
-            TypeError: no floats, ends or weights of another dtype.
-            ValueError: no intervals, ends that are not finite or not in order, weights of another shape, a `range` beside ends.
+            TypeError: If the input has no floating-point dtype, or if edges or weights have a different
+                dtype.
+            ValueError: If there are no bins, if edges are not finite or not in ascending order, if the
+                weights have a different shape, or if `range` is given in addition to edges.
         """
     def hsplit(self, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
-        """Parts side by side: of the second axis, or the only one. So many must be of one size.
+        """Splits the second axis, or the only one. A number of parts must divide its size.
 
         Shapes: [rows, columns, ..] -> parts of [rows, part, ..]
 
         Raises:
-            ValueError: no axes, a number of parts that does not divide the axis.
+            ValueError: If there are no axes, or if the number of parts does not divide the size of the
+                axis.
         """
     def hypot(self, other: Tensor) -> Tensor:
-        """The length of the vectors (input, other), without overflow; broadcast.
+        """Returns the length of the vectors (input, other) without overflow, broadcast.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
+            ValueError: If the shapes do not broadcast.
         """
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`hypot`, in place: the tensor itself is changed and returned."""
@@ -1515,59 +1541,66 @@ class Tensor:
                 recorded.
         """
     def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-        """This tensor with the slices of `source` in place of those along `dim` that `index` names.
+        """Returns a copy of this tensor in which the slices along `dim` at `index` are replaced by
+        those of `source`.
 
-        Shapes: [..], index [n], source with n along `dim` -> the input's
+        Shapes: [..], index [n], source of size n along `dim` -> the shape of `input`
 
         Raises:
-            IndexError: an axis or a place that does not exist.
-            ValueError: a source of another shape.
+            IndexError: If the axis or an index is out of range.
+            ValueError: If the shape of `source` does not match.
         """
     def index_copy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`index_copy`, in place: the tensor itself is changed and returned."""
     def index_fill(self, dim: _int, index: Tensor, value: Any) -> Tensor:
-        """This tensor with `value` in the slices along `dim` that `index` names. A gradient flows to a `value` that is a tensor.
+        """Returns a copy of this tensor in which the slices along `dim` at `index` are filled with
+        `value`. A gradient flows to `value` if it is a tensor.
 
-        Shapes: [..], index [n] -> the input's
+        Shapes: [..], index [n] -> the shape of `input`
 
         Raises:
-            IndexError: an axis or a place that does not exist.
+            IndexError: If the axis or an index is out of range.
         """
     def index_fill_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`index_fill`, in place: the tensor itself is changed and returned."""
     def index_put(self, indices: Any, values: Any, accumulate: _bool = False) -> Tensor:
-        """A copy of this tensor with `values` in the places that a tuple of tensors names, or added to them.
+        """Returns a copy of this tensor in which `values` are written to the elements at `indices`, a
+        tuple of tensors, or added to them.
 
-        Shapes: [..], values that broadcast to the places -> the input's
+        Shapes: [..], values that broadcast to the indexed elements -> the shape of `input`
 
         Raises:
-            IndexError: a place that does not exist.
-            ValueError: values that do not broadcast to the places.
-            TypeError: values of a dtype that the input's does not hold, floats of integers.
+            IndexError: If an index is out of range.
+            ValueError: If the values do not broadcast to the indexed elements.
+            TypeError: If the dtype of the values cannot be cast to that of the input, such as float to
+                integer.
         """
     def index_put_(self, indices: Any, values: Any, accumulate: _bool = False) -> Tensor:
-        """`values` in the places that a tuple of tensors names, or added to them, in place: the tensor itself is changed and returned.
+        """Writes `values` to the elements at `indices`, a tuple of tensors, or adds them, in place: the
+        tensor itself is changed and returned.
 
-        Shapes: [..], values that broadcast to the places -> the input's
+        Shapes: [..], values that broadcast to the indexed elements -> the shape of `input`
 
         Raises:
-            IndexError: a place that does not exist.
-            ValueError: values that do not broadcast to the places.
-            TypeError: values of a dtype that the input's does not hold, floats of integers.
+            IndexError: If an index is out of range.
+            ValueError: If the values do not broadcast to the indexed elements.
+            TypeError: If the dtype of the values cannot be cast to that of the input, such as float to
+                integer.
         """
     def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """This tensor with the slices of `source` reduced into those along `dim` that `index` names.
+        """Returns a copy of this tensor into which the slices of `source` are reduced at `index` along
+        `dim`.
 
-        Shapes: [..], index [n], source with n along `dim` -> the input's
+        Shapes: [..], index [n], source of size n along `dim` -> the shape of `input`
 
         Args:
             reduce: "prod", "mean", "amax" or "amin".
-            include_self: whether the slices of this tensor count, too.
+            include_self: Whether the slices of `input` are included in the reduction.
 
         Raises:
-            IndexError: an axis or a place that does not exist.
-            ValueError: another `reduce`, shapes that do not fit.
-            TypeError: a source of another dtype, the mean of truth values.
+            IndexError: If the axis or an index is out of range.
+            ValueError: If `reduce` is unknown, or if the shapes do not match.
+            TypeError: If the source has a different dtype, or for the mean of a bool tensor.
         """
     def index_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`index_reduce`, in place: the tensor itself is changed and returned."""
@@ -1582,12 +1615,12 @@ class Tensor:
             ValueError: an index with several axes.
         """
     def inner(self, other: Tensor) -> Tensor:
-        """The sums of products along the last axis of both: [.., k] and [.., k].
+        """Returns the sums of products along the last axes of both: [.., k] and [.., k].
 
         Shapes: [.., k] and [*others, k] -> [.., *others]
 
         Raises:
-            ValueError: last sizes that differ.
+            ValueError: If the sizes of the last axes differ.
         """
     def int(self, *, memory_format: Any = None) -> Tensor:
         """Converts the elements to int32, rounding toward zero.
@@ -1595,17 +1628,17 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def inverse(self) -> Tensor:
-        """The inverses of square matrices.
+        """Returns the inverses of square matrices.
 
-        Shapes: [.., n, n] -> the same
+        Shapes: [.., n, n] -> the same shape
 
         Raises:
-            LinAlgError: a singular matrix.
-            ValueError: matrices that are not square.
-            TypeError: a dtype other than float32 and float64.
+            LinAlgError: If a matrix is singular.
+            ValueError: If the matrices are not square.
+            TypeError: If the dtype is not float32 or float64.
         """
     def is_complex(self) -> _bool:
-        """Whether the dtype is a complex one: there are none."""
+        """Whether the dtype is complex. No dtype is."""
     def is_contiguous(self, *, memory_format: Any = None) -> _bool:
         """Returns whether the elements are contiguous in row-major order, or in the order of
         `memory_format`: for channels last, channels after height and width.
@@ -1621,23 +1654,23 @@ class Tensor:
     @property
     def is_meta(self) -> _bool: ...
     def is_nonzero(self) -> _bool:
-        """Whether the only element is not 0.
+        """Whether the only element is nonzero.
 
-        Shapes: [] or one element -> a truth value
+        Shapes: [] or one element -> bool
 
         Raises:
-            ValueError: more than 1 element.
+            ValueError: If the tensor has more than one element.
         """
     def is_pinned(self) -> _bool:
-        """Whether the memory is pinned: it never is."""
+        """Whether the memory is pinned: always false."""
     @property
     def is_quantized(self) -> _bool: ...
     def is_same_size(self, other: Tensor) -> _bool:
-        """Whether both have one shape."""
+        """Whether both tensors have the same shape."""
     def is_shared(self) -> _bool:
-        """Whether the memory is shared with other processes: it never is."""
+        """Whether the memory is shared with other processes: always false."""
     def is_signed(self) -> _bool:
-        """Whether the dtype has negative numbers."""
+        """Whether the dtype has negative values."""
     @property
     def is_sparse(self) -> _bool: ...
     def isclose(self, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
@@ -1654,19 +1687,19 @@ class Tensor:
     def isnan(self) -> Tensor:
         """Returns a bool tensor that is True where an element is NaN."""
     def isneginf(self) -> Tensor:
-        """Where the elements are infinite and negative.
+        """Whether each element is negative infinity.
 
-        Shapes: [..] -> the same, bool
+        Shapes: [..] -> the same shape, bool
         """
     def isposinf(self) -> Tensor:
-        """Where the elements are infinite and positive.
+        """Whether each element is positive infinity.
 
-        Shapes: [..] -> the same, bool
+        Shapes: [..] -> the same shape, bool
         """
     def isreal(self) -> Tensor:
-        """Where the elements are real: everywhere.
+        """Whether each element is real: true for all elements.
 
-        Shapes: [..] -> the same, bool
+        Shapes: [..] -> the same shape, bool
         """
     def item(self) -> _float:
         """Returns the only element as a Python number.
@@ -1677,20 +1710,22 @@ class Tensor:
     @property
     def itemsize(self) -> _int: ...
     def kron(self, other: Tensor) -> Tensor:
-        """Each element of one times all of the other, in blocks.
+        """Returns the Kronecker product: blocks, each of which is an element of `input` times all of
+        `other`.
 
-        Shapes: [m, n] and [p, q] -> [m * p, n * q]; with more axes alike
+        Shapes: [m, n] and [p, q] -> [m * p, n * q]; further axes accordingly
 
         Raises:
-            ValueError: more than 4 axes.
+            ValueError: If there are more than 4 axes.
         """
     def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> Any:
-        """The k-th smallest element along an axis, counted from 1, and its index (int64): a tuple of values and indices.
+        """Returns the k-th smallest element along an axis, with k counted from 1, and its index
+        (int64): a tuple of values and indices.
 
-        Shapes: [..] -> two without the axis `dim`
+        Shapes: [..] -> two tensors without the axis `dim`
 
         Raises:
-            ValueError: a k that is not from 1 to the size of the axis.
+            ValueError: If `k` is not between 1 and the size of the axis.
         """
     @property
     def layout(self) -> layout: ...
@@ -1706,12 +1741,12 @@ class Tensor:
     def lcm_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lcm`, in place: the tensor itself is changed and returned."""
     def ldexp(self, other: Tensor) -> Tensor:
-        """`input * 2^other`, broadcast.
+        """Computes `input * 2^other`, broadcast.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
+            ValueError: If the shapes do not broadcast.
         """
     def ldexp_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ldexp`, in place: the tensor itself is changed and returned."""
@@ -1725,13 +1760,14 @@ class Tensor:
         Shapes: [..] -> the same; integers become float32
         """
     def lerp(self, end: Tensor, weight: Any) -> Tensor:
-        """From `input`, where the weight is 0, to `end`, where it is 1: `input + weight * (end - input)`; weight is a number or a tensor.
+        """Computes `input + weight * (end - input)`: `input` where the weight is 0, `end` where it is
+        1. `weight` is a number or a tensor.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
-            TypeError: something that is neither a tensor nor a number.
+            ValueError: If the shapes do not broadcast.
+            TypeError: If an argument is neither a tensor nor a number.
         """
     def lerp_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lerp`, in place: the tensor itself is changed and returned."""
@@ -1823,37 +1859,38 @@ class Tensor:
             TypeError: no `dim`.
         """
     def logaddexp(self, other: Tensor) -> Tensor:
-        """`log(e^input + e^other)` of each pair of elements, without overflow; broadcast.
+        """Computes `log(e^input + e^other)` elementwise without overflow, broadcast.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
+            ValueError: If the shapes do not broadcast.
         """
     def logaddexp2(self, other: Tensor) -> Tensor:
-        """`log2(2^input + 2^other)` of each pair of elements, without overflow; broadcast.
+        """Computes `log2(2^input + 2^other)` elementwise without overflow, broadcast.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
+            ValueError: If the shapes do not broadcast.
         """
     def logcumsumexp(self, dim: _int) -> Tensor:
-        """The logarithms of the sums of `e^x` up to each element, along `dim`, without overflow.
+        """Returns the logarithms of the cumulative sums of `e^x` along `dim`, without overflow.
 
-        Shapes: [..] -> the same; integers become float32
+        Shapes: [..] -> the same shape; integers become float32
 
         Raises:
-            IndexError: an axis that does not exist.
+            IndexError: If an axis is out of range.
         """
     def logdet(self) -> Tensor:
-        """The logarithms of the determinants of square matrices: -inf where they are 0, NaN where they are negative.
+        """Returns the logarithms of the determinants of square matrices: -inf where they are 0, NaN
+        where they are negative.
 
         Shapes: [.., n, n] -> [..]
 
         Raises:
-            ValueError: matrices that are not square.
-            TypeError: a dtype other than float32 and float64.
+            ValueError: If the matrices are not square.
+            TypeError: If the dtype is not float32 or float64.
         """
     def logical_and(self, other: Tensor) -> Tensor:
         """Computes the logical AND; elements that are not 0 count as true."""
@@ -1910,23 +1947,27 @@ class Tensor:
     def lt_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lt`, in place: the tensor itself is changed and returned."""
     def lu(self, pivot: _bool = True, get_infos: _bool = False) -> Any:
-        """LU decompositions with partial pivoting: both factors in one matrix, and the exchanges of rows, from 1 on (int32); with `get_infos` the first pivots
-        that are 0, too (int32, 0 for none). `lu_unpack` makes matrices of them.
+        """Returns LU decompositions with partial pivoting: both factors in one matrix, and the row
+        exchanges, counted from 1 (int32). With `get_infos`, also returns the index of the first pivot
+        that is 0 (int32, 0 for none).
+
+        `lu_unpack` returns the separate matrices.
 
         Shapes: [.., m, n] -> [.., m, n] and [.., min(m, n)], and [..]
 
         Raises:
-            ValueError: less than 2 axes, no pivoting.
-            TypeError: a dtype other than float32 and float64.
+            ValueError: If there are fewer than 2 axes, or `pivot` is False.
+            TypeError: If the dtype is not float32 or float64.
         """
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-        """`X` with `A @ X = input`, of what `lu` makes of `A`.
+        """Returns the `X` with `A @ X = input`, from the LU decomposition of `A` that `lu` returns.
 
         Shapes: [.., n, k], [.., n, n] and [.., n] -> [.., n, k]
 
         Raises:
-            ValueError: sizes that do not fit, pivots that are none.
-            TypeError: dtypes other than float32 and float64, or that differ; pivots that are not int32.
+            ValueError: If the sizes do not match, or if a pivot is out of range.
+            TypeError: If a dtype is not float32 or float64, if the dtypes differ, or if the pivots are
+                not int32.
         """
     @property
     def mH(self) -> Tensor: ...
@@ -1950,13 +1991,14 @@ class Tensor:
             ValueError: an incompatible mask, or a source with too few elements.
         """
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
-        """The elements of `source`, in turn, where the mask is true, in place: the tensor itself is changed and returned.
+        """Copies the elements of `source`, in order, to the elements where the mask is true, in place:
+        the tensor itself is changed and returned.
 
-        Shapes: [..], mask that broadcasts to it, source of any shape -> the input's
+        Shapes: [..], mask that broadcasts to it, source of any shape -> the shape of `input`
 
         Raises:
-            ValueError: a source with less elements than there are places.
-            TypeError: a mask that is not bool.
+            ValueError: If the source has fewer elements than the mask has true values.
+            TypeError: If the mask is not a bool tensor.
         """
     def masked_select(self, mask: Tensor) -> Tensor:
         """Returns the elements where the mask is True, in row-major order, as a 1-D tensor."""
@@ -1971,23 +2013,23 @@ class Tensor:
             ValueError: incompatible sizes.
         """
     def matrix_exp(self) -> Tensor:
-        """`1 + A + A @ A / 2 + ..` of square matrices.
+        """Returns the matrix exponential `1 + A + A @ A / 2 + ..` of square matrices.
 
-        Shapes: [.., n, n] -> the same
+        Shapes: [.., n, n] -> the same shape
 
         Raises:
-            ValueError: matrices that are not square.
-            TypeError: no floating dtype.
+            ValueError: If the matrices are not square.
+            TypeError: If the dtype is not a floating-point dtype.
         """
     def matrix_power(self, n: _int) -> Tensor:
-        """A square matrix, or each of several, times itself `n` times; the inverse if `n` is negative.
+        """Returns the `n`-th power of square matrices; of the inverse if `n` is negative.
 
-        Shapes: [.., n, n] -> the same
+        Shapes: [.., n, n] -> the same shape
 
         Raises:
-            LinAlgError: a singular matrix, if `n` is negative.
-            ValueError: matrices that are not square.
-            TypeError: a dtype other than float32 and float64, if `n` is negative.
+            LinAlgError: If `n` is negative and a matrix is singular.
+            ValueError: If the matrices are not square.
+            TypeError: If `n` is negative and the dtype is not float32 or float64.
         """
     @overload
     def max(self) -> Tensor: ...
@@ -2017,13 +2059,15 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def median(self, dim: _int | None = None, keepdim: _bool = False) -> Any:
-        """The middle element in order, of two the smaller; NaN if there is one. Along `dim` a tuple of values and indices.
+        """Returns the median; the smaller of two middle elements; NaN if an element is NaN. With `dim`,
+        returns a tuple of values and indices.
 
-        Shapes: [..] -> [], or two without the axis `dim`
+        Shapes: [..] -> [], or two tensors without the axis `dim`
 
         Raises:
-            ValueError: no elements along `dim`; no whole numbers at all.
-            IndexError: an axis that does not exist.
+            ValueError: If there are no elements along `dim`, or if `dim` is not given and an integer
+                tensor has no elements.
+            IndexError: If an axis is out of range.
         """
     @overload
     def min(self) -> Tensor: ...
@@ -2044,36 +2088,37 @@ class Tensor:
             ValueError: other numbers of axes, or inner sizes that differ.
         """
     def mode(self, dim: _int = -1, keepdim: _bool = False) -> Any:
-        """The most frequent element along an axis, of several the smallest, and the last index where it is (int64): a tuple of values and indices.
+        """Returns the most frequent element along an axis, the smallest of several, and the last index
+        at which it occurs (int64): a tuple of values and indices.
 
-        Shapes: [..] -> two without the axis `dim`
+        Shapes: [..] -> two tensors without the axis `dim`
 
         Raises:
-            ValueError: no elements along `dim`.
-            IndexError: an axis that does not exist.
+            ValueError: If there are no elements along `dim`.
+            IndexError: If an axis is out of range.
         """
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
-        """The axes `source` at the places `destination`, the others in their order.
+        """Moves the axes `source` to `destination`. The other axes keep their order.
 
-        Shapes: [..] -> its sizes in another order
+        Shapes: [..] -> the same sizes in another order
 
         Raises:
-            IndexError: an axis that does not exist.
-            ValueError: other numbers of sources and destinations, or one twice.
+            IndexError: If an axis is out of range.
+            ValueError: If the numbers of sources and destinations differ, or if an axis is given twice.
         """
     def movedim(self, source: Any, destination: Any) -> Tensor:
-        """The axes `source` at the places `destination`, the others in their order.
+        """Moves the axes `source` to `destination`. The other axes keep their order.
 
-        Shapes: [..] -> its sizes in another order
+        Shapes: [..] -> the same sizes in another order
 
         Raises:
-            IndexError: an axis that does not exist.
-            ValueError: other numbers of sources and destinations, or one twice.
+            IndexError: If an axis is out of range.
+            ValueError: If the numbers of sources and destinations differ, or if an axis is given twice.
         """
     def msort(self) -> Tensor:
-        """The elements in order along the first axis.
+        """Sorts the elements along the first axis in ascending order.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
         """
     def mul(self, other: Other) -> Tensor:
         """Multiplies by another tensor, or a number, element-wise, broadcast."""
@@ -2083,14 +2128,17 @@ class Tensor:
         In place: the tensor itself is changed and returned.
         """
     def multinomial(self, num_samples: _int, replacement: _bool = False, *, generator: Any = None) -> Tensor:
-        """Indices that are drawn with these probabilities, which need not sum to 1: of each row of [.., categories], int64, [.., num_samples].
+        """Draws indices with the given probabilities, which need not sum to 1: for each row of
+        [.., categories], int64, [.., num_samples].
 
         Args:
-            replacement: whether an index may be drawn twice.
+            replacement: Whether an index may be drawn more than once.
 
         Raises:
-            TypeError: no floats.
-            ValueError: other than one or two axes, a probability below 0 or not finite, a row of zeros, more samples than there are categories to draw.
+            TypeError: If the input has no floating-point dtype.
+            ValueError: If the input does not have one or two axes, if a probability is negative or not
+                finite, if a row is all zeros, or if there are fewer nonzero categories than samples
+                without replacement.
         """
     def multiply(self, other: Other) -> Tensor:
         """Multiplies by another tensor, or a number, element-wise, broadcast."""
@@ -2117,44 +2165,48 @@ class Tensor:
     def mvlgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`mvlgamma`, in place: the tensor itself is changed and returned."""
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
-        """The elements, with numbers in place of NaN and of the infinities: by default 0 and the largest numbers of the dtype.
+        """Replaces NaN and infinities: by default NaN by 0, and infinities by the largest finite value
+        of the dtype with their sign.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
         """
     def nan_to_num_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`nan_to_num`, in place: the tensor itself is changed and returned."""
     def nanmean(self, dim: Any = None, keepdim: _bool = False, *, dtype: Any = None) -> Tensor:
-        """The mean over axes of what is not NaN.
+        """Returns the mean over axes of the elements that are not NaN.
 
         Shapes: [..] -> [], or without the axes `dim`
 
         Raises:
-            IndexError: an axis that does not exist.
+            IndexError: If an axis is out of range.
         """
     def nanmedian(self, dim: _int | None = None, keepdim: _bool = False) -> Any:
-        """The middle element in order among those that are not NaN, of two the smaller; NaN where there is none. Along `dim` a tuple of values and indices.
+        """Returns the median of the elements that are not NaN; the smaller of two middle elements; NaN
+        if all are NaN. With `dim`, returns a tuple of values and indices.
 
-        Shapes: [..] -> [], or two without the axis `dim`
+        Shapes: [..] -> [], or two tensors without the axis `dim`
 
         Raises:
-            ValueError: no elements along `dim`; no whole numbers at all.
-            IndexError: an axis that does not exist.
+            ValueError: If there are no elements along `dim`, or if `dim` is not given and an integer
+                tensor has no elements.
+            IndexError: If an axis is out of range.
         """
     def nanquantile(self, q: Any, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
-        """`quantile` of the elements that are not NaN; NaN where all are.
+        """Returns the `quantile` of the elements that are not NaN; NaN if all are NaN.
 
         Raises:
-            TypeError: no floats, a `q` of another dtype.
-            ValueError: no elements, a share outside 0 to 1, another interpolation.
-            IndexError: an axis that does not exist.
+            TypeError: If the input has no floating-point dtype, or if `q` has a different dtype.
+            ValueError: If there are no elements, if `q` is outside 0 to 1, or if the interpolation is
+                unknown.
+            IndexError: If an axis is out of range.
         """
     def nansum(self, dim: Any = None, keepdim: _bool = False, *, dtype: Any = None) -> Tensor:
-        """The sum over axes, NaN counted as 0.
+        """Returns the sum over axes, with NaN treated as 0.
 
         Shapes: [..] -> [], or without the axes `dim`
 
         Raises:
-            IndexError: an axis that does not exist.
+            IndexError: If an axis is out of range.
         """
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
         """Returns a view of `length` elements of axis `dim` from `start` on.
@@ -2167,20 +2219,20 @@ class Tensor:
             TypeError: a start that is not an integer.
         """
     def narrow_copy(self, dim: _int, start: Any, length: _int) -> Tensor:
-        """`narrow`, a copy.
+        """Returns a copy of `narrow`.
 
         Shapes: [.., n, ..] -> [.., length, ..]
 
         Raises:
-            IndexError: an axis that does not exist, a start before the first element.
-            ValueError: elements behind the last one, a negative length.
+            IndexError: If the axis is out of range, or if `start` is before the first element.
+            ValueError: If the range ends after the last element, or if the length is negative.
         """
     @property
     def nbytes(self) -> _int: ...
     @property
     def ndim(self) -> _int: ...
     def ndimension(self) -> _int:
-        """The number of axes."""
+        """Returns the number of axes."""
     def ndtr(self) -> Tensor:
         """Computes the cumulative distribution function of the standard normal distribution of each
         element.
@@ -2234,67 +2286,72 @@ class Tensor:
                 operations are recorded.
         """
     def nelement(self) -> _int:
-        """The number of elements."""
+        """Returns the number of elements."""
     def new_empty(self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-        """A tensor of these sizes whose contents nobody has decided (zeros here), in the dtype and on the device of this one.
+        """Returns a tensor with unspecified contents (zeros in this implementation). Dtype and device
+        are those of this tensor by default.
 
-        Shapes: any -> size
+        Shapes: any shape -> `size`
 
         Raises:
-            ValueError: a size below 0.
-            TypeError: a size that is no whole number.
+            ValueError: If a size is negative.
+            TypeError: If a size is not an integer.
         """
     def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-        """One value in these sizes, in the dtype and on the device of this tensor.
+        """Returns a tensor filled with one value. Dtype and device are those of this tensor by default.
 
-        Shapes: any -> size
+        Shapes: any shape -> `size`
 
         Raises:
-            ValueError: a size below 0.
-            TypeError: a value that is no number.
+            ValueError: If a size is negative.
+            TypeError: If `fill_value` is not a number.
         """
     def new_ones(self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-        """Ones of these sizes, in the dtype and on the device of this tensor.
+        """Returns a tensor of ones. Dtype and device are those of this tensor by default.
 
-        Shapes: any -> size
+        Shapes: any shape -> `size`
 
         Raises:
-            ValueError: a size below 0.
-            TypeError: a size that is no whole number.
+            ValueError: If a size is negative.
+            TypeError: If a size is not an integer.
         """
     def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
-        """A tensor with these values, in the dtype and on the device of this one.
+        """Returns a tensor with the given values. Dtype and device are those of this tensor by default.
 
         Raises:
-            TypeError: values that are no numbers.
-            ValueError: lists of several lengths.
+            TypeError: If a value is not a number.
+            ValueError: If nested lists have different lengths.
         """
     def new_zeros(self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False) -> Tensor:
-        """Zeros of these sizes, in the dtype and on the device of this tensor.
+        """Returns a tensor of zeros. Dtype and device are those of this tensor by default.
 
-        Shapes: any -> size
+        Shapes: any shape -> `size`
 
         Raises:
-            ValueError: a size below 0.
-            TypeError: a size that is no whole number.
+            ValueError: If a size is negative.
+            TypeError: If a size is not an integer.
         """
     def nonzero(self, *, as_tuple: _bool = False) -> Any:
         """Returns the indices (int64) of all elements that are not 0: one row per element, or with
         `as_tuple` one tensor per axis.
         """
     def norm(self, p: _float | str | None = None, dim: Any = None, keepdim: _bool = False, dtype: Any = None, *, axis: Any = None, keepdims: _bool = False) -> Tensor:
-        """The norm over axes: of order 2 by default, or any other number: of 0 how many are not 0, of infinity the largest size, of minus infinity the smallest;
-        "fro" is 2, and "nuc" the sum of the singular values of matrices, which lie in two axes.
+        """Returns the norm over axes, by default of order 2.
+
+        Any number is an order: 0 counts the nonzero elements, infinity gives the largest magnitude and
+        minus infinity the smallest. "fro" is the order 2, and "nuc" is the sum of the singular values
+        of matrices, which are in two axes.
 
         Shapes: all axes -> []; [.., n, ..] along `dim` -> [..], or [.., 1, ..] with `keepdim`
 
         Args:
-            dtype: what the elements are cast to first.
+            dtype: The dtype to which the elements are cast first.
 
         Raises:
-            IndexError: an axis that does not exist.
-            ValueError: "nuc" over other axes than two, a `dtype` that does not hold the numbers of the input.
-            TypeError: a `dtype` that is no floating one.
+            IndexError: If an axis is out of range.
+            ValueError: If "nuc" is used over a number of axes other than two, or if `dtype` cannot
+                represent the values of the input's dtype.
+            TypeError: If `dtype` is not a floating-point dtype.
         """
     def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with random numbers from the normal distribution, in place: the tensor
@@ -2324,13 +2381,14 @@ class Tensor:
             RuntimeError: the tensor requires a gradient.
         """
     def orgqr(self, input2: Tensor) -> Tensor:
-        """The first columns of products of reflections `1 - tau v v.mT`: their vectors v are below the diagonal of `input`, and tau is `input2`.
+        """Returns the first columns of the product of Householder reflections `1 - tau v v.mT`, whose
+        vectors v are below the diagonal of `input`, and whose tau are `input2`.
 
         Shapes: [.., m, n] and [.., k] -> [.., m, n]
 
         Raises:
-            ValueError: sizes that do not fit.
-            TypeError: dtypes other than float32 and float64, or that differ.
+            ValueError: If the sizes do not match.
+            TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
         """
     def outer(self, vec2: Tensor) -> Tensor:
         """Computes the outer product of two vectors: [m] and [n] -> [m, n].
@@ -2348,19 +2406,20 @@ class Tensor:
             ValueError: an order that does not contain each axis once.
         """
     def pin_memory(self) -> Tensor:
-        """The tensor itself: copies to a device go through memory of their own.
+        """Returns the tensor itself: copies to a device go through the backend's staging buffers.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
         """
     def pinverse(self, rcond: _float = 1e-15) -> Tensor:
-        """The Moore-Penrose inverses; singular values not above `rcond` times the largest count as 0.
+        """Returns the Moore-Penrose inverses. Singular values that are not above `rcond` times the
+        largest one are treated as 0.
 
         Shapes: [.., m, n] -> [.., n, m]
 
         Raises:
-            LinAlgError: a NaN or an infinity.
-            ValueError: less than 2 axes.
-            TypeError: a dtype other than float32 and float64.
+            LinAlgError: If the input contains NaN or infinity.
+            ValueError: If there are fewer than 2 axes.
+            TypeError: If the dtype is not float32 or float64.
         """
     def polygamma(self, n: _int) -> Tensor:
         """Computes the derivative of order `n` of `digamma` of each element; order 0 is `digamma`
@@ -2374,9 +2433,9 @@ class Tensor:
     def polygamma_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`polygamma`, in place: the tensor itself is changed and returned."""
     def positive(self) -> Tensor:
-        """The tensor itself.
+        """Returns the tensor itself.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
         """
     def pow(self, exponent: Other) -> Tensor:
         """Raises this tensor to the power of another, or of a number, broadcast."""
@@ -2385,12 +2444,13 @@ class Tensor:
         itself is changed and returned.
         """
     def prelu(self, weight: Tensor) -> Tensor:
-        """`x` where it is positive, else `weight * x`, with one weight, or one for each channel (the second axis).
+        """Returns `x` where it is positive, and `weight * x` elsewhere, with one weight, or one for
+        each channel (the second axis).
 
-        Shapes: [batch, channels, ..], weight [1] or [channels] -> the input's
+        Shapes: [batch, channels, ..], weight [1] or [channels] -> the shape of `input`
 
         Raises:
-            ValueError: as many weights as neither 1 nor the channels.
+            ValueError: If the number of weights is neither 1 nor the number of channels.
         """
     def prod(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Computes the product over axes. The product of integers is int64.
@@ -2408,64 +2468,76 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
-        """This tensor with the elements of `source` in these places of all elements in a row, or added to them.
+        """Returns a copy of this tensor in which the elements of `source` are written to the elements
+        at `index` of the flattened tensor, or added to them.
 
-        Shapes: [..], index and source of as many elements -> the input's
+        Shapes: [..], index and source with the same number of elements -> the shape of `input`
 
         Raises:
-            IndexError: a place that does not exist.
-            ValueError: as many elements as there are no places.
-            TypeError: a source of a dtype that the input's does not hold, floats of integers.
+            IndexError: If an index is out of range.
+            ValueError: If `index` and `source` have different numbers of elements.
+            TypeError: If the dtype of the source cannot be cast to that of the input, such as float to
+                integer.
         """
     def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
-        """The elements of `source` in these places of all elements in a row, or added to them, in place: the tensor itself is changed and returned.
+        """Writes the elements of `source` to the elements at `index` of the flattened tensor, or adds
+        them, in place: the tensor itself is changed and returned.
 
-        Shapes: [..], index and source of as many elements -> the input's
+        Shapes: [..], index and source with the same number of elements -> the shape of `input`
 
         Raises:
-            IndexError: a place that does not exist.
-            ValueError: as many elements as there are no places.
-            TypeError: a source of a dtype that the input's does not hold, floats of integers.
+            IndexError: If an index is out of range.
+            ValueError: If `index` and `source` have different numbers of elements.
+            TypeError: If the dtype of the source cannot be cast to that of the input, such as float to
+                integer.
         """
     def qr(self, some: _bool = True) -> Any:
-        """`input = Q @ R` with orthonormal columns of Q, all of them unless `some`, and an upper triangular R: a tuple of Q and R.
+        """Returns the QR decomposition `input = Q @ R`, with orthonormal columns of Q, all of them if
+        `some` is false, and an upper triangular R: a tuple of Q and R.
 
-        Shapes: [.., m, n] -> [.., m, k] and [.., k, n] with k = min(m, n), or m unless `some`
+        Shapes: [.., m, n] -> [.., m, k] and [.., k, n] with k = min(m, n), or k = m with `some=False`
 
         Raises:
-            ValueError: less than 2 axes.
-            TypeError: a dtype other than float32 and float64.
+            ValueError: If there are fewer than 2 axes.
+            TypeError: If the dtype is not float32 or float64.
         """
     def quantile(self, q: Any, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
-        """The numbers below which these shares of the elements are; NaN where there is one. Gradients go to the elements that were found, and to `q`.
+        """Returns the quantiles at the probabilities `q`; NaN if an element is NaN. Gradients flow to
+        the selected elements and to `q`.
 
         Args:
-            q: a share from 0 to 1, or a tensor of several, which are a first axis of the result.
-            interpolation: what is between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+            q: A probability from 0 to 1, or a tensor of several, which become the first axis of the
+                result.
+            interpolation: How to interpolate between two elements: "linear", "lower", "higher",
+                "midpoint" or "nearest".
 
         Raises:
-            TypeError: no floats, a `q` of another dtype.
-            ValueError: no elements, a share outside 0 to 1, another interpolation.
-            IndexError: an axis that does not exist.
+            TypeError: If the input has no floating-point dtype, or if `q` has a different dtype.
+            ValueError: If there are no elements, if `q` is outside 0 to 1, or if the interpolation is
+                unknown.
+            IndexError: If an axis is out of range.
         """
     def rad2deg(self) -> Tensor:
-        """Radians as degrees.
+        """Converts radians to degrees.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
         """
     def rad2deg_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`rad2deg`, in place: the tensor itself is changed and returned."""
     def random_(self, *limits: _int, to: _int | None = None, generator: Any = None, **first: _int) -> Tensor:
-        """Random whole numbers, in place: `random_(to)` from 0 up to, not including, `to`; `random_(from, to)` from the first on; by default all that the dtype can count exactly, up to 2**40.
+        """Fills the tensor with random integers in place.
 
-        Shapes: [..] -> the same
+        `random_(to)` draws from 0 up to, but not including, `to`; `random_(from, to)` draws from `from`
+        on. By default all integers that the dtype represents exactly are drawn, up to 2**40.
+
+        Shapes: [..] -> the same shape
 
         Raises:
-            ValueError: no number from the first to below `to`.
-            TypeError: other arguments, `from` without `to`.
+            ValueError: If there is no integer in the range.
+            TypeError: If there are other arguments, or `from` without `to`.
         """
     def ravel(self) -> Tensor:
-        """All elements as one axis: a view of a tensor in row-major order, else a copy.
+        """Returns all elements as one axis: a view of a contiguous tensor, otherwise a copy.
 
         Shapes: [..] -> [elements]
         """
@@ -2523,14 +2595,15 @@ class Tensor:
         In place: the tensor itself is changed and returned.
         """
     def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
-        """The slices along an axis, those whose `p`-norm is above `maxnorm` scaled to that.
+        """Scales the slices along an axis whose `p`-norm is above `maxnorm` to that norm.
 
-        Shapes: [..], at least two axes -> the same
+        Shapes: [..], at least two axes -> the same shape
 
         Raises:
-            ValueError: less than two axes, a `p` that is not above 0, a `maxnorm` below 0.
-            TypeError: whole numbers.
-            IndexError: an axis that does not exist.
+            ValueError: If there are fewer than two axes, if `p` is not positive, or if `maxnorm` is
+                negative.
+            TypeError: If the input has no floating-point dtype.
+            IndexError: If an axis is out of range.
         """
     def renorm_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`renorm`, in place: the tensor itself is changed and returned."""
@@ -2543,17 +2616,18 @@ class Tensor:
             ValueError: fewer counts than axes, or a negative count.
         """
     def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
-        """Each element, or each slice of an axis, several times in turn.
+        """Repeats each element, or each slice of an axis, several times in a row.
 
         Shapes: [..] -> [elements * repeats], or longer along `dim`
 
         Args:
-            repeats: how often, a number or a tensor with one for each; without it `input` tells how often each of its indices is repeated.
-            dim: the axis; all elements in a row by default.
-            output_size: taken as in PyTorch, and not needed.
+            repeats: The number of repetitions, or a tensor with one number for each element. Without
+                it, `input` contains the number of repetitions of each of its indices.
+            dim: The axis. Default: the flattened tensor.
+            output_size: Accepted for compatibility with PyTorch; not needed.
 
         Raises:
-            ValueError: a number below 0, or not one for each.
+            ValueError: If a number of repetitions is negative, or if there is not one for each element.
         """
     requires_grad: _bool
     def requires_grad_(self, requires_grad: _bool = True) -> Self:
@@ -2571,12 +2645,12 @@ class Tensor:
             ValueError: sizes whose product is not the number of elements.
         """
     def reshape_as(self, other: Tensor) -> Tensor:
-        """The elements in the shape of `other`.
+        """Returns the elements in the shape of `other`.
 
-        Shapes: [..] -> the other's
+        Shapes: [..] -> the shape of `other`
 
         Raises:
-            ValueError: another number of elements.
+            ValueError: If the number of elements differs.
         """
     def retain_grad(self) -> None:
         """Accumulates the gradient in `grad` of this tensor too, although it is not a leaf.
@@ -2594,21 +2668,22 @@ class Tensor:
             ValueError: different numbers of axes and shifts, or several shifts without axes.
         """
     def rot90(self, k: _int = 1, dims: Sequence[_int] = (0, 1)) -> Tensor:
-        """The tensor turned `k` times by a right angle, from the first of two axes to the second.
+        """Rotates the tensor `k` times by 90 degrees, from the first of two axes to the second.
 
-        Shapes: [rows, columns] -> [columns, rows], or the same for even `k`
+        Shapes: [rows, columns] -> [columns, rows], or the same shape for even `k`
 
         Raises:
-            IndexError: an axis that does not exist.
-            ValueError: one axis twice.
+            IndexError: If an axis is out of range.
+            ValueError: If both axes are the same.
         """
     def round(self, *, decimals: _int = 0) -> Tensor:
-        """The nearest whole number of each element, halves to even; with `decimals` that many digits behind the point.
+        """Rounds each element to the nearest integer, ties to even; with `decimals`, to that number of
+        decimal places.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
 
         Raises:
-            TypeError: no tensor, `decimals` that are no number.
+            TypeError: If `input` is not a tensor, or `decimals` is not a number.
         """
     def round_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`round`, in place: the tensor itself is changed and returned."""
@@ -2676,18 +2751,20 @@ class Tensor:
                 recorded.
         """
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """This tensor with the elements of `src` reduced into the places along `dim` that `index` names.
+        """Returns a copy of this tensor into which the elements of `src` are reduced at `index` along
+        `dim`.
 
-        Shapes: [..], index of as many axes, src at least as long along each -> the input's
+        Shapes: [..], index of the same rank, src at least as large as index along each axis -> the
+        shape of `input`
 
         Args:
             reduce: "sum", "prod", "mean", "amax" or "amin".
-            include_self: whether the elements of this tensor count, too.
+            include_self: Whether the elements of `input` are included in the reduction.
 
         Raises:
-            IndexError: an axis or a place that does not exist.
-            ValueError: another `reduce`, shapes that do not fit.
-            TypeError: a source of another dtype, the mean of truth values.
+            IndexError: If the axis or an index is out of range.
+            ValueError: If `reduce` is unknown, or if the shapes do not match.
+            TypeError: If the source has a different dtype, or for the mean of a bool tensor.
         """
     def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`scatter_reduce`, in place: the tensor itself is changed and returned."""
@@ -2700,13 +2777,13 @@ class Tensor:
             IndexError: an axis that does not exist, or an index out of range.
         """
     def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
-        """This tensor with `src` in the place of one slice of an axis.
+        """Returns a copy of this tensor in which one slice along an axis is replaced by `src`.
 
-        Shapes: [..], `src` without the axis `dim` -> the input's
+        Shapes: [..], `src` without the axis `dim` -> the shape of `input`
 
         Raises:
-            IndexError: an axis or a slice that does not exist.
-            ValueError: a `src` of another shape.
+            IndexError: If the axis or the index is out of range.
+            ValueError: If `src` has a different shape.
         """
     def sgn(self) -> Tensor:
         """Returns -1, 0 or 1 for each element; NaN stays NaN.
@@ -2760,9 +2837,9 @@ class Tensor:
                 recorded.
         """
     def signbit(self) -> Tensor:
-        """Where the sign is negative: that of zero counts.
+        """Whether the sign bit of each element is set, also for negative zero.
 
-        Shapes: [..] -> the same, bool
+        Shapes: [..] -> the same shape, bool
         """
     def silu(self) -> Tensor:
         """Computes `x * sigmoid(x)` of each element.
@@ -2817,22 +2894,23 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
-        """This tensor with `src` in the place of a part of an axis.
+        """Returns a copy of this tensor in which a range of an axis is replaced by `src`.
 
-        Shapes: [..], `src` of the part's shape -> the input's
+        Shapes: [..], `src` of the shape of the slice -> the shape of `input`
 
         Raises:
-            IndexError: an axis that does not exist.
-            ValueError: a `src` of another shape.
+            IndexError: If an axis is out of range.
+            ValueError: If `src` has a different shape.
         """
     def slogdet(self) -> Any:
-        """Signs and logarithms of the magnitudes of determinants: a tuple of sign and logabsdet.
+        """Returns the signs and the logarithms of the magnitudes of determinants: a tuple of sign and
+        logabsdet.
 
-        Shapes: [.., n, n] -> two of [..]
+        Shapes: [.., n, n] -> two tensors of shape [..]
 
         Raises:
-            ValueError: matrices that are not square.
-            TypeError: a dtype other than float32 and float64.
+            ValueError: If the matrices are not square.
+            TypeError: If the dtype is not float32 or float64.
         """
     def softmax(self, dim: _int | None = None, dtype: DTypeLike | None = None, *, axis: _int | None = None) -> Tensor:
         """Computes `e^x / sum(e^x)` along `dim`.
@@ -2875,13 +2953,13 @@ class Tensor:
             ValueError: parts of size 0, or sizes whose sum is not the size of the axis.
         """
     def split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
-        """Parts of an axis of these sizes.
+        """Splits an axis into parts of the given sizes.
 
         Shapes: [.., size, ..] -> parts of [.., part, ..]
 
         Raises:
-            ValueError: sizes that do not add up to that of the axis.
-            IndexError: an axis that does not exist.
+            ValueError: If the sizes do not sum to the size of the axis.
+            IndexError: If an axis is out of range.
         """
     def sqrt(self) -> Tensor:
         """Computes the square root of each element.
@@ -2923,7 +3001,7 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`squeeze`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
+        """`squeeze`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
     def std(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """Computes the standard deviation over axes: the square root of `var`.
 
@@ -2976,43 +3054,47 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def sum_to_size(self, *size: Any) -> Tensor:
-        """The sums over the axes along which a tensor of these sizes would be repeated; of whole numbers and truth values int64, also of the one element without sizes.
+        """Sums over the axes along which a tensor of these sizes would be broadcast. For integer and
+        bool tensors the result is int64, also for a single element without sizes.
 
         Raises:
-            ValueError: sizes that do not broadcast to this tensor's.
+            ValueError: If the sizes do not broadcast to the shape of this tensor.
         """
     def svd(self, some: _bool = True, compute_uv: _bool = True) -> Any:
-        """`input = U @ diag(S) @ V.mT` with orthonormal columns of U and V, all of them unless `some`, and singular values S in descending order: a tuple of all.
+        """Returns the singular value decomposition `input = U @ diag(S) @ V.mT`: a tuple of U, S and V.
+        The columns of U and V are orthonormal, and are complete if `some` is false. The singular values
+        S are in descending order.
 
-        Without `compute_uv` U and V are zeros, and square.
+        If `compute_uv` is false, U and V are square matrices of zeros.
 
-        Shapes: [.., m, n] -> [.., m, k], [.., k] and [.., n, k] with k = min(m, n); unless `some` [.., m, m], [.., k] and [.., n, n]
+        Shapes: [.., m, n] -> [.., m, k], [.., k] and [.., n, k] with k = min(m, n); with `some=False`
+        [.., m, m], [.., k] and [.., n, n]
 
         Raises:
-            LinAlgError: a NaN or an infinity.
-            ValueError: less than 2 axes.
-            TypeError: a dtype other than float32 and float64.
+            LinAlgError: If the input contains NaN or infinity.
+            ValueError: If there are fewer than 2 axes.
+            TypeError: If the dtype is not float32 or float64.
         """
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
-        """Two axes exchanged: `transpose`.
+        """Swaps two axes; the same as `transpose`.
 
         Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
 
         Raises:
-            IndexError: an axis that does not exist.
+            IndexError: If an axis is out of range.
         """
     def swapaxes_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`swapaxes`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
+        """`swapaxes`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
-        """Two axes exchanged: `transpose`.
+        """Swaps two axes; the same as `transpose`.
 
         Shapes: [.., m, .., n, ..] -> [.., n, .., m, ..]
 
         Raises:
-            IndexError: an axis that does not exist.
+            IndexError: If an axis is out of range.
         """
     def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`swapdims`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
+        """`swapdims`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
     def t(self) -> Tensor:
         """Returns a view of a matrix with its two axes exchanged.
 
@@ -3022,24 +3104,25 @@ class Tensor:
             ValueError: more than two axes.
         """
     def t_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`t`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
+        """`t`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
     def take(self, index: Tensor) -> Tensor:
-        """The elements at these places of all elements in a row, in the shape of `index`.
+        """Returns the elements of the flattened tensor at `index`, in the shape of `index`.
 
-        Shapes: [..], index [*places] -> [*places]
+        Shapes: [..], index [*shape] -> [*shape]
 
         Raises:
-            IndexError: a place that does not exist.
-            TypeError: an index of a floating dtype.
+            IndexError: If an index is out of range.
+            TypeError: If the index has a floating-point dtype.
         """
     def take_along_dim(self, indices: Tensor, dim: _int | None = None) -> Tensor:
-        """The elements whose places along `dim` are in `indices`, both broadcast against each other elsewhere; of all elements in a row by default.
+        """Returns the elements at `indices` along `dim`. The other axes of both tensors are broadcast.
+        Without `dim`, the flattened tensor is indexed.
 
-        Shapes: [..] and indices of as many axes -> the indices' shape
+        Shapes: [..] and indices of the same rank -> the shape of `indices`
 
         Raises:
-            IndexError: an axis or a place that does not exist.
-            ValueError: indices of another number of axes.
+            IndexError: If the axis or an index is out of range.
+            ValueError: If `indices` has a different rank.
         """
     def tan(self) -> Tensor:
         """Computes the tangent of each element, in radians.
@@ -3065,24 +3148,24 @@ class Tensor:
                 operations are recorded.
         """
     def tensor_split(self, indices_or_sections: Any = None, dim: _int = 0, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
-        """Parts of an axis: so many, as even as can be, or those between these places.
+        """Splits an axis into a number of parts of nearly equal size, or at the given indices.
 
         Args:
-            sections, indices: what PyTorch calls the first argument, by what it is.
+            sections, indices: PyTorch's names for the first argument, depending on its meaning.
 
         Shapes: [.., size, ..] -> parts of [.., part, ..]
 
         Raises:
-            ValueError: less than 1 part.
-            IndexError: an axis that does not exist.
+            ValueError: If there is less than one part.
+            IndexError: If an axis is out of range.
         """
     def tile(self, *counts: Any, dims: Any = None) -> Tensor:
-        """The tensor repeated so often along each axis; counts are for the last axes.
+        """Repeats the tensor along each axis by the given counts, which apply to the last axes.
 
         Shapes: [.., n] -> [.., n * times]
 
         Raises:
-            ValueError: a count below 0.
+            ValueError: If a count is negative.
         """
     def to(self, *args: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: _bool = False, non_blocking: _bool = False, memory_format: Any = None) -> Tensor:
         """Converts the dtype or the device. Returns the tensor itself if it already has both.
@@ -3117,12 +3200,12 @@ class Tensor:
             ValueError: a `k` below 0, or above the number of elements.
         """
     def trace(self) -> Tensor:
-        """The sum of the diagonal of a matrix.
+        """Returns the sum of the diagonal of a matrix.
 
         Shapes: [rows, columns] -> []
 
         Raises:
-            ValueError: a tensor that is none.
+            ValueError: If the tensor is not a matrix.
         """
     def transpose(self, dim0: _int, dim1: _int) -> Tensor:
         """Returns a view with two axes exchanged.
@@ -3133,15 +3216,16 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`transpose`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
+        """`transpose`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
     def triangular_solve(self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> Any:
-        """`X` with `A @ X = input` (or with `A.mT`) of one triangle of `A`: a tuple of solution and cloned_coefficient, a copy of `A`.
+        """Returns the `X` with `A @ X = input` (or with `A.mT`), where one triangle of `A` is used: a
+        tuple of solution and cloned_coefficient, a copy of `A`.
 
         Shapes: [.., n, k] and [.., n, n] -> [.., n, k] and [.., n, n]
 
         Raises:
-            ValueError: sizes that do not fit.
-            TypeError: dtypes other than float32 and float64, or that differ.
+            ValueError: If the sizes do not match.
+            TypeError: If a dtype is not float32 or float64, or if the dtypes differ.
         """
     def tril(self, diagonal: _int = 0) -> Tensor:
         """Keeps the elements on and below a diagonal of the last two axes, and sets those above to
@@ -3190,9 +3274,10 @@ class Tensor:
                 operations are recorded.
         """
     def type(self, dtype: Any = None, non_blocking: _bool = False) -> Any:
-        """The tensor in another dtype, which may be told as "ternion.LongTensor"; or the name of its type.
+        """Casts the tensor to a dtype, which may be given as a name such as "ternion.LongTensor".
+        Without `dtype`, returns the name of the tensor's type.
 
-        Shapes: [..] -> the same
+        Shapes: [..] -> the same shape
         """
     def type_as(self, other: Tensor) -> Tensor:
         """Converts the tensor to the dtype and device of `other`.
@@ -3237,26 +3322,30 @@ class Tensor:
                 recorded.
         """
     def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-        """The different elements in order, and what is asked for beside them.
+        """Returns the unique elements in ascending order, optionally with inverse indices and counts.
 
         Args:
-            sorted: taken as in PyTorch; they are in order in any case.
-            return_inverse: where each element of the input is among them, in the input's shape, int64.
-            return_counts: how often each of them occurs, int64.
-            dim: an axis whose slices are compared as a whole, number by number; `inverse` and `counts` have one number for each slice then.
+            sorted: Accepted for compatibility with PyTorch. The result is always sorted.
+            return_inverse: Also returns the index of each element of the input in the result, in the
+                shape of `input`, int64.
+            return_counts: Also returns the number of occurrences of each unique element, int64.
+            dim: An axis whose slices are compared as a whole, element by element. `inverse` and
+                `counts` then have one value for each slice.
 
         Raises:
-            IndexError: an axis that is none.
-            ValueError: slices without elements.
+            IndexError: If the axis is out of range.
+            ValueError: If the slices have no elements.
         """
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-        """The elements without those that are as the one before, and what is asked for beside them: see `unique`.
+        """Returns the elements without those that are equal to the previous one, optionally with
+        inverse indices and counts; see `unique`.
 
-        Shapes: [..] -> [groups], and beside it the input's shape (inverse) and [groups] (counts); along `dim` of slices, which are compared as a whole
+        Shapes: [..] -> [groups], and optionally the shape of `input` (inverse) and [groups] (counts).
+        With `dim`, slices are compared as a whole.
 
         Raises:
-            IndexError: an axis that is none.
-            ValueError: slices without elements.
+            IndexError: If the axis is out of range.
+            ValueError: If the slices have no elements.
         """
     def unsqueeze(self, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
         """Inserts an axis of size 1 at `dim`.
@@ -3268,7 +3357,7 @@ class Tensor:
             TypeError: no `dim`.
         """
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`unsqueeze`, in place: the tensor itself has the other form and is returned; what shares its memory stays as it is."""
+        """`unsqueeze`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
     def var(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """Computes the variance over axes: the sum of squares is divided by the number of elements
         less `correction`.
@@ -3287,12 +3376,12 @@ class Tensor:
             TypeError: the dtype is not floating, or both `unbiased` and `correction` are given.
         """
     def vdot(self, other: Tensor) -> Tensor:
-        """The sum of the products of the elements of two vectors.
+        """Returns the dot product of two vectors.
 
         Shapes: [n] and [n] -> []
 
         Raises:
-            ValueError: tensors that are no vectors, or of other sizes.
+            ValueError: If an argument is not a vector, or if the sizes differ.
         """
     def view(self, *shape: SizeLike) -> Tensor:
         """Returns a view with another shape, of which one size may be -1; or, given a dtype, the bytes
@@ -3303,42 +3392,45 @@ class Tensor:
             TypeError: a dtype of another size, or bool.
         """
     def view_as(self, other: Tensor) -> Tensor:
-        """The elements of the same memory in the shape of `other`.
+        """Returns a view in the shape of `other`.
 
-        Shapes: [..] -> the other's
+        Shapes: [..] -> the shape of `other`
 
         Raises:
-            ValueError: another number of elements, or a shape that only a copy has.
+            ValueError: If the number of elements differs, or if the shape would need a copy.
         """
     def vsplit(self, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
-        """Parts one below the other: of the first axis. So many must be of one size.
+        """Splits the first axis. A number of parts must divide its size.
 
         Shapes: [rows, columns, ..] -> parts of [part, columns, ..]
 
         Raises:
-            ValueError: less than 2 axes, a number of parts that does not divide the first.
+            ValueError: If there are fewer than 2 axes, or if the number of parts does not divide the
+                size of the first.
         """
     def where(self, condition: Tensor, other: Other) -> Tensor:
         """Returns the elements of this tensor where the condition is True, and those of `other`
         elsewhere; broadcast.
         """
     def xlog1py(self, other: Any) -> Tensor:
-        """`input * log(1 + other)`, accurate near 0: 0 where input is 0 and other is not NaN; one of both may be a number.
+        """Computes `input * log(1 + other)`, accurate near 0; 0 where input is 0 and other is not NaN.
+        One of the arguments may be a number.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
-            TypeError: something that is neither a tensor nor a number, two numbers.
+            ValueError: If the shapes do not broadcast.
+            TypeError: If an argument is neither a tensor nor a number, or if both are numbers.
         """
     def xlogy(self, other: Any) -> Tensor:
-        """`input * log(other)`, 0 where input is 0 and other is not NaN; one of both may be a number.
+        """Computes `input * log(other)`, 0 where input is 0 and other is not NaN. One of the arguments
+        may be a number.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
-            TypeError: something that is neither a tensor nor a number, two numbers.
+            ValueError: If the shapes do not broadcast.
+            TypeError: If an argument is neither a tensor nor a number, or if both are numbers.
         """
     def xlogy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`xlogy`, in place: the tensor itself is changed and returned."""
@@ -3350,13 +3442,14 @@ class Tensor:
                 recorded.
         """
     def zeta(self, other: Any) -> Tensor:
-        """The zeta function of Hurwitz, the sum of `(other + k)^-input` over `k >= 0`; one of both may be a number. Input has no gradient.
+        """Computes the Hurwitz zeta function, the sum of `(other + k)^-input` over `k >= 0`. One of the
+        arguments may be a number. There is no gradient with respect to `input`.
 
-        Shapes: [..] and what broadcasts to it -> the shape that they have together
+        Shapes: [..] and [..], which broadcast -> the broadcast shape
 
         Raises:
-            ValueError: shapes that do not broadcast.
-            TypeError: something that is neither a tensor nor a number, two numbers.
+            ValueError: If the shapes do not broadcast.
+            TypeError: If an argument is neither a tensor nor a number, or if both are numbers.
         """
     def _addcdiv(self, *args: Any, **kwargs: Any) -> Any: ...
     def _aminmax(self, *args: Any, **kwargs: Any) -> Any: ...

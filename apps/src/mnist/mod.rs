@@ -240,11 +240,11 @@ fn run(arguments: &Arguments) -> Outcome<()> {
 fn check_files(arguments: &Arguments) -> Outcome<()> {
     let Arguments { json, plot, mistakes, saving, load, .. } = arguments;
     load.as_ref().map_or(Ok(()), |file| outputs::check_readable("--load", file))?;
-    load.as_deref().map_or(Ok(()), weights::check)?;
     let output = |(option, file): (&'static str, _)| FileOption { option, file };
     let results = [("--json", json), ("--plot", plot), ("--mistakes", mistakes)].map(output);
     outputs::check_not_overwritten(&[output(("--load", load))], &results)?;
-    saving.check(&[], &results)
+    saving.check(&[], &results)?;
+    load.as_deref().map_or(Ok(()), weights::check)
 }
 
 /// Loads the data set that the arguments name.

@@ -68,7 +68,7 @@ fn a_folder_keeps_the_newest_checkpoints_and_goes_on_from_the_newest_whole_one()
     let output = run(&["--steps", "70", "--resume", "kept", "--keep", "2"]).output().expect("it runs");
     assert!(output.status.success(), "{}", errors(&output));
     assert!(errors(&output).contains("warning: skipped: "), "{}", errors(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("behind step 40"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("after step 40"), "{output:?}");
     assert_eq!(names(), ["step-00000060.safetensors", "step-00000070.safetensors"]);
     success(run(&["--steps", "70", "--save", "whole"]));
     let read = |file: &str| fs::read(folder.file(file)).expect("it was saved");
