@@ -545,7 +545,7 @@ fn parameters_that_share_memory_step_one_after_the_other() -> Result<()> {
     };
     let shared = [Param::new(&start)?.named("one"), Param::new(&start)?.named("other")];
     stepped(&shared, &grads)?;
-    let single = [Param::new(&Tensor::from_vec(vec![1.0f32, -2.0, 3.0], [3], &device)?)?.named("alone")];
+    let single = [Param::new(&Tensor::from_vec(vec![1.0f32, -2.0, 3.0], [3], &device)?)?.named("single")];
     stepped(&single, &grads[..1])?;
     stepped(&single, &grads[1..])?;
     let expected = values(&single)?.remove(0);

@@ -66,7 +66,7 @@ def _stamps(parameters, where):
     return _STAMP.replace("PARAMETERS", parameters).replace("WHERE", where)
 
 
-_PLACE = "// SUMS_OF_A: the warps beside the producer's that add up rows of a, a slab each.\n"
+_PLACE = "// SUMS_OF_A: the warps next to the producer's that add up rows of a, a slab each.\n"
 _LEAD = "if (threadIdx.x == CONSUMERS * WARPGROUP) "
 TRACE = [
     (_T, _PLACE, _stamps("const TensorMapProduct& p", "p.sums") + _PLACE),

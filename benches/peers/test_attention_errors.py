@@ -216,7 +216,7 @@ STAND_IN = """
     import torch
     from attention_errors import read_tensors, write_tensors
     from attention_reference import Options, reference
-    print(json.dumps(dict(ready="stand-in")), flush=True)
+    print(json.dumps(dict(ready="substitute")), flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         x = read_tensors(pathlib.Path(request["inputs"]), "cpu")

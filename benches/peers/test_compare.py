@@ -35,7 +35,7 @@ if "start" in given or "--start" in given:
 if "-c" in given:
     sys.exit(1)
 if "--once" in given:
-    # Fails where the cache is there already.
+    # Fails if the cache exists.
     os.mkdir(os.environ["TERNION_CACHE"])
     pathlib.Path(os.environ["TERNION_CACHE"], "kernel.cubin").touch()
     case = given[given.index("--case") + 1]

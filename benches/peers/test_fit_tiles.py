@@ -34,10 +34,10 @@ RUN = dict(run=dict(device="Some GPU", commit="abc1234", multiprocessors=132))
 PAGE = f"before\n\n{fit_tiles.START}\nstale\n{fit_tiles.END}\n\nafter\n"
 
 
-def line_of(tile, sizes, splits=1, kind="bf16", turned=(False, True), copies=0, us=1.0, chosen=False):
+def line_of(tile, sizes, splits=1, kind="bf16", transposed=(False, True), copies=0, us=1.0, chosen=False):
     """Returns a measurement as ternion-bench prints it."""
     m, n, k, matrices = [*sizes, 1][:4]
-    return dict(kind=kind, m=m, n=n, k=k, matrices=matrices, turned=list(turned), tile=tile.name, splits=splits, copies=copies, chosen=chosen, us=us)
+    return dict(kind=kind, m=m, n=n, k=k, matrices=matrices, transposed=list(transposed), tile=tile.name, splits=splits, copies=copies, chosen=chosen, us=us)
 
 
 def described(tile, kind="bf16"):
@@ -91,15 +91,15 @@ class Prediction(unittest.TestCase):
         traffic = math.hypot((256 + 1024) * 512 * 4 / LOADED + 256 * 1024 * 4 / LOADED, (256 * 4 + 1024 * 2) * 512 * 4 / CACHED)
         product = 5 + math.hypot(10 * 0.512, traffic) + 2
         both, a, b = [(256 * 512 + 512 * 1024), 256 * 512, 512 * 1024]
-        for turned, copies, elements in [((True, False), 2, both), ((True, False), 1, a), ((True, True), 1, a), ((False, False), 1, b)]:
+        for transposed, copies, elements in [((True, False), 2, both), ((True, False), 1, a), ((True, True), 1, a), ((False, False), 1, b)]:
             expected = product + 4 * copies + elements * 8 / 2e6
-            self.assert_predicts(expected, LARGE, [256, 1024, 512], kind="tf32", turned=turned, copies=copies)
+            self.assert_predicts(expected, LARGE, [256, 1024, 512], kind="tf32", transposed=transposed, copies=copies)
         tile = Tile("wgmmabf16x6_128x128x32", [128, 128, 64], 1, 1, [38.0, 5.0, 1.0, 0.9])
         split = PARTS + 2 * 4 + (1024 * 1000 + 1000 * 2048) * 10 / 2e6
         # k is rounded up to a stage.
         self.assert_predicts(split + 5 + 38 * 1.024 + 0.9, tile, [1024, 2048, 1000], kind="bf16x6")
 
-    def test_tiles_of_tf32_are_turned_where_b_is_read_from_registers(self):
+    def test_tiles_of_tf32_are_transposed_where_b_is_read_from_registers(self):
         tile = Tile("wgmmatf32_128x256x32", [128, 256, 32], 1, 1, [20.0, 5.0, 1.0, 2.0])
         wide, high = [128, 132 * 256, 512], [132 * 256, 128, 512]
         memory = (128 + 132 * 256) * 512 * 4 / MAPPED + 128 * 132 * 256 * 4 / MAPPED
@@ -108,10 +108,10 @@ class Prediction(unittest.TestCase):
         two = 5 + math.hypot(2 * 20 * 0.512, memory, (132 * 256 + 128 * 264) * 512 * 4 / CACHED) + 2 * 2
         copy_of_a = 4 + 128 * 512 * 8 / 2e6
         copy_of_b = 4 + 132 * 256 * 512 * 8 / 2e6
-        for turned, copies, expected in [((False, True), 0, one), ((True, True), 0, one), ((False, False), 0, two), ((False, False), 1, one + copy_of_b), ((True, False), 1, two + copy_of_a)]:
-            self.assert_predicts(expected, tile, wide, kind="tf32", turned=turned, copies=copies)
+        for transposed, copies, expected in [((False, True), 0, one), ((True, True), 0, one), ((False, False), 0, two), ((False, False), 1, one + copy_of_b), ((True, False), 1, two + copy_of_a)]:
+            self.assert_predicts(expected, tile, wide, kind="tf32", transposed=transposed, copies=copies)
         # The smaller operand of a high product is b, whose copy is k-major.
-        self.assert_predicts(two + copy_of_a, tile, high, kind="tf32", turned=(True, False), copies=1)
+        self.assert_predicts(two + copy_of_a, tile, high, kind="tf32", transposed=(True, False), copies=1)
 
     def test_extensions_add_what_they_say(self):
         self.assert_predicts(5 + 10 * 2.056 + 2, LARGE, [512, 8192, 2056], kind="f32")
@@ -126,16 +126,16 @@ class Prediction(unittest.TestCase):
     def test_lines_beside_multiples_of_128_bytes_take_more_of_the_cache_and_clusters_are_whole(self):
         tile = Tile("clustered", [64, 64, 64], 3, 2, [3.5, 2.0, 1.5, 2.0])
         factor = tile_times.STRADDLING_FACTOR
-        for kind, k, turned, a, b in [("bf16", 2048, (False, True), 1, 1), ("bf16", 2056, (False, True), factor, factor), ("tf32", 2016, (False, True), 1, 1), ("bf16", 2048, (True, True), factor, 1), ("bf16", 2056, (False, False), factor, 1)]:
-            one = Measurement(line_of(tile, [200, 128, k], kind=kind, turned=turned))
+        for kind, k, transposed, a, b in [("bf16", 2048, (False, True), 1, 1), ("bf16", 2056, (False, True), factor, factor), ("tf32", 2016, (False, True), 1, 1), ("bf16", 2048, (True, True), factor, 1), ("bf16", 2056, (False, False), factor, 1)]:
+            one = Measurement(line_of(tile, [200, 128, k], kind=kind, transposed=transposed))
             # Four rows of tiles are two clusters, each of which reads columns of b once.
             expected = (200 * 2 * a + 128 * 2 * b) * k * tile_times.BYTES[kind][0]
-            self.assertAlmostEqual(tile_times.cached_bytes(one, tile, Model(132)), expected, msg=f"{kind} {k} {turned}")
+            self.assertAlmostEqual(tile_times.cached_bytes(one, tile, Model(132)), expected, msg=f"{kind} {k} {transposed}")
         # The operand in registers is b: if it straddles cache lines, rows of the swapped product
         # do.
-        turned = Tile("wgmmatf32_64x64x32", [64, 64, 32], 1, 1, tile.costs)
-        one = Measurement(line_of(turned, [200, 136, 2048], kind="tf32", turned=(False, False)))
-        self.assertAlmostEqual(tile_times.cached_bytes(one, turned, Model(132)), (136 * 4 * factor + 200 * 3) * 2048 * 4)
+        transposed = Tile("wgmmatf32_64x64x32", [64, 64, 32], 1, 1, tile.costs)
+        one = Measurement(line_of(transposed, [200, 136, 2048], kind="tf32", transposed=(False, False)))
+        self.assertAlmostEqual(tile_times.cached_bytes(one, transposed, Model(132)), (136 * 4 * factor + 200 * 3) * 2048 * 4)
         # Three rows of tiles are two clusters: 268 blocks are one more than what is resident with
         # two per multiprocessor.
         one = Measurement(line_of(tile, [192, 64 * 67, 2048]))
@@ -367,7 +367,7 @@ class Commands(Scripts):
             ({**good, "us": -1}, "expected us to be microseconds above 0, got -1"),
             ({**good, "kind": "f8"}, "expected kind to be one of bf16, f16, f32, tf32, bf16x6, got 'f8'"),
             ({**good, "m": 1.5}, "expected m to be an integer above 0, got 1.5"),
-            ({**good, "turned": [1, 2]}, "expected turned to be two of true and false, got [1, 2]"),
+            ({**good, "transposed": [1, 2]}, "expected transposed to be two of true and false, got [1, 2]"),
             ({**good, "copies": 3}, "expected copies to be 0, 1 or 2, got 3"),
             ({key: good[key] for key in good if key != "splits"}, "expected splits to be an integer above 0, got None"),
             ({**described(LARGE), "costs": [1, 2, 3]}, "expected costs to be four numbers from 0 on, got [1, 2, 3]"),

@@ -85,13 +85,13 @@ class Measurement:
     def __init__(self, line):
         self.kind, self.tile, self.splits, self.copies, self.us = (line[name] for name in ("kind", "tile", "splits", "copies", "us"))
         self.m, self.n, self.k, self.matrices = (line[name] for name in ("m", "n", "k", "matrices"))
-        self.turned = tuple(line["turned"])
+        self.transposed = tuple(line["transposed"])
 
     def product(self):
-        return self.kind, self.m, self.n, self.k, self.matrices, self.turned
+        return self.kind, self.m, self.n, self.k, self.matrices, self.transposed
 
     def __str__(self):
-        orders = "".join("t" if turned else "n" for turned in self.turned)
+        orders = "".join("t" if transposed else "n" for transposed in self.transposed)
         batch = f"{self.matrices} x " if self.matrices > 1 else ""
         return f"{batch}{self.m} x {self.n} x {self.k} {orders}"
 
@@ -183,7 +183,7 @@ TILE_FIELDS = {
 MEASUREMENT_FIELDS = {
     "kind": KIND,
     **{name: COUNT for name in ("m", "n", "k", "matrices")},
-    "turned": (lambda value: is_list(value, 2, lambda one: isinstance(one, bool)), "two of true and false"),
+    "transposed": (lambda value: is_list(value, 2, lambda one: isinstance(one, bool)), "two of true and false"),
     "tile": NAME,
     "splits": COUNT,
     "copies": (lambda value: value in (0, 1, 2) and not isinstance(value, bool), "0, 1 or 2"),
@@ -243,14 +243,14 @@ def copied(one):
     the smaller one of two.
     """
     a, b = one.m * one.k * one.matrices, one.k * one.n * one.matrices
-    return {0: [], 1: [min(a, b) if one.turned == (True, False) else a if one.turned[0] else b], 2: [a, b]}[one.copies]
+    return {0: [], 1: [min(a, b) if one.transposed == (True, False) else a if one.transposed[0] else b], 2: [a, b]}[one.copies]
 
 
 def extents(one):
     """Returns rows and columns of the product that a kernel computes. They are exchanged if TF32 on
     warpgroups reads b, which is not k-major, from registers.
     """
-    is_b_across = not one.turned[1] and (one.copies == 0 if not one.turned[0] else one.copies == 1 and one.m < one.n)
+    is_b_across = not one.transposed[1] and (one.copies == 0 if not one.transposed[0] else one.copies == 1 and one.m < one.n)
     return (one.n, one.m) if one.tile.startswith(REGISTERS_TILE) and is_b_across else (one.m, one.n)
 
 
@@ -279,7 +279,7 @@ def memory_bytes(one):
 
 def straddling(one):
     """Returns whether lines of a and of b are not aligned to 128 bytes."""
-    a_line, b_line = (one.m if one.turned[0] else one.k), (one.k if one.turned[1] else one.n)
+    a_line, b_line = (one.m if one.transposed[0] else one.k), (one.k if one.transposed[1] else one.n)
     return [line * BYTES[one.kind][0] % L2_LINE != 0 for line in (a_line, b_line)]
 
 

@@ -12,7 +12,7 @@ Ternion: `python/conformance/interpreter.py` walks a model's graph, and `python/
 tensors of Ternion. Results are compared by the package's own rules and tolerances. A case whose name ends in `_expanded` has its operator taken apart into
 simpler ones. Functions of PyTorch that Ternion lacks are composed of others; the functions say so. Floats of 8 and 4 bits and integers of 4 and 2 bits, which
 Cast, CastLike, QuantizeLinear and DequantizeLinear have, are kept as bits and converted by `ternion.formats`. A listed operator counts with all of its cases:
-one of a dtype or an attribute that is not there has failed.
+one that needs a dtype or an attribute that Ternion lacks counts as failed.
 
 ```sh
 python python/conformance/run.py                  # runs all of them and writes this page

@@ -362,7 +362,7 @@ for line in sys.stdin:
         print(json.dumps({"start": f"f32 {number}", "description": "x"}), flush=True)
         if number == 1 and task["entry"] == "dies":
             os.abort()
-        if number == 1 and task["entry"] == "stands":
+        if number == 1 and task["entry"] == "hangs":
             time.sleep(60)
         print(json.dumps({"failures": []}), flush=True)
     print(json.dumps({"end": True}), flush=True)
@@ -371,9 +371,9 @@ for line in sys.stdin:
 
 def test_a_crash_and_a_hang_are_found_and_the_others_run():
     fake = pool.Pool("cpu", True, limit=5, command=(sys.executable, "-c", FAKE))
-    actual = {(outcome.entry, outcome.case): [kind for _, kind, _ in outcome.failures] for outcome in fake.run(["dies", "runs", "stands"])}
-    expected = {(entry, f"f32 {number}"): [] for entry in ("dies", "runs", "stands") for number in range(3)}
-    assert actual == {**expected, ("dies", "f32 1"): ["crash"], ("stands", "f32 1"): ["hang"]}
+    actual = {(outcome.entry, outcome.case): [kind for _, kind, _ in outcome.failures] for outcome in fake.run(["dies", "runs", "hangs"])}
+    expected = {(entry, f"f32 {number}"): [] for entry in ("dies", "runs", "hangs") for number in range(3)}
+    assert actual == {**expected, ("dies", "f32 1"): ["crash"], ("hangs", "f32 1"): ["hang"]}
 
 
 def test_a_run_goes_on_behind_the_entries_of_its_journal(tmp_path):
@@ -382,7 +382,7 @@ def test_a_run_goes_on_behind_the_entries_of_its_journal(tmp_path):
     command = (sys.executable, "-c", FAKE)
     outcomes = pool.Pool("cpu", True, limit=5, command=command).run(["dies", "runs"], first.seen, first.ended)
     # The process ended during this write.
-    path.write_text(path.read_text() + '["stands", [["stands", "f32')
+    path.write_text(path.read_text() + '["hangs", [["hangs", "f32')
     second = journal.Journal(path)
     assert second.entries == {"dies", "runs"} and sorted(second.outcomes) == sorted(outcomes) and len(outcomes) == 6
 

@@ -240,7 +240,7 @@ class TestRefused:
         linalg.vander(x, N=0) | ValueError | linalg.vander: 0 columns, expected at least 1
         linalg.vector_norm(x, dim=3) | IndexError | linalg.vector_norm: axis 3 on shape [2, 2]
         linalg.det("a") | TypeError | det: A is str, expected a tensor
-        linalg.matrix_power(x, "a") | TypeError | matrix_power: n is str, expected a whole number
+        linalg.matrix_power(x, "a") | TypeError | matrix_power: n is str, expected an integer
         linalg.vector_norm(x, "fro") | TypeError | vector_norm: ord is str, expected a number
         linalg.multi_dot([x]) | ValueError | linalg.multi_dot: 1 tensors, expected at least 2
         ternion.norm(x[0], "nuc") | ValueError | norm: the nuclear norm over 1 axes, expected two of matrices

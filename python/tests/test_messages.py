@@ -9,12 +9,12 @@ import ternion
 # Calls, the type of the exception, and the complete message of each.
 CALLS = """
 m.zeros(2, dtype=m.uint8) + 300 | ValueError | add: 300 does not fit uint8
-m.tensor([1]).fill_(0.5) | ValueError | fill: 0.5 is not a whole number, tensor is int64
+m.tensor([1]).fill_(0.5) | ValueError | fill: 0.5 is not an integer, tensor is int64
 m.tensor(300, dtype=m.uint8) | ValueError | tensor: the number 300 does not fit uint8
 m.arange(0, 300, dtype=m.uint8) | ValueError | arange: from 0 to 300 by 1: not all numbers fit uint8
 m.randint(0, 300, (2,), dtype=m.uint8) | ValueError | randint: 0..300 does not fit uint8
 m.randperm(2**33) | ValueError | randperm: 8589934592 numbers, at most 2147483647 fit int32
-m.addmm(i, i, i, alpha=0.5) | ValueError | addmm: alpha 0.5 for operands of int64, expected a whole number
+m.addmm(i, i, i, alpha=0.5) | ValueError | addmm: alpha 0.5 for operands of int64, expected an integer
 m.rand(2, dtype=m.int64) | TypeError | rand: output is int64, expected a floating dtype
 i.requires_grad_() | TypeError | requires_grad_: tensor is int64, expected a floating dtype
 x.gather(1, x.half()) | TypeError | gather: index is float16, expected int32 or int64: index.long() makes it one

@@ -14,13 +14,13 @@ from ternion import nn
 # Calls, and the complete message of each.
 CALLS = """
 m.median([1]) | median: input is list, expected a tensor
-x.median("a") | median: dim is str, expected a whole number
+x.median("a") | median: dim is str, expected an integer
 m.kthvalue(None, 1) | kthvalue: input is NoneType, expected a tensor
-x.kthvalue("a") | kthvalue: k is str, expected a whole number
+x.kthvalue("a") | kthvalue: k is str, expected an integer
 x.quantile("a") | quantile: expected a number, got 'a'
-x.movedim("a", 0) | movedim: expected a whole number, got str
+x.movedim("a", 0) | movedim: expected an integer, got str
 x.movedim(1.5, 0) | movedim: expected a list, got float
-x.diagonal("a") | diagonal: offset is str, expected a whole number
+x.diagonal("a") | diagonal: offset is str, expected an integer
 m.cross(x, "a") | cross: other is str, expected a tensor
 m.cumprod("a", 0) | cumprod: input is str, expected a tensor
 m.unique("a") | unique: input is str, expected a tensor
@@ -30,36 +30,36 @@ x.view_as("a") | view_as: other is str, expected a tensor
 x.lerp("a", 1) | lerp: end is str, expected a tensor
 x.lerp_("a", 1) | lerp_: end is str, expected a tensor
 x.lerp(x, "a") | lerp: expected numbers or tensors
-x.repeat_interleave("a") | repeat_interleave: expected a whole number, got str
+x.repeat_interleave("a") | repeat_interleave: expected an integer, got str
 m.normal(x, "a") | normal: expected numbers, got str and int
-x.multinomial("a") | multinomial: num_samples is str, expected a whole number
-x.round(decimals="a") | round: decimals is str, expected a whole number
+x.multinomial("a") | multinomial: num_samples is str, expected an integer
+x.round(decimals="a") | round: decimals is str, expected an integer
 x.unique(True, x) | unique: return_inverse is Tensor, expected True or False
 m.numel("a") | numel: input is str, expected a tensor
 m.result_type(x, None) | result_type: expected numbers or tensors, got ternion.Tensor and NoneType
 m.nn.init.constant_(x, "a") | constant_: val is str, expected a number
 m.nn.init.uniform_("a") | uniform_: tensor of type str, expected a tensor
-F.pad(x, "a") | pad: expected whole numbers, got str
+F.pad(x, "a") | pad: expected integers, got str
 F.pad(x, 1.5) | pad: expected a list, got float
 F.relu("a") | relu: input is str, expected a tensor
 F.relu(x, x) | relu: inplace is Tensor, expected True or False
 F.softmax("a", 0) | softmax: input is str, expected a tensor
 x.index_fill(0, i, "a") | index_fill: expected a number, got str
 x.nan_to_num("a") | nan_to_num: nan is str, expected a number
-x.tile("a") | tile: expected whole numbers, got str
-x.swapaxes("a", 1) | swapaxes: axis0 is str, expected a whole number
+x.tile("a") | tile: expected integers, got str
+x.swapaxes("a", 1) | swapaxes: axis0 is str, expected an integer
 x.swapaxes(0, 7) | swapaxes: axis 7 on shape [2, 3]
-x.broadcast_to("a") | broadcast_to: expected whole numbers, got str
-m.logspace(0, 1, "a") | logspace: steps is str, expected a whole number
+x.broadcast_to("a") | broadcast_to: expected integers, got str
+m.logspace(0, 1, "a") | logspace: steps is str, expected an integer
 m.logspace(0, 1, -1) | logspace: a count of -1, expected 0 or more
 F.normalize(x, "a") | normalize: p is str, expected a number
 F.cosine_similarity(x, m.ones(7)) | cosine_similarity: shapes [2, 3] and [7] do not broadcast
 nn.utils.clip_grad_norm_(5, 1.0) | clip_grad_norm_: expected a list, got int
 nn.utils.clip_grad_norm_([x], "a") | clip_grad_norm_: max_norm is str, expected a number
-nn.LayerNorm("a") | LayerNorm: expected whole numbers, got str
-nn.BatchNorm2d(None) | BatchNorm2d: num_features is NoneType, expected a whole number
-nn.GroupNorm("a", 2) | GroupNorm: num_groups is str, expected a whole number
-nn.GRU(2, "a") | GRU: hidden_size is str, expected a whole number
+nn.LayerNorm("a") | LayerNorm: expected integers, got str
+nn.BatchNorm2d(None) | BatchNorm2d: num_features is NoneType, expected an integer
+nn.GroupNorm("a", 2) | GroupNorm: num_groups is str, expected an integer
+nn.GRU(2, "a") | GRU: hidden_size is str, expected an integer
 nn.ReLU(False, "a") | ReLU() takes from 1 to 2 positional arguments but 3 were given
 nn.Parameter(x, "a") | Parameter: expected True or False, got str
 F.mse_loss(x, x, reduction=5) | mse_loss: expected a str, got int

@@ -291,7 +291,7 @@ fn products_of_a_batch() -> Result<()> {
                     one(device, [m, k], 4)?.matmul(&b)?,
                 ])
             })?;
-            compare(&mut faults, &format!("{dtype:?} [3, 2] turned {m} x {n} x {k}"), |device| {
+            compare(&mut faults, &format!("{dtype:?} [3, 2] transposed {m} x {n} x {k}"), |device| {
                 let a = batch_of(device, [k, m], 1)?.transpose(0, 1)?.transpose(2, 3)?;
                 let b = batch_of(device, [n, k], 2)?.transpose(0, 1)?.transpose(2, 3)?;
                 Ok(vec![a.matmul(&b)?])

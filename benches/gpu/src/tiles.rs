@@ -98,11 +98,11 @@ struct Product {
     k: usize,
     matrices: usize,
     /// Whether a and b are stored in column-major order.
-    turned: [bool; 2],
+    transposed: [bool; 2],
 }
 
-const fn matrices([m, n, k]: [usize; 3], turned: [bool; 2]) -> Product {
-    Product { m, n, k, matrices: 1, turned }
+const fn matrices([m, n, k]: [usize; 3], transposed: [bool; 2]) -> Product {
+    Product { m, n, k, matrices: 1, transposed }
 }
 
 /// The products of the benchmark and of GPT-2, which precede those of random sizes.
@@ -147,11 +147,11 @@ impl Random {
             let m = if is_skinny { self.size(1.0, 64.0) } else { self.size(64.0, 32768.0) };
             let (n, k) = (self.size(64.0, 32768.0), self.size(64.0, 32768.0));
             let matrices = if is_batched { 1 + (self.next() * 48.0) as usize } else { 1 };
-            let turned = [self.next() < 0.3, self.next() < 0.6];
+            let transposed = [self.next() < 0.3, self.next() < 0.6];
             let operations = 2.0 * (m * n) as f64 * (k * matrices) as f64;
             let largest = matrices * (m * k).max(n * k).max(m * n);
             if operations <= max_operations && largest <= MAX_ELEMENTS {
-                return Product { m, n, k, matrices, turned };
+                return Product { m, n, k, matrices, transposed };
             }
         }
     }
@@ -263,13 +263,13 @@ fn by_tiles(
     product: Product,
     tiles: &[TileCost],
 ) -> Result<()> {
-    let Product { m, n, k, matrices, turned } = product;
+    let Product { m, n, k, matrices, transposed } = product;
     let dtype = if let Operands::Of(dtype) = operands { dtype } else { DType::F32 };
     let matrix = |rows: usize, columns: usize, is_transposed: bool| match is_transposed {
         true => clock.randn(&[matrices, columns, rows], dtype)?.transpose(1, 2),
         false => clock.randn(&[matrices, rows, columns], dtype),
     };
-    let (a, b) = (matrix(m, k, turned[0])?, matrix(k, n, turned[1])?);
+    let (a, b) = (matrix(m, k, transposed[0])?, matrix(k, n, transposed[1])?);
     let options = MatmulOptions {
         tf32: operands == Operands::Tf32,
         bf16x6: operands == Operands::Bf16x6,
@@ -284,7 +284,7 @@ fn by_tiles(
     {
         let Some(milliseconds) = time else { continue };
         print_lines(json!({
-            "kind": kind, "m": m, "n": n, "k": k, "matrices": matrices, "turned": turned, "tile": launched.tile,
+            "kind": kind, "m": m, "n": n, "k": k, "matrices": matrices, "transposed": transposed, "tile": launched.tile,
             "splits": launched.splits, "copies": launched.copies, "chosen": is_chosen, "us": milliseconds * 1e3
         }));
     }

@@ -40,7 +40,7 @@ impl ModuleField for Style {}
 /// Every kind of field.
 #[derive(Module)]
 struct Everything<'a, L, const N: usize> {
-    alone: Param,
+    single: Param,
     r#type: Param,
     pair: Pair,
     empty: Empty,
@@ -72,7 +72,7 @@ fn everything(address: &Ipv4Addr) -> Result<Everything<'_, Linear, 2>> {
     let device = device();
     let linear = || Linear::new(1, 1, &device);
     Ok(Everything {
-        alone: param(1),
+        single: param(1),
         r#type: param(1),
         pair: pair(),
         empty: Empty,
@@ -103,7 +103,7 @@ fn every_kind_of_field_is_found_under_its_key() -> Result<()> {
     let address = Ipv4Addr::LOCALHOST;
     let model = everything(&address)?;
     let expected = [
-        "alone",
+        "single",
         "type",
         "pair.0",
         "pair.1",

@@ -157,8 +157,8 @@ fn transformers_reads_what_is_written() -> Result<()> {
     save_gpt2(&model, &folder.0)?;
     let prompt = tokens(&case()["prompt"]);
     let program = "import json, sys, torch, transformers\n\
-        model, told = transformers.GPT2LMHeadModel.from_pretrained(sys.argv[1], output_loading_info=True)\n\
-        assert not any(told.values()), told\n\
+        model, report = transformers.GPT2LMHeadModel.from_pretrained(sys.argv[1], output_loading_info=True)\n\
+        assert not any(report.values()), report\n\
         print(json.dumps(model.eval()(torch.tensor([json.loads(sys.argv[2])])).logits.flatten().tolist()))";
     let output = Command::new(python)
         .args(["-c", program])

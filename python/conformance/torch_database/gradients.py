@@ -77,16 +77,16 @@ def compare(subject, result, arguments, reference):
         return
     outputs = called(_invariant, subject, result)
     actual = _of_outputs(outputs, arguments.leaves, known.cotangents, subject.device)
-    noted_difference = None
+    reported_difference = None
     for index, (gradient, expected) in enumerate(zip(actual, known.own)):
         wide = known.exact[index] if known.exact else None
         difference = _difference(gradient, expected, wide, index, subject.entry.name not in STEPS)
         if difference and _is_theirs_wrong(subject, reference, index, gradient, difference):
-            noted_difference, difference = noted_difference or difference, None
+            reported_difference, difference = reported_difference or difference, None
         if difference:
             raise Failed(*difference)
-    if noted_difference:
-        raise Failed(derivatives.KIND, noted_difference[1].replace(", expected ", ", PyTorch's is ", 1))
+    if reported_difference:
+        raise Failed(derivatives.KIND, reported_difference[1].replace(", expected ", ", PyTorch's is ", 1))
 
 
 def _of_outputs(outputs, leaves, cotangents, device):

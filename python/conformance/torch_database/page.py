@@ -139,7 +139,7 @@ def _derivative_table(devices):
     rows = ["| entry | device | samples | example |", "|---|---|---|---|"]
     for device in devices:
         for name, entry in device["entries"].items():
-            if recorded := entry.get("noted"):
+            if recorded := entry.get("derivatives"):
                 rows.append(_row(f"`{name}`", device["device"], recorded["cases"], f"`{_cell(recorded['example'])}`: {_cell(recorded['detail'])}"))
     return rows if len(rows) > 2 else ["None."]
 

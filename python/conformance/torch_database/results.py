@@ -35,19 +35,19 @@ def _of_entry(outcomes, path):
         "by_dtype": _by_dtype(counted),
         "reduced": [len(reduced), sum(not outcome.failures for outcome in reduced)],
         "failures": _groups(counted),
-        **_noted(counted),
+        **_derivatives(counted),
         **({"no_samples": without} if without else {}),
     }
 
 
-def _noted(counted):
+def _derivatives(counted):
     """Returns the samples for which PyTorch's gradient is not the derivative:
-    `{"noted": {"cases", "example", "detail"}}`, or an empty dict if there are none."""
+    `{"derivatives": {"cases", "example", "detail"}}`, or an empty dict if there are none."""
     listed = [outcome for outcome in counted if outcome.detail]
     if not listed:
         return {}
     first = listed[0]
-    return {"noted": {"cases": packed([outcome.case for outcome in listed]), "example": f"{first.case}: {first.description}", "detail": first.detail}}
+    return {"derivatives": {"cases": packed([outcome.case for outcome in listed]), "example": f"{first.case}: {first.description}", "detail": first.detail}}
 
 
 def _by_dtype(counted):

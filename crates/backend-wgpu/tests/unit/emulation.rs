@@ -117,8 +117,8 @@ fn stored(line: &str, text: &str, functions: &mut BTreeSet<String>) -> Option<St
         false => (4, format!("{array}[at / 4u][at % 4u] = sums[j];")),
     };
     functions.insert(format!(
-        "fn stored_{array}(sums: array<f32, 8>, place: u32, stride: u32, lane: u32) {{
-    let first = (place + lane % 32u / 2u * stride) * {unit}u + lane % 2u * 8u;
+        "fn stored_{array}(sums: array<f32, 8>, offset: u32, stride: u32, lane: u32) {{
+    let first = (offset + lane % 32u / 2u * stride) * {unit}u + lane % 2u * 8u;
     var own = sums;
     for (var j = 0u; j < 8u; j += 1u) {{
         let at = first + j;
@@ -145,14 +145,14 @@ mod tests {
     #[test]
     fn every_line_of_matrices_is_changed() {
         let text = "enable f16;\nenable wgpu_cooperative_matrix;\n    var sums: coop_mat16x16<f32, C>;\n\
-            let a = coopLoadT<coop_mat16x16<f16, A>>(&tile[place], 6u);\n\
+            let a = coopLoadT<coop_mat16x16<f16, A>>(&tile[start], 6u);\n\
             let b = coopLoad<coop_mat16x16<f16, B>>(&tile[other], 6u);\n\
             sums = coopMultiplyAdd(a, b, sums);\ncoopStoreT(sums, &scores[first], 9u);\n";
         let text = emulated(text);
         assert!(!text.contains("coop"), "{text}");
         for line in [
             "var sums: array<f32, 8>;",
-            "let a = place;",
+            "let a = start;",
             "let b = other;",
             "sums = multiplied_tile_true_tile_false(a, 6u, b, 6u, sums, lane);",
             "stored_scores(sums, first, 9u, lane);",

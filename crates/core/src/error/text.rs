@@ -93,8 +93,8 @@ pub enum Part {
 /// ```
 /// use ternion_core::{DType, text};
 ///
-/// let text = text!["0.5 is not a whole number, tensor is ", DType::I32];
-/// assert_eq!(text.to_string(), "0.5 is not a whole number, tensor is i32");
+/// let text = text!["0.5 is not an integer, tensor is ", DType::I32];
+/// assert_eq!(text.to_string(), "0.5 is not an integer, tensor is i32");
 /// ```
 #[derive(Default)]
 pub struct Text(Vec<Part>);

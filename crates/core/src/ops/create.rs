@@ -136,7 +136,7 @@ fn integer_tensor(op: &'static str, numbers: Vec<f64>, dtype: DType, device: &De
 }
 
 /// Checks that an integer dtype can represent the scalar exactly. The error is for example
-/// `add_scalar: 0.5 is not a whole number, tensor is i32`.
+/// `add_scalar: 0.5 is not an integer, tensor is i32`.
 #[inline]
 pub(crate) fn exact_scalar(op: &'static str, scalar: Scalar, dtype: DType) -> Result<()> {
     let Some((low, high)) = integer_range(dtype) else { return Ok(()) };

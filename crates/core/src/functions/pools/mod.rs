@@ -109,7 +109,7 @@ macro_rules! max_pools {
 }
 
 max_pools! {
-    1, max_pool1d, max_pool1d_with_positions, max_pool_rows, "length", "windows", "place";
+    1, max_pool1d, max_pool1d_with_positions, max_pool_rows, "length", "windows", "index";
     2, max_pool2d, max_pool2d_with_positions, max_pool_planes, "height, width", "oh, ow", "row * width + column";
     3, max_pool3d, max_pool3d_with_positions, max_pool_volumes, "depth, height, width", "od, oh, ow", "(plane * height + row) * width + column";
 }
