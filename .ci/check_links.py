@@ -1,4 +1,5 @@
-"""Checks that the links of all Markdown files lead to a file of the repository, and their anchors to a heading there.
+"""Checks that the links of all Markdown files lead to a file of the repository, and their anchors
+to a heading of it.
 
 check_links.py              checks every Markdown file; fails with file:line and the link
 
@@ -18,7 +19,7 @@ HTML_ANCHOR = re.compile(r"<a\s+(?:name|id)=\"([^\"]+)\"")
 
 
 def without_code(text):
-    """The lines of a page with those of code blocks empty and code spans removed from the others."""
+    """The lines of a page: those of code blocks empty, the others without code spans."""
     lines, fence = [], None
     for line in text.splitlines():
         mark = re.match(r"\s*(?:>\s*)?(```+|~~~+)", line)

@@ -1,7 +1,7 @@
 """Checks the wording of comments, strings and documents against the word list, `.ci/words.txt`.
 
-check_words.py              checks the paths in `.ci/words_clean.txt`; fails with file:line, the word and the term to use
-check_words.py PATH ..      checks these files and folders instead
+check_words.py              checks the whole tree; fails with file:line, the word and the term to use
+check_words.py PATH ..      checks only these files and folders
 check_words.py --count      prints the number of hits in the whole tree, by folder and by pattern
 
 Code, code spans, code fences, link targets, URLs and paths are not prose and are not checked.
@@ -21,7 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The word list itself, and the test that plants words.
 EXCLUDED = {".ci/words.txt", ".ci/test_check_words.py"}
 
-# Comments and strings by language. A character literal is matched so that a quote inside it does not open a string.
+# Comments and strings by language. A character literal is matched so that a quote inside it does not
+# open a string.
 STRING = r'"(?:\\.|[^"\\\n])*"'
 C = re.compile(rf"//[^\n]*|/\*.*?\*/|{STRING}|'(?:\\[^\n]|[^'\\\n])'", re.S)
 RUST = re.compile(r"""//[^\n]*|/\*.*?\*/|b?r(?P<hashes>#*)".*?"(?P=hashes)|[bc]?"(?:\\.|[^"\\])*"|'(?:\\[^\n][^'\n]*|[^'\\\n])'""", re.S)
@@ -70,7 +71,7 @@ def without_examples(text):
 
 
 def prose(path, text):
-    """The text of a file with the same lines and columns, where everything except prose and spaces is NUL."""
+    """The text of a file with the same lines and columns; all except prose and spaces is NUL."""
     suffix = pathlib.PurePosixPath(path).suffix
     if suffix != ".md":
         parts, end = [], 0
@@ -84,7 +85,8 @@ def prose(path, text):
 
 
 def joined(text):
-    """The words of masked text with single spaces, and the offset and line of each; code and empty lines become one NUL."""
+    """The words of masked text with single spaces, and the offset and line of each; code and empty
+    lines become one NUL."""
     words = [("\0" if set(word) == {"\0"} else word, line) for line, row in enumerate(text.split("\n"), 1) for word in row.split() or ["\0"]]
     words = [word for before, word in itertools.pairwise([(None, 0), *words]) if word[0] != "\0" or before[0] != "\0"]
     starts = list(itertools.accumulate((len(word) + 1 for word, _ in words), initial=0))
@@ -92,7 +94,8 @@ def joined(text):
 
 
 def entries(text):
-    """The entries of a word list: pattern, term and globs, separated by tabs. Empty lines and comments are skipped."""
+    """The entries of a word list: pattern, term and globs, separated by tabs. Empty lines and
+    comments are skipped."""
     rows = [line.split("\t") for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [Entry(row[0], row[1], row[2].split() if len(row) > 2 else []) for row in rows]
 
@@ -103,7 +106,8 @@ def compiled(word_list):
 
 
 def is_under(path, patterns):
-    """Whether a path is one of these files, is inside one of these folders, or matches one of these globs."""
+    """Whether a path is one of these files, is inside one of these folders, or matches one of these
+    globs."""
     return any(path == pattern or path.startswith(pattern.rstrip("/") + "/") or fnmatch.fnmatch(path, pattern) for pattern in patterns)
 
 
@@ -151,19 +155,17 @@ def counts(found):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", action="store_true", help="print the number of hits by folder and by pattern")
-    parser.add_argument("paths", nargs="*", help="files and folders to check instead of .ci/words_clean.txt")
+    parser.add_argument("paths", nargs="*", help="files and folders to check instead of all")
     return parser.parse_args()
 
 
 def selected(options):
-    """The files to check: the given paths, else all of them for a count, else the clean ones."""
+    """The files to check: the given paths, else all."""
     every = files()
-    clean = [line for line in (ROOT / ".ci/words_clean.txt").read_text().splitlines() if line and not line.startswith("#")]
-    wanted = options.paths or ([] if options.count else clean)
-    unmatched = [pattern for pattern in wanted if not any(is_under(path, [pattern]) for path in every)]
+    unmatched = [pattern for pattern in options.paths if not any(is_under(path, [pattern]) for path in every)]
     if unmatched:
         sys.exit(f"no file to check: {', '.join(unmatched)}")
-    return [path for path in every if not wanted or is_under(path, wanted)]
+    return [path for path in every if not options.paths or is_under(path, options.paths)]
 
 
 def main():

@@ -1,4 +1,5 @@
-"""Parses every file of kernels/ as clangd does, by its compile_flags.txt; what clang finds wrong is printed, and fails."""
+"""Parses every file of kernels/ as clangd does, by its compile_flags.txt. Prints the errors that
+clang finds and fails if there are any."""
 
 import pathlib
 import sys

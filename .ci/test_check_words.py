@@ -122,6 +122,9 @@ class Program(unittest.TestCase):
 
     def test_a_planted_word_fails_with_its_line(self):
         out = self.printed()
+        root = "b.md:1: 'blorp'; use: buffer\n" * 2
+        self.assertEqual(out, (True, f"{root}docs/a.md:2: 'Blorp'; use: buffer\n2 files checked, 3 words to replace\n"))
+        out = self.printed("docs")
         self.assertEqual(out, (True, "docs/a.md:2: 'Blorp'; use: buffer\n1 files checked, 1 words to replace\n"))
 
     def test_a_count_is_of_all_files(self):
@@ -130,9 +133,9 @@ class Program(unittest.TestCase):
         self.assertEqual(out, "     2  (root)\n     1  docs\n     3  total\n     3  blorp -> buffer ((root) 2, docs 1)\n")
 
     def printed(self, *arguments):
-        """Exit code and output of the program in a folder with two files, of which one is listed as clean."""
+        """Exit code and output of the program in a folder with two files."""
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
-            texts = {".ci/words.txt": "blorp\tbuffer\n", ".ci/words_clean.txt": "docs\n", "docs/a.md": "a\nBlorp", "b.md": "blorp blorp"}
+            texts = {".ci/words.txt": "blorp\tbuffer\n", "docs/a.md": "a\nBlorp", "b.md": "blorp blorp"}
             for path, text in texts.items():
                 (pathlib.Path(folder) / path).parent.mkdir(exist_ok=True)
                 (pathlib.Path(folder) / path).write_text(text)

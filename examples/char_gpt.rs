@@ -48,7 +48,8 @@ fn main() -> Result<()> {
 
     let mut adam = AdamW::new(model.parameters(), AdamWConfig { lr: LEARNING_RATE, ..Default::default() })?;
     for step in 0..=STEPS {
-        let batch = train.batch()?; // inputs and targets: [batch, context], targets one character later
+        // Inputs and targets have shape [batch, context]; targets are one character later.
+        let batch = train.batch()?;
         let loss = model.loss(&batch.inputs, &batch.targets, LinearCrossEntropyOptions::default())?;
         let mut gradients = loss.backward()?;
         clip_grad_norm(&mut gradients, &model.parameters(), 1.0)?;

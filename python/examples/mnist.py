@@ -4,7 +4,7 @@ Model, order of the examples and learning rates are the same.
 
     python python/examples/mnist.py
     python python/examples/mnist.py --model cnn --epochs 2 --device cuda
-    nsys profile --trace=cuda,nvtx python python/examples/mnist.py --device cuda --nvtx --eager --epochs 1
+    nsys profile --trace=cuda,nvtx python python/examples/mnist.py --device cuda --nvtx --eager
 """
 
 import argparse

@@ -3,8 +3,10 @@
 It is the Python version of the Rust example tiny_gpt.
 
     python python/examples/tiny_gpt.py
-    python python/examples/tiny_gpt.py --text shakespeare.txt --context 64 --steps 2000 --save poet.safetensors --device cuda
-    python python/examples/tiny_gpt.py --load poet.safetensors --generate "ROMEO:" --tokens 300 --temperature 0.8
+    python python/examples/tiny_gpt.py --text shakespeare.txt --context 64 --steps 2000 \\
+        --save poet.safetensors --device cuda
+    python python/examples/tiny_gpt.py --load poet.safetensors --generate "ROMEO:" --tokens 300 \\
+        --temperature 0.8
 
 With the same text and settings it has the same initial weights and the same batches. Without --text
 it learns the same text, which is read from the repository. --save writes a checkpoint, which the

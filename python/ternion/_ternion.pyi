@@ -475,7 +475,7 @@ class Tensor:
                 if a size or a stride is negative, or if the tensor is not contiguous.
         """
     def as_strided_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`as_strided`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
+        """`as_strided` in place: changes the shape and strides of this tensor and returns it."""
     def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
         """Returns a copy of this tensor in which the elements that `as_strided` selects are replaced by
         `src`.
@@ -3001,7 +3001,7 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`squeeze`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
+        """`squeeze` in place: changes the shape and strides of this tensor and returns it."""
     def std(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """Computes the standard deviation over axes: the square root of `var`.
 
@@ -3084,7 +3084,7 @@ class Tensor:
             IndexError: If an axis is out of range.
         """
     def swapaxes_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`swapaxes`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
+        """`swapaxes` in place: changes the shape and strides of this tensor and returns it."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
         """Swaps two axes; the same as `transpose`.
 
@@ -3094,7 +3094,7 @@ class Tensor:
             IndexError: If an axis is out of range.
         """
     def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`swapdims`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
+        """`swapdims` in place: changes the shape and strides of this tensor and returns it."""
     def t(self) -> Tensor:
         """Returns a view of a matrix with its two axes exchanged.
 
@@ -3104,7 +3104,7 @@ class Tensor:
             ValueError: more than two axes.
         """
     def t_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`t`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
+        """`t` in place: changes the shape and strides of this tensor and returns it."""
     def take(self, index: Tensor) -> Tensor:
         """Returns the elements of the flattened tensor at `index`, in the shape of `index`.
 
@@ -3216,7 +3216,7 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`transpose`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
+        """`transpose` in place: changes the shape and strides of this tensor and returns it."""
     def triangular_solve(self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> Any:
         """Returns the `X` with `A @ X = input` (or with `A.mT`), where one triangle of `A` is used: a
         tuple of solution and cloned_coefficient, a copy of `A`.
@@ -3357,7 +3357,7 @@ class Tensor:
             TypeError: no `dim`.
         """
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`unsqueeze`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."""
+        """`unsqueeze` in place: changes the shape and strides of this tensor and returns it."""
     def var(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """Computes the variance over axes: the sum of squares is divided by the number of elements
         less `correction`.

@@ -156,7 +156,8 @@ class detect_anomaly:
 
         with autograd.detect_anomaly():
             loss = criterion(model(x), target)
-            loss.backward()   # RuntimeError: sqrt: NaN in 4 of 64 elements of the gradient of its input 0 ..
+            # RuntimeError: sqrt: NaN in 4 of 64 elements of the gradient of its input 0 ..
+            loss.backward()
 
     An op whose inputs already contain NaN raises no error. PyTorch checks only the backward pass.
     The mode is slow, as a value of each output is copied to the host.

@@ -1,6 +1,7 @@
 """Checkpoints from which a training run resumes. Rust can read and write them, too.
 
-    state = train.TrainingState().model("model", model).optimizer("adam", adam).part("schedule", schedule).value("epoch", run)
+    state = train.TrainingState().model("model", model).optimizer("adam", adam)
+    state = state.part("schedule", schedule).value("epoch", run)
     state.save(step, "run.safetensors")
     step = state.resume("run.safetensors")  # in another process, on another day
 """

@@ -236,7 +236,7 @@ for _ in range(200):
     assert again.sum().item() == 4
     del again
 for _ in range(200):
-    assert (there_and_back(4) + 1).sum().item() == 2  # Nobody but the addition has it.
+    assert (there_and_back(4) + 1).sum().item() == 2  # Only the addition refers to it.
     assert ternion.as_tensor(torch.from_dlpack(ternion.from_numpy(np.ones(3, np.float32)))).sum().item() == 3
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)

@@ -27,7 +27,7 @@ m.cat([x, x[0]]) | ValueError | cat: expected 2 axes, got shape [2]
 m.autograd.grad((x * w).sum(), x) | RuntimeError | backward: no gradient flows to input 0: call requires_grad_() on it before it is used
 m.autograd.grad((x * w).sum(), v) | RuntimeError | backward: the outputs do not depend on input 0 of shape [2, 2]; allow_unused=True gives None for it
 hooked(w).sum().backward() | RuntimeError | backward: a hook turned a gradient of shape [2, 2] float32 into [2, 2] float64
-m.einsum("u8, i8 -> i64", x, x) | ValueError | einsum: "u8, i8 -> i64": '8' is no letter
+m.einsum("u8, i8 -> i64", x, x) | ValueError | einsum: "u8, i8 -> i64": '8' is not a letter
 m.ones(2, device="f32") | RuntimeError | device f32: no such device; expected auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER
 """
 

@@ -386,17 +386,17 @@ class TestParametersOfWholeNumbers:
 
     def test_they_belong_to_modules(self):
         layer = nn.Linear(2, 2)
-        layer.places = nn.Parameter(ternion.tensor([1, 2]), requires_grad=False)
-        assert [name for name, _ in layer.named_parameters()] == ["weight", "bias", "places"]
-        layer.load_state_dict({**layer.state_dict(), "places": ternion.tensor([3, 4])})
+        layer.indices = nn.Parameter(ternion.tensor([1, 2]), requires_grad=False)
+        assert [name for name, _ in layer.named_parameters()] == ["weight", "bias", "indices"]
+        layer.load_state_dict({**layer.state_dict(), "indices": ternion.tensor([3, 4])})
         layer.to("float64")
-        assert layer.places.tolist() == [3, 4] and layer.places.dtype is ternion.int64 and layer.weight.dtype is ternion.float64
+        assert layer.indices.tolist() == [3, 4] and layer.indices.dtype is ternion.int64 and layer.weight.dtype is ternion.float64
         for copied in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-            assert isinstance(copied.places, nn.Parameter) and copied.places.tolist() == [3, 4] and copied.places is not layer.places
+            assert isinstance(copied.indices, nn.Parameter) and copied.indices.tolist() == [3, 4] and copied.indices is not layer.indices
         layer(ternion.ones(1, 2, dtype="float64")).sum().backward()
-        assert layer.places.grad is None and layer.weight.grad is not None
-        layer.places.data = ternion.tensor([5, 6])
-        assert layer.places.tolist() == [5, 6]
+        assert layer.indices.grad is None and layer.weight.grad is not None
+        layer.indices.data = ternion.tensor([5, 6])
+        assert layer.indices.tolist() == [5, 6]
 
 
 class TestOrder:

@@ -17,14 +17,14 @@ LIBRARY = r"""
 #include <stdio.h>
 #include <stdlib.h>
 static _Thread_local int depth = 0;
-static void told(const char *kind, const char *message) {
+static void record(const char *kind, const char *message) {
     FILE *file = fopen(getenv("NVTX_HEARD"), "a");
     fprintf(file, "%s %s\n", kind, message);
     fclose(file);
 }
-int nvtxRangePushA(const char *message) { told("push", message); return depth++; }
-int nvtxRangePop(void) { told("pop", ""); return depth == 0 ? -2 : --depth; }
-void nvtxMarkA(const char *message) { told("mark", message); }
+int nvtxRangePushA(const char *message) { record("push", message); return depth++; }
+int nvtxRangePop(void) { record("pop", ""); return depth == 0 ? -2 : --depth; }
+void nvtxMarkA(const char *message) { record("mark", message); }
 """
 
 PROGRAM = """

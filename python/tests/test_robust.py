@@ -46,7 +46,7 @@ ternion.checkpoint(slow, ternion.ones(4, requires_grad=True))
     "read": """
 import os, tempfile
 file = os.path.join(tempfile.mkdtemp(), "table.csv")
-os.mkfifo(file)  # Nobody ever writes to it: the one call waits for ever.
+os.mkfifo(file)  # No process writes to it: this call waits forever.
 say()
 ternion.data.read_csv(file)
 """,
@@ -251,15 +251,15 @@ loss = layer(x).sum()
 for name, entry in ENTRIES.items():
     child = os.fork()
     if child == 0:
-        told = "no error"
+        message = "no error"
         try:
             eval(entry)
         except RuntimeError as error:
-            told = str(error)
+            message = str(error)
         except BaseException as error:
-            told = repr(error)
-        if "was forked after ternion had been used" not in told:
-            os.write(1, f"{name}: {told}\\n".encode())
+            message = repr(error)
+        if "was forked after ternion had been used" not in message:
+            os.write(1, f"{name}: {message}\\n".encode())
         os._exit(0)
     for _ in range(100):
         if os.waitpid(child, os.WNOHANG)[0]:

@@ -17,7 +17,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Returns the values of the options, else those of the checkpoint to resume from, else defaults.
+    /// Returns the values of the options, else those of the resumed checkpoint, else defaults.
     pub(super) fn new(arguments: &Arguments, resumed: Option<&Checkpoint>) -> Outcome<Settings> {
         let defaults = match resumed {
             Some(checkpoint) => Settings {

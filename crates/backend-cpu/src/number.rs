@@ -60,8 +60,8 @@ pub(crate) trait Real: Number {
     /// Returns whether a sum of squares overflowed, or is so small that subnormal squares may have
     /// lost digits. False for NaN.
     fn is_inexact_sum_of_squares(self) -> bool;
-    /// Returns the largest power of two that is not above a magnitude, within the range in which its
-    /// reciprocal is exact too; 1 for 0, infinity and NaN.
+    /// Returns the largest power of two that is not above a magnitude, within the range in which
+    /// its reciprocal is exact too; 1 for 0, infinity and NaN.
     fn power_of_two_below(self) -> Self;
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the complete state of a training run | [`TrainingState`]; stateful parts: [`Stateful`] |
 //! | a file of that state, or a folder of them | [`Checkpoint`], [`Checkpoints`] |
-//! | metrics by name and step | [`Recorder`], with [`Jsonl`], [`TensorBoard`], `Progress` (feature) |
+//! | metrics by name and step | [`Recorder`]: [`Jsonl`], [`TensorBoard`], `Progress` (feature) |
 //! | charts of metrics | [`Chart`]: panels of curves, as SVG |
 //!
 //! A training run that is stopped by Ctrl-C, a power failure or `kill -9`, and resumed from its

@@ -76,7 +76,8 @@ def conv_transpose(node, x, weight, bias=None):
     output_sizes = node.attribute("output_shape")
     if output_sizes is None and node.attribute("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
         output_sizes = [size * stride for size, stride in zip(sizes, strides)]
-    if output_sizes is not None:  # A size larger than the full result has the effect of `output_padding`.
+    # A size larger than the full result has the effect of `output_padding`.
+    if output_sizes is not None:
         lengths = [max(length, size) for length, size in zip(lengths, output_sizes[-rank:])]
     return _cut(full, lengths, _cut_amounts(node, lengths, output_sizes), bias)
 

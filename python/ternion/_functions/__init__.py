@@ -96,7 +96,7 @@ def _in_place_view(name: str, function: Any) -> Any:
         return input._take_form(function(input, *args, **kwargs))
 
     in_place.__name__ = in_place.__qualname__ = f"{name}_"
-    in_place.__doc__ = f"`{name}`, in place: the tensor itself has the other form and is returned; other tensors on its memory are unchanged."
+    in_place.__doc__ = f"`{name}` in place: changes the shape and strides of this tensor and returns it."
     return named(in_place)
 
 

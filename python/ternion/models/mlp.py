@@ -59,7 +59,8 @@ class MLP(Estimator):
     """A multilayer perceptron with ReLU between linear layers of the given widths:
     `MLP(784, 128, 10)`. It is a classifier or a regressor with scikit-learn's interface.
 
-        model = models.MLP(784, 128, 10).fit(images, labels, epochs=5, validation_data=(test_images, test_labels))
+        model = models.MLP(784, 128, 10)
+        model.fit(images, labels, epochs=5, validation_data=(test_images, test_labels))
         model.predict(test_images)
 
     It works with scikit-learn's `clone`, `cross_val_score`, `GridSearchCV`, pipelines and

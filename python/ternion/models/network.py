@@ -24,7 +24,8 @@ class NeuralNetwork(MLP):
     """A classifier with one hidden layer and ReLU: `NeuralNetwork(784, 128, 10,
     batch_size=64)`. `predict` returns probabilities, `evaluate` the accuracy.
 
-        network = models.NeuralNetwork(784, 128, 10).fit(images, labels, epochs=5, validation_data=(test_images, test_labels))
+        network = models.NeuralNetwork(784, 128, 10)
+        network.fit(images, labels, epochs=5, validation_data=(test_images, test_labels))
         network.predict(test_images).argmax(1)
         network.evaluate(test_images, test_labels)
 

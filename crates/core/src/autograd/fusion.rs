@@ -12,11 +12,11 @@
 //!     x -- product -- activation -- product --> y
 //! ```
 //!
-//! - Residual: the gradient of the residual connection arrives at x first. The rule of the norm takes
-//!   it (a partial sum) and returns the whole gradient of x in the pass that computes its own.
-//! - Activation: the rule of the second product returns the gradient of the pre-activation. For relu,
-//!   whose gradient is computed from its output, it returns a gradient that is already 0 wherever that
-//!   output is 0.
+//! - Residual: the gradient of the residual connection arrives at x first. The rule of the norm
+//!   takes it (a partial sum) and returns the whole gradient of x in the pass that computes its own.
+//! - Activation: the rule of the second product returns the gradient of the pre-activation. For
+//!   relu, whose gradient is computed from its output, it returns a gradient that is already 0
+//!   wherever that output is 0.
 //!
 //! Nothing is offered if single gradients must be visible: with hooks, observers, anomaly detection
 //! or double backward; nor in [`without_fusion`](super::without_fusion).
