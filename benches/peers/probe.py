@@ -199,7 +199,8 @@ class Driver:
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self("cuModuleLoadData", ctypes.byref(module), image)
         self("cuModuleGetFunction", ctypes.byref(function), module, kernel.encode())
-        self("cuFuncSetAttribute", function, 8, ctypes.c_int(shared))  # MAX_DYNAMIC_SHARED_SIZE_BYTES
+        # 8: CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.
+        self("cuFuncSetAttribute", function, 8, ctypes.c_int(shared))
         return function
 
     def tensor_map(self, address, type, axes, l2_promotion):

@@ -448,7 +448,7 @@ def check_verdicts(figures):
     yield check_verdict(figures, ["table"], "op table on cuda:0, twice", "all pass, bit-equal", table_told)
     what = "tests that only a CUDA device runs: recorded steps bit-equal to eager ones, faults, threads, every tile, rows of every length"
     yield check_verdict(figures, ["device"], what, "all pass", device_told)
-    for name, delays in (("repeats", "unchanged"), ("repeats_delayed", "with random delays where warps wait for each other")):
+    for name, delays in (("repeats", "without delays"), ("repeats_delayed", "with random delays where warps wait for each other")):
         what = f"1,000 runs of the kernels of products, attention, norms, loss, optimizer, sums by index and the ladders, {delays}"
         yield check_verdict(figures, [name], what, "bit-equal, and to those without delays" if name == "repeats_delayed" else "bit-equal", repeats_told)
     for tool in ("memcheck", "initcheck", "synccheck", "racecheck"):
