@@ -1,4 +1,7 @@
-"""build_site.py with a small repository, and that docs/SUMMARY.md lists every page: python3 -m unittest discover -s .ci"""
+"""build_site.py with a small repository, and that docs/SUMMARY.md lists every page.
+
+python3 -m unittest discover -s .ci
+"""
 
 import pathlib
 import sys
@@ -10,12 +13,22 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import build_site  # noqa: E402
 
 FILES = {
-    "README.md": "# Top\n\n![plot](docs/plot.svg) [guide](docs/guide/first.md#part) [code](src/lib.rs) [site](https://example.org)\n\n```sh\n[kept](none)\n```\n",
+    "README.md": "# Top\n\n![plot](docs/plot.svg) [guide](docs/guide/first.md#part) [code](src/lib.rs) [site](https://example.org)\n\n"
+    "```sh\n[kept](none)\n```\n",
     "docs/SUMMARY.md": "# Summary\n\n[Top](../README.md)\n\n- [Guide](guide/first.md)\n- [Apps](../apps/README.md)\n",
     "docs/guide/first.md": "# Part\n\n[top](../../README.md) [apps](../../apps/README.md) [itself](#part)\n",
     "docs/plot.svg": "<svg/>",
     "apps/README.md": "# Apps\n\n[guide](../docs/guide/first.md)\n",
     "src/lib.rs": "",
+}
+
+# A package with a documented function, which a page may link to.
+PACKAGE = {
+    "docs/SUMMARY.md": FILES["docs/SUMMARY.md"] + "\n# API\n\n<!-- python-api -->\n",
+    "python/ternion/__init__.py": '"""All."""\nfrom . import nn as nn\n__all__ = ["nn"]\n',
+    "python/ternion/nn/__init__.py": '"""Layers."""\n__all__ = ["relu"]\ndef relu(x):\n    """Is at least 0."""\n',
+    "python/ternion/nn/attention.py": '"""Attention."""\n',
+    "docs/guide/first.md": "[nn](../../python/ternion/nn/__init__.py) [relu](../../python/ternion/__init__.py#ternion.nn.relu)\n",
 }
 
 
@@ -28,7 +41,8 @@ class SiteTest(unittest.TestCase):
                 (root / path).write_text(text)
             listed = build_site.write_sources(root / "out", root)
             source = root / "out/source"
-            return listed, {str(file.relative_to(source)): file.read_text() for file in source.rglob("*") if file.is_file()}, build_site.missing_pages(listed, root)
+            texts = {str(file.relative_to(source)): file.read_text() for file in source.rglob("*") if file.is_file()}
+            return listed, texts, build_site.missing_pages(listed, root)
 
     def test_pages_have_their_place_and_links_lead_there(self):
         listed, source, missing = self.built()
@@ -44,6 +58,31 @@ class SiteTest(unittest.TestCase):
         with self.assertRaises(SystemExit) as error:
             self.built(**{"apps/README.md": "[gone](gone.md)\n"})
         self.assertEqual(str(error.exception), "error: apps/README.md: gone.md: there is no such file")
+
+    def test_links_to_python_lead_to_generated_pages(self):
+        _, source, _ = self.built(**PACKAGE)
+        self.assertIn("[nn](../python/ternion.nn.md) [relu](../python/ternion.nn.md#ternion.nn.relu)", source["guide/first.md"])
+        self.assertIn('<a id="ternion.nn.relu"></a>', source["python/ternion.nn.md"])
+        self.assertIn("# API\n\n- [ternion](python/ternion.md)\n- [ternion.nn](python/ternion.nn.md)\n", source["SUMMARY.md"])
+
+    def test_a_python_name_that_does_not_exist_is_an_error(self):
+        page = "[gone](../../python/ternion/nn/__init__.py#ternion.nn.gone)\n"
+        with self.assertRaisesRegex(SystemExit, "#ternion.nn.gone: the Python API has no such name"):
+            self.built(**{**PACKAGE, "docs/guide/first.md": page})
+
+    def test_a_name_without_docstring_is_an_error(self):
+        source = PACKAGE["python/ternion/nn/__init__.py"].replace('"""Is at least 0."""', "pass")
+        with self.assertRaisesRegex(SystemExit, "error: ternion.nn.relu has no docstring"):
+            self.built(**{**PACKAGE, "python/ternion/nn/__init__.py": source})
+
+    def test_a_summary_without_the_generated_pages_is_an_error(self):
+        with self.assertRaisesRegex(SystemExit, "has no line <!-- python-api -->"):
+            self.built(**{**PACKAGE, "docs/SUMMARY.md": FILES["docs/SUMMARY.md"]})
+
+    def test_a_measured_block_without_an_entry_is_an_error(self):
+        page = "<!-- new:start -->\nA GPU, commit 0123456789.\n<!-- new:end -->\n"
+        with self.assertRaisesRegex(SystemExit, "docs/guide/first.md: block new: has no entry"):
+            self.built(**{"docs/guide/first.md": page})
 
     def test_a_page_that_is_not_listed_is_named(self):
         self.assertEqual(self.built(**{"docs/more.md": "# More\n"})[2], ["docs/more.md"])

@@ -121,6 +121,11 @@ def docstring(function):
     return f'"""{text}"""' if text and "\n" not in text else f'"""{text}\n"""' if text else ""
 
 
+def described(head, source):
+    """Returns the stub of a class or function with this head and the docstring of `source`."""
+    return f"{head}:\n{indented(docstring(source) or '...')}"
+
+
 def kind_of(function, argument):
     for key in (f"{function}.{argument}", f"*.{argument}"):
         if key in SPECIAL:
@@ -149,8 +154,7 @@ def definition(name, function, first=None, result=None):
 
 
 EXTREMES = """@overload
-def {name}({first}) -> Tensor: ...
-@overload
+{described}@overload
 def {name}({first}, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> {name}: ...
 @overload
 def {name}({first}, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> {name}: ...
@@ -161,10 +165,16 @@ def {name}({first}, *, other: Tensor) -> Tensor: ...
 """
 
 WHERE = """@overload
-def where(condition: Tensor) -> tuple[Tensor, ...]: ...
-@overload
+{described}@overload
 def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
 """
+
+
+def extremes(name, first):
+    """Returns the stub of `max` or `min`. The first overload has the docstring."""
+    head = described(f"def {name}({first}) -> Tensor", getattr(_ternion.Tensor, name))
+    return EXTREMES.format(name=name, first=first, described=head)
+
 
 SPECIAL_METHODS = """def __init__(self, *args: Any, device: DeviceLike | None = None) -> None: ...
 def __len__(self) -> _int: ...
@@ -224,9 +234,9 @@ def tensor_class():
         if name in WRITABLE:
             body += f"{name}: {plain(WRITABLE[name])}\n"
         elif name in PROPERTIES:
-            body += f"@property\ndef {name}(self) -> {plain(PROPERTIES[name])}: ...\n"
+            body += "@property\n" + described(f"def {name}(self) -> {plain(PROPERTIES[name])}", member)
         elif name in ("max", "min"):
-            body += EXTREMES.format(name=name, first="self")
+            body += extremes(name, "self")
         elif isinstance(member, types.FunctionType):
             body += method(name, member)
         else:
@@ -244,7 +254,8 @@ def generator():
         "manual_seed": "seed: _int) -> Self", "seed": ") -> _int", "initial_seed": ") -> _int", "get_state": ") -> tuple[_int, _int]",
         "set_state": "new_state: tuple[_int, _int]) -> Self",
     }  # fmt: skip
-    body = docstring(_ternion.Generator) + "\ndef __init__(self, device: DeviceLike | None = None) -> None: ...\n@property\ndef device(self) -> device: ...\n"
+    body = docstring(_ternion.Generator) + "\ndef __init__(self, device: DeviceLike | None = None) -> None: ...\n"
+    body += "@property\n" + described("def device(self) -> device", _ternion.Generator.device)
     for name, rest in methods.items():
         first = "self, " if not rest.startswith(")") else "self"
         body += f"def {name}({first}{rest}:\n" + indented(docstring(getattr(_ternion.Generator, name)))
@@ -258,24 +269,28 @@ def method(name, function):
     return f"def {name}({', '.join(['self', *argument_stubs(rest)])}) -> {plain(result)}:\n{indented(docstring(function))}"
 
 
+def device_class():
+    """Returns the stub of the device class."""
+    results = {"synchronize": "None", "memory": "dict[str, _int]", "reset_peak_memory": "None", "release_cached": "None"}
+    body = "type: str\nindex: _int | None\ndef __init__(self, name: DeviceLike, index: _int | None = None) -> None: ...\n"
+    body += "".join(described(f"def {name}(self) -> {result}", getattr(_ternion.device, name)) for name, result in results.items())
+    return described("class device", _ternion.device) + indented(body)
+
+
 def native():
     text = HEADER + NATIVE
     for name in ("max", "min", "sort", "topk"):
         text += f"class {name}(NamedTuple):\n    values: Tensor\n    indices: Tensor\n\n"
-    text += "class dtype:\n    itemsize: _int\n    is_floating_point: _bool\n\n"
-    text += (
-        "class device:\n    type: str\n    index: _int | None\n    def __init__(self, name: DeviceLike, index: _int | None = None) -> None: ...\n"
-        "    def synchronize(self) -> None: ...\n    def memory(self) -> dict[str, _int]: ...\n    def reset_peak_memory(self) -> None: ...\n    def release_cached(self) -> None: ...\n\n"
-    )
-    text += generator()
-    text += "class HookHandle:\n    def remove(self) -> None: ...\n\n"
+    text += described("class dtype", _ternion.dtype) + "    itemsize: _int\n    is_floating_point: _bool\n\n"
+    text += device_class() + "\n" + generator()
+    text += described("class HookHandle", _ternion.HookHandle) + indented(described("def remove(self) -> None", _ternion.HookHandle.remove)) + "\n"
     text += tensor_class() + "\n"
-    text += "class Parameter(Tensor):\n    def __init__(self, data: Tensor, requires_grad: _bool = True) -> None: ...\n\n"
+    text += described("class Parameter(Tensor)", _ternion.Parameter) + "    def __init__(self, data: Tensor, requires_grad: _bool = True) -> None: ...\n\n"
     text += "class _Steps:\n    def __init__(self, *args: Any) -> None: ...\n    def __getattr__(self, name: str) -> Any: ...\n\n"
     for name in names_of(_ternion):
         member = getattr(_ternion, name)
         if isinstance(member, types.BuiltinFunctionType):
-            text += WHERE if name == "where" else definition(name, member)
+            text += WHERE.format(described=described("def where(condition: Tensor) -> tuple[Tensor, ...]", member)) if name == "where" else definition(name, member)
     for private in ("_clip_grad_norm", "_clip_grad_value", "_initial", "_logspace", "_normal", "_pad_sequence", "_sinusoidal", "_stacked", "_total_norm", "_triangle", "_window"):
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
     text += "def _number(value: Any, /) -> _float: ...\n"
@@ -358,7 +373,7 @@ def package():
     text += "".join(definition(name, member) for name, member in ternion._CONSTRUCTORS.items())
     for name in sorted(ternion._METHODS):
         if name in ("max", "min"):
-            text += EXTREMES.format(name=name, first="input: Tensor").replace(f"-> {name}:", f"-> _{name}:")
+            text += extremes(name, "input: Tensor").replace(f"-> {name}:", f"-> _{name}:")
         else:
             result = f"_{name}" if name in ("sort", "topk") else None
             text += definition(name, getattr(_ternion.Tensor, name), "input: Tensor", result)

@@ -84,7 +84,7 @@ pub fn best() -> Result<Device> {
 }
 
 /// Returns a device by its name: `auto` (see [`best`]), `cpu`, `cuda`, `cuda:0`, `wgpu`, `wgpu:1`.
-/// An adapter can also be given by a part of its name (`wgpu:radeon`) or a preference
+/// An adapter can also be selected by a part of its name (`wgpu:radeon`) or a preference
 /// (`wgpu:low-power`, `wgpu:high-performance`).
 ///
 /// # Errors

@@ -73,7 +73,7 @@ fn a_chain_of_a_hundred_thousand_goes_backward_without_overflow() -> Result<()> 
 }
 
 #[test]
-fn a_chain_of_a_hundred_thousand_is_dropped_unwalked_without_overflow() -> Result<()> {
+fn a_chain_of_a_hundred_thousand_is_dropped_without_backward_or_overflow() -> Result<()> {
     // A thread with a small stack, so that any recursion would be detected.
     let worker = std::thread::Builder::new().stack_size(128 * 1024).spawn(|| -> Result<()> {
         let device = ternion::cpu()?;
@@ -113,7 +113,7 @@ fn no_grad_ends_with_a_panic_inside_it() -> Result<()> {
 }
 
 #[test]
-fn backward_of_what_has_none_is_an_error_in_words() -> Result<()> {
+fn backward_without_a_graph_is_an_error() -> Result<()> {
     let device = ternion::cpu()?;
     let constant = Tensor::ones([1], DType::F64, &device)?;
     let text = message(constant.backward().err().expect("nothing was recorded"));
@@ -147,7 +147,7 @@ fn gradients_are_fresh_each_time_and_accumulate_only_on_request() -> Result<()> 
 }
 
 #[test]
-fn gradients_of_gradients() -> Result<()> {
+fn second_order_gradients() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[0.5, -1.5], &device)?;
     let y = x.powf(4.0)?.sum_all()?;
@@ -179,7 +179,7 @@ fn a_third_derivative() -> Result<()> {
 }
 
 #[test]
-fn grad_for_something_in_between() -> Result<()> {
+fn gradients_of_intermediate_tensors() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[3.0], &device)?;
     let middle = x.square()?;
@@ -209,7 +209,7 @@ fn an_unused_input_is_an_error_unless_allowed() -> Result<()> {
 }
 
 #[test]
-fn a_cotangent_of_another_shape_is_refused() -> Result<()> {
+fn a_cotangent_of_another_shape_is_rejected() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[1.0, 2.0], &device)?;
     let wrong = Tensor::ones([1], DType::F64, &device)?;
@@ -282,7 +282,7 @@ fn a_saved_output_changed_through_a_view_is_an_error() -> Result<()> {
 }
 
 #[test]
-fn changing_a_recorded_tensor_in_place_is_refused() -> Result<()> {
+fn changing_a_recorded_tensor_in_place_is_rejected() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[1.0], &device)?;
     let plain = Tensor::ones([1], DType::F64, &device)?;
@@ -359,7 +359,7 @@ fn an_unfolded_window_adds_where_it_overlaps() -> Result<()> {
 }
 
 #[test]
-fn gradients_can_be_replaced_but_not_misshapen() -> Result<()> {
+fn gradients_can_be_replaced_but_not_with_another_shape() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[1.0], &device)?;
     let mut gradients: Gradients = x.exp()?.sum_all()?.backward()?;
@@ -375,7 +375,7 @@ fn gradients_can_be_replaced_but_not_misshapen() -> Result<()> {
 }
 
 #[test]
-fn threads_record_apart_and_share_tensors() -> Result<()> {
+fn threads_record_separately_and_share_tensors() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[2.0], &device)?;
     std::thread::scope(|scope| {
@@ -400,7 +400,7 @@ fn threads_record_apart_and_share_tensors() -> Result<()> {
 }
 
 #[test]
-fn asking_again_for_a_gradient_changes_nothing() -> Result<()> {
+fn requiring_a_gradient_again_changes_nothing() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[3.0], &device)?;
     let y = x.square()?.requires_grad()?;

@@ -79,8 +79,8 @@ fn core_and_nn_depend_on_no_backend() {
     }
 }
 
-/// The manifests do not show a device that is selected by its name, or compiled in by a feature of
-/// another crate.
+/// A check of the manifests would miss a device that is selected by its name, or compiled in by a
+/// feature of another crate.
 #[test]
 fn the_sources_of_core_and_nn_name_no_device() {
     for folder in

@@ -21,8 +21,8 @@ fn message<T>(result: Result<T>) -> String {
     result.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
-/// Returns the error message of a backward pass through a segment that `change` makes different
-/// when it is recomputed.
+/// Returns the error message of a backward pass through a segment if `change` makes its
+/// recomputation different.
 fn changed_between_runs(
     segment: impl Fn(&[Tensor], bool) -> Result<Vec<Tensor>> + Send + Sync + 'static,
     change: impl FnOnce(),
@@ -300,7 +300,7 @@ fn whatever_the_segment_reads_may_not_be_changed_in_place() -> Result<()> {
     Ok(())
 }
 
-/// Running statistics: written in every run, not read for its result.
+/// Running statistics: every run writes them, and its result does not depend on them.
 #[test]
 fn a_segment_may_change_its_own_state() -> Result<()> {
     let device = ternion::cpu()?;
@@ -359,15 +359,16 @@ fn an_argument_that_is_read_by_no_op_may_not_change_either() -> Result<()> {
     Ok(())
 }
 
-/// An in-place change of an outside tensor by a segment happens once. Buffers that an op allocates,
-/// a view of a tensor that was changed earlier and a tensor that the segment changes itself are
-/// distinguished.
+/// An in-place change of an outside tensor by a segment happens once. It is distinguished from
+/// changes of buffers that an op allocates, from a view of a tensor that was changed earlier, and
+/// from changes of the segment's own tensors.
 #[test]
 fn tensors_from_outside_that_a_segment_changes_in_place_change_once() -> Result<()> {
     let device = ternion::cpu()?;
     let running = Tensor::zeros([2], DType::F64, &device)?;
     let weight = leaf(&[2.0, 3.0], &device)?;
-    // Changed before, as by an optimizer's step: taking a view of it is not a change.
+    // The weight was changed before, as by an optimizer's step: taking a view of it is not a
+    // change.
     no_grad(|| weight.mul_scalar_(1.0))?;
     let (counted, used, x) = (running.clone(), weight.clone(), leaf(&[1.0, 2.0], &device)?);
     let segment = move |inputs: &[Tensor]| {

@@ -1,4 +1,5 @@
-//! `docs/coverage.md` matches what the table finds: support can neither shrink nor grow unnoticed.
+//! `docs/coverage.md` matches the measured coverage of the table: a gain or loss of support fails
+//! this test.
 
 use std::path::Path;
 use ternion_testing::coverage::{self, Coverage};
@@ -19,7 +20,7 @@ fn committed() -> Vec<Coverage> {
 }
 
 #[test]
-fn a_fresh_run_finds_what_was_found() {
+fn a_new_run_matches_the_committed_coverage() {
     let (before, fresh) = (&committed()[0], coverage::measure(&suite::targets()[0]));
     assert!(fresh.failures.is_empty(), "{}", fresh.failures.join("\n"));
     let lost = fresh.lost(before);
@@ -30,7 +31,7 @@ fn a_fresh_run_finds_what_was_found() {
 }
 
 #[test]
-fn the_page_shows_what_was_found() {
+fn the_page_matches_the_committed_coverage() {
     let path = docs().join("coverage.md");
     let page = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let fresh = coverage::page(&committed());
@@ -41,7 +42,7 @@ fn the_page_shows_what_was_found() {
 /// The CPU supports everything; other devices support everything in the dtypes in which networks
 /// are trained.
 #[test]
-fn what_must_run_runs() {
+fn required_ops_are_supported() {
     for found in committed() {
         let must = |dtype: &str| found.device == "cpu" || ["f32", "f16", "bf16"].contains(&dtype);
         let cells = found.cells().filter(|(_, dtype, cell)| must(dtype) && cell.mark().contains('-'));

@@ -28,7 +28,7 @@ fn shared_device() -> Option<(RwLockReadGuard<'static, ()>, Device)> {
 }
 
 #[test]
-fn an_index_out_of_range_is_reported_when_the_device_is_waited_for() -> Result<()> {
+fn an_index_out_of_range_is_reported_at_synchronization() -> Result<()> {
     let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let x = Tensor::ones([4, 3], DType::F32, &device)?;
     let index = Tensor::from_slice(&[1i32, 7, 2], 3, &device)?;
@@ -44,7 +44,7 @@ fn an_index_out_of_range_is_reported_when_the_device_is_waited_for() -> Result<(
 }
 
 #[test]
-fn an_index_out_of_range_is_reported_in_the_name_of_what_was_called() -> Result<()> {
+fn an_index_out_of_range_is_reported_under_the_name_of_the_called_op() -> Result<()> {
     let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let x = Tensor::ones([4, 3], DType::F32, &device)?;
     let wrong = |at: i64| Tensor::from_slice(&[1, at], 2, &device);
@@ -73,7 +73,8 @@ fn patterned(bytes: usize, seed: usize) -> Vec<u8> {
 
 #[test]
 fn buffers_are_read_together_by_several_threads() -> Result<()> {
-    // Nothing, less than a line of the chunk, several chunks and a bit, the rest of the last one.
+    // No bytes, less than a line of the chunk, several chunks and a few bytes, the rest of the last
+    // chunk.
     const LENGTHS: [usize; 6] = [0, 5, (4 << 20) + 3, 100_000, (2 << 20) - 1, 64];
     let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let backend = device.backend();
@@ -137,8 +138,8 @@ fn tensors_move_between_threads() -> Result<()> {
     Ok(())
 }
 
-/// Bursts of launches, which the queue's thread passes to the driver, between uploads, copies,
-/// downloads and pauses, during which the thread sleeps.
+/// Bursts of launches, which the queue's thread passes to the driver. Between bursts there are
+/// uploads, copies, downloads, and pauses in which the thread sleeps.
 #[test]
 fn launches_and_copies_keep_the_order_of_the_calls() -> Result<()> {
     let Some((_shared, device)) = shared_device() else { return Ok(()) };
@@ -153,7 +154,7 @@ fn launches_and_copies_keep_the_order_of_the_calls() -> Result<()> {
                 let more = Tensor::from_slice(&[round as f32; 300], 300, &device)?;
                 x = x.add(&more)?;
                 drop(more);
-                // The upload of another tensor may reuse the buffer of the one that is added.
+                // The upload may reuse the buffer of the tensor that was added.
                 Tensor::from_slice(&[f32::NAN; 300], 300, &device)?;
                 expected += round as f32;
             }
@@ -174,7 +175,8 @@ fn launches_and_copies_keep_the_order_of_the_calls() -> Result<()> {
     })
 }
 
-/// Set in the process that the next test starts, which must end in the middle of a burst.
+/// The environment variable of the process that the next test starts. If it is set, the process
+/// must end in the middle of a burst.
 const ENDS_IN_A_BURST: &str = "TERNION_TEST_ENDS_IN_A_BURST";
 
 #[test]
@@ -229,8 +231,8 @@ fn a_step_may_be_dropped_while_another_is_recorded() -> Result<()> {
     recorded::a_step_may_be_dropped_while_another_is_recorded(&device)
 }
 
-/// Returns what a thread gets if it requests something while another thread records a step: an op,
-/// an in-place write, an upload, a download, a synchronization, a recording and a replay of a step.
+/// Returns the results of a thread's calls while another thread records a step: an op, an in-place
+/// write, an upload, a download, a synchronization, a capture, and a replay of `own`.
 fn errors_while_recording(device: &Device, x: &Tensor, own: &mut CapturedStep<'_, Tensor>) -> Vec<String> {
     let results = [
         x.add(x).map(drop),
@@ -244,31 +246,31 @@ fn errors_while_recording(device: &Device, x: &Tensor, own: &mut CapturedStep<'_
     results.map(|result| result.err().map_or_else(|| "done".to_string(), |error| error.to_string())).to_vec()
 }
 
-/// Records two steps and reports that. On request, drops one and tries all of the operations above.
-/// Replays the other step after the other end of the channel is closed.
+/// Records two steps and reports this. When a request arrives, drops one step and makes the calls
+/// of [`errors_while_recording`]. Replays the other step after the request channel is closed.
 fn other_thread(
     device: &Device,
     x: &Tensor,
     sender: &Sender<Vec<String>>,
     requests: &Receiver<()>,
 ) -> Result<Vec<f32>> {
-    let (given_back, mut own) = (x.add_scalar(1.0)?, device.capture(|| x.mul_scalar(2.0))?);
+    let (dropped, mut remaining) = (x.add_scalar(1.0)?, device.capture(|| x.mul_scalar(2.0))?);
     let ended = device.capture(|| x.mul_scalar(5.0))?;
     let _ = sender.send(Vec::new());
     if requests.recv().is_ok() {
-        drop((given_back, ended));
-        let _ = sender.send(errors_while_recording(device, x, &mut own));
+        drop((dropped, ended));
+        let _ = sender.send(errors_while_recording(device, x, &mut remaining));
     }
     let _ = requests.recv();
-    own.replay()?.to_vec::<f32>()
+    remaining.replay()?.to_vec::<f32>()
 }
 
 #[test]
 fn a_recording_is_not_disturbed_by_another_thread() -> Result<()> {
     let Some((_shared, device)) = shared_device() else { return Ok(()) };
     let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], 3, &device)?;
-    // If one thread ends for any reason, its end of the channel is closed and the other one
-    // continues. The recorded step does not keep a closure.
+    // If one thread ends for any reason, its end of the channel is closed and the other thread
+    // continues. The recorded step does not keep its closure.
     let (request, requests) = channel::<()>();
     let (sender, receiver) = channel();
     let received = RefCell::new(Vec::new());
@@ -297,8 +299,8 @@ fn a_recording_is_not_disturbed_by_another_thread() -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of elements of parameter `at`: few, none, about a block's chunk, and several
-/// chunks.
+/// Returns the number of elements of parameter `at`: few, none, about one chunk of a block, or
+/// several chunks.
 fn length(at: usize) -> usize {
     match at % 40 {
         7 => 0,
@@ -347,7 +349,8 @@ fn stepped(device: &Device, count: usize, dtype: DType, adam: bool) -> Result<(V
 fn a_step_of_many_tensors_takes_few_launches() -> Result<()> {
     let Some((_shared, device)) = shared_device() else { return Ok(()) };
     for (dtype, adam) in [(DType::F32, true), (DType::F32, false), (DType::BF16, true)] {
-        // As many tensors as fit the parameters of a kernel, short and long ones, and one more.
+        // As many tensors as fit in the parameters of a kernel, and one more, some of them short
+        // and some long.
         for (count, launches) in [(3, 1), (64, 1), (65, 1), (512, 1), (513, 2)] {
             let (values, launched) = stepped(&device, count, dtype, adam)?;
             assert_eq!(launched, Some(launches), "{count} tensors");
@@ -387,7 +390,8 @@ fn half_precision_operands_with_unaligned_lines_are_copied_only_where_that_is_fa
         let (values, launched) = odd_product(&device, sizes)?;
         assert_eq!(launched, Some(launches), "{sizes:?}");
         let expected = odd_product(&ternion::cpu()?, sizes)?.0;
-        // Two roundings to bf16 of sums of that many products of numbers up to 1.
+        // The limit allows for two roundings to bf16 of sums of that many products of numbers up to
+        // 1.
         let off = values.iter().zip(&expected).map(|(value, expected)| {
             (value - expected).abs() / (expected.abs() / 128.0 + 1e-6 * sizes[2] as f32)
         });
@@ -444,7 +448,7 @@ fn steps_do_not_use_more_and_more_memory() -> Result<()> {
 }
 
 #[test]
-fn what_is_kept_for_reuse_can_be_given_back() -> Result<()> {
+fn cached_memory_can_be_freed() -> Result<()> {
     let _exclusive = support::lock_exclusive();
     let Some(device) = cuda() else { return Ok(()) };
     let large = 64 << 20;

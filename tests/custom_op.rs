@@ -1,8 +1,8 @@
 //! An op outside of core: `swish_gate`, with a shape rule, a composition, an explicit gradient rule
 //! and a CPU kernel.
 //!
-//! It passes the same table of checks as every op of the project, is counted, compared and moved by
-//! the decorators, and is composed where there is no kernel.
+//! It passes the same table of checks as every op of the project. Decorators count, compare and
+//! move it, and it is composed where there is no kernel.
 
 use std::any::Any;
 use std::sync::OnceLock;
@@ -15,8 +15,8 @@ use ternion_cpu::{CpuInput, CpuKernel, CpuOutput, register_custom_kernel};
 use ternion_testing::prelude::{Array, OpCase, Uniform};
 use ternion_testing::{Check, Filter, Target, check_row};
 
-/// `y = a * sigmoid(a) * b` (Shazeer 2020, "GLU variants", eq. 6 without its matrices). Inputs: a,
-/// b of one shape and floating dtype. Output: like both.
+/// `y = a * sigmoid(a) * b` (Shazeer 2020, "GLU variants", eq. 6 without its matrices). Inputs: a
+/// and b of the same shape and floating dtype. Output: the same.
 #[derive(Debug)]
 struct SwishGate;
 
@@ -163,7 +163,7 @@ fn the_kernel_runs_where_it_can_and_the_composition_elsewhere() -> Result<()> {
 }
 
 #[test]
-fn decorators_take_it_as_any_other_op() -> Result<()> {
+fn decorators_treat_it_like_any_other_op() -> Result<()> {
     let (a, b) = inputs(&device(), DType::F32)?;
     let want = swish_gate(&a, &b)?.to_vec_f64()?;
     let (other, there) = Counting::new(device());
@@ -183,7 +183,7 @@ fn decorators_take_it_as_any_other_op() -> Result<()> {
 }
 
 #[test]
-fn gradients_of_gradients_go_through_it() -> Result<()> {
+fn second_order_gradients_go_through_it() -> Result<()> {
     let device = device();
     let a = Tensor::full((), 0.7f64, DType::F64, &device)?.requires_grad()?;
     let b = Tensor::full((), 1.3f64, DType::F64, &device)?;
@@ -277,7 +277,7 @@ impl CustomOp for SumOfSquares {
 }
 
 #[test]
-fn inputs_without_a_bit_of_their_own_go_by_the_last_bit() -> Result<()> {
+fn inputs_without_a_separate_bit_use_the_last_bit() -> Result<()> {
     let device = device();
     let leaf = |value: i32| Tensor::from_slice(&[f64::from(value)], [1], &device)?.requires_grad();
     let leaves = (1..=24).map(leaf).collect::<Result<Vec<_>>>()?;
@@ -288,7 +288,7 @@ fn inputs_without_a_bit_of_their_own_go_by_the_last_bit() -> Result<()> {
         let gradient = gradients.get(leaf).expect("every input has one").to_vec::<f64>()?;
         assert_eq!(gradient, [2.0 * (at + 1) as f64], "input {at}");
     }
-    // Only the first fifteen: input 16 must not share the bit of input 0.
+    // Only the first fifteen inputs are saved: input 16 must not share the bit of input 0.
     let first = Saves { inputs: u16::MAX >> 1, ..Saves::NOTHING };
     assert!(backward(first).is_err());
     let named = |saves: Saves| (0..24).filter(|&at| saves.has_input(at)).collect::<Vec<_>>();

@@ -16,8 +16,8 @@ fn fallback_knows_the_name_of_every_op() {
     }
 }
 
-/// Runs the table in one dtype and layout. The rows that use a device's random numbers or versions
-/// use those of the decorated one.
+/// Runs the table in one dtype and layout. Rows that use a device's random numbers or versions use
+/// those of the device inside the decorator.
 fn table_runs_on(device: &Device) {
     let target = Target::new(device.clone());
     let filter = Filter::Text("f32 dense".into());

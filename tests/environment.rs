@@ -116,7 +116,7 @@ fn every_row_links_to_a_file_that_reads_the_variable() {
 }
 
 #[test]
-fn names_are_found_and_mentions_are_no_reads() {
+fn names_are_found_and_mentions_are_not_reads() {
     let text = "`V_A=1` and V_B2_C, V_*".replace("V_", PREFIX);
     let [first, second] = ["A", "B2_C"].map(|name| format!("{PREFIX}{name}"));
     assert_eq!(names(&text), [&first, &second]);

@@ -18,7 +18,7 @@ fn one_cpu_device_for_the_whole_program() -> Result<()> {
 }
 
 #[test]
-fn devices_that_are_not_there_say_so() {
+fn unavailable_devices_are_errors() {
     let message = |result: Result<Device>| result.expect_err("no such device").to_string();
     #[cfg(not(feature = "cuda"))]
     assert_eq!(
@@ -68,7 +68,7 @@ mod through_the_facade {
 
 /// Only the names of the prelude are used.
 #[test]
-fn the_prelude_makes_every_layer_and_optimiser_with_settings() -> Result<()> {
+fn the_prelude_creates_every_layer_and_optimizer_with_settings() -> Result<()> {
     let device = ternion::cpu()?;
     let attention = MultiHeadAttentionConfig { bias: false, ..Default::default() };
     let block = TransformerBlockConfig { dropout: 0.1, ..Default::default() };
@@ -100,7 +100,7 @@ fn the_prelude_makes_every_layer_and_optimiser_with_settings() -> Result<()> {
 
 // ---- The environment: each case runs this program again with a variable set.
 
-/// The child process of `in_environment`.
+/// The test that `in_environment` runs in a child process.
 #[test]
 fn child() {
     if std::env::var_os("TERNION_FACADE_CHILD").is_none() {
@@ -157,8 +157,8 @@ fn devices_are_listed() {
 }
 
 #[test]
-fn a_variable_that_means_nothing_is_an_error() {
-    // Reported first, before the devices that are not available.
+fn an_invalid_variable_is_an_error() {
+    // An invalid variable is reported first, before the devices that are not available.
     assert!(in_environment(&[("TERNION_NAN", "maybe")]).contains("error TERNION_NAN: \"maybe\""));
     assert!(in_environment(&[("TERNION_CHECK", "tpu")]).contains("error device tpu: no such device"));
     assert!(in_environment(&[("TERNION_CHECK", "wgpu:77")]).contains("error device wgpu:77: no"));
@@ -166,7 +166,7 @@ fn a_variable_that_means_nothing_is_an_error() {
 }
 
 #[test]
-fn what_is_kept_for_reuse_can_be_given_back() -> Result<()> {
+fn cached_memory_can_be_freed() -> Result<()> {
     // Separate devices: other tests use memory of the shared ones.
     let mut devices = vec![ternion_cpu::device()];
     devices.extend(ternion_testing::suite::expects("wgpu").then(|| ternion_wgpu::device(0)).transpose()?);

@@ -117,8 +117,8 @@ fn a_gradient_that_matches_no_parameter_is_reported() -> Result<()> {
         "step: 2 of 4 gradients belong to no parameter of this optimizer, of shapes [1], [1, 3]: is a layer missing from parameters()?"
     );
     assert_eq!(model.named.weight.tensor().to_vec::<f32>()?, before, "nothing is changed");
-    // All parameters: no gradient is left over. An input that requires a gradient on purpose is
-    // reported, and the ordinary step accepts it.
+    // With all parameters, no gradient is unmatched. An input that requires a gradient on purpose
+    // is reported, but the ordinary step accepts it.
     let all = [model.named.parameters(), model.unnamed.parameters()].concat();
     let mut sgd = SGD::new(all.clone(), SGDConfig::default())?;
     sgd.step_strict(&gradients)?;
@@ -311,7 +311,7 @@ fn intermediate_results_may_be_dropped_before_backward() -> Result<()> {
         let output = hidden.exp()?;
         output.sum_all()?
     };
-    // New tensors reuse the memory that would have been freed.
+    // New tensors reuse the memory that a wrong implementation would have freed.
     let _others: Vec<Tensor> =
         (0..16).map(|_| Tensor::full([2], f64::NAN, DType::F64, &device)).collect::<Result<_>>()?;
     let got = loss.backward()?.get(&x).expect("x").to_vec::<f64>()?;

@@ -1,7 +1,7 @@
 //! Shows that the harness finds faults: twelve typical faults of kernels and gradient rules,
 //! planted in every op, dtype and direction.
 //!
-//! `cargo test --test faults -- softmax` plants them in the ops whose names contain that.
+//! `cargo test --test faults -- softmax` plants them in the ops whose names contain `softmax`.
 
 use std::process::ExitCode;
 

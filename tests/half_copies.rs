@@ -1,8 +1,8 @@
 //! Half-precision copies of parameters that AdamW and SGD write in their step: values, gradients
 //! and errors are those of casts, and no op reads an outdated copy.
 //!
-//! The reference without copies is the same program in which each parameter is marked as changed
-//! before each forward pass, so that its copies are outdated.
+//! The reference is the same program without copies: it marks each parameter as changed before each
+//! forward pass, so that its copies are outdated.
 
 #[path = "half_copies/changes.rs"]
 mod changes;
@@ -70,7 +70,7 @@ fn watched(inner: Device) -> (Device, Casts) {
     (Device::new(Watched { inner, casts: casts.clone() }), casts)
 }
 
-/// Returns numbers that half precision cannot represent exactly.
+/// Returns values that half precision cannot represent exactly.
 fn numbers(shape: &[usize], device: &Device) -> Result<Tensor> {
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|at| ((at * 37 + 11) % 101) as f32 / 50.7 - 1.0).collect();
@@ -94,7 +94,8 @@ fn bits(parameters: &[Param]) -> Result<Vec<Vec<u8>>> {
     parameters.iter().map(|param| param.tensor().detach().to_bytes()).collect()
 }
 
-/// Marks the copies of these parameters as outdated, without changing a value.
+/// Marks the half-precision copies of these parameters as outdated, without changing a parameter's
+/// values.
 fn spoil(parameters: &[Param]) {
     parameters.iter().for_each(|param| param.tensor().buffer().bump_version());
 }
@@ -215,8 +216,8 @@ fn a_transformer_learns_the_same_without_a_cast_of_a_parameter() -> Result<()> {
             assert_eq!(losses, cast_losses, "{device}: {precision}");
             assert_eq!(parameters, cast_parameters, "{device}: {precision}");
             assert!(all.iter().all(|&count| count == all[0]) && all[0] > 20, "{all:?}");
-            // In the first step each of both batches casts every parameter: the parameters do not
-            // change in between, but each batch has a separate precision scope.
+            // In the first step each of the two batches casts every parameter. The parameters do
+            // not change in between, but each batch has a separate precision scope.
             assert_eq!(casts, [all[0], 0, 0, 0], "{device}: {precision}");
         }
     }
@@ -224,7 +225,7 @@ fn a_transformer_learns_the_same_without_a_cast_of_a_parameter() -> Result<()> {
 }
 
 #[test]
-fn a_step_that_a_loss_scale_leaves_out_leaves_copies_as_they_are() -> Result<()> {
+fn a_step_that_a_loss_scale_skips_does_not_change_copies() -> Result<()> {
     let (device, casts) = watched(ternion_cpu::device());
     let (model, x) = (mlp(&device)?, numbers(&[5, 6], &device)?);
     let parameters = model.parameters();
@@ -243,7 +244,7 @@ fn a_step_that_a_loss_scale_leaves_out_leaves_copies_as_they_are() -> Result<()>
 }
 
 #[test]
-fn a_backward_pass_behind_the_step_is_an_error() -> Result<()> {
+fn a_backward_pass_after_the_step_is_an_error() -> Result<()> {
     let _shared = support::lock_shared();
     for device in devices() {
         let (model, x) = (mlp(&device)?, numbers(&[5, 6], &device)?);
@@ -252,10 +253,10 @@ fn a_backward_pass_behind_the_step_is_an_error() -> Result<()> {
         let retained = loss(&model, &x, Precision::Bf16)?;
         let retain = ternion::GradOptions { retain_graph: true, ..Default::default() };
         let first = retained.backward_with(retain)?;
-        let again = retained.backward_with(retain)?;
+        let second = retained.backward_with(retain)?;
         for param in model.parameters() {
             let bytes = |gradients: &Gradients| param.gradient(gradients).map(Tensor::to_bytes).transpose();
-            assert_eq!(bytes(&first)?, bytes(&again)?);
+            assert_eq!(bytes(&first)?, bytes(&second)?);
         }
         adam.step(&first)?;
         let message = retained.backward().map(drop).expect_err("the copy was changed").to_string();
@@ -316,7 +317,7 @@ fn copies_cost_two_bytes_an_element_as_long_as_they_are_used() -> Result<()> {
 }
 
 #[test]
-fn other_forms_of_steps_make_no_copies() -> Result<()> {
+fn other_steps_write_no_copies() -> Result<()> {
     let (device, casts) = watched(ternion_cpu::device());
     let x = numbers(&[5, 6], &device)?;
     for form in 0..2 {

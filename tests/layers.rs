@@ -135,7 +135,7 @@ fn batch_norm_keeps_pytorchs_running_statistics() -> Result<()> {
 }
 
 #[test]
-fn batch_norm_refuses_inputs_of_other_channels_and_stays_as_it_was() -> Result<()> {
+fn batch_norm_rejects_inputs_of_other_channels_and_is_not_changed() -> Result<()> {
     on_each_device(|device| {
         for momentum in [Some(0.1), None] {
             let config = BatchNormConfig { affine: false, momentum, ..Default::default() };
@@ -211,7 +211,7 @@ fn losses_equal_pytorch_on(device: &Device) -> Result<()> {
 
 /// Computed by hand from PyTorch's definitions.
 #[test]
-fn weights_of_positive_answers_means_of_batches_and_betas_are_heeded() -> Result<()> {
+fn positive_weights_batch_means_and_betas_are_applied() -> Result<()> {
     let device = ternion::cpu()?;
     let tensor = |values: [[f64; 2]; 2]| Tensor::new(values, &device);
     let (x, target) = (tensor([[0.5, -1.0], [2.0, 0.0]])?, tensor([[1.0, 0.0], [0.25, 1.0]])?);
@@ -239,7 +239,7 @@ fn weights_of_positive_answers_means_of_batches_and_betas_are_heeded() -> Result
 // ---- Initialization
 
 #[test]
-fn initialisation_follows_pytorchs_formulas() -> Result<()> {
+fn initialization_follows_pytorchs_formulas() -> Result<()> {
     let all = reference();
     let case = &all["initialization"];
     let shape = Shape::new(&[32, 16, 3, 5])?;
@@ -274,10 +274,10 @@ fn initialisation_follows_pytorchs_formulas() -> Result<()> {
     Ok(())
 }
 
-/// Mean and standard deviation of 20,000 samples within four standard errors, and nothing outside
-/// of the bounds.
+/// Mean and standard deviation of 20,000 samples are within four standard errors, and no sample is
+/// outside of the bounds.
 #[test]
-fn first_values_have_their_distribution() -> Result<()> {
+fn initial_values_have_their_distribution() -> Result<()> {
     let device = device();
     device.seed(5);
     let shape = [200, 100];
@@ -478,7 +478,7 @@ fn hooks_stay_with_a_parameter_whose_tensor_is_replaced() -> Result<()> {
 // ---- State in and out
 
 #[test]
-fn state_dicts_are_snapshots_and_load_whole_or_not_at_all() -> Result<()> {
+fn state_dicts_are_snapshots_and_load_completely_or_not_at_all() -> Result<()> {
     let device = device();
     let (first, second) = (Network::new(&device)?, Network::new(&device)?);
     let snapshot = first.state_dict()?;

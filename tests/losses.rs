@@ -12,7 +12,7 @@ use ternion_core::{
 /// Cross-entropy with its gradient computed in the forward pass equals plain cross-entropy, for any
 /// output gradient and for repeated backward passes.
 #[test]
-fn a_gradient_formed_beforehand_is_right_when_it_was_not_foreseen() -> Result<()> {
+fn a_precomputed_gradient_is_correct_for_an_unpredicted_output_gradient() -> Result<()> {
     let device = ternion::cpu()?;
     device.seed(4);
     let logits = Tensor::randn([5, 7], DType::F64, &device)?;
@@ -40,8 +40,9 @@ fn a_gradient_formed_beforehand_is_right_when_it_was_not_foreseen() -> Result<()
             )
         };
         let mut all = Vec::new();
-        // As predicted in all rows except one, so that a second backward pass finds the stored
-        // gradient consumed; then in no row; then one with its own graph.
+        // The first gradients are as predicted in all rows except one, so that a second backward
+        // pass finds the stored gradient consumed. The second are as predicted in no row. The third
+        // have their own graph.
         for scale in [[0.25, 0.25, 0.25, 2.0, 0.25], [0.25; 5], [1.0, 2.0, 3.0, 4.0, 5.0]] {
             all.push(gradient(scale, false)?.to_vec::<f64>()?);
         }
@@ -51,9 +52,9 @@ fn a_gradient_formed_beforehand_is_right_when_it_was_not_foreseen() -> Result<()
         all.push(curvature.get(&x).expect("a second gradient").to_vec::<f64>()?);
         Ok(all)
     };
-    for (at, (formed, plain)) in found(true)?.iter().zip(&found(false)?).enumerate() {
-        for (formed, plain) in formed.iter().zip(plain) {
-            assert!((formed - plain).abs() <= 1e-14, "gradient {at}: {formed} instead of {plain}");
+    for (at, (precomputed, plain)) in found(true)?.iter().zip(&found(false)?).enumerate() {
+        for (precomputed, plain) in precomputed.iter().zip(plain) {
+            assert!((precomputed - plain).abs() <= 1e-14, "gradient {at}: {precomputed} instead of {plain}");
         }
     }
     Ok(())
@@ -92,7 +93,8 @@ fn assert_close(found: &Tensor, expected: &Tensor, limit: f64, what: &str) -> Re
     Ok(())
 }
 
-/// For any output gradient, and for repeated backward passes; also second-order gradients.
+/// A loss in chunks equals the loss of all scores for any output gradient and for repeated backward
+/// passes; also second-order gradients.
 #[test]
 fn a_loss_in_chunks_is_the_loss_of_all_scores() -> Result<()> {
     let device = ternion::cpu()?;
@@ -130,7 +132,7 @@ fn a_loss_in_chunks_is_the_loss_of_all_scores() -> Result<()> {
 
 /// The loss is NaN (0/0); gradients are zeros, like those of the scores.
 #[test]
-fn no_row_that_counts_gives_no_gradient() -> Result<()> {
+fn only_ignored_rows_give_a_gradient_of_zeros() -> Result<()> {
     let device = ternion::cpu()?;
     let ([x, weight, bias], target) = layer(DType::F32, &device)?;
     let ignored = target.detach();
@@ -150,7 +152,7 @@ fn no_row_that_counts_gives_no_gradient() -> Result<()> {
 }
 
 /// Returns the largest number of elements of an op's output.
-fn largest<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, usize)> {
+fn largest_output<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, usize)> {
     let largest = std::rc::Rc::new(std::cell::Cell::new(0));
     let seen = largest.clone();
     let observer = move |call: &ternion_core::OpCall<'_>| {
@@ -163,16 +165,16 @@ fn largest<T>(f: impl FnOnce() -> Result<T>) -> Result<(T, usize)> {
 }
 
 #[test]
-fn no_more_scores_are_there_than_those_of_a_chunk() -> Result<()> {
+fn only_the_scores_of_one_chunk_exist_at_a_time() -> Result<()> {
     let device = ternion::cpu()?;
     let ([x, weight, bias], _) = layer(DType::F32, &device)?;
     let x = x.detach().repeat(&[8, 1])?.requires_grad()?;
     let target = Tensor::zeros([56], DType::I64, &device)?;
     let inputs = [x, weight, bias];
-    let (_, scores) = largest(|| chunked(&inputs, &target, 4)?.backward())?;
+    let (_, scores) = largest_output(|| chunked(&inputs, &target, 4)?.backward())?;
     // The gradient of x is the largest tensor.
     assert_eq!(scores, 56 * 5);
-    let (_, scores) = largest(|| whole(&inputs, &target)?.backward())?;
+    let (_, scores) = largest_output(|| whole(&inputs, &target)?.backward())?;
     assert_eq!(scores, 56 * 9);
     Ok(())
 }
@@ -199,8 +201,8 @@ fn a_loss_in_chunks_of_half_precision() -> Result<()> {
     Ok(())
 }
 
-/// Returns a layer whose rows of scores are not a multiple of 16 bytes, with enough rows that they
-/// are padded; some rows are ignored.
+/// Returns a layer whose rows of scores are not a multiple of 16 bytes. There are enough rows that
+/// they are padded, and some of them are ignored.
 fn odd_layer(dtype: DType, device: &Device) -> Result<([Tensor; 3], Tensor)> {
     device.seed(12);
     let normal = |shape: &[usize]| Tensor::randn(shape, dtype, device)?.requires_grad();
@@ -247,8 +249,8 @@ fn padding_separates_ignored_rows() -> Result<()> {
     assert_close(gradient, whole(&inputs, &target)?.backward()?.get(&inputs[0]).expect("one"), 1e-6, "x")
 }
 
-/// Returns for every contiguous matrix of every product of `f` the row stride and the start offset
-/// in bytes.
+/// Returns the row stride and the start offset, in bytes, of every contiguous matrix of every
+/// product of `f`.
 fn lines_of_products<T>(f: impl FnOnce() -> Result<T>) -> Result<Vec<(usize, usize)>> {
     let found = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let seen = found.clone();
@@ -279,8 +281,8 @@ fn rows_of_scores_begin_at_multiples_of_16_bytes() -> Result<()> {
     for precision in [Precision::F32, Precision::Bf16] {
         let step = |rows| with_precision(precision, || chunked(&inputs, &target, rows)?.backward());
         let lines = lines_of_products(|| step(150))?;
-        // Two chunks of three products: a, b and y each, and for the weight's gradient of the
-        // second chunk also the sum.
+        // Two chunks of three products, with a, b and y each; the gradient of the weight in the
+        // second chunk also has a sum.
         assert!(lines.len() >= 18, "{lines:?}");
         assert!(lines.iter().all(|(line, first)| line % 16 == 0 && first % 16 == 0), "{lines:?}");
         // With fewer rows the weight is not copied.

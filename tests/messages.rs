@@ -73,13 +73,13 @@ fn literals(code: &str) -> Vec<String> {
     found
 }
 
-/// Returns the words in literals of messages in `code` that should be parts.
+/// Returns the words in literals of messages in `code` that should be parts of the message.
 fn names_of_rust(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for message in MESSAGES {
         for (at, start) in code.match_indices(message) {
             let rest = &code[at + start.len()..];
-            // An op's name, which is a separate field.
+            // The name of an op, which is a separate field.
             let names_op =
                 ["Error::invalid(", "Error::dtype("].contains(&message) && rest.trim_start().starts_with('"');
             for literal in literals(&code[at + start.len() - 1..]).into_iter().skip(usize::from(names_op)) {

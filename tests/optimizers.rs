@@ -72,8 +72,7 @@ fn message_of<T>(result: Result<T>) -> String {
 
 // ---- Steps equal PyTorch's
 
-/// Creates an optimizer of all three parameters, or of the first two, from its settings; with or
-/// without clipping.
+/// Creates an optimizer of all three parameters, or of the first two, with or without clipping.
 type CreateOptimizer = fn(Vec<Param>, Option<f64>) -> Result<Box<dyn Optimizer>>;
 
 fn rmsprop(params: Vec<Param>, config: RMSpropConfig) -> Result<Box<dyn Optimizer>> {
@@ -323,7 +322,7 @@ fn states_have_pytorchs_names() -> Result<()> {
 }
 
 #[test]
-fn parameters_without_gradient_are_named_and_frozen_ones_passed_over() -> Result<()> {
+fn parameters_without_gradient_are_named_and_frozen_ones_skipped() -> Result<()> {
     let device = device();
     let target_grads = steps(DType::F32, &device)?.swap_remove(0);
     for (name, create) in OPTIMIZERS {
@@ -344,8 +343,8 @@ fn parameters_without_gradient_are_named_and_frozen_ones_passed_over() -> Result
     Ok(())
 }
 
-/// An optimizer that accepts missing gradients counts the steps of each parameter: the learning
-/// rate of the late one has not decayed yet.
+/// An optimizer that accepts missing gradients counts the steps of each parameter. The learning
+/// rate of a parameter that starts late has not decayed yet.
 #[test]
 fn adagrads_learning_rate_decays_by_the_steps_of_each_parameter() -> Result<()> {
     let device = device();
@@ -363,7 +362,7 @@ fn adagrads_learning_rate_decays_by_the_steps_of_each_parameter() -> Result<()> 
 }
 
 #[test]
-fn every_optimiser_learns() -> Result<()> {
+fn every_optimizer_learns() -> Result<()> {
     let makers: [(&str, fn(Vec<Param>) -> Result<Box<dyn Optimizer>>); 4] = [
         ("rmsprop", |params| rmsprop(params, RMSpropConfig { momentum: 0.5, ..Default::default() })),
         ("adagrad", |params| {
@@ -395,8 +394,8 @@ fn every_optimiser_learns() -> Result<()> {
     Ok(())
 }
 
-/// Starting at zero with a learning rate of 1, the step is the orthogonal matrix itself: singular
-/// values near 1, whatever those of the gradient.
+/// From parameters of zero with a learning rate of 1, the step is the orthogonal matrix itself: its
+/// singular values are near 1, whatever those of the gradient.
 #[test]
 fn muon_moves_by_nearly_orthogonal_matrices() -> Result<()> {
     let device = device();
@@ -420,7 +419,7 @@ fn muon_moves_by_nearly_orthogonal_matrices() -> Result<()> {
 // ---- What optimizers and groups reject
 
 #[test]
-fn bad_settings_are_errors_in_words() -> Result<()> {
+fn invalid_settings_are_errors() -> Result<()> {
     let device = device();
     let params = || start(DType::F32, &device);
     let base = RMSpropConfig::default();
@@ -451,7 +450,7 @@ fn bad_settings_are_errors_in_words() -> Result<()> {
 }
 
 #[test]
-fn bad_groups_are_errors_in_words() -> Result<()> {
+fn invalid_groups_are_errors() -> Result<()> {
     let device = device();
     let params = start(DType::F32, &device)?;
     let config = AdamWConfig::default();
@@ -534,7 +533,7 @@ fn gradients_of_micro_batches_add_up_to_those_of_the_batch() -> Result<()> {
 /// Two parameters that share a buffer are updated one after another, as if each had a separate
 /// step; disjoint parts of one buffer are updated together.
 #[test]
-fn parameters_that_share_memory_step_one_after_the_other() -> Result<()> {
+fn parameters_that_share_memory_are_updated_one_after_another() -> Result<()> {
     let device = device();
     let start = Tensor::from_vec(vec![1.0f32, -2.0, 3.0], [3], &device)?;
     let grads = [[0.5f32, 1.0, -1.0], [0.25, 0.5, 2.0]];

@@ -23,7 +23,7 @@ fn exponential(x: &Tensor) -> Result<Tensor> {
 }
 
 #[test]
-fn gradients_of_every_order_are_those_that_were_given() -> Result<()> {
+fn custom_gradients_of_every_order_are_used() -> Result<()> {
     let (x, own) = (leaf(&[0.5, -1.0, 2.0])?, leaf(&[0.5, -1.0, 2.0])?);
     let options = GradOptions { create_graph: true, ..Default::default() };
     let mut found = (exponential(&x)?.sum_all()?, own.exp()?.sum_all()?);
@@ -60,7 +60,7 @@ fn a_checkpointed_segment_may_use_it() -> Result<()> {
 }
 
 /// Returns the error message of a backward pass through a function of `[1, 2]` with this gradient.
-fn refused(backward: fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads>, saves: Saves) -> Result<String> {
+fn failure(backward: fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads>, saves: Saves) -> Result<String> {
     let x = leaf(&[1.0, 2.0])?;
     let y = with_gradient("own", &[&x], vec![x.detach()], saves, backward)?.remove(0);
     let message = y.sum_all()?.backward().err().map(|error| error.to_string());
@@ -68,10 +68,10 @@ fn refused(backward: fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads>, saves
 }
 
 #[test]
-fn gradients_that_do_not_fit_are_errors() -> Result<()> {
-    let short = refused(|_, grads| Ok(Grads::from_elem(grads[0].clone(), 2)), Saves::NOTHING)?;
+fn mismatched_gradients_are_errors() -> Result<()> {
+    let short = failure(|_, grads| Ok(Grads::from_elem(grads[0].clone(), 2)), Saves::NOTHING)?;
     assert!(short.contains("own returned 2 gradients for 1 input"), "{short}");
-    let shape = refused(
+    let shape = failure(
         |_, grads| Ok(Grads::from_elem(Some(grads[0].as_ref().expect("one").sum_all()?), 1)),
         Saves::NOTHING,
     )?;
@@ -80,7 +80,7 @@ fn gradients_that_do_not_fit_are_errors() -> Result<()> {
         "{shape}"
     );
     let unsaved =
-        refused(|context, _| Ok(Grads::from_elem(Some(context.input(0)?.clone()), 1)), Saves::NOTHING)?;
+        failure(|context, _| Ok(Grads::from_elem(Some(context.input(0)?.clone()), 1)), Saves::NOTHING)?;
     assert!(unsaved.contains("own did not save its input 0"), "{unsaved}");
     Ok(())
 }
@@ -95,7 +95,7 @@ fn more_than_can_be_named_is_an_error() -> Result<()> {
 }
 
 #[test]
-fn what_was_saved_and_then_changed_in_place_is_an_error() -> Result<()> {
+fn changing_a_saved_tensor_in_place_is_an_error() -> Result<()> {
     let x = leaf(&[1.0, 2.0])?;
     let y = exponential(&x)?;
     let loss = y.sum_all()?;

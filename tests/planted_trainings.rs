@@ -19,8 +19,8 @@ fn device() -> Device {
     device
 }
 
-/// Trains with the fault and without: with it the report must contain these words, without it the
-/// report must be empty.
+/// Trains with the fault and without it. With the fault the report must contain these words;
+/// without it the report must be empty.
 #[track_caller]
 fn planted(training: impl Fn(bool) -> Result<String>, words: &[&str]) {
     let reported = training(true).unwrap_or_else(|error| error.to_string());
@@ -33,7 +33,7 @@ fn planted(training: impl Fn(bool) -> Result<String>, words: &[&str]) {
     }
 }
 
-/// Returns all warnings of the monitor in some steps, one per line; an error ends the training run
+/// Returns all warnings of the monitor in these steps, one per line. An error ends the training run
 /// and is the last line.
 fn watched(
     model: &impl Module,

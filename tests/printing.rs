@@ -8,7 +8,7 @@ fn display(tensor: Result<Tensor>) -> String {
 }
 
 #[test]
-fn columns_are_aligned_and_the_last_line_tells_the_kind() {
+fn columns_are_aligned_and_the_last_line_shows_shape_dtype_and_device() {
     let device = ternion::cpu().unwrap();
     let text = display(Tensor::new([[1.0f32, 2.5], [-3.25, 10.0]], &device));
     assert_eq!(text, "[[ 1.00,  2.50],\n [-3.25, 10.00]]\n[2, 2] f32 on cpu");
@@ -21,7 +21,7 @@ fn columns_are_aligned_and_the_last_line_tells_the_kind() {
 }
 
 #[test]
-fn blocks_of_matrices_are_apart() {
+fn matrices_are_separated_by_blank_lines() {
     let text = display(Tensor::zeros([2, 1, 2], I32, &ternion::cpu().unwrap()));
     assert_eq!(text, "[[[0, 0]],\n\n [[0, 0]]]\n[2, 1, 2] i32 on cpu");
 }
@@ -55,7 +55,7 @@ fn long_axes_are_shortened_to_their_ends() {
     assert_eq!(column, "[[0.],\n [0.],\n [0.],\n ...,\n [0.],\n [0.],\n [0.]]\n[1001, 1] f32 on cpu");
 }
 
-/// More axes than a single view of the ends can have: they are read row by row.
+/// More axes than a single view of both ends can have: the tensor is read row by row.
 #[test]
 fn many_long_axes() {
     let device = ternion::cpu().unwrap();
@@ -65,7 +65,7 @@ fn many_long_axes() {
 }
 
 #[test]
-fn debug_tells_the_kind_without_reading() {
+fn debug_shows_the_metadata_without_reading() {
     let weight = Tensor::zeros([2, 3], BF16, &ternion::cpu().unwrap()).unwrap();
     assert_eq!(format!("{weight:?}"), "Tensor([2, 3] bf16 on cpu)");
     let weight = weight.requires_grad().unwrap();
@@ -74,7 +74,7 @@ fn debug_tells_the_kind_without_reading() {
 }
 
 #[test]
-fn precision_is_heeded() -> Result<()> {
+fn precision_is_applied() -> Result<()> {
     let tensor = Tensor::from_slice(&[1.0f32, -2.345, 1e-6], [3], &ternion::cpu()?)?;
     assert_eq!(format!("{tensor:.2}").lines().next(), Some("[ 1.00, -2.35,  0.00]"));
     assert_eq!(format!("{tensor:.1}").lines().next(), Some("[ 1.0, -2.3,  0.0]"));

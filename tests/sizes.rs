@@ -85,7 +85,7 @@ fn a_huge_view_is_shown_and_not_copied() -> Result<()> {
 
 /// Ops that would run for days, or allocate a copy, are rejected before they start.
 #[test]
-fn no_op_reads_what_no_memory_holds() -> Result<()> {
+fn ops_on_more_elements_than_memory_are_rejected() -> Result<()> {
     const HUGE: usize = 1 << 46;
     let check_rejected = |what: &str, result: Result<Tensor>| {
         let text = result.err().map(|error| error.to_string()).unwrap_or_default();
@@ -119,7 +119,7 @@ fn no_op_reads_what_no_memory_holds() -> Result<()> {
 
 /// Views that an op could read, but not copy.
 #[test]
-fn a_kernel_that_copies_what_it_reads_tells_that_memory_is_short() -> Result<()> {
+fn a_kernel_that_copies_its_input_reports_out_of_memory() -> Result<()> {
     const HUGE: usize = 1 << 43;
     for dtype in [DType::F32, DType::F16, DType::F64] {
         let (column, row) = column_and_row(dtype, HUGE, HUGE)?;
@@ -156,7 +156,7 @@ fn adaptive_pooling_to_a_huge_size_is_an_error() -> Result<()> {
 }
 
 #[test]
-fn pooling_looks_at_no_more_windows_than_it_must() -> Result<()> {
+fn pooling_visits_only_necessary_windows() -> Result<()> {
     let (_, row) = column_and_row(DType::F32, 1, 1 << 50)?;
     no_memory("max_pool2d", row.reshape([1usize, 1, 1, 1 << 50])?.max_pool2d(PoolOptions::new([1, 1])));
     Ok(())
@@ -178,7 +178,7 @@ fn padding_beyond_all_numbers_is_an_error() -> Result<()> {
 }
 
 #[test]
-fn identities_are_refused_before_they_are_formed() -> Result<()> {
+fn identities_are_rejected_before_they_are_allocated() -> Result<()> {
     let device = ternion_cpu::device();
     no_memory("eye", Tensor::eye(1 << 24, DType::F64, &device));
     let text =
@@ -204,7 +204,7 @@ fn evenly_spaced_numbers_reach_from_end_to_end() -> Result<()> {
 }
 
 #[test]
-fn triangles_of_matrices_of_any_size_are_computed_or_refused_at_once() -> Result<()> {
+fn triangles_of_matrices_of_any_size_are_computed_or_rejected_immediately() -> Result<()> {
     let cpu = ternion::cpu()?;
     let corner = Tensor::triu_indices(1 << 62, 3, 0, &cpu)?;
     assert_eq!(corner.to_vec_f64()?, [0, 0, 0, 1, 1, 2, 0, 1, 2, 1, 2, 2].map(f64::from));
@@ -226,7 +226,7 @@ fn triangles_of_matrices_of_any_size_are_computed_or_refused_at_once() -> Result
 }
 
 #[test]
-fn positions_that_i32_does_not_reach_are_refused() -> Result<()> {
+fn positions_beyond_i32_are_rejected() -> Result<()> {
     let (_, row) = column_and_row(DType::F32, 1, (1 << 31) + 1)?;
     let check_rejected = |what: &str, result: Result<Tensor>| {
         let text = result.err().map(|error| error.to_string()).unwrap_or_default();

@@ -199,7 +199,7 @@ fn parameters_that_join_late_are_corrected_by_their_own_steps() -> Result<()> {
 }
 
 #[test]
-fn bad_configurations_are_errors_in_words() -> Result<()> {
+fn invalid_configurations_are_errors() -> Result<()> {
     let device = device();
     let params = || Ok::<_, Error>(Linear::new(2, 2, &device)?.parameters());
     let sgd = |config| Ok::<_, Error>(SGD::new(params()?, config).err().map(|error| error.to_string()));
@@ -250,7 +250,7 @@ fn a_model_that_was_cast_under_its_optimizer_is_reported() -> Result<()> {
 // ---- Learning
 
 #[test]
-fn xor_is_learnt() -> Result<()> {
+fn xor_is_learned() -> Result<()> {
     let device = device();
     device.seed(3);
     let inputs = Tensor::from_slice(&[0f32, 0., 0., 1., 1., 0., 1., 1.], [4, 2], &device)?;
@@ -294,7 +294,7 @@ fn train(model: &dyn Forward, split: &Split, epochs: u64, lr: f64, device: &Devi
 }
 
 #[test]
-fn synthetic_digits_are_learnt_by_an_mlp_and_the_same_seed_gives_the_same_run() -> Result<()> {
+fn synthetic_digits_are_learned_by_an_mlp_and_the_same_seed_gives_the_same_run() -> Result<()> {
     let digits = Mnist::load(DataSource::Synthetic { train: 2000, test: 500, seed: 3 })?;
     let run = |seed| -> Result<(Vec<f64>, f64)> {
         let device = device();
@@ -317,7 +317,7 @@ fn synthetic_digits_are_learnt_by_an_mlp_and_the_same_seed_gives_the_same_run() 
 }
 
 #[test]
-fn synthetic_digits_are_learnt_by_a_cnn() -> Result<()> {
+fn synthetic_digits_are_learned_by_a_cnn() -> Result<()> {
     let digits = Mnist::load(DataSource::Synthetic { train: 1000, test: 200, seed: 3 })?;
     let device = device();
     device.seed(1);

@@ -37,7 +37,7 @@ fn device() -> Device {
     ternion_cpu::device()
 }
 
-/// Checks a layer on the device of its parameters.
+/// Checks a layer on the device that holds its parameters.
 fn check(name: &str, layer: &impl Module, compute: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<()> {
     let device = layer.parameters().first().expect("a layer with parameters").device();
     let values = &reference()["layers"][name];
@@ -218,7 +218,7 @@ fn gated_feed_forward_layers_equal_pytorch() -> Result<()> {
 /// With rows so small that the epsilon matters: PyTorch uses that of the dtype in which it
 /// computes.
 #[test]
-fn rms_norms_without_eps_take_pytorchs() -> Result<()> {
+fn rms_norms_without_eps_use_pytorchs() -> Result<()> {
     let all = reference();
     let check = |name: &str, dtype: DType, share: f64, device: &Device| {
         let case = &all["rms_norm_without_eps"][name];
@@ -238,7 +238,7 @@ fn rms_norms_without_eps_take_pytorchs() -> Result<()> {
 }
 
 /// Concatenates the outputs, then the last states.
-fn flat(tensors: &[&Tensor]) -> Result<Tensor> {
+fn concatenate(tensors: &[&Tensor]) -> Result<Tensor> {
     let flat =
         tensors.iter().map(|tensor| tensor.reshape([tensor.elements()])).collect::<Result<Vec<_>>>()?;
     Tensor::concat(&flat.iter().collect::<Vec<_>>(), 0)
@@ -252,7 +252,7 @@ fn recurrent_layers_equal_pytorch() -> Result<()> {
             let lstm = LSTM::with_config(3, 2, config, device)?;
             check(name, &lstm, |x| {
                 let (output, [h, c]) = lstm.run(&x[0], Some([&x[1], &x[2]]))?;
-                flat(&[&output, &h, &c])
+                concatenate(&[&output, &h, &c])
             })?;
         }
         let bare = RecurrentConfig { layers: 2, bias: false, ..Default::default() };
@@ -260,7 +260,7 @@ fn recurrent_layers_equal_pytorch() -> Result<()> {
             let gru = GRU::with_config(3, 2, config, device)?;
             check(name, &gru, |x| {
                 let (output, h) = gru.run(&x[0], Some(&x[1]))?;
-                flat(&[&output, &h])
+                concatenate(&[&output, &h])
             })?;
         }
         let lstm = LSTM::new(3, 2, device)?;
@@ -415,7 +415,7 @@ fn gpt_equals_pytorch() -> Result<()> {
     })
 }
 
-/// Checks the losses, some parameters after the steps, and how far the steps moved each.
+/// Checks the losses, some parameters after the steps, and how far the steps moved each parameter.
 #[test]
 fn three_steps_of_gpt_equal_pytorch() -> Result<()> {
     on_each_device(|device| {
@@ -455,7 +455,7 @@ fn three_steps_of_gpt_equal_pytorch() -> Result<()> {
     })
 }
 
-/// Returns models with every kind of position, norm and sharing of heads.
+/// Returns models with every kind of position embedding, of norm, and of head sharing.
 fn models(device: &Device) -> Result<Vec<GPT>> {
     let plain =
         GPTConfig { vocabulary: 13, context: 12, layers: 2, heads: 4, width: 16, ..Default::default() };
@@ -474,7 +474,7 @@ fn models(device: &Device) -> Result<Vec<GPT>> {
 
 /// With a KV cache each token takes one step; the scores equal those of all tokens at once.
 #[test]
-fn kept_keys_change_nothing() -> Result<()> {
+fn a_kv_cache_does_not_change_the_scores() -> Result<()> {
     on_each_device(|device| {
         device.seed(5);
         for model in models(device)? {
@@ -509,7 +509,7 @@ fn kept_keys_change_nothing() -> Result<()> {
 }
 
 #[test]
-fn chances_choose_by_probability() -> Result<()> {
+fn tokens_are_chosen_by_probability() -> Result<()> {
     let logits = [1.0f32, 3.0, 2.0, f32::NEG_INFINITY];
     let sampling = Sampling::default();
     // Probabilities of tokens 1, 2 and 0: 0.665, 0.245, 0.090.
@@ -569,8 +569,7 @@ fn mismatches_are_reported() -> Result<()> {
     Ok(())
 }
 
-/// Only positions distinguish two orders of the same tokens, and rotary ones are shared by all
-/// blocks.
+/// Only positions distinguish two orders of the same tokens. All blocks share the rotary embedding.
 #[test]
 fn every_kind_of_position_distinguishes_orders() -> Result<()> {
     let device = device();

@@ -1,12 +1,12 @@
-//! Backends select and recognize kernels, variants and tiles by types: their sources do not compare
-//! or parse text, except text from outside (files, the environment, names of libraries).
+//! Backends select and recognize kernels, variants and tiles by types. Their sources do not compare
+//! or parse text, except external text (files, the environment, names of libraries).
 
 use std::path::{Path, PathBuf};
 
 /// The crates whose sources are checked.
 const CRATES: [&str; 3] = ["crates/backend-cpu", "crates/backend-cuda", "crates/backend-wgpu"];
 
-/// Files whose purpose is text processing, and which text.
+/// Files whose purpose is text processing, and the text that they process.
 const TEXT_FILES: [(&str, &str); 3] = [
     ("linker.rs", "takes WGSL apart into items and links them"),
     ("repeat.rs", "writes out the `#repeat` and `#inline` lines of WGSL"),
@@ -135,7 +135,7 @@ fn backends_choose_by_types() {
     }
 }
 
-/// The files that define variants; derived equality and hashes would compare text in their fields.
+/// The files that define variants. Derived equality and hashes would compare text in their fields.
 const VARIANTS: [&str; 4] = [
     "crates/backend-cuda/src/variant",
     "crates/backend-wgpu/src/names.rs",

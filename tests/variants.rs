@@ -1,5 +1,5 @@
-//! The list of the CUDA backend's kernels, which `cargo xtask kernels` compiles: nothing is
-//! missing, nothing is listed twice.
+//! The list of the CUDA backend's kernels, which `cargo xtask kernels` compiles: no kernel is
+//! missing or listed twice.
 
 use ternion_core::UnaryOp;
 use ternion_core::ops::{binary::BinaryOp, compare::CompareOp};
@@ -28,16 +28,16 @@ fn no_variant_is_listed_twice() {
     assert!(variants.iter().all(|variant| seen.insert(*variant)));
 }
 
-/// For each variant: the kernels for one architecture may be listed together with those for
-/// another, and no device lacks a kernel for any op.
+/// Variants for one architecture may be listed with those for another, and no device lacks a kernel
+/// for any op.
 #[test]
-fn variants_are_for_all_architectures_but_those_of_instructions_that_one_has() {
+fn variants_support_all_architectures_unless_they_use_specific_instructions() {
     let [hopper, blackwell, oldest] = architectures();
     for variant in variants() {
         let of_one = !variant.is_for(oldest);
         assert!(of_one || (variant.is_for(hopper) && variant.is_for(blackwell)), "{variant:?}");
     }
-    // In addition to those for core's lists of functions.
+    // These kernels are in addition to those for core's lists of functions.
     let count = variants().iter().filter(|variant| variant.listed_function().is_none()).count();
     assert_eq!(count, 1915, "a new variant is one more kernel to compile: change this number");
     let of_hopper = variants().iter().filter(|variant| !variant.is_for(oldest)).count();

@@ -79,8 +79,8 @@ fn the_gradient_of_a_linear_layer_is_stored_as_its_weight() -> Result<()> {
     Ok(())
 }
 
-/// Whether or not it is fused with the gradient of the weight: the sum of the rows of dy, in the
-/// bias's dtype f32, also if dy is half precision.
+/// The gradient of a bias is the sum of the rows of dy, in the bias's dtype f32 even if dy is half
+/// precision, whether or not it is fused with the gradient of the weight.
 #[test]
 fn the_gradient_of_a_bias_is_the_sum_over_rows_in_its_dtype() -> Result<()> {
     let (_shared, devices) = devices();
@@ -170,7 +170,7 @@ const STORED_BY_COLUMNS: [(&[usize], &[usize], Product, Product); 5] = [
 ];
 
 #[test]
-fn operands_stored_by_columns_get_gradients_stored_so() -> Result<()> {
+fn column_major_operands_get_column_major_gradients() -> Result<()> {
     let (_shared, devices) = devices();
     for device in &devices {
         for (a_shape, b_shape, product, by_rows) in STORED_BY_COLUMNS {

@@ -6,15 +6,15 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
 usage() {
     cat <<'END'
-run.sh tests [FILTER]         the op table on the first adapter, and what the table is too small for: limits of bindings, products of many tiles, many
-                              elements, times; layers beside PyTorch's figures; a missing adapter fails. TERNION_EXPECT=cuda,wgpu runs the table and the
-                              layers on cuda:0 too, and fails if either is missing.
-                              With FILTER the op table alone, on every device, those tests whose names contain it
-run.sh coverage DIR           the whole op table on every device; what was found goes into DIR, for `cargo xtask coverage --results`
-run.sh bench [ARGUMENT..]     ternion-bench --device wgpu; --list names its cases, --only PREFIX.. picks some
-run.sh compare [ARGUMENT..]   Ternion on wgpu, and where there is CUDA the CUDA backend and PyTorch, in one go into results.jsonl; --help tells its arguments
-run.sh check [ARGUMENT..]     what must pass beside being fast, into checks.jsonl: the op table, what it is too small for, training beside the CPU's
-run.sh app NAME [..]          a program of apps/: cifar10, compare, gpt2, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tiny_gpt
+run.sh tests [FILTER]         runs the op table on the first adapter, tests of larger sizes (binding limits, products of many tiles, many elements,
+                              timestamps), and layers compared with PyTorch's results. Fails without an adapter. TERNION_EXPECT=cuda,wgpu also runs the
+                              table and the layers on cuda:0, and fails if either device is missing.
+                              With FILTER, runs only the op table tests whose names contain it, on all devices.
+run.sh coverage DIR           runs the whole op table on all devices and writes the results to DIR, for `cargo xtask coverage --results`.
+run.sh bench [ARGUMENT..]     runs ternion-bench --device wgpu; --list prints the cases, --only PREFIX.. selects some.
+run.sh compare [ARGUMENT..]   measures Ternion on wgpu and, with CUDA, the CUDA backend and PyTorch alternately, and writes results.jsonl; see --help.
+run.sh check [ARGUMENT..]     runs the correctness checks and writes checks.jsonl: the op table, tests of larger sizes, training compared with the CPU.
+run.sh app NAME [..]          runs a program of apps/: cifar10, compare, gpt2, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tiny_gpt
 END
 }
 
@@ -70,7 +70,7 @@ case "$command" in
         [ $# -ge 1 ] || { printf 'error: expected the name of a program\n' >&2; usage >&2; exit 2; }
         name="$1"
         shift
-        # One executable, which runs the program by whose name it is called.
+        # One executable contains all programs and selects one by argv[0].
         exec -a "$name" "$here/all_apps" "$@"
         ;;
     "") usage ;;

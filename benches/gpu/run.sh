@@ -6,20 +6,22 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
 usage() {
     cat <<'END'
-run.sh tests [FILTER]         the op table on cuda:0, rows of every length, every tile, what only a CUDA device does, and the table's smallest
-                              shapes in memory that is filled with NaN when it is given out; a missing GPU fails.
-                              With FILTER the op table alone, those tests whose names contain it
-run.sh table                  the op table alone, PARTS=1 SIDE=1 as below, THREADS=N each; LOGS=DIR keeps the log of each part there, and parts that have passed are not run again
-run.sh sanitize [TOOL..]      compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, on bare memory
-                              (functions that are composed of ops: dense, in f64 and f32 alone, since their ops run in all layouts and dtypes), and
-                              but for racecheck over few sizes of products by every tile, of fused ones and of attention;
-                              PARTS=24 SIDE=12 cuts the table into so many parts, so many parts side by side; LOGS=DIR as above
-run.sh bench [ARGUMENT..]     ternion-bench; --list names its cases, --only PREFIX.. picks some
-run.sh compare [ARGUMENT..]   Ternion and PyTorch in turn, and the CUDA C++ peers, into results.jsonl; --help tells its arguments
-run.sh errors [ARGUMENT..]    attention beside float64, Ternion's and PyTorch's of the same bits, into errors.jsonl; --only PREFIX.. picks some
-run.sh check [ARGUMENT..]     the op table twice, kernels a thousand times, the sanitizer's tools, training and memory into checks.jsonl; --only NAME.. runs some
-run.sh profile CASE [DIR]     one benchmark case under Nsight Compute; key figures as text in DIR (here: profiles)
-run.sh app NAME [..]          a program of apps/: cifar10, compare, gpt2, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tiny_gpt
+run.sh tests [FILTER]         runs the op table on cuda:0, the tests that need a CUDA device, and the table's smallest shapes in memory that is
+                              filled with NaN at allocation. Fails without a GPU. With FILTER, runs only the op table tests whose names contain it.
+run.sh table                  runs only the op table. PARTS=1 SIDE=1 as below, THREADS=N threads per part; LOGS=DIR keeps the log of each part,
+                              and parts that have passed are skipped.
+run.sh sanitize [TOOL..]      runs compute-sanitizer (memcheck, initcheck, synccheck, racecheck) over the smallest shapes, forward and backward, without
+                              the memory pool (composed functions only with contiguous f64 and f32 tensors, because their ops run with all layouts
+                              and dtypes); except racecheck, also over few sizes of the kernels of products and attention, with all tiles.
+                              PARTS=24 splits the table, SIDE=12 parts run at the same time; LOGS=DIR as above.
+run.sh bench [ARGUMENT..]     runs ternion-bench; --list prints the cases, --only PREFIX.. selects some.
+run.sh compare [ARGUMENT..]   measures Ternion and PyTorch alternately, and the CUDA C++ baselines, and writes results.jsonl; see --help.
+run.sh errors [ARGUMENT..]    measures the errors of Ternion's and PyTorch's attention relative to float64 and writes errors.jsonl; --only PREFIX..
+                              selects cases.
+run.sh check [ARGUMENT..]     runs the op table twice, kernels a thousand times, the sanitizer's tools, training and memory, and writes checks.jsonl;
+                              --only NAME.. selects checks.
+run.sh profile CASE [DIR]     profiles a benchmark case with Nsight Compute and writes metrics as text to DIR (default: profiles).
+run.sh app NAME [..]          runs a program of apps/: cifar10, compare, gpt2, housing, image_encoder, mnist, pytorch_weights, softmax_regression, tiny_gpt
 END
 }
 
@@ -84,11 +86,11 @@ show() {
     cat "$1.log" 2> /dev/null || cat "$1.failed"
 }
 
-# The op table in parts, each in a separate process.
+# Runs the op table in parts, each in a separate process.
 table() {
     export TERNION_EXPECT=cuda PARTS="${PARTS:-1}"
     "$here/ternion-bench" start context > /dev/null
-    # Logs of another program, or of other parts, do not belong to this run.
+    # Logs of other builds and of other numbers of parts are in other folders.
     local folder logs part failed=()
     folder="${LOGS:-$(mktemp -d)}"
     logs="$folder/$(cksum < "$here/tests/ops" | tr ' ' '-')-$PARTS"
@@ -112,16 +114,16 @@ table_part() {
     once "$logs/$part" "$here/tests/ops" cuda ${THREADS:+--test-threads "$THREADS"}
 }
 
-# What the sanitizer runs in addition to the table, whose smallest shapes do not use these kernels:
-# modules of tests/kernels, which use few sizes in this case.
+# Modules of tests/kernels that the sanitizer runs in addition to the table, whose smallest shapes
+# do not use these kernels. They use few sizes in this case.
 KERNELS=(tiles attention attention_ladder gemm_epilogues split_k gemm_row_sums bf16x6 ladder)
 
 sanitize() {
-    # Reported once, not by each part.
+    # Reported here once instead of by each part.
     command -v compute-sanitizer > /dev/null || { printf 'error: compute-sanitizer (of the CUDA toolkit) is not in PATH\n' >&2; return 1; }
     "$here/ternion-bench" start context > /dev/null
-    # Without the pool and without the table's own margins and poison, which would hide accesses
-    # from the tools. Every launch is made by the op's own thread, which the tools report.
+    # The pool and the table's margins and poison would hide invalid accesses from the tools. All
+    # launches are made by the thread that calls the op, so that the tools report it.
     export TERNION_EXPECT=cuda TERNION_TABLE=brief TERNION_CUDA_POOL=0 TERNION_GUARD=0 TERNION_CUDA_LAUNCHER=0
     local failed=() tool threads part parts sides names folder logs
     folder="${LOGS:-$(mktemp -d)}"
@@ -158,9 +160,9 @@ sanitize() {
     fi
 }
 
-# One part of a tool's run: of the table by its number, of tests/kernels by its name. The skipped
-# checks run the same kernels; those of inputs that must be rejected pass indices out of range,
-# which memcheck should check.
+# Runs one part under a tool: a part of the table by its number, a module of tests/kernels by its
+# name. The skipped tests run the same kernels. Tests of rejected calls pass indices out of range,
+# which only memcheck should check.
 sanitize_part() {
     local tool="$1" part="$2" parts="$3" threads="$4" log="$5-$2"
     local skipped=(--skip ::hostile:: --skip ::twice:: --skip ::composed::)
@@ -201,7 +203,7 @@ case "$command" in
         [ $# -ge 1 ] || { printf 'error: expected the name of a program\n' >&2; usage >&2; exit 2; }
         name="$1"
         shift
-        # One executable, which runs the program by whose name it is called.
+        # One executable contains all programs and selects one by argv[0].
         exec -a "$name" "$here/all_apps" "$@"
         ;;
     "") usage ;;

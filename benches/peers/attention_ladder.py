@@ -1,225 +1,229 @@
 #!/usr/bin/env python3
-"""The attention ladder: TFLOP/s, memory and bytes moved of every rung by tokens, compared with
-PyTorch, as tables and as two pictures.
+"""The attention ladder: tables and plots of the TFLOP/s, memory and memory traffic of each rung by
+tokens, compared with PyTorch.
 
     compare.py run --bundle DIR --families attention_ladder --out attention_ladder.jsonl
         on the GPU machine: measures the rungs, Ternion's and PyTorch's attention
     attention_ladder.py write attention_ladder.jsonl.. docs/kernels/attention-ladder.md
-        anywhere: writes the tables between the page's markers, and attention-ladder.svg and
+        on any machine: writes the tables between the page's markers, and attention-ladder.svg and
         attention-ladder-memory.svg next to the page
 
-All of them show the same records: medians of all rounds in the files. `write` needs only Python's
-standard library.
+Values are medians over all rounds in the files. `write` needs only Python's standard library.
 """
 
 import collections
 import functools
 import statistics
 
-from charts import OWN, PEER, Panel, Series, drawing, plain
-from compare import read_one_run, replace
-from ladder import measured
-from pages import about, between_markers, digits, row_of, write_of
+from charts import BASELINE_STYLE, TERNION_STYLE, Panel, Series, render_panels, series_style
+from compare import read_single_run, write_atomically
+from ladder import group_lines
+from pages import format_digits, format_row, replace_between_markers, run_sentence, run_write_command
 
 MARKERS = START, END = "<!-- attention-ladder:start -->", "<!-- attention-ladder:end -->"
 FAMILY = "attention_ladder"
 # Implementations that are not rungs: Ternion's attention op, and PyTorch's by its backends.
 TERNION, MATH, CUDNN = "ternion", "math", "cudnn"
-APART = (TERNION, MATH, CUDNN)
-DRAWN = {TERNION: OWN, MATH: ("#bb77bb", ' stroke-width="2" stroke-dasharray="7 4"'), CUDNN: PEER}
-# Titles of names whose words are not the title.
-TITLES = {TERNION: "Ternion's attention", MATH: "PyTorch, math", CUDNN: "PyTorch, cuDNN", "mma": "mma.sync", "ping_pong": "ping-pong", "warp_specialized": "warp-specialized"}
-# A field of a record -> its name on the page, and its divisor.
-AMOUNTS = {
+REFERENCES = (TERNION, MATH, CUDNN)
+STYLES = {TERNION: TERNION_STYLE, MATH: ("#bb77bb", ' stroke-width="2" stroke-dasharray="7 4"'), CUDNN: BASELINE_STYLE}
+# Titles that are not the name with spaces.
+TITLES = {
+    TERNION: "Ternion's attention",
+    MATH: "PyTorch, math",
+    CUDNN: "PyTorch, cuDNN",
+    "mma": "mma.sync",
+    "ping_pong": "ping-pong",
+    "warp_specialized": "warp-specialized",
+}
+# Key of a result line -> title and divisor.
+QUANTITIES = {
     "memory_bytes": ("memory, MiB", 2**20),
     "moved_bytes": ("global memory traffic by the model, GB", 1e9),
     "tokens_per_second": ("million tokens/s", 1e6),
 }
-# The setting for which all of AMOUNTS are reported and drawn, if it was measured: wide heads
-# without a mask.
-DETAILED = ("d128", "full")
+# The head width and mask for which all QUANTITIES are reported, if it was measured.
+DETAILED_SETTING = ("d128", "full")
 
 Setting = collections.namedtuple("Setting", "dtype width mask")
 
 
-class Rungs:
-    """The records of one dtype, width and mask: TFLOP/s, and amounts, by rung and number of tokens.
-    """
+class SettingResults:
+    """The results of one dtype, width and mask: TFLOP/s and quantities by rung and tokens."""
 
     def __init__(self, setting):
-        self.setting, self.rates, self.amounts, self.single = setting, {}, {}, set()
+        self.setting, self.rates, self.quantities, self.single_calls = setting, {}, {}, set()
 
-    def add(self, form, tokens, ones):
-        self.rates.setdefault(form, {})[tokens] = statistics.median(one["value"] for one in ones)
-        for field in AMOUNTS:
-            found = [one[field] for one in ones if field in one]
-            if found:
-                self.amounts.setdefault(field, {}).setdefault(form, {})[tokens] = statistics.median(found)
-        if any(one.get("calls") == 1 for one in ones):
-            self.single.add((form, tokens))
+    def add(self, rung, tokens, lines):
+        self.rates.setdefault(rung, {})[tokens] = statistics.median(line["value"] for line in lines)
+        for field in QUANTITIES:
+            values = [line[field] for line in lines if field in line]
+            if values:
+                self.quantities.setdefault(field, {}).setdefault(rung, {})[tokens] = statistics.median(values)
+        if any(line.get("calls") == 1 for line in lines):
+            self.single_calls.add((rung, tokens))
 
     def tokens(self):
         return sorted({tokens for rates in self.rates.values() for tokens in rates})
 
-    def forms(self):
-        """Returns the rungs as they were measured, followed by the other implementations."""
-        return sorted(self.rates, key=lambda form: APART.index(form) if form in APART else -1)
+    def rungs(self):
+        """Returns the rungs in the order of measurement, followed by the references."""
+        return sorted(self.rates, key=lambda rung: REFERENCES.index(rung) if rung in REFERENCES else -1)
 
-    def peer(self):
-        """Returns the peer that the rungs are compared with: cuDNN if it supports the dtype,
-        otherwise the composition.
-        """
-        return next((peer for peer in (CUDNN, MATH) if peer in self.rates), None)
+    def baseline(self):
+        """Returns the baseline: cuDNN if it supports the dtype, otherwise the composition."""
+        return next((baseline for baseline in (CUDNN, MATH) if baseline in self.rates), None)
 
     def heading(self):
         return f"{self.setting.dtype}, width {self.setting.width[1:]}, {self.setting.mask}"
 
 
-def rungs(lines):
-    """Returns the rungs of the records, and what could not be measured."""
-    found, errors = measured(lines, FAMILY, 5)
-    made = {}
-    for (dtype, width, mask, form, tokens), ones in found.items():
+def group_results(lines):
+    """Returns the results of each setting, and the errors."""
+    lines_by_case, errors = group_lines(lines, FAMILY, 5)
+    results_by_setting = {}
+    for (dtype, width, mask, rung, tokens), group in lines_by_case.items():
         setting = Setting(dtype, width, mask)
-        made.setdefault(setting, Rungs(setting)).add(form, int(tokens), ones)
-    return list(made.values()), errors
+        results_by_setting.setdefault(setting, SettingResults(setting)).add(rung, int(tokens), group)
+    return list(results_by_setting.values()), errors
 
 
-def title(form):
-    return TITLES.get(form, form.replace("_", " "))
+def format_title(rung):
+    return TITLES.get(rung, rung.replace("_", " "))
 
 
-def head(first, columns):
-    return [row_of([first, *columns]), row_of(["---", *["---:"] * len(columns)])]
+def header_lines(first, columns):
+    return [format_row([first, *columns]), format_row(["---", *["---:"] * len(columns)])]
 
 
-def rate_table(one):
-    """Returns a row for each rung, a column for each number of tokens, and the fraction of the
-    peer's rate at the most tokens that it supports.
+def rate_table(results):
+    """Returns a table with a row for each rung, a column for each number of tokens, and the
+    percentage of the baseline at the largest number of tokens that the baseline supports.
     """
-    tokens, peer = one.tokens(), one.peer()
-    last = max(one.rates[peer]) if peer else None
-    lines = head(f"{one.heading()}, TFLOP/s", [*map(str, tokens), *([f"of {title(peer)} at {last}"] if peer else [])])
-    for form in one.forms():
-        rates = one.rates[form]
-        cells = [digits(rates[number]) + ("*" if (form, number) in one.single else "") if number in rates else "" for number in tokens]
-        if peer:
-            cells.append(f"{100 * rates[last] / one.rates[peer][last]:.1f} %" if last in rates else "")
-        lines.append(row_of([title(form), *cells]))
+    tokens, baseline = results.tokens(), results.baseline()
+    largest = max(results.rates[baseline]) if baseline else None
+    lines = header_lines(f"{results.heading()}, TFLOP/s", [*map(str, tokens), *([f"of {format_title(baseline)} at {largest}"] if baseline else [])])
+    for rung in results.rungs():
+        rates = results.rates[rung]
+        cells = [format_digits(rates[count]) + ("*" if (rung, count) in results.single_calls else "") if count in rates else "" for count in tokens]
+        if baseline:
+            cells.append(f"{100 * rates[largest] / results.rates[baseline][largest]:.1f} %" if largest in rates else "")
+        lines.append(format_row([format_title(rung), *cells]))
     return [*lines, ""]
 
 
-def detailed(made):
-    """Returns the settings for which all amounts are reported: those of DETAILED, or all that were
-    measured.
+def detailed_settings(all_results):
+    """Returns the results for which all quantities are reported: those of DETAILED_SETTING, or all
+    if it was not measured.
     """
-    return [one for one in made if (one.setting.width, one.setting.mask) == DETAILED] or made
+    return [results for results in all_results if (results.setting.width, results.setting.mask) == DETAILED_SETTING] or all_results
 
 
-def amount_table(made, field):
-    """Returns a row for each rung of all dtypes, and a column for each number of tokens."""
-    what, divisor = AMOUNTS[field]
-    having = [one for one in detailed(made) if field in one.amounts]
-    if not having:
+def quantity_table(all_results, field):
+    """Returns a table of a quantity, with a row for each dtype and rung and a column for each
+    number of tokens.
+    """
+    label, divisor = QUANTITIES[field]
+    measured = [results for results in detailed_settings(all_results) if field in results.quantities]
+    if not measured:
         return []
-    tokens = sorted({number for one in having for amounts in one.amounts[field].values() for number in amounts})
-    lines = head(f"width {having[0].setting.width[1:]}, {having[0].setting.mask}: {what}", [*map(str, tokens)])
-    for one in having:
-        for form in [form for form in one.forms() if form in one.amounts[field]]:
-            amounts = one.amounts[field][form]
-            cells = [digits(amounts[number] / divisor) if number in amounts else "" for number in tokens]
-            lines.append(row_of([f"{one.setting.dtype}, {title(form)}", *cells]))
+    tokens = sorted({count for results in measured for values in results.quantities[field].values() for count in values})
+    lines = header_lines(f"width {measured[0].setting.width[1:]}, {measured[0].setting.mask}: {label}", [*map(str, tokens)])
+    for results in measured:
+        for rung in [rung for rung in results.rungs() if rung in results.quantities[field]]:
+            values = results.quantities[field][rung]
+            cells = [format_digits(values[count] / divisor) if count in values else "" for count in tokens]
+            lines.append(format_row([f"{results.setting.dtype}, {format_title(rung)}", *cells]))
     return [*lines, ""]
 
 
-def body(lines, pictures):
-    made, errors = rungs(lines)
-    text = [about(lines), "", f"![TFLOP/s of every form by tokens]({pictures[0]})", ""]
-    if has_memory(made):
+def render(lines, pictures):
+    all_results, errors = group_results(lines)
+    text = [run_sentence(lines), "", f"![TFLOP/s of every form by tokens]({pictures[0]})", ""]
+    if has_memory(all_results):
         text += [f"![Memory of every form by tokens]({pictures[1]})", ""]
-    for one in made:
-        text += rate_table(one)
-    if any(one.single for one in made):
+    for results in all_results:
+        text += rate_table(results)
+    if any(results.single_calls for results in all_results):
         text += ["\\* one call, which took longer than 100 ms; all others are medians.", ""]
-    alone = [one.heading() for one in made if not one.peer()]
-    if alone:
-        text += [f"No peer was measured in this run: {'; '.join(alone)}.", ""]
-    for field in AMOUNTS:
-        text += amount_table(made, field)
+    without_baseline = [results.heading() for results in all_results if not results.baseline()]
+    if without_baseline:
+        text += [f"No peer was measured in this run: {'; '.join(without_baseline)}.", ""]
+    for field in QUANTITIES:
+        text += quantity_table(all_results, field)
     return [*text, *[f"- {error}".replace("\n", " ") for error in errors], *([""] if errors else [])]
 
 
-def page(text, lines, pictures):
+def update_page(text, lines, pictures):
     """Returns the page with the tables between its markers."""
-    return between_markers(text, MARKERS, "\n".join(body(lines, pictures)))
+    return replace_between_markers(text, MARKERS, "\n".join(render(lines, pictures)))
 
 
-# ---------------------------------------------------------------- the pictures
+# ---------------------------------------------------------------- the plots
 
 
-def values_of(points):
-    return ", ".join(f"{digits(value)} at {tokens}" for tokens, value in sorted(points.items()))
+def format_points(points):
+    return ", ".join(f"{format_digits(value)} at {tokens}" for tokens, value in sorted(points.items()))
 
 
-def rate_panel(one, top):
+def rate_panel(results, top):
     """Returns the panel of a setting's TFLOP/s."""
-    forms = one.forms()
-    count = sum(form not in APART for form in forms)
+    rungs = results.rungs()
+    rung_count = sum(rung not in REFERENCES for rung in rungs)
     series = []
-    for number, form in enumerate(forms):
-        rates = one.rates[form]
-        series.append(Series(title(form), rates, values_of(rates), *DRAWN.get(form, plain(number, count))))
-    return Panel(f"{one.heading()}: TFLOP/s", "tokens", series, top)
+    for index, rung in enumerate(rungs):
+        rates = results.rates[rung]
+        series.append(Series(format_title(rung), rates, format_points(rates), *STYLES.get(rung, series_style(index, rung_count))))
+    return Panel(f"{results.heading()}: TFLOP/s", "tokens", series, top)
 
 
-def has_memory(made):
-    return any("memory_bytes" in one.amounts for one in detailed(made))
+def has_memory(all_results):
+    return any("memory_bytes" in results.quantities for results in detailed_settings(all_results))
 
 
-def memory_of(made):
-    """Returns lines of MiB by tokens. Rungs with equal memory, as all that do not store scores,
-    share a line: (names, points).
+def memory_series(all_results):
+    """Returns (names, points) for each line of MiB by tokens. Rungs with equal memory share a line,
+    such as all that do not store scores.
     """
-    _, divisor = AMOUNTS["memory_bytes"]
-    shared = {}
-    for one in detailed(made):
-        for form, amounts in one.amounts.get("memory_bytes", {}).items():
-            points = {tokens: amount / divisor for tokens, amount in amounts.items()}
-            name = f"{one.setting.dtype}, {title(form)}"
-            shared.setdefault((form in APART, one.setting.dtype, tuple(sorted(points.items()))), []).append((form, name))
-    return [(names, dict(points)) for (_, _, points), names in shared.items()]
+    _, divisor = QUANTITIES["memory_bytes"]
+    names_by_points = {}
+    for results in detailed_settings(all_results):
+        for rung, values in results.quantities.get("memory_bytes", {}).items():
+            points = {tokens: value / divisor for tokens, value in values.items()}
+            name = f"{results.setting.dtype}, {format_title(rung)}"
+            names_by_points.setdefault((rung in REFERENCES, results.setting.dtype, tuple(sorted(points.items()))), []).append((rung, name))
+    return [(names, dict(points)) for (_, _, points), names in names_by_points.items()]
 
 
-def memory_panel(made, top):
-    found = memory_of(made)
-    count = sum(names[0][0] not in APART for names, _ in found)
+def memory_panel(all_results, top):
+    series_points = memory_series(all_results)
+    rung_count = sum(names[0][0] not in REFERENCES for names, _ in series_points)
     series = []
-    for number, (names, points) in enumerate(found):
-        between = " and " if len(names) == 2 else " to "
-        label = names[0][1] if len(names) == 1 else f"{names[0][1]}{between}{title(names[-1][0])}"
-        series.append(Series(label, points, values_of(points), *DRAWN.get(names[0][0], plain(min(number, count - 1), count))))
-    width, mask = detailed(made)[0].setting[1:]
+    for index, (names, points) in enumerate(series_points):
+        separator = " and " if len(names) == 2 else " to "
+        label = names[0][1] if len(names) == 1 else f"{names[0][1]}{separator}{format_title(names[-1][0])}"
+        series.append(Series(label, points, format_points(points), *STYLES.get(names[0][0], series_style(min(index, rung_count - 1), rung_count))))
+    width, mask = detailed_settings(all_results)[0].setting[1:]
     return Panel(f"width {width[1:]}, {mask}: MiB of operands, result and scratch", "tokens", series, top, is_logarithmic=True)
 
 
-def write(given):
-    lines = read_one_run(given.results)
-    made, _ = rungs(lines)
-    if not made:
-        raise SystemExit(f"error: {', '.join(map(str, given.results))}: no measured case of the ladder of attention")
-    rates = given.page.with_suffix(".svg")
-    memory = given.page.with_name(given.page.stem + "-memory.svg")
-    text = page(given.page.read_text(encoding="utf-8"), lines, (rates.name, memory.name))
-    # A picture for each dtype and mask of the width that is reported in full.
-    width = detailed(made)[0].setting.width
-    replace(rates, drawing([functools.partial(rate_panel, one) for one in made if one.setting.width == width]))
-    if has_memory(made):
-        replace(memory, drawing([functools.partial(memory_panel, made)]))
-    replace(given.page, text)
+def write_page(args):
+    lines = read_single_run(args.results)
+    all_results, _ = group_results(lines)
+    if not all_results:
+        raise SystemExit(f"error: {', '.join(map(str, args.results))}: no measured case of the ladder of attention")
+    rate_picture = args.page.with_suffix(".svg")
+    memory_picture = args.page.with_name(args.page.stem + "-memory.svg")
+    text = update_page(args.page.read_text(encoding="utf-8"), lines, (rate_picture.name, memory_picture.name))
+    # A panel for each dtype and mask of the detailed width.
+    width = detailed_settings(all_results)[0].setting.width
+    write_atomically(rate_picture, render_panels([functools.partial(rate_panel, results) for results in all_results if results.setting.width == width]))
+    if has_memory(all_results):
+        write_atomically(memory_picture, render_panels([functools.partial(memory_panel, all_results)]))
+    write_atomically(args.page, text)
 
 
 def main():
-    write_of(__doc__, "what compare.py run measured", write)
+    run_write_command(__doc__, "results of compare.py run", write_page)
 
 
 if __name__ == "__main__":

@@ -28,16 +28,16 @@ import argparse
 import json
 import pathlib
 
-from compare import replace
-from pages import between_markers, row_of
+from compare import write_atomically
+from pages import format_row, replace_between_markers
 
 MARKERS = START, END = "<!-- probes:start -->", "<!-- probes:end -->"
 FIELDS = ("probe", "what", "device", "written", "case", "tried", "unit", "kept")
 TIMES = ("us", "ms")
-HEADS = ["what was tried", "device, commit that states it", "case", "its time over that without it", "kept"]
+COLUMN_TITLES = ["what was tried", "device, commit that states it", "case", "its time over that without it", "kept"]
 # The probes of a page by the beginning of their names; attention has all others.
-OF_PRODUCTS = "gemm_"
-PAGES = {"attention.md": False, "matmul.md": True}
+MATMUL_PREFIX = "gemm_"
+IS_MATMUL_PAGE = {"attention.md": False, "matmul.md": True}
 
 
 def is_time(value):
@@ -48,11 +48,11 @@ def is_range(value):
     """Returns whether a value is two ratios, one of which may be unknown."""
     if type(value) is not list or len(value) != 2:
         return False
-    known = [one for one in value if one is not None]
+    known = [bound for bound in value if bound is not None]
     return bool(known) and all(map(is_time, known)) and known == sorted(known)
 
 
-def fault(record):
+def validation_error(record):
     """Returns why a line is not a record; None if it is one."""
     if type(record) is not dict:
         return "expected an object"
@@ -80,68 +80,68 @@ def fault(record):
     return None
 
 
-def records(path):
+def read_records(path):
     """Returns the records of a file; an invalid line ends the program, with its line number."""
-    found = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    records = []
+    for line_number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             record = json.loads(text)
         except json.JSONDecodeError as error:
-            raise SystemExit(f"error: {path}:{number}: {error}") from error
-        if why := fault(record):
-            raise SystemExit(f"error: {path}:{number}: {why}")
-        found.append(record)
-    return found
+            raise SystemExit(f"error: {path}:{line_number}: {error}") from error
+        if error_text := validation_error(record):
+            raise SystemExit(f"error: {path}:{line_number}: {error_text}")
+        records.append(record)
+    return records
 
 
-def outcome(record):
+def format_ratio(record):
     """Returns the cell for the time divided by that of the kernel without the variant."""
     unit, tried = record["unit"], record["tried"]
     if unit in TIMES:
         return f"{tried / record['as_is']:.2f} ({tried} {unit} over {record['as_is']})"
     if unit == "words":
         return tried
-    least, most = (f"{one:.2f}" if one is not None else None for one in tried)
-    return f"up to {most}" if least is None else f"from {least}" if most is None else least if least == most else f"{least} to {most}"
+    low, high = (f"{bound:.2f}" if bound is not None else None for bound in tried)
+    return f"up to {high}" if low is None else f"from {low}" if high is None else low if low == high else f"{low} to {high}"
 
 
-def table(found):
+def render_table(records):
     """Returns rows of records; consecutive rows with the same experiment and device show them once.
     """
-    lines, above = [row_of(HEADS), row_of(["---"] * len(HEADS))], (None, None)
-    for record in found:
-        what, where = record["what"], f"{record['device']}, {record['written']}"
-        shown = [what if (what, where) != above else "", where if (what, where) != above else ""]
-        lines.append(row_of([*shown, record["case"], outcome(record), record["kept"]]))
-        above = what, where
+    lines, previous = [format_row(COLUMN_TITLES), format_row(["---"] * len(COLUMN_TITLES))], (None, None)
+    for record in records:
+        experiment, source = record["what"], f"{record['device']}, {record['written']}"
+        cells = [experiment if (experiment, source) != previous else "", source if (experiment, source) != previous else ""]
+        lines.append(format_row([*cells, record["case"], format_ratio(record), record["kept"]]))
+        previous = experiment, source
     return "\n".join([*lines, ""])
 
 
-def page(text, name, found):
+def update_page(text, name, records):
     """Returns the page of that name with the table of its probes between the markers."""
-    if name not in PAGES:
-        raise SystemExit(f"error: {name}: expected a page named {' or '.join(PAGES)}")
-    own = [record for record in found if record["probe"].startswith(OF_PRODUCTS) == PAGES[name]]
-    if not own:
+    if name not in IS_MATMUL_PAGE:
+        raise SystemExit(f"error: {name}: expected a page named {' or '.join(IS_MATMUL_PAGE)}")
+    page_records = [record for record in records if record["probe"].startswith(MATMUL_PREFIX) == IS_MATMUL_PAGE[name]]
+    if not page_records:
         raise SystemExit(f"error: no probe of {name} in the file")
-    return between_markers(text, MARKERS, table(own))
+    return replace_between_markers(text, MARKERS, render_table(page_records))
 
 
-def write(given):
-    found = records(given.records)
+def write_pages(args):
+    records = read_records(args.records)
     # All texts are generated before any is written: an error leaves every page unchanged.
-    written = [(path, page(path.read_text(encoding="utf-8"), path.name, found)) for path in given.pages]
-    for path, text in written:
-        replace(path, text)
+    pages = [(path, update_page(path.read_text(encoding="utf-8"), path.name, records)) for path in args.pages]
+    for path, text in pages:
+        write_atomically(path, text)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    written = parser.add_subparsers(dest="command", required=True).add_parser("write", help="the tables of the pages")
-    written.add_argument("records", type=pathlib.Path, help="attention_probes.jsonl")
-    written.add_argument("pages", type=pathlib.Path, nargs="+", help="attention.md, matmul.md")
+    write_parser = parser.add_subparsers(dest="command", required=True).add_parser("write", help="the tables of the pages")
+    write_parser.add_argument("records", type=pathlib.Path, help="attention_probes.jsonl")
+    write_parser.add_argument("pages", type=pathlib.Path, nargs="+", help="attention.md, matmul.md")
     try:
-        write(parser.parse_args())
+        write_pages(parser.parse_args())
     except OSError as error:
         raise SystemExit(f"error: {error}") from error
 

@@ -30,20 +30,20 @@ class Options:
     mask: torch.Tensor | None = None
     dropout: float = 0.0
 
-    def seen(self, first, end, queries, keys, device):
+    def attended_keys(self, first, end, queries, keys, device):
         """Returns whether queries first..end attend to keys, [rows, keys]; None if all do."""
         if not self.causal and self.window is None:
             return None
         position = torch.arange(first, end, device=device).unsqueeze(1) + (keys - queries)
-        key = torch.arange(keys, device=device)
-        seen = torch.ones(end - first, keys, dtype=torch.bool, device=device)
+        key_index = torch.arange(keys, device=device)
+        attended = torch.ones(end - first, keys, dtype=torch.bool, device=device)
         if self.causal:
-            seen &= key <= position
+            attended &= key_index <= position
         if self.window is not None:
-            seen &= key > position - self.window
+            attended &= key_index > position - self.window
             if not self.causal:
-                seen &= key < position + self.window
-        return seen
+                attended &= key_index < position + self.window
+        return attended
 
 
 @dataclasses.dataclass
@@ -55,11 +55,11 @@ class Reference:
     dk: torch.Tensor | None = None
     dv: torch.Tensor | None = None
 
-    def named(self):
+    def to_dict(self):
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def reference(q, k, v, options, dy=None, kept=None, chunk_bytes=CHUNK_BYTES):
+def reference(q, k, v, options, dy=None, dropout_mask=None, chunk_bytes=CHUNK_BYTES):
     """Computes the attention of exactly these operands. `kept` is the weights that dropout kept,
     [batch, heads, queries, keys].
     """
@@ -67,67 +67,67 @@ def reference(q, k, v, options, dy=None, kept=None, chunk_bytes=CHUNK_BYTES):
     group = heads // kv_heads
     if options.mask is not None:
         options = dataclasses.replace(options, mask=options.mask.expand(batch, heads, queries, keys))
-    made = Reference(q.new_empty(batch, heads, queries, v.shape[3], dtype=torch.float64))
+    results = Reference(q.new_empty(batch, heads, queries, v.shape[3], dtype=torch.float64))
     if dy is not None:
-        made.dq, made.dk, made.dv = (torch.zeros_like(x, dtype=torch.float64) for x in (q, k, v))
-    rows = max(1, min(queries, CHUNK_QUERIES))
-    several = max(1, chunk_bytes // max(1, 8 * rows * keys * group))
-    for at in range(batch):
-        for first_head in range(0, kv_heads, several):
-            own = slice(first_head, min(first_head + several, kv_heads))
-            for first in range(0, queries, rows):
-                chunk(made, (q, k, v, dy, kept), options, at, own, first, min(first + rows, queries))
-    return made
+        results.dq, results.dk, results.dv = (torch.zeros_like(x, dtype=torch.float64) for x in (q, k, v))
+    queries_per_chunk = max(1, min(queries, CHUNK_QUERIES))
+    heads_per_chunk = max(1, chunk_bytes // max(1, 8 * queries_per_chunk * keys * group))
+    for batch_index in range(batch):
+        for first_head in range(0, kv_heads, heads_per_chunk):
+            kv_heads_in_chunk = slice(first_head, min(first_head + heads_per_chunk, kv_heads))
+            for first_query in range(0, queries, queries_per_chunk):
+                compute_chunk(results, (q, k, v, dy, dropout_mask), options, batch_index, kv_heads_in_chunk, first_query, min(first_query + queries_per_chunk, queries))
+    return results
 
 
-def chunk(made, operands, options, at, own, first, end):
+def compute_chunk(results, operands, options, batch_index, kv_heads, first, end):
     """Computes the results of some queries of the heads that share some key heads, and adds the
     contributions of these queries to the gradients of keys and values.
     """
-    q, k, v, dy, kept = operands
+    q, k, v, dy, dropout_mask = operands
     queries, keys, group = q.shape[2], k.shape[2], q.shape[1] // k.shape[1]
-    theirs = slice(own.start * group, own.stop * group)
+    heads = slice(kv_heads.start * group, kv_heads.stop * group)
 
-    def rows(x):
+    def select_queries(x):
         """Returns [key heads, group, rows, columns]."""
-        return x[at, theirs, first:end].unflatten(0, (-1, group))
+        return x[batch_index, heads, first:end].unflatten(0, (-1, group))
 
-    query, key, value = rows(q).double(), k[at, own].double().unsqueeze(1), v[at, own].double().unsqueeze(1)
-    weights = weights_of(query, key, options, at, theirs, (first, end, queries, keys))
-    factor = None if kept is None else rows(kept).double() / (1 - options.dropout)
+    query, key, value = select_queries(q).double(), k[batch_index, kv_heads].double().unsqueeze(1), v[batch_index, kv_heads].double().unsqueeze(1)
+    weights = compute_weights(query, key, options, batch_index, heads, (first, end, queries, keys))
+    factor = None if dropout_mask is None else select_queries(dropout_mask).double() / (1 - options.dropout)
     used = weights if factor is None else weights * factor
-    made.y[at, theirs, first:end] = (used @ value).flatten(0, 1)
+    results.y[batch_index, heads, first:end] = (used @ value).flatten(0, 1)
     if dy is None:
         return
-    upstream = rows(dy).double()
-    made.dv[at, own] += (used.transpose(-1, -2) @ upstream).sum(1)
+    upstream = select_queries(dy).double()
+    results.dv[batch_index, kv_heads] += (used.transpose(-1, -2) @ upstream).sum(1)
     grad = upstream @ value.transpose(-1, -2)
     if factor is not None:
         grad *= factor
     grad = weights * (grad - (weights * grad).sum(-1, keepdim=True)) * options.scale
-    made.dq[at, theirs, first:end] = (grad @ key).flatten(0, 1)
-    made.dk[at, own] += (grad.transpose(-1, -2) @ query).sum(1)
+    results.dq[batch_index, heads, first:end] = (grad @ key).flatten(0, 1)
+    results.dk[batch_index, kv_heads] += (grad.transpose(-1, -2) @ query).sum(1)
 
 
-def weights_of(query, key, options, at, theirs, sizes):
+def compute_weights(query, key, options, batch_index, heads, sizes):
     """Returns the softmax of the scores, 0 for a fully masked query."""
     first, end, queries, keys = sizes
     scores = (query @ key.transpose(-1, -2)) * options.scale
-    seen = options.seen(first, end, queries, keys, scores.device)
-    if seen is not None:
-        scores.masked_fill_(~seen, -math.inf)
+    attended = options.attended_keys(first, end, queries, keys, scores.device)
+    if attended is not None:
+        scores.masked_fill_(~attended, -math.inf)
     if options.mask is not None:
-        mask = options.mask[at, theirs, first:end].unflatten(0, (-1, scores.shape[1]))
+        mask = options.mask[batch_index, heads, first:end].unflatten(0, (-1, scores.shape[1]))
         scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask.double()
     if keys == 0:
         return scores
-    most = scores.amax(-1, keepdim=True)
-    weights = (scores - most.masked_fill(most == -math.inf, 0)).exp_()
-    total = weights.sum(-1, keepdim=True)
-    return weights / total.masked_fill(total == 0, 1)
+    row_max = scores.amax(-1, keepdim=True)
+    weights = (scores - row_max.masked_fill(row_max == -math.inf, 0)).exp_()
+    row_sum = weights.sum(-1, keepdim=True)
+    return weights / row_sum.masked_fill(row_sum == 0, 1)
 
 
-def kept_weights(attend, q, k, v, batches):
+def find_dropout_mask(attend, q, k, v, batches):
     """Returns the weights that dropout keeps, [batches, heads, queries, keys], for the first
     `batches`. `attend(q, k, v)` returns y, and drops the same weights in each call.
 
@@ -135,39 +135,39 @@ def kept_weights(attend, q, k, v, batches):
     identity: weights that are not 0 were kept. Masked weights are 0, too.
     """
     (_, heads, queries, _), (_, _, keys, width) = q.shape, v.shape
-    kept = torch.empty(batches, heads, queries, keys, dtype=torch.bool, device=q.device)
-    none, nowhere = torch.zeros_like(q), torch.zeros_like(k)
+    dropout_mask = torch.empty(batches, heads, queries, keys, dtype=torch.bool, device=q.device)
+    zero_queries, zero_keys = torch.zeros_like(q), torch.zeros_like(k)
     for first in range(0, keys, width):
         count = min(width, keys - first)
         columns = torch.zeros_like(v)
         columns[:, :, first : first + count, :count] = torch.eye(count, dtype=v.dtype, device=v.device)
-        kept[..., first : first + count] = attend(none, nowhere, columns)[:batches, ..., :count] != 0
-    return kept
+        dropout_mask[..., first : first + count] = attend(zero_queries, zero_keys, columns)[:batches, ..., :count] != 0
+    return dropout_mask
 
 
-def check_share(kept, options):
+def check_kept_fraction(dropout_mask, options):
     """Checks that the fraction of unmasked weights that were kept is about that of dropout. Flash
     attention draws numbers of 8 bits, and keeps 230 of 256 for 0.9.
     """
-    seen = options.seen(0, kept.shape[2], kept.shape[2], kept.shape[3], kept.device)
-    count = kept.shape[0] * kept.shape[1] * (kept.shape[2] * kept.shape[3] if seen is None else seen.sum().item())
-    share = kept.sum().item() / count
-    if abs(share - (1 - options.dropout)) > 0.01:
-        raise ValueError(f"dropout {options.dropout} seems to have kept a fraction of {share:.4f}")
+    attended = options.attended_keys(0, dropout_mask.shape[2], dropout_mask.shape[2], dropout_mask.shape[3], dropout_mask.device)
+    count = dropout_mask.shape[0] * dropout_mask.shape[1] * (dropout_mask.shape[2] * dropout_mask.shape[3] if attended is None else attended.sum().item())
+    fraction = dropout_mask.sum().item() / count
+    if abs(fraction - (1 - options.dropout)) > 0.01:
+        raise ValueError(f"dropout {options.dropout} seems to have kept a fraction of {fraction:.4f}")
 
 
-def differences(found, exact):
+def measure_error(result, exact):
     """Returns {"max", "rms"} of the error, and "scale", the root mean square of the exact values.
     """
-    if found.shape != exact.shape:
-        raise ValueError(f"expected shape {list(exact.shape)}, got {list(found.shape)}")
-    apart = found.double() - exact
-    if not apart.isfinite().all():
+    if result.shape != exact.shape:
+        raise ValueError(f"expected shape {list(exact.shape)}, got {list(result.shape)}")
+    difference = result.double() - exact
+    if not difference.isfinite().all():
         raise ValueError("some values are not finite")
-    if apart.numel() == 0:
+    if difference.numel() == 0:
         return dict(max=0.0, rms=0.0, scale=0.0)
 
     def rms(x):
         return x.square().mean().sqrt().item()
 
-    return dict(max=apart.abs().max().item(), rms=rms(apart), scale=rms(exact))
+    return dict(max=difference.abs().max().item(), rms=rms(difference), scale=rms(exact))

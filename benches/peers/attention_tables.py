@@ -1,145 +1,150 @@
-"""Writes the tables of attention_errors.py: reads lines of results, returns Markdown. Needs only
+"""Renders the tables of attention_errors.py: Markdown from the lines of results files. Needs only
 Python's standard library.
 """
 
 import math
 
 MARKERS = "<!-- errors:start -->", "<!-- errors:end -->"
-OURS = "ternion"
-PEERS = {"torch/cudnn": "cuDNN", "torch/flash": "flash", "torch/ops": "op by op"}
+OWN_IMPL = "ternion"
+BASELINES = {"torch/cudnn": "cuDNN", "torch/flash": "flash", "torch/ops": "op by op"}
 RESULTS = ("y", "dq", "dk", "dv")
 MEASURES = ("max", "rms")
-# FlashAttention's rule.
-MOST = 2.0
-# The number of rows of the op table that are shown; there are hundreds.
+# Maximum ratio of Ternion's error to the baseline's: the rule of FlashAttention's tests.
+MAX_RATIO = 2.0
+# Number of rows of the op table that are listed, of hundreds.
 SHOWN_ROWS = 10
 
 
-def row_of(cells):
+def format_row(cells):
     return "| " + " | ".join(cells) + " |"
 
 
-def ratio(ours, theirs):
-    """Returns our error divided by theirs; 1 if both are 0."""
-    if theirs == 0:
-        return 1.0 if ours == 0 else math.inf
-    return ours / theirs
+def error_ratio(own_error, baseline_error):
+    """Returns the ratio of two errors; 1 if both are 0."""
+    if baseline_error == 0:
+        return 1.0 if own_error == 0 else math.inf
+    return own_error / baseline_error
 
 
 class Errors:
-    """The errors of all cases: case -> implementation -> result -> {"max", "rms", "scale"}. The
-    last measurement counts.
+    """The errors of all cases: case -> impl -> result -> {"max", "rms", "scale"}, from the last
+    measurement of each.
     """
 
     def __init__(self, lines):
-        self.found, self.failures = {}, {}
+        self.errors, self.failures = {}, {}
         for line in lines:
             if "errors" in line:
-                self.found.setdefault(line["case"], {})[line["impl"]] = line["errors"]
+                self.errors.setdefault(line["case"], {})[line["impl"]] = line["errors"]
             elif "error" in line and "case" in line:
                 self.failures[line["case"], line["impl"]] = line["error"]
-        self.failures = {key: error for key, error in self.failures.items() if key[1] not in self.found.get(key[0], {})}
+        self.failures = {key: error for key, error in self.failures.items() if key[1] not in self.errors.get(key[0], {})}
 
-    def of(self, kind):
+    def cases_with_errors(self, kind):
         """Returns the cases of a kind, `shapes` or `rows`, for which Ternion has errors."""
-        return [case for case, of_case in self.found.items() if case.startswith(f"{kind}/") and OURS in of_case]
+        return [case for case, errors_by_impl in self.errors.items() if case.startswith(f"{kind}/") and OWN_IMPL in errors_by_impl]
 
     def ratios(self, cases):
-        """Returns (ratio, case, result, measure, peer) of everything that can be compared."""
+        """Returns (ratio, case, result, measure, baseline) for all pairs of errors."""
         return [
-            (ratio(of_case[OURS][result][measure], theirs[result][measure]), case, result, measure, peer)
+            (error_ratio(errors_by_impl[OWN_IMPL][result][measure], baseline_errors[result][measure]), case, result, measure, baseline)
             for case in cases
-            for of_case in [self.found[case]]
-            for peer, theirs in of_case.items()
-            if peer != OURS
-            for result in theirs
+            for errors_by_impl in [self.errors[case]]
+            for baseline, baseline_errors in errors_by_impl.items()
+            if baseline != OWN_IMPL
+            for result in baseline_errors
             for measure in MEASURES
         ]
 
 
-def number(value):
+def format_error(value):
     return f"{value:.2e}"
 
 
-def times(value):
-    """Returns a ratio, in bold if it violates the rule."""
+def format_ratio(value):
+    """Formats a ratio, in bold if it exceeds MAX_RATIO."""
     text = "no error of PyTorch's" if value == math.inf else f"{value:.2f}"
-    return f"**{text}**" if value > MOST else text
+    return f"**{text}**" if value > MAX_RATIO else text
 
 
-def verdict(errors, kind, what):
-    """Returns in how many cases the rule holds, and where it is closest to its bound or violates it
-    most.
+def verdict_lines(errors, kind, noun):
+    """Returns lines about the number of cases that meet MAX_RATIO, and the case with the largest
+    ratio.
     """
-    cases = errors.of(kind)
+    cases = errors.cases_with_errors(kind)
     ratios = errors.ratios(cases)
     if not ratios:
         return []
     compared = {case for _, case, *_ in ratios}
-    broken = {case for found, case, *_ in ratios if found > MOST}
-    most, case, result, measure, peer = max(ratios)
-    holds = f"in all of {len(compared)} {what}" if not broken else f"in {len(compared) - len(broken)} of {len(compared)} {what}"
-    alone = len(cases) - len(compared)
-    more = f" {alone} more have no peer." if alone else ""
-    kinds = "largest error" if measure == "max" else "root mean square"
-    return [f"At most {MOST:g} times the error of PyTorch {holds}; the most is {times(most)}: the {kinds} of {result} in `{case}`, compared with {PEERS[peer]}.{more}", ""]
+    violations = {case for ratio, case, *_ in ratios if ratio > MAX_RATIO}
+    max_ratio, case, result, measure, baseline = max(ratios)
+    statement = f"in all of {len(compared)} {noun}" if not violations else f"in {len(compared) - len(violations)} of {len(compared)} {noun}"
+    uncompared = len(cases) - len(compared)
+    note = f" {uncompared} more have no peer." if uncompared else ""
+    error_kind = "largest error" if measure == "max" else "root mean square"
+    largest = f"the most is {format_ratio(max_ratio)}: the {error_kind} of {result} in `{case}`, compared with {BASELINES[baseline]}"
+    return [f"At most {MAX_RATIO:g} times the error of PyTorch {statement}; {largest}.{note}", ""]
 
 
-def summary(errors):
-    """Returns the largest ratio of each result over lengths, masks and peers, by dtype and width.
+def ratio_table(errors):
+    """Returns a table of the largest ratio of each result over lengths, masks and baselines, by
+    dtype and width.
     """
     groups = {}
-    for case in errors.of("shapes"):
+    for case in errors.cases_with_errors("shapes"):
         _, dtype, width, _, mask = case.split("/")
         groups.setdefault((dtype, width, mask.endswith("dropout")), []).append(case)
-    lines = [row_of(["dtype", "width", "dropout", *RESULTS]), row_of(["---", "---", "---", *["---:"] * len(RESULTS)])]
-    for (dtype, width, drops), cases in groups.items():
+    lines = [format_row(["dtype", "width", "dropout", *RESULTS]), format_row(["---", "---", "---", *["---:"] * len(RESULTS)])]
+    for (dtype, width, has_dropout), cases in groups.items():
         ratios = errors.ratios(cases)
         cells = []
         for name in RESULTS:
-            of = {measure: [one for one, _, result, how, _ in ratios if (result, how) == (name, measure)] for measure in MEASURES}
-            cells.append(" / ".join(times(max(of[measure])) if of[measure] else "-" for measure in MEASURES))
-        lines.append(row_of([dtype, width.removeprefix("d"), "yes" if drops else "", *cells]))
+            ratios_by_measure = {
+                measure: [ratio for ratio, _, result, result_measure, _ in ratios if (result, result_measure) == (name, measure)] for measure in MEASURES
+            }
+            cells.append(" / ".join(format_ratio(max(ratios_by_measure[measure])) if ratios_by_measure[measure] else "-" for measure in MEASURES))
+        lines.append(format_row([dtype, width.removeprefix("d"), "yes" if has_dropout else "", *cells]))
     return [*lines, ""]
 
 
-def details(errors):
-    """Returns every error of the benchmark's shapes."""
-    peers = [peer for peer in PEERS if any(peer in errors.found[case] for case in errors.of("shapes"))]
-    heads = ["case", "result", "exact, rms", "Ternion, max", "rms", *[head for peer in peers for head in (f"{PEERS[peer]}, max", "rms")], "ratio, max", "rms"]
-    lines = [row_of(heads), row_of(["---", "---", *["---:"] * (len(heads) - 2)])]
-    for case in errors.of("shapes"):
-        of_case = errors.found[case]
-        for name in of_case[OURS]:
-            ours = of_case[OURS][name]
-            cells = [f"`{case.removeprefix('shapes/')}`", name, number(ours["scale"]), *(number(ours[measure]) for measure in MEASURES)]
-            for peer in peers:
-                cells += [number(of_case[peer][name][measure]) if peer in of_case else "-" for measure in MEASURES]
+def details_table(errors):
+    """Returns a table of all errors of the benchmark's shapes."""
+    baselines = [baseline for baseline in BASELINES if any(baseline in errors.errors[case] for case in errors.cases_with_errors("shapes"))]
+    baseline_titles = [title for baseline in baselines for title in (f"{BASELINES[baseline]}, max", "rms")]
+    column_titles = ["case", "result", "exact, rms", "Ternion, max", "rms", *baseline_titles, "ratio, max", "rms"]
+    lines = [format_row(column_titles), format_row(["---", "---", *["---:"] * (len(column_titles) - 2)])]
+    for case in errors.cases_with_errors("shapes"):
+        errors_by_impl = errors.errors[case]
+        for name in errors_by_impl[OWN_IMPL]:
+            own_errors = errors_by_impl[OWN_IMPL][name]
+            cells = [f"`{case.removeprefix('shapes/')}`", name, format_error(own_errors["scale"]), *(format_error(own_errors[measure]) for measure in MEASURES)]
+            for baseline in baselines:
+                cells += [format_error(errors_by_impl[baseline][name][measure]) if baseline in errors_by_impl else "-" for measure in MEASURES]
             for measure in MEASURES:
-                of_peers = [ratio(ours[measure], of_case[peer][name][measure]) for peer in peers if peer in of_case]
-                cells.append(times(max(of_peers)) if of_peers else "-")
-            lines.append(row_of(cells))
+                ratios = [error_ratio(own_errors[measure], errors_by_impl[baseline][name][measure]) for baseline in baselines if baseline in errors_by_impl]
+                cells.append(format_ratio(max(ratios)) if ratios else "-")
+            lines.append(format_row(cells))
     return ["<details><summary>Every error</summary>", "", *lines, "", "</details>", ""]
 
 
 def rows_table(errors):
-    """Returns the rows of the op table whose errors are largest relative to PyTorch's."""
-    ratios = sorted(errors.ratios(errors.of("rows")), reverse=True)
+    """Returns a table of the op table rows whose errors are largest relative to PyTorch's."""
+    ratios = sorted(errors.ratios(errors.cases_with_errors("rows")), reverse=True)
     if not ratios:
         return []
-    lines = [row_of(["row, instance", "result", "error", "ratio"]), row_of(["---", "---", "---", "---:"])]
-    # Only the largest one of each row.
-    shown = {}
-    for found, case, result, measure, _ in ratios:
-        shown.setdefault(case, (found, result, measure))
-    broken = sum(found > MOST for found, *_ in shown.values())
-    for case, (found, result, measure) in list(shown.items())[: max(SHOWN_ROWS, broken)]:
-        lines.append(row_of([f"`{case.removeprefix('rows/')}`", result, measure, times(found)]))
+    lines = [format_row(["row, instance", "result", "error", "ratio"]), format_row(["---", "---", "---", "---:"])]
+    # Only the largest ratio of each row.
+    largest = {}
+    for ratio, case, result, measure, _ in ratios:
+        largest.setdefault(case, (ratio, result, measure))
+    violations = sum(ratio > MAX_RATIO for ratio, *_ in largest.values())
+    for case, (ratio, result, measure) in list(largest.items())[: max(SHOWN_ROWS, violations)]:
+        lines.append(format_row([f"`{case.removeprefix('rows/')}`", result, measure, format_ratio(ratio)]))
     return [*lines, ""]
 
 
-def about(lines):
-    """Returns the machine, in a sentence."""
+def run_sentence(lines):
+    """Returns a sentence about the machine and versions of a results file."""
     run = next((line["run"] for line in reversed(lines) if "run" in line), {})
     versions = next((line["versions"] for line in reversed(lines) if "versions" in line), {})
     parts = [run.get("device", "unknown device"), f"driver {run.get('driver', 'unknown')}", f"commit {run.get('commit', 'unknown')}"]
@@ -148,17 +153,18 @@ def about(lines):
     return ", ".join([*parts, run.get("date", "unknown date")]) + "."
 
 
-def body(lines):
+def render(lines):
     errors = Errors(lines)
-    text = [about(lines), ""]
-    if errors.of("shapes"):
-        text += [*verdict(errors, "shapes", "shapes"), "The largest ratio over lengths, masks and both peers, of the largest errors / of their root mean squares:", ""]
-        text += summary(errors)
-    if errors.of("rows"):
-        text += ["Rows of the op table, compared with PyTorch op by op:", "", *verdict(errors, "rows", "instances of rows"), *rows_table(errors)]
+    text = [run_sentence(lines), ""]
+    if errors.cases_with_errors("shapes"):
+        heading = "The largest ratio over lengths, masks and both peers, of the largest errors / of their root mean squares:"
+        text += [*verdict_lines(errors, "shapes", "shapes"), heading, ""]
+        text += ratio_table(errors)
+    if errors.cases_with_errors("rows"):
+        text += ["Rows of the op table, compared with PyTorch op by op:", "", *verdict_lines(errors, "rows", "instances of rows"), *rows_table(errors)]
     missing = {}
     for (case, impl), error in errors.failures.items():
         missing.setdefault((impl, error.splitlines()[0].replace("|", "/")[:200]), []).append(case)
-    text += [f"- {PEERS.get(impl, 'Ternion')} lacks {len(cases)} cases such as `{cases[0]}`: {error}" for (impl, error), cases in missing.items()]
+    text += [f"- {BASELINES.get(impl, 'Ternion')} lacks {len(cases)} cases such as `{cases[0]}`: {error}" for (impl, error), cases in missing.items()]
     text += [""] if missing else []
-    return "\n".join([*text, *(details(errors) if errors.of("shapes") else [])])
+    return "\n".join([*text, *(details_table(errors) if errors.cases_with_errors("shapes") else [])])

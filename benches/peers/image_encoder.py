@@ -72,7 +72,7 @@ def train(model, positions, colours, arguments):
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=arguments.lr, betas=(0.92, 0.95), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99999)
-    total, begun = torch.zeros((), device=positions.device), time.perf_counter()
+    total, started = torch.zeros((), device=positions.device), time.perf_counter()
     for step in range(arguments.steps):
         drawn = torch.randint(0, len(positions), (arguments.batch,), device=positions.device)
         loss = (model(positions[drawn]) - colours[drawn]).square().sum()
@@ -83,9 +83,9 @@ def train(model, positions, colours, arguments):
         if step >= arguments.steps - 500:
             total += loss.detach()
         if step == 0:
-            begun = time.perf_counter()
+            started = time.perf_counter()
     counted = 3 * arguments.batch * min(arguments.steps, 500)
-    return total.item() / counted, time.perf_counter() - begun
+    return total.item() / counted, time.perf_counter() - started
 
 
 def main():

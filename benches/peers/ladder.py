@@ -1,28 +1,27 @@
 #!/usr/bin/env python3
-"""The ladder of matrix products: TFLOP/s of every rung by size, compared with cuBLAS, as tables and
-as a picture.
+"""The ladder of matrix products: tables and a plot of the TFLOP/s of each rung by size, compared
+with cuBLAS.
 
     compare.py run --bundle DIR --families ladder --out ladder.jsonl
         on the GPU machine: measures the rungs, Ternion's product and PyTorch's
     ladder.py write ladder.jsonl.. docs/kernels/gemm-ladder.md
-        anywhere: writes the tables between the page's markers, and gemm-ladder.svg next to the page
+        on any machine: writes the tables between the page's markers, and gemm-ladder.svg
 
-Both show the same records: medians of all rounds in the files. `write` needs only Python's standard
-library.
+Values are medians over all rounds in the files. `write` needs only Python's standard library.
 """
 
 import functools
 import statistics
 
-from charts import OWN, PEER, Panel, Series, drawing, plain
-from compare import read_one_run, replace
-from pages import about, between_markers, digits, row_of, write_of
+from charts import BASELINE_STYLE, TERNION_STYLE, Panel, Series, render_panels, series_style
+from compare import read_single_run, write_atomically
+from pages import format_digits, format_row, replace_between_markers, run_sentence, run_write_command
 
 MARKERS = START, END = "<!-- ladder:start -->", "<!-- ladder:end -->"
-# Implementations that are not rungs: the peer, and Ternion's matmul op.
+# Implementations that are not rungs: the baseline, and Ternion's matmul op.
 CUBLAS, TERNION = "cublas", "ternion"
-APART = (TERNION, CUBLAS)
-# Titles of names whose words are not the title.
+REFERENCES = (TERNION, CUBLAS)
+# Titles that are not the name with spaces.
 TITLES = {
     CUBLAS: "cuBLAS",
     TERNION: "Ternion's product",
@@ -34,133 +33,132 @@ TITLES = {
 
 
 class Ladder:
-    """The records of one dtype: TFLOP/s by rung and size."""
+    """The results of one dtype: TFLOP/s by rung and size."""
 
     def __init__(self, dtype):
-        self.dtype, self.rates, self.tiles, self.single = dtype, {}, {}, set()
+        self.dtype, self.rates, self.tiles, self.single_calls = dtype, {}, {}, set()
 
-    def add(self, form, size, ones):
-        self.rates.setdefault(form, {})[size] = statistics.median(one["value"] for one in ones)
-        if any(one.get("calls") == 1 for one in ones):
-            self.single.add((form, size))
-        # Several tiles were measured: the tile of the median round is shown.
-        if "tiles" in ones[0]:
-            middle = sorted(ones, key=lambda one: one["value"])[len(ones) // 2]
-            self.tiles.setdefault(form, {})[size] = middle["tile"]
+    def add(self, rung, size, lines):
+        self.rates.setdefault(rung, {})[size] = statistics.median(line["value"] for line in lines)
+        if any(line.get("calls") == 1 for line in lines):
+            self.single_calls.add((rung, size))
+        # If several tiles were measured, the fastest tile of the median round is reported.
+        if "tiles" in lines[0]:
+            median_line = sorted(lines, key=lambda line: line["value"])[len(lines) // 2]
+            self.tiles.setdefault(rung, {})[size] = median_line["tile"]
 
     def sizes(self):
         return sorted({size for rates in self.rates.values() for size in rates})
 
-    def forms(self):
-        """Returns the rungs as they were measured, followed by Ternion's product and cuBLAS."""
-        return sorted(self.rates, key=lambda form: APART.index(form) if form in APART else -1)
+    def rungs(self):
+        """Returns the rungs in the order of measurement, followed by the references."""
+        return sorted(self.rates, key=lambda rung: REFERENCES.index(rung) if rung in REFERENCES else -1)
 
 
-def measured(lines, family, parts):
-    """Returns the measured lines of a family, by the `parts` parts of their names after the family;
-    and errors of what could not be measured, by the same parts.
+def group_lines(lines, family, part_count):
+    """Groups the lines of a family by the parts of the case's name after the family. Returns the
+    groups of cases with `part_count` parts, and the errors of cases without any measurement.
     """
-    found, errors = {}, {}
+    lines_by_case, errors = {}, {}
     for line in lines:
-        first, *rest = str(line.get("case", "")).split("/")
-        if first != family:
+        line_family, *parts = str(line.get("case", "")).split("/")
+        if line_family != family:
             continue
-        if len(rest) == parts and "value" in line:
-            found.setdefault(tuple(rest), []).append(line)
+        if len(parts) == part_count and "value" in line:
+            lines_by_case.setdefault(tuple(parts), []).append(line)
         else:
-            errors[tuple(rest)] = f"{line['case']} {line.get('impl', '')}: {line.get('error', 'no figure')}"
-    # An error is reported only if nothing was measured.
-    return found, [error for case, error in errors.items() if case not in found]
+            errors[tuple(parts)] = f"{line['case']} {line.get('impl', '')}: {line.get('error', 'no figure')}"
+    return lines_by_case, [error for case, error in errors.items() if case not in lines_by_case]
 
 
-def ladders(lines):
-    """Returns the ladders of the records, and what could not be measured."""
-    found, errors = measured(lines, "ladder", 3)
-    made = {}
-    for (dtype, form, size), ones in found.items():
-        made.setdefault(dtype, Ladder(dtype)).add(form, int(size), ones)
-    return list(made.values()), errors
+def build_ladders(lines):
+    """Returns the ladders of a results file, and the errors."""
+    lines_by_case, errors = group_lines(lines, "ladder", 3)
+    ladders = {}
+    for (dtype, rung, size), group in lines_by_case.items():
+        ladders.setdefault(dtype, Ladder(dtype)).add(rung, int(size), group)
+    return list(ladders.values()), errors
 
 
-def title(form):
-    return TITLES.get(form, form.replace("_", " "))
+def format_title(rung):
+    return TITLES.get(rung, rung.replace("_", " "))
 
 
-def table(ladder):
-    """Returns a row for each rung, a column for each size, and the fraction of cuBLAS at the
-    largest size.
+def rate_table(ladder):
+    """Returns a table with a row for each rung, a column for each size, and the percentage of
+    cuBLAS at the largest size.
     """
     sizes = ladder.sizes()
-    largest = ladder.rates.get(CUBLAS, {}).get(sizes[-1])
-    lines = [row_of([f"{ladder.dtype}, TFLOP/s", *map(str, sizes), f"of cuBLAS at {sizes[-1]}"]), row_of(["---", *["---:"] * (len(sizes) + 1)])]
-    for form in ladder.forms():
-        rates = ladder.rates[form]
-        cells = [digits(rates[size]) + ("*" if (form, size) in ladder.single else "") if size in rates else "" for size in sizes]
-        share = f"{100 * rates[sizes[-1]] / largest:.1f} %" if largest and sizes[-1] in rates else ""
-        lines.append(row_of([title(form), *cells, share]))
+    cublas_rate = ladder.rates.get(CUBLAS, {}).get(sizes[-1])
+    lines = [format_row([f"{ladder.dtype}, TFLOP/s", *map(str, sizes), f"of cuBLAS at {sizes[-1]}"]), format_row(["---", *["---:"] * (len(sizes) + 1)])]
+    for rung in ladder.rungs():
+        rates = ladder.rates[rung]
+        cells = [format_digits(rates[size]) + ("*" if (rung, size) in ladder.single_calls else "") if size in rates else "" for size in sizes]
+        fraction = f"{100 * rates[sizes[-1]] / cublas_rate:.1f} %" if cublas_rate and sizes[-1] in rates else ""
+        lines.append(format_row([format_title(rung), *cells, fraction]))
     return [*lines, ""]
 
 
 def tiles_table(ladder):
-    """Returns which of the tried tiles was the fastest at each size."""
+    """Returns tables of the fastest tile at each size."""
     lines = []
-    for form, tiles in ladder.tiles.items():
-        lines += [f"Fastest tile of the {title(form)}:", "", row_of(["size", "tile", "TFLOP/s"]), row_of(["---:", "---", "---:"])]
-        lines += [row_of([str(size), tiles[size], digits(ladder.rates[form][size])]) for size in sorted(tiles)]
+    for rung, tiles in ladder.tiles.items():
+        lines += [f"Fastest tile of the {format_title(rung)}:", "", format_row(["size", "tile", "TFLOP/s"]), format_row(["---:", "---", "---:"])]
+        lines += [format_row([str(size), tiles[size], format_digits(ladder.rates[rung][size])]) for size in sorted(tiles)]
         lines.append("")
     return lines
 
 
-def body(lines, picture):
-    made, errors = ladders(lines)
-    text = [about(lines), "", f"![TFLOP/s of every form by size]({picture})", ""]
-    for ladder in made:
-        text += table(ladder)
-    if any(ladder.single for ladder in made):
+def render(lines, picture_name):
+    ladders, errors = build_ladders(lines)
+    text = [run_sentence(lines), "", f"![TFLOP/s of every form by size]({picture_name})", ""]
+    for ladder in ladders:
+        text += rate_table(ladder)
+    if any(ladder.single_calls for ladder in ladders):
         text += ["\\* one call, which took longer than 100 ms; all others are medians.", ""]
-    for ladder in made:
+    for ladder in ladders:
         text += tiles_table(ladder)
     return [*text, *[f"- {error}".replace("\n", " ") for error in errors], *([""] if errors else [])]
 
 
-def page(text, lines, picture):
+def update_page(text, lines, picture_name):
     """Returns the page with the tables between its markers."""
-    return between_markers(text, MARKERS, "\n".join(body(lines, picture)))
+    return replace_between_markers(text, MARKERS, "\n".join(render(lines, picture_name)))
 
 
-# ---------------------------------------------------------------- the picture
+# ---------------------------------------------------------------- the plot
 
 
-def series_of(ladder):
-    """Returns a line for each rung: its TFLOP/s by size."""
-    forms = ladder.forms()
-    count = sum(form not in APART for form in forms)
-    drawn = {CUBLAS: PEER, TERNION: OWN}
-    found = []
-    for number, form in enumerate(forms):
-        rates = ladder.rates[form]
-        values = ", ".join(f"{digits(rate)} at {size}" for size, rate in sorted(rates.items()))
-        found.append(Series(title(form), rates, values, *drawn.get(form, plain(number, count))))
-    return found
+def rung_series(ladder):
+    """Returns a series for each rung: TFLOP/s by size."""
+    rungs = ladder.rungs()
+    rung_count = sum(rung not in REFERENCES for rung in rungs)
+    styles = {CUBLAS: BASELINE_STYLE, TERNION: TERNION_STYLE}
+    series = []
+    for index, rung in enumerate(rungs):
+        rates = ladder.rates[rung]
+        values = ", ".join(f"{format_digits(rate)} at {size}" for size, rate in sorted(rates.items()))
+        series.append(Series(format_title(rung), rates, values, *styles.get(rung, series_style(index, rung_count))))
+    return series
 
 
-def panel(ladder, top):
-    return Panel(f"{ladder.dtype}, TFLOP/s of products of n x n x n", "n", series_of(ladder), top)
+def render_panel(ladder, top):
+    return Panel(f"{ladder.dtype}, TFLOP/s of products of n x n x n", "n", rung_series(ladder), top)
 
 
-def write(given):
-    lines = read_one_run(given.results)
-    made, _ = ladders(lines)
-    if not made:
-        raise SystemExit(f"error: {', '.join(map(str, given.results))}: no measured case of the ladder")
-    picture = given.page.with_suffix(".svg")
-    text = page(given.page.read_text(encoding="utf-8"), lines, picture.name)
-    replace(picture, drawing([functools.partial(panel, ladder) for ladder in made]))
-    replace(given.page, text)
+def write_page(args):
+    lines = read_single_run(args.results)
+    ladders, _ = build_ladders(lines)
+    if not ladders:
+        raise SystemExit(f"error: {', '.join(map(str, args.results))}: no measured case of the ladder")
+    picture = args.page.with_suffix(".svg")
+    text = update_page(args.page.read_text(encoding="utf-8"), lines, picture.name)
+    write_atomically(picture, render_panels([functools.partial(render_panel, ladder) for ladder in ladders]))
+    write_atomically(args.page, text)
 
 
 def main():
-    write_of(__doc__, "what compare.py run measured", write)
+    run_write_command(__doc__, "results of compare.py run", write_page)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ class PageCase(unittest.TestCase):
         """Returns the page after `write` of these results, which fails with this error."""
         (self.path / self.RESULTS).write_text("".join(json.dumps(line) + "\n" for line in lines))
         command = [sys.executable, str(HERE / f"{self.SCRIPT.__name__}.py"), "write", self.RESULTS, "page.md"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.path, check=False)
-        self.assertEqual(bool(done.returncode), bool(error), done.stderr)
-        self.assertIn(error, done.stderr)
-        self.printed = done.stdout
+        completed = subprocess.run(command, capture_output=True, text=True, cwd=self.path, check=False)
+        self.assertEqual(bool(completed.returncode), bool(error), completed.stderr)
+        self.assertIn(error, completed.stderr)
+        self.printed = completed.stdout
         return self.page.read_text()

@@ -51,31 +51,31 @@ class Tables(unittest.TestCase):
     def setUp(self):
         self.errors = attention_tables.Errors(RECORDS)
 
-    def test_ratios_are_to_each_peer_and_what_was_measured_last_counts(self):
+    def test_ratios_use_last_measurement_of_each_baseline(self):
         ratios = self.errors.ratios(["shapes/bf16/d64/t512/full"])
         self.assertEqual(len(ratios), 8)
         self.assertEqual(max(ratios)[0], 2.0)
-        self.assertEqual(attention_tables.ratio(0.0, 0.0), 1.0)
-        self.assertEqual(attention_tables.ratio(0.1, 0.0), math.inf)
+        self.assertEqual(attention_tables.error_ratio(0.0, 0.0), 1.0)
+        self.assertEqual(attention_tables.error_ratio(0.1, 0.0), math.inf)
 
-    def test_the_verdict_tells_where_the_rule_is_broken(self):
-        shapes = attention_tables.verdict(self.errors, "shapes", "shapes")[0]
+    def test_verdict_names_worst_case(self):
+        shapes = attention_tables.verdict_lines(self.errors, "shapes", "shapes")[0]
         self.assertIn("in 1 of 2 shapes; the most is **3.00**: the largest error of y in `shapes/f16/d192/t1024/causal-dropout`, compared with flash.", shapes)
-        rows = attention_tables.verdict(self.errors, "rows", "rows")[0]
+        rows = attention_tables.verdict_lines(self.errors, "rows", "rows")[0]
         self.assertIn("in all of 1 rows; the most is 0.50", rows)
         self.assertIn("1 more have no peer.", rows)
 
-    def test_the_summary_has_the_largest_ratio_of_each_result(self):
-        _, _, narrow, wide, _ = attention_tables.summary(self.errors)
+    def test_ratio_table_has_largest_ratio_per_result(self):
+        _, _, narrow, wide, _ = attention_tables.ratio_table(self.errors)
         self.assertEqual(narrow, "| bf16 | 64 |  | 2.00 / 1.50 | 1.00 / 1.00 | - / - | - / - |")
         self.assertEqual(wide, "| f16 | 192 | yes | **3.00** / 1.00 | 1.00 / 1.00 | - / - | - / - |")
 
-    def test_details_have_every_error(self):
-        text = "\n".join(attention_tables.details(self.errors))
+    def test_details_have_all_errors(self):
+        text = "\n".join(attention_tables.details_table(self.errors))
         self.assertIn("| `bf16/d64/t512/full` | y | 1.00e+00 | 2.00e-02 | 3.00e-03 | 2.00e-02 | 2.00e-03 | 1.00e-02 | 3.00e-03 | 2.00 | 1.50 |", text)
         self.assertIn("| `f16/d192/t1024/causal-dropout` | dq | 1.00e+00 | 0.00e+00 | 0.00e+00 | - | - | 0.00e+00 | 0.00e+00 | 1.00 | 1.00 |", text)
 
-    def test_the_page_is_written_between_its_markers(self):
+    def test_page_is_written_between_markers(self):
         start, end = attention_tables.MARKERS
         with tempfile.TemporaryDirectory() as folder:
             page, results = pathlib.Path(folder, "page.md"), pathlib.Path(folder, "errors.jsonl")
@@ -90,7 +90,7 @@ class Tables(unittest.TestCase):
 
 
 class Cases(unittest.TestCase):
-    def test_the_shapes_are_those_of_the_benchmark(self):
+    def test_shapes_match_benchmark(self):
         cases = attention_errors.shape_cases()
         self.assertEqual(len(cases), len({case.name for case in cases}))
         self.assertEqual(len(cases), 2 * 4 * (4 * 2 + 2))
@@ -99,7 +99,7 @@ class Cases(unittest.TestCase):
         self.assertEqual(by_name["shapes/bf16/d64/t1024/causal-dropout"].options, dict(causal=True, scale=0.125, dropout=0.1))
         self.assertEqual(by_name["shapes/f16/d192/t16384/full"].shapes[0], (1, 10, 16384, 192))
 
-    def test_the_rows_are_those_of_the_file(self):
+    def test_rows_match_file(self):
         cases = attention_errors.row_cases(attention_errors.ROWS.read_text(encoding="utf-8"), 3)
         self.assertEqual(len(cases), len({case.name for case in cases}))
         self.assertGreater(len(cases), 100)
@@ -109,17 +109,17 @@ class Cases(unittest.TestCase):
         self.assertEqual(by_name["rows/bf16/bool mask dropout=0.3/0"].mask, "bool")
         self.assertEqual(by_name["rows/bf16/causal window=2/1"].options["window"], 2)
 
-    def test_a_case_counts_as_measured_where_ternion_was(self):
+    def test_case_is_finished_if_ternion_succeeded(self):
         results = mock.Mock()
         lines = [dict(case="a", impl="ternion", errors={}), dict(case="a", impl="torch/flash", error="none")]
         with mock.patch("builtins.print"):
-            self.assertTrue(attention_errors.keep(results, mock.Mock(), lines))
-            self.assertFalse(attention_errors.keep(results, mock.Mock(), [dict(case="a", impl="ternion", error="none")]))
+            self.assertTrue(attention_errors.store_lines(results, mock.Mock(), lines))
+            self.assertFalse(attention_errors.store_lines(results, mock.Mock(), [dict(case="a", impl="ternion", error="none")]))
         self.assertEqual([list(call.kwargs) for call in results.add.call_args_list], [["case", "impl", "errors"], ["case", "impl", "error"], ["finished"], ["case", "impl", "error"]])
 
-    def test_errors_of_several_draws_are_those_of_all(self):
+    def test_errors_of_draws_are_combined(self):
         draws = [dict(y=dict(max=1.0, rms=3.0, scale=1.0)), dict(y=dict(max=2.0, rms=4.0, scale=1.0))]
-        self.assertEqual(attention_errors.together(draws), dict(y=dict(max=2.0, rms=12.5**0.5, scale=1.0)))
+        self.assertEqual(attention_errors.combine_errors(draws), dict(y=dict(max=2.0, rms=12.5**0.5, scale=1.0)))
 
 
 @needs_torch
@@ -128,35 +128,35 @@ class Reference(unittest.TestCase):
     gradient PyTorch computes.
     """
 
-    def compare(self, shapes, options, kept):
+    def compare(self, shapes, options, dropout_mask):
         import torch
 
         import attention_reference
 
         q, k, v = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
         group, queries, keys = q.shape[1] // k.shape[1], q.shape[2], k.shape[2]
-        seen = torch.tensor([[self.sees(options, query + keys - queries, key) for key in range(keys)] for query in range(queries)])
+        attended = torch.tensor([[self.attends(options, query + keys - queries, key) for key in range(keys)] for query in range(queries)])
         scores = q @ k.repeat_interleave(group, 1).transpose(-1, -2) * options.scale
         if options.mask is not None and options.mask.dtype == torch.bool:
-            seen = seen & options.mask
+            attended = attended & options.mask
         elif options.mask is not None:
             scores = scores + options.mask
-        weights = scores.masked_fill(~seen, -1e30).softmax(-1) * seen
-        y = (weights if kept is None else weights * kept / (1 - options.dropout)) @ v.repeat_interleave(group, 1)
+        weights = scores.masked_fill(~attended, -1e30).softmax(-1) * attended
+        y = (weights if dropout_mask is None else weights * dropout_mask / (1 - options.dropout)) @ v.repeat_interleave(group, 1)
         dy = torch.randn_like(y)
         expected = (y, *torch.autograd.grad(y, (q, k, v), dy))
         # A few queries and one head at a time.
         with mock.patch.object(attention_reference, "CHUNK_QUERIES", 3):
-            found = attention_reference.reference(q.detach(), k.detach(), v.detach(), options, dy, kept, chunk_bytes=1).named()
-        self.assertEqual(list(found), ["y", "dq", "dk", "dv"])
-        for one, other in zip(found.values(), expected):
+            results = attention_reference.reference(q.detach(), k.detach(), v.detach(), options, dy, dropout_mask, chunk_bytes=1).to_dict()
+        self.assertEqual(list(results), ["y", "dq", "dk", "dv"])
+        for one, other in zip(results.values(), expected):
             self.assertLess((one - other).abs().max().item(), 1e-12)
 
-    def sees(self, options, position, key):
+    def attends(self, options, position, key):
         window = options.window if options.window is not None else 10**6
         return key > position - window and (key <= position if options.causal else key < position + window)
 
-    def test_every_way_to_see(self):
+    def test_all_kinds_of_masks(self):
         import torch
 
         from attention_reference import Options
@@ -164,49 +164,49 @@ class Reference(unittest.TestCase):
         torch.manual_seed(0)
         shared, own = ((2, 4, 5, 3), (2, 2, 7, 3), (2, 2, 7, 4)), ((1, 2, 6, 4), (1, 2, 4, 4), (1, 2, 4, 2))
         truth, added = torch.rand(2, 1, 1, 7) > 0.3, torch.randn(4, 5, 7, dtype=torch.float64)
-        kept = torch.rand(2, 4, 5, 7) > 0.25
+        dropout_mask = torch.rand(2, 4, 5, 7) > 0.25
         for shapes, options, dropped in (
             (shared, Options(0.7), None),
             (shared, Options(0.7, causal=True), None),
             # The first queries are fully masked.
             (own, Options(0.7, causal=True), None),
             (own, Options(0.7, window=2), None),
-            (shared, Options(0.7, causal=True, window=2, dropout=0.25), kept),
+            (shared, Options(0.7, causal=True, window=2, dropout=0.25), dropout_mask),
             (shared, Options(0.7, mask=truth), None),
-            (shared, Options(0.7, causal=True, mask=truth, dropout=0.25), kept),
-            (shared, Options(0.7, mask=added, dropout=0.25), kept),
+            (shared, Options(0.7, causal=True, mask=truth, dropout=0.25), dropout_mask),
+            (shared, Options(0.7, mask=added, dropout=0.25), dropout_mask),
         ):
             with self.subTest(options=options):
                 self.compare(shapes, options, dropped)
 
-    def test_differences_are_those_of_all_elements(self):
+    def test_error_is_over_all_elements(self):
         import torch
 
-        from attention_reference import differences
+        from attention_reference import measure_error
 
         exact = torch.tensor([3.0, 4.0], dtype=torch.float64)
-        self.assertEqual(differences(torch.tensor([3.0, 4.5]), exact), dict(max=0.5, rms=0.125**0.5, scale=12.5**0.5))
+        self.assertEqual(measure_error(torch.tensor([3.0, 4.5]), exact), dict(max=0.5, rms=0.125**0.5, scale=12.5**0.5))
         with self.assertRaisesRegex(ValueError, "not finite"):
-            differences(torch.tensor([3.0, math.nan]), exact)
+            measure_error(torch.tensor([3.0, math.nan]), exact)
         with self.assertRaisesRegex(ValueError, r"expected shape \[2\], got \[3\]"):
-            differences(torch.zeros(3), exact)
+            measure_error(torch.zeros(3), exact)
 
-    def test_kept_weights_are_read_off_the_identity(self):
+    def test_dropout_mask_is_read_from_identity(self):
         import torch
 
-        from attention_reference import Options, check_share, kept_weights, reference
+        from attention_reference import Options, check_kept_fraction, find_dropout_mask, reference
 
         torch.manual_seed(0)
         q, k, v = torch.randn(2, 3, 50, 8), torch.randn(2, 3, 45, 8), torch.randn(2, 3, 45, 8)
-        kept, options = torch.rand(2, 3, 50, 45) > 0.25, Options(0.5, dropout=0.25)
+        dropout_mask, options = torch.rand(2, 3, 50, 45) > 0.25, Options(0.5, dropout=0.25)
 
         def attend(q, k, v):
-            return reference(q, k, v, options, None, kept).y.bfloat16()
+            return reference(q, k, v, options, None, dropout_mask).y.bfloat16()
 
-        self.assertTrue(torch.equal(kept_weights(attend, q, k, v, 1), kept[:1]))
-        check_share(kept, options)
+        self.assertTrue(torch.equal(find_dropout_mask(attend, q, k, v, 1), dropout_mask[:1]))
+        check_kept_fraction(dropout_mask, options)
         with self.assertRaisesRegex(ValueError, "seems to have kept"):
-            check_share(torch.rand(2, 3, 50, 50) > 0.5, options)
+            check_kept_fraction(torch.rand(2, 3, 50, 50) > 0.5, options)
 
 
 # Answers like ternion-bench, in float64 with one rounding; drops weights with its own generator.
@@ -229,7 +229,7 @@ STAND_IN = """
         options = Options(request["scale"], request["causal"], window, x.get("mask"), request["dropout"])
         draws = torch.rand(batch, heads, queries, keys, generator=torch.Generator().manual_seed(request["seed"]))
         kept = draws >= options.dropout if options.dropout else None
-        made = reference(x["q"], x["k"], x["v"], options, x.get("dy"), kept).named()
+        made = reference(x["q"], x["k"], x["v"], options, x.get("dy"), kept).to_dict()
         made = {{name: value.to(x["q"].dtype)[: request["batches"]] for name, value in made.items()}}
         write_tensors(request["outputs"], made)
         print(json.dumps(dict(done=True)), flush=True)
@@ -249,7 +249,7 @@ class Measuring(unittest.TestCase):
     def tearDownClass(cls):
         cls.ternion.__exit__()
 
-    def test_tensors_go_through_files_as_they_are(self):
+    def test_tensors_are_written_and_read_unchanged(self):
         import torch
 
         tensors = dict(a=torch.randn(3, 5).bfloat16(), b=torch.tensor([True, False, True]), c=torch.zeros(0, 4).half(), d=torch.randn(2, 3).half().t())
@@ -257,18 +257,18 @@ class Measuring(unittest.TestCase):
             path = pathlib.Path(folder, "tensors")
             attention_errors.write_tensors(path, tensors)
             self.assertEqual(int.from_bytes(path.read_bytes()[:8], "little") % 8, 0)
-            found = attention_errors.read_tensors(path, "cpu")
-        self.assertEqual(list(found), list(tensors))
+            results = attention_errors.read_tensors(path, "cpu")
+        self.assertEqual(list(results), list(tensors))
         for name, tensor in tensors.items():
-            self.assertEqual(found[name].dtype, tensor.dtype)
-            self.assertTrue(torch.equal(found[name], tensor))
+            self.assertEqual(results[name].dtype, tensor.dtype)
+            self.assertTrue(torch.equal(results[name], tensor))
 
     def check_errors(self, errors, unit):
         for name, error in errors.items():
             self.assertGreater(error["scale"], 0, name)
             self.assertLess(error["rms"], unit * error["scale"], name)
 
-    def test_a_shape_is_measured_beside_pytorch(self):
+    def test_shape_is_compared_with_pytorch(self):
         programs = [self.ternion, attention_errors.Torch("torch/flash", "FLASH_ATTENTION"), attention_errors.Torch("torch/cudnn", "CUDNN_ATTENTION")]
         case = attention_errors.Case("shapes/bf16/d8/t40/causal", "bf16", ((2, 3, 40, 8),) * 3, dict(causal=True, scale=0.35, dropout=0.0))
         ours, flash, cudnn = attention_errors.measure_shape(case, programs, 1, "cpu")
@@ -277,7 +277,7 @@ class Measuring(unittest.TestCase):
         self.check_errors(flash["errors"], 2.0**-6)
         self.assertEqual((cudnn["impl"], "error" in cudnn), ("torch/cudnn", True))
 
-    def test_each_program_is_compared_with_its_own_dropped_weights(self):
+    def test_each_program_is_compared_with_its_own_dropout_mask(self):
         programs = [self.ternion, attention_errors.Torch("torch/math", "MATH")]
         options = dict(causal=True, scale=0.35, dropout=0.1)
         case = attention_errors.Case("shapes/f16/d16/t100/causal-dropout", "f16", ((2, 3, 100, 16),) * 3, options)
@@ -285,19 +285,19 @@ class Measuring(unittest.TestCase):
         self.check_errors(ours["errors"], 2.0**-11)
         self.check_errors(theirs["errors"], 2.0**-8)
 
-    def test_rows_are_measured_beside_single_ops(self):
+    def test_rows_are_compared_with_single_ops(self):
         cases = attention_errors.row_cases(attention_errors.ROWS.read_text(encoding="utf-8"), 2)
         names = ["plain/1", "causal/3", "causal window=2/0", "causal window=all/0", "bool mask/1", "additive mask/1", "dropout=0.5/0", "bool mask dropout=0.3/0"]
-        picked = [case for case in cases if case.name.removeprefix("rows/f16/") in names]
-        self.assertEqual(len(picked), len(names))
-        for case in picked:
+        selected = [case for case in cases if case.name.removeprefix("rows/f16/") in names]
+        self.assertEqual(len(selected), len(names))
+        for case in selected:
             with self.subTest(case=case.name):
                 ours, theirs = attention_errors.measure_row(case, self.ternion, 3, "cpu")
                 self.assertEqual((ours["impl"], theirs["impl"]), ("ternion", "torch/ops"))
                 self.check_errors(ours["errors"], 2.0**-11)
                 self.check_errors(theirs["errors"], 2.0**-7)
 
-    def test_a_run_measures_what_is_not_yet_in_its_file(self):
+    def test_resume_measures_missing_cases(self):
         with tempfile.TemporaryDirectory() as folder:
             bundle, out = pathlib.Path(folder), pathlib.Path(folder, "errors.jsonl")
             program = bundle / "ternion-bench"
@@ -311,9 +311,9 @@ class Measuring(unittest.TestCase):
         finished = [line["finished"] for line in lines if "finished" in line]
         self.assertEqual(finished, [f"rows/f16/causal/{number}" for number in range(4)])
         self.assertEqual(sum("errors" in line for line in lines), 2 * 4)
-        self.assertIn("Rows of the op table, compared with PyTorch op by op", attention_tables.body(lines))
+        self.assertIn("Rows of the op table, compared with PyTorch op by op", attention_tables.render(lines))
 
-    def test_what_ternion_refuses_is_its_error(self):
+    def test_rejected_call_is_recorded_as_error(self):
         case = attention_errors.Case("rows/f16/plain/0", "f16", ((1, 1, 2, 8),) * 3, dict(causal=False, scale=0.5, dropout=0.0), draws=2)
         (line,) = attention_errors.measure_row(case, self.ternion, 13, "cpu")
         self.assertEqual(line, dict(case=case.name, impl="ternion", error="ValueError: an unlucky seed"))

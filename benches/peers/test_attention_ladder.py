@@ -54,7 +54,7 @@ class Pages(PageCase):
         lines = page[page.index(first) :].splitlines()
         return lines[: lines.index("")]
 
-    def test_every_form_has_a_row_and_every_number_of_tokens_a_column(self):
+    def test_table_has_row_per_rung_and_column_per_token_count(self):
         page = self.write(RECORDS)
         self.assertIn("Some GPU, driver 1.2, commit abc1234, PyTorch 9.9 with CUDA 99.0, 2000-01-01.", page)
         self.assertEqual(
@@ -74,7 +74,7 @@ class Pages(PageCase):
         self.assertIn("- attention_ladder/bf16/d64/causal/wgmma/1024 ternion: the device lacks the form's instructions", page)
         self.assertNotIn("77.0", page)
 
-    def test_memory_traffic_and_tokens_are_of_wide_heads_without_a_mask(self):
+    def test_quantities_are_of_wide_heads_without_mask(self):
         page = self.write(RECORDS)
         memory = self.table(page, "| width 128, full: memory, MiB |")
         self.assertIn("| f32, naive | 100 | 1600 |", memory)
@@ -83,7 +83,7 @@ class Pages(PageCase):
         self.assertIn("| f32, naive | 4.00 | 64.0 |", self.table(page, "| width 128, full: global memory traffic by the model, GB |"))
         self.assertIn("| f32, online softmax | 20.0 |  |", self.table(page, "| width 128, full: million tokens/s |"))
 
-    def test_what_was_not_recorded_has_no_table(self):
+    def test_missing_quantities_have_no_table(self):
         page = self.write([RUN, record("bf16/d64/causal/mma/1024", 100)])
         self.assertNotIn("MiB", page)
         self.assertNotIn("page-memory.svg", page)
@@ -93,13 +93,13 @@ class Pages(PageCase):
         having = [record("f32/d128/full/naive/1024", 1), record("f32/d128/full/math/1024", 5)]
         self.assertNotIn("No peer", self.write([RUN, *having]))
 
-    def test_only_what_is_between_the_markers_changes(self):
+    def test_only_text_between_markers_changes(self):
         page = self.write(RECORDS)
         self.assertTrue(page.startswith(f"before\n\n{attention_ladder.START}\nSome GPU") and page.endswith(f"{attention_ladder.END}\nafter\n"))
         self.assertNotIn("stale", page)
         self.assertEqual(self.write(RECORDS), page)
 
-    def test_rounds_are_medians_and_an_error_of_an_earlier_one_is_forgotten(self):
+    def test_rounds_give_medians_and_earlier_errors_are_dropped(self):
         rounds = [record("f32/d64/full/naive/128", value, number, memory_bytes=MIB) for number, value in enumerate((1.0, 9.0, 3.0))]
         failed = dict(case="attention_ladder/f32/d64/full/naive/128", impl="ternion", error="was interrupted", family="attention_ladder", round=3)
         page = self.write([RUN, failed, *rounds])
@@ -110,28 +110,28 @@ class Pages(PageCase):
         drawn = xml.etree.ElementTree.parse(self.path / picture).getroot()
         return [line.find(f"{SVG}title").text for line in drawn.iter(f"{SVG}polyline")]
 
-    def test_the_picture_of_rates_has_a_line_for_each_form_of_wide_heads(self):
+    def test_rate_picture_has_line_per_rung_of_wide_heads(self):
         self.write(RECORDS)
         names = self.names("page.svg")
         self.assertEqual(len(names), 3 + 4, "f32 and bf16 of width 128")
         self.assertIn("ping-pong: 400 at 1024, 600 at 4096", names)
         self.assertIn("PyTorch, math: 5.00 at 1024", names)
 
-    def test_forms_of_the_same_memory_share_a_line(self):
+    def test_rungs_of_equal_memory_share_a_line(self):
         self.write(RECORDS)
         names = self.names("page-memory.svg")
         self.assertIn("f32, naive: 100 at 1024, 1600 at 4096", names)
         self.assertIn("bf16, mma.sync and ping-pong: 5.00 at 1024, 20.0 at 4096", names)
         self.assertEqual(len(names), 5)
 
-    def test_memory_is_drawn_by_its_logarithm(self):
-        panel = attention_ladder.memory_panel(attention_ladder.rungs(RECORDS)[0], 0)
+    def test_memory_axis_is_logarithmic(self):
+        panel = attention_ladder.memory_panel(attention_ladder.group_results(RECORDS)[0], 0)
         self.assertAlmostEqual(panel.y(10) - panel.y(100), panel.y(100) - panel.y(1000))
-        self.assertEqual(panel.marks(), [1, 10, 100, 1000, 10000])
+        self.assertEqual(panel.axis_marks(), [1, 10, 100, 1000, 10000])
         self.assertAlmostEqual(panel.y(1), panel.bottom())
         self.assertAlmostEqual(panel.x(2048), (panel.x(1024) + panel.x(4096)) / 2)
 
-    def test_what_has_no_records_or_is_of_two_runs_is_refused(self):
+    def test_files_without_results_or_of_two_runs_are_rejected(self):
         self.write([RUN, RECORDS[-1]], "no measured case of the ladder of attention")
         self.write([*RECORDS, dict(run=dict(RUN["run"], device="Another"))], "results of different runs: device Some GPU and Another")
         self.page.write_text("no markers")
@@ -140,29 +140,29 @@ class Pages(PageCase):
 
 
 class Families(unittest.TestCase):
-    def test_both_programs_measure_the_same_sizes(self):
+    def test_both_programs_measure_same_sizes(self):
         ours = HERE.parent / "gpu/src/attention_ladder.rs"
         if not ours.exists():
             self.skipTest("not in a bundle, which has no sources")
         numbers = r"TOKENS(?:: \[usize; \d+\])? = [\[(]([\d, ]+)[\])]"
-        found = [re.search(numbers, path.read_text()) for path in (ours, HERE / "torch_attention_ladder.py")]
-        self.assertTrue(all(found))
-        self.assertEqual(found[0][1], found[1][1])
+        matches = [re.search(numbers, path.read_text()) for path in (ours, HERE / "torch_attention_ladder.py")]
+        self.assertTrue(all(matches))
+        self.assertEqual(matches[0][1], matches[1][1])
         for path in (ours, HERE / "torch_attention_ladder.py"):
             self.assertIn("= 16 << 30", path.read_text(), "scores that are stored at most")
 
-    def test_the_page_has_the_markers(self):
+    def test_page_has_markers(self):
         page = HERE.parent.parent / "docs/kernels/attention-ladder.md"
         if not page.exists():
             self.skipTest("not in a bundle, which has no pages")
         text = page.read_text()
         self.assertEqual((text.count(attention_ladder.START), text.count(attention_ladder.END)), (1, 1))
 
-    def test_the_ladder_is_measured_only_where_it_is_named(self):
-        def families(*given):
-            before, sys.argv = sys.argv, ["compare.py", "run", "--bundle", ".", *given]
+    def test_ladder_is_measured_only_if_selected(self):
+        def families(*arguments):
+            before, sys.argv = sys.argv, ["compare.py", "run", "--bundle", ".", *arguments]
             try:
-                return compare.arguments().families
+                return compare.parse_arguments().families
             finally:
                 sys.argv = before
 
@@ -171,7 +171,7 @@ class Families(unittest.TestCase):
         with self.assertRaises(SystemExit):
             families("--device", "wgpu", "--families", "attention_ladder")
 
-    def test_names_of_families_begin_no_cases_of_others(self):
+    def test_family_prefixes_match_no_other_cases(self):
         for family, begins in compare.FAMILIES.items():
             taken = [begin for begin in begins if "attention_ladder/f32/d64/full/naive/128".startswith(begin)]
             self.assertEqual(bool(taken), family == "attention_ladder", family)

@@ -17,60 +17,60 @@ import compare  # noqa: E402
 RUN = dict(run=dict(device="Some GPU", driver="1.2", commit="abc1234", date="2000-01-01"))
 
 
-def record(case, impl, milliseconds, **more):
+def line(case, impl, milliseconds, **more):
     return dict(case=case, impl=impl, ms=milliseconds, value=1.0, unit="TFLOP/s", family="attention_study", round=0, **more)
 
 
 ORDER = [
     RUN,
-    record("order/bf16/d64/t512/full", "ternion", 1.2),
-    record("order/bf16/d64/t512/full", "ternion", 1.0),
-    record("order/bf16/d64/t512/full", "ternion", 1.1),
-    record("order/bf16/d64/t512/full", "ternion/unordered", 1.0, at_once_ms=1.0, lagging_ms=1.05),
-    record("order/bf16/d64/t512/full", "torch/cudnn", 1.3),
-    record("order/bf16/d64/t512/causal", "ternion", 2.0),
+    line("order/bf16/d64/t512/full", "ternion", 1.2),
+    line("order/bf16/d64/t512/full", "ternion", 1.0),
+    line("order/bf16/d64/t512/full", "ternion", 1.1),
+    line("order/bf16/d64/t512/full", "ternion/unordered", 1.0, at_once_ms=1.0, lagging_ms=1.05),
+    line("order/bf16/d64/t512/full", "torch/cudnn", 1.3),
+    line("order/bf16/d64/t512/causal", "ternion", 2.0),
     dict(case="order/bf16/d64/t512/full", impl="torch/flash", error="RuntimeError: none\nat all", family="attention_study", round=0),
-    record("order/bf16/d64/t512/causal", "torch/flash", 0.5),
+    line("order/bf16/d64/t512/causal", "torch/flash", 0.5),
 ]
 TILES = [
     RUN,
-    record("forward_tiles/bf16/d64/t512/full", "ternion", 1.02, few_ms=1.2, many_ms=1.0),
-    record("forward_tiles/bf16/d64/t512/full", "torch/cudnn", 1.1),
-    record("forward_tiles/bf16/d192/t512/causal", "torch/flash", 0.5),
+    line("forward_tiles/bf16/d64/t512/full", "ternion", 1.02, few_ms=1.2, many_ms=1.0),
+    line("forward_tiles/bf16/d64/t512/full", "torch/cudnn", 1.1),
+    line("forward_tiles/bf16/d192/t512/causal", "torch/flash", 0.5),
 ]
 PAGE = "before\n<!-- tiles:start -->\nold tiles\n<!-- tiles:end -->\nbetween\n<!-- order:start -->\nold order\n<!-- order:end -->\nafter\n"
 
 
 class Tables(unittest.TestCase):
-    def test_medians_are_of_all_turns(self):
-        found = attention_study.medians(ORDER + TILES, "order/")
-        self.assertEqual(found["bf16/d64/t512/full"]["ternion"], dict(ms=1.1))
-        self.assertEqual(found["bf16/d64/t512/full"]["ternion/unordered"], dict(ms=1.0, at_once_ms=1.0, lagging_ms=1.05))
-        self.assertEqual(list(found), ["bf16/d64/t512/full", "bf16/d64/t512/causal"])
+    def test_medians_are_over_all_turns(self):
+        times = attention_study.medians(ORDER + TILES, "order/")
+        self.assertEqual(times["bf16/d64/t512/full"]["ternion"], dict(ms=1.1))
+        self.assertEqual(times["bf16/d64/t512/full"]["ternion/unordered"], dict(ms=1.0, at_once_ms=1.0, lagging_ms=1.05))
+        self.assertEqual(list(times), ["bf16/d64/t512/full", "bf16/d64/t512/causal"])
 
-    def test_a_row_has_the_price_and_what_was_not_measured_is_a_dash(self):
+    def test_order_row_has_increase_and_dashes_if_unmeasured(self):
         order, _, _ = attention_study.TABLES
         _, _, full, causal = order.rows(attention_study.medians(ORDER, order.prefix))
         self.assertEqual(full, "| `bf16/d64/t512/full` | 1.100 | 1.000 | +10.0 % | 1.000 | 1.050 | 1.300 | - |")
         self.assertEqual(causal, "| `bf16/d64/t512/causal` | 2.000 | - | - | - | - | - | 0.500 |")
 
-    def test_a_row_has_both_tiles_and_what_the_choice_loses(self):
+    def test_tile_row_has_both_tiles_and_increase(self):
         _, tiles, _ = attention_study.TABLES
         heads, _, full, causal = tiles.rows(attention_study.medians(TILES, tiles.prefix))
         self.assertEqual(heads, "| case | tiles for few, ms | tiles for many, ms | tensors, ms | over the faster | cuDNN, ms | flash, ms |")
         self.assertEqual(full, "| `bf16/d64/t512/full` | 1.200 | 1.000 | 1.020 | +2.0 % | 1.100 | - |")
         self.assertEqual(causal, "| `bf16/d192/t512/causal` | - | - | - | - | - | 0.500 |")
 
-    def test_a_row_has_each_way_to_form_products(self):
+    def test_matmul_row_has_each_method(self):
         *_, products = attention_study.TABLES
-        lines = [record("f32_products/bwd/d64/t512/full", "ternion", 1.0, fused_ms=1.5, parts_ms=1.0, tf32_ms=0.5)]
+        lines = [line("f32_products/bwd/d64/t512/full", "ternion", 1.0, fused_ms=1.5, parts_ms=1.0, tf32_ms=0.5)]
         heads, _, row = products.rows(attention_study.medians(lines, products.prefix))
         self.assertEqual(heads, "| case | fused multiply-adds, ms | parts, ms | TF32, ms | fused over parts | tensors, ms |")
         self.assertEqual(row, "| `bwd/d64/t512/full` | 1.500 | 1.000 | 0.500 | 1.50 | 1.000 |")
 
 
 class Page(unittest.TestCase):
-    def written(self, lines):
+    def write_results(self, lines):
         """Returns the page's text, the other files in its folder, and the script's output."""
         with tempfile.TemporaryDirectory() as folder:
             page, results = pathlib.Path(folder, "page.md"), pathlib.Path(folder, "study.jsonl")
@@ -80,8 +80,8 @@ class Page(unittest.TestCase):
             run = subprocess.run(script, capture_output=True, text=True)
             return page.read_text(), run
 
-    def test_the_page_has_the_table_and_what_failed(self):
-        text, run = self.written(ORDER)
+    def test_page_has_table_and_errors(self):
+        text, run = self.write_results(ORDER)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("Some GPU, driver 1.2, commit abc1234, 2000-01-01.", text)
         self.assertIn("- order/bf16/d64/t512/full torch/flash: RuntimeError: none at all\n", text)
@@ -90,20 +90,20 @@ class Page(unittest.TestCase):
         self.assertTrue(text.endswith("<!-- order:end -->\nafter\n"))
 
     def test_both_tables_come_from_one_file(self):
-        text, run = self.written(ORDER + TILES[1:])
+        text, run = self.write_results(ORDER + TILES[1:])
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertNotIn("old", text)
         self.assertEqual(text.count("Some GPU"), 2)
 
-    def test_results_without_a_case_leave_the_page(self):
-        text, run = self.written([RUN])
+    def test_results_without_cases_leave_page_unchanged(self):
+        text, run = self.write_results([RUN])
         self.assertEqual((text, run.returncode), (PAGE, 1))
         self.assertIn("no measured case of the study", run.stderr)
 
-    def test_it_is_a_family_that_is_measured_where_it_is_named(self):
+    def test_family_is_measured_only_if_selected(self):
         self.assertEqual(compare.FAMILIES["attention_study"], ["order/", "forward_tiles/", "f32_products/"])
-        self.assertIn("attention_study", compare.APART)
-        self.assertIn("attention_study", compare.OF_CUDA)
+        self.assertIn("attention_study", compare.OPT_IN_FAMILIES)
+        self.assertIn("attention_study", compare.CUDA_ONLY_FAMILIES)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE))
 
 import checks  # noqa: E402
 
-MARK = "========= "
+PREFIX = "========= "
 TABLE = """
 test result: ok. 882 passed; 0 failed; 0 ignored; 0 measured; 931 filtered out; finished in 122.63s
 
@@ -38,7 +38,7 @@ test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 78 filtered out; fin
 """
 # Prints the output of repeats; the bits of one case differ if kernels have delays and the file
 # `raced` exists.
-PRETENDED = f"""#!/bin/sh
+FAKE_REPEATS = f"""#!/bin/sh
 [ "$TERNION_REPEATS $*" = "1000 kernels::repeats:: --show-output" ] || exit 3
 bits=bb
 [ "$TERNION_CUDA_DELAYS" = 1 ] && [ -e "$(dirname "$0")/raced" ] && bits=cc
@@ -49,7 +49,7 @@ sed "s/bb$/$bits/" <<'END'
 
 # Passes unless the file `broken` exists, in which case only its part 2 fails; creates a file per
 # run.
-OPS = """#!/bin/sh
+FAKE_OPS = """#!/bin/sh
 here="$(dirname "$0")"
 touch "$here/ran-$(echo "$TERNION_PART" | tr / -)-$$"
 [ "$TERNION_PART $*" = "2/3 cuda" ] && [ -e "$here/broken" ] && { echo "test result: FAILED. 1 passed; 1 failed"; exit 101; }
@@ -66,7 +66,7 @@ END
 """
 
 
-def program(path, text):
+def write_program(path, text):
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     path.chmod(0o755)
@@ -74,7 +74,7 @@ def program(path, text):
 
 # Runs the given program and prints a summary: an error for what the file `broken` names, if it
 # exists.
-SANITIZER = """#!/bin/sh
+FAKE_SANITIZER = """#!/bin/sh
 while [ "${1#--}" != "$1" ]; do shift 2; done
 echo "========= COMPUTE-SANITIZER"
 "$@"
@@ -92,10 +92,10 @@ class Parts(unittest.TestCase):
         self.root = pathlib.Path(folder.name)
         shutil.copy(HERE.parent / "gpu" / "run.sh", self.root / "run.sh")
         tarfile.open(self.root / "programs.tar.xz", "w:xz").close()
-        program(self.root / "ternion-bench", "#!/bin/sh\n")
-        program(self.root / "tests" / "ops", OPS)
-        program(self.root / "tests" / "cuda", f'#!/bin/sh\ntouch "$(dirname "$0")/ran-$1-$$"\ncat <<END\n{KERNELS}END\n')
-        program(self.root / "bin" / "compute-sanitizer", SANITIZER)
+        write_program(self.root / "ternion-bench", "#!/bin/sh\n")
+        write_program(self.root / "tests" / "ops", FAKE_OPS)
+        write_program(self.root / "tests" / "cuda", f'#!/bin/sh\ntouch "$(dirname "$0")/ran-$1-$$"\ncat <<END\n{KERNELS}END\n')
+        write_program(self.root / "bin" / "compute-sanitizer", FAKE_SANITIZER)
         self.lines = []
         self.checks = checks.Checks(self.root, None, self.root / "logs", lambda **line: self.lines.append(line), resume=True)
 
@@ -111,11 +111,11 @@ class Parts(unittest.TestCase):
         self.assertEqual(self.runs(), [f"ran-{part}-3" for part in (1, 1, 2, 2, 3, 3)], "twice, each part once")
         self.assertEqual(self.checks.failed, [])
         for line in self.lines:
-            self.assertEqual((line["passed"], line["failed"], line["cases"], line["beside_the_point"]), (30, 0, 3000, 30))
+            self.assertEqual((line["passed"], line["failed"], line["cases"], line["not_applicable"]), (30, 0, 3000, 30))
             self.assertEqual((line["dtypes"], line["skipped"]), ({"bf16": 1800, "f32": 1200}, ["6 no room for it"]))
             self.assertEqual(line["fingerprint"], f"{3 * 0xDC87991C5B0290D1 % 2**64:016x}")
 
-    def test_parts_that_have_passed_are_not_run_again(self):
+    def test_resume_skips_passed_parts(self):
         broken = self.root / "tests" / "broken"
         broken.touch()
         self.run_table()
@@ -127,7 +127,7 @@ class Parts(unittest.TestCase):
         self.assertEqual(sorted(self.runs()), sorted(before + ["ran-2-3"] * 2))
         self.assertEqual((self.lines[2]["cases"], self.lines[3]["cases"]), (3000, 3000))
 
-    def test_without_resume_every_part_is_run_again(self):
+    def test_without_resume_all_parts_run_again(self):
         self.run_table()
         self.checks.resume = False
         self.run_table()
@@ -138,43 +138,43 @@ class Parts(unittest.TestCase):
             self.checks.run("memcheck")
         return self.lines[-1]
 
-    def test_the_sanitizer_goes_on_where_it_found_an_error(self):
+    def test_sanitizer_resumes_at_failed_part(self):
         broken = self.root / "tests" / "broken"
         broken.write_text("kernels::split_k::")
-        found = self.sanitize()
-        self.assertEqual((found["errors"], found["parts"], found["cases"], found["passed"]), (1, 10, 2000, 8 * 7 + 2 * 10))
+        result = self.sanitize()
+        self.assertEqual((result["errors"], result["parts"], result["cases"], result["passed"]), (1, 10, 2000, 8 * 7 + 2 * 10))
         self.assertEqual(self.checks.failed, ["memcheck"])
         before = self.runs()
         self.assertEqual(len(before), 10)
         broken.unlink()
-        found = self.sanitize()
-        self.assertEqual((found["errors"], found["parts"], found["failed"]), (0, 10, 0))
+        result = self.sanitize()
+        self.assertEqual((result["errors"], result["parts"], result["failed"]), (0, 10, 0))
         self.assertEqual(self.runs(), sorted(before + ["ran-kernels::split_k::"]))
 
-    def test_another_program_runs_every_part(self):
+    def test_changed_program_runs_all_parts_again(self):
         self.run_table()
-        program(self.root / "tests" / "ops", OPS + "# Rebuilt.\n")
+        write_program(self.root / "tests" / "ops", FAKE_OPS + "# Rebuilt.\n")
         self.run_table()
         self.assertEqual(len(self.runs()), 12)
 
 
 class Sanitizer(unittest.TestCase):
-    def told(self, *parts):
-        return checks.of_sanitizer("".join(f"{MARK}COMPUTE-SANITIZER\n{part}" for part in parts))
+    def parse(self, *parts):
+        return checks.parse_sanitizer("".join(f"{PREFIX}COMPUTE-SANITIZER\n{part}" for part in parts))
 
-    def test_parts_of_kernels_count_with_those_of_the_table(self):
-        clean = f"{MARK}ERROR SUMMARY: 0 errors\n"
-        found = self.told(KERNELS + clean, TABLE + clean, TABLE + f"{MARK}ERROR SUMMARY: 3 errors\n")
-        self.assertEqual((found["passed"], found["failed"], found["cases"], found["errors"], found["parts"]), (1771, 0, 2 * 88286, 3, 3))
-        found = self.told(TABLE + clean, KERNELS.replace("0 failed", "2 failed") + clean)
-        self.assertEqual((found["failed"], found["cases"]), (2, 88286))
+    def test_kernel_parts_are_added_to_op_table_parts(self):
+        clean = f"{PREFIX}ERROR SUMMARY: 0 errors\n"
+        result = self.parse(KERNELS + clean, TABLE + clean, TABLE + f"{PREFIX}ERROR SUMMARY: 3 errors\n")
+        self.assertEqual((result["passed"], result["failed"], result["cases"], result["errors"], result["parts"]), (1771, 0, 2 * 88286, 3, 3))
+        result = self.parse(TABLE + clean, KERNELS.replace("0 failed", "2 failed") + clean)
+        self.assertEqual((result["failed"], result["cases"]), (2, 88286))
 
-    def test_a_part_without_an_end_is_not_hidden(self):
-        clean = f"{MARK}ERROR SUMMARY: 0 errors\n"
+    def test_part_without_summary_is_reported(self):
+        clean = f"{PREFIX}ERROR SUMMARY: 0 errors\n"
         for broken in ("it fell over\n" + clean, KERNELS):
-            found = self.told(broken, TABLE + clean)
-            self.assertIn(None, (found["passed"], found["cases"], found["errors"]))
-        self.assertEqual(self.told(KERNELS + clean)["cases"], None, "of the table nothing was run")
+            result = self.parse(broken, TABLE + clean)
+            self.assertIn(None, (result["passed"], result["cases"], result["errors"]))
+        self.assertEqual(self.parse(KERNELS + clean)["cases"], None, "of the table nothing was run")
 
 
 class Repeats(unittest.TestCase):
@@ -183,7 +183,7 @@ class Repeats(unittest.TestCase):
         self.root = pathlib.Path(self.folder.name)
         (self.root / "tests").mkdir()
         program = self.root / "tests" / "cuda"
-        program.write_text(PRETENDED)
+        program.write_text(FAKE_REPEATS)
         program.chmod(0o755)
         self.lines = []
         self.checks = checks.Checks(self.root, None, self.root / "logs", lambda **line: self.lines.append(line))
@@ -191,44 +191,44 @@ class Repeats(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def test_what_repeats_print_is_read(self):
+    def test_repeats_output_is_parsed(self):
         self.assertEqual(
-            checks.fingerprints(REPEATS),
+            checks.parse_fingerprints(REPEATS),
             {
                 "attention, BF16 of width 64, causal: false": "00000000000000aa",
                 "16 x 1032 x 1032 [Rows, Columns] by wgmma_64x64x64_ping_pong in 1": "00000000000000bb",
             },
         )
-        found = checks.of_repeats(REPEATS)
-        self.assertEqual((found["passed"], found["failed"], found["repeats"], found["cases"]), (2, 0, 1000, 2))
-        self.assertNotEqual(found["fingerprint"], checks.of_repeats(REPEATS.replace("aa\n", "ab\n"))["fingerprint"])
-        self.assertNotIn("error", found)
-        self.assertIn("no case", checks.of_repeats(KERNELS)["error"])
+        result = checks.parse_repeats(REPEATS)
+        self.assertEqual((result["passed"], result["failed"], result["repeats"], result["cases"]), (2, 0, 1000, 2))
+        self.assertNotEqual(result["fingerprint"], checks.parse_repeats(REPEATS.replace("aa\n", "ab\n"))["fingerprint"])
+        self.assertNotIn("error", result)
+        self.assertIn("no case", checks.parse_repeats(KERNELS)["error"])
 
-    def test_delays_that_change_nothing_pass(self):
+    def test_equal_fingerprints_with_delays_pass(self):
         for name in ("repeats", "repeats_delayed"):
             self.checks.run(name)
         self.assertEqual((self.checks.failed, [line["check"] for line in self.lines]), ([], ["repeats", "repeats_delayed"]))
         self.assertEqual(self.lines[0]["fingerprint"], self.lines[1]["fingerprint"])
 
-    def test_other_bits_with_delays_fail(self):
+    def test_different_fingerprints_with_delays_fail(self):
         self.checks.run("repeats")
         (self.root / "tests" / "raced").touch()
         self.checks.run("repeats_delayed")
         self.assertEqual(self.checks.failed, ["repeats_delayed"])
         self.assertEqual(
             self.lines[1]["error"],
-            "1 of 2 cases have not the bits that they have without delays, as: 16 x 1032 x 1032 [Rows, Columns] by wgmma_64x64x64_ping_pong in 1",
+            "1 of 2 cases differ from the run without delays, for example: 16 x 1032 x 1032 [Rows, Columns] by wgmma_64x64x64_ping_pong in 1",
         )
 
-    def test_a_case_that_is_missing_fails(self):
-        expected = dict(checks.fingerprints(REPEATS), other="00000000000000cc")
-        self.assertIn("1 of 3 cases", checks.of_repeats(REPEATS, expected)["error"])
+    def test_missing_case_fails(self):
+        expected = dict(checks.parse_fingerprints(REPEATS), other="00000000000000cc")
+        self.assertIn("1 of 3 cases", checks.parse_repeats(REPEATS, expected)["error"])
 
-    def test_delays_alone_have_nothing_to_be_compared_with(self):
+    def test_delayed_run_requires_run_without_delays(self):
         self.checks.run("repeats_delayed")
         self.assertEqual(self.checks.failed, ["repeats_delayed"])
-        self.assertIn("the check repeats comes first", self.lines[0]["error"])
+        self.assertIn("run the check `repeats` first", self.lines[0]["error"])
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class Commits(unittest.TestCase):
             commits.main()
         return out
 
-    def test_both_commits_are_measured_in_turn_and_tabled(self):
+    def test_both_commits_are_measured_alternately(self):
         out = self.run_both()
         lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
         self.assertEqual((lines[0]["run"]["commit"], lines[0]["run"]["before"]), ("now1234", "before1234"))
@@ -61,21 +61,21 @@ class Commits(unittest.TestCase):
         self.assertIn("commit before1234 and commit now1234 in turn", text)
         self.assertIn("of a single op 1.20 in the mean and 1.20 at most (host/add). A single op may take 1.05 times as long: **does not hold**.", text)
         slower = {"host/add": {"before": [1.0], "now": [1.3]}, "host/add_sustained": {"before": [2.0], "now": [1.0]}}
-        self.assertIn("20,000 in a row 0.50 in the mean and 0.50 at most (host/add_sustained). A single op may take 1.05 times as long: **does not hold**.", commits.worst(slower))
+        self.assertIn("20,000 in a row 0.50 in the mean and 0.50 at most (host/add_sustained). A single op may take 1.05 times as long: **does not hold**.", commits.host_ratio_sentence(slower))
         same = {"host/add": {"before": [1.0], "now": [1.04]}}
-        self.assertIn("A single op may take 1.05 times as long: holds.", commits.worst(same))
+        self.assertIn("A single op may take 1.05 times as long: holds.", commits.host_ratio_sentence(same))
 
-    def test_cases_of_one_commit_alone_are_left_out(self):
+    def test_cases_of_only_one_commit_are_omitted(self):
         lines = [dict(case="host/new", commit="now", us=1.0), dict(case="host/add", commit="now", us=1.0), dict(case="host/add", commit="before", us=2.0)]
-        self.assertEqual(commits.gathered(lines), {"host/add": {"now": [1.0], "before": [2.0]}})
+        self.assertEqual(commits.times_by_case(lines), {"host/add": {"now": [1.0], "before": [2.0]}})
         with self.assertRaisesRegex(SystemExit, "no case that both commits have"):
-            commits.table([dict(run=dict(device="", driver="", cores=1, date="", before="", commit="")), lines[0]])
+            commits.render([dict(run=dict(device="", driver="", cores=1, date="", before="", commit="")), lines[0]])
 
-    def test_no_turns_are_refused(self):
+    def test_zero_turns_are_rejected(self):
         with self.assertRaises(SystemExit), mock.patch("sys.stderr"):
             self.run_both(turns="0")
 
-    def test_a_program_that_fails_ends_the_run(self):
+    def test_failed_program_ends_run(self):
         before, now = self.bundle("before", 0.0005), self.folder / "now"
         now.mkdir()
         os.symlink("/bin/false", now / "ternion-bench")

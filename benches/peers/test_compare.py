@@ -22,7 +22,7 @@ WGPU_PAGE = PAGE + "{}\nNo run yet.\n{}\n\nthe end\n".format(*wgpu_tables.MARKER
 
 # Prints a line for each prefix after --only, or with --serve for each requested case; `start`
 # prints what compare.py waits for.
-PRETENDED = """#!/usr/bin/env python3
+FAKE_PROGRAM = """#!/usr/bin/env python3
 import json, os, pathlib, sys
 impl, factor = {impl!r}, {factor}
 given = sys.argv[1:]
@@ -61,7 +61,7 @@ def measure(name):
     if name.startswith("softmax/"):
         print("something fell over", file=sys.stderr)
         sys.exit(3)
-    with open(pathlib.Path(sys.argv[0]).with_name("asked.txt"), "a") as file:
+    with open(pathlib.Path(sys.argv[0]).with_name("requests.txt"), "a") as file:
         file.write(f"{{impl}} {{name}}\\n")
     unit = "us/op" if name.startswith("host") else "GB/s"
     print(json.dumps({{"case": name, "impl": impl, "ms": 0.1 * factor, "value": 1000 / factor, "unit": unit}}))
@@ -79,14 +79,14 @@ else:
 
 
 class WgpuTables(unittest.TestCase):
-    def shown(self, *lines):
-        return [text for text in wgpu_tables.body([{"adapter": "Some GPU, Vulkan (driver 1)", "clock": "timestamps"}, *lines]).splitlines()]
+    def render_lines(self, *lines):
+        return [text for text in wgpu_tables.render([{"adapter": "Some GPU, Vulkan (driver 1)", "clock": "timestamps"}, *lines]).splitlines()]
 
     def verdict(self, what, *lines):
-        return next(text for text in self.shown(*lines) if text.startswith(f"| {what}"))
+        return next(text for text in self.render_lines(*lines) if text.startswith(f"| {what}"))
 
-    def test_each_case_stands_beside_its_copies_cuda_and_pytorch(self):
-        text = self.shown(
+    def test_case_is_compared_with_copies_cuda_and_pytorch(self):
+        text = self.render_lines(
             line("copy/d2d", "ternion-wgpu", 0.1, 2000, family="elementwise"),
             line("copy/d2d", "ternion-wgpu/command", 0.2, 1000, family="elementwise"),
             line("copy/d2d", "ternion-wgpu/shader", 0.1, 2000, family="elementwise"),
@@ -105,7 +105,7 @@ class WgpuTables(unittest.TestCase):
         self.assertIn("| elementwise, f32: smallest fraction of the bandwidth of a copy of as many bytes | 0.800 (elementwise/add/f32; 1 of 1 reach it) | at least 0.75 | yes |", text)
         self.assertIn("| AdamW, f32: smallest fraction of the bandwidth of a copy of 128 MiB |  | at least 0.75 | not measured |", text)
 
-    def test_products_are_judged_by_their_rates(self):
+    def test_matmul_verdicts_use_rates(self):
         def of(case, rate):
             return self.verdict(case, line(case, "ternion-wgpu", 1.0, rate, "TFLOP/s"), line(case, "ternion", 0.1, 450, "TFLOP/s"))
 
@@ -114,7 +114,7 @@ class WgpuTables(unittest.TestCase):
         self.assertTrue(of("gemm/f16/nn/4096", 149.0).endswith("| at least 150 TFLOP/s | **no** |"))
         self.assertTrue(self.verdict("gemm/f16/nn/4096").endswith("| not measured |"))
 
-    def test_attention_must_take_less_time_than_its_composition_everywhere(self):
+    def test_attention_must_be_faster_than_composition_in_all_cases(self):
         def of(case, ours, composed, by_hand=None):
             times = {"ternion-wgpu": ours, "ternion-wgpu-composed": composed, "ternion-wgpu-by-hand": by_hand}
             return [line(f"attention/{case}", impl, ms, 1, "TFLOP/s") for impl, ms in times.items() if ms]
@@ -132,54 +132,54 @@ class WgpuTables(unittest.TestCase):
         self.assertTrue(self.verdict(what, *both, *alone).endswith("| 0.80 (attention/bwd/d; 2 of 2 are below 1) | below 1 at every size | yes |"))
         self.assertTrue(self.verdict(stricter, *both, *alone).endswith("| 1.25 (attention/bwd/c; 1 of 2 are below 1) | below 1 at every size | **no** |"))
 
-    def test_the_launches_of_a_step_stand_beside_those_of_cuda(self):
+    def test_launches_are_compared_with_cuda(self):
         case = "launches/train/mnist_mlp/f32/b64"
-        text = self.shown(line(case, "ternion-wgpu/eager", 0.0, 23, "launches", "train"), line(case, "ternion/eager", 0.0, 20, "launches", "train"))
+        text = self.render_lines(line(case, "ternion-wgpu/eager", 0.0, 23, "launches", "train"), line(case, "ternion/eager", 0.0, 20, "launches", "train"))
         self.assertIn(f"| {case} |  | 23 launches | 20 launches |", text)
 
-    def test_checks_are_told(self):
-        table = dict(checks.of_tests(WGPU_TABLE, "wgpu:0"), check="table")
-        self.assertEqual((table["cases"], table["beside_the_point"]), (68997, 1250))
-        shown = self.shown(table)
-        self.assertTrue(any("| 68,997 cases, 0 tests failed, 413 left out, as WGSL has no f64 (commit unknown) | all pass | yes |" in text for text in shown), shown)
-        lacking = dict(checks.of_tests(WGPU_TABLE.replace("WGSL has no 64-bit floats", "no kernel").replace("f64:", "f32:"), "wgpu:0"), check="table")
+    def test_checks_are_reported(self):
+        table = dict(checks.parse_tests(WGPU_TABLE, "wgpu:0"), check="table")
+        self.assertEqual((table["cases"], table["not_applicable"]), (68997, 1250))
+        render_lines = self.render_lines(table)
+        self.assertTrue(any("| 68,997 cases, 0 tests failed, 413 left out, as WGSL has no f64 (commit unknown) | all pass | yes |" in text for text in render_lines), render_lines)
+        lacking = dict(checks.parse_tests(WGPU_TABLE.replace("WGSL has no 64-bit floats", "no kernel").replace("f64:", "f32:"), "wgpu:0"), check="table")
         for other in (dict(table, failed=1), dict(table, cases=0), dict(table, cases=None), dict(table, error="exit status 1"), lacking):
-            self.assertTrue(any("op table" in text and "**no**" in text for text in self.shown(other)), other)
+            self.assertTrue(any("op table" in text and "**no**" in text for text in self.render_lines(other)), other)
         ours, theirs = (dict(check=name, test_accuracy=0.9727, final_loss=0.05) for name in ("mnist", "mnist_cpu"))
         for lines, holds in (((ours, theirs), "yes"), ((ours, dict(theirs, test_accuracy=0.9801)), "**no**"), ((ours,), "not measured"), ((), "not measured")):
-            self.assertTrue(any("MNIST" in text and text.endswith(f"| {holds} |") for text in self.shown(*lines)), holds)
+            self.assertTrue(any("MNIST" in text and text.endswith(f"| {holds} |") for text in self.render_lines(*lines)), holds)
 
-    def test_only_the_part_of_wgpu_changes(self):
+    def test_only_wgpu_section_changes(self):
         lines = [{"run": {"backend": "wgpu"}}, line("elementwise/add/f32", "ternion-wgpu", 0.1, 1)]
-        self.assertTrue(wgpu_tables.is_of_wgpu(lines))
-        self.assertFalse(wgpu_tables.is_of_wgpu([{"run": {"device": "one"}}, lines[1]]))
-        page = wgpu_tables.page(WGPU_PAGE, lines)
+        self.assertTrue(wgpu_tables.has_wgpu_results(lines))
+        self.assertFalse(wgpu_tables.has_wgpu_results([{"run": {"device": "one"}}, lines[1]]))
+        page = wgpu_tables.update_page(WGPU_PAGE, lines)
         self.assertTrue(page.startswith(PAGE + wgpu_tables.MARKERS[0]) and page.endswith(wgpu_tables.MARKERS[1] + "\n\nthe end\n"))
         self.assertNotIn("No run yet", page)
         with self.assertRaises(SystemExit):
-            wgpu_tables.page(PAGE, lines)
+            wgpu_tables.update_page(PAGE, lines)
 
 
 class Write(unittest.TestCase):
-    def test_a_results_file_that_is_not_there_is_an_error(self):
+    def test_missing_results_file_is_an_error(self):
         for script in ("compare", "ladder", "attention_ladder", "curves", "overhead", "programs"):
             with self.subTest(script), tempfile.TemporaryDirectory() as folder:
                 page, good = pathlib.Path(folder, "page.md"), pathlib.Path(folder, "good.jsonl")
                 page.write_text(PAGE)
                 good.write_text(json.dumps(line("elementwise/add/f32", "ternion", 0.1, 1)) + "\n")
                 command = [sys.executable, str(HERE / f"{script}.py"), "write", str(good), f"{folder}/typo.jsonl", str(page)]
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
-                self.assertEqual((done.returncode, done.stderr), (1, f"error: {folder}/typo.jsonl: expected a results file, found none\n"))
+                completed = subprocess.run(command, capture_output=True, text=True, check=False)
+                self.assertEqual((completed.returncode, completed.stderr), (1, f"error: {folder}/typo.jsonl: expected a results file, found none\n"))
                 self.assertEqual(page.read_text(), PAGE)
                 self.assertEqual(sorted(path.name for path in pathlib.Path(folder).iterdir()), ["good.jsonl", "page.md"])
 
 
 class Order(unittest.TestCase):
-    def test_rounds_of_the_host_are_spread_over_the_run(self):
-        steps = compare.order(["start", "host", "gemm", "softmax"], 1)
+    def test_host_rounds_are_spread_over_run(self):
+        steps = compare.schedule(["start", "host", "gemm", "softmax"], 1)
         self.assertEqual(steps, [("start", 0), ("host", 0), ("host", 1), ("gemm", 0), ("softmax", 0), ("host", 2)])
-        self.assertEqual(compare.order(["gemm"], 2), [("gemm", 0), ("gemm", 1)])
-        self.assertEqual(len(compare.order(["host"], 5)), 5)
+        self.assertEqual(compare.schedule(["gemm"], 2), [("gemm", 0), ("gemm", 1)])
+        self.assertEqual(len(compare.schedule(["host"], 5)), 5)
 
 
 class Run(unittest.TestCase):
@@ -188,7 +188,7 @@ class Run(unittest.TestCase):
         self.root = pathlib.Path(self.folder.name)
         for name, impl, factor in (("ternion-bench", "ternion", 1), ("python", "torch", 2)):
             path = self.root / name
-            path.write_text(PRETENDED.format(impl=impl, factor=factor))
+            path.write_text(FAKE_PROGRAM.format(impl=impl, factor=factor))
             path.chmod(0o755)
         (self.root / "bundle.json").write_text('{"commit": "abc1234"}')
 
@@ -198,14 +198,14 @@ class Run(unittest.TestCase):
     def run_compare(self, *more, error=""):
         command = [sys.executable, str(HERE / "compare.py"), "run", "--bundle", str(self.root), "--python", str(self.root / "python")]
         command += ["--out", str(self.root / "results.jsonl"), "--starts", "3", *more]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        self.assertEqual((done.returncode, done.stderr[:60]), (1, error[:60]) if error else (0, ""), done.stderr)
-        return done.stdout, [json.loads(text) for text in (self.root / "results.jsonl").read_text().splitlines()]
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual((completed.returncode, completed.stderr[:60]), (1, error[:60]) if error else (0, ""), completed.stderr)
+        return completed.stdout, [json.loads(text) for text in (self.root / "results.jsonl").read_text().splitlines()]
 
-    def test_every_program_is_run_and_what_fails_is_told(self):
-        error = "error: not measured whole, --resume tries again: softmax 0 (ternion, torch)\n"
+    def test_all_programs_run_and_failures_are_reported(self):
+        error = "error: incomplete, --resume measures again: softmax 0 (ternion, torch)\n"
         printed, lines = self.run_compare("--families", "start", "host", "elementwise", "softmax", error=error)
-        found = {(one["family"], one["case"], one["impl"]): one for one in lines if "case" in one}
+        found = {(record["family"], record["case"], record["impl"]): record for record in lines if "case" in record}
         for impl in ("ternion", "torch"):
             self.assertIn(("elementwise", "elementwise/add/f32", impl), found)
             self.assertIn(("softmax", "copy/d2d", impl), found)
@@ -225,45 +225,45 @@ class Run(unittest.TestCase):
         subprocess.run([sys.executable, str(HERE / "compare.py"), "write", str(self.root / "results.jsonl"), str(page)], check=True)
         self.assertIn("| elementwise/add/f32 | 0.100 ms | 1,000 GB/s | 1.00 | 0.200 ms (0.50) |", page.read_text())
 
-    def test_cold_starts_do_without_the_cache_of_cuda(self):
+    def test_cold_starts_disable_cuda_cache(self):
         with unittest.mock.patch.dict(os.environ):
             for name in ("CUDA_CACHE_DISABLE", "TERNION_CACHE"):
                 os.environ.pop(name, None)
             _, lines = self.run_compare("--families", "start")
-        begun = {tuple(text.split()) for text in (self.root / "starts.txt").read_text().splitlines()}
+        started = {tuple(text.split()) for text in (self.root / "starts.txt").read_text().splitlines()}
         cold = {(f"{cache}{at}", "1") for cache in ("cold", "cold_gpt2_") for at in range(3)}
-        self.assertEqual(begun, cold | {("warm", "None"), ("none", "None")})
-        found = {one["case"]: one["cuda_cache"] for one in lines if "cuda_cache" in one}
+        self.assertEqual(started, cold | {("warm", "None"), ("none", "None")})
+        found = {record["case"]: record["cuda_cache"] for record in lines if "cuda_cache" in record}
         self.assertEqual(found, {"start/cold": False, "start/cold_gpt2": False})
 
-    def refused(self, command, *more):
+    def rejected_error(self, command, *more):
         """Returns the error of a command that must fail, with a results file that must not change,
         and without one.
         """
-        kept, none = self.root / "keep.jsonl", self.root / "none.jsonl"
-        kept.write_text(json.dumps({"run": {"commit": "abc0000"}}) + "\nof a run that was cut o")
-        before = kept.read_text()
-        for out in (kept, none):
-            done = subprocess.run([sys.executable, str(HERE / "compare.py"), command, "--out", str(out), *more], capture_output=True, text=True, check=False)
-            self.assertNotEqual(done.returncode, 0, more)
-            self.assertNotIn("Traceback", done.stderr)
-        self.assertEqual((kept.read_text(), none.exists()), (before, False), more)
-        return done.stderr
+        existing, none = self.root / "keep.jsonl", self.root / "none.jsonl"
+        existing.write_text(json.dumps({"run": {"commit": "abc0000"}}) + "\nof a run that was cut o")
+        before = existing.read_text()
+        for out in (existing, none):
+            completed = subprocess.run([sys.executable, str(HERE / "compare.py"), command, "--out", str(out), *more], capture_output=True, text=True, check=False)
+            self.assertNotEqual(completed.returncode, 0, more)
+            self.assertNotIn("Traceback", completed.stderr)
+        self.assertEqual((existing.read_text(), none.exists()), (before, False), more)
+        return completed.stderr
 
-    def test_what_is_wrong_with_the_arguments_leaves_the_results_file_alone(self):
+    def test_argument_errors_leave_results_file_unchanged(self):
         here, nowhere = ("--bundle", str(self.root)), ("--bundle", str(self.root / "nowhere"))
-        self.assertEqual(self.refused("run", *nowhere), f"error: {self.root}/nowhere: holds no ternion-bench\n")
-        self.assertEqual(self.refused("run", *nowhere, "--resume"), f"error: {self.root}/nowhere: holds no ternion-bench\n")
-        self.assertEqual(self.refused("check", *nowhere), f"error: {self.root}/nowhere: holds no run.sh\n")
-        self.assertIn("invalid choice: 'gems'", self.refused("run", *here, "--families", "gems"))
-        self.assertIn("families of cuda only", self.refused("run", *here, "--device", "wgpu", "--families", "start"))
-        self.assertIn("--rep: invalid duration value: '-1'", self.refused("run", *here, "--rep", "-1"))
+        self.assertEqual(self.rejected_error("run", *nowhere), f"error: {self.root}/nowhere: expected a folder with ternion-bench\n")
+        self.assertEqual(self.rejected_error("run", *nowhere, "--resume"), f"error: {self.root}/nowhere: expected a folder with ternion-bench\n")
+        self.assertEqual(self.rejected_error("check", *nowhere), f"error: {self.root}/nowhere: expected a folder with run.sh\n")
+        self.assertIn("invalid choice: 'gems'", self.rejected_error("run", *here, "--families", "gems"))
+        self.assertIn("these families need cuda", self.rejected_error("run", *here, "--device", "wgpu", "--families", "start"))
+        self.assertIn("--rep: invalid duration value: '-1'", self.rejected_error("run", *here, "--rep", "-1"))
         (self.root / "run.sh").touch()
-        self.assertIn("invalid choice: 'memchek'", self.refused("check", *here, "--only", "memchek"))
-        self.assertEqual(self.refused("check", *here, "--data", "/nowhere"), "error: /nowhere: expected the folder of MNIST, found none\n")
-        self.assertIn("--time-limit: invalid duration value: '0'", self.refused("check", *here, "--time-limit", "0"))
+        self.assertIn("invalid choice: 'memchek'", self.rejected_error("check", *here, "--only", "memchek"))
+        self.assertEqual(self.rejected_error("check", *here, "--data", "/nowhere"), "error: /nowhere: expected the folder of MNIST, found none\n")
+        self.assertIn("--time-limit: invalid duration value: '0'", self.rejected_error("check", *here, "--time-limit", "0"))
 
-    def test_a_file_of_another_run_is_left_as_it_was(self):
+    def test_results_of_other_run_are_unchanged(self):
         results = self.root / "results.jsonl"
         self.run_compare("--families", "host")
         with open(results, "a") as file:
@@ -273,14 +273,14 @@ class Run(unittest.TestCase):
         self.run_compare("--resume", "--families", "elementwise", error="error: results of different runs: commit abc1234 and def5678\n")
         self.assertEqual(results.read_text(), before)
 
-    def test_a_resumed_run_may_be_the_first(self):
+    def test_resume_without_results_file(self):
         _, lines = self.run_compare("--resume", "--families", "host")
         self.assertEqual(lines[0]["run"]["commit"], "abc1234")
 
-    def test_wgpu_is_measured_beside_cuda_and_pytorch(self):
+    def test_wgpu_is_measured_with_cuda_and_pytorch(self):
         _, lines = self.run_compare("--device", "wgpu:1", "--families", "host", "elementwise")
         self.assertEqual((lines[0]["run"]["backend"], lines[0]["run"]["cuda"]), ("wgpu", "present"))
-        impls = [one["impl"] for one in lines if one.get("case") == "elementwise/add/f32"]
+        impls = [record["impl"] for record in lines if record.get("case") == "elementwise/add/f32"]
         three = ["ternion-wgpu", "ternion", "torch"]
         self.assertEqual(impls, [*three, *three[1:], three[0], three[2], *three[:2]], "another begins each turn")
         page = self.root / "page.md"
@@ -291,111 +291,111 @@ class Run(unittest.TestCase):
         error = "error: results of different runs: backend wgpu and None\n"
         self.run_compare("--resume", "--families", "host", error=error)
 
-    def test_wgpu_is_measured_alone_where_there_is_no_cuda(self):
+    def test_only_wgpu_is_measured_without_cuda(self):
         bench = self.root / "ternion-bench"
         bench.write_text(bench.read_text().replace('if "start" in given', 'if "start" in given: sys.exit("error: no CUDA driver")\nif "start" in given'))
         printed, lines = self.run_compare("--device", "wgpu", "--families", "elementwise")
         self.assertIn("without the CUDA backend and PyTorch: error: no CUDA driver", printed)
-        self.assertEqual({one["impl"] for one in lines if "case" in one}, {"ternion-wgpu"})
+        self.assertEqual({record["impl"] for record in lines if "case" in record}, {"ternion-wgpu"})
         self.assertIn("no CUDA driver", lines[0]["run"]["cuda"])
 
-    def test_a_run_goes_on_where_it_was_cut_off(self):
+    def test_interrupted_run_resumes(self):
         self.run_compare("--families", "host")
         with open(self.root / "results.jsonl", "a") as file:
             file.write(json.dumps(line("elementwise/gelu/f32", "ternion", 0.1, 1)) + '\n{"case": "elementwise/add')
         printed, lines = self.run_compare("--resume", "--families", "host", "elementwise")
         self.assertNotIn("host: ", printed)
         self.assertIn("elementwise: ", printed)
-        cases = [(one["case"], one["impl"]) for one in lines if "case" in one]
+        cases = [(record["case"], record["impl"]) for record in lines if "case" in record]
         self.assertEqual(cases.count(("host/add", "ternion")), 3, "as often as before")
         self.assertNotIn(("elementwise/gelu/f32", "ternion"), cases, "of a family that was cut off")
 
-    def asked(self):
+    def requests(self):
         """Returns which program measured what, in order."""
-        return [tuple(text.split()) for text in (self.root / "asked.txt").read_text().splitlines()]
+        return [tuple(text.split()) for text in (self.root / "requests.txt").read_text().splitlines()]
 
     def replace_in(self, name, old, new):
         path = self.root / name
         self.assertIn(old, path.read_text())
         path.write_text(path.read_text().replace(old, new))
 
-    def test_programs_measure_each_case_in_turn(self):
+    def test_programs_alternate_for_each_case(self):
         self.replace_in("ternion-bench", '"gemm/bf16/nn/2048"', '"gemm/bf16/nn/ours"')
         _, lines = self.run_compare("--families", "gemm")
         short, long = "gemm/bf16/nn/1000", "gemm/bf16/nn/1000x1000x1000"
         in_turn = ["ternion", "torch", "torch", "ternion", "ternion", "torch"]
         both = [(impl, case) for case in (short, long) for impl in in_turn]
-        self.assertEqual(self.asked(), [*both, *[("ternion", "gemm/bf16/nn/ours")] * 3, *[("torch", "gemm/bf16/nn/2048")] * 3])
-        measured = [(one["case"], one["impl"], one["turn"], one["round"]) for one in lines if one.get("case") == short]
+        self.assertEqual(self.requests(), [*both, *[("ternion", "gemm/bf16/nn/ours")] * 3, *[("torch", "gemm/bf16/nn/2048")] * 3])
+        measured = [(record["case"], record["impl"], record["turn"], record["round"]) for record in lines if record.get("case") == short]
         self.assertEqual(measured, [(short, impl, at // 2, 0) for at, impl in enumerate(in_turn)])
-        ratios = [one["ratios"] for one in lines if "ratios" in one]
-        self.assertEqual(ratios, [dict(case=case, impl="ternion", over="torch", ratio=0.5, least=0.5, most=0.5) for case in (short, long)])
+        ratios = [record["ratios"] for record in lines if "ratios" in record]
+        self.assertEqual(ratios, [dict(case=case, impl="ternion", baseline="torch", ratio=0.5, min=0.5, max=0.5) for case in (short, long)])
         _, lines = self.run_compare("--families", "gemm", "--turns", "1", "--rounds", "2")
-        begun = [impl for impl, case in self.asked()[18:] if case == short]
-        self.assertEqual(begun, ["ternion", "torch", "torch", "ternion"], "a further round is begun by the other")
+        started = [impl for impl, case in self.requests()[18:] if case == short]
+        self.assertEqual(started, ["ternion", "torch", "torch", "ternion"], "a further round is begun by the other")
 
-    def test_medians_are_of_all_turns(self):
+    def test_medians_are_over_all_turns(self):
         # For the copy, then for the case.
         factors = "factors = iter((1, 1, 1, 1, 5, 2))\ndef measure(name):\n    factor = next(factors)"
         self.replace_in("ternion-bench", "def measure(name):", factors)
         _, lines = self.run_compare("--families", "elementwise")
-        self.assertEqual(tables.Figures(lines).get("elementwise/add/f32", "ternion")["ms"], 0.2)
-        ratios = next(one["ratios"] for one in lines if one.get("asked") == "elementwise/add/f32" and "ratios" in one)
-        self.assertEqual((ratios["ratio"], ratios["least"], ratios["most"]), (1.0, 0.5, 2.5))
+        self.assertEqual(tables.Measurements(lines).get("elementwise/add/f32", "ternion")["ms"], 0.2)
+        ratios = next(record["ratios"] for record in lines if record.get("requested") == "elementwise/add/f32" and "ratios" in record)
+        self.assertEqual((ratios["ratio"], ratios["min"], ratios["max"]), (1.0, 0.5, 2.5))
 
-    def test_a_case_that_a_program_does_not_know_is_an_error(self):
+    def test_unknown_case_is_an_error(self):
         self.replace_in("python", '"done": name', '"done": name, **({"unknown": True} if name.endswith("2048") else {})')
         self.replace_in("python", "        measure(name)\n        print", "        name.endswith('2048') or measure(name)\n        print")
         _, lines = self.run_compare("--families", "gemm")
-        errors = {(one["case"], one["impl"], one["error"]) for one in lines if "error" in one}
-        self.assertEqual(errors, {("gemm/bf16/nn/2048", "torch", "the program lists the case, but does not know it")})
-        self.assertNotIn("gemm/bf16/nn/2048", [one["asked"] for one in lines if "measured" in one])
-        self.assertEqual(sum(one.get("case") == "gemm/bf16/nn/2048" and one["impl"] == "ternion" for one in lines), 3)
+        errors = {(record["case"], record["impl"], record["error"]) for record in lines if "error" in record}
+        self.assertEqual(errors, {("gemm/bf16/nn/2048", "torch", "the program lists this case but rejects it as unknown")})
+        self.assertNotIn("gemm/bf16/nn/2048", [record["requested"] for record in lines if "measured" in record])
+        self.assertEqual(sum(record.get("case") == "gemm/bf16/nn/2048" and record["impl"] == "ternion" for record in lines), 3)
 
-    def test_others_go_on_where_a_program_ends_and_the_run_resumes_with_what_is_not_measured(self):
+    def test_other_programs_continue_and_resume_measures_missing_cases(self):
         death = 'if name.endswith("x1000"): sys.exit("no memory")\n    with open('
         self.replace_in("python", "with open(", death)
-        error = "error: not measured whole, --resume tries again: gemm 0 (torch)\n"
+        error = "error: incomplete, --resume measures again: gemm 0 (torch)\n"
         printed, lines = self.run_compare("--families", "gemm", "elementwise", error=error)
         self.assertIn("torch: exit status 1: no memory", printed)
-        errors = [(one["case"], one["impl"], one["error"]) for one in lines if "error" in one]
+        errors = [(record["case"], record["impl"], record["error"]) for record in lines if "error" in record]
         self.assertEqual(errors, [("gemm/", "torch", "exit status 1: no memory")])
-        counts = [sum(one.get("case") == f"gemm/bf16/nn/{case}" and one["impl"] == impl for one in lines) for case in ("1000", "1000x1000x1000", "2048") for impl in ("ternion", "torch")]
+        counts = [sum(record.get("case") == f"gemm/bf16/nn/{case}" and record["impl"] == impl for record in lines) for case in ("1000", "1000x1000x1000", "2048") for impl in ("ternion", "torch")]
         self.assertEqual(counts, [3, 3, 3, 0, 3, 0])
-        self.assertIn("elementwise 0", [one.get("finished") for one in lines])
+        self.assertIn("elementwise 0", [record.get("finished") for record in lines])
         self.replace_in("python", death, "with open(")
-        (self.root / "asked.txt").unlink()
+        (self.root / "requests.txt").unlink()
         _, lines = self.run_compare("--families", "gemm", "elementwise", "--resume")
-        self.assertEqual({case for _, case in self.asked()}, {"gemm/bf16/nn/1000x1000x1000", "gemm/bf16/nn/2048"}, "what was measured is not measured again")
+        self.assertEqual({case for _, case in self.requests()}, {"gemm/bf16/nn/1000x1000x1000", "gemm/bf16/nn/2048"}, "what was measured is not measured again")
         for case in ("1000", "1000x1000x1000", "2048"):
             for impl in ("ternion", "torch"):
-                self.assertEqual(sum(one.get("case") == f"gemm/bf16/nn/{case}" and one["impl"] == impl for one in lines), 3, (case, impl))
-        self.assertFalse([one for one in lines if "error" in one])
+                self.assertEqual(sum(record.get("case") == f"gemm/bf16/nn/{case}" and record["impl"] == impl for record in lines), 3, (case, impl))
+        self.assertFalse([record for record in lines if "error" in record])
 
-    def test_a_case_that_failed_is_measured_again(self):
+    def test_failed_case_is_measured_again(self):
         self.replace_in("ternion-bench", '"done": name', '"done": name, **({"failed": True} if name.endswith("2048") else {})')
         self.replace_in("ternion-bench", 'if "--serve" in given:', 'import atexit, os\natexit.register(lambda: "--serve" in given and os._exit(1))\nif "--serve" in given:')
-        _, lines = self.run_compare("--families", "gemm", error="error: not measured whole, --resume tries again: gemm 0 (ternion)")
-        self.assertEqual([one["asked"] for one in lines if "measured" in one], ["gemm/bf16/nn/1000", "gemm/bf16/nn/1000x1000x1000"])
+        _, lines = self.run_compare("--families", "gemm", error="error: incomplete, --resume measures again: gemm 0 (ternion)")
+        self.assertEqual([record["requested"] for record in lines if "measured" in record], ["gemm/bf16/nn/1000", "gemm/bf16/nn/1000x1000x1000"])
 
-    def test_a_limit_of_time_ends_between_cases(self):
+    def test_time_limit_stops_between_cases(self):
         self.replace_in("ternion-bench", "def measure(name):", "def measure(name):\n    import time; time.sleep(1)")
         printed, lines = self.run_compare("--families", "gemm", "elementwise", "--turns", "1", "--time-limit", "0.9")
         self.assertIn("stopped before gemm/bf16/nn/1000x1000x1000: --time-limit", printed)
         self.assertNotIn("elementwise", printed)
-        self.assertFalse([one for one in lines if "finished" in one])
+        self.assertFalse([record for record in lines if "finished" in record])
         _, lines = self.run_compare("--families", "gemm", "elementwise", "--turns", "1", "--resume")
-        self.assertEqual([one["finished"] for one in lines if "finished" in one], ["gemm 0", "elementwise 0"])
-        self.assertEqual(self.asked().count(("ternion", "gemm/bf16/nn/1000")), 1)
+        self.assertEqual([record["finished"] for record in lines if "finished" in record], ["gemm 0", "elementwise 0"])
+        self.assertEqual(self.requests().count(("ternion", "gemm/bf16/nn/1000")), 1)
 
-    def test_a_program_that_hangs_is_ended_and_the_other_goes_on(self):
+    def test_hanging_program_is_killed_and_others_continue(self):
         self.replace_in("python", "def measure(name):", "def measure(name):\n    import time; time.sleep(600)")
-        error = "error: not measured whole, --resume tries again: gemm 0 (torch)\n"
+        error = "error: incomplete, --resume measures again: gemm 0 (torch)\n"
         printed, lines = self.run_compare("--families", "gemm", "--turns", "1", "--case-limit", "2", error=error)
         self.assertIn("torch: printed nothing for 2 s", printed)
-        self.assertEqual(sum(one.get("impl") == "ternion" for one in lines), 3)
+        self.assertEqual(sum(record.get("impl") == "ternion" for record in lines), 3)
 
-    def test_figures_of_two_commits_are_not_mixed(self):
+    def test_results_of_two_commits_are_not_mixed(self):
         self.run_compare("--families", "host")
         (self.root / "bundle.json").write_text('{"commit": "def5678"}')
         self.run_compare("--resume", "--families", "elementwise", error="error: results of different runs: commit abc1234 and def5678\n")
@@ -405,25 +405,25 @@ class Run(unittest.TestCase):
         page = self.root / "page.md"
         page.write_text(PAGE)
         command = [sys.executable, str(HERE / "compare.py"), "write", str(self.root / "results.jsonl"), str(page)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        self.assertEqual((done.returncode, page.read_text()), (1, PAGE))
-        self.assertIn("results of different runs: driver", done.stderr)
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual((completed.returncode, page.read_text()), (1, PAGE))
+        self.assertIn("results of different runs: driver", completed.stderr)
 
-    def test_a_program_that_a_signal_ends_is_told(self):
+    def test_program_killed_by_signal_is_reported(self):
         killed = self.root / "ternion-bench"
         killed.write_text(killed.read_text() + "\nimport os\nos.kill(os.getpid(), 9)\n")
-        printed, lines = self.run_compare("--families", "host", error="error: not measured whole, --resume tries again: host 0 (ternion), host 1 (ternion)")
+        printed, lines = self.run_compare("--families", "host", error="error: incomplete, --resume measures again: host 0 (ternion), host 1 (ternion)")
         self.assertIn("ternion: exit status -9", printed)
         self.assertFalse([line for line in lines if "finished" in line])
 
-    def test_damage_inside_a_results_file_is_told(self):
+    def test_corrupt_results_line_is_reported(self):
         results = self.root / "results.jsonl"
         results.write_text('{"case": "cut\n' + json.dumps(line("host/add", "ternion", 0.1, 1)) + "\n")
         page = self.root / "page.md"
         page.write_text(PAGE)
-        done = subprocess.run([sys.executable, str(HERE / "compare.py"), "write", str(results), str(page)], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("results.jsonl:1: expected a JSON object", done.stderr)
+        completed = subprocess.run([sys.executable, str(HERE / "compare.py"), "write", str(results), str(page)], capture_output=True, text=True)
+        self.assertEqual(completed.returncode, 1)
+        self.assertIn("results.jsonl:1: expected a JSON object", completed.stderr)
         self.assertEqual(page.read_text(), PAGE)
 
 
@@ -449,19 +449,19 @@ wgpu:0: 68997 cases, 12629020 elements compared, 507421 ops watched; fingerprint
 """
 
 
-class TheChecks(unittest.TestCase):
-    def test_what_the_op_table_prints_is_read(self):
-        found = checks.of_tests(TABLE)
-        self.assertEqual(found, dict(passed=882, failed=0, cases=88286, dtypes={}, skipped=[], beside_the_point=1220, fingerprint="dc87991c5b0290d1"))
-        self.assertEqual(checks.of_tests(TABLE.replace("nothing is fused", "no kernel"))["skipped"], ["1220 bf16: no kernel: the device runs primitives only"])
-        self.assertEqual(checks.of_tests("it fell over")["cases"], None)
+class Checks(unittest.TestCase):
+    def test_op_table_output_is_parsed(self):
+        found = checks.parse_tests(TABLE)
+        self.assertEqual(found, dict(passed=882, failed=0, cases=88286, dtypes={}, skipped=[], not_applicable=1220, fingerprint="dc87991c5b0290d1"))
+        self.assertEqual(checks.parse_tests(TABLE.replace("nothing is fused", "no kernel"))["skipped"], ["1220 bf16: no kernel: the device runs primitives only"])
+        self.assertEqual(checks.parse_tests("it fell over")["cases"], None)
 
-    def test_what_the_sanitizer_prints_is_read(self):
+    def test_sanitizer_output_is_parsed(self):
         mark = "========= "
         begin = f"{mark}COMPUTE-SANITIZER\n"
 
         def errors(*parts):
-            return checks.of_sanitizer("".join(begin + TABLE + part for part in parts))["errors"]
+            return checks.parse_sanitizer("".join(begin + TABLE + part for part in parts))["errors"]
 
         clean = f"{mark}ERROR SUMMARY: 0 errors\n"
         self.assertEqual(errors(clean), 0)
@@ -470,35 +470,35 @@ class TheChecks(unittest.TestCase):
         self.assertEqual(errors(clean, more, f"{mark}ERROR SUMMARY: 1 error\n"), 135)
         self.assertEqual(errors(f"{mark}RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)\n"), 2)
         self.assertEqual(errors(clean, "it fell over\n"), None)
-        both = checks.of_sanitizer(2 * (begin + TABLE + clean))
+        both = checks.parse_sanitizer(2 * (begin + TABLE + clean))
         self.assertEqual((both["passed"], both["failed"], both["cases"], both["parts"]), (1764, 0, 2 * 88286, 2))
-        self.assertIn("error", checks.of_sanitizer(f"{begin}{mark}Internal Sanitizer Error: lost\n{mark}RACECHECK SUMMARY: 0 hazards displayed\n"))
-        self.assertEqual(checks.of_sanitizer("not found")["errors"], None)
+        self.assertIn("error", checks.parse_sanitizer(f"{begin}{mark}Internal Sanitizer Error: lost\n{mark}RACECHECK SUMMARY: 0 hazards displayed\n"))
+        self.assertEqual(checks.parse_sanitizer("not found")["errors"], None)
 
-    def shown(self, *lines):
-        page = tables.page(PAGE, [line("host/add", "ternion", 0.1, 1, "us/op"), *lines])
+    def render_lines(self, *lines):
+        page = tables.update_page(PAGE, [line("host/add", "ternion", 0.1, 1, "us/op"), *lines])
         return [text for text in page.splitlines() if "sanitizer memcheck" in text or "op table on cuda" in text or "MNIST" in text or "memory of" in text]
 
-    def test_checks_are_told_and_what_fails_is_not_hidden(self):
-        table = dict(checks.of_tests(TABLE), check="table", of=dict(commit="abc"))
-        self.assertTrue(self.shown(table, table)[0].endswith("| all pass, bit-equal | yes |"))
+    def test_check_rows_report_failures(self):
+        table = dict(checks.parse_tests(TABLE), check="table", measured_on=dict(commit="abc"))
+        self.assertTrue(self.render_lines(table, table)[0].endswith("| all pass, bit-equal | yes |"))
         self.assertIn("88,286 cases in 882 tests, 0 failed, none skipped but 1,220 that have nothing fused to compare, or too many elements for second differences; "
-            "fingerprint dc87991c5b0290d1 in 2 runs (commit abc)", self.shown(table, table)[0])
+            "fingerprint dc87991c5b0290d1 in 2 runs (commit abc)", self.render_lines(table, table)[0])
         for other in ([table], [table, dict(table, fingerprint="00")], [table, dict(table, failed=1)], [dict(table, error="exit status 1")] * 2):
-            self.assertIn("**no**", self.shown(*other)[0])
-        self.assertTrue(self.shown()[0].endswith("| not measured |"))
-        clean = dict(checks.of_tests(TABLE), check="memcheck", errors=0)
-        self.assertTrue(self.shown(clean)[1].endswith("| no error | yes |"))
+            self.assertIn("**no**", self.render_lines(*other)[0])
+        self.assertTrue(self.render_lines()[0].endswith("| not measured |"))
+        clean = dict(checks.parse_tests(TABLE), check="memcheck", errors=0)
+        self.assertTrue(self.render_lines(clean)[1].endswith("| no error | yes |"))
         for broken in (dict(clean, errors=3), dict(clean, errors=None), dict(clean, failed=1), dict(clean, cases=None), dict(clean, passed=None)):
-            self.assertIn("**no**", self.shown(broken)[1])
+            self.assertIn("**no**", self.render_lines(broken)[1])
         trained = dict(check="mnist", captured=False, epochs=3, first_step_seconds=0.11, train_seconds=0.42, test_accuracy=0.9721)
-        self.assertIn("97.2% after a first step of 0.11 s and 0.42 s (commit unknown) |", self.shown(trained)[2])
-        self.assertIn("**no**", self.shown(trained, dict(trained, check="mnist_captured", train_seconds=1.95))[2])
+        self.assertIn("97.2% after a first step of 0.11 s and 0.42 s (commit unknown) |", self.render_lines(trained)[2])
+        self.assertIn("**no**", self.render_lines(trained, dict(trained, check="mnist_captured", train_seconds=1.95))[2])
         steps = dict(check="memory", passed=1, failed=0, eager=100_000, replayed=1_000_000)
-        self.assertIn("no growth in 100,000 eager and 1,000,000 replayed", self.shown(steps)[3])
-        self.assertIn("**no**", self.shown(dict(steps, passed=0))[3])
+        self.assertIn("no growth in 100,000 eager and 1,000,000 replayed", self.render_lines(steps)[3])
+        self.assertIn("**no**", self.render_lines(dict(steps, passed=0))[3])
 
-    def test_a_check_that_fails_or_does_not_end_is_told(self):
+    def test_failed_and_hanging_checks_are_reported(self):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "run.sh").write_text("#!/bin/sh\n[ $2 = memcheck ] && exit 3\necho begun; sleep 60 & wait\n")
@@ -509,9 +509,9 @@ class TheChecks(unittest.TestCase):
                 tried.run(name)
             self.assertEqual(tried.failed, ["memcheck", "racecheck"])
             self.assertTrue(lines[0]["error"].startswith("exit status 3"), lines[0])
-            self.assertEqual(lines[1]["error"], "not ended after 0 s: begun")
+            self.assertEqual(lines[1]["error"], "killed after 0 s: begun")
 
-    def test_checks_run_what_the_bundle_holds(self):
+    def test_checks_run_programs_of_bundle(self):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "tests").mkdir()
@@ -522,8 +522,8 @@ class TheChecks(unittest.TestCase):
             for names, status in ((["table", "memcheck"], 0), (["memcheck", "memory"], 1)):
                 self.assertEqual(subprocess.run([*command, *names], capture_output=True, check=False).returncode, status)
             lines = [json.loads(text) for text in (root / "checks.jsonl").read_text().splitlines()]
-            self.assertEqual([one["check"] for one in lines], ["table", "table", "memcheck", "memory"])
-            self.assertEqual([one.get("errors") for one in lines[:3]], [None, None, 0])
+            self.assertEqual([record["check"] for record in lines], ["table", "table", "memcheck", "memory"])
+            self.assertEqual([record.get("errors") for record in lines[:3]], [None, None, 0])
             self.assertIn("No such file", lines[3]["error"])
             self.assertEqual({path.name for path in (root / "checks.logs").iterdir()}, {"table.log", "table_again.log", "memcheck.log", "memory.log"})
             self.assertTrue((root / "checks.logs" / "memcheck.log").read_text().endswith("ERROR SUMMARY: 0 errors\n"))

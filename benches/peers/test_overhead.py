@@ -24,24 +24,24 @@ def call(case, ours, theirs, device="cpu"):
 
 
 class Write(unittest.TestCase):
-    def test_calls_are_held_to_their_share_of_pytorchs_time(self):
-        page = overhead.page(PAGE, [call("add", 30, 100), call("chain", 30.4, 100), call("add", 30.4, 100, "cuda"), call("chain_backward", 41, 100, "cuda")])
+    def test_calls_are_compared_with_pytorch(self):
+        page = overhead.update_page(PAGE, [call("add", 30, 100), call("chain", 30.4, 100), call("add", 30.4, 100, "cuda"), call("chain_backward", 41, 100, "cuda")])
         self.assertIn("| `a + b`, 1 element | cpu | 30 ns | 100 ns | 0.30 | at most 0.3 | yes |", page)
         self.assertIn("recorded for gradients | cpu | 30 ns | 100 ns | 0.30 | at most 0.4 | yes |", page)
         self.assertIn("| `a + b`, 1 element | cuda | 30 ns | 100 ns | 0.30 | at most 0.4 | yes |", page)
         self.assertIn("| cuda | 41 ns | 100 ns | 0.41 | at most 0.4 | **no** |", page)
         self.assertTrue(page.startswith("before\n") and page.endswith("\nafter\n") and "stale" not in page)
 
-    def test_a_share_is_not_rounded_before_it_is_compared(self):
-        page = overhead.page(PAGE, [call("add", 30.4, 100)])
+    def test_ratio_is_compared_before_rounding(self):
+        page = overhead.update_page(PAGE, [call("add", 30.4, 100)])
         self.assertIn("| 0.30 | at most 0.3 | **no** |", page)
 
-    def test_the_newest_run_counts(self):
-        page = overhead.page(PAGE, [call("add", 10, 100), call("add", 20, 100)])
+    def test_newest_run_is_used(self):
+        page = overhead.update_page(PAGE, [call("add", 10, 100), call("add", 20, 100)])
         self.assertIn("| 0.20 |", page)
         self.assertNotIn("| 0.10 |", page)
 
-    def test_the_python_form_of_mnist_is_held_to_speed_and_accuracy(self):
+    def test_python_mnist_is_compared_with_rust(self):
         def row(share, accuracy):
             programs = {"rust": {"test_accuracy": 0.97, "images_per_second": 1000.0}, "python": {"test_accuracy": accuracy, "images_per_second": 1000.0 * share}}
             return overhead.mnist_row(line("mnist_eager", programs=programs, shares=[share, 0.5, 2.0]))
@@ -50,14 +50,14 @@ class Write(unittest.TestCase):
         self.assertIn("**no**", row(0.949, 0.97))
         self.assertIn("**no**", row(1.0, 0.9699))
 
-    def test_a_page_without_markers_is_refused(self):
+    def test_page_without_markers_is_rejected(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder)
             (path / "results.jsonl").write_text(json.dumps(call("add", 1, 2)) + "\n")
             (path / "page.md").write_text("no markers\n")
-            done = subprocess.run([sys.executable, str(HERE / "overhead.py"), "write", str(path / "results.jsonl"), str(path / "page.md")], capture_output=True, text=True, check=False)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn("expected the markers", done.stderr)
+            completed = subprocess.run([sys.executable, str(HERE / "overhead.py"), "write", str(path / "results.jsonl"), str(path / "page.md")], capture_output=True, text=True, check=False)
+            self.assertNotEqual(completed.returncode, 0)
+            self.assertIn("expected the markers", completed.stderr)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,14 @@ class Probe(unittest.TestCase):
             probe.self_test([])
         self.assertEqual(shown.getvalue(), "self-test passed\n")
 
-    def test_texts_that_stamps_are_put_into_are_those_of_the_kernels(self):
+    def test_trace_patches_match_kernels(self):
         files = probe_kernels.read_kernels(probe_kernels.KROOT)
         for patches in (probe_kernels.TRACE, probe_kernels.TRACE_SPLIT_K):
             changed, left_out = probe_kernels.patched(files, patches)
             self.assertEqual(left_out, [])
             self.assertNotEqual(changed, files)
 
-    def test_a_folder_without_variants_is_an_error_in_a_line(self):
+    def test_folder_without_variants_is_reported_in_one_line(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "variants.json")
             for text, found in ((None, "no file; --cubins names its folder"), ("[{", "Expecting")):
@@ -38,13 +38,13 @@ class Probe(unittest.TestCase):
                     self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
                     self.assertTrue(done.stderr.startswith(f"error: {path}: expected what probe_kernels.py writes, found {found}"), done.stderr)
 
-    def test_a_text_that_is_not_there_once_is_an_error(self):
+    def test_patch_must_match_exactly_once(self):
         with self.assertRaisesRegex(ValueError, "patch of a: 2 times, not once: 'x'"):
             probe_kernels.patched({"a": "x x"}, [("a", "x", "y")])
         with self.assertRaisesRegex(ValueError, "patch of b, which is not a file"):
             probe_kernels.patched({"a": "x"}, [("b", "x", "y")])
 
-    def test_variants_are_those_of_the_backend(self):
+    def test_variants_match_backend(self):
         names = [variant["name"] for variant in probe_kernels.VARIANTS]
         self.assertEqual(len(names), len(set(names)))
         folder = pathlib.Path(probe_kernels.REPOSITORY) / "crates/backend-cuda/src/variant/gemm"

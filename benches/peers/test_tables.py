@@ -19,59 +19,59 @@ def line(case, impl, milliseconds, value, unit="GB/s", family=None):
 
 
 class Tables(unittest.TestCase):
-    def test_only_what_is_between_the_markers_changes(self):
-        page = tables.page(PAGE, [line("elementwise/add/f32", "ternion", 0.1, 1000)])
+    def test_only_text_between_markers_changes(self):
+        page = tables.update_page(PAGE, [line("elementwise/add/f32", "ternion", 0.1, 1000)])
         self.assertTrue(page.startswith("# Benchmarks\n\n## CPU\n\nkept\n\n## GPU\n\n" + tables.START))
         self.assertTrue(page.endswith(tables.END + "\n\nkept too\n"))
         self.assertNotIn("stale", page)
-        again = tables.page(page, [line("elementwise/add/f32", "ternion", 0.1, 1000)])
+        again = tables.update_page(page, [line("elementwise/add/f32", "ternion", 0.1, 1000)])
         self.assertEqual(page, again)
 
-    def test_a_page_without_markers_is_refused(self):
+    def test_page_without_markers_is_rejected(self):
         for text in ("", tables.START, tables.END + tables.START, PAGE + PAGE):
             with self.assertRaises(SystemExit):
-                tables.page(text, [line("elementwise/add/f32", "ternion", 0.1, 1000)])
+                tables.update_page(text, [line("elementwise/add/f32", "ternion", 0.1, 1000)])
 
-    def test_checks_alone_replace_their_rows(self):
+    def test_check_results_replace_only_their_rows(self):
         run = dict(device="NVIDIA X", driver="1.2.3", commit="abc1234", date="today")
         measured = [dict(run=run), line("elementwise/add/f32", "ternion", 0.1, 1000)]
-        clean = dict(check="memcheck", passed=7, failed=0, cases=40, errors=0, of=dict(run, backend="cuda"))
-        page = tables.page(PAGE, measured)
-        checked = tables.page_of_checks(page, [clean])
-        self.assertEqual(checked, tables.page(PAGE, [*measured, clean]))
+        clean = dict(check="memcheck", passed=7, failed=0, cases=40, errors=0, measured_on=dict(run, backend="cuda"))
+        page = tables.update_page(PAGE, measured)
+        checked = tables.update_check_rows(page, [clean])
+        self.assertEqual(checked, tables.update_page(PAGE, [*measured, clean]))
         self.assertIn("0 errors in 40 cases of 7 tests |", checked)
         # For another commit, the row states it. A later check replaces an earlier one.
-        later = tables.page_of_checks(checked, [dict(clean, errors=3, of=dict(clean["of"], commit="def5678"))])
+        later = tables.update_check_rows(checked, [dict(clean, errors=3, measured_on=dict(clean["measured_on"], commit="def5678"))])
         self.assertIn("3 errors in 40 cases of 7 tests (commit def5678) | no error | **no** |", later)
-        self.assertEqual(tables.page_of_checks(later, [clean]), checked)
+        self.assertEqual(tables.update_check_rows(later, [clean]), checked)
 
-    def test_rows_of_earlier_checks_stay_beside_later_figures(self):
+    def test_earlier_check_rows_are_kept_with_later_measurements(self):
         run = dict(device="NVIDIA X", driver="1.2.3", commit="abc1234", date="today")
-        clean = dict(check="memcheck", passed=7, failed=0, cases=40, errors=0, of=dict(run, backend="cuda"))
+        clean = dict(check="memcheck", passed=7, failed=0, cases=40, errors=0, measured_on=dict(run, backend="cuda"))
         other = dict(clean, check="synccheck")
         measured = line("elementwise/add/f32", "ternion", 0.1, 1000)
-        page = tables.page(PAGE, [dict(run=run), measured, clean, other])
+        page = tables.update_page(PAGE, [dict(run=run), measured, clean, other])
         later = dict(run, commit="def5678")
         # With one commit, then with two.
         for commit in ("def5678", "fed8765"):
-            page = tables.page(page, [dict(run=dict(run, commit=commit)), measured, dict(other, of=dict(later, commit=commit, backend="cuda"))])
+            page = tables.update_page(page, [dict(run=dict(run, commit=commit)), measured, dict(other, measured_on=dict(later, commit=commit, backend="cuda"))])
             self.assertIn("0 errors in 40 cases of 7 tests (commit abc1234) | no error | yes |", page)
             self.assertEqual(page.count("0 errors in 40 cases of 7 tests"), 2)
-        elsewhere = tables.page(page, [dict(run=dict(run, driver="9.9")), measured])
+        elsewhere = tables.update_page(page, [dict(run=dict(run, driver="9.9")), measured])
         self.assertNotIn("0 errors", elsewhere, "checks are of a device and its driver")
 
-    def test_checks_of_another_device_are_refused(self):
+    def test_checks_of_other_device_are_rejected(self):
         run = dict(device="NVIDIA X", driver="1.2.3", commit="abc1234", date="today")
-        page = tables.page(PAGE, [dict(run=run), line("elementwise/add/f32", "ternion", 0.1, 1000)])
+        page = tables.update_page(PAGE, [dict(run=run), line("elementwise/add/f32", "ternion", 0.1, 1000)])
         for other in (dict(device="NVIDIA Y"), dict(driver="1.2.4"), dict(backend="wgpu")):
-            check = dict(check="memcheck", passed=7, failed=0, cases=40, errors=0, of={**run, "backend": "cuda", **other})
+            check = dict(check="memcheck", passed=7, failed=0, cases=40, errors=0, measured_on={**run, "backend": "cuda", **other})
             with self.assertRaisesRegex(SystemExit, "error: checks of NVIDIA .*; expected NVIDIA X, driver 1.2.3, backend cuda"):
-                tables.page_of_checks(page, [check])
+                tables.update_check_rows(page, [check])
         with self.assertRaisesRegex(SystemExit, "measured cases come first"):
-            tables.page_of_checks(PAGE, [])
+            tables.update_check_rows(PAGE, [])
 
-    def test_ratios_shares_and_losses(self):
-        text = tables.body(
+    def test_ratios_and_copy_fractions(self):
+        text = tables.render(
             [
                 line("copy/d2d", "ternion", 0.1, 2000, family="elementwise"),
                 line("elementwise/add/f32", "ternion", 0.2, 1500),
@@ -84,33 +84,33 @@ class Tables(unittest.TestCase):
         self.assertIn("128 MiB | 0.750 (elementwise/add/f32; 0 of 1 reach it) | at least 0.85 | **no** |", text)
         self.assertIn("| f32 products of 4096 and 8192: least rate over cuBLAS |  | at least 1.9 | not measured |", text)
 
-    def test_a_share_is_also_told_of_a_copy_of_as_many_bytes(self):
-        text = tables.body([line("reduce/sum_all/bf16", "ternion", 0.1, 900), line("reduce/sum_all/bf16", "copy", 0.09, 1000)])
+    def test_fraction_of_equal_copy_is_reported(self):
+        text = tables.render([line("reduce/sum_all/bf16", "ternion", 0.1, 900), line("reduce/sum_all/bf16", "copy", 0.09, 1000)])
         self.assertIn("| sum, bf16: smallest fraction of the bandwidth of a copy of as many bytes | 0.900 (reduce/sum_all/bf16; 1 of 1 reach it) | at least 0.85 | yes |", text)
         self.assertIn("| reduce/sum_all/bf16 | 0.100 ms | 900 GB/s | 90.00 us (**1.11**) |", text)
 
-    def test_a_share_is_of_the_copy_beside_it(self):
-        figures = tables.Figures(
+    def test_copy_fraction_uses_copy_of_same_family(self):
+        measurements = tables.Measurements(
             [
                 line("copy/d2d", "ternion", 0.1, 2000, family="reduce"),
                 line("copy/d2d", "ternion", 0.1, 1000, family="softmax"),
                 line("softmax/fwd/f32", "ternion", 0.1, 900),
             ]
         )
-        self.assertEqual(figures.share("softmax", figures.get("softmax/fwd/f32", "ternion")), 0.9)
+        self.assertEqual(measurements.copy_fraction("softmax", measurements.get("softmax/fwd/f32", "ternion")), 0.9)
 
-    def test_rounds_give_medians_and_errors_stay_unless_measured(self):
+    def test_rounds_give_medians_and_unmeasured_errors_are_kept(self):
         lines = [line("elementwise/add/f32", "ternion", ms, 1 / ms) for ms in (0.3, 0.1, 0.2)]
         lines.append(dict(case="softmax/", impl="cudnn_softmax", error="no cudnn.h", family="softmax", round=0))
         lines.append(dict(case="elementwise/add/f32", impl="ternion", error="once", family="elementwise", round=0))
-        figures = tables.Figures(lines)
-        self.assertEqual(figures.get("elementwise/add/f32", "ternion")["ms"], 0.2)
-        self.assertEqual(figures.errors, {("softmax", "softmax/", "cudnn_softmax"): "no cudnn.h"})
-        self.assertIn("- softmax/ cudnn_softmax: no cudnn.h", tables.body(lines))
+        measurements = tables.Measurements(lines)
+        self.assertEqual(measurements.get("elementwise/add/f32", "ternion")["ms"], 0.2)
+        self.assertEqual(measurements.errors, {("softmax", "softmax/", "cudnn_softmax"): "no cudnn.h"})
+        self.assertIn("- softmax/ cudnn_softmax: no cudnn.h", tables.render(lines))
 
-    def test_training_is_told_in_both_ways_and_judged(self):
+    def test_eager_and_graph_training_are_reported(self):
         case = "train/mnist_mlp/f32/b64"
-        text = tables.body(
+        text = tables.render(
             [
                 line(case, "ternion/eager", 0.2, 1, "images/s"),
                 line(case, "ternion/graph", 0.02, 1, "images/s"),
@@ -122,148 +122,148 @@ class Tables(unittest.TestCase):
         self.assertIn(f"| launches/{case} |  | 17 launches |  |", text)
         self.assertIn(f"| {case} recorded: time over PyTorch's recorded | 0.50 | below 1 | yes |", text)
 
-    def test_a_gpt_is_judged_by_rate_and_memory(self):
-        def shown(case, ours, *theirs, peak=None):
-            lines = [line(case, "ternion/graph", 1, ours, "tokens/s"), *(line(case, impl, 1, value, "tokens/s") for impl, value in theirs)]
+    def test_gpt_verdicts_use_rate_and_memory(self):
+        def render(case, own_rate, *baselines, peak=None):
+            lines = [line(case, "ternion/graph", 1, own_rate, "tokens/s"), *(line(case, impl, 1, value, "tokens/s") for impl, value in baselines)]
             lines[0].update({} if peak is None else {"peak_mib": peak})
-            return tables.body(lines)
+            return tables.render(lines)
 
         case = "train/gpt2_124m/bf16"
-        text = shown(case, 612_000, ("torch/eager", 240_000), ("torch/compile", 450_000), peak=8192)
+        text = render(case, 612_000, ("torch/eager", 240_000), ("torch/compile", 450_000), peak=8192)
         self.assertIn(f"| {case} recorded | 612,000 tokens/s, 1.36 of PyTorch's best | at least 600,000 tokens/s | yes |", text)
         self.assertIn(f"| {case} recorded: most memory | 8.00 GiB | at most 8.5 GiB | yes |", text)
-        text = shown(case, 599_999, peak=8705)
+        text = render(case, 599_999, peak=8705)
         self.assertIn(f"| {case} recorded | 599,999 tokens/s | at least 600,000 tokens/s | **no** |", text)
         self.assertIn(f"| {case} recorded: most memory | 8.50 GiB | at most 8.5 GiB | **no** |", text)
         for case, ratio in (("train/tiny_gpt/bf16", 1.6), ("train/char_gpt/bf16", 1.25)):
             name = f"| {case} recorded: rate over PyTorch's best "
-            self.assertIn(f"{name}| {ratio:.2f} | at least {ratio} | yes |", shown(case, ratio * 100, ("torch/eager", 50), ("torch/graph", 100)))
-            self.assertIn(f"{name}|  | at least {ratio} | not measured |", shown(case, 100))
+            self.assertIn(f"{name}| {ratio:.2f} | at least {ratio} | yes |", render(case, ratio * 100, ("torch/eager", 50), ("torch/graph", 100)))
+            self.assertIn(f"{name}|  | at least {ratio} | not measured |", render(case, 100))
 
-    def test_each_form_of_a_gpt_is_judged_by_its_rate_and_its_memory(self):
+    def test_each_gpt2_variant_has_rate_and_memory_verdicts(self):
         def verdicts(*lines):
-            return [text for text in tables.training_verdicts(tables.Figures(list(lines))) if "gpt2" in text]
+            return [text for text in tables.training_verdicts(tables.Measurements(list(lines))) if "gpt2" in text]
 
-        def of(case, value, peak, impl="ternion/graph"):
+        def result(case, value, peak, impl="ternion/graph"):
             return dict(line(case, impl, 1, value, "tokens/s"), peak_mib=peak)
 
-        whole, theirs = "train/gpt2_124m/bf16", of("train/gpt2_124m/bf16", 480_000, 9000, "torch/compile")
+        default, baseline = "train/gpt2_124m/bf16", result("train/gpt2_124m/bf16", 480_000, 9000, "torch/compile")
         chunked = "train/gpt2_124m_chunked/bf16 recorded, logits of half of the tokens at a time"
         rate, memory = "at least 600,000 tokens/s", "at most 8.5 GiB"
-        missing = [f"| {what} |  | {expected} | not measured |" for form in (f"{whole} recorded", chunked) for what, expected in ((form, rate), (f"{form}: most memory", memory))]
+        missing = [f"| {what} |  | {expected} | not measured |" for form in (f"{default} recorded", chunked) for what, expected in ((form, rate), (f"{form}: most memory", memory))]
         self.assertEqual(verdicts(), missing)
         measured = [
             f"| {chunked} | 599,999 tokens/s, 1.25 of PyTorch's best | {rate} | **no** |",
             f"| {chunked}: most memory | 8.00 GiB | {memory} | yes |",
         ]
-        self.assertEqual(verdicts(of("train/gpt2_124m_chunked/bf16", 599_999, 8193), theirs), [*missing[:2], *measured])
+        self.assertEqual(verdicts(result("train/gpt2_124m_chunked/bf16", 599_999, 8193), baseline), [*missing[:2], *measured])
         # The loss with kept logits is that of the same model as PyTorch's; another vocabulary makes
         # it another model.
-        others = verdicts(of("train/gpt2_124m_logits/bf16", 624_000, 8000), of("train/gpt2_50257/bf16", 600_000, 8705), theirs)
+        other_verdicts = verdicts(result("train/gpt2_124m_logits/bf16", 624_000, 8000), result("train/gpt2_50257/bf16", 600_000, 8705), baseline)
         expected = [
             f"| train/gpt2_124m_logits/bf16 recorded, all logits kept | 624,000 tokens/s, 1.30 of PyTorch's best | {rate} | yes |",
             f"| train/gpt2_124m_logits/bf16 recorded, all logits kept: most memory | 7.81 GiB | {memory} | yes |",
             f"| train/gpt2_50257/bf16 recorded, vocabulary of 50,257 | 600,000 tokens/s | {rate} | yes |",
             f"| train/gpt2_50257/bf16 recorded, vocabulary of 50,257: most memory | 8.50 GiB | {memory} | **no** |",
         ]
-        self.assertEqual(others, [*missing, *expected])
+        self.assertEqual(other_verdicts, [*missing, *expected])
         # What only peers have measured gives no row; what failed for Ternion does.
-        self.assertEqual(verdicts(of("train/gpt2_50257/bf16", 1, 1, "torch/eager")), missing)
+        self.assertEqual(verdicts(result("train/gpt2_50257/bf16", 1, 1, "torch/eager")), missing)
         failed = dict(case="train/gpt2_50257/bf16", impl="ternion/graph", error="no memory", family="train", round=0)
         self.assertEqual([text.split("|")[-2].strip() for text in verdicts(failed)[4:]], ["not measured"] * 2)
 
-    def test_a_case_that_peers_have_not_stands_beside_their_nearest(self):
-        whole, chunked = "train/gpt2_124m/bf16", "train/gpt2_124m_chunked/bf16"
+    def test_case_without_baseline_uses_baseline_case(self):
+        default, chunked = "train/gpt2_124m/bf16", "train/gpt2_124m_chunked/bf16"
         lines = [
-            line(whole, "ternion/graph", 28, 1, "tokens/s"),
+            line(default, "ternion/graph", 28, 1, "tokens/s"),
             line(chunked, "ternion/graph", 30, 1, "tokens/s"),
-            line(whole, "torch/compile", 40, 1, "tokens/s"),
+            line(default, "torch/compile", 40, 1, "tokens/s"),
         ]
-        for one, peak in zip(lines, (9000, 8000, 20000)):
-            one["peak_mib"] = peak
-        text = tables.body(lines)
+        for measurement, peak in zip(lines, (9000, 8000, 20000)):
+            measurement["peak_mib"] = peak
+        text = tables.render(lines)
         self.assertIn(f"| {chunked} | 30.000 ms | 1 tokens/s | 40.000 ms (0.75) |", text)
         self.assertIn(f"\n| {chunked} | 8,000 | 20,000 |\n", text)
 
-    def test_memory_of_training_is_a_table_of_its_own(self):
-        def of(case, impl, peak):
+    def test_training_memory_has_its_own_table(self):
+        def measured(case, impl, peak):
             return dict(line(case, impl, 1, 1, "images/s"), peak_mib=peak)
 
-        text = tables.body([of("train/a", "torch/eager", 1234), of("train/a", "ternion/eager", 7), of("train/a", "ternion/eager", 5), of("train/b", "ternion/graph", 9)])
+        text = tables.render([measured("train/a", "torch/eager", 1234), measured("train/a", "ternion/eager", 7), measured("train/a", "ternion/eager", 5), measured("train/b", "ternion/graph", 9)])
         self.assertIn("\n| most memory, MiB | ternion/eager | ternion/graph | torch/eager |\n", text)
         self.assertIn("\n| train/a | 7 |  | 1,234 |\n| train/b |  | 9 |  |\n", text)
-        self.assertNotIn("most memory, MiB", tables.body([line("train/a", "torch/eager", 1, 1, "images/s")]))
+        self.assertNotIn("most memory, MiB", tables.render([line("train/a", "torch/eager", 1, 1, "images/s")]))
 
-    def test_products_are_held_to_cublas_by_the_least_and_the_mean(self):
-        def of(what, rates):
+    def test_matmul_rates_are_compared_with_cublas(self):
+        def verdict(label, rates):
             lines = [line(case, impl, 1.0, value, "TFLOP/s", family="gemm") for case, rate in rates.items() for impl, value in (("ternion", 100 * rate), ("torch/cublas", 100))]
-            return next(text for text in tables.body(lines).splitlines() if text.startswith(f"| {what}"))
+            return next(text for text in tables.render(lines).splitlines() if text.startswith(f"| {label}"))
 
         half = {"gemm/bf16/nn/512": 1.1, "gemm/f16/nn/512": 0.95, "gemm/tf32/nn/2048": 0.5}
-        self.assertTrue(of("f16 and bf16 products: least", half).endswith("| 0.95 (gemm/f16/nn/512; 2 cases) | at least 0.93 | yes |"))
-        self.assertTrue(of("f16 and bf16 products: geometric mean", half).endswith("| 1.022 (2 cases) | at least 1.02 | yes |"))
-        self.assertTrue(of("f16 and bf16 products: geometric mean", {**half, "gemm/bf16/nt/16x4096x4096": 1.0}).endswith("| 1.015 (3 cases) | at least 1.02 | **no** |"))
+        self.assertTrue(verdict("f16 and bf16 products: least", half).endswith("| 0.95 (gemm/f16/nn/512; 2 cases) | at least 0.93 | yes |"))
+        self.assertTrue(verdict("f16 and bf16 products: geometric mean", half).endswith("| 1.022 (2 cases) | at least 1.02 | yes |"))
+        self.assertTrue(verdict("f16 and bf16 products: geometric mean", {**half, "gemm/bf16/nt/16x4096x4096": 1.0}).endswith("| 1.015 (3 cases) | at least 1.02 | **no** |"))
         # The fourth layout counts only for the minimum rate.
         fourth = {**half, "gemm/bf16/tt/4096": 0.92}
-        self.assertTrue(of("f16 and bf16 products: least", fourth).endswith("| 0.92 (gemm/bf16/tt/4096; 3 cases) | at least 0.93 | **no** |"))
-        self.assertTrue(of("f16 and bf16 products: geometric mean", fourth).endswith("| 1.022 (2 cases) | at least 1.02 | yes |"))
-        self.assertTrue(of("f16 and bf16 products: geometric mean", {"gemm/bf16/tt/4096": 1.1}).endswith("|  | at least 1.02 | not measured |"))
-        self.assertTrue(of("TF32 products", half).endswith("| 0.50 (gemm/tf32/nn/2048; 1 cases) | at least 0.97 | **no** |"))
-        self.assertTrue(of("f32 products", {"gemm/f32/nn/1024": 0.5, "gemm/f32/nt/4096": 2.0}).endswith("| 2.00 (gemm/f32/nt/4096; 1 cases) | at least 1.9 | yes |"))
-        self.assertTrue(of("f32 products", half).endswith("|  | at least 1.9 | not measured |"))
+        self.assertTrue(verdict("f16 and bf16 products: least", fourth).endswith("| 0.92 (gemm/bf16/tt/4096; 3 cases) | at least 0.93 | **no** |"))
+        self.assertTrue(verdict("f16 and bf16 products: geometric mean", fourth).endswith("| 1.022 (2 cases) | at least 1.02 | yes |"))
+        self.assertTrue(verdict("f16 and bf16 products: geometric mean", {"gemm/bf16/tt/4096": 1.1}).endswith("|  | at least 1.02 | not measured |"))
+        self.assertTrue(verdict("TF32 products", half).endswith("| 0.50 (gemm/tf32/nn/2048; 1 cases) | at least 0.97 | **no** |"))
+        self.assertTrue(verdict("f32 products", {"gemm/f32/nn/1024": 0.5, "gemm/f32/nt/4096": 2.0}).endswith("| 2.00 (gemm/f32/nt/4096; 1 cases) | at least 1.9 | yes |"))
+        self.assertTrue(verdict("f32 products", half).endswith("|  | at least 1.9 | not measured |"))
 
-    def test_layouts_are_held_to_the_fastest(self):
-        def of(**times):
+    def test_layouts_are_compared_with_fastest(self):
+        def verdict(**times):
             lines = [line(f"gemm/bf16/{layout}/4096", "ternion", ms, 1, "TFLOP/s") for layout, ms in times.items()]
-            return tables.layout_verdict(tables.Figures(lines))
+            return tables.layout_verdict(tables.Measurements(lines))
 
-        what = "| bf16 products of 4096: time of the slowest of four layouts over that of the fastest |"
-        self.assertEqual(of(nn=0.172, nt=0.16, tn=0.168, tt=0.165), f"{what} 1.075 (nn over nt) | at most 1.05 | **no** |")
-        self.assertEqual(of(nn=0.16, nt=0.164, tn=0.168, tt=0.166), f"{what} 1.050 (tn over nn) | at most 1.05 | yes |")
-        self.assertEqual(of(nn=0.16, nt=0.16, tn=0.16), f"{what}  | at most 1.05 | not measured |")
+        label = "| bf16 products of 4096: time of the slowest of four layouts over that of the fastest |"
+        self.assertEqual(verdict(nn=0.172, nt=0.16, tn=0.168, tt=0.165), f"{label} 1.075 (nn over nt) | at most 1.05 | **no** |")
+        self.assertEqual(verdict(nn=0.16, nt=0.164, tn=0.168, tt=0.166), f"{label} 1.050 (tn over nn) | at most 1.05 | yes |")
+        self.assertEqual(verdict(nn=0.16, nt=0.16, tn=0.16), f"{label}  | at most 1.05 | not measured |")
         # cuBLAS's times are ignored.
-        theirs = tables.Figures([line(f"gemm/bf16/{layout}/4096", "torch/cublas", 0.1, 1, "TFLOP/s") for layout in tables.LAYOUTS])
-        self.assertIn("not measured", tables.layout_verdict(theirs))
+        cublas = tables.Measurements([line(f"gemm/bf16/{layout}/4096", "torch/cublas", 0.1, 1, "TFLOP/s") for layout in tables.LAYOUTS])
+        self.assertIn("not measured", tables.layout_verdict(cublas))
 
-    def test_layouts_are_those_that_both_programs_measure(self):
+    def test_layouts_match_both_programs(self):
         rust = (HERE.parent / "gpu/src/gemm.rs").read_text(encoding="utf-8")
         python = (HERE / "torch_cases.py").read_text(encoding="utf-8")
         others = ", ".join(f'"{layout}"' for layout in tables.LAYOUTS if layout != "nn")
         self.assertIn(f"for layouts in [{others}] {{", rust)
         self.assertIn(f"for layouts in ({others}):", python)
 
-    def test_attention_is_held_to_cudnn(self):
-        def of(**milliseconds):
+    def test_attention_is_compared_with_cudnn(self):
+        def verdicts(**milliseconds):
             lines = []
-            for case, (ours, theirs) in milliseconds.items():
+            for case, (own, baseline) in milliseconds.items():
                 case = "attention/" + case.replace("_", "/")
-                lines += [line(case, "ternion", ours, 1, "TFLOP/s"), line(case, "torch/cudnn", theirs, 1, "TFLOP/s")]
-            return list(tables.attention_verdicts(tables.Figures(lines)))
+                lines += [line(case, "ternion", own, 1, "TFLOP/s"), line(case, "torch/cudnn", baseline, 1, "TFLOP/s")]
+            return list(tables.attention_verdicts(tables.Measurements(lines)))
 
-        found = of(fwd_bf16_d64_t512_full=(1.0, 0.92), fwd_bf16_d128_t16384_causal=(1.0, 1.25), bwd_bf16_d64_t512_full=(1.0, 0.92), fwd_bf16_d256_t4096_causal=(1.0, 0.89))
-        what = "| attention of bf16, forward, heads of 64 and 128: "
-        self.assertEqual(found[0], f"{what}least rate over cuDNN's | 0.920 (attention/fwd/bf16/d64/t512/full; 2 cases) | at least 0.93 | **no** |")
-        self.assertEqual(found[1], f"{what}geometric mean of rates over cuDNN's | 1.072 (2 cases) | at least 1.0 | yes |")
-        self.assertIn("bf16, backward, heads", found[2])
-        self.assertTrue(found[2].endswith("| at least 0.92 | yes |"))
-        self.assertEqual(found[4], "| attention/fwd/bf16/d256/t4096/causal: rate over cuDNN's | 0.89 | at least 0.9 | **no** |")
-        self.assertTrue(all(row.endswith("| not measured |") for row in of()))
+        rows = verdicts(fwd_bf16_d64_t512_full=(1.0, 0.92), fwd_bf16_d128_t16384_causal=(1.0, 1.25), bwd_bf16_d64_t512_full=(1.0, 0.92), fwd_bf16_d256_t4096_causal=(1.0, 0.89))
+        label = "| attention of bf16, forward, heads of 64 and 128: "
+        self.assertEqual(rows[0], f"{label}least rate over cuDNN's | 0.920 (attention/fwd/bf16/d64/t512/full; 2 cases) | at least 0.93 | **no** |")
+        self.assertEqual(rows[1], f"{label}geometric mean of rates over cuDNN's | 1.072 (2 cases) | at least 1.0 | yes |")
+        self.assertIn("bf16, backward, heads", rows[2])
+        self.assertTrue(rows[2].endswith("| at least 0.92 | yes |"))
+        self.assertEqual(rows[4], "| attention/fwd/bf16/d256/t4096/causal: rate over cuDNN's | 0.89 | at least 0.9 | **no** |")
+        self.assertTrue(all(row.endswith("| not measured |") for row in verdicts()))
 
-    def test_a_cold_start_of_a_gpt_is_judged_with_the_cores_that_it_had(self):
-        def of(*lines):
-            return list(tables.start_verdicts(tables.Figures(list(lines))))[1]
+    def test_cold_start_verdict_states_number_of_cores(self):
+        def verdict(*lines):
+            return list(tables.start_verdicts(tables.Measurements(list(lines))))[1]
 
-        what = "| process start to GPT-2 124M's first steps, no kernel on disk |"
+        label = "| process start to GPT-2 124M's first steps, no kernel on disk |"
         cold = dict(line("start/cold_gpt2", "ternion", 14_960, 14_960, "ms"), cuda_cache=False)
-        self.assertEqual(of(cold, {"run": {"cores": 16}}), f"{what} 15.0 s on 16 cores | at most 15 s on 16 cores | yes |")
-        self.assertEqual(of(dict(cold, ms=15_100)), f"{what} 15.1 s | at most 15 s on 16 cores | **no** |")
-        self.assertEqual(of(dict(cold, compiled=71)), f"{what} 15.0 s, 71 kernels compiled | at most 15 s on 16 cores | yes |")
-        self.assertEqual(of(dict(cold, compiled=0)), f"{what} 15.0 s, 0 kernels compiled | at most 15 s on 16 cores | **no** |")
-        self.assertEqual(of(), f"{what}  | at most 15 s on 16 cores | not measured |")
+        self.assertEqual(verdict(cold, {"run": {"cores": 16}}), f"{label} 15.0 s on 16 cores | at most 15 s on 16 cores | yes |")
+        self.assertEqual(verdict(dict(cold, ms=15_100)), f"{label} 15.1 s | at most 15 s on 16 cores | **no** |")
+        self.assertEqual(verdict(dict(cold, compiled=71)), f"{label} 15.0 s, 71 kernels compiled | at most 15 s on 16 cores | yes |")
+        self.assertEqual(verdict(dict(cold, compiled=0)), f"{label} 15.0 s, 0 kernels compiled | at most 15 s on 16 cores | **no** |")
+        self.assertEqual(verdict(), f"{label}  | at most 15 s on 16 cores | not measured |")
         # If CUDA's own cache may have contained the kernels, the start was not cold.
         unknown = dict(line("start/cold_gpt2", "ternion", 1_923, 1_923, "ms"), compiled=54)
         for lines in ([unknown], [cold, dict(unknown, ms=14_960)], [dict(unknown, cuda_cache=True)]):
-            text = of(*lines)
+            text = verdict(*lines)
             self.assertIn(", 54 kernels compiled; not cold: CUDA's own cache was not off | ", text)
             self.assertTrue(text.endswith("| at most 15 s on 16 cores | not measured |"), text)
 

@@ -43,23 +43,23 @@ class Steps(unittest.TestCase):
         self.path = pathlib.Path(self.folder.name)
         (self.path / "ours.tsv").write_text(OURS)
 
-    def run_script(self, *given):
-        command = [sys.executable, str(HERE / "timeline.py"), *given]
+    def run_script(self, *arguments):
+        command = [sys.executable, str(HERE / "timeline.py"), *arguments]
         return subprocess.run(command, capture_output=True, text=True, cwd=self.path, check=False)
 
-    def test_every_microsecond_has_a_group(self):
-        eager, graph = timeline.modes_of(timeline.read_tsv(self.path / "ours.tsv"))
+    def test_group_times_add_up_to_span(self):
+        eager, graph = timeline.group_by_mode(timeline.read_tsv(self.path / "ours.tsv"))
         self.assertEqual((eager.name, eager.span, graph.span), ("ternion/eager", 4.0, 8.0))
         # Overlapping time counts once.
-        self.assertEqual(dict(graph.time), {"products": 6.0, "memset and memcpy": 0.5, "gaps": 0.5, "elementwise": 1.0})
-        self.assertEqual(sum(graph.time.values()), graph.span)
+        self.assertEqual(dict(graph.times), {"products": 6.0, "memset and memcpy": 0.5, "gaps": 0.5, "elementwise": 1.0})
+        self.assertEqual(sum(graph.times.values()), graph.span)
         (key, (time, count, grids)), *_ = graph.kernels()
         self.assertEqual((key, time, count, grids), (("products", "matmul", "product", "gemm/mma.cu (A)"), 6.0, 2, {"132x1x1", "64x1x1"}))
 
-    def test_a_trace_of_pytorch_becomes_the_same_table(self):
+    def test_pytorch_trace_is_converted_to_same_table(self):
         (self.path / "trace.json").write_text(json.dumps(TRACE))
-        done = self.run_script("convert", "trace.json", "--out", "torch.tsv")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        completed = self.run_script("convert", "trace.json", "--out", "torch.tsv")
+        self.assertEqual(completed.returncode, 0, completed.stderr)
         rows = timeline.read_tsv(self.path / "torch.tsv")
         self.assertEqual([row["group"] for row in rows], ["products", "norm", "memset and memcpy"])
         self.assertEqual([row["start_us"] for row in rows], [0.0, 20.5, 30.5])
@@ -68,7 +68,7 @@ class Steps(unittest.TestCase):
         (self.path / "trace.json").write_text('{"traceEvents": []}')
         self.assertIn("no kernel", self.run_script("convert", "trace.json").stderr)
 
-    def test_kernels_of_pytorch_have_groups(self):
+    def test_pytorch_kernels_have_groups(self):
         for name, group in {
             "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu>": "products",
             "pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel": "attention",
@@ -83,11 +83,11 @@ class Steps(unittest.TestCase):
         }.items():
             self.assertEqual(timeline.torch_group(name), group, name)
 
-    def test_the_page_and_its_picture(self):
+    def test_page_and_picture(self):
         (self.path / "trace.json").write_text(json.dumps(TRACE))
         self.run_script("convert", "trace.json", "--out", "torch.tsv")
-        done = self.run_script("write", "ours.tsv", "torch.tsv", "page.md", "--title", "The step")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        completed = self.run_script("write", "ours.tsv", "torch.tsv", "page.md", "--title", "The step")
+        self.assertEqual(completed.returncode, 0, completed.stderr)
         page = (self.path / "page.md").read_text()
         self.assertTrue(page.startswith("# The step\n\n" + timeline.START + "\n![Where the time goes](page.svg)\n"))
         self.assertIn("| group | ternion/eager, ms | ternion/graph, ms | torch/compile, ms | fraction of ternion/graph | kernels |", page)
@@ -106,12 +106,12 @@ class Steps(unittest.TestCase):
         self.assertEqual(self.run_script("write", "ours.tsv", "torch.tsv", "page.md").returncode, 0)
         self.assertEqual((self.path / "page.md").read_text(), "before\n" + page + "after\n")
 
-    def test_the_page_tells_on_what_by_what_and_when(self):
-        def written(beside):
-            (self.path / "ours.json").write_text(beside if isinstance(beside, str) else json.dumps(beside))
+    def test_page_states_provenance(self):
+        def written(json_path):
+            (self.path / "ours.json").write_text(json_path if isinstance(json_path, str) else json.dumps(json_path))
             (self.path / "page.md").unlink(missing_ok=True)
-            done = self.run_script("write", "ours.tsv", "ours.tsv", "page.md")
-            return (self.path / "page.md").read_text() if done.returncode == 0 else done.stderr
+            completed = self.run_script("write", "ours.tsv", "ours.tsv", "page.md")
+            return (self.path / "page.md").read_text() if completed.returncode == 0 else completed.stderr
 
         run = dict(device="Some GPU", driver="580.1", commit="abc1234", date="2026-01-01 00:00 UTC", case="train/x", modes=[])
         self.assertIn(timeline.START + "\nSome GPU, driver 580.1, commit abc1234, 2026-01-01 00:00 UTC.\n\n![Where", written(run))
@@ -121,12 +121,12 @@ class Steps(unittest.TestCase):
             self.assertIn(timeline.START + "\n![Where", written(other))
         self.assertIn("error: ours.json: ", written("no JSON"))
 
-    def test_the_program_writes_what_the_page_tells(self):
+    def test_program_writes_fields_of_provenance(self):
         program = (HERE.parent / "gpu/src/provenance.rs").read_text(encoding="utf-8")
         for key in ("device", "driver", "commit", "date"):
             self.assertIn(f'"{key}": ', program)
 
-    def test_what_is_no_table_or_page_is_refused(self):
+    def test_invalid_tables_and_pages_are_rejected(self):
         (self.path / "bad.tsv").write_text("a\tb\n")
         self.assertIn("expected a first line of the columns", self.run_script("write", "bad.tsv", "page.md").stderr)
         (self.path / "bad.tsv").write_text("\t".join(timeline.COLUMNS) + "\nternion\t1\n")

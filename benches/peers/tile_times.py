@@ -1,14 +1,14 @@
-"""The measurements of `ternion-bench tiles`, and the time that the CUDA backend predicts for a
-product with a tile (crates/backend-cuda/src/ops/matmul/prediction.rs).
+"""Reads the measurements of `ternion-bench tiles` and predicts the time of a matrix product with a
+tile as the CUDA backend does (crates/backend-cuda/src/ops/matmul/prediction.rs).
 """
 
 import json
 import math
 import statistics
 
-from compare import refuse_mixed
+from compare import reject_mixed_runs
 
-# The constants of prediction.rs and choice.rs: the costs of split-K; MICROSECONDS_OF are per split.
+# Constants of prediction.rs and choice.rs. Costs of split-K; those named OF_PART are per split.
 SPLIT_MICROSECONDS = 1.27
 ARRIVAL_MICROSECONDS = 2.28
 ARRIVAL_MICROSECONDS_OF_PART = 0.155
@@ -21,37 +21,50 @@ PADDED_COPY_MICROSECONDS = 6.0
 PARTS_MICROSECONDS = 0.897
 SPLIT_BYTES = 4 + 3 * 2
 BYTES_PER_MICROSECOND = 2e6
-# Bytes of device memory that a product on tensor cores reads and writes per microsecond: by tensor
-# maps, and by other copies. And the bytes that its blocks read from the L2 cache.
+# Bandwidths of products on tensor cores, in bytes per microsecond: device memory accessed by tensor
+# maps, by other copies, and the L2 cache.
 MAPPED_BYTES_PER_MICROSECOND = 4e6
 LOADED_BYTES_PER_MICROSECOND = 2.99e6
 CACHED_BYTES_PER_MICROSECOND = 1.8e7
-# The factor of cache traffic for operands whose lines are not aligned to 128 bytes.
+# Factor of the L2 traffic of operands whose lines are not aligned to 128 bytes.
 STRADDLING_FACTOR = 2.3
 
 # Extension -> the constants that are fitted with it.
 EXTENSIONS = {
     "pad": [],
-    "parts": ["SPLIT_MICROSECONDS", "ARRIVAL_MICROSECONDS", "ARRIVAL_MICROSECONDS_OF_PART", "CLUSTER_SPLIT_MICROSECONDS", "CLUSTER_SPLIT_MICROSECONDS_OF_PART", "PARTS_MICROSECONDS"],
-    "traffic": ["SUMMED_BYTES_PER_MICROSECOND", "MAPPED_BYTES_PER_MICROSECOND", "LOADED_BYTES_PER_MICROSECOND", "CACHED_BYTES_PER_MICROSECOND", "STRADDLING_FACTOR"],
+    "parts": [
+        "SPLIT_MICROSECONDS",
+        "ARRIVAL_MICROSECONDS",
+        "ARRIVAL_MICROSECONDS_OF_PART",
+        "CLUSTER_SPLIT_MICROSECONDS",
+        "CLUSTER_SPLIT_MICROSECONDS_OF_PART",
+        "PARTS_MICROSECONDS",
+    ],
+    "traffic": [
+        "SUMMED_BYTES_PER_MICROSECOND",
+        "MAPPED_BYTES_PER_MICROSECOND",
+        "LOADED_BYTES_PER_MICROSECOND",
+        "CACHED_BYTES_PER_MICROSECOND",
+        "STRADDLING_FACTOR",
+    ],
 }
 CONSTANTS = {name: globals()[name] for names in EXTENSIONS.values() for name in names}
 
-# Kind of operands -> bytes of an element of an operand and of the result.
+# Kind of operands -> bytes per element of an operand and of the result.
 BYTES = {"bf16": (2, 2), "f16": (2, 2), "f32": (4, 4), "tf32": (4, 4), "bf16x6": (4, 4)}
-# Kinds of lines of ternion-bench that are not the time of a tile.
+# Kinds of ternion-bench's output lines that are not times of tiles.
 SKIPPED_KINDS = ("fused",)
 PARTS_TILE = "wgmmabf16x6_"
-# Kinds of tensor cores: operands are read in pieces of 128 bytes of lines, as they are stored, and
-# memory is a limit.
-LINED_KINDS = ("bf16", "f16", "tf32")
+# Kinds whose operands are read by tensor cores as they are stored, in lines of 128 bytes. Memory
+# traffic is part of their predicted time.
+TENSOR_CORE_KINDS = ("bf16", "f16", "tf32")
 L2_LINE = 128
 REGISTERS_TILE = "wgmmatf32_"
 MAPPED_TILE = "wgmma"
-# The blocks of a cluster add the partial sums: there is no second kernel.
+# Tiles whose partial sums are added by the blocks of a cluster, without a second kernel.
 CLUSTER_TILE = "wgmmasplitk_"
-# The number of costs of a tile.
-COSTS = 4
+# Number of costs of a tile.
+COST_COUNT = 4
 
 
 def round_up(number, multiple):
@@ -59,28 +72,27 @@ def round_up(number, multiple):
 
 
 def cluster_shape(blocks):
-    """Returns the tiles of a cluster along m and n, as `Tile::cluster_shape` of
+    """Returns the tiles of a cluster along m and n, like `Tile::cluster_shape` in
     crates/backend-cuda.
     """
-    across = 1 << (blocks.bit_length() - 1) // 2
-    return blocks // across, across
+    columns = 1 << (blocks.bit_length() - 1) // 2
+    return blocks // columns, columns
 
 
-# ---------------------------------------------------------------- what was measured
+# ---------------------------------------------------------------- measurements
 
 
 class Tile:
-    """A tile of a kind's list, and its costs in the program that measured."""
+    """A tile, and its costs in the program that measured it."""
 
     def __init__(self, name, block, resident, cluster, costs):
         self.name, self.block, self.resident, self.cluster = name, tuple(block), resident, cluster
-        # Older measurements have a fifth cost, the factor by which each tile's products took longer
-        # with unaligned lines.
-        self.costs, self.is_known = list(costs[:COSTS]), len(costs) == COSTS
+        # Older measurements have a fifth cost, a factor for unaligned lines.
+        self.costs, self.is_known = list(costs[:COST_COUNT]), len(costs) == COST_COUNT
 
 
 class Measurement:
-    """The time of a product with one tile and a number of splits."""
+    """The time of a product with a tile and a number of splits."""
 
     def __init__(self, line):
         self.kind, self.tile, self.splits, self.copies, self.us = (line[name] for name in ("kind", "tile", "splits", "copies", "us"))
@@ -100,28 +112,28 @@ class Product:
     """The measurements of a product."""
 
     def __init__(self, kind):
-        self.kind, self.ones, self.chosen = kind, {}, None
+        self.kind, self.measurements, self.chosen = kind, {}, None
 
-    def add(self, one, is_chosen):
-        key = one.tile, one.splits, one.copies
-        self.ones.setdefault(key, []).append(one)
-        # If several files contain the product, the choice in the last one counts.
+    def add(self, measurement, is_chosen):
+        key = measurement.tile, measurement.splits, measurement.copies
+        self.measurements.setdefault(key, []).append(measurement)
+        # If several files contain the product, the last choice is used.
         self.chosen = key if is_chosen else self.chosen
 
-    def close(self):
-        """Takes medians of what was measured several times."""
-        for key, ones in self.ones.items():
-            ones[0].us = statistics.median(one.us for one in ones)
-            self.ones[key] = ones[0]
-        self.best = min(one.us for one in self.ones.values())
+    def take_medians(self):
+        """Replaces repeated measurements by their medians."""
+        for key, measurements in self.measurements.items():
+            measurements[0].us = statistics.median(measurement.us for measurement in measurements)
+            self.measurements[key] = measurements[0]
+        self.best = min(measurement.us for measurement in self.measurements.values())
 
-    def loss(self, one):
-        """Returns how much longer it takes than the fastest one."""
-        return one.us / self.best - 1
+    def loss(self, measurement):
+        """Returns the relative increase of a time over the fastest one."""
+        return measurement.us / self.best - 1
 
 
 class Data:
-    """All tiles by name, all products by kind."""
+    """All tiles, products and runs of the files."""
 
     def __init__(self):
         self.tiles, self.products, self.runs = {}, {}, []
@@ -129,9 +141,9 @@ class Data:
     def add_tile(self, line):
         tile = Tile(*(line[name] for name in ("tile", "block", "resident", "cluster", "costs")))
         known = self.tiles.get(tile.name, tile)
-        of_known, of_tile = ((one.block, one.resident, one.cluster) for one in (known, tile))
-        if of_known != of_tile:
-            raise ValueError(f"expected {tile.name} with block, resident and cluster {of_known} as before, got {of_tile}")
+        known_shape, shape = ((entry.block, entry.resident, entry.cluster) for entry in (known, tile))
+        if known_shape != shape:
+            raise ValueError(f"expected {tile.name} with block, resident and cluster {known_shape} as before, got {shape}")
         self.tiles[tile.name] = tile
 
     def add(self, line):
@@ -142,18 +154,18 @@ class Data:
             self.runs.append(run)
         elif line.get("kind") not in SKIPPED_KINDS:
             fields = TILE_FIELDS if "costs" in line else MEASUREMENT_FIELDS
-            for name, (suits, expected) in fields.items():
-                if name not in line or not suits(line[name]):
+            for name, (is_valid, expected) in fields.items():
+                if name not in line or not is_valid(line[name]):
                     raise ValueError(f"expected {name} to be {expected}, got {line.get(name)!r}")
             if "costs" in line:
                 return self.add_tile(line)
-            one = Measurement(line)
-            self.products.setdefault(one.product(), Product(one.kind)).add(one, line["chosen"])
+            measurement = Measurement(line)
+            self.products.setdefault(measurement.product(), Product(measurement.kind)).add(measurement, line["chosen"])
 
     def kinds(self):
         return list(dict.fromkeys(product.kind for product in self.products.values()))
 
-    def of_kind(self, kind):
+    def products_of_kind(self, kind):
         return [product for product in self.products.values() if product.kind == kind]
 
 
@@ -161,204 +173,206 @@ def is_count(value):
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def is_number(value, least):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= least
+def is_number(value, minimum):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= minimum
 
 
-def is_list(value, length, suits):
-    return isinstance(value, list) and len(value) == length and all(map(suits, value))
+def is_list(value, length, is_valid):
+    return isinstance(value, list) and len(value) == length and all(map(is_valid, value))
 
 
-COUNT = (is_count, "an integer above 0")
-KIND = (lambda value: isinstance(value, str) and value in BYTES, f"one of {', '.join(BYTES)}")
-NAME = (lambda value: isinstance(value, str) and value != "", "a name")
+COUNT_FIELD = (is_count, "an integer above 0")
+KIND_FIELD = (lambda value: isinstance(value, str) and value in BYTES, f"one of {', '.join(BYTES)}")
+NAME_FIELD = (lambda value: isinstance(value, str) and value != "", "a name")
 TILE_FIELDS = {
-    "kind": KIND,
-    "tile": NAME,
+    "kind": KIND_FIELD,
+    "tile": NAME_FIELD,
     "block": (lambda value: is_list(value, 3, is_count), "three integers above 0"),
-    "resident": COUNT,
-    "cluster": COUNT,
-    "costs": (lambda value: any(is_list(value, length, lambda cost: is_number(cost, 0)) for length in (COSTS, COSTS + 1)), "four numbers from 0 on"),
+    "resident": COUNT_FIELD,
+    "cluster": COUNT_FIELD,
+    "costs": (lambda value: any(is_list(value, length, lambda cost: is_number(cost, 0)) for length in (COST_COUNT, COST_COUNT + 1)), "four numbers from 0 on"),
 }
 MEASUREMENT_FIELDS = {
-    "kind": KIND,
-    **{name: COUNT for name in ("m", "n", "k", "matrices")},
-    "transposed": (lambda value: is_list(value, 2, lambda one: isinstance(one, bool)), "two of true and false"),
-    "tile": NAME,
-    "splits": COUNT,
+    "kind": KIND_FIELD,
+    **{name: COUNT_FIELD for name in ("m", "n", "k", "matrices")},
+    "transposed": (lambda value: is_list(value, 2, lambda flag: isinstance(flag, bool)), "two of true and false"),
+    "tile": NAME_FIELD,
+    "splits": COUNT_FIELD,
     "copies": (lambda value: value in (0, 1, 2) and not isinstance(value, bool), "0, 1 or 2"),
     "chosen": (lambda value: isinstance(value, bool), "true or false"),
     "us": (lambda value: is_number(value, 1e-9), "microseconds above 0"),
 }
 
 
-def read(paths):
-    """Returns the data of all files. Lines that ternion-bench did not write are an error, except a
-    last one that was cut off.
+def read_measurements(paths):
+    """Returns the data of all files. Invalid lines are an error, except an incomplete last line.
     """
     data = Data()
     for path in paths:
-        text = path.read_text(encoding="utf-8", errors="replace")
-        lines = text.splitlines()
-        for number, one in enumerate(lines, 1):
+        content = path.read_text(encoding="utf-8", errors="replace")
+        lines = content.splitlines()
+        for line_number, text in enumerate(lines, 1):
             try:
-                line = json.loads(one)
+                line = json.loads(text)
                 if not isinstance(line, dict):
-                    raise ValueError(f"expected a JSON object, got {one[:60]!r}")
+                    raise ValueError(f"expected a JSON object, got {text[:60]!r}")
                 data.add(line)
             except ValueError as error:
                 if isinstance(error, json.JSONDecodeError):
-                    if number == len(lines) and not text.endswith("\n"):
+                    if line_number == len(lines) and not content.endswith("\n"):
                         continue
-                    error = f"expected a JSON object, got {one[:60]!r}: {error}"
-                raise SystemExit(f"error: {path}:{number}: {error}") from None
+                    error = f"expected a JSON object, got {text[:60]!r}: {error}"
+                raise SystemExit(f"error: {path}:{line_number}: {error}") from None
     if not data.products:
         raise SystemExit(f"error: {', '.join(map(str, paths))}: no measurement")
     for run in data.runs[1:]:
-        refuse_mixed(data.runs[0], run)
+        reject_mixed_runs(data.runs[0], run)
     for product in data.products.values():
-        product.close()
+        product.take_medians()
     return data
 
 
-# ---------------------------------------------------------------- the prediction
+# ---------------------------------------------------------------- prediction
 
 
 class Model:
-    """What times depend on in addition to the tiles' costs."""
+    """Parameters of the cost model besides the costs of tiles."""
 
     def __init__(self, multiprocessors, extensions=(), constants=None):
         self.multiprocessors, self.extensions = multiprocessors, frozenset(extensions)
         self.constants = dict(CONSTANTS, **(constants or {}))
 
-    def fitted(self):
+    def fitted_constants(self):
         return [name for extension in EXTENSIONS if extension in self.extensions for name in EXTENSIONS[extension]]
 
     def with_constant(self, name, value):
         return Model(self.multiprocessors, self.extensions, {**self.constants, name: value})
 
 
-def copied(one):
-    """Returns the elements of the operands that are copied first: those that are not k-major, or
-    the smaller one of two.
+def copied_elements(measurement):
+    """Returns the numbers of elements of the operands that are copied before the product: those
+    that are not k-major, or the smaller one of two.
     """
-    a, b = one.m * one.k * one.matrices, one.k * one.n * one.matrices
-    return {0: [], 1: [min(a, b) if one.transposed == (True, False) else a if one.transposed[0] else b], 2: [a, b]}[one.copies]
+    a, b = measurement.m * measurement.k * measurement.matrices, measurement.k * measurement.n * measurement.matrices
+    return {0: [], 1: [min(a, b) if measurement.transposed == (True, False) else a if measurement.transposed[0] else b], 2: [a, b]}[measurement.copies]
 
 
-def extents(one):
-    """Returns rows and columns of the product that a kernel computes. They are exchanged if TF32 on
-    warpgroups reads b, which is not k-major, from registers.
+def output_shape(measurement):
+    """Returns rows and columns of the product that a kernel computes. They are exchanged if a TF32
+    warpgroup kernel reads b, which is not k-major, from registers.
     """
-    is_b_across = not one.transposed[1] and (one.copies == 0 if not one.transposed[0] else one.copies == 1 and one.m < one.n)
-    return (one.n, one.m) if one.tile.startswith(REGISTERS_TILE) and is_b_across else (one.m, one.n)
+    is_a_transposed, is_b_transposed = measurement.transposed
+    reads_b_from_registers = measurement.copies == 1 and measurement.m < measurement.n if is_a_transposed else measurement.copies == 0
+    is_swapped = not is_b_transposed and reads_b_from_registers
+    return (measurement.n, measurement.m) if measurement.tile.startswith(REGISTERS_TILE) and is_swapped else (measurement.m, measurement.n)
 
 
-def before_sums(one, parts):
-    """Returns the microseconds to queue what runs before the product, and the bytes that it reads
-    and writes.
+def preparation_cost(measurement, has_split_operands):
+    """Returns the microseconds for launching the kernels that run before the product, and the bytes
+    that they read and write.
     """
-    size, _ = BYTES[one.kind]
-    elements = copied(one)
-    queued = COPY_MICROSECONDS if one.k % (16 // size) == 0 else PADDED_COPY_MICROSECONDS
-    time, traffic = queued * len(elements), sum(elements) * 2 * size
-    if parts:
+    size, _ = BYTES[measurement.kind]
+    elements = copied_elements(measurement)
+    copy_time = COPY_MICROSECONDS if measurement.k % (16 // size) == 0 else PADDED_COPY_MICROSECONDS
+    time, traffic = copy_time * len(elements), sum(elements) * 2 * size
+    if has_split_operands:
         time += 2 * COPY_MICROSECONDS
-        traffic += (one.m + one.n) * one.k * one.matrices * SPLIT_BYTES
+        traffic += (measurement.m + measurement.n) * measurement.k * measurement.matrices * SPLIT_BYTES
     return time, traffic
 
 
-def memory_bytes(one):
-    """Returns the minimum bytes of device memory that the product itself reads and writes: its
-    operands once, its results or partial sums.
+def memory_bytes(measurement):
+    """Returns the minimum traffic of a product to device memory in bytes: its operands once, and
+    its result or partial sums.
     """
-    operand, result = BYTES[one.kind]
-    stored = 4 * one.splits if one.splits > 1 and not one.tile.startswith(CLUSTER_TILE) else result
-    return ((one.m + one.n) * one.k * operand + one.m * one.n * stored) * one.matrices
+    operand, result = BYTES[measurement.kind]
+    stored = 4 * measurement.splits if measurement.splits > 1 and not measurement.tile.startswith(CLUSTER_TILE) else result
+    return ((measurement.m + measurement.n) * measurement.k * operand + measurement.m * measurement.n * stored) * measurement.matrices
 
 
-def straddling(one):
-    """Returns whether lines of a and of b are not aligned to 128 bytes."""
-    a_line, b_line = (one.m if one.transposed[0] else one.k), (one.k if one.transposed[1] else one.n)
-    return [line * BYTES[one.kind][0] % L2_LINE != 0 for line in (a_line, b_line)]
+def unaligned_operands(measurement):
+    """Returns for a and b whether their lines are not aligned to 128 bytes."""
+    a_line, b_line = (measurement.m if measurement.transposed[0] else measurement.k), (measurement.k if measurement.transposed[1] else measurement.n)
+    return [line * BYTES[measurement.kind][0] % L2_LINE != 0 for line in (a_line, b_line)]
 
 
-def cached_bytes(one, tile, model):
-    """Returns the bytes that all blocks read from the L2 cache: every row of a once for each column
-    of clusters, and every column of b once for each row of clusters.
+def cached_bytes(measurement, tile, model):
+    """Returns the bytes that all blocks read from the L2 cache: each row of a once per column of
+    clusters, and each column of b once per row of clusters.
     """
-    factors = [model.constants["STRADDLING_FACTOR"] if straddles else 1 for straddles in straddling(one)]
-    rows, columns = extents(one)
-    if (rows, columns) != (one.m, one.n):
+    factors = [model.constants["STRADDLING_FACTOR"] if is_unaligned else 1 for is_unaligned in unaligned_operands(measurement)]
+    rows, columns = output_shape(measurement)
+    if (rows, columns) != (measurement.m, measurement.n):
         factors.reverse()
-    down, across = cluster_shape(tile.cluster)
-    high, wide = -(-rows // (tile.block[0] * down)), -(-columns // (tile.block[1] * across))
-    return (rows * wide * factors[0] + columns * high * factors[1]) * one.k * one.matrices * BYTES[one.kind][0]
+    cluster_rows, cluster_columns = cluster_shape(tile.cluster)
+    row_clusters, column_clusters = -(-rows // (tile.block[0] * cluster_rows)), -(-columns // (tile.block[1] * cluster_columns))
+    return (rows * column_clusters * factors[0] + columns * row_clusters * factors[1]) * measurement.k * measurement.matrices * BYTES[measurement.kind][0]
 
 
-def traffic_time(one, tile, model):
-    """Returns the minimum microseconds for a product to read and write: from device memory and from
-    the cache, which delay each other.
+def traffic_time(measurement, tile, model):
+    """Returns the minimum microseconds for the memory traffic of a product, to device memory and to
+    the L2 cache, which delay each other.
     """
-    if one.kind not in LINED_KINDS:
+    if measurement.kind not in TENSOR_CORE_KINDS:
         return 0.0
-    way = "MAPPED" if tile.name.startswith(MAPPED_TILE) else "LOADED"
-    memory = memory_bytes(one) / model.constants[f"{way}_BYTES_PER_MICROSECOND"]
-    return math.hypot(memory, cached_bytes(one, tile, model) / model.constants["CACHED_BYTES_PER_MICROSECOND"])
+    method = "MAPPED" if tile.name.startswith(MAPPED_TILE) else "LOADED"
+    memory = memory_bytes(measurement) / model.constants[f"{method}_BYTES_PER_MICROSECOND"]
+    return math.hypot(memory, cached_bytes(measurement, tile, model) / model.constants["CACHED_BYTES_PER_MICROSECOND"])
 
 
-def adds_up_parts(one, tile):
-    """Returns whether the warpgroup kernel adds its partial sums itself: if there is a word for
-    every consumer's part of a tile.
+def reduces_in_kernel(measurement, tile):
+    """Returns whether the warpgroup kernel adds its partial sums itself: it does if there are
+    enough counters for all tiles and consumers.
     """
     consumers = 1 if tile.name.endswith("_ping_pong") else 2
-    return tile.name.startswith(MAPPED_TILE) and tiles_of(one, tile) * consumers <= MOST_COUNTS
+    return tile.name.startswith(MAPPED_TILE) and tile_count(measurement, tile) * consumers <= MOST_COUNTS
 
 
-def time_of_parts(one, tile, model):
+def reduction_time(measurement, tile, model):
     """Returns the microseconds to add the partial sums."""
-    if one.splits == 1:
+    if measurement.splits == 1:
         return 0.0
     constants = model.constants
     if tile.name.startswith(CLUSTER_TILE):
-        return constants["CLUSTER_SPLIT_MICROSECONDS"] + one.splits * constants["CLUSTER_SPLIT_MICROSECONDS_OF_PART"]
-    traffic = one.m * one.n * one.matrices * (one.splits + 1) * 4 / constants["SUMMED_BYTES_PER_MICROSECOND"]
-    if adds_up_parts(one, tile):
-        return constants["ARRIVAL_MICROSECONDS"] + one.splits * constants["ARRIVAL_MICROSECONDS_OF_PART"] + traffic
+        return constants["CLUSTER_SPLIT_MICROSECONDS"] + measurement.splits * constants["CLUSTER_SPLIT_MICROSECONDS_OF_PART"]
+    traffic = measurement.m * measurement.n * measurement.matrices * (measurement.splits + 1) * 4 / constants["SUMMED_BYTES_PER_MICROSECOND"]
+    if reduces_in_kernel(measurement, tile):
+        return constants["ARRIVAL_MICROSECONDS"] + measurement.splits * constants["ARRIVAL_MICROSECONDS_OF_PART"] + traffic
     return constants["SPLIT_MICROSECONDS"] + traffic
 
 
-def tiles_of(one, tile):
-    """Returns the tiles of a product, including those that complete clusters."""
-    rows, columns = extents(one)
-    down, across = cluster_shape(tile.cluster)
-    return round_up(-(-rows // tile.block[0]), down) * round_up(-(-columns // tile.block[1]), across) * one.matrices
+def tile_count(measurement, tile):
+    """Returns the number of tiles of a product, rounded up to whole clusters."""
+    rows, columns = output_shape(measurement)
+    cluster_rows, cluster_columns = cluster_shape(tile.cluster)
+    return round_up(-(-rows // tile.block[0]), cluster_rows) * round_up(-(-columns // tile.block[1]), cluster_columns) * measurement.matrices
 
 
-def terms(one, tile, model):
-    """Returns a time as terms: k in units of 1000, blocks of full waves on a multiprocessor, those
-    of the last wave, waves, time of reading and writing, and what is added to all of them.
+def time_terms(measurement, tile, model):
+    """Returns the terms of a time: k per split in units of 1000, blocks of full waves per
+    multiprocessor, blocks of the last wave, waves, traffic time, and constant time.
     """
-    parts = tile.name.startswith(PARTS_TILE)
-    inner = round_up(one.k, tile.block[2]) if parts else one.k
-    length = -(-inner // one.splits)
+    has_split_operands = tile.name.startswith(PARTS_TILE)
+    padded_k = round_up(measurement.k, tile.block[2]) if has_split_operands else measurement.k
+    length = -(-padded_k // measurement.splits)
     if "pad" in model.extensions:
         length = round_up(length, tile.block[2])
     multiprocessors = model.multiprocessors if tile.cluster <= 2 else model.multiprocessors * 10 // 11 // tile.cluster * tile.cluster
-    waves, rest = divmod(tiles_of(one, tile) * one.splits, multiprocessors * tile.resident)
-    added, traffic = before_sums(one, parts)
-    added += traffic / BYTES_PER_MICROSECOND + time_of_parts(one, tile, model)
-    added += model.constants["PARTS_MICROSECONDS"] if parts else 0
-    return length / 1000, waves * tile.resident, -(-rest // multiprocessors), waves + (rest > 0), traffic_time(one, tile, model), added
+    waves, remainder = divmod(tile_count(measurement, tile) * measurement.splits, multiprocessors * tile.resident)
+    constant_time, traffic = preparation_cost(measurement, has_split_operands)
+    constant_time += traffic / BYTES_PER_MICROSECOND + reduction_time(measurement, tile, model)
+    constant_time += model.constants["PARTS_MICROSECONDS"] if has_split_operands else 0
+    last_blocks, wave_count = -(-remainder // multiprocessors), waves + (remainder > 0)
+    return length / 1000, waves * tile.resident, last_blocks, wave_count, traffic_time(measurement, tile, model), constant_time
 
 
-def time_of(of, costs):
-    """Returns the microseconds of these terms."""
-    length, full, last, waves, traffic, added = of
-    rate, start, lone, wave = costs
-    last = max(last, lone) if last else 0
-    return start + math.hypot((full + last) * rate * length, traffic) + waves * wave + added
+def combine_terms(terms, costs):
+    """Returns the microseconds of a product with these terms."""
+    length, full_blocks, last_blocks, waves, traffic, constant_time = terms
+    rate, start, lone_block_factor, wave_cost = costs
+    last_blocks = max(last_blocks, lone_block_factor) if last_blocks else 0
+    return start + math.hypot((full_blocks + last_blocks) * rate * length, traffic) + waves * wave_cost + constant_time
 
 
-def predicted(one, tile, model, costs=None):
-    return time_of(terms(one, tile, model), costs or tile.costs)
+def predict_time(measurement, tile, model, costs=None):
+    return combine_terms(time_terms(measurement, tile, model), costs or tile.costs)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""A training step kernel by kernel: Ternion's, as traced by `ternion-bench timeline CASE`, compared
-with PyTorch's.
+"""Compares a training step kernel by kernel: Ternion's, as traced by `ternion-bench timeline CASE`,
+and PyTorch's.
 
     timeline.py torch train/gpt2_124m/bf16 --mode compile --out torch.tsv
         on the GPU machine: traces PyTorch's step with torch.profiler
     timeline.py convert trace.json --mode torch/compile --out torch.tsv
-        the same from a Chrome trace that torch.profiler wrote
+        on any machine: converts a Chrome trace of torch.profiler
     timeline.py write CASE.tsv.. docs/profiles/gpt2-step.md
-        anywhere: writes the table between the page's markers, and gpt2-step.svg next to the page
+        on any machine: writes the table between the page's markers, and gpt2-step.svg
 
-A .tsv has a row for each kernel, copy and fill; a missing page is created. `ternion-bench timeline`
-also writes CASE.json, with the device, driver, commit and date: if it exists, they are written to
-the page. `write` needs only Python's standard library.
+A .tsv file has a row for each kernel, copy and fill. A missing page is created. `ternion-bench
+timeline` also writes CASE.json with the device, driver, commit and date, which are written to the
+page if the file exists. `write` needs only Python's standard library.
 """
 
 import argparse
@@ -21,13 +21,13 @@ import json
 import pathlib
 import re
 
-from pages import between_markers, provenance
+from pages import provenance_lines, replace_between_markers
 
 COLUMNS = ["mode", "index", "start_us", "us", "gap_us", "group", "op", "kernel", "variant", "grid", "block", "shared", "registers", "bytes"]
 MARKERS = START, END = "<!-- timeline:start -->", "<!-- timeline:end -->"
 MEMORY, GAPS, OTHER = "memset and memcpy", "gaps", "other"
 
-# Group -> its color; in the order of the bar.
+# Group -> color, in the order of the stacked bar.
 COLORS = {
     "products": "#1f5fa8",
     "attention": "#e07b00",
@@ -44,8 +44,8 @@ COLORS = {
     GAPS: "#dddddd",
 }
 
-# The groups of PyTorch's kernels by what their names contain; the first match counts. A fused
-# kernel of torch.compile belongs to the group of its most expensive part.
+# Groups of PyTorch's kernels and patterns of their names; the first match is used. A fused kernel
+# of torch.compile belongs to the group of its most expensive part.
 GROUPS = [
     (MEMORY, r"^Memcpy|^Memset"),
     ("attention", r"flash|fmha|sdpa|attention"),
@@ -66,20 +66,21 @@ def torch_group(name):
     return next((group for group, pattern in GROUPS if re.search(pattern, name)), OTHER)
 
 
-def of_trace(trace, mode):
-    """Returns rows of the device's activities in a Chrome trace of torch.profiler."""
+def parse_trace(trace, mode):
+    """Returns a row for each device activity in a Chrome trace of torch.profiler."""
     kinds = ("kernel", "gpu_memcpy", "gpu_memset")
     events = sorted((event for event in trace["traceEvents"] if event.get("cat") in kinds), key=lambda event: event["ts"])
-    rows, ended = [], None
+    rows, previous_end = [], None
     for event in events:
         arguments, start, time = event.get("args", {}), float(event["ts"]), float(event["dur"])
-        begun = rows and rows[0]["begun"] or start
-        gap = max(0.0, start - ended) if ended is not None else 0.0
-        ended = max(start + time, ended or start)
+        first_start = rows and rows[0]["first_start"] or start
+        gap = max(0.0, start - previous_end) if previous_end is not None else 0.0
+        previous_end = max(start + time, previous_end or start)
         size = {key: "x".join(str(part) for part in arguments.get(key, [0, 0, 0])) for key in ("grid", "block")}
-        row = dict(mode=mode, index=len(rows), start_us=start - begun, us=time, gap_us=gap, group=torch_group(event["name"]), op="", kernel=event["name"])
-        row.update(variant="", **size, shared=arguments.get("shared memory", 0), registers=arguments.get("registers per thread", 0), bytes=arguments.get("bytes", 0))
-        rows.append(dict(row, begun=begun))
+        row = dict(mode=mode, index=len(rows), start_us=start - first_start, us=time, gap_us=gap, group=torch_group(event["name"]), op="", kernel=event["name"])
+        row.update(variant="", **size, shared=arguments.get("shared memory", 0))
+        row.update(registers=arguments.get("registers per thread", 0), bytes=arguments.get("bytes", 0))
+        rows.append(dict(row, first_start=first_start))
     return rows
 
 
@@ -106,186 +107,188 @@ def read_tsv(path):
     return rows
 
 
-def about(tables):
-    """Returns the sentences about the runs of those tables that have a JSON file of
-    `ternion-bench timeline`, without duplicates.
+def describe_runs(tables):
+    """Returns sentences about the provenance of the tables for which `ternion-bench timeline` wrote
+    a JSON file, without duplicates.
     """
-    found = []
+    sentences = []
     for path in tables:
-        beside = path.with_suffix(".json")
-        if not beside.exists():
+        run_path = path.with_suffix(".json")
+        if not run_path.exists():
             continue
         try:
-            run = json.loads(beside.read_text(encoding="utf-8"))
+            run = json.loads(run_path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise SystemExit(f"error: {beside}: {error}") from error
-        # Not a trace of PyTorch's, which may have such a name.
+            raise SystemExit(f"error: {run_path}: {error}") from error
+        # A trace of PyTorch may have this name, too, but has no key `modes`.
         if isinstance(run, dict) and "modes" in run:
-            found += [text for text in provenance(run) if text not in found]
-    return found
+            sentences += [text for text in provenance_lines(run) if text not in sentences]
+    return sentences
 
 
 class Mode:
-    """A step in one way, such as ternion/graph."""
+    """The kernels of a step in one mode, such as ternion/graph."""
 
     def __init__(self, name, rows):
         self.name, self.rows = name, rows
-        self.count, self.time = collections.Counter(), collections.Counter()
-        ended = 0.0
+        self.counts, self.times = collections.Counter(), collections.Counter()
+        previous_end = 0.0
         for row in rows:
             start, end = row["start_us"], row["start_us"] + row["us"]
-            # Time in which another kernel runs as well counts once, so that the sum of all times is
+            # Time during which several kernels run is counted once, so that all times add up to
             # the span.
-            row["own_us"] = max(0.0, end - max(start, ended))
-            ended = max(ended, end)
-            self.time[row["group"]] += row["own_us"]
-            self.count[row["group"]] += 1
+            row["own_us"] = max(0.0, end - max(start, previous_end))
+            previous_end = max(previous_end, end)
+            self.times[row["group"]] += row["own_us"]
+            self.counts[row["group"]] += 1
             if row["gap_us"] > 0:
-                self.time[GAPS] += row["gap_us"]
-                self.count[GAPS] += 1
-        self.span = ended
+                self.times[GAPS] += row["gap_us"]
+                self.counts[GAPS] += 1
+        self.span = previous_end
 
     def kernels(self):
-        """Returns the kernels of the same group, op, name and variant: their time, their count and
-        sizes, the longest first.
+        """Returns (group, op, kernel, variant) -> (time, count, grids), sorted by descending time.
         """
-        found = {}
+        totals = {}
         for row in self.rows:
             key = tuple(row[name] for name in ("group", "op", "kernel", "variant"))
-            time, count, grids = found.get(key, (0.0, 0, set()))
-            found[key] = (time + row["own_us"], count + 1, grids | {row["grid"]})
-        return sorted(found.items(), key=lambda item: -item[1][0])
+            time, count, grids = totals.get(key, (0.0, 0, set()))
+            totals[key] = (time + row["own_us"], count + 1, grids | {row["grid"]})
+        return sorted(totals.items(), key=lambda item: -item[1][0])
 
 
-def modes_of(rows):
-    by_mode = {}
+def group_by_mode(rows):
+    rows_by_mode = {}
     for row in rows:
-        by_mode.setdefault(row["mode"], []).append(row)
-    return [Mode(name, rows) for name, rows in by_mode.items()]
+        rows_by_mode.setdefault(row["mode"], []).append(row)
+    return [Mode(name, rows) for name, rows in rows_by_mode.items()]
 
 
-def row_of(cells):
+def format_row(cells):
     return "| " + " | ".join(cells) + " |"
 
 
 def groups_table(modes):
-    """Returns the milliseconds of each group in each way, sorted by those of the last of Ternion's
-    ways.
+    """Returns a table of the milliseconds of each group in each mode, sorted by the last mode of
+    Ternion.
     """
-    ours = [mode for mode in modes if mode.name.startswith("ternion")] or modes
-    names = sorted({group for mode in modes for group in mode.time}, key=lambda group: (-ours[-1].time[group], group))
-    lines = [row_of(["group", *(f"{mode.name}, ms" for mode in modes), f"fraction of {ours[-1].name}", "kernels"])]
-    lines.append(row_of(["---", *["---:"] * (len(modes) + 2)]))
+    own_modes = [mode for mode in modes if mode.name.startswith("ternion")] or modes
+    names = sorted({group for mode in modes for group in mode.times}, key=lambda group: (-own_modes[-1].times[group], group))
+    lines = [format_row(["group", *(f"{mode.name}, ms" for mode in modes), f"fraction of {own_modes[-1].name}", "kernels"])]
+    lines.append(format_row(["---", *["---:"] * (len(modes) + 2)]))
 
-    def counts(group):
-        return " / ".join(str(mode.count[group]) for mode in modes)
+    def format_counts(group):
+        return " / ".join(str(mode.counts[group]) for mode in modes)
 
     for group in names:
-        times = [f"{mode.time[group] / 1e3:.3f}" if group in mode.time else "" for mode in modes]
-        lines.append(row_of([group, *times, f"{100 * ours[-1].time[group] / (ours[-1].span or 1):.1f} %", counts(group)]))
+        times = [f"{mode.times[group] / 1e3:.3f}" if group in mode.times else "" for mode in modes]
+        lines.append(format_row([group, *times, f"{100 * own_modes[-1].times[group] / (own_modes[-1].span or 1):.1f} %", format_counts(group)]))
     total = [f"**{mode.span / 1e3:.3f}**" for mode in modes]
-    return [*lines, row_of(["**all**", *total, "100 %", " / ".join(str(len(mode.rows)) for mode in modes)])]
+    return [*lines, format_row(["**all**", *total, "100 %", " / ".join(str(len(mode.rows)) for mode in modes)])]
 
 
 def kernels_table(mode):
-    lines = [f"### {mode.name}, by kernel", "", row_of(["group", "op", "kernel", "variant", "launches", "grids", "ms", "share"]), "|---|---|---|---|---:|---|---:|---:|"]
+    titles = ["group", "op", "kernel", "variant", "launches", "grids", "ms", "share"]
+    lines = [f"### {mode.name}, by kernel", "", format_row(titles), "|---|---|---|---|---:|---|---:|---:|"]
     for (group, op, kernel, variant), (time, count, grids) in mode.kernels():
-        several = sorted(grids)
-        details = ", ".join(several[:2]) + (f", {len(several) - 2} more" if len(several) > 2 else "")
+        sorted_grids = sorted(grids)
+        details = ", ".join(sorted_grids[:2]) + (f", {len(sorted_grids) - 2} more" if len(sorted_grids) > 2 else "")
         name = kernel if len(kernel) <= 80 else kernel[:77] + "..."
-        share = f"{100 * time / (mode.span or 1):.2f} %"
-        cells = [group, op, f"`{name}`", variant, str(count), details, f"{time / 1e3:.3f}", share]
-        lines.append(row_of([cell.replace("|", "/") for cell in cells]))
-    gaps = mode.time[GAPS]
-    lines.append(row_of([GAPS, "", "", "", str(mode.count[GAPS]), "", f"{gaps / 1e3:.3f}", f"{100 * gaps / (mode.span or 1):.2f} %"]))
+        fraction = f"{100 * time / (mode.span or 1):.2f} %"
+        cells = [group, op, f"`{name}`", variant, str(count), details, f"{time / 1e3:.3f}", fraction]
+        lines.append(format_row([cell.replace("|", "/") for cell in cells]))
+    gaps = mode.times[GAPS]
+    lines.append(format_row([GAPS, "", "", "", str(mode.counts[GAPS]), "", f"{gaps / 1e3:.3f}", f"{100 * gaps / (mode.span or 1):.2f} %"]))
     return [*lines, ""]
 
 
-def body(modes, picture, runs=()):
-    lines = [*(line for text in runs for line in (text, "")), f"![Where the time goes]({picture})", "", *groups_table(modes), ""]
+def render(modes, picture, sentences=()):
+    lines = [*(line for sentence in sentences for line in (sentence, "")), f"![Where the time goes]({picture})", "", *groups_table(modes), ""]
     return "\n".join([*lines, *(line for mode in modes for line in kernels_table(mode))])
 
 
-def page(text, modes, picture, runs=()):
-    """Returns the page with the tables, below the sentences about runs, between its markers."""
-    return between_markers(text, MARKERS, body(modes, picture, runs))
+def update_page(text, modes, picture, sentences=()):
+    """Returns the page with the sentences about runs and the tables between its markers."""
+    return replace_between_markers(text, MARKERS, render(modes, picture, sentences))
 
 
-WIDTH, LEFT, BAR, LANE = 1200, 130, 26, 13
+WIDTH, LEFT, BAR_HEIGHT, LANE_HEIGHT = 1200, 130, 26, 13
 
 
-def drawing(modes):
-    """Returns a stacked bar of the groups for each way, and below it lanes over time, one for each
-    group; all on one scale.
+def render_picture(modes):
+    """Returns an SVG with a stacked bar of the groups for each mode, and below it a lane over time
+    for each group, on the same scale.
     """
-    longest = max((mode.span for mode in modes), default=0) or 1
-    groups = [group for group in COLORS if any(mode.time[group] for mode in modes)]
-    groups += sorted({group for mode in modes for group in mode.time} - set(COLORS))
-    scale, parts, top = (WIDTH - LEFT - 90) / longest, [], 12
+    max_span = max((mode.span for mode in modes), default=0) or 1
+    groups = [group for group in COLORS if any(mode.times[group] for mode in modes)]
+    groups += sorted({group for mode in modes for group in mode.times} - set(COLORS))
+    scale, parts, top = (WIDTH - LEFT - 90) / max_span, [], 12
 
-    def rectangle(x, y, width, height, group, title):
+    def draw_rectangle(x, y, width, height, group, title):
         color = COLORS.get(group, COLORS[OTHER])
         parts.append(
             f'<rect x="{LEFT + x * scale:.2f}" y="{y:.1f}" width="{max(width * scale, 0.15):.2f}" height="{height}" fill="{color}">'
             f"<title>{html.escape(title)}</title></rect>"
         )
 
-    def text(x, y, words, anchor="start"):
-        parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(words)}</text>')
+    def draw_text(x, y, content, anchor="start"):
+        parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(content)}</text>')
 
     for mode in modes:
-        text(LEFT - 6, top + 17, mode.name, "end")
+        draw_text(LEFT - 6, top + 17, mode.name, "end")
         x = 0.0
         for group in groups:
-            if time := mode.time[group]:
-                rectangle(x, top, time, BAR, group, f"{group}: {time / 1e3:.3f} ms")
+            if time := mode.times[group]:
+                draw_rectangle(x, top, time, BAR_HEIGHT, group, f"{group}: {time / 1e3:.3f} ms")
                 x += time
-        text(LEFT + x * scale + 6, top + 17, f"{mode.span / 1e3:.2f} ms")
-        top += BAR + 8
+        draw_text(LEFT + x * scale + 6, top + 17, f"{mode.span / 1e3:.2f} ms")
+        top += BAR_HEIGHT + 8
     top += 10
     for mode in modes:
-        text(LEFT, top, f"{mode.name}, over time")
+        draw_text(LEFT, top, f"{mode.name}, over time")
         top += 4
-        lanes = [group for group in groups if mode.time[group] and group != GAPS]
-        for at, group in enumerate(lanes):
-            text(LEFT - 6, top + at * LANE + 10, group, "end")
+        lanes = [group for group in groups if mode.times[group] and group != GAPS]
+        for index, group in enumerate(lanes):
+            draw_text(LEFT - 6, top + index * LANE_HEIGHT + 10, group, "end")
         for row in mode.rows:
             details = " ".join(part for part in (row["op"], row["kernel"], row["variant"], f"{row['us']:.1f} us") if part)
-            rectangle(row["start_us"], top + lanes.index(row["group"]) * LANE, row["us"], LANE - 1, row["group"], details) if row["group"] in lanes else None
-        top += len(lanes) * LANE + 22
-    for at, group in enumerate(groups):
-        x, y = LEFT + at % 6 * 170, top + at // 6 * 16
+            if row["group"] in lanes:
+                y = top + lanes.index(row["group"]) * LANE_HEIGHT
+                draw_rectangle(row["start_us"], y, row["us"], LANE_HEIGHT - 1, row["group"], details)
+        top += len(lanes) * LANE_HEIGHT + 22
+    for index, group in enumerate(groups):
+        x, y = LEFT + index % 6 * 170, top + index // 6 * 16
         parts.append(f'<rect x="{x}" y="{y}" width="10" height="10" fill="{COLORS.get(group, COLORS[OTHER])}"/>')
-        text(x + 15, y + 9, group)
+        draw_text(x + 15, y + 9, group)
     height = top + (len(groups) + 5) // 6 * 16 + 8
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" font-family="sans-serif" font-size="11">'
-    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>"]) + "\n"
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" font-family="sans-serif" font-size="11">'
+    return "\n".join([opening, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>"]) + "\n"
 
 
-def write(given):
-    *tables, target = given.files
+def write_page(args):
+    *tables, target = args.files
     if not tables:
-        raise SystemExit("error: expected tables, and after them the page")
-    modes = modes_of([row for path in tables for row in read_tsv(path)])
+        raise SystemExit("error: expected tables, followed by the page")
+    modes = group_by_mode([row for path in tables for row in read_tsv(path)])
     if not modes:
         raise SystemExit(f"error: {', '.join(map(str, tables))}: no kernel")
     picture = target.with_suffix(".svg")
-    text = target.read_text(encoding="utf-8") if target.exists() else f"# {given.title}\n\n{START}\n{END}\n"
-    text = page(text, modes, picture.name, about(tables))
-    picture.write_text(drawing(modes), encoding="utf-8")
+    text = target.read_text(encoding="utf-8") if target.exists() else f"# {args.title}\n\n{START}\n{END}\n"
+    text = update_page(text, modes, picture.name, describe_runs(tables))
+    picture.write_text(render_picture(modes), encoding="utf-8")
     target.write_text(text, encoding="utf-8")
 
 
-def trace_torch(given):
-    """Traces one step of PyTorch, after some steps without the profiler and one with it."""
+def trace_torch(args):
+    """Traces a step of PyTorch after warm-up steps without the profiler and one with it."""
     import torch
 
     import torch_training
 
-    training = next((one for one in torch_training.trainings() if one.name == given.case), None)
+    training = next((training for training in torch_training.trainings() if training.name == args.case), None)
     if training is None:
-        raise SystemExit(f"error: no training case is called {given.case}")
-    step = training.step(given.mode)
+        raise SystemExit(f"error: no training case is called {args.case}")
+    step = training.step(args.mode)
     for _ in range(8):
         step()
     torch.cuda.synchronize()
@@ -295,41 +298,41 @@ def trace_torch(given):
             step()
             torch.cuda.synchronize()
             profiler.step()
-    path = given.out.with_suffix(".trace.json")
+    path = args.out.with_suffix(".trace.json")
     profiler.export_chrome_trace(str(path))
-    given.trace, given.mode = path, f"torch/{given.mode}"
-    convert(given)
+    args.trace, args.mode = path, f"torch/{args.mode}"
+    convert(args)
 
 
-def convert(given):
-    trace = json.loads(given.trace.read_text(encoding="utf-8"))
-    rows = of_trace(trace, given.mode)
+def convert(args):
+    trace = json.loads(args.trace.read_text(encoding="utf-8"))
+    rows = parse_trace(trace, args.mode)
     if not rows:
-        raise SystemExit(f"error: {given.trace}: no kernel; is it a trace of torch.profiler with ProfilerActivity.CUDA?")
-    write_tsv(given.out, rows)
+        raise SystemExit(f"error: {args.trace}: no kernel; is it a trace of torch.profiler with ProfilerActivity.CUDA?")
+    write_tsv(args.out, rows)
 
 
-def arguments():
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    of_torch = commands.add_parser("torch", help="traces PyTorch's step")
-    of_torch.add_argument("case")
-    of_torch.add_argument("--mode", default="compile", help="eager, graph or compile")
-    of_trace_file = commands.add_parser("convert", help="a trace of torch.profiler as a table")
-    of_trace_file.add_argument("trace", type=pathlib.Path)
-    of_trace_file.add_argument("--mode", default="torch/compile", help="what the table calls it")
-    for command in (of_torch, of_trace_file):
+    torch_parser = commands.add_parser("torch", help="trace a step of PyTorch")
+    torch_parser.add_argument("case")
+    torch_parser.add_argument("--mode", default="compile", help="eager, graph or compile")
+    convert_parser = commands.add_parser("convert", help="convert a trace of torch.profiler to a table")
+    convert_parser.add_argument("trace", type=pathlib.Path)
+    convert_parser.add_argument("--mode", default="torch/compile", help="name of the mode in the table")
+    for command in (torch_parser, convert_parser):
         command.add_argument("--out", type=pathlib.Path, default=pathlib.Path("torch.tsv"))
-    written = commands.add_parser("write", help="tables and picture")
-    written.add_argument("files", type=pathlib.Path, nargs="+", metavar="FILE", help="tables, and last the page")
-    written.add_argument("--title", default="A training step, kernel by kernel", help="of a page that is made")
+    write_parser = commands.add_parser("write", help="write the tables and the plot")
+    write_parser.add_argument("files", type=pathlib.Path, nargs="+", metavar="FILE", help="tables, followed by the page")
+    write_parser.add_argument("--title", default="A training step, kernel by kernel", help="title of a page that is created")
     return parser.parse_args()
 
 
 def main():
-    given = arguments()
+    args = parse_arguments()
     try:
-        {"torch": trace_torch, "convert": convert, "write": write}[given.command](given)
+        {"torch": trace_torch, "convert": convert, "write": write_page}[args.command](args)
     except OSError as error:
         raise SystemExit(f"error: {error}") from error
 

@@ -54,15 +54,15 @@ class GPT(nn.Module):
     layer.
     """
 
-    def __init__(self, vocabulary, given):
+    def __init__(self, vocabulary, args):
         super().__init__()
-        self.dropout = nn.Dropout(given.dropout)
-        self.wte, self.wpe = nn.Embedding(vocabulary, given.width), nn.Embedding(given.context, given.width)
-        self.blocks = nn.ModuleList(Block(given.width, given.heads, given.dropout) for _ in range(given.layers))
-        self.ln_f = nn.LayerNorm(given.width, bias=False)
+        self.dropout = nn.Dropout(args.dropout)
+        self.wte, self.wpe = nn.Embedding(vocabulary, args.width), nn.Embedding(args.context, args.width)
+        self.blocks = nn.ModuleList(Block(args.width, args.heads, args.dropout) for _ in range(args.layers))
+        self.ln_f = nn.LayerNorm(args.width, bias=False)
         for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
-                scale = 1 / math.sqrt(2 * given.layers) if name.split(".")[-2] in ("projection", "narrow") else 1
+                scale = 1 / math.sqrt(2 * args.layers) if name.split(".")[-2] in ("projection", "narrow") else 1
                 nn.init.normal_(parameter, 0.0, 0.02 * scale)
 
     def forward(self, tokens):
@@ -72,33 +72,33 @@ class GPT(nn.Module):
         return F.linear(self.ln_f(x), self.wte.weight)
 
 
-def learning_rate(step, given):
+def learning_rate(step, args):
     """Returns a learning rate that rises from a hundredth in the first steps, then falls to a tenth
     along a cosine.
     """
     if step < WARMUP_STEPS:
-        return given.lr * (0.01 + 0.99 * step / WARMUP_STEPS)
-    share = (step - WARMUP_STEPS) / max(given.steps - WARMUP_STEPS, 1)
-    return given.lr * (0.1 + 0.45 * (1 + math.cos(math.pi * share)))
+        return args.lr * (0.01 + 0.99 * step / WARMUP_STEPS)
+    progress = (step - WARMUP_STEPS) / max(args.steps - WARMUP_STEPS, 1)
+    return args.lr * (0.1 + 0.45 * (1 + math.cos(math.pi * progress)))
 
 
 class Training:
-    def __init__(self, given):
-        text = pathlib.Path(given.text).read_text(encoding="utf-8")
+    def __init__(self, args):
+        text = pathlib.Path(args.text).read_text(encoding="utf-8")
         characters = {character: token for token, character in enumerate(sorted(set(text)))}
         tokens = torch.tensor([characters[character] for character in text])
         split = len(tokens) * 9 // 10
-        self.given, self.train, self.held_out = given, tokens[:split].to(given.device), tokens[split:].to(given.device)
-        self.model = GPT(len(characters), given).to(given.device)
+        self.args, self.train, self.held_out = args, tokens[:split].to(args.device), tokens[split:].to(args.device)
+        self.model = GPT(len(characters), args).to(args.device)
         groups = {True: [], False: []}
         for parameter in self.model.parameters():
             groups[parameter.dim() > 1].append(parameter)
         groups = [{"params": groups[True], "weight_decay": 0.1}, {"params": groups[False], "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=given.lr, betas=(0.9, 0.99), fused=given.device != "cpu")
-        self.forward = torch.compile(self.model) if given.compile else self.model
-        dtype = {"bf16": torch.bfloat16, "f32": None, "tf32": None}[given.precision]
-        torch.backends.cuda.matmul.allow_tf32 = given.precision == "tf32"
-        self.scope = (lambda: torch.autocast(given.device, dtype)) if dtype else contextlib.nullcontext
+        self.optimizer = torch.optim.AdamW(groups, lr=args.lr, betas=(0.9, 0.99), fused=args.device != "cpu")
+        self.forward = torch.compile(self.model) if args.compile else self.model
+        dtype = {"bf16": torch.bfloat16, "f32": None, "tf32": None}[args.precision]
+        torch.backends.cuda.matmul.allow_tf32 = args.precision == "tf32"
+        self.scope = (lambda: torch.autocast(args.device, dtype)) if dtype else contextlib.nullcontext
 
     def loss(self, tokens):
         """Returns the mean loss of `tokens` [batch, context + 1]."""
@@ -107,11 +107,11 @@ class Training:
         return F.cross_entropy(logits.float().flatten(0, 1), tokens[:, 1:].flatten())
 
     def step(self, number):
-        given = self.given
+        args = self.args
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(number, given)
-        begins = torch.randint(len(self.train) - given.context, (given.batch, 1), device=given.device)
-        loss = self.loss(self.train[begins + torch.arange(given.context + 1, device=given.device)])
+            group["lr"] = learning_rate(number, args)
+        begins = torch.randint(len(self.train) - args.context, (args.batch, 1), device=args.device)
+        loss = self.loss(self.train[begins + torch.arange(args.context + 1, device=args.device)])
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -122,24 +122,24 @@ class Training:
         """Returns the mean loss of the last 50 steps, the seconds of the counted steps, and their
         number.
         """
-        left_out, losses, begun = 10 if self.given.compile else 1, [], 0.0
-        for number in range(self.given.steps):
+        left_out, losses, started = 10 if self.args.compile else 1, [], 0.0
+        for number in range(self.args.steps):
             losses = losses[-49:] + [self.step(number)]
             if number + 1 == left_out:
                 losses[-1].item()
-                begun = time.perf_counter()
+                started = time.perf_counter()
         mean = torch.stack(losses).mean().item()
-        return mean, time.perf_counter() - begun, self.given.steps - left_out
+        return mean, time.perf_counter() - started, self.args.steps - left_out
 
     @torch.no_grad()
     def validation_loss(self):
         self.model.eval()
         self.forward = self.model
-        length = self.given.context
+        length = self.args.context
         count = (len(self.held_out) - 1) // length
-        windows = torch.arange(count, device=self.given.device)[:, None] * length
-        windows = self.held_out[windows + torch.arange(length + 1, device=self.given.device)]
-        return sum(self.loss(part).item() * len(part) for part in windows.split(self.given.batch)) / count
+        windows = torch.arange(count, device=self.args.device)[:, None] * length
+        windows = self.held_out[windows + torch.arange(length + 1, device=self.args.device)]
+        return sum(self.loss(part).item() * len(part) for part in windows.split(self.args.batch)) / count
 
 
 def main():
@@ -152,15 +152,15 @@ def main():
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
     parser.add_argument("--compile", action="store_true")
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    torch.manual_seed(given.seed)
-    training = Training(given)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)
+    training = Training(args)
     train_loss, seconds, steps = training.run()
-    results = dict(device=given.device, seed=given.seed, steps=given.steps, precision=given.precision, train_loss=train_loss)
+    results = dict(device=args.device, seed=args.seed, steps=args.steps, precision=args.precision, train_loss=train_loss)
     results.update(validation_loss=training.validation_loss(), train_seconds=seconds)
-    results.update(tokens_per_second=steps * given.batch * given.context / seconds)
-    if given.device != "cpu":
+    results.update(tokens_per_second=steps * args.batch * args.context / seconds)
+    if args.device != "cpu":
         results.update(peak_memory_bytes=torch.cuda.max_memory_allocated())
     print(json.dumps(results))
 

@@ -553,23 +553,23 @@ def rest():
 
 
 def main():
-    given = arguments()
-    if given.start:
+    args = arguments()
+    if args.start:
         return small_result()
-    wanted = selected(given.only)
-    if given.list:
+    wanted = selected(args.only)
+    if args.list:
         return print("\n".join(wanted))
     torch.manual_seed(0)
     versions = dict(torch=torch.__version__, cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version())
     print(json.dumps(dict(versions=versions)), flush=True)
-    clock = Clock(given.rep, given.steps)
-    if given.serve:
+    clock = Clock(args.rep, args.steps)
+    if args.serve:
         # Garbage collection considers only objects that are created from here on, so that the
         # device is not idle longer after this program's turn than after the other's.
         gc.freeze()
-        return turns.answer(wanted, lambda name: measure(name, clock, not given.skip_compile), sys.stdin, sys.stdout)
+        return turns.serve(wanted, lambda name: measure(name, clock, not args.skip_compile), sys.stdin, sys.stdout)
     for name in wanted:
-        measure(name, clock, not given.skip_compile)
+        measure(name, clock, not args.skip_compile)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""Programs that stay alive and measure a case on each request, so that several of them can
-alternate on one device.
+"""Programs that measure a case per request, so that several of them can alternate on one device.
 
-Such a program prints {"cases": [name..]} when it is ready, then reads the name of a case from each
-line of its input. It prints its measurements, one JSON object per line, and then {"done": name}:
-with "unknown": true if it has no case with exactly this name, with "failed": true if it could not
-measure it. It does nothing on the device until the next request, and ends when its input ends.
-torch_cases.py answers with `answer`, ternion-bench has its own implementation
-(benches/gpu/src/serve.rs); compare.py sends requests with `Program`.
+A server prints {"cases": [name..]} when it is ready and then reads the name of a case from each
+line of its input. It prints its measurements, one JSON object per line, and then {"done": name},
+with "unknown": true if it has no case of exactly this name and "failed": true if it could not
+measure the case. Between requests it leaves the device idle. It exits when its input ends.
+torch_cases.py uses `serve`, ternion-bench has its own implementation (benches/gpu/src/serve.rs);
+compare.py is the client and uses `Program`.
 """
 
 import json
@@ -15,13 +14,13 @@ import statistics
 import subprocess
 import threading
 
-# The maximum time to wait for the last lines of an ended program, in seconds: a process that it
-# started may keep its output open.
+# Maximum wait for the last lines of a program that has exited, in seconds. A child process may keep
+# its output open.
 LAST_LINES_SECONDS = 5
 
 
-def answer(cases, measure, requests, answers):
-    """The answering side: calls `measure` with each requested name that is among `cases`, until the
+def serve(cases, measure, requests, answers):
+    """Runs the server: calls `measure` with each requested name that is in `cases`, until the
     requests end.
     """
     print(json.dumps(dict(cases=list(cases))), file=answers, flush=True)
@@ -37,8 +36,8 @@ def answer(cases, measure, requests, answers):
         print(json.dumps(done), file=answers, flush=True)
 
 
-def parsed(text):
-    """Returns the JSON object of a line, if it is one."""
+def parse_json_line(text):
+    """Returns the JSON object of a line; None if the line is something else."""
     if not text.startswith("{"):
         return None
     try:
@@ -48,16 +47,16 @@ def parsed(text):
 
 
 class Program:
-    """The requesting side: a program called `impl` that answers. If it prints nothing for `limit`
-    seconds while a line is expected, it is ended.
+    """The client's side of a server process whose results are named `impl`. The process is killed
+    if it prints nothing for `limit` seconds while a line is expected.
     """
 
     def __init__(self, impl, command, limit):
         self.impl, self.limit = impl, limit
-        # Names of its cases, in its order.
+        # Names of the server's cases, in its order.
         self.cases = []
-        # Why it no longer answers, and whether this error was already returned.
-        self.error, self.is_reported = None, False
+        # Why the server no longer answers, and whether `take_error` has returned that.
+        self.error, self.is_error_taken = None, False
         self.process, self.tail, self.texts = None, [], queue.SimpleQueue()
         try:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -76,7 +75,7 @@ class Program:
         self.process.kill()
         self.process.wait()
         self.reader.join(LAST_LINES_SECONDS)
-        # Reading continues if another process keeps the output open.
+        # The reader is still blocked if a child process keeps the output open.
         if not self.reader.is_alive():
             self.process.stdout.close()
         self.close_input()
@@ -85,32 +84,30 @@ class Program:
         try:
             self.process.stdin.close()
         except OSError:
-            # The process has ended, so the rest of its input is lost.
+            # The process has exited, and unflushed input is discarded.
             pass
 
     def read(self):
-        """Reads everything that the program prints, because the program would block if its output
-        were not read.
-        """
+        """Reads the whole output into `texts`. The program would block if its pipe were full."""
         for text in self.process.stdout:
             self.texts.put(text)
         self.texts.put(None)
 
-    def until(self, key):
-        """Yields the objects that the program prints, the last of them the one that has this key;
-        fewer if the program ends before.
+    def read_until(self, key):
+        """Yields the objects that the program prints, up to and including the first one with this
+        key. Stops earlier if the program exits.
         """
         while self.error is None:
-            text = self.text()
-            line = self.object(text) if text else None
+            text = self.next_line()
+            line = self.parse_object(text) if text else None
             if line is not None:
                 yield line
                 if key in line:
                     return
 
-    def text(self):
-        """Returns the next line. None, with `error` set, if the program ended or printed nothing
-        for too long.
+    def next_line(self):
+        """Returns the next line; None, and `error` is set, if the program exited or was silent for
+        too long.
         """
         waited = 0
         while waited < self.limit:
@@ -127,11 +124,10 @@ class Program:
         self.process.kill()
         return self.fail(f"printed nothing for {self.limit:.0f} s")
 
-    def object(self, text):
-        """Returns the JSON object of a line. Other lines are kept, because they may explain why the
-        program ended.
+    def parse_object(self, text):
+        """Returns the JSON object of a line. The last other lines are kept for the error message.
         """
-        line = parsed(text)
+        line = parse_json_line(text)
         if line is None:
             self.tail = [*self.tail[-4:], text.strip()]
         return line
@@ -144,36 +140,36 @@ class Program:
             status = self.process.wait()
         self.error = f"{reason or f'exit status {status}'}: {' | '.join(self.tail)}"[:500]
 
-    def new_error(self):
-        """Returns why the program no longer answers, once."""
-        error = None if self.is_reported else self.error
-        self.is_reported = error is not None or self.is_reported
+    def take_error(self):
+        """Returns the error the first time, and None afterward."""
+        error = None if self.is_error_taken else self.error
+        self.is_error_taken = error is not None or self.is_error_taken
         return error
 
-    def begin(self):
-        """Waits until the program is ready. Yields what it prints before."""
-        for line in self.until("cases"):
+    def wait_until_ready(self):
+        """Waits until the program is ready. Yields the objects that it prints before that."""
+        for line in self.read_until("cases"):
             if "cases" in line:
                 self.cases = line["cases"]
             else:
                 yield line
 
     def measure(self, case):
-        """Requests a case. Yields its lines, the last of them the one with "done"; fewer if the
-        program ends before.
+        """Requests a case. Yields its objects, the last of which has the key "done" unless the
+        program exits earlier.
         """
         if self.error is None:
             try:
                 self.process.stdin.write(f"{case}\n")
                 self.process.stdin.flush()
             except OSError:
-                # The process has ended: its last lines say why.
+                # The process has exited. `read_until` reads its last lines.
                 pass
-        yield from self.until("done")
+        yield from self.read_until("done")
 
-    def end(self):
-        """Ends the requests and waits for the program's end. Yields what it still prints; `error`
-        is set if it did not succeed.
+    def finish(self):
+        """Closes the input and waits for the program to exit. Yields the objects that it still
+        prints. Sets `error` if it fails.
         """
         if self.error is not None:
             return
@@ -182,51 +178,53 @@ class Program:
             status = self.process.wait(self.limit)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.fail(f"not ended {self.limit:.0f} s after its input")
+            self.fail(f"still running {self.limit:.0f} s after the end of its input")
             return
         self.reader.join(LAST_LINES_SECONDS)
         while not self.texts.empty():
-            if (text := self.texts.get()) is not None and (line := self.object(text)) is not None:
+            if (text := self.texts.get()) is not None and (line := self.parse_object(text)) is not None:
                 yield line
         if status:
             self.fail()
 
 
-def union(programs):
-    """Returns the names of the cases of all programs: in the order of the first, followed by those
-    that only others have.
+def all_cases(programs):
+    """Returns the names of all cases: those of the first program in its order, then those that only
+    other programs have.
     """
     return list(dict.fromkeys(case for program in programs for case in program.cases))
 
 
-def in_turn(programs, turns, first=0):
-    """Yields the index of each turn with the programs in their order in it; `first` is the number
-    of earlier turns. Each turn begins with another program.
+def alternate(programs, turns, previous_turns=0):
+    """Yields the index of each turn with the programs in the order of that turn. The order rotates
+    from turn to turn, including the `previous_turns`.
     """
     for turn in range(turns):
-        begins = (first + turn) % len(programs)
-        yield turn, [*programs[begins:], *programs[:begins]]
+        start = (previous_turns + turn) % len(programs)
+        yield turn, [*programs[start:], *programs[:start]]
 
 
-class Times:
-    """Milliseconds of one request's cases, by impl and turn, as `ours` and others measured them."""
+class TurnTimes:
+    """Milliseconds of the cases of one request by program, impl and turn. Ratios are those of the
+    program `ours` to the others.
+    """
 
     def __init__(self, ours):
-        self.ours, self.found = ours, {}
+        self.ours, self.times = ours, {}
 
     def add(self, program, turn, line):
-        # Counts, such as those of launches, have no time.
+        # Counts, for example of launches, have no time.
         if line.get("ms"):
-            self.found.setdefault((line["case"], program, line["impl"]), {})[turn] = line["ms"]
+            self.times.setdefault((line["case"], program, line["impl"]), {})[turn] = line["ms"]
 
     def ratios(self):
-        """Returns our time divided by each other's: for the medians of all turns, and the minimum
-        and the maximum in one turn.
+        """Yields the ratios of our time to that of each baseline: of the medians over all turns,
+        and the minimum and maximum over single turns.
         """
-        ours = {key: times for key, times in self.found.items() if key[1] == self.ours}
-        for (case, program, impl), theirs in self.found.items():
-            for (what, _, of), times in ours.items():
-                each = [times[turn] / theirs[turn] for turn in times.keys() & theirs.keys()]
-                if program != self.ours and what == case and each:
-                    ratio = statistics.median(times.values()) / statistics.median(theirs.values())
-                    yield dict(case=case, impl=of, over=impl, ratio=round(ratio, 4), least=round(min(each), 4), most=round(max(each), 4))
+        own = {key: times for key, times in self.times.items() if key[1] == self.ours}
+        for (case, program, impl), baseline_times in self.times.items():
+            for (own_case, _, own_impl), times in own.items():
+                turn_ratios = [times[turn] / baseline_times[turn] for turn in times.keys() & baseline_times.keys()]
+                if program != self.ours and own_case == case and turn_ratios:
+                    ratio = statistics.median(times.values()) / statistics.median(baseline_times.values())
+                    yield dict(case=case, impl=own_impl, baseline=impl, ratio=round(ratio, 4), min=round(min(turn_ratios), 4), max=round(max(turn_ratios), 4))

@@ -12,7 +12,7 @@ fn run(name: &str, arguments: &[&str]) -> String {
     let test = std::env::current_exe().expect("a test is a program");
     let folder = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST").join("examples");
     let program = folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
-    let empty = Empty::new(name);
+    let empty = EmptyFolder::new(name);
     let mut command = Command::new(&program);
     command.args(arguments).current_dir(&empty.0).env("XDG_CACHE_HOME", &empty.0).env("TERNION_OFFLINE", "1");
     for variable in ["TERNION_DATA", "TERNION_CHECK", "TERNION_NAN", "TERNION_FALLBACK"] {
@@ -24,17 +24,17 @@ fn run(name: &str, arguments: &[&str]) -> String {
 }
 
 /// A temporary folder that is removed at the end.
-struct Empty(PathBuf);
+struct EmptyFolder(PathBuf);
 
-impl Empty {
-    fn new(name: &str) -> Empty {
+impl EmptyFolder {
+    fn new(name: &str) -> EmptyFolder {
         let folder = std::env::temp_dir().join(format!("ternion-example-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
-        Empty(folder)
+        EmptyFolder(folder)
     }
 }
 
-impl Drop for Empty {
+impl Drop for EmptyFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

@@ -1128,7 +1128,17 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         ValueError: incompatible sizes.
     """
 @overload
-def max(input: Tensor) -> Tensor: ...
+def max(input: Tensor) -> Tensor:
+    """Returns the maximum of all elements, or along `dim` a named tuple of the maximum values and
+    their indices, or with a tensor the elementwise maximum.
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with
+    `keepdim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: no elements, or shapes of two tensors that do not broadcast.
+    """
 @overload
 def max(input: Tensor, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> _max: ...
 @overload
@@ -1155,7 +1165,17 @@ def mean(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, 
         IndexError: an axis that does not exist.
     """
 @overload
-def min(input: Tensor) -> Tensor: ...
+def min(input: Tensor) -> Tensor:
+    """Returns the minimum of all elements, or along `dim` a named tuple of the minimum values and
+    their indices, or with a tensor the elementwise minimum.
+
+    Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with
+    `keepdim`
+
+    Raises:
+        IndexError: an axis that does not exist.
+        ValueError: no elements, or shapes of two tensors that do not broadcast.
+    """
 @overload
 def min(input: Tensor, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> _min: ...
 @overload

@@ -34,17 +34,43 @@ class topk(NamedTuple):
     indices: Tensor
 
 class dtype:
+    """The data type of a tensor's elements: ternion.float32, ternion.int64 and so on."""
     itemsize: _int
     is_floating_point: _bool
 
 class device:
+    """The device on which tensors are stored and ops run: "cpu", "cuda", "cuda:1", "wgpu", "wgpu:0",
+    or "auto" for the fastest available one.
+
+    Args:
+        name: one of these names, or a device.
+        index: the index among the devices of a kind, for a name without one; ignored for the CPU.
+
+    Raises:
+        RuntimeError: the name is unknown, or the device is not available.
+        ValueError: a negative index.
+    """
     type: str
     index: _int | None
     def __init__(self, name: DeviceLike, index: _int | None = None) -> None: ...
-    def synchronize(self) -> None: ...
-    def memory(self) -> dict[str, _int]: ...
-    def reset_peak_memory(self) -> None: ...
-    def release_cached(self) -> None: ...
+    def synchronize(self) -> None:
+        """Waits until everything that was submitted to the device is complete.
+
+        Raises:
+            RuntimeError: an earlier op failed on the device.
+        """
+    def memory(self) -> dict[str, _int]:
+        """Returns a dict with the numbers of bytes in use (in_use), cached for reuse (cached), and the
+        peak of those in use (peak).
+        """
+    def reset_peak_memory(self) -> None:
+        """Resets the peak of the memory in use to the current value."""
+    def release_cached(self) -> None:
+        """Releases cached memory to the system.
+
+        Raises:
+            RuntimeError: an earlier op failed on the device.
+        """
 
 class Generator:
     """A separate random number generator. Functions that sample accept it as `generator=`.
@@ -53,7 +79,8 @@ class Generator:
     """
     def __init__(self, device: DeviceLike | None = None) -> None: ...
     @property
-    def device(self) -> device: ...
+    def device(self) -> device:
+        """The device of the generator."""
     def manual_seed(self, seed: _int) -> Self:
         """Restarts from a seed. Returns the generator."""
     def seed(self) -> _int:
@@ -66,7 +93,9 @@ class Generator:
         """Restores a state that `get_state` returned. Returns the generator."""
 
 class HookHandle:
-    def remove(self) -> None: ...
+    """A handle of a registered hook."""
+    def remove(self) -> None:
+        """Removes the hook."""
 
 class Tensor:
     """An n-dimensional array on a device, created by ternion.tensor and similar functions.
@@ -143,9 +172,15 @@ class Tensor:
     def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     @property
-    def H(self) -> Tensor: ...
+    def H(self) -> Tensor:
+        """A view of a matrix with its axes exchanged, as `T`: there is nothing to conjugate.
+
+        Raises:
+            ValueError: If there is one axis, or more than two.
+        """
     @property
-    def T(self) -> Tensor: ...
+    def T(self) -> Tensor:
+        """A view with the axes in reverse order."""
     def abs(self) -> Tensor:
         """Computes the absolute value of each element.
 
@@ -975,7 +1010,8 @@ class Tensor:
         the tensor.
         """
     @property
-    def device(self) -> device: ...
+    def device(self) -> device:
+        """The device of the tensor."""
     def diag(self, diagonal: _int = 0) -> Tensor:
         """Returns the diagonal of a matrix, or a matrix with a vector on its diagonal.
 
@@ -1091,7 +1127,8 @@ class Tensor:
                 size of the third.
         """
     @property
-    def dtype(self) -> dtype: ...
+    def dtype(self) -> dtype:
+        """The type of the elements."""
     def element_size(self) -> _int:
         """Returns the size of an element in bytes."""
     def elu(self, alpha: _float = 1.0) -> Tensor:
@@ -1418,7 +1455,8 @@ class Tensor:
         """Returns the index of the device among the devices of its type; -1 for the CPU."""
     grad: Tensor | None
     @property
-    def grad_fn(self) -> str | None: ...
+    def grad_fn(self) -> str | None:
+        """The name of the op that computed the tensor, if it was recorded."""
     def greater(self, other: Other) -> Tensor:
         """Computes `self > other` element-wise."""
     def greater_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1644,15 +1682,21 @@ class Tensor:
         `memory_format`: for channels last, channels after height and width.
         """
     @property
-    def is_cpu(self) -> _bool: ...
+    def is_cpu(self) -> _bool:
+        """Whether the tensor is on the CPU."""
     @property
-    def is_cuda(self) -> _bool: ...
+    def is_cuda(self) -> _bool:
+        """Whether the tensor is on a CUDA device."""
     def is_floating_point(self) -> _bool:
         """Returns whether the dtype is floating."""
     @property
-    def is_leaf(self) -> _bool: ...
+    def is_leaf(self) -> _bool:
+        """Whether the tensor was created by the user rather than computed from a tensor that requires
+        a gradient.
+        """
     @property
-    def is_meta(self) -> _bool: ...
+    def is_meta(self) -> _bool:
+        """Whether the tensor has a shape but no memory: always false."""
     def is_nonzero(self) -> _bool:
         """Whether the only element is nonzero.
 
@@ -1664,7 +1708,8 @@ class Tensor:
     def is_pinned(self) -> _bool:
         """Whether the memory is pinned: always false."""
     @property
-    def is_quantized(self) -> _bool: ...
+    def is_quantized(self) -> _bool:
+        """Whether the elements are quantized: always false."""
     def is_same_size(self, other: Tensor) -> _bool:
         """Whether both tensors have the same shape."""
     def is_shared(self) -> _bool:
@@ -1672,7 +1717,8 @@ class Tensor:
     def is_signed(self) -> _bool:
         """Whether the dtype has negative values."""
     @property
-    def is_sparse(self) -> _bool: ...
+    def is_sparse(self) -> _bool:
+        """Whether the tensor is sparse: always false."""
     def isclose(self, other: Tensor, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
         """Returns a bool tensor that is True where an element is close to that of `other`: `|a - b| <=
         atol + rtol * |b|`.
@@ -1708,7 +1754,8 @@ class Tensor:
             ValueError: there are several elements, or none.
         """
     @property
-    def itemsize(self) -> _int: ...
+    def itemsize(self) -> _int:
+        """The size of an element in bytes."""
     def kron(self, other: Tensor) -> Tensor:
         """Returns the Kronecker product: blocks, each of which is an element of `input` times all of
         `other`.
@@ -1728,7 +1775,8 @@ class Tensor:
             ValueError: If `k` is not between 1 and the size of the axis.
         """
     @property
-    def layout(self) -> layout: ...
+    def layout(self) -> layout:
+        """The memory layout: always `ternion.strided`."""
     def lcm(self, other: Tensor) -> Tensor:
         """Computes the least common multiple element-wise; 0 if either is 0.
 
@@ -1970,9 +2018,19 @@ class Tensor:
                 not int32.
         """
     @property
-    def mH(self) -> Tensor: ...
+    def mH(self) -> Tensor:
+        """A view with the last two axes exchanged, as `mT`: there is nothing to conjugate.
+
+        Raises:
+            IndexError: If there are fewer than two axes.
+        """
     @property
-    def mT(self) -> Tensor: ...
+    def mT(self) -> Tensor:
+        """A view with the last two axes exchanged.
+
+        Raises:
+            IndexError: fewer than two axes.
+        """
     def masked_fill(self, mask: Tensor, value: Number | Tensor) -> Tensor:
         """Returns a copy with `value` where the mask is True; broadcast. If `value` is a tensor, a
         gradient flows to it.
@@ -2032,7 +2090,17 @@ class Tensor:
             TypeError: If `n` is negative and the dtype is not float32 or float64.
         """
     @overload
-    def max(self) -> Tensor: ...
+    def max(self) -> Tensor:
+        """Returns the maximum of all elements, or along `dim` a named tuple of the maximum values and
+        their indices, or with a tensor the elementwise maximum.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with
+        `keepdim`
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: no elements, or shapes of two tensors that do not broadcast.
+        """
     @overload
     def max(self, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> max: ...
     @overload
@@ -2070,7 +2138,17 @@ class Tensor:
             IndexError: If an axis is out of range.
         """
     @overload
-    def min(self) -> Tensor: ...
+    def min(self) -> Tensor:
+        """Returns the minimum of all elements, or along `dim` a named tuple of the minimum values and
+        their indices, or with a tensor the elementwise minimum.
+
+        Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with
+        `keepdim`
+
+        Raises:
+            IndexError: an axis that does not exist.
+            ValueError: no elements, or shapes of two tensors that do not broadcast.
+        """
     @overload
     def min(self, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> min: ...
     @overload
@@ -2228,9 +2306,11 @@ class Tensor:
             ValueError: If the range ends after the last element, or if the length is negative.
         """
     @property
-    def nbytes(self) -> _int: ...
+    def nbytes(self) -> _int:
+        """The size of all elements in bytes."""
     @property
-    def ndim(self) -> _int: ...
+    def ndim(self) -> _int:
+        """The number of axes."""
     def ndimension(self) -> _int:
         """Returns the number of axes."""
     def ndtr(self) -> Tensor:
@@ -2542,7 +2622,8 @@ class Tensor:
         Shapes: [..] -> [elements]
         """
     @property
-    def real(self) -> Tensor: ...
+    def real(self) -> Tensor:
+        """The real part, which is the tensor itself."""
     def reciprocal(self) -> Tensor:
         """Computes `1 / x` of each element.
 
@@ -2800,7 +2881,8 @@ class Tensor:
                 recorded.
         """
     @property
-    def shape(self) -> Size: ...
+    def shape(self) -> Size:
+        """The sizes, a tuple."""
     def short(self, *, memory_format: Any = None) -> Tensor:
         """Converts the elements to int16, rounding toward zero.
 
@@ -3540,6 +3622,15 @@ class Tensor:
     def _version(self, *args: Any, **kwargs: Any) -> Any: ...
 
 class Parameter(Tensor):
+    """A trainable tensor. As an attribute of a Module it is one of its parameters.
+
+    Args:
+        data: the values; the parameter shares their memory.
+        requires_grad: whether the parameter is trained.
+
+    Raises:
+        TypeError: the dtype is not floating, and `requires_grad` is not False.
+    """
     def __init__(self, data: Tensor, requires_grad: _bool = True) -> None: ...
 
 class _Steps:
@@ -3844,7 +3935,20 @@ def tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None 
         TypeError: a value that is not a number.
     """
 @overload
-def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+def where(condition: Tensor) -> tuple[Tensor, ...]:
+    """Returns the elements of `input` where the condition is True, and those of `other` elsewhere;
+    broadcast. Both may be numbers.
+
+    With only a condition: returns the indices (int64) where it is True, one tensor per axis.
+
+    Shapes: condition, input and other, broadcast -> the broadcast shape; only a condition -> one
+    [n] for each axis
+
+    Raises:
+        TypeError: a condition for `input` and `other` that is neither bool nor uint8, or only one
+            of `input` and `other`.
+        ValueError: shapes that do not broadcast.
+    """
 @overload
 def where(condition: Tensor, input: Operand, other: Operand) -> Tensor: ...
 def zeros(*size: SizeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: _bool = False) -> Tensor:

@@ -39,55 +39,239 @@ if TYPE_CHECKING:
     Batch = tuple[Tensor, Tensor]
 
     class Batches:
+        """The batches of a split, from `Split.batches`: pairs of images and labels. `len()` is the
+        number of batches in an epoch.
+
+        Each `for` loop over them is a new epoch, in another order if they are shuffled.
+        """
+
         def __len__(self) -> int: ...
         def __iter__(self) -> Iterator[Batch]: ...
-        def epoch(self, number: int) -> Iterator[Batch]: ...
+        def epoch(self, number: int) -> Iterator[Batch]:
+            """Returns the batches of the epoch with this number, from 0 on.
+
+            Raises:
+                ValueError: If the number is negative.
+            """
 
     class Split:
+        """Images of one size, and the class index of each. `len()` is the number of images.
+
+        `images` is a tensor of the pixels as stored, uint8, [images, channels, rows, columns], and
+        `labels` one of the class indices, int64, [images]. Both are on the CPU.
+        """
+
         images: Tensor
         labels: Tensor
 
         def __len__(self) -> int: ...
-        def first(self, count: int) -> Split: ...
-        def order(self, epoch: int, seed: int) -> Tensor: ...
+        def first(self, count: int) -> Split:
+            """Returns the first `count` images, or all if there are fewer; at least one.
+
+            Raises:
+                ValueError: If `count` is negative.
+            """
+
+        def order(self, epoch: int, seed: int) -> Tensor:
+            """Returns the indices of the images in the order of an epoch of batches that are
+            shuffled by `seed`, on the CPU. For programs that keep the images on a device and select
+            batches there.
+
+            Shapes: -> [images], int64
+
+            Raises:
+                ValueError: If `epoch` is negative, or `seed` is not from -2**63 to 2**64 - 1.
+                TypeError: If `seed` is not an integer.
+            """
+
         def batches(
             self, batch_size: int, shuffle: int | None = None, device: DeviceLike | None = None, drop_last: bool = False,
             mean: Sequence[float] | None = None, std: Sequence[float] | None = None, padding: int = 0, flip: bool = False, prefetch: int = 0,
-        ) -> Batches: ...  # fmt: skip
+        ) -> Batches:  # fmt: skip
+            """Returns batches of images with pixels from 0 to 1, and of labels.
+
+            Shapes: -> pairs of [batch, channels, rows, columns], float32, and [batch], int64
+
+            Args:
+                batch_size: The number of images in a batch.
+                shuffle: A seed that determines the order, which differs in each epoch. Default: the
+                    stored order.
+                device: The device of the batches. Default: the default device.
+                drop_last: Whether to omit a last batch that is not full. By default it is smaller.
+                mean, std: A number for each channel: the images become `(pixels - mean) / std`.
+                    One of them without the other has no effect.
+                padding: For training: the number of black pixels with which each image is padded on
+                    each side, before a random part of the original size is cropped.
+                flip: For training: whether each image is flipped horizontally with probability 1/2.
+                prefetch: The number of batches that a thread prepares ahead.
+
+            Raises:
+                ValueError: If `batch_size` is below 1, `mean` and `std` do not have one finite
+                    number for each channel, a number of `std` is not above 0, `padding` is greater
+                    than the longer side of the images, `padding` or `prefetch` is negative, or
+                    `shuffle` is not from -2**63 to 2**64 - 1.
+                TypeError: If `shuffle` is not an integer.
+                RuntimeError: If the device is not available.
+            """
 
     class Table:
+        """A table of finite numbers with named columns. `len()` is the number of rows.
+
+        Args:
+            columns: The names of the columns.
+            rows: The rows, each with one number per column: lists, or an array.
+
+        Raises:
+            ValueError: If there are no rows, a row has another length, a name is empty or
+                duplicate, or a number is not finite.
+        """
+
         columns: list[str]
 
         def __init__(self, columns: Sequence[str], rows: Any) -> None: ...
         def __len__(self) -> int: ...
-        def select(self, names: Sequence[str]) -> Table: ...
-        def without(self, names: Sequence[str]) -> Table: ...
-        def train_held_out(self, seed: int) -> tuple[Table, Table]: ...
-        def tensor(self, device: DeviceLike | None = None, dtype: Any = None) -> Tensor: ...
+        def select(self, names: Sequence[str]) -> Table:
+            """Returns a table with only these columns, in this order.
+
+            Raises:
+                ValueError: If no column has one of the names, a name is duplicate, or there are no
+                    names.
+            """
+
+        def without(self, names: Sequence[str]) -> Table:
+            """Returns a table with all columns except these.
+
+            Raises:
+                ValueError: If no column has one of the names, or no column is left.
+            """
+
+        def train_held_out(self, seed: int) -> tuple[Table, Table]:
+            """Splits the rows by a seed into four fifths for training and one fifth for testing, at
+            least one row each. Both parts keep the order of the rows.
+
+            Raises:
+                ValueError: If there are fewer than two rows, or `seed` is not from -2**63 to
+                    2**64 - 1.
+                TypeError: If `seed` is not an integer.
+            """
+
+        def tensor(self, device: DeviceLike | None = None, dtype: Any = None) -> Tensor:
+            """Returns the numbers as a tensor.
+
+            Shapes: -> [rows, columns]
+
+            Args:
+                device: The device of the tensor. Default: the default device.
+                dtype: A floating-point dtype. Default: float32.
+
+            Raises:
+                ValueError: If the dtype cannot represent the numbers: one becomes infinite or, in
+                    float32, 0, or two large ones of a column, such as timestamps, become equal.
+                    float64 represents all numbers exactly.
+                TypeError: If the dtype is not a floating-point dtype.
+                RuntimeError: If the device is not available.
+            """
 
     class StandardScaler:
+        """Standardizes tables by the mean and the standard deviation of each column of a table,
+        usually the part for training: `means` and `deviations`.
+
+        The deviations are those of the population. A constant column has the deviation 1.
+
+        Args:
+            table: The table of which they are computed.
+        """
+
         means: list[float]
         deviations: list[float]
 
         def __init__(self, table: Table) -> None: ...
-        def apply(self, table: Table) -> Table: ...
-        def restore(self, values: Tensor) -> Tensor: ...
+        def apply(self, table: Table) -> Table:
+            """Returns a table of `(number - mean) / deviation`.
+
+            Raises:
+                ValueError: If the columns or their order differ.
+            """
+
+        def restore(self, values: Tensor) -> Tensor:
+            """Converts standardized numbers, float32 or float64, back to their original units:
+            `values * deviation + mean`. Gradients flow through it.
+
+            Shapes: [.., columns] -> the same shape
+
+            Raises:
+                ValueError: If the number of columns differs, or float32 cannot distinguish the
+                    numbers of a column.
+                TypeError: If the dtype is neither float32 nor float64.
+            """
 
     class CharVocabulary:
+        """A token for each character that occurs in a text, in Unicode order. `len()` is the number
+        of tokens.
+
+        `characters` has the characters in the order of their tokens: a vocabulary of this string is
+        equal to this one.
+
+        Args:
+            text: The text.
+
+        Raises:
+            ValueError: If the text is empty.
+        """
+
         characters: str
 
         def __init__(self, text: str) -> None: ...
         def __len__(self) -> int: ...
-        def encode(self, text: str) -> Tensor: ...
-        def decode(self, tokens: Any) -> str: ...
+        def encode(self, text: str) -> Tensor:
+            """Returns the tokens of a text, on the CPU.
+
+            Shapes: -> [characters], int64
+
+            Raises:
+                ValueError: If the vocabulary lacks a character. The message has its position.
+            """
+
+        def decode(self, tokens: Any) -> str:
+            """Returns the text of tokens: a 1-D tensor or a list of integers.
+
+            Raises:
+                ValueError: If the vocabulary lacks a token. The message has its position.
+            """
 
     class BpeTokenizer:
+        """GPT-2's tokens (Radford et al. 2019): words and parts of words, merged from bytes, so
+        that no text is unknown. `len()` is the number of tokens.
+
+        `end_of_text` is the token that separates two documents, or None if the vocabulary has none.
+
+        Args:
+            vocabulary: A JSON file of the tokens and their indices (`vocab.json`).
+            merges: A text file of the pairs that are merged, in order of priority (`merges.txt`).
+
+        Raises:
+            FileNotFoundError: If a file does not exist.
+            ValueError: If a file has another format. The message has the file and the line.
+        """
+
         end_of_text: int | None
 
         def __init__(self, vocabulary: str | os.PathLike[str], merges: str | os.PathLike[str]) -> None: ...
         def __len__(self) -> int: ...
-        def encode(self, text: str) -> Tensor: ...
-        def decode(self, tokens: Any) -> str: ...
+        def encode(self, text: str) -> Tensor:
+            """Returns the tokens of a text, on the CPU. Special tokens are not recognized:
+            `<|endoftext|>` is encoded as its characters.
+
+            Shapes: -> [tokens], int64
+            """
+
+        def decode(self, tokens: Any) -> str:
+            """Returns the text of tokens: a 1-D tensor or a list of integers. Bytes that are not
+            valid UTF-8 become U+FFFD.
+
+            Raises:
+                ValueError: If the vocabulary lacks a token. The message has its position.
+            """
 
     class RandomWindows:
         position: int
@@ -100,17 +284,95 @@ if TYPE_CHECKING:
         def __iter__(self) -> Iterator[Batch]: ...
 
     class Windows:
+        """Windows of a text's tokens, with the next token of each position as target. `len()` is
+        the number of consecutive windows without overlap.
+
+        Args:
+            tokens: The tokens, int64, [tokens].
+            context: The number of tokens in a window.
+
+        Raises:
+            ValueError: If `context` is below 1, or not less than the number of tokens.
+            TypeError: If `tokens` is not a tensor.
+        """
+
         def __init__(self, tokens: Tensor, context: int) -> None: ...
         def __len__(self) -> int: ...
-        def random(self, batch_size: int, seed: int, device: DeviceLike | None = None) -> RandomWindows: ...
-        def sequential(self, batch_size: int, device: DeviceLike | None = None) -> SequentialWindows: ...
+        def random(self, batch_size: int, seed: int, device: DeviceLike | None = None) -> RandomWindows:
+            """Returns an endless iterator over batches of windows that start at random tokens. To
+            resume, set its `position`, the index of the next batch.
+
+            Shapes: -> pairs of inputs and targets, each [batch_size, context], int64
+
+            Args:
+                batch_size: The number of windows in a batch.
+                seed: Determines, together with the index of a batch, its windows: the same on all
+                    devices, and the same as in Rust.
+                device: The device of the batches. Default: the default device.
+
+            Raises:
+                ValueError: If `batch_size` is below 1, a batch has more than 2**29 tokens, or
+                    `seed` is not from -2**63 to 2**64 - 1.
+                TypeError: If `seed` is not an integer.
+                RuntimeError: If the device is not available.
+            """
+
+        def sequential(self, batch_size: int, device: DeviceLike | None = None) -> SequentialWindows:
+            """Returns an iterator over batches of consecutive windows without overlap, from the
+            first token on. The last batch may be smaller. Tokens at the end that do not fill a
+            window are omitted.
+
+            Shapes: -> pairs of inputs and targets, each [batch, context], int64
+
+            Args:
+                batch_size: The number of windows in a batch.
+                device: The device of the batches. Default: the default device.
+
+            Raises:
+                ValueError: If `batch_size` is below 1.
+                RuntimeError: If the device is not available.
+            """
 
     def read_csv(
         file: str | os.PathLike[str], delimiter: str = ",", names: Sequence[str] | None = None, columns: Sequence[str] | None = None,
         missing: float | str | None = None,
-    ) -> Table: ...  # fmt: skip
-    def read_text(file: str | os.PathLike[str]) -> str: ...
-    def train_validation(text: str) -> tuple[str, str]: ...
+    ) -> Table:  # fmt: skip
+        """Reads a table of numbers from a CSV file.
+
+        Cells may be in double quotes. Empty lines and spaces around cells are ignored.
+
+        Args:
+            file: The file, in UTF-8.
+            delimiter: The ASCII character between the cells of a line.
+            names: The names of the columns of a file without a header. Default: its first line.
+            columns: The columns to read, in this order; the others may contain text. Default: all.
+            missing: What replaces an empty cell: a number, or "drop" to omit its line. By default
+                it is an error.
+
+        Raises:
+            FileNotFoundError: If the file does not exist.
+            ValueError: If the file is not UTF-8 or has no rows, a cell is not a finite number, a
+                line has another number of cells, a column does not exist or has no unique name, or
+                the first line contains only numbers and there are no `names`. The message has the
+                file, and the line and column of a cell. Also if `delimiter` or `missing` has
+                another value.
+        """
+
+    def read_text(file: str | os.PathLike[str]) -> str:
+        """Reads a UTF-8 file unchanged, including line ends.
+
+        Raises:
+            FileNotFoundError: If the file does not exist.
+            ValueError: If the file is empty or not UTF-8. The message has the line and column.
+        """
+
+    def train_validation(text: str) -> tuple[str, str]:
+        """Splits a text into the first 90 % of the characters, for training, and the rest, for
+        validation.
+
+        Raises:
+            ValueError: If there are fewer than two characters.
+        """
 else:
     Split, Batches, Table, StandardScaler = _native.Split, _native.Batches, _native.Table, _native.StandardScaler
     CharVocabulary, BpeTokenizer, Windows = _native.CharVocabulary, _native.BpeTokenizer, _native.Windows

@@ -38,8 +38,25 @@ if TYPE_CHECKING:
         step: int
 
         def __init__(self, path: str | os.PathLike[str]) -> None: ...
-        def value(self, name: str) -> Any: ...
-        def state_dict(self, part: str, device: DeviceLike | None = None) -> dict[str, Tensor]: ...
+        def value(self, name: str) -> Any:
+            """Returns a value or a setting by name.
+
+            Raises:
+                OSError: If the file has neither of this name.
+            """
+
+        def state_dict(self, part: str, device: DeviceLike | None = None) -> dict[str, Tensor]:
+            """Returns the tensors of one part by key, such as the weights of a model.
+
+            Args:
+                part: The name of the part in the `TrainingState`.
+                device: The device of the tensors. Default: the default device.
+
+            Raises:
+                OSError: If the file has no such part.
+                RuntimeError: If the device is not available.
+            """
+
 else:
     Checkpoint = _native.Checkpoint
 
@@ -233,7 +250,7 @@ class _NumericState:
 
 class Resumed(NamedTuple):
     """The result of `Checkpoints.resume`: the number of steps, the file, and the errors of newer
-    files, which were renamed to `.damaged`.
+    files, which were renamed to `.corrupt`.
     """
 
     step: int

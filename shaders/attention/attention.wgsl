@@ -16,7 +16,7 @@
 //            +---------+---------+---------+        then y / sum, and max + log sum
 //
 // Values wider than 64 columns need several workgroups, each of which recomputes the scores. A
-// fully masked query gives 0 and -infinity.
+// fully masked query has y = 0 and lse = -infinity.
 //
 // This shader is for tensors that attention_vec4.wgsl does not support: wider than 128, or with
 // rows that cannot be read as vec4.
@@ -55,8 +55,7 @@ var<private> k_head: u32;
 var<private> v_head: u32;
 var<private> mask_head: u32;
 
-// For a thread's 4 rows: the largest score, and the sum of weights, which covers only this thread's
-// keys.
+// For a thread's 4 rows: the largest score, and the sum of the weights of this thread's keys.
 var<private> row_max: vec4<f32>;
 var<private> row_sum: vec4<f32>;
 
@@ -93,7 +92,7 @@ fn is_lowest(x: f32) -> bool {
     return bitcast<u32>(x) == 0xff800000u;
 }
 
-// Returns the larger one, or a if b is NaN.
+// Returns the larger of a and b for each row, or a if b is NaN.
 fn larger_of_rows(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return select(a, b, b > a);
 }
@@ -112,7 +111,8 @@ fn scores_of(products: vec4<f32>, query: u32, key: u32) -> vec4<f32> {
     );
 }
 
-// If no key is unmasked so far, the base is 0: weights are then 0 instead of exp(-inf + inf).
+// Returns the score that is subtracted from the scores of a row: the largest one, or 0 if all keys
+// so far are masked. Weights are then 0 instead of exp(-inf + inf).
 fn base_of(row_max: vec4<f32>) -> vec4<f32> {
     let bits = bitcast<vec4<u32>>(row_max);
     return select(row_max, vec4<f32>(), bits == vec4<u32>(0xff800000u));
@@ -198,7 +198,7 @@ fn add_keys(first_query: u32, first_column: u32, step: u32, lane: u32) {
     add_product(step, first_column, lane);
 }
 
-// Used if there is no additive mask.
+// Without an additive mask, the error is not an output.
 fn no_error_put(at: u32, error: f32) {}
 
 // Stores a thread's part of y, and of lse if the workgroup computes the first columns. `head_y` is

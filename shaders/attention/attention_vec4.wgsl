@@ -17,8 +17,8 @@
 //
 // Without a mask, only steps on an edge test positions. With head_dim = value_dim = 128, a step
 // costs each thread 8192 multiply-adds, 640 vec4 reads from workgroup memory, 19 barriers and 32
-// exponentials. A fully masked query gives 0 and -infinity. LEFTOVER: computes only groups of heads
-// that the records of pack_f16.wgsl reject.
+// exponentials. A fully masked query has y = 0 and lse = -infinity. LEFTOVER 1: the launch computes
+// only the groups of heads that the records of pack_f16.wgsl reject.
 
 struct Parameters {
     launched: u32,
@@ -92,18 +92,17 @@ struct Rows {
     far: vec4<f32>,
 }
 
-// For a thread's rows: the largest score, and the sum of weights, which covers only this thread's
-// keys.
+// For a thread's rows: the largest score, and the sum of the weights of this thread's keys.
 var<private> row_max: Rows;
 var<private> row_sum: Rows;
 
-// Where values of rows are combined: [16 threads across][64 queries, padded by 4], after the
-// operands; then [2][64 queries], after the matrix.
+// The start of the memory in which values of rows are combined: [16 threads across][64 queries,
+// padded by 4], after the operands; then [2][64 queries], after the matrix.
 const ACROSS_AT: u32 = 1312u;
 const PARTIAL_AT: u32 = 1600u;
 
 // Returns the largest score of each row over all threads. 128 threads process 64 rows: each
-// combines half of the threads across. This memory must no longer be in use.
+// combines the values of half of the threads across a row. No thread may still use this memory.
 fn largest_of_rows(own: Rows, lane: u32) -> Rows {
     let lines = tile_line(lane);
     let at = ACROSS_AT + tile_across(lane) * 17u + lines;
@@ -168,9 +167,9 @@ fn key_range(first_query: u32) -> KeyRange {
     );
 }
 
-// Returns the scores of products, some of which may be masked. The code is long and exists only
-// once for all vec4: the scores pass through the memory of the weights, which other threads may
-// still read as operands.
+// Returns the scores of products in a step on an edge, where some keys may be masked. The code is
+// long, so it exists only once for all vec4. The scores pass through the memory of the weights,
+// which other threads may still read as operands.
 fn scores_on_edge(products: TileScores, first_query: u32, step: u32, lane: u32) -> TileScores {
     let query = first_query + tile_line(lane) * 4u;
     workgroupBarrier();
@@ -234,7 +233,7 @@ fn add_keys(first_query: u32, range: KeyRange, lane: u32) {
     }
 }
 
-// Used if there is no additive mask.
+// Without an additive mask, the error is not an output.
 fn no_error_put(at: u32, error: f32) {}
 
 // Stores a thread's part of y, and of lse if the thread has the first columns. `head_y` is the

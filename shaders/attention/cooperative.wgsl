@@ -6,8 +6,8 @@
 //   y [batch, heads, queries, value_dim]    lse [batch, heads, queries]
 //   y and lse have any strides; y is written as vec4
 //
-// A workgroup computes LINES queries of y, of which each subgroup of 32 threads computes 16. It
-// loops twice over the keys to which these queries attend, 32 at a time. The elements of a
+// A workgroup computes LINES queries of y, and each of its subgroups of 32 threads computes 16 of
+// them. It loops twice over the keys to which these queries attend, 32 at a time. The elements of a
 // cooperative matrix cannot be accessed individually, so a running maximum could not rescale the
 // output. The first loop therefore finds the largest score of each row.
 //
@@ -64,7 +64,7 @@ var<workgroup> weight_tile: array<vec4<f16>, WEIGHT_VEC4S>;
 // The factor that converts each row of the output to y.
 var<workgroup> row_factors: array<f32, LINES>;
 
-// Below any score.
+// A value below any score.
 const MASKED_SCORE: f32 = -3e38;
 
 // The keys from `begin`, a multiple of the step, to `end` are unmasked for at least one query of a

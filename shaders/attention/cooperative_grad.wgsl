@@ -5,9 +5,9 @@
 //   packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]    records [groups, 8]
 //   out, other          as dq, or dk and dv; any other strides, written as vec4
 //
-// A workgroup computes LINES rows of its outputs, of which each subgroup of 32 threads computes 16.
-// It loops over all inner rows that attend to these rows or to which these rows attend, 32 at a
-// time:
+// A workgroup computes LINES rows of its outputs, and each of its subgroups of 32 threads computes
+// 16 of them. It loops over all inner rows that attend to these rows or to which these rows attend,
+// 32 at a time:
 //
 //                          BY_KEYS                               otherwise
 //   rows, inner rows       keys; queries of all heads that       queries; keys
@@ -17,8 +17,8 @@
 //   ds   [16, 32]          p * (v dyT - delta)                   p * (dy vT - delta)
 //                          SCORE_GRADS: dk (out) += ds q         SCORE_GRADS: dq (out) += ds k
 //
-// One launch computes dk and dv if the outputs of both fit in registers, which is the case up to a
-// WIDTH of 64.
+// One launch computes both dk and dv if their outputs fit in registers, that is, up to a WIDTH of
+// 64.
 //
 // p is stored as f16 times 2^15, and ds times 2^(powers of v and dy - 25), which cannot overflow:
 // |v dyT - delta| <= 2 * 128 * 2^16 * 2^16 in units of packed f16. Both are rounded to 11 bits or,
@@ -56,7 +56,7 @@ struct Parameters {
 }
 
 // [32 inner rows][WIDTH, padded by 8 so that rows are in different banks]: the operand of scores,
-// and that of gradients (dy if there are only weights).
+// and the operand of gradients (dy if there are only weights).
 var<workgroup> right_tile: array<vec4<f16>, TILE_VEC4S>;
 var<workgroup> grad_right_tile: array<vec4<f16>, TILE_VEC4S>;
 // [LINES][32 inner rows, padded by 4].
@@ -99,7 +99,7 @@ fn count_of_inner() -> u32 {
 
 // The inner rows from `begin`, a multiple of the step, to `end` are unmasked for at least one row
 // of a tile; those from `all_begin` to `all_end` are unmasked for all rows. For a thread's own row,
-// those above `above` and below `below` are unmasked.
+// the inner rows above `above` and below `below` are unmasked.
 struct InnerRange {
     begin: u32,
     end: u32,
@@ -264,7 +264,7 @@ fn inner_range(first_line: u32, row: u32) -> InnerRange {
         }
 #end
 
-// Adds the products of these with the inner rows.
+// Adds the products of weights and gradients of scores with the inner rows.
 #block add_products
 #repeat half_step 2
 #repeat weights WEIGHTS

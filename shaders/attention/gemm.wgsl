@@ -31,8 +31,8 @@
 //            q1         | used  | used  |     its last, a column from its first query to its last
 //
 // If an output has few tiles, its sums are computed in `splits` parts, which add_parts adds. A
-// fully masked query gives 0 and -infinity. Limits: the weights must fit in one binding; 2^32
-// elements of an operand.
+// fully masked query has y = 0 and lse = -infinity. Limits: the weights must fit in one binding;
+// 2^32 elements of an operand.
 
 struct Parameters {
     launched: u32,
@@ -61,8 +61,8 @@ struct Parameters {
     split_stride: u32,
     mask_offset: u32,
     lse_offset: u32,
-    // Strides of each operand: of batches, of heads, of heads within this launch, and how many
-    // heads share one.
+    // Strides of each operand: of batches, of heads, of heads within this launch; and the number of
+    // query heads that share a head.
     left_heads: vec4<u32>,
     right_heads: vec4<u32>,
     out_heads: vec4<u32>,

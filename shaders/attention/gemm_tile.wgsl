@@ -211,7 +211,8 @@ fn tile_of_probabilities(number: u32, lane: u32) {
     store_weights(tile, lane);
 }
 
-// Columns beyond the last key have a gradient of 0, whatever their products are.
+// Returns the gradients of scores, or 0 in columns beyond the last key, whose products are
+// undefined.
 fn grads_of_keys(grads: vec4<f32>, key: u32) -> vec4<f32> {
     return select(grads, vec4<f32>(), vec4<u32>(key, key + 1u, key + 2u, key + 3u) >= vec4<u32>(params.keys));
 }
@@ -256,13 +257,13 @@ fn all_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
     return output;
 }
 
-// A fully masked row gives 0, whatever values its weights of 0 are multiplied by.
+// Returns 0 for a fully masked row: its weights of 0 may have been multiplied by infinity or NaN.
 fn unmasked_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
     return select(output, vec4<f32>(), line_inverse_sum[line % 128u] == 0.0);
 }
 
-// Returns a part of the indices from `begin` to `end`. All parts except the last consist of whole
-// tiles.
+// Returns part `split` of the indices from `begin` to `end`. All parts except the last one consist
+// of whole tiles.
 fn part_of(begin: u32, end: u32, split: u32) -> vec2<u32> {
     let tiles = (max(end, begin) - begin + 127u) / 128u;
     let length = (tiles + params.splits - 1u) / params.splits * 128u;
@@ -283,7 +284,7 @@ fn tile_of_output(number: u32, lane: u32) {
     put_output(first_query, split, lane);
 }
 
-// Used if there is no additive mask.
+// Without an additive mask, the error is not an output.
 fn no_error_put(at: u32, error: f32) {}
 
 // For each row of a tile: the value that is subtracted from the largest scores of parts, and 1 /

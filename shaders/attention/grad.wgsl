@@ -69,7 +69,7 @@ fn choose_heads(batch: u32, head: u32) {
     first_row = (batch * params.all_heads + head) * params.queries;
 }
 
-// An element of q for scores 0, of dy for scores 1.
+// Returns an element of q for scores 0, or of dy for scores 1.
 fn query_element(which: u32, query: u32, element_index: u32) -> f32 {
     if (query >= params.queries || element_index >= select(params.head_dim, params.value_dim, which == 1u)) {
         return 0.0;
@@ -80,7 +80,7 @@ fn query_element(which: u32, query: u32, element_index: u32) -> f32 {
     return q_at(q_head + query * params.q.z + element_index * params.q.w);
 }
 
-// An element of k for scores 0, of v for scores 1.
+// Returns an element of k for scores 0, or of v for scores 1.
 fn key_element(which: u32, key: u32, element_index: u32) -> f32 {
     if (key >= params.keys || element_index >= select(params.head_dim, params.value_dim, which == 1u)) {
         return 0.0;
@@ -100,7 +100,7 @@ fn key_matrix(key: u32, column: u32) -> f32 {
     return key_element(0u, key, column);
 }
 
-// p, or ds.
+// Returns p for dv, otherwise ds.
 fn weight_of(product: f32, grad: f32, line: u32, inner: u32) -> f32 {
     let query = select(line, inner, BY_KEYS);
     let key = select(inner, line, BY_KEYS);

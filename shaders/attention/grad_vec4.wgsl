@@ -19,8 +19,8 @@
 // head_dim = value_dim = 128, a step costs each thread, with BY_KEYS, 16384 multiply-adds, 1296
 // vec4 reads from workgroup memory, 50 barriers and 32 exponentials; otherwise 12288, 1040, 42 and
 // 32. Each element is summed by one thread, in a fixed order. Registers: with BY_KEYS 128 for the
-// outputs (64 if not WIDE), 32 for scores, 16 for what is read ahead, about 30 more. LEFTOVER:
-// computes only groups of heads that the records of pack_f16.wgsl reject.
+//     outputs (64 if not WIDE), 32 for scores, 16 for what is read ahead, about 30 more. LEFTOVER
+//     1: the launch computes only the groups of heads that the records of pack_f16.wgsl reject.
 
 struct Parameters {
     launched: u32,
@@ -74,7 +74,7 @@ fn choose_heads(batch: u32, head: u32) {
     first_row = (batch * params.all_heads + head) * params.queries;
 }
 
-// A row of q for scores 0, of dy for scores 1.
+// Returns a row of q for scores 0, or of dy for scores 1.
 fn query_row(which: u32, query: u32) -> u32 {
     let line = min(query, params.queries - 1u);
     return select(q_head + line * params.q.z, dy_head + line * params.dy.z, which == 1u) / 4u;
@@ -87,7 +87,7 @@ fn query_words(which: u32, element_index: u32) -> q_WORDS {
     return q_words(element_index);
 }
 
-// A row of k for scores 0, of v for scores 1.
+// Returns a row of k for scores 0, or of v for scores 1.
 fn key_row(which: u32, key: u32) -> u32 {
     let line = min(key, params.keys - 1u);
     return select(k_head + line * params.k.z, v_head + line * params.v.z, which == 1u) / 4u;
@@ -113,7 +113,7 @@ fn key_index(which: u32, key: u32, column: u32) -> u32 {
     return key_row(which, key) + min(column, last_vec4(which));
 }
 
-// The number `which` of a query: lse for 0, delta for 1.
+// Returns value `which` of a query: lse for 0, delta for 1.
 fn query_number(query: u32, which: u32) -> f32 {
     return row_numbers_at(2u * (first_row + min(query, params.queries - 1u)) + which);
 }
@@ -122,7 +122,7 @@ fn query_numbers(query: u32, which: u32) -> vec4<f32> {
     return vec4<f32>(query_number(query, which), query_number(query + 1u, which), query_number(query + 2u, which), query_number(query + 3u, which));
 }
 
-// The numbers `which` of the queries of four scores, which are their rows or, with BY_KEYS, their
+// Returns value `which` for the queries of four scores: their four rows or, with BY_KEYS, their
 // inner row.
 fn vec4_numbers(line: u32, inner: u32, which: u32) -> vec4<f32> {
     if (BY_KEYS) {
@@ -132,8 +132,8 @@ fn vec4_numbers(line: u32, inner: u32, which: u32) -> vec4<f32> {
 }
 
 // Replaces a thread's products, which are in the memory of the weights, with p. On an edge, some of
-// them may be masked. `line` and `inner` are the thread's first ones. The code is long and exists
-// only once for all vec4.
+// them may be masked. `line` and `inner` are the thread's first row and inner row. The code is
+// long, so it exists only once for all vec4.
 fn softmax_weights(line: u32, inner: u32, is_edge: bool, lane: u32) {
     for (var own = 0u; own < 8u; own += 1u) {
         let element_index = own_index(own, lane);
@@ -151,7 +151,7 @@ fn softmax_weights(line: u32, inner: u32, is_edge: bool, lane: u32) {
     }
 }
 
-// p * (gradient - delta).
+// Returns p * (gradient - delta).
 fn score_grads(weights: TileScores, grads: TileScores, line: u32, inner: u32) -> TileScores {
     var results: TileScores;
 #repeat inner 4
@@ -203,7 +203,8 @@ fn add_heads(first_line: u32, range: InnerRange, lane: u32) {
     for (var step = range.begin; step < range.end; step += 64u) {
         let inner = step + tile_across(lane);
         let is_edge = HAS_MASK || step < range.all_begin || step + 64u > range.all_end;
-        // Scores first, then gradients. The code is long and exists only once for both.
+        // Computes the scores first, then their gradients. The code is long, so it exists only once
+        // for both.
         for (var which = 0u; which < 2u; which += 1u) {
             workgroupBarrier();
             let products = tile_of_scores(which, depth_of(which), lane);
@@ -229,7 +230,7 @@ fn add_heads(first_line: u32, range: InnerRange, lane: u32) {
     }
 }
 
-// Writes a vec4 of columns of a row: of out, or 64 columns further if `far`.
+// Writes four columns of a row of out; if `far`, the four columns 64 further.
 fn put_out(row: u32, element_index: u32, far: bool, lane: u32) {
     let column = tile_across(lane) + select(0u, 16u, far);
     if (column * 4u < params.head_dim) {

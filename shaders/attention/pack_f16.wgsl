@@ -13,15 +13,15 @@
 // Two launches of this file, with one workgroup for each chunk of each tensor: RANGES finds the
 // ranges of the elements, PACKS writes the f16 and the records.
 //
-// The power brings the largest |x| of a tensor in a group to between 2^15 and 2^16. A group is
-// accepted if this is exact for each of its elements that counts. For f16 this is always so. For
-// bf16, which has 8 bits, it is so if none is smaller than 2^-32 of the largest. In addition, all
-// elements must be finite, the powers must be between 2^-60 and 2^60, and no score may overflow. An
-// element counts if it is at least 2^-24 of the largest element of its vec4. Other elements lose
-// what is below 2^-39 of the group's largest element. Relative to their neighbors this is no more
-// than the rounding of f32; if they counted, one random number in some millions would reject whole
-// groups. Rejected groups are computed by attention_vec4.wgsl, which also reads the records, so
-// that the host does not wait.
+// The power brings the largest |x| of a tensor in a group to between 2^15 and 2^16. An element
+// counts if it is at least 2^-24 of the largest element of its vec4. A group is accepted if the
+// conversion is exact for all elements that count, all elements are finite, the powers are between
+// 2^-60 and 2^60, and no score may overflow. For f16 the conversion is always exact. For bf16,
+// which has 8 bits, it is exact if no element that counts is smaller than 2^-32 of the largest one.
+// Elements that do not count lose what is below 2^-39 of the group's largest element. Relative to
+// their neighbors this is no more than the rounding of f32; if they counted, one random number in
+// some millions would reject whole groups. Rejected groups are computed by attention_vec4.wgsl,
+// which also reads the records, so that the host does not wait.
 
 struct Parameters {
     launched: u32,
@@ -148,7 +148,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let chunk = chunk_of(number);
     var range = Range(0u, 1000u);
     for (var at = lane; at < 128u * VEC4S; at += 4u * THREADS) {
-        // All reads are issued before the first one is waited for.
+        // All reads are issued before the first result is used.
 #repeat load 4
         let quad_#{load} = chunk_vec4(chunk, at + #{load}u * THREADS);
 #end
@@ -180,15 +180,14 @@ fn power_of(range: Range) -> i32 {
     return select(clamp(142 - i32(range.largest >> 23u), -60, 60), 0, range.largest == 0u);
 }
 
-// Returns whether this conversion is exact for the elements that count.
+// Returns whether the conversion to f16 is exact for the elements that count.
 fn is_exact(range: Range) -> bool {
     let power = 142 - i32(range.largest >> 23u);
     let fits = range.largest < 0x7f800000u && power >= -60 && power <= 60;
     return range.largest == 0u || (fits && i32(range.lowest_bit) - 150 + power >= -24);
 }
 
-// Returns the bits of x as f16 if x is exact in f16. Of a smaller number, the bits that fit are
-// kept.
+// Returns the f16 bits of x. If x is too small to be exact, the bits that fit are kept.
 fn f16_bits(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     let size = bits & 0x7fffffffu;

@@ -36,7 +36,7 @@ var<private> output_far_1: vec4<f32>;
 var<private> output_far_2: vec4<f32>;
 var<private> output_far_3: vec4<f32>;
 
-// left * right^T of scores `which`.
+// Returns left * right^T of scores `which`.
 fn tile_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: u32) -> Scores {
     var scores = Scores();
     let lines = lane / 8u;
@@ -106,7 +106,7 @@ fn add_product(first_inner: u32, first_column: u32, lane: u32) {
     workgroupBarrier();
 }
 
-// Returns the output of a thread's row `row` (0 to 3): the near columns, or those 32 further.
+// Returns the output of a thread's row `row` (0 to 3): the near columns, or the columns 32 further.
 fn output_row(row: u32, far: bool) -> vec4<f32> {
     let near_part = select(select(output_near_0, output_near_1, row == 1u), select(output_near_2, output_near_3, row == 3u), row >= 2u);
     let far_part = select(select(output_far_0, output_far_1, row == 1u), select(output_far_2, output_far_3, row == 3u), row >= 2u);

@@ -4,10 +4,10 @@
 //   left [64 rows][depth] -> scores 64 x 64   ->  weights, in workgroup memory  ->
 //       output 64 x width += weights * matrix
 //
-// Threads are arranged 8 x 16. Each thread has 8 rows of scores and output: row 4 (its index) and
-// the three after it, and the four rows 32 further. Of the scores it has 4 inner rows, 16 apart. Of
-// the output it has column 4 (its index across) and the three after it and, with WIDE (more than 64
-// columns), the four columns 64 further.
+// Threads are arranged 8 x 16. A thread with index i down (0 to 7) and j across (0 to 15) has the
+// four rows from 4 i on of scores and output, and the four rows 32 further. Of the scores it has 4
+// inner rows, 16 apart. Of the output it has the four columns from 4 j on and, with WIDE (more than
+// 64 columns), the four columns 64 further.
 //
 //                      multiply-adds   vec4 reads from     barriers (twice as many if steps
 //                                      workgroup memory    do not alternate between two buffers)
@@ -93,7 +93,8 @@ fn prefetch_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, la
     read_operands(which, 0u, depth, lane);
 }
 
-// left * right^T, after prefetch_scores. The memory of the operands must no longer be in use.
+// Returns left * right^T, after prefetch_scores. No thread may still use the memory of the
+// operands.
 fn tile_of_scores(which: u32, depth: u32, lane: u32) -> TileScores {
 #repeat row 8
 #repeat inner 4
@@ -161,7 +162,7 @@ fn put_tile(part: TileScores, lane: u32) {
 #end
 }
 
-// Returns the part that this thread stored there.
+// Returns the weights that this thread stored with put_tile.
 fn own_part(lane: u32) -> TileScores {
     let at = own_index(0u, lane);
     var part: TileScores;
@@ -181,8 +182,8 @@ fn read_matrix(which: u32, inner: u32, lane: u32) {
 #end
 }
 
-// Adds weights * matrix to an output, after put_tile and read_matrix. The memory of the matrix must
-// no longer be in use.
+// Adds weights * matrix to an output, after put_tile and read_matrix. No thread may still use the
+// memory of the matrix.
 #repeat set 2
 fn add_tile_product_#{set}(which: u32, first_inner: u32, lane: u32) {
     let chunk = 256u / VEC4S_ACROSS;
@@ -248,7 +249,7 @@ fn mask_queries(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> ve
     );
 }
 
-// The same for four keys.
+// scale * product + mask, or -infinity if the key is masked, for four keys.
 fn mask_keys(products: vec4<f32>, query: u32, key: u32, mask_head: u32) -> vec4<f32> {
     return vec4<f32>(
         score_of(products.x, query, key, mask_head),
@@ -288,7 +289,8 @@ fn vec4_weights(x: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(exponential_or_infinity(x.x), exponential_or_infinity(x.y), exponential_or_infinity(x.z), exponential_or_infinity(x.w));
 }
 
-// If no key is unmasked so far, the base is 0: weights are then 0 instead of exp(-inf + inf).
+// Returns the scores that are subtracted from the scores of four rows: the largest one of each row,
+// or 0 if all keys so far are masked. Weights are then 0 instead of exp(-inf + inf).
 fn bases_of(row_max: vec4<f32>) -> vec4<f32> {
     let bits = bitcast<vec4<u32>>(row_max);
     return select(row_max, vec4<f32>(), bits == vec4<u32>(0xff800000u));

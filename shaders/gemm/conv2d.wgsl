@@ -148,7 +148,7 @@ fn index_of_whole(row: u32, column: u32) -> u32 {
 
 // ---------------------------------------------------------------- few rows
 //
-// For images of few channels, or groups of few.
+// For images or groups of few channels.
 
 // A thread has one column and ROWS rows of it. The outer loops are over the indices of a patch, so
 // that whether an index is outside the image is determined once for all channels.

@@ -11,11 +11,11 @@
 //
 // A workgroup has 4 subgroups of 32 threads, each for 64 x 64 elements: 16 matrices. If vec4 are
 // along the inner axis, ACROSS is 4, else 32 (128 rows or columns). STRIDE is larger by two, so
-// that neighbors are in different banks. UNIT is the distance between rows or columns in there, in
-// elements. Compilers keep matrices in registers only in plain code: strides are literal numbers,
-// nothing in the loop is conditional, and all of it is in the entry point, into which the blocks
-// (#block) are inlined (#inline). Therefore k must be a multiple of 16, rows and columns beyond an
-// edge are read as the last ones, and `parts` has space for their sums.
+// that neighbors are in different banks. UNIT is the distance between rows or columns in workgroup
+// memory, in elements. Compilers keep matrices in registers only in plain code: strides are literal
+// numbers, nothing in the loop is conditional, and all of it is in the entry point, into which the
+// blocks (#block) are inlined (#inline). Therefore k must be a multiple of 16, rows and columns
+// beyond an edge are read as the last ones, and `parts` has space for their sums.
 
 struct Parameters {
     launched: u32,
@@ -60,7 +60,7 @@ fn corner_of_tile(tile: u32) -> vec2<u32> {
 // ---------------------------------------------------------------- blocks of the entry point
 
 // Computes the indices of a thread's vec4 of a step, in both operands and in workgroup memory, and
-// reads those of the first step.
+// reads the vec4 of the first step.
 #block begin_reads
 #repeat load 4
     let left_slow_#{load} = (lane + #{load*128}u) / LEFT_ACROSS;

@@ -55,8 +55,9 @@ fn right_within(line: vec3<u32>, inner: u32, end: u32) -> C {
 
 // ---------------------------------------------------------------- 64 x 64, floats
 
-// A thread's accumulators, each for four columns. In tile_64, number r is for its row r; in tiles
-// of 128 rows, number 2 r is for the near columns of row r, and number 2 r + 1 for the far ones.
+// A thread's accumulators, each for four columns. In tile_64, accumulator r is for the thread's row
+// r. In tiles of 128 rows, accumulator 2 r is for the near columns of row r, and accumulator 2 r +
+// 1 for the far columns.
 #repeat part 16
 var<private> sums_#{part}: vec4<f32>;
 #end
@@ -148,8 +149,8 @@ fn add_tile_step(lane: u32) {
     }
 }
 
-// A thread has row 4 (lane / 16) and the three after it, and column 4 (lane % 16) and the three
-// after it.
+// A thread computes the four rows from 4 (lane / 16) on, and the four columns from 4 (lane % 16)
+// on.
 fn tile_64(group: u32, lane: u32) {
     let work = work_of(group, 64u);
     let lines = lines_of_loads(work, lane);
@@ -186,7 +187,7 @@ fn tile_64(group: u32, lane: u32) {
     }
 }
 
-// Stores those of two columns that are not beyond an edge.
+// Stores the sums of two columns of a row, except columns beyond an edge.
 fn store_within(row: u32, column: u32, sums: vec2<f32>) {
     if (row >= params.m || column >= params.n) {
         return;
@@ -295,8 +296,8 @@ fn pair_of_sums(part: u32) -> vec2<f32> {
     return select(sums.xy, sums.zw, (part & 1u) != 0u);
 }
 
-// A thread has row 4 (lane / 16) and the three after it, column 4 (lane % 16) and the three after
-// it, and those 64 further.
+// A thread computes the four rows from 4 (lane / 16) on, the four columns from 4 (lane % 16) on,
+// and the four rows and columns 64 further.
 fn tile_128(group: u32, lane: u32) {
     let work = work_of(group, 128u);
     let lines = wide_lines_of_loads(work, lane);

@@ -9,8 +9,8 @@
 // of matmul.wgsl. The shader provides left_vec4_index(line, inner) and right_vec4_index(line,
 // inner), the index of a vec4; LEFT_VEC4(index) and RIGHT_VEC4(index), which read a vec4;
 // left_vec4_step(inner) and right_vec4_step(inner), the distance between inner indices in vec4; and
-// params.m and params.n, the number of rows and columns: those beyond an edge are read as the last
-// ones.
+// params.m and params.n, the number of rows and columns. Rows and columns beyond an edge are read
+// as the last ones.
 //
 // LEFT_K_MAJOR and RIGHT_K_MAJOR determine along which axis a vec4 is contiguous: the inner axis,
 // or rows or columns. LEFT_SCALED: the left operand is multiplied by LEFT_FACTOR(line, prefetched),
@@ -66,8 +66,8 @@ fn put_right_vec4(number: u32, value: vec4<f32>) {
     }
 }
 
-// A thread has row 4 vec4s_row and the three after it, and those 64 further; and column 4
-// vec4s_column and the three after it, and those VEC4S_COLUMNS / 2 further. The 32 threads of a
+// A thread computes the four rows from 4 vec4s_row on, the four rows 64 further, the four columns
+// from 4 vec4s_column on, and the four columns VEC4S_COLUMNS / 2 further. The 32 threads of a
 // subgroup are arranged 4 x 8: they read 4 different vec4 of the left tile, and 8 of the right one.
 fn vec4s_row(lane: u32) -> u32 {
     return lane % 32u / 8u + lane / (VEC4S_COLUMNS / 2u) * 4u;
@@ -77,7 +77,7 @@ fn vec4s_column(lane: u32) -> u32 {
     return lane % 8u + lane / 32u % (VEC4S_COLUMNS / 64u) * 8u;
 }
 
-// Used if the left operand is not scaled.
+// LEFT_PREFETCH of a left operand that is not scaled.
 fn no_prefetch(line: u32, inner: u32) -> f32 { return 0.0; }
 fn no_factor(line: u32, prefetched: f32) -> f32 { return 1.0; }
 
@@ -85,9 +85,9 @@ fn no_factor(line: u32, prefetched: f32) -> f32 { return 1.0; }
 // the right one, and a thread reads one in each load.
 const VEC4S_THREADS: u32 = 2u * VEC4S_COLUMNS;
 
-// What a thread reads ahead of the left operand, for each load: the vec4, its index, and its inner
-// index in the first step. For a scaled operand also the row of its factor, what was read for the
-// factor, and the factor.
+// What a thread reads ahead of the left operand in each load: the vec4, its index, and its inner
+// index in the first step. For a scaled operand also the row of its factor, the value that
+// LEFT_PREFETCH read, and the factor.
 #repeat load 4
 var<private> next_left_vec4_#{load}: vec4<f32>;
 var<private> left_vec4_at_#{load}: u32;
@@ -96,7 +96,7 @@ var<private> left_vec4_line_#{load}: u32;
 var<private> left_prefetched_#{load}: f32;
 var<private> left_factor_#{load}: f32;
 #end
-// The same for the right operand.
+// What a thread reads ahead of the right operand in each load.
 #repeat load 2
 var<private> next_right_vec4_#{load}: vec4<f32>;
 var<private> right_vec4_at_#{load}: u32;
@@ -133,7 +133,7 @@ fn prefetch_right_vec4s(work: Work, lane: u32) {
 #end
 }
 
-// Computes the factors of the next 128 inner indices from what was read ahead for them.
+// Computes the factors of the next 128 inner indices from the values that LEFT_PREFETCH read.
 fn make_left_factors() {
 #repeat load 4
     if (#{load}u * VEC4S_THREADS < 512u) { left_factor_#{load} = LEFT_FACTOR(left_vec4_line_#{load}, left_prefetched_#{load}); }
@@ -207,7 +207,7 @@ fn add_vec4s_step(lane: u32) {
 #end
 }
 
-// Adds a part of the sums, step by step: the next step is read while the current one is summed.
+// Computes a part of the sums, step by step: the next step is read while the current one is summed.
 fn sum_vec4s(work: Work, lane: u32) {
     prefetch_left_vec4s(work, lane);
     prefetch_right_vec4s(work, lane);

@@ -76,7 +76,7 @@ fn remainder_of(a: C, b: C) -> C {
     return a % b;
 }
 
-// By repeated multiplication.
+// base^exponent, by repeated multiplication.
 fn power_of(base: C, exponent: C) -> C {
     var product = 1u;
     var square = base;

@@ -1,6 +1,6 @@
 // The elementary functions of f32, and the bit operations that they use: exponential, logarithm,
-// roots, tanh, error function, rounding to integers. float.wgsl is built on them; it explains why
-// they are defined here and what drivers may do. They belong to its class.
+// roots, tanh, error function, rounding to integers. They belong to the class of float.wgsl, which
+// is built on them and explains why they are defined here and what drivers may do.
 
 // ---------------------------------------------------------------- bits
 
@@ -122,7 +122,7 @@ fn product_error(a: f32, b: f32, product: f32) -> f32 {
     return opaque(opaque(first_part + a_high * b_low) + a_low * b_high) + a_low * b_low;
 }
 
-// A number as the sum of two numbers, of which the second is small relative to the first.
+// A number as the sum of two numbers; the second one is small relative to the first.
 struct Pair {
     high: f32,
     low: f32,
@@ -146,7 +146,7 @@ fn pair_quotient(a: Pair, b: Pair) -> f32 {
 
 // e^r - 1 on an interval of ln 2 around 0, and the corresponding power of two.
 //
-// high + low = power * ln 2 + r, with ln 2 in two parts, of which the first has 15 bits: its
+// high + low = power * ln 2 + r, with ln 2 in two parts; the first part has 15 bits, so its
 // products are exact.
 fn exp_reduced(high: f32, low: f32) -> Scaled {
     let bounded = clamp(high, -300.0, 300.0);
@@ -171,7 +171,7 @@ struct ScaledPair {
     power: i32,
 }
 
-// The same with some more digits.
+// e^(high + low) with some more digits than exp_parts.
 fn exp_pair(high: f32, low: f32) -> ScaledPair {
     let reduced = exp_reduced(high, low);
     let sum = opaque(1.0 + reduced.value);

@@ -3,14 +3,16 @@
 // rounded once, to nearest, ties to even.
 
 // The f32 of an f16's bits, exactly. Subnormals are not left to the device, whose result is
-// unspecified: they are the mantissa of a number from 2^-14 on, minus 2^-14.
+// unspecified: their bits become the mantissa of a number from 2^-14 on, from which 2^-14 is
+// subtracted.
 fn f16_to_f32(bits: u32) -> f32 {
     let size = bits & 0x7fffu;
     let subnormal = bitcast<u32>(bitcast<f32>((size << 13u) | 0x38800000u) - 0.00006103515625);
     return select(unpack2x16float(bits).x, bitcast<f32>(subnormal | ((bits & 0x8000u) << 16u)), size < 0x400u);
 }
 
-// The bits of the f16 nearest to x, ties to even; too large is infinite; NaN stays NaN.
+// The bits of the f16 nearest to x, ties to even; values that are too large become infinity; NaN
+// stays NaN.
 //
 // The sum with a power of two that is 13 bits above x, and at least 1/2, is rounded at the last bit
 // of an f16: its mantissa is that of the result, including the leading 1.
@@ -29,7 +31,8 @@ fn bf16_to_f32(bits: u32) -> f32 {
     return bitcast<f32>(bits << 16u);
 }
 
-// The bits of the bf16 nearest to x, ties to even; too large is infinite; NaN stays NaN.
+// The bits of the bf16 nearest to x, ties to even; values that are too large become infinity; NaN
+// stays NaN.
 fn f32_to_bf16(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     let rounded = bits + 0x7fffu + ((bits >> 16u) & 1u);
@@ -40,8 +43,8 @@ fn f32_to_bf16(x: f32) -> u32 {
 //
 // Rounding to odd preserves for a second rounding whether the first one lost any bits.
 
-// An unsigned 64-bit number with a sign, truncated to 24 bits, of which the last is 1 if any bit
-// was lost.
+// Converts an unsigned 64-bit number with a sign: it is truncated to 24 bits, and the last bit is
+// set if any bit was lost.
 fn wide_abs_to_f32_odd(size: vec2<u32>, negative: bool) -> f32 {
     if (wide_is_zero(size)) {
         return 0.0;

@@ -35,7 +35,8 @@ struct HalfNormal {
     bell: f32,
 }
 
-// The quotient of the two is a polynomial in s: relative error 9e-6, for |x| up to 14.5.
+// The quotient of the two values is approximated by a polynomial in s: relative error 9e-6, for |x|
+// up to 14.5.
 fn half_normal(x: f32) -> HalfNormal {
     let a = min(abs_of(x), 14.5);
     let s = 1.0 / (1.0 + 0.3 * a);

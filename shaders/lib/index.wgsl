@@ -20,13 +20,13 @@ fn strided_index(tensor: u32, number: u32) -> u32 {
     return element_index + rest * params.strides[tensor * 2u][0];
 }
 
-// The same for contiguous tensors.
+// Returns the index of element `number` of a contiguous tensor.
 fn contiguous_index(tensor: u32, number: u32) -> u32 {
     return params.offsets[tensor] + number;
 }
 
 // Records an index that is out of range, if it is the first since the host last read the record.
-// The record contains the count, the number of the launch, and the index.
+// The record contains the count, the id of the launch's check, and the index.
 fn record_index_error(index: vec2<u32>) {
     if (atomicAdd(&index_errors[0], 1u) == 0u) {
         atomicStore(&index_errors[1], params.index_check);

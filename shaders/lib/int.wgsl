@@ -62,7 +62,7 @@ fn product_of(a: C, b: C) -> C {
     return a * b;
 }
 
-// Rounded toward zero. Division by zero gives 0, and the lowest number divided by -1 wraps.
+// a / b, rounded toward zero. Division by zero gives 0, and the lowest number divided by -1 wraps.
 fn quotient_of(a: C, b: C) -> C {
     if (b == 0i) {
         return 0i;
@@ -82,7 +82,8 @@ fn remainder_of(a: C, b: C) -> C {
     return select(rest, rest + b, rest != 0i && (rest < 0i) != (b < 0i));
 }
 
-// By repeated multiplication. A negative exponent gives 0, except for the bases 1 and -1.
+// base^exponent, by repeated multiplication. A negative exponent gives 0, except for the bases 1
+// and -1.
 fn power_of(base: C, exponent: C) -> C {
     if (exponent < 0i) {
         if (base == 1i) {

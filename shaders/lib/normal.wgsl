@@ -27,8 +27,8 @@ fn quotient_by_one_plus(a: f32, b: f32) -> Pair {
 //
 // u = 2^k m with m in [sqrt(1/2), sqrt(2)), s = (m - 1) / (m + 1), ln m = 2 s (1 + s^2 / 3 + s^4 /
 // 5 + ...). From 1/7 on, the coefficients are those of the polynomial that interpolates the series
-// at Chebyshev points. 2 ln 2 is in two parts, of which the first has 19 bits: its product with k
-// is exact.
+// at Chebyshev points. 2 ln 2 is in two parts; the first part has 19 bits, so its product with k is
+// exact.
 fn minus_two_log(u: f32) -> Pair {
     let parts = near_one(u);
     let s = quotient_by_one_plus(parts.value - 1.0, parts.value);

@@ -1,4 +1,5 @@
-// Class of u32, and of u16, whose low bits are stored: what differs from byte.wgsl. Numbers wrap.
+// Class of u32, and of u16, whose low bits are stored: the functions that differ from byte.wgsl.
+// Numbers wrap.
 
 fn highest() -> C {
     return 0xffffffffu;
@@ -16,7 +17,7 @@ fn product_of(a: C, b: C) -> C {
     return a * b;
 }
 
-// By repeated multiplication.
+// base^exponent, by repeated multiplication.
 fn power_of(base: C, exponent: C) -> C {
     var product = 1u;
     var square = base;

@@ -94,7 +94,7 @@ fn wide_leading_zeros(x: vec2<u32>) -> u32 {
 
 // ---------------------------------------------------------------- quotients
 
-// Of unsigned numbers.
+// The quotient and the remainder of unsigned numbers.
 struct WideQuotient {
     quotient: vec2<u32>,
     rest: vec2<u32>,
@@ -148,7 +148,7 @@ fn wide_rem(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
 
 // ---------------------------------------------------------------- power
 
-// By repeated multiplication, for an unsigned exponent.
+// base^exponent, by repeated multiplication, for an unsigned exponent.
 fn wide_pow_unsigned(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
     var product = vec2<u32>(1u, 0u);
     var square = base;
@@ -163,7 +163,7 @@ fn wide_pow_unsigned(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
     return product;
 }
 
-// A negative exponent gives 0, except for the bases 1 and -1.
+// base^exponent. A negative exponent gives 0, except for the bases 1 and -1.
 fn wide_pow(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
     if (!wide_is_negative(exponent)) {
         return wide_pow_unsigned(base, exponent);
@@ -192,13 +192,14 @@ fn wide_abs_to_f32(size: vec2<u32>) -> f32 {
     return bitcast<f32>(((189u - zeros) << 23u) + mantissa + u32(more));
 }
 
-// Rounded to nearest, ties to even.
+// Converts a signed number, rounded to nearest, ties to even.
 fn wide_to_f32(x: vec2<u32>) -> f32 {
     let value = bitcast<u32>(wide_abs_to_f32(wide_abs(x)));
     return bitcast<f32>(value | (x.y & select(0u, 0x80000000u, wide_is_negative(x))));
 }
 
-// Rounded toward zero. Values beyond the range become its nearest end, NaN becomes 0.
+// Converts a float, rounded toward zero. Values beyond the range become the nearest limit of the
+// range, NaN becomes 0.
 fn wide_from_f32(x: f32) -> vec2<u32> {
     let size = bitcast<u32>(x) & 0x7fffffffu;
     if (size > 0x7f800000u || size < 0x3f800000u) {

@@ -1,4 +1,4 @@
-// Class of u64: a number is vec2(low word, high word). What differs from wide.wgsl.
+// Class of u64: a number is vec2(low word, high word). The functions that differ from wide.wgsl.
 
 fn lowest() -> C {
     return vec2<u32>(0u, 0u);

@@ -1,5 +1,5 @@
-// The ways in which an elementwise shader stores RESULT(number), the bits of element `number` of y,
-// counted in row-major order.
+// WRITE of elementwise shaders: functions that store RESULT(number), the bits of element `number`
+// of y, counted in row-major order.
 
 // A word of a contiguous y, with one element per word.
 fn write_single(word: u32) {
@@ -46,8 +46,8 @@ fn write_anywhere(number: u32) {
 var<private> vec4_first: u32;
 var<private> vec4_indices: vec4<u32>;
 
-// The index of element `number`, one of the four that are computed, in an input: four consecutive
-// elements from a multiple of four on, or the same element for all four.
+// The index in an input of element `number` of the vec4 that is computed. The input has a vec4 for
+// the vec4 of y, or one element for all four elements.
 fn index_in_vec4(tensor: u32, number: u32) -> u32 {
     if (((VEC4_MASK >> tensor) & 1u) != 0u) {
         return vec4_indices[tensor] / 4u * 4u + (number - vec4_first);
@@ -56,7 +56,7 @@ fn index_in_vec4(tensor: u32, number: u32) -> u32 {
 }
 
 // The indices of the vec4 that begins with element `number` in y, a, b and c, over RANK axes (0:
-// any number). Each division is done once for all of them.
+// any number). Each division is computed once for all of them.
 fn indices_of_vec4(number: u32) -> vec4<u32> {
     let along_last = vec4<u32>(1u, (VEC4_MASK >> 1u) & 1u, (VEC4_MASK >> 2u) & 1u, (VEC4_MASK >> 3u) & 1u);
     if (RANK == 1u) {
@@ -95,8 +95,8 @@ fn bits_of_vec4(number: u32, element_indices: vec4<u32>) -> vec4<u32> {
     return vec4<u32>(RESULT(number), RESULT(number + 1u), RESULT(number + 2u), RESULT(number + 3u));
 }
 
-// Stores them at `element_index`. What is stored after the last element does not belong to y and is
-// kept.
+// Stores the bits of a vec4 at `element_index`. Elements of the vec4 after the last element do not
+// belong to y and are kept.
 fn put_bits_of_vec4(number: u32, element_index: u32, bits: vec4<u32>) {
     if (number >= params.count) {
         return;

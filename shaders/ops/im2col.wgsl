@@ -10,7 +10,7 @@
 //          |       | x[0, 1]                      |     by (i, j) and subsampled by the stride;
 //        c=1       | ...                          |     a thread: an element or a word of y
 //
-// Any strides. Limits: fewer than 2^32 elements of y; those of window.wgsl.
+// Any strides. Limits: fewer than 2^32 elements of y; the limits of window.wgsl.
 
 struct Parameters {
     launched: u32,

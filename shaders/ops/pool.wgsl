@@ -19,7 +19,7 @@
 // flag when it finds one. A second launch with max_of_plane_grad, which does nothing without the
 // flag, then computes y from all windows of the plane (slow). A position outside the plane is
 // ignored, and the first such position is recorded for the host. Any strides. Limits: fewer than
-// 2^31 elements of y and of an image plane; those of window.wgsl.
+// 2^31 elements of y and of an image plane; the limits of window.wgsl.
 
 struct Parameters {
     launched: u32,

@@ -1,5 +1,5 @@
-// RESULT of pool.wgsl: the bits of element `number` of y. CONDITION: whether the launch does
-// anything.
+// RESULT of pool.wgsl: the bits of element `number` of y. CONDITION returns whether the launch
+// computes anything.
 
 fn always() -> bool { return true; }
 fn has_out_of_window() -> bool { return out_of_window_bits(0u) != 0u; }

@@ -74,7 +74,7 @@ fn count_digits(group: u32, lane: u32) {
 
 var<workgroup> digit_sums: array<u32, 256>;
 
-// Sum of `own` over the threads up to this one.
+// Returns the sum of `own` over the threads up to and including this one.
 fn sum_through(own: u32, lane: u32) -> u32 {
     digit_sums[lane] = own;
     workgroupBarrier();

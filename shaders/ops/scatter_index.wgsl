@@ -10,7 +10,7 @@ fn key_of(number: u32) -> u32 {
     return strided_index(1u, number) + position.x * params.step - params.low;
 }
 
-// Used if the position has been recorded before.
+// RECORD of a stage whose positions an earlier stage has recorded.
 fn record_nothing(position: vec2<u32>) {}
 
 fn mark_winners(number: u32) {

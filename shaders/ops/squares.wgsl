@@ -1,7 +1,7 @@
 // Sums of squares over the whole range of f32, for multi_tensor.wgsl and multi_tensor_root.wgsl: x
-// for numbers whose squares overflow, z for those whose squares underflow, y for those in between.
-// The first are multiplied by 2^-152 and the last by 2^176 (Blue 1978; the counterpart of Squares
-// in kernels/lib/reduce.cuh).
+// is the sum for numbers whose squares overflow, which are multiplied by 2^-152; z for numbers
+// whose squares underflow, which are multiplied by 2^176; y for all others (Blue 1978; the
+// counterpart of Squares in kernels/lib/reduce.cuh).
 
 // Infinity and NaN count as large.
 fn squares_of(x: f32) -> vec4<f32> {

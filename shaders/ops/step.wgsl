@@ -8,9 +8,9 @@
 //   numbers        hyper: the values that change from step to step; they are on the device, so that
 //                  replays of a captured step use the current ones
 //
-// All have one shape and any strides; all arithmetic is in f32. Formulas: step.rs of core
-// (Sutskever et al. 2013; Kingma and Ba 2015; Loshchilov and Hutter 2019). Limits: fewer than 2^32
-// elements.
+// All tensors except hyper have the same shape, and any strides; all arithmetic is in f32.
+// Formulas: step.rs of core (Sutskever et al. 2013; Kingma and Ba 2015; Loshchilov and Hutter
+// 2019). Limits: fewer than 2^32 elements.
 
 struct Parameters {
     launched: u32,

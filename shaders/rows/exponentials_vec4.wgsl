@@ -22,7 +22,7 @@
 
 // ---------------------------------------------------------------- blocks of the entry point
 //
-// Their registers have unique names.
+// All blocks are inlined into one function, so their variables have unique names.
 
 // Reads a thread's part of the row, and computes its maximum.
 #block read_row
@@ -101,8 +101,8 @@
 #end
 #end
 
-// Reads the elements that are not held once more, and stores their results. The elements that were
-// read last come first, because they may still be in a cache.
+// Reads the elements that are not held in registers once more, and stores their results. The
+// elements that were read last come first, because they may still be in a cache.
 #block put_rest
 #repeat long LONG
 #repeat left 2

@@ -46,7 +46,7 @@ fn loss_smoothing_weight() -> f32 {
 
 // ---------------------------------------------------------------- forward
 //
-// As exponentials; z is the sum of x - m, w is the number of elements.
+// The accumulator is that of exponentials, and z is the sum of x - m, w is the number of elements.
 
 // The sum of differences from `shift`.
 fn loss_shifted_sum(acc: vec4<f32>, shift: f32) -> f32 {

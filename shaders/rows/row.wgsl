@@ -1,4 +1,4 @@
-// What rows.wgsl, its families and cumulative.wgsl have in common: parameters, threads, indices,
+// The code that rows.wgsl, its families and cumulative.wgsl share: parameters, threads, indices,
 // parts, exponentials.
 
 struct Parameters {
@@ -70,8 +70,8 @@ fn team_in_memory(acc: Acc, at: Member) -> Acc {
     return team_accs[at.local_row];
 }
 
-// With shuffles if the threads of a row are adjacent: within subgroups of SUBGROUP threads, and
-// then over the results of the subgroups.
+// Merges with shuffles, if the threads of a row are adjacent: within subgroups of SUBGROUP threads,
+// and then over the results of the subgroups.
 fn team_of_subgroups(acc: Acc, at: Member) -> Acc {
     if (params.across != 0u) {
         return team_in_memory(acc, at);
@@ -191,7 +191,7 @@ fn sums_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
 
 // ---------------------------------------------------------------- elements of y
 //
-// They depend on the row's accumulator.
+// For elements of y that depend on the row's accumulator.
 
 // What PREPARE(at, base, acc) computes for a row, and VALUE(at, base, state, r) uses for each of
 // its elements of y.
@@ -208,8 +208,8 @@ fn finish_elements(at: Member, base: vec4<u32>, acc: Acc) {
     }
 }
 
-// The same for long rows, four elements of a thread at a time: all of them are computed before the
-// first one is stored.
+// Stores the elements of long rows, four elements of a thread at a time: all four are computed
+// before the first one is stored.
 fn finish_four_elements(at: Member, base: vec4<u32>, acc: Acc) {
     let state = PREPARE(at, base, acc);
     let end = part_end(at);
@@ -264,7 +264,7 @@ fn finish_words(at: Member, base: vec4<u32>, acc: Acc) {
 
 // ---------------------------------------------------------------- exponentials
 //
-// EXPONENTIAL is one of two functions, whichever is accurate enough for the result.
+// EXPONENTIAL is the first function, or the second one if the result has 16 bits.
 
 // e^x for x that is not above 0, within 2 ulp; 0 instead of subnormal results.
 //
@@ -280,8 +280,8 @@ fn exponential(x: f32) -> f32 {
     return select(value, x, abs_bits(x) > 0x7f800000u);
 }
 
-// The same with the device's 2^x, which has an error of a few units in the twentieth bit: for
-// 16-bit results.
+// e^x for 16-bit results, with the device's 2^x, which has an error of a few units in the twentieth
+// bit.
 fn exponential_of_half(x: f32) -> f32 {
     let value = select(exp2(max(x, -88.0) * 1.442695022), 0.0, x < -87.0);
     return select(value, x, abs_bits(x) > 0x7f800000u);

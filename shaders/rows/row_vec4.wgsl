@@ -1,16 +1,16 @@
-// Rows that are read as vec4 and kept in registers: what exponentials_vec4.wgsl, sums_vec4.wgsl and
-// norm_grad_vec4.wgsl have in common. A thread holds PER_THREAD vec4 of its row, MEMBERS apart, as
-// the words that are in memory:
+// Rows that are read as vec4 and kept in registers: the code that exponentials_vec4.wgsl,
+// sums_vec4.wgsl and norm_grad_vec4.wgsl share. A thread holds PER_THREAD vec4 of its row, MEMBERS
+// apart, as the words that are in memory:
 //
 //   row   | member 0 | member 1 | .. | member MEMBERS-1 | member 0 | ..
 //
 // Each member is a vec4, and a workgroup has THREADS / MEMBERS rows.
 //
 // The host sets MEMBERS and THREADS (powers of two), and PER_THREAD. EXACT: a row has exactly as
-// many vec4 as its threads hold. EDGES: a row may begin and end in the middle of a vec4, in all
-// tensors alike. VEC4_OF, WORDS_OF, HIDDEN, EXPONENTIALS, SOFTMAX, PADDING and JOINED are functions
-// of the dtype. TEAM_MAX, TEAM_SUM and TEAM_SUMS use subgroups of SUBGROUP threads, or workgroup
-// memory.
+// many vec4 as its threads hold. EDGES: a row may begin and end in the middle of a vec4, with the
+// same alignment in all tensors. VEC4_OF, WORDS_OF, HIDDEN, EXPONENTIALS, SOFTMAX, PADDING and
+// JOINED are functions of the dtype. TEAM_MAX, TEAM_SUM and TEAM_SUMS use subgroups of SUBGROUP
+// threads, or workgroup memory.
 
 // ---------------------------------------------------------------- vec4 and their words
 
@@ -39,8 +39,8 @@ fn words_of_bf16(quad: vec4<f32>) -> vec2<u32> {
     return words_of_number_bf16(bitcast<vec4<f32>>(min(bitcast<vec4<i32>>(quad), vec4<i32>(0x7fc00000))));
 }
 
-// Without branches. A subnormal number is what is added to 1/2: the last bits of both have the same
-// value.
+// Without branches. The bits of a subnormal number become the last bits of a number from 1/2 on,
+// which have the same value there, and 1/2 is subtracted.
 fn vec4_of_f16(words: vec2<u32>) -> vec4<f32> {
     let bits = vec4<u32>(words.x & 0xffffu, words.x >> 16u, words.y & 0xffffu, words.y >> 16u);
     let size = bits & vec4<u32>(0x7fffu);
@@ -50,7 +50,7 @@ fn vec4_of_f16(words: vec2<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(select(rebased, small, size < vec4<u32>(0x400u)) | sign);
 }
 
-// Likewise, ties to even; too large is infinite.
+// Without branches. Rounds ties to even; values that are too large become infinity.
 fn words_of_f16(quad: vec4<f32>) -> vec2<u32> {
     let bits = bitcast<vec4<u32>>(quad);
     let size = bits & vec4<u32>(0x7fffffffu);
@@ -70,8 +70,8 @@ fn joined_half(bits: vec4<u32>) -> vec2<u32> {
     return vec2<u32>(bits.x | (bits.y << 16u), bits.z | (bits.w << 16u));
 }
 
-// The same words, in a way that the compiler cannot know: it unpacks them again instead of keeping
-// the unpacked values in registers.
+// Returns the same words, but hides this from the compiler, so that it unpacks them again instead
+// of keeping the unpacked values in registers.
 fn hidden_words(words: vec4<u32>) -> vec4<u32> {
     return words;
 }

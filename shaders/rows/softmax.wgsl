@@ -83,7 +83,7 @@ fn softmax_values(x: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
     return EXPONENTIALS(x, state.numbers.x) * state.numbers.y;
 }
 
-// From exponentials that were kept.
+// Computes a vec4 of y from exponentials that are kept in registers.
 fn softmax_kept_values(exponentials: vec4<f32>, state: RowState, number: u32) -> vec4<f32> {
     return exponentials * state.numbers.y;
 }

@@ -1,4 +1,4 @@
-// Rows of which sums are needed: gradients of softmax, layer and RMS normalization, if rows can be
+// Rows whose sums are needed: gradients of softmax, layer and RMS normalization, if rows can be
 // read as vec4 (row_vec4.wgsl; formulas in softmax.wgsl and norm.wgsl, parameters in row.wgsl).
 //
 //   x, y, and d if it is read (WITH_D 1)   [rows, length] along the last axis

@@ -21,7 +21,7 @@ fn dot_shows_ops_shapes_dtypes_and_statistics() -> Result<()> {
 }
 
 #[test]
-fn a_drawing_tells_leaves_apart_by_shape_and_name() -> Result<()> {
+fn a_drawing_distinguishes_leaves_by_shape_and_name() -> Result<()> {
     let device = ternion::cpu()?;
     let x = leaf(&[1.0, 2.0], &device)?.reshape([1, 2])?;
     let (first, second) = (leaf(&[1.0; 6], &device)?, leaf(&[1.0; 6], &device)?);
@@ -44,13 +44,13 @@ fn a_drawing_tells_leaves_apart_by_shape_and_name() -> Result<()> {
 }
 
 #[test]
-fn a_drawing_shows_the_values_that_are_there() -> Result<()> {
+fn a_drawing_shows_the_available_values() -> Result<()> {
     let device = ternion::cpu()?;
     let options = DotOptions { statistics: true, ..DotOptions::default() };
     let x = leaf(&[1.0, f64::NAN], &device)?;
     let loss = x.add_scalar(1.0)?.sum_all()?;
     let dot = loss.to_dot_with(options)?;
-    // Neither op saves a tensor: only the leaf and the result have values.
+    // Neither op saves a tensor: the graph shows values only of the leaf and the result.
     let lines: Vec<&str> = dot.lines().filter(|line| line.contains("values: ")).collect();
     assert_eq!(lines.len(), 2, "{dot}");
     let of_leaf = lines.iter().find(|line| line.contains("leaf")).expect("the leaf's line");

@@ -46,7 +46,7 @@ fn the_grid_of_the_nearest_elements_has_a_gradient_of_zeros() -> Result<()> {
 }
 
 #[test]
-fn a_summand_that_counts_for_nothing_has_a_gradient_of_zeros() -> Result<()> {
+fn an_ignored_summand_has_a_gradient_of_zeros() -> Result<()> {
     let (a, b) = (leaf(&[1.0, 2.0], &[1, 2])?, leaf(&[3.0, 4.0], &[2, 1])?);
     let summand = leaf(&[f64::NAN], &[1, 1])?;
     let y = summand.addmm(&a, &b, 0.0, 1.0)?;

@@ -1,6 +1,6 @@
-//! What gradient rules fuse: sums of gradients, the gradients of activations, parts of one tensor.
-//! The results match those of the unfused backward pass, and nothing is fused where individual
-//! gradients are observed, or inside `without_fusion`.
+//! What gradient rules fuse: sums of gradients, the gradients of activations, and gradients of
+//! parts of one tensor. The results match those of the unfused backward pass. Nothing is fused
+//! where individual gradients are observed, or inside `without_fusion`.
 
 mod unfused;
 
@@ -29,8 +29,8 @@ fn normal(shape: &[usize], device: &Device) -> Result<Tensor> {
     Tensor::randn(shape, DType::F32, device)?.requires_grad()
 }
 
-/// Returns the gradients of `loss` with fusion; those of a backward pass in which an observer sees
-/// each gradient; and the ops of the former.
+/// Returns the gradients of `loss` with fusion, the gradients of a backward pass in which an
+/// observer sees each gradient, and the ops of the fused pass.
 fn both(loss: impl Fn() -> Result<Tensor>) -> Result<(Gradients, Gradients, Vec<&'static str>)> {
     let value = loss()?;
     let (fused, names) = applied(|| value.backward())?;
@@ -88,7 +88,7 @@ fn an_embedding_adds_to_the_gradient_of_its_tied_head() -> Result<()> {
 }
 
 #[test]
-fn a_product_adds_to_what_others_gave_its_input() -> Result<()> {
+fn a_product_accumulates_into_the_gradient_of_its_input() -> Result<()> {
     let device = ternion::cpu()?;
     let x = normal(&[6, 5], &device)?;
     let weights = [normal(&[4, 5], &device)?, normal(&[4, 5], &device)?, normal(&[4, 5], &device)?];
@@ -141,7 +141,7 @@ impl Layers {
 }
 
 #[test]
-fn the_gradient_of_an_activation_is_formed_with_that_of_the_product() -> Result<()> {
+fn the_gradient_of_an_activation_is_fused_with_that_of_the_product() -> Result<()> {
     let layers = Layers::new(&ternion::cpu()?)?;
     for (op, name) in [
         (UnaryOp::GeluTanh, "gelu_tanh_grad"),
@@ -189,8 +189,8 @@ fn products_with_sums(loss: &Tensor) -> Result<(Gradients, [usize; 2])> {
     Ok((gradients, counts.get()))
 }
 
-/// Another use of relu's result adds to a gradient that is already 0 where relu was: the sum is
-/// passed through relu's rule.
+/// Another use of relu's result adds to a gradient that is already 0 where relu was: relu's rule is
+/// then applied to the sum.
 #[test]
 fn gradients_of_several_uses_of_relu_go_through_it_once() -> Result<()> {
     let layers = Layers::new(&ternion::cpu()?)?;
@@ -219,7 +219,7 @@ fn gradients_of_several_uses_of_relu_go_through_it_once() -> Result<()> {
 }
 
 #[test]
-fn the_bias_before_an_activation_takes_sums_of_columns_without_the_gradient_of_its_weight() -> Result<()> {
+fn the_bias_before_an_activation_uses_sums_of_columns_without_the_gradient_of_its_weight() -> Result<()> {
     let cases = [(None, [2, 0]), (Some(0), [1, 1]), (Some(1), [1, 0])];
     for (op, (fixed, expected)) in
         [UnaryOp::GeluTanh, UnaryOp::Relu].into_iter().flat_map(|op| cases.map(|case| (op, case)))
@@ -239,8 +239,8 @@ fn the_bias_before_an_activation_takes_sums_of_columns_without_the_gradient_of_i
     Ok(())
 }
 
-/// The name of the product; the result for input, weight and bias; and the number of sums other
-/// than those fused with products.
+/// The name of the product; its result for input, weight and bias; and the number of separate sums,
+/// which are not fused with products.
 type BiasCase<'a> = (&'a str, &'a dyn Fn(&[Tensor; 3]) -> Result<Tensor>, usize);
 
 #[test]
@@ -249,7 +249,7 @@ fn the_gradient_of_a_bias_comes_with_that_of_the_weight() -> Result<()> {
     let leaves = [normal(&[2, 9, 5], &device)?, normal(&[4, 5], &device)?, normal(&[4], &device)?];
     let linear = |[x, weight, bias]: &[Tensor; 3]| x.linear(weight, Some(bias));
     let rows = |[x, weight, bias]: &[Tensor; 3]| {
-        // Row-major: the sums would be of the right operand.
+        // The right operand is row-major: the sums would be of its rows.
         let options = MatmulOptions { bias: Some(bias), ..Default::default() };
         x.matmul_with(&weight.t()?.contiguous()?, options)
     };
@@ -271,7 +271,7 @@ fn the_gradient_of_a_bias_comes_with_that_of_the_weight() -> Result<()> {
             let loss = || with_precision(precision, || f(&leaves))?.to_dtype(DType::F32)?.square()?.sum_all();
             let (fused, unfused, names) = both(loss)?;
             assert_eq!(count(&names, "sum"), sums, "{what} in {precision:?}: {names:?}");
-            // The same numbers in the same dtypes, bit for bit.
+            // Bit-identical, in the same dtypes.
             let of = |gradients: &Gradients| gradients.get(&leaves[2]).cloned().expect("a gradient");
             assert_eq!(of(&fused).dtype(), of(&unfused).dtype(), "{what} in {precision:?}");
             if sums == 0 {
@@ -282,7 +282,8 @@ fn the_gradient_of_a_bias_comes_with_that_of_the_weight() -> Result<()> {
             }
         }
     }
-    // One view of the weight twice: the second product is added to the first, and has no sums.
+    // Both products use one view of the weight: the second gradient is added to the first, and has
+    // no sums.
     let [x, weight, bias] = &leaves;
     let (fused, unfused, names) = both(|| {
         let columns = weight.t()?;
@@ -294,7 +295,7 @@ fn the_gradient_of_a_bias_comes_with_that_of_the_weight() -> Result<()> {
 }
 
 #[test]
-fn a_norms_gradient_comes_rounded_to_the_product_before_it() -> Result<()> {
+fn a_norm_passes_a_rounded_gradient_to_the_product_before_it() -> Result<()> {
     let device = ternion::cpu()?;
     let (x, residual) = (normal(&[2, 3, 8], &device)?, normal(&[2, 3, 8], &device)?);
     let (w1, b1, w2) = (normal(&[8, 8], &device)?, normal(&[8], &device)?, normal(&[8, 8], &device)?);
@@ -386,7 +387,8 @@ fn causal_attention_of_fewer_queries_than_keys_needs_no_mask() -> Result<()> {
             (y.square()?.sum_all()?.backward()?, expected.square()?.sum_all()?.backward()?);
         assert_same(&found, &expected, &[&q, &k, &v], 1e-5)?;
     }
-    // Added to the scores, for each key and for all keys.
+    // Masks that are added to the scores: one with an element for each key, one with the same
+    // element for all keys.
     for added in [&mask, &column] {
         let options = |causal, mask| ternion_core::AttentionOptions { mask, causal, ..Default::default() };
         let hidden = added.expand([4, 3, 7])?.masked_fill(&below.logical_not()?, f64::NEG_INFINITY)?;
@@ -399,7 +401,7 @@ fn causal_attention_of_fewer_queries_than_keys_needs_no_mask() -> Result<()> {
             (found.square()?.sum_all()?.backward()?, expected.square()?.sum_all()?.backward()?);
         assert_same(&found, &expected, &[&q, &k, &v, added], 1e-5)?;
     }
-    // If the number of values differs from that of keys, the error names the shape of all values.
+    // If there are more or fewer values than keys, the error names the shape of all values.
     let options =
         ternion_core::AttentionOptions { causal: ternion_core::Causal::UpperLeft, ..Default::default() };
     let error =
@@ -433,7 +435,7 @@ fn feed_forward_layers_have_second_derivatives() -> Result<()> {
 
 /// The gradient of an activation is computed if it is requested, or observed by a hook.
 #[test]
-fn gradients_that_somebody_looks_at_are_formed() -> Result<()> {
+fn observed_gradients_are_computed() -> Result<()> {
     let device = ternion::cpu()?;
     let layers = Layers::new(&device)?;
     let rows = layers.x.reshape([6, 8])?;

@@ -46,7 +46,7 @@ fn a_hook_may_not_change_the_shape() -> Result<()> {
 }
 
 #[test]
-fn a_sink_receives_each_leaf_once_and_gives_it_memory() -> Result<()> {
+fn a_sink_receives_each_leaf_once_and_provides_its_memory() -> Result<()> {
     struct Sink {
         memory: Tensor,
         target: TensorId,

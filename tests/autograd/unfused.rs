@@ -6,7 +6,7 @@ use ternion_core::decorators::NanCheck;
 use ternion_core::precision::half_copy_wanted;
 
 #[test]
-fn without_fusion_every_function_is_an_op_of_its_own() -> Result<()> {
+fn without_fusion_every_function_is_a_separate_op() -> Result<()> {
     let layers = Layers::new(&ternion::cpu()?)?;
     for (op, name, grad_name) in [
         (UnaryOp::GeluTanh, "gelu_tanh", "gelu_tanh_grad"),
@@ -19,11 +19,11 @@ fn without_fusion_every_function_is_an_op_of_its_own() -> Result<()> {
         };
         let (fused, fused_names) = applied(step)?;
         let (unfused, names) = applied(|| without_fusion(step))?;
-        // The residual, and in the backward pass the addition of its gradient to that of the first
+        // The residual; and in the backward pass the sum of its gradient and that of the first
         // layer's input.
         assert_eq!((count(&names, name), count(&names, "add")), (1, 2), "{names:?}");
         assert_eq!((count(&fused_names, name), count(&fused_names, "add")), (0, 0), "{fused_names:?}");
-        // The sums of both biases, and that of the loss.
+        // The sums for both biases, and the sum of the loss.
         assert_eq!((count(&names, grad_name), count(&names, "sum")), (1, 3), "{names:?}");
         assert_eq!(count(&names, "matmul"), count(&fused_names, "matmul"));
         assert!((fused.0 - unfused.0).abs() <= 1e-5 * unfused.0, "{} and {}", fused.0, unfused.0);
@@ -36,7 +36,7 @@ fn without_fusion_every_function_is_an_op_of_its_own() -> Result<()> {
 
 /// Only the backward pass is unfused: the recorded graph is the same.
 #[test]
-fn a_backward_pass_without_fusion_is_that_of_an_observed_one() -> Result<()> {
+fn a_backward_pass_without_fusion_equals_an_observed_one() -> Result<()> {
     let layers = Layers::new(&ternion::cpu()?)?;
     let loss = layers.loss(UnaryOp::GeluTanh)?;
     let (unfused, names) = applied(|| without_fusion(|| loss.backward()))?;
@@ -81,7 +81,7 @@ fn a_transformer_in_half_precision_trains_without_fusion() -> Result<()> {
         let (fused, plain) = (of(&gradients), of(&plain));
         let length = |tensor: &Tensor| -> Result<f64> { Ok(tensor.square()?.sum_all()?.item_f64()?.sqrt()) };
         let (distance, norm) = (length(&fused.sub(&plain)?)?, length(&plain)?);
-        // Several roundings to 8 bits.
+        // The limit allows for several roundings to 8 bits.
         assert!(distance <= 0.03 * norm + 1e-6, "{distance} of {norm}");
     }
     Ok(())
@@ -89,7 +89,7 @@ fn a_transformer_in_half_precision_trains_without_fusion() -> Result<()> {
 
 /// A recomputation or replay has the same fusion setting as the first run, wherever it happens.
 #[test]
-fn what_runs_again_stays_unfused() -> Result<()> {
+fn reruns_stay_unfused() -> Result<()> {
     let device = ternion::cpu()?;
     let layers = std::sync::Arc::new(Layers::new(&device)?);
     let segment = |layers: &std::sync::Arc<Layers>| {
@@ -111,7 +111,7 @@ fn what_runs_again_stays_unfused() -> Result<()> {
     assert!(!step.is_recorded());
     let (_, names) = applied(|| step.replay().cloned())?;
     assert_eq!(count(&names, "gelu_tanh"), 1, "{names:?}");
-    // Layers that were not fused because they were observed are not fused in a replay either.
+    // A layer that was not fused because it was observed is not fused in a replay either.
     let (layer, x) = (Linear::new(8, 4, &plain)?, Tensor::ones([2, 8], DType::F32, &plain)?);
     let capture = || plain.capture(|| layer.forward_activation(&x, UnaryOp::Relu));
     let mut step = ternion_nn::observe_layers(&layer, |_, _| Ok(()), capture)?;

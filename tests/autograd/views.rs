@@ -4,8 +4,8 @@ use super::leaf;
 use ternion::prelude::*;
 use ternion_core::{NewAxis, Slice, no_grad};
 
-/// Returns chains of views of a tensor of shape [2, 3, 4], which together contain every kind of
-/// view that is recorded.
+/// Returns chains of views of a tensor of shape [2, 3, 4]. Together they contain every kind of view
+/// that is recorded.
 fn chains(x: &Tensor) -> Result<Vec<Tensor>> {
     Ok(vec![
         x.clone(),
@@ -29,8 +29,8 @@ fn a_view_is_taken_of_another_tensor() -> Result<()> {
         let found = view.same_view_of(&base, &other)?.expect("recorded as a view");
         assert_eq!(found.layout(), expected.layout());
         assert!(found.buffer().is(other.buffer()));
-        let again = view.same_view_of(&base, &base)?.expect("recorded as a view");
-        assert_eq!(again.to_vec::<f64>()?, view.to_vec::<f64>()?);
+        let same_view = view.same_view_of(&base, &base)?.expect("recorded as a view");
+        assert_eq!(same_view.to_vec::<f64>()?, view.to_vec::<f64>()?);
     }
     Ok(())
 }

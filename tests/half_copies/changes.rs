@@ -1,5 +1,5 @@
-//! Other changes of a parameter, or a replacement of its tensor, never lead to an outdated copy
-//! being used.
+//! No op uses an outdated copy after another change of a parameter, or after a replacement of its
+//! tensor.
 
 use super::{adamw, bits, loss, mlp, numbers, spoil, watched};
 use ternion::checkpoint;
@@ -19,7 +19,7 @@ fn trained(device: &Device) -> Result<(Mlp, AdamW, Tensor)> {
 }
 
 /// Checks that the model computes the same as a model that never had copies.
-fn is_as_fresh(model: &Mlp, x: &Tensor, what: &str) -> Result<()> {
+fn assert_equals_fresh(model: &Mlp, x: &Tensor, what: &str) -> Result<()> {
     let fresh = mlp(x.device())?;
     fresh.load_state_dict(&model.state_dict()?)?;
     let [got, want] = [model, &fresh].map(|model| loss(model, x, BF16));
@@ -36,7 +36,7 @@ fn is_as_fresh(model: &Mlp, x: &Tensor, what: &str) -> Result<()> {
 }
 
 #[test]
-fn a_change_by_others_makes_copies_old() -> Result<()> {
+fn a_change_outside_the_step_makes_copies_outdated() -> Result<()> {
     let (device, casts) = watched(ternion_cpu::device());
     let (model, mut adam, x) = trained(&device)?;
     let first = model.parameters().swap_remove(0);
@@ -55,30 +55,30 @@ fn a_change_by_others_makes_copies_old() -> Result<()> {
         casts.copies_used(&model.parameters());
         let gradients = loss(&model, &x, BF16)?.backward()?;
         assert_eq!(casts.copies_used(&model.parameters()), *casts_wanted, "{what}");
-        is_as_fresh(&model, &x, what)?;
+        assert_equals_fresh(&model, &x, what)?;
         if *what != "other memory" {
             adam.step(&gradients)?;
-            is_as_fresh(&model, &x, what)?;
+            assert_equals_fresh(&model, &x, what)?;
         }
     }
     Ok(())
 }
 
 #[test]
-fn models_that_are_moved_frozen_or_cast_keep_no_old_copy() -> Result<()> {
+fn models_that_are_moved_frozen_or_cast_keep_no_outdated_copy() -> Result<()> {
     let device = ternion_cpu::device();
     let (model, mut adam, x) = trained(&device)?;
     let parameters = model.parameters();
     parameters[0].freeze();
-    let own = with_precision(BF16, || model.forward(&x))?;
+    let with_frozen = with_precision(BF16, || model.forward(&x))?;
     parameters[0].unfreeze();
-    assert_eq!(own.to_bytes()?, with_precision(BF16, || model.forward(&x))?.to_bytes()?);
-    is_as_fresh(&model, &x, "unfrozen")?;
+    assert_eq!(with_frozen.to_bytes()?, with_precision(BF16, || model.forward(&x))?.to_bytes()?);
+    assert_equals_fresh(&model, &x, "unfrozen")?;
     adam.step(&loss(&model, &x, BF16)?.backward()?)?;
-    is_as_fresh(&model, &x, "a step after unfreezing")?;
+    assert_equals_fresh(&model, &x, "a step after unfreezing")?;
     let other = ternion_cpu::device();
     model.to_device(&other)?;
-    is_as_fresh(&model, &x.to_device(&other)?, "another device")
+    assert_equals_fresh(&model, &x.to_device(&other)?, "another device")
 }
 
 #[test]
@@ -89,19 +89,19 @@ fn averages_are_swapped_in_and_out_past_the_copies() -> Result<()> {
     for _ in 0..2 {
         adam.step(&loss(&model, &x, BF16)?.backward()?)?;
         ema.update()?;
-        let own = loss(&model, &x, BF16)?.to_bytes()?;
+        let before_swap = loss(&model, &x, BF16)?.to_bytes()?;
         ema.swap_in()?;
-        is_as_fresh(&model, &x, "averages")?;
-        assert_ne!(loss(&model, &x, BF16)?.to_bytes()?, own);
+        assert_equals_fresh(&model, &x, "averages")?;
+        assert_ne!(loss(&model, &x, BF16)?.to_bytes()?, before_swap);
         ema.swap_out()?;
-        is_as_fresh(&model, &x, "back")?;
-        assert_eq!(loss(&model, &x, BF16)?.to_bytes()?, own);
+        assert_equals_fresh(&model, &x, "back")?;
+        assert_eq!(loss(&model, &x, BF16)?.to_bytes()?, before_swap);
     }
     Ok(())
 }
 
 #[test]
-fn two_optimizers_of_one_parameter_make_each_others_copies_old() -> Result<()> {
+fn two_optimizers_of_one_parameter_invalidate_each_others_copies() -> Result<()> {
     let device = ternion_cpu::device();
     let mut ended = Vec::new();
     for is_spoiled in [false, true] {
@@ -122,8 +122,8 @@ fn two_optimizers_of_one_parameter_make_each_others_copies_old() -> Result<()> {
     Ok(())
 }
 
-/// Runs steps of two parameters that share one buffer. Returns the bytes of both, and the casts of
-/// that buffer in the last step.
+/// Runs steps of two parameters that share one buffer. Returns the bytes of both parameters, and
+/// the number of casts of that buffer in the last step.
 fn flat(ranges: [(usize, usize); 2], is_spoiled: bool) -> Result<(Vec<Vec<u8>>, usize)> {
     let (device, casts) = watched(ternion_cpu::device());
     let memory = numbers(&[64], &device)?;
@@ -131,7 +131,8 @@ fn flat(ranges: [(usize, usize); 2], is_spoiled: bool) -> Result<(Vec<Vec<u8>>, 
         Param::new(&memory.narrow(0, first, count)?.reshape([count / 4, 4])?)
     };
     let params = ranges.map(part).into_iter().collect::<Result<Vec<_>>>()?;
-    // In separate groups: two changes, each of which increments the version of both.
+    // The parameters are in separate groups: there are two changes, and each increments the version
+    // of both parameters.
     let groups = params.iter().map(|param| ParamGroup::new(vec![param.clone()])).collect();
     let mut adam = AdamW::with_groups(groups, AdamWConfig { lr: 1e-2, ..Default::default() })?;
     let x = numbers(&[3, 4], &device)?;
@@ -150,7 +151,7 @@ fn flat(ranges: [(usize, usize); 2], is_spoiled: bool) -> Result<(Vec<Vec<u8>>, 
 }
 
 #[test]
-fn parameters_in_one_memory_have_copies_unless_they_overlap() -> Result<()> {
+fn parameters_in_one_buffer_have_copies_unless_they_overlap() -> Result<()> {
     for (ranges, casts_wanted) in [([(0, 32), (32, 32)], 0), ([(0, 32), (16, 32)], 2)] {
         let (with_copies, casts) = flat(ranges, false)?;
         assert_eq!(casts, casts_wanted, "{ranges:?}");
@@ -171,7 +172,7 @@ fn memory_that_others_may_write_to_has_no_copies() -> Result<()> {
         adam.step(&loss(&model, &x, BF16)?.backward()?)?;
         assert_eq!(casts.copies_used(&parameters), 1);
     }
-    is_as_fresh(&model, &x, "shared memory")
+    assert_equals_fresh(&model, &x, "shared memory")
 }
 
 #[test]
@@ -186,7 +187,7 @@ fn a_view_that_einsum_gives_is_not_the_copy() -> Result<()> {
     assert_eq!(transposed.to_bytes()?, before, "the step left it unchanged");
     let transposed = with_precision(BF16, || einsum("ij->ji", &[&weight]))?.detach();
     transposed.fill_(5.0)?;
-    is_as_fresh(&model, &x, "a view was written to")
+    assert_equals_fresh(&model, &x, "a view was written to")
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn a_checkpointed_segment_may_find_a_copy_once() -> Result<()> {
         let loss = with_precision(BF16, || {
             checkpoint(move |inputs| Ok(vec![segment(&inputs[0], &original)?]), &[&input])?[0].sum(..)
         })?;
-        // Without its optimizer the parameter has no copy when the segment is recomputed.
+        // After its optimizer is dropped, the parameter has no copy when the segment is recomputed.
         let _kept = (!is_dropped).then_some(adam);
         let gradients = loss.backward()?;
         let bytes = |gradients: &Gradients| gradients.get(&weight).map(Tensor::to_bytes).transpose();

@@ -10,10 +10,11 @@ use ternion_testing::recording;
 const BF16: Precision = Precision::Bf16;
 const STEPS: usize = 7;
 
-/// What is done before step `number`, in addition to the step.
+/// Runs before step `number`, in addition to the step.
 type Between = fn(usize, &Mlp, &RefCell<AdamW>, &Tensor) -> Result<()>;
 
-/// Returns losses and parameters of steps; with `capture` all except the first are replays.
+/// Returns the losses and parameters of several steps; with `capture` all steps except the first
+/// are replays.
 fn run(
     device: &Device,
     capture: bool,
@@ -66,7 +67,7 @@ fn loads(number: usize, model: &Mlp, _: &RefCell<AdamW>, x: &Tensor) -> Result<(
     Ok(())
 }
 
-/// Runs eager steps, one of which uses no copies, so that they are dropped.
+/// Runs eager steps. One of them uses no copies, so that the copies are dropped.
 fn steps_by_hand(number: usize, model: &Mlp, adam: &RefCell<AdamW>, x: &Tensor) -> Result<()> {
     let precisions: &[Precision] = match number {
         3 => &[BF16],
@@ -78,7 +79,7 @@ fn steps_by_hand(number: usize, model: &Mlp, adam: &RefCell<AdamW>, x: &Tensor) 
         .try_for_each(|&precision| adam.borrow_mut().step(&loss(model, x, precision)?.backward()?))
 }
 
-/// A forward pass between two steps uses what the replay wrote.
+/// Runs a forward pass between two steps, which uses the copies that the replay wrote.
 fn evaluates(_: usize, model: &Mlp, _: &RefCell<AdamW>, x: &Tensor) -> Result<()> {
     let fresh = mlp(x.device())?;
     fresh.load_state_dict(&model.state_dict()?)?;
@@ -88,7 +89,7 @@ fn evaluates(_: usize, model: &Mlp, _: &RefCell<AdamW>, x: &Tensor) -> Result<()
 }
 
 #[test]
-fn replays_learn_as_steps_do_whoever_changes_parameters_between() -> Result<()> {
+fn replays_train_like_eager_steps_whatever_changes_parameters_in_between() -> Result<()> {
     let _shared = support::lock_shared();
     for device in devices() {
         let all: [(&str, Between); 4] =
@@ -107,7 +108,7 @@ fn replays_learn_as_steps_do_whoever_changes_parameters_between() -> Result<()> 
     Ok(())
 }
 
-/// The gradients are recorded, the optimizer steps are not: replays count as uses, so the copies
+/// The backward pass is recorded, the optimizer steps are not. Replays count as uses, so the copies
 /// are kept and current.
 #[test]
 fn a_recorded_backward_pass_reads_the_copies_of_eager_steps() -> Result<()> {

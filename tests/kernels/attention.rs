@@ -31,8 +31,8 @@ enum Reach {
 const REACHES: [Reach; 6] =
     [Reach::Full, Reach::Causal, Reach::CausalWindow, Reach::Window, Reach::Bool, Reach::Additive];
 
-/// head_dim and value_dim: the full width of each tile, and less; then so large that attention is
-/// composed.
+/// head_dim and value_dim: the full width of each tile, and less. The last ones are so large that
+/// attention is composed.
 const WIDTHS: [[usize; 2]; 13] = [
     [32, 32],
     [33, 32],
@@ -49,22 +49,23 @@ const WIDTHS: [[usize; 2]; 13] = [
     [264, 40],
 ];
 
-/// Numbers of queries and keys, and of query heads per key head: lengths within a tile, of complete
-/// tiles, and one more.
+/// Numbers of queries and keys, and of query heads per key head. The lengths are within a tile, of
+/// complete tiles, and one more.
 const LENGTHS: [[usize; 3]; 4] = [[5, 7, 1], [128, 256, 4], [130, 200, 1], [257, 129, 2]];
 
-/// For short tests.
+/// The same for short tests.
 const FEW_WIDTHS: [[usize; 2]; 6] = [[33, 32], [64, 64], [72, 40], [100, 128], [160, 136], [200, 256]];
 const FEW_LENGTHS: [[usize; 3]; 1] = [[257, 129, 2]];
 
-/// Query heads in each of two batches; and enough of them that there are as many tiles of 65 or
-/// more queries as an H100 has multiprocessors.
+/// Query heads in each of two batches. `MANY_HEADS` are enough that with 65 or more queries there
+/// are as many tiles as an H100 has multiprocessors.
 const HEADS: usize = 4;
 const MANY_HEADS: usize = 36;
 
 const WINDOW: usize = 37;
 
-/// Dropout options. Each run has its own random state, because other tests use the device's.
+/// Dropout options. Each run has its own random state, because other tests use the random state of
+/// the device.
 const DROPOUTS: [Option<Dropout>; 2] = [None, Some(Dropout { p: 0.25, offset: 3 })];
 
 fn state(device: &Device) -> Result<Tensor> {
@@ -169,8 +170,8 @@ impl Case {
             if let Some(mask) = &mask {
                 scores = scores.add(mask)?;
             }
-            // A finite number, so that queries without unmasked keys have weights too, which the
-            // last factor makes zero.
+            // A finite number, so that queries without unmasked keys have weights too. The last
+            // factor makes these weights zero.
             let weights = scores.masked_fill(&attended.logical_not()?, -1e4)?.softmax(-1)?;
             let weights = match self.dropout {
                 Some(dropout) => apply_one(dropout, &[&weights, &state(device)?])?,
@@ -200,7 +201,7 @@ impl Case {
     }
 }
 
-/// Returns the keys or values of each query head, where `group` heads share one.
+/// Returns the keys or values of each query head, given that `group` query heads share one.
 fn shared(x: &Tensor, group: usize) -> Result<Tensor> {
     let [batch, heads, rows, width] = [0, 1, 2, 3].map(|axis| x.dims()[axis]);
     x.unsqueeze(2)?.expand([batch, heads, group, rows, width])?.reshape([batch, heads * group, rows, width])
@@ -218,10 +219,11 @@ fn furthest(found: &Tensor, exact: &[f64]) -> Result<f64> {
 }
 
 /// In half precision the weights and the gradients of the scores are rounded before they are
-/// multiplied, and those gradients are small differences of large numbers. So an error is compared
-/// with that of attention op by op in the same dtype, on the same device, both relative to f32, as
-/// the tests of FlashAttention do (Dao et al. 2022). The limit is twice that error plus the
-/// rounding of the result, but at most 16 roundings. Returns the results if there is a GPU.
+/// multiplied, and those gradients are small differences of large numbers. So the error is compared
+/// with the error of attention op by op in the same dtype on the same device, both relative to f32,
+/// as in the tests of FlashAttention (Dao et al. 2022). The limit is twice the error of attention
+/// op by op plus the rounding of the result, but at most 16 roundings. Returns the results if there
+/// is a GPU.
 fn compare_half_precision(faults: &mut String, case: Case, rounding: f64) -> Result<Option<Vec<Tensor>>> {
     let _shared = lock_shared();
     let Some(found) = twice(faults, &format!("{case:?}"), |device| case.on(device))? else {
@@ -236,8 +238,8 @@ fn compare_half_precision(faults: &mut String, case: Case, rounding: f64) -> Res
     Ok(Some(found))
 }
 
-/// Adds to `faults` each result of `found` whose distance from `exact` exceeds twice that of
-/// `rounded`, another way to compute it in the same dtype, plus the rounding of the result.
+/// Adds each result of `found` to `faults` whose distance from `exact` exceeds twice that of
+/// `rounded`, another computation in the same dtype, plus the rounding of the result.
 fn report_errors(
     faults: &mut String,
     what: &str,
@@ -248,7 +250,7 @@ fn report_errors(
         let exact = exact.to_vec_f64()?;
         let largest = exact.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
         let limit = 2.0 * furthest(&rounded[at], &exact)? + rounding * largest;
-        // The other way may have large errors too, and is then not a useful reference.
+        // The other computation may have large errors too, and is then not a useful reference.
         let limit = limit.min(16.0 * rounding * largest);
         let difference = furthest(found, &exact)?;
         if difference > limit {
@@ -309,7 +311,8 @@ fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
 }
 
 /// Forward in tiles of 128 queries and steps of 128 or 80 keys, with many heads: lengths around
-/// these, queries without unmasked keys, smaller head_dim; and bit-identical each time.
+/// these sizes, queries without unmasked keys, smaller head_dim. Results are correct and
+/// bit-identical each time.
 #[test]
 fn many_tiles_of_queries() -> Result<()> {
     let lengths = [[65, 127, 1], [128, 256, 4], [129, 385, 1], [193, 130, 2], [257, 128, 1], [300, 300, 1]];
@@ -329,8 +332,8 @@ fn many_tiles_of_queries_with_dropped_weights() -> Result<()> {
     equal_each_time(widths.into_iter().flat_map(of), DROPOUTS[1], unless_short(10, 1))
 }
 
-/// So many tiles that each block processes several, with one step of keys each and with a few:
-/// buffers are reused again and again.
+/// So many tiles that each block processes several, with one or a few steps of keys per tile:
+/// buffers are reused many times.
 #[test]
 fn several_tiles_of_queries_for_a_block() -> Result<()> {
     let lengths = unless_short(vec![[1030, 70, 1], [1030, 161, 2]], vec![[520, 70, 1]]);
@@ -340,7 +343,7 @@ fn several_tiles_of_queries_for_a_block() -> Result<()> {
 }
 
 /// Uses the forward tiles for many keys, which are selected only for large sizes. The reference is
-/// a kernel with other tiles, with a mask of the same keys.
+/// a kernel with other tiles, whose mask allows the same keys.
 #[test]
 fn many_keys() -> Result<()> {
     let _shared = lock_shared();
@@ -380,8 +383,8 @@ fn many_keys() -> Result<()> {
     Ok(())
 }
 
-/// So many weights that the keep bits are generated for some heads at a time. The reference is a
-/// kernel that generates them itself, with a mask that excludes nothing.
+/// So many weights that the keep bits are generated for a few heads at a time. The reference is a
+/// kernel that generates the bits itself, with a mask that excludes no key.
 #[test]
 fn dropped_weights_of_many_heads() -> Result<()> {
     let _shared = lock_shared();
@@ -433,7 +436,7 @@ fn dropped_weights_of_many_heads() -> Result<()> {
     Ok(())
 }
 
-/// More blocks than fit the device, each with a long loop over keys: uses the kernel without TMA
+/// More blocks than fit on the device, each with a long loop over keys: uses the kernel without TMA
 /// and without split-KV.
 #[test]
 fn long_loops_of_many_blocks() -> Result<()> {
@@ -454,8 +457,8 @@ fn long_loops_of_many_blocks() -> Result<()> {
     Ok(())
 }
 
-/// A few queries with many keys, as in steps of generation: split-KV, and query heads that share
-/// keys as rows of one tile.
+/// A few queries with many keys, as in steps of generation: uses split-KV, and query heads that
+/// share keys are rows of one tile.
 #[test]
 fn few_queries_of_many_keys() -> Result<()> {
     let lengths = [[1, 3000, 4], [1, 1030, 1], [5, 2500, 2], [16, 700, 1], [70, 2200, 4]];
@@ -502,9 +505,9 @@ fn equal_each_time(
         let (inputs, found) = (case.inputs(found[0].device())?, found[0].to_bytes()?);
         for time in 0..times {
             let _shared = lock_shared();
-            let again = |_: &Device| case.attend(&inputs, None).map(|y| vec![y]);
-            let Some(again) = twice(&mut faults, &format!("{case:?}"), again)? else { break };
-            if found != again[0].to_bytes()? {
+            let repeat = |_: &Device| case.attend(&inputs, None).map(|y| vec![y]);
+            let Some(repeat) = twice(&mut faults, &format!("{case:?}"), repeat)? else { break };
+            if found != repeat[0].to_bytes()? {
                 let _ = writeln!(faults, "{case:?}: other numbers at time {time}");
             }
         }
@@ -513,7 +516,7 @@ fn equal_each_time(
     Ok(())
 }
 
-/// By FMA, with every head_dim; bf16x6 has separate tests.
+/// f32 by FMA, with every head_dim; bf16x6 has separate tests.
 #[test]
 fn attention_of_f32() -> Result<()> {
     let mut faults = String::new();

@@ -1,5 +1,5 @@
-//! The attention ladder: every rung, for each head_dim, with and without a causal mask, against f64
-//! on the CPU, with guarded edges; and what it rejects.
+//! The attention ladder: every rung, for each head_dim, with and without a causal mask, is compared
+//! with f64 on the CPU, with guarded edges. Also what it rejects.
 
 use super::{gpu, lock_shared, numbers, unless_short};
 use ternion::prelude::*;
@@ -9,9 +9,9 @@ use ternion_cuda::attention_ladder::{self, Mask, Operands, Options, Rung, WIDTHS
 /// One token, both sides of every tile size (64 and 128 queries or keys), and loops of several
 /// steps whose last one is partial.
 const TOKENS: [usize; 9] = [1, 3, 64, 65, 127, 128, 129, 200, 513];
-/// For short tests.
+/// The same for short tests.
 const FEW_TOKENS: [usize; 3] = [3, 65, 200];
-/// So that a head has neighbors on both sides, whose rows it must not read.
+/// Three heads, so that one has neighbors on both sides, whose rows it must not read.
 const HEADS: usize = 3;
 /// The value around y and after the workspace, where nothing may be written.
 const MARK: f64 = -4096.0;
@@ -23,24 +23,24 @@ pub(super) fn backend(device: &Device) -> &CudaBackend {
 
 /// Returns every rung that the device supports.
 pub(super) fn every_form(device: &Device) -> impl Iterator<Item = Rung> {
-    Rung::ALL.into_iter().filter(|form| {
-        let runs = attention_ladder::runs(backend(device), *form);
+    Rung::ALL.into_iter().filter(|rung| {
+        let runs = attention_ladder::runs(backend(device), *rung);
         if !runs {
-            println!("not tested: the device lacks the instructions of {}", form.name());
+            println!("not tested: the device lacks the instructions of {}", rung.name());
         }
         runs
     })
 }
 
-/// Queues a rung with a separate workspace, which is returned: its elements, filled with NaN
-/// before, followed by as many of MARK.
+/// Queues a rung with a separate workspace, and returns the workspace: its elements, which were
+/// filled with NaN, followed by as many elements of MARK.
 pub(super) fn forward(
     device: &Device,
-    form: Rung,
+    rung: Rung,
     options: Options,
     [q, k, v, y]: [&Tensor; 4],
 ) -> Result<Option<Tensor>> {
-    let needed = form.scratch_elements(q.dims()[0], q.dims()[1]);
+    let needed = rung.scratch_elements(q.dims()[0], q.dims()[1]);
     let scratch = match needed {
         0 => None,
         _ => Some(Tensor::full([2 * needed], MARK, DType::F32, device)?),
@@ -51,29 +51,29 @@ pub(super) fn forward(
     let view = scratch.as_ref().map(|scratch| scratch.view());
     let operands =
         Operands { q: &q.view(), k: &k.view(), v: &v.view(), y: &y.view(), scratch: view.as_ref() };
-    attention_ladder::forward(backend(device), form, options, operands)?;
+    attention_ladder::forward(backend(device), rung, options, operands)?;
     Ok(scratch)
 }
 
 /// Returns y of the rung as f64, for q, k and v on the CPU. Checks that nothing is written around
 /// it, or after its workspace.
-fn outputs(device: &Device, form: Rung, options: Options, inputs: &[Tensor; 3]) -> Result<Vec<f64>> {
+fn outputs(device: &Device, rung: Rung, options: Options, inputs: &[Tensor; 3]) -> Result<Vec<f64>> {
     let [heads, tokens, width] = inputs[0].dims()[..] else { panic!("three axes") };
     let on_device = inputs.iter().map(|x| x.to_device(device)).collect::<Result<Vec<_>>>()?;
-    let around = Tensor::full([heads + 2, tokens, width], MARK, form.dtype(), device)?;
+    let around = Tensor::full([heads + 2, tokens, width], MARK, rung.dtype(), device)?;
     let y = around.narrow(0, 1, heads)?;
     // Elements that are not written stay NaN.
     y.fill_(f64::NAN)?;
-    let scratch = forward(device, form, options, [&on_device[0], &on_device[1], &on_device[2], &y])?;
+    let scratch = forward(device, rung, options, [&on_device[0], &on_device[1], &on_device[2], &y])?;
     let mut all = around.to_vec_f64()?;
     let end = all.split_off((heads + 1) * tokens * width);
     let y = all.split_off(tokens * width);
     let is_untouched = |values: &[f64]| values.iter().all(|&value| value == MARK);
-    assert!(is_untouched(&all) && is_untouched(&end), "{form:?} {tokens} x {width}: written around y");
+    assert!(is_untouched(&all) && is_untouched(&end), "{rung:?} {tokens} x {width}: written around y");
     if let Some(scratch) = scratch {
         let scratch = scratch.to_vec_f64()?;
         let (_, second_half) = scratch.split_at(scratch.len() / 2);
-        assert!(is_untouched(second_half), "{form:?} {tokens} x {width}: written behind the scratch");
+        assert!(is_untouched(second_half), "{rung:?} {tokens} x {width}: written behind the scratch");
     }
     Ok(y)
 }
@@ -126,22 +126,22 @@ fn exact(inputs: &[Tensor; 3], options: Options) -> Result<Vec<Exact>> {
     Ok(all)
 }
 
-/// Returns how far an element of y may be from its exact value, in the worst case, with u = 2^-24,
-/// the rounding unit of f32, and t the unit of a product's sums: u, or 2^-22 on tensor cores, which
+/// Returns how far an element of y may be from its exact value, in the worst case. u = 2^-24 is the
+/// rounding unit of f32; t is the unit of a product's sums: u, or 2^-22 on tensor cores, which
 /// truncate where an fmaf rounds.
 ///
-/// - A score's sum of `width` products is off by (width + 1) t of their absolute sum, and scaling,
-///   base 2 and the difference to the maximum, which is at most twice that, by 8 u of it. A weight
-///   is off by as much, relative to itself, and by 4 u for the exponential (2 ulp).
+/// - A score's sum of `width` products is off by (width + 1) t of their absolute sum. Scaling, base
+///   2 and the difference to the maximum (at most twice that sum) add 8 u of it. A weight is off by
+///   as much, relative to itself, and by 4 u for the exponential (2 ulp).
 /// - Each step's correction multiplies the previous weights by another exponential, 5 u. Numerator
 ///   and denominator get the same factor.
-/// - Both sums have `tokens` terms: tokens t in the numerator, tokens u in the denominator, and the
-///   division and its product are two more.
+/// - Both sums have `tokens` terms: tokens t in the numerator, tokens u in the denominator. The
+///   division and its product add two more.
 /// - In bf16 a weight is rounded before it is multiplied by its value, only in the numerator: 2^-8.
 ///   y is rounded once: 2^-8 of itself.
-fn limit(form: Rung, tokens: usize, width: usize, exact: &Exact) -> f64 {
+fn limit(rung: Rung, tokens: usize, width: usize, exact: &Exact) -> f64 {
     let unit = 2f64.powi(-24);
-    let (sum_unit, rounding) = match form.dtype() {
+    let (sum_unit, rounding) = match rung.dtype() {
         DType::BF16 => (2f64.powi(-22), 2f64.powi(-8)),
         _ => (unit, 0.0),
     };
@@ -149,7 +149,8 @@ fn limit(form: Rung, tokens: usize, width: usize, exact: &Exact) -> f64 {
     let steps = tokens.div_ceil(64) as f64;
     let weight = score + (4.0 + 5.0 * steps) * unit;
     let sums = tokens as f64 * (sum_unit + unit) + 2.0 * unit;
-    // Twice, since weights are in both sums; and second-order terms.
+    // The error of a weight counts twice, since weights are in both sums. The factor covers
+    // second-order terms.
     let error = 1.01 * (2.0 * weight + sums + rounding) * exact.absolute;
     error + rounding * (exact.value.abs() + error)
 }
@@ -161,8 +162,8 @@ fn inputs(dtype: DType, shape: [usize; 3], values: impl Fn(usize, u64) -> Vec<f3
 }
 
 /// Returns the rungs of a dtype that the device supports.
-fn forms_of(device: &Device, dtype: DType) -> Vec<Rung> {
-    every_form(device).filter(|form| form.dtype() == dtype).collect()
+fn rungs_of(device: &Device, dtype: DType) -> Vec<Rung> {
+    every_form(device).filter(|rung| rung.dtype() == dtype).collect()
 }
 
 /// Runs `check` for every dtype of the rungs, number of tokens, head_dim and mask.
@@ -177,10 +178,10 @@ fn for_every_size(mut check: impl FnMut(DType, [usize; 3], Mask) -> Result<()>) 
     Ok(())
 }
 
-/// With scores that differ much, so that few keys have most of the weight and the running maximum
-/// increases, and with scores that differ little.
+/// Scores that differ much, so that few keys have most of the weight and the running maximum
+/// increases; and scores that differ little.
 #[test]
-fn outputs_are_as_near_as_their_rounding_lets_them_be_and_twice_the_same() -> Result<()> {
+fn outputs_are_within_their_rounding_bound_and_bit_identical_in_two_runs() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let _shared = lock_shared();
     for_every_size(|dtype, shape, mask| {
@@ -189,21 +190,21 @@ fn outputs_are_as_near_as_their_rounding_lets_them_be_and_twice_the_same() -> Re
         for scale in [1.0, 0.1].map(|factor| factor / (width as f32).sqrt()) {
             let options = Options { scale, mask };
             let expected = exact(&inputs, options)?;
-            for form in forms_of(device, dtype) {
-                let found = outputs(device, form, options, &inputs)?;
+            for rung in rungs_of(device, dtype) {
+                let found = outputs(device, rung, options, &inputs)?;
                 assert_eq!(found.len(), expected.len());
                 for (at, (value, exact)) in found.iter().zip(&expected).enumerate() {
-                    let (error, limit) = ((value - exact.value).abs(), limit(form, tokens, width, exact));
+                    let (error, limit) = ((value - exact.value).abs(), limit(rung, tokens, width, exact));
                     let (row, column) = (at / width, at % width);
                     assert!(
                         error <= limit,
-                        "{form:?} {shape:?} {mask:?} scale {scale}: {value} instead of {} at [{row}, {column}], limit {limit}",
+                        "{rung:?} {shape:?} {mask:?} scale {scale}: {value} instead of {} at [{row}, {column}], limit {limit}",
                         exact.value
                     );
                 }
                 assert!(
-                    outputs(device, form, options, &inputs)? == found,
-                    "{form:?} {shape:?} {mask:?}: twice"
+                    outputs(device, rung, options, &inputs)? == found,
+                    "{rung:?} {shape:?} {mask:?}: twice"
                 );
             }
         }
@@ -211,13 +212,14 @@ fn outputs_are_as_near_as_their_rounding_lets_them_be_and_twice_the_same() -> Re
     })
 }
 
-/// Queries of 0 give all unmasked keys equal weights, and key j of head h has the value 1 in column
-/// (j + h) % width and 0 in all others: a column of y is the fraction of the unmasked keys with a 1
-/// there. Sums of such values are exact; a key that is missing, counted twice or taken from another
-/// head changes the result by a full term. The fraction is a quotient, computed by a reciprocal, or
-/// a sum of one quotient for each such key: 3 units of f32 plus one for each key, and one of bf16.
+/// Queries of 0 give all unmasked keys equal weights. The value of key j of head h is 1 in column
+/// (j + h) % width and 0 in all other columns, so a column of y is the fraction of the unmasked
+/// keys with a 1 there. Sums of such values are exact; a key that is missing, counted twice or
+/// taken from another head changes the result by a full term. The fraction is a quotient that is
+/// computed by a reciprocal, or a sum of one quotient for each such key: 3 units of f32 plus one
+/// for each key, and one unit of bf16.
 #[test]
-fn every_key_that_is_seen_counts_once() -> Result<()> {
+fn every_unmasked_key_counts_once() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let _shared = lock_shared();
     for_every_size(|dtype, shape @ [_, tokens, width], mask| {
@@ -234,8 +236,8 @@ fn every_key_that_is_seen_counts_once() -> Result<()> {
         };
         let inputs = inputs(dtype, shape, values)?;
         let of_bf16 = if dtype == DType::BF16 { 2f64.powi(-8) } else { 0.0 };
-        for form in forms_of(device, dtype) {
-            let found = outputs(device, form, Options { scale: 0.5, mask }, &inputs)?;
+        for rung in rungs_of(device, dtype) {
+            let found = outputs(device, rung, Options { scale: 0.5, mask }, &inputs)?;
             for (at, value) in found.iter().enumerate() {
                 let (head, query, column) = (at / width / tokens, at / width % tokens, at % width);
                 let attended = if mask == Mask::Causal { query + 1 } else { tokens };
@@ -244,7 +246,7 @@ fn every_key_that_is_seen_counts_once() -> Result<()> {
                 let rounding = of_bf16 + (3 + count) as f64 * 2f64.powi(-24);
                 assert!(
                     (value - expected).abs() <= rounding * expected,
-                    "{form:?} {shape:?} {mask:?}: {value} instead of {count} of {attended} at query {query}, column {column} of head {head}"
+                    "{rung:?} {shape:?} {mask:?}: {value} instead of {count} of {attended} at query {query}, column {column} of head {head}"
                 );
             }
         }
@@ -253,19 +255,19 @@ fn every_key_that_is_seen_counts_once() -> Result<()> {
 }
 
 #[test]
-fn what_a_form_does_not_take_is_an_error() -> Result<()> {
+fn invalid_arguments_of_a_rung_are_errors() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let _shared = lock_shared();
     let zeros = |shape: [usize; 3], dtype| Tensor::zeros(shape, dtype, device);
     let options = Options { scale: 1.0, mask: Mask::Full };
-    let attempt = |form, options, [q, k, v, y]: [&Tensor; 4], scratch: Option<&Tensor>| {
+    let attempt = |rung, options, [q, k, v, y]: [&Tensor; 4], scratch: Option<&Tensor>| {
         let scratch = scratch.map(Tensor::view);
         let operands =
             Operands { q: &q.view(), k: &k.view(), v: &v.view(), y: &y.view(), scratch: scratch.as_ref() };
-        attention_ladder::forward(backend(device), form, options, operands)
+        attention_ladder::forward(backend(device), rung, options, operands)
     };
-    let check_rejected = |form, tensors: [&Tensor; 4], scratch: Option<&Tensor>, expected: &str| {
-        let text = attempt(form, options, tensors, scratch).expect_err(expected).to_string();
+    let check_rejected = |rung, tensors: [&Tensor; 4], scratch: Option<&Tensor>, expected: &str| {
+        let text = attempt(rung, options, tensors, scratch).expect_err(expected).to_string();
         assert!(text.starts_with("attention_ladder: ") && text.contains(expected), "{text}");
     };
     let (x, half) = (zeros([2, 3, 64], DType::F32)?, zeros([2, 3, 64], DType::BF16)?);

@@ -1,5 +1,5 @@
-//! bf16x6 products: with both tiles, in every layout, against sums in f64, and for numbers that
-//! cannot be split.
+//! bf16x6 products with both tiles, in every layout, compared with sums in f64; and with numbers
+//! that cannot be split.
 
 use super::gemm::{LAYOUTS, OperandLayout, matrix};
 use super::{compare, gpu, has_warpgroups, none_wrong, numbers, tensor, unless_short};
@@ -9,13 +9,13 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
 use ternion_core::{Precision, UnaryOp, with_precision};
 
-/// Rows, columns and inner size: of each tile, with complete sums and with split-K
+/// Rows, columns and inner size for each tile, with complete sums and with split-K
 /// (`ops/matmul/tests.rs` of the CUDA backend checks which one an H100 uses).
 const SIZES: [[usize; 3]; 4] = [[1056, 2056, 531], [1027, 1540, 1031], [520, 776, 8200], [1536, 640, 2056]];
-/// Sums of some terms, and of many.
+/// The same for sums of few terms, and of many.
 const SIZES_OF_SUMS: [[usize; 3]; 3] = [[1056, 2056, 531], [1536, 640, 4096], [520, 776, 65536]];
 /// The size for numbers that cannot be split.
-const UNFIT: [usize; 3] = [1024, 2048, 1024];
+const UNSPLITTABLE_SIZE: [usize; 3] = [1024, 2048, 1024];
 
 /// Options that forbid bf16x6, which the default permits.
 fn ieee() -> MatmulOptions<'static> {
@@ -35,18 +35,18 @@ fn has_kernels(gpu: &Device) -> bool {
     has_kernels
 }
 
-/// Returns whether bf16x6 is used: its bits differ.
-fn is_by_parts(a: &Tensor, b: &Tensor) -> Result<bool> {
+/// Returns whether the product uses bf16x6, whose bits differ from those of the ordinary product.
+fn is_bf16x6(a: &Tensor, b: &Tensor) -> Result<bool> {
     Ok(!has_kernels(a.device()) || bits(&a.matmul(b)?)? != bits(&a.matmul_with(b, ieee())?)?)
 }
 
 #[test]
-fn products_of_these_sizes_are_by_parts() -> Result<()> {
+fn products_of_these_sizes_use_bf16x6() -> Result<()> {
     let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
-    for [m, n, k] in SIZES.into_iter().chain([UNFIT]) {
+    for [m, n, k] in SIZES.into_iter().chain([UNSPLITTABLE_SIZE]) {
         let (a, b) = (tensor(&[m, k], DType::F32, gpu, 1)?, tensor(&[k, n], DType::F32, gpu, 2)?);
-        assert!(is_by_parts(&a, &b)?, "{m} x {n} x {k}");
+        assert!(is_bf16x6(&a, &b)?, "{m} x {n} x {k}");
     }
     Ok(())
 }
@@ -104,8 +104,8 @@ fn products_of_a_batch() -> Result<()> {
     Ok(())
 }
 
-/// Errors of a result: the total error relative to the norm of the result; and relative to the sums
-/// of the magnitudes of the terms, the root mean square and the largest error.
+/// Errors of a result: the total error relative to the norm of the result; and the root mean square
+/// and the largest error, relative to the sums of the magnitudes of the terms.
 struct Errors {
     relative: f64,
     of_magnitudes: f64,
@@ -128,7 +128,7 @@ impl Errors {
     }
 }
 
-/// Returns the sums in f64, and those of the magnitudes of the terms.
+/// Returns the sums in f64, and the sums of the magnitudes of their terms.
 fn in_f64(a: &Tensor, b: &Tensor) -> Result<[Vec<f64>; 2]> {
     let (a, b) = (a.to_dtype(DType::F64)?, b.to_dtype(DType::F64)?);
     Ok([a.matmul(&b)?.to_vec_f64()?, a.abs()?.matmul(&b.abs()?)?.to_vec_f64()?])
@@ -152,11 +152,11 @@ fn pseudo_random(at: usize) -> i32 {
     (at.wrapping_mul(2_654_435_761) >> 7) as i32
 }
 
-/// Returns operands of other kinds of numbers: `[m, k]` and `[k, n]`.
+/// Returns operands `[m, k]` and `[k, n]` with other distributions of numbers.
 fn operands([m, n, k]: [usize; 3], gpu: &Device) -> Result<Vec<(&'static str, Tensor, Tensor)>> {
     let one = |_| 1.0;
     let spread = |at: usize| 2f32.powi(pseudo_random(at) % 21 - 10);
-    // Products of third terms with first ones are subnormal.
+    // Products of third terms with first terms are subnormal.
     let tiny = |_| 2f32.powi(-60);
     let near_one = |shape, seed| scaled(shape, seed, |_| 2f32.powi(-10), gpu)?.add_scalar(1.0);
     let signs: Vec<f32> = (0..k).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
@@ -172,7 +172,7 @@ fn operands([m, n, k]: [usize; 3], gpu: &Device) -> Result<Vec<(&'static str, Te
 }
 
 /// bf16x6 products are not further from sums in f64 than those of the f32 kernel. (The single
-/// largest error, which depends on chance, may be larger by what tensor cores truncate.)
+/// largest error depends on chance, and may be larger by what tensor cores truncate.)
 #[test]
 fn errors_are_those_of_f32() -> Result<()> {
     let _shared = lock_shared();
@@ -196,22 +196,22 @@ fn errors_are_those_of_f32() -> Result<()> {
                 parts.of_magnitudes, plain.of_magnitudes, parts.largest, plain.largest
             );
             assert!(parts.of_magnitudes <= plain.of_magnitudes, "{found}");
-            // If everything cancels there is nothing left to which an error could be relative.
+            // If everything cancels, the relative error is meaningless.
             assert!(parts.relative <= plain.relative || what == "canceling", "{found}");
         }
     }
     Ok(())
 }
 
-/// Elements along k whose products are accumulated from 0 before that sum is added to that of the
-/// previous elements.
+/// The number of elements along k whose products are accumulated from 0 before their sum is added
+/// to that of the previous elements.
 const STAGE: usize = 32;
 /// Instructions per stage, of 16 products each: two for each of six pairs of terms.
 const STEPS: usize = 12;
 /// The smallest positive f32.
-const LEAST: f64 = f32::from_bits(1) as f64;
+const MIN_SUBNORMAL: f64 = f32::from_bits(1) as f64;
 
-/// Returns how far a bf16x6 product may be from the exact one, for k terms x y whose magnitudes sum
+/// Returns how far a bf16x6 product may be from the exact sum of k terms x y, whose magnitudes sum
 /// to `magnitude`.
 ///
 /// Each operand is split exactly, x = p0 + p1 + p2, with |p1| <= 2^-8 |x| and |p2| <= 2^-16 |x|,
@@ -220,27 +220,27 @@ const LEAST: f64 = f32::from_bits(1) as f64;
 ///
 /// - The products that are omitted, p1 q2, p2 q1 and p2 q2, are 2 + 2^-8 at most: below 2.1.
 /// - An instruction adds 16 products to the accumulator. It truncates each of these 17 terms to
-///   2^-24 of the largest one, then the new sum to f32, by less than 2^-23 of it: by 19 units of
-///   the sum of the terms' magnitudes. In the ten instructions before those of p0 q0 that sum is
-///   below 2^-6 of the stage's fraction of the magnitude, since at least one factor is not the
-///   first term: 10 * 19 / 64 < 3. In the last two it is that, plus (1 + 2^-8)^2 of the fraction:
-///   2 * 19 * 1.03 < 39.2. The fractions of all stages add up to the magnitude, however many there
-///   are.
-/// - The sums of stages are added in f32, to nearest: 1 each, apart from the errors that they have.
-///   With split-K the partial sums are such sums, too.
+///   2^-24 of the largest one, then the new sum to f32, by less than 2^-23 of it: together by 19
+///   units of the sum of the terms' magnitudes. In the ten instructions before those of p0 q0 this
+///   sum is below 2^-6 of the stage's fraction of the magnitude, since at least one factor is not
+///   the first term: 10 * 19 / 64 < 3. In the last two instructions (1 + 2^-8)^2 of the fraction is
+///   added to it: 2 * 19 * 1.03 < 39.2. The fractions of all stages add up to the magnitude,
+///   whatever the number of stages.
+/// - The sums of stages are added in f32, to nearest: one unit each, in addition to their own
+///   errors. With split-K the partial sums are such sums, too.
 ///
-/// In addition, numbers below 2^-126 have a spacing of [`LEAST`], to which each instruction may
-/// truncate its sum; sums of stages are exact there.
+/// In addition, numbers below 2^-126 have a spacing of [`MIN_SUBNORMAL`], to which each instruction
+/// may truncate its sum; sums of stages are exact there.
 fn limit(k: usize, magnitude: f64) -> f64 {
     let stages = k.div_ceil(STAGE) as f64;
     let units = 2.1 + 3.0 + 39.2 + 1.01 * stages;
-    units * 2f64.powi(-24) * magnitude + stages * STEPS as f64 * LEAST
+    units * 2f64.powi(-24) * magnitude + stages * STEPS as f64 * MIN_SUBNORMAL
 }
 
 /// Numbers with more exponents than f32 has bits, and numbers with subnormal products: bf16x6 is
 /// used, and is as accurate as it can be.
 #[test]
-fn wide_exponents_and_subnormal_results_are_as_near_as_parts_can_be() -> Result<()> {
+fn wide_exponents_and_subnormal_results_are_within_the_bf16x6_bound() -> Result<()> {
     let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     if !has_kernels(gpu) {
@@ -254,7 +254,7 @@ fn wide_exponents_and_subnormal_results_are_as_near_as_parts_can_be() -> Result<
         {
             let what = format!("{what}, {m} x {n} x {k}");
             let (a, b) = (scaled([m, k], 9, of, gpu)?, scaled([k, n], 10, of, gpu)?);
-            assert!(is_by_parts(&a, &b)?, "{what}");
+            assert!(is_bf16x6(&a, &b)?, "{what}");
             let (found, [exact, magnitudes]) = (a.matmul(&b)?.to_vec::<f32>()?, in_f64(&a, &b)?);
             let subnormal = found.iter().filter(|y| y.is_subnormal()).count();
             assert!(!what.starts_with("subnormal") || 2 * subnormal > found.len(), "{what}: {subnormal} are");
@@ -267,13 +267,13 @@ fn wide_exponents_and_subnormal_results_are_as_near_as_parts_can_be() -> Result<
     Ok(())
 }
 
-/// A single number that cannot be split, in either operand, makes the product the ordinary one, bit
-/// by bit.
+/// A single number that cannot be split, in either operand, makes the product bit-identical to the
+/// ordinary one.
 #[test]
-fn numbers_without_parts_come_out_as_in_f32() -> Result<()> {
+fn unsplittable_numbers_give_the_f32_product() -> Result<()> {
     let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
-    let [m, n, k] = UNFIT;
+    let [m, n, k] = UNSPLITTABLE_SIZE;
     let odd = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, -1e38, 3e14, 1e-32, 1e-38, 1e-40, 1e-45];
     let (a, b) = (tensor(&[m, k], DType::F32, gpu, 1)?, tensor(&[k, n], DType::F32, gpu, 2)?);
     for (at, value) in odd.into_iter().enumerate() {
@@ -296,18 +296,18 @@ fn numbers_without_parts_come_out_as_in_f32() -> Result<()> {
     let a = Tensor::from_vec(values, [m, k], gpu)?;
     let [parts, plain] = errors(&a, &b)?;
     assert!(parts.largest <= plain.largest.max(2f64.powi(-20)), "{:e}, {:e}", parts.largest, plain.largest);
-    assert!(is_by_parts(&a, &b)?, "all of these have parts");
+    assert!(is_bf16x6(&a, &b)?, "all of these have parts");
     Ok(())
 }
 
-/// The device decides which kernel computes: a recorded step uses the other one when its operand
+/// The device decides which kernel computes: a recorded step uses the other kernel if its operand
 /// changes.
 #[test]
 fn a_recorded_product_changes_its_kernel_with_its_operand() -> Result<()> {
     // A separate device: on the shared device it would record the work of other tests.
     let Some((_shared, gpu)) = shared_device() else { return Ok(()) };
     let gpu = &gpu;
-    let [m, n, k] = UNFIT;
+    let [m, n, k] = UNSPLITTABLE_SIZE;
     let (a, b) = (tensor(&[m, k], DType::F32, gpu, 1)?, tensor(&[k, n], DType::F32, gpu, 2)?);
     let fit = a.copy()?;
     let mut values = numbers(m * k, 1);

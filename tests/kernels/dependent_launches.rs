@@ -1,7 +1,7 @@
 //! Kernels that begin before the previous launch has ended (programmatic dependent launch),
-//! compared with kernels that begin after it: chains of small ops, each of which reads what the
-//! previous one wrote or writes what it read, eagerly and as recorded steps. All bits are the same
-//! in every run. Requires compute capability 9.0.
+//! compared with kernels that begin after it. The tests are chains of small ops, eagerly and as
+//! recorded steps: each op reads what the previous one wrote, or writes what it read. All bits are
+//! the same in every run. Requires compute capability 9.0.
 
 use super::launch::capable;
 use super::{numbers, tensor};
@@ -12,13 +12,13 @@ use ternion::AttentionOptions;
 use ternion::prelude::*;
 use ternion_cuda::{CudaBackend, probe};
 
-/// Ops of a chain.
+/// The number of ops in a chain.
 const OPS: usize = 300;
 
-/// How often a chain is run: eagerly, or by a recording and its replays.
+/// The number of runs of a chain: eagerly, or by a recording and its replays.
 const RUNS: usize = 3;
 
-/// Returns the device's backend, if its kernels may overlap at all.
+/// Returns the device's backend, if its kernels support overlapping launches.
 fn overlapping(device: &Device) -> Option<&CudaBackend> {
     let backend = capable(device)?;
     if !probe::overlap_launches(backend, true) {
@@ -29,9 +29,9 @@ fn overlapping(device: &Device) -> Option<&CudaBackend> {
 }
 
 /// A pseudorandom generator.
-struct Draw(u64);
+struct Generator(u64);
 
-impl Draw {
+impl Generator {
     /// Returns a number below `limit`.
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -57,7 +57,7 @@ struct State {
 
 impl State {
     fn new(device: &Device, seed: u64) -> Result<State> {
-        let mut draw = Draw(seed);
+        let mut draw = Generator(seed);
         let (rows, columns) = (1 + draw.below(400), 1 + draw.below(900));
         let (length, side) = (100_000 + draw.below(500_000), 64 * (1 + draw.below(6)));
         let index: Vec<i64> = (0..rows).map(|_| draw.below(rows) as i64).collect();
@@ -102,7 +102,7 @@ impl State {
     }
 
     fn run(&self, seed: u64) -> Result<()> {
-        let mut draw = Draw(seed ^ 0x5eed);
+        let mut draw = Generator(seed ^ 0x5eed);
         no_grad(|| (0..OPS).try_for_each(|_| self.apply(draw.below(16))))
     }
 
@@ -133,8 +133,8 @@ fn chains(device: &Device, seed: u64, is_recorded: bool) -> Result<Vec<Vec<u64>>
     Ok(after)
 }
 
-/// Calls `f` with whether steps are recorded: first with kernels one after another; then in every
-/// other way, several times. All results must be bit-identical.
+/// Calls `f` with whether steps are recorded: first with kernels that run one after another; then
+/// in every other way, several times. All results must be bit-identical.
 fn same_every_way<T: PartialEq>(
     backend: &CudaBackend,
     what: &str,
@@ -214,8 +214,8 @@ fn steps_of_training_give_the_same_bits() -> Result<()> {
     Ok(())
 }
 
-/// Products and attention, forward and backward, with tensor maps and clusters where shapes allow
-/// it, small enough that launches take most of the time.
+/// Products and attention, forward and backward, with tensor maps and clusters where shapes allow.
+/// The shapes are so small that launches take most of the time.
 fn block(inputs: &[Tensor]) -> Result<Tensor> {
     let [x, weight, bias] = inputs else { unreachable!("three inputs") };
     let [batch, positions, width] = x.shape().to_array("block")?;
@@ -252,8 +252,8 @@ fn attention_and_products_give_the_same_bits() -> Result<()> {
     Ok(())
 }
 
-/// Returns the output of the block and the gradients of its sum of squares, which needs nothing
-/// from the host.
+/// Returns the output of the block and the gradients of its sum of squares, which does not depend
+/// on host data.
 fn gradients_of_block(inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let leaves = inputs.iter().map(Tensor::requires_grad).collect::<Result<Vec<_>>>()?;
     let y = block(&leaves)?;

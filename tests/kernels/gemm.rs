@@ -7,8 +7,8 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
 use ternion_testing::compare::round_to_tf32;
 
-/// Rows, columns and inner size. By the tile choice for an H100 each is computed by another tile
-/// (`ops/matmul/tests.rs` of the CUDA backend checks that; with `TERNION_CUDA_TENSOR_MAPS=0` the
+/// Rows, columns and inner size. The tile choice for an H100 selects a different tile for each
+/// (`ops/matmul/tests.rs` of the CUDA backend checks this; with `TERNION_CUDA_TENSOR_MAPS=0` the
 /// tensor core tiles for devices without tensor maps are used). `tiles.rs` tests products by every
 /// tile, whatever the choice.
 const F32_SIZES: [[usize; 3]; 4] = [[2048, 2048, 72], [1536, 640, 72], [72, 136, 200], [8, 2048, 2056]];
@@ -19,12 +19,12 @@ const HALF_SIZES: [[usize; 3]; 6] = [
     [768, 768, 72],
     [72, 136, 200],
     [16, 4096, 4104],
-    // Unaligned rows, which are read by elements, or copied to aligned rows first.
+    // Unaligned rows: they are read element by element, or first copied to aligned rows.
     [75, 131, 203],
 ];
 const TF32_SIZES: [[usize; 3]; 6] =
     [[2048, 2048, 72], [3072, 640, 72], [768, 768, 72], [72, 136, 200], [16, 4096, 4104], [75, 131, 203]];
-/// The same for tiles whose operands are copied by tensor maps.
+/// Sizes for tiles whose operands are copied by tensor maps.
 const HALF_SIZES_BY_MAPS: [[usize; 3]; 8] = [
     [2048, 2048, 72],
     [1536, 1536, 264],
@@ -39,10 +39,10 @@ const HALF_SIZES_BY_MAPS: [[usize; 3]; 8] = [
 const TF32_SIZES_BY_MAPS: [[usize; 3]; 5] =
     [[2048, 2048, 200], [1536, 1536, 264], [768, 1536, 264], [72, 3072, 72], [1000, 772, 1004]];
 const REALIGNED: [usize; 3] = [999, 1001, 1003];
-/// Around the edges of tiles, and empty ones.
+/// Sizes around the edges of tiles, and empty ones.
 const EDGES: [[usize; 3]; 7] =
     [[1, 1, 1], [31, 33, 32], [33, 31, 1], [65, 129, 33], [101, 197, 101], [0, 5, 7], [5, 7, 0]];
-/// So few outputs of so long sums that split-K is used.
+/// So few outputs with so long sums that split-K is used.
 const SPLIT_K: [usize; 3] = [64, 72, 16384];
 
 /// The memory layout of an operand.
@@ -50,7 +50,7 @@ const SPLIT_K: [usize; 3] = [64, 72, 16384];
 pub(super) enum OperandLayout {
     Rows,
     Columns,
-    /// Rows inside longer ones, starting at the eighth element.
+    /// Rows within longer rows, starting at the eighth element.
     InnerRows,
     /// Every other element of every other row, starting at the first.
     Strided,
@@ -91,7 +91,7 @@ pub(super) fn integers(
     device: &Device,
     seed: u64,
 ) -> Result<Tensor> {
-    // Rounded in place by the CPU, which keeps the memory layout of the matrix.
+    // The CPU rounds in place, which keeps the memory layout of the matrix.
     let stored = matrix(shape, layout, DType::F32, &ternion::cpu()?, seed)?.round()?;
     match layout {
         OperandLayout::Columns => stored.t()?.copy()?.to_dtype(dtype)?.to_device(device)?.t(),
@@ -99,8 +99,7 @@ pub(super) fn integers(
     }
 }
 
-/// Tests the product in each layout of its operands; then with its epilogues, and with an f32
-/// output.
+/// Tests the product in each layout of its operands, with its epilogues, and with an f32 output.
 fn products(dtype: DType, sizes: &[[usize; 3]]) -> Result<()> {
     let mut faults = String::new();
     for &[m, n, k] in sizes {
@@ -203,7 +202,7 @@ fn ties_of_tf32_go_to_a_neighbor() -> Result<()> {
     let (step, half) = (2f32.powi(-10), 2f32.powi(-11));
     for [m, n, k] in [[72, 136, 200], [3072, 768, 264]] {
         let tied: Vec<f32> = (0..m).map(|row| 1.0 + (row % 500) as f32 * step + half).collect();
-        // A column of ties, and ones to multiply them by: each output is one of them, rounded.
+        // One matrix has a column of ties, the other is ones: each output is one tie, rounded.
         let mut a = vec![0.0; m * k];
         tied.iter()
             .enumerate()
@@ -247,10 +246,10 @@ fn products_of_tf32_in_a_batch() -> Result<()> {
     Ok(())
 }
 
-/// Infinities and NaN are in the correct outputs, and the permission changes nothing if the device
-/// has no TF32.
+/// Infinities and NaN appear in the correct outputs. If the device has no TF32, the permission
+/// changes nothing.
 #[test]
-fn tf32_keeps_what_is_not_finite() -> Result<()> {
+fn tf32_preserves_non_finite_values() -> Result<()> {
     let mut faults = String::new();
     compare(&mut faults, "TF32 of infinities and NaN", |device| {
         let mut values = numbers(72 * 40, 5);
@@ -277,7 +276,7 @@ fn products_of_a_batch() -> Result<()> {
     let mut faults = String::new();
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         // With fast tiles, with reads by elements, and with one operand, the same for the whole
-        // batch, copied to aligned rows.
+        // batch, that is copied to aligned rows.
         for [m, n, k] in [[72, 136, 200], [75, 131, 203], [515, 520, 517]] {
             let batch_of = |device: &Device, sizes: [usize; 2], seed| {
                 tensor(&[2, 3, sizes[0], sizes[1]], dtype, device, seed)

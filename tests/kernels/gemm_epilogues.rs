@@ -1,6 +1,6 @@
 //! Products fused with more than a bias: activations with their pre-activation, the gradients of
-//! activations, residuals. By every tile with fused epilogues, checking that the kernel is the
-//! fused one, and where separate kernels follow the product.
+//! activations, residuals. Every tile with fused epilogues is tested, and the tests check that its
+//! kernel runs. Products that cannot be fused are followed by separate kernels.
 
 use super::gemm::{OperandLayout, integers, matrix};
 use super::{
@@ -16,10 +16,10 @@ use ternion_core::ops::matmul::{Epilogue, LinearParameters, Matmul};
 use ternion_cuda::tiles::{LaunchedTile, TileOverride, with_tile};
 
 /// Rows, columns and inner size: edges in all axes, several tiles for a block, less than a tile;
-/// sums that use split-K unless by a fused tile; unaligned rows, which are not fused.
+/// sums that use split-K except with a fused tile; and unaligned rows, which are not fused.
 const SIZES: [[usize; 3]; 5] =
     [[1000, 776, 1000], [2056, 1544, 72], [72, 136, 200], [64, 72, 16384], [75, 131, 203]];
-/// For short tests.
+/// The same for short tests.
 const FEW: [[usize; 3]; 3] = [[2056, 1544, 72], [72, 136, 200], [75, 131, 203]];
 
 fn sizes() -> &'static [[usize; 3]] {
@@ -38,7 +38,7 @@ pub(super) const ACTIVATIONS: [UnaryOp; 3] = [UnaryOp::GeluErf, UnaryOp::GeluTan
 pub(super) const GRADIENTS: [UnaryOp; 4] =
     [UnaryOp::GeluErf, UnaryOp::GeluTanh, UnaryOp::Silu, UnaryOp::Relu];
 
-/// Returns each of the tiles with fused epilogues, and the default choice.
+/// Returns an override for each of the tiles with fused epilogues, and none for the default choice.
 fn every_override() -> impl Iterator<Item = TileOverride> {
     let by_tile = FUSED_TILES.map(|name| TileOverride { tile: Some(name), splits: Some(1) });
     by_tile.into_iter().chain([TileOverride::default()])
@@ -52,8 +52,8 @@ struct Product {
 }
 
 impl Product {
-    /// Returns whether the fused tiles can compute it: tensor maps need rows that are 16-byte
-    /// aligned.
+    /// Returns whether the fused tiles can compute the product: tensor maps need rows that are
+    /// 16-byte aligned.
     fn is_fused(self) -> bool {
         self.dtype.is_half() && self.sizes.iter().all(|size| size.is_multiple_of(8))
     }
@@ -62,13 +62,14 @@ impl Product {
     /// inner axis they truncate the f32 sum of half-precision products toward zero, by less than
     /// 2^-23 of it. Sums of 16,384 elements without split-K have lost 4e-5 of their root mean
     /// square.
-    fn cut_off(self) -> f64 {
+    fn truncation(self) -> f64 {
         let [_, _, inner] = self.sizes;
         if self.dtype.is_half() { inner.div_ceil(16) as f64 * 2f64.powi(-23) } else { 0.0 }
     }
 }
 
-/// Adds to `faults` if a product was fused that cannot be, or was not fused by a tile that can.
+/// Adds to `faults` if a product that cannot be fused was fused, or if a tile that can fuse it did
+/// not.
 fn check_is_fused(
     faults: &mut String,
     what: &str,
@@ -104,7 +105,7 @@ fn compare_by_tiles(
             if found[at].to_bytes()? != again[at].to_bytes()? {
                 let _ = writeln!(faults, "{what}: twice not the same");
             }
-            if let Some(text) = difference_with_allowance(&found[at], expected, product.cut_off())? {
+            if let Some(text) = difference_with_allowance(&found[at], expected, product.truncation())? {
                 let _ = writeln!(faults, "{what}: {text}");
             }
         }
@@ -165,7 +166,7 @@ fn gradients_of_activations() -> Result<()> {
                     let z = tensor(&[m, n], dtype, device, 3)?;
                     let results = apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &b, &z])?;
                     assert_eq!(results.len(), 1 + usize::from(column_sums));
-                    // The sums are of rounded numbers, which devices may round to either neighbor:
+                    // The sums add rounded numbers, which devices may round to either neighbor. So
                     // the sums of each device are compared with its own outputs.
                     let sums = results.get(1).map(|sums| are_column_sums(sums, &results[0])).transpose()?;
                     Ok([results[0].clone()].into_iter().chain(sums).collect())
@@ -177,9 +178,9 @@ fn gradients_of_activations() -> Result<()> {
     Ok(())
 }
 
-/// Returns 1 for each column of `y` whose sum this is, up to rounding, else 0: each of the m - 1
-/// additions in f32, in any order, is off by at most 2^-24 of its result, which is at most the sum
-/// of the magnitudes.
+/// Returns 1 for each column of `y` whose sum equals `sums` up to rounding, else 0. Each of the m -
+/// 1 additions in f32, in any order, is off by at most 2^-24 of its result, which is at most the
+/// sum of the magnitudes.
 fn are_column_sums(sums: &Tensor, y: &Tensor) -> Result<Tensor> {
     let y = y.to_dtype(DType::F64)?;
     let limit = y.abs()?.sum(0)?.mul_scalar(y.dims()[0] as f64 * 2f64.powi(-24))?;
@@ -188,7 +189,8 @@ fn are_column_sums(sums: &Tensor, y: &Tensor) -> Result<Tensor> {
 }
 
 /// A pre-activation so large that the gradient of each activation differs from 1 by less than 2^-14
-/// there, even if its exponential is off by one ulp: a product with it rounds to the other factor.
+/// there, even if its exponential is off by one ulp. A product with this gradient rounds to the
+/// other factor.
 const LARGE: f64 = 16.0;
 
 /// Returns a product of integers times such gradients, and the sums of its columns.
@@ -216,7 +218,8 @@ fn product_of_integers([m, n, k]: [usize; 3], dtype: DType) -> Result<[Vec<f64>;
     Ok([y.to_vec_f64()?, y.sum(0)?.to_vec_f64()?])
 }
 
-/// Sums of integers are the same in every order: no row may be missing, or counted twice.
+/// Sums of integers are the same in every order, so a row that is missing or counted twice is
+/// detected.
 #[test]
 fn sums_of_columns_are_exact() -> Result<()> {
     let _shared = lock_shared();
@@ -254,7 +257,7 @@ fn sums_of_columns_are_exact() -> Result<()> {
 fn residuals_and_accumulators_of_f32() -> Result<()> {
     use OperandLayout::{Columns, Rows};
     // The layouts of the operands, whether there is a bias, whether the sum is in place.
-    const FORMS: [([OperandLayout; 2], bool, bool); 5] = [
+    const CASES: [([OperandLayout; 2], bool, bool); 5] = [
         ([Rows, Columns], true, false),
         ([Rows, Rows], false, false),
         ([Columns, Rows], false, false),
@@ -264,7 +267,7 @@ fn residuals_and_accumulators_of_f32() -> Result<()> {
     let mut faults = String::new();
     for dtype in [DType::F16, DType::BF16, DType::F32] {
         for (&[m, n, k], (layouts, bias, accumulate)) in
-            sizes().iter().flat_map(|size| FORMS.map(|form| (size, form)))
+            sizes().iter().flat_map(|size| CASES.map(|form| (size, form)))
         {
             let what = format!("{dtype:?} {m} x {n} x {k} {layouts:?}, in place: {accumulate}");
             compare_by_tiles(&mut faults, &what, Product { dtype, sizes: [m, n, k] }, |device| {
@@ -289,8 +292,8 @@ fn residuals_and_accumulators_of_f32() -> Result<()> {
 /// Rows, width and hidden width of layers.
 const LAYERS: [[usize; 3]; 2] = [[3072, 256, 768], [70, 40, 72]];
 
-/// A feed-forward layer with its residual, with and without mixed precision: output and all
-/// gradients.
+/// A feed-forward layer with its residual, with and without mixed precision: compares the output
+/// and all gradients.
 #[test]
 fn feed_forward_layers_both_ways() -> Result<()> {
     let mut faults = String::new();

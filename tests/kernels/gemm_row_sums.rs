@@ -1,7 +1,7 @@
-//! Sums of the rows of a, fused with the product: exact for small integers by every tile that
-//! supports them, checking that the kernel computes them, with and without split-K, and as a
-//! separate product and sum where a kernel does not; the same bits in every run; and the gradients
-//! of linear layers that use them.
+//! Sums of the rows of a, fused with the product. For small integers they are exact by every tile
+//! that supports them, with and without split-K; the tests check that the tile's kernel computes
+//! them. Other tiles compute a product and a separate sum. Bits are the same in every run. Also the
+//! gradients of linear layers that use such sums.
 
 use super::{both_ways, compare, gpu, has_warpgroups, none_wrong, numbers, tensor, unless_short};
 use crate::lock_shared;
@@ -10,7 +10,7 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::matmul::{Epilogue, Matmul};
 use ternion_cuda::tiles::{TileOverride, with_tile};
 
-/// The tiles whose kernels compute row sums, [`SUMMING`] of them, and two whose kernels do not.
+/// Tiles: the kernels of the first [`SUMMING`] compute row sums, those of the last two do not.
 const TILES: [&str; 5] = [
     "wgmma_128x256x64",
     "wgmma_128x192x64_ping_pong",
@@ -20,7 +20,7 @@ const TILES: [&str; 5] = [
 ];
 const SUMMING: usize = 3;
 /// m, n, k: edges in all axes; fewer stages than tiles in a row; one tile in a row, which has all
-/// stages; more tiles than blocks; long sums of a few rows.
+/// stages; more tiles than blocks; long sums of few rows.
 const SIZES: [[usize; 3]; 8] = [
     [136, 264, 200],
     [264, 520, 2056],
@@ -31,17 +31,17 @@ const SIZES: [[usize; 3]; 8] = [
     [8, 24, 8200],
     [131, 136, 203],
 ];
-/// For short tests.
+/// The same for short tests.
 const FEW: [[usize; 3]; 3] = [[136, 264, 200], [264, 64, 1032], [131, 136, 203]];
 
-/// Returns whether the kernel of a tile computes the row sums: in f16 and bf16, if rows of m
-/// elements are 16-byte aligned.
+/// Returns whether the kernel of a tile computes the row sums: only in f16 and bf16, and only if
+/// rows of m elements are 16-byte aligned.
 fn is_fused(tile: &str, [m, ..]: [usize; 3], dtype: DType) -> bool {
     dtype.is_half() && TILES[..SUMMING].contains(&tile) && m.is_multiple_of(8)
 }
 
-/// Integers from -3 to 3, a in column-major order: the first m elements of rows whose length is a
-/// multiple of eight. Both on the CPU.
+/// Returns integers from -3 to 3 on the CPU. a is in column-major order: the first m elements of
+/// rows whose length is a multiple of eight.
 fn operands([m, n, k]: [usize; 3]) -> Result<[Tensor; 2]> {
     let cpu = ternion::cpu()?;
     let width = m.next_multiple_of(8);
@@ -64,7 +64,8 @@ fn product(
     Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&a, &on_device(b)?])?.into_vec())
 }
 
-/// Returns the faults of the product of integers and its sums by one tile, with this many splits.
+/// Returns what is wrong with the product of integers and its sums by one tile, with this many
+/// splits.
 fn faults_of(
     sizes: [usize; 3],
     dtype: DType,
@@ -158,7 +159,8 @@ fn sums_of_rows_have_the_same_bits_in_every_run() -> Result<()> {
 /// Rows, width and outputs of layers.
 const LAYERS: [[usize; 3]; 4] = [[2048, 768, 776], [3000, 264, 1032], [70, 40, 72], [33, 5, 7]];
 
-/// Output and all gradients: by kernels with sums, and for rows and widths without such kernels.
+/// Compares the output and all gradients, by kernels with sums, and for rows and widths without
+/// such kernels.
 #[test]
 fn linear_layers_with_a_bias_both_ways() -> Result<()> {
     let mut faults = String::new();

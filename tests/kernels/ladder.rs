@@ -1,14 +1,14 @@
-//! The GEMM ladder: every rung with each of its tiles against f64 products on the CPU, with guarded
-//! edges; and what it rejects.
+//! The GEMM ladder: every rung with each of its tiles is compared with f64 products on the CPU,
+//! with guarded edges. Also what it rejects.
 
 use super::{gpu, lock_shared, numbers, unless_short};
 use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::ladder::{self, Rung, Tile};
 
-/// Rows, columns and inner size, the last two in multiples that the rung requires: single elements,
-/// edges in all three axes, complete tiles, more tiles than a persistent grid has blocks, and sums
-/// of many stages.
+/// Rows, columns and inner size; the last two in units of the multiple that the rung requires. They
+/// cover single elements, edges in all three axes, complete tiles, more tiles than a persistent
+/// grid has blocks, and sums of many stages.
 const SIZES: [[usize; 3]; 9] = [
     [1, 1, 1],
     [33, 9, 5],
@@ -20,7 +20,7 @@ const SIZES: [[usize; 3]; 9] = [
     [1000, 97, 125],
     [2056, 385, 9],
 ];
-/// For short tests.
+/// The same for short tests.
 const FEW: [[usize; 3]; 3] = [[33, 9, 5], [129, 17, 9], [300, 65, 25]];
 /// The value of the rows around y, which must not be written.
 const MARK: f64 = -4096.0;
@@ -30,8 +30,8 @@ pub(super) fn backend(device: &Device) -> &CudaBackend {
 }
 
 /// Returns m, n and k of the rung.
-pub(super) fn sizes(form: Rung, [m, n, k]: [usize; 3]) -> [usize; 3] {
-    [m, n * form.multiple(), k * form.multiple()]
+pub(super) fn sizes(rung: Rung, [m, n, k]: [usize; 3]) -> [usize; 3] {
+    [m, n * rung.multiple(), k * rung.multiple()]
 }
 
 /// Returns integers from -3 to 3: sums of their products are exact in f32, in any order.
@@ -41,66 +41,66 @@ fn integers(count: usize, seed: u64) -> Vec<f32> {
 
 /// Returns a and b of a rung on the CPU.
 pub(super) fn operands(
-    form: Rung,
+    rung: Rung,
     [m, n, k]: [usize; 3],
     values: impl Fn(usize, u64) -> Vec<f32>,
 ) -> Result<[Tensor; 2]> {
     let cpu = ternion::cpu()?;
     let matrix = |rows: usize, columns: usize, seed: u64| {
-        Tensor::from_vec(values(rows * columns, seed), [rows, columns], &cpu)?.to_dtype(form.dtype())
+        Tensor::from_vec(values(rows * columns, seed), [rows, columns], &cpu)?.to_dtype(rung.dtype())
     };
     Ok([matrix(m, k, 1)?, matrix(k, n, 2)?])
 }
 
 /// Returns the product by the rung as f64. Checks that nothing is written around it.
-fn product(device: &Device, form: Rung, tile: &'static Tile, [a, b]: [&Tensor; 2]) -> Result<Vec<f64>> {
+fn product(device: &Device, rung: Rung, tile: &'static Tile, [a, b]: [&Tensor; 2]) -> Result<Vec<f64>> {
     let (m, n) = (a.dims()[0], b.dims()[1]);
     let (a, b) = (a.to_device(device)?, b.to_device(device)?);
-    let around = Tensor::full([m + 2, n], MARK, form.dtype(), device)?;
+    let around = Tensor::full([m + 2, n], MARK, rung.dtype(), device)?;
     let y = around.narrow(0, 1, m)?;
     // Elements that are not written stay NaN.
     y.fill_(f64::NAN)?;
-    ladder::product(backend(device), form, tile, [&a.view(), &b.view(), &y.view()])?;
+    ladder::product(backend(device), rung, tile, [&a.view(), &b.view(), &y.view()])?;
     let mut all = around.to_vec_f64()?;
     let end = all.split_off((m + 1) * n);
     let y = all.split_off(n);
-    assert!(all.iter().chain(&end).all(|&value| value == MARK), "{form:?} {tile}: written around y");
+    assert!(all.iter().chain(&end).all(|&value| value == MARK), "{rung:?} {tile}: written around y");
     Ok(y)
 }
 
 /// Returns every rung that the device supports with each of its tiles.
 pub(super) fn every_tile(device: &Device) -> impl Iterator<Item = (Rung, &'static Tile)> {
-    let runs = |form: &Rung| {
-        let runs = ladder::runs(backend(device), *form);
+    let runs = |rung: &Rung| {
+        let runs = ladder::runs(backend(device), *rung);
         if !runs {
-            println!("not tested: the device lacks the instructions of {}", form.name());
+            println!("not tested: the device lacks the instructions of {}", rung.name());
         }
         runs
     };
-    Rung::ALL.into_iter().filter(runs).flat_map(|form| form.tiles().iter().map(move |tile| (form, tile)))
+    Rung::ALL.into_iter().filter(runs).flat_map(|rung| rung.tiles().iter().map(move |tile| (rung, tile)))
 }
 
 #[test]
-fn products_of_integers_are_exact_and_twice_the_same() -> Result<()> {
+fn products_of_integers_are_exact_and_bit_identical_in_two_runs() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let _shared = lock_shared();
-    for (form, tile) in every_tile(device) {
+    for (rung, tile) in every_tile(device) {
         for &size in unless_short(&SIZES[..], &FEW[..]) {
-            let sizes = sizes(form, size);
-            let [a, b] = operands(form, sizes, integers)?;
+            let sizes = sizes(rung, size);
+            let [a, b] = operands(rung, sizes, integers)?;
             let exact = a.to_dtype(DType::F64)?.matmul(&b.to_dtype(DType::F64)?)?;
-            let expected = exact.to_dtype(form.dtype())?.to_vec_f64()?;
-            let found = product(device, form, tile, [&a, &b])?;
+            let expected = exact.to_dtype(rung.dtype())?.to_vec_f64()?;
+            let found = product(device, rung, tile, [&a, &b])?;
             let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
             if let Some(at) = wrong {
                 let (row, column) = (at / sizes[1], at % sizes[1]);
                 panic!(
-                    "{form:?} {tile} {sizes:?}: {} instead of {} at [{row}, {column}]",
+                    "{rung:?} {tile} {sizes:?}: {} instead of {} at [{row}, {column}]",
                     found[at], expected[at]
                 );
             }
-            assert_eq!(found.len(), expected.len(), "{form:?} {tile} {sizes:?}");
-            assert!(product(device, form, tile, [&a, &b])? == found, "{form:?} {tile} {sizes:?}: twice");
+            assert_eq!(found.len(), expected.len(), "{rung:?} {tile} {sizes:?}");
+            assert!(product(device, rung, tile, [&a, &b])? == found, "{rung:?} {tile} {sizes:?}: twice");
         }
     }
     Ok(())
@@ -109,38 +109,38 @@ fn products_of_integers_are_exact_and_twice_the_same() -> Result<()> {
 /// Each of the k additions of a sum may be off by one f32 rounding unit of the sum of the absolute
 /// products; tensor cores truncate where an fmaf rounds.
 #[test]
-fn products_of_fractions_are_as_near_as_f32_sums_can_be() -> Result<()> {
+fn products_of_fractions_are_within_the_bound_of_f32_sums() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let _shared = lock_shared();
-    for (form, tile) in every_tile(device) {
-        let sizes = sizes(form, [257, 66, 129]);
-        let [a, b] = operands(form, sizes, numbers)?;
+    for (rung, tile) in every_tile(device) {
+        let sizes = sizes(rung, [257, 66, 129]);
+        let [a, b] = operands(rung, sizes, numbers)?;
         let wide = [a.to_dtype(DType::F64)?, b.to_dtype(DType::F64)?];
         let expected = wide[0].matmul(&wide[1])?.to_vec_f64()?;
         let absolute = wide[0].abs()?.matmul(&wide[1].abs()?)?.to_vec_f64()?;
-        let (unit, rounding) = match form.dtype() {
+        let (unit, rounding) = match rung.dtype() {
             DType::BF16 => (2f64.powi(-22), 2f64.powi(-8)),
             _ => (2f64.powi(-24), 0.0),
         };
-        let found = product(device, form, tile, [&a, &b])?;
+        let found = product(device, rung, tile, [&a, &b])?;
         for (at, value) in found.into_iter().enumerate() {
             let sum = (sizes[2] + 1) as f64 * unit * absolute[at];
             let limit = sum + rounding * (expected[at].abs() + sum);
             let error = (value - expected[at]).abs();
-            assert!(error <= limit, "{form:?} {tile}, at {at}: {value} instead of {}", expected[at]);
+            assert!(error <= limit, "{rung:?} {tile}, at {at}: {value} instead of {}", expected[at]);
         }
     }
     Ok(())
 }
 
 #[test]
-fn what_a_form_does_not_take_is_an_error() -> Result<()> {
+fn invalid_arguments_of_a_rung_are_errors() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let _shared = lock_shared();
     let zeros = |shape: [usize; 2], dtype| Tensor::zeros(shape, dtype, device);
-    let check_rejected = |form: Rung, a: &Tensor, b: &Tensor, y: &Tensor, expected: &str| {
+    let check_rejected = |rung: Rung, a: &Tensor, b: &Tensor, y: &Tensor, expected: &str| {
         let views = [&a.view(), &b.view(), &y.view()];
-        let error = ladder::product(backend(device), form, &form.tiles()[0], views).expect_err(expected);
+        let error = ladder::product(backend(device), rung, &rung.tiles()[0], views).expect_err(expected);
         let text = error.to_string();
         assert!(text.starts_with("ladder: ") && text.contains(expected), "{text}");
     };
@@ -178,7 +178,7 @@ fn what_a_form_does_not_take_is_an_error() -> Result<()> {
         &single,
         "b that begins at a multiple of 16 bytes, got 0x",
     );
-    // Its accesses are of single elements.
+    // This rung accesses single elements.
     ladder::product(
         backend(device),
         Rung::BlockTile2d,

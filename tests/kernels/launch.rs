@@ -1,4 +1,4 @@
-//! Launch features beyond a grid: tensor maps as parameters, clusters, dependent launches; each
+//! Launch features beyond a grid: tensor maps as parameters, clusters, dependent launches. Each is
 //! launched immediately, through the submission queue, and in a recorded step. Requires compute
 //! capability 9.0.
 
@@ -17,8 +17,8 @@ pub(super) fn capable(device: &Device) -> Option<&CudaBackend> {
     Some(backend)
 }
 
-/// Runs `f`, which writes to a tensor and returns it, by itself, and after so many other launches
-/// that the queue's thread submits it; then records it and replays it twice.
+/// Runs `f`, which writes to a tensor and returns it: by itself; after so many other launches that
+/// the queue's thread submits it; then as a recorded step, which is replayed twice.
 fn every_way(
     device: &Device,
     f: impl Fn() -> Result<Tensor>,

@@ -1,7 +1,7 @@
-//! Kernels that the op table's small shapes do not cover, on the GPU against the CPU backend: rows
-//! of every length, random numbers, every tile of products and attention. Without a GPU there is
-//! nothing to compare, which is reported. With `TERNION_TABLE=brief` the tests that run under
-//! compute-sanitizer have fewer cases.
+//! Kernels that the op table's small shapes do not cover, on the GPU compared with the CPU backend:
+//! rows of every length, random numbers, every tile of products and attention. Without a GPU the
+//! tests report that there is nothing to compare. With `TERNION_TABLE=brief` the tests that run
+//! under compute-sanitizer have fewer cases.
 
 mod attention;
 mod attention_ladder;
@@ -29,8 +29,8 @@ use ternion_testing::suite;
 
 const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
 
-/// Moves numbers away from ties between two TF32 numbers, which the kernels may round to either
-/// (see `ties_of_tf32_go_to_a_neighbor`).
+/// Moves a number away from ties between two TF32 numbers, which kernels may round to either
+/// neighbor (see `ties_of_tf32_go_to_a_neighbor`).
 fn off_ties_of_tf32(value: f32) -> f32 {
     let bits = value.to_bits();
     f32::from_bits(if bits & 0x1fff == 0x1000 { bits | 1 } else { bits })
@@ -76,10 +76,10 @@ fn both_ways_by(
     Ok(all)
 }
 
-/// Returns the first element that differs by more than the dtype's rounding, relative to the number
-/// and to the root mean square of all. Numbers below the smallest normal f16, which have a spacing
-/// of 2^-24, may differ by one rounding step of a result, times a derivative of up to 3 that a
-/// gradient multiplies it by, plus their own rounding step.
+/// Returns the first element that differs by more than the dtype's rounding, relative to the
+/// element and to the root mean square of all. Elements below the smallest normal f16 number, which
+/// have a spacing of 2^-24, may differ by one rounding step of a result, times a derivative of up
+/// to 3 by which a gradient multiplies it, plus their own rounding step.
 fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
     difference_with_allowance(found, expected, 0.0)
 }
@@ -124,7 +124,7 @@ fn has_warpgroups(device: &Device) -> bool {
     has_instructions && has_tensor_maps()
 }
 
-/// Returns whether tests should be short: under compute-sanitizer, for which the op table runs only
+/// Returns whether tests should be short. Under compute-sanitizer, for which the op table runs only
 /// its smallest shapes, a launch takes about fifty times as long.
 fn is_short() -> bool {
     suite::smallest_only()
@@ -135,8 +135,8 @@ fn unless_short<T>(all: T, few: T) -> T {
     if is_short() { few } else { all }
 }
 
-/// Runs `f` on the GPU twice and adds to `faults` what is not bit-identical. The caller must hold
-/// the guard of [`lock_shared`].
+/// Runs `f` on the GPU twice and adds every result that is not bit-identical to `faults`. The
+/// caller must hold the guard of [`lock_shared`].
 fn twice(
     faults: &mut String,
     what: &str,
@@ -152,10 +152,10 @@ fn twice(
     Ok(Some(found))
 }
 
-/// Runs `f` on both devices, on the GPU twice; adds what is wrong to `faults`.
+/// Runs `f` on both devices, on the GPU twice, and adds what is wrong to `faults`.
 fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Tensor>>) -> Result<()> {
-    // Also held during the host's work, whose memory would affect a test that has exclusive use of
-    // the device.
+    // The guard is also held during the host's work, whose memory would affect a test that has
+    // exclusive use of the device.
     let _shared = lock_shared();
     let Some(found) = twice(faults, what, &f)? else { return Ok(()) };
     for (at, (found, expected)) in found.iter().zip(f(&ternion::cpu()?)?).enumerate() {

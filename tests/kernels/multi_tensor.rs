@@ -10,7 +10,7 @@ fn norm(tensors: &[Tensor]) -> Result<Vec<Tensor>> {
     Ok(vec![total_norm(&tensors.iter().collect::<Vec<_>>())?])
 }
 
-/// Around a chunk, which is 64 KiB, and the packs at its end.
+/// Lengths around a chunk, which is 64 KiB, and around the packs at its end.
 const LENGTHS: [usize; 12] = [0, 1, 7, 8, 255, 4099, 8191, 16384, 16385, 32769, 100_003, 1 << 20];
 
 #[test]
@@ -89,7 +89,8 @@ fn norms_of_numbers_out_of_the_range_of_squares() -> Result<()> {
                     x.mul_scalar(scale)?.to_dtype(dtype)
                 };
                 let norms = norm(&[part(scales[0], 1)?, part(scales[1], 2)?])?;
-                // In units in which squares are in range: the comparison squares them.
+                // The norms are divided by their scale, so that the squares of the comparison are
+                // in range.
                 norms.iter().map(|norm| norm.div_scalar(scales[0].max(scales[1]))).collect()
             })?;
         }

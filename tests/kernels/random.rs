@@ -1,4 +1,4 @@
-//! Random numbers: equal to those of the CPU backend with the same seed. Each test opens a separate
+//! Random numbers equal those of the CPU backend with the same seed. Each test opens a separate
 //! device: another test would use the same stream.
 
 use crate::shared_device;

@@ -1,8 +1,9 @@
 //! Results are bit-identical in every run, however long the parts of a kernel take: products,
-//! attention, both ladders, norms, losses, sums by index and optimizer steps.
-//! `TERNION_REPEATS=1000` runs each a thousand times, and with `TERNION_CUDA_DELAYS=1` threads wait
-//! for random times at synchronization points. Each case prints a fingerprint of its bits, by which
-//! processes with and without delays are compared (`run.sh check --only repeats repeats_delayed`).
+//! attention, both ladders, norms, losses, sums by index and optimizer steps. With
+//! `TERNION_REPEATS=1000` each runs a thousand times; with `TERNION_CUDA_DELAYS=1` threads wait for
+//! random times at synchronization points. Each case prints a fingerprint of its bits, so that
+//! processes with and without delays can be compared
+//! (`run.sh check --only repeats repeats_delayed`).
 
 mod attention;
 
@@ -35,8 +36,8 @@ fn repeats() -> usize {
     }
 }
 
-/// Returns the bits of a tensor as integers that share its buffer: compared as floats, zeros of
-/// both signs would be equal and NaN would not.
+/// Returns the bits of a tensor as integers that share its buffer. If they were compared as floats,
+/// zeros of both signs would be equal and NaN would not.
 fn bits(x: &Tensor) -> Result<Tensor> {
     let dtype = match x.dtype().size() {
         1 => DType::I8,
@@ -60,8 +61,8 @@ fn fingerprint(tensors: &[Tensor]) -> Result<u64> {
     Ok(hash)
 }
 
-/// Prints the fingerprint of the first run, and adds to `faults` how many elements have other bits
-/// in later runs, if any. They are compared on the device, so that runs follow each other
+/// Prints the fingerprint of the first run. If later runs have other bits, adds the number of such
+/// elements to `faults`. The bits are compared on the device, so that runs follow each other
 /// immediately.
 fn compare_runs(faults: &mut Vec<String>, what: &str, run: impl Fn() -> Result<Vec<Tensor>>) -> Result<()> {
     let first = run()?;
@@ -91,17 +92,17 @@ fn assert_no_faults(faults: &[String]) {
     assert!(faults.is_empty(), "not the same in every run:\n{}", faults.join("\n"));
 }
 
-/// The operand type of products, and the dtype that they are rounded to: that of the operands, if
-/// `None`.
+/// The operand type of a product, and the dtype to which the product is rounded: that of the
+/// operands, if `None`.
 #[derive(Clone, Copy, Debug)]
-struct Form {
+struct ProductTypes {
     operands: Operands,
     out_dtype: Option<DType>,
 }
 
-impl Form {
-    fn all() -> Vec<Form> {
-        let of = |operands, out_dtype| Form { operands, out_dtype };
+impl ProductTypes {
+    fn all() -> Vec<ProductTypes> {
+        let of = |operands, out_dtype| ProductTypes { operands, out_dtype };
         let half_precision = HALF_DTYPES
             .into_iter()
             .flat_map(|dtype| [None, Some(DType::F32)].map(|out_dtype| of(Operands::Of(dtype), out_dtype)));
@@ -141,8 +142,8 @@ impl Form {
     }
 }
 
-/// One output with several tiles for a block; one with a tile for each block; few rows. A thousand
-/// runs of all of them take half a minute.
+/// One output with several tiles for each block, one with a tile for each block, and one with few
+/// rows. A thousand runs of all of them take half a minute.
 const LARGE: [usize; 3] = [1288, 1544, 520];
 const SIZES: [[usize; 3]; 2] = [[264, 520, 2056], [16, 1032, 1032]];
 
@@ -151,7 +152,7 @@ fn products_by_every_tile() -> Result<()> {
     let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
-    for form in Form::all() {
+    for form in ProductTypes::all() {
         let mut ran = Vec::new();
         let large = form.out_dtype.is_none().then_some(LARGE);
         for [m, n, k] in SIZES.into_iter().chain(large) {
@@ -176,7 +177,7 @@ fn products_of_a_batch_by_every_tile() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     let [slow, fast, m, n, k] = [2, 3, 136, 264, 584];
-    for form in Form::all() {
+    for form in ProductTypes::all() {
         let a = tensor(&[slow, fast, m, k], form.dtype(), device, 1)?;
         let b = tensor(&[fast, k, n], form.dtype(), device, 2)?;
         let what = format!("[{slow}, {fast}] {m} x {n} x {k}");
@@ -186,7 +187,7 @@ fn products_of_a_batch_by_every_tile() -> Result<()> {
     Ok(())
 }
 
-/// Returns products that are fused with more than bias and relu, with their inputs.
+/// Returns products whose epilogues contain more than bias and relu, with their inputs.
 fn fused(dtype: DType, device: &Device) -> Result<Vec<(String, Epilogue, Vec<Tensor>)>> {
     let [m, n, k] = LARGE;
     let half = |shape: &[usize], seed| tensor(shape, dtype, device, seed);
@@ -213,7 +214,7 @@ fn fused(dtype: DType, device: &Device) -> Result<Vec<(String, Epilogue, Vec<Ten
     Ok(all)
 }
 
-/// With an in-place sum, a copy of the last input is overwritten.
+/// Runs a fused product. An in-place sum overwrites a copy of the last input.
 fn run_fused(epilogue: Epilogue, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let op = Matmul { epilogue, ..Matmul::PLAIN };
     match inputs.split_last() {
@@ -279,8 +280,8 @@ fn products_of_the_ladder() -> Result<()> {
     Ok(())
 }
 
-/// In a residual block, whose gradient is added to the norm's; the gradients of weight and bias are
-/// sums over all rows.
+/// Layer norm in a residual block, whose gradient is added to that of the norm. The gradients of
+/// weight and bias are sums over all rows.
 #[test]
 fn layer_norms() -> Result<()> {
     let _shared = lock_shared();
@@ -332,8 +333,8 @@ fn cross_entropies() -> Result<()> {
     Ok(())
 }
 
-/// Rows that are added to rows by index, many of them to the same one: into a tensor, and as the
-/// gradient of an embedding.
+/// Sums of rows by index, many of them at the same index: into a tensor, and as the gradient of an
+/// embedding.
 #[test]
 fn sums_by_index() -> Result<()> {
     let _shared = lock_shared();

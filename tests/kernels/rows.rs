@@ -1,6 +1,6 @@
 //! Softmax, normalizations and cross-entropy over rows of many lengths and alignments, and
-//! index_add of rows: for each op the CUDA backend has a kernel for every range of lengths, of
-//! which the op table tests the shortest.
+//! index_add of rows. For each op the CUDA backend has a kernel for every range of lengths; the op
+//! table tests only the shortest range.
 
 use super::{FLOATS, both_ways, compare, none_wrong, tensor};
 use ternion::prelude::*;
@@ -8,8 +8,8 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::loss::{CrossEntropyGradUpdate, CrossEntropyWithGrad};
 use ternion_core::{CrossEntropyOptions, GradOptions, Reduction, grad};
 
-/// Rows and columns: lengths around those at which another kernel is selected, and enough rows that
-/// a block has several.
+/// Rows and columns. The lengths are around those at which another kernel is selected, and there
+/// are enough rows that a block has several.
 const SHAPES: &[[usize; 2]] = &[
     [0, 7],
     [40, 1],
@@ -36,7 +36,7 @@ const SHAPES: &[[usize; 2]] = &[
     [9, 16392],
 ];
 
-/// So long that they are stored in shared memory, read twice, or processed by several blocks.
+/// Rows so long that they are stored in shared memory, read twice, or processed by several blocks.
 const LONG: &[[usize; 2]] =
     &[[68, 32768], [68, 33001], [67, 60000], [67, 121_000], [3, 33001], [1, 50257], [2, 131_072]];
 
@@ -47,7 +47,7 @@ fn for_rows(
 ) -> Result<()> {
     for dtype in FLOATS {
         for &[rows, columns] in shapes {
-            // The longest have no f64 kernels that shorter ones do not have too.
+            // Rows of this length use the same f64 kernels as shorter ones.
             if rows * columns > 1 << 20 && dtype == DType::F64 {
                 continue;
             }
@@ -56,10 +56,10 @@ fn for_rows(
             if columns > 40_000 {
                 continue;
             }
-            let askew = |device: &Device, seed: u64| {
+            let unaligned = |device: &Device, seed: u64| {
                 tensor(&[rows, columns + 3], dtype, device, seed)?.narrow(1, 1, columns)
             };
-            check(&format!("[{rows}, {columns}] {dtype:?} askew"), dtype, [rows, columns], &askew)?;
+            check(&format!("[{rows}, {columns}] {dtype:?} askew"), dtype, [rows, columns], &unaligned)?;
         }
     }
     Ok(())
@@ -83,8 +83,8 @@ fn softmax_of_rows() -> Result<()> {
     Ok(())
 }
 
-/// Norms with a residual around them, whose gradient is added to theirs; in f32 also rounded to
-/// half precision.
+/// Norms in a residual block, whose gradient is added to theirs; in f32 the result is also rounded
+/// to half precision.
 #[test]
 fn normalizations_in_residual_blocks() -> Result<()> {
     let mut faults = String::new();
@@ -144,7 +144,7 @@ fn softmax_of_columns() -> Result<()> {
 }
 
 #[test]
-fn normalisations_of_rows() -> Result<()> {
+fn normalizations_of_rows() -> Result<()> {
     let mut faults = String::new();
     for_rows(&[SHAPES, &[[5, 33001], [200, 20000]]].concat(), |what, dtype, [_, columns], x| {
         let vector = |device: &Device, seed| tensor(&[columns], dtype, device, seed);
@@ -224,8 +224,8 @@ fn cross_entropy_with_its_gradient() -> Result<()> {
                     let inputs = [&logits, &target, &outputs[1], &came, &dloss, &updated];
                     apply(update, &inputs)?;
                     outputs.push(updated);
-                    // Overwrites the logits, whose rows are followed by further elements, which
-                    // must not change.
+                    // The gradient overwrites the logits. Further elements follow each row of
+                    // logits, and must not change.
                     let padding = columns.next_multiple_of(8) + 8 - columns;
                     let padding = tensor(&[rows, padding], logits.dtype(), device, 6)?;
                     let wide = Tensor::concat(&[&logits, &padding], 1)?;
@@ -242,10 +242,10 @@ fn cross_entropy_with_its_gradient() -> Result<()> {
     Ok(())
 }
 
-/// For any output gradient, and repeated backward passes: the gradient equals that of the CPU,
-/// which does not compute it in the forward pass.
+/// The gradient equals that of the CPU, which does not compute it in the forward pass, for any
+/// output gradient and repeated backward passes.
 #[test]
-fn cross_entropy_whose_gradient_is_not_as_foreseen() -> Result<()> {
+fn cross_entropy_with_an_unpredicted_output_gradient() -> Result<()> {
     let mut faults = String::new();
     for dtype in FLOATS {
         for reduction in [Reduction::Mean, Reduction::Sum] {
@@ -278,7 +278,7 @@ fn cross_entropy_whose_gradient_is_not_as_foreseen() -> Result<()> {
 }
 
 #[test]
-fn batch_normalisation() -> Result<()> {
+fn batch_normalization() -> Result<()> {
     let mut faults = String::new();
     for dtype in FLOATS {
         for shape in [
@@ -302,8 +302,9 @@ fn batch_normalisation() -> Result<()> {
     Ok(())
 }
 
-/// index_add of rows: few for each index, all to one, so many that several blocks share an index;
-/// columns that are a multiple of a pack and not, with an axis before them.
+/// index_add of rows: few rows for each index, all rows to one index, and so many that several
+/// blocks share an index. The number of columns is a multiple of a pack or not, and some cases have
+/// a leading axis.
 #[test]
 fn rows_that_are_added_at_indices() -> Result<()> {
     let mut faults = String::new();

@@ -1,5 +1,5 @@
-//! Products with split-K whose partial sums are added by the blocks of a cluster: of small
-//! integers, which are exact in every order, with all epilogues of such a product.
+//! Products with split-K whose partial sums are added by the blocks of a cluster, with all
+//! epilogues of such a product. Products of small integers are exact in every order.
 
 use super::gemm::{OperandLayout, integers};
 use super::{gpu, has_warpgroups, numbers, unless_short};
@@ -14,8 +14,8 @@ use ternion_cuda::tiles::{TileOverride, with_tile};
 /// The tiles, and the maximum number of rows of each.
 const TILES: [(&str, usize); 3] =
     [("wgmmasplitk_16x64x64", 16), ("wgmmasplitk_32x64x64", 32), ("wgmmasplitk_64x64x64", usize::MAX)];
-/// Edges of tiles in rows and columns, sums that end within a stage, ring buffers that wrap around
-/// several times.
+/// Sizes with edges of tiles in rows and columns, sums that end within a stage, and ring buffers
+/// that wrap around several times.
 const SIZES: [[usize; 3]; 7] = [
     [1, 8, 64],
     [5, 72, 520],
@@ -25,11 +25,11 @@ const SIZES: [[usize; 3]; 7] = [
     [33, 520, 4104],
     [64, 200, 6144],
 ];
-/// For short tests.
+/// The same for short tests.
 const FEW: [[usize; 3]; 2] = [[5, 72, 520], [33, 520, 4104]];
-/// The maximum number of splits: short sums are split into fewer, in complete stages, so that every
-/// rank of a cluster has some.
-const PARTS: [usize; 5] = [1, 2, 3, 5, 8];
+/// The maximum number of splits. Short sums are split into fewer, in complete stages, so that every
+/// rank of a cluster has a stage.
+const MAX_SPLITS: [usize; 5] = [1, 2, 3, 5, 8];
 const REPEATS: usize = 20;
 
 /// A product with its epilogue: a bias and relu, or nothing.
@@ -62,7 +62,7 @@ impl Case {
         })
     }
 
-    /// Computes the product on a device: exactly in f64, otherwise rounded once.
+    /// Computes the product on a device: exactly in f64, rounded once in other dtypes.
     fn run(&self, device: &Device, dtype: DType) -> Result<Vec<f64>> {
         let Case { sizes: [m, n, k], layout, out_dtype, has_bias_and_relu, .. } = *self;
         let a = integers([m, k], OperandLayout::Rows, dtype, device, 1)?;
@@ -88,14 +88,14 @@ impl Case {
 }
 
 #[test]
-fn products_are_exact_in_any_number_of_parts() -> Result<()> {
+fn products_are_exact_with_any_number_of_splits() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let _shared = lock_shared();
     let (mut faults, mut ran, mut cuts) = (Vec::new(), [0; TILES.len()], BTreeSet::new());
     for case in Case::all() {
         let expected = case.expected()?;
         for (at, (name, most)) in TILES.into_iter().enumerate() {
-            for parts in PARTS {
+            for parts in MAX_SPLITS {
                 let tile_override = TileOverride { tile: Some(name), splits: Some(parts) };
                 let (found, launched) = with_tile(tile_override, || case.run(device, case.dtype));
                 let is_by_tile = launched.is_some_and(|launched| launched.tile == name);
@@ -111,14 +111,14 @@ fn products_are_exact_in_any_number_of_parts() -> Result<()> {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     if has_warpgroups(device) {
         assert!(ran.iter().all(|&count| count > 0), "cases by each tile: {ran:?}");
-        assert!(PARTS.iter().all(|parts| cuts.contains(parts)), "parts: {cuts:?}");
+        assert!(MAX_SPLITS.iter().all(|parts| cuts.contains(parts)), "parts: {cuts:?}");
     }
     Ok(())
 }
 
 /// Batches of two axes, of which b has one.
 #[test]
-fn batches_are_exact_in_any_number_of_parts() -> Result<()> {
+fn batches_are_exact_with_any_number_of_splits() -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let _shared = lock_shared();
     let cpu = ternion::cpu()?;
@@ -130,7 +130,7 @@ fn batches_are_exact_in_any_number_of_parts() -> Result<()> {
     };
     let expected = run(&cpu, DType::F64, 7)?;
     for (name, _) in TILES.into_iter().filter(|&(_, most)| m <= most) {
-        for parts in PARTS {
+        for parts in MAX_SPLITS {
             let tile_override = TileOverride { tile: Some(name), splits: Some(parts) };
             let (found, launched) = with_tile(tile_override, || run(device, DType::BF16, 7));
             assert_eq!(found?, expected, "{launched:?}, {parts} parts");
@@ -152,7 +152,7 @@ fn products_in_clusters_have_the_same_bits_in_every_run() -> Result<()> {
         };
         let (a, b) = (random([m, k], 1)?, random([n, k], 2)?.t()?);
         for (name, _) in TILES.into_iter().filter(|&(_, most)| m <= most) {
-            for parts in PARTS {
+            for parts in MAX_SPLITS {
                 let tile_override = TileOverride { tile: Some(name), splits: Some(parts) };
                 let run = || a.matmul(&b)?.to_bytes();
                 let (results, _) =

@@ -1,5 +1,5 @@
-//! Matrix products by every tile, independent of the default choice: products of small integers are
-//! exact with all of them, with and without split-K, in every layout.
+//! Matrix products by every tile, independent of the default choice. Products of small integers are
+//! exact with every tile, with and without split-K, in every layout.
 
 use super::gemm::{OperandLayout, integers};
 use super::{gpu, has_tensor_maps, numbers, unless_short};
@@ -10,14 +10,14 @@ use ternion_core::ops::matmul::MatmulOptions;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::tiles::{self, Operands, TileOverride, with_tile};
 
-/// Edges in all axes: less than a tile, a second tile of a cluster that is outside of the output,
-/// and several waves of the small tiles.
+/// Sizes with edges in all axes: less than a tile, a second tile of a cluster that is outside of
+/// the output, and several waves of the small tiles.
 const SIZES: [[usize; 3]; 4] = [[8, 24, 72], [136, 264, 200], [264, 520, 2056], [1288, 1544, 136]];
-/// More tiles than blocks with the large tiles, too: blocks process several tiles, with fewer
-/// stages of a tile than slabs of the one before, and with more.
+/// Sizes with more tiles than blocks even with the large tiles. Blocks process several tiles, with
+/// fewer stages of a tile than slabs of the previous tile, and with more.
 const LARGE: [[usize; 3]; 2] = [[2696, 1672, 72], [2696, 1672, 264]];
-/// For short tests: few rows, for the tiles that need them, and edges of all tiles, with split-K
-/// too; and several tiles for a block.
+/// Sizes for short tests: few rows, for the tiles that need them; edges of all tiles, also with
+/// split-K; and several tiles for a block.
 const FEW: [[usize; 3]; 3] = [[8, 24, 392], [136, 264, 392], [1288, 1544, 72]];
 pub(super) const LAYOUTS: [[OperandLayout; 2]; 4] = [
     [OperandLayout::Rows, OperandLayout::Rows],
@@ -35,8 +35,8 @@ pub(super) fn options(operands: Operands) -> MatmulOptions<'static> {
     }
 }
 
-/// Computes products of these sizes and this layout by every tile; adds what is wrong, and the
-/// names of tiles that ran.
+/// Computes products of these sizes and this layout by every tile. Adds what is wrong to `faults`,
+/// and the names of tiles that ran to `ran`.
 fn by_every_tile(
     device: &Device,
     operands: Operands,
@@ -125,8 +125,8 @@ fn products_of_f64_are_exact_by_every_tile() -> Result<()> {
     exact(&[Operands::Of(DType::F64)])
 }
 
-/// Two batch axes, of which b has only one; partial tiles at the lower and right edge, and more
-/// tiles than blocks. With all epilogues of a plain product.
+/// Two batch axes, only one of which b has. Partial tiles at the lower and right edge, more tiles
+/// than blocks, and all epilogues of a plain product are tested.
 const BATCH: [usize; 2] = [2, 3];
 const SIZES_IN_BATCHES: [[usize; 3]; 3] = [[136, 264, 72], [72, 520, 584], [520, 1544, 264]];
 
@@ -168,17 +168,17 @@ fn batches_are_exact_by_every_tile() -> Result<()> {
     Ok(())
 }
 
-/// Few rows, with only some of the blocks in use; several waves, so that blocks process several
-/// splits.
+/// Few rows, for which only some of the blocks are used; and several waves, so that blocks process
+/// several splits.
 const SIZES_IN_PARTS: [[usize; 3]; 3] = [[16, 520, 4096], [264, 520, 2056], [1288, 1544, 1032]];
 const PARTS: [usize; 4] = [2, 3, 5, 8];
 const RUNS: usize = 20;
 
-/// Whichever blocks add the partial sums, each is added once and in order: integers are exact,
+/// Whichever blocks add the partial sums, each sum is added once and in order: integers are exact,
 /// other numbers have the same bits in every run. Products are queued one after another, so that
 /// synchronization words are reused immediately.
 #[test]
-fn parts_are_added_up_in_order_by_whichever_blocks() -> Result<()> {
+fn partial_sums_are_added_in_order_by_any_block() -> Result<()> {
     let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let backend: &CudaBackend = device.downcast().expect("the CUDA backend itself");

@@ -118,7 +118,7 @@ fn losses_have_pytorchs_defaults() {
 }
 
 #[test]
-fn optimisers_have_pytorchs_defaults() {
+fn optimizers_have_pytorchs_defaults() {
     let SGDConfig { lr, momentum, dampening, weight_decay, nesterov, .. } = SGDConfig::default();
     let sgd = json!({ "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov });
     let AdamConfig { lr, betas, eps, weight_decay, .. } = AdamConfig::default();

@@ -55,13 +55,13 @@ fn averages_of_buffers_equal_pytorchs() -> Result<()> {
             assert_near(&state[&format!("average.{name}")], &want[name])?;
         }
     }
-    let own = norm.state_dict()?;
+    let model_state = norm.state_dict()?;
     norm.eval();
     let averaged = ema.averaged(|| norm.forward(&batches[3]))?;
     assert_near(&averaged, &case["output"])?;
     assert_ne!(averaged.to_vec::<f32>()?, norm.forward(&batches[3])?.to_vec::<f32>()?);
     for (key, tensor) in norm.state_dict()? {
-        assert_eq!(tensor.to_vec_f64()?, own[&key].to_vec_f64()?, "{key} is the model's own again");
+        assert_eq!(tensor.to_vec_f64()?, model_state[&key].to_vec_f64()?, "{key} is the model's own again");
     }
     let twice = message_of(ema.with_buffers(norm.named_buffers()));
     assert_eq!(twice, "ema: buffer running_mean is given twice: it is running_mean already");
@@ -75,8 +75,8 @@ fn assert_near(got: &Tensor, want: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Each update of an average from 0 toward 1 leaves a fraction `decay` of the distance; with
-/// warm-up it is 2/11, 3/12, .. until that exceeds the decay.
+/// Each update of an average from 0 toward 1 leaves a fraction `decay` of the distance. With
+/// warm-up the decay is 2/11, 3/12, .. until that exceeds `decay`.
 #[test]
 fn early_averages_follow_quickly_with_warmup() -> Result<()> {
     let device = device();
@@ -151,7 +151,7 @@ fn averages_of_half_precision_are_more_precise() -> Result<()> {
 }
 
 #[test]
-fn averages_go_on_from_a_file() -> Result<()> {
+fn averages_resume_from_a_file() -> Result<()> {
     let device = device();
     let (first, second) = (start(DType::F32, &device)?, start(DType::F32, &device)?);
     let config = EmaConfig { decay: 0.9, warmup: true };
@@ -195,7 +195,7 @@ fn averages_go_on_from_a_file() -> Result<()> {
 }
 
 #[test]
-fn averages_refuse_what_does_not_fit() -> Result<()> {
+fn averages_reject_mismatched_states_and_models() -> Result<()> {
     let device = device();
     let params = start(DType::F32, &device)?;
     let config = EmaConfig { decay: 1.5, warmup: false };

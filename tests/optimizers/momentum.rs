@@ -28,7 +28,7 @@ fn a_momentum_counts_from_the_next_step_on() -> Result<()> {
 }
 
 #[test]
-fn an_optimizer_without_momentum_refuses_one() -> Result<()> {
+fn an_optimizer_without_momentum_rejects_one() -> Result<()> {
     let param = Param::new(&Tensor::zeros([1], DType::F32, &device())?)?;
     let mut plain = SGD::new(vec![param.clone()], SGDConfig::default())?;
     let mut adagrad = Adagrad::new(vec![param], AdagradConfig::default())?;

@@ -1,13 +1,13 @@
-//! Recorded steps on a device that pretends to record: ops run while it does, and replays run only
-//! the host's work that precedes each of them.
+//! Recorded steps on a device that pretends to record: ops run while it records, and replays run
+//! only the host work that precedes each replay.
 
 use super::{OPTIMIZERS, gradients_of, grouped, message_of, start, steps};
 use ternion::nn::optim::{Adagrad, AdagradConfig};
 use ternion::prelude::*;
 use ternion_testing::recording;
 
-/// The second run must call the same ops with the same settings: values that change from step to
-/// step are on the device.
+/// The second run must call the same ops with the same parameters: values that change from step to
+/// step are stored on the device.
 #[test]
 fn every_step_can_be_recorded_and_replays_count() -> Result<()> {
     let device = recording(ternion_cpu::device());
@@ -27,9 +27,10 @@ fn every_step_can_be_recorded_and_replays_count() -> Result<()> {
     Ok(())
 }
 
-/// As many rows of numbers as when it was recorded, but those of p1 and p2 are swapped.
+/// There are as many rows of numbers as when the step was recorded, but those of p1 and p2 are
+/// swapped.
 #[test]
-fn a_recorded_step_is_refused_once_its_rows_belong_to_others() -> Result<()> {
+fn a_recorded_step_is_rejected_after_its_rows_change_owners() -> Result<()> {
     let device = recording(ternion_cpu::device());
     let (params, target_grads) = (start(DType::F32, &device)?, steps(DType::F32, &device)?.swap_remove(0));
     let config = AdagradConfig { allow_missing_gradients: true, ..Default::default() };

@@ -58,7 +58,7 @@ fn schedules_follow_their_formulas_to_any_step() -> Result<()> {
     let warm = Warmup::new(2, 0.0, Box::new(cosine) as Box<dyn Schedule>)?;
     assert_rates("warmup", &rates(&warm, 4), &[0.0, 0.5, 1.0, 0.6 + half]);
     assert_rates("no warmup", &rates(&Warmup::new(0, 0.5, cosine)?, 1), &[1.0]);
-    // Up in 0.5 * 8 - 1 = 3 steps, down in the next four, and then constant.
+    // Increases in 0.5 * 8 - 1 = 3 steps, decreases in the next four, and is then constant.
     let config = OneCycleConfig { pct_start: 0.5, anneal_strategy: Anneal::Linear, ..Default::default() };
     let config = OneCycleConfig { div_factor: 4.0, final_div_factor: 5.0, ..config };
     let cycle = OneCycleLR::new(1.0, 8, config)?;
@@ -78,7 +78,7 @@ fn schedules_follow_their_formulas_to_any_step() -> Result<()> {
 }
 
 #[test]
-fn bad_schedules_are_errors_in_words() {
+fn invalid_schedules_are_errors() {
     let finite = "expected a finite number of at least 0";
     assert_eq!(message_of(Constant::new(-1.0)), format!("constant: lr -1, {finite}"));
     assert_eq!(message_of(StepLR::new(0.1, 0, 0.1)), "step_lr: step_size 0, expected at least 1");
@@ -140,13 +140,13 @@ fn plateaus() -> Result<[(&'static str, ReduceLROnPlateau); 4]> {
 }
 
 #[test]
-fn plateaus_equal_pytorchs_and_go_on_from_a_state() -> Result<()> {
+fn plateaus_equal_pytorchs_and_resume_from_a_state() -> Result<()> {
     let (device, all) = (device(), reference());
     let metrics = list(&all["metrics"]);
     for (at, (name, mut plateau)) in plateaus()?.into_iter().enumerate() {
         let mut fell = 0;
         for (number, (&metric, want)) in metrics.iter().zip(list(&all["plateaus"][name])).enumerate() {
-            // Like a run that is resumed before each measurement.
+            // Saves and loads the state before each measurement, like a run that is resumed.
             let state = plateau.state_dict(&device)?;
             let (_, mut resumed) = plateaus()?[at].clone();
             resumed.load_state_dict(&state)?;

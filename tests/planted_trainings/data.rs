@@ -193,7 +193,7 @@ fn a_target_that_is_broadcast() {
 
 /// Probabilities, logits, or a log-softmax over the batch, where a loss expects log-probabilities.
 #[test]
-fn outputs_that_are_no_log_probabilities() {
+fn outputs_that_are_not_log_probabilities() {
     let wrong_outputs: [fn(&Tensor) -> Result<Tensor>; 3] =
         [|logits| logits.softmax(1), |logits| logits.mul_scalar(2.0), |logits| logits.log_softmax(0)];
     for wrong in wrong_outputs {

@@ -121,8 +121,8 @@ struct Attends {
 }
 
 impl Forward for Attends {
-    /// In the wrong variant the softmax of the scores is along the axis of heads, which has size 1:
-    /// it is 1 everywhere.
+    /// In the wrong variant the softmax of the scores is along the axis of heads, which has size 1,
+    /// so that every weight is 1.
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let [batch, length, width] = input.sizes::<3>()?;
         let heads = |x: Tensor| x.reshape([batch, 1, length, width]);
@@ -322,7 +322,7 @@ fn a_learning_rate_of_0() {
 
 /// A hook removes the gradient of a weight in each step, and keeps that of the bias.
 #[test]
-fn a_weight_whose_gradient_is_taken_away() {
+fn a_weight_whose_gradient_is_removed() {
     let training = |removes_gradient: bool| {
         let device = device();
         let model = Mlp::new([8, 16, 4], &device)?;

@@ -148,7 +148,7 @@ fn between(op: fn(&Tensor) -> Result<Tensor>) -> Result<String> {
 /// A NaN that is produced between two layers: the report names the op, not the layer with the NaN
 /// as input.
 #[test]
-fn a_nan_that_is_made_between_layers() {
+fn a_nan_that_is_produced_between_layers() {
     type Case = (fn(&Tensor) -> Result<Tensor>, &'static str);
     let cases: [Case; 7] = [
         (|x| x.log(), "log after a: it made the first NaN in the order of computation, of finite numbers"),
@@ -170,7 +170,7 @@ fn a_nan_that_is_made_between_layers() {
 /// Numbers that are infinite on purpose, as in masks, are not a fault, and a NaN that results from
 /// them is attributed to the softmax.
 #[test]
-fn a_mask_that_hides_a_whole_row_between_layers() {
+fn a_mask_that_excludes_a_whole_row_between_layers() {
     let hidden =
         |x: &Tensor| x.add(&Tensor::full([8], f64::NEG_INFINITY, DType::F32, x.device())?)?.softmax(1);
     let seen = |x: &Tensor| {
@@ -237,10 +237,10 @@ fn functions_that_are_composed_are_named_as_they_are_called() {
     }
 }
 
-/// A NaN that occurs inside a function, but not in its output, is not a fault; a gradient is
+/// A NaN inside a function is not a fault if the output of the function has none. A gradient is
 /// reported by the name of the function.
 #[test]
-fn functions_are_looked_at_as_a_whole() {
+fn functions_are_checked_as_a_whole() {
     let x = Tensor::from_slice(&[f32::INFINITY, 1.0], [2], &device()).expect("numbers");
     let near = detect_anomaly(|| x.isclose(&x, Default::default())).expect("no NaN is given");
     assert_eq!(near.to_vec::<bool>().expect("bools"), [true, true]);
@@ -264,7 +264,7 @@ fn functions_are_looked_at_as_a_whole() {
     );
 }
 
-/// An exponential that overflows: the report of the NaN that a product makes of it names the
+/// An exponential that overflows. A product makes a NaN of the infinity, and the report names the
 /// exponential too.
 #[test]
 fn a_nan_that_is_made_of_infinity() {

@@ -91,7 +91,7 @@ impl Branches {
         Ok(Branches { one: Linear::new(8, 4, device)?, other: Linear::new(8, 4, device)? })
     }
 
-    /// Trains with the sum of one branch, and of what `join` returns for the other.
+    /// Trains with the sum of one branch and the result of `join` for the other branch.
     fn trained(&self, join: impl Fn(&Tensor, &Linear) -> Result<Option<Tensor>>) -> Result<String> {
         let [x, target] = batch(&[16, 8], &[16, 4], &self.one.weight.device())?;
         let run = |model: &Branches| {
@@ -364,7 +364,7 @@ impl Forward for Bare {
 
 /// A tensor that requires a gradient instead of a parameter: it is never updated.
 #[test]
-fn a_bare_tensor_that_asks_for_its_gradient() {
+fn a_bare_tensor_that_requires_a_gradient() {
     let training = |requires_grad: bool| {
         let device = device();
         let linear = || Linear::new(8, 8, &device);

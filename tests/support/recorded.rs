@@ -104,7 +104,7 @@ pub fn replays_train_exactly_as_steps_do(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// With many parameters, whose gradients have no inherent order.
+/// The model has many parameters, whose gradients have no inherent order.
 pub fn a_step_that_adds_gradients_of_batches_is_recorded(device: &Device) -> Result<()> {
     device.seed(5);
     let layers: Vec<Linear> =

@@ -78,7 +78,7 @@ fn masked_attention_equals_pytorch() -> Result<()> {
 
 /// The last two tokens attend to the cached keys as they do when all tokens are processed at once.
 #[test]
-fn masks_hide_kept_keys() -> Result<()> {
+fn masks_apply_to_cached_keys() -> Result<()> {
     on_each_device(|device| {
         let all = reference();
         for (name, heads, kv_heads, dtype) in MASKED {
@@ -105,7 +105,7 @@ fn masks_hide_kept_keys() -> Result<()> {
 /// A key mask combined with a mask excludes its keys for every query, like a single mask that
 /// excludes them.
 #[test]
-fn padding_and_masks_hide_together() -> Result<()> {
+fn key_masks_and_masks_are_combined() -> Result<()> {
     on_each_device(|device| {
         for (name, heads, kv_heads, dtype) in MASKED {
             let attention = shared(heads, kv_heads, device)?;
@@ -167,7 +167,7 @@ fn a_cache_rejects_what_it_cannot_store() -> Result<()> {
     })
 }
 
-/// Query heads that share keys equal heads that each have a copy of them.
+/// Query heads that share keys equal heads with separate copies of the keys.
 #[test]
 fn shared_heads_are_copies() -> Result<()> {
     on_each_device(|device| {
@@ -189,7 +189,7 @@ fn shared_heads_are_copies() -> Result<()> {
 /// Dropout: the mean over many samples is attention without dropout, single samples differ, and in
 /// evaluation mode nothing is dropped.
 #[test]
-fn attention_drops_weights_in_training_alone() -> Result<()> {
+fn attention_drops_weights_in_training_mode_only() -> Result<()> {
     let device = device();
     device.seed(11);
     let config = MultiHeadAttentionConfig { dropout: 0.3, ..Default::default() };
@@ -206,10 +206,10 @@ fn attention_drops_weights_in_training_alone() -> Result<()> {
     Ok(())
 }
 
-/// Concatenated sequences attend like each sequence by itself, with rotary embeddings by position
-/// within the sequence; so do gradients.
+/// Concatenated sequences attend like each sequence by itself, with rotary embeddings by the
+/// position within the sequence. The same holds for gradients.
 #[test]
-fn sequences_one_after_another_attend_as_each_alone() -> Result<()> {
+fn concatenated_sequences_attend_like_separate_ones() -> Result<()> {
     on_each_device(|device| {
         let rotary = Rotary::new(6, 4, RotaryConfig::default())?;
         let config = MultiHeadAttentionConfig {
@@ -260,9 +260,9 @@ fn each_separately(
 }
 
 /// For blocks of each kind: the outputs of two consecutive blocks for the rows of all sequences
-/// equal those for each sequence, and so do the gradients of the input and of all parameters.
+/// equal those for each sequence. The gradients of the input and of all parameters are also equal.
 #[test]
-fn blocks_take_sequences_one_after_another() -> Result<()> {
+fn blocks_process_concatenated_sequences() -> Result<()> {
     on_each_device(|device| {
         for (form, norm) in
             [(FeedForwardKind::GELU, NormKind::LayerNorm), (FeedForwardKind::SwiGLU, NormKind::RMSNorm)]
@@ -315,10 +315,10 @@ fn check_blocks(
     Ok(())
 }
 
-/// In training mode both outputs are dropped as in a block of one sequence: with the same random
+/// In training mode the outputs for several sequences and for one are dropped by the same random
 /// numbers.
 #[test]
-fn blocks_drop_in_sequences_one_after_another() -> Result<()> {
+fn blocks_drop_in_concatenated_sequences() -> Result<()> {
     let device = device();
     let config = TransformerBlockConfig { dropout: 0.4, ..Default::default() };
     let block = TransformerBlock::new(8, 2, config, &device)?;
@@ -336,7 +336,7 @@ fn blocks_drop_in_sequences_one_after_another() -> Result<()> {
 }
 
 #[test]
-fn blocks_refuse_what_sequences_one_after_another_have_not() -> Result<()> {
+fn blocks_reject_options_that_varlen_lacks() -> Result<()> {
     let device = device();
     let block = TransformerBlock::new(8, 2, TransformerBlockConfig::default(), &device)?;
     let input = Tensor::ones([4, 8], DType::F32, &device)?;

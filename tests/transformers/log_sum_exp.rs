@@ -24,7 +24,8 @@ struct Case {
 const PLAIN: Case =
     Case { name: "plain", queries: 7, keys: 9, causal: Causal::Off, window: None, mask: None };
 
-/// With more queries than keys the first ones attend to nothing; neither does query 2 under a mask.
+/// With more queries than keys the first queries attend to no key. With a mask, query 2 attends to
+/// no key either.
 const CASES: [Case; 9] = [
     PLAIN,
     Case { name: "causal", causal: Causal::LowerRight, ..PLAIN },
@@ -60,7 +61,7 @@ impl Case {
         Ok([q, k, numbers(&[BATCH, KV_HEADS, keys, width], 53, dtype, device)?])
     }
 
-    /// Returns a mask `[heads, queries, keys]`; query 2 attends to nothing.
+    /// Returns a mask `[heads, queries, keys]`, with which query 2 attends to no key.
     fn mask(&self, dtype: DType, device: &Device) -> Result<Option<Tensor>> {
         let Some(kind) = self.mask else { return Ok(None) };
         let shape = [HEADS, self.queries, self.keys];
@@ -79,7 +80,7 @@ impl Case {
     }
 
     /// Returns whether a query attends to a key by its position, `[queries, keys]`.
-    fn reach(&self, device: &Device) -> Result<Tensor> {
+    fn attends(&self, device: &Device) -> Result<Tensor> {
         let (queries, keys) = (self.queries as i64, self.keys as i64);
         let first = if self.causal == Causal::UpperLeft { 0 } else { keys - queries };
         let (is_causal, window) = (self.causal != Causal::Off, self.window.map(|window| window as i64));
@@ -97,7 +98,7 @@ impl Case {
     fn scores(&self, q: &Tensor, k: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
         let (q, k) = (q.to_dtype(DType::F32)?, each_repeated(&k.to_dtype(DType::F32)?)?);
         let scores = q.matmul(&k.t()?)?.mul_scalar(0.4)?;
-        let scores = scores.masked_fill(&self.reach(q.device())?.logical_not()?, f64::NEG_INFINITY)?;
+        let scores = scores.masked_fill(&self.attends(q.device())?.logical_not()?, f64::NEG_INFINITY)?;
         match mask {
             Some(mask) if mask.dtype() == DType::Bool => {
                 scores.masked_fill(&mask.logical_not()?, f64::NEG_INFINITY)
@@ -144,15 +145,15 @@ fn each_repeated(x: &Tensor) -> Result<Tensor> {
     repeated.reshape([batch, HEADS, rows, width])
 }
 
-/// Runs `test` on each device, and with attention composed of other ops.
-fn everywhere(test: impl Fn(&Device) -> Result<()>) -> Result<()> {
+/// Runs `test` on each device, and on a device on which attention is composed of other ops.
+fn on_every_device(test: impl Fn(&Device) -> Result<()>) -> Result<()> {
     on_each_device(&test)?;
     test(&Composed::new(ternion_cpu::device()))
 }
 
 #[test]
 fn the_log_sum_exp_is_that_of_the_scores() -> Result<()> {
-    everywhere(|device| {
+    on_every_device(|device| {
         for case in CASES {
             for width in [5, 64, 200] {
                 case.check(width, DType::F32, device)?;
@@ -166,7 +167,7 @@ fn the_log_sum_exp_is_that_of_the_scores() -> Result<()> {
 /// For f64 inputs it is f64, and dropout does not change it.
 #[test]
 fn the_log_sum_exp_is_of_scores_before_dropout() -> Result<()> {
-    everywhere(|device| {
+    on_every_device(|device| {
         let [q, k, v] = PLAIN.operands(8, DType::F32, device)?;
         let options = AttentionOptions { dropout: 0.4, ..PLAIN.options(None) };
         device.seed(5);
@@ -189,7 +190,7 @@ fn the_log_sum_exp_is_of_scores_before_dropout() -> Result<()> {
 /// propagate none.
 #[test]
 fn gradients_flow_through_the_log_sum_exp() -> Result<()> {
-    everywhere(|device| {
+    on_every_device(|device| {
         for case in [PLAIN, CASES[1], CASES[3], CASES[8]] {
             let [q, k, v] = case.operands(5, DType::F32, device)?;
             let leaves = [q.requires_grad()?, k.requires_grad()?, v.requires_grad()?];
@@ -228,10 +229,10 @@ fn gradients_flow_through_the_log_sum_exp() -> Result<()> {
     })
 }
 
-/// The results of attention to two parts of the keys are combined to that of all keys, by the
-/// log-sum-exp of each.
+/// The results of attention to two parts of the keys are combined into those of attention to all
+/// keys, by the log-sum-exp of each part.
 #[test]
-fn parts_of_an_attention_are_put_together() -> Result<()> {
+fn attention_over_parts_of_the_keys_is_combined() -> Result<()> {
     on_each_device(|device| {
         let [q, k, v] = PLAIN.operands(8, DType::F32, device)?;
         let part = |first: usize, count: usize| {
@@ -246,7 +247,7 @@ fn parts_of_an_attention_are_put_together() -> Result<()> {
 }
 
 #[test]
-fn what_attention_refuses_is_refused_beside_the_log_sum_exp() -> Result<()> {
+fn attention_with_log_sum_exp_rejects_the_same_calls() -> Result<()> {
     let device = ternion_cpu::device();
     let [q, k, v] = PLAIN.operands(4, DType::F32, &device)?;
     let mask = Tensor::zeros([7, 9], DType::F64, &device)?;

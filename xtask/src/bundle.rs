@@ -107,14 +107,15 @@ struct Program {
 }
 
 pub fn run(root: &Path, options: &BundleOptions) -> Result<(), String> {
-    replaceable(&options.out)?;
+    check_replaceable(&options.out)?;
     let programs = build(root, options.device)?;
     let parent = options.out.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let unfinished = parent.join(format!(".bundle-{}", std::process::id()));
     let built = fill(root, &unfinished, &programs, options).and_then(|()| replace(&unfinished, &options.out));
     if built.is_err() {
-        // The error is the original one; it names a folder that could not be removed.
+        // The original error is returned. It names the folder, which may remain if it cannot be
+        // removed.
         let _ = fs::remove_dir_all(&unfinished);
     }
     built?;
@@ -125,7 +126,7 @@ pub fn run(root: &Path, options: &BundleOptions) -> Result<(), String> {
 /// Writes everything to `folder`; fails if it would not run, or would be too large.
 fn fill(root: &Path, folder: &Path, programs: &[Program], options: &BundleOptions) -> Result<(), String> {
     for program in programs {
-        needs_no_newer_glibc(&program.path)?;
+        check_glibc(&program.path)?;
         copy(&program.path, &folder.join(&program.destination))?;
     }
     for entry in entries(&root.join("benches/peers"))?.into_iter().filter(|path| path.is_file()) {
@@ -136,7 +137,7 @@ fn fill(root: &Path, folder: &Path, programs: &[Program], options: &BundleOption
         serde_json::to_string_pretty(&manifest(root, options.device)?).map_err(|error| error.to_string())?;
     fs::write(folder.join(MANIFEST), manifest + "\n").map_err(|error| io_error(folder, &error))?;
     pack_programs(folder)?;
-    weigh(folder)?;
+    check_size(folder)?;
     if options.cache {
         pack_kernels(folder, &options.architecture)?;
     }
@@ -150,7 +151,7 @@ fn build(root: &Path, device: Device) -> Result<Vec<Program>, String> {
         measured.extend(["--features", "ternion-bench/wgpu"]);
     }
     let mut programs = compile(root, "bundled", device, &measured)?;
-    // With the CPU backend, which the benchmark does not use.
+    // These programs have the CPU backend, which the benchmark does not use.
     programs.extend(compile(
         root,
         "bundled",
@@ -201,9 +202,8 @@ fn programs(messages: &str) -> Result<Vec<Program>, String> {
     Ok(found)
 }
 
-/// Fails if the program requires a symbol of a C library that is newer than that of the GPU
-/// machine.
-fn needs_no_newer_glibc(program: &Path) -> Result<(), String> {
+/// Fails if the program requires a symbol of a newer C library than that of the GPU machine.
+fn check_glibc(program: &Path) -> Result<(), String> {
     let symbols =
         output(Command::new("objdump").arg("-T").arg(program), "objdump (of the package binutils)")?;
     match newest_glibc(&symbols) {
@@ -232,7 +232,7 @@ fn newest_glibc(symbols: &str) -> Option<(u32, u32)> {
 }
 
 /// Prints the size of each file; fails if the total is too large.
-fn weigh(folder: &Path) -> Result<(), String> {
+fn check_size(folder: &Path) -> Result<(), String> {
     let mut sizes = BTreeMap::new();
     collect_sizes(folder, folder, &mut sizes)?;
     for (name, bytes) in &sizes {
@@ -313,7 +313,7 @@ fn manifest(root: &Path, device: Device) -> Result<Value, String> {
 }
 
 /// Fails if `folder` contains anything but an earlier bundle, because it will be replaced.
-fn replaceable(folder: &Path) -> Result<(), String> {
+fn check_replaceable(folder: &Path) -> Result<(), String> {
     match folder.exists() && !folder.join(MANIFEST).exists() && !entries(folder)?.is_empty() {
         true => Err(format!(
             "{}: holds something other than a bundle (it has no {MANIFEST}) and is not replaced",
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn every_test_of_the_adapter_is_taken_along() {
+    fn every_adapter_test_is_in_the_bundle() {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/backend-wgpu/tests");
         let all = fs::read_to_string(tests.join("support/adapter.rs")).expect("reads");
         let sources = entries(&tests).expect("reads").into_iter().filter(|path| path.is_file());
@@ -437,18 +437,18 @@ mod tests {
     #[test]
     fn only_bundles_are_replaced() {
         let folder = std::env::temp_dir().join(format!("ternion-bundle-{}", std::process::id()));
-        assert_eq!(replaceable(&folder), Ok(()), "nothing exists there");
+        assert_eq!(check_replaceable(&folder), Ok(()), "nothing exists there");
         fs::create_dir_all(&folder).expect("the temporary folder can be written");
-        assert_eq!(replaceable(&folder), Ok(()), "empty");
+        assert_eq!(check_replaceable(&folder), Ok(()), "empty");
         fs::write(folder.join("notes"), "mine").expect("writes");
-        assert!(replaceable(&folder).is_err_and(|text| text.contains("has no bundle.json")));
+        assert!(check_replaceable(&folder).is_err_and(|text| text.contains("has no bundle.json")));
         fs::write(folder.join(MANIFEST), "{}").expect("writes");
-        assert_eq!(replaceable(&folder), Ok(()));
+        assert_eq!(check_replaceable(&folder), Ok(()));
         fs::remove_dir_all(&folder).expect("removes");
     }
 
     #[test]
-    fn packed_programs_come_out_as_they_went_in() {
+    fn packing_and_unpacking_preserves_programs() {
         let folder = std::env::temp_dir().join(format!("ternion-packed-{}", std::process::id()));
         for (name, text) in [("ternion-bench", "bench"), ("tests/ops", "ops"), ("all_apps", "apps")] {
             let path = folder.join(name);
@@ -468,14 +468,14 @@ mod tests {
     }
 
     #[test]
-    fn what_weighs_too_much_is_refused() {
+    fn a_bundle_that_is_too_large_is_rejected() {
         let folder = std::env::temp_dir().join(format!("ternion-weight-{}", std::process::id()));
         fs::create_dir_all(folder.join("tests")).expect("the temporary folder can be written");
         fs::write(folder.join("tests/ops"), "small").expect("writes");
-        assert_eq!(weigh(&folder), Ok(()));
+        assert_eq!(check_size(&folder), Ok(()));
         let large = fs::File::create(folder.join("tests/large")).expect("writes");
         large.set_len(LIMIT_BYTES).expect("sparse");
-        assert_eq!(weigh(&folder), Err("the bundle weighs 20.00 MiB, expected at most 20".into()));
+        assert_eq!(check_size(&folder), Err("the bundle weighs 20.00 MiB, expected at most 20".into()));
         fs::remove_dir_all(&folder).expect("removes");
     }
 }

@@ -2,16 +2,16 @@
 
 use std::process::Command;
 
-/// Prefixes of variables with which Cargo passes its package to the programs that it runs. Build
-/// scripts that read such variables, as that of `ring` does, would run again, and everything that
-/// depends on their packages would be recompiled.
-const OF_A_PACKAGE: [&str; 2] = ["CARGO_MANIFEST_", "CARGO_PKG_"];
+/// Prefixes of the variables with which Cargo describes its package to the programs that it runs.
+/// They must be removed: build scripts that read such variables, as that of `ring` does, would run
+/// again, and everything that depends on their packages would be recompiled.
+const PACKAGE_PREFIXES: [&str; 2] = ["CARGO_MANIFEST_", "CARGO_PKG_"];
 
 /// Returns the Cargo that runs this program, otherwise the one in `PATH`.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
-        if OF_A_PACKAGE.iter().any(|start| name.to_string_lossy().starts_with(start)) {
+        if PACKAGE_PREFIXES.iter().any(|start| name.to_string_lossy().starts_with(start)) {
             cargo.env_remove(name);
         }
     }

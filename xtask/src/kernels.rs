@@ -57,11 +57,11 @@ pub struct KernelOptions {
     pub architectures: Vec<String>,
     /// Whether the machine code is written to the kernel cache.
     pub keep: bool,
-    /// Skips most of what is in the list of compiled files.
+    /// Whether to skip most of the files that are in the list of compiled files.
     pub known: bool,
-    /// Writes that list.
+    /// Whether to write that list.
     pub record: bool,
-    /// Compiles kernels whose threads pause for random times.
+    /// Whether to compile kernels whose threads pause for random times.
     pub delays: bool,
     /// Which part of how many to compile: `1/4`.
     pub share: Option<String>,
@@ -151,8 +151,8 @@ fn summary(lines: &[String]) -> Option<String> {
     Some(format!("stored in {}: {} files", folder.display(), files.len()))
 }
 
-/// Returns the architectures that no device looks up in the kernel cache: from 9.0 on a device
-/// looks up the one with the instructions that only it has.
+/// Returns a message for each architecture that no device looks up in the kernel cache: a device of
+/// compute capability 9.0 or later looks up the variant with architecture-specific instructions.
 fn unread(architectures: &[String]) -> impl Iterator<Item = String> {
     let capability = |name: &String| name.strip_prefix("sm_")?.parse::<u32>().ok();
     let unread = architectures.iter().filter(move |name| capability(name).is_some_and(|number| number >= 90));
@@ -180,7 +180,7 @@ fn run_share(root: &Path, options: &KernelOptions, share: &str) -> Result<(), St
             Ok(file) => println!("{KEPT_PREFIX}{}", file.display()),
             Err(error) => {
                 faults.push(format!("{} {architecture}: not stored: {error}", source.name));
-                // The next one would fail, too.
+                // The next file would fail, too.
                 break;
             }
         }
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn an_architecture_without_kernels_is_refused() {
+    fn an_architecture_without_kernels_is_rejected() {
         let expected = "no kernel is for sm_12, expected sm_80, sm_90a, sm_100a or another from sm_80 on";
         assert_eq!(error_of(&["sm_80", "sm_12"], None), expected);
         assert!(error_of(&["sm_75"], Some("reduce")).contains("no kernel is for sm_75"));
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn architectures_that_no_device_reads_are_noted() {
+    fn architectures_that_no_device_reads_are_reported() {
         let notes = |names: &[&str]| unread(&kernel_options(names, None).architectures).collect::<Vec<_>>();
         assert_eq!(notes(&["sm_80", "sm_89", "sm_90a", "sm_100a"]), [""; 0]);
         let expected =
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn nvrtc_s_own_cache_is_passed_by_where_there_is_one() {
+    fn nvrtc_s_own_cache_is_bypassed_if_it_exists() {
         let own = options("sm_90a");
         assert!(!own.iter().any(|option| option == "--no-cache"), "not in the key of the kernel cache");
         for (version, further) in [
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_read() {
+    fn shares_are_parsed() {
         assert_eq!(parse_share("4/4"), Ok((4, 4)));
         for share in ["0/4", "5/4", "1", "a/4", "1/0"] {
             assert_eq!(parse_share(share), Err(format!("share {share:?}, expected such as 1/4")));

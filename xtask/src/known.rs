@@ -99,7 +99,7 @@ impl Known {
         format!("{HEADER}\n{}", self.0.iter().map(line).collect::<String>())
     }
 
-    /// Replaces the list's entries of these architectures by this.
+    /// Replaces the list's entries of these architectures by these digests.
     ///
     /// # Errors
     /// The file is not such a list, or cannot be written.

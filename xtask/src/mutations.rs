@@ -264,8 +264,8 @@ const MUTATIONS: &[Mutation] = &[
     },
 ];
 
-/// A table that takes longer than this has an endless loop.
-const PATIENCE: Duration = Duration::from_secs(1200);
+/// The time limit of a table run: a longer run has an endless loop.
+const TIMEOUT: Duration = Duration::from_secs(1200);
 
 /// Runs the mutations that `only` selects; with `check`, only checks whether they can be applied.
 pub fn run(root: &Path, only: Option<&str>, check: bool) -> Result<(), String> {
@@ -380,7 +380,7 @@ impl Copy {
             if let Some(status) = child.try_wait().map_err(|error| format!("the table: {error}"))? {
                 break status;
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Ok(Some("an endless run".into()));

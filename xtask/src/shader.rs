@@ -135,7 +135,7 @@ fn described(launched: &[Launched]) -> String {
     text
 }
 
-/// Adds a line, except a blank line that follows another one, where the linker removed items.
+/// Adds a line. Skips a blank line that follows another one, where the linker removed declarations.
 fn push_line(text: &mut String, line: &str) {
     if !(line.trim().is_empty() && text.ends_with("\n\n")) {
         text.push_str(if line.trim().is_empty() { "\n" } else { line });
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_shader_of_its_own_says_so() {
+    fn ops_without_a_shader_are_reported() {
         let error = printed("iota").expect_err("no shader");
         assert_eq!(error, "iota launches no shader: the host computes it");
         let error = printed("permute").expect_err("no shader");

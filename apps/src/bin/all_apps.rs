@@ -1,5 +1,5 @@
-//! All programs in one binary, which share most of their code; `cargo xtask bundle` packs it. It
-//! runs the program whose name it is called by (the file name of `argv[0]`).
+//! All programs in one binary, because they share most of their code. It runs the program that the
+//! file name of `argv[0]` names. `cargo xtask bundle` packs it.
 
 use std::path::Path;
 use std::process::ExitCode;

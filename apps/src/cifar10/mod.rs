@@ -13,8 +13,8 @@
 //! The whole training step is recorded, if the device supports that, and replayed as one; with
 //! `--eager` it runs op by op.
 //!
-//! The data set is searched on this machine (`--data`, $TERNION_DATA, the user's cache). If it is
-//! not found, the program draws colored shapes instead, and says so.
+//! The program searches this machine for the data set (`--data`, $TERNION_DATA, the user's cache).
+//! If it finds none, it draws colored shapes instead, and says so.
 
 mod models;
 pub mod step;
@@ -47,11 +47,12 @@ use ternion::train::{Chart, Panel, Progress, Recorder, Scale, Series, Start};
 /// Batch size of tests, which save nothing for the backward pass.
 const TEST_BATCH: usize = 500;
 
-/// A lower bound of what is saved per image for the backward pass: the f32 outputs of the first
-/// convolution and its normalization.
+/// A lower bound of the bytes per image that are saved for the backward pass: the f32 outputs of
+/// the first convolution and its normalization.
 const IMAGE_BYTES: f64 = 2.0 * 32.0 * 32.0 * 32.0 * 4.0;
 
-/// Steps whose mean loss is one point of the curve: each reading waits for the device.
+/// The number of steps whose mean loss is one point of the curve. Each reading waits for the
+/// device.
 const STEPS_PER_POINT: usize = 20;
 
 /// Batches that are prepared ahead while the device is busy with others.
@@ -60,7 +61,7 @@ const BATCHES_AHEAD: usize = 4;
 /// Rows and columns of an image.
 const SIDE: usize = 32;
 
-/// The default plan.
+/// The default hyperparameters.
 const DEFAULTS: Hyperparameters = Hyperparameters { epochs: 12, lr: 3e-3 };
 
 /// Black pixels around an image before it is cropped.
@@ -229,8 +230,8 @@ impl Images {
         memory::check(device, batch as f64 * IMAGE_BYTES, &format!("--batch {batch}"))?;
         let data = checksum(train.pixels().iter().chain(train.labels()).copied());
         let normalized = |batches: Batches| batches.normalize_channels(&Cifar10::MEANS, &Cifar10::DEVIATIONS);
-        // Batch normalization needs batches of one size. An epoch with another order drops other
-        // images.
+        // Batch normalization needs batches of one size, so an incomplete last batch is dropped.
+        // Each epoch has another order, and drops other images.
         let batches = train.shuffled(arguments.seed).batches(batch, device).last_batch(LastBatch::Drop);
         let batches = normalized(batches)?.transforms(&transforms(arguments), arguments.seed)?;
         Ok(Images {
@@ -392,7 +393,7 @@ impl<'a> Training<'a> {
     fn resume(&mut self) -> Outcome<()> {
         let (arguments, hyperparameters) = (self.arguments, self.hyperparameters);
         if let Some((step, file)) = self.with_state(|mut state| arguments.saving.resume(&mut state))? {
-            // The number of epochs and the learning rate are those of this command line.
+            // A resumed run uses the number of epochs and the learning rate of this command line.
             (self.step, self.hyperparameters) = (step, hyperparameters);
             print_line!("resuming from step {step} of {}", file.display());
         }

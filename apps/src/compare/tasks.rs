@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// A model and its examples on one device. The same seed gives the same lesson on every device.
+/// A model and its examples on one device. The same seed gives the same examples on every device.
 pub enum Task {
     Digits { model: Box<dyn Forward>, digits: DigitSet, shuffled: Shuffled, batch: usize },
     Text { model: Box<GPT>, windows: RandomWindows },

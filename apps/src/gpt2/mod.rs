@@ -462,8 +462,8 @@ fn token_windows(arguments: &Arguments, model: &GPT, vocabulary: &Vocabulary) ->
         };
         let validation = arguments.validation.as_ref().map(open).transpose()?.map(|(windows, _)| windows);
         let (train, train_tokens) = open(file)?;
-        // Takes about a second per gigabyte: only computed if a resumed run could have other
-        // tokens.
+        // The checksum takes about a second per gigabyte. It is only computed if a resumed run
+        // could have other tokens.
         let checksum = arguments.checkpoint().map(|_| file_checksum(file));
         let checksum = checksum.transpose().map_err(|error| in_file(file, error))?;
         return Ok(TokenWindows { train, train_tokens, checksum, validation });

@@ -14,7 +14,7 @@ use ternion::nn::schedule::{CosineAnnealingLR, Warmup};
 use ternion::prelude::*;
 use ternion::train::{Chart, Panel, Recorder, Series, Start};
 
-/// Steps whose mean loss is reported as one value: each reading waits for the device.
+/// The number of steps whose mean loss is reported as one value. Each reading waits for the device.
 const STEPS_PER_READING: u64 = 10;
 
 /// The largest number of validation batches in a test.
@@ -181,7 +181,7 @@ pub fn train(
     };
     if let Some(file) = run_files.resume {
         training.step = training.with_state(|mut state| Ok(state.resume(file)?))?;
-        // The number of steps and the learning rate are those of this command line.
+        // A resumed run uses the number of steps and the learning rate of this command line.
         training.settings = settings;
         print_line!("resuming from step {} of {}", training.step, file.display());
     }

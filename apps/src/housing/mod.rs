@@ -52,7 +52,7 @@ const PRINTED_PREDICTIONS: usize = 5;
 /// in a household, and are a hundred deviations away.
 const MAX_DEVIATIONS: f64 = 5.0;
 
-/// The default plan.
+/// The default hyperparameters.
 const DEFAULTS: Hyperparameters = Hyperparameters { epochs: 60, lr: 6e-3 };
 
 /// Names of the two losses.
@@ -257,8 +257,8 @@ struct Training<'a> {
     adam: Adam,
     /// Completed steps.
     step: u64,
-    /// The sum of the losses of an incomplete epoch, each times the districts of its batch, as a
-    /// checkpoint stores it.
+    /// The sum of the losses of an incomplete epoch, each multiplied by the number of districts in
+    /// its batch, as a checkpoint stores it.
     partial_epoch: Vec<f64>,
     /// Training loss and held-out loss after each epoch.
     history: Recorder,
@@ -329,7 +329,7 @@ impl<'a> Training<'a> {
     fn run(&mut self, interrupts: &Interrupts) -> Outcome<()> {
         let (hyperparameters, files) = (self.hyperparameters, &self.arguments.files);
         self.step = files.resume(&mut self.state())?;
-        // The number of epochs and the learning rate are those of this command line.
+        // A resumed run uses the number of epochs and the learning rate of this command line.
         self.hyperparameters = hyperparameters;
         let (epochs, steps) = (hyperparameters.epochs, steps_per_epoch(self.arguments, self.regression));
         let schedule = CosineAnnealingLR::new(hyperparameters.lr, epochs.saturating_mul(steps).max(1), 0.0)?;

@@ -436,7 +436,7 @@ impl<'a> Training<'a> {
                 }
             }
         }
-        // If there was no epoch, or Ctrl-C was pressed during a test.
+        // Saves also if there was no epoch, or if Ctrl-C was pressed during a test.
         self.save(interrupts)?;
         last.map_or_else(|| self.test(), Ok)
     }

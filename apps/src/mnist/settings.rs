@@ -11,7 +11,7 @@ pub(super) struct Settings {
     pub(super) hidden: u32,
     pub(super) batch: u32,
     pub(super) seed: u64,
-    /// These two may change when a run is resumed; those above may not.
+    /// Only the next two fields may change when a run is resumed.
     pub(super) epochs: u64,
     pub(super) lr: f64,
 }

@@ -12,7 +12,7 @@ pub fn checksum(bytes: impl IntoIterator<Item = u8>) -> String {
     to_hex(update(OFFSET_BASIS, bytes))
 }
 
-/// Returns the same of a file, which is read in chunks of 1 MiB.
+/// Returns the hash of a file's bytes. The file is read in chunks of 1 MiB.
 pub fn file_checksum(file: &Path) -> std::io::Result<String> {
     let (mut file, mut hash, mut chunk) = (File::open(file)?, OFFSET_BASIS, vec![0; 1 << 20]);
     loop {

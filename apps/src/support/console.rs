@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 use std::sync::Once;
 
-/// As `println!`, but without its panic. A macro, because only a macro takes a format string.
+/// Like `println!`, but does not panic. It is a macro, because only a macro takes a format string.
 macro_rules! print_line {
     ($($message:tt)*) => { $crate::support::console::write_line(format_args!($($message)*)) };
 }

@@ -6,9 +6,9 @@ use ternion::data::{RandomWindows, TokenBatch};
 use ternion::prelude::*;
 use ternion::trace::{SpanKind, in_span};
 
-/// Returns the mean cross-entropy of the next tokens of a batch. The gradient of the logits is
-/// computed in their memory, and a vocabulary of any size, such as GPT-2's 50,257 tokens, is nearly
-/// as fast as a padded one.
+/// Returns the mean cross-entropy of the next tokens of a batch. The gradient of the logits
+/// overwrites them. A vocabulary of any size, such as GPT-2's 50,257 tokens, is nearly as fast as a
+/// padded one.
 pub fn mean_loss(model: &GPT, TokenBatch { inputs, targets, .. }: &TokenBatch) -> Result<Tensor> {
     model.loss(inputs, targets, LinearCrossEntropyOptions::default())
 }

@@ -18,14 +18,14 @@ impl MixedPrecision {
     /// Runs `f`, a forward pass, in the precision.
     pub fn run<T>(&self, f: impl FnOnce() -> T) -> T {
         match self.precision {
-            // Equal to no scope, without its casts.
+            // Gives the same results as a scope with f32, but without its casts.
             Precision::F32 => f(),
             precision => with_precision(precision, f),
         }
     }
 
     /// Runs the backward pass from `loss`. The gradients may be scaled, which only
-    /// [`step`](Precise::step) undoes. Gradients of several batches may be added.
+    /// [`step`](MixedPrecision::step) undoes. Gradients of several batches may be added.
     pub fn backward(&self, loss: &Tensor) -> Result<Gradients> {
         match self.precision.needs_loss_scale() {
             true => self.scale.scale(loss)?.backward(),

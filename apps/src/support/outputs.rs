@@ -44,7 +44,7 @@ pub fn check_not_overwritten(read: &[FileOption<'_>], written: &[FileOption<'_>]
 
 /// Checks that every file can be written, without changing any.
 pub fn check_writable(outputs: &[FileOption<'_>]) -> Outcome<()> {
-    // Opening a pipe would be visible to its reader, which would take closing it for the end.
+    // Excludes pipes: the reader of a pipe would mistake opening and closing it for the end.
     named_files(outputs)
         .filter(|(_, file)| !is_special(file))
         .try_for_each(|(option, file)| check_one_writable(option, file))
@@ -55,7 +55,7 @@ fn named_files<'a>(outputs: &[FileOption<'a>]) -> impl Iterator<Item = (&'static
 }
 
 fn check_one_writable(option: &str, file: &Path) -> Outcome<()> {
-    let problem = if file.is_dir() {
+    let error_message = if file.is_dir() {
         format!("{} is a folder, expected a file", file.display())
     } else if let Some(folder) = folder(file).filter(|folder| !folder.is_dir()) {
         format!("{}: there is no folder {}", file.display(), folder.display())
@@ -65,7 +65,7 @@ fn check_one_writable(option: &str, file: &Path) -> Outcome<()> {
             Err(error) => format!("{}: cannot be written: {error}", file.display()),
         }
     };
-    Err(format!("{option}: {problem}").into())
+    Err(format!("{option}: {error_message}").into())
 }
 
 fn folder(file: &Path) -> Option<&Path> {
@@ -76,11 +76,11 @@ fn folder(file: &Path) -> Option<&Path> {
 fn try_to_write(file: &Path) -> std::io::Result<()> {
     let existed = file.exists();
     OpenOptions::new().append(true).create(true).open(file)?;
-    // Through its real path, so that a dangling link stays.
+    // Removes the file by its real path, so that a dangling link remains.
     if existed { Ok(()) } else { fs::remove_file(file.canonicalize()?) }
 }
 
-/// Returns the same path for every spelling of a path to the same file.
+/// Returns one path for all paths that lead to the same file.
 fn resolved(file: &Path) -> PathBuf {
     let mut file = file.to_path_buf();
     // Follows dangling links, up to the number that the system follows.

@@ -97,7 +97,7 @@ pub struct Settings {
     pub batch: usize,
     pub seed: u64,
     pub precision: Precision,
-    /// These may change when a run is resumed; those above may not.
+    /// Only this field and those below may change when a run is resumed.
     pub steps: u64,
     pub lr: f64,
     pub dropout: f64,

@@ -23,7 +23,7 @@ use ternion::train::{Chart, Panel, Recorder, Series, Start};
 /// Warmup steps of the learning rate.
 const WARMUP_STEPS: u64 = 100;
 
-/// Steps whose mean loss is reported as one value: each reading waits for the device.
+/// The number of steps whose mean loss is reported as one value. Each reading waits for the device.
 const STEPS_PER_READING: u64 = 50;
 
 /// Characters of a sample that is generated between steps.
@@ -187,7 +187,8 @@ impl<'a> Training<'a> {
         let (settings, saving) = (self.settings.clone(), self.files.saving);
         let resumed = self.with_state(|mut state| saving.resume(&mut state))?;
         let Some((step, _)) = resumed else { return Ok(None) };
-        // Steps, learning rate, dropout and the interval of tests are those of this command line.
+        // A resumed run uses the steps, learning rate, dropout and interval of tests of this
+        // command line.
         (self.step, self.settings) = (step, settings);
         self.reading.reopen(&self.partial_reading)?;
         self.windows.train = self.windows.train.clone().at(self.step);
@@ -338,7 +339,8 @@ impl<'a> Training<'a> {
     }
 
     fn sample(&self) -> String {
-        // The first character in order exists in every vocabulary; in most texts it ends a line.
+        // The first character in sorted order exists in every vocabulary. In most texts it is the
+        // line break.
         let prompt: String = self.generator.vocabulary.characters().iter().take(1).collect();
         let sample = self.generator.generate(&prompt, SAMPLE_TOKENS, Sampling::default(), |_| ());
         // Non-finite weights generate nothing; the training continues, and its losses show the

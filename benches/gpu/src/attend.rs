@@ -40,7 +40,7 @@ struct Request {
 }
 
 impl Request {
-    fn parsed(text: &str) -> Result<Request> {
+    fn parse(text: &str) -> Result<Request> {
         let value: Value =
             serde_json::from_str(text).map_err(|error| invalid(format!("request: {error}")))?;
         let fields = value.as_object().ok_or_else(|| invalid("request: expected an object"))?;
@@ -55,11 +55,11 @@ impl Request {
                 .ok_or_else(|| invalid(format!("request: {key} is not a path of a file")))?;
             Ok(path.to_string())
         };
-        let natural = |key: &str| field(&value, key, Value::as_u64);
+        let unsigned = |key: &str| field(&value, key, Value::as_u64);
         let size = |key: &str| {
-            let of_usize =
+            let to_usize =
                 |number| usize::try_from(number).map_err(|_| invalid(format!("request: {key} is too large")));
-            natural(key)?.map(of_usize).transpose()
+            unsigned(key)?.map(to_usize).transpose()
         };
         Ok(Request {
             inputs: file("inputs")?,
@@ -68,7 +68,7 @@ impl Request {
             window: size("window")?,
             scale: field(&value, "scale", Value::as_f64)?,
             dropout: field(&value, "dropout", Value::as_f64)?.unwrap_or(0.0),
-            seed: natural("seed")?.unwrap_or(0),
+            seed: unsigned("seed")?.unwrap_or(0),
             batches: size("batches")?,
         })
     }
@@ -78,9 +78,9 @@ impl Request {
 fn field<T>(value: &Value, key: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>> {
     match &value[key] {
         Value::Null => Ok(None),
-        found => match read(found) {
+        other => match read(other) {
             Some(read) => Ok(Some(read)),
-            None => Err(invalid(format!("request: {key} is {found}"))),
+            None => Err(invalid(format!("request: {key} is {other}"))),
         },
     }
 }
@@ -101,7 +101,7 @@ pub fn run() -> std::result::Result<(), String> {
         if line.trim().is_empty() {
             continue;
         }
-        let outcome = Request::parsed(&line).and_then(|request| answer(&request, &device));
+        let outcome = Request::parse(&line).and_then(|request| answer(&request, &device));
         print_lines(match outcome {
             Ok(()) => json!({"done": true}),
             Err(error) => json!({"error": error.to_string()}),
@@ -110,10 +110,10 @@ pub fn run() -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Computes the attention and writes its results. Afterward another program may use the device's
-/// memory.
+/// Computes the attention and writes its results, then releases the device's memory, so that
+/// another program may use it.
 fn answer(request: &Request, device: &Device) -> Result<()> {
-    let mut results = attended(request, device)?;
+    let mut results = compute_attention(request, device)?;
     if let Some(batches) = request.batches {
         for result in results.values_mut() {
             *result = no_grad(|| result.narrow(0, 0, batches))?;
@@ -125,7 +125,7 @@ fn answer(request: &Request, device: &Device) -> Result<()> {
     device.release_cached()
 }
 
-fn attended(request: &Request, device: &Device) -> Result<Tensors> {
+fn compute_attention(request: &Request, device: &Device) -> Result<Tensors> {
     let mut tensors = checkpoint::read(&request.inputs, device)?;
     let mut take_tensor = |name: &str| tensors.remove(name);
     let mut needed =
@@ -179,7 +179,7 @@ mod tests {
             let [from, to] = [self.path("inputs"), self.path("outputs")];
             checkpoint::write(&inputs, &from)?;
             let text = format!("{{\"inputs\": {}, \"outputs\": {}{more}}}", json!(from), json!(to));
-            answer(&Request::parsed(&text)?, device)?;
+            answer(&Request::parse(&text)?, device)?;
             checkpoint::read(&to, device)
         }
     }
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn requests_are_read_whole_or_refused() {
-        let parsed = |text: &str| Request::parsed(text).map_err(|error| error.to_string());
+        let parsed = |text: &str| Request::parse(text).map_err(|error| error.to_string());
         let usual = parsed(r#"{"inputs": "a", "outputs": "b", "window": null, "dropout": 0.1, "seed": 3}"#);
         let expected = Request {
             inputs: "a".into(),

@@ -1,4 +1,5 @@
-//! Attention, forward and backward; on wgpu also its composition, and one that is written by hand.
+//! Attention, forward and backward; on wgpu also core's composition, and a composition written by
+//! hand.
 
 use crate::Case;
 use crate::clock::{Clock, emit, emit_error};
@@ -149,8 +150,8 @@ fn run_biased(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
 /// The dropout probability, in cases with dropout.
 const DROPOUT: f64 = 0.1;
 
-/// The parameters of a case: 16,384 tokens of width 2,048, or of as many whole heads as fit into
-/// that.
+/// The parameters of a case: 16,384 tokens of width 2,048, or of as many heads as fit into that
+/// width.
 #[derive(Clone, Copy)]
 pub struct CaseSpec {
     pub dtype: DType,

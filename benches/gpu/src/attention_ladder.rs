@@ -86,8 +86,8 @@ impl CaseSpec {
 
     /// Returns the bytes of the workspace.
     fn scratch(&self) -> usize {
-        let of = |rung: Rung| rung.scratch_elements(self.sizes.heads(), self.sizes.tokens);
-        4 * self.rung.map_or(0, of)
+        let elements_of = |rung: Rung| rung.scratch_elements(self.sizes.heads(), self.sizes.tokens);
+        4 * self.rung.map_or(0, elements_of)
     }
 
     fn fits(&self) -> bool {
@@ -127,11 +127,11 @@ impl CaseSpec {
         let (milliseconds, calls) = clock.median_or_one(LIMIT, call)?;
         let global_bytes = rung.global_bytes(self.sizes.heads(), tokens, width, mask);
         let memory = 4 * self.sizes.elements() * self.dtype.size() + self.scratch();
-        let mut more = vec![("moved_bytes", json!(global_bytes)), ("memory_bytes", json!(memory))];
+        let mut extra_fields = vec![("moved_bytes", json!(global_bytes)), ("memory_bytes", json!(memory))];
         if calls == Calls::One {
-            more.push(("calls", json!(1)));
+            extra_fields.push(("calls", json!(1)));
         }
-        self.emit(clock, name, milliseconds, more);
+        self.emit(clock, name, milliseconds, extra_fields);
         Ok(())
     }
 
@@ -144,8 +144,8 @@ impl CaseSpec {
         let options = || AttentionOptions { causal: causal(), ..AttentionOptions::default() };
         let attend = || no_grad(|| q.scaled_dot_product_attention(&k, &v, options()).map(drop));
         let (milliseconds, calls) = clock.median_or_one(LIMIT, attend)?;
-        let more = if calls == Calls::One { vec![("calls", json!(1))] } else { Vec::new() };
-        self.emit(clock, name, milliseconds, more);
+        let extra_fields = if calls == Calls::One { vec![("calls", json!(1))] } else { Vec::new() };
+        self.emit(clock, name, milliseconds, extra_fields);
         Ok(())
     }
 
@@ -155,13 +155,13 @@ impl CaseSpec {
         clock: &Clock,
         name: &str,
         milliseconds: f64,
-        mut more: Vec<(&'static str, serde_json::Value)>,
+        mut extra_fields: Vec<(&'static str, serde_json::Value)>,
     ) {
         let [batch, _] = self.sizes.batch_and_heads();
         let tokens = (batch * self.sizes.tokens) as f64 / milliseconds * 1e3;
-        more.push(("tokens_per_second", json!(tokens.round())));
+        extra_fields.push(("tokens_per_second", json!(tokens.round())));
         let rate = self.sizes.operations() / milliseconds / 1e9;
-        emit_with(name, clock.implementation(), milliseconds, rate, "TFLOP/s", &more);
+        emit_with(name, clock.implementation(), milliseconds, rate, "TFLOP/s", &extra_fields);
     }
 }
 

@@ -60,8 +60,8 @@ fn copying(clock: &Clock, bytes: usize) -> Result<Vec<(&'static str, f64)>> {
     Ok(vec![("command", plain), ("shader", shader)])
 }
 
-fn fastest(ways: &[(&'static str, f64)]) -> f64 {
-    ways.iter().map(|(_, milliseconds)| *milliseconds).fold(f64::INFINITY, f64::min)
+fn fastest(copy_times: &[(&'static str, f64)]) -> f64 {
+    copy_times.iter().map(|(_, milliseconds)| *milliseconds).fold(f64::INFINITY, f64::min)
 }
 
 /// A device-to-device copy, with which the other cases are compared.
@@ -69,11 +69,11 @@ fn copy() -> Case {
     Case::new("copy/d2d", |clock, name| {
         let bytes = ELEMENTS * 4;
         let rate = |milliseconds: f64| 2.0 * bytes as f64 / milliseconds / 1e6;
-        let ways = copying(clock, bytes)?;
-        let milliseconds = fastest(&ways);
+        let copy_times = copying(clock, bytes)?;
+        let milliseconds = fastest(&copy_times);
         emit(name, clock.implementation(), milliseconds, rate(milliseconds), "GB/s");
-        if ways.len() > 1 {
-            for (way, milliseconds) in ways {
+        if copy_times.len() > 1 {
+            for (way, milliseconds) in copy_times {
                 let kind = format!("{}/{way}", clock.implementation());
                 emit(name, &kind, milliseconds, rate(milliseconds), "GB/s");
             }
@@ -93,7 +93,7 @@ fn several<const N: usize>(
     f: impl Fn([&Tensor; N]) -> Result<Tensor> + 'static,
 ) -> Result<Call> {
     let x = (0..N).map(|_| clock.randn(&[ROWS, COLUMNS], dtype)).collect::<Result<Vec<_>>>()?;
-    Ok(Box::new(move || no_grad(|| f(std::array::from_fn(|at| &x[at])).map(drop))))
+    Ok(Box::new(move || no_grad(|| f(std::array::from_fn(|index| &x[index])).map(drop))))
 }
 
 fn elementwise(dtype: DType) -> Vec<Case> {

@@ -11,15 +11,17 @@ use ternion::{DType, Device, Result, Tensor, no_grad};
 const FLUSHED_BYTES: usize = 256 << 20;
 
 /// A first call that takes longer than this compiled a kernel, during which the device lowered its
-/// clock. Work of `CLOCK_SECONDS` raises it again.
+/// clock.
 const LONG_CALL_SECONDS: f64 = 0.1;
+/// How long the device must work until its clock has risen again.
 const CLOCK_SECONDS: f64 = 0.3;
 
 /// A device at its power limit lowers its clock, by an amount that depends on how long a program
 /// waits between calls. So every program rests after a call for this many times the call's
-/// duration, and at least for this long.
+/// duration.
 const RESTS: f64 = 2.0;
-const LEAST_REST_MILLISECONDS: f64 = 0.3;
+/// The minimum duration of a rest.
+const MIN_REST_MILLISECONDS: f64 = 0.3;
 
 /// How much of a case is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,17 +47,17 @@ pub struct Pace {
     /// Calls before the first timed one.
     warm_ups: usize,
     /// The minimum number of timed calls, even if they take longer than the case should run.
-    least_calls: usize,
+    min_calls: usize,
     /// Whether the device rests after each call.
     rests: bool,
 }
 
 impl Pace {
     /// For a case whose time is reported.
-    pub const CASE: Pace = Pace { warm_ups: 10, least_calls: 20, rests: true };
+    pub const CASE: Pace = Pace { warm_ups: 10, min_calls: 20, rests: true };
     /// For a pass of one of thousands of measurements that costs are fitted to; there are two
     /// passes (`tiles.rs`).
-    pub const SURVEY: Pace = Pace { warm_ups: 1, least_calls: 4, rests: false };
+    pub const SURVEY: Pace = Pace { warm_ups: 1, min_calls: 4, rests: false };
 }
 
 /// What is timed, and for how long.
@@ -99,8 +101,8 @@ impl Clock {
         Tensor::randn(shape, dtype, &self.device)
     }
 
-    /// Returns the seconds of one `call`, the second: the first compiles the kernels. A profiler
-    /// records only the second one.
+    /// Runs `call` twice and returns the seconds of the second call, because the first one compiles
+    /// the kernels. A profiler records only the second one.
     fn once(&self, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
         call()?;
         self.device.synchronize()?;
@@ -136,10 +138,10 @@ impl Clock {
         }
         self.warm_up(&mut call)?;
         let (mut times, mut total) = (Vec::new(), 0.0);
-        while (total < self.milliseconds || times.len() < self.pace.least_calls) && times.len() < 400 {
-            let time = self.cold(&mut call)?;
+        while (total < self.milliseconds || times.len() < self.pace.min_calls) && times.len() < 400 {
+            let time = self.time_cold(&mut call)?;
             if self.pace.rests {
-                idle(rest_after(time));
+                spin_for(rest_after(time));
             }
             times.push(time);
             total += time;
@@ -148,25 +150,25 @@ impl Clock {
         Ok(times[times.len() / 2])
     }
 
-    /// As `median`. If a call takes longer than `limit` milliseconds, returns the time of only one
-    /// call, the second. Also returns which of the two it is.
+    /// As `median`, but if the second call takes longer than `limit` milliseconds, returns the time
+    /// of that call. Also returns how many calls the time is computed from.
     pub fn median_or_one(&self, limit: f64, mut call: impl FnMut() -> Result<()>) -> Result<(f64, Calls)> {
         if self.measure == Measure::Once {
             return Ok((self.once(&mut call)? * 1e3, Calls::One));
         }
         call()?;
-        let time = self.cold(&mut call)?;
+        let time = self.time_cold(&mut call)?;
         if time > limit { Ok((time, Calls::One)) } else { Ok((self.median(call)?, Calls::Several)) }
     }
 
     /// Returns the milliseconds of the second call, with a cold cache.
     pub fn one(&self, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
         call()?;
-        self.cold(&mut call)
+        self.time_cold(&mut call)
     }
 
     /// Returns the milliseconds of one call with a cold cache.
-    fn cold(&self, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
+    fn time_cold(&self, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
         no_grad(|| self.flushed.fill_(0.0))?;
         self.timed.begin()?;
         call()?;
@@ -270,7 +272,7 @@ impl Clock {
 
 /// Waits without sleeping: a thread that slept would queue the next call so late that the device
 /// waits for it.
-fn idle(duration: Duration) {
+fn spin_for(duration: Duration) {
     let start = Instant::now();
     while start.elapsed() < duration {
         std::hint::spin_loop();
@@ -279,7 +281,7 @@ fn idle(duration: Duration) {
 
 /// Returns how long a device rests after a call of this many milliseconds.
 fn rest_after(milliseconds: f64) -> Duration {
-    let rest = (RESTS * milliseconds).max(LEAST_REST_MILLISECONDS);
+    let rest = (RESTS * milliseconds).max(MIN_REST_MILLISECONDS);
     Duration::try_from_secs_f64(rest / 1e3).unwrap_or_default()
 }
 

@@ -14,12 +14,12 @@ pub enum Composer {
     /// The primitives of the op's composition. Its gradient is that of the op, which recomputes the
     /// weights.
     Core,
-    /// Two products and a softmax. Its gradient is theirs, for which the weights of all heads are
-    /// saved.
+    /// Two products and a softmax. Its gradient is that of these ops, which save the weights of all
+    /// heads.
     Hand,
 }
 
-/// Queries, keys and values in as few parts as the size of their scores allows.
+/// Queries, keys and values, split by heads into as few parts as the size of their scores allows.
 pub struct Composed {
     composer: Composer,
     causal: bool,
@@ -32,13 +32,13 @@ pub struct Composed {
 
 impl Composed {
     /// Creates the composition of q, k and v, each `[batch, heads, tokens, head_dim]`. The parts
-    /// are leaves that require gradients. A part has at most `most` scores, or those of one head.
+    /// are leaves that require gradients. A part has at most `limit` scores, or those of one head.
     ///
     /// # Errors
     /// The tensors have another rank, or there is not enough memory.
-    pub fn new(composer: Composer, inputs: [&Tensor; 3], causal: bool, most: usize) -> Result<Composed> {
+    pub fn new(composer: Composer, inputs: [&Tensor; 3], causal: bool, limit: usize) -> Result<Composed> {
         let [batch, heads, tokens, head_dim]: [usize; 4] = inputs[0].sizes()?;
-        let step = (most / (tokens * tokens)).clamp(1, batch * heads);
+        let step = (limit / (tokens * tokens)).clamp(1, batch * heads);
         let device = match composer {
             Composer::Core => decorators::Composed::new(inputs[0].device().clone()),
             Composer::Hand => inputs[0].device().clone(),
@@ -53,12 +53,12 @@ impl Composed {
             Ok([part(q, first)?, part(k, first)?, part(v, first)?])
         });
         let is_added = causal && composer == Composer::Hand;
-        let mask = is_added.then(|| later(tokens, inputs[0].dtype(), &device)).transpose()?;
+        let mask = is_added.then(|| causal_mask(tokens, inputs[0].dtype(), &device)).transpose()?;
         let scale = 1.0 / (head_dim as f64).sqrt();
         Ok(Composed { composer, causal, parts: parts.collect::<Result<_>>()?, mask, scale })
     }
 
-    /// Creates it with as many scores in a part as an adapter supports.
+    /// Creates the composition with as many scores in a part as an adapter supports.
     pub fn large(composer: Composer, inputs: [&Tensor; 3], causal: bool) -> Result<Composed> {
         Composed::new(composer, inputs, causal, MAX_BYTES / inputs[0].dtype().size())
     }
@@ -83,7 +83,7 @@ impl Composed {
             let batched = |x: &Tensor| x.unsqueeze(0);
             return batched(q)?.scaled_dot_product_attention(&batched(k)?, &batched(v)?, options)?.squeeze(0);
         }
-        // The queries are scaled, not the scores, of which there are more.
+        // The queries are scaled instead of the scores, because there are fewer of them.
         let mut scores = q.mul_scalar(self.scale)?.matmul(&k.t()?)?;
         if let Some(mask) = &self.mask {
             scores = scores.add(mask)?;
@@ -93,10 +93,10 @@ impl Composed {
 }
 
 /// Returns 0 where the key is not later than the query, otherwise -infinity: `[tokens, tokens]`.
-fn later(tokens: usize, dtype: DType, device: &Device) -> Result<Tensor> {
+fn causal_mask(tokens: usize, dtype: DType, device: &Device) -> Result<Tensor> {
     let position = Tensor::iota(tokens, DType::I32, 0, 1, device)?;
-    let hidden = position.unsqueeze(0)?.gt(&position.unsqueeze(1)?)?;
-    Tensor::zeros([tokens, tokens], dtype, device)?.masked_fill(&hidden, f64::NEG_INFINITY)
+    let is_masked = position.unsqueeze(0)?.gt(&position.unsqueeze(1)?)?;
+    Tensor::zeros([tokens, tokens], dtype, device)?.masked_fill(&is_masked, f64::NEG_INFINITY)
 }
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
         a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
     }
 
-    fn compare(composer: Composer, causal: bool, most: usize, parts: usize) -> Result<()> {
+    fn compare(composer: Composer, causal: bool, max_scores: usize, parts: usize) -> Result<()> {
         let device = ternion_cpu::device();
         let random = || Tensor::randn([2, 3, 5, 4], DType::F64, &device)?.requires_grad();
         let (q, k, v) = (random()?, random()?, random()?);
@@ -120,13 +120,13 @@ mod tests {
         let dy = Tensor::randn(*y.shape(), DType::F64, &device)?;
         let expected =
             grad(&[y.clone()], &[q.clone(), k.clone(), v.clone()], &[dy.clone()], GradOptions::default())?;
-        let composed = Composed::new(composer, [&q, &k, &v], causal, most)?;
+        let composed = Composed::new(composer, [&q, &k, &v], causal, max_scores)?;
         let ys = composed.attend()?;
         assert_eq!(ys.len(), parts);
-        let there = composed.leaves()[0].device().clone();
+        let part_device = composed.leaves()[0].device().clone();
         let joined = |all: Vec<&Tensor>| Tensor::concat(&all, 0)?.to_device(&device);
         assert!(difference(&joined(ys.iter().collect())?, &y) < 1e-12);
-        let heads = dy.reshape([6, 5, 4])?.to_device(&there)?;
+        let heads = dy.reshape([6, 5, 4])?.to_device(&part_device)?;
         let mut first = 0;
         let mut dys = Vec::new();
         for y in &ys {

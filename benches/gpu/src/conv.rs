@@ -65,7 +65,7 @@ fn run(clock: &Clock, name: &str, dtype: DType, sizes: Sizes, backward: bool) ->
     let convolve = || x.conv2d(&weight, None, options);
     let mut operations = sizes.operations();
     let milliseconds = if backward {
-        // The same number for the gradient of the images as for that of the filters.
+        // The gradient of the images and that of the filters have as many operations each.
         operations *= 2.0;
         let y = convolve()?;
         let dy = Tensor::randn(*y.shape(), dtype, &clock.device)?;

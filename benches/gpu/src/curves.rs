@@ -1,8 +1,8 @@
 //! Loss curves of a GPT that is trained in bf16: fused and unfused, op by op and recorded, on the
 //! same batches.
 //!
-//! Training runs that differ only by rounding show the noise: in f32, and in bf16 with other
-//! roundings of the weights in each step, by dithering.
+//! Training runs that differ only by rounding show the noise of the losses: a run in f32, and runs
+//! in bf16 whose weights are rounded differently in each step, by dithering.
 //!
 //! Prints a line about the run, then one JSON object for each step:
 //! `{"model", "seed", "way", "step", "loss"}`. A loss has all digits of its f32.
@@ -193,7 +193,7 @@ impl Setup {
             match &mut recorded {
                 Some(recorded) => recorded.replay().map(drop)?,
                 None if way.is_recorded => {
-                    // Recording also runs the step once: the first one.
+                    // Recording also runs the step: this is the first step.
                     let first = device.record(&mut step)?;
                     recorded = Some(first.ok_or_else(|| unrecorded(device))?);
                 }
@@ -205,10 +205,10 @@ impl Setup {
     }
 }
 
-/// The weights of a model, which are perturbed while a step computes its gradients: each is
-/// multiplied by a random factor of 1 - UNIT_ROUNDOFF to 1 + UNIT_ROUNDOFF, drawn again in each
-/// step. The optimizer updates the exact weights. So these training runs differ like training runs
-/// whose weights are rounded to bf16 in other ways: by an error in each step that does not persist.
+/// The weights of a model, which are perturbed while a step computes its gradients: in each step,
+/// each element is multiplied by a new random factor of 1 - UNIT_ROUNDOFF to 1 + UNIT_ROUNDOFF. The
+/// optimizer updates the exact weights. So the runs differ as if their weights were rounded to bf16
+/// in different ways: by an error in each step that does not persist.
 struct Dither {
     weights: Vec<Tensor>,
     exact: Vec<Tensor>,

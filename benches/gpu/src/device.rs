@@ -13,7 +13,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind of a device by its name in [`ternion::device`].
+    /// Returns the backend of a device by its name in [`ternion::device`].
     pub fn of(name: &str) -> std::result::Result<Kind, String> {
         match name.split(':').next() {
             Some("cuda") => Ok(Kind::Cuda),
@@ -56,11 +56,11 @@ pub trait Timed {
     fn launch_floor(&self, _launches: usize) -> Result<Option<Duration>> {
         Ok(None)
     }
-    /// Begins the part that a profiler which starts disabled records.
+    /// Enables a profiler that starts disabled.
     fn show(&self) -> Result<()> {
         Ok(())
     }
-    /// Ends that part.
+    /// Disables the profiler.
     fn hide(&self) -> Result<()> {
         Ok(())
     }
@@ -192,8 +192,8 @@ mod wgpu {
 
 /// Returns what the device is, such as NVIDIA H100 80GB HBM3.
 pub fn hardware(device: &Device) -> String {
-    let known = ternion::devices().into_iter().find(|one| one.name == device.name());
-    known.map_or_else(|| device.name().to_string(), |one| one.hardware)
+    let listed = ternion::devices().into_iter().find(|entry| entry.name == device.name());
+    listed.map_or_else(|| device.name().to_string(), |entry| entry.hardware)
 }
 
 #[cfg(test)]

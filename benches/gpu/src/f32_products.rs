@@ -32,7 +32,8 @@ fn name(CaseSpec { head_dim, tokens, causal, backward, .. }: CaseSpec) -> String
     format!("f32_products/{pass}/d{head_dim}/t{tokens}/{}", if causal { "causal" } else { "full" })
 }
 
-/// Prints the time of the op as `ternion`, with the milliseconds of each way.
+/// Prints the time of the op as `ternion`, with the milliseconds of each way to compute the
+/// products.
 fn run(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
@@ -43,19 +44,19 @@ fn run(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     let options =
         || AttentionOptions { causal: Causal::lower_right(spec.causal), ..AttentionOptions::default() };
     let attend = || Ok(vec![q.scaled_dot_product_attention(k, v, options())?]);
-    let measured = || time(clock, spec, &inputs, &attend);
-    let of_tensors = with_precision(Precision::F32, measured)?;
+    let measure = || time(clock, spec, &inputs, &attend);
+    let default_time = with_precision(Precision::F32, measure)?;
     // bf16x6 is not allowed with this precision.
-    let fused = with_precision(Precision::Ieee, measured)?;
-    let parts = with_attention_by_parts(|| with_precision(Precision::F32, measured))?;
-    let tf32 = with_precision(Precision::Tf32, measured)?;
+    let fma = with_precision(Precision::Ieee, measure)?;
+    let bf16x6 = with_attention_by_parts(|| with_precision(Precision::F32, measure))?;
+    let tf32 = with_precision(Precision::Tf32, measure)?;
     emit_with(
         name,
         clock.implementation(),
-        of_tensors,
-        spec.operations() / of_tensors / 1e9,
+        default_time,
+        spec.operations() / default_time / 1e9,
         "TFLOP/s",
-        &[("fused_ms", json!(fused)), ("parts_ms", json!(parts)), ("tf32_ms", json!(tf32))],
+        &[("fused_ms", json!(fma)), ("parts_ms", json!(bf16x6)), ("tf32_ms", json!(tf32))],
     );
     Ok(())
 }

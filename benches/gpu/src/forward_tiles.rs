@@ -26,7 +26,8 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// Prints the time of the op as `ternion`, with the milliseconds of each kind of tiles.
+/// Prints the time of the op as `ternion`, with the milliseconds of the tiles for few and for many
+/// keys.
 fn run(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     if clock.kind != Kind::Cuda {
         return Ok(());
@@ -39,13 +40,13 @@ fn run(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     let operands = Operands::new(clock, spec)?;
     let [few, many] = [ForwardTiles::Few, ForwardTiles::Many]
         .map(|tiles| clock.median(|| operands.forward(backend, tiles)));
-    let of_tensors = clock.median(|| operands.of_tensors())?;
+    let op_time_ms = clock.median(|| operands.run_op())?;
     let more = [("few_ms", json!(few?)), ("many_ms", json!(many?))];
     emit_with(
         name,
         clock.implementation(),
-        of_tensors,
-        spec.operations() / of_tensors / 1e9,
+        op_time_ms,
+        spec.operations() / op_time_ms / 1e9,
         "TFLOP/s",
         &more,
     );
@@ -77,7 +78,7 @@ impl Operands {
         attention_study::forward(backend, &self.spec.config(), tiles, inputs.each_ref(), outputs.each_ref())
     }
 
-    fn of_tensors(&self) -> Result<()> {
+    fn run_op(&self) -> Result<()> {
         let [q, k, v] = &self.inputs;
         let causal = Causal::lower_right(self.spec.causal);
         let options = AttentionOptions { causal, ..AttentionOptions::default() };

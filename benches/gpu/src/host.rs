@@ -23,7 +23,7 @@ pub fn cases() -> Vec<Case> {
 
 fn eager() -> Vec<Case> {
     vec![
-        // A lower bound for all others.
+        // A lower bound for the other cases.
         Case::new("host/launch", |clock, name| {
             if let Some(microseconds) = clock.microseconds_of_launch(OPS)? {
                 emit(name, "driver", microseconds / 1e3, microseconds, "us/op");
@@ -74,8 +74,9 @@ fn eager() -> Vec<Case> {
     ]
 }
 
-/// Each op uses the output of the previous one: the time that a device takes from one kernel to the
-/// next, with one block, with dozens, and with thousands; also for rows, and for products.
+/// Each op uses the output of the previous one. So the cases show the time that a device takes from
+/// one kernel to the next: with one block, with dozens and with thousands, for rows, and for
+/// products.
 fn in_a_step() -> Vec<Case> {
     let add = |elements: usize| {
         Case::new(format!("in_step/add/{elements}"), move |clock, name| {

@@ -53,23 +53,23 @@ fn run(clock: &Clock, name: &str, rung: Rung, size: usize) -> Result<()> {
         emit_error(name, clock.implementation(), &"the device lacks the form's instructions");
         return Ok(());
     }
-    let times = times(clock, rung, size)?;
-    let fastest = times.iter().min_by(|one, other| one.1.total_cmp(&other.1));
+    let times = tile_times(clock, rung, size)?;
+    let fastest = times.iter().min_by(|a, b| a.1.total_cmp(&b.1));
     let Some((tile, milliseconds, calls)) = fastest else { return Ok(()) };
-    let mut more = vec![("tile", json!(tile.to_string()))];
+    let mut extras = vec![("tile", json!(tile.to_string()))];
     if times.len() > 1 {
         let all = times.iter().map(|(tile, milliseconds, _)| (tile.to_string(), json!(milliseconds)));
-        more.push(("tiles", Value::Object(all.collect())));
+        extras.push(("tiles", Value::Object(all.collect())));
     }
     if *calls == Calls::One {
-        more.push(("calls", json!(1)));
+        extras.push(("calls", json!(1)));
     }
-    emit_with(name, clock.implementation(), *milliseconds, rate(size, *milliseconds), "TFLOP/s", &more);
+    emit_with(name, clock.implementation(), *milliseconds, rate(size, *milliseconds), "TFLOP/s", &extras);
     Ok(())
 }
 
 /// Returns the times of each tile of a rung.
-fn times(clock: &Clock, rung: Rung, size: usize) -> Result<Vec<Time>> {
+fn tile_times(clock: &Clock, rung: Rung, size: usize) -> Result<Vec<Time>> {
     let backend = backend::<CudaBackend>(&clock.device)?;
     let random = || clock.randn(&[size; 2], rung.dtype());
     let (a, b) = (random()?, random()?);

@@ -311,7 +311,9 @@ mod tests {
         let error_of = |line: &[&str]| run(&parsed(line)).expect_err("refused");
         let expected = "start supports only the first CUDA device; got --device wgpu";
         assert_eq!(error_of(&["start", "result", "--device", "wgpu"]), expected);
-        assert!(error_of(&["profile", "copy/d2d", "--device", "wgpu:1"]).starts_with("profile knows"));
+        assert!(
+            error_of(&["profile", "copy/d2d", "--device", "wgpu:1"]).starts_with("profile supports only")
+        );
         assert!(
             error_of(&["--device", "cpu", "--list"])
                 .contains("expected cuda, cuda:INDEX, wgpu or wgpu:ADAPTER")

@@ -1,8 +1,8 @@
 //! Parses the CSV output of Nsight Compute and reports it as text.
 //!
-//! The profiler prints two forms: wide (`--page raw`: a column for each metric, units in the first
-//! row) and long (a row for each metric of each kernel). Lines of other programs may precede
-//! either.
+//! The profiler prints two formats: wide (`--page raw`: a column for each metric, units in the
+//! first row) and long (a row for each metric of each kernel). Lines of other programs may precede
+//! both.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ pub const SECTIONS: [&str; 6] = [
 /// How many stall reasons are reported.
 const STALLS: usize = 3;
 
-/// A number with its unit, as the profiler prints it, or a text.
+/// A number with its unit, or a string, as the profiler prints it.
 #[derive(Clone, Debug, PartialEq)]
 struct Metric {
     value: String,
@@ -38,13 +38,13 @@ impl Kernel {
     /// Returns the value of the first of these metrics that exists: their names differ between
     /// versions and devices.
     fn number(&self, names: &[&str]) -> Option<f64> {
-        names.iter().find_map(|name| parsed(&self.metrics.get(*name)?.value))
+        names.iter().find_map(|name| parse_number(&self.metrics.get(*name)?.value))
     }
 
     /// As [`number`](Kernel::number), converted to seconds, bytes, or bytes per second.
     fn scaled(&self, name: &str) -> Option<f64> {
         let metric = self.metrics.get(name)?;
-        Some(parsed(&metric.value)? * factor(&metric.unit)?)
+        Some(parse_number(&metric.value)? * factor(&metric.unit)?)
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -64,7 +64,7 @@ impl Kernel {
             .filter_map(|(name, metric)| {
                 let begin = reason(name)?;
                 let end = name.len() - "_per_issue_active.ratio".len();
-                Some((name.get(begin..end)?, parsed(&metric.value)?))
+                Some((name.get(begin..end)?, parse_number(&metric.value)?))
             })
             .collect();
         stalls.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -73,7 +73,7 @@ impl Kernel {
 }
 
 /// Parses a number that may have thousands separators.
-fn parsed(text: &str) -> Option<f64> {
+fn parse_number(text: &str) -> Option<f64> {
     let plain: String = text.chars().filter(|c| *c != ',').collect();
     plain.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
@@ -94,7 +94,7 @@ fn factor(unit: &str) -> Option<f64> {
 /// Returns the kernels in the profiler's output.
 ///
 /// # Errors
-/// There is no table, or it lacks the columns that both forms have.
+/// There is no table, or it lacks the columns that both formats have.
 pub fn kernels(printed: &str) -> Result<Vec<Kernel>, String> {
     let begin = printed
         .match_indices("\"ID\"")
@@ -103,49 +103,49 @@ pub fn kernels(printed: &str) -> Result<Vec<Kernel>, String> {
         .ok_or_else(|| format!("expected a table that begins with \"ID\", got {:?}", shortened(printed)))?;
     let mut records = records(&printed[begin..]).into_iter();
     let head = records.next().unwrap_or_default();
-    let column = |name: &str| head.iter().position(|told| told == name);
-    let needed = |name: &str| column(name).ok_or_else(|| format!("the table has no column {name:?}"));
-    let (id, kernel) = (needed("ID")?, needed("Kernel Name")?);
+    let column = |name: &str| head.iter().position(|title| title == name);
+    let required = |name: &str| column(name).ok_or_else(|| format!("the table has no column {name:?}"));
+    let (id, kernel) = (required("ID")?, required("Kernel Name")?);
     let rows: Vec<Vec<String>> = records.filter(|record| record.len() == head.len()).collect();
     match (column("Metric Name"), column("Metric Unit"), column("Metric Value")) {
-        (Some(name), Some(unit), Some(value)) => Ok(long(&rows, [id, kernel, name, unit, value], &head)),
-        _ => Ok(wide(&rows, id, kernel, &head)),
+        (Some(name), Some(unit), Some(value)) => Ok(read_long(&rows, [id, kernel, name, unit, value], &head)),
+        _ => Ok(read_wide(&rows, id, kernel, &head)),
     }
 }
 
-/// Reads a row for each metric of each kernel.
-fn long(rows: &[Vec<String>], columns: [usize; 5], head: &[String]) -> Vec<Kernel> {
+/// Reads the long format: a row for each metric of each kernel.
+fn read_long(rows: &[Vec<String>], columns: [usize; 5], head: &[String]) -> Vec<Kernel> {
     let [id, kernel, name, unit, value] = columns;
-    let mut found: Vec<(String, Kernel)> = Vec::new();
+    let mut kernels: Vec<(String, Kernel)> = Vec::new();
     for row in rows {
-        if found.last().is_none_or(|(last, _)| *last != row[id]) {
+        if kernels.last().is_none_or(|(last, _)| *last != row[id]) {
             let metrics = launch_columns(head, row);
-            found.push((row[id].clone(), Kernel { name: row[kernel].clone(), metrics }));
+            kernels.push((row[id].clone(), Kernel { name: row[kernel].clone(), metrics }));
         }
-        if let Some((_, kernel)) = found.last_mut() {
+        if let Some((_, kernel)) = kernels.last_mut() {
             let metric = Metric { value: row[value].clone(), unit: row[unit].clone() };
             kernel.metrics.insert(row[name].clone(), metric);
         }
     }
-    found.into_iter().map(|(_, kernel)| kernel).collect()
+    kernels.into_iter().map(|(_, kernel)| kernel).collect()
 }
 
-/// Returns grid and block, which are separate columns in the long form.
+/// Returns grid and block, which are separate columns in the long format.
 fn launch_columns(head: &[String], row: &[String]) -> BTreeMap<String, Metric> {
-    let told = head.iter().zip(row).filter(|(name, _)| *name == "Grid Size" || *name == "Block Size");
-    told.map(|(name, value)| (name.clone(), Metric { value: value.clone(), unit: String::new() })).collect()
+    let sizes = head.iter().zip(row).filter(|(name, _)| *name == "Grid Size" || *name == "Block Size");
+    sizes.map(|(name, value)| (name.clone(), Metric { value: value.clone(), unit: String::new() })).collect()
 }
 
-/// Reads a column for each metric; a row without an ID contains the units.
-fn wide(rows: &[Vec<String>], id: usize, kernel: usize, head: &[String]) -> Vec<Kernel> {
+/// Reads the wide format: a column for each metric. A row without an ID contains the units.
+fn read_wide(rows: &[Vec<String>], id: usize, kernel: usize, head: &[String]) -> Vec<Kernel> {
     let none = vec![String::new(); head.len()];
     let units = rows.iter().find(|row| row[id].is_empty()).unwrap_or(&none);
     let metrics = |row: &[String]| {
-        let metric = |at: usize| Metric { value: row[at].clone(), unit: units[at].clone() };
-        head.iter().enumerate().map(|(at, name)| (name.clone(), metric(at))).collect()
+        let metric = |index: usize| Metric { value: row[index].clone(), unit: units[index].clone() };
+        head.iter().enumerate().map(|(index, name)| (name.clone(), metric(index))).collect()
     };
-    let told = rows.iter().filter(|row| !row[id].is_empty());
-    told.map(|row| Kernel { name: row[kernel].clone(), metrics: metrics(row) }).collect()
+    let launches = rows.iter().filter(|row| !row[id].is_empty());
+    launches.map(|row| Kernel { name: row[kernel].clone(), metrics: metrics(row) }).collect()
 }
 
 /// Parses comma-separated values according to RFC 4180: quotes may enclose commas, line ends and
@@ -186,8 +186,8 @@ fn shortened(text: &str) -> String {
 pub fn report(kernels: &[Kernel]) -> String {
     let mut text = String::new();
     for kernel in kernels {
-        let line = |text: &mut String, name: &str, told: String| {
-            let _ = writeln!(text, "  {name:<11} {told}");
+        let line = |text: &mut String, name: &str, value: String| {
+            let _ = writeln!(text, "  {name:<11} {value}");
         };
         let dims = |name: &str| kernel.text(name).unwrap_or("-").to_string();
         let _ = writeln!(text, "{}  grid {}  block {}", kernel.name, dims("Grid Size"), dims("Block Size"));
@@ -241,11 +241,11 @@ fn occupancy(kernel: &Kernel) -> String {
 
 fn waits(kernel: &Kernel) -> String {
     let stalls = kernel.stalls();
-    let told = stalls.iter().take(STALLS).map(|(reason, cycles)| format!("{reason} {cycles:.2}"));
-    let told: Vec<String> = told.collect();
-    match told.is_empty() {
+    let reasons = stalls.iter().take(STALLS).map(|(reason, cycles)| format!("{reason} {cycles:.2}"));
+    let reasons: Vec<String> = reasons.collect();
+    match reasons.is_empty() {
         true => "-".into(),
-        false => format!("{} (cycles for each instruction)", told.join(", ")),
+        false => format!("{} (cycles for each instruction)", reasons.join(", ")),
     }
 }
 

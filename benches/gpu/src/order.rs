@@ -12,8 +12,8 @@ use ternion_core::ops::attention::Attention;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::attention_study::{self, SumOrder};
 
-/// Returns backward cases at the widths of that variant, `order/bf16/d64/t4096/causal`; otherwise
-/// like the cases of attention.
+/// Returns backward cases at the widths of the unordered variant, `order/bf16/d64/t4096/causal`.
+/// Otherwise they are like the cases of attention.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for head_dim in [64, 128] {
@@ -45,8 +45,8 @@ fn run(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     let [at_once, lagging] = [time(SumOrder::Any { lags: false })?, time(SumOrder::Any { lags: true })?];
     emit(name, clock.implementation(), fixed, spec.operations() / fixed / 1e9, "TFLOP/s");
     let fastest = at_once.min(lagging);
-    let more = [("at_once_ms", json!(at_once)), ("lagging_ms", json!(lagging))];
-    emit_with(name, &unordered, fastest, spec.operations() / fastest / 1e9, "TFLOP/s", &more);
+    let extra_fields = [("at_once_ms", json!(at_once)), ("lagging_ms", json!(lagging))];
+    emit_with(name, &unordered, fastest, spec.operations() / fastest / 1e9, "TFLOP/s", &extra_fields);
     Ok(())
 }
 
@@ -61,8 +61,8 @@ impl Operands {
         let random = || clock.randn(&spec.shape(), DType::BF16);
         let empty = || Tensor::zeros(spec.shape(), DType::BF16, &clock.device);
         let (q, k, v) = (random()?, random()?, random()?);
-        let attended = apply(Attention { config: spec.config() }, &[&q, &k, &v])?;
-        let (y, log_sums) = (attended[0].clone(), attended[1].clone());
+        let results = apply(Attention { config: spec.config() }, &[&q, &k, &v])?;
+        let (y, log_sums) = (results[0].clone(), results[1].clone());
         Ok(Operands { inputs: [q, k, v, y, log_sums, random()?], outputs: [empty()?, empty()?, empty()?] })
     }
 

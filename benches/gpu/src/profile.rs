@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     let device = device()?;
     let program = arguments.ncu.clone().unwrap_or_else(find_ncu);
     let version = version(&program)?;
-    let kernels = ncu::kernels(&profiled(&program, &arguments.case)?)?;
+    let kernels = ncu::kernels(&profile_case(&program, &arguments.case)?)?;
     if kernels.is_empty() {
         return Err(format!("{}: the profiler saw no kernel", arguments.case));
     }
@@ -77,7 +77,7 @@ fn version(program: &Path) -> Result<String, String> {
 }
 
 /// Returns the profiler's output for one call of the case.
-fn profiled(program: &Path, case: &str) -> Result<String, String> {
+fn profile_case(program: &Path, case: &str) -> Result<String, String> {
     let bench = std::env::current_exe().map_err(|error| error.to_string())?;
     let report = temporary("profile.ncu-rep");
     let mut measure = Command::new(program);
@@ -103,8 +103,8 @@ fn commit(arguments: &Arguments) -> Result<String, String> {
     }
 }
 
-/// Writes to a file next to `path` and renames it: a reader finds all of it or the previous
-/// content.
+/// Writes a temporary file next to `path` and renames it to `path`, so that a reader finds the
+/// whole new content or the previous one.
 pub fn keep(path: &Path, text: &str) -> Result<(), String> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))?;

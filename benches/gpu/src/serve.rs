@@ -7,9 +7,9 @@ use std::io::{self, BufRead, Write};
 /// How many measurements were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// All of them: requests for cases that exist.
+    /// The number of requests for cases that exist.
     pub measured: usize,
-    /// Those that could not be measured.
+    /// The number of these cases that could not be measured.
     pub failed: usize,
 }
 

@@ -76,9 +76,11 @@ fn among(what: &str, part: &str, names: &[&str]) -> std::result::Result<(), Stri
 /// The default fraction of products that have up to 64 rows.
 const FEW_ROWS: f64 = 0.15;
 
-/// The maximum multiplications and additions of a product, and the maximum elements of a tensor.
+/// The maximum multiplications and additions of a product.
 const MAX_OPERATIONS: f64 = 2.0 * 8192.0 * 8192.0 * 8192.0;
+/// The same for f32.
 const MAX_F32_OPERATIONS: f64 = 2.0 * 4096.0 * 4096.0 * 4096.0;
+/// The maximum elements of a tensor.
 const MAX_ELEMENTS: usize = 1 << 28;
 
 /// A product that takes this many times longer with a tile than with the fastest one is not worth
@@ -132,10 +134,10 @@ impl Random {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Returns a size from `least` to `most`, log-uniformly distributed; a multiple of 8, and of 64
-    /// every other time.
-    fn size(&mut self, least: f64, most: f64) -> usize {
-        let size = least * (most / least).powf(self.next());
+    /// Returns a size from `min_size` to `max_size`, log-uniformly distributed; a multiple of 8,
+    /// and of 64 every other time.
+    fn size(&mut self, min_size: f64, max_size: f64) -> usize {
+        let size = min_size * (max_size / min_size).powf(self.next());
         let multiple = if self.next() < 0.5 { 8 } else { 64 };
         (size as usize).next_multiple_of(multiple).max(8)
     }
@@ -181,7 +183,7 @@ pub fn run(arguments: &Arguments) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Returns the operands of a kind. Fused products are not such a kind and are measured separately.
+/// Returns the operands of a kind; `None` for fused products, which are measured separately.
 fn operands_of(kind: &str) -> Option<Operands> {
     KINDS.iter().find(|(known, _)| *known == kind).map(|(_, operands)| *operands)
 }
@@ -219,7 +221,8 @@ fn names_of(cuda: &CudaBackend, kind: &str) -> Vec<&'static str> {
     tiles.iter().map(|tile| tile.name).collect()
 }
 
-/// Returns whether fused products can use the tile, or it is of the same kind as those.
+/// Returns whether fused products can use the tile, or it is similar to the tiles that they can
+/// use.
 fn is_of_fused(tile: &TileCost) -> bool {
     tile.block[0] == 128 && tile.name.starts_with("wgmma")
 }
@@ -234,29 +237,30 @@ fn measure(clock: &Clock, arguments: &Arguments, kind: &str, operands: Operands)
     let mut tiles = tiles::of(backend::<CudaBackend>(&clock.device)?, operands);
     tiles.retain(|tile| tile.name.contains(&arguments.tile));
     for tile in &tiles {
-        print_lines(described(kind, tile));
+        print_lines(describe(kind, tile));
     }
-    let most = if operands == Operands::Of(DType::F32) { MAX_F32_OPERATIONS } else { MAX_OPERATIONS };
+    let max_operations =
+        if operands == Operands::Of(DType::F32) { MAX_F32_OPERATIONS } else { MAX_OPERATIONS };
     for product in FIXED {
-        by_tiles(clock, kind, operands, product, &tiles)?;
+        measure_tiles(clock, kind, operands, product, &tiles)?;
     }
     let mut random = Random(arguments.seed);
     for _ in 0..arguments.products {
-        let product = random.product(most, arguments.few_rows);
-        by_tiles(clock, kind, operands, product, &tiles)?;
+        let product = random.product(max_operations, arguments.few_rows);
+        measure_tiles(clock, kind, operands, product, &tiles)?;
     }
     Ok(())
 }
 
-fn described(kind: &str, tile: &TileCost) -> serde_json::Value {
+fn describe(kind: &str, tile: &TileCost) -> serde_json::Value {
     let costs =
         [tile.nanoseconds_per_k, tile.start_microseconds, tile.lone_block_factor, tile.wave_microseconds];
     let TileCost { name, block, resident, cluster, .. } = tile;
     json!({"kind": kind, "tile": name, "block": block, "resident": resident, "cluster": cluster, "costs": costs})
 }
 
-/// Measures a product with every tile, and as it is chosen.
-fn by_tiles(
+/// Measures a product with every tile, and with the tile that the cost model selects.
+fn measure_tiles(
     clock: &Clock,
     kind: &str,
     operands: Operands,
@@ -298,8 +302,8 @@ struct Candidate {
     is_chosen: bool,
 }
 
-/// Returns the chosen way, and every tile with each number of splits that it supports, without
-/// duplicates.
+/// Returns the tile and splits that the cost model selects, and every tile with each number of
+/// splits that it supports, without duplicates.
 fn candidates(tiles: &[TileCost], call: impl Fn() -> Result<()>) -> Result<Vec<Candidate>> {
     let chosen = TileOverride::default();
     let by_tile = tiles
@@ -318,21 +322,21 @@ fn candidates(tiles: &[TileCost], call: impl Fn() -> Result<()>) -> Result<Vec<C
     Ok(candidates)
 }
 
-/// Returns the milliseconds of each way, the lower one of two medians; `None` for those that are
-/// too slow. The clock of a device that does not rest drops occasionally, for longer than the calls
-/// of a median take. All of these calls are slow then, and more calls in a row would not help, but
-/// calls at a later time do. The second pass runs in reverse order, so that a way that followed
-/// slow calls in the first pass precedes them.
+/// Returns the milliseconds of each tile override, the lower one of two medians; `None` for
+/// overrides that are too slow. The clock of a device that does not rest drops occasionally, for
+/// longer than the calls of a median take. All of these calls are slow then, and more calls in a
+/// row would not help, but calls at a later time do. The second pass runs in reverse order, so that
+/// an override that followed slow calls in the first pass precedes them in the second.
 fn survey(
     clock: &Clock,
     tile_overrides: &[TileOverride],
     call: impl Fn() -> Result<()>,
 ) -> Result<Vec<Option<f64>>> {
-    let mut least = f64::INFINITY;
+    let mut fastest = f64::INFINITY;
     let mut times = Vec::new();
     for &tile_override in tile_overrides {
-        let time = time(clock, tile_override, &call, least)?;
-        least = time.map_or(least, |time| least.min(time));
+        let time = time(clock, tile_override, &call, fastest)?;
+        fastest = time.map_or(fastest, |time| fastest.min(time));
         times.push(time);
     }
     for (&tile_override, time) in tile_overrides.iter().zip(&mut times).rev() {
@@ -344,16 +348,17 @@ fn survey(
     Ok(times)
 }
 
-/// Returns the median milliseconds, unless the first call shows that the way is too slow.
+/// Returns the median milliseconds, or `None` if the first call shows that the override is too
+/// slow.
 fn time(
     clock: &Clock,
     tile_override: TileOverride,
     call: impl Fn() -> Result<()>,
-    least: f64,
+    fastest: f64,
 ) -> Result<Option<f64>> {
     let (result, _) = with_tile(tile_override, || {
-        let once = clock.one(&call)?;
-        if once > SKIP_FACTOR * least {
+        let one_call = clock.one(&call)?;
+        if one_call > SKIP_FACTOR * fastest {
             return Ok(None);
         }
         clock.median(&call).map(Some)

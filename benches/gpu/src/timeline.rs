@@ -36,7 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     };
     let clock = clock().map_err(|error| error.to_string())?;
     let mut about = crate::provenance::of(&clock.device)?;
-    let modes = traced(&clock, training).map_err(|error| error.to_string())??;
+    let modes = trace_steps(&clock, training).map_err(|error| error.to_string())??;
     about["case"] = arguments.case.as_str().into();
     about["modes"] = modes.iter().map(Mode::json).collect();
     let name = arguments.case.replace('/', "-");
@@ -60,9 +60,9 @@ fn clock() -> ternion::Result<Clock> {
     Clock::new(settings)
 }
 
-/// Traces a step in both ways. The inner error is about the measurement, the outer one comes from
-/// the framework.
-fn traced(clock: &Clock, training: &Training) -> ternion::Result<Result<Vec<Mode>, String>> {
+/// Traces an eager step and a recorded one. The inner error is about the measurement, the outer one
+/// comes from the framework.
+fn trace_steps(clock: &Clock, training: &Training) -> ternion::Result<Result<Vec<Mode>, String>> {
     let eager = eager(clock, training)?;
     let recorded = recorded(clock, training)?;
     Ok(eager.and_then(|eager| Ok(vec![eager, recorded?])))

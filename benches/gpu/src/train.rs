@@ -85,7 +85,7 @@ fn begin_memory(clock: &Clock) -> Result<usize> {
     Ok(clock.device.memory().in_use)
 }
 
-/// Measures a step. Memory is counted relative to what was in use `before`.
+/// Measures a step. The peak memory is reported relative to the memory in use `before`.
 fn report(
     clock: &Clock,
     name: &str,
@@ -154,8 +154,8 @@ const GPT2_TOKENS: Sizes = Sizes { vocabulary: 50_257, ..GPT2 };
 enum Loss {
     /// Cross-entropy of the logits of all tokens.
     OfLogits,
-    /// [`GPT::loss`], with the logits of one chunk of tokens at a time. Their gradient is computed
-    /// in the same memory.
+    /// [`GPT::loss`], with the logits of one chunk of tokens at a time. The gradient of the logits
+    /// is computed in their memory.
     Chunked { chunks: usize },
 }
 
@@ -178,7 +178,7 @@ impl Loss {
 }
 
 /// Returns a GPT with a tied head, trained by AdamW on `batch` full contexts.
-fn gpt(model: &str, sizes: Sizes, batch: usize, precision: Precision, loss_form: Loss) -> Training {
+fn gpt(model: &str, sizes: Sizes, batch: usize, precision: Precision, loss_kind: Loss) -> Training {
     let Sizes { vocabulary, context, layers, heads, width } = sizes;
     let make = move |device: &Device| -> Result<Step> {
         let config = GPTConfig { vocabulary, context, layers, heads, width, ..Default::default() };
@@ -187,7 +187,7 @@ fn gpt(model: &str, sizes: Sizes, batch: usize, precision: Precision, loss_form:
         let tokens = |shape: &[usize]| Tensor::randint(0, vocabulary as i64, shape, DType::I64, device);
         let (inputs, targets) = (tokens(&[batch, context])?, tokens(&[batch, context])?);
         Ok(Box::new(move || {
-            let loss = scoped(precision, || loss_form.of(&model, &inputs, &targets))?;
+            let loss = scoped(precision, || loss_kind.of(&model, &inputs, &targets))?;
             adam.step(&loss.backward()?)
         }))
     };

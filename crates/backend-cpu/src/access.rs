@@ -40,7 +40,7 @@ impl<T> Pointer<T> {
     }
 }
 
-/// Types that may be read from any bytes of their size.
+/// Types for which any bytes of their size are a valid value.
 pub(crate) trait Raw: bytemuck::Zeroable + Copy + Send + Sync + 'static {}
 impl Raw for f64 {}
 impl Raw for f32 {}
@@ -64,7 +64,8 @@ unsafe impl Send for Locked<'_> {}
 unsafe impl Sync for Locked<'_> {}
 
 impl<'a> Locked<'a> {
-    /// Creates a tensor from a view that [`fits`] its buffer, which is locked.
+    /// Creates a tensor from `view`. The caller has locked `memory` and checked that the view
+    /// [`fits`].
     #[inline(always)]
     fn new(memory: &CpuMemory, view: &View<'a>) -> Locked<'a> {
         Locked { start: memory.start(), dtype: view.dtype, layout: view.layout }
@@ -77,8 +78,8 @@ impl<'a> Locked<'a> {
         unsafe { self.start.add(self.layout.offset() * self.dtype.size()) }
     }
 
-    /// Returns another view of the same buffer. It is a part of this one, so that its elements are
-    /// inside the buffer too.
+    /// Returns another view of the same buffer. `layout` contains only elements of this view, so
+    /// that they are inside the buffer too.
     #[inline]
     pub(crate) fn part<'b>(&self, layout: &'b Layout) -> Locked<'b>
     where
@@ -87,8 +88,8 @@ impl<'a> Locked<'a> {
         Locked { start: self.start, dtype: self.dtype, layout }
     }
 
-    /// Returns the memory of `values`, which is large enough for `layout`, as a tensor of `dtype`,
-    /// the dtype of `T`.
+    /// Returns the memory of `values` as a tensor of `dtype`, the dtype of `T`. Panics if `layout`
+    /// has elements beyond `values`.
     pub(crate) fn of_slice<T: Raw>(values: &'a mut [T], dtype: DType, layout: &'a Layout) -> Locked<'a> {
         let end = layout.bounds().map_or(usize::MAX, |(_, high)| high + usize::from(layout.elements() > 0));
         assert!(size_of::<T>() == dtype.size() && end <= values.len(), "a layout beyond its slice");
@@ -132,8 +133,9 @@ pub(crate) fn with_locked(
     }
 }
 
-/// Acquires the locks in any order as long as each is free: a thread that never waits for a lock
-/// cannot deadlock. All other cases are handled by [`with_all`].
+/// The fast path for `N` inputs and one output: acquires the locks in any order as long as each is
+/// free. A thread that never waits for a lock cannot deadlock. [`with_all`] handles all other
+/// cases.
 #[inline(always)]
 fn with_few<const N: usize>(
     op: &Op,

@@ -7,8 +7,8 @@ use crate::simd::vectorized;
 use crate::threads::for_pieces;
 use std::ops::Range;
 
-/// The number of elements that one accumulator sums, if that is between [`MIN_ROWS`] and
-/// [`MAX_ROWS`] rows.
+/// The number of elements of one piece of work, if that is between [`MIN_ROWS`] and [`MAX_ROWS`]
+/// rows.
 const PIECE: usize = 1 << 15;
 /// Keeps the total size of the accumulators small compared with the rows.
 const MIN_ROWS: usize = 8;
@@ -37,7 +37,7 @@ pub(crate) fn column_sums<T: Float>(
     sums
 }
 
-/// Adds the groups of `length` numbers pairwise; the sum is stored in the first group.
+/// Adds groups of `length` accumulators pairwise; the sum is stored in the first group.
 pub(crate) fn add_pairwise<T: Float>(sums: &mut [T], length: usize) {
     let mut step = length;
     while step > 0 && step < sums.len() {

@@ -20,7 +20,7 @@ pub trait CpuKernel: Send + Sync + 'static {
     /// The op that this kernel computes.
     type Op: CustomOp + 'static;
 
-    /// (optional) Checks whether the kernel supports such inputs. Default: yes.
+    /// (optional) Checks whether the kernel supports these inputs. Default: yes.
     ///
     /// # Errors
     /// [`Unsupported`] with the reason: the op is then composed.
@@ -182,8 +182,8 @@ impl CpuOutput<'_> {
         self.view.dtype
     }
 
-    /// Returns the elements in row-major order. They are zeros in new memory; if the op's role says
-    /// that the output is an input's memory, they are the input's values.
+    /// Returns the elements in row-major order. New memory is filled with zeros. If the op's role
+    /// says that the output uses an input's memory, the values are the input's.
     ///
     /// # Errors
     /// If `T` is not the tensor's dtype.

@@ -12,8 +12,8 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use ternion_core::Result;
 
-/// Returns the elements of `view`, which is only read: in place if they are contiguous and stored
-/// in the compute type, otherwise as a copy.
+/// Borrows the elements of `view`, an input, if they are contiguous and stored in the compute type;
+/// otherwise copies and converts them.
 ///
 /// # Errors
 /// If the dtype is not computed in `C`, or there is no memory.
@@ -32,7 +32,7 @@ pub(crate) fn dense<'a, C: Compute>(op: &'static str, view: &'a Locked<'a>) -> R
     Ok(Dense::Converted(values))
 }
 
-/// A slice of which several threads write disjoint parts.
+/// A slice whose disjoint ranges are written by several threads.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'a, C> {
     first: *mut C,
@@ -40,7 +40,7 @@ pub(crate) struct Parts<'a, C> {
     marker: PhantomData<&'a mut [C]>,
 }
 
-// SAFETY: callers of `part` guarantee that parts are disjoint.
+// SAFETY: callers of `part` guarantee that ranges are disjoint.
 unsafe impl<C: Send> Send for Parts<'_, C> {}
 // SAFETY: as above.
 unsafe impl<C: Send> Sync for Parts<'_, C> {}
@@ -65,22 +65,22 @@ impl<'a, C> Parts<'a, C> {
         unsafe { std::slice::from_raw_parts_mut(self.first.add(range.start), range.len()) }
     }
 
-    /// Returns the address of element `index`, for kernels that write strided parts.
+    /// Returns the address of element `index`, for kernels that write elements with a stride.
     pub(crate) fn at(&self, index: usize) -> *mut C {
         assert!(index <= self.length, "element {index} of {}", self.length);
         self.first.wrapping_add(index)
     }
 }
 
-/// An output that is written in parts as one contiguous slice in row-major order: its own memory,
-/// or a copy that is stored in the output at the end.
+/// An output that several threads write as one contiguous slice in row-major order. The slice is
+/// the output's own memory, or a staging buffer that [`finish`](DenseOutput::finish) copies to it.
 pub(crate) struct DenseOutput<C: 'static> {
     rows: Rows<C>,
     staged: Option<WorkBuffer<C>>,
 }
 
 impl<C: Compute> DenseOutput<C> {
-    /// Creates the output for `view`, which shares no memory with the inputs.
+    /// Creates the output for `view`, which must not overlap the inputs.
     ///
     /// # Errors
     /// If the dtype is not computed in `C`, or there is no memory.

@@ -1,5 +1,5 @@
-//! The engine of all elementwise ops: it traverses any strides in blocks, so that kernels see only
-//! contiguous slices of compute types.
+//! The engine of all elementwise ops: it traverses tensors of any strides in blocks, so that
+//! kernels receive only contiguous slices of compute types.
 //!
 //! An operand is read in place if it is contiguous and stored in the compute type. Otherwise a
 //! block of it is gathered and converted into scratch memory first. The same is done for an operand
@@ -29,8 +29,8 @@ impl<C: Compute> Scratch<C> {
     #[inline(always)]
     pub(crate) fn first(&mut self, length: usize) -> &mut [C] {
         assert!(length <= BLOCK, "a block of {length} elements");
-        // SAFETY: inside the array; these are plain numbers, which every caller writes before it
-        // reads them.
+        // SAFETY: inside the array; any bits are a valid `C`, and every caller writes the elements
+        // before it reads them.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), length) }
     }
 }
@@ -69,7 +69,7 @@ impl<'a, C: Compute> Operand<'a, C> {
     }
 
     /// Returns the elements as a slice if they are contiguous, stored in the compute type, and not
-    /// those of `y`, which is written.
+    /// the elements of the output `y`.
     #[inline(always)]
     fn direct_slice<Y>(&self, y: &Operand<'_, Y>, elements: usize) -> Option<&[C]> {
         let is_distinct = !std::ptr::eq(self.first(), y.view.first());
@@ -137,8 +137,8 @@ impl<'a, C: Compute> Reader<'a, C> {
             scratch,
         };
         if !direct && !layout.dims.is_empty() && layout.is_broadcast() && !std::ptr::eq(data, overwritten) {
-            // SAFETY: the only element is inside the buffer: the path is a point with elements
-            // (otherwise no block is requested, and nothing is read here).
+            // SAFETY: the only element is inside the buffer. If the tensor is empty, so is the
+            // target, and `load` reads nothing.
             unsafe {
                 (reader.conversion.load)(
                     data,
@@ -160,8 +160,8 @@ impl<'a, C: Compute> Reader<'a, C> {
         Reader { layout, data, conversion, direct: false, can_borrow: false, is_broadcast: true, scratch }
     }
 
-    /// Returns `length` elements from index `start` on: at most one block unless
-    /// [`direct`](Reader::direct).
+    /// Returns `length` elements from index `start` on. More than [`BLOCK`] elements are possible
+    /// only if the reader is [`direct`](Reader::direct).
     #[inline]
     pub(crate) fn block(&mut self, start: usize, length: usize) -> &[C] {
         if self.direct {
@@ -216,13 +216,13 @@ impl<'a, C: Compute> Writer<'a, C> {
         Writer { layout, data: operand.first(), conversion: operand.conversion, direct, scratch }
     }
 
-    /// Calls `fill` to write `length` elements from index `start` on: at most one block unless
-    /// [`direct`](Writer::direct).
+    /// Calls `fill` to write `length` elements from index `start` on. More than [`BLOCK`] elements
+    /// are possible only if the writer is [`direct`](Writer::direct).
     #[inline]
     pub(crate) fn block(&mut self, start: usize, length: usize, fill: impl FnOnce(&mut [C])) {
         if self.direct {
             // SAFETY: contiguous, locked for writing, inside the buffer; no other piece has these
-            // elements, and readers of the same view read from scratch memory.
+            // elements, and readers of the same view copy them to scratch memory first.
             return fill(unsafe { std::slice::from_raw_parts_mut(self.data.cast::<C>().add(start), length) });
         }
         let block = self.scratch.first(length);
@@ -238,8 +238,8 @@ impl<'a, C: Compute> Writer<'a, C> {
     }
 }
 
-/// Calls `visit(start, length)` for blocks that partition `range`: one block if all operands are
-/// accessed in place.
+/// Calls `visit(start, length)` for blocks that partition `range`: one block if `direct`, that is,
+/// if all operands are accessed in place.
 #[inline]
 fn for_blocks(range: Range<usize>, direct: bool, mut visit: impl FnMut(usize, usize)) {
     let step = if direct { range.len().max(1) } else { BLOCK };
@@ -248,9 +248,9 @@ fn for_blocks(range: Range<usize>, direct: bool, mut visit: impl FnMut(usize, us
     }
 }
 
-/// Computes `y = kernel()`: fills an output, given the index of the first element.
+/// Fills an output: `kernel` computes a block, given the row-major index of its first element.
 pub(crate) fn map0<Y: Compute>(cost: Cost, y: Operand<'_, Y>, kernel: &(dyn Fn(usize, &mut [Y]) + Sync)) {
-    // Row-major order for any strides, because the kernel counts elements.
+    // In row-major order for any strides, because the kernel receives row-major indices.
     let layout = y.view.layout;
     let axes: smallvec::SmallVec<[(usize, [isize; 1]); 8]> =
         layout.shape().dims().iter().zip(layout.strides()).map(|(&dim, &stride)| (dim, [stride])).collect();
@@ -302,7 +302,7 @@ fn map1_strided<A: Compute, Y: Compute>(
     });
 }
 
-/// The second operand of a binary function: a tensor or a number.
+/// The second operand of a binary function: a tensor or a scalar.
 #[derive(Clone, Copy)]
 pub(crate) enum Rhs<'a, C: 'static> {
     Tensor(Operand<'a, C>),

@@ -47,8 +47,8 @@ pub(crate) trait Float:
     /// n]`. If beta is 0, c need not be initialized.
     ///
     /// # Safety
-    /// All elements of the matrices are in readable memory, no other thread writes c, and the
-    ///     elements of c are distinct.
+    /// All elements of the matrices must be in readable memory, those of c also in writable memory.
+    /// No other thread may write c, and no two elements of c may have the same address.
     unsafe fn gemm(
         sizes: [usize; 3],
         alpha: Self,

@@ -1,9 +1,10 @@
 //! Sums and maxima of slices in several lanes: as fast as SIMD registers allow, more accurate than
 //! one running sum, and always in the same order, whatever the CPU.
 //!
-//! A slice is split into blocks, and a block into `LANES` interleaved sums. Lanes are accumulated
-//! over blocks and added pairwise at the end. So each number passes through about 64 + (blocks) + 5
-//! additions instead of one addition per number of the slice.
+//! A slice is split into blocks, and each block is summed in `LANES` interleaved lanes. The lanes
+//! are accumulated over the blocks and added pairwise at the end. So the rounding errors of at most
+//! 64 + (number of blocks) + 5 additions affect an element, instead of one per element of the
+//! slice.
 //!
 //! Call these functions inside [`vectorized`](crate::simd::vectorized).
 
@@ -36,7 +37,8 @@ pub(crate) fn sum<T: Float>(values: &[T], term: impl Fn(T) -> T) -> T {
     reduce_lanes(total, |a, b| a + b)
 }
 
-/// Returns the sums of both results of `terms` over pairs of elements of two slices of one length.
+/// Returns the sums of both results of `terms` over pairs of elements of two slices of equal
+/// length.
 #[inline(always)]
 pub(crate) fn sums_of_pairs<T: Float>(left: &[T], right: &[T], terms: impl Fn(T, T) -> [T; 2]) -> [T; 2] {
     let right = &right[..left.len()];
@@ -64,7 +66,7 @@ pub(crate) fn sums_of_pairs<T: Float>(left: &[T], right: &[T], terms: impl Fn(T,
     totals.map(|total| reduce_lanes(total, |a, b| a + b))
 }
 
-/// Returns the dot product of two slices of one length.
+/// Returns the dot product of two slices of equal length.
 #[inline(always)]
 pub(crate) fn dot<T: Float>(left: &[T], right: &[T]) -> T {
     let right = &right[..left.len()];

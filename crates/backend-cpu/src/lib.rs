@@ -57,15 +57,13 @@ impl CpuBackend {
         CpuBackend { recorder: Recorder { pool: pool.clone() }, pool }
     }
 
-    /// Returns a buffer of `bytes` bytes from `address` on, which `owner` keeps alive: memory of
-    /// another library.
+    /// Wraps memory of another library: returns a buffer of `bytes` bytes that starts at `address`
+    /// and is kept alive by `owner`.
     ///
     /// # Safety
-    /// The bytes stay readable and writable as long as `owner` lives, and are aligned for the
-    ///     elements that
-    /// will be read there. Other code that writes them, or reads them while an op writes, does so
-    ///     only
-    /// between ops.
+    /// The bytes must stay readable and writable as long as `owner` lives, and must be aligned for
+    /// the elements of every view of the buffer. Other code must not write them while an op runs,
+    /// nor read them while an op writes them.
     pub unsafe fn adopt(&self, address: usize, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Buffer {
         let start =
             NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling());

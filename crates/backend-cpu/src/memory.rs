@@ -17,8 +17,9 @@ use ternion_core::{Error, Result};
 /// The size of a cache line, and of the widest SIMD register.
 const ALIGNMENT: usize = 64;
 
-/// Up to this size a buffer stores its bytes inline: one allocation less for scalars, which are
-/// frequent in training. It is no larger, because a buffer is moved once when it is created.
+/// A buffer of at most this size stores its bytes inline, which saves an allocation for scalars,
+/// which are frequent in training. The limit is low because a buffer is moved once when it is
+/// created.
 const INLINE_BYTES: usize = 16;
 
 /// Blocks of at least this many bytes are cached for reuse: fresh pages from the system cost more
@@ -116,13 +117,12 @@ impl Pool {
         Ok(memory)
     }
 
-    /// Returns a buffer of `bytes` bytes from `start` on, which `owner` keeps alive. They are not
-    /// counted, because they were not allocated from the pool.
+    /// Wraps `bytes` bytes that start at `start` and that `owner` keeps alive. The statistics do
+    /// not count them, because they were not allocated from the pool.
     ///
     /// # Safety
-    /// They stay readable and writable as long as `owner` lives, and other code does not access
-    ///     them while
-    /// an op does.
+    /// The bytes stay readable and writable as long as `owner` lives, and other code does not
+    /// access them while an op does.
     pub(crate) unsafe fn adopt(
         pool: &Arc<Pool>,
         start: NonNull<u8>,
@@ -184,7 +184,8 @@ impl Pool {
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
-        // No code here panics between two changes that belong together.
+        // A poisoned lock is harmless: no code here panics between two changes that belong
+        // together.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -196,7 +197,8 @@ impl Pool {
         }
     }
 
-    /// Memory that another thread allocates at the same time may be counted in either peak.
+    /// Restarts the peak at the memory in use, or at `floor` if that is larger. Memory that another
+    /// thread allocates at the same time may be counted in the old or the new peak.
     pub(crate) fn restart_peak(&self, floor: usize) {
         self.peak.store(floor.max(self.in_use.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
@@ -207,8 +209,8 @@ impl Pool {
     }
 }
 
-/// Returns `length` zeros as work memory. A tensor may have more elements than fit into memory,
-/// because views can repeat elements.
+/// Returns `length` zeros, or an error instead of aborting: a view can repeat elements, so a tensor
+/// may have more of them than fit into memory.
 ///
 /// # Errors
 /// If there is no memory.
@@ -255,7 +257,7 @@ enum Storage {
 /// The memory of one buffer.
 #[derive(Debug)]
 pub(crate) struct CpuMemory {
-    /// Held for reading by ops that read the buffer, and for writing by those that write it.
+    /// Ops that read the buffer hold it for reading, ops that write the buffer hold it for writing.
     pub(crate) lock: RwLock<()>,
     version: AtomicU64,
     pool: Arc<Pool>,
@@ -272,8 +274,7 @@ impl CpuMemory {
     /// Returns the address of the first byte. The bytes may be accessed only while `lock` is held
     /// accordingly.
     ///
-    /// The address stays valid while the memory is not moved, which is impossible once it is in a
-    /// `Buffer`.
+    /// The address is valid until this value is moved. A `Buffer` never moves it.
     #[inline]
     pub(crate) fn start(&self) -> *mut u8 {
         match &self.storage {
@@ -345,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_counted_and_large_blocks_are_used_again() {
+    fn sizes_are_counted_and_large_blocks_are_reused() {
         let pool = Arc::new(Pool::default());
         let (small, large) =
             (Pool::alloc(&pool, 4).expect("small"), Pool::alloc(&pool, 1 << 20).expect("large"));
@@ -354,13 +355,13 @@ mod tests {
         drop((small, large));
         assert_eq!(pool.stats(), MemoryStats { in_use: 0, cached: 1 << 20, peak: (1 << 20) + 4 });
         // A slightly smaller size uses the same block.
-        let again = Pool::alloc(&pool, (1 << 20) - 100).expect("again");
-        assert!(std::ptr::eq(again.start(), address));
+        let reused = Pool::alloc(&pool, (1 << 20) - 100).expect("again");
+        assert!(std::ptr::eq(reused.start(), address));
         assert_eq!(pool.stats().cached, 0);
     }
 
     #[test]
-    fn what_cannot_be_had_is_an_error_with_the_numbers() {
+    fn out_of_memory_reports_the_statistics() {
         let pool = Arc::new(Pool::default());
         let allocated = Pool::alloc(&pool, 100).expect("held");
         drop(Pool::alloc(&pool, 1 << 17).expect("cached"));
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_beyond_the_buffer_are_refused() {
+    fn ranges_beyond_the_buffer_are_rejected() {
         let pool = Arc::new(Pool::default());
         let memory = Pool::alloc(&pool, 8).expect("memory");
         assert!(memory.write(&[1; 8], 0).is_ok());
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_others_is_used_in_place_and_let_go_with_its_owner() {
+    fn external_memory_is_used_in_place_and_released_with_its_owner() {
         let pool = Arc::new(Pool::default());
         let (owner, mut bytes) = (Arc::new(()), vec![0_u8; 8]);
         let start = NonNull::new(bytes.as_mut_ptr()).expect("a vector with elements");

@@ -1,15 +1,15 @@
 //! Steps recorded as lists of ops.
 //!
-//! While a thread records, its ops are stored with their kernels instead of run. A replay runs the
-//! list, without graph, dispatch and allocation. Buffers from outside that the step accesses are
-//! kept alive as long as the list. Temporary buffers that the step creates and releases have no
-//! separate memory: when the recording ends, each of them is assigned a slot that no other buffer
-//! uses between its first and its last op.
+//! While a thread records, its ops are stored with their kernels instead of being run. A replay
+//! runs the list, without autograd graph, dispatch and allocation. The list keeps the external
+//! buffers alive: those that existed before the step and that the step accesses. Temporary buffers,
+//! which the step creates and releases, share memory: when the recording ends, each of them is
+//! assigned a slot that no other buffer uses between its first and its last op.
 //!
 //! ```text
 //! ops      0    1    2    3    4        x is from outside, y is returned
 //! a        #----#                       slot 0
-//! b             #---------#             slot 1, as a is read where b is written
+//! b             #---------#             slot 1: op 1 reads a while it writes b
 //! c                  #----#             slot 0
 //! y                            #        its own buffer
 //! ```
@@ -90,7 +90,8 @@ pub(crate) fn record_allocation(pool: &Arc<Pool>, buffer: &Buffer) {
     });
 }
 
-/// Records an op of the step that this thread records; `None` if that is a step of another device.
+/// Records an op in the step that this thread records. Returns `None` if the step belongs to
+/// another device.
 pub(crate) fn record_call(
     pool: &Arc<Pool>,
     op: &Op,
@@ -114,8 +115,8 @@ impl Recording {
     fn operand(&mut self, view: &View<'_>) -> Operand {
         let address = view.buffer.address();
         let buffer = *self.buffer_indices.entry(address).or_insert_with(|| {
-            // An address belongs to one buffer as long as there is a handle of it, including weak
-            // ones.
+            // An address identifies one buffer as long as a handle of the buffer exists, strong or
+            // weak.
             self.buffers.push(match self.created.remove(&address) {
                 Some((memory, bytes)) => StepBuffer::Created(memory, bytes),
                 None => StepBuffer::External(view.buffer.clone()),
@@ -137,11 +138,11 @@ impl Recording {
         lifetimes
     }
 
-    /// Returns the list, with memory for all its buffers.
+    /// Returns the recorded step, with memory for all its buffers.
     fn end(self) -> Result<Recorded> {
         let lifetimes = self.lifetimes();
-        // Buffers that still have an owner are kept: tensors from outside, and those that the step
-        // returned or stored.
+        // Buffers that still have an owner keep their memory: external buffers, and those that the
+        // step returned or stored.
         let live: Vec<Option<Buffer>> = self.buffers.iter().map(StepBuffer::buffer).collect();
         let needed_bytes: Vec<Option<usize>> = self
             .buffers
@@ -191,7 +192,7 @@ impl StepBuffer {
     }
 }
 
-/// The slots of the buffers that live for a part of the step.
+/// The slots of the temporary buffers.
 #[derive(Default)]
 struct ArenaPlan {
     /// The size of each slot in bytes.
@@ -216,15 +217,16 @@ fn assign_slots(needed_bytes: &[Option<usize>], lifetimes: &[(usize, usize)], ca
         for &buffer in begin {
             plan.slots[buffer] = plan.take(&mut free, needed_bytes[buffer].unwrap_or(0));
         }
-        // Only after the assignments: an op must not write to the slot that it reads last.
+        // Slots become free only after the assignments: an op must not write to a slot that it
+        // reads.
         free.extend(end.iter().map(|&buffer| plan.slots[buffer]));
     }
     plan
 }
 
 impl ArenaPlan {
-    /// Returns a free slot that fits, or a new one. Of those that fit equally well it is the most
-    /// recently used one, which is in the caches.
+    /// Takes the smallest free slot that fits, or a new one. Of slots of the same size it takes the
+    /// most recently used one, which is in the CPU caches.
     fn take(&mut self, free: &mut Vec<usize>, bytes: usize) -> usize {
         // A slot of more than twice the size is left for larger buffers.
         let fits = |slot: usize| (bytes..=bytes.saturating_mul(2)).contains(&self.sizes[slot]);
@@ -271,7 +273,7 @@ impl Capture for Recorder {
 struct Recorded {
     buffers: Vec<Buffer>,
     calls: Vec<Call>,
-    /// Held during a replay: two simultaneous replays would share the memory between the ops.
+    /// Held during a replay: simultaneous replays would use the same temporary memory.
     replay_lock: Mutex<()>,
 }
 
@@ -317,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn of_free_slots_the_tightest_is_taken_and_the_last_used_among_equals() {
+    fn the_smallest_free_slot_that_fits_is_taken_and_the_last_used_among_equals() {
         let mut plan = ArenaPlan { sizes: vec![64, 100, 64, 200], slots: Vec::new() };
         let mut free = vec![0, 1, 2, 3];
         let taken: Vec<usize> = [60, 60, 60, 60].map(|bytes| plan.take(&mut free, bytes)).to_vec();

@@ -1,8 +1,10 @@
-//! Tensors split into rows: the elements along some axes (a row), for each index on the others.
+//! Tensors split into rows. A row consists of the elements along some axes, at one index along the
+//! other axes.
 //!
-//! A kernel sees a row as a contiguous slice of its compute type. If the row has this form in
-//! memory, the slice is the memory itself. Otherwise the row is gathered and converted into scratch
-//! memory, and converted and scattered back.
+//! A kernel receives a row as a contiguous slice of its compute type. If the row is contiguous and
+//! stored in this type, the slice is the row's own memory. Otherwise the slice is scratch memory:
+//! input rows are gathered and converted to it, and output rows are converted and scattered from
+//! it.
 
 use crate::access::Locked;
 use crate::memory::zeros;
@@ -47,8 +49,8 @@ unsafe impl<C> Send for Rows<C> {}
 // SAFETY: as above.
 unsafe impl<C> Sync for Rows<C> {}
 
-/// Rows of more elements may not fit into memory when they are copied, because views can repeat
-/// elements.
+/// Copies of rows with more elements may not fit into memory: a view can repeat elements, so a row
+/// can be larger than its buffer.
 const LARGE_ROW: usize = 1 << 30;
 
 /// A row that is being written: the memory itself, or a copy that must be written back.
@@ -58,8 +60,8 @@ pub(crate) struct RowBuffer<'a, C> {
 }
 
 impl<C: Compute> Rows<C> {
-    /// Splits `view` into rows along the axes for which `in_row` is true; both kinds of axes are in
-    /// row-major order.
+    /// Splits `view` into rows along the axes for which `in_row` is true. Rows, and the elements of
+    /// a row, are counted in row-major order.
     ///
     /// # Errors
     /// If the dtype is not computed in `C`, or rows are too long for memory.
@@ -126,32 +128,32 @@ impl<C: Compute> Rows<C> {
         self.first.wrapping_offset(position * self.conversion.size as isize)
     }
 
-    /// Returns elements `part` of row `row`: in place if they are contiguous, otherwise in
-    /// `scratch`.
+    /// Returns elements `range` of row `row`: their own memory if they are contiguous and stored in
+    /// `C`, otherwise a copy in `scratch`.
     ///
     /// # Safety
-    /// The row exists and has these elements, which no code writes while the slice lives.
+    /// The row and these elements exist, and no code writes them while the slice lives.
     #[inline]
     pub(crate) unsafe fn read<'s>(
         &'s self,
         row: usize,
-        part: Range<usize>,
+        range: Range<usize>,
         scratch: &'s mut Scratch<C>,
     ) -> &'s [C] {
         if self.dense && self.conversion.read_directly {
-            let start = self.row_address(row).cast::<C>().wrapping_add(part.start);
+            let start = self.row_address(row).cast::<C>().wrapping_add(range.start);
             // SAFETY: the caller guarantees that the row is inside the tensor, hence inside the
             // locked buffer; contiguous.
-            return unsafe { std::slice::from_raw_parts(start, part.len()) };
+            return unsafe { std::slice::from_raw_parts(start, range.len()) };
         }
-        let values = scratch.first(part.len());
+        let values = scratch.first(range.len());
         // SAFETY: guaranteed by the caller.
-        unsafe { self.gather(row, part, values) };
+        unsafe { self.gather(row, range, values) };
         values
     }
 
-    /// Copies the elements of row `row` from index `start` on to `values`, which is other memory or
-    /// these elements themselves.
+    /// Copies `values.len()` elements of row `row`, from index `start` on, to `values`. Does
+    /// nothing if `values` is the memory of these elements.
     ///
     /// # Safety
     /// As for [`read`](Rows::read).
@@ -168,10 +170,10 @@ impl<C: Compute> Rows<C> {
     }
 
     #[inline]
-    unsafe fn gather(&self, row: usize, part: Range<usize>, values: &mut [C]) {
+    unsafe fn gather(&self, row: usize, range: Range<usize>, values: &mut [C]) {
         let base = self.outer.operand(0).position(row);
         let mut done = 0;
-        self.inner.operand(0).runs(part.start, part.len(), |position, stride, count| {
+        self.inner.operand(0).runs(range.start, range.len(), |position, stride, count| {
             // SAFETY: positions of elements of the tensor, as guaranteed by the caller.
             unsafe {
                 (self.conversion.load)(self.address(base + position), stride, &mut values[done..done + count])
@@ -180,28 +182,28 @@ impl<C: Compute> Rows<C> {
         });
     }
 
-    /// Returns a buffer for elements `part` of row `row`, with unspecified values: their own memory
-    /// if they are contiguous, otherwise `scratch`. Pass it to [`write`](Rows::write) when it is
-    /// filled.
+    /// Returns a buffer for elements `range` of row `row`, with unspecified values: their own
+    /// memory if they are contiguous and stored in `C`, otherwise `scratch`. The caller fills it
+    /// and passes it to [`write`](Rows::write).
     ///
     /// # Safety
-    /// The row exists and has these elements, which no other code reads or writes while the buffer
-    ///     lives.
+    /// The row and these elements exist, and no other code reads or writes them while the buffer
+    /// lives.
     #[inline]
     pub(crate) unsafe fn buffer<'s>(
         &'s self,
         row: usize,
-        part: Range<usize>,
+        range: Range<usize>,
         scratch: &'s mut Scratch<C>,
     ) -> RowBuffer<'s, C> {
         if self.dense && self.conversion.write_directly {
-            let start = self.row_address(row).cast::<C>().wrapping_add(part.start);
+            let start = self.row_address(row).cast::<C>().wrapping_add(range.start);
             // SAFETY: the caller guarantees that the row is inside the tensor, hence inside the
             // locked buffer; contiguous.
-            let values = unsafe { std::slice::from_raw_parts_mut(start, part.len()) };
+            let values = unsafe { std::slice::from_raw_parts_mut(start, range.len()) };
             return RowBuffer { values, direct: true };
         }
-        RowBuffer { values: scratch.first(part.len()), direct: false }
+        RowBuffer { values: scratch.first(range.len()), direct: false }
     }
 
     /// Writes a filled buffer to its row, from element `start` on.
@@ -217,10 +219,10 @@ impl<C: Compute> Rows<C> {
         unsafe { self.store(row, start, buffer.values) };
     }
 
-    /// Writes `values`, which is other memory, to the elements of row `row` from index `start` on.
+    /// Writes `values` to the elements of row `row` from index `start` on.
     ///
     /// # Safety
-    /// As for [`buffer`](Rows::buffer).
+    /// As for [`buffer`](Rows::buffer); `values` does not overlap these elements.
     pub(crate) unsafe fn store(&self, row: usize, start: usize, values: &[C]) {
         let (base, mut done) = (self.outer.operand(0).position(row), 0);
         self.inner.operand(0).runs(start, values.len(), |position, stride, count| {
@@ -232,12 +234,12 @@ impl<C: Compute> Rows<C> {
         });
     }
 
-    /// Returns the first element of the first row, if rows may be read in place.
+    /// Returns the address of the first element if rows can be read in place.
     pub(crate) fn readable(&self) -> Option<*const C> {
         (self.dense && self.conversion.read_directly).then(|| self.first.cast::<C>().cast_const())
     }
 
-    /// Returns the first element of the first row, if rows may be written in place.
+    /// Returns the address of the first element if rows can be written in place.
     pub(crate) fn writable(&self) -> Option<*mut C> {
         (self.dense && self.conversion.write_directly).then(|| self.first.cast::<C>())
     }
@@ -261,7 +263,8 @@ impl<C: Compute> Rows<C> {
             && outer.dims.last().is_some_and(|&dim| dim >= PANEL / 4)
     }
 
-    /// Calls `visit(element, lane, address, stride, count)` for each run of elements of one index.
+    /// For each element index, calls `visit(element, lane, address, stride, count)` for each run of
+    /// evenly spaced rows.
     #[inline]
     fn panel_runs(&self, rows: Range<usize>, mut visit: impl FnMut(usize, usize, *mut u8, isize, usize)) {
         let mut runs: smallvec::SmallVec<[(isize, isize, usize); 4]> = smallvec::SmallVec::new();
@@ -282,12 +285,11 @@ impl<C: Compute> Rows<C> {
         });
     }
 
-    /// Copies rows `rows`, at most [`PANEL`] of them, to the lanes of `panel`, which is other
-    /// memory.
+    /// Copies rows `rows`, at most [`PANEL`] of them, to the lanes of `panel`.
     ///
     /// # Safety
     /// The rows exist, and no code writes them in the meantime. The panel has as many elements as a
-    ///     row.
+    /// row, and does not overlap the rows.
     pub(crate) unsafe fn copy_panel(&self, rows: Range<usize>, panel: &mut Panel<C>) {
         self.panel_runs(rows, |index, lane, address, stride, count| {
             // SAFETY: elements of the tensor, as guaranteed by the caller.
@@ -318,7 +320,7 @@ fn wrong_dtype(op: &'static str, got: DType) -> Error {
 pub(crate) fn vector<C: Compute>(op: &'static str, view: &Locked<'_>) -> Result<Vec<C>> {
     let rows = Rows::<C>::whole(op, view)?;
     let mut values = zeros::<C>(rows.width())?;
-    // SAFETY: all elements, of a tensor that is only read.
+    // SAFETY: the tensor has these elements, and the op does not write them.
     unsafe { rows.copy(0, 0, &mut values) };
     Ok(values)
 }

@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 use ternion_core::Op;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
 
-/// Returns the kernel of an op that supports every input that core accepts, so that only the op
-/// matters: these are all elementwise ops. (Separate from the others because both `plan` and
-/// `kernel` call it for each op, and short steps consist of elementwise ops.)
+/// Returns the kernel of an elementwise op. These kernels support every input that core accepts, so
+/// no input is checked. (A separate function, because both `plan` and `kernel` call it for each op,
+/// and short steps consist of elementwise ops.)
 #[inline]
 fn elementwise_kernel(op: &Op) -> Option<KernelFn> {
     match op {
@@ -26,7 +26,7 @@ fn elementwise_kernel(op: &Op) -> Option<KernelFn> {
     }
 }
 
-/// Returns the layout that an unconditional kernel prefers for its output.
+/// Returns the layout that an elementwise kernel prefers for its output.
 #[inline]
 fn elementwise_plan(op: &Op, inputs: &[Meta<'_>]) -> Plan {
     match op {
@@ -55,7 +55,7 @@ pub(crate) fn kernel(op: &Op, inputs: &[View<'_>]) -> Result<KernelFn, Unsupport
     select(op, &metas).map(|variant| variant.run)
 }
 
-/// Selects the kernel of any other op for such inputs.
+/// Selects the kernel of any other op for these inputs.
 fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     match op {
         Op::Fill(payload) => ops::create::select_fill(payload, inputs),

@@ -1,4 +1,5 @@
-//! One loop, compiled for several instruction sets; the widest one that this CPU supports is run.
+//! Loops that are compiled for several instruction sets. At run time, the version for the widest
+//! one that this CPU supports runs.
 //!
 //! Rules that make this work:
 //! - `#[inline(always)]` on the work and on every function that its loop calls (all of `ops::math`
@@ -18,7 +19,7 @@ pub(crate) trait Vectorize {
     fn run(self) -> Self::Output;
 }
 
-/// A closure as such a loop.
+/// Implements [`Vectorize`] for a closure.
 struct Closure<F>(F);
 
 impl<R, F: FnOnce() -> R> Vectorize for Closure<F> {

@@ -6,7 +6,7 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use ternion_core::DType;
 
-/// A bool in memory: any byte, of which only zero is false.
+/// A bool in memory: zero is false, every other byte is true.
 #[derive(Clone, Copy, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub(crate) struct BoolByte(u8);
@@ -17,13 +17,13 @@ impl Raw for BoolByte {}
 pub(crate) trait Storage: Raw {
     /// The type that kernels see.
     type Compute: Compute;
-    /// Converts elements that were read.
+    /// Converts elements from memory to the compute type.
     fn widen(source: &[Self], target: &mut [Self::Compute]);
-    /// Converts elements that are to be written.
+    /// Converts elements from the compute type to the type in memory.
     fn narrow(source: &[Self::Compute], target: &mut [Self]);
-    /// Converts one element that was read.
+    /// Converts one element from memory to the compute type.
     fn widen_one(self) -> Self::Compute;
-    /// Converts one element that is to be written.
+    /// Converts one element from the compute type to the type in memory.
     fn narrow_one(value: Self::Compute) -> Self;
 }
 
@@ -86,7 +86,7 @@ fn converting<S: Storage>() -> Conversion<S::Compute> {
 }
 
 /// # Safety
-/// `from` and the elements at distance `stride` from it must be readable as `S`.
+/// The `to.len()` elements from `from` on, with stride `stride`, must be readable as `S`.
 unsafe fn load<S: Storage>(from: *const u8, stride: isize, to: &mut [S::Compute]) {
     let from = from.cast::<S>();
     match stride {
@@ -104,7 +104,7 @@ unsafe fn load<S: Storage>(from: *const u8, stride: isize, to: &mut [S::Compute]
 }
 
 /// # Safety
-/// `to` and the elements at distance `stride` from it must be writable as `S`.
+/// The `from.len()` elements from `to` on, with stride `stride`, must be writable as `S`.
 unsafe fn store<S: Storage>(from: &[S::Compute], to: *mut u8, stride: isize) {
     let to = to.cast::<S>();
     if stride == 1 {
@@ -317,9 +317,9 @@ pub(crate) fn f64_to_f32_odd(value: f64) -> f32 {
     // If the result is inexact and its last bit is even, the odd neighbor is on the other side of
     // `value`.
     let even = near.to_bits() & 1 == 0 && error != 0.0 && near.is_finite();
-    let outwards = (error > 0.0) == near.is_sign_positive();
+    let away_from_zero = (error > 0.0) == near.is_sign_positive();
     let bits = near.to_bits();
-    f32::from_bits(match (even, outwards) {
+    f32::from_bits(match (even, away_from_zero) {
         (false, _) => bits,
         (true, true) => bits.wrapping_add(1),
         (true, false) => bits.wrapping_sub(1),

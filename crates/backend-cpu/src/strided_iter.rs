@@ -1,5 +1,5 @@
-//! The index space of several tensors of one shape, in which axes are merged if they can be merged
-//! in all of them.
+//! The index space of several tensors of the same shape. Neighboring axes are merged if this is
+//! possible in all of the tensors.
 
 use ternion_core::geometry::{Axis, axes_of, merge_axes, sort_slowest_first};
 use ternion_core::{Layout, MAX_RANK};
@@ -53,7 +53,7 @@ impl<const N: usize> StridedIter<N> {
         self.elements
     }
 
-    /// Returns the path of operand `index` through the space.
+    /// Returns the sizes and strides of operand `index`.
     #[inline]
     pub(crate) fn operand(&self, index: usize) -> OperandLayout<'_> {
         OperandLayout { dims: &self.dims[..self.rank], strides: &self.strides[index][..self.rank] }
@@ -109,21 +109,21 @@ impl OperandLayout<'_> {
         let (&stride, outer_strides) = self.strides.split_last().expect("as many strides as sizes");
         let outer = OperandLayout { dims: outer_dims, strides: outer_strides };
         let mut column = start % inner;
-        let mut left = length;
-        let mut at = Cursor::new(outer, start / inner);
-        while left > 0 {
-            let count = left.min(inner - column);
-            visit(at.position + column as isize * stride, stride, count);
-            left -= count;
+        let mut remaining = length;
+        let mut cursor = Cursor::new(outer, start / inner);
+        while remaining > 0 {
+            let count = remaining.min(inner - column);
+            visit(cursor.position + column as isize * stride, stride, count);
+            remaining -= count;
             column = 0;
-            if left > 0 {
-                at.advance();
+            if remaining > 0 {
+                cursor.advance();
             }
         }
     }
 }
 
-/// A position on a path that advances from element to element.
+/// A position in an operand that advances from element to element, in row-major order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     layout: OperandLayout<'a>,

@@ -1,5 +1,5 @@
-//! Work memory of an op until it returns, reused from op to op: fresh pages from the system cost
-//! more than the work on them.
+//! Temporary memory of an op, which is released when the op returns and reused by later ops: fresh
+//! pages from the system cost more than the work on them.
 
 use crate::access::Raw;
 use crate::memory::{CACHED_FROM, rounded, zeros};
@@ -12,7 +12,7 @@ use ternion_core::Result;
 /// The maximum number of cached bytes; more are released to the system.
 const LIMIT: usize = 1 << 28;
 
-/// Free memory by its number of words.
+/// Free blocks, by their number of words.
 struct FreeList {
     bytes: usize,
     words: BTreeMap<usize, Vec<Vec<u64>>>,
@@ -21,7 +21,7 @@ struct FreeList {
 static FREE: Mutex<FreeList> = Mutex::new(FreeList { bytes: 0, words: BTreeMap::new() });
 
 fn free() -> MutexGuard<'static, FreeList> {
-    // No code here panics between two changes that belong together.
+    // A poisoned lock is harmless: no code here panics between two changes that belong together.
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -119,7 +119,7 @@ impl<C> Drop for WorkBuffer<C> {
     }
 }
 
-/// All elements of a tensor that is only read: in its own memory, or converted.
+/// All elements of an input: borrowed from its memory, or converted in a copy.
 pub(crate) enum Dense<'a, C> {
     Borrowed(&'a [C]),
     Converted(WorkBuffer<C>),
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_zeros_where_they_are_asked_for() {
+    fn reused_memory_is_zeroed_on_request() {
         for _ in 0..3 {
             let mut values = WorkBuffer::<f32>::uninit(100_003).expect("memory");
             values.fill(7.0);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_size_is_too_small_or_too_large_to_be_asked_for() {
+    fn empty_and_huge_sizes_are_handled() {
         assert!(WorkBuffer::<f64>::zeroed(0).expect("nothing").is_empty());
         assert_eq!(*WorkBuffer::<u8>::zeroed(3).expect("memory"), [0; 3]);
         assert!(WorkBuffer::<f64>::uninit(usize::MAX).is_err());
@@ -161,9 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_limit_is_kept() {
-        let half: Vec<_> = (0..3).map(|_| WorkBuffer::<u8>::uninit(LIMIT / 2).expect("memory")).collect();
-        drop(half);
+    fn the_cache_does_not_exceed_its_limit() {
+        let buffers: Vec<_> = (0..3).map(|_| WorkBuffer::<u8>::uninit(LIMIT / 2).expect("memory")).collect();
+        drop(buffers);
         assert!(cached_bytes() <= LIMIT);
         release();
     }

@@ -75,7 +75,7 @@ pub(crate) fn layouts(dtype: DType, values: &[f64], shape: &[usize], device: &De
         assert_eq!(layout.shape().dims(), of);
         Tensor::from_buffer(base.buffer().clone(), layout, dtype, device).expect("fits its buffer")
     };
-    let of_strides = |strides: Vec<isize>, offset: usize| {
+    let strided_layout = |strides: Vec<isize>, offset: usize| {
         let shape = ternion_core::Shape::new(shape).expect("a shape");
         ternion_core::Layout::new(shape, &strides, offset).expect("a layout")
     };
@@ -84,16 +84,16 @@ pub(crate) fn layouts(dtype: DType, values: &[f64], shape: &[usize], device: &De
         reversed.push(step);
         step *= dim.max(1) as isize;
     }
-    all.push(positions(of_strides(reversed, 0), shape));
+    all.push(positions(strided_layout(reversed, 0), shape));
     let (mut spread, mut step) = (vec![0; shape.len()], 2);
     for (axis, &dim) in shape.iter().enumerate().rev() {
         spread[axis] = step;
         step *= dim.max(1) as isize + 1;
     }
-    all.push(positions(of_strides(spread.clone(), 5), shape));
+    all.push(positions(strided_layout(spread.clone(), 5), shape));
     let end: isize =
         shape.iter().zip(&spread).map(|(&dim, &stride)| (dim.max(1) as isize - 1) * stride).sum();
-    all.push(positions(of_strides(spread.iter().map(|stride| -stride).collect(), end as usize), shape));
+    all.push(positions(strided_layout(spread.iter().map(|stride| -stride).collect(), end as usize), shape));
     all
 }
 
@@ -126,27 +126,27 @@ pub(crate) fn values(tensor: &Tensor) -> Vec<f64> {
 /// Returns the sum with compensated rounding errors (Neumaier 1974): an f64 oracle for f64 kernels
 /// must be more accurate than the kernels.
 pub(crate) fn exact_sum(values: impl IntoIterator<Item = f64>) -> f64 {
-    let (mut sum, mut lost) = (0f64, 0f64);
+    let (mut sum, mut compensation) = (0f64, 0f64);
     for value in values {
         let next = sum + value;
-        lost += if sum.abs() >= value.abs() { (sum - next) + value } else { (value - next) + sum };
+        compensation += if sum.abs() >= value.abs() { (sum - next) + value } else { (value - next) + sum };
         sum = next;
     }
-    sum + lost
+    sum + compensation
 }
 
 /// Asserts that `got` is `want` within `limit` roundings of its dtype, relative to the larger of 1
 /// and the value; NaN and infinities must be equal.
 #[track_caller]
 pub(crate) fn assert_close(what: &str, got: &Tensor, want: &[f64], limit: f64) {
-    let found = values(got);
-    assert_eq!(found.len(), want.len(), "{what}: number of elements");
-    for (index, (&found, &want)) in found.iter().zip(want).enumerate() {
-        let same = found == want || (found.is_nan() && want.is_nan());
+    let actual = values(got);
+    assert_eq!(actual.len(), want.len(), "{what}: number of elements");
+    for (index, (&actual, &want)) in actual.iter().zip(want).enumerate() {
+        let same = actual == want || (actual.is_nan() && want.is_nan());
         let allowed = limit * got.dtype().epsilon() * want.abs().max(1.0);
         assert!(
-            same || (found - want).abs() <= allowed,
-            "{what} ({}): element {index} is {found:e}, expected {want:e} within {allowed:e}",
+            same || (actual - want).abs() <= allowed,
+            "{what} ({}): element {index} is {actual:e}, expected {want:e} within {allowed:e}",
             got.dtype()
         );
     }

@@ -25,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 
-/// The cost of an element, which determines the size from which on a second thread is worthwhile.
+/// The cost of an element. It determines from which size on a second thread is worthwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cost {
     /// A few instructions: memory is the limit.
@@ -51,8 +51,7 @@ pub(crate) fn for_ranges(elements: usize, piece: usize, work: impl Fn(Range<usiz
         return work(0..elements);
     }
     let pieces = elements.div_ceil(piece);
-    // Such a piece takes about as long as waking a thread, so one thread is woken for every two
-    // pieces.
+    // A piece takes about as long as waking a thread, so one thread is woken for every two pieces.
     distribute(pieces, (pieces / 2).max(2), &|index| {
         work(index * piece..elements.min((index + 1) * piece));
     });
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_may_share_work_in_turn() {
+    fn pieces_may_split_their_work_again() {
         let total = AtomicU64::new(0);
         for_pieces(8, |_| {
             total.fetch_add(sum_of_squares(50), Ordering::Relaxed);

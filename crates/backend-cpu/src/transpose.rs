@@ -1,6 +1,6 @@
 //! Copies between tensors whose axes with stride 1 differ. A plain loop would use one element of
-//! each cache line that it loads; this one copies squares as wide as a cache line, so that each
-//! line is read once and written once.
+//! each cache line that it loads. These functions copy squares as wide as a cache line, so that
+//! each line is read once and written once.
 
 use crate::access::{Locked, Pointer};
 use crate::elementwise::{Operand, Scratch};
@@ -20,15 +20,15 @@ const MAX_SIDE: usize = 32;
 /// The number of squares that one piece of work copies.
 const TILES_PER_PIECE: usize = 64;
 
-/// The two axes of a transposition, by their index in the walk: the input has stride 1 along
-/// `dense_in`, the output along the last one.
+/// The two axes that are exchanged, as indices into the common index space: the input has stride 1
+/// along `dense_in`, the output along `last`.
 struct Axes {
     dense_in: usize,
     last: usize,
 }
 
-/// Returns the axes to exchange, if the output (operand 0) has stride 1 along the last one and the
-/// input (operand 1) along another.
+/// Returns the axes to exchange, if the output (operand 0) has stride 1 along the last axis and the
+/// input (operand 1) along another one.
 fn axes(output: OperandLayout<'_>, input: OperandLayout<'_>) -> Option<Axes> {
     let last = output.dims.len().checked_sub(1)?;
     let long = |axis: usize| output.dims[axis] >= 8;
@@ -77,31 +77,32 @@ impl<C: Compute> Plane<C> {
     /// Copies this plane and all further planes along the outer axes.
     fn copy_all(&self, outer: &StridedIter<2>) {
         let side = MAX_SIDE.min(LINE / size_of::<C>());
-        let (down, across) = (self.rows.div_ceil(side), self.columns.div_ceil(side));
-        let tiles = outer.elements() * down * across;
+        let (vertical, horizontal) = (self.rows.div_ceil(side), self.columns.div_ceil(side));
+        let tiles = outer.elements() * vertical * horizontal;
         for_pieces(tiles.div_ceil(TILES_PER_PIECE), |piece| {
             for tile_index in piece * TILES_PER_PIECE..tiles.min((piece + 1) * TILES_PER_PIECE) {
-                let (plane, in_plane) = (tile_index / (down * across), tile_index % (down * across));
-                let at = [0, 1].map(|operand| Cursor::new(outer.operand(operand), plane).position);
-                self.copy_tile(at, [in_plane / across * side, in_plane % across * side], side);
+                let (plane, tile) =
+                    (tile_index / (vertical * horizontal), tile_index % (vertical * horizontal));
+                let offsets = [0, 1].map(|operand| Cursor::new(outer.operand(operand), plane).position);
+                self.copy_tile(offsets, [tile / horizontal * side, tile % horizontal * side], side);
             }
         });
     }
 
-    /// Copies the square of plane `at` (offsets in output and input) that starts at row and column
-    /// `start`.
-    fn copy_tile(&self, at: [isize; 2], start: [usize; 2], side: usize) {
+    /// Copies a square of the plane at `offsets` (in output and input). `start` is its first row
+    /// and column.
+    fn copy_tile(&self, offsets: [isize; 2], start: [usize; 2], side: usize) {
         let (rows, columns) = (side.min(self.rows - start[0]), side.min(self.columns - start[1]));
         let mut scratch = Scratch::new();
         let tile = scratch.first(MAX_SIDE * MAX_SIDE);
         for column in 0..columns {
-            let position = at[1] + start[0] as isize + (start[1] + column) as isize * self.from_stride;
+            let position = offsets[1] + start[0] as isize + (start[1] + column) as isize * self.from_stride;
             // SAFETY: a contiguous run inside the input; the target is local to this function.
             let run = unsafe { std::slice::from_raw_parts(self.from.get().offset(position), rows) };
             tile[column * side..column * side + rows].copy_from_slice(run);
         }
         for row in 0..rows {
-            let position = at[0] + start[1] as isize + (start[0] + row) as isize * self.to_stride;
+            let position = offsets[0] + start[1] as isize + (start[0] + row) as isize * self.to_stride;
             // SAFETY: a contiguous run inside the output that no other square has.
             let run = unsafe { std::slice::from_raw_parts_mut(self.to.get().offset(position), columns) };
             for (column, value) in run.iter_mut().enumerate() {

@@ -27,8 +27,9 @@ const MAX_GRID: usize = 65535;
 const TILE: usize = 128;
 /// Rows of a block of the softmax, one for each warp.
 const ROWS_OF_SOFTMAX: usize = 8;
-/// Keys and queries of a block of naive scores.
+/// Keys of a block of naive scores.
 const SCORE_KEYS: usize = 32;
+/// Queries of a block of naive scores.
 const SCORE_QUERIES: usize = 8;
 
 /// The parameters, like `Attention` in the kernels.
@@ -114,7 +115,7 @@ pub fn forward(backend: &CudaBackend, rung: Rung, options: Options, operands: Op
     let _guard = gpu.submission_guard();
     gpu.retain([q, k, v, y].into_iter().chain(scratch).map(|view| view.buffer))?;
     if rung.warpgroups().is_some() {
-        let parameters = mapped(rung, sizes, addresses, options.scale)?;
+        let parameters = mapped_params(rung, sizes, addresses, options.scale)?;
         return launches.into_iter().try_for_each(|launch| gpu.launch(OP, launch, &parameters));
     }
     let [q, k, v, y, scores] = addresses;
@@ -198,19 +199,19 @@ fn launches(rung: Rung, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Resul
     if rung == Rung::Tiled && tokens * rung.pitch(tokens) >= 1 << 32 {
         return Err(refused(rung, format!("fewer than 2^32 scores of a head, got {tokens} tokens")));
     }
-    let of_rows = |rows: usize| [tokens.div_ceil(rows), heads, 1];
+    let rows_grid = |rows: usize| [tokens.div_ceil(rows), heads, 1];
     let grids = match rung {
         Rung::Naive => vec![
             [tokens.div_ceil(SCORE_KEYS), tokens.div_ceil(SCORE_QUERIES), heads],
-            of_rows(ROWS_OF_SOFTMAX),
-            of_rows(rung.threads() / width),
+            rows_grid(ROWS_OF_SOFTMAX),
+            rows_grid(rung.threads() / width),
         ],
         Rung::Tiled => vec![
             [tokens.div_ceil(TILE), tokens.div_ceil(TILE), heads],
-            of_rows(ROWS_OF_SOFTMAX),
-            of_rows(TILE),
+            rows_grid(ROWS_OF_SOFTMAX),
+            rows_grid(TILE),
         ],
-        _ => vec![of_rows(rung.queries())],
+        _ => vec![rows_grid(rung.queries())],
     };
     if let Some([_, blocks, _]) = grids.iter().find(|[_, blocks, _]| *blocks > MAX_GRID) {
         return Err(refused(rung, format!("at most {MAX_GRID} blocks of queries, got {blocks}")));
@@ -226,7 +227,7 @@ fn launches(rung: Rung, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Resul
 }
 
 /// Returns the parameters of the rungs with warpgroups: maps of q, k and v.
-fn mapped(rung: Rung, sizes: [usize; 3], addresses: [u64; 5], scale: f32) -> Result<MappedAttention> {
+fn mapped_params(rung: Rung, sizes: [usize; 3], addresses: [u64; 5], scale: f32) -> Result<MappedAttention> {
     let [q, k, v, y, _] = addresses;
     let keys = rung.warpgroups().map_or(0, |warpgroups| warpgroups.step);
     Ok(MappedAttention {

@@ -71,13 +71,13 @@ fn run(
 ) -> Result<()> {
     let gpu = &backend.gpu;
     let [inputs, outputs] =
-        [inputs, outputs].map(|views| views.iter().map(|view| copied(view)).collect::<Vec<_>>());
+        [inputs, outputs].map(|views| views.iter().map(|view| copy_view(view)).collect::<Vec<_>>());
     let _guard = gpu.submission_guard();
     gpu.retain(inputs.iter().chain(&outputs).map(|view| view.buffer))?;
     launch(&Call { gpu, name: OP, inputs: &inputs, outputs: &outputs })
 }
 
-fn copied<'a>(view: &View<'a>) -> View<'a> {
+fn copy_view<'a>(view: &View<'a>) -> View<'a> {
     View { buffer: view.buffer, dtype: view.dtype, layout: view.layout }
 }
 

@@ -73,8 +73,8 @@ impl CudaBackend {
         Timer::new(&self.gpu)
     }
 
-    /// Returns the host time of `launches` launches of an empty kernel, queued by nothing but the
-    /// driver's call. It is the lower bound with which the host time of ops is compared.
+    /// Returns the host time of `launches` launches of an empty kernel, queued by direct calls of
+    /// the driver. It is a lower bound of the host time of ops.
     ///
     /// # Errors
     /// A step is being recorded, the driver does not compile PTX, or the device has a fault.
@@ -82,8 +82,8 @@ impl CudaBackend {
         self.gpu.launch_floor(launches)
     }
 
-    /// Queues a plain copy of the first `bytes` bytes. Kernels that move memory are compared with
-    /// its time.
+    /// Queues a plain copy of the first `bytes` bytes. Its time is the baseline for kernels that
+    /// move memory.
     ///
     /// # Errors
     /// A buffer belongs to another backend or is shorter than `bytes`.

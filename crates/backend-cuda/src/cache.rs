@@ -1,9 +1,9 @@
-//! Compiled kernels on disk, so that from its second run on a program starts as fast as if its
+//! Compiled kernels on disk, so that a program, from its second run on, starts as fast as if its
 //! kernels had been compiled ahead of time.
 //!
 //! An entry is named by the SHA-256 of everything it depends on, and begins with the SHA-256 of its
-//! content: a truncated or foreign file counts as missing. Entries are written to a temporary file
-//! next to the final one and then renamed, because processes may race.
+//! content: a truncated or foreign file counts as missing. An entry is written to a temporary file
+//! next to the final one and then renamed, because several processes may write the same entry.
 
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use std::time::Duration;
 use ternion_core::{Error, Result};
 
 /// Bytes of a digest.
-const DIGEST: usize = 32;
+const DIGEST_BYTES: usize = 32;
 
-/// After this time, a file that was being written belongs to a process that has ended.
-const ABANDONED: Duration = Duration::from_secs(3600);
+/// A temporary file of this age was left by a process that ended while it wrote the file.
+const ABANDONED_AGE: Duration = Duration::from_secs(3600);
 
 /// A folder of entries. Without a folder nothing is cached.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Cache {
     /// Returns the entry for `key`, which lists everything it depends on, if there is a valid one.
     pub(crate) fn get(&self, key: &[&str]) -> Option<Vec<u8>> {
         let bytes = std::fs::read(self.path(key)?).ok()?;
-        let (digest, body) = bytes.split_at_checked(DIGEST)?;
+        let (digest, body) = bytes.split_at_checked(DIGEST_BYTES)?;
         (digest == Sha256::digest(body).as_slice()).then(|| body.to_vec())
     }
 
@@ -66,7 +66,7 @@ impl Cache {
         Ok(path)
     }
 
-    /// Returns whether there is any entry.
+    /// Returns whether the cache has an entry.
     pub(crate) fn has_entries(&self) -> bool {
         let entries = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok());
         entries
@@ -88,7 +88,8 @@ impl Cache {
     }
 }
 
-/// Writes to a file next to `place` and renames it, so that a reader finds all of it or nothing.
+/// Writes a temporary file next to `path` and renames it to `path`, so that a reader finds the
+/// whole file or none.
 fn write(path: &Path, body: &[u8]) -> std::io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let unique = format!("{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -96,7 +97,7 @@ fn write(path: &Path, body: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
         static SWEPT: Once = Once::new();
-        SWEPT.call_once(|| sweep(folder, ABANDONED));
+        SWEPT.call_once(|| sweep(folder, ABANDONED_AGE));
     }
     let mut bytes = Sha256::digest(body).to_vec();
     bytes.extend_from_slice(body);
@@ -107,13 +108,13 @@ fn write(path: &Path, body: &[u8]) -> std::io::Result<()> {
     written
 }
 
-/// Removes files that killed processes were writing. Another process may remove them first; files
-/// that cannot be removed stay.
-fn sweep(folder: &Path, abandoned: Duration) {
+/// Removes temporary files that killed processes have left. Ignores files that cannot be removed,
+/// for example because another process has removed them.
+fn sweep(folder: &Path, min_age: Duration) {
     let is_abandoned = |entry: &std::fs::DirEntry| {
         let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|time| time.elapsed());
         entry.path().extension().is_some_and(|extension| extension == "tmp")
-            && age.is_ok_and(|age| age.is_ok_and(|age| age >= abandoned))
+            && age.is_ok_and(|age| age.is_ok_and(|age| age >= min_age))
     };
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten().filter(is_abandoned) {
         let _ = std::fs::remove_file(entry.path());
@@ -177,7 +178,7 @@ mod tests {
         let sound = std::fs::read(&path).expect("written");
         let mut flipped = sound.clone();
         *flipped.last_mut().expect("not empty") ^= 1;
-        for damaged in [&sound[..sound.len() - 1], &sound[..DIGEST - 1], &[], &flipped] {
+        for damaged in [&sound[..sound.len() - 1], &sound[..DIGEST_BYTES - 1], &[], &flipped] {
             std::fs::write(&path, damaged).expect("writes");
             assert_eq!(cache.get(&key), None);
         }
@@ -191,7 +192,7 @@ mod tests {
         cache.put(&["kept"], b"machine code");
         let folder = cache.folder.as_ref().expect("a folder");
         std::fs::write(folder.join("ab.1-2.tmp"), b"half").expect("writes");
-        sweep(folder, ABANDONED);
+        sweep(folder, ABANDONED_AGE);
         assert_eq!(std::fs::read_dir(folder).expect("reads").count(), 2, "it may be being written");
         sweep(folder, Duration::ZERO);
         assert_eq!(std::fs::read_dir(folder).expect("reads").count(), 1);

@@ -50,12 +50,12 @@ impl EnvConfig {
     pub(crate) fn from_environment() -> EnvConfig {
         let is_on =
             |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
-        let is_not_off = |name: &str| std::env::var_os(name).is_none_or(|value| value != "0");
+        let is_on_by_default = |name: &str| std::env::var_os(name).is_none_or(|value| value != "0");
         EnvConfig {
             synchronous: is_on("TERNION_CUDA_SYNC"),
             poison: is_on("TERNION_CUDA_POISON"),
-            pool: is_not_off("TERNION_CUDA_POOL"),
-            tensor_maps: is_not_off("TERNION_CUDA_TENSOR_MAPS"),
+            pool: is_on_by_default("TERNION_CUDA_POOL"),
+            tensor_maps: is_on_by_default("TERNION_CUDA_TENSOR_MAPS"),
             dependent_launches: DependentLaunches::of(
                 std::env::var("TERNION_CUDA_DEPENDENT_LAUNCHES").ok().as_deref(),
             ),

@@ -1,4 +1,5 @@
-//! The files of `kernels/`, which are part of the library, and what a compiler needs of them.
+//! The files of `kernels/`, which are part of the library, and the programs that are compiled from
+//! them.
 //!
 //! A file includes others by `#include "lib/rows.cuh"`, with paths relative to `kernels/`. NVRTC
 //! gets every file that the root includes, directly or indirectly, as a header of that name, and
@@ -6,7 +7,7 @@
 
 use std::collections::HashSet;
 
-/// A file of `kernels/`: its path relative to that folder, and its text.
+/// A file of `kernels/`: its path relative to that folder, and its source.
 pub type File = (&'static str, &'static str);
 
 macro_rules! file {
@@ -145,12 +146,12 @@ pub(crate) const FILES: &[File] = &[
     file!("ptx/wgmma_ss.cuh"),
 ];
 
-/// A program for the compiler: the text of its main file, and the headers that it includes.
+/// A program for the compiler: the source of its main file, and the headers that it includes.
 #[derive(Debug)]
 pub struct Program {
-    /// The macros of a variant, and one `#include`, of its root.
+    /// The macros of a variant, and the `#include` directives of its roots.
     pub text: String,
-    /// The root and everything that it includes, directly or indirectly.
+    /// The roots and everything that they include, directly or indirectly.
     pub headers: Vec<File>,
 }
 
@@ -159,17 +160,18 @@ impl Program {
     pub(crate) fn new<'a>(roots: &[&str], macros: impl Iterator<Item = (&'a str, &'a str)>) -> Program {
         let defines = macros.map(|(name, value)| format!("#define {name} {value}\n"));
         let text = defines.chain(roots.iter().map(|root| format!("#include \"{root}\"\n"))).collect();
-        Program { text, headers: closure(roots) }
+        Program { text, headers: with_includes(roots) }
     }
 
-    /// Returns all texts that machine code depends on, for digests.
+    /// Returns the source, and the path and the source of each header: everything that the machine
+    /// code depends on, for digests.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         let headers = self.headers.iter().flat_map(|&(path, text)| [path, text]);
         std::iter::once(self.text.as_str()).chain(headers)
     }
 }
 
-/// Returns the paths that `text` includes, in any branch of its conditionals.
+/// Returns the paths that a source includes, in any branch of its conditionals.
 fn includes(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let directive = line.trim_start().strip_prefix('#')?.trim_start();
@@ -177,19 +179,19 @@ fn includes(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the file with this path. Paths without a file are left to the compiler, which names them
-/// in its error.
-fn find(path: &str) -> Option<File> {
+/// Returns the file with this path. Paths without a file are ignored here; the compiler reports
+/// them.
+fn find_file(path: &str) -> Option<File> {
     FILES.iter().copied().find(|(listed, _)| *listed == path)
 }
 
 /// Returns `roots` and everything that they include, each once.
-fn closure(roots: &[&str]) -> Vec<File> {
-    let mut files: Vec<File> = roots.iter().filter_map(|root| find(root)).collect();
+fn with_includes(roots: &[&str]) -> Vec<File> {
+    let mut files: Vec<File> = roots.iter().filter_map(|root| find_file(root)).collect();
     let mut visited: HashSet<&str> = files.iter().map(|&(path, _)| path).collect();
     let mut next = 0;
     while let Some(&(_, text)) = files.get(next) {
-        files.extend(includes(text).filter_map(find).filter(|&(path, _)| visited.insert(path)));
+        files.extend(includes(text).filter_map(find_file).filter(|&(path, _)| visited.insert(path)));
         next += 1;
     }
     files
@@ -225,7 +227,7 @@ mod tests {
     fn every_include_is_a_listed_file() {
         for (path, text) in FILES {
             for included in includes(text) {
-                assert!(find(included).is_some(), "{path} includes {included}, which is not listed");
+                assert!(find_file(included).is_some(), "{path} includes {included}, which is not listed");
             }
         }
     }
@@ -243,7 +245,7 @@ mod tests {
     fn no_file_is_unused() {
         let all = variants().into_iter().chain(study_variants());
         let sources: Vec<_> = all.map(|variant| variant.source_with_delays()).collect();
-        assert!(sources.iter().all(|source| find(source.file).is_some()));
+        assert!(sources.iter().all(|source| find_file(source.file).is_some()));
         let programs: Vec<Program> = sources.iter().map(|source| source.program()).collect();
         let used: BTreeSet<&str> =
             programs.iter().flat_map(|program| &program.headers).map(|&(path, _)| path).collect();
@@ -254,7 +256,7 @@ mod tests {
 
     #[test]
     fn every_barrier_has_a_form_with_delays() {
-        let (_, delayed) = find("ptx/delayed_barriers.cuh").expect("the macros");
+        let (_, delayed) = find_file("ptx/delayed_barriers.cuh").expect("the macros");
         for (path, text) in FILES.iter().filter(|(path, _)| *path != "ptx/delayed_barriers.cuh") {
             for after in text.split("__sync").skip(1) {
                 let name: String = after.chars().take_while(|&c| c == '_' || c.is_alphanumeric()).collect();

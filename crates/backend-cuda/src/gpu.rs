@@ -35,8 +35,8 @@ pub(crate) struct Gpu {
     pub(crate) index_errors: IndexErrors,
     counts: Counts,
     uploads: Mutex<Uploads>,
-    /// Those that no thread is using. Each thread takes one for itself, so that no download waits
-    /// for that of another thread.
+    /// Download buffers that no thread is using. A thread takes one of them, or creates one, for a
+    /// download, so that it does not wait for the download of another thread.
     downloads: Mutex<Vec<Downloads>>,
     history: Mutex<LaunchHistory>,
     env: EnvConfig,
@@ -54,8 +54,8 @@ pub(crate) struct Gpu {
     submissions: RwLock<()>,
 }
 
-/// Counters of blocks that have arrived. All are 0 between kernels: a kernel that uses them resets
-/// them before it ends, and kernels run one after another, whichever thread queued them.
+/// Counters of arrived blocks. All are 0 between kernels: a kernel resets the counters that it used
+/// before it ends, and kernels run one after another, whichever thread queued them.
 #[derive(Debug)]
 struct Counts {
     memory: DeviceMemory,
@@ -86,8 +86,8 @@ impl Drop for Counts {
 /// CUDA 12.3.
 const OLDEST_DRIVER_TO_OVERLAP: i32 = 12_030;
 
-/// Returns whether kernels can begin before the previous ones have ended, and are configured to.
-/// This is off if the program waits for each kernel.
+/// Returns whether the device and its driver let kernels begin before the previous ones have ended,
+/// and the configuration allows it. Returns false if the program waits for each kernel.
 fn can_overlap_launches(context: &Context, env: &EnvConfig) -> bool {
     env.dependent_launches != DependentLaunches::Off
         && !env.synchronous
@@ -102,7 +102,7 @@ impl Drop for Gpu {
     fn drop(&mut self) {
         let _ = self.context.bind();
         self.queue.stop();
-        // SAFETY: this created the stream, and nothing is queued on it afterward.
+        // SAFETY: `open` created the stream, and nothing is queued on it afterward.
         unsafe {
             let _ = sys::cuStreamSynchronize(self.queue.target.handle);
             let _ = sys::cuStreamDestroy_v2(self.queue.target.handle);
@@ -156,15 +156,15 @@ impl Gpu {
         self.env.tensor_maps
     }
 
-    /// Sets whether kernels may begin before the previous ones have ended, where that is possible;
-    /// returns whether they may.
-    pub(crate) fn overlap_launches(&self, is_wanted: bool) -> bool {
-        let overlaps = is_wanted && can_overlap_launches(&self.context, &self.env);
+    /// Sets whether kernels may begin before the previous ones have ended. Returns whether they
+    /// may: always false if it is not possible.
+    pub(crate) fn overlap_launches(&self, enable: bool) -> bool {
+        let overlaps = enable && can_overlap_launches(&self.context, &self.env);
         self.overlaps_launches.store(overlaps, Ordering::Relaxed);
         overlaps
     }
 
-    /// Returns the number of multiprocessors. Work is split into about as many blocks.
+    /// Returns the number of multiprocessors. Ops split their work into about as many blocks.
     pub(crate) fn multiprocessors(&self) -> usize {
         self.context.properties.multiprocessors
     }
@@ -205,7 +205,8 @@ impl Gpu {
         self.submissions.write()
     }
 
-    /// Returns the pool to allocate from now: on the thread that records a step, the step's arena.
+    /// Returns the pool from which this thread allocates now: the step's arena if this thread
+    /// records a step, otherwise the main pool.
     #[inline]
     fn current_pool(&self) -> Result<Arc<Pool<DeviceMemory>>> {
         if !self.is_recording() {
@@ -225,11 +226,11 @@ impl Gpu {
         }
         self.context.bind()?;
         let Some(allocation) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
-        // The guard keeps the fill out of the graph that another thread records. (Ops allocate
-        // while they hold a guard.)
+        // The guard prevents that the fill becomes part of a graph that another thread records. (It
+        // is recursive because ops hold a guard when they allocate.)
         let _guard = self.env.poison.then(|| self.submission_guard_recursive());
-        let is_recorded = self.is_recording();
-        if self.env.poison && !(is_recorded && std::ptr::eq(pool, &raw const *self.pool)) {
+        let is_recording = self.is_recording();
+        if self.env.poison && !(is_recording && std::ptr::eq(pool, &raw const *self.pool)) {
             // SAFETY: the allocation is new and has `allocation.bytes` bytes.
             check("poison", unsafe {
                 sys::cuMemsetD8Async(allocation.address, 0xff, allocation.bytes, self.stream())
@@ -252,8 +253,9 @@ impl Gpu {
                 return error;
             }
         }
-        let (main, own) = (self.memory(), pool.stats());
-        let arena = if std::ptr::eq(pool, &raw const *self.pool) { MemoryStats::default() } else { own };
+        let (main, pool_stats) = (self.memory(), pool.stats());
+        let arena =
+            if std::ptr::eq(pool, &raw const *self.pool) { MemoryStats::default() } else { pool_stats };
         Error::OutOfMemory {
             device: self.name.clone(),
             requested: bytes,
@@ -308,8 +310,8 @@ impl Gpu {
         Ok(scratch)
     }
 
-    /// Fills `rows` rows with zeros: `width` bytes each, at `address` and every `pitch` bytes after
-    /// it.
+    /// Fills a matrix of `rows` rows of `width` bytes with zeros. The first row is at `address`,
+    /// and each following row `pitch` bytes after the previous one.
     pub(crate) fn zero_columns(
         &self,
         op: &'static str,
@@ -330,7 +332,8 @@ impl Gpu {
     /// Starts to record this thread's kernels.
     pub(crate) fn begin_recording(&self) -> Result<()> {
         // The arena will need about as much memory as the step needed when it ran. If that much is
-        // not free, it is cached by the pool, which cannot release it while the stream records.
+        // not free, the pool releases its cached segments now, because it cannot do so while the
+        // stream records.
         if self.free_bytes()? < self.pool.stats().peak {
             self.pool.flush();
         }
@@ -368,8 +371,12 @@ impl Gpu {
         if !self.is_recording() {
             return Ok(());
         }
-        let own = self.recording.lock().as_ref().is_some_and(|one| one.thread == std::thread::current().id());
-        Err(match own {
+        let is_this_thread = self
+            .recording
+            .lock()
+            .as_ref()
+            .is_some_and(|recording| recording.thread == std::thread::current().id());
+        Err(match is_this_thread {
             true => refused_while_recording(what),
             false => Error::invalid(what, "another thread records a step on this device"),
         })
@@ -400,8 +407,9 @@ impl Gpu {
         Ok(memory.address() + (view.layout.offset() * view.dtype.size()) as u64)
     }
 
-    /// Releases unused segments of the pool to the driver, which needs memory itself. Does nothing
-    /// while a step is recorded, because its stream must not be waited for.
+    /// Releases unused segments of the pool, because the driver itself needs memory. Does nothing
+    /// while a step is recorded: the release waits for the stream, which a recording does not
+    /// allow.
     fn release_unused(&self) {
         if !self.is_recording() {
             self.pool.flush();
@@ -430,7 +438,7 @@ impl Gpu {
         self.history.lock().begin_records();
     }
 
-    /// Returns the launches recorded since then.
+    /// Stops recording launches and returns those since `begin_launch_records`.
     pub(crate) fn take_launch_records(&self) -> Vec<LaunchRecord> {
         self.history.lock().take_records()
     }
@@ -473,8 +481,8 @@ impl Gpu {
         }
     }
 
-    /// Adds to a fault of the device the ops that may have caused it, because it is reported later
-    /// than it occurs.
+    /// Adds the ops that may have caused a fault of the device to its error. They are not known
+    /// exactly, because the driver reports a fault later than it occurs.
     fn with_suspects(&self, error: Error) -> Error {
         if self.env.synchronous {
             return error;
@@ -493,20 +501,20 @@ impl Gpu {
     /// # Errors
     /// A fault of the device, or an error that kernels found in the data.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        let ended = self.all_ended();
+        let ended = self.wait_for_all();
         self.release_ended();
         ended
     }
 
-    fn all_ended(&self) -> Result<()> {
+    fn wait_for_all(&self) -> Result<()> {
         let _guard = self.submission_guard();
         self.refuse_while_recording("synchronize")?;
         self.wait_stream()?;
         self.index_errors.take()
     }
 
-    /// Returns the stream after everything launched before has been submitted to it. The next
-    /// kernel waits for work that the caller adds to it.
+    /// Submits everything launched so far to the stream, then returns it. The next kernel waits for
+    /// work that the caller adds to the stream.
     pub(crate) fn stream(&self) -> sys::CUstream {
         self.queue.drain();
         self.queue.target.handle
@@ -543,7 +551,7 @@ impl Gpu {
         self.uploads.lock().upload(self.stream(), host, address, &|op, code| self.check_status(op, code))
     }
 
-    /// Copies to the host, after everything that was queued before.
+    /// Copies device memory to the host, after everything that was queued before.
     pub(crate) fn download(&self, transfers: Vec<Transfer<'_>>) -> Result<()> {
         let _guard = self.submission_guard();
         self.refuse_while_recording("download")?;

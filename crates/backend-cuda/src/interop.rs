@@ -33,7 +33,8 @@ impl CudaBackend {
         unsafe { Event::record("dlpack", self.gpu.stream())?.wait_on("dlpack", stream as sys::CUstream) }
     }
 
-    /// Makes everything that is queued here from now on wait for what was queued on `stream`.
+    /// Makes everything that is queued here from now on wait for the work that was queued on
+    /// `stream` so far.
     ///
     /// # Errors
     /// As [`CudaBackend::precede`].
@@ -65,9 +66,9 @@ impl CudaBackend {
         check("dlpack", unsafe { sys::cuCtxSynchronize() })
     }
 
-    /// Returns a buffer of `bytes` bytes at `address`, whose memory `owner` keeps alive. `owner` is
-    /// dropped when the kernels that use the buffer have ended. Work that other libraries have
-    /// queued on these bytes must precede this stream: see [`CudaBackend::follow`].
+    /// Returns a buffer of the `bytes` bytes at `address`. `owner` keeps this memory alive; it is
+    /// dropped when the kernels that use the buffer have ended. If another library has queued work
+    /// on these bytes, call [`CudaBackend::follow`] with its stream before any op uses the buffer.
     ///
     /// # Errors
     /// The memory is not on this device, or a step is being recorded.
@@ -78,8 +79,8 @@ impl CudaBackend {
         self.gpu.refuse_while_recording("dlpack")?;
         self.gpu.context.make_current()?;
         if bytes > 0 {
-            let (owner_index, own) = (self.gpu.device_of(address)?, self.gpu.context.index);
-            if owner_index != own {
+            let (owner_index, this_device) = (self.gpu.device_of(address)?, self.gpu.context.index);
+            if owner_index != this_device {
                 let detail =
                     format!("expected memory of {}, got memory of cuda:{owner_index}", self.gpu.name);
                 return Err(Error::invalid("dlpack", detail));

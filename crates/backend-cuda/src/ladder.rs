@@ -138,11 +138,11 @@ fn launch(variant: LadderVariant, [m, n, _]: [usize; 3], multiprocessors: usize)
         return Err(refused(rung, format!("its own tile, got {tile}")));
     }
     let [tile_m, tile_n, _] = tile.block;
-    let (down, across) = (m.div_ceil(tile_m), n.div_ceil(tile_n));
+    let (rows, columns) = (m.div_ceil(tile_m), n.div_ceil(tile_n));
     let cluster = rung.cluster();
     let [x, y] = match rung.is_persistent() {
-        true => [(down.div_ceil(cluster) * across).min((multiprocessors / cluster).max(1)) * cluster, 1],
-        false => [across, down],
+        true => [(rows.div_ceil(cluster) * columns).min((multiprocessors / cluster).max(1)) * cluster, 1],
+        false => [columns, rows],
     };
     if y > MAX_GRID_Y {
         return Err(refused(rung, format!("at most {MAX_GRID_Y} tiles of {tile_m} rows, got m {m}")));

@@ -15,24 +15,24 @@ const OP: &str = "launch_floor";
 const PARAMETER_BYTES: usize = 256;
 
 /// An empty kernel in PTX, which the driver compiles itself.
-const NOTHING: &std::ffi::CStr = c".version 7.0\n.target sm_80\n.address_size 64\n\
+const EMPTY_KERNEL: &std::ffi::CStr = c".version 7.0\n.target sm_80\n.address_size 64\n\
     .visible .entry nothing(.param .align 8 .b8 p[256])\n{\n    ret;\n}\n";
 
 impl Gpu {
-    /// Returns the time of `launches` launches of an empty kernel, queued by nothing but the
-    /// driver's call.
+    /// Returns the time of `launches` launches of an empty kernel, queued by direct calls of the
+    /// driver.
     pub(crate) fn launch_floor(&self, launches: usize) -> Result<Duration> {
         let _guard = self.submission_guard();
         self.refuse_while_recording(OP)?;
         self.wait_stream()?;
         let mut module = std::ptr::null_mut();
-        // SAFETY: the text ends with 0; the module is unloaded below, when none of its kernels is
+        // SAFETY: the source ends with 0; the module is unloaded below, when none of its kernels is
         // running.
-        check(OP, unsafe { sys::cuModuleLoadData(&mut module, NOTHING.as_ptr().cast()) })?;
+        check(OP, unsafe { sys::cuModuleLoadData(&mut module, EMPTY_KERNEL.as_ptr().cast()) })?;
         let mut function = std::ptr::null_mut();
         // SAFETY: the module was loaded, and the name ends with 0.
-        let found = unsafe { sys::cuModuleGetFunction(&mut function, module, c"nothing".as_ptr()) };
-        let timed = check(OP, found).and_then(|()| self.queued(function, launches));
+        let status = unsafe { sys::cuModuleGetFunction(&mut function, module, c"nothing".as_ptr()) };
+        let timed = check(OP, status).and_then(|()| self.time_launches(function, launches));
         let ended = self.wait_stream();
         // SAFETY: its kernels have ended, and no other code has its handle.
         let unloaded = check(OP, unsafe { sys::cuModuleUnload(module) });
@@ -40,7 +40,7 @@ impl Gpu {
         ended.and(unloaded).map(|()| time)
     }
 
-    fn queued(&self, function: sys::CUfunction, launches: usize) -> Result<Duration> {
+    fn time_launches(&self, function: sys::CUfunction, launches: usize) -> Result<Duration> {
         let mut parameters = [0u64; PARAMETER_BYTES / 8];
         let mut arguments = [parameters.as_mut_ptr().cast::<c_void>()];
         let stream = self.stream();

@@ -30,9 +30,10 @@ const DEFAULT_SHARED_LIMIT: u32 = 32 << 10;
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) handle: sys::CUfunction,
-    /// Bytes of dynamic shared memory that launches were allowed so far.
+    /// Bytes of dynamic shared memory that launches are allowed to use so far.
     shared: AtomicU32,
-    /// Held while more is requested: the driver keeps the last value that was set, not the largest.
+    /// Held while the limit is raised: the driver keeps the last value that was set, not the
+    /// largest.
     limit_lock: Mutex<()>,
 }
 
@@ -80,8 +81,8 @@ pub(crate) struct Modules {
 }
 
 impl Drop for Modules {
-    /// The last owner may be a thread that has compiled a kernel, on which the context is not
-    /// current.
+    /// Makes the context current: the last owner may be a thread that has compiled a kernel, on
+    /// which it is not.
     fn drop(&mut self) {
         let _ = self.context.bind();
     }
@@ -115,8 +116,8 @@ pub fn options(architecture: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns everything that machine code depends on. NVRTC's version is not part of it: it is not
-/// known before NVRTC is loaded, and that takes longer than everything else.
+/// Returns the cache key: everything that the machine code depends on, except NVRTC's version. To
+/// get the version, NVRTC must be loaded, which takes longer than everything else.
 fn key<'a>(program: &'a Program, options: &'a [String]) -> Vec<&'a str> {
     let version = std::iter::once(env!("CARGO_PKG_VERSION"));
     version.chain(program.parts()).chain(options.iter().map(String::as_str)).collect()
@@ -139,8 +140,9 @@ fn load_cached<T>(
     )
 }
 
-/// Recompiles and replaces, once, an entry that `load` rejects: it may have been written with
-/// another driver or compiler.
+/// Returns the result of `load` for the cached machine code, or else for code that `compile`
+/// returns. If `load` rejects an entry, it is compiled again and replaced: the entry may have been
+/// written with another driver or compiler.
 fn cached_or_compiled<T>(
     cache: &Cache,
     key: &[&str],
@@ -188,7 +190,7 @@ impl Modules {
         }
     }
 
-    /// Returns the result of `take` for the kernels of `variant`, if it is loaded.
+    /// Returns the result of `read` for the kernels of `variant`, if it is loaded.
     ///
     /// The list is borrowed, not cloned: its reference count would be a substantial part of a
     /// launch's time outside the driver.
@@ -196,20 +198,20 @@ impl Modules {
     pub(crate) fn with_loaded<T>(
         &self,
         variant: &Variant,
-        take: impl Fn(&[Function]) -> Result<T>,
+        read: impl Fn(&[Function]) -> Result<T>,
     ) -> Option<Result<T>> {
-        self.loaded.read().get(variant).map(|functions| take(functions))
+        self.loaded.read().get(variant).map(|functions| read(functions))
     }
 
     /// As `with_loaded`, but loads the variant now if necessary. The context must be current.
     #[cold]
-    pub(crate) fn with<T>(&self, variant: &Variant, take: impl Fn(&[Function]) -> Result<T>) -> Result<T> {
-        take(&self.load(*variant)?)
+    pub(crate) fn with<T>(&self, variant: &Variant, read: impl Fn(&[Function]) -> Result<T>) -> Result<T> {
+        read(&self.load(*variant)?)
     }
 
-    /// Starts to compile the variant on another thread. Returns whether a compilation is in flight:
-    /// it is not if the variant is loaded or on disk, or if no compiler was found.
-    /// [`Modules::with`] then returns the kernels, or the error, without delay.
+    /// Starts to compile the variant on another thread. Returns true if a compilation is in flight.
+    /// Returns false if the variant is loaded or on disk, or if no compiler was found;
+    /// [`Modules::with`] then returns the kernels, or the error, without a compilation.
     #[cold]
     pub(crate) fn compile_in_background(self: &Arc<Self>, variant: Variant) -> Result<bool> {
         check_listed(variant)?;
@@ -223,12 +225,12 @@ impl Modules {
         if self.cache.get(&key(&program, &options)).is_some() || nvrtc::version().is_err() {
             return Ok(false);
         }
-        let (own, variant) = (self.clone(), InProgress::transfer(claim));
+        let (modules, variant) = (self.clone(), InProgress::transfer(claim));
         self.workers.run(move || {
-            let claim = own.in_progress.resume(variant);
-            // After an error, the thread that needs the kernels does not find them, tries again,
-            // and reports the error.
-            let _ = own.context.bind().and_then(|()| own.load_claimed(variant, claim));
+            let claim = modules.in_progress.resume(variant);
+            // After an error, the thread that needs the kernels does not find them. It then tries
+            // again and reports the error.
+            let _ = modules.context.bind().and_then(|()| modules.load_claimed(variant, claim));
         });
         Ok(true)
     }
@@ -319,7 +321,7 @@ impl AwaitedKernel for PendingKernel {
     }
 }
 
-/// Checks that the device has the instructions of the variant.
+/// Checks that the device supports the instructions of the variant.
 fn check_supported(variant: Variant, architecture: Architecture) -> Result<()> {
     match variant.is_for(architecture) {
         true => Ok(()),

@@ -35,11 +35,12 @@ pub fn version() -> Result<(i32, i32)> {
 /// compiler's log.
 pub fn compile(name: &str, program: &files::Program, options: &[String]) -> Result<Compiled> {
     let nvrtc = nvrtc()?;
-    let text =
+    let c_string =
         |text: &str| CString::new(text).map_err(|_| Error::invalid("nvrtc", "a zero byte in the source"));
-    let (source, c_name) = (text(&program.text)?, text(name)?);
-    let options = options.iter().map(|option| text(option)).collect::<Result<Vec<CString>>>()?;
-    let header = |&(path, content): &files::File| Ok(Header { path: text(path)?, text: text(content)? });
+    let (source, c_name) = (c_string(&program.text)?, c_string(name)?);
+    let options = options.iter().map(|option| c_string(option)).collect::<Result<Vec<CString>>>()?;
+    let header =
+        |&(path, content): &files::File| Ok(Header { path: c_string(path)?, source: c_string(content)? });
     let headers = program.headers.iter().map(header).collect::<Result<Vec<Header>>>()?;
     let program = Program::new(nvrtc, &source, &c_name, &headers)
         .map_err(|why| Error::invalid("nvrtc", format!("{name}: {why}")))?;
@@ -61,15 +62,16 @@ pub fn compile(name: &str, program: &files::Program, options: &[String]) -> Resu
 type Handle = *mut c_void;
 /// A status of NVRTC: 0 is success.
 type Code = c_int;
-type Texts = *const *const c_char;
+type CStrings = *const *const c_char;
 
 /// The functions of NVRTC that are used, from one library that stays loaded. The bindings of the
 /// driver's crate are not used, because they panic if a library lacks a symbol.
 struct Nvrtc {
     version: (i32, i32),
     error_string: unsafe extern "C" fn(Code) -> *const c_char,
-    create: unsafe extern "C" fn(*mut Handle, *const c_char, *const c_char, c_int, Texts, Texts) -> Code,
-    compile: unsafe extern "C" fn(Handle, c_int, Texts) -> Code,
+    create:
+        unsafe extern "C" fn(*mut Handle, *const c_char, *const c_char, c_int, CStrings, CStrings) -> Code,
+    compile: unsafe extern "C" fn(Handle, c_int, CStrings) -> Code,
     cubin_size: unsafe extern "C" fn(Handle, *mut usize) -> Code,
     cubin: unsafe extern "C" fn(Handle, *mut c_char) -> Code,
     log_size: unsafe extern "C" fn(Handle, *mut usize) -> Code,
@@ -77,19 +79,19 @@ struct Nvrtc {
     destroy: unsafe extern "C" fn(*mut Handle) -> Code,
 }
 
-/// Finds NVRTC, once: only in the folder that `TERNION_NVRTC` names, or, without that variable, in
-/// the linker's search path and then in the usual folders.
+/// Returns NVRTC, which is searched for once: only in the folder that `TERNION_NVRTC` names, or,
+/// without that variable, in the linker's search path and then in the usual folders.
 fn nvrtc() -> Result<&'static Nvrtc> {
     static NVRTC: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
-    let found = NVRTC.get_or_init(|| match variable("TERNION_NVRTC") {
-        Some(folder) => named(&folder),
-        None => first(Nvrtc::of_the_linker(), &folders("cuda_nvrtc")),
+    let found = NVRTC.get_or_init(|| match path_variable("TERNION_NVRTC") {
+        Some(folder) => load_from_named_folder(&folder),
+        None => load_first(Nvrtc::of_the_linker(), &folders("cuda_nvrtc")),
     });
     found.as_ref().map_err(|detail| Error::Device { device: "cuda".into(), detail: detail.clone() })
 }
 
 /// Loads NVRTC from the folder that the user named.
-fn named(folder: &Path) -> Result<Nvrtc, String> {
+fn load_from_named_folder(folder: &Path) -> Result<Nvrtc, String> {
     Nvrtc::in_folder(folder).map_err(|why| {
         format!(
             "TERNION_NVRTC names {}, which has no kernel compiler NVRTC that can be used: {why}",
@@ -98,8 +100,8 @@ fn named(folder: &Path) -> Result<Nvrtc, String> {
     })
 }
 
-/// Returns the linker's NVRTC, or that of the first folder that has one.
-fn first(of_the_linker: Result<Nvrtc, String>, folders: &[PathBuf]) -> Result<Nvrtc, String> {
+/// Returns the NVRTC that the linker found, or else that of the first folder that has one.
+fn load_first(of_the_linker: Result<Nvrtc, String>, folders: &[PathBuf]) -> Result<Nvrtc, String> {
     let mut attempts = match of_the_linker {
         Ok(nvrtc) => return Ok(nvrtc),
         Err(why) => vec![format!("where the linker looks ({why})")],
@@ -120,16 +122,16 @@ fn first(of_the_linker: Result<Nvrtc, String>, folders: &[PathBuf]) -> Result<Nv
 impl Nvrtc {
     /// Loads NVRTC under one of its names from the linker's search path.
     fn of_the_linker() -> Result<Nvrtc, String> {
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         for name in cudarc::get_lib_name_candidates("nvrtc") {
             // SAFETY: the initializers of NVIDIA's library, under its own name.
             let Ok(library) = (unsafe { Library::new(&name) }) else { continue };
             match Nvrtc::of(library) {
                 Ok(nvrtc) => return Ok(nvrtc),
-                Err(why) => faults.push(format!("{name}: {why}")),
+                Err(why) => errors.push(format!("{name}: {why}")),
             }
         }
-        Err(none_of(&faults))
+        Err(join_errors(&errors))
     }
 
     /// Loads the newest version in `folder`, and its built-in functions, which NVRTC looks up by
@@ -137,9 +139,9 @@ impl Nvrtc {
     fn in_folder(folder: &Path) -> Result<Nvrtc, String> {
         let entries = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        paths.retain(|path| ["libnvrtc.so", "nvrtc64_"].iter().any(|prefix| begins(path, prefix)));
+        paths.retain(|path| ["libnvrtc.so", "nvrtc64_"].iter().any(|prefix| has_prefix(path, prefix)));
         paths.sort();
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         for path in paths.iter().rev() {
             // SAFETY: as above.
             let library = unsafe { Library::new(path) }.map_err(|error| error.to_string());
@@ -148,17 +150,17 @@ impl Nvrtc {
                     nvrtc.preload_builtins(folder);
                     return Ok(nvrtc);
                 }
-                Err(why) => faults.push(format!("{}: {why}", path.display())),
+                Err(why) => errors.push(format!("{}: {why}", path.display())),
             }
         }
-        Err(none_of(&faults))
+        Err(join_errors(&errors))
     }
 
     /// Returns the functions of a library, if it has all of them and is not too old. The library
     /// stays loaded.
     fn of(library: Library) -> Result<Nvrtc, String> {
         let version = version_of(&library)?;
-        new_enough(version)?;
+        check_version(version)?;
         // SAFETY: the types are those of NVIDIA's declarations, which are the same in every
         // supported version.
         let nvrtc = unsafe {
@@ -198,11 +200,11 @@ impl Nvrtc {
     }
 }
 
-fn none_of(faults: &[String]) -> String {
-    if faults.is_empty() { "no libnvrtc.so".into() } else { faults.join("; ") }
+fn join_errors(errors: &[String]) -> String {
+    if errors.is_empty() { "no libnvrtc.so".into() } else { errors.join("; ") }
 }
 
-fn new_enough(version: (i32, i32)) -> Result<(), String> {
+fn check_version(version: (i32, i32)) -> Result<(), String> {
     let ((major, minor), oldest) = (version, OLDEST);
     if version >= oldest {
         return Ok(());
@@ -232,29 +234,30 @@ fn version_of(library: &Library) -> Result<(i32, i32), String> {
     }
 }
 
-fn begins(path: &Path, prefix: &str) -> bool {
+fn has_prefix(path: &Path, prefix: &str) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(prefix))
 }
 
-fn variable(name: &str) -> Option<PathBuf> {
+fn path_variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the folders that may contain NVRTC, or another library of the toolkit, if the linker
-/// does not find it, best first. `wheel` is the name of its folder in Python's wheels of CUDA 12.
+/// Returns the folders in which to search for NVRTC or another library of the toolkit if the linker
+/// does not find it, best first. `wheel` is the name of the library's folder in Python's wheels of
+/// CUDA 12.
 pub(crate) fn folders(wheel: &str) -> Vec<PathBuf> {
     let wheels = |lib: &Path| wheels(lib, wheel);
-    let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable);
+    let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(path_variable);
     let mut folders: Vec<PathBuf> = toolkits.map(|toolkit| toolkit.join("lib64")).collect();
     folders.push("/usr/local/cuda/lib64".into());
     folders.push("/opt/cuda/lib64".into());
     folders.extend(toolkits_in(Path::new("/usr/local")));
-    folders.extend(variable("CONDA_PREFIX").map(|conda| conda.join("lib")));
-    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable);
-    for prefix in prefixes.chain(variable("PATH").as_deref().and_then(prefix_of_python)) {
+    folders.extend(path_variable("CONDA_PREFIX").map(|conda| conda.join("lib")));
+    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(path_variable);
+    for prefix in prefixes.chain(path_variable("PATH").as_deref().and_then(prefix_of_python)) {
         folders.extend(wheels(&prefix.join("lib")));
     }
-    folders.extend(variable("HOME").into_iter().flat_map(|home| wheels(&home.join(".local/lib"))));
+    folders.extend(path_variable("HOME").into_iter().flat_map(|home| wheels(&home.join(".local/lib"))));
     folders.extend(wheels(Path::new("/usr/local/lib")));
     folders.extend(wheels(Path::new("/usr/lib")));
     folders
@@ -267,8 +270,8 @@ fn prefix_of_python(path: &Path) -> Option<PathBuf> {
     folder.parent().map(Path::to_path_buf)
 }
 
-/// Returns the libraries of toolkits that are installed under `root` as `cuda-13.0`, the newest
-/// first.
+/// Returns the library folders of toolkits that are installed under `root` in folders such as
+/// `cuda-13.0`, the newest first.
 fn toolkits_in(root: &Path) -> Vec<PathBuf> {
     let version = |path: &Path| -> Option<Vec<u32>> {
         let name = path.file_name()?.to_str()?.strip_prefix("cuda-")?;
@@ -284,7 +287,7 @@ fn toolkits_in(root: &Path) -> Vec<PathBuf> {
 /// folders.
 fn wheels(lib: &Path, wheel: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(lib).into_iter().flatten().flatten();
-    let pythons = entries.map(|entry| entry.path()).filter(|path| begins(path, "python3"));
+    let pythons = entries.map(|entry| entry.path()).filter(|path| has_prefix(path, "python3"));
     pythons
         .flat_map(|python| {
             ["site-packages", "dist-packages"].map(|packages| python.join(packages).join("nvidia"))
@@ -294,10 +297,10 @@ fn wheels(lib: &Path, wheel: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A header in the form that NVRTC takes.
+/// A header as C strings, for NVRTC.
 struct Header {
     path: CString,
-    text: CString,
+    source: CString,
 }
 
 /// A program of NVRTC.
@@ -310,13 +313,13 @@ impl Program {
     fn new(nvrtc: &'static Nvrtc, source: &CStr, name: &CStr, headers: &[Header]) -> Result<Program, String> {
         let mut handle = std::ptr::null_mut();
         let count = i32::try_from(headers.len()).map_err(|_| "too many headers".to_string())?;
-        let texts: Vec<_> = headers.iter().map(|header| header.text.as_ptr()).collect();
+        let sources: Vec<_> = headers.iter().map(|header| header.source.as_ptr()).collect();
         let paths: Vec<_> = headers.iter().map(|header| header.path.as_ptr()).collect();
         let (source, name) = (source.as_ptr(), name.as_ptr());
         // SAFETY: all strings end in zero and live during the call, which copies them; there are
-        // `count` texts and as many paths; the handle is written.
+        // `count` sources and as many paths; the handle is written.
         let code =
-            unsafe { (nvrtc.create)(&mut handle, source, name, count, texts.as_ptr(), paths.as_ptr()) };
+            unsafe { (nvrtc.create)(&mut handle, source, name, count, sources.as_ptr(), paths.as_ptr()) };
         nvrtc.check(code).map(|()| Program { nvrtc, handle })
     }
 
@@ -390,20 +393,20 @@ mod tests {
     #[test]
     fn versions_are_compared_as_pairs() {
         for sound in [(12, 1), (12, 9), (13, 0), (14, 0)] {
-            assert_eq!(new_enough(sound), Ok(()));
+            assert_eq!(check_version(sound), Ok(()));
         }
-        let why = new_enough((11, 8)).expect_err("too old");
+        let why = check_version((11, 8)).expect_err("too old");
         assert_eq!(why, "version 11.8, needed is 12.1 or newer");
     }
 
     #[test]
     fn a_named_folder_without_nvrtc_is_reported_and_nothing_else_is_tried() {
         let empty = folder("empty");
-        let why = fault(named(&empty));
+        let why = fault(load_from_named_folder(&empty));
         assert!(why.contains("TERNION_NVRTC") && why.contains(&empty.display().to_string()), "{why}");
         assert!(why.contains("no libnvrtc.so"), "{why}");
         let missing = empty.join("missing");
-        assert!(fault(named(&missing)).contains(&missing.display().to_string()));
+        assert!(fault(load_from_named_folder(&missing)).contains(&missing.display().to_string()));
     }
 
     #[test]
@@ -411,7 +414,7 @@ mod tests {
         let folder = folder("text");
         let path = folder.join("libnvrtc.so.13");
         std::fs::write(&path, "not a library").expect("writes");
-        let why = fault(named(&folder));
+        let why = fault(load_from_named_folder(&folder));
         assert!(why.contains(&path.display().to_string()), "{why}");
     }
 
@@ -423,9 +426,9 @@ mod tests {
         let Some(foreign) = paths.into_iter().find(|path| path.contains("libc.so")) else { return };
         let folder = folder("foreign");
         std::os::unix::fs::symlink(foreign, folder.join("libnvrtc.so.13")).expect("links");
-        let why = fault(named(&folder));
+        let why = fault(load_from_named_folder(&folder));
         assert!(why.contains("libnvrtc.so.13: it lacks the function nvrtcVersion"), "{why}");
-        let why = fault(first(Err("none".into()), &[folder.clone(), folder.join("missing")]));
+        let why = fault(load_first(Err("none".into()), &[folder.clone(), folder.join("missing")]));
         assert!(why.contains("where the linker looks (none)"), "{why}");
         assert!(why.contains("lacks the function") && why.contains("missing"), "{why}");
     }

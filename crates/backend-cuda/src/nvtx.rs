@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use ternion_core::trace::{Span, SpanSink};
 
 /// The names of the library: of NVTX 2, which is part of toolkits before CUDA 13, and of a library
-/// that exports the functions of NVTX 3. Each finds the profiler by itself.
+/// that exports the functions of NVTX 3. Each library finds the profiler by itself.
 const NAMES: [&str; 6] = [
     "libnvToolsExt.so.1",
     "libnvToolsExt.so",
@@ -32,7 +32,7 @@ struct Functions {
 }
 
 /// The result of NVTX if no profiler is attached: `NVTX_NO_PUSH_POP_TRACKING`.
-const UNHEARD: i32 = -2;
+const NO_PROFILER: i32 = -2;
 
 /// A sink of spans (see `ternion_core::trace`) that a profiler such as Nsight Systems shows above
 /// the kernels, as ranges of the thread. It does nothing without the library or without a profiler.
@@ -47,7 +47,7 @@ impl Nvtx {
     /// Opens the library, if it is installed. It stays loaded.
     pub fn open() -> Nvtx {
         static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
-        let functions = *FUNCTIONS.get_or_init(|| NAMES.iter().find_map(|name| functions(name)));
+        let functions = *FUNCTIONS.get_or_init(|| NAMES.iter().find_map(|name| load_functions(name)));
         Nvtx { functions, open: RefCell::default() }
     }
 
@@ -56,19 +56,19 @@ impl Nvtx {
         self.functions.is_some()
     }
 
-    /// Begins a range of this thread, nested in its open ranges, and returns their number; a
+    /// Begins a range of this thread, nested in its open ranges, and returns how many enclose it; a
     /// negative number if no profiler is attached. The message ends at a zero byte.
     pub fn push(&self, message: &str) -> i32 {
         let message = up_to_zero(message);
         // SAFETY: a string that ends in a zero byte, which NVTX copies.
-        self.functions.map_or(UNHEARD, |functions| unsafe { (functions.push)(message.as_ptr()) })
+        self.functions.map_or(NO_PROFILER, |functions| unsafe { (functions.push)(message.as_ptr()) })
     }
 
     /// Ends the innermost range of this thread, and returns how many enclose it; a negative number
     /// if there is no range or no profiler is attached.
     pub fn pop(&self) -> i32 {
         // SAFETY: it takes no argument; without a range NVTX does nothing.
-        self.functions.map_or(UNHEARD, |functions| unsafe { (functions.pop)() })
+        self.functions.map_or(NO_PROFILER, |functions| unsafe { (functions.pop)() })
     }
 
     /// Marks this moment. The message ends at a zero byte.
@@ -88,7 +88,7 @@ fn up_to_zero(message: &str) -> CString {
 
 /// Returns the functions of the library of this name. A missing library, or one without them, is
 /// not an error, because ranges are optional.
-fn functions(name: &str) -> Option<Functions> {
+fn load_functions(name: &str) -> Option<Functions> {
     // SAFETY: the initializers of NVIDIA's library, under its own name.
     let library = unsafe { Library::new(name) }.ok()?;
     // SAFETY: the types are those of NVIDIA's declarations (nvToolsExt.h), which are the same in
@@ -106,12 +106,12 @@ fn functions(name: &str) -> Option<Functions> {
 impl SpanSink for Nvtx {
     fn begin(&self, span: &Span<'_>) {
         let Some(Functions { push, .. }) = self.functions else { return };
-        let text = CString::new(span.to_string());
-        if let Ok(message) = &text {
+        let c_string = CString::new(span.to_string());
+        if let Ok(message) = &c_string {
             // SAFETY: a string that ends in a zero byte, which NVTX copies.
             unsafe { push(message.as_ptr()) };
         }
-        self.open.borrow_mut().push(text.is_ok());
+        self.open.borrow_mut().push(c_string.is_ok());
     }
 
     fn end(&self) {
@@ -132,14 +132,14 @@ mod tests {
     use ternion_core::trace::{SpanKind, in_span, with_sink};
 
     thread_local! {
-        static HEARD: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+        static RECEIVED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
         static DEPTH: Cell<i32> = const { Cell::new(0) };
     }
 
     unsafe extern "C" fn push(message: *const c_char) -> c_int {
         // SAFETY: `begin` passes a string that ends in a zero byte.
         let message = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
-        HEARD.with_borrow_mut(|heard| heard.push(message));
+        RECEIVED.with_borrow_mut(|received| received.push(message));
         DEPTH.set(DEPTH.get() + 1);
         DEPTH.get()
     }
@@ -152,42 +152,42 @@ mod tests {
     unsafe extern "C" fn mark(message: *const c_char) {
         // SAFETY: `mark` passes a string that ends in a zero byte.
         let message = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
-        HEARD.with_borrow_mut(|heard| heard.push(message));
+        RECEIVED.with_borrow_mut(|received| received.push(message));
     }
 
-    fn listening() -> Nvtx {
+    fn with_fake_functions() -> Nvtx {
         Nvtx { functions: Some(Functions { push, pop, mark }), ..Default::default() }
     }
 
     #[test]
     fn ranges_and_marks_by_hand_are_passed_on() {
-        let nvtx = listening();
+        let nvtx = with_fake_functions();
         assert_eq!((nvtx.push("epoch"), nvtx.push("step\0of it"), nvtx.pop()), (1, 2, 1));
         nvtx.mark("a\0b");
         assert_eq!((nvtx.pop(), DEPTH.get()), (0, 0));
-        assert_eq!(HEARD.take(), ["epoch", "step", "a"]);
+        assert_eq!(RECEIVED.take(), ["epoch", "step", "a"]);
     }
 
     #[test]
     fn ranges_are_balanced_whatever_a_span_is_called() {
-        let nvtx = Rc::new(listening());
+        let nvtx = Rc::new(with_fake_functions());
         let depth = with_sink(nvtx, || {
             in_span(SpanKind::Layer, "Linear", "layers.0", || {
-                let of_zero = in_span(SpanKind::Other, "a\0b", "", || DEPTH.get());
-                in_span(SpanKind::Node, "matmul", "", || (of_zero, DEPTH.get()))
+                let depth_without_range = in_span(SpanKind::Other, "a\0b", "", || DEPTH.get());
+                in_span(SpanKind::Node, "matmul", "", || (depth_without_range, DEPTH.get()))
             })
         });
         assert_eq!((depth, DEPTH.get()), ((1, 2), 0));
-        assert_eq!(HEARD.take(), ["layers.0 (Linear)", "matmul backward"]);
+        assert_eq!(RECEIVED.take(), ["layers.0 (Linear)", "matmul backward"]);
     }
 
     #[test]
     fn without_a_library_nothing_happens() {
-        assert!(functions("libno-such-library-of-nvtx.so").is_none());
+        assert!(load_functions("libno-such-library-of-nvtx.so").is_none());
         let nvtx = Nvtx::default();
         assert!(!nvtx.is_available());
         nvtx.end();
-        assert_eq!((nvtx.push("epoch"), nvtx.pop()), (UNHEARD, UNHEARD));
+        assert_eq!((nvtx.push("epoch"), nvtx.pop()), (NO_PROFILER, NO_PROFILER));
         nvtx.mark("moment");
         let sink = Rc::new(nvtx);
         assert_eq!(with_sink(sink, || in_span(SpanKind::Op, "exp", "", || 7)), 7);

@@ -21,54 +21,56 @@ impl<'a> Operands<'a> {
         Operands { call, copies: Vec::new(), temporaries: Vec::new() }
     }
 
-    /// Returns the address and strides of an input. `suits` returns the strides of a layout that
-    /// the kernel supports.
-    pub(crate) fn input<S>(&mut self, at: usize, suits: impl Fn(&Layout) -> Option<S>) -> Result<(u64, S)> {
-        let (call, view) = (self.call, &self.call.inputs[at]);
-        if let Some(strides) = suits(view.layout) {
+    /// Returns the address and strides of an input. `fit` returns the strides of a
+    /// layout if the kernel supports it.
+    pub(crate) fn input<S>(&mut self, index: usize, fit: impl Fn(&Layout) -> Option<S>) -> Result<(u64, S)> {
+        let (call, view) = (self.call, &self.call.inputs[index]);
+        if let Some(strides) = fit(view.layout) {
             return Ok((call.gpu.address(call.name, view)?, strides));
         }
         let (buffer, layout) = self.dense(view)?;
         let dense = View { buffer: &buffer, dtype: view.dtype, layout: &layout };
         copy(call.gpu, call.name, view, &dense)?;
-        let operand = (call.gpu.address(call.name, &dense)?, self.dense_strides(suits(&layout))?);
+        let operand = (call.gpu.address(call.name, &dense)?, self.dense_strides(fit(&layout))?);
         self.copies.push(buffer);
         Ok(operand)
     }
 
-    /// Returns the address and strides of an output. If its layout is not supported, this is a
-    /// temporary buffer, which [`finish`](Operands::finish) copies to the output.
-    pub(crate) fn output<S>(&mut self, at: usize, suits: impl Fn(&Layout) -> Option<S>) -> Result<(u64, S)> {
-        let (call, view) = (self.call, &self.call.outputs[at]);
-        if let Some(strides) = suits(view.layout) {
+    /// Returns the address and strides of an output. If its layout is not supported, they are those
+    /// of a temporary buffer, which [`finish`](Operands::finish) copies to the output.
+    pub(crate) fn output<S>(&mut self, index: usize, fit: impl Fn(&Layout) -> Option<S>) -> Result<(u64, S)> {
+        let (call, view) = (self.call, &self.call.outputs[index]);
+        if let Some(strides) = fit(view.layout) {
             return Ok((call.gpu.address(call.name, view)?, strides));
         }
         let (buffer, layout) = self.dense(view)?;
         let dense = View { buffer: &buffer, dtype: view.dtype, layout: &layout };
-        let operand = (call.gpu.address(call.name, &dense)?, self.dense_strides(suits(&layout))?);
-        self.temporaries.push((at, buffer, layout));
+        let operand = (call.gpu.address(call.name, &dense)?, self.dense_strides(fit(&layout))?);
+        self.temporaries.push((index, buffer, layout));
         Ok(operand)
     }
 
-    /// Returns the address of an input, contiguous.
-    pub(crate) fn dense_input(&mut self, at: usize) -> Result<u64> {
-        self.input(at, |layout| layout.is_contiguous().then_some(())).map(|(address, ())| address)
+    /// Returns the address of an input as a contiguous tensor.
+    pub(crate) fn dense_input(&mut self, index: usize) -> Result<u64> {
+        self.input(index, |layout| layout.is_contiguous().then_some(())).map(|(address, ())| address)
     }
 
-    /// Returns the address of an output, contiguous.
-    pub(crate) fn dense_output(&mut self, at: usize) -> Result<u64> {
-        self.output(at, |layout| layout.is_contiguous().then_some(())).map(|(address, ())| address)
+    /// Returns the address of an output as a contiguous tensor.
+    pub(crate) fn dense_output(&mut self, index: usize) -> Result<u64> {
+        self.output(index, |layout| layout.is_contiguous().then_some(())).map(|(address, ())| address)
     }
 
     /// Returns the rows of an input along its last axis, or along `axis` if all later axes have one
     /// element.
-    pub(crate) fn input_rows(&mut self, at: usize, axis: usize) -> Result<RowLayout> {
-        self.input(at, |layout| rows(layout, axis)).map(|(address, stride)| RowLayout { address, stride })
+    pub(crate) fn input_rows(&mut self, index: usize, axis: usize) -> Result<RowLayout> {
+        self.input(index, |layout| row_stride(layout, axis))
+            .map(|(address, stride)| RowLayout { address, stride })
     }
 
     /// Returns the rows of an output, as `input_rows`.
-    pub(crate) fn output_rows(&mut self, at: usize, axis: usize) -> Result<RowLayout> {
-        self.output(at, |layout| rows(layout, axis)).map(|(address, stride)| RowLayout { address, stride })
+    pub(crate) fn output_rows(&mut self, index: usize, axis: usize) -> Result<RowLayout> {
+        self.output(index, |layout| row_stride(layout, axis))
+            .map(|(address, stride)| RowLayout { address, stride })
     }
 
     fn dense(&self, view: &View<'_>) -> Result<(Buffer, Layout)> {
@@ -81,12 +83,12 @@ impl<'a> Operands<'a> {
         strides.ok_or_else(|| Error::invalid(self.call.name, "a kernel that does not take dense tensors"))
     }
 
-    /// Copies outputs from temporary buffers to their layouts. The kernels must have been queued.
+    /// Copies the temporary buffers to their outputs. Call it after the kernels have been queued.
     pub(crate) fn finish(self) -> Result<()> {
         let call = self.call;
-        for (at, buffer, layout) in &self.temporaries {
-            let dense = View { buffer, dtype: call.outputs[*at].dtype, layout };
-            copy(call.gpu, call.name, &dense, &call.outputs[*at])?;
+        for (index, buffer, layout) in &self.temporaries {
+            let dense = View { buffer, dtype: call.outputs[*index].dtype, layout };
+            copy(call.gpu, call.name, &dense, &call.outputs[*index])?;
         }
         Ok(())
     }
@@ -109,8 +111,8 @@ pub(crate) fn merged_stride(layout: &Layout, axes: Range<usize>) -> Option<i64> 
     Some(fastest)
 }
 
-/// Returns the stride from row to row, if rows are evenly spaced and each row is contiguous.
-fn rows(layout: &Layout, axis: usize) -> Option<i64> {
+/// Returns the stride between rows if they are evenly spaced and each row is contiguous.
+fn row_stride(layout: &Layout, axis: usize) -> Option<i64> {
     let along = merged_stride(layout, axis..layout.shape().rank())?;
     if along == 1 || layout.shape().dim(axis) <= 1 { merged_stride(layout, 0..axis) } else { None }
 }
@@ -125,14 +127,14 @@ mod tests {
         let layout = |dims: &[usize], strides: &[isize]| {
             Layout::new(Shape::new(dims).expect("a shape"), strides, 1000).expect("a layout")
         };
-        assert_eq!(rows(&layout(&[2, 3, 4], &[12, 4, 1]), 2), Some(4));
-        assert_eq!(rows(&layout(&[2, 3, 4], &[24, 8, 1]), 2), Some(8));
-        assert_eq!(rows(&layout(&[2, 3, 4], &[13, 4, 1]), 2), None);
-        assert_eq!(rows(&layout(&[2, 3, 4], &[12, 4, 2]), 2), None);
-        assert_eq!(rows(&layout(&[2, 3, 4], &[0, 0, 1]), 2), Some(0));
-        assert_eq!(rows(&layout(&[2, 3, 1], &[3, 1, 9]), 2), Some(1));
-        assert_eq!(rows(&layout(&[2, 3, 1], &[3, 1, 9]), 1), Some(3));
-        assert_eq!(rows(&layout(&[3], &[1]), 0), Some(0));
-        assert_eq!(rows(&layout(&[3, 4], &[-4, 1]), 1), Some(-4));
+        assert_eq!(row_stride(&layout(&[2, 3, 4], &[12, 4, 1]), 2), Some(4));
+        assert_eq!(row_stride(&layout(&[2, 3, 4], &[24, 8, 1]), 2), Some(8));
+        assert_eq!(row_stride(&layout(&[2, 3, 4], &[13, 4, 1]), 2), None);
+        assert_eq!(row_stride(&layout(&[2, 3, 4], &[12, 4, 2]), 2), None);
+        assert_eq!(row_stride(&layout(&[2, 3, 4], &[0, 0, 1]), 2), Some(0));
+        assert_eq!(row_stride(&layout(&[2, 3, 1], &[3, 1, 9]), 2), Some(1));
+        assert_eq!(row_stride(&layout(&[2, 3, 1], &[3, 1, 9]), 1), Some(3));
+        assert_eq!(row_stride(&layout(&[3], &[1]), 0), Some(0));
+        assert_eq!(row_stride(&layout(&[3, 4], &[-4, 1]), 1), Some(-4));
     }
 }

@@ -1,4 +1,4 @@
-//! Launch features beyond a grid, each used by a minimal kernel which shows that the feature works
+//! Launch features beyond a grid, each with a minimal kernel that shows that the feature works
 //! (`kernels/probe/launch.cu`). These kernels are used by the tests in `tests/kernels/launch.rs`.
 
 use crate::backend::CudaBackend;
@@ -118,8 +118,8 @@ pub fn dependent_launch(backend: &CudaBackend, x: &View<'_>, y: &View<'_>) -> Re
 /// Sets whether kernels may begin before the previous ones have ended, for tests that compare both.
 /// Returns whether they may: never on a device before compute capability 9.0, with a driver before
 /// CUDA 12.3 or with `TERNION_CUDA_DEPENDENT_LAUNCHES=0`.
-pub fn overlap_launches(backend: &CudaBackend, is_wanted: bool) -> bool {
-    backend.gpu.overlap_launches(is_wanted)
+pub fn overlap_launches(backend: &CudaBackend, enable: bool) -> bool {
+    backend.gpu.overlap_launches(enable)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The choice among the kernels that work on rows, by the length and the addresses of the rows.
+//! The choice of a kernel for rows, by the length and the addresses of the rows.
 //!
 //! A family of kernels has a list of teams for each packing, the smallest first (see `variant`). A
-//! row uses the first team that it fits. As the list grows by factors of two to four, few of a
-//! team's threads are idle.
+//! row uses the first team that it fits. From one team to the next, the longest row grows by a
+//! factor of two to four, so few threads of a team are idle.
 
 use crate::launch::Launch;
 use crate::variant::Variant;
@@ -10,7 +10,7 @@ use crate::variant::rows::{Packing, Rows, Team};
 use ternion_core::{DType, Error, Result};
 
 /// The maximum static shared memory of a kernel that requests much dynamic shared memory.
-const STATIC: usize = 2 << 10;
+const STATIC_SHARED_BYTES: usize = 2 << 10;
 
 /// The rows of a tensor.
 #[derive(Clone, Copy, Debug)]
@@ -25,17 +25,17 @@ impl Packing {
     /// one by one: the access of a whole warp is wide enough.
     fn fitting(dtype: DType, columns: usize, layouts: &[RowLayout]) -> Packing {
         let (size, pack) = (dtype.size() as u64, Packing::Whole.pack(dtype));
-        let lead = |layout: &RowLayout| layout.address / size % pack as u64;
-        let step = |layout: &RowLayout| layout.stride.rem_euclid(pack as i64);
+        let start = |layout: &RowLayout| layout.address / size % pack as u64;
+        let pitch = |layout: &RowLayout| layout.stride.rem_euclid(pack as i64);
         if pack == 1 {
             return Packing::Single;
         }
         let is_whole = columns.is_multiple_of(pack)
-            && layouts.iter().all(|layout| lead(layout) == 0 && step(layout) == 0);
-        let is_alike = layouts
+            && layouts.iter().all(|layout| start(layout) == 0 && pitch(layout) == 0);
+        let is_uniform = layouts
             .iter()
-            .all(|layout| lead(layout) == lead(&layouts[0]) && step(layout) == step(&layouts[0]));
-        match (is_whole, is_alike) {
+            .all(|layout| start(layout) == start(&layouts[0]) && pitch(layout) == pitch(&layouts[0]));
+        match (is_whole, is_uniform) {
             (true, _) => Packing::Whole,
             (_, true) => Packing::Masked,
             _ => Packing::Single,
@@ -85,7 +85,7 @@ impl Rows {
             for &team in teams(packing) {
                 let rows = Rows { packing, team };
                 let bytes = shared(&rows, packs);
-                if packs <= team.longest() && bytes + STATIC <= request.room {
+                if packs <= team.longest() && bytes + STATIC_SHARED_BYTES <= request.room {
                     return Ok(RowKernel { rows, packs, shared: bytes });
                 }
             }
@@ -109,7 +109,7 @@ impl RowKernel {
     }
 }
 
-/// Returns a number of blocks as the size of a grid, if a grid may have that many.
+/// Returns a number of blocks as the size of a grid.
 pub(crate) fn grid(op: &'static str, blocks: usize) -> Result<u32> {
     i32::try_from(blocks)
         .map(|blocks| blocks as u32)

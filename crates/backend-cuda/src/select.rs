@@ -9,10 +9,10 @@ use std::sync::Arc;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
 use ternion_core::{Error, Op, Result};
 
-/// Returns the launch function of an op that supports every input that core accepts, so that the op
-/// itself determines the function. All elementwise ops are of this kind.
+/// Returns the launch function of an op whose kernels support every input that core accepts. These
+/// are copies and the elementwise ops, except `BiasActivation`.
 #[inline]
-fn unconditional(op: &Op) -> Option<LaunchFn> {
+fn unconditional_launch(op: &Op) -> Option<LaunchFn> {
     match op {
         Op::Copy(_) => Some(ops::copy::run_copy),
         Op::Unary(_) => Some(ops::elementwise::run_unary),
@@ -31,7 +31,7 @@ fn unconditional(op: &Op) -> Option<LaunchFn> {
 
 /// Returns the preferred output layout of an unconditional op.
 #[inline]
-fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
+fn output_plan(op: &Op, inputs: &[Meta<'_>]) -> Plan {
     match op {
         Op::Copy(_) => Plan::ROW_MAJOR,
         Op::Unary(_) | Op::BinaryScalar(_) | Op::CompareScalar(_) => Plan::like(0),
@@ -42,8 +42,8 @@ fn order(op: &Op, inputs: &[Meta<'_>]) -> Plan {
 /// Returns the layout of the output of `op`, or the reason why the op is unsupported.
 #[inline]
 pub(crate) fn plan(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-    match unconditional(op) {
-        Some(_) => Ok(order(op, inputs)),
+    match unconditional_launch(op) {
+        Some(_) => Ok(output_plan(op, inputs)),
         None => select(gpu, op, inputs).map(|selected| selected.plan),
     }
 }
@@ -54,10 +54,10 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
     let _guard = gpu.submission_guard();
     gpu.retain(inputs.iter().chain(outputs).map(|view| view.buffer))?;
     let call = Call { gpu, name: op.name(), inputs, outputs };
-    if let Some(run) = unconditional(op) {
+    if let Some(run) = unconditional_launch(op) {
         return run(op, &call);
     }
-    // Not `collect`, which would be an additional call for each list.
+    // A loop, because `collect` would add a function call for each list.
     let mut metas: SmallVec<[Meta<'_>; 4]> = SmallVec::new();
     for input in inputs {
         metas.push(input.meta());
@@ -72,7 +72,7 @@ pub(crate) fn run(gpu: &Arc<Gpu>, op: &Op, inputs: &[View<'_>], outputs: &[View<
     }
 }
 
-/// Returns the implementation of any other op for these inputs.
+/// Returns the implementation of an op that is not unconditional, for these inputs.
 fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     match op {
         Op::BiasActivation(payload) => ops::elementwise::select_bias_activation(payload, inputs),

@@ -1,6 +1,6 @@
 //! The source of a variant: its root file in `kernels/`, its macros, and the names of its kernels.
 //!
-//! All text is generated here, from the types of `variant`; no code parses it.
+//! The macros are generated here from the types of `variant`; no code parses them.
 
 mod attention;
 mod attention_ladder;
@@ -19,16 +19,17 @@ use ternion_core::ops::reduce::ReduceOp;
 
 /// The input of the compiler for a variant.
 pub struct Source {
-    /// The name in messages: the file and what distinguishes the variant from others of that file.
+    /// The name in messages: the file and what distinguishes the variant from other variants of
+    /// that file.
     pub name: String,
     /// Macros and their values.
     pub defines: Vec<(&'static str, String)>,
-    /// The kernels in it.
+    /// The names of its kernels.
     pub kernels: &'static [&'static str],
-    /// The root among the files of `kernels/`, which includes the others.
+    /// Its root file in `kernels/`, which includes the other files.
     pub file: &'static str,
-    /// Whether any type is declared in `lib/narrow.cuh`. Changes of that file do not affect how the
-    /// other variants are compiled.
+    /// Whether a type of the variant is declared in `lib/narrow.cuh`. Changes of that file do not
+    /// affect the code of other variants.
     has_narrow_integers: bool,
     /// As [`Variant::is_dependent`].
     is_dependent: bool,
@@ -88,25 +89,25 @@ impl Source {
 
     /// Sets a name that lists all macros: `ops/softmax.cu (TYPE float, PACK 4)`.
     fn named_by_defines(self) -> Source {
-        let text = |(name, value): &(&'static str, String)| format!("{name} {value}");
-        let description: Vec<String> = self.defines.iter().map(text).collect();
+        let describe = |(name, value): &(&'static str, String)| format!("{name} {value}");
+        let description: Vec<String> = self.defines.iter().map(describe).collect();
         self.named(&description.join(", "))
     }
 
     /// Returns the program for the compiler.
     pub fn program(&self) -> Program {
         let narrow = self.has_narrow_integers.then_some(("NARROW_INTEGERS", "1"));
-        let waits = self.is_dependent.then_some(("DEPENDENT", "1"));
+        let dependent = self.is_dependent.then_some(("DEPENDENT", "1"));
         let triggers = self.triggers.then_some(("TRIGGERS", "1"));
         let delays = self.has_delays.then_some(("DELAYS", "1"));
         let macros = self.defines.iter().map(|(name, value)| (*name, value.as_str()));
         let roots = self.has_delays.then_some(DELAYED_BARRIERS).into_iter().chain([self.file]);
-        let macros = macros.chain(narrow).chain(waits).chain(triggers).chain(delays);
+        let macros = macros.chain(narrow).chain(dependent).chain(triggers).chain(delays);
         Program::new(&roots.collect::<Vec<_>>(), macros)
     }
 }
 
-/// The file that makes the barriers of a block and of a warp pause for a random time first.
+/// The file with which the barriers of a block and of a warp first pause for a random time.
 const DELAYED_BARRIERS: &str = "ptx/delayed_barriers.cuh";
 
 /// The macro of the element type.
@@ -144,7 +145,8 @@ fn bits(dtype: DType) -> &'static str {
 /// Options that change how kernels are compiled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CompileConfig {
-    /// Whether kernels let the next one begin early, unless that is ruled out for a kernel.
+    /// Whether the kernels of variants that [may do so](Variant::may_trigger) let the next one
+    /// begin early.
     pub(crate) triggers: bool,
     /// Whether threads pause for random times where they wait for each other.
     pub(crate) has_delays: bool,
@@ -318,15 +320,15 @@ mod tests {
         ("probe/launch.cu", "probe_dependent_launch"),
     ];
 
-    /// Returns the body of a kernel, found up to the end of its file.
+    /// Returns the source of a kernel's body.
     fn body<'a>(program: &Program, kernel: &str) -> Option<&'a str> {
         let head = format!(" {kernel}(const __grid_constant__ ");
         let parameters = program.headers.iter().find_map(|&(_, text)| Some(text.split_once(&head)?.1))?;
         parameters.split_once(") {")?.1.split_once("\n}\n").map(|(body, _)| body)
     }
 
-    /// Checks in the text that kernels which may begin early wait; `cargo xtask kernels` checks the
-    /// machine code.
+    /// Checks in the source that kernels that may begin early first wait; `cargo xtask kernels`
+    /// checks the machine code.
     #[test]
     fn kernels_of_dependent_launches_wait_first() {
         const WAIT: &str = "wait_for_earlier_launches();";

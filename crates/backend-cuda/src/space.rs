@@ -1,10 +1,10 @@
-//! The index space of several tensors of one shape in the form that kernels take: axes that can be
-//! merged in all of the tensors are merged, and sizes are stored as divisors.
+//! The index space of several tensors of one shape, as kernels take it: axes that can be merged in
+//! all of the tensors are merged, and sizes are stored as divisors.
 
 use ternion_core::geometry::{axes_of, merge_axes, sort_slowest_first};
 use ternion_core::{Layout, MAX_RANK};
 
-/// Division of numbers below 2^31 by multiplication: `n / d = (mulhi(n, factor) + n) >> shift`
+/// Division of integers below 2^31 by multiplication: `n / d = (mulhi(n, factor) + n) >> shift`
 /// (Granlund and Montgomery 1994, figure 4.1).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub(crate) struct Divisor {
 }
 
 impl Divisor {
-    /// Returns the divisor for a number from 1 to 2^31 - 1. Larger numbers are clamped; spaces with
-    /// such sizes do not divide by this.
+    /// Creates a divisor from 1 to 2^31 - 1. Larger values are clamped; kernels do not divide by
+    /// the sizes of spaces that have such sizes.
     pub(crate) fn new(divisor: usize) -> Divisor {
         let divisor = divisor.clamp(1, i32::MAX as usize) as u32;
         let shift = divisor.next_power_of_two().trailing_zeros();
@@ -52,7 +52,8 @@ pub(crate) struct Space<const N: usize> {
 }
 
 impl<const N: usize> Space<N> {
-    /// One element, for kernels that do not use their space.
+    /// A space without axes: a placeholder for kernels that do not use their space, and the initial
+    /// value for `become_of`.
     pub(crate) const EMPTY: Space<N> = Space {
         rank: 0,
         dims: [Divisor { divisor: 1, factor: 1, shift: 0 }; MAX_RANK],
@@ -75,9 +76,8 @@ impl<const N: usize> Space<N> {
         space
     }
 
-    /// Sets this, which must be [`EMPTY`](Space::EMPTY), to the space of these axes, slowest first,
-    /// in this order. It writes directly to the parameters of the kernel, because a space is large
-    /// to copy.
+    /// Fills this space, which must be [`EMPTY`](Space::EMPTY), with these axes, slowest first, in
+    /// this order. It does so in the parameters of the kernel, because a space is large to copy.
     #[inline]
     pub(crate) fn become_of(&mut self, axes: &[(usize, [i64; N])]) {
         let rank = merge_axes(axes.iter().copied(), |axis, (size, strides)| {
@@ -108,11 +108,12 @@ impl<const N: usize> Space<N> {
     /// in the others, and whether packs of `pack` elements never cross its end and are aligned.
     pub(crate) fn has_rows(&self, pack: usize) -> bool {
         let last = self.last();
-        let along = |tensor: usize| self.strides[tensor][last];
-        let even = |tensor: usize| (0..last).all(|axis| self.strides[tensor][axis] % pack as i64 == 0);
+        let last_stride = |tensor: usize| self.strides[tensor][last];
+        let is_aligned = |tensor: usize| (0..last).all(|axis| self.strides[tensor][axis] % pack as i64 == 0);
         self.sizes[last] % pack as i64 == 0
-            && along(0) == 1
-            && (0..N).all(|tensor| along(tensor) == 0 || (along(tensor) == 1 && even(tensor)))
+            && last_stride(0) == 1
+            && (0..N)
+                .all(|tensor| last_stride(tensor) == 0 || (last_stride(tensor) == 1 && is_aligned(tensor)))
     }
 }
 

@@ -58,8 +58,8 @@ impl From<&'static Tile> for TileCost {
     }
 }
 
-/// Returns the tiles for such operands for which the backend's device has the instructions and the
-/// memory.
+/// Returns the tiles for these operands that the backend's device supports: it has their
+/// instructions and enough shared memory.
 pub fn of(backend: &CudaBackend, operands: Operands) -> Vec<TileCost> {
     let (list, dtype) = match operands {
         Operands::Of(dtype) => (tiles(MmaInput::Of(wrapping_like(dtype))), dtype),
@@ -68,9 +68,9 @@ pub fn of(backend: &CudaBackend, operands: Operands) -> Vec<TileCost> {
     };
     let architecture = backend.gpu.architecture();
     let room = backend.gpu.shared_memory();
-    let runs =
+    let is_supported =
         |tile: &&Tile| tile.engine.architectures().contain(architecture) && tile.max_shared(dtype) <= room;
-    list.iter().copied().filter(|tile| runs(tile)).map(TileCost::from).collect()
+    list.iter().copied().filter(|tile| is_supported(tile)).map(TileCost::from).collect()
 }
 
 /// Returns the number of multiprocessors of the backend's device, which predictions use.
@@ -96,7 +96,7 @@ pub struct LaunchedTile {
     pub splits: usize,
     /// The number of operands that were copied first.
     pub copies: usize,
-    /// Whether its own kernel computes the parts of the epilogue beyond bias and relu.
+    /// Whether the product's kernel also computes the parts of the epilogue beyond bias and relu.
     pub is_fused: bool,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn record_tile(launched: LaunchedTile) {
 }
 
 impl TileOverride {
-    /// Returns whether this tile may be used: it is the wanted one, or none is specified.
+    /// Returns whether this tile may be used: it is the requested one, or none is requested.
     pub(crate) fn admits(self, tile: &Tile) -> bool {
         self.tile.is_none_or(|name| name == tile.name)
     }

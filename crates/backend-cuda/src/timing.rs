@@ -1,4 +1,4 @@
-//! Time measurement on the device, and plain copies for comparison; for benchmarks.
+//! Time measurement on the device, for benchmarks.
 
 use crate::driver::check;
 use crate::gpu::Gpu;
@@ -28,7 +28,7 @@ impl Timer {
         Ok(Timer { gpu: gpu.clone(), begin: event()?, end: event()? })
     }
 
-    fn mark(&self, event: sys::CUevent) -> Result<()> {
+    fn record(&self, event: sys::CUevent) -> Result<()> {
         let _guard = self.gpu.submission_guard();
         self.gpu.refuse_while_recording("timer")?;
         self.gpu.context.bind()?;
@@ -41,7 +41,7 @@ impl Timer {
     /// # Errors
     /// A fault of the device.
     pub fn begin(&self) -> Result<()> {
-        self.mark(self.begin)
+        self.record(self.begin)
     }
 
     /// Records the end, after everything queued so far.
@@ -49,7 +49,7 @@ impl Timer {
     /// # Errors
     /// A fault of the device.
     pub fn end(&self) -> Result<()> {
-        self.mark(self.end)
+        self.record(self.end)
     }
 
     /// Waits for the end and returns the milliseconds between begin and end.

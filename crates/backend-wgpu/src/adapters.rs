@@ -43,7 +43,7 @@ fn usable_adapters(backends: wgpu::Backends) -> Vec<Adapter> {
     found
 }
 
-/// Sort key: faster kinds first.
+/// Sort key: faster device types first.
 fn rank(adapter: &Adapter) -> usize {
     let info = adapter.get_info();
     match info.device_type {
@@ -55,8 +55,8 @@ fn rank(adapter: &Adapter) -> usize {
     }
 }
 
-/// Returns every adapter that can run compute shaders, the fastest kinds first. The list is made
-/// once, so that the order is the same for the whole process.
+/// Returns every adapter that can run compute shaders, the fastest device types first. The list is
+/// created once, so that the order stays the same until the process ends.
 pub(crate) fn adapters() -> &'static [Adapter] {
     static ADAPTERS: OnceLock<Vec<Adapter>> = OnceLock::new();
     ADAPTERS.get_or_init(|| match wgpu::Backends::from_env() {
@@ -71,8 +71,8 @@ pub(crate) fn adapters() -> &'static [Adapter] {
 }
 
 /// Returns whether GL may have a GPU behind it. Without a GPU, Mesa computes on the CPU with LLVM.
-/// Libraries that are loaded later resolve their own LLVM symbols to this copy: Triton, which
-/// PyTorch loads, then ends the process.
+/// Libraries that are loaded later resolve their own LLVM symbols to Mesa's copy of LLVM: Triton,
+/// which PyTorch loads, then ends the process.
 fn has_hardware() -> bool {
     let devices = ["/dev/dri", "/dev/nvidia0", "/dev/mali0", "/dev/dxg"];
     !cfg!(target_os = "linux") || devices.iter().any(|device| std::path::Path::new(device).exists())
@@ -134,8 +134,8 @@ pub(crate) fn adapter(index: usize) -> Result<&'static Adapter> {
     })
 }
 
-/// Returns the index of the adapter that `selector` selects, ignoring case: an index,
-/// `high-performance`, `low-power`, or a part of a name.
+/// Returns the index of the adapter that `selector` selects. A selector is an index,
+/// `high-performance`, `low-power`, or a part of a name; case is ignored.
 ///
 /// # Errors
 /// There is no such adapter; the error lists those that exist.
@@ -159,7 +159,7 @@ pub fn find(selector: &str) -> Result<usize> {
     })
 }
 
-/// Returns the text of the error for a missing adapter.
+/// Returns the message of the error for a missing adapter.
 fn missing_adapter_message(available: &[AdapterDescription]) -> String {
     let names: Vec<String> = available.iter().map(|one| format!("wgpu:{} {}", one.index, one.name)).collect();
     match (names.len(), std::env::var("WGPU_BACKEND")) {

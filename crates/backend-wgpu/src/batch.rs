@@ -33,9 +33,9 @@ pub(crate) struct Batch {
     pub(crate) parameters: Vec<u8>,
     pub(crate) ring: wgpu::Buffer,
     pub(crate) staging: Option<wgpu::Buffer>,
-    /// Bytes that were written and belong to the next submission.
+    /// Bytes that were written since the last submission.
     written: u64,
-    /// Bytes that were written and may not have arrived. wgpu keeps a copy of them until their
+    /// Bytes that were written and may still be in flight. wgpu keeps a copy of them until their
     /// submission is done.
     staged: Arc<AtomicU64>,
     pub(crate) index_errors: IndexErrors,
@@ -102,12 +102,12 @@ impl Batch {
         self.staged.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Returns the bytes that were written and not submitted since.
+    /// Returns the number of bytes that were written since the last submission.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Returns the bytes that were written and may not have arrived.
+    /// Returns the number of written bytes that may still be in flight.
     pub(crate) fn staged(&self) -> u64 {
         self.staged.load(Ordering::Relaxed)
     }
@@ -174,9 +174,9 @@ impl Batch {
         };
         let mut entries =
             vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(parameters) }];
-        for part in bindings.iter().flat_map(|binding| binding.windows(limits)) {
+        for window in bindings.iter().flat_map(|binding| binding.windows(limits)) {
             let binding = entries.len() as u32;
-            entries.push(wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(part) });
+            entries.push(wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(window) });
         }
         let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,

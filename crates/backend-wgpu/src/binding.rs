@@ -54,7 +54,8 @@ impl<'a> Binding<'a> {
         Binding { memory, start: 0, bytes: memory.buffer().size() }
     }
 
-    /// Binds the whole buffer if it is within the limit, else the part that contains the view.
+    /// Binds the whole buffer if it is within the limit, otherwise only the bytes that contain the
+    /// view.
     pub(crate) fn of(memory: &'a WgpuMemory, view: &View<'_>, limits: Limits) -> Binding<'a> {
         let whole = Binding::whole(memory);
         if whole.bytes <= limits.max_bytes {
@@ -75,13 +76,13 @@ impl<'a> Binding<'a> {
     pub(crate) fn first_index(&self, view: &View<'_>) -> Option<u32> {
         let start = self.start as usize / view.dtype.size();
         let (_, high) = view.layout.bounds().unwrap_or((0, start));
-        let as_index = |number: usize| u32::try_from(number).ok().filter(|&number| number < u32::MAX);
+        let as_index = |index: usize| u32::try_from(index).ok().filter(|&index| index < u32::MAX);
         as_index(high - start)?;
         as_index(view.layout.elements())?;
         as_index(view.layout.offset().saturating_sub(start))
     }
 
-    /// Returns whether both are the same bytes.
+    /// Returns whether both bind the same bytes.
     fn is_same(&self, other: &Binding<'_>) -> bool {
         let bytes = |binding: &Binding<'_>| (binding.memory.id(), binding.start, binding.bytes);
         bytes(self) == bytes(other)
@@ -92,11 +93,11 @@ impl<'a> Binding<'a> {
         if self.bytes <= limits.max_bytes { 1 } else { self.bytes.div_ceil(limits.window) as u32 }
     }
 
-    /// Returns these bindings.
+    /// Returns the bindings of this memory.
     pub(crate) fn windows(self, limits: Limits) -> impl Iterator<Item = wgpu::BufferBinding<'a>> {
         let window = if self.bytes <= limits.max_bytes { self.bytes } else { limits.window };
-        (0..u64::from(self.count(limits))).map(move |number| {
-            let before = number * window;
+        (0..u64::from(self.count(limits))).map(move |index| {
+            let before = index * window;
             wgpu::BufferBinding {
                 buffer: self.memory.buffer(),
                 offset: self.start + before,
@@ -117,14 +118,14 @@ pub(crate) fn too_many_elements(op: &'static str, view: &View<'_>) -> Error {
     Error::invalid(op, detail)
 }
 
-/// Sets the number of windows of each slot, and which slots share the windows of another one.
-/// Returns the bindings of the other slots, which are to be bound.
+/// Sets the number of windows of each slot, and marks the slots that share the windows of an
+/// earlier slot. Returns the bindings of the slots that share no windows.
 pub(crate) fn assign_windows<'a>(
     slots: &mut [Slot],
     bindings: SmallVec<[Binding<'a>; 6]>,
     limits: Limits,
 ) -> SmallVec<[Binding<'a>; 6]> {
-    let mut own: SmallVec<[Binding<'a>; 6]> = SmallVec::new();
+    let mut unshared: SmallVec<[Binding<'a>; 6]> = SmallVec::new();
     for (at, binding) in bindings.iter().enumerate() {
         slots[at].windows = binding.count(limits);
         let can_share =
@@ -134,10 +135,10 @@ pub(crate) fn assign_windows<'a>(
         {
             slots[at].shares_with = Some(slots[other].name);
         } else {
-            own.push(*binding);
+            unshared.push(*binding);
         }
     }
-    own
+    unshared
 }
 
 /// Checks that the number of bindings is within the limit for a shader.

@@ -45,7 +45,8 @@ impl DeviceErrors {
         self.has_error.store(true, Ordering::Release);
     }
 
-    /// Returns the pending error: a rejected command once, a lost device on every call.
+    /// Fails with the pending error: a rejected command is reported once, a lost device on every
+    /// call.
     pub(crate) fn check(&self, device: &wgpu::Device) -> Result<(), String> {
         if !self.has_error.load(Ordering::Acquire) {
             return Ok(());
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_device_is_an_error_for_ever() -> Result<()> {
+    fn a_lost_device_fails_every_call() -> Result<()> {
         for gpu in gpus(Options::default()) {
             let device = device(&gpu);
             let x = Tensor::zeros([1000], DType::F32, &device)?;
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_wgpu_refused_is_the_error_of_the_next_call() -> Result<()> {
+    fn a_rejected_command_is_the_error_of_the_next_call() -> Result<()> {
         for gpu in gpus(Options::default()) {
             let device = device(&gpu);
             let x = Tensor::zeros([1000], DType::F32, &device)?;
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_buffer_holds_is_out_of_memory() {
+    fn a_buffer_above_the_limit_is_out_of_memory() {
         for gpu in gpus(Options::default()) {
             let error = gpu.alloc(1 << 48).expect_err("256 TiB");
             let message = error.to_string();

@@ -18,8 +18,8 @@ use std::time::Duration;
 /// accept no commands after that.
 static OPEN: RwLock<bool> = RwLock::new(true);
 
-/// How long the end of the process waits for a batch that is being submitted, and then for the work
-/// that a device was given.
+/// How long the end of the process waits for a batch that is being submitted, and then for the
+/// submitted work of a device.
 const EXIT_LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const EXIT_WORK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -45,7 +45,7 @@ pub(crate) struct FlushThread {
     gpu: Weak<dyn Flush>,
     /// Created with the first batch. `None` if the system cannot create a thread, or if the
     /// interface is GL. Only one thread at a time can hold a GL context, for as long as its work
-    /// takes. In both cases batches wait for the next call.
+    /// takes. In both cases a batch waits until the next call submits it.
     thread: OnceLock<Option<Thread>>,
     asleep: Arc<AtomicBool>,
 }
@@ -135,8 +135,8 @@ pub(crate) fn wait_at_exit(gpu: &Arc<dyn Flush>) {
     devices.retain(|device| device.strong_count() > 0);
     devices.push(Arc::downgrade(gpu));
     static REGISTERED: Once = Once::new();
-    // Functions that are registered last are called first. The driver is already loaded and has
-    // registered its own end before.
+    // Functions that are registered last are called first. The driver is loaded already, so its
+    // exit functions were registered earlier and run after this one.
     // SAFETY: the function may be called at any time; it does not unwind.
     REGISTERED.call_once(|| unsafe {
         libc::atexit(at_exit);
@@ -150,8 +150,8 @@ extern "C" fn at_exit() {
     // Runs on a separate thread: the thread-local values of the thread that ends the process are
     // already destroyed, and wgpu's locks use such values. If no thread can be created, the process
     // does not wait.
-    if let Ok(last) = thread::Builder::new().name("ternion-wgpu-end".into()).spawn(finish_all) {
-        let _ = last.join();
+    if let Ok(exit_thread) = thread::Builder::new().name("ternion-wgpu-end".into()).spawn(finish_all) {
+        let _ = exit_thread.join();
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_queued_begins_without_another_call() -> Result<()> {
+    fn queued_work_starts_without_another_call() -> Result<()> {
         let gpu = Gpu::noop(Options::default());
         let device = Device::new(WgpuBackend { gpu: gpu.clone() });
         let x = Tensor::zeros([1000], DType::F32, &device)?;

@@ -54,7 +54,8 @@ pub(crate) struct Gpu {
     errors: Arc<DeviceErrors>,
     /// Maximum number of bytes of all blocks together.
     max_memory_bytes: u64,
-    /// Bytes that an op may use for intermediate results between its launches, if it has a choice.
+    /// The maximum number of bytes for intermediate results between the launches of an op that
+    /// could also run with fewer.
     pub(crate) workspace_bytes: u64,
     /// Whether even the smallest number of tiles of a product keeps the device busy.
     pub(crate) small_products: bool,
@@ -103,7 +104,7 @@ impl Gpu {
         if has_cooperative_f16(adapter) {
             features |= wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
             // SAFETY: only the shaders of cooperative matrices use the experimental feature. They
-            // use only the sizes that the adapter lists, and the op table runs them.
+            // use only the sizes that the adapter lists, and the tests of the op table run them.
             experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
         }
         let descriptor = wgpu::DeviceDescriptor {
@@ -139,7 +140,7 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// Creates everything that belongs to an opened device.
+    /// Creates the state of an opened device.
     fn from_device(
         (device, queue): (wgpu::Device, wgpu::Queue),
         subgroup: Option<u32>,
@@ -152,7 +153,7 @@ impl Gpu {
         let limits = device.limits();
         let binding_limits = Limits::of(&limits);
         let max_memory_bytes = options.memory_bytes.unwrap_or(u64::MAX);
-        let part = memory_bytes.unwrap_or(8 << 30).min(max_memory_bytes) / WORKSPACE_FRACTION;
+        let max_share = memory_bytes.unwrap_or(8 << 30).min(max_memory_bytes) / WORKSPACE_FRACTION;
         Arc::new_cyclic(|gpu: &Weak<Gpu>| Gpu {
             description,
             binding_limits,
@@ -172,7 +173,7 @@ impl Gpu {
             errors,
             max_memory_bytes,
             small_products: options.small_products,
-            workspace_bytes: part.min(MAX_WORKSPACE_BYTES).min(limits.max_storage_buffer_binding_size),
+            workspace_bytes: max_share.min(MAX_WORKSPACE_BYTES).min(limits.max_storage_buffer_binding_size),
             launches: AtomicU64::new(0),
             next_block_id: AtomicU64::new(1),
             limits,
@@ -265,7 +266,7 @@ impl Gpu {
         Error::Device { device: self.name.clone(), detail: detail.into() }
     }
 
-    /// Returns the error that wgpu reported outside any call, if any.
+    /// Fails with the error that wgpu reported outside any call, if any.
     fn check_errors(&self) -> Result<()> {
         self.errors.check(&self.device).map_err(|detail| self.error(detail))
     }
@@ -320,8 +321,8 @@ impl Gpu {
         self.release_cached_blocks()
     }
 
-    /// Releases the cached blocks. Queued commands may still use some of them. They are therefore
-    /// submitted first, under the same lock, so that nothing is queued in between.
+    /// Releases the cached blocks. Queued commands may still use some of the blocks, so the
+    /// commands are submitted first. The batch stays locked, so that nothing is queued in between.
     fn release_cached_blocks(&self) -> Result<()> {
         let mut batch = self.batch.lock();
         batch.submit_all(&self.device, &self.queue, &self.errors);
@@ -381,15 +382,15 @@ impl Gpu {
         self.binding_limits.max_count
     }
 
-    /// Returns whether a shader can access all of it in one binding.
+    /// Returns whether a shader can access this memory in one binding.
     pub(crate) fn is_one_binding(&self, binding: &Binding<'_>) -> bool {
         binding.count(self.binding_limits) == 1
     }
 
     // ---- Commands
 
-    /// Queues a shader. This function writes the first word of the parameters, `launched`: the
-    /// number of workgroups requested, to which folding may add some.
+    /// Queues a shader. Writes the requested number of workgroups to the first word of the
+    /// parameters, `launched`. The two-dimensional grid may contain more workgroups.
     pub(crate) fn launch(&self, op: &'static str, launch: Launch<'_>, parameters: &[u8]) -> Result<()> {
         if launch.groups == 0 {
             return Ok(());
@@ -461,23 +462,22 @@ impl Gpu {
         self.batch.lock().submit(&self.device, &self.queue, &self.errors);
     }
 
-    /// Returns a two-dimensional grid with at least this many workgroups. The number of lines is
-    /// the smallest possible.
+    /// Returns a two-dimensional grid with at least this many workgroups. The number of rows of the
+    /// grid is the smallest possible.
     fn grid(&self, op: &'static str, groups: usize) -> Result<[u32; 2]> {
-        let most = self.limits.max_compute_workgroups_per_dimension as usize;
-        if groups <= most {
+        let max_per_axis = self.limits.max_compute_workgroups_per_dimension as usize;
+        if groups <= max_per_axis {
             return Ok([groups as u32, 1]);
         }
-        let lines = groups.div_ceil(most);
-        if lines > most || groups >= 1 << 31 {
+        let rows = groups.div_ceil(max_per_axis);
+        if rows > max_per_axis || groups >= 1 << 31 {
             return Err(Error::invalid(op, format!("{groups} workgroups are more than a launch takes")));
         }
-        Ok([groups.div_ceil(lines) as u32, lines as u32])
+        Ok([groups.div_ceil(rows) as u32, rows as u32])
     }
 
-    /// Returns the binding of an op's workspace: the requested bytes, rounded up to a multiple of a
-    /// vec4. The block itself is larger, and might need a second binding where these bytes need
-    /// one.
+    /// Returns the binding of an op's workspace: the requested bytes, rounded up to a multiple of
+    /// 16. The block is larger, and might need two bindings where the requested bytes need one.
     pub(crate) fn workspace<'a>(&self, op: &'static str, buffer: &'a Buffer) -> Result<Binding<'a>> {
         let memory = memory_of(op, buffer)?;
         Ok(Binding { memory, start: 0, bytes: memory.size_bytes().max(1).next_multiple_of(16) as u64 })
@@ -520,8 +520,7 @@ impl Flush for Gpu {
     }
 }
 
-/// Slots that read memory which the same launch writes are bound with the same access as written
-/// memory.
+/// Gives slots that read memory which the same launch writes the access of written memory.
 fn mark_shared(variant: &mut Variant, bindings: &[Binding<'_>]) {
     debug_assert_eq!(variant.slots.len(), bindings.len(), "{variant:?}");
     let written: SmallVec<[u64; 4]> = variant

@@ -8,24 +8,25 @@ use ternion_core::Error;
 /// The name of the binding of the record.
 pub(crate) const SLOT: SlotName = SlotName::IndexErrors;
 
-/// Words of the record on the device: the count of recorded indices, the number that the launch was
-/// given, and the index in two words.
+/// Words of the record on the device: the count of recorded indices, the id of the check (see
+/// [`IndexErrors::check_id`]), and the index in two words.
 pub(crate) const WORDS: usize = 4;
 
 /// The ops and sizes for which launches check indices, and whether a launch that checks was queued
 /// since the last read of the record.
 #[derive(Debug, Default)]
 pub(crate) struct IndexErrors {
-    /// The op that is named in the error, and the size that the index must be below. The position
-    /// in this list is permanent: a launch of another thread may already have its number when the
-    /// record is read, and may be queued after that.
+    /// For each check, the op that the error names, and the size that the index must be below. An
+    /// id is permanent: when the record is read, another thread may have an id for a launch that it
+    /// queues later.
     checks: Vec<(&'static str, usize)>,
     check_ids: FxHashMap<(&'static str, usize), u32>,
     is_pending: bool,
 }
 
 impl IndexErrors {
-    /// Returns the number of launches that check the indices of `op` against `size`.
+    /// Returns the id of the check of indices of `op` against `size`: its position in `checks`,
+    /// counted from 1.
     pub(crate) fn check_id(&mut self, op: &'static str, size: usize) -> u32 {
         *self.check_ids.entry((op, size)).or_insert_with(|| {
             self.checks.push((op, size));
@@ -38,7 +39,8 @@ impl IndexErrors {
         self.is_pending = true;
     }
 
-    /// Returns whether the record must be read, and resets the flag until the next such launch.
+    /// Returns whether the record must be read, and resets the flag until the next launch that
+    /// checks indices.
     pub(crate) fn take_pending(&mut self) -> bool {
         std::mem::take(&mut self.is_pending)
     }

@@ -3,9 +3,9 @@
 //! The path of an op: [`Backend::run`] calls `select`, the only list of supported ops. `select`
 //! returns a function of `ops`, which chooses a shader and its grid from shapes and strides and
 //! queues the launch. `linker` assembles shaders from the repository's `shaders/` and leaves out
-//! the items that they do not reach. `slots` declares how each dtype is stored. `pipelines`
-//! compiles each shader once. `gpu` batches launches, copies results to the host and measures
-//! times.
+//! the declarations that they do not reference. `slots` declares how each dtype is stored.
+//! `pipelines` compiles each shader once. `gpu` batches launches, copies results to the host and
+//! measures times.
 
 mod adapters;
 mod batch;
@@ -81,8 +81,8 @@ pub fn device_with(index: usize, options: Options) -> Result<Device> {
     }
 }
 
-/// Returns a device without an adapter. It validates every shader that it is asked for and runs
-/// none: results on it are meaningless.
+/// Returns a device without an adapter. It validates every requested shader and runs none, so its
+/// results are meaningless.
 #[cfg(feature = "noop")]
 pub fn noop_device() -> Device {
     Device::new(WgpuBackend { gpu: Gpu::noop(Options::default()) })

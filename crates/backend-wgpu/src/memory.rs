@@ -1,4 +1,5 @@
-//! The memory of a tensor: a block of the pool, which returns to the pool.
+//! The memory of a tensor: a block of the pool, which is returned to the pool when the memory is
+//! dropped.
 
 use crate::pool::{Block, Pool};
 use std::sync::atomic::AtomicU64;

@@ -1,10 +1,10 @@
 //! The names that the host and the shaders share, each declared once: the values of the
 //! placeholders of a template, its constants, and the tensors of shaders.
 //!
-//! A template is a text of `shaders/` with placeholders: identifiers in capitals that are replaced
-//! with a function, a type or a number of the library. Each enum of [`fillings`] is one placeholder
-//! with all its possible values, so that a variant is selected by a Rust value and never by its
-//! text.
+//! A template is a source of `shaders/` with placeholders: identifiers in capitals that are
+//! replaced with a function or type of the library, or a number. Each enum of [`fillings`] is one
+//! placeholder with all its possible values, so that Rust code selects a variant by a value and
+//! never by a WGSL name.
 
 use std::borrow::Cow;
 use ternion_core::UnaryOp;
@@ -69,7 +69,7 @@ macro_rules! fillings {
         )+
 
         /// A placeholder and its value: a name, a function, a number or a bool. Values are compared
-        /// and hashed as numbers; only the linker uses the texts.
+        /// and hashed as numbers; only the linker uses the WGSL names.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(crate) enum Fill {
             $($name($name),)+
@@ -79,7 +79,7 @@ macro_rules! fillings {
         }
 
         impl Fill {
-            /// Returns the identifier of the template that is replaced.
+            /// Returns the identifier that is replaced in the template.
             pub(crate) const fn placeholder(self) -> &'static str {
                 match self {
                     $(Fill::$name(_) => $placeholder,)+
@@ -251,7 +251,7 @@ fillings! {
         Upper = "upper_key",
     }
 
-    /// The function that makes a key from an element's bits.
+    /// The function that computes a key from an element's bits.
     "ORDER" => SortOrder {
         F32 = "key_f32",
         F16 = "key_f16",
@@ -300,7 +300,8 @@ fillings! {
         Pair = "pair_start",
     }
 
-    /// Merges the accumulators of two parts of a row, in this order.
+    /// Merges the accumulators of two adjacent parts of a row; the first argument is of the first
+    /// part.
     "MERGE" => Merge {
         Sums = "sums_merge",
         Exponentials = "exponentials_merge",
@@ -337,13 +338,13 @@ fillings! {
         Position = "position_from_lane",
     }
 
-    /// How the threads of a row merge their accumulators.
+    /// How the threads of a team, which share a row, merge their accumulators.
     "OF_TEAM" => TeamMerge {
         Subgroups = "team_of_subgroups",
         Memory = "team_in_memory",
     }
 
-    /// The words of a number of the class.
+    /// Converts a number of the class to words.
     "NUMBER_WORDS" => NumberWords {
         Float = "words_of_float",
         Int = "words_of_int",
@@ -351,7 +352,7 @@ fillings! {
         Wide = "words_of_wide",
     }
 
-    /// The exponential that is accurate enough for the result.
+    /// The exponential function with the accuracy that the result's dtype needs.
     "EXPONENTIAL" => Exponential {
         F32 = "exponential",
         Half = "exponential_of_half",
@@ -377,7 +378,7 @@ fillings! {
         RunningFromParts = "running_from_parts",
     }
 
-    /// What is done with a row's accumulator.
+    /// The function that writes the results of a row, given its accumulator.
     "FINISH" => Finish {
         Part = "finish_part",
         Elements = "finish_elements",
@@ -390,7 +391,8 @@ fillings! {
         NormColumns = "norm_columns_finish",
     }
 
-    /// The same for rows of which only some elements are written.
+    /// The function that writes the elements of a row, called by a [`Finish`] function that skips
+    /// some rows.
     "FINISH_ELEMENTS" => FinishElements {
         Elements = "finish_elements",
         FourElements = "finish_four_elements",
@@ -398,7 +400,7 @@ fillings! {
         Pairs = "finish_pairs",
     }
 
-    /// Computes from a row's accumulator what its elements need.
+    /// Computes the state that the elements of a row need from its accumulator.
     "PREPARE" => Prepare {
         Softmax = "softmax_statistics",
         SoftmaxGrad = "softmax_grad_state",
@@ -506,13 +508,13 @@ fillings! {
         None = "norm_no_bias",
     }
 
-    /// The weights of four elements.
+    /// The weights of a vec4 of elements.
     "WEIGHTS" => NormWeights {
         Elements = "norm_weights",
         None = "norm_no_weights",
     }
 
-    /// The biases of four elements.
+    /// The biases of a vec4 of elements.
     "BIASES" => NormBiases {
         Elements = "norm_biases",
         None = "norm_no_biases",
@@ -533,7 +535,7 @@ fillings! {
         Each = "norm_store_each",
     }
 
-    /// A target as 64 bits.
+    /// Converts a target to 64 bits.
     "WIDEN" => LossTarget {
         I64 = "loss_wide",
         I32 = "loss_wide_from_int",
@@ -547,7 +549,7 @@ fillings! {
         LossUpdate = "loss_update_skips",
     }
 
-    /// The sum of x - shift, if it is needed.
+    /// The sum of `x - shift` of a row, if the loss needs it.
     "SHIFTED_SUM" => RowShiftedSum {
         Nothing = "no_shifted_sum",
         Loss = "loss_shifted_sum_of_row",
@@ -558,12 +560,12 @@ fillings! {
         Loss = "loss_is_finite",
     }
 
-    /// What is written for a row of which no element is written.
+    /// The function that writes the result of a row whose elements are not written.
     "RESULT" => RowResult {
         Loss = "loss_finish",
     }
 
-    /// The terms of four elements.
+    /// The terms of a vec4 of elements.
     "TERM" => RowTerms {
         SoftmaxGrad = "softmax_grad_terms",
         LogSoftmaxGrad = "log_softmax_grad_terms",
@@ -578,7 +580,7 @@ fillings! {
         RmsNorm = "norm_rms_moments",
     }
 
-    /// Four elements of y.
+    /// Computes a vec4 of y.
     "VALUES" => RowValues {
         Softmax = "softmax_values",
         SoftmaxKept = "softmax_kept_values",
@@ -619,49 +621,49 @@ fillings! {
         ZeroHalf = "vec2<u32>()",
     }
 
-    /// Words at the end of a row, combined with padding.
+    /// Combines words at the end of a row with padding.
     "JOINED" => JoinedWords {
         F32 = "joined_words",
         Half = "joined_half",
     }
 
-    /// Words that the compiler is prevented from keeping in unpacked form.
+    /// Hides words from the optimizer, so that it keeps them packed in registers.
     "HIDDEN" => HiddenWords {
         F32 = "hidden_words",
         Half = "hidden_half",
     }
 
-    /// Exponentials of a vec4.
+    /// Computes the exponentials of a vec4.
     "EXPONENTIALS" => Exponentials {
         F32 = "exponentials_of_f32",
         Half = "exponentials_of_half",
     }
 
-    /// Softmax of a vec4.
+    /// Computes the softmax of a vec4.
     "SOFTMAX" => SoftmaxVec4 {
         F32 = "softmax_of_f32",
         Half = "softmax_of_half",
     }
 
-    /// Exponentials of a vec4 of any magnitude.
+    /// Computes the exponentials of a vec4 of numbers of any magnitude.
     "EXPONENTIALS_OF_ANY" => ExponentialsOfAny {
         F32 = "exponentials_of_any",
         Half = "exponentials_of_any_half",
     }
 
-    /// The maximum of a team.
+    /// Computes the maximum over a team of threads.
     "TEAM_MAX" => TeamMax {
         Subgroups = "team_max_of_subgroups",
         Memory = "team_max_in_memory",
     }
 
-    /// The sum of a team.
+    /// Computes the sum over a team of threads.
     "TEAM_SUM" => TeamSum {
         Subgroups = "team_sum_of_subgroups",
         Memory = "team_sum_in_memory",
     }
 
-    /// Two sums of a team.
+    /// Computes two sums over a team of threads.
     "TEAM_SUMS" => TeamSums {
         Subgroups = "team_sums_of_subgroups",
         Memory = "team_sums_in_memory",
@@ -669,7 +671,7 @@ fillings! {
 
     // ---- Products
 
-    /// The tile of a product, or the sum of its parts.
+    /// The function that computes a tile of a product, or adds its partial sums.
     "TILE" => Tile {
         Tile128 = "tile_128",
         Tile64 = "tile_64",
@@ -687,20 +689,20 @@ fillings! {
         AsParameters = "(params.left_layout != 0u)",
     }
 
-    /// The same for the right operand.
+    /// Whether neighbors along the inner axis are contiguous in the right operand.
     "RIGHT_K_MAJOR" => RightKMajor {
         Yes = "true",
         No = "false",
         AsParameters = "(params.right_layout != 0u)",
     }
 
-    /// Four elements of the left operand.
+    /// Reads a vec4 of the left operand.
     "LEFT_VEC4" => LeftVec4 {
         A = "a_vec4",
         Left = "left_vec4",
     }
 
-    /// Four elements of the right operand.
+    /// Reads a vec4 of the right operand.
     "RIGHT_VEC4" => RightVec4 {
         B = "b_vec4",
         Right = "right_vec4",
@@ -712,7 +714,7 @@ fillings! {
         MaxOfPart = "max_of_part",
     }
 
-    /// The factor of a part of the left operand.
+    /// The factor by which a part of the left operand is multiplied.
     "LEFT_FACTOR" => LeftFactor {
         None = "no_factor",
         FactorOfPart = "factor_of_part",
@@ -724,13 +726,13 @@ fillings! {
         ByColumns = "coopLoad",
     }
 
-    /// The same for the right operand.
+    /// How a cooperative matrix of the right operand is loaded.
     "LOAD_RIGHT" => LoadRight {
         ByRows = "coopLoadT",
         ByColumns = "coopLoad",
     }
 
-    /// The type of numbers, in shaders where `C` is the role of a matrix.
+    /// The number type, in shaders where `C` is the role of a matrix.
     "C" => CooperativeNumber {
         F32 = "f32",
     }
@@ -740,7 +742,7 @@ fillings! {
         C = "C",
     }
 
-    /// Where a convolution writes its output.
+    /// Whether a convolution writes its output or a partial sum.
     "OUTPUT" => ConvOutput {
         Whole = "index_of_whole",
         Part = "index_of_part",
@@ -752,13 +754,13 @@ fillings! {
         Spread = "spread_index",
     }
 
-    /// An element of that operand.
+    /// Reads an element of the right operand of a convolution.
     "RIGHT" => ConvValue {
         Patch = "patch_value",
         Spread = "spread_value",
     }
 
-    /// A pixel of that operand.
+    /// Computes the image pixel of an element of the right operand of a convolution.
     "PIXEL" => ConvPixel {
         Patch = "patch_pixel",
         Spread = "spread_pixel",
@@ -766,19 +768,19 @@ fillings! {
 
     // ---- Attention
 
-    /// Elements of the left operand of scores.
+    /// Reads elements of the left operand of scores.
     "LEFT" => LeftElement {
         Query = "query_element",
         Key = "key_element",
     }
 
-    /// Elements of the right operand of scores.
+    /// Reads elements of the right operand of scores.
     "RIGHT" => RightElement {
         Query = "query_element",
         Key = "key_element",
     }
 
-    /// Elements of the matrix by which weights are multiplied.
+    /// Reads elements of the matrix by which weights are multiplied.
     "MATRIX" => MatrixElement {
         Value = "value_element",
         Key = "key_matrix",
@@ -842,19 +844,19 @@ fillings! {
         Other = "other_put",
     }
 
-    /// Writes two elements of it.
+    /// Writes two elements of dv, if the launch computes it.
     "OTHER_PUT_PAIR" => OtherPutPair {
         Out = "out_put_pair",
         Other = "other_put_pair",
     }
 
-    /// Writes a vec4 of it.
+    /// Writes a vec4 of dv, if the launch computes it.
     "OTHER_PUT_VEC4" => OtherPutVec4 {
         Out = "out_put_vec4",
         Other = "other_put_vec4",
     }
 
-    /// A step of attention by whole products.
+    /// A step of attention that is computed by whole matrix products.
     "STEP" => AttentionStep {
         Weights = "tile_of_weights",
         Probabilities = "tile_of_probabilities",
@@ -914,7 +916,7 @@ macro_rules! constants {
 }
 
 constants! {
-    /// A number of a template. A number that is 0 or 1 is the repeat count of conditional lines.
+    /// A number in a template. Numbers that are 0 or 1 are repeat counts of conditional lines.
     Constant {
         Batch = "BATCH",
         ByKeys = "BY_KEYS",
@@ -964,7 +966,7 @@ constants! {
         WithD = "WITH_D",
     }
 
-    /// A bool of a template.
+    /// A bool in a template.
     Switch {
         ByKeys = "BY_KEYS",
         Dense = "DENSE",
@@ -1065,12 +1067,12 @@ names! {
 /// A function of the numbers of a class, or a cast from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Function {
-    /// No function, for a placeholder that is not referenced.
+    /// No function; the placeholder is not referenced.
     None,
     /// The identity, for an absent activation.
     Unchanged,
     Unary(UnaryFunction),
-    /// For results that are rounded to 16 bits.
+    /// A version for results that are rounded to 16 bits.
     UnaryHalf(UnaryFunction),
     UnaryGrad(UnaryFunction),
     UnaryGradHalf(UnaryFunction),
@@ -1086,7 +1088,8 @@ impl Function {
         if half { Function::UnaryHalf(function) } else { Function::Unary(function) }
     }
 
-    /// Returns the gradient of that function.
+    /// Returns the gradient of the function of a unary op. `half`: the result is rounded to half
+    /// precision.
     pub(crate) fn unary_grad(op: UnaryOp, half: bool) -> Function {
         let function = UnaryFunction(op);
         if half { Function::UnaryGradHalf(function) } else { Function::UnaryGrad(function) }

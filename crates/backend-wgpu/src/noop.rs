@@ -5,10 +5,10 @@
 pub struct Launched {
     /// The op.
     pub op: &'static str,
-    /// The number of the call that launched it: an op may launch several shaders.
+    /// The index of the op's call, counted from 1: an op may launch several shaders.
     pub call: u64,
     /// The path of the template below `shaders/`.
     pub path: &'static str,
-    /// The whole linked text.
+    /// The complete linked source.
     pub text: String,
 }

@@ -14,8 +14,9 @@ pub struct Options {
     /// Whether threads exchange values only through workgroup memory, even if the adapter has
     /// subgroups, so that tests cover both paths.
     pub without_subgroups: bool,
-    /// Whether attention uses whole products even if they are so small that they leave most of a
-    /// GPU idle, as it does on software adapters. With this, tests need no large tensors.
+    /// Whether attention is computed by whole matrix products even if they are so small that they
+    /// leave most of a GPU idle. This is always so on software adapters. With this option, tests
+    /// need no large tensors.
     pub small_products: bool,
     /// Maximum number of bytes of tensors and cached memory together, if it should be less than the
     /// device has.
@@ -40,16 +41,16 @@ impl Options {
     /// # Errors
     /// A variable is not a number of bytes.
     pub fn from_env() -> Result<Options> {
-        let checked = std::env::var(Options::CHECKED).is_ok_and(|text| !text.is_empty() && text != "0");
-        let text = std::env::var(Options::BINDING_BYTES).unwrap_or_default();
-        if text.is_empty() {
+        let checked = std::env::var(Options::CHECKED).is_ok_and(|value| !value.is_empty() && value != "0");
+        let value = std::env::var(Options::BINDING_BYTES).unwrap_or_default();
+        if value.is_empty() {
             return Ok(Options { checked, ..Options::default() });
         }
-        match text.parse() {
+        match value.parse() {
             Ok(bytes) => Ok(Options { binding_bytes: Some(bytes), checked, ..Options::default() }),
             Err(_) => Err(Error::invalid(
                 "wgpu",
-                format!("{}={text} is not a number of bytes", Options::BINDING_BYTES),
+                format!("{}={value} is not a number of bytes", Options::BINDING_BYTES),
             )),
         }
     }

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Bytes of a digest.
 const DIGEST: usize = 32;
 
-/// Number of new pipelines after which the file is written. This serves processes that are killed;
-/// other processes write it when the device is dropped or when they end.
+/// Number of new pipelines after which the file is written, for processes that are killed. All
+/// others also write it when the device is dropped or when they end.
 const SAVE_INTERVAL: usize = 64;
 
-/// The pipeline cache of a device, and its file. Without either, nothing is saved.
+/// The pipeline cache of a device, and its file. If either is missing, nothing is saved.
 #[derive(Debug, Default)]
 pub(crate) struct PipelineCache {
     opened: Option<(wgpu::PipelineCache, PathBuf)>,
@@ -95,9 +95,9 @@ impl Drop for PipelineCache {
 /// Returns the path of the file for `key`.
 fn file_path(folder: &Path, key: &[&str]) -> PathBuf {
     let mut digest = Sha256::new();
-    for part in key {
-        digest.update((part.len() as u64).to_le_bytes());
-        digest.update(part.as_bytes());
+    for component in key {
+        digest.update((component.len() as u64).to_le_bytes());
+        digest.update(component.as_bytes());
     }
     let name: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     folder.join("pipelines").join(name + ".pipelines")
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_none() {
+    fn a_corrupt_file_is_ignored() {
         let folder = empty_folder("damage");
         let path = file_path(&folder, &["adapter", "driver"]);
         assert_ne!(path, file_path(&folder, &["adapterd", "river"]));
@@ -154,15 +154,15 @@ mod tests {
         let sound = std::fs::read(&path).expect("written");
         let mut flipped = sound.clone();
         *flipped.last_mut().expect("not empty") ^= 1;
-        for damaged in [&sound[..sound.len() - 1], &sound[..DIGEST - 1], &[], &flipped] {
-            std::fs::write(&path, damaged).expect("writes");
+        for corrupt in [&sound[..sound.len() - 1], &sound[..DIGEST - 1], &[], &flipped] {
+            std::fs::write(&path, corrupt).expect("writes");
             assert_eq!(read(&path), None);
         }
         std::fs::remove_dir_all(folder).expect("removed");
     }
 
     #[test]
-    fn racing_writers_leave_one_sound_file() {
+    fn racing_writers_leave_one_intact_file() {
         let folder = empty_folder("race");
         let path = file_path(&folder, &["adapter"]);
         std::thread::scope(|scope| {
@@ -171,12 +171,12 @@ mod tests {
             }
         });
         assert_eq!(read(&path), Some(vec![7; 10_000]));
-        let left = std::fs::read_dir(path.parent().expect("a folder")).expect("reads").count();
-        assert_eq!(left, 1, "no temporary file stays");
+        let files = std::fs::read_dir(path.parent().expect("a folder")).expect("reads").count();
+        assert_eq!(files, 1, "no temporary file stays");
         std::fs::remove_dir_all(folder).expect("removed");
     }
 
-    /// Returns what a device computes whose pipeline cache is in `folder`.
+    /// Returns the result of a computation on a device whose pipeline cache is in `folder`.
     fn computed(folder: &Path) -> Result<Vec<f32>> {
         let gpu = Gpu::open_in(0, Options::default(), Some(folder.to_path_buf()))?;
         let device = Device::new(WgpuBackend { gpu });
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn pipelines_are_kept_and_damage_is_harmless() -> Result<()> {
+    fn pipelines_are_cached_and_corrupt_files_are_ignored() -> Result<()> {
         if !suite::expects("wgpu") {
             return Ok(());
         }

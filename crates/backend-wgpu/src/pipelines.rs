@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Maximum size of a launch's parameters, in bytes.
 pub(crate) const MAX_PARAMETER_BYTES: usize = 512;
 
-/// One of the shaders that can be made from a template.
+/// One of the shaders that can be generated from a template.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) shader: Shader,
@@ -38,10 +38,10 @@ impl Variant {
         self
     }
 
-    /// Returns the whole WGSL text, for windows of `window_bytes` bytes.
+    /// Returns the complete WGSL source, for windows of `window_bytes` bytes.
     ///
     /// # Errors
-    /// A placeholder that nothing fills.
+    /// A placeholder has no value.
     fn source(&self, window_bytes: u64) -> Result<String, String> {
         let mut header = String::new();
         if self.slots.iter().any(|slot| slot.access == Access::Half) {
@@ -130,14 +130,14 @@ impl Pipelines {
 
     /// Describes the compiled shaders: the template and the values of its placeholders.
     pub(crate) fn descriptions(&self) -> Vec<String> {
-        let words = |variant: &Variant| {
+        let description = |variant: &Variant| {
             let fills = variant.fills.iter().map(|fill| format!(" {}={}", fill.placeholder(), fill.wgsl()));
-            fills.fold(variant.shader.path().to_string(), |words, fill| words + &fill)
+            fills.fold(variant.shader.path().to_string(), |description, fill| description + &fill)
         };
-        self.compiled.read().keys().map(words).collect()
+        self.compiled.read().keys().map(description).collect()
     }
 
-    /// Returns the linked text of a shader.
+    /// Returns the linked source of a shader.
     #[cfg(any(test, feature = "noop"))]
     pub(crate) fn linked(&self, variant: &Variant) -> Result<String, String> {
         variant.source(self.window_bytes)
@@ -152,9 +152,9 @@ impl Pipelines {
         let layout = self.layout(device, variant);
         let source = variant.source(self.window_bytes).map_err(|error| format!("{variant:?}: {error}"))?;
         // The last scope is popped first.
-        let kinds =
+        let filters =
             [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation];
-        let scopes = kinds.map(|kind| device.push_error_scope(kind));
+        let scopes = filters.map(|filter| device.push_error_scope(filter));
         #[cfg(test)]
         let source = match self.emulated.load(std::sync::atomic::Ordering::Relaxed) {
             true => crate::emulation::emulated(&source),
@@ -223,7 +223,7 @@ impl Layout {
     }
 }
 
-/// Adds line numbers to a text, for error messages of the compiler.
-fn with_line_numbers(text: &str) -> String {
-    text.lines().enumerate().map(|(number, line)| format!("{:4} {line}\n", number + 1)).collect()
+/// Adds line numbers to a source, for error messages of the compiler.
+fn with_line_numbers(source: &str) -> String {
+    source.lines().enumerate().map(|(number, line)| format!("{:4} {line}\n", number + 1)).collect()
 }

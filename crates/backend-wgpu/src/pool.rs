@@ -38,7 +38,7 @@ pub(crate) fn block_size(bytes: usize) -> usize {
 }
 
 impl Pool {
-    /// Takes a cached block for a request, and counts it.
+    /// Takes a cached block for a request, and counts it as in use.
     pub(crate) fn take(&self, size: usize) -> Option<Block> {
         let mut state = self.state.lock();
         let blocks = state.free.get_mut(&size)?;
@@ -51,12 +51,12 @@ impl Pool {
         Some(block)
     }
 
-    /// Counts a block that is about to be created for a request. Returns `None` if the total would
-    /// exceed `most` bytes.
-    pub(crate) fn reserve(&self, size: usize, most: u64) -> Option<()> {
+    /// Counts a block that is about to be created for a request as in use. Returns `None` if the
+    /// total would exceed `max_bytes`.
+    pub(crate) fn reserve(&self, size: usize, max_bytes: u64) -> Option<()> {
         let mut state = self.state.lock();
         let total = state.stats.in_use + state.stats.cached;
-        ((total + size) as u64 <= most).then(|| state.stats.in_use += size)
+        ((total + size) as u64 <= max_bytes).then(|| state.stats.in_use += size)
     }
 
     /// Updates the peak after the block was created.

@@ -1,13 +1,13 @@
-//! Loops that are unrolled before a compiler sees them: WGSL has no attribute for this, and drivers
-//! unroll only short loops. Also blocks that are inlined into functions, where drivers need plain
-//! code without calls.
+//! A preprocessor for WGSL. It unrolls loops, because WGSL has no attribute for this, and drivers
+//! unroll only short loops. It also inlines blocks into functions, where drivers need code without
+//! calls.
 //!
 //! The lines from `#repeat name count` to its `#end` are repeated with `name` 0, 1 and so on. In
-//! them, `#{expression}` is replaced with a number. An expression consists of names, numbers, and
-//! the integer operators `+ - * / %`, of which the last three have higher precedence.
+//! these lines, `#{expression}` is replaced with a number. An expression consists of names,
+//! numbers, and the integer operators `+ - * / %`. The operators `* / %` have higher precedence.
 //!
-//! The lines from `#block name` to its `#end` are removed from where they are written. They are
-//! inserted at each later line `#inline name`, in a function or in another block.
+//! The lines from `#block name` to its `#end` are removed, and inserted at each later line `#inline
+//! name`, in a function or in another block.
 
 /// A name of a `#repeat`, and its value.
 pub(crate) type Name<'a> = (&'a str, usize);
@@ -15,7 +15,7 @@ pub(crate) type Name<'a> = (&'a str, usize);
 /// A name of a `#block`, and its lines.
 type Block<'a> = (&'a str, &'a [&'a str]);
 
-/// Returns the text with its repeated lines and its blocks expanded. `names` can be used in every
+/// Returns the source with its repeated lines and its blocks expanded. `names` can be used in every
 /// expression.
 pub(crate) fn unroll(text: &str, names: &[Name<'_>]) -> String {
     if !text.contains("#repeat") && !text.contains("#block") {
@@ -56,7 +56,7 @@ fn write<'a>(
             "#inline" => {
                 let block = blocks.iter().rposition(|(name, _)| *name == arguments);
                 let block = block.unwrap_or_else(|| panic!("no #block {arguments} above its #inline"));
-                // A block can contain only blocks above it, and so never itself.
+                // A block can inline only blocks above it, so it never inlines itself.
                 write(blocks[block].1, &mut blocks[..block].to_vec(), names, output);
             }
             _ => write_line(line, names, output),
@@ -105,7 +105,7 @@ fn value(expression: &str, names: &[Name<'_>]) -> usize {
     })
 }
 
-/// Splits a text at these operators and combines the operands from left to right.
+/// Splits an expression at these operators and combines the operands from left to right.
 fn fold(text: &str, operators: [char; 3], operand: impl Fn(&str) -> usize) -> usize {
     let (mut output, mut operator) = (0, '+');
     for piece in text.split_inclusive(operators) {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_stand_where_they_are_wanted() {
+    fn blocks_are_inlined_where_requested() {
         let text = "#block add\n  a += #{i};\n#end\nf {\n#repeat i 2\n#inline add\n#end\n}\n";
         assert_eq!(unroll(text), "f {\n  a += 0;\n  a += 1;\n}\n");
         let nested = "#block one\n1\n#end\n#block two\n#repeat i 2\n#inline one\n#end\n2\n#end\n#inline two\n#inline one\n";
@@ -155,12 +155,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no #block a above its #inline")]
-    fn a_block_does_not_hold_itself() {
+    fn a_block_cannot_inline_itself() {
         unroll("#block a\n#inline a\n#end\n#inline a\n");
     }
 
     #[test]
-    fn products_bind_closer_than_sums() {
+    fn products_have_precedence_over_sums() {
         let names = [("i", 7), ("row", 2)];
         for (expression, expected) in [
             ("i", 7),

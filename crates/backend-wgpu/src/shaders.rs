@@ -1,7 +1,8 @@
-//! The texts of `shaders/`, each by its path: the shaders themselves, and the libraries whose items
-//! they reference.
+//! The WGSL sources of `shaders/`, each by its path: the shaders themselves, and the libraries
+//! whose declarations they reference.
 
-/// The arithmetic of a shader: it determines which file defines the numbers.
+/// The arithmetic of a shader. It determines which library files define the number type and its
+/// functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
     /// f32, and 16-bit floats, which are widened.
@@ -18,7 +19,7 @@ pub(crate) enum Class {
     WideUnsigned,
 }
 
-/// The text of a file of `shaders/`.
+/// The source of a file of `shaders/`.
 macro_rules! text {
     ($path:literal) => {
         include_str!(concat!("../shaders/", $path))
@@ -28,7 +29,7 @@ macro_rules! text {
 /// Declares the shaders, each with its path.
 macro_rules! shaders {
     ($($name:ident = $path:literal,)+) => {
-        /// A file that has an entry point: the template of all shaders that are made from it.
+        /// A file with an entry point: the template of all shaders that are generated from it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(crate) enum Shader {
             $($name,)+
@@ -90,7 +91,8 @@ shaders! {
     Transpose = "ops/transpose.wgsl",
 }
 
-/// Returns the texts that define the numbers of a class. All classes use the same names.
+/// Returns the sources that define the number type of a class and its functions. All classes use
+/// the same names.
 pub(crate) const fn class_texts(class: Class) -> &'static [&'static str] {
     match class {
         Class::Float => &[
@@ -113,7 +115,7 @@ pub(crate) const fn class_texts(class: Class) -> &'static [&'static str] {
 /// The functions of 64-bit numbers are also used by other classes, for indices and casts.
 const WIDE: &str = text!("lib/wide.wgsl");
 
-/// Items that shaders of every class may reference.
+/// Declarations that shaders of every class may reference.
 pub(crate) const COMMON: &[&str] = &[
     text!("lib/half_bits.wgsl"),
     text!("lib/cast.wgsl"),
@@ -148,27 +150,27 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// Collects the texts of all files below a folder.
-    fn files(folder: &Path, found: &mut Vec<String>) {
+    /// Collects the contents of all files below a folder.
+    fn files(folder: &Path, sources: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
             match path.is_dir() {
-                true => files(&path, found),
-                false => found.push(std::fs::read_to_string(&path).expect("a text")),
+                true => files(&path, sources),
+                false => sources.push(std::fs::read_to_string(&path).expect("a text")),
             }
         }
     }
 
     #[test]
     fn every_file_is_in_the_table() {
-        let mut found = Vec::new();
-        files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders"), &mut found);
+        let mut sources = Vec::new();
+        files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders"), &mut sources);
         let classes =
             [Class::Float, Class::Int, Class::Byte, Class::Wide, Class::Unsigned, Class::WideUnsigned];
         let mut known: Vec<&str> = SHADERS.iter().map(|shader| shader.text()).collect();
         known.extend(COMMON);
         known.extend(classes.into_iter().flat_map(class_texts));
-        let missing: Vec<&str> = found
+        let missing: Vec<&str> = sources
             .iter()
             .filter(|text| !known.contains(&text.as_str()))
             .map(|text| text.lines().next().unwrap_or_default())

@@ -5,12 +5,12 @@
 //! bits). If the slot is written, it also has `x_put(i, number)`, `x_put_bits(i, bits)`, and
 //! `x_put_pair(i, number, next)`, which writes a whole word if elements i and i + 1 share one.
 //! `x_PER` is the number of elements per word. Elements of 16 and 8 bits share words. A shader that
-//! writes elements in any order (`Scattered`) changes its part of a word with atomic integer
-//! operations, and each bit is written by one thread. A shader whose threads own whole words
-//! (`Words`) uses `x_put_word(w, word)`.
+//! writes elements in any order (`Scattered`) changes the bits of an element in its word with
+//! atomic integer operations, and each bit is written by one thread. A shader whose threads own
+//! whole words (`Words`) uses `x_put_word(w, word)`.
 //!
 //! A tensor that exceeds the maximum size of a binding is bound as several windows. Its functions
-//! then select the window of a word, and the shader text stays the same.
+//! then select the window of a word, and the rest of the shader stays the same.
 
 use crate::names::SlotName;
 use crate::shaders::Class;
@@ -27,16 +27,16 @@ pub(crate) enum Access {
     Scattered,
     /// Writes whole words, each by one thread, which may also read the word.
     Words,
-    /// Reads elements of up to 32 bits as vec4: `x_vec4(i)`, of floats, which is
+    /// Reads elements of up to 32 bits as vec4: `x_vec4(i)` returns floats, and equals
     /// `x_of_words(x_words(i))`.
     Vec4,
     /// Like `Vec4`, for f16 elements of cooperative matrices: `x_f16(i)`.
     Half,
-    /// An array of f32, as `x`, that cooperative matrices write.
+    /// An array `x` of f32, to which cooperative matrices are stored.
     Sums,
-    /// Writes such elements as vec4: `x_put_vec4_bits(i, bits)`, `x_put_words(i, words)` in their
-    /// memory format, and `x_put_vec4(i, four)` of floats. Each vec4 is written by one thread,
-    /// which may also read it.
+    /// Writes elements of up to 32 bits as vec4: `x_put_vec4_bits(i, bits)`, `x_put_words(i,
+    /// words)` in their memory format, and `x_put_vec4(i, v)` for floats. Each vec4 is written by
+    /// one thread, which may also read it.
     Vec4Written,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum Store {
     U16,
     U8,
     Bool,
-    /// Two bytes that are only moved.
+    /// Two bytes that are only copied.
     Bits16,
     /// Words that are internal to a shader.
     Word,
@@ -93,7 +93,7 @@ impl Store {
         }
     }
 
-    /// Returns the storage for elements that are only moved.
+    /// Returns the storage for elements that are only copied.
     pub(crate) fn bits_of(dtype: DType) -> Store {
         match dtype.size() {
             8 => Store::I64,
@@ -189,7 +189,7 @@ impl Slot {
         self.word_type_and_bytes().0
     }
 
-    /// Returns that type and its size in bytes.
+    /// Returns the type of a word, or of the words of a vec4, and its size in bytes.
     fn word_type_and_bytes(&self) -> (&'static str, u64) {
         match (self.access, self.store) {
             (Access::Half, _) => ("vec4<f16>", 8),
@@ -381,9 +381,9 @@ impl Slot {
     fn declare_float_vec4(&self, text: &mut String) {
         let (name, writes) = (self.name.wgsl(), self.access.writes());
         let number = |bits: &str| format!("{name}_number({bits})");
-        let parts = ["x", "y", "z", "w"];
-        let numbers = parts.map(|part| number(&format!("b.{part}"))).join(", ");
-        let rounded = parts.map(|part| format!("{name}_rounded(v.{part})")).join(", ");
+        let components = ["x", "y", "z", "w"];
+        let numbers = components.map(|part| number(&format!("b.{part}"))).join(", ");
+        let rounded = components.map(|part| format!("{name}_rounded(v.{part})")).join(", ");
         let words = self.word_type();
         let _ = writeln!(
             text,
@@ -427,7 +427,7 @@ impl Slot {
     }
 }
 
-/// Returns the name of a window of a slot. The first one has the slot's name.
+/// Returns the name of a window of a slot. The first window has the slot's name.
 fn window_name(name: &str, window: u32) -> String {
     if window == 0 { name.into() } else { format!("{name}_window_{window}") }
 }

@@ -7,9 +7,9 @@ use ternion_core::{Layout, MAX_RANK};
 
 const _: () = assert!(MAX_RANK == 8, "as many axes as index.wgsl and the parameters of shaders have");
 
-/// Sizes and strides of up to four tensors, slowest axis first, with a rank of at least 1. Laid out
-/// as the fields of the shaders' `Parameters`: `rank`, `sizes`, and `strides`, one tensor after
-/// another. Negative strides wrap.
+/// Sizes and strides of up to four tensors, slowest axis first, with a rank of at least 1. The
+/// memory layout is that of the fields `sizes` and `strides` of the shaders' `Parameters`. Negative
+/// strides wrap to u32.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Space {
@@ -30,7 +30,7 @@ impl Space {
         let stride = |layout: &&Layout, axis: usize| layout.strides()[axis] as i64;
         let dims = layouts[0].shape().dims().iter().enumerate();
         let axes = dims.map(|(axis, &size)| {
-            (size, std::array::from_fn(|tensor| layouts.get(tensor).map_or(0, |own| stride(own, axis))))
+            (size, std::array::from_fn(|tensor| layouts.get(tensor).map_or(0, |layout| stride(layout, axis))))
         });
         Space::merged(axes, layouts.len())
     }

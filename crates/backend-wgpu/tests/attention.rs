@@ -72,7 +72,7 @@ fn whole_tiles_and_one_more() {
 
 /// Tensors that are flipped along an axis.
 #[test]
-fn lines_backwards() {
+fn flipped_rows() {
     cpu().seed(11);
     for dtype in [DType::F16, DType::BF16] {
         let inputs: [Tensor; 3] = std::array::from_fn(|_| random(&[1, 2, 70, 64], 1.0, dtype).unwrap());
@@ -98,9 +98,9 @@ fn widths_between() {
     compare_all(&[1, 2, 70, 40], &[1, 1, 90, 40], &[1, 1, 90, 128], &[None]);
 }
 
-/// Queries, keys and values that are parts of one tensor.
+/// Queries, keys and values that are slices of one tensor.
 #[test]
-fn parts_of_one_tensor() {
+fn slices_of_one_tensor() {
     cpu().seed(12);
     for dtype in [DType::F16, DType::BF16] {
         compare(&[random(&[2, 70, 3, 2, 64], 1.0, dtype).unwrap()], |x| {
@@ -111,7 +111,7 @@ fn parts_of_one_tensor() {
 }
 
 /// Whole tensors with magnitudes far from 1, also beyond the range of the f16 scaling, and scores
-/// of which all but one are negligible after the exponential.
+/// whose exponentials are negligible except one.
 #[test]
 fn magnitudes_of_whole_tensors() {
     cpu().seed(13);
@@ -128,7 +128,7 @@ fn magnitudes_of_whole_tensors() {
 }
 
 /// The first rows are small relative to those that follow. Queries that attend only to the first
-/// ones must give the same magnitude, and each part is compared at its own scale.
+/// rows must give results of their magnitude, and each group of rows is compared at its own scale.
 #[test]
 fn magnitudes_of_rows() {
     cpu().seed(14);
@@ -168,10 +168,10 @@ fn magnitudes_of_columns() {
     }
 }
 
-/// Infinities and NaN in one of three heads do not affect the other heads, and give the same as on
-/// the CPU in theirs.
+/// Infinities and NaN in one of three heads do not affect the other heads; the results of this head
+/// equal those of the CPU.
 #[test]
-fn what_is_not_finite() {
+fn non_finite_values() {
     let Some(adapter) = adapter() else { return };
     cpu().seed(16);
     for (dtype, strange, which) in [

@@ -43,7 +43,7 @@ const ALL: [DType; 9] = [
 ];
 
 #[test]
-fn tensors_that_lie_dense() {
+fn contiguous_tensors() {
     // The last vec4 is incomplete.
     for elements in [16_384, 16_385, 16_386, 20_003] {
         compare(&ALL, &[&[elements], &[elements]], |x| x[0].add(&x[1]));
@@ -54,7 +54,7 @@ fn tensors_that_lie_dense() {
 }
 
 #[test]
-fn lines_and_single_elements_of_other_tensors() {
+fn broadcast_tensors() {
     compare(&ALL, &[&[140, 128], &[128]], |x| x[0].add(&x[1]));
     compare(&ALL, &[&[140, 128], &[140, 1]], |x| x[0].sub(&x[1]));
     compare(&ALL, &[&[3, 1, 80, 96], &[4, 80, 1]], |x| x[0].maximum(&x[1]));
@@ -64,7 +64,7 @@ fn lines_and_single_elements_of_other_tensors() {
 }
 
 #[test]
-fn parts_of_tensors() {
+fn slices_of_tensors() {
     compare(&ALL, &[&[150, 200], &[150, 128]], |x| x[0].narrow(1, 8, 128)?.add(&x[1]));
     compare(&ALL, &[&[150, 200], &[150, 128]], |x| x[0].narrow(1, 9, 128)?.add(&x[1]));
     compare(&ALL, &[&[200, 128]], |x| x[0].narrow(0, 33, 131)?.neg());
@@ -99,7 +99,7 @@ fn results_of_other_dtypes() {
     }
 }
 
-/// Memory after a part that is changed in place is unchanged.
+/// Memory after a slice that is changed in place is unchanged.
 #[test]
 fn neighbours_of_a_part_stay() {
     let Some([wgpu, _]) = devices() else { return };
@@ -184,8 +184,8 @@ fn steps_of_large_parameters() {
     step_and_compare(&wgpu, &cpu, DType::BF16, op, hyper, *states);
 }
 
-/// Elements of parameters that are stepped together; one is small, one does not consist of whole
-/// vec4.
+/// The number of elements of each parameter of a step. One parameter is small, and one does not
+/// consist of whole vec4.
 const TOGETHER: [usize; 12] =
     [16_384, 20_004, 16_388, 30_000, 16_384, 16_384, 16_400, 17_000, 16_384, 100, 20_001, 18_000];
 
@@ -242,8 +242,8 @@ fn conversions_of_16_bits() {
     equal(&Tensor::from_vec(all, 1 << 16, &cpu).unwrap(), DType::F32);
     let all = (0..=u16::MAX).map(half::bf16::from_bits).collect::<Vec<_>>();
     equal(&Tensor::from_vec(all, 1 << 16, &cpu).unwrap(), DType::F32);
-    // Upper bits of all kinds, with lower bits at, just off and far from half a unit in the last
-    // place; no subnormals of f32, which devices may flush.
+    // All upper bits, with lower bits at, just off and far from half an ulp of the result; no
+    // subnormals of f32, which devices may flush.
     let lower = [0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff];
     let patterns = (0..1u32 << 16)
         .filter(|upper| upper & 0x7f80 != 0)
@@ -275,19 +275,19 @@ fn every_number_of_16_bits() {
             let want = apply_one(Unary { op }, &[&wide]).unwrap();
             // Far below 0, the expected value is itself computed as a difference from 1.
             let rest = if op == UnaryOp::GeluTanh { 1e-14 } else { 0.0 };
-            within_a_unit(op.name(), &got, &want, &wide, rest);
+            within_an_ulp(op.name(), &got, &want, &wide, rest);
         }
         for op in slopes {
             let got = apply_one(UnaryGrad { op }, &[&x, &dy]).unwrap();
             let want = apply_one(UnaryGrad { op }, &[&wide, &wide_dy]).unwrap();
             // Near their zeros, gradients are only as accurate as the terms that cancel.
-            within_a_unit(op.grad_name(), &got, &want, &wide, 1e-4);
+            within_an_ulp(op.grad_name(), &got, &want, &wide, 1e-4);
         }
     }
 }
 
 /// Allows one ulp, and in addition an error of `rest`, or of the size of e^-87.
-fn within_a_unit(op: &str, got: &Tensor, want: &Tensor, x: &Tensor, rest: f64) {
+fn within_an_ulp(op: &str, got: &Tensor, want: &Tensor, x: &Tensor, rest: f64) {
     let dtype = got.dtype();
     let [got, want, x] = [got, want, x].map(|tensor| tensor.to_vec_f64().unwrap());
     // The largest value, and the smallest normal one.

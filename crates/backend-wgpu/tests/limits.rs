@@ -10,8 +10,8 @@ fn adapter() -> Option<Device> {
         .then(|| ternion_wgpu::device(0).expect("TERNION_EXPECT names wgpu"))
 }
 
-/// 160 MB of f32, while Mesa's software driver binds 134 MB at a time; and 156,250 workgroups,
-/// while a dimension has 65,535.
+/// A tensor of 160 MB, while Mesa's software driver binds at most 134 MB; and 156,250 workgroups,
+/// while a dimension has at most 65,535.
 #[test]
 fn tensors_larger_than_a_binding_are_computed_in_parts() -> Result<()> {
     let Some(device) = adapter() else { return Ok(()) };
@@ -26,8 +26,8 @@ fn tensors_larger_than_a_binding_are_computed_in_parts() -> Result<()> {
     Ok(())
 }
 
-/// 188 MB of f32, more than Mesa's software driver binds at a time: rows are gathered from it, and
-/// reduced.
+/// A tensor of 188 MB, more than Mesa's software driver binds at a time. Rows are gathered from it,
+/// and reduced.
 #[test]
 fn rows_beyond_a_binding_are_reached() -> Result<()> {
     let Some(device) = adapter() else { return Ok(()) };
@@ -51,7 +51,7 @@ fn rows_beyond_a_binding_are_reached() -> Result<()> {
 /// Views with elements of 16 and 8 bits begin in the middle of words; adjacent elements are
 /// unchanged.
 #[test]
-fn neighbours_in_a_word_stay() -> Result<()> {
+fn neighbors_in_a_word_are_unchanged() -> Result<()> {
     let Some(device) = adapter() else { return Ok(()) };
     let narrow = [DType::F16, DType::BF16, DType::I16, DType::I8, DType::U16, DType::U8];
     for dtype in narrow.into_iter().chain([DType::F32, DType::I64, DType::U64]) {
@@ -69,7 +69,7 @@ fn neighbours_in_a_word_stay() -> Result<()> {
 }
 
 #[test]
-fn adapters_that_are_not_there_are_an_error_in_words() {
+fn missing_adapters_are_an_error() {
     for (selector, message) in
         [("77", "device wgpu:77: no "), ("no such name", "device wgpu:no such name: no ")]
     {
@@ -86,9 +86,9 @@ fn adapters_that_are_not_there_are_an_error_in_words() {
 }
 
 /// Threads share a device. Each call with an index out of range is reported to exactly one thread,
-/// with its own index and size, and never with those of another call.
+/// with the index and size of this call.
 #[test]
-fn an_index_error_is_reported_once_whoever_waits() -> Result<()> {
+fn an_index_error_is_reported_to_one_thread() -> Result<()> {
     const CALLS: usize = 200;
     let Some(device) = adapter() else { return Ok(()) };
     let report = |result: Result<Vec<f32>>| match result {
@@ -118,7 +118,7 @@ fn an_index_error_is_reported_once_whoever_waits() -> Result<()> {
     std::thread::scope(|scope| {
         let others = [scope.spawn(valid), scope.spawn(valid)];
         let own = scope.spawn(invalid).join();
-        // The other threads end, whatever the result is.
+        // Ends the other threads before the result is checked.
         done.store(true, Ordering::Relaxed);
         let mut errors = own.expect("no panic")?;
         for other in others {

@@ -56,7 +56,7 @@ fn losses() {
 
 /// Infinity minus infinity is NaN, in rows of one element and of many, at any index.
 #[test]
-fn variance_of_what_is_not_finite() -> Result<()> {
+fn variance_of_non_finite_values() -> Result<()> {
     if !suite::expects("wgpu") {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Ops whose shaders split a tensor into parts: more elements than the op table has, compared bit
-//! by bit with the CPU, if `TERNION_EXPECT` names wgpu.
+//! Ops whose shaders split tensors, with more elements than the op table has: results must be
+//! bit-identical to the CPU's, if `TERNION_EXPECT` names wgpu.
 
 use ternion_core::{DType, Device, Element, Result, Tensor};
 use ternion_testing::suite;

@@ -7,8 +7,8 @@ use ternion_testing::compare_devices;
 use ternion_wgpu::Options;
 
 /// Returns the first adapter, if it is requested: a separate device for each test, which runs in
-/// its own thread. The device knows which shaders the test compiled, and tests do not wait for each
-/// other.
+/// its own thread. So the device lists only shaders that this test compiled, and tests do not wait
+/// for each other.
 fn adapter() -> Option<Device> {
     thread_local!(static ADAPTER: Option<Device> = open());
     ADAPTER.with(Clone::clone)
@@ -45,9 +45,9 @@ fn products_of_all_layouts() {
     compare(&[&[2, 3, 40, 17], &[3, 17, 65]], |x| x[0].matmul(&x[1]));
 }
 
-/// Sizes and strides that are multiples of four, with edges inside a tile: these are read as vec4.
+/// Sizes and strides that are multiples of four, which are read as vec4, with edges inside a tile.
 #[test]
-fn products_in_fours() {
+fn products_of_vec4() {
     // Inner sizes that are whole steps of cooperative matrices, and others that are not.
     compare(&[&[132, 80], &[80, 200]], |x| x[0].matmul(&x[1]));
     compare(&[&[80, 132], &[80, 200]], |x| x[0].t()?.matmul(&x[1]));
@@ -89,7 +89,7 @@ fn convolutions_of_many_channels() {
     compare(&[&[2, 80, 12, 9], &[84, 40, 3, 2]], |x| x[0].conv2d(&x[1], None, options));
 }
 
-/// Groups of few rows and many columns, in the result or in the gradient of the image.
+/// Products of few rows and many columns, in the forward pass or in the gradient of the image.
 #[test]
 fn convolutions_of_few_rows() {
     let Some(adapter) = adapter() else { return };
@@ -137,7 +137,7 @@ fn attention_over_many_tiles() {
 
 /// Rows that are read as vec4.
 #[test]
-fn attention_in_fours() {
+fn attention_of_vec4() {
     let Some(adapter) = adapter() else { return };
     compare_attention([&[1, 4, 150, 128], &[1, 2, 190, 128], &[1, 2, 190, 128]]);
     compare_attention([&[2, 2, 65, 64], &[2, 1, 65, 64], &[2, 1, 65, 64]]);
@@ -152,9 +152,9 @@ fn attention_in_fours() {
     }
 }
 
-/// Masks of both kinds, and queries, keys and values that are parts of one tensor.
+/// Bool and additive masks, and queries, keys and values that are slices of one tensor.
 #[test]
-fn attention_in_fours_of_all_layouts() {
+fn attention_of_vec4_of_all_layouts() {
     let mask = |device: &Device, dtype: DType| {
         let mask = Tensor::iota(130 * 140, DType::I32, 0, 1, device)?.remainder_scalar(3)?.gt_scalar(0)?;
         let mask = mask.reshape([130, 140])?;
@@ -177,10 +177,10 @@ fn attention_in_fours_of_all_layouts() {
     });
 }
 
-/// Fully masked queries, by the mask or by their position, give 0 whatever the values are, and do
-/// not contribute to gradients.
+/// Queries that the mask or their position masks fully give 0 for any values, and do not contribute
+/// to gradients.
 #[test]
-fn attention_of_queries_that_see_nothing() -> Result<()> {
+fn attention_of_fully_masked_queries() -> Result<()> {
     let Some(adapter) = adapter() else { return Ok(()) };
     let mask = |device: &Device| {
         let row = Tensor::iota(130, DType::I32, 0, 1, device)?.remainder_scalar(7)?.gt_scalar(0)?;
@@ -206,7 +206,8 @@ fn attention_of_queries_that_see_nothing() -> Result<()> {
                     let fully_masked = if options.causal != Causal::Off { line < 160 } else { line % 7 == 0 };
                     // For other queries, masked keys have a weight of 0 that is still multiplied by
                     // their values.
-                    let right = |found: &f32| if fully_masked { *found == 0.0 } else { !found.is_finite() };
+                    let right =
+                        |actual: &f32| if fully_masked { *actual == 0.0 } else { !actual.is_finite() };
                     assert!(row.iter().all(right), "line {line} of {lines}, blind {fully_masked}: {row:?}");
                 }
             }
@@ -215,8 +216,8 @@ fn attention_of_queries_that_see_nothing() -> Result<()> {
     Ok(())
 }
 
-/// If memory is short, attention and its gradient work without memory for weights, and for other
-/// intermediate results.
+/// If there is no memory for weights, or for other intermediate results, attention and its gradient
+/// use other shaders.
 #[test]
 fn attention_without_memory_for_weights() -> Result<()> {
     if adapter().is_none() {
@@ -237,7 +238,7 @@ fn attention_without_memory_for_weights() -> Result<()> {
         let dx = grad(std::slice::from_ref(&y), &x, &[y.detach()], GradOptions::default())?;
         [y].into_iter()
             .chain(dx.into_iter().flatten())
-            .map(|found| found.to_vec::<f32>())
+            .map(|actual| actual.to_vec::<f32>())
             .collect::<Result<Vec<_>>>()
     };
     let expected = attended(&cpu)?;
@@ -249,12 +250,12 @@ fn attention_without_memory_for_weights() -> Result<()> {
     // The number of remaining blocks: tensors use up to 14 of them, the weights 32, other
     // intermediate results up to 4.
     ballast.truncate(ballast.len() - 16);
-    for left in (16..64).step_by(3) {
-        let found = attended(&device)?;
-        let pairs = found.iter().flatten().zip(expected.iter().flatten());
-        let worst = pairs.map(|(found, expected)| (found - expected).abs()).fold(0.0, f32::max);
-        assert!(worst < 1e-4, "{left} blocks left: {worst}");
-        assert!(left > 16 || !reached("attention/gemm.wgsl"), "by products in {left} blocks");
+    for blocks in (16..64).step_by(3) {
+        let actual = attended(&device)?;
+        let pairs = actual.iter().flatten().zip(expected.iter().flatten());
+        let worst = pairs.map(|(actual, expected)| (actual - expected).abs()).fold(0.0, f32::max);
+        assert!(worst < 1e-4, "{blocks} blocks left: {worst}");
+        assert!(blocks > 16 || !reached("attention/gemm.wgsl"), "by products in {blocks} blocks");
         ballast.truncate(ballast.len() - 3);
     }
     assert!(reached("attention/grad_vec4.wgsl"), "not by tiles");

@@ -1,8 +1,8 @@
 //! Compares rows that are read as vec4 and kept in registers with the CPU, if `TERNION_EXPECT`
 //! names wgpu.
 //!
-//! Each test names the placeholder values of the shaders that it is meant for, and checks that the
-//! device compiled such a shader, which proves that the test reached it.
+//! Each test names the placeholder values of the shaders that it tests, and checks that the device
+//! compiled a shader with these values.
 
 use ternion_core::ops::loss::{CrossEntropyOptions, Reduction};
 use ternion_core::{DType, Device, Result, Tensor};
@@ -39,7 +39,7 @@ fn reached(device: &Device, file: &str, with: &[&str]) -> bool {
 /// Compares outputs and gradients of random inputs, and asserts that the shader was compiled with
 /// each of these sets of values.
 fn compare(shapes: &[&[usize]], file: &str, with: &[&[&str]], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
-    // The way in which threads synchronize is the same for all dtypes.
+    // Without subgroups, one dtype is enough: threads synchronize in the same way for all dtypes.
     for ([wgpu, cpu], dtypes) in devices().into_iter().zip([&DTYPES[..], &DTYPES[2..]]) {
         for &dtype in dtypes {
             let random = |shape: &&[usize]| Tensor::randn(*shape, DType::F32, &cpu)?.to_dtype(dtype);
@@ -57,10 +57,10 @@ const EXPONENTIALS: &str = "rows/exponentials_vec4.wgsl";
 const SUMS: &str = "rows/sums_vec4.wgsl";
 const NORM_GRAD: &str = "rows/norm_grad_vec4.wgsl";
 
-/// Teams of one thread, of a part of a subgroup, of several subgroups; as many vec4 as threads
-/// hold, and fewer.
+/// Teams of one thread, of a fraction of a subgroup and of several subgroups; rows of as many vec4
+/// as the threads hold, and of fewer.
 #[test]
-fn softmax_of_whole_fours() {
+fn softmax_of_whole_vec4() {
     for (shape, exact) in [
         ([4100, 4], "EXACT=true"),
         ([700, 64], "EXACT=true"),
@@ -78,7 +78,8 @@ fn softmax_of_whole_fours() {
     compare(&[&[5, 7, 640]], EXPONENTIALS, &[&["EDGES=false"]], inner);
 }
 
-/// Rows that begin and end in the middle of a vec4, and of a word, in both tensors alike.
+/// Rows that begin and end in the middle of a vec4, and of a word, with the same alignment in both
+/// tensors.
 #[test]
 fn softmax_of_rows_with_edges() {
     for shape in [[4100, 5], [130, 131], [31, 2050]] {
@@ -112,7 +113,7 @@ fn long_rows() {
 
 /// These shaders do not apply to rows that begin at another offset within a vec4 in x than in y.
 #[test]
-fn rows_that_begin_apart_are_read_one_by_one() {
+fn rows_of_different_alignment_are_read_by_element() {
     for [wgpu, cpu] in devices() {
         for dtype in DTYPES {
             let x = Tensor::randn([30, 2100], DType::F32, &cpu).and_then(|x| x.to_dtype(dtype)).unwrap();
@@ -140,7 +141,7 @@ fn norms() {
     }
 }
 
-/// More rows than teams, so that each team loops over several; and fewer.
+/// More rows than teams, so that each team loops over several rows; and fewer rows than teams.
 #[test]
 fn gradients_of_norms() {
     for (shape, exact) in
@@ -161,8 +162,8 @@ fn targets(rows: usize, classes: usize, device: &Device) -> Result<Tensor> {
     Tensor::from_vec(targets, [rows], device)
 }
 
-/// Gradients that were computed in advance are kept, others are recomputed; and gradients of losses
-/// that are not reduced.
+/// Gradients that the forward pass computed in advance, which are kept or updated; and gradients of
+/// losses that are not reduced.
 #[test]
 fn losses() {
     for ([rows, classes], edges) in [([300, 1000], "EDGES=false"), ([70, 4001], "EDGES=true")] {
@@ -231,7 +232,7 @@ fn rows_that_are_not_finite() {
             let odd = if file == SUMS { 1004 } else { 1001 };
             for (classes, dtype) in DTYPES.into_iter().flat_map(|dtype| [(1000, dtype), (odd, dtype)]) {
                 let values = |device: &Device| {
-                    let y = f(&strange(classes, dtype, device)?)?;
+                    let y = f(&non_finite_rows(classes, dtype, device)?)?;
                     y.to_dtype(DType::F32)?.to_vec::<f32>()
                 };
                 let (ours, theirs) = (values(&wgpu).unwrap(), values(&cpu).unwrap());
@@ -248,7 +249,7 @@ fn rows_that_are_not_finite() {
 
 /// Returns rows of numbers, one with a NaN, one with an infinity, one with only -infinity, and one
 /// with some -infinity.
-fn strange(classes: usize, dtype: DType, device: &Device) -> Result<Tensor> {
+fn non_finite_rows(classes: usize, dtype: DType, device: &Device) -> Result<Tensor> {
     let rows = 270;
     let mut numbers: Vec<f32> = (0..rows * classes).map(|at| ((at * 37) % 101) as f32 / 16.0).collect();
     numbers[2 * classes + 77] = f32::NAN;
@@ -266,20 +267,20 @@ fn loss_gradient(x: &Tensor, reduction: Reduction) -> Result<Tensor> {
     Ok(gradients.get(&x).expect("asked for").clone())
 }
 
-/// Reductions that read vec4: of rows that one thread has, a part of a subgroup, several subgroups,
-/// and of one row in parts.
+/// Reductions that read vec4: of rows of one thread, of a fraction of a subgroup and of several
+/// subgroups, and of one row that is split into parts.
 #[test]
-fn reductions_by_fours() {
-    let by_fours: &[&[&str]] = &[&["ACCUMULATE=reduce_vec4_accumulate"]];
+fn reductions_of_vec4() {
+    let by_vec4: &[&[&str]] = &[&["ACCUMULATE=reduce_vec4_accumulate"]];
     for shape in [[4100, 4], [700, 64], [70, 1000], [20, 4096], [1, 100_000]] {
         let shapes: &[&[usize]] = &[&shape];
-        compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].sum(1));
-        compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].max(1));
-        compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].square()?.mean(1));
-        compare(shapes, "rows/rows.wgsl", by_fours, |x| x[0].detach().argmax(1)?.to_dtype(DType::F32));
+        compare(shapes, "rows/rows.wgsl", by_vec4, |x| x[0].sum(1));
+        compare(shapes, "rows/rows.wgsl", by_vec4, |x| x[0].max(1));
+        compare(shapes, "rows/rows.wgsl", by_vec4, |x| x[0].square()?.mean(1));
+        compare(shapes, "rows/rows.wgsl", by_vec4, |x| x[0].detach().argmax(1)?.to_dtype(DType::F32));
     }
     // Rows of a larger tensor, and rows that cannot be read as vec4.
-    compare(&[&[5, 7, 640]], "rows/rows.wgsl", by_fours, |x| x[0].narrow(2, 8, 600)?.sum(2));
+    compare(&[&[5, 7, 640]], "rows/rows.wgsl", by_vec4, |x| x[0].narrow(2, 8, 600)?.sum(2));
     compare(&[&[31, 2050]], "rows/rows.wgsl", &[], |x| x[0].sum(1));
     compare(&[&[31, 2048]], "rows/rows.wgsl", &[], |x| x[0].narrow(1, 2, 2044)?.sum(1));
 }

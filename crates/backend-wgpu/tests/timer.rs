@@ -1,4 +1,4 @@
-//! Times between two marks in the queue of an adapter, and plain copies, if `TERNION_EXPECT` names
+//! Times between two events in the queue of an adapter, and plain copies, if `TERNION_EXPECT` names
 //! wgpu.
 
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ fn fill(x: &Tensor, count: usize) -> Result<()> {
     (0..count).try_for_each(|_| no_grad(|| x.fill_(1.0)))
 }
 
-/// Marks the beginning and the end of `between`.
+/// Queues an event before and after `between`.
 fn timed(device: &Device, between: impl FnOnce() -> Result<()>) -> Result<Timer> {
     let timer = backend(device).timer();
     timer.begin()?;
@@ -33,10 +33,10 @@ fn timed(device: &Device, between: impl FnOnce() -> Result<()>) -> Result<Timer>
     Ok(timer)
 }
 
-/// However long each part takes, the sum of consecutive parts does not exceed the time around all
-/// of them. It would if the time of a part included some of another.
+/// The sum of the times of consecutive groups of launches does not exceed the time of all of them.
+/// It would if the time of a group included launches of another one.
 #[test]
-fn times_are_of_what_lies_between_the_marks() -> Result<()> {
+fn times_include_only_launches_between_the_events() -> Result<()> {
     let Some(device) = adapter() else { return Ok(()) };
     let x = Tensor::zeros([1 << 20], DType::F32, &device)?;
     fill(&x, 1)?;
@@ -69,7 +69,8 @@ fn times_agree_with_the_clock_of_the_host() -> Result<()> {
     let begun = Instant::now();
     let timer = timed(&device, || {
         fill(&x, 1)?;
-        // The first mark is reached before the rest, and the second is queued after it.
+        // The first event is reached before the host rests, and the second one is queued after
+        // that.
         device.synchronize()?;
         std::thread::sleep(rest);
         fill(&x, 1)
@@ -82,7 +83,7 @@ fn times_agree_with_the_clock_of_the_host() -> Result<()> {
 }
 
 #[test]
-fn nobody_waits_for_a_mark_that_is_missing() {
+fn a_missing_event_is_an_error() {
     let Some(device) = adapter() else { return };
     let timer = backend(&device).timer();
     let expected = "timer: expected calls of begin and end, one of them is missing";
@@ -95,7 +96,7 @@ fn nobody_waits_for_a_mark_that_is_missing() {
 }
 
 #[test]
-fn bytes_are_copied_behind_what_was_queued() {
+fn bytes_are_copied_after_queued_launches() {
     let Some(device) = adapter() else { return };
     let [from, to] = [12, 12].map(|bytes| device.backend().alloc(bytes).expect("memory"));
     device.backend().upload(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], &from, 0).expect("uploads");

@@ -17,7 +17,7 @@ fn with_bindings(bytes: u64) -> Option<Device> {
     ternion_testing::suite::expects("wgpu").then(open)
 }
 
-/// Returns the same with narrow bindings.
+/// Returns the first adapter with bindings of 1 KiB, if it is requested.
 fn narrow() -> Option<&'static Device> {
     static NARROW: OnceLock<Option<Device>> = OnceLock::new();
     NARROW.get_or_init(|| with_bindings(1024)).as_ref()
@@ -50,7 +50,7 @@ fn positions(count: usize, size: usize, like: &Tensor) -> Result<Tensor> {
 }
 
 #[test]
-fn elements_are_picked_put_and_added() {
+fn elements_are_gathered_and_scattered() {
     compare(&[&[40, 30]], |x| Ok(vec![x[0].index_select(0, &positions(60, 40, &x[0])?)?]));
     compare(&[&[900]], |x| Ok(vec![x[0].gather(0, &positions(700, 900, &x[0])?)?]));
     compare(&[&[900], &[700]], |x| Ok(vec![x[0].scatter_add(0, &positions(700, 900, &x[0])?, &x[1])?]));
@@ -69,7 +69,7 @@ fn rows_are_reduced() {
 
 #[test]
 fn elements_are_moved() {
-    // Both together have more windows than a shader can bind.
+    // Both tensors together have more windows than a shader can bind.
     compare(&[&[160, 64]], |x| Ok(vec![x[0].t()?.contiguous()?]));
     compare(&[&[40, 33]], |x| Ok(vec![x[0].t()?.contiguous()?, x[0].pad(&[[1, 2], [3, 0]], 2.0)?]));
     compare(&[&[10, 33], &[20, 33]], |x| Ok(vec![Tensor::concat(&[&x[0], &x[1]], 0)?]));
@@ -134,7 +134,7 @@ fn pools() {
     compare(&[&[2, 3, 16, 14]], |x| Ok(vec![x[0].avg_pool2d(options)?]));
 }
 
-/// Tensors with several windows are launched one by one, those between them together.
+/// Each tensor with several windows has a separate launch; the tensors between them share launches.
 #[test]
 fn norms_of_many_tensors() {
     let shapes: [&[usize]; 6] = [&[33], &[7, 5], &[5000], &[40, 33], &[3], &[0]];
@@ -189,9 +189,10 @@ fn device_normal(narrow: &Device, cpu: &Device) -> Result<()> {
     Ok(())
 }
 
-/// A shader has a limited number of bindings: beyond it the error names the op and the limit.
+/// A shader has a limited number of bindings. If an op needs more, the error names the op and the
+/// limit.
 #[test]
-fn more_windows_than_bindings_are_an_error_in_words() -> Result<()> {
+fn more_windows_than_bindings_are_an_error() -> Result<()> {
     if narrow().is_none() {
         return Ok(());
     }

@@ -21,7 +21,8 @@ thread_local! {
     static IN_GRADIENT: Cell<bool> = const { Cell::new(false) };
     /// The outermost composed function that is being computed.
     static FUNCTION: Cell<Option<&'static str>> = const { Cell::new(None) };
-    /// What an op in it has produced. Whether the function returns it too is checked at its end.
+    /// Unwanted values that an op of this function has produced. When the function ends, its result
+    /// is checked for them.
     static PENDING: Cell<Option<Unwanted>> = const { Cell::new(None) };
     /// The functions in which nodes were recorded, by node id.
     static RECORDED_IN: RefCell<BTreeMap<u64, &'static str>> = const { RefCell::new(BTreeMap::new()) };
@@ -162,11 +163,13 @@ fn not_finite_error(
     inputs: &[&Tensor],
 ) -> Result<Error> {
     let mut infinite = String::new();
-    for (number, input) in inputs.iter().enumerate() {
+    for (input_index, input) in inputs.iter().enumerate() {
         let count = infinite_count(input)?;
         if count > 0 {
-            infinite =
-                format!(", but {count} of {} elements of its input {number} are infinite", input.elements());
+            infinite = format!(
+                ", but {count} of {} elements of its input {input_index} are infinite",
+                input.elements()
+            );
             break;
         }
     }
@@ -178,12 +181,12 @@ fn not_finite_error(
     Ok(Error::NotFinite { op, detail })
 }
 
-/// Counts the elements of a floating tensor for which `is` is true.
-fn count_of(tensor: &Tensor, is: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<usize> {
+/// Counts the elements of a floating tensor for which `predicate` is true.
+fn count_of(tensor: &Tensor, predicate: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<usize> {
     if !tensor.dtype().is_float() || tensor.elements() == 0 {
         return Ok(0);
     }
-    let count = || is(&tensor.detach())?.to_dtype(DType::I64)?.sum_all()?.item::<i64>();
+    let count = || predicate(&tensor.detach())?.to_dtype(DType::I64)?.sum_all()?.item::<i64>();
     unobserved(|| no_grad(count)).map(|count| usize::try_from(count).unwrap_or(0))
 }
 
@@ -274,12 +277,12 @@ pub(crate) fn after_gradient(
             return Ok(());
         }
         let function = RECORDED_IN.with_borrow(|known| known.get(&node.id()).copied());
-        let of = match function {
+        let subject = match function {
             Some(_) => format!("a gradient inside of it, that of its {}", node.function().name()),
             None => format!("the gradient of its input {index}"),
         };
         let detail = text![
-            format!("NaN in {count} of {} elements of {of} (", grad.elements()),
+            format!("NaN in {count} of {} elements of {subject} (", grad.elements()),
             grad,
             "); the gradients that came to it had none"
         ];

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// [`run`](Backend::run) must agree: an op that is planned must run. A backend that implements the
 /// primitives (see [`Op::is_primitive`]) can run every model. It may implement any composite op as
 /// a fused kernel for the dtypes, shapes and layouts that it chooses, and returns [`Unsupported`]
-/// for the others, which core then composes of primitives.
+/// for the others. Core then runs the composition of the op.
 pub trait Backend: Send + Sync + Debug + Any {
     /// Returns a short name for messages, such as `cuda:0`.
     fn name(&self) -> &str;
@@ -44,14 +44,14 @@ pub trait Backend: Send + Sync + Debug + Any {
     /// only once. Default: one after another.
     ///
     /// # Errors
-    /// Returns the errors of `download`. The `host` contents of the other parts are then
-    /// unspecified.
+    /// Returns the errors of `download`. If one copy fails, the contents of the other `host` slices
+    /// are unspecified.
     fn download_all(&self, parts: &mut [Download<'_>]) -> Result<()> {
         parts.iter_mut().try_for_each(|part| self.download(part.from, part.offset_bytes, part.host))
     }
 
-    /// Returns whether this backend supports `op` on such inputs, and the layouts that it requests
-    /// for the outputs.
+    /// Returns whether this backend supports `op` on inputs with these dtypes and layouts, and
+    /// which layouts it requests for the outputs.
     ///
     /// # Errors
     /// Returns [`Unsupported`] with the reason. Core then composes the op, or reports the reason if
@@ -88,8 +88,8 @@ pub trait Backend: Send + Sync + Debug + Any {
     }
 
     /// (optional) Restarts [`MemoryStats::peak`]: from now on it is the maximum in use, or `floor`
-    /// if that is larger. Default: the peak since the start is kept, so that measuring the peak of
-    /// a part of a program returns that of the whole.
+    /// if that is larger. Default: does nothing, so that the measured peak of a section of a
+    /// program is that of the whole program.
     fn restart_peak(&self, floor: usize) {
         let _ = floor;
     }

@@ -23,13 +23,13 @@ type Hook = Box<dyn FnMut() -> Result<()> + Send>;
 thread_local! {
     /// The hooks of the step that this thread records.
     static RECORDING: RefCell<Option<Vec<Hook>>> = const { RefCell::new(None) };
-    /// Whether this thread runs a step that is to be recorded, and the buffers that were allocated
-    /// since then, by address.
+    /// Whether this thread runs a step that is to be recorded. `ALLOCATED` contains the buffers
+    /// that the step has allocated so far, by address.
     static IS_TRACED: Cell<bool> = const { Cell::new(false) };
     static ALLOCATED: RefCell<BTreeMap<usize, WeakBuffer>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Records newly allocated memory for an op: it belongs to the step that this thread runs.
+/// Records that the step which this thread runs has allocated `buffer` for an op.
 #[inline]
 pub(crate) fn record_allocation(buffer: &Buffer) {
     if IS_TRACED.get() {
@@ -70,9 +70,8 @@ pub fn refused_while_recording(what: &'static str) -> Error {
     )
 }
 
-/// Registers `hook` to be called before each replay of the step that is being recorded. Values from
-/// the host that change from step to step, such as a learning rate, are written to the device
-/// there.
+/// Registers `hook` to be called before each replay of the step that is being recorded. Use it to
+/// write host values that change from step to step, such as a learning rate, to the device.
 ///
 /// # Errors
 /// Returns an error if no step is being recorded.
@@ -188,13 +187,14 @@ impl Recorded {
     }
 }
 
-/// The properties of an op in a step that a recording depends on.
+/// A call of an op in a step, with the properties that must not change from run to run.
 struct CalledOp {
     name: &'static str,
     inputs: SmallVec<[(Shape, DType); 4]>,
     /// A digest of the op's settings.
-    settings: u64,
-    /// For each input, the address of its buffer if the step has not written to it before.
+    settings_digest: u64,
+    /// For each input, the address of its buffer, if the step had not written to the buffer before
+    /// this call.
     outside: SmallVec<[Option<usize>; 4]>,
     /// The layouts of inputs and outputs.
     layouts: SmallVec<[Layout; 4]>,
@@ -256,8 +256,8 @@ impl Device {
     }
 }
 
-/// While a step is recorded, random numbers are counted, not generated. This restores the state at
-/// the end, also if the step panics.
+/// While a step is recorded, random numbers are counted, not generated. This guard restores the
+/// random state when the recording ends, also if the step panics.
 struct RandomStateGuard<'a> {
     device: &'a Device,
     position: RandomPosition,
@@ -317,7 +317,7 @@ impl Drop for Recording<'_> {
 #[derive(Default)]
 struct Trace {
     called: Vec<CalledOp>,
-    /// The outputs of its ops, each once.
+    /// The buffers of the outputs of its ops.
     outputs: BTreeMap<usize, WeakBuffer>,
     /// The buffers that it read before it wrote to them. The weak handles keep their addresses from
     /// being reused.
@@ -364,14 +364,14 @@ fn trace_step<T>(device: &Device, step: &mut impl FnMut() -> Result<T>) -> (Trac
         log.called.push(CalledOp {
             name: call.op.name(),
             inputs,
-            settings: settings(call.op),
+            settings_digest: settings_digest(call.op),
             outside,
             layouts,
         });
         Ok(())
     };
-    // Casts that a precision scope cached before are not used: the casts are part of the step and
-    // are recorded with it.
+    // Casts that a precision scope has cached are not reused, so that the step computes its own
+    // casts and they are recorded.
     let tracing = Tracing::begin();
     let output = precision::with_separate_casts(precision::current(), || observe_ops(observer, step));
     drop(tracing);
@@ -395,7 +395,7 @@ fn check_device(recorded: &Device, op: &Op, device: &Device) -> Result<()> {
 
 /// Computes a digest of an op's settings: host values, which are constant in a recording. The
 /// position of its random numbers is excluded, because it advances.
-fn settings(op: &Op) -> u64 {
+fn settings_digest(op: &Op) -> u64 {
     let mut op = op.clone();
     match &mut op {
         Op::RandomBits(random) => random.offset = 0,
@@ -421,18 +421,18 @@ fn reset_offset(config: &mut AttentionConfig) {
 impl CalledOp {
     /// Compares everything except the buffers and layouts of the inputs.
     fn is_same_call(&self, other: &CalledOp) -> bool {
-        (self.name, &self.inputs, self.settings) == (other.name, &other.inputs, other.settings)
+        (self.name, &self.inputs, self.settings_digest) == (other.name, &other.inputs, other.settings_digest)
     }
 
     /// Describes the op and its inputs, for messages.
-    fn text(&self) -> Text {
+    fn describe(&self) -> Text {
         let inputs = self.inputs.iter().map(|(shape, dtype)| text![shape, " ", *dtype]);
         text![self.name, " of ", Text::joined(inputs, ", ")]
     }
 }
 
-/// Checks that both runs call the same ops. Otherwise each replay would repeat what only one of the
-/// runs did.
+/// Checks that both runs call the same ops. Otherwise each replay would repeat ops that only the
+/// recorded run called.
 fn same_ops(first: &[CalledOp], second: &[CalledOp]) -> Result<()> {
     let differs = |detail: Text| {
         let rule =
@@ -444,12 +444,12 @@ fn same_ops(first: &[CalledOp], second: &[CalledOp]) -> Result<()> {
         return differs(match (first.name, &first.inputs) == (second.name, &second.inputs) {
             true => text![
                 format!("op {at}, "),
-                first.text(),
+                first.describe(),
                 ", had other settings when it was recorded than when the step ran: numbers that change belong in tensors"
             ],
             false => {
-                let ran = text![format!("op {at} was "), first.text(), " when the step ran"];
-                text![ran, " and ", second.text(), " when it was recorded"]
+                let ran = text![format!("op {at} was "), first.describe(), " when the step ran"];
+                text![ran, " and ", second.describe(), " when it was recorded"]
             }
         });
     }
@@ -462,9 +462,9 @@ fn same_ops(first: &[CalledOp], second: &[CalledOp]) -> Result<()> {
     }
 }
 
-/// Checks that both runs use the same memory. A step that reads other tensors in the second run,
-/// such as a batch that it loads itself, would read those of the recording in each replay. While it
-/// is recorded, random numbers are read from `random`.
+/// Checks that both runs use the same memory. If a step reads other tensors in the second run, such
+/// as a batch that it loads itself, each replay would read the tensors of the recorded run. The
+/// buffer at address `random` is an exception: the second run reads its random state from there.
 fn same_memory(first: &[CalledOp], second: &[CalledOp], random: usize) -> Result<()> {
     for (at, (first, second)) in first.iter().zip(second).enumerate() {
         let moved = first.outside.iter().zip(&second.outside).position(|addresses| match addresses {
@@ -476,7 +476,7 @@ fn same_memory(first: &[CalledOp], second: &[CalledOp], random: usize) -> Result
                 ", {detail} when it was recorded than when the step ran; a recorded step works in the same \
                  memory each time: copy new values into a tensor that stays (copy_)"
             );
-            Err(Error::invalid("capture", text![format!("op {at}, "), second.text(), differs]))
+            Err(Error::invalid("capture", text![format!("op {at}, "), second.describe(), differs]))
         };
         if let Some(input) = moved {
             return differs(format!("read another tensor as input {input}"));

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 use crate::{no_grad, without_precision};
 use std::cell::RefCell;
 
-/// The handling of an op whose results differ.
+/// What an op does if its results differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDifference {
     /// The op returns an error.
@@ -28,7 +28,7 @@ pub struct CheckConfig {
     /// Factor of the tolerances of [`Checked`](crate::decorators::Checked): 1 for the same
     /// tolerances, 0 to require equal bits of finite numbers.
     pub factor: f64,
-    /// The handling of a difference.
+    /// What an op does if its results differ.
     pub on_difference: OnDifference,
 }
 
@@ -55,9 +55,10 @@ thread_local! {
 /// the same inputs (for in-place ops, as they were before), in the forward and the backward pass.
 /// If scopes are nested, the innermost one compares.
 ///
-/// The ops that a program calls are compared, not the ops of which a device composes them. All
-/// inputs and outputs are copied to the host. This is slow, and intended for debugging. A step that
-/// is captured for replay ([`Device::capture`]) cannot be read: its first op returns an error.
+/// The ops that a program calls are compared, not the ops that a composition calls. All inputs and
+/// outputs are copied to the host. This is slow, and intended for debugging. It cannot read the
+/// tensors of a step that is captured for replay ([`Device::capture`]): the first op of the step
+/// returns an error.
 ///
 /// # Errors
 /// Returns an error if the factor is negative or not finite.
@@ -87,7 +88,7 @@ pub fn open_check(config: CheckConfig) -> Result<()> {
         return Err(Error::invalid("check", detail));
     }
     let opened = Opened { config, report: CheckReport::default(), _observing: observe_scope() };
-    OPENED.with_borrow_mut(|all| all.push(opened));
+    OPENED.with_borrow_mut(|scopes| scopes.push(opened));
     Ok(())
 }
 
@@ -104,7 +105,7 @@ pub(crate) struct Before {
 
 /// Reads the inputs before an op of this thread runs; `None` if no scope is open.
 pub(crate) fn before(inputs: &[&Tensor]) -> Result<Option<Before>> {
-    let config = OPENED.with_borrow(|all| all.last().map(|opened| opened.config.clone()));
+    let config = OPENED.with_borrow(|scopes| scopes.last().map(|opened| opened.config.clone()));
     let Some(config) = config else { return Ok(None) };
     if inputs.iter().any(|input| input.device().is(&config.against)) {
         return Ok(None);
@@ -127,8 +128,8 @@ pub(crate) fn after(op: &Op, mut before: Before, outputs: &[Tensor]) -> Result<(
     let comparison = Comparison { device, oracle: &config.against, factor: config.factor };
     let views: Vec<_> = outputs.iter().map(Tensor::view).collect();
     let compared = without_precision(|| no_grad(|| comparison.compare(op, inputs, &views)));
-    OPENED.with_borrow_mut(|all| {
-        let Some(opened) = all.last_mut() else { return compared };
+    OPENED.with_borrow_mut(|scopes| {
+        let Some(opened) = scopes.last_mut() else { return compared };
         opened.report.compared += 1;
         match compared {
             Err(difference @ Error::Mismatch { .. }) if config.on_difference == OnDifference::Collect => {

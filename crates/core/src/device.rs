@@ -99,8 +99,8 @@ impl Device {
         struct RestorePeak<'d>(&'d Device, usize);
         impl Drop for RestorePeak<'_> {
             fn drop(&mut self) {
-                let own_peak = self.0.memory().peak;
-                self.0.0.backend.restart_peak(self.1.max(own_peak));
+                let inner_peak = self.0.memory().peak;
+                self.0.0.backend.restart_peak(self.1.max(inner_peak));
             }
         }
         let _restore = RestorePeak(self, self.memory().peak);
@@ -146,13 +146,13 @@ impl Device {
     /// Returns an error if there is no memory for the state, or if another thread records a step on
     /// this device.
     pub fn draw(&self, words: usize) -> Result<(Tensor, u64)> {
-        let own = THREAD_RANDOM.with_borrow_mut(|own| match own {
+        let thread_random = THREAD_RANDOM.with_borrow_mut(|thread_random| match thread_random {
             Some((device, random)) if device.is(self) => Some(self.draw_from(random, words)),
             _ => None,
         });
         let mut random = self.random();
-        if let Some(position) = own {
-            // They are not visible to a step that another thread records.
+        if let Some(position) = thread_random {
+            // This thread's generator is independent of a step that another thread records.
             return match random.recorder == Some(std::thread::current().id()) {
                 false => position,
                 true => {
@@ -180,8 +180,8 @@ impl Device {
         Ok((Tensor::from_parts(buffer, layout, DType::I64, self.clone()), offset))
     }
 
-    /// Checks that there is memory for a tensor of this shape, so that a computation in growing
-    /// parts fails before it starts. Small tensors are not checked.
+    /// Checks that there is memory for a tensor of this shape, so that a computation whose tensors
+    /// grow fails before it starts. Small tensors are not checked.
     ///
     /// # Errors
     /// Returns [`OutOfMemory`](Error::OutOfMemory), or an error if there are more elements than can
@@ -192,9 +192,9 @@ impl Device {
         if bytes > SMALL { self.backend().alloc(bytes).map(drop) } else { Ok(()) }
     }
 
-    /// Runs `f`, in which this thread uses random numbers of this device from `position`, as
-    /// returned by [`random_position`](Device::random_position), instead of the device's own, and
-    /// advances `position`. Other threads and the device's own random numbers are not affected.
+    /// Runs `f`. In it, this thread takes random numbers from `position`, as returned by
+    /// [`random_position`](Device::random_position), instead of the device's generator. Then
+    /// advances `position`. Other threads and the device's generator are not affected.
     pub fn with_random<T>(&self, position: &mut (u64, u64), f: impl FnOnce() -> T) -> T {
         struct Restore(Option<(Device, RandomState)>);
         impl Drop for Restore {
@@ -206,9 +206,10 @@ impl Device {
         let random = RandomState { seed, offset, ..RandomState::default() };
         let restore = Restore(THREAD_RANDOM.replace(Some((self.clone(), random))));
         let result = f();
-        let moved = THREAD_RANDOM.with_borrow(|own| own.as_ref().map_or(offset, |(_, random)| random.offset));
+        let new_offset = THREAD_RANDOM
+            .with_borrow(|thread_random| thread_random.as_ref().map_or(offset, |(_, random)| random.offset));
         drop(restore);
-        *position = (seed, moved);
+        *position = (seed, new_offset);
         result
     }
 
@@ -222,8 +223,8 @@ impl Device {
         RandomPosition { offset: random.offset, state: before }
     }
 
-    /// Restores the state before [`begin_random`](Device::begin_random): random numbers were only
-    /// counted since then. Returns the number of blocks.
+    /// Restores the state before [`begin_random`](Device::begin_random). Returns the number of
+    /// blocks of random numbers that were counted since then.
     pub(crate) fn end_random(&self, position: &mut RandomPosition) -> u64 {
         let mut random = self.random();
         let blocks = random.offset.wrapping_sub(position.offset);

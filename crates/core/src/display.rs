@@ -32,7 +32,7 @@ impl fmt::Display for Tensor {
         let shorten = self.elements() > MAX_SHOWN;
         match autograd::no_grad(|| shown_elements(self, shorten)) {
             Ok(elements) => {
-                let page = Page { dims: self.dims(), shorten, cells: cells(&elements, f.precision()) };
+                let page = Page { dims: self.dims(), shorten, cells: format_cells(&elements, f.precision()) };
                 page.write(f)?;
             }
             // Display cannot return an error with a reason, so the reason is shown instead of the
@@ -86,8 +86,8 @@ fn shown_rows(dim: usize, shorten: bool) -> impl Iterator<Item = Option<usize>> 
     (0..head).map(Some).chain(gap).chain((tail..dim).map(Some))
 }
 
-/// Formats every element as text of one width.
-fn cells(elements: &[Scalar], digits: Option<usize>) -> Vec<String> {
+/// Formats every element, padded to a common width.
+fn format_cells(elements: &[Scalar], digits: Option<usize>) -> Vec<String> {
     let notation = digits.map_or_else(|| Notation::of(elements), Notation::Fixed);
     let texts: Vec<String> = elements.iter().map(|&element| notation.text(element)).collect();
     let width = texts.iter().map(String::len).max().unwrap_or(0);
@@ -113,12 +113,12 @@ impl Notation {
             })
         };
         let (low, high) = finite().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
-        let whole = finite().all(|value| value.fract() == 0.0);
-        if high >= 1e8 || low < 1e-4 || (!whole && high > 1e3 * low && low < 1e-2) {
-            let digits = finite().map(|value| needed(&format!("{value:.DIGITS$e}"))).max();
+        let all_integers = finite().all(|value| value.fract() == 0.0);
+        if high >= 1e8 || low < 1e-4 || (!all_integers && high > 1e3 * low && low < 1e-2) {
+            let digits = finite().map(|value| digits_needed(&format!("{value:.DIGITS$e}"))).max();
             return Notation::Scientific(digits.unwrap_or(0));
         }
-        Notation::Fixed(finite().map(|value| needed(&format!("{value:.DIGITS$}"))).max().unwrap_or(0))
+        Notation::Fixed(finite().map(|value| digits_needed(&format!("{value:.DIGITS$}"))).max().unwrap_or(0))
     }
 
     fn text(&self, element: Scalar) -> String {
@@ -134,7 +134,7 @@ impl Notation {
 }
 
 /// Returns the number of digits after the decimal point without trailing zeros.
-fn needed(text: &str) -> usize {
+fn digits_needed(text: &str) -> usize {
     let mantissa = text.split('e').next().unwrap_or(text);
     mantissa.split('.').nth(1).map_or(0, |digits| digits.trim_end_matches('0').len())
 }
@@ -152,13 +152,13 @@ impl Page<'_> {
         match self.cells.as_slice() {
             [] => text.push_str("[]"),
             [only] if self.dims.is_empty() => text.push_str(only),
-            cells => self.block(&mut text, 0, &mut cells.iter())?,
+            cells => self.write_block(&mut text, 0, &mut cells.iter())?,
         }
         f.write_str(&text)
     }
 
     /// Writes axis `axis` and the axes after it from the next cells.
-    fn block<'c>(
+    fn write_block<'c>(
         &self,
         text: &mut String,
         axis: usize,
@@ -166,7 +166,7 @@ impl Page<'_> {
     ) -> fmt::Result {
         text.push('[');
         if axis + 1 == self.dims.len() {
-            self.row(text, cells)?;
+            self.write_row(text, cells)?;
         } else {
             // A new line for each row, and an additional empty line for each axis before the rows.
             let newlines = "\n".repeat(self.dims.len() - axis - 1);
@@ -175,7 +175,7 @@ impl Page<'_> {
                     write!(text, ",{newlines}{}", " ".repeat(axis + 1))?;
                 }
                 match row {
-                    Some(_) => self.block(text, axis + 1, cells)?,
+                    Some(_) => self.write_block(text, axis + 1, cells)?,
                     None => text.push_str("..."),
                 }
             }
@@ -184,7 +184,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn row<'c>(&self, text: &mut String, cells: &mut impl Iterator<Item = &'c String>) -> fmt::Result {
+    fn write_row<'c>(&self, text: &mut String, cells: &mut impl Iterator<Item = &'c String>) -> fmt::Result {
         let indent = self.dims.len();
         let mut column = indent;
         for (index, entry) in shown_rows(self.dims[indent - 1], self.shorten).enumerate() {

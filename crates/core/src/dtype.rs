@@ -204,7 +204,7 @@ impl Scalar {
         }
     }
 
-    /// Returns the bits of the value as an element of `dtype`, rounded once, in the low end of the
+    /// Returns the bits of the value as an element of `dtype`, rounded once, in the low bits of the
     /// word. Integers saturate.
     pub fn bits(self, dtype: DType) -> u64 {
         match dtype {

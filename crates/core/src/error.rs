@@ -95,7 +95,7 @@ pub enum Error {
         op: &'static str,
         /// Device of the first operand.
         left: String,
-        /// Device of the other.
+        /// Device of the second operand.
         right: String,
     },
     /// An index outside the axis that it selects from.
@@ -215,8 +215,8 @@ impl fmt::Debug for Error {
     }
 }
 
-/// The messages. The text of each variant is only here, with the names that a dialect has for ops,
-/// dtypes and terms.
+/// The messages. The message of each variant is defined only here, with the dialect's names for
+/// ops, dtypes and terms.
 impl Error {
     /// Returns the message with the names of `dialect`.
     pub fn in_dialect<'a>(&'a self, dialect: &'a dyn Dialect) -> impl fmt::Display + 'a {
@@ -275,7 +275,7 @@ impl Error {
                  in the optimizer's configuration), or the gradients are older than the last change of its \
                  dtype, device or freezing (run backward again)"
             ),
-            // It names the primitive that ran, which the caller may not have called.
+            // The message names the primitive that ran, which the caller may not have called.
             Error::Mismatch { op, left, right, detail } => {
                 write!(f, "{op}: {left} and {right} differ: {}", detail.in_dialect(dialect))
             }
@@ -362,7 +362,7 @@ impl Error {
         }
     }
 
-    /// Returns the error of a function of the caller.
+    /// Returns the error for a function of the caller that failed.
     #[cold]
     pub fn callback(
         function: impl Into<String>,

@@ -28,8 +28,8 @@ enum Order {
 }
 
 impl PartialEq for Layout {
-    /// Without a function call and without a branch per axis, like the comparison of [`Shape`].
-    /// (All strides beyond the rank are 0.)
+    /// Compares without a function call and without a branch per axis, like the comparison of
+    /// [`Shape`]. (All strides beyond the rank are 0.)
     #[inline(always)]
     fn eq(&self, other: &Layout) -> bool {
         let mut differences = 0;
@@ -77,9 +77,9 @@ impl Layout {
         if strides.len() != shape.rank() {
             return Err(Error::invalid("layout", format!("{} strides for shape {shape:?}", strides.len())));
         }
-        let mut all = [0; MAX_RANK];
-        all[..strides.len()].copy_from_slice(strides);
-        let layout = Layout::of(shape, all, offset);
+        let mut padded_strides = [0; MAX_RANK];
+        padded_strides[..strides.len()].copy_from_slice(strides);
+        let layout = Layout::of(shape, padded_strides, offset);
         match layout.bounds() {
             Some(_) => Ok(layout),
             None => Err(Error::invalid(
@@ -155,8 +155,8 @@ impl Layout {
             .collect();
         axes.sort_unstable();
         if let [(near, near_dim), (far, far_dim)] = axes[..] {
-            // `i` steps along one axis equal `j` along the other, first for `i = far / gcd` and
-            // `j = near / gcd`.
+            // `i` steps along the near axis equal `j` steps along the far axis, with the smallest
+            // positive `i = far / gcd` and `j = near / gcd`.
             let divisor = gcd(near, far).max(1);
             return near == 0 || (far / divisor < near_dim && near / divisor < far_dim);
         }
@@ -340,8 +340,8 @@ impl Layout {
         let from: smallvec::SmallVec<[usize; MAX_RANK]> =
             (0..self.shape.rank()).filter(|&axis| self.shape.dim(axis) != 1).collect();
         let (mut old, mut new) = (0, 0);
-        // Groups of old axes and new axes with equal products correspond if the old axes are evenly
-        // spaced.
+        // Old and new axes are matched in groups whose sizes have equal products. A group needs no
+        // copy if the elements of its old axes are evenly spaced.
         while old < from.len() && new < shape.rank() {
             let (mut old_end, mut new_end) = (old + 1, new + 1);
             let (mut old_product, mut new_product) = (self.shape.dim(from[old]), shape.dim(new));
@@ -354,10 +354,10 @@ impl Layout {
                     new_end += 1;
                 }
             }
-            let evenly = (old..old_end - 1).all(|at| {
+            let is_evenly_spaced = (old..old_end - 1).all(|at| {
                 self.strides[from[at]] == self.strides[from[at + 1]] * self.shape.dim(from[at + 1]) as isize
             });
-            if !evenly {
+            if !is_evenly_spaced {
                 return None;
             }
             let mut step = self.strides[from[old_end - 1]];
@@ -416,7 +416,7 @@ impl Layout {
         dims[rank - 2] = rows.saturating_sub(below).min(columns.saturating_sub(above));
         strides[rank - 2] = self.strides[first].saturating_add(self.strides[second]);
         let shape = Shape::unchecked(&dims[..rank - 1]);
-        // As in `slice`: without elements the offset is kept.
+        // As in `slice`, the offset of a tensor without elements is kept.
         let skipped = match shape.elements() {
             0 => 0,
             _ => below as isize * self.strides[first] + above as isize * self.strides[second],

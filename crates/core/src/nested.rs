@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 /// The sizes of nested values, outermost first.
 pub type NestedSizes = SmallVec<[usize; MAX_RANK]>;
 
-/// A number, or arrays, slices and vectors of them, nested to any depth up to the maximum rank.
+/// A number, or arrays, slices and vectors of numbers, nested up to the maximum rank.
 pub trait NestedValues {
     /// The type of the numbers.
     type Item: Element;

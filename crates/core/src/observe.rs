@@ -1,5 +1,5 @@
-//! Observers of ops: they see the ops that a program calls, not the ops of which these are
-//! composed.
+//! Observers of ops. They are notified of the ops that a program calls, not of the ops that a
+//! composition calls.
 
 use crate::anomaly;
 use crate::check;
@@ -24,7 +24,8 @@ type Observer = Rc<dyn Fn(&OpCall<'_>) -> Result<()>>;
 
 thread_local! {
     static OBSERVED: Cell<bool> = const { Cell::new(false) };
-    /// Each observer with the state to restore at its end, unless a closure does that.
+    /// The observers. An observer from `open_op_observer` is stored with the state to restore when
+    /// it is closed; `observe_ops` restores the state itself.
     static OBSERVERS: RefCell<Vec<(Observer, Option<Restore>)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -42,8 +43,9 @@ impl Drop for Restore {
 /// observer returns an error, the op returns this error.
 ///
 /// The observer is notified of every op that the program calls, recorded or not. It is not notified
-/// of the smaller ops of which a device composes them, nor of views, which run nothing. There can
-/// be several observers at a time. An observer is not notified of the ops that it applies itself.
+/// of the smaller ops that a composition calls, nor of views, which run nothing on the device.
+/// There can be several observers at a time. An observer is not notified of the ops that it applies
+/// itself.
 pub fn observe_ops<T>(observer: impl Fn(&OpCall<'_>) -> Result<()> + 'static, f: impl FnOnce() -> T) -> T {
     struct Leave;
     impl Drop for Leave {

@@ -22,9 +22,9 @@ pub trait Rule {
     /// Returns an error if the op does not accept the number, shapes or dtypes of the inputs.
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs>;
 
-    /// Returns the dtype of the op's only output, which is new, if the op accepts such inputs, all
-    /// of the same shape, and the output has that shape too. This is a fast path for elementwise
-    /// ops, with the same result as [`infer`](Rule::infer). Default: `None`.
+    /// Fast path of [`infer`](Rule::infer) for elementwise ops. `inputs` have one shape. If the op
+    /// accepts them, and its only output is new and has the same shape, returns the dtype of the
+    /// output. Default: `None`.
     fn elementwise(&self, inputs: &[Meta<'_>]) -> Option<DType> {
         let _ = inputs;
         None
@@ -85,7 +85,7 @@ pub enum Differentiability {
 }
 
 /// The inputs and outputs that the gradient rule needs, one bit each. The last bit also represents
-/// all further ones.
+/// all inputs or outputs beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saves {
     /// Bit `i`: input `i` is saved.

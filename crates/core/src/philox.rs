@@ -30,10 +30,10 @@ fn wide_product(left: u32, right: u32) -> [u32; 2] {
     [(product >> 32) as u32, product as u32]
 }
 
-/// Returns words `4 * number` to `4 * number + 3` of the stream of `seed`.
+/// Returns words `4 * index` to `4 * index + 3` of the stream of `seed`.
 #[inline]
-pub fn block(seed: u64, number: u64) -> [u32; 4] {
-    philox4x32([number as u32, (number >> 32) as u32, 0, 0], [seed as u32, (seed >> 32) as u32])
+pub fn block(seed: u64, index: u64) -> [u32; 4] {
+    philox4x32([index as u32, (index >> 32) as u32, 0, 0], [seed as u32, (seed >> 32) as u32])
 }
 
 /// Returns word `index` of the stream of `seed` that starts at block `first`.

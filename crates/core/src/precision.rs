@@ -167,7 +167,8 @@ impl FromStr for Precision {
 thread_local! {
     static SCOPE: Cell<Option<Precision>> = const { Cell::new(None) };
     static CASTS: RefCell<Casts> = RefCell::new(Casts::default());
-    /// The states to which the open scopes of `open_scope` return, the outermost first.
+    /// For each scope that `open_scope` opened, the state to restore when it is closed; the
+    /// outermost scope first.
     static OPENED: RefCell<Vec<(Option<Precision>, Option<Casts>)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -222,8 +223,8 @@ pub fn close_scope() -> bool {
     true
 }
 
-/// Runs `f` in a scope (or none) with separate casts: code that runs again later must not depend on
-/// which casts are cached then.
+/// Runs `f` in `scope` (`None`: outside of any scope) with a separate cache of casts, so that code
+/// that is rerun later does not depend on which casts are cached then.
 pub(crate) fn with_separate_casts<T>(scope: Option<Precision>, f: impl FnOnce() -> T) -> T {
     let casts = Some(CASTS.take());
     let _leave = Leave { scope: SCOPE.replace(scope), casts };
@@ -301,19 +302,19 @@ impl Precision {
         self.dtype().is_half() && residual.dtype() == DType::F32
     }
 
-    /// Returns whether products of this dtype may be rounded to TF32.
-    fn rounds(self, tensor: &Tensor) -> bool {
+    /// Returns whether products may round operands of this dtype to TF32.
+    fn may_round_to_tf32(self, tensor: &Tensor) -> bool {
         self == Precision::Tf32 && tensor.dtype() == DType::F32
     }
 
     /// Returns the matrix product for operands like this one, which the scope has cast.
     pub(crate) fn product_of(self, operand: &Tensor) -> Matmul {
-        Matmul { tf32: self.rounds(operand), bf16x6: self != Precision::Ieee, ..Matmul::PLAIN }
+        Matmul { tf32: self.may_round_to_tf32(operand), bf16x6: self != Precision::Ieee, ..Matmul::PLAIN }
     }
 }
 
 /// How a scope casts the inputs of an op.
-enum Kind {
+enum InputCast {
     /// Casts them to the scope's dtype.
     Product,
     /// Casts them to f32.
@@ -325,30 +326,30 @@ enum Kind {
 }
 
 /// The table of ops. The match is exhaustive, so that a new op needs an entry.
-fn kind(op: &Op) -> Kind {
+fn input_cast(op: &Op) -> InputCast {
     match op {
-        Op::Matmul(_) | Op::Conv2d(_) | Op::Conv2dGradInput(_) | Op::Attention(_) => Kind::Product,
+        Op::Matmul(_) | Op::Conv2d(_) | Op::Conv2dGradInput(_) | Op::Attention(_) => InputCast::Product,
         Op::Softmax(_)
         | Op::LogSoftmax(_)
         | Op::LayerNorm(_)
         | Op::RmsNorm(_)
         | Op::Variance(_)
-        | Op::CumulativeSum(_) => Kind::Full,
+        | Op::CumulativeSum(_) => InputCast::Full,
         Op::Reduce(reduce) => match reduce.op {
             ReduceOp::Sum
             | ReduceOp::Prod
             | ReduceOp::Mean
             | ReduceOp::SumSquares
             | ReduceOp::Norm
-            | ReduceOp::LogSumExp => Kind::Full,
+            | ReduceOp::LogSumExp => InputCast::Full,
             ReduceOp::Max | ReduceOp::Min | ReduceOp::ArgMax | ReduceOp::ArgMin | ReduceOp::MaxAbs => {
-                Kind::Unchanged
+                InputCast::Unchanged
             }
         },
-        Op::Unary(unary) if unary.op.autocasts_to_f32() => Kind::Full,
-        Op::Unary(_) => Kind::Unchanged,
-        Op::BinaryScalar(binary) if binary.op == BinaryOp::Pow => Kind::Full,
-        Op::Binary(binary) if binary.op == BinaryOp::Pow => Kind::Full,
+        Op::Unary(unary) if unary.op.autocasts_to_f32() => InputCast::Full,
+        Op::Unary(_) => InputCast::Unchanged,
+        Op::BinaryScalar(binary) if binary.op == BinaryOp::Pow => InputCast::Full,
+        Op::Binary(binary) if binary.op == BinaryOp::Pow => InputCast::Full,
         Op::Binary(_)
         | Op::MultiplyAdd(_)
         | Op::ScaleAdd(_)
@@ -359,7 +360,7 @@ fn kind(op: &Op) -> Kind {
         | Op::Scatter(_)
         | Op::IndexAdd(_)
         | Op::SliceAssign(_)
-        | Op::Concat(_) => Kind::Widest,
+        | Op::Concat(_) => InputCast::Widest,
         Op::Fill(_)
         | Op::Iota(_)
         | Op::Copy(_)
@@ -396,11 +397,11 @@ fn kind(op: &Op) -> Kind {
         | Op::SgdStep(_)
         | Op::AdamStep(_)
         | Op::MultiTensorNorm(_)
-        | Op::Custom(_) => Kind::Unchanged,
+        | Op::Custom(_) => InputCast::Unchanged,
     }
 }
 
-/// An op as a scope runs it: with other inputs or other settings.
+/// An op as a scope runs it: with cast inputs, or with other options.
 pub(crate) struct Prepared {
     pub(crate) op: Op,
     pub(crate) inputs: SmallVec<[Tensor; 4]>,
@@ -411,11 +412,11 @@ pub(crate) fn prepared(scope: Precision, op: &Op, inputs: &[&Tensor]) -> Result<
     if let Op::Matmul(matmul) = op {
         return prepared_product(scope, matmul, inputs);
     }
-    let dtype = match kind(op) {
-        Kind::Product => Some(scope.dtype()),
-        Kind::Full => Some(DType::F32),
-        Kind::Widest => widest(inputs),
-        Kind::Unchanged => None,
+    let dtype = match input_cast(op) {
+        InputCast::Product => Some(scope.dtype()),
+        InputCast::Full => Some(DType::F32),
+        InputCast::Widest => widest(inputs),
+        InputCast::Unchanged => None,
     };
     let Some(dtype) = dtype else { return Ok(None) };
     let permitted = with_permissions(scope, op);
@@ -441,19 +442,19 @@ fn with_permissions(scope: Precision, op: &Op) -> Option<Op> {
     if scope != Precision::Tf32 {
         return None;
     }
-    let rounded = |config: &ConvConfig| (!config.tf32).then_some(ConvConfig { tf32: true, ..*config });
+    let with_tf32 = |config: &ConvConfig| (!config.tf32).then_some(ConvConfig { tf32: true, ..*config });
     match op {
         Op::Conv2d(conv) => {
-            rounded(&conv.config).map(|config| crate::ops::conv::Conv2d { config, ..conv.clone() }.into())
+            with_tf32(&conv.config).map(|config| crate::ops::conv::Conv2d { config, ..conv.clone() }.into())
         }
-        Op::Conv2dGradInput(conv) => rounded(&conv.config)
+        Op::Conv2dGradInput(conv) => with_tf32(&conv.config)
             .map(|config| crate::ops::conv::Conv2dGradInput { config, ..conv.clone() }.into()),
         _ => None,
     }
 }
 
-/// Prepares a matrix product. An accumulator is not cast; an f32 residual is not an operand, and
-/// makes the result f32.
+/// Prepares a matrix product. A product that adds to an accumulator is not changed. An f32 residual
+/// is not cast, and makes the result f32.
 fn prepared_product(scope: Precision, matmul: &Matmul, inputs: &[&Tensor]) -> Result<Option<Prepared>> {
     let Matmul { mut epilogue, .. } = *matmul;
     let operands = 2 + usize::from(epilogue.bias);
@@ -473,7 +474,7 @@ fn prepared_product(scope: Precision, matmul: &Matmul, inputs: &[&Tensor]) -> Re
         }
         cast_inputs.push(if wide { (*residual).clone() } else { scope.operand(residual)? });
     }
-    let tf32 = matmul.tf32 || scope.rounds(&cast_inputs[0]);
+    let tf32 = matmul.tf32 || scope.may_round_to_tf32(&cast_inputs[0]);
     let bf16x6 = matmul.bf16x6 && scope != Precision::Ieee;
     let same = cast_inputs.iter().zip(inputs).all(|(cast, tensor)| cast.dtype() == tensor.dtype());
     if same && epilogue == matmul.epilogue && (tf32, bf16x6) == (matmul.tf32, matmul.bf16x6) {

@@ -14,8 +14,8 @@ pub struct Shape {
 }
 
 impl PartialEq for Shape {
-    /// Without a function call and without a branch per axis, because shapes are compared several
-    /// times in every op. (All sizes beyond the rank are 0.)
+    /// Compares without a function call and without a branch per axis, because every op compares
+    /// shapes several times. (All sizes beyond the rank are 0.)
     #[inline]
     fn eq(&self, other: &Shape) -> bool {
         let mut differences = usize::from(self.rank ^ other.rank);

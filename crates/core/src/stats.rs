@@ -77,7 +77,7 @@ impl Stats {
     /// Returns the statistics of these elements and those of `other` combined.
     #[must_use]
     pub fn merged(&self, other: &Stats) -> Stats {
-        let counted = |moments: &Stats| Stats {
+        let with_counts = |moments: &Stats| Stats {
             elements: self.elements + other.elements,
             nan: self.nan + other.nan,
             infinite: self.infinite + other.infinite,
@@ -86,7 +86,7 @@ impl Stats {
         };
         let (weight, other_weight) = (self.finite() as f64, other.finite() as f64);
         if weight == 0.0 || other_weight == 0.0 {
-            return counted(if weight > 0.0 { self } else { other });
+            return with_counts(if weight > 0.0 { self } else { other });
         }
         let (weight, other_weight) =
             (weight / (weight + other_weight), other_weight / (weight + other_weight));
@@ -94,7 +94,7 @@ impl Stats {
         let variance = weight * self.std.powi(2)
             + other_weight * other.std.powi(2)
             + weight * other_weight * (self.mean - other.mean).powi(2);
-        counted(&Stats {
+        with_counts(&Stats {
             mean: weight * self.mean + other_weight * other.mean,
             std: variance.sqrt(),
             min: self.min.min(other.min),
@@ -111,8 +111,8 @@ impl fmt::Display for Stats {
     }
 }
 
-/// Statistics that are computed on a device, as a row of numbers there. [`DeviceStats::read`]
-/// copies those of many tensors to the host at once.
+/// Statistics that are computed and stored on a device, as one row of values. [`DeviceStats::read`]
+/// copies the rows of many tensors to the host at once.
 #[derive(Clone)]
 pub struct DeviceStats {
     /// Counts of finite, NaN and zero elements, min, max, mean, standard deviation; `None` for an
@@ -217,17 +217,18 @@ impl Tensor {
         let dtype = if self.dtype().is_float() { self.dtype().accumulator() } else { DType::F32 };
         let x = self.detach().to_dtype(dtype)?;
         let constant = |value: f64| Tensor::full((), value, dtype, x.device());
-        let count = |of: &Tensor| of.to_dtype(dtype)?.sum(..);
+        let count = |mask: &Tensor| mask.to_dtype(dtype)?.sum(..);
         let finite = x.abs()?.lt_scalar(f64::INFINITY)?;
         let finite_count = count(&finite)?;
         // No infinity or NaN is produced here, because devices that check for them would report it.
-        let (zero, most) = (constant(0.0)?, if dtype == DType::F64 { f64::MAX } else { f64::from(f32::MAX) });
-        let known = finite.where_(&x, &zero)?;
-        let min = finite.where_(&x, &constant(most)?)?.min(..)?;
-        let max = finite.where_(&x, &constant(-most)?)?.max(..)?;
+        let (zero, largest) =
+            (constant(0.0)?, if dtype == DType::F64 { f64::MAX } else { f64::from(f32::MAX) });
+        let finite_values = finite.where_(&x, &zero)?;
+        let min = finite.where_(&x, &constant(largest)?)?.min(..)?;
+        let max = finite.where_(&x, &constant(-largest)?)?.max(..)?;
         let divisor = finite_count.maximum_scalar(1.0)?;
-        let scale = known.max_abs(..)?.maximum_scalar(SMALLEST_SCALE)?;
-        let scaled = known.div(&scale)?;
+        let scale = finite_values.max_abs(..)?.maximum_scalar(SMALLEST_SCALE)?;
+        let scaled = finite_values.div(&scale)?;
         let mean = scaled.sum(..)?.div(&divisor)?;
         let centered = finite.where_(&scaled.sub(&mean)?, &zero)?;
         let std = centered.sum_squares(..)?.div(&divisor)?.sqrt()?;

@@ -288,7 +288,7 @@ impl Tensor {
     }
 
     /// Copies the values to another device. Returns this tensor itself if that is its device.
-    /// Gradients flow back.
+    /// Gradients flow back to the source device.
     ///
     /// # Errors
     /// Returns an error if there is not enough memory on that device, or if an earlier op failed on
@@ -303,7 +303,8 @@ impl Tensor {
         crate::autograd::record_transfer(self, moved)
     }
 
-    /// Overwrites this tensor with `source`, broadcast and converted.
+    /// Overwrites this tensor with the values of `source`, broadcast to its shape and converted to
+    /// its dtype.
     ///
     /// # Errors
     /// Returns an error if shapes are incompatible, if this tensor overlaps itself, or if gradients
@@ -322,8 +323,8 @@ impl Tensor {
     }
 }
 
-/// Creates a list of `count` values in host memory, with `value(index)` for each index. Use it if
-/// the length comes from the caller.
+/// Creates a list of `count` values in host memory, with `value(index)` for each index. Use it if a
+/// user chooses the length, which may exceed the memory.
 ///
 /// # Errors
 /// Returns an error if there is not enough memory.

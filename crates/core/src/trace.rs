@@ -19,7 +19,7 @@ pub enum SpanKind {
     Node,
     /// An optimizer step.
     Step,
-    /// A part of a program, with its own name.
+    /// A section of a program, with a name that the program chooses.
     Other,
 }
 
@@ -61,8 +61,8 @@ impl fmt::Display for Span<'_> {
 /// A receiver of spans. Spans nest: each `end` belongs to the most recent span that began and has
 /// not ended, also after an error.
 ///
-/// Times are those of the host, which submits work to a GPU and continues. When the GPU runs it is
-/// recorded by its profiler, to which a sink can pass the spans.
+/// A span measures time on the host, which submits work to a GPU and continues. When the GPU runs
+/// the work is recorded by the GPU's profiler; a sink can pass the spans to it.
 pub trait SpanSink {
     /// Called when a span begins.
     fn begin(&self, span: &Span<'_>);
@@ -79,8 +79,8 @@ thread_local! {
 /// Runs `f`. During it, `sink` is notified of the ops, backward passes and optimizer steps of this
 /// thread. There can be several sinks at a time.
 ///
-/// Layers are reported by `ternion_nn::trace`, which knows their keys. Without a sink, an op costs
-/// the same as without spans, and a node or a step one additional check of a flag.
+/// Layers are reported by `ternion_nn::trace`, which knows their keys. Without a sink, spans add no
+/// cost to an op, and one check of a flag to a node or an optimizer step.
 pub fn with_sink<T>(sink: Rc<dyn SpanSink>, f: impl FnOnce() -> T) -> T {
     struct Leave(bool);
     impl Drop for Leave {

@@ -75,7 +75,7 @@ impl Split {
 /// One epoch of batches. Iterating over it yields a `Result<Batch>` per batch.
 ///
 /// By default, the epoch is 0, the last batch may be smaller, pixels are divided by 255, and no
-/// batch is prefetched. The batch size must not be 0; otherwise the only item is that error.
+/// batch is prefetched. With a batch size of 0, the only item is an error.
 ///
 /// ```
 /// # use ternion_data::{LastBatch, Split};
@@ -144,7 +144,7 @@ impl Batches {
     /// and 0.3081 are customary.
     ///
     /// # Errors
-    /// If a number is not finite, or the deviation is not positive.
+    /// Returns an error if a number is not finite, or the deviation is not positive.
     pub fn normalize(mut self, mean: f32, deviation: f32) -> Result<Self> {
         self.plan.normalization = vec![Normalization::new(mean, deviation)?; self.plan.split.channels()];
         Ok(self)
@@ -153,7 +153,7 @@ impl Batches {
     /// Like [`normalize`](Batches::normalize), with a mean and a deviation for each channel.
     ///
     /// # Errors
-    /// As for [`normalize`](Batches::normalize), and if the number of means or deviations is not
+    /// Same as [`normalize`](Batches::normalize); also if the number of means or deviations is not
     /// the number of channels.
     pub fn normalize_channels(mut self, means: &[f32], deviations: &[f32]) -> Result<Self> {
         self.plan.normalization = Normalization::of_channels(means, deviations, self.plan.split.channels())?;
@@ -166,7 +166,7 @@ impl Batches {
     /// is the same in every batch, on every thread, in a resumed run and on every platform.
     ///
     /// # Errors
-    /// If a transform is not possible with the size of the images.
+    /// Returns an error if a transform is not possible with the size of the images.
     pub fn transforms(mut self, list: &[Transform], seed: u64) -> Result<Self> {
         let split = &self.plan.split;
         self.plan.transforms = Transforms::new(list, seed, [split.rows(), split.cols()])?;
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_are_made_ahead_only_on_request() {
+    fn batches_are_prefetched_only_on_request() {
         let split = Split::new(vec![0; 6], vec![0; 6], [1, 1], 1).unwrap();
         let batches = split.batches(2, &ternion_cpu::device());
         assert!(matches!((&batches).into_iter().source, BatchSource::OnDemand(_)));

@@ -40,8 +40,8 @@ impl BpeTokenizer {
     /// directory itself.
     ///
     /// # Errors
-    /// If the files are not found (there is no download and no synthetic data), and as for
-    /// [`BpeTokenizer::read`].
+    /// Returns an error if the files are not found (there is no download and no synthetic data),
+    /// and the errors of [`BpeTokenizer::read`].
     pub fn gpt2(source: DataSource) -> Result<BpeTokenizer> {
         let files = GPT2.open(&source)?.files;
         BpeTokenizer::read(&files[0], &files[1])
@@ -52,9 +52,9 @@ impl BpeTokenizer {
     /// per line, highest merge priority first.
     ///
     /// # Errors
-    /// If a file cannot be read, the ids are not 0, 1, 2, .. with each id used once, a byte has no
-    /// token, or a merge does not consist of two tokens whose concatenation is a token. The error
-    /// names file and line.
+    /// Returns an error if a file cannot be read, the ids are not 0, 1, 2, .. with each id used
+    /// once, a byte has no token, or a merge does not consist of two tokens whose concatenation is
+    /// a token. The error names file and line.
     pub fn read(vocabulary: impl AsRef<Path>, merges: impl AsRef<Path>) -> Result<BpeTokenizer> {
         let ids = read_vocabulary(vocabulary.as_ref())?;
         let merges = read_merges(merges.as_ref(), &ids)?;
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pair_on_top_is_merged_first() {
+    fn pair_with_highest_priority_is_merged_first() {
         let vocabulary = vocabulary(&["lo", "low", "Ġlow", "er", "Ġl", END_OF_TEXT]);
         let tokenizer = read(&vocabulary, &format!("{VERSION}l o\ne r\nlo w\nĠ low\nĠ l\n")).unwrap();
         let text_of = |tokens: Vec<i64>| -> Vec<String> {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_comes_back_and_half_a_character_is_replaced() {
+    fn text_round_trips_and_invalid_utf8_is_replaced() {
         let tokenizer = read(&vocabulary(&[]), VERSION).unwrap();
         for text in ["", "a", " \n\t  x ", "naïve Ċ 日本 🦀", "don't <|endoftext|>", "\u{0}\u{7f}\u{ad}"]
         {
@@ -223,30 +223,30 @@ mod tests {
     }
 
     #[test]
-    fn unknown_tokens_are_named_with_their_position() {
+    fn unknown_tokens_are_reported_with_position() {
         let tokenizer = read(&vocabulary(&[]), VERSION).unwrap();
         let message = tokenizer.decode(&[5, 256]).unwrap_err().to_string();
         assert_eq!(message, "decode: token 256 at position 1: expected 0 to 255");
     }
 
     #[test]
-    fn broken_files_are_named_with_the_line() {
-        let whole = vocabulary(&["lo"]);
+    fn corrupt_files_are_reported_with_line() {
+        let intact = vocabulary(&["lo"]);
         let cases = [
             (
-                whole.as_str(),
+                intact.as_str(),
                 "#version: 0.2\nl o\nlo\n",
                 "vocab.bpe: line 3: expected two tokens with a blank between, found \"lo\"",
             ),
             (
-                &whole,
+                &intact,
                 "l o\nl o w\n",
                 "vocab.bpe: line 2: expected two tokens with a blank between, found \"l o w\"",
             ),
-            (&whole, "l o\nlo w\n", "vocab.bpe: line 2: the vocabulary has no token \"low\""),
-            (&whole, "xy z\n", "vocab.bpe: line 1: the vocabulary has no token \"xy\""),
+            (&intact, "l o\nlo w\n", "vocab.bpe: line 2: the vocabulary has no token \"low\""),
+            (&intact, "xy z\n", "vocab.bpe: line 1: the vocabulary has no token \"xy\""),
             (
-                &whole.replace("\"lo\":256", "\"lo\":300"),
+                &intact.replace("\"lo\":256", "\"lo\":300"),
                 "",
                 "encoder.json: line 1: token \"lo\" has number 300, expected 0 to 256",
             ),
@@ -255,7 +255,7 @@ mod tests {
         for (vocabulary, merges, expected) in cases {
             assert_eq!(read(vocabulary, merges).unwrap_err(), expected);
         }
-        let twice = read(&whole.replace("\"lo\":256", "\"lo\":7"), "").unwrap_err();
+        let twice = read(&intact.replace("\"lo\":256", "\"lo\":7"), "").unwrap_err();
         assert!(twice.contains("have the same number 7"), "{twice}");
         for broken in ["{\"a\": 1,\n \"b\": -2}", "{\"a\": 1,\n \"b\"", "[\n1]"] {
             let message = read(broken, "").unwrap_err();

@@ -69,8 +69,8 @@ impl CaliforniaHousing {
     /// with any number of rows are accepted.
     ///
     /// # Errors
-    /// If neither file is found (there is no download and no synthetic data), or a cell is invalid.
-    /// The error then names file, line and column.
+    /// Returns an error if neither file is found (there is no download and no synthetic data), or a
+    /// cell is invalid. The error then names file, line and column.
     pub fn load(source: DataSource) -> Result<CaliforniaHousing> {
         CaliforniaHousing::read(CALIFORNIA_HOUSING.open(&source)?)
     }
@@ -78,7 +78,7 @@ impl CaliforniaHousing {
     /// Like [`CaliforniaHousing::load`] with [`DataSource::Auto`], but with this search.
     ///
     /// # Errors
-    /// As for [`CaliforniaHousing::load`].
+    /// Same as [`CaliforniaHousing::load`].
     pub fn find(search: &Search) -> Result<CaliforniaHousing> {
         CaliforniaHousing::read(CALIFORNIA_HOUSING.find(search)?)
     }
@@ -99,7 +99,7 @@ impl CaliforniaHousing {
     /// Splits the districts into four fifths for training and one fifth held out, all standardized.
     ///
     /// # Errors
-    /// If there are fewer than two districts.
+    /// Returns an error if there are fewer than two districts.
     pub fn regression(&self, seed: u64) -> Result<Regression> {
         Regression::new(&self.table, &[CaliforniaHousing::TARGET], seed)
     }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_give_the_same_numbers() {
+    fn both_formats_give_the_same_values() {
         let original = load("cal_housing.data", ORIGINAL).unwrap();
         let derived = load("california_housing.csv", DERIVED).unwrap();
         assert_eq!(original.table().columns(), CaliforniaHousing::COLUMNS);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_files_are_named_with_line_and_column() {
+    fn corrupt_files_are_reported_with_line_and_column() {
         let cases = [
             (
                 "cal_housing.data",
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_it_is_refused() {
+    fn directory_without_the_data_set_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let source = DataSource::Directory(directory.path().to_path_buf());
         let message = CaliforniaHousing::load(source).unwrap_err().to_string();

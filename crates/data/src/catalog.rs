@@ -23,7 +23,7 @@ pub struct Catalog {
     pub class_names: [&'static str; 10],
     /// The first ten test labels. They distinguish data sets that use the same file names.
     pub first_test_labels: [u8; 10],
-    /// Whether synthetic digits may replace this data set.
+    /// The subject of the images: synthetic digits can replace only digits.
     pub subject: Subject,
 }
 

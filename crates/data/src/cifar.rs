@@ -40,8 +40,8 @@ const CIFAR10: LocalSet = LocalSet {
 /// Pixels `[count, 3, 32, 32]` and labels `[count]`.
 ///
 /// # Errors
-/// If the file cannot be read or is empty, its size is not a multiple of the record size, or a
-/// label is above 9.
+/// Returns an error if the file cannot be read or is empty, its size is not a multiple of the
+/// record size, or a label is above 9.
 pub fn read_cifar10(file: &Path) -> Result<(Vec<u8>, Vec<u8>)> {
     let bytes = read_bytes(file)?;
     if bytes.is_empty() {
@@ -88,7 +88,8 @@ impl Cifar10 {
     /// Files with any number of records are accepted.
     ///
     /// # Errors
-    /// If the files are not found (there is no download and no synthetic data), or are corrupt.
+    /// Returns an error if the files are not found (there is no download and no synthetic data), or
+    /// are corrupt.
     pub fn load(source: DataSource) -> Result<Cifar10> {
         Cifar10::read(CIFAR10.open(&source)?)
     }
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_official_batches_follow_one_another() {
+    fn official_batches_are_concatenated() {
         let directory = tempfile::tempdir().unwrap();
         let names = CIFAR10.layouts[0].iter().zip(0..);
         let files: Vec<(&str, Vec<u8>)> = names.map(|(name, label)| (*name, records(&[label, 9]))).collect();
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_and_missing_files_are_named() {
+    fn corrupt_and_missing_files_are_reported() {
         let message = |train: Vec<u8>| {
             let directory = tempfile::tempdir().unwrap();
             let files = [("cifar10-subset-train.bin", train), ("cifar10-subset-test.bin", records(&[0]))];

@@ -26,8 +26,8 @@ const PIECE_BYTES: usize = 64 << 10;
 /// process leaves a partial file.
 ///
 /// # Errors
-/// If the folder cannot be written, or all mirrors fail for a file. The error lists each URL with
-/// its reason.
+/// Returns an error if the folder cannot be written, or all mirrors fail for a file. The error
+/// lists each URL with its reason.
 pub fn download_missing(catalog: &Catalog, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|source| DataError::Io { file: folder.to_path_buf(), source })?;
     let agent = agent();
@@ -119,13 +119,13 @@ fn copy_verified(
         progress.inc(count as u64);
     }
     file.flush()?;
-    let found = hexadecimal(&hasher.finalize());
+    let actual = hexadecimal(&hasher.finalize());
     Ok(if received_bytes > LIMIT_BYTES {
         Err(format!("more than {LIMIT_BYTES} bytes"))
-    } else if found == sha256 {
+    } else if actual == sha256 {
         Ok(())
     } else {
-        Err(format!("{received_bytes} bytes with SHA-256 {found}, expected {sha256}"))
+        Err(format!("{received_bytes} bytes with SHA-256 {actual}, expected {sha256}"))
     })
 }
 

@@ -1,4 +1,4 @@
-//! The errors of this crate: the expected value, the found value, and the file.
+//! The errors of this crate. They contain the expected value, the actual value and the file.
 
 use std::path::PathBuf;
 
@@ -281,7 +281,7 @@ pub enum DataError {
         /// The number of bytes before it.
         byte_offset: usize,
     },
-    /// A text without any character, or too short for two parts.
+    /// A text without any character, or too short to be split in two.
     #[error("{what}: a text of {found} characters, expected at least {expected}")]
     ShortText {
         /// The file, or the operation.
@@ -396,7 +396,7 @@ pub enum DataError {
         /// The columns of the table.
         found: Vec<String>,
     },
-    /// A table with too few rows for a held-out part.
+    /// A table with too few rows to hold out some of them.
     #[error("{}: {rows} rows, expected at least 2: some to train on and some held out", file.display())]
     FewRows {
         /// The file.

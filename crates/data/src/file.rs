@@ -4,13 +4,14 @@ use crate::error::{DataError, Result};
 use std::path::Path;
 
 /// # Errors
-/// If the file cannot be read.
+/// Returns an error if the file cannot be read.
 pub(crate) fn read_bytes(file: &Path) -> Result<Vec<u8>> {
     std::fs::read(file).map_err(|source| DataError::Io { file: file.to_path_buf(), source })
 }
 
 /// # Errors
-/// If the file cannot be read, or is not UTF-8. The error then has line and column.
+/// Returns an error if the file cannot be read, or is not UTF-8. The error then has line and
+/// column.
 pub(crate) fn read_utf8(file: &Path) -> Result<String> {
     String::from_utf8(read_bytes(file)?).map_err(|error| {
         let byte_offset = error.utf8_error().valid_up_to();
@@ -39,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_refused_with_its_position() {
+    fn invalid_utf8_is_reported_with_position() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("latin1.txt");
         std::fs::write(&file, b"one\nd\xc3\xa9j\xe0 vu").unwrap();

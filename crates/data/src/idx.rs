@@ -33,8 +33,8 @@ pub struct IdxImages {
 /// not from the name.
 ///
 /// # Errors
-/// If the file cannot be read, is not an IDX image file, or is shorter or longer than its header
-/// states.
+/// Returns an error if the file cannot be read, is not an IDX image file, or is shorter or longer
+/// than its header states.
 pub fn read_images(file: &Path) -> Result<IdxImages> {
     let (dims, pixels) = read_file::<3>(file, IMAGES_MAGIC)?;
     let [_count, rows, cols] = dims;
@@ -45,7 +45,7 @@ pub fn read_images(file: &Path) -> Result<IdxImages> {
 /// not from the name.
 ///
 /// # Errors
-/// As for [`read_images`].
+/// Same as [`read_images`].
 pub fn read_labels(file: &Path) -> Result<Vec<u8>> {
     let ([_count], labels) = read_file::<1>(file, LABELS_MAGIC)?;
     Ok(labels)

@@ -17,8 +17,8 @@ use ternion_core::{Device, Tensor};
 /// `[3, rows, cols]` f32, from 0 to 1.
 ///
 /// # Errors
-/// If the file cannot be read, is not in either format, is corrupt, or exceeds the size limit of
-/// the decoder.
+/// Returns an error if the file cannot be read, is not in either format, is corrupt, or exceeds the
+/// size limit of the decoder.
 pub fn read_image(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
     let file = file.as_ref();
     let in_file = |source| DataError::Io { file: file.to_path_buf(), source };
@@ -43,7 +43,8 @@ pub fn read_image(file: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
 /// `[3, rows, cols]`, or `[1, rows, cols]` for grayscale, of any float dtype.
 ///
 /// # Errors
-/// If the tensor has another shape or non-finite values, or the file cannot be written.
+/// Returns an error if the tensor has another shape or non-finite values, or the file cannot be
+/// written.
 pub fn write_png(image: &Tensor, file: impl AsRef<Path>) -> Result<()> {
     let file = file.as_ref();
     let (color, channels, rows, cols) = match *image.dims() {
@@ -105,12 +106,12 @@ mod tests {
     }
 
     #[test]
-    fn a_png_file_gives_back_what_was_written() {
+    fn png_file_round_trips() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("picture.png");
         write_png(&picture(3), &file).unwrap();
-        let back = read_image(&file, &ternion_cpu::device()).unwrap();
-        assert_eq!((back.dims(), values(&back)), (&[3, 2, 3][..], values(&picture(3))));
+        let decoded = read_image(&file, &ternion_cpu::device()).unwrap();
+        assert_eq!((decoded.dims(), values(&decoded)), (&[3, 2, 3][..], values(&picture(3))));
         write_png(&picture(1), &file).unwrap();
         let gray = values(&picture(1));
         assert_eq!(
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_rounded_and_held_between_0_and_1() {
+    fn values_are_rounded_and_clamped_to_0_and_1() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("picture.png");
         let device = ternion_cpu::device();
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jpeg_file_is_read_nearly_as_it_was_whatever_its_name() {
+    fn jpeg_file_is_read_approximately_under_any_name() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("picture.png");
         let bytes: Vec<u8> = [200, 100, 50].repeat(16 * 8);
@@ -159,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn broken_files_and_senseless_tensors_are_refused_by_name() {
+    fn corrupt_files_and_invalid_tensors_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let (file, device) = (folder.path().join("picture.png"), ternion_cpu::device());
         let read = || read_image(&file, &device).unwrap_err().to_string();
         assert!(matches!(read_image(&file, &device), Err(DataError::Io { .. })));
         write_png(&picture(3), &file).unwrap();
-        let whole = std::fs::read(&file).unwrap();
-        std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+        let intact = std::fs::read(&file).unwrap();
+        std::fs::write(&file, &intact[..intact.len() / 2]).unwrap();
         assert!(read().contains("picture.png: "), "{}", read());
         std::fs::write(&file, "GIF89a").unwrap();
         assert!(read().ends_with("picture.png: neither PNG nor JPEG"), "{}", read());

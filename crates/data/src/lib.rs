@@ -20,8 +20,8 @@
 //! bars, `image` for image files, and `tokenizers` for `BpeTokenizer`.
 //!
 //! The same seed gives the same digits, orders, windows, splits and transforms on every platform.
-//! Each of them depends only on a seed and a number (an epoch, a position), which is all that a
-//! checkpoint needs to store.
+//! Each depends only on a seed and an integer (an epoch or a position). A checkpoint needs to store
+//! only these two.
 //!
 //! ```no_run
 //! use ternion_data::{DataSource, Mnist};

@@ -1,5 +1,5 @@
-//! Data sets that are found on this machine but are not downloaded. The search is that of MNIST
-//! without the download.
+//! Data sets that are found on this machine but are not downloaded. The search is the same as for
+//! MNIST, but without the download.
 
 use crate::error::{DataError, Result};
 use crate::mnist::{DataSource, Origin};
@@ -36,7 +36,7 @@ impl LocalSet {
     /// Finds the files, and prints the notices to the standard error stream.
     ///
     /// # Errors
-    /// If the files are not found, or synthetic data is requested.
+    /// Returns an error if the files are not found, or synthetic data is requested.
     pub(crate) fn open(&self, source: &DataSource) -> Result<Found> {
         let found = match source {
             DataSource::Auto => self.find(&Search::from_environment()),
@@ -53,7 +53,7 @@ impl LocalSet {
     /// Finds the files in the directories of `search`, then in its cache.
     ///
     /// # Errors
-    /// If the files are not found. The error lists every folder that was searched.
+    /// Returns an error if the files are not found. The error lists every folder that was searched.
     pub(crate) fn find(&self, search: &Search) -> Result<Found> {
         let mut notices = Vec::new();
         for directory in &search.directories {
@@ -114,8 +114,8 @@ impl LocalSet {
     fn fewest_missing(&self, folders: &[PathBuf]) -> Vec<String> {
         let pairs = folders.iter().flat_map(|folder| self.layouts.iter().map(move |names| (folder, *names)));
         let missing = pairs.map(|(folder, names)| (missing_files(folder, names), names.len()));
-        let started = missing.filter(|(missing, whole)| missing.len() < *whole).map(|(missing, _)| missing);
-        let fewest = started.min_by_key(Vec::len);
+        let partial = missing.filter(|(missing, total)| missing.len() < *total).map(|(missing, _)| missing);
+        let fewest = partial.min_by_key(Vec::len);
         fewest.unwrap_or_else(|| {
             let [first, others @ ..] = self.layouts else { return Vec::new() };
             let mut names: Vec<String> = first.iter().map(|name| (*name).to_string()).collect();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_missing_files_are_those_of_the_layout_that_is_nearly_there() {
+    fn missing_files_are_those_of_the_most_complete_layout() {
         let directory = tempfile::tempdir().unwrap();
         let message = || {
             let source = DataSource::Directory(directory.path().to_path_buf());
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn named_directories_come_before_the_cache_and_are_reported_when_skipped() {
+    fn directories_are_searched_before_the_cache_and_reported_if_skipped() {
         let (named, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let search = search(&[named.path()], cache.path());
         let message = PAIRS.find(&search).unwrap_err().to_string();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn synthetic_data_and_an_unnamed_directory_are_refused() {
+    fn synthetic_data_and_an_empty_directory_name_are_errors() {
         let message = PAIRS.open(&DataSource::SYNTHETIC).unwrap_err().to_string();
         assert_eq!(
             message,

@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 /// Where a data set is loaded from.
 ///
-/// As text (on a command line): `auto`, `synthetic`, or a directory.
+/// Parsed from a string (for example on a command line): `auto`, `synthetic`, or a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DataSource {
     /// `$TERNION_DATA`, then the user's cache directory. The MNIST family is downloaded into the
@@ -132,8 +132,8 @@ impl Mnist {
     /// a folder created by torchvision, that one is loaded and [`Mnist::notices`] reports it.
     ///
     /// # Errors
-    /// If the files cannot be found or downloaded (the message lists every location and reason), or
-    /// are corrupt.
+    /// Returns an error if the files cannot be found or downloaded (the message lists every
+    /// location and reason), or are corrupt.
     pub fn load(source: DataSource) -> Result<Mnist> {
         Mnist::load_catalog(&Catalog::mnist(), source)
     }
@@ -141,7 +141,8 @@ impl Mnist {
     /// Loads Fashion-MNIST, which has the same shapes and ten kinds of clothing.
     ///
     /// # Errors
-    /// As for [`Mnist::load`], and for [`DataSource::Synthetic`]: there is no synthetic clothing.
+    /// Same as [`Mnist::load`]; also for [`DataSource::Synthetic`], because there is no synthetic
+    /// clothing.
     pub fn fashion(source: DataSource) -> Result<Mnist> {
         Mnist::load_catalog(&Catalog::fashion_mnist(), source)
     }
@@ -150,7 +151,8 @@ impl Mnist {
     /// and labels, test images and labels, plain or gzip. Its classes are named by their indices.
     ///
     /// # Errors
-    /// If a file cannot be read, is corrupt, or does not match the others; the error names it.
+    /// Returns an error if a file cannot be read, is corrupt, or does not match the others; the
+    /// error names it.
     pub fn from_idx(train: [&Path; 2], test: [&Path; 2]) -> Result<Mnist> {
         let variants = |file: &Path| FileVariants { preferred: file.to_path_buf(), alternative: None };
         let files = [train[0], train[1], test[0], test[1]].map(variants);
@@ -164,8 +166,8 @@ impl Mnist {
     /// Show the [`Origin`] to the user: it states clearly when the digits are synthetic, and why.
     ///
     /// # Errors
-    /// If existing files are corrupt, or a directory given in `source` lacks them. Synthetic data
-    /// never hides these errors.
+    /// Returns an error if existing files are corrupt, or a directory given in `source` lacks them.
+    /// Synthetic data never hides these errors.
     pub fn load_or_synthetic(source: DataSource) -> Result<(Mnist, Origin)> {
         let loaded = match source {
             DataSource::Auto => Mnist::find_or_synthetic(
@@ -214,7 +216,7 @@ impl Mnist {
     /// Directories of the search without the data are skipped, and reported by [`Mnist::notices`].
     ///
     /// # Errors
-    /// As for [`Mnist::load`].
+    /// Same as [`Mnist::load`].
     pub fn find(catalog: &Catalog, search: &Search) -> Result<Mnist> {
         let mut notices = Vec::new();
         for directory in &search.directories {
@@ -270,7 +272,7 @@ impl Mnist {
     /// [`Mnist::load_or_synthetic`] does.
     ///
     /// # Errors
-    /// As for [`Mnist::load_or_synthetic`].
+    /// Same as [`Mnist::load_or_synthetic`].
     pub fn find_or_synthetic(catalog: &Catalog, search: &Search, substitute: DataSource) -> Result<Mnist> {
         match Mnist::find(catalog, search) {
             Err(error @ DataError::NotFound { .. }) if catalog.subject == Subject::Digits => {
@@ -285,7 +287,7 @@ impl Mnist {
         }
     }
 
-    /// Reads the files of a data set of the catalog, or of none.
+    /// Reads the files of the data set `catalog`, or of an unknown data set.
     fn from_files(
         catalog: Option<&Catalog>,
         files: &[FileVariants; 4],
@@ -305,25 +307,27 @@ impl Mnist {
         Ok(Mnist { train, test, class_names: names(catalog, classes), origin, notices })
     }
 
-    /// Sets the number of classes, of which some may have no example: the files cannot show this.
+    /// Sets the number of classes. The files do not determine it if the last classes have no
+    /// example.
     ///
     /// # Errors
-    /// If a label is not below `classes`, or `classes` is above 256, the number of values of a
-    /// byte.
+    /// Returns an error if a label is not below `classes`, or `classes` is above 256, the number of
+    /// values of a byte.
     pub fn with_classes(mut self, classes: usize) -> Result<Mnist> {
         const BYTES: usize = 1 << u8::BITS;
         if classes > BYTES {
             return Err(DataError::ClassCount { classes, most: BYTES });
         }
         for (split, name) in [(&self.train, "training labels"), (&self.test, "test labels")] {
-            let beyond = split.labels().iter().zip(0..).find(|&(&label, _)| usize::from(label) >= classes);
-            if let Some((&label, index)) = beyond {
+            let out_of_range =
+                split.labels().iter().zip(0..).find(|&(&label, _)| usize::from(label) >= classes);
+            if let Some((&label, index)) = out_of_range {
                 return Err(DataError::LabelOutOfRange { file: PathBuf::from(name), index, label, classes });
             }
         }
         self.class_names.truncate(classes);
-        let begun = self.class_names.len();
-        self.class_names.extend((begun..classes).map(|class| class.to_string()));
+        let named = self.class_names.len();
+        self.class_names.extend((named..classes).map(|class| class.to_string()));
         Ok(self)
     }
 
@@ -396,8 +400,7 @@ fn in_directory(catalog: &Catalog, directory: &Path) -> Result<FoundFiles> {
     Err(DataError::Missing { others: torchvision_sets(&directory, catalog), directory, data_set, missing })
 }
 
-/// Returns the names of the classes: those of the catalog if it has enough, otherwise the class
-/// indices.
+/// Returns the class names of the catalog if it has enough, otherwise the class indices as names.
 fn names(catalog: Option<&Catalog>, classes: usize) -> Vec<String> {
     match catalog.and_then(|catalog| catalog.class_names.get(..classes)) {
         Some(names) => names.iter().map(|&name| name.to_owned()).collect(),
@@ -462,8 +465,8 @@ fn read_first_valid<'a, T>(
     }
 }
 
-/// MNIST and Fashion-MNIST use the same file names. A folder of one must not be accepted as the
-/// other.
+/// MNIST and Fashion-MNIST use the same file names. A folder of one data set must not be accepted
+/// as the other one.
 fn reject_other_data_set(catalog: &Catalog, test_labels: &[u8], file: &Path) -> Result<()> {
     let others = [Catalog::mnist(), Catalog::fashion_mnist()];
     let other = others

@@ -53,7 +53,7 @@ impl Default for Normalization {
 
 impl Normalization {
     /// # Errors
-    /// If a number is not finite, or the deviation is not positive.
+    /// Returns an error if a number is not finite, or the deviation is not positive.
     pub(crate) fn new(mean: f32, deviation: f32) -> Result<Self> {
         if mean.is_finite() && deviation.is_finite() && deviation > 0.0 {
             Ok(Normalization { mean, deviation })
@@ -65,7 +65,7 @@ impl Normalization {
     /// Returns one normalization for each of `channels`.
     ///
     /// # Errors
-    /// As for [`Normalization::new`], and if the number of means or deviations is not `channels`.
+    /// Same as [`Normalization::new`]; also if the number of means or deviations is not `channels`.
     pub(crate) fn of_channels(means: &[f32], deviations: &[f32], channels: usize) -> Result<Vec<Self>> {
         if means.len() != channels || deviations.len() != channels {
             let (means, deviations) = (means.len(), deviations.len());
@@ -107,7 +107,8 @@ impl BatchPlan {
     /// Returns the batches of the epoch.
     ///
     /// # Errors
-    /// If the batch size is 0, or so large that a padded batch would exhaust memory.
+    /// Returns an error if the batch size is 0, or so large that a padded batch would exhaust
+    /// memory.
     pub(crate) fn host_batches(self) -> Result<HostBatches> {
         if self.batch_size == 0 {
             return Err(DataError::ZeroBatchSize);
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_last_batch_does_not_come() {
+    fn dropped_last_batch_is_omitted() {
         let dropped = batches(plan(4, LastBatch::Drop));
         assert_eq!(numbers(&dropped), (0..8).collect::<Vec<_>>());
         assert!(batches(plan(11, LastBatch::Drop)).is_empty());
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn each_epoch_has_every_example_once_in_an_order_of_its_own() {
+    fn each_epoch_has_every_example_once_in_a_different_order() {
         let order_of = |epoch| {
             let plan = BatchPlan { order: Order::Shuffled { seed: 5 }, epoch, ..plan(3, LastBatch::Keep) };
             let batches = batches(plan);
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn pixels_become_numbers_by_the_stated_formula() {
+    fn pixels_are_normalized_by_the_documented_formula() {
         let images = &batches(plan(10, LastBatch::Keep))[0].images;
         assert_eq!(images[..4], [0.0, 1.0, 1.0 / 255.0, 1.0]);
         let normalization = Normalization::new(0.1307, 0.3081).unwrap();
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_settings_are_errors() {
+    fn invalid_settings_are_errors() {
         assert!(matches!(plan(0, LastBatch::Keep).host_batches(), Err(DataError::ZeroBatchSize)));
         let message = plan(usize::MAX, LastBatch::PadWithMask).host_batches().unwrap_err().to_string();
         assert!(message.contains("expected at most 1048576"), "{message}");

@@ -21,7 +21,7 @@ impl<T: Send + 'static> Prefetched<T> {
     /// Starts the thread. At most `ahead` finished items are queued. `ahead` is at least 1.
     ///
     /// # Errors
-    /// If the thread cannot be started.
+    /// Returns an error if the thread cannot be started.
     pub(crate) fn start(
         items: impl Iterator<Item = Result<T>> + Send + 'static,
         ahead: usize,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn items_come_in_order_and_the_end_is_final() {
+    fn items_are_in_order_and_the_iterator_is_fused() {
         let mut items = Prefetched::start((0..100).map(Ok), 3).unwrap();
         let collected: Vec<i32> = items.by_ref().map(|item| item.unwrap()).collect();
         assert_eq!(collected, (0..100).collect::<Vec<_>>());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_promised_items_wait() {
+    fn at_most_the_requested_number_of_items_is_queued() {
         let (items, produced, _alive) = counter(usize::MAX);
         let _items = Prefetched::start(items, 3).unwrap();
         let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);

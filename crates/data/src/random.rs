@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn bounded_integers_stay_below_the_bound_and_are_even() {
+    fn bounded_integers_are_below_the_bound_and_uniform() {
         let mut random = Philox::new(7, 0);
         for bound in [0, 1] {
             assert_eq!(random.below(bound), 0);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn uniforms_fill_the_unit_interval() {
+    fn uniform_numbers_cover_the_unit_interval() {
         let mut random = Philox::new(3, 9);
         let drawn: Vec<f64> = (0..20_000).map(|_| random.uniform()).collect();
         assert!(drawn.iter().all(|value| (0.0..1.0).contains(value)));

@@ -24,8 +24,8 @@ impl Regression {
     /// Splits and standardizes a table. All columns that are not targets are features.
     ///
     /// # Errors
-    /// If there are fewer than two rows, a target is not a column, or no column is left for the
-    /// features.
+    /// Returns an error if there are fewer than two rows, a target is not a column, or no column is
+    /// left for the features.
     pub fn new(table: &Table, targets: &[&str], seed: u64) -> Result<Regression> {
         let (train, held_out) = table.train_held_out(seed)?;
         let parts = |table: &Table| Ok::<_, DataError>((table.without(targets)?, table.select(targets)?));
@@ -46,7 +46,7 @@ impl Regression {
     }
 }
 
-/// Features and targets of the same rows; at least one row. Clones share the numbers.
+/// Features and targets of the same rows; at least one row. Clones share the tables.
 #[derive(Debug, Clone)]
 pub struct RegressionSplit {
     features: Table,
@@ -88,7 +88,7 @@ impl RegressionSplit {
     /// Returns all rows as one batch, in stored order.
     ///
     /// # Errors
-    /// If the tensors cannot be created.
+    /// Returns an error if the tensors cannot be created.
     pub fn to_batch(&self, device: &Device) -> Result<RegressionBatch> {
         let (features, targets) = (self.features.to_tensor(device)?, self.targets.to_tensor(device)?);
         Ok(RegressionBatch { features, targets, size: self.len() })
@@ -97,7 +97,7 @@ impl RegressionSplit {
     /// Returns batches of all rows in stored order. The last batch may be smaller.
     ///
     /// # Errors
-    /// If `batch_size` is 0.
+    /// Returns an error if `batch_size` is 0.
     pub fn batches(&self, batch_size: usize, device: &Device) -> Result<RegressionBatches> {
         RegressionBatches::new(self, Order::AsStored.positions(self.len(), 0), batch_size, device)
     }
@@ -106,7 +106,7 @@ impl RegressionSplit {
     /// different order.
     ///
     /// # Errors
-    /// If `batch_size` is 0.
+    /// Returns an error if `batch_size` is 0.
     pub fn shuffled_batches(
         &self,
         order: RegressionOrder,
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn both_parts_stand_in_units_of_the_training_part() {
+    fn both_splits_are_standardized_by_the_training_split() {
         let regression = regression(3);
         assert_eq!((regression.train.len(), regression.held_out.len()), (40, 10));
         assert_eq!(regression.train.features().columns(), ["x", "z"]);
@@ -217,20 +217,20 @@ mod tests {
     #[test]
     fn batches_hold_every_row_once_with_its_target() {
         let (device, split) = (ternion_cpu::device(), regression(1).train);
-        let whole: Vec<f32> = split.to_batch(&device).unwrap().targets.to_vec().unwrap();
+        let all_targets: Vec<f32> = split.to_batch(&device).unwrap().targets.to_vec().unwrap();
         let stored = split.batches(16, &device).unwrap();
         assert_eq!(stored.len(), 3);
         let sizes: Vec<usize> = stored.clone().map(|batch| batch.unwrap().size).collect();
-        assert_eq!((sizes, targets(stored)), (vec![16, 16, 8], whole.clone()));
+        assert_eq!((sizes, targets(stored)), (vec![16, 16, 8], all_targets.clone()));
         let epoch = |epoch| split.shuffled_batches(RegressionOrder { seed: 1, epoch }, 16, &device).unwrap();
         let (first, second) = (targets(epoch(0)), targets(epoch(1)));
-        assert!(first != second && first != whole && first == targets(epoch(0)));
+        assert!(first != second && first != all_targets && first == targets(epoch(0)));
         let sorted = |mut values: Vec<f32>| {
             values.sort_by(f32::total_cmp);
             values
         };
-        assert_eq!(sorted(first), sorted(whole.clone()));
-        assert_eq!(sorted(second), sorted(whole));
+        assert_eq!(sorted(first), sorted(all_targets.clone()));
+        assert_eq!(sorted(second), sorted(all_targets));
         let batch = epoch(5).next().unwrap().unwrap();
         assert_eq!((batch.features.dims(), batch.targets.dims()), (&[16, 2][..], &[16, 1][..]));
         // x and y are linearly related with a positive factor, so their standardized values are
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_requests_are_errors() {
+    fn invalid_requests_are_errors() {
         let table = Table::new(&["x", "y"], vec![1.0, 2.0, 3.0, 4.0]).unwrap();
         assert!(matches!(Regression::new(&table, &["z"], 0), Err(DataError::NoColumn { .. })));
         assert!(Regression::new(&table, &["x", "y"], 0).is_err());

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_is_where_the_platform_keeps_it() {
+    fn cache_directory_follows_the_platform_convention() {
         let home = ("HOME", "/home/ada");
         let cases = [
             (Platform::Other, vec![home], Some("/home/ada/.cache/ternion")),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_named_directory_comes_before_the_cache_and_the_subfolder_first() {
+    fn directory_is_searched_before_the_cache_and_its_subfolder_first() {
         let search = search(&[("TERNION_DATA", "/data"), ("HOME", "/home/ada")], Platform::Other);
         let expected = [
             "/data/fashion-mnist",
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_with_and_without_gz_and_missing_ones_are_named() {
+    fn files_are_found_with_and_without_gz_and_missing_ones_are_listed() {
         let folder = tempfile::tempdir().unwrap();
         let catalog = Catalog::mnist();
         for name in ["train-images-idx3-ubyte", "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz"] {

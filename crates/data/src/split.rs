@@ -35,8 +35,9 @@ impl Split {
     /// `pixels` is `[count, rows, cols]` in row-major order, `labels` is `[count]`.
     ///
     /// # Errors
-    /// If there are no examples, the number of pixels is not a multiple of the image size, the
-    /// number of labels is not the number of images, or a label is not below `classes`.
+    /// Returns an error if there are no examples, the number of pixels is not a multiple of the
+    /// image size, the number of labels is not the number of images, or a label is not below
+    /// `classes`.
     pub fn new(pixels: Vec<u8>, labels: Vec<u8>, [rows, cols]: [usize; 2], classes: usize) -> Result<Self> {
         Split::with_channels(pixels, labels, [1, rows, cols], classes)
     }
@@ -48,7 +49,7 @@ impl Split {
     /// another.
     ///
     /// # Errors
-    /// As for [`Split::new`].
+    /// Same as [`Split::new`].
     pub fn with_channels(
         pixels: Vec<u8>,
         labels: Vec<u8>,
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn images_of_several_channels_lie_channel_by_channel() {
+    fn images_are_stored_channel_by_channel() {
         let split = Split::with_channels((0..24).collect(), vec![1, 0], [3, 2, 2], 2).unwrap();
         assert_eq!((split.len(), split.channels(), split.rows(), split.cols()), (2, 3, 2, 2));
         assert_eq!(split.image(1).map(|image| image[..5].to_vec()), Some(vec![12, 13, 14, 15, 16]));
@@ -182,18 +183,18 @@ mod tests {
     }
 
     #[test]
-    fn images_and_labels_must_be_as_many() {
+    fn images_and_labels_must_have_the_same_count() {
         assert_eq!(message(18, &[0, 1]), "images holds 3 images, but labels holds 2 labels");
     }
 
     #[test]
-    fn labels_must_name_a_class() {
+    fn labels_must_be_below_the_number_of_classes() {
         let expected = "labels: label 10 at position 1 is out of range: there are 10 classes";
         assert_eq!(message(18, &[9, 10, 11]), expected);
     }
 
     #[test]
-    fn ragged_and_empty_sets_are_refused() {
+    fn ragged_and_empty_sets_are_errors() {
         assert_eq!(message(17, &[0, 1, 2]), "17 pixels are not an integer number of images of 1 x 2 x 3");
         assert_eq!(message(0, &[]), "images: holds 0 examples, expected at least 1");
         assert!(Split::new(vec![1], vec![0], [0, 5], 10).is_err());

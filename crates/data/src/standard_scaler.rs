@@ -34,7 +34,7 @@ impl StandardScaler {
     /// [`restore`](StandardScaler::restore) recovers them.
     ///
     /// # Errors
-    /// If a cell is not finite.
+    /// Returns an error if a cell is not finite.
     pub fn of(table: &Table) -> Result<StandardScaler> {
         let (mut means, mut deviations) = (Vec::new(), Vec::new());
         for name in table.columns() {
@@ -51,8 +51,8 @@ impl StandardScaler {
     /// Creates a standardization from stored means and deviations.
     ///
     /// # Errors
-    /// If the number of means or deviations is not the number of columns, a number is not finite,
-    /// or a deviation is not positive.
+    /// Returns an error if the number of means or deviations is not the number of columns, a number
+    /// is not finite, or a deviation is not positive.
     pub fn new(columns: &[String], means: Vec<f64>, deviations: Vec<f64>) -> Result<StandardScaler> {
         if means.len() != columns.len() || deviations.len() != columns.len() {
             let (expected, means, deviations) = (columns.len(), means.len(), deviations.len());
@@ -84,9 +84,10 @@ impl StandardScaler {
     /// Computes `(x - mean) / deviation`.
     ///
     /// # Errors
-    /// If the columns or their order differ from those of this standardization.
+    /// Returns an error if the table does not have the columns of this standardization in the same
+    /// order.
     pub fn apply(&self, table: &Table) -> Result<Table> {
-        self.each(table, |value, mean, deviation| match value - mean {
+        self.map_cells(table, |value, mean, deviation| match value - mean {
             difference if difference.is_finite() => difference / deviation,
             // The difference overflows: compute it from halved numbers.
             _ => (value / 2.0 - mean / 2.0) / deviation * 2.0,
@@ -96,18 +97,18 @@ impl StandardScaler {
     /// Computes `x * deviation + mean`.
     ///
     /// # Errors
-    /// As for [`StandardScaler::apply`].
+    /// Same as [`StandardScaler::apply`].
     pub fn restore(&self, table: &Table) -> Result<Table> {
-        self.each(table, |value, mean, deviation| value * deviation + mean)
+        self.map_cells(table, |value, mean, deviation| value * deviation + mean)
     }
 
     /// Like [`restore`](StandardScaler::restore), for predictions on a device: `[.., columns]` f32
     /// or f64. Autograd records it.
     ///
     /// # Errors
-    /// If the size of the last axis is not the number of columns, or the tensor is neither f32 nor
-    /// f64. For f32, also if the deviation of a column is smaller than the spacing of f32 numbers
-    /// near its mean, as for timestamps in seconds: all values would become equal.
+    /// Returns an error if the size of the last axis is not the number of columns, or the tensor is
+    /// neither f32 nor f64. For f32, also if the deviation of a column is smaller than the spacing
+    /// of f32 numbers near its mean, as for timestamps in seconds: all values would become equal.
     pub fn restore_tensor(&self, values: &Tensor) -> Result<Tensor> {
         if values.dtype() != DType::F64 {
             self.check_distinct_in_f32()?;
@@ -144,7 +145,7 @@ impl StandardScaler {
         Ok(())
     }
 
-    fn each(&self, table: &Table, number: impl Fn(f64, f64, f64) -> f64) -> Result<Table> {
+    fn map_cells(&self, table: &Table, number: impl Fn(f64, f64, f64) -> f64) -> Result<Table> {
         if table.columns() != self.columns {
             let found = table.columns().to_vec();
             return Err(DataError::OtherColumns { expected: self.columns.clone(), found });
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn standardised_columns_have_mean_0_and_deviation_1() {
+    fn standardized_columns_have_mean_0_and_deviation_1() {
         let standardized = StandardScaler::of(&table()).unwrap().apply(&table()).unwrap();
         for name in ["a", "b"] {
             let column = standardized.column(name).unwrap();
@@ -195,20 +196,32 @@ mod tests {
     }
 
     #[test]
-    fn real_units_come_back_in_tables_and_tensors() {
+    fn original_units_are_restored_in_tables_and_tensors() {
         let scale = StandardScaler::of(&table()).unwrap();
         let standardized = scale.apply(&table()).unwrap();
-        let back = scale.restore(&standardized).unwrap();
-        assert!(back.cells().iter().zip(table().cells()).all(|(back, cell)| (back - cell).abs() < 1e-12));
+        let restored = scale.restore(&standardized).unwrap();
+        assert!(
+            restored
+                .cells()
+                .iter()
+                .zip(table().cells())
+                .all(|(restored, cell)| (restored - cell).abs() < 1e-12)
+        );
         let tensor = standardized.to_tensor(&ternion_cpu::device()).unwrap();
-        let back: Vec<f32> = scale.restore_tensor(&tensor).unwrap().to_vec().unwrap();
-        assert!(back.iter().zip(table().cells()).all(|(&back, cell)| (f64::from(back) - cell).abs() < 1e-5));
-        let kept = StandardScaler::new(scale.columns(), scale.means().to_vec(), scale.deviations().to_vec());
-        assert_eq!(kept.unwrap(), scale);
+        let restored: Vec<f32> = scale.restore_tensor(&tensor).unwrap().to_vec().unwrap();
+        assert!(
+            restored
+                .iter()
+                .zip(table().cells())
+                .all(|(&restored, cell)| (f64::from(restored) - cell).abs() < 1e-5)
+        );
+        let recreated =
+            StandardScaler::new(scale.columns(), scale.means().to_vec(), scale.deviations().to_vec());
+        assert_eq!(recreated.unwrap(), scale);
     }
 
     #[test]
-    fn numbers_whose_squares_overflow_or_vanish_are_standardised() {
+    fn values_whose_squares_overflow_or_underflow_are_standardized() {
         for size in [1e-300, 1e-200, 1e200, 1.7e308] {
             let table = Table::new(&["a"], vec![size, -size, size, -size]).unwrap();
             let scale = StandardScaler::of(&table).unwrap();
@@ -224,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn other_columns_and_senseless_scales_are_refused() {
+    fn other_columns_and_invalid_scales_are_errors() {
         let scale = StandardScaler::of(&table()).unwrap();
         let message = scale.apply(&table().select(&["b", "a", "c"]).unwrap()).unwrap_err().to_string();
         assert_eq!(message, "standardize: columns b, a, c, expected a, b, c");

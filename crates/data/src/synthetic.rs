@@ -40,7 +40,7 @@ const LARGEST: usize = 1 << 24;
 /// one. Each group of ten consecutive images contains the ten digits in random order.
 ///
 /// # Errors
-/// If `count` is 0, or more than 2^24 (13 GB).
+/// Returns an error if `count` is 0, or more than 2^24 (13 GB).
 pub fn synthetic_digits(count: usize, seed: u64, part: Part) -> Result<Split> {
     if count == 0 {
         return Err(DataError::Empty { file: Path::new("synthetic digits").to_path_buf() });

@@ -42,7 +42,7 @@ pub const SHAPE_NAMES: [&str; 10] = [
 /// one. Each group of ten consecutive images contains the ten shapes in random order.
 ///
 /// # Errors
-/// If `count` is 0, or more than 2^22 (13 GB).
+/// Returns an error if `count` is 0, or more than 2^22 (13 GB).
 pub fn synthetic_shapes(count: usize, seed: u64, part: Part) -> Result<Split> {
     if count == 0 {
         return Err(DataError::Empty { file: Path::new("synthetic shapes").to_path_buf() });
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn each_shape_covers_its_own_part_of_the_square() {
+    fn each_shape_covers_a_different_area() {
         let points = (0..400).map(|at| [(at % 20) as f64 / 10.0 - 0.95, (at / 20) as f64 / 10.0 - 0.95]);
         let points: Vec<[f64; 2]> = points.collect();
         let covered = |shape| points.iter().map(|&point| covers(shape, point)).collect::<Vec<bool>>();

@@ -49,7 +49,7 @@ impl Default for CsvConfig {
 
 /// Rows of finite numbers in named columns: at least one row and one column.
 ///
-/// Clones share the numbers.
+/// Clones share the cells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     file: Arc<Path>,
@@ -67,8 +67,8 @@ impl Table {
     /// `cells` is `[rows, columns]` in row-major order.
     ///
     /// # Errors
-    /// If a name is empty or repeated, there are no rows, the number of cells is not a multiple of
-    /// the number of columns, or a number is not finite.
+    /// Returns an error if a name is empty or repeated, there are no rows, the number of cells is
+    /// not a multiple of the number of columns, or a number is not finite.
     pub fn new(columns: &[&str], cells: Vec<f64>) -> Result<Table> {
         let columns: Vec<String> = columns.iter().map(|name| (*name).to_string()).collect();
         let file = Path::new("table");
@@ -89,7 +89,7 @@ impl Table {
     /// Reads a CSV file whose first line names the columns.
     ///
     /// # Errors
-    /// As for [`Table::read_with`].
+    /// Same as [`Table::read_with`].
     pub fn read(file: impl AsRef<Path>) -> Result<Table> {
         Table::read_with(file, &CsvConfig::default())
     }
@@ -97,10 +97,10 @@ impl Table {
     /// Reads a CSV file.
     ///
     /// # Errors
-    /// If the file cannot be read, is not UTF-8 or has no rows; if a name is empty, repeated or
-    /// missing, a line has a different number of cells than the header, or a cell is not a finite
-    /// number (with line and column); or if the delimiter is a quotation mark, a line break or not
-    /// ASCII.
+    /// Returns an error if the file cannot be read, is not UTF-8 or has no rows; if a name is
+    /// empty, repeated or missing, a line has a different number of cells than the header, or a
+    /// cell is not a finite number (with line and column); or if the delimiter is a quotation mark,
+    /// a line break or not ASCII.
     pub fn read_with(file: impl AsRef<Path>, config: &CsvConfig) -> Result<Table> {
         let file = file.as_ref();
         Reading { file, config }.read(&read_utf8(file)?)
@@ -136,7 +136,7 @@ impl Table {
     /// Returns one column, `[rows]`.
     ///
     /// # Errors
-    /// If there is no column with this name.
+    /// Returns an error if there is no column with this name.
     pub fn column(&self, name: &str) -> Result<Vec<f64>> {
         let index = self.index_of(name)?;
         Ok(self.cells.chunks_exact(self.columns.len()).map(|row| row[index]).collect())
@@ -145,7 +145,7 @@ impl Table {
     /// Returns the table of these columns, in this order.
     ///
     /// # Errors
-    /// If a name is not a column or is repeated, or no name is given.
+    /// Returns an error if a name is not a column or is repeated, or no name is given.
     pub fn select(&self, names: &[&str]) -> Result<Table> {
         let indices = names.iter().map(|name| self.index_of(name)).collect::<Result<Vec<usize>>>()?;
         let columns: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
@@ -158,16 +158,16 @@ impl Table {
     /// Returns the table without these columns.
     ///
     /// # Errors
-    /// If a name is not a column, or no column is left.
+    /// Returns an error if a name is not a column, or no column is left.
     pub fn without(&self, names: &[&str]) -> Result<Table> {
         names.iter().try_for_each(|name| self.index_of(name).map(|_| ()))?;
-        let kept: Vec<&str> =
+        let kept_columns: Vec<&str> =
             self.columns.iter().map(String::as_str).filter(|name| !names.contains(name)).collect();
-        if kept.is_empty() {
+        if kept_columns.is_empty() {
             let left_out = names.iter().map(|&name| name.to_owned()).collect();
             return Err(DataError::NoColumnLeft { file: self.file.to_path_buf(), left_out });
         }
-        self.select(&kept)
+        self.select(&kept_columns)
     }
 
     /// Splits the rows in two: about four fifths for training, and one fifth (at least one row)
@@ -177,7 +177,7 @@ impl Table {
     /// keep the order of the table.
     ///
     /// # Errors
-    /// If there are fewer than two rows.
+    /// Returns an error if there are fewer than two rows.
     pub fn train_held_out(&self, seed: u64) -> Result<(Table, Table)> {
         let rows = self.rows();
         if rows < 2 {
@@ -194,9 +194,9 @@ impl Table {
     /// Returns the table as an f32 tensor of `[rows, columns]` on a device.
     ///
     /// # Errors
-    /// If a number is outside the range of f32, or so close to 0 that it would become 0; if two
-    /// different numbers of a column would become equal because f32 has too few digits for them, as
-    /// for timestamps in seconds; or if the tensor cannot be created.
+    /// Returns an error if a number is outside the range of f32, or so close to 0 that it would
+    /// become 0; if two different numbers of a column would become equal because f32 has too few
+    /// digits for them, as for timestamps in seconds; or if the tensor cannot be created.
     /// [`to_tensor_of`](Table::to_tensor_of) with f64 accepts every number.
     pub fn to_tensor(&self, device: &Device) -> Result<Tensor> {
         self.to_tensor_of(DType::F32, device)
@@ -205,7 +205,7 @@ impl Table {
     /// Returns the table as a tensor of `[rows, columns]` on a device, in a floating dtype.
     ///
     /// # Errors
-    /// As for [`to_tensor`](Table::to_tensor), with this dtype, and if the dtype is not floating.
+    /// Same as [`to_tensor`](Table::to_tensor), with this dtype; also if the dtype is not floating.
     pub fn to_tensor_of(&self, dtype: DType, device: &Device) -> Result<Tensor> {
         let shape = [self.rows(), self.columns.len()];
         if dtype == DType::F64 {
@@ -215,7 +215,7 @@ impl Table {
             return Err(ternion_core::Error::dtype("table", "dtype", dtype, "a floating dtype").into());
         }
         (0..self.columns.len()).try_for_each(|column| self.check_column(column, dtype))?;
-        let narrow = if dtype == DType::F32 { |cell: f64| cell as f32 } else { to_odd };
+        let narrow = if dtype == DType::F32 { |cell: f64| cell as f32 } else { round_to_odd };
         let values: Vec<f32> = self.cells.iter().map(|&cell| narrow(cell)).collect();
         Ok(Tensor::from_vec(values, shape, device)?.to_dtype(dtype)?)
     }
@@ -239,7 +239,7 @@ impl Table {
         let is_whole = |number: f64| dtype == DType::F32 || number.fract() == 0.0;
         // Below this limit the dtype represents all integers, and rounds only digits after the
         // point.
-        let last = 2f64.powi(digits(dtype));
+        let last = 2f64.powi(significant_bits(dtype));
         let is_large = |&row: &usize| cell(row).abs() >= last && is_whole(cell(row));
         let mut large: Vec<usize> = (0..self.rows()).filter(is_large).collect();
         large.sort_by(|&left, &right| cell(left).total_cmp(&cell(right)));
@@ -280,11 +280,11 @@ impl Table {
 /// largest finite one.
 fn overflow_threshold(dtype: DType) -> f64 {
     let exponent = if dtype == DType::F16 { 16 } else { 128 };
-    2f64.powi(exponent) * (1.0 - 2f64.powi(-digits(dtype) - 1))
+    2f64.powi(exponent) * (1.0 - 2f64.powi(-significant_bits(dtype) - 1))
 }
 
 /// Returns the number of significant bits of a dtype narrower than f64.
-fn digits(dtype: DType) -> i32 {
+fn significant_bits(dtype: DType) -> i32 {
     match dtype {
         DType::F16 => 11,
         DType::BF16 => 8,
@@ -295,7 +295,7 @@ fn digits(dtype: DType) -> i32 {
 /// Rounds a finite number to the precision of a dtype narrower than f64, ties to even. The number
 /// must not be subnormal in that dtype.
 fn rounded(number: f64, dtype: DType) -> f64 {
-    let drop = 52 - (digits(dtype) - 1);
+    let drop = 52 - (significant_bits(dtype) - 1);
     let (bits, half) = (number.to_bits(), 1u64 << (drop - 1));
     let odd = (bits >> drop) & 1;
     f64::from_bits(((bits + (half - 1) + odd) >> drop) << drop)
@@ -304,7 +304,7 @@ fn rounded(number: f64, dtype: DType) -> f64 {
 /// Converts a number to f32 with rounding to odd. Rounding the result to half precision then equals
 /// rounding the number once (Boldo and Melquiond 2008, Emulation of FMA and correctly rounded sums,
 /// theorem 3).
-fn to_odd(number: f64) -> f32 {
+fn round_to_odd(number: f64) -> f32 {
     let near = number as f32;
     if f64::from(near) == number || !near.is_finite() {
         return near;

@@ -38,7 +38,7 @@ impl Text {
     /// Creates a text.
     ///
     /// # Errors
-    /// If `content` is empty.
+    /// Returns an error if `content` is empty.
     pub fn new(content: impl Into<String>) -> Result<Text> {
         Text::named("text", content.into())
     }
@@ -46,7 +46,8 @@ impl Text {
     /// Reads a UTF-8 file unmodified, including line endings.
     ///
     /// # Errors
-    /// If the file cannot be read, is not UTF-8 (with line and column) or is empty.
+    /// Returns an error if the file cannot be read, is not UTF-8 (with line and column) or is
+    /// empty.
     pub fn read(file: impl AsRef<Path>) -> Result<Text> {
         let file = file.as_ref();
         Text::named(&file.display().to_string(), read_utf8(file)?)
@@ -59,8 +60,8 @@ impl Text {
     /// and `tinyshakespeare` of a data directory, then in the directory itself.
     ///
     /// # Errors
-    /// If the file is not found (there is no download and no synthetic data), and as for
-    /// [`Text::read`].
+    /// Returns an error if the file is not found (there is no download and no synthetic data), and
+    /// the errors of [`Text::read`].
     pub fn tiny_shakespeare(source: DataSource) -> Result<Text> {
         Text::read(&TINY_SHAKESPEARE.open(&source)?.files[0])
     }
@@ -81,7 +82,7 @@ impl Text {
     /// for validation.
     ///
     /// # Errors
-    /// If there are fewer than two characters.
+    /// Returns an error if there are fewer than two characters.
     pub fn train_validation(&self) -> Result<(Text, Text)> {
         let characters = self.content.chars().count();
         // The same as `int(n * 0.9)` in nanoGPT's `prepare.py`.
@@ -108,20 +109,20 @@ pub trait Tokenizer {
     /// Returns the tokens of `text`.
     ///
     /// # Errors
-    /// If the vocabulary lacks a character. The error has its position.
+    /// Returns an error if the vocabulary lacks a character. The error has its position.
     fn encode(&self, text: &str) -> Result<Vec<i64>>;
 
     /// Returns the text of `tokens`. Invalid UTF-8 becomes U+FFFD: a model may split a character.
     ///
     /// # Errors
-    /// If a token is not in the vocabulary. The error has its position.
+    /// Returns an error if a token is not in the vocabulary. The error has its position.
     fn decode(&self, tokens: &[i64]) -> Result<String>;
 }
 
 /// Returns the entry of each token.
 ///
 /// # Errors
-/// If a token has no entry.
+/// Returns an error if a token has no entry.
 pub(crate) fn look_up<'a, T>(tokens: &'a [i64], entries: &'a [T]) -> impl Iterator<Item = Result<&'a T>> {
     tokens.iter().enumerate().map(|(position, &token)| {
         let entry = usize::try_from(token).ok().and_then(|index| entries.get(index));
@@ -139,8 +140,8 @@ pub struct CharVocabulary {
 impl CharVocabulary {
     /// Creates the vocabulary of the characters that occur in `text`.
     ///
-    /// A text that consists of [`characters`](CharVocabulary::characters) gives the same vocabulary
-    /// again: save them with a model.
+    /// To restore it, save its [`characters`](CharVocabulary::characters) with the model, and
+    /// create a vocabulary of a text that consists of them.
     pub fn new(text: &Text) -> CharVocabulary {
         let mut characters: Vec<char> = text.as_str().chars().collect();
         characters.sort_unstable();
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_character_is_named_with_its_position() {
+    fn unknown_character_is_reported_with_position() {
         let vocabulary = CharVocabulary::new(&text("ab\nö"));
         assert_eq!(
             vocabulary.encode("ab\nöaXb").unwrap_err().to_string(),
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_token_is_named_with_its_position() {
+    fn unknown_token_is_reported_with_position() {
         let vocabulary = CharVocabulary::new(&text("abc"));
         let message = |tokens: &[i64]| vocabulary.decode(tokens).unwrap_err().to_string();
         assert_eq!(message(&[0, 2, 3]), "decode: token 3 at position 2: expected 0 to 2");
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_their_own_tokens_and_half_a_character_is_replaced() {
+    fn bytes_are_tokens_and_invalid_utf8_is_replaced() {
         let tokens = ByteTokenizer.encode("aö").unwrap();
         assert_eq!(tokens, [97, 0xc3, 0xb6]);
         assert_eq!(ByteTokenizer.decode(&tokens).unwrap(), "aö");
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_text_is_refused_with_the_name_of_its_file() {
+    fn empty_text_is_an_error_with_the_file_name() {
         assert!(matches!(Text::new(""), Err(DataError::ShortText { .. })));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("nothing.txt");

@@ -36,7 +36,7 @@ impl TokenFile {
     /// read.
     ///
     /// # Errors
-    /// If the file cannot be read, is empty, or has an odd number of bytes.
+    /// Returns an error if the file cannot be read, is empty, or has an odd number of bytes.
     pub fn open(file: impl AsRef<Path>, vocabulary_size: usize) -> Result<TokenFile> {
         let path = file.as_ref().to_path_buf();
         let in_file = |source| DataError::Io { file: path.clone(), source };
@@ -69,8 +69,8 @@ impl TokenFile {
     /// Reads `count` tokens from index `start`.
     ///
     /// # Errors
-    /// If the range is outside the file, the file cannot be read, or a token is not below the
-    /// vocabulary size. The error then has its position.
+    /// Returns an error if the range is outside the file, the file cannot be read, or a token is
+    /// not below the vocabulary size. The error then has its position.
     pub fn read(&self, start: usize, count: usize) -> Result<Vec<i64>> {
         let Shared { path, file, tokens, vocabulary_size } = &*self.shared;
         if start.checked_add(count).is_none_or(|end| end > *tokens) {
@@ -102,12 +102,12 @@ impl TokenFile {
 /// number.
 ///
 /// The text is read in pieces. A piece ends before a line break that follows a non-blank character.
-/// No byte, character or word of GPT-2 crosses such a position, so that the tokens are those of the
-/// whole text. The new file is written atomically.
+/// No byte, character or word of GPT-2 crosses such a position: the tokens of all pieces are equal
+/// to the tokens of the whole text. The new file is written atomically.
 ///
 /// # Errors
-/// If a file cannot be read or written, the text is not UTF-8 (with its line) or is empty, or a
-/// token does not fit in two bytes.
+/// Returns an error if a file cannot be read or written, the text is not UTF-8 (with its line) or
+/// is empty, or a token does not fit in two bytes.
 pub fn tokenize_file(
     text: impl AsRef<Path>,
     tokenizer: &(impl Tokenizer + ?Sized),
@@ -201,7 +201,7 @@ impl Pieces {
         Ok(Some(std::mem::take(&mut self.pending)).filter(|last| !last.is_empty()))
     }
 
-    /// Reads a line. Returns whether there was one.
+    /// Reads a line. Returns false at the end of the file.
     fn read_line(&mut self) -> Result<bool> {
         let mut line = Vec::new();
         let read = self.reader.read_until(b'\n', &mut line);
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_pipe_has_the_tokens_and_stays() {
+    fn pipe_receives_the_tokens_and_is_not_replaced() {
         let folder = folder();
         let (text, pipe) = (folder.path().join("text"), folder.path().join("pipe"));
         std::fs::write(&text, "ab").unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_in_pieces_has_the_tokens_of_the_whole() {
+    fn text_in_pieces_has_the_tokens_of_the_whole_text() {
         let folder = folder();
         let (text, out) = (folder.path().join("text"), folder.path().join("tokens.bin"));
         let verse = "one two\n\n  three\t\nfour \n\nfünf\r\n\u{2003}six";
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_hold_no_tokens_and_texts_that_are_none_are_named() {
+    fn invalid_token_files_and_texts_are_reported() {
         let folder = folder();
         let path = folder.path().join("input");
         let message = |result: Result<usize>| result.unwrap_err().to_string();

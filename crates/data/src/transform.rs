@@ -36,7 +36,7 @@ impl Transform {
     /// Returns the output size for input images of `size`, both `[rows, cols]`.
     ///
     /// # Errors
-    /// If the transform is not possible with images of that size.
+    /// Returns an error if the transform is not possible with images of that size.
     fn output_size(self, size: [usize; 2]) -> Result<[usize; 2]> {
         match self {
             Transform::RandomCrop { size: crop, padding } => check_crop(size, crop, padding),
@@ -103,7 +103,7 @@ pub(crate) struct Transforms {
 
 impl Transforms {
     /// # Errors
-    /// If one of the transforms is not possible with images of `size`.
+    /// Returns an error if one of the transforms is not possible with images of `size`.
     pub(crate) fn new(list: &[Transform], seed: u64, size: [usize; 2]) -> Result<Transforms> {
         let output = list.iter().try_fold(size, |size, transform| transform.output_size(size))?;
         Ok(Transforms { list: list.to_vec(), seed, output_size: Some(output) })
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn crops_come_from_every_position_with_black_around() {
+    fn crops_are_at_every_position_with_black_padding() {
         let crops = outcomes(Transform::RandomCrop { size: [3, 4], padding: 1 });
         assert_eq!(distinct(&crops), 9);
         let corner = [-1., -1., -1., -1., -1., 1., 2., 3., -1., 5., 6., 7.];
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn flips_swap_left_and_right_as_often_as_asked() {
+    fn flips_swap_left_and_right_with_the_requested_probability() {
         let flipped = flip(image());
         assert_eq!(flipped.values[..8], [4., 3., 2., 1., 8., 7., 6., 5.]);
         assert_eq!(flipped.values[12..16], [104., 103., 102., 101.]);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn cutouts_are_squares_of_zeros_cut_off_at_the_edge() {
+    fn cutouts_are_squares_of_zeros_clipped_at_the_edge() {
         let images = outcomes(Transform::Cutout { side: 3 });
         assert_eq!(distinct(&images), 12);
         let zeros = |image: &Image| image.values.iter().filter(|&&value| value == 0.0).count();
@@ -233,12 +233,12 @@ mod tests {
         assert_eq!(counts, [8, 12, 18]);
         let middle = images.iter().find(|image| zeros(image) == 18 && image.values[3] == 4.0).unwrap();
         assert_eq!(middle.values[..12], [0., 0., 0., 4., 0., 0., 0., 8., 0., 0., 0., 12.]);
-        let all = outcomes(Transform::Cutout { side: usize::MAX });
-        assert!(all.iter().any(|image| zeros(image) > 0));
+        let images = outcomes(Transform::Cutout { side: usize::MAX });
+        assert!(images.iter().any(|image| zeros(image) > 0));
     }
 
     #[test]
-    fn an_outcome_is_a_matter_of_seed_epoch_and_example() {
+    fn transform_depends_only_on_seed_epoch_and_example() {
         let list = [Transform::RandomCrop { size: [3, 4], padding: 3 }, Transform::Cutout { side: 2 }];
         let outcome = |seed, epoch, position| {
             Transforms::new(&list, seed, [3, 4]).unwrap().apply(image(), &[0.0, 0.0], epoch, position)
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn transforms_that_images_do_not_allow_are_errors() {
+    fn transforms_that_do_not_fit_the_image_size_are_errors() {
         let message = |list: &[Transform]| Transforms::new(list, 0, [3, 4]).unwrap_err().to_string();
         let crop = |size, padding| Transform::RandomCrop { size, padding };
         assert_eq!(

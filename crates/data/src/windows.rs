@@ -39,7 +39,8 @@ impl Tokens {
     /// Divides the tokens into windows of `context` tokens.
     ///
     /// # Errors
-    /// If `context` is 0, or there is no token after the first window: the last target needs it.
+    /// Returns an error if `context` is 0, or there is no token after the first window: the last
+    /// target needs it.
     pub fn windows(&self, context: usize) -> Result<Windows> {
         Windows::of(Source::Memory(self.clone()), context)
     }
@@ -50,7 +51,7 @@ impl TokenFile {
     /// needs.
     ///
     /// # Errors
-    /// As for [`Tokens::windows`].
+    /// Same as [`Tokens::windows`].
     pub fn windows(&self, context: usize) -> Result<Windows> {
         Windows::of(Source::File(self.clone()), context)
     }
@@ -113,7 +114,7 @@ impl Windows {
     /// tokens. It is the same on every platform.
     ///
     /// # Errors
-    /// If `batch_size` is 0, or so large that a batch would exhaust memory.
+    /// Returns an error if `batch_size` is 0, or so large that a batch would exhaust memory.
     pub fn random(&self, batch_size: usize, seed: u64, device: &Device) -> Result<RandomWindows> {
         let windows = self.batched(batch_size)?;
         let context = self.context;
@@ -129,7 +130,7 @@ impl Windows {
     /// Tokens at the end that do not fill a window are dropped.
     ///
     /// # Errors
-    /// If `batch_size` is 0.
+    /// Returns an error if `batch_size` is 0.
     pub fn sequential(&self, batch_size: usize, device: &Device) -> Result<SequentialWindows> {
         let windows = self.batched(batch_size)?;
         Ok(SequentialWindows { windows, batch_size, next_window: 0, device: device.clone() })
@@ -201,7 +202,7 @@ impl RandomWindows {
     /// Returns the next batch. After an error the position is unchanged.
     ///
     /// # Errors
-    /// If the tensors cannot be created.
+    /// Returns an error if the tensors cannot be created.
     pub fn batch(&mut self) -> Result<TokenBatch> {
         let batch = self.windows.batch(&self.starts(), &self.device)?;
         self.position = self.position.wrapping_add(1);
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn every_start_comes_and_none_beyond_the_last() {
+    fn every_start_occurs_and_none_beyond_the_last() {
         let mut batches = counting(8).windows(5).unwrap().random(600, 1, &ternion_cpu::device()).unwrap();
         let firsts: Vec<i64> =
             values(&batches.batch().unwrap().inputs).chunks(5).map(|window| window[0]).collect();
@@ -300,12 +301,12 @@ mod tests {
     }
 
     #[test]
-    fn a_resumed_sampler_goes_on_where_the_other_stood() {
+    fn resumed_sampler_continues_from_its_position() {
         let make = || counting(100).windows(7).unwrap().random(2, 3, &ternion_cpu::device()).unwrap();
-        let mut whole = make();
+        let mut uninterrupted = make();
         let batches: Vec<Vec<i64>> =
-            whole.by_ref().take(6).map(|batch| values(&batch.unwrap().inputs)).collect();
-        assert_eq!(whole.position(), 6);
+            uninterrupted.by_ref().take(6).map(|batch| values(&batch.unwrap().inputs)).collect();
+        assert_eq!(uninterrupted.position(), 6);
         let resumed: Vec<Vec<i64>> =
             make().at(4).take(2).map(|batch| values(&batch.unwrap().inputs)).collect();
         assert_eq!(resumed, batches[4..]);
@@ -313,16 +314,16 @@ mod tests {
     }
 
     #[test]
-    fn windows_side_by_side_cover_the_text_once() {
+    fn sequential_windows_cover_the_text_once() {
         let windows = counting(24).windows(5).unwrap();
         let batches = windows.sequential(3, &ternion_cpu::device()).unwrap();
         assert_eq!((windows.sequential_count(), batches.len()), (4, 2));
         let batches: Vec<TokenBatch> = batches.map(|batch| batch.unwrap()).collect();
         assert_eq!(batches.iter().map(|batch| batch.size).collect::<Vec<_>>(), [3, 1]);
-        let all =
+        let tokens =
             |part: fn(&TokenBatch) -> &Tensor| batches.iter().flat_map(move |batch| values(part(batch)));
-        assert!(all(|batch| &batch.inputs).eq(0..20));
-        assert!(all(|batch| &batch.targets).eq(1..21));
+        assert!(tokens(|batch| &batch.inputs).eq(0..20));
+        assert!(tokens(|batch| &batch.targets).eq(1..21));
         // The last window's target is the last token: it is used, and no token beyond it is read.
         assert_eq!(counting(26).windows(5).unwrap().sequential_count(), 5);
         assert_eq!(counting(25).windows(5).unwrap().sequential_count(), 4);
@@ -337,7 +338,7 @@ mod tests {
         let device = ternion_cpu::device();
         let memory = Tokens::new((0..40).map(|token| token * 7).collect()).windows(6).unwrap();
         let file = TokenFile::open(&path, 300).unwrap().windows(6).unwrap();
-        let of = |windows: &Windows| {
+        let first_batch = |windows: &Windows| {
             let random = windows.random(3, 2, &device).unwrap().take(4);
             let batches = random.chain(windows.sequential(4, &device).unwrap());
             batches
@@ -345,7 +346,7 @@ mod tests {
                 .map(|batch| (values(&batch.inputs), values(&batch.targets)))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(of(&file), of(&memory));
+        assert_eq!(first_batch(&file), first_batch(&memory));
         assert!(TokenFile::open(&path, 300).unwrap().windows(40).is_err());
         let small = TokenFile::open(&path, 273).unwrap().windows(39).unwrap();
         let message = small.random(1, 0, &device).unwrap().batch().unwrap_err().to_string();
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_windows_and_batches_are_errors() {
+    fn invalid_windows_and_batches_are_errors() {
         let message = |context| counting(8).windows(context).unwrap_err().to_string();
         assert!(message(0).starts_with("windows: context 0 of 8 tokens"), "{}", message(0));
         assert!(message(8).starts_with("windows: context 8 of 8 tokens"), "{}", message(8));

@@ -21,7 +21,7 @@ fn labels(batches: &Batches) -> Vec<i64> {
 }
 
 #[test]
-fn a_batch_has_the_promised_shapes_types_and_values() {
+fn batch_has_the_documented_shapes_dtypes_and_values() {
     let batches = split().batches(4, &ternion_cpu::device());
     assert_eq!((batches.len(), batches.is_empty()), (3, false));
     let collected = collect(&batches);
@@ -99,7 +99,7 @@ impl Backend for UploadRecorder {
 
 /// A device that records a step rejects uploads from other threads.
 #[test]
-fn batches_that_are_made_ahead_are_put_on_the_device_by_the_thread_that_asks() {
+fn prefetched_batches_are_uploaded_by_the_requesting_thread() {
     let threads = Arc::new(Mutex::new(Vec::new()));
     let device = Device::new(UploadRecorder { inner: ternion_cpu::device(), threads: threads.clone() });
     for ahead in [0, 1, 4] {
@@ -111,7 +111,7 @@ fn batches_that_are_made_ahead_are_put_on_the_device_by_the_thread_that_asks() {
 }
 
 #[test]
-fn normalized_pixels_follow_the_stated_formula() {
+fn normalized_pixels_follow_the_documented_formula() {
     let batches = split().batches(10, &ternion_cpu::device()).normalize(0.5, 0.25).unwrap();
     let images = collect(&batches)[0].images.to_vec::<f32>().unwrap();
     assert_eq!(images[0], -2.0);
@@ -135,7 +135,7 @@ fn images(batches: &Batches) -> Vec<Vec<f32>> {
 }
 
 #[test]
-fn each_channel_is_normalized_by_its_own_numbers() {
+fn each_channel_is_normalized_separately() {
     let batches = colored().batches(6, &ternion_cpu::device());
     let normalized = batches.clone().normalize_channels(&[0.0, 0.5, 0.25], &[1.0, 2.0, 0.5]).unwrap();
     assert_eq!(collect(&normalized)[0].images.dims(), [6, 3, 2, 2]);
@@ -157,21 +157,21 @@ fn a_transformed_example_does_not_depend_on_its_batch() {
     let device = ternion_cpu::device();
     let batches = |size| colored().batches(size, &device).transforms(&list, 7).unwrap().epoch(2);
     assert_eq!(collect(&batches(4))[0].images.dims(), [4, 3, 3, 2]);
-    let whole = images(&batches(6));
-    assert_eq!(images(&batches(1)), whole);
-    assert_eq!(images(&batches(4).prefetch(2)), whole);
-    assert_ne!(images(&batches(6).epoch(3)), whole);
+    let expected_images = images(&batches(6));
+    assert_eq!(images(&batches(1)), expected_images);
+    assert_eq!(images(&batches(4).prefetch(2)), expected_images);
+    assert_ne!(images(&batches(6).epoch(3)), expected_images);
     let shuffled = colored().shuffled(1);
     let reordered = images(&shuffled.batches(4, &device).transforms(&list, 7).unwrap().epoch(2));
     let expected: Vec<Vec<f32>> =
-        shuffled.order(2).into_iter().map(|position| whole[position].clone()).collect();
+        shuffled.order(2).into_iter().map(|position| expected_images[position].clone()).collect();
     assert_eq!(reordered, expected);
     let refused = colored().batches(2, &device).transforms(&[Transform::Cutout { side: 0 }], 0);
     assert!(matches!(refused, Err(DataError::Transform { .. })));
 }
 
 #[test]
-fn filling_is_black_by_the_normalization_of_each_channel_and_of_the_transformed_size() {
+fn padding_is_black_per_channel_and_has_the_transformed_size() {
     let batches = colored().batches(4, &ternion_cpu::device()).last_batch(LastBatch::PadWithMask);
     let batches = batches.normalize_channels(&[1.0, 2.0, 3.0], &[1.0; 3]).unwrap();
     let crop = Transform::RandomCrop { size: [1, 2], padding: 0 };
@@ -180,7 +180,7 @@ fn filling_is_black_by_the_normalization_of_each_channel_and_of_the_transformed_
 }
 
 #[test]
-fn a_batch_size_of_zero_is_one_error_and_then_the_end() {
+fn batch_size_of_zero_is_a_single_error() {
     for ahead in [0, 2] {
         let batches = split().batches(0, &ternion_cpu::device()).prefetch(ahead);
         assert!(batches.is_empty());

@@ -92,7 +92,7 @@ fn a_directory_is_loaded_with_and_without_gz_directly_and_in_its_subfolder() {
 }
 
 #[test]
-fn two_data_sets_live_side_by_side_and_are_not_mistaken() {
+fn two_data_sets_in_one_directory_are_distinguished() {
     let directory = tempfile::tempdir().unwrap();
     let mut fashion = contents();
     fashion[3] = labels(&Catalog::fashion_mnist().first_test_labels);
@@ -110,7 +110,7 @@ fn two_data_sets_live_side_by_side_and_are_not_mistaken() {
 }
 
 #[test]
-fn a_directory_without_all_four_files_names_the_missing() {
+fn missing_files_of_a_directory_are_listed() {
     let directory = tempfile::tempdir().unwrap();
     let message = |missing: &[&str]| {
         format!("{}: no complete MNIST here: missing {}", directory.path().display(), missing.join(", "))
@@ -122,7 +122,7 @@ fn a_directory_without_all_four_files_names_the_missing() {
 }
 
 #[test]
-fn damaged_files_are_named_with_both_numbers() {
+fn corrupt_files_are_reported_with_both_counts() {
     assert_eq!(
         message_with(0, labels(&[1; 20])),
         "train-images-idx3-ubyte: bad magic number: expected 2051 (0x00000803), found 2049 (0x00000801)"
@@ -174,7 +174,7 @@ fn files_determine_the_size_of_images_and_the_number_of_classes() {
 }
 
 #[test]
-fn a_number_of_classes_can_be_given() {
+fn number_of_classes_can_be_set() {
     let load = || {
         let directory = tempfile::tempdir().unwrap();
         write_set(directory.path(), &set_of(28, [&[0, 4], &[1, 6]]));
@@ -189,7 +189,7 @@ fn a_number_of_classes_can_be_given() {
 }
 
 #[test]
-fn the_only_data_set_of_torchvision_is_taken_and_several_are_listed() {
+fn only_torchvision_data_set_is_loaded_and_several_are_listed() {
     let directory = tempfile::tempdir().unwrap();
     let raw = |name: &str| directory.path().join(name).join("raw");
     let mut fashion = contents();
@@ -204,8 +204,12 @@ fn the_only_data_set_of_torchvision_is_taken_and_several_are_listed() {
     assert!(matches!(Mnist::find(&Catalog::mnist(), &search), Err(DataError::NotFound { .. })));
     write_set(&raw("KMNIST"), &contents());
     let message = from_directory(directory.path()).unwrap_err().to_string();
-    let here = [raw("FashionMNIST"), raw("KMNIST")].map(|folder| folder.display().to_string()).join(", ");
-    assert!(message.ends_with(&format!("; name one of those that are here: {here}")), "{message}");
+    let existing_folders =
+        [raw("FashionMNIST"), raw("KMNIST")].map(|folder| folder.display().to_string()).join(", ");
+    assert!(
+        message.ends_with(&format!("; name one of those that are here: {existing_folders}")),
+        "{message}"
+    );
     write_set(&raw("MNIST"), &contents());
     assert_eq!(from_directory(directory.path()).unwrap().origin(), &Origin::Files { folder: raw("MNIST") });
 }
@@ -229,7 +233,7 @@ fn a_search_prefers_named_directories_and_skips_incomplete_ones() {
 }
 
 #[test]
-fn a_search_in_vain_reports_where_it_looked_and_what_to_do() {
+fn failed_search_reports_locations_and_advice() {
     let search = offline(&[Path::new("named")], Some(Path::new("cache")));
     let message = Mnist::find(&Catalog::mnist(), &search).unwrap_err().to_string();
     let folders: Vec<String> = ["named/mnist", "named", "named/MNIST/raw", "named/raw", "cache/mnist"]
@@ -279,7 +283,7 @@ fn served_catalog(mirrors: Vec<String>) -> Catalog {
 }
 
 #[test]
-fn what_is_not_there_is_downloaded_once_and_then_found() {
+fn missing_files_are_downloaded_once_and_then_found() {
     let cache = tempfile::tempdir().unwrap();
     let online = Search { network: Network::Allowed, ..offline(&[], Some(cache.path())) };
     let catalog = served_catalog(vec![serve(contents().map(|content| gzip(&content)))]);
@@ -292,7 +296,7 @@ fn what_is_not_there_is_downloaded_once_and_then_found() {
 }
 
 #[test]
-fn a_directory_that_was_named_and_lacks_the_data_is_reported_wherever_the_data_comes_from() {
+fn directory_without_the_data_is_reported_for_every_origin() {
     let [named, cache, full_cache] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
     write_set(named.path(), &contents());
     std::fs::remove_file(named.path().join(NAMES[1])).unwrap();
@@ -327,7 +331,7 @@ fn a_directory_that_was_named_and_lacks_the_data_is_reported_wherever_the_data_c
 }
 
 #[test]
-fn a_damaged_file_in_the_cache_is_downloaded_again_or_named_for_deletion() {
+fn corrupt_cached_file_is_downloaded_again_or_reported() {
     let cache = tempfile::tempdir().unwrap();
     let folder = cache.path().join("mnist");
     let online = Search { network: Network::Allowed, ..offline(&[], Some(cache.path())) };
@@ -335,22 +339,22 @@ fn a_damaged_file_in_the_cache_is_downloaded_again_or_named_for_deletion() {
     Mnist::find(&catalog, &online).unwrap();
     let packed = folder.join(NAMES[0]).with_extension("gz");
     let valid = std::fs::read(&packed).unwrap();
-    for damaged in [&valid[..valid.len() - 9], b"no gzip"] {
-        std::fs::write(&packed, damaged).unwrap();
+    for corrupt in [&valid[..valid.len() - 9], b"no gzip"] {
+        std::fs::write(&packed, corrupt).unwrap();
         let message = Mnist::find(&catalog, &offline(&[], Some(cache.path()))).unwrap_err().to_string();
         assert!(message.starts_with(&packed.display().to_string()), "{message}");
         for part in ["TERNION_OFFLINE", &format!("Delete it from {}", folder.display())] {
             assert!(message.contains(part), "{message}");
         }
-        let again = Mnist::find(&catalog, &online).unwrap();
-        assert_eq!(again.origin(), &Origin::Downloaded { folder: folder.clone() });
-        assert!(again.notices()[0].starts_with("corrupt in the cache, downloaded again: "));
+        let reloaded = Mnist::find(&catalog, &online).unwrap();
+        assert_eq!(reloaded.origin(), &Origin::Downloaded { folder: folder.clone() });
+        assert!(reloaded.notices()[0].starts_with("corrupt in the cache, downloaded again: "));
         assert_eq!(std::fs::read(&packed).unwrap(), valid);
     }
 }
 
 #[test]
-fn of_a_packed_and_a_plain_file_the_valid_one_is_taken() {
+fn valid_one_of_a_compressed_and_a_plain_file_is_read() {
     let directory = tempfile::tempdir().unwrap();
     write_set(directory.path(), &contents());
     let [plain, packed] =
@@ -369,7 +373,7 @@ fn of_a_packed_and_a_plain_file_the_valid_one_is_taken() {
 const SMALL: DataSource = DataSource::Synthetic { train: 30, test: 20, seed: 1 };
 
 #[test]
-fn synthetic_digits_stand_in_loudly_and_with_the_reason() {
+fn synthetic_substitute_is_reported_with_the_reason() {
     let cache = tempfile::tempdir().unwrap();
     let online = Search { network: Network::Allowed, ..offline(&[], Some(cache.path())) };
     let catalog = served_catalog(vec!["http://127.0.0.1:1/".to_string()]);
@@ -383,7 +387,7 @@ fn synthetic_digits_stand_in_loudly_and_with_the_reason() {
 }
 
 #[test]
-fn synthetic_digits_never_cover_up_damaged_or_missing_files_that_were_named() {
+fn synthetic_digits_never_hide_corrupt_or_missing_requested_files() {
     let cache = tempfile::tempdir().unwrap();
     let folder = cache.path().join("mnist");
     write_set(&folder, &contents());
@@ -397,7 +401,7 @@ fn synthetic_digits_never_cover_up_damaged_or_missing_files_that_were_named() {
 }
 
 #[test]
-fn synthetic_digits_can_be_asked_for_but_not_as_clothes() {
+fn synthetic_digits_can_be_requested_but_not_as_clothing() {
     let (mnist, origin) = Mnist::load_or_synthetic(SMALL).unwrap();
     assert_eq!((mnist.train().len(), mnist.test().len(), mnist.train().rows()), (30, 20, 28));
     assert_eq!(origin, Origin::Synthetic);
@@ -413,7 +417,7 @@ fn synthetic_digits_can_be_asked_for_but_not_as_clothes() {
 }
 
 #[test]
-fn a_source_is_read_from_the_command_line_and_written_back() {
+fn data_source_is_parsed_and_formatted() {
     let cases = [
         ("auto", DataSource::Auto),
         ("synthetic", DataSource::SYNTHETIC),

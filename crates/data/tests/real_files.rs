@@ -18,7 +18,7 @@ fn loaded<T>(load: impl Fn(DataSource) -> Result<T, DataError>) -> Option<T> {
             eprintln!("skipped: {missing}");
             None
         }
-        Err(damaged) => panic!("{damaged}"),
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -57,7 +57,7 @@ fn gpt2_tokens() {
 }
 
 #[test]
-fn california_housing_in_both_forms() {
+fn california_housing_in_both_formats() {
     let Some(housing) = loaded(CaliforniaHousing::load) else { return };
     assert_eq!(housing.table().rows(), 20_640);
     let values = housing.table().column(CaliforniaHousing::TARGET).unwrap();
@@ -71,7 +71,7 @@ fn california_housing_in_both_forms() {
 }
 
 #[test]
-fn cifar10_has_its_classes_in_equal_parts() {
+fn cifar10_has_equally_many_examples_of_each_class() {
     let Some(cifar) = loaded(Cifar10::load) else { return };
     for split in [cifar.train(), cifar.test()] {
         let counts = (0..10).map(|class| split.labels().iter().filter(|&&label| label == class).count());

@@ -9,7 +9,7 @@ use syn::{Attribute, DeriveInput, Error, Field, Ident, LitStr, Path, Result};
 pub enum FieldRole {
     /// As a member with this key; `None` stands for the field's name.
     Member(Option<LitStr>),
-    /// The members of the field become members of the whole.
+    /// The members of the field become members of the enclosing module.
     Flatten,
     /// The field is not visited.
     Skip,
@@ -37,9 +37,9 @@ pub fn library_path(input: &DeriveInput) -> Result<TokenStream> {
 ///
 /// Both declare `extern crate self`, so that their absolute names are also valid within themselves.
 fn find_library() -> Result<TokenStream> {
-    let name = |package: &str, own: &str| {
-        crate_name(package).ok().map(|found| match found {
-            FoundCrate::Itself => Ident::new(own, Span::call_site()),
+    let name = |package: &str, this_crate: &str| {
+        crate_name(package).ok().map(|crate_found| match crate_found {
+            FoundCrate::Itself => Ident::new(this_crate, Span::call_site()),
             FoundCrate::Name(name) => Ident::new(&name, Span::call_site()),
         })
     };
@@ -69,7 +69,7 @@ pub fn field_role(field: &Field) -> Result<FieldRole> {
             } else if meta.path.is_ident("flatten") {
                 FieldRole::Flatten
             } else if meta.path.is_ident("rename") {
-                FieldRole::Member(Some(key(meta.value()?.parse()?)?))
+                FieldRole::Member(Some(parse_key(meta.value()?.parse()?)?))
             } else {
                 return Err(meta.error("expected `skip`, `rename = \"key\"` or `flatten`"));
             };
@@ -80,7 +80,7 @@ pub fn field_role(field: &Field) -> Result<FieldRole> {
 }
 
 /// Returns `text` if it is a valid key: parts separated by dots, none of them empty.
-fn key(text: LitStr) -> Result<LitStr> {
+fn parse_key(text: LitStr) -> Result<LitStr> {
     if text.value().split('.').any(str::is_empty) {
         return Err(Error::new(text.span(), "a key is one or more names with dots between them"));
     }

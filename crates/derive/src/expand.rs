@@ -44,11 +44,11 @@ fn enum_body(data: &DataEnum, library: &TokenStream) -> Result<TokenStream> {
     if data.variants.is_empty() {
         return Ok(quote!(match *self {}));
     }
-    let arms = data.variants.iter().map(|variant| arm(variant, library)).collect::<Result<Vec<_>>>()?;
+    let arms = data.variants.iter().map(|variant| match_arm(variant, library)).collect::<Result<Vec<_>>>()?;
     Ok(quote!(match self { #(#arms)* }))
 }
 
-fn arm(variant: &Variant, library: &TokenStream) -> Result<TokenStream> {
+fn match_arm(variant: &Variant, library: &TokenStream) -> Result<TokenStream> {
     check_distinct_keys(&variant.fields)?;
     let name = &variant.ident;
     let newtype = matches!(&variant.fields, Fields::Unnamed(fields) if fields.unnamed.len() == 1);
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use syn::parse_quote;
 
-    fn problem(input: &DeriveInput) -> Option<String> {
+    fn error_message(input: &DeriveInput) -> Option<String> {
         module(input).err().map(|error| error.to_string())
     }
 
@@ -184,7 +184,7 @@ mod tests {
             },
         ];
         for (input, key) in renamed.iter().zip(["fc", "first", "first"]) {
-            let message = problem(input).expect("two fields under one key");
+            let message = error_message(input).expect("two fields under one key");
             let expected = format!("derive(Module): fields `first` and `second` have the same key `{key}`: ");
             assert!(message.starts_with(&expected), "{message}");
         }
@@ -203,7 +203,7 @@ mod tests {
             },
         ];
         for input in fine {
-            assert_eq!(problem(&input), None);
+            assert_eq!(error_message(&input), None);
         }
     }
 }

@@ -67,7 +67,7 @@ pub(crate) fn same_device(op: &'static str, left: &Tensor, right: &Tensor) -> Re
     }
 }
 
-/// Returns the axes before the last two.
+/// Returns the sizes of the axes before the last two.
 pub(crate) fn lead(tensor: &Tensor) -> &[usize] {
     &tensor.dims()[..tensor.rank() - 2]
 }
@@ -116,7 +116,7 @@ pub(crate) fn epsilon(dtype: DType) -> f64 {
     }
 }
 
-/// Returns what an op found for each matrix of `like`, in order; all 0 if the matrices have no
+/// Returns the tensor of `values`, one for each matrix of `like`; all 0 if the matrices have no
 /// elements and were therefore not read.
 pub(crate) fn info(mut values: Vec<i32>, like: &Tensor) -> Result<Tensor> {
     let shape = Shape::new(lead(like))?;
@@ -124,7 +124,8 @@ pub(crate) fn info(mut values: Vec<i32>, like: &Tensor) -> Result<Tensor> {
     Tensor::from_vec(values, shape, like.device())
 }
 
-/// Returns which matrix of a batch an error concerns; an empty string if there is only one.
+/// Describes which matrix of a batch an error concerns; an empty string if there is only one
+/// matrix.
 pub(crate) fn of_batch_element(tensor: &Tensor, index: usize) -> String {
     match tensor.rank() {
         2 => String::new(),

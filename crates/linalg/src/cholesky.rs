@@ -12,7 +12,7 @@ use ternion_core::op::Saves;
 use ternion_core::{Error, Result, Tensor};
 
 /// Returns the lower triangular `l` with `a = l l^T`, or the upper triangular `u` with `a = u^T u`.
-/// Only that triangle of `a` is read.
+/// Only the corresponding triangle of `a` is read.
 ///
 /// # Shapes
 /// `[.., n, n]`, unchanged
@@ -22,15 +22,16 @@ use ternion_core::{Error, Result, Tensor};
 /// equation 10), symmetric like `a`.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, matrices that are not square, one that is not positive definite:
-/// the message names the first leading minor that is not.
+/// Returns an error for dtypes other than f32 and f64, and for matrices that are not square or not
+/// positive definite. The message names the first leading minor that is not positive definite.
 pub fn cholesky(a: &Tensor, upper: bool) -> Result<Tensor> {
     const OP: &str = "linalg.cholesky";
     let (factor, minors) = factor_triangle(OP, a, upper)?;
     if let Some(index) = minors.iter().position(|minor| *minor > 0) {
-        let (which, minor) = (checks::of_batch_element(a, index), minors[index]);
-        let detail =
-            format!("the matrix{which} is not positive definite (the leading minor of order {minor} is not)");
+        let (batch_element, minor) = (checks::of_batch_element(a, index), minors[index]);
+        let detail = format!(
+            "the matrix{batch_element} is not positive definite (the leading minor of order {minor} is not)"
+        );
         return Err(Error::matrix(OP, detail));
     }
     Ok(factor)
@@ -38,13 +39,13 @@ pub fn cholesky(a: &Tensor, upper: bool) -> Result<Tensor> {
 
 /// Like [`cholesky`], but accepts matrices that are not positive definite. The second result is,
 /// for each matrix, the order of the first leading minor that is not positive definite, or 0 if
-/// there is none. If it is not 0 the triangle is NaN.
+/// there is none. If it is not 0, the factor is NaN.
 ///
 /// # Shapes
 /// `[.., n, n] -> ([.., n, n], [..])`; orders are i32
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, matrices that are not square.
+/// Returns an error for dtypes other than f32 and f64, and matrices that are not square.
 pub fn cholesky_ex(a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
     let (factor, minors) = factor_triangle("linalg.cholesky_ex", a, upper)?;
     Ok((factor, checks::info(minors, a)?))
@@ -94,12 +95,12 @@ fn lower(op: &'static str, a: &Tensor) -> Result<(Tensor, Vec<i32>)> {
 /// one if `upper`).
 ///
 /// # Shapes
-/// `b`: `[.., n, k]`; `l`: `[.., n, n]`. Axes before those broadcast.
+/// `b`: `[.., n, k]`; `l`: `[.., n, n]`. The axes before the last two are broadcast.
 ///
 /// # Errors
 /// The errors of [`solve_triangular`](crate::solve_triangular).
 pub fn cholesky_solve(b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
-    by_factor("cholesky_solve", b, l, upper)
+    solve_with_factor("cholesky_solve", b, l, upper)
 }
 
 /// Returns the inverse of `a`, given the triangular `l` that [`cholesky`] returns for it (the upper
@@ -112,13 +113,13 @@ pub fn cholesky_solve(b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
 /// The errors of [`solve_triangular`](crate::solve_triangular).
 pub fn cholesky_inverse(l: &Tensor, upper: bool) -> Result<Tensor> {
     let size = checks::square("cholesky_inverse", l)?;
-    by_factor("cholesky_inverse", &checks::identity(size, l)?, l, upper)
+    solve_with_factor("cholesky_inverse", &checks::identity(size, l)?, l, upper)
 }
 
-fn by_factor(op: &'static str, b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
+fn solve_with_factor(op: &'static str, b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
     checks::square(op, l)?;
     let transposed = checks::transposed(l)?;
-    let (first, second) = if upper { (&transposed, l) } else { (l, &transposed) };
-    let y = triangular(op, first, b, TriangularOptions::default())?;
-    triangular(op, second, &y, TriangularOptions { upper: true, ..Default::default() })
+    let (lower, upper_factor) = if upper { (&transposed, l) } else { (l, &transposed) };
+    let y = triangular(op, lower, b, TriangularOptions::default())?;
+    triangular(op, upper_factor, &y, TriangularOptions { upper: true, ..Default::default() })
 }

@@ -15,8 +15,8 @@ use ternion_core::{Result, Tensor};
 /// `[.., m, n] -> [..]`
 ///
 /// # Errors
-/// Dtypes other than f32 and f64; in other norms, matrices that are not square; in the 2-norm, a
-/// NaN or an infinity.
+/// Returns an error for dtypes other than f32 and f64; in other norms, also for matrices that are
+/// not square; in the 2-norm, also for a NaN or an infinity.
 pub fn cond(a: &Tensor, norm: Option<MatrixNorm>) -> Result<Tensor> {
     const OP: &str = "linalg.cond";
     let sizes = checks::matrix(OP, a)?;
@@ -33,10 +33,10 @@ pub fn cond(a: &Tensor, norm: Option<MatrixNorm>) -> Result<Tensor> {
             checks::square(OP, a)?;
             let options = NormOptions::default();
             let singular = crate::det::slogdet(&a.detach())?.0.eq_scalar(0i64)?;
-            let harmless = checks::identity(a.dims()[a.rank() - 1], a)?;
+            let identity = checks::identity(a.dims()[a.rank() - 1], a)?;
             // A singular matrix is replaced before it is inverted, so that no gradient involves its
             // infinities.
-            let regular = checks::as_matrices(&singular)?.where_(&harmless, a)?;
+            let regular = checks::as_matrices(&singular)?.where_(&identity, a)?;
             let inverse = inverse(OP, &regular, Singular::DivideByZero)?;
             let product = named_matrix_norm(OP, a, norm, &options)?
                 .mul(&named_matrix_norm(OP, &inverse, norm, &options)?)?;

@@ -11,7 +11,7 @@ use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Result, Tensor};
 
-/// Returns the determinants of square matrices: 1 for a matrix of 0 x 0.
+/// Returns the determinants of square matrices: 1 for a 0 x 0 matrix.
 ///
 /// # Shapes
 /// `[.., n, n] -> [..]`
@@ -21,7 +21,7 @@ use ternion_core::{Result, Tensor};
 /// computed from the singular value decomposition.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, matrices that are not square.
+/// Returns an error for dtypes other than f32 and f64, and matrices that are not square.
 pub fn det(a: &Tensor) -> Result<Tensor> {
     let size = checks::square("linalg.det", a)?;
     if size == 0 {
@@ -49,17 +49,17 @@ fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
             Singular::DivideByZero,
         )?)?);
     }
-    // For each of the two formulas, the matrices of the other case are replaced first, so that
-    // neither involves infinities.
+    // Regular and singular matrices have different formulas. Each formula first replaces the
+    // matrices of the other case, so that it does not compute infinities.
     let is_zero = checks::as_matrices(&is_zero)?;
     // A matrix with distinct singular values, for which every formula and its derivative is finite.
     let size = a.dims()[a.rank() - 1];
-    let harmless = Tensor::linspace(1.0, size as f64, size, a.dtype(), a.device())?;
-    let harmless = checks::with_diagonal(&harmless)?;
-    let regular = is_zero.where_(&harmless, a)?;
+    let placeholder = Tensor::linspace(1.0, size as f64, size, a.dtype(), a.device())?;
+    let placeholder = checks::with_diagonal(&placeholder)?;
+    let regular = is_zero.where_(&placeholder, a)?;
     let by_inverse = checks::transposed(&inverse("linalg.det", &regular, Singular::DivideByZero)?)?;
     let by_inverse = checks::as_matrices(det)?.mul(&by_inverse)?;
-    is_zero.where_(&cofactors_of_singular(&is_zero.where_(a, &harmless)?)?, &by_inverse)
+    is_zero.where_(&cofactors_of_singular(&is_zero.where_(a, &placeholder)?)?, &by_inverse)
 }
 
 /// Returns the cofactors of singular matrices. `a = u diag(s) vt` has the cofactors `det(u) det(vt)
@@ -76,7 +76,7 @@ fn cofactors_of_singular(a: &Tensor) -> Result<Tensor> {
     if !a.needs_grad() {
         return Ok(exact);
     }
-    // The value is the exact one, the gradient is that of the composition.
+    // The result has the exact value, and the gradient of the composition.
     let cofactors_by_svd = cofactors_by_svd(a)?;
     cofactors_by_svd.add(&exact.sub(&cofactors_by_svd.detach())?)
 }
@@ -115,7 +115,7 @@ fn cofactors_by_svd(a: &Tensor) -> Result<Tensor> {
 /// sign is 0.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, matrices that are not square.
+/// Returns an error for dtypes other than f32 and f64, and matrices that are not square.
 pub fn slogdet(a: &Tensor) -> Result<(Tensor, Tensor)> {
     named_slogdet("linalg.slogdet", a)
 }
@@ -152,7 +152,7 @@ fn named_slogdet(op: &'static str, a: &Tensor) -> Result<(Tensor, Tensor)> {
 /// Same as [`slogdet`].
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, matrices that are not square.
+/// Returns an error for dtypes other than f32 and f64, and matrices that are not square.
 pub fn logdet(a: &Tensor) -> Result<Tensor> {
     let (sign, logarithm) = named_slogdet("logdet", a)?;
     logarithm.masked_fill(&sign.lt_scalar(0i64)?, f64::NAN)

@@ -29,7 +29,8 @@ pub enum Triangle {
 /// does not exist and is not finite; the gradient through `w` only is always finite.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, matrices that are not square, a NaN or an infinity.
+/// Returns an error for dtypes other than f32 and f64, matrices that are not square, and a NaN or
+/// an infinity.
 pub fn eigh(a: &Tensor, triangle: Triangle) -> Result<(Tensor, Tensor)> {
     named_eigh("linalg.eigh", a, triangle)
 }
@@ -43,7 +44,8 @@ pub fn eigh(a: &Tensor, triangle: Triangle) -> Result<(Tensor, Tensor)> {
 /// `da = v diag(dw) v^T`.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, matrices that are not square, a NaN or an infinity.
+/// Returns an error for dtypes other than f32 and f64, matrices that are not square, and a NaN or
+/// an infinity.
 pub fn eigvalsh(a: &Tensor, triangle: Triangle) -> Result<Tensor> {
     Ok(named_eigh("linalg.eigvalsh", a, triangle)?.0)
 }

@@ -21,7 +21,7 @@ use ternion_core::{DType, Result, Tensor, without_precision};
 /// Higham 2008, 3.16), which has gradients too.
 ///
 /// # Errors
-/// A dtype that is not floating, matrices that are not square.
+/// Returns an error for a dtype that is not floating and matrices that are not square.
 pub fn matrix_exp(a: &Tensor) -> Result<Tensor> {
     const OP: &str = "linalg.matrix_exp";
     checks::floating(OP, a)?;

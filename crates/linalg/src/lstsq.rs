@@ -18,20 +18,20 @@ pub struct Lstsq {
     pub singular_values: Tensor,
 }
 
-/// Returns `x` with the smallest `|a x - b|`, and among those the smallest `|x|`: `pinv(a) b`.
-/// Singular values not above `rcond` times the largest are treated as 0 (`eps max(m, n)` by
-/// default).
+/// Returns the `x` that minimizes `|a x - b|`; if there are several, the one with the smallest
+/// `|x|`: `pinv(a) b`. Singular values not above `rcond` times the largest are treated as 0
+/// (`eps max(m, n)` by default).
 ///
 /// # Shapes
 /// `a`: `[.., m, n]`; `b`: `[.., m, k]`, or vectors `[.., m]` of the shape of `a` without its last
-/// axis. Axes before those broadcast. The solution: `[.., n, k]` or `[.., n]`.
+/// axis. Leading axes are broadcast. The solution: `[.., n, k]` or `[.., n]`.
 ///
 /// # Gradient
 /// That of the pseudo-inverse and of the product.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64 or that differ, sizes that do not match, a NaN or an infinity in
-/// `a`.
+/// Returns an error for dtypes other than f32 and f64 or that differ, sizes that do not match, and
+/// a NaN or an infinity in `a`.
 pub fn lstsq(a: &Tensor, b: &Tensor, rcond: Option<f64>) -> Result<Lstsq> {
     const OP: &str = "linalg.lstsq";
     let [m, n] = checks::matrix(OP, a)?;

@@ -14,7 +14,7 @@ use ternion_core::{DType, Error, Result, Tensor, without_precision};
 pub(crate) struct Factors {
     /// L below the diagonal (its own diagonal is 1), and U.
     packed: Mat<f64>,
-    /// Row i of `P a` is this row of a.
+    /// Row i of `P a` is row `rows[i]` of `a`.
     rows: Vec<usize>,
 }
 
@@ -28,8 +28,8 @@ impl Factors {
             false => upper[(row, column)],
         });
         let factors = Factors { packed, rows: decomposition.P().arrays().0.to_vec() };
-        // A blocked algorithm applies the reciprocal of a pivot of 0, and infinities of the input,
-        // in a different order.
+        // For a pivot of 0 and for infinities, the result of a blocked algorithm depends on its
+        // order of operations. Use the unblocked algorithm then.
         match factors.is_regular() {
             true => factors,
             false => Factors::by_columns(matrix),
@@ -128,7 +128,7 @@ impl Factors {
         })
     }
 
-    /// Replaces `b` by `a^-1 b`, with divisions by pivots of 0.
+    /// Replaces `b` by `a^-1 b`. A pivot of 0 is a division by zero.
     pub fn solve_in_place(&self, b: &mut Mat<f64>) {
         let mut x = Mat::from_fn(b.nrows(), b.ncols(), |row, column| b[(self.rows[row], column)]);
         self.packed.solve_unit_lower_triangular_in_place(&mut x);
@@ -165,7 +165,7 @@ fn transpositions(rows: &[usize]) -> Vec<usize> {
 /// which determines their gradients. Not finite for singular matrices.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, fewer than two axes.
+/// Returns an error for dtypes other than f32 and f64, and fewer than two axes.
 pub fn lu(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let LuTensors { p, packed, .. } = factor("linalg.lu", a)?;
     let (l, u) = triangles("linalg.lu", &packed)?;
@@ -187,7 +187,8 @@ fn triangles(op: &'static str, packed: &Tensor) -> Result<(Tensor, Tensor)> {
 /// `lu`: `[.., m, n]`; `pivots`: `[.., min(m, n)]`, i32; the results are those of [`lu`].
 ///
 /// # Errors
-/// Dtypes and sizes that do not match, pivots that are not i32 between 1 and m.
+/// Returns an error for dtypes and sizes that do not match, and pivots that are not i32 between 1
+/// and m.
 pub fn lu_unpack(lu: &Tensor, pivots: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     const OP: &str = "lu_unpack";
     checks::matrix(OP, lu)?;
@@ -210,9 +211,10 @@ pub fn lu_factor(a: &Tensor) -> Result<(Tensor, Tensor)> {
     const OP: &str = "linalg.lu_factor";
     let factors = factor(OP, a)?;
     if let Some(index) = factors.zeros.iter().position(|zero| *zero > 0) {
-        let (which, zero) = (checks::of_batch_element(a, index), factors.zeros[index]);
-        let detail =
-            format!("the matrix{which} has no inverse (the pivot {zero} is 0): lu_factor_ex takes it");
+        let (batch_element, zero) = (checks::of_batch_element(a, index), factors.zeros[index]);
+        let detail = format!(
+            "the matrix{batch_element} has no inverse (the pivot {zero} is 0): lu_factor_ex takes it"
+        );
         return Err(Error::matrix(OP, detail));
     }
     Ok((factors.packed, factors.pivots))
@@ -227,19 +229,20 @@ pub fn lu_factor(a: &Tensor) -> Result<(Tensor, Tensor)> {
 /// # Errors
 /// The errors of [`lu`].
 pub fn lu_factor_ex(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
-    let found = factor("linalg.lu_factor_ex", a)?;
-    Ok((found.packed, found.pivots, checks::info(found.zeros, a)?))
+    let factors = factor("linalg.lu_factor_ex", a)?;
+    Ok((factors.packed, factors.pivots, checks::info(factors.zeros, a)?))
 }
 
-/// Solves `a x = b` for `x`, given the results of [`lu_factor`]: `x a = b` unless `left`, with the
-/// transpose of a if `adjoint`.
+/// Solves `a x = b` for `x` if `left`, otherwise `x a = b`, given the results of [`lu_factor`] for
+/// `a`. If `adjoint`, the transpose of `a` replaces `a`.
 ///
 /// # Shapes
 /// `lu`: `[.., n, n]`; `pivots`: `[.., n]`, i32; `b`: `[.., n, k]` (`[.., k, n]` unless `left`).
-/// Axes before those broadcast.
+/// The axes before the last two are broadcast.
 ///
 /// # Errors
-/// Dtypes and sizes that do not match, pivots that are not i32 between 1 and n.
+/// Returns an error for dtypes and sizes that do not match, and pivots that are not i32 between 1
+/// and n.
 pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: bool) -> Result<Tensor> {
     const OP: &str = "linalg.lu_solve";
     checks::square(OP, lu)?;
@@ -252,11 +255,9 @@ pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: b
     let unit = TriangularOptions { upper: false, unitriangular: true, ..Default::default() };
     let upper = TriangularOptions { upper: true, ..Default::default() };
     if adjoint {
-        let first =
-            solve_triangular(&checks::transposed(lu)?, b, TriangularOptions { upper: false, ..upper })?;
-        let second =
-            solve_triangular(&checks::transposed(lu)?, &first, TriangularOptions { upper: true, ..unit })?;
-        return without_precision(|| p.matmul(&second));
+        let y = solve_triangular(&checks::transposed(lu)?, b, TriangularOptions { upper: false, ..upper })?;
+        let z = solve_triangular(&checks::transposed(lu)?, &y, TriangularOptions { upper: true, ..unit })?;
+        return without_precision(|| p.matmul(&z));
     }
     let (p, b) = checks::broadcast(OP, &checks::transposed(&p)?, b)?;
     let b = without_precision(|| p.matmul(&b))?;
@@ -344,25 +345,25 @@ fn gradient(op: &'static str, packed: &Tensor, dy: &Tensor) -> Result<Tensor> {
     let transposed = checks::transposed(&factors)?;
     let by_lower = TriangularOptions { upper: true, unitriangular: true, left: true };
     let by_upper = TriangularOptions { upper: false, unitriangular: false, left: false };
-    let mut own = dy.narrow(-2, 0, size)?.narrow(-1, 0, size)?;
+    let mut d_square = dy.narrow(-2, 0, size)?.narrow(-1, 0, size)?;
     if m > n {
         // l2 = a2 u^-1
         let (l2, dl2) = (packed.narrow(-2, n, m - n)?, dy.narrow(-2, n, m - n)?);
         let da2 = triangular(op, &transposed, &dl2, by_upper)?;
         let du = checks::transposed(&l2)?.matmul(&da2)?.neg()?.triu(0)?;
-        own = own.add(&du)?;
-        let da1 = square_gradient(op, &factors, &own)?;
+        d_square = d_square.add(&du)?;
+        let da1 = square_gradient(op, &factors, &d_square)?;
         return Tensor::concat(&[&da1, &da2], -2);
     }
     if n > m {
         // u2 = l^-1 a2
         let (u2, du2) = (packed.narrow(-1, m, n - m)?, dy.narrow(-1, m, n - m)?);
         let da2 = triangular(op, &transposed, &du2, by_lower)?;
-        own = own.add(&da2.matmul(&checks::transposed(&u2)?)?.neg()?.tril(-1)?)?;
-        let da1 = square_gradient(op, &factors, &own)?;
+        d_square = d_square.add(&da2.matmul(&checks::transposed(&u2)?)?.neg()?.tril(-1)?)?;
+        let da1 = square_gradient(op, &factors, &d_square)?;
         return Tensor::concat(&[&da1, &da2], -1);
     }
-    square_gradient(op, &factors, &own)
+    square_gradient(op, &factors, &d_square)
 }
 
 /// Returns `l^-T (strictly_lower(l^T dl) + upper(du u^T)) u^-T`.

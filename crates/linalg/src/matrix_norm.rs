@@ -11,8 +11,9 @@ pub enum MatrixNorm {
     Fro,
     /// Nuclear norm: the sum of the singular values.
     Nuc,
-    /// 1 or -1: the largest or smallest sum of magnitudes of a column. Infinity or -infinity: that
-    /// of a row. 2 or -2: the largest or smallest singular value.
+    /// 1 or -1: the largest or smallest sum of magnitudes of a column. Infinity or -infinity: the
+    /// largest or smallest sum of magnitudes of a row. 2 or -2: the largest or smallest singular
+    /// value.
     Order(f64),
 }
 
@@ -44,9 +45,10 @@ impl Default for NormOptions {
 /// the minimum or maximum, they share the gradient.
 ///
 /// # Errors
-/// A dtype that is not floating (f32 or f64 if singular values are used) or cannot represent the
-/// input's values, axes that do not exist or are the same, another order, the smallest of an empty
-/// set (the largest is 0), a NaN or an infinity if singular values are used.
+/// Returns an error for a dtype that is not floating (f32 or f64 if singular values are used) or
+/// cannot represent the input's values, axes that do not exist or are the same, an unsupported
+/// order, a minimum over no elements (a maximum is 0), and a NaN or an infinity if singular values
+/// are used.
 pub fn matrix_norm(a: &Tensor, norm: MatrixNorm, options: &NormOptions) -> Result<Tensor> {
     named_matrix_norm("linalg.matrix_norm", a, norm, options)
 }
@@ -69,7 +71,7 @@ pub(crate) fn named_matrix_norm(
         return Err(Error::invalid(op, detail));
     }
     let axes = [rows, columns];
-    let kept = match norm {
+    let norms = match norm {
         MatrixNorm::Fro => {
             let dim = Some(vec![rows as isize, columns as isize]);
             named_vector_norm(op, &a, 2.0, &VectorNormOptions { dim, keepdim: true, dtype: None })?
@@ -77,7 +79,7 @@ pub(crate) fn named_matrix_norm(
         MatrixNorm::Nuc => of_singular_values(op, &a, axes, |s| s.sum(-1))?,
         MatrixNorm::Order(order) => of_order(op, &a, order, axes)?,
     };
-    if options.keepdim { Ok(kept) } else { kept.squeeze([rows as isize, columns as isize]) }
+    if options.keepdim { Ok(norms) } else { norms.squeeze([rows as isize, columns as isize]) }
 }
 
 fn of_order(op: &'static str, a: &Tensor, order: f64, [rows, columns]: [usize; 2]) -> Result<Tensor> {
@@ -115,8 +117,9 @@ fn of_order(op: &'static str, a: &Tensor, order: f64, [rows, columns]: [usize; 2
     let (summed, compared) = if order.abs() == 1.0 { (rows, columns) } else { (columns, rows) };
     let wide = a.to_dtype(a.dtype().accumulator())?;
     let sums = wide.abs()?.sum_keep(summed as isize)?;
-    let kept = if is_largest { sums.max_keep(compared as isize)? } else { sums.min_keep(compared as isize)? };
-    kept.to_dtype(a.dtype())
+    let extremes =
+        if is_largest { sums.max_keep(compared as isize)? } else { sums.min_keep(compared as isize)? };
+    extremes.to_dtype(a.dtype())
 }
 
 fn of_singular_values(
@@ -133,10 +136,10 @@ fn of_singular_values(
     f(&named_svd(op, &a.permute(order.as_slice())?, false)?.1)?.reshape(ternion_core::Shape::new(&dims)?)
 }
 
-/// Returns the norm of vectors or of matrices. Without `dim`: without an order, the 2-norm of all
-/// elements; with an order, that of `x`, which must be a vector or a matrix. With one axis, that of
-/// vectors; with two axes and an order, that of matrices; with two axes and no order, the 2-norm
-/// over both.
+/// Returns the norm of vectors or of matrices. Without `dim` and order: the 2-norm of all elements.
+/// Without `dim`, with an order: the vector or matrix norm of `x`, which must be a vector or a
+/// matrix. With one axis: the vector norm. With two axes and an order: the matrix norm. With two
+/// axes and no order: the 2-norm over both.
 ///
 /// # Errors
 /// The errors of [`vector_norm`](crate::vector_norm) and [`matrix_norm`]; a number of axes other

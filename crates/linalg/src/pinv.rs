@@ -33,8 +33,8 @@ impl RankTolerance {
     }
 }
 
-/// Returns the Moore-Penrose inverses: if `hermitian`, those of symmetric matrices by their
-/// eigenvalues; only the lower triangle is read.
+/// Returns the Moore-Penrose inverses. If `hermitian`, the matrices are assumed to be symmetric:
+/// their eigenvalues are used, and only their lower triangles are read.
 ///
 /// # Shapes
 /// `[.., m, n] -> [.., n, m]`
@@ -45,8 +45,8 @@ impl RankTolerance {
 /// `hermitian`, its symmetric part.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, fewer than two axes, a NaN or an infinity; if `hermitian`,
-/// matrices that are not square.
+/// Returns an error for dtypes other than f32 and f64, fewer than two axes, and a NaN or an
+/// infinity; if `hermitian`, also for matrices that are not square.
 pub fn pinv(a: &Tensor, tolerance: RankTolerance, hermitian: bool) -> Result<Tensor> {
     Ok(pseudo_inverse("linalg.pinv", a, tolerance, hermitian)?.inverse)
 }

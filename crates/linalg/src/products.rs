@@ -13,8 +13,8 @@ use ternion_core::{Axis, DType, Error, Result, Shape, Tensor, without_precision}
 /// `[.., n, n]`, unchanged
 ///
 /// # Errors
-/// Matrices that are not square; for a negative power, dtypes other than f32 and f64 and a singular
-/// matrix.
+/// Returns an error for matrices that are not square; for a negative power, also for dtypes other
+/// than f32 and f64, and for a singular matrix.
 pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
     const OP: &str = "linalg.matrix_power";
     let size = checks::square_sizes(OP, a)?;
@@ -50,7 +50,8 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
 /// and the last one a vector treated as a column; their axis is dropped.
 ///
 /// # Errors
-/// Fewer than two tensors, tensors of another rank, sizes that do not match.
+/// Returns an error for fewer than two tensors, tensors of another rank, and sizes that do not
+/// match.
 pub fn multi_dot(tensors: &[&Tensor]) -> Result<Tensor> {
     const OP: &str = "linalg.multi_dot";
     let [first, .., last] = tensors else {
@@ -83,7 +84,8 @@ pub fn multi_dot(tensors: &[&Tensor]) -> Result<Tensor> {
     if first.rank() == 1 { product.squeeze(0) } else { Ok(product) }
 }
 
-/// Returns at `[i][j]` where the product of matrices i to j is split first.
+/// Returns, at `[i][j]`, the index of the matrix after which the product of matrices i to j is
+/// split first.
 fn splits(matrices: &[Tensor]) -> Vec<Vec<usize>> {
     let count = matrices.len();
     let mut sizes = vec![matrices[0].dims()[0] as f64];
@@ -109,12 +111,12 @@ fn chain(matrices: &[Tensor], cuts: &[Vec<usize>], i: usize, j: usize) -> Result
     if i == j {
         return Ok(matrices[i].clone());
     }
-    let cut = cuts[i][j];
-    chain(matrices, cuts, i, cut)?.matmul(&chain(matrices, cuts, cut + 1, j)?)
+    let split = cuts[i][j];
+    chain(matrices, cuts, i, split)?.matmul(&chain(matrices, cuts, split + 1, j)?)
 }
 
-/// Applies `f` to both, converted to their accumulator dtype and broadcast to `shape`, and rounds
-/// the result once to their dtype. The same applies to the gradients.
+/// Applies `f` to both operands, converted to their accumulator dtype and broadcast to `shape`, and
+/// rounds the result once to their dtype. The same applies to the gradients.
 fn in_accumulator_dtype(
     x: &Tensor,
     y: &Tensor,
@@ -131,7 +133,8 @@ fn in_accumulator_dtype(
 /// Both of the same rank, broadcast, with size 3 along `dim`
 ///
 /// # Errors
-/// Dtypes that differ, ranks that differ, shapes that do not broadcast, a size other than 3.
+/// Returns an error for dtypes that differ, ranks that differ, shapes that do not broadcast, and a
+/// size other than 3.
 pub fn cross(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
     const OP: &str = "linalg.cross";
     checks::same_dtype(OP, x, y)?;
@@ -159,8 +162,8 @@ pub fn cross(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
 /// Both broadcast; `dim` is dropped. Half precision is computed in f32 and rounded once.
 ///
 /// # Errors
-/// Dtypes that are not floating or differ, shapes that do not broadcast, an axis that does not
-/// exist.
+/// Returns an error for dtypes that are not floating or differ, shapes that do not broadcast, and
+/// an axis that does not exist.
 pub fn vecdot(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
     const OP: &str = "linalg.vecdot";
     checks::floating(OP, x)?;
@@ -177,7 +180,7 @@ pub fn vecdot(x: &Tensor, y: &Tensor, dim: impl Into<Axis>) -> Result<Tensor> {
 /// `[.., n] -> [.., n, columns]`
 ///
 /// # Errors
-/// No axis, bool, 0 columns.
+/// Returns an error for a tensor without axes, for bool, and for 0 columns.
 pub fn vander(x: &Tensor, columns: Option<usize>) -> Result<Tensor> {
     const OP: &str = "linalg.vander";
     let Some(&count) = x.dims().last() else {
@@ -193,8 +196,8 @@ pub fn vander(x: &Tensor, columns: Option<usize>) -> Result<Tensor> {
     checks::shape(x.dims(), &[columns])?;
     let wide = x.dtype().accumulator();
     x.device().check_room(&[x.dims(), &[columns]].concat(), wide)?;
-    // By products instead of logarithms: each iteration doubles the number of powers by multiplying
-    // them by the next power.
+    // Powers are computed by products instead of logarithms: each iteration doubles their number by
+    // multiplying them by the next power.
     let base = x.unsqueeze(-1)?.to_dtype(wide)?;
     let (mut powers, mut step) = (base.ones_like()?, base);
     loop {
@@ -217,7 +220,7 @@ pub fn vander(x: &Tensor, columns: Option<usize>) -> Result<Tensor> {
 /// result has the shape of `a`.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64 or that differ, shapes that do not match.
+/// Returns an error for dtypes other than f32 and f64 or that differ, and shapes that do not match.
 pub fn householder_product(a: &Tensor, tau: &Tensor) -> Result<Tensor> {
     const OP: &str = "linalg.householder_product";
     let [m, n] = checks::matrix(OP, a)?;

@@ -32,8 +32,8 @@ pub enum QrMode {
 /// gradient only if the matrix has at least as many columns as rows.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, fewer than two axes; in the backward pass, a mode without a
-/// gradient.
+/// Returns an error for dtypes other than f32 and f64, and fewer than two axes; in the backward
+/// pass, also for a mode without a gradient.
 pub fn qr(a: &Tensor, mode: QrMode) -> Result<(Tensor, Tensor)> {
     const OP: &str = "linalg.qr";
     let [m, n] = checks::matrix(OP, a)?;
@@ -55,17 +55,17 @@ pub fn qr(a: &Tensor, mode: QrMode) -> Result<(Tensor, Tensor)> {
 fn decompose(a: &Tensor, mode: QrMode, size: usize) -> Result<(Tensor, Tensor)> {
     let n = a.dims()[a.rank() - 1];
     let m = a.dims()[a.rank() - 2];
-    let (mut first, mut second) = (Values::default(), Values::default());
+    let (mut q_values, mut r_values) = (Values::default(), Values::default());
     for matrix in Matrices::read(a)?.iter() {
         let factors = matrix.qr();
         match mode {
-            QrMode::Reduced => first.push_matrix(factors.compute_thin_Q().as_ref()),
-            QrMode::Complete => first.push_matrix(factors.compute_Q().as_ref()),
+            QrMode::Reduced => q_values.push_matrix(factors.compute_thin_Q().as_ref()),
+            QrMode::Complete => q_values.push_matrix(factors.compute_Q().as_ref()),
             QrMode::R => {}
         }
         let r = factors.R();
         for row in 0..size {
-            second.extend((0..n).map(|column| if row > column { 0.0 } else { r[(row, column)] }));
+            r_values.extend((0..n).map(|column| if row > column { 0.0 } else { r[(row, column)] }));
         }
     }
     let q = match mode {
@@ -75,9 +75,9 @@ fn decompose(a: &Tensor, mode: QrMode, size: usize) -> Result<(Tensor, Tensor)> 
             let eye = Tensor::eye(m, a.dtype(), a.device())?.narrow(1, 0, size)?;
             eye.expand(checks::shape(checks::lead(a), &[m, size])?)?.contiguous()?
         }
-        _ => first.into_tensor(a, &[m, size])?,
+        _ => q_values.into_tensor(a, &[m, size])?,
     };
-    Ok((q, second.into_tensor(a, &[size, n])?))
+    Ok((q, r_values.into_tensor(a, &[size, n])?))
 }
 
 /// Returns zeros for a missing gradient.

@@ -18,19 +18,19 @@ pub(crate) enum Singular {
     DivideByZero,
 }
 
-/// Solves `a x = b` for `x`, or `x a = b` unless `left`.
+/// Solves `a x = b` for `x` if `left`, otherwise `x a = b`.
 ///
 /// # Shapes
 /// `a`: `[.., n, n]`; `b`: `[.., n, k]` (`[.., k, n]` unless `left`), or vectors `[.., n]`: one
-/// axis, or the shape of `a` without its last axis. Axes before those broadcast. The result has the
-/// shape of `b`, broadcast.
+/// axis, or the shape of `a` without its last axis. The axes before these are broadcast. The result
+/// has the shape of `b`, broadcast.
 ///
 /// # Gradient
 /// `db = a^-T dx`, `da = -db x^T` (Giles 2008, 2.3.1), which have gradients too.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64 or that differ, matrices that are not square, sizes that do not
-/// match, a singular matrix.
+/// Returns an error for dtypes other than f32 and f64 or that differ, matrices that are not square,
+/// sizes that do not match, and a singular matrix.
 pub fn solve(a: &Tensor, b: &Tensor, left: bool) -> Result<Tensor> {
     Ok(named_solve("linalg.solve", a, b, left, Singular::Error)?.0)
 }
@@ -46,7 +46,7 @@ pub fn solve(a: &Tensor, b: &Tensor, left: bool) -> Result<Tensor> {
 /// The errors of [`solve`] except a singular matrix.
 pub fn solve_ex(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, Tensor)> {
     let (x, mut zeros) = named_solve("linalg.solve_ex", a, b, left, Singular::DivideByZero)?;
-    // The indices are for `a` broadcast to `b`.
+    // There is one index for each matrix of `a` broadcast to `b`.
     let mut common = x.dims().to_vec();
     common.truncate(common.len() - if is_vector(a, b) { 1 } else { 2 });
     if common.contains(&0) {
@@ -57,8 +57,8 @@ pub fn solve_ex(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, Tensor)> 
     zeros.resize(common.elements(), 0);
     let mut zeros = Tensor::from_vec(zeros, common, a.device())?;
     for axis in 0..common.rank() {
-        let own = (axis + a.rank() - 2).checked_sub(common.rank()).map_or(1, |own| a.dims()[own]);
-        zeros = zeros.narrow(axis as isize, 0, own)?;
+        let size = (axis + a.rank() - 2).checked_sub(common.rank()).map_or(1, |size| a.dims()[size]);
+        zeros = zeros.narrow(axis as isize, 0, size)?;
     }
     Ok((x, zeros.reshape(Shape::new(checks::lead(a))?)?.contiguous()?))
 }
@@ -112,7 +112,8 @@ fn named_solve(
 /// `da = -y^T dy y^T` (Giles 2008, 2.2.3).
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, matrices that are not square, a singular one.
+/// Returns an error for dtypes other than f32 and f64, matrices that are not square, and a singular
+/// one.
 pub fn inv(a: &Tensor) -> Result<Tensor> {
     inverse("linalg.inv", a, Singular::Error)
 }
@@ -125,7 +126,7 @@ pub fn inv(a: &Tensor) -> Result<Tensor> {
 /// `[.., n, n] -> ([.., n, n], [..])`; the indices are i32
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, matrices that are not square.
+/// Returns an error for dtypes other than f32 and f64, and matrices that are not square.
 pub fn inv_ex(a: &Tensor) -> Result<(Tensor, Tensor)> {
     let (y, zeros) = inverse_and_zeros("linalg.inv_ex", a, Singular::DivideByZero)?;
     Ok((y, checks::info(zeros, a)?))

@@ -23,7 +23,8 @@ use ternion_core::{Result, Tensor};
 /// beyond the first k are not uniquely determined, and have no gradient.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, fewer than two axes, a NaN or an infinity.
+/// Returns an error for dtypes other than f32 and f64, fewer than two axes, and a NaN or an
+/// infinity.
 pub fn svd(a: &Tensor, full_matrices: bool) -> Result<(Tensor, Tensor, Tensor)> {
     named_svd("linalg.svd", a, full_matrices)
 }
@@ -37,7 +38,8 @@ pub fn svd(a: &Tensor, full_matrices: bool) -> Result<(Tensor, Tensor, Tensor)> 
 /// `da = u diag(ds) vt` (Giles 2008, 3.2).
 ///
 /// # Errors
-/// Dtypes other than f32 and f64, fewer than two axes, a NaN or an infinity.
+/// Returns an error for dtypes other than f32 and f64, fewer than two axes, and a NaN or an
+/// infinity.
 pub fn svdvals(a: &Tensor) -> Result<Tensor> {
     Ok(named_svd("linalg.svdvals", a, false)?.1)
 }
@@ -49,10 +51,10 @@ pub(crate) fn named_svd(op: &'static str, a: &Tensor, full: bool) -> Result<(Ten
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let k = m.min(n);
         let factors = [context.output(0)?.narrow(-1, 0, k)?, context.output(2)?.narrow(-2, 0, k)?];
-        let cut = |index: usize, axis: isize| -> Result<Option<Tensor>> {
+        let leading_grad = |index: usize, axis: isize| -> Result<Option<Tensor>> {
             grads[index].as_ref().map(|grad| grad.narrow(axis, 0, k)).transpose()
         };
-        let (du, dvt) = (cut(0, -1)?, cut(2, -2)?);
+        let (du, dvt) = (leading_grad(0, -1)?, leading_grad(2, -2)?);
         let da = gradient(factors, context.output(1)?, du.as_ref(), grads[1].as_ref(), dvt.as_ref())?;
         Ok(Grads::from_elem(da, 1))
     };

@@ -10,8 +10,8 @@ use ternion_core::{Error, Result, Shape, Tensor};
 /// `[a.., b..] -> [b.., a..]`: `ind` axes a, which have as many elements as the other axes, b
 ///
 /// # Errors
-/// `ind` of 0 or beyond the rank, numbers of elements that differ, and those of
-/// [`inv`](crate::inv).
+/// Returns an error if `ind` is 0 or above the rank, or if the numbers of elements differ, and the
+/// errors of [`inv`](crate::inv).
 pub fn tensorinv(a: &Tensor, ind: usize) -> Result<Tensor> {
     const OP: &str = "linalg.tensorinv";
     checks::dtype(OP, a)?;
@@ -36,8 +36,8 @@ pub fn tensorinv(a: &Tensor, ind: usize) -> Result<Tensor> {
 /// `a`: `[b.., x..]`, with as many elements along both; `b`: `[b..]`; the result: `[x..]`
 ///
 /// # Errors
-/// Axes that do not exist or are repeated, numbers of elements that do not match, and those of
-/// [`solve`].
+/// Returns an error if an axis does not exist or is repeated, or if the numbers of elements do not
+/// match, and the errors of [`solve`].
 pub fn tensorsolve(a: &Tensor, b: &Tensor, dims: Option<&[isize]>) -> Result<Tensor> {
     const OP: &str = "linalg.tensorsolve";
     checks::dtype(OP, a)?;

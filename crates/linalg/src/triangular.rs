@@ -8,14 +8,14 @@ use ternion_core::autograd::{Context, Grads};
 use ternion_core::op::Saves;
 use ternion_core::{Error, Result, Tensor};
 
-/// Which triangle of a matrix is used, and on which side of `x` it is.
+/// Which triangle of the matrix is used, and on which side of `x` the matrix is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TriangularOptions {
-    /// Uses the upper triangle instead of the lower one.
+    /// If true, uses the upper triangle, otherwise (the default) the lower one.
     pub upper: bool,
-    /// Solves `a x = b` instead of `x a = b`.
+    /// If true (the default), solves `a x = b`, otherwise `x a = b`.
     pub left: bool,
-    /// Treats the diagonal as 1, whatever the matrix contains there.
+    /// If true, treats the diagonal as 1 without reading it; false by default.
     pub unitriangular: bool,
 }
 
@@ -30,14 +30,15 @@ impl Default for TriangularOptions {
 /// the diagonal is a division by zero.
 ///
 /// # Shapes
-/// `a`: `[.., n, n]`; `b`: `[.., n, k]` (`[.., k, n]` unless `left`). Axes before those broadcast.
+/// `a`: `[.., n, n]`; `b`: `[.., n, k]` (`[.., k, n]` unless `left`). The axes before the last two
+/// are broadcast.
 ///
 /// # Gradient
 /// `db = a^-T dx`, `da` = the triangle of `-db x^T` (Giles 2008, 2.3.1), which have gradients too.
 ///
 /// # Errors
-/// Dtypes other than f32 and f64 or that differ, a matrix that is not square, sizes that do not
-/// match.
+/// Returns an error for dtypes other than f32 and f64 or that differ, a matrix that is not square,
+/// and sizes that do not match.
 pub fn solve_triangular(a: &Tensor, b: &Tensor, options: TriangularOptions) -> Result<Tensor> {
     triangular("linalg.solve_triangular", a, b, options)
 }

@@ -25,12 +25,12 @@ pub struct VectorNormOptions {
 /// Shapes of a reduction. Half precision is computed in f32 and rounded once.
 ///
 /// # Gradient
-/// `dx = dy sign(x) (|x| / y)^(p - 1)`, 0 where x is 0; for infinity the elements of largest
-/// magnitude share it.
+/// `dx = dy sign(x) (|x| / y)^(p - 1)`, 0 where x is 0; for infinity, the elements of largest
+/// magnitude share the gradient.
 ///
 /// # Errors
-/// A dtype that is not floating or cannot represent the input's values, axes that do not exist, no
-/// elements along them if the order is negative or infinite.
+/// Returns an error for a dtype that is not floating or cannot represent the input's values, axes
+/// that do not exist, and no elements along them if the order is negative or infinite.
 pub fn vector_norm(x: &Tensor, order: f64, options: &VectorNormOptions) -> Result<Tensor> {
     named_vector_norm("linalg.vector_norm", x, order, options)
 }
@@ -45,8 +45,8 @@ pub fn vector_norm(x: &Tensor, order: f64, options: &VectorNormOptions) -> Resul
 /// Same as [`vector_norm`], and its negative for `other`.
 ///
 /// # Errors
-/// Dtypes that differ or are not floating, shapes that do not broadcast, an order that is NaN, no
-/// elements if it is negative or infinite.
+/// Returns an error for dtypes that differ or are not floating, shapes that do not broadcast, an
+/// order that is NaN, and no elements if it is negative or infinite.
 pub fn dist(x: &Tensor, other: &Tensor, order: f64) -> Result<Tensor> {
     let op = "dist";
     checks::floating(op, x)?;
@@ -67,8 +67,8 @@ pub fn dist(x: &Tensor, other: &Tensor, order: f64) -> Result<Tensor> {
 /// `[..]`, unchanged. Half precision is computed in f32 and rounded once.
 ///
 /// # Errors
-/// A dtype that is not floating, an axis that does not exist, no elements along it if the order is
-/// negative or infinite.
+/// Returns an error for a dtype that is not floating, an axis that does not exist, and no elements
+/// along it if the order is negative or infinite.
 pub fn normalize(x: &Tensor, order: f64, axis: isize, eps: f64) -> Result<Tensor> {
     let op = "normalize";
     checks::floating(op, x)?;
@@ -90,13 +90,13 @@ pub(crate) fn named_vector_norm(
         None | Some([]) => AxisSet::first(x.rank()),
         Some(dim) => Axes::from(dim).resolve(x.shape(), op)?,
     };
-    let nothing = axes.elements(x.shape()) == 0 && axes.drop_from(x.shape()).elements() > 0;
-    if nothing && (order < 0.0 || order.is_infinite()) {
+    let has_no_elements = axes.elements(x.shape()) == 0 && axes.drop_from(x.shape()).elements() > 0;
+    if has_no_elements && (order < 0.0 || order.is_infinite()) {
         let detail = format!("no elements along axes {axes:?} of shape {:?} for order {order}", x.shape());
         return Err(Error::invalid(op, detail));
     }
-    let kept = of_order(op, &x.to_dtype(x.dtype().accumulator())?, order, axes)?.to_dtype(x.dtype())?;
-    if options.keepdim { Ok(kept) } else { kept.reshape(axes.drop_from(x.shape())) }
+    let norms = of_order(op, &x.to_dtype(x.dtype().accumulator())?, order, axes)?.to_dtype(x.dtype())?;
+    if options.keepdim { Ok(norms) } else { norms.reshape(axes.drop_from(x.shape())) }
 }
 
 /// Casts `x` to `dtype`. Both must be floating, and `dtype` must represent the values of `x`.
@@ -129,8 +129,8 @@ fn of_order(op: &'static str, x: &Tensor, order: f64, axes: AxisSet) -> Result<T
     Ok(with_gradient(op, &[x], vec![y], Saves::ALL, rule)?.swap_remove(0))
 }
 
-/// Returns the largest or smallest magnitude. Elements that equal it share its gradient. If it is
-/// NaN, the NaN elements share it with a sign of 0, and the other elements get 0.
+/// Returns the largest or smallest magnitude. Elements of this magnitude share its gradient. If it
+/// is NaN, the NaN elements share the gradient with a sign of 0, and all other elements get 0.
 fn extreme(op: &'static str, x: &Tensor, is_largest: bool, axes: AxisSet) -> Result<Tensor> {
     let y = no_grad(|| if is_largest { x.abs()?.max_keep(axes) } else { x.abs()?.min_keep(axes) })?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
@@ -170,8 +170,8 @@ fn gradient(x: &Tensor, y: &Tensor, dy: &Tensor, order: f64) -> Result<Tensor> {
     if order == 1.0 {
         return dy.mul(&x.sign()?);
     }
-    // A norm of 0 has the gradient 0: for a positive order all elements are 0, for a negative one
-    // the limit is 0 whatever the other elements are.
+    // A norm of 0 has the gradient 0: for a positive order, all elements are 0; for a negative
+    // order, the limit is 0 for any values of the other elements.
     let is_zero = y.eq_scalar(0i64)?;
     let (divisor, dy) = (y.masked_fill(&is_zero, 1i64)?, dy.masked_fill(&is_zero, 0i64)?);
     if order == 2.0 {

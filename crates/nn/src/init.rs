@@ -69,17 +69,17 @@ pub enum Init {
 /// Which of a weight's two fans is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
-    /// Inputs of an output: preserves the variance of outputs.
+    /// The number of inputs of one output: preserves the variance of outputs.
     #[default]
     In,
-    /// Outputs of an input: preserves the variance of gradients.
+    /// The number of outputs of one input: preserves the variance of gradients.
     Out,
 }
 
 /// The nonlinearity that follows a weight, which determines the scale of its values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Nonlinearity {
-    /// Nothing, a convolution or a sigmoid: gain 1.
+    /// No nonlinearity, a convolution or a sigmoid: gain 1.
     Linear,
     /// Gain 5/3.
     Tanh,
@@ -124,8 +124,8 @@ impl Init {
         no_grad(|| sample(self.distribution(&shape)?, shape, dtype, device))
     }
 
-    /// Returns the distribution for a weight of this shape with its parameters computed: uniform,
-    /// normal, truncated normal or constant.
+    /// Returns the equivalent distribution for a weight of this shape, with its parameters
+    /// computed: uniform, normal, truncated normal or constant.
     ///
     /// # Errors
     /// Returns an error if the shape lacks the two axes that fans need, bounds are in the wrong
@@ -142,7 +142,7 @@ impl Init {
             }
             Init::XavierUniform { gain } => symmetric(gain * (6.0 / fan_sum(shape)?).sqrt()),
             Init::XavierNormal { gain } => centered(gain * (2.0 / fan_sum(shape)?).sqrt()),
-            plain => plain,
+            distribution => distribution,
         };
         distribution.check()?;
         Ok(distribution)
@@ -166,11 +166,11 @@ impl Init {
 /// # Errors
 /// Returns an error for fewer than two axes.
 pub fn fans(shape: &Shape) -> Result<[usize; 2]> {
-    let [outputs, inputs, receptive @ ..] = shape.dims() else {
+    let [outputs, inputs, kernel_dims @ ..] = shape.dims() else {
         return Err(Error::Rank { op: "init", expected: "at least 2".into(), shape: Box::new(*shape) });
     };
-    let field: usize = receptive.iter().product();
-    Ok([inputs * field, outputs * field])
+    let kernel_elements: usize = kernel_dims.iter().product();
+    Ok([inputs * kernel_elements, outputs * kernel_elements])
 }
 
 /// Returns one fan, at least 1: a weight without elements has no values to scale.
@@ -188,7 +188,7 @@ fn fan_sum(shape: &Shape) -> Result<f64> {
     Ok((fan_in + fan_out).max(1) as f64)
 }
 
-/// Draws values of a distribution whose parameters are known.
+/// Draws values. Computes the parameters of the distribution if they depend on the shape.
 fn sample(distribution: Init, shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {
     // Random ops support f32 and f64.
     let sample_dtype = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
@@ -208,25 +208,25 @@ fn sample(distribution: Init, shape: Shape, dtype: DType, device: &Device) -> Re
     values.to_dtype(dtype)
 }
 
-/// Draws by inversion: uniform numbers between the values of the distribution function at the
-/// bounds are mapped through its inverse. Runs on the host, because there is no such op.
+/// Samples by inversion: draws uniform numbers between the CDF values of the two bounds, and maps
+/// them through the inverse CDF. Runs on the host, because there is no op for the inverse CDF.
 fn truncated_normal(
     [mean, std]: [f64; 2],
     [low, high]: [f64; 2],
     shape: Shape,
     device: &Device,
 ) -> Result<Tensor> {
-    let [from, to] = [low, high].map(|bound| normal_cdf((bound - mean) / std));
+    let [low_cdf, high_cdf] = [low, high].map(|bound| normal_cdf((bound - mean) / std));
     let uniform = Tensor::rand(shape, DType::F64, device)?.to_vec::<f64>()?;
     let values: Vec<f64> = uniform
         .into_iter()
-        .map(|u| (mean + std * normal_quantile(from + u * (to - from))).clamp(low, high))
+        .map(|u| (mean + std * normal_quantile(low_cdf + u * (high_cdf - low_cdf))).clamp(low, high))
         .collect();
     Tensor::from_vec(values, shape, device)
 }
 
-/// The normal distribution function, by its Taylor series near 0 and the continued fraction of its
-/// tail (Abramowitz and Stegun 26.2.10, 26.2.14).
+/// The CDF of the standard normal distribution, by its Taylor series near 0 and the continued
+/// fraction of its tail (Abramowitz and Stegun 26.2.10, 26.2.14).
 fn normal_cdf(x: f64) -> f64 {
     let density = (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt();
     if x.abs() < 3.0 {
@@ -243,7 +243,7 @@ fn normal_cdf(x: f64) -> f64 {
     if x > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The inverse of [`normal_cdf`], by bisection up to the resolution of the distribution function.
+/// The inverse of [`normal_cdf`], by bisection up to the resolution of the CDF.
 fn normal_quantile(probability: f64) -> f64 {
     let (mut low, mut high) = (-40.0, 40.0);
     while high - low > 1e-13 {

@@ -56,7 +56,7 @@ fn same(left: &StateDict, right: &StateDict) -> Result<()> {
 }
 
 #[test]
-fn a_model_comes_back_bit_for_bit() -> Result<()> {
+fn model_round_trips_bit_identically() -> Result<()> {
     let (device, folder) = (device(), Folder::new("round-trip"));
     let file = folder.file("model.safetensors");
     let make = || -> Result<_> { Ok((Mlp::new([3, 4, 2], &device)?, BatchNorm2d::new(2, &device)?)) };
@@ -71,7 +71,7 @@ fn a_model_comes_back_bit_for_bit() -> Result<()> {
 }
 
 #[test]
-fn every_dtype_and_odd_shapes_come_back() -> Result<()> {
+fn every_dtype_and_odd_shapes_round_trip() -> Result<()> {
     let (device, folder) = (device(), Folder::new("dtypes"));
     let mut dict = StateDict::new();
     for dtype in DType::ALL {
@@ -123,7 +123,7 @@ fn one_error_lists_every_key_that_does_not_fit() -> Result<()> {
 }
 
 #[test]
-fn files_that_are_not_there_or_cannot_be_written_are_named() -> Result<()> {
+fn missing_and_unwritable_files_are_reported() -> Result<()> {
     let (device, folder) = (device(), Folder::new("absent"));
     let model = Linear::new(2, 2, &device)?;
     let absent = folder.file("absent.safetensors");
@@ -143,7 +143,7 @@ fn files_that_are_not_there_or_cannot_be_written_are_named() -> Result<()> {
 /// Files truncated at any length, or with any byte of the header changed: they are read as the
 /// header says, or give an error, but never panic.
 #[test]
-fn damaged_files_are_errors() -> Result<()> {
+fn corrupt_files_are_errors() -> Result<()> {
     let (device, folder) = (device(), Folder::new("corrupt"));
     let file = folder.file("model.safetensors");
     let model = Linear::new(3, 2, &device)?;
@@ -159,9 +159,9 @@ fn damaged_files_are_errors() -> Result<()> {
     let header = complete.len() - model.parameter_count() * 4;
     for position in 0..header {
         for flip in [1, 0x10, 0x80, 0xff] {
-            let mut damaged = complete.clone();
-            damaged[position] ^= flip;
-            fs::write(&file, damaged).expect("the folder can be written");
+            let mut corrupt = complete.clone();
+            corrupt[position] ^= flip;
+            fs::write(&file, corrupt).expect("the folder can be written");
             // A changed name or digit may still be valid. The test only requires that the call
             // returns.
             let _ = read(&file, &device);
@@ -178,7 +178,7 @@ fn with_header(file: &Path, header: &str, data: &[u8]) {
 }
 
 #[test]
-fn headers_that_lie_are_errors() {
+fn inconsistent_headers_are_errors() {
     let (device, folder) = (device(), Folder::new("header"));
     let file = folder.file("model.safetensors");
     let check = |header: &str, data: &[u8], expected: &str| {
@@ -236,7 +236,7 @@ fn headers_that_lie_are_errors() {
 }
 
 #[test]
-fn an_optimiser_that_has_stepped_takes_over_what_it_loads() -> Result<()> {
+fn optimizer_after_a_step_uses_the_loaded_state() -> Result<()> {
     let device = device();
     let model = Linear::new(3, 2, &device)?;
     let input = Init::Uniform { low: -1.0, high: 1.0 }.tensor([4, 3], DType::F32, &device)?;
@@ -261,7 +261,7 @@ fn an_optimiser_that_has_stepped_takes_over_what_it_loads() -> Result<()> {
 }
 
 #[test]
-fn an_optimiser_goes_on_from_a_file_as_if_it_had_never_stopped() -> Result<()> {
+fn optimizer_resumes_from_a_file_bit_identically() -> Result<()> {
     let (device, folder) = (device(), Folder::new("resume"));
     let file = folder.file("adam.safetensors");
     let train = |model: &Linear, adam: &mut AdamW, steps: usize| -> Result<()> {
@@ -356,7 +356,7 @@ fn floating_dtypes_are_cast_to_those_of_the_model_in_both_directions() -> Result
 }
 
 #[test]
-fn integers_and_bools_are_not_taken_for_floats_nor_floats_for_them() -> Result<()> {
+fn integers_and_bools_are_not_cast_to_floats_or_back() -> Result<()> {
     let folder = Folder::new("no-cast");
     let file = folder.file("model.safetensors");
     for (from, to) in [
@@ -384,7 +384,7 @@ struct Flat {
 }
 
 #[test]
-fn two_tensors_of_one_key_are_an_error_that_names_it() -> Result<()> {
+fn duplicate_key_is_an_error_that_names_it() -> Result<()> {
     let (device, folder) = (device(), Folder::new("same-key"));
     let file = folder.file("model.safetensors");
     let model = Flat { first: Linear::new(2, 2, &device)?, second: Linear::new(2, 2, &device)? };
@@ -418,10 +418,10 @@ fn two_tensors_of_one_key_are_an_error_that_names_it() -> Result<()> {
     params.push(params[0].clone().named("weight#2"));
     params.swap_remove(0);
     let input = Tensor::ones([1, 2], DType::F32, &device)?;
-    let spare = Linear::new(2, 2, &device)?;
-    params.push(spare.weight.named("weight"));
+    let other_layer = Linear::new(2, 2, &device)?;
+    params.push(other_layer.weight.named("weight"));
     let sum = |layer: &Linear| layer.forward(&input)?.sum(..);
-    let loss = sum(&model.first)?.add(&sum(&model.second)?)?.add(&sum(&spare)?)?;
+    let loss = sum(&model.first)?.add(&sum(&model.second)?)?.add(&sum(&other_layer)?)?;
     let mut adam = AdamW::new(params, AdamWConfig::default())?;
     adam.step(&loss.backward()?)?;
     let steps = adam.state_dict()?.into_keys().filter(|key| key.ends_with(".step")).count();
@@ -442,7 +442,7 @@ fn a_key_with_an_empty_part_is_an_error() -> Result<()> {
 }
 
 #[test]
-fn a_model_without_tensors_saves_and_loads_and_wants_no_others() -> Result<()> {
+fn model_without_tensors_round_trips_and_rejects_other_tensors() -> Result<()> {
     let folder = Folder::new("empty");
     let file = folder.file("model.safetensors");
     save(&ReLU, &file)?;
@@ -457,7 +457,7 @@ fn a_model_without_tensors_saves_and_loads_and_wants_no_others() -> Result<()> {
 }
 
 #[test]
-fn an_empty_file_name_is_shown_as_such() -> Result<()> {
+fn empty_file_name_is_quoted_in_the_error() -> Result<()> {
     let model = Linear::new(1, 1, &device())?;
     let message = save(&model, "").expect_err("no name").to_string();
     assert_eq!(message, "\"\": cannot be written: this is not a file name");
@@ -469,7 +469,7 @@ fn an_empty_file_name_is_shown_as_such() -> Result<()> {
 /// If a file replaced a pipe, the pipe would be lost and its reader would wait forever.
 #[test]
 #[cfg(unix)]
-fn a_pipe_stays_and_its_reader_has_it_all() -> Result<()> {
+fn pipe_is_not_replaced_and_its_reader_receives_everything() -> Result<()> {
     let folder = Folder::new("pipe");
     let model = Linear::new(2, 2, &device())?;
     save(&model, folder.file("file"))?;
@@ -487,7 +487,7 @@ fn a_pipe_stays_and_its_reader_has_it_all() -> Result<()> {
 
 #[test]
 #[cfg(unix)]
-fn a_symbolic_link_stays_and_what_it_points_to_is_replaced() -> Result<()> {
+fn symbolic_link_is_kept_and_its_target_is_replaced() -> Result<()> {
     use std::os::unix::fs::symlink;
     let folder = Folder::new("links");
     let model = Linear::new(2, 2, &device())?;
@@ -510,7 +510,7 @@ fn a_symbolic_link_stays_and_what_it_points_to_is_replaced() -> Result<()> {
 }
 
 #[test]
-fn step_counts_that_cannot_be_are_errors_with_key_and_value() -> Result<()> {
+fn invalid_step_counts_are_errors_with_key_and_value() -> Result<()> {
     let device = device();
     let model = Linear::new(2, 1, &device)?;
     let mut adam = AdamW::new(model.parameters(), AdamWConfig::default())?;
@@ -533,7 +533,7 @@ fn step_counts_that_cannot_be_are_errors_with_key_and_value() -> Result<()> {
 }
 
 #[test]
-fn a_batch_norm_loads_without_a_count_of_batches() -> Result<()> {
+fn batch_norm_loads_without_num_batches_tracked() -> Result<()> {
     let device = device();
     let model = BatchNorm2d::new(2, &device)?;
     let mut state = StateDict::new();

@@ -99,7 +99,7 @@ fn everything(address: &Ipv4Addr) -> Result<Everything<'_, Linear, 2>> {
 }
 
 #[test]
-fn every_kind_of_field_is_found_under_its_key() -> Result<()> {
+fn every_kind_of_field_is_visited_under_its_key() -> Result<()> {
     let address = Ipv4Addr::LOCALHOST;
     let model = everything(&address)?;
     let expected = [
@@ -154,7 +154,7 @@ enum Either<L> {
 }
 
 #[test]
-fn enums_show_the_variant_that_they_are() {
+fn enums_visit_their_current_variant() {
     assert_eq!(keys(&Either::One(pair())), ["0", "1"], "a single unnamed field adds no key");
     assert_eq!(keys(&Either::<Pair>::Two(param(1), param(1))), ["0", "1"]);
     let named = Either::<Pair>::Named { inner: param(1), count: 2 };
@@ -202,7 +202,7 @@ fn a_shared_parameter_is_trained_once_and_saved_under_each_name() -> Result<()> 
 }
 
 #[test]
-fn training_and_use_reach_every_layer() -> Result<()> {
+fn train_and_eval_reach_every_layer() -> Result<()> {
     let device = device();
     let inner = Sequential::new().with(Linear::new(4, 64, &device)?).with(Dropout::new(0.5)?);
     let model = Sequential::new().with(inner).with(Dropout::new(0.5)?);
@@ -238,7 +238,7 @@ fn frozen_parameters_get_no_gradient() -> Result<()> {
 }
 
 #[test]
-fn parameters_are_set_in_place_and_replaced_whole() -> Result<()> {
+fn parameters_are_overwritten_in_place_or_replaced() -> Result<()> {
     let device = device();
     let weight = param(2);
     let handle = weight.clone();
@@ -258,7 +258,7 @@ fn parameters_are_set_in_place_and_replaced_whole() -> Result<()> {
 }
 
 #[test]
-fn wrong_sizes_are_errors_in_words() -> Result<()> {
+fn wrong_sizes_are_errors_with_messages() -> Result<()> {
     let device = device();
     let model = Mlp::new([4, 3], &device)?;
     let message =

@@ -80,38 +80,38 @@ fn logits_equal_those_of_transformers() -> Result<()> {
 }
 
 #[test]
-fn the_likeliest_tokens_equal_those_of_transformers_with_kept_keys_and_without() -> Result<()> {
+fn greedy_tokens_equal_those_of_transformers_with_and_without_kv_cache() -> Result<()> {
     let (device, case) = (device(), case());
     let model = stored(&device)?;
     let (prompt, expected) = (tokens(&case["prompt"]), tokens(&case["generated"]));
     let likeliest = Sampling { temperature: 0.0, ..Default::default() };
     assert_eq!(model.generate(&prompt, expected.len(), likeliest, |_| Ok(()))?, expected);
-    let mut all = prompt.clone();
+    let mut sequence = prompt.clone();
     for _ in &expected {
-        let logits = no_grad(|| model.logits(&Tensor::from_slice(&all, [1, all.len()], &device)?))?;
-        let last = logits.narrow(1, all.len() - 1, 1)?.reshape([96])?.to_vec::<f32>()?;
-        all.push(likeliest.choose(&last, 0.0)? as i64);
+        let logits = no_grad(|| model.logits(&Tensor::from_slice(&sequence, [1, sequence.len()], &device)?))?;
+        let last = logits.narrow(1, sequence.len() - 1, 1)?.reshape([96])?.to_vec::<f32>()?;
+        sequence.push(likeliest.choose(&last, 0.0)? as i64);
     }
-    assert_eq!(all[prompt.len()..], expected);
+    assert_eq!(sequence[prompt.len()..], expected);
     Ok(())
 }
 
 #[test]
-fn the_loss_of_a_text_in_windows_equals_that_by_pytorch() -> Result<()> {
+fn loss_of_a_text_in_windows_equals_that_of_pytorch() -> Result<()> {
     let (device, case) = (device(), case());
     let (model, text) = (stored(&device)?, tokens(&case["text"]));
     let mut losses = Vec::new();
     for stride in [32, 7] {
         let mut progress = Vec::new();
-        let found = model.text_loss(&text, stride, |predicted| {
+        let loss = model.text_loss(&text, stride, |predicted| {
             progress.push(predicted);
             Ok(())
         })?;
         let expected = case["text_loss"][stride.to_string()].as_f64().expect("a loss");
-        assert!((found.loss - expected).abs() <= 1e-5 * expected, "{stride}: {} and {expected}", found.loss);
-        assert_eq!((found.tokens, progress[0], *progress.last().expect("windows")), (79, 32, 79));
-        assert!((found.perplexity().ln() - found.loss).abs() < 1e-12);
-        losses.push(found.loss);
+        assert!((loss.loss - expected).abs() <= 1e-5 * expected, "{stride}: {} and {expected}", loss.loss);
+        assert_eq!((loss.tokens, progress[0], *progress.last().expect("windows")), (79, 32, 79));
+        assert!((loss.perplexity().ln() - loss.loss).abs() < 1e-12);
+        losses.push(loss.loss);
     }
     assert_ne!(losses[0], losses[1]);
     let message = |tokens: &[i64], stride| {
@@ -125,7 +125,7 @@ fn the_loss_of_a_text_in_windows_equals_that_by_pytorch() -> Result<()> {
 }
 
 #[test]
-fn what_is_written_has_the_names_and_values_that_were_read() -> Result<()> {
+fn exported_model_has_the_imported_names_and_values() -> Result<()> {
     let (device, folder) = (device(), Folder::new("round-trip"));
     let model = load_gpt2(reference(), Gpt2Options { dtype: DType::F16, ..Default::default() }, &device)?;
     let out = folder.0.join("new").join("folder");
@@ -136,9 +136,9 @@ fn what_is_written_has_the_names_and_values_that_were_read() -> Result<()> {
         Gpt2Config::parse(&fs::read_to_string(folder.join("config.json")).expect("config.json"))
     };
     assert_eq!(config(&out)?, Gpt2Config { dtype: None, ..Gpt2Config::of(&model)? });
-    let again = load_gpt2(&out, Gpt2Options { dtype: DType::F16, ..Default::default() }, &device)?;
-    assert_eq!(again.config(), model.config());
-    assert_same(&again.state_dict()?, &model.state_dict()?)?;
+    let reloaded = load_gpt2(&out, Gpt2Options { dtype: DType::F16, ..Default::default() }, &device)?;
+    assert_eq!(reloaded.config(), model.config());
+    assert_same(&reloaded.state_dict()?, &model.state_dict()?)?;
     // A single weight file, with the configuration in the same folder.
     load_gpt2(out.join("model.safetensors"), Gpt2Options::default(), &device).map(drop)
 }
@@ -146,7 +146,7 @@ fn what_is_written_has_the_names_and_values_that_were_read() -> Result<()> {
 /// Reads the exported model with `transformers`, if `TERNION_PYTHON` is the path of a Python that
 /// has it.
 #[test]
-fn transformers_reads_what_is_written() -> Result<()> {
+fn transformers_reads_the_exported_model() -> Result<()> {
     let Some(python) = std::env::var_os("TERNION_PYTHON") else { return Ok(()) };
     let (device, folder) = (device(), Folder::new("transformers"));
     let model = stored(&device)?;
@@ -186,7 +186,7 @@ fn small(tied: bool) -> Result<(GPT, StateDict, Gpt2Config)> {
 }
 
 #[test]
-fn prefix_and_masks_may_be_there_or_not_and_an_equal_output_layer_is_tied() -> Result<()> {
+fn prefix_and_masks_are_optional_and_an_equal_output_layer_is_tied() -> Result<()> {
     let device = device();
     let (model, tensors, config) = small(true)?;
     let expected = model.state_dict()?;
@@ -205,18 +205,18 @@ fn prefix_and_masks_may_be_there_or_not_and_an_equal_output_layer_is_tied() -> R
     let mut tied = tensors.clone();
     tied.insert("lm_head.weight".into(), tensors["transformer.wte.weight"].copy()?);
     for tensors in [&tensors, &bare, &masked, &tied] {
-        let again = load(tensors, &config)?;
-        assert_eq!(again.config(), model.config());
-        assert_same(&again.state_dict()?, &expected)?;
+        let reloaded = load(tensors, &config)?;
+        assert_eq!(reloaded.config(), model.config());
+        assert_same(&reloaded.state_dict()?, &expected)?;
         // Only the number of heads is in the configuration: it cannot be derived from the shapes.
         let heads = Gpt2Config { n_head: Some(2), ..Default::default() };
         assert_eq!(load(tensors, &heads)?.config(), model.config());
     }
     let (model, tensors, config) = small(false)?;
     for config in [config, Gpt2Config { tied: None, ..config }] {
-        let again = load(&tensors, &config)?;
-        assert!(again.lm_head.is_some());
-        assert_same(&again.state_dict()?, &model.state_dict()?)?;
+        let reloaded = load(&tensors, &config)?;
+        assert!(reloaded.lm_head.is_some());
+        assert_same(&reloaded.state_dict()?, &model.state_dict()?)?;
     }
     let message = load(&tensors, &Gpt2Config { tied: Some(true), ..config })
         .map(drop)
@@ -297,7 +297,7 @@ fn configurations_of_other_models_are_rejected() {
 }
 
 #[test]
-fn models_that_are_no_gpt2_are_not_written_as_one() -> Result<()> {
+fn models_other_than_gpt2_are_not_exported() -> Result<()> {
     let (device, folder) = (device(), Folder::new("refused"));
     let plain = GPTConfig { vocabulary: 5, context: 4, layers: 1, heads: 2, width: 8, ..Default::default() };
     for (config, expected) in [
@@ -318,7 +318,7 @@ fn models_that_are_no_gpt2_are_not_written_as_one() -> Result<()> {
 }
 
 #[test]
-fn files_that_are_no_gpt2_are_named() -> Result<()> {
+fn files_other_than_gpt2_are_reported() -> Result<()> {
     let (device, folder) = (device(), Folder::new("files"));
     let message =
         || load_gpt2(&folder.0, Gpt2Options::default(), &device).map(drop).expect_err("no model").to_string();
@@ -360,7 +360,7 @@ fn step_counts(prefix: usize, keep: bool) -> Result<std::collections::BTreeMap<&
 /// Except for attention, a step runs the same ops on the same number of bytes, however many tokens
 /// are cached. Attention reads the keys and values of all of them.
 #[test]
-fn a_step_costs_the_same_behind_8_tokens_and_behind_200_but_for_attention() -> Result<()> {
+fn generation_step_has_constant_cost_except_attention() -> Result<()> {
     let (mut short, mut long) = (step_counts(8, true)?, step_counts(200, true)?);
     let attention = |counts: &mut std::collections::BTreeMap<&str, OpCounts>| {
         counts.remove("attention").expect("attention runs")

@@ -96,7 +96,7 @@ fn bytes(tensor: &Tensor) -> usize {
 /// A chain whose outputs are much larger than its weights: memory decreases from each layer to the
 /// previous one, and at the end nothing of the forward pass is left.
 #[test]
-fn memory_falls_as_the_backward_pass_passes_a_chain() -> Result<()> {
+fn memory_decreases_during_the_backward_pass_of_a_chain() -> Result<()> {
     const LAYERS: usize = 40;
     let device = device();
     let layers: Vec<Linear> = (0..LAYERS).map(|_| Linear::new(16, 16, &device)).collect::<Result<_>>()?;
@@ -104,11 +104,11 @@ fn memory_falls_as_the_backward_pass_passes_a_chain() -> Result<()> {
     let mut adam = AdamW::new(parameters.clone(), AdamWConfig::default())?;
     let input = Tensor::randn([256, 16], DType::F32, &device)?;
     let tensor_bytes = |gradients: Option<&Gradients>| -> usize {
-        let of = |param: &Param| {
+        let optimizer_bytes = |param: &Param| {
             let gradient = gradients.and_then(|gradients| param.gradient(gradients)).map_or(0, bytes);
             bytes(&param.tensor()) + gradient
         };
-        bytes(&input) + parameters.iter().map(of).sum::<usize>()
+        bytes(&input) + parameters.iter().map(optimizer_bytes).sum::<usize>()
     };
     // `Device::seed` and the weight initialization leave the state of the random number generator,
     // 16 bytes.
@@ -159,7 +159,7 @@ fn memory_falls_as_the_backward_pass_passes_a_chain() -> Result<()> {
 }
 
 #[test]
-fn the_peak_of_a_part_leaves_that_of_the_whole() -> Result<()> {
+fn nested_peak_does_not_change_the_outer_peak() -> Result<()> {
     let (device, _) = Counting::new(ternion_cpu::device());
     let bytes = |count: usize| Tensor::zeros([count], DType::U8, &device);
     let kept = bytes(1000)?;
@@ -190,7 +190,7 @@ fn the_peak_of_a_part_leaves_that_of_the_whole() -> Result<()> {
 
 /// A forward pass under `no_grad` needs less memory than a recorded one.
 #[test]
-fn recording_is_what_takes_memory() -> Result<()> {
+fn recording_needs_more_memory_than_no_grad() -> Result<()> {
     let device = device();
     let model = Mlp::new([32; 12], &device)?;
     let input = Tensor::randn([256, 32], DType::F32, &device)?;

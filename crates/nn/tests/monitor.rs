@@ -71,7 +71,7 @@ fn pair(input: &[usize], target: &[usize], device: &Device) -> Result<(Tensor, T
 // ---- Planted faults
 
 #[test]
-fn first_weights_that_are_too_large_explode() -> Result<()> {
+fn initial_weights_that_are_too_large_explode() -> Result<()> {
     let device = device();
     let model = Mlp::new([32; 9], &device)?;
     for layer in &model.layers {
@@ -79,9 +79,10 @@ fn first_weights_that_are_too_large_explode() -> Result<()> {
     }
     let (input, target) = pair(&[16, 32], &[16, 32], &device)?;
     let report = first_report(&model, &input, &target)?;
-    let found = faults(&report);
-    assert!(found.contains(&(Fault::ExplodingGradients, "layers.0")), "{report}");
-    let outputs = found.iter().find(|(fault, _)| *fault == Fault::ExplodingOutputs).expect("outputs, too");
+    let found_faults = faults(&report);
+    assert!(found_faults.contains(&(Fault::ExplodingGradients, "layers.0")), "{report}");
+    let outputs =
+        found_faults.iter().find(|(fault, _)| *fault == Fault::ExplodingOutputs).expect("outputs, too");
     // A factor of four for each layer makes a thousand after five layers.
     assert!(["layers.4", "layers.5", "layers.6"].contains(&outputs.1), "{report}");
     assert!(report.all_warnings[0].text.contains("those of layers.0 (root mean square"), "{report}");
@@ -89,7 +90,7 @@ fn first_weights_that_are_too_large_explode() -> Result<()> {
 }
 
 #[test]
-fn the_one_layer_that_is_too_large_is_named() -> Result<()> {
+fn single_layer_with_too_large_weights_is_named() -> Result<()> {
     let device = device();
     for at in 0..4 {
         let model = Mlp::new([16; 5], &device)?;
@@ -124,7 +125,7 @@ fn a_stack_of_sigmoids_vanishes() -> Result<()> {
 }
 
 #[test]
-fn relus_that_are_dead_are_named() -> Result<()> {
+fn dead_relus_are_named() -> Result<()> {
     let device = device();
     let model = Mlp::new([8, 20, 20, 3], &device)?;
     let (input, target) = pair(&[32, 8], &[32, 3], &device)?;
@@ -154,7 +155,7 @@ fn relus_that_are_dead_are_named() -> Result<()> {
 }
 
 #[test]
-fn gradients_that_stay_zero_are_reported_in_time() -> Result<()> {
+fn persistent_zero_gradients_are_reported() -> Result<()> {
     let device = device();
     let model = Mlp::new([8, 20, 3], &device)?;
     let (input, target) = pair(&[32, 8], &[32, 3], &device)?;
@@ -196,23 +197,23 @@ fn the_first_layer_with_nan_is_named() -> Result<()> {
     // Infinity in the input.
     let mut values = input.to_vec::<f32>()?;
     values[3] = f32::INFINITY;
-    let broken = Tensor::from_vec(values, [4, 8], &device)?;
-    let report = first_report(&model, &broken, &target)?;
+    let infinite_input = Tensor::from_vec(values, [4, 8], &device)?;
+    let report = first_report(&model, &infinite_input, &target)?;
     assert_eq!(faults(&report), [(Fault::NotFinite, "")], "{report}");
     assert!(
         report.all_warnings[0].text.starts_with("input: 1 of 32 numbers are infinite; clean"),
         "{report}"
     );
     // NaN that a custom layer computes from finite numbers.
-    let own = Sequential::new().with(Linear::new(8, 8, &device)?).with(ReLU).with(Shares {});
-    own.named_parameters()[1].1.set(&Tensor::full([8], -100.0, DType::F32, &device)?)?;
-    let report = first_report(&own, &input, &target)?;
+    let custom_model = Sequential::new().with(Linear::new(8, 8, &device)?).with(ReLU).with(Shares {});
+    custom_model.named_parameters()[1].1.set(&Tensor::full([8], -100.0, DType::F32, &device)?)?;
+    let report = first_report(&custom_model, &input, &target)?;
     assert!(faults(&report).contains(&(Fault::NotFinite, "2")), "{report}");
     Ok(())
 }
 
 #[test]
-fn a_gradient_that_is_nan_alone_is_reported() -> Result<()> {
+fn nan_gradient_with_finite_outputs_is_reported() -> Result<()> {
     let device = device();
     let model = Mlp::new([4, 6, 2], &device)?;
     let input = Tensor::randn([5, 4], DType::F32, &device)?;
@@ -282,14 +283,14 @@ fn a_layer_that_the_optimizer_does_not_have_is_named() -> Result<()> {
 /// A layer that is computed and whose output is detached. The message differs from that for a layer
 /// that is not computed.
 #[test]
-fn a_layer_behind_which_a_branch_is_detached_is_named() -> Result<()> {
+fn layer_with_a_detached_output_is_named() -> Result<()> {
     let device = device();
     let model = Mlp::new([8, 8, 8], &device)?;
     let (input, target) = pair(&[16, 8], &[16, 8], &device)?;
     let mut monitor = StatsMonitor::new(each_step())?;
     let loss = monitor.watch(&model, 0, || {
-        let cut = model.layers[1].forward(&input)?.detach();
-        model.layers[0].forward(&input)?.add(&cut)?.mse_loss(&target, Reduction::Mean)
+        let detached = model.layers[1].forward(&input)?.detach();
+        model.layers[0].forward(&input)?.add(&detached)?.mse_loss(&target, Reduction::Mean)
     })?;
     let report = monitor.report(&loss.backward()?)?.expect("a step that is looked at");
     assert_eq!(faults(&report), [(Fault::MissingGradient, "layers.1")], "{report}");
@@ -301,7 +302,7 @@ fn a_layer_behind_which_a_branch_is_detached_is_named() -> Result<()> {
 }
 
 #[test]
-fn learning_rates_that_are_far_off_are_reported() -> Result<()> {
+fn too_large_and_too_small_learning_rates_are_reported() -> Result<()> {
     let device = device();
     let (input, target) = pair(&[32, 8], &[32, 3], &device)?;
     let model = Mlp::new([8, 32, 3], &device)?;
@@ -325,7 +326,7 @@ fn learning_rates_that_are_far_off_are_reported() -> Result<()> {
 // ---- Cost and use
 
 #[test]
-fn only_steps_that_are_looked_at_cost_anything_and_little_is_read() -> Result<()> {
+fn only_steps_with_a_reading_have_overhead_and_read_few_bytes() -> Result<()> {
     let (device, counter) = Counting::new(ternion_cpu::device());
     let model = Mlp::new([256, 256, 256], &device)?;
     let mut adam = AdamW::new(model.parameters(), AdamWConfig::default())?;
@@ -359,7 +360,7 @@ fn only_steps_that_are_looked_at_cost_anything_and_little_is_read() -> Result<()
 }
 
 #[test]
-fn watching_changes_nothing_of_the_training() -> Result<()> {
+fn monitoring_does_not_change_training() -> Result<()> {
     let train = |watched: bool| -> Result<Vec<f32>> {
         let device = device();
         let model = Mlp::new([6, 12, 2], &device)?;
@@ -380,7 +381,7 @@ fn watching_changes_nothing_of_the_training() -> Result<()> {
 
 /// Several calls of a layer are merged, and hooks are removed from tensors that outlive the pass.
 #[test]
-fn calls_of_one_layer_count_together() -> Result<()> {
+fn calls_of_one_layer_are_merged() -> Result<()> {
     let device = device();
     let layer = Linear::new(4, 4, &device)?;
     let input = Tensor::randn([3, 4], DType::F32, &device)?.requires_grad()?;
@@ -419,7 +420,7 @@ fn the_report_prints_as_a_table() -> Result<()> {
 }
 
 #[test]
-fn settings_that_mean_nothing_and_errors_of_layers_are_errors() -> Result<()> {
+fn invalid_settings_and_errors_of_layers_are_returned() -> Result<()> {
     for config in [
         StatsConfig { every: 0, ..Default::default() },
         StatsConfig { patience: 0, ..Default::default() },

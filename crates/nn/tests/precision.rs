@@ -117,7 +117,7 @@ fn check_gradients(module: &impl Module, gradients: &Gradients) -> Result<()> {
 }
 
 #[test]
-fn a_step_inside_a_scope_is_that_outside() -> Result<()> {
+fn optimizer_step_is_the_same_inside_a_scope() -> Result<()> {
     let device = device();
     let x = Tensor::randn([8, 4], DType::F32, &device)?;
     let mut ended = Vec::new();
@@ -237,37 +237,37 @@ impl Small {
 
     /// Returns the gradients, concatenated.
     fn gradient_values(&self, gradients: &Gradients) -> Result<Vec<f64>> {
-        let mut all = Vec::new();
+        let mut values = Vec::new();
         for param in self.model.parameters() {
-            all.extend(param.gradient(gradients).expect("a gradient").to_vec_f64()?);
+            values.extend(param.gradient(gradients).expect("a gradient").to_vec_f64()?);
         }
-        Ok(all)
+        Ok(values)
     }
 }
 
 #[test]
-fn gradients_that_would_be_0_in_f16_are_there_with_a_scale() -> Result<()> {
+fn gradients_that_underflow_in_f16_are_preserved_by_a_scale() -> Result<()> {
     let small = Small::new(&device())?;
     // The smallest f16 is 6e-8: gradients of the outputs are about 3e-2 * 1e-7.
     let factor = 1e-7;
     let exact = small.gradient_values(&small.gradients(Precision::F32, factor)?)?;
-    let lost = small.gradient_values(&small.gradients(Precision::F16, factor)?)?;
-    assert!(lost.iter().all(|&x| x == 0.0), "{lost:?}");
+    let unscaled_grad = small.gradient_values(&small.gradients(Precision::F16, factor)?)?;
+    assert!(unscaled_grad.iter().all(|&x| x == 0.0), "{unscaled_grad:?}");
     let loss_scale = LossScale::new(LossScaleConfig { init_scale: 2f64.powi(24), ..Default::default() })?;
     let scaled = loss_scale.scale(&small.loss(Precision::F16, factor)?)?.backward()?;
-    let kept = small.gradient_values(&loss_scale.unscale(&scaled)?.expect("finite"))?;
+    let scaled_grad = small.gradient_values(&loss_scale.unscale(&scaled)?.expect("finite"))?;
     let largest = exact.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
     assert!(largest > 0.0);
-    for (kept, exact) in kept.iter().zip(&exact) {
+    for (scaled_grad, exact) in scaled_grad.iter().zip(&exact) {
         // Eight consecutive roundings, of up to half an ulp of 11 bits each; as much again for sums
         // with cancellation.
-        assert!((kept - exact).abs() <= 8.0 / 2048.0 * largest, "{kept} {exact}");
+        assert!((scaled_grad - exact).abs() <= 8.0 / 2048.0 * largest, "{scaled_grad} {exact}");
     }
     Ok(())
 }
 
 #[test]
-fn steps_that_overflow_are_skipped_counted_and_change_nothing() -> Result<()> {
+fn overflowing_steps_are_skipped_and_counted() -> Result<()> {
     let device = device();
     let small = Small::new(&device)?;
     let mut adam = AdamW::new(small.model.parameters(), AdamWConfig::default())?;
@@ -307,7 +307,7 @@ fn dict_bits(dict: &StateDict) -> Result<Vec<(String, Vec<u8>)>> {
 }
 
 #[test]
-fn one_infinite_or_nan_element_in_any_gradient_is_found() -> Result<()> {
+fn single_infinite_or_nan_gradient_element_is_detected() -> Result<()> {
     let small = Small::new(&device())?;
     for param in small.model.parameters() {
         for bad in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
@@ -326,7 +326,7 @@ fn one_infinite_or_nan_element_in_any_gradient_is_found() -> Result<()> {
 }
 
 #[test]
-fn the_scale_rises_after_steps_in_a_row_that_went_well() -> Result<()> {
+fn scale_rises_after_consecutive_successful_steps() -> Result<()> {
     let small = Small::new(&device())?;
     let config = LossScaleConfig {
         init_scale: 8.0,
@@ -354,7 +354,7 @@ fn the_scale_rises_after_steps_in_a_row_that_went_well() -> Result<()> {
 }
 
 #[test]
-fn a_loss_that_no_scale_helps_is_an_error() -> Result<()> {
+fn non_finite_gradients_at_the_smallest_scale_are_an_error() -> Result<()> {
     let small = Small::new(&device())?;
     let loss_scale = LossScale::new(LossScaleConfig { min_scale: 16384.0, ..Default::default() })?;
     let gradients = small.gradients(Precision::F32, f64::NAN)?;
@@ -382,7 +382,7 @@ const OPTIMIZERS: [Make; 7] = [
 ];
 
 #[test]
-fn a_scale_changes_no_step_of_any_optimizer() -> Result<()> {
+fn scale_does_not_change_the_step_of_any_optimizer() -> Result<()> {
     let device = device();
     for make in OPTIMIZERS {
         let mut ended = Vec::new();
@@ -470,7 +470,7 @@ fn a_recorded_step_scales_and_leaves_unscaling_to_the_host() -> Result<()> {
 }
 
 #[test]
-fn the_state_of_a_scale_can_be_kept() -> Result<()> {
+fn state_of_a_scale_round_trips() -> Result<()> {
     let device = device();
     let small = Small::new(&device)?;
     let config = LossScaleConfig { growth_interval: 2, ..Default::default() };
@@ -513,7 +513,7 @@ fn the_state_of_a_scale_can_be_kept() -> Result<()> {
 }
 
 #[test]
-fn what_a_scale_does_not_accept_is_reported() -> Result<()> {
+fn invalid_uses_of_a_scale_are_errors() -> Result<()> {
     let device = device();
     type Change = fn(&mut LossScaleConfig);
     let changes: [(Change, &str); 8] = [

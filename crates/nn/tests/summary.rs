@@ -19,7 +19,7 @@ fn rows(summary: &Summary) -> Vec<(&str, &str, usize, u64)> {
 }
 
 #[test]
-fn an_mlp_takes_what_it_takes_by_hand() -> Result<()> {
+fn mlp_summary_equals_counts_by_hand() -> Result<()> {
     let device = device();
     let model = Mlp::new([20, 30, 7], &device)?;
     let summary = summary(&model, &Tensor::randn([16, 20], DType::F32, &device)?)?;
@@ -43,7 +43,7 @@ fn an_mlp_takes_what_it_takes_by_hand() -> Result<()> {
 }
 
 #[test]
-fn a_cnn_takes_what_it_takes_by_hand() -> Result<()> {
+fn cnn_summary_equals_counts_by_hand() -> Result<()> {
     let device = device();
     let strided = Conv2dOptions { stride: [2; 2], padding: [1; 2], groups: 2, ..Default::default() };
     let model = Sequential::new()
@@ -83,7 +83,7 @@ fn a_cnn_takes_what_it_takes_by_hand() -> Result<()> {
 }
 
 #[test]
-fn a_transformer_block_takes_two_operations_a_parameter_and_token_and_attention() -> Result<()> {
+fn transformer_block_takes_2_flops_per_parameter_and_token_plus_attention() -> Result<()> {
     let device = device();
     let (batch, length, width, heads) = (3, 10, 32, 4);
     let block = TransformerBlock::new(width, heads, TransformerBlockConfig::default(), &device)?;
@@ -158,7 +158,7 @@ fn a_gpt_counts_its_tied_weight_once_and_its_backward_twice() -> Result<()> {
 
 /// 11,173,962 parameters and 0.56 G multiply-adds are the known figures of ResNet-18 on CIFAR-10.
 #[test]
-fn the_resnet_of_cifar_takes_what_the_field_knows() -> Result<()> {
+fn resnet18_summary_equals_published_figures() -> Result<()> {
     let device = device();
     let model = ResNet::new(ResNetConfig::default(), &device)?;
     let summary = summary_of_shape(&model, [1, 3, 32, 32], SummaryPass::Forward)?;
@@ -243,7 +243,7 @@ fn the_columns_are_aligned() -> Result<()> {
 /// The mode of each layer, running statistics including the identity of their buffers, random
 /// numbers and gradients are unchanged; also if the model fails.
 #[test]
-fn a_summary_leaves_all_as_it_was() -> Result<()> {
+fn summary_leaves_the_model_unchanged() -> Result<()> {
     let device = device();
     let model = Sequential::new()
         .with(Linear::new(6, 8, &device)?)
@@ -254,12 +254,12 @@ fn a_summary_leaves_all_as_it_was() -> Result<()> {
     model.forward(&input)?;
     let modes = |model: &Sequential| {
         let mut modes = Vec::new();
-        let mut found = |_: &str, member: ternion_nn::Member<'_>| {
+        let mut record_mode = |_: &str, member: ternion_nn::Member<'_>| {
             if let ternion_nn::Member::Mode(mode) = member {
                 modes.push(mode.is_training());
             }
         };
-        model.visit(&mut ternion_nn::Visitor::new(&mut found));
+        model.visit(&mut ternion_nn::Visitor::new(&mut record_mode));
         modes
     };
     let state = |model: &Sequential| -> Result<Vec<(Tensor, Vec<f64>)>> {
@@ -291,7 +291,7 @@ fn a_summary_leaves_all_as_it_was() -> Result<()> {
 }
 
 #[test]
-fn own_layers_and_errors() -> Result<()> {
+fn custom_layers_and_errors() -> Result<()> {
     #[derive(Module)]
     struct Own {
         scale: ternion_nn::Param,
@@ -302,8 +302,8 @@ fn own_layers_and_errors() -> Result<()> {
         }
     }
     let device = device();
-    let own = Own { scale: ternion_nn::Param::new(&Tensor::ones([3], DType::F32, &device)?)? };
-    let counted = summary_of_shape(&own, [4, 3], SummaryPass::Forward)?;
+    let custom = Own { scale: ternion_nn::Param::new(&Tensor::ones([3], DType::F32, &device)?)? };
+    let counted = summary_of_shape(&custom, [4, 3], SummaryPass::Forward)?;
     assert_eq!(rows(&counted), [("", "Own", 3, 24)]);
     assert!(counted.to_string().contains("(model)"), "{counted}");
     let error = summary_of_shape(&ReLU, [4, 3], SummaryPass::Forward).expect_err("no device").to_string();
@@ -312,8 +312,8 @@ fn own_layers_and_errors() -> Result<()> {
     let plain = Tensor::ones([2, 3], DType::F32, &device)?;
     let backward = summary_with(&ReLU, &device, SummaryPass::ForwardBackward, || plain.relu());
     assert!(backward.is_err());
-    let loss = summary_with(&own, &device, SummaryPass::ForwardBackward, || {
-        own.forward(&plain)?.mse_loss(&plain, Reduction::Mean)
+    let loss = summary_with(&custom, &device, SummaryPass::ForwardBackward, || {
+        custom.forward(&plain)?.mse_loss(&plain, Reduction::Mean)
     })?;
     assert!(loss.outside.flops > 0 && loss.to_string().contains("(outside of layers)"), "{loss}");
     Ok(())

@@ -75,7 +75,7 @@ fn a_training_step_is_reported_in_nested_spans() -> Result<()> {
 }
 
 #[test]
-fn spans_end_where_something_fails_and_several_sinks_listen() -> Result<()> {
+fn spans_end_on_errors_and_several_sinks_are_notified() -> Result<()> {
     let device = device();
     let model = model(&device)?;
     let (outer, inner) = (Rc::new(Tree::default()), Rc::new(Tree::default()));
@@ -166,18 +166,18 @@ fn a_timeline_is_a_chrome_trace() -> Result<()> {
     let backward = totals.iter().find(|total| total.label == "backward").expect("a total");
     assert!(backward.count == 3 && backward.own_ns < backward.total_ns);
     let outermost = ["layer", "backward", "step"];
-    let whole: u64 = totals
+    let outermost_ns: u64 = totals
         .iter()
         .filter(|total| outermost.contains(&total.kind.name()))
         .map(|total| total.total_ns)
         .sum();
-    let own: u64 = totals.iter().map(|total| total.own_ns).sum();
-    assert!(own >= whole, "all time belongs to a layer: {own} of {whole}");
+    let own_ns: u64 = totals.iter().map(|total| total.own_ns).sum();
+    assert!(own_ns >= outermost_ns, "all time belongs to a layer: {own_ns} of {outermost_ns}");
     Ok(())
 }
 
 #[test]
-fn a_timeline_that_is_written_amid_a_step_ends_its_spans() -> Result<()> {
+fn timeline_written_during_a_step_ends_its_spans() -> Result<()> {
     let (timeline, path) = (Rc::new(Timeline::new()), file("open"));
     with_sink(timeline.clone(), || {
         in_span(SpanKind::Other, "epoch \"1\"\n", "", || {

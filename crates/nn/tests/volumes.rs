@@ -22,14 +22,14 @@ fn drawn(shape: &[usize], device: &Device) -> Result<Tensor> {
 }
 
 fn same(layer: &impl Forward, input: &Tensor, right: &Tensor) -> Result<()> {
-    let found = layer.forward(input)?;
-    assert_eq!(found.dims(), right.dims());
-    assert_eq!(found.to_vec::<f32>()?, right.to_vec::<f32>()?);
+    let output = layer.forward(input)?;
+    assert_eq!(output.dims(), right.dims());
+    assert_eq!(output.to_vec::<f32>()?, right.to_vec::<f32>()?);
     Ok(())
 }
 
 #[test]
-fn pools_are_their_functions() -> Result<()> {
+fn pooling_layers_equal_their_functions() -> Result<()> {
     let device = device();
     let (row, volume) = (drawn(&[2, 3, 8], &device)?, drawn(&[1, 2, 4, 5, 4], &device)?);
     same(&MaxPool1d::new(3), &row, &row.max_pool1d(PoolOptions::new([3]))?)?;
@@ -45,7 +45,7 @@ fn pools_are_their_functions() -> Result<()> {
 }
 
 #[test]
-fn convolutions_have_the_shapes_of_pytorchs_weights() -> Result<()> {
+fn convolutions_have_pytorchs_weight_shapes() -> Result<()> {
     let device = device();
     let options = Conv3dOptions { groups: 2, ..Conv3dOptions::default() };
     let config = Conv3dConfig { options, bias: false, ..Conv3dConfig::default() };
@@ -60,21 +60,21 @@ fn convolutions_have_the_shapes_of_pytorchs_weights() -> Result<()> {
     let plain = Conv3d::new(4, 6, [2, 3, 1], &device)?;
     let bias = plain.bias.as_ref().map(|bias| bias.tensor());
     same(&plain, &volume, &volume.conv3d(&plain.weight.tensor(), bias.as_ref(), Conv3dOptions::default())?)?;
-    let back = ConvTranspose3d::new(4, 6, [2, 3, 1], &device)?;
-    assert_eq!(back.weight.tensor().dims(), [4, 6, 2, 3, 1]);
-    let bias = back.bias.as_ref().map(|bias| bias.tensor());
+    let layer = ConvTranspose3d::new(4, 6, [2, 3, 1], &device)?;
+    assert_eq!(layer.weight.tensor().dims(), [4, 6, 2, 3, 1]);
+    let bias = layer.bias.as_ref().map(|bias| bias.tensor());
     let right =
-        volume.conv_transpose3d(&back.weight.tensor(), bias.as_ref(), ConvTranspose3dOptions::default())?;
-    same(&back, &volume, &right)?;
-    let (row, back) = (drawn(&[1, 4, 7], &device)?, ConvTranspose1d::new(4, 3, [2], &device)?);
-    let bias = back.bias.as_ref().map(|bias| bias.tensor());
+        volume.conv_transpose3d(&layer.weight.tensor(), bias.as_ref(), ConvTranspose3dOptions::default())?;
+    same(&layer, &volume, &right)?;
+    let (row, layer) = (drawn(&[1, 4, 7], &device)?, ConvTranspose1d::new(4, 3, [2], &device)?);
+    let bias = layer.bias.as_ref().map(|bias| bias.tensor());
     let right =
-        row.conv_transpose1d(&back.weight.tensor(), bias.as_ref(), ConvTranspose1dOptions::default())?;
-    same(&back, &row, &right)
+        row.conv_transpose1d(&layer.weight.tensor(), bias.as_ref(), ConvTranspose1dOptions::default())?;
+    same(&layer, &row, &right)
 }
 
 #[test]
-fn channels_and_sizes_are_their_functions() -> Result<()> {
+fn channel_and_upsampling_layers_equal_their_functions() -> Result<()> {
     let device = device();
     let image = drawn(&[1, 4, 4, 6], &device)?;
     same(&PixelShuffle { factor: 2 }, &image, &image.pixel_shuffle(2)?)?;

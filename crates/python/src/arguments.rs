@@ -31,7 +31,7 @@ pub fn extract_number(object: &Bound<'_, PyAny>) -> Outcome<Option<Number>> {
     if object.is_instance_of::<PyFloat>() {
         return Ok(Some(Number::Float(object.extract::<f64>()?)));
     }
-    // NumPy's scalars have a dtype, which determines their kind. So have its arrays, which have
+    // NumPy's scalars have a dtype, which determines their kind. Arrays have a dtype too, but also
     // axes.
     let Ok(dtype) = object.getattr("dtype") else { return Ok(None) };
     if !object.getattr("shape")?.cast::<PyTuple>().is_ok_and(|shape| shape.is_empty()) {
@@ -163,7 +163,7 @@ pub fn extract_int_args(arguments: &Bound<'_, PyTuple>, function: &str) -> Outco
     extract_ints(arguments, function)
 }
 
-/// Returns numbers that are given one by one, or as one list under PyTorch's name of the argument.
+/// Returns numbers that are given one by one, or as one list by PyTorch's keyword.
 pub fn args_or_keyword<'py>(
     function: &str,
     arguments: &Bound<'py, PyTuple>,
@@ -182,13 +182,13 @@ pub fn extract_ints(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<is
         Ok(Failure::type_error(format!("{function}: expected integers, got {kind}")))
     };
     let Ok(items) = object.try_iter() else { return Err(expected(object)?) };
-    let mut all = Vec::new();
+    let mut values = Vec::new();
     for item in items {
         let item = item?;
         if item.is_exact_instance_of::<PyBool>() {
             return Err(expected(&item)?);
         }
-        all.push(match item.extract::<isize>() {
+        values.push(match item.extract::<isize>() {
             Ok(number) => number,
             Err(error) if error.is_instance_of::<PyOverflowError>(item.py()) => {
                 return Err(Failure::value_error(format!("{function}: {} is out of range", item.str()?)));
@@ -197,7 +197,7 @@ pub fn extract_ints(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<is
             Err(error) => return Err(error.into()),
         });
     }
-    Ok(all)
+    Ok(values)
 }
 
 /// Extracts sizes that were given one by one or as one tuple.

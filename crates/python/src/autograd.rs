@@ -36,11 +36,11 @@ pub struct GradSlot {
     /// Whether a gradient was added to one that an optimizer had already used.
     pub(crate) is_stale: AtomicBool,
     grad: Mutex<Option<Py<PyTensor>>>,
-    /// The losses that the gradient belongs to, where they are known.
+    /// The losses that contributed to the gradient, if they are known.
     origin: Mutex<Option<Box<scales::Origin>>>,
     /// Set only for parameters: most tensors do not need it.
     param: OnceLock<Box<ParamData>>,
-    /// The hooks of other tensors.
+    /// The hooks of a tensor that is not a parameter.
     hooks: OnceLock<Box<Mutex<Vec<SharedHook>>>>,
     /// For the output of a checkpoint: its function, which the graph runs again.
     segment: OnceLock<SharedHook>,
@@ -71,7 +71,7 @@ impl Drop for ParamData {
 impl ParamData {
     fn hook(&self, py: Python<'_>, hook_id: u64) -> Option<Py<PyAny>> {
         let hooks = self.hooks.lock();
-        hooks.iter().find(|(own, _)| *own == hook_id).map(|(_, hook)| hook.clone_ref(py))
+        hooks.iter().find(|(id, _)| *id == hook_id).map(|(_, hook)| hook.clone_ref(py))
     }
 }
 
@@ -83,7 +83,7 @@ impl ParamData {
 pub struct LazyGradSlot(OnceBox<Arc<GradSlot>>);
 
 impl LazyGradSlot {
-    /// Returns the slot if it was created before, which is enough for reading.
+    /// Returns the slot if it exists. Readers do not need to create it.
     #[inline]
     pub fn initialized(&self) -> Option<&GradSlot> {
         self.0.get().map(Arc::as_ref)
@@ -163,22 +163,22 @@ impl GradSlot {
         Ok(())
     }
 
-    /// Returns whether hooks see the gradient before it is accumulated.
+    /// Returns whether hooks receive the gradient before it is accumulated.
     fn has_hooks(&self) -> bool {
-        self.param.get().is_some_and(|own| !own.hooks.lock().is_empty())
+        self.param.get().is_some_and(|param_data| !param_data.hooks.lock().is_empty())
             || self.hooks.get().is_some_and(|hooks| !hooks.lock().is_empty())
     }
 
     /// Stores the name of a parameter.
     pub(crate) fn record_name(&self, name: String) {
-        self.param.get().into_iter().for_each(|own| own.name.lock().clone_from(&name));
+        self.param.get().into_iter().for_each(|param_data| param_data.name.lock().clone_from(&name));
     }
 
     /// Shows the collector the objects that the hooks refer to.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         // While another thread adds a hook, the tensor is in use, and nothing that it refers to can
         // be collected.
-        if let Some(hooks) = self.param.get().and_then(|own| own.hooks.try_lock()) {
+        if let Some(hooks) = self.param.get().and_then(|param_data| param_data.hooks.try_lock()) {
             hooks.iter().try_for_each(|(_, hook)| visit.call(hook))?;
         }
         let Some(hooks) = self.hooks.get().and_then(|hooks| hooks.try_lock()) else { return Ok(()) };
@@ -208,7 +208,7 @@ impl GradSlot {
 
     /// Releases the hooks.
     pub fn clear_hooks(&self) {
-        let hooks = self.param.get().map(|own| std::mem::take(&mut *own.hooks.lock()));
+        let hooks = self.param.get().map(|param_data| std::mem::take(&mut *param_data.hooks.lock()));
         drop(hooks);
         let hooks = self.hooks.get().map(|hooks| std::mem::take(&mut *hooks.lock()));
         hooks.into_iter().flatten().for_each(|hook| {
@@ -251,16 +251,14 @@ impl PyTensor {
     ///
     /// Args:
     ///     gradient: weights of the elements, of this tensor's shape; required unless the tensor
-    ///         has
-    ///         exactly one element.
+    ///         has exactly one element.
     ///     retain_graph: keep the saved tensors, so that backward can be called again on the graph.
     ///     create_graph: record the backward pass itself, to allow higher-order gradients.
     ///     inputs: the tensors whose gradients are accumulated; all others are left unchanged.
     ///
     /// Raises:
     ///     RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph
-    ///         was
-    ///         already freed by an earlier backward pass.
+    ///         was already freed by an earlier backward pass.
     ///     ValueError: `gradient` has another shape.
     #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
@@ -304,15 +302,17 @@ impl PyTensor {
     #[setter]
     fn set_grad(&self, #[pyo3(from_py_with = of::grad)] grad: Option<Bound<'_, PyTensor>>) -> Outcome<()> {
         if let Some(grad) = &grad {
-            let (own, new) = (self.tensor(), grad.get().tensor());
-            if own.shape() != new.shape() {
-                let message = format!("grad: of shape {:?}, expected {:?}", new.dims(), own.dims());
+            let (current, new) = (self.tensor(), grad.get().tensor());
+            if current.shape() != new.shape() {
+                let message = format!("grad: of shape {:?}, expected {:?}", new.dims(), current.dims());
                 return Err(Failure::value_error(message));
             }
-            if own.dtype() != new.dtype() {
-                let (own, new) =
-                    (crate::dialect::dtype_name(own.dtype()), crate::dialect::dtype_name(new.dtype()));
-                return Err(Failure::type_error(format!("grad: of {new}, expected {own}, as the tensor")));
+            if current.dtype() != new.dtype() {
+                let (current, new) =
+                    (crate::dialect::dtype_name(current.dtype()), crate::dialect::dtype_name(new.dtype()));
+                return Err(Failure::type_error(format!(
+                    "grad: of {new}, expected {current}, as the tensor"
+                )));
             }
         }
         match grad {
@@ -458,7 +458,7 @@ impl PyTensor {
         if !tensor.needs_grad() {
             return Err(Failure::runtime_error("register_hook: no gradient flows to this tensor"));
         }
-        let Some(own) = self.slot.initialized().and_then(|slot| slot.param.get()) else {
+        let Some(param_data) = self.slot.initialized().and_then(|slot| slot.param.get()) else {
             let shared_hook = self.slot.expose_hook(hook);
             let registered = shared_hook.clone();
             let handle = tensor.register_hook(move |grad| {
@@ -478,11 +478,12 @@ impl PyTensor {
         let handle = tensor.register_hook(move |grad| {
             Python::attach(|py| {
                 let slot = hook_slot.upgrade();
-                let hook = slot.and_then(|slot| slot.param.get().and_then(|own| own.hook(py, hook_id)));
+                let hook = slot
+                    .and_then(|slot| slot.param.get().and_then(|param_data| param_data.hook(py, hook_id)));
                 hook.map_or(Ok(None), |hook| call_hook(hook.bind(py), grad))
             })
         })?;
-        own.hooks.lock().push((hook_id, hook));
+        param_data.hooks.lock().push((hook_id, hook));
         Ok(PyHook { handle: Mutex::new(Some(handle)), param_hook: Some((slot, hook_id)), shared_hook: None })
     }
 }

@@ -517,13 +517,13 @@ impl PyTensor {
     /// Returns the values for `pickle` and `copy`. A tensor of another device is restored on the
     /// CPU.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Outcome<Reduced<'py>> {
-        let (py, own) = (slf.py(), slf.get().tensor());
-        let bytes = wait(py, || own.to_bytes())?;
+        let (py, tensor) = (slf.py(), slf.get().tensor());
+        let bytes = wait(py, || tensor.to_bytes())?;
         let rebuild = py.import("ternion._ternion")?.getattr("_rebuild")?;
-        let shape = own.dims().to_vec();
+        let shape = tensor.dims().to_vec();
         Ok((
             rebuild,
-            (PyBytes::new(py, &bytes), shape, crate::dialect::dtype_name(own.dtype()), own.is_leaf()),
+            (PyBytes::new(py, &bytes), shape, crate::dialect::dtype_name(tensor.dtype()), tensor.is_leaf()),
         ))
     }
 }

@@ -136,13 +136,11 @@ impl PySplit {
     /// Args:
     ///     batch_size: images in a batch.
     ///     shuffle: a seed that determines the order, which differs in each epoch; None for the
-    ///         stored
-    ///         order.
+    ///         stored order.
     ///     drop_last: whether to omit a last batch that is not full.
     ///     mean, std: a number for each channel, with which the images are normalized.
     ///     padding, flip: random crops of the images padded with this many black pixels on each
-    ///         side, and
-    ///         random horizontal flips, for training.
+    ///         side, and random horizontal flips, for training.
     ///     prefetch: the number of batches that a thread prepares ahead.
     #[pyo3(signature = (batch_size, shuffle=None, device=None, drop_last=false, mean=None, std=None, padding=0, flip=false, prefetch=0))]
     #[allow(clippy::too_many_arguments, reason = "all by name")]
@@ -282,8 +280,7 @@ impl PyTable {
     ///
     /// Raises:
     ///     ValueError: a row of another length, no rows, an empty or duplicate name, or a number
-    ///         that is
-    ///         not finite.
+    ///         that is not finite.
     #[new]
     fn new(columns: Vec<String>, rows: Vec<Vec<f64>>) -> Outcome<PyTable> {
         if let Some(at) = rows.iter().position(|row| row.len() != columns.len()) {
@@ -340,8 +337,7 @@ impl PyTable {
     ///
     /// Raises:
     ///     ValueError: in this dtype a number becomes infinite, or equal to a different number of
-    ///         its
-    ///         column; float64 represents all numbers exactly.
+    ///         its column; float64 represents all numbers exactly.
     ///     TypeError: the dtype is not floating.
     #[pyo3(signature = (device=None, dtype=None))]
     fn tensor(
@@ -452,8 +448,7 @@ fn missing_cells(missing: Option<&Bound<'_, PyAny>>) -> Outcome<MissingCells> {
 ///
 /// Raises:
 ///     FileNotFoundError, ValueError: a description of the fault with file, line and column; also
-///         if
-///         the first line contains numbers and no names are given.
+///         if the first line contains numbers and no names are given.
 #[pyfunction]
 #[pyo3(signature = (file, delimiter=',', names=None, columns=None, missing=None))]
 fn read_csv(

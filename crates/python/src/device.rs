@@ -12,6 +12,14 @@ use ternion::Device;
 
 /// The device on which tensors are stored and ops run: "cpu", "cuda", "cuda:1", "wgpu", "wgpu:0",
 /// or "auto" for the fastest available one.
+///
+/// Args:
+///     name: one of these names, or a device.
+///     index: the index among the devices of a kind, for a name without one; ignored for the CPU.
+///
+/// Raises:
+///     RuntimeError: the name is unknown, or the device is not available.
+///     ValueError: a negative index.
 #[pyclass(name = "device", module = "ternion", frozen, from_py_object)]
 #[derive(Clone)]
 pub struct PyDevice(pub Device);

@@ -57,7 +57,7 @@ struct PythonNames;
 
 impl Dialect for PythonNames {
     fn op<'a>(&self, op: &'a str) -> &'a str {
-        let known = OPS.iter().find(|(own, _)| *own == op).map(|(_, name)| *name);
+        let known = OPS.iter().find(|(core_name, _)| *core_name == op).map(|(_, name)| *name);
         known.unwrap_or_else(|| op.strip_suffix("_scalar").or(op.strip_suffix("_keep")).unwrap_or(op))
     }
 

@@ -94,11 +94,11 @@ trait Managed: Sized {
     /// Releases `this` to its producer.
     ///
     /// # Safety
-    /// It was not released before.
+    /// `this` was not released before.
     unsafe fn release(this: *mut Self);
 }
 
-/// The data that an exported tensor needs.
+/// The data that an exported tensor keeps alive.
 struct ManagerContext {
     tensor: Tensor,
     /// The CUDA stream on which the consumer uses the tensor, if it is known.
@@ -111,16 +111,17 @@ impl Drop for ManagerContext {
     /// The memory is reused only after the work that the consumer has queued.
     fn drop(&mut self) {
         if !streams::follow(self.tensor.device(), self.stream) {
-            // It is unknown when the memory is unused: while a step is recorded the device cannot
-            // wait.
+            // While a step is recorded, the device cannot wait for the consumer's stream. The
+            // memory is leaked, because it is unknown when the consumer stops using it.
             std::mem::forget(self.tensor.clone());
         }
     }
 }
 
-/// Runs `f` while holding the GIL. A consumer may release a tensor on any thread, and may have
-/// released the GIL within a call of ours, where PyO3 still counts it as held: the memory may
-/// belong to a Python array, whose reference count must not be changed then.
+/// Runs `f` while holding the GIL, which is acquired through the C API and not through PyO3. A
+/// consumer may release a tensor on any thread, also in a call of ours in which it has released the
+/// GIL while PyO3 still counts it as held. The memory may belong to a Python array, whose reference
+/// count may be changed only while holding the GIL.
 fn with_gil(f: impl FnOnce()) {
     // SAFETY: the interpreter was checked to be running; the acquired state is released once, on
     // the same thread.
@@ -143,8 +144,8 @@ macro_rules! managed {
             const USED_NAME: &'static CStr = $used_name;
             fn new(tensor: DLTensor, context: *mut c_void) -> Self {
                 unsafe extern "C" fn delete(this: *mut $kind) {
-                    // SAFETY: both it and its context were created in `export_capsule` by
-                    // Box::into_raw; the consumer calls this once.
+                    // SAFETY: `export_capsule` created `this` and its context by Box::into_raw; the
+                    // consumer calls this function once.
                     let (_, context) = unsafe {
                         let this = Box::from_raw(this);
                         let context = Box::from_raw(this.context.cast::<ManagerContext>());
@@ -248,8 +249,8 @@ impl PyTensor {
             )
             .into());
         }
-        let own = device_of(tensor.device())?;
-        if dl_device.is_some_and(|requested| requested != (own.kind, own.index)) {
+        let tensor_device = device_of(tensor.device())?;
+        if dl_device.is_some_and(|requested| requested != (tensor_device.kind, tensor_device.index)) {
             if dl_device.is_some_and(|(kind, _)| kind != CPU) || copy == Some(false) {
                 return Err(PyBufferError::new_err(
                     "the tensor is on another device than the one that was asked for",
@@ -289,8 +290,8 @@ impl PyTensor {
 /// A tensor of another library, which is released when this is dropped.
 struct OwnedManaged<M: Managed>(NonNull<M>);
 
-// SAFETY: DLPack's deleters may be called from any thread; those of Python objects acquire the GIL
-// themselves.
+// SAFETY: DLPack's deleters may be called from any thread; deleters of Python objects acquire the
+// GIL themselves.
 unsafe impl<M: Managed> Send for OwnedManaged<M> {}
 // SAFETY: only `consume_capsule` reads from it, before it is shared.
 unsafe impl<M: Managed> Sync for OwnedManaged<M> {}
@@ -374,7 +375,7 @@ pub fn import_tensor(object: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     let first = kwargs.copy()?;
     kwargs.set_item("max_version", PyTuple::new(py, [1, 0])?)?;
     let capsule = match object.call_method("__dlpack__", (), Some(&kwargs)) {
-        // A producer of the first version does not know this argument.
+        // A producer of DLPack's first version does not know this argument.
         Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
             object.call_method("__dlpack__", (), Some(&first))?
         }
@@ -423,9 +424,10 @@ fn from_dlpack(
         return Ok(PyTensor::new(if copy == Some(true) { wait(py, || shared.copy())? } else { shared }));
     }
     if copy == Some(false) {
-        let (own, requested) = (shared.device().name(), device.name());
-        let message =
-            format!("from_dlpack: an array on {own} for {requested}, which is a copy, and copy is False");
+        let (source_device, requested) = (shared.device().name(), device.name());
+        let message = format!(
+            "from_dlpack: an array on {source_device} for {requested}, which is a copy, and copy is False"
+        );
         return Err(PyBufferError::new_err(message).into());
     }
     Ok(PyTensor::new(wait(py, || shared.to_device(&device))?))

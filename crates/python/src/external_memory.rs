@@ -43,13 +43,13 @@ impl ExternalArray {
         if self.shape.contains(&0) {
             return Some((0, 0));
         }
-        let (mut before, mut behind) = (0_usize, 1_usize);
+        let (mut before, mut after) = (0_usize, 1_usize);
         for (&size, &stride) in self.shape.iter().zip(&self.strides) {
             let steps = stride.unsigned_abs().checked_mul(size - 1)?;
-            let side = if stride < 0 { &mut before } else { &mut behind };
+            let side = if stride < 0 { &mut before } else { &mut after };
             *side = side.checked_add(steps)?;
         }
-        Some((before, behind))
+        Some((before, after))
     }
 
     /// Returns a tensor on this memory, which `owner` keeps alive.
@@ -58,14 +58,14 @@ impl ExternalArray {
     /// All elements are readable and writable as long as `owner` lives.
     pub unsafe fn tensor(self, device: &Device, owner: Box<dyn Any + Send + Sync>) -> Outcome<Tensor> {
         let too_large = || Failure::value_error(format!("an array of shape {:?} is too large", self.shape));
-        let (before, behind) = self.extents().ok_or_else(too_large)?;
+        let (before, after) = self.extents().ok_or_else(too_large)?;
         let size = self.dtype.size();
         if !self.address.is_multiple_of(size) {
             return Err(Failure::value_error(format!(
                 "memory at an address that is not a multiple of {size} bytes"
             )));
         }
-        let bytes = (before + behind).checked_mul(size).ok_or_else(too_large)?;
+        let bytes = (before + after).checked_mul(size).ok_or_else(too_large)?;
         // SAFETY: the range from the lowest to the highest element; guaranteed by the caller.
         let buffer = unsafe { adopt_memory(device, self.address - before * size, bytes, owner)? };
         let layout = Layout::new(Shape::new(&self.shape)?, &self.strides, before)?;
@@ -76,7 +76,7 @@ impl ExternalArray {
 /// Returns a buffer of `bytes` bytes from `address` on.
 ///
 /// # Safety
-/// They are readable and writable as long as `owner` lives.
+/// The bytes are readable and writable as long as `owner` lives.
 unsafe fn adopt_memory(
     device: &Device,
     address: usize,

@@ -150,11 +150,12 @@ fn extract_int_list(function: &str, object: &Bound<'_, PyAny>) -> Outcome<Vec<is
 impl<'py> ExtractArgument<'py> for ShapeArgument {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
         reject_bool(function, object, "integers")?;
-        let all = match object.extract::<isize>() {
+        let sizes = match object.extract::<isize>() {
             Ok(only) => vec![only],
             Err(_) => extract_int_list(function, object)?,
         };
-        all.into_iter()
+        sizes
+            .into_iter()
             .map(|number| checked_size(number, function))
             .collect::<Outcome<_>>()
             .map(ShapeArgument)

@@ -12,15 +12,16 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use ternion::autograd::{Grads, observe_backward};
 
-/// The number of elements from which on an op takes longer than releasing and reacquiring the GIL,
-/// which takes a tenth of a microsecond.
+/// The GIL is released for ops on at least this many elements. A smaller op takes less time than
+/// releasing and reacquiring the GIL, which takes a tenth of a microsecond.
 const MIN_DETACHED_ELEMENTS: usize = 1 << 12;
 
-/// Whether an op ran in this process, and whether the process was forked after that.
+/// Whether an op ran in this process.
 static USED: AtomicBool = AtomicBool::new(false);
+/// Whether the process was forked after an op ran.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Must be called in the child of a fork.
+/// Records the fork. The child process of a fork must call this.
 pub fn mark_forked() {
     if USED.load(Ordering::Relaxed) {
         FORKED.store(true, Ordering::Relaxed);

@@ -64,8 +64,9 @@ impl PyParameter {
         Ok(PyParameter::of(PyTensor::of_param(param)))
     }
 
-    /// The base class visits its hooks itself, for which PyO3 calls it. But PyO3 untracks an object
-    /// from the collector before it is dropped only if its class has its own `__traverse__`.
+    /// PyO3 also calls `__traverse__` of the base class, which visits the hooks. This method exists
+    /// because PyO3 untracks an object from the collector before dropping it only if the class
+    /// itself defines `__traverse__`.
     fn __traverse__(&self, _visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         Ok(())
     }
@@ -78,9 +79,9 @@ impl PyParameter {
     }
 
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyDict>) -> Outcome<Bound<'py, PyAny>> {
-        let own = slf.as_super().get().tensor();
-        let copy = wait(slf.py(), || own.detach().copy())?;
-        Ok(slf.get_type().call1((PyTensor::new(copy), own.needs_grad()))?)
+        let tensor = slf.as_super().get().tensor();
+        let copy = wait(slf.py(), || tensor.detach().copy())?;
+        Ok(slf.get_type().call1((PyTensor::new(copy), tensor.needs_grad()))?)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ternion::{DType, Tensor};
 
-/// Returns NumPy's code of a dtype; it has no bfloat16.
+/// Returns NumPy's code of a dtype; `None` for bfloat16, which NumPy does not have.
 fn typestr(dtype: DType) -> Option<&'static str> {
     let is_little = cfg!(target_endian = "little");
     Some(match (dtype, is_little) {
@@ -96,8 +96,8 @@ fn from_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Ou
     }
     let strides = strides.into_iter().map(|stride| stride / size).collect();
     let device = or_default_cpu(array.py())?;
-    // The interface is an owner too: that of a scalar belongs to a temporary array without another
-    // owner.
+    // The interface is an owner too: the interface of a scalar belongs to a temporary array that
+    // has no other owner.
     let owner = Box::new((array.clone().unbind(), interface.clone().unbind()));
     // SAFETY: guaranteed by NumPy for its interface; the array and the interface, which are the
     // owner, keep its memory alive.

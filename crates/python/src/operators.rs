@@ -111,7 +111,8 @@ impl Operator {
     #[cold]
     fn compute_promoted(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         if self.kind == Kind::Quotient && result_type(a, b).is_some_and(|dtype| !dtype.is_float()) {
-            // Before promotion: the common integer dtype need not represent the numbers of both.
+            // Converted to floats before promotion, because the common integer dtype may not
+            // represent the values of both operands.
             let (a, b) = promote_pair(&to_floating(a)?, &to_floating(b)?)?;
             return (self.tensors)(&a, &b);
         }
@@ -195,15 +196,17 @@ impl Operator {
 
     /// Returns an error if the result may not be written to `a`.
     fn check_in_place_dtype(self, name: &str, a: &Tensor, other: &Operand) -> Outcome<()> {
-        let (own, result) = (a.dtype(), self.dtype(a, other));
-        let fits = own.is_float() || own == result || (own != DType::Bool && !result.is_float());
+        let (input_dtype, result) = (a.dtype(), self.dtype(a, other));
+        let fits = input_dtype.is_float()
+            || input_dtype == result
+            || (input_dtype != DType::Bool && !result.is_float());
         if fits {
             return Ok(());
         }
         Err(Failure::runtime_error(format!(
             "{name}: result type {} can't be cast to the desired output type {}: in place an operator keeps the dtype of its tensor",
             crate::dialect::dtype_name(result),
-            crate::dialect::dtype_name(own)
+            crate::dialect::dtype_name(input_dtype)
         )))
     }
 
@@ -248,8 +251,8 @@ impl Operator {
         wrap_result(py, result)
     }
 
-    /// Applies the operator in place. If that would lose a gradient, another tensor replaces that
-    /// of this object.
+    /// Applies the operator in place. If that would lose a gradient, the result is stored in this
+    /// object as another tensor.
     fn apply_in_place(self, name: &'static str, slf: &PyTensor, other: &Bound<'_, PyAny>) -> Outcome<()> {
         let (py, a) = (other.py(), slf.tensor());
         let operand = Operand::for_function(name, other, &a)?;
@@ -266,10 +269,10 @@ impl Operator {
                 Operand::Number(number) => self.compute_with_number(&a, number, false)?,
             };
             if result.shape() != a.shape() {
-                let (got, own) = (result.dims(), a.dims());
+                let (got, expected) = (result.dims(), a.dims());
                 return Err(Error::invalid(
                     name,
-                    format!("in place: a result of shape {got:?}, expected that of the tensor, {own:?}"),
+                    format!("in place: a result of shape {got:?}, expected that of the tensor, {expected:?}"),
                 ));
             }
             if !is_recorded {
@@ -417,8 +420,7 @@ impl PyTensor {
     /// Computes the matrix product.
     ///
     /// Shapes: [.., m, k] x [.., k, n] -> [.., m, n], outer axes broadcast; an operand with one
-    ///     axis is a
-    /// row on the left, a column on the right.
+    /// axis is a row on the left, a column on the right.
     ///
     /// Raises:
     ///     ValueError: incompatible sizes.

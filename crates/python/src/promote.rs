@@ -78,7 +78,8 @@ pub fn promote_types(left: DType, right: DType) -> Option<DType> {
     Some(match kind(left).cmp(&kind(right)) {
         std::cmp::Ordering::Less => right,
         std::cmp::Ordering::Greater => left,
-        // Neither represents the numbers of the other: float16 and bfloat16, or int8 and uint8.
+        // Neither dtype represents all values of the other one: float16 and bfloat16, or int8 and
+        // uint8.
         std::cmp::Ordering::Equal if left.size() == right.size() => {
             if left.is_float() {
                 DType::F32

@@ -14,7 +14,7 @@ fn is_grad_enabled() -> bool {
     ternion::autograd::is_recording()
 }
 
-/// Must be called in the child of a fork.
+/// The child process of a fork must call this.
 #[pyfunction]
 fn _forked() {
     crate::gil::mark_forked();

@@ -3,9 +3,9 @@
 //!
 //! A recorded op never overwrites a recorded tensor: it creates a new one. So the objects of a
 //! family, which are a tensor and the views of it that were created through this package, share a
-//! base. A change of one object creates a new base, into which its values are written by a scatter,
-//! through which gradients flow to both. Each of the other objects recreates its view from the new
-//! base when it is next accessed.
+//! base. A change of one object creates a new base: a scatter writes the new values into a copy of
+//! the old base, and gradients flow to both. Each of the other objects recreates its view from the
+//! new base when it is next accessed.
 
 use crate::error::{Failure, Outcome};
 use parking_lot::RwLock;
@@ -33,8 +33,8 @@ struct SharedBase {
     base: RwLock<(Tensor, u64)>,
 }
 
-/// The membership of an object in its family: the object's tensor is to the family's current base
-/// as `view` is to `base`.
+/// The membership of an object in its family. `view` is the same view of `base` as the object's
+/// tensor is of the family's current base.
 struct ViewOfBase {
     shared: Arc<SharedBase>,
     base: Tensor,
@@ -177,9 +177,9 @@ impl ViewOfBase {
         let Some(view_indices) = self.view.same_view_of(&self.base, &indices)? else {
             return Ok(base.clone());
         };
-        let (part, view_indices) = ([result.elements()], view_indices.contiguous()?);
+        let (flat_shape, view_indices) = ([result.elements()], view_indices.contiguous()?);
         base.reshape([count])?
-            .scatter(0, &view_indices.reshape(part)?, &result.reshape(part)?)?
+            .scatter(0, &view_indices.reshape(flat_shape)?, &result.reshape(flat_shape)?)?
             .reshape(*base.shape())
     }
 }

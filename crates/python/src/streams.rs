@@ -31,8 +31,8 @@ pub fn parse_stream(stream: Option<&Bound<'_, PyAny>>) -> Outcome<Option<usize>>
     }
 }
 
-/// Returns the stream with which the producer of `object` must order its work: that of the object's
-/// device, if it is a CUDA device.
+/// Returns the stream with which the producer of `object` must order its work: the stream of the
+/// object's device, if it is a CUDA device.
 pub fn importer_stream(object: &Bound<'_, PyAny>) -> Outcome<Option<usize>> {
     if !object.hasattr("__dlpack_device__")? {
         return Ok(None);

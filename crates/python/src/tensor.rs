@@ -117,8 +117,8 @@ impl PyTensor {
         Ok(self.wrap_view(&tensor, result))
     }
 
-    /// Same as `map`, but the result always has its own memory, even if its values are those of the
-    /// tensor in another order: in-place changes of it affect no other tensor.
+    /// Same as `map`, but the result always has its own memory, even if it only reorders the
+    /// elements: in-place changes of it affect no other tensor.
     pub fn map_copied(
         &self,
         py: Python<'_>,
@@ -219,7 +219,7 @@ pub fn is_scalar_axis(x: &Tensor, axes: &Axes) -> bool {
 pub fn detached_handle(tensor: Tensor) -> Tensor {
     let handle =
         Tensor::from_buffer(tensor.buffer().clone(), *tensor.layout(), tensor.dtype(), tensor.device());
-    // It fits: the layout is that of the same buffer.
+    // It fits: layout and buffer come from the same tensor.
     handle.unwrap_or(tensor)
 }
 
@@ -519,7 +519,7 @@ impl PyTensor {
     }
 }
 
-/// Returns the numbers with commas and brackets, followed by the other properties.
+/// Returns the elements with commas and brackets, followed by all other properties.
 fn format_repr(tensor: &Tensor) -> String {
     let text = tensor.to_string();
     // The last line contains shape, dtype and device.

@@ -53,11 +53,11 @@ impl Members {
     }
 }
 
-/// The groups of a Python optimizer as the one optimizer that they are in Rust: parameters are
+/// All groups of a Python optimizer as one optimizer of the Rust crate. Parameters are
 /// distinguished by their labels.
 struct Groups(Vec<Py<PySteps>>);
 
-/// Returns the key of the learning rate of a further group, if it differs from that of the first.
+/// Returns the key of a further group's learning rate, if it differs from the first group's.
 fn lr_key(group: usize) -> String {
     format!("lr.{group}")
 }
@@ -81,21 +81,21 @@ impl Groups {
             if let Some(lr) = &lr {
                 // Without a separate rate, the current ratio to the first group's rate is kept.
                 let in_proportion = || if rates[0] == 0.0 { 1.0 } else { rates[number] / rates[0] };
-                let own = match left.remove(&lr_key(number)) {
-                    Some(own) => own,
+                let group_lr = match left.remove(&lr_key(number)) {
+                    Some(group_lr) => group_lr,
                     None if number == 0 => lr.clone(),
                     None => lr.mul_scalar(in_proportion())?,
                 };
-                part.insert("lr".into(), own);
+                part.insert("lr".into(), group_lr);
             }
             let labels = labels_of(optimizer);
-            let is_own =
+            let belongs_to_group =
                 |key: &str| key.rsplit_once('.').is_some_and(|(label, _)| labels.contains(&label.into()));
-            let own: Vec<String> = left.keys().filter(|key| is_own(key)).cloned().collect();
-            part.extend(own.into_iter().filter_map(|key| Some((key.clone(), left.remove(&key)?))));
+            let keys: Vec<String> = left.keys().filter(|key| belongs_to_group(key)).cloned().collect();
+            part.extend(keys.into_iter().filter_map(|key| Some((key.clone(), left.remove(&key)?))));
             Ok(part)
         })?;
-        // Unknown entries are reported by the first group.
+        // The first group reports unknown entries.
         parts[0].extend(left);
         Ok(parts)
     }

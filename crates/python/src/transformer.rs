@@ -106,7 +106,7 @@ fn _choose(
 }
 
 /// The names of the kinds of feed-forward layers, in Python.
-const FORMS: [(&str, FeedForwardKind); 3] = [
+const KINDS: [(&str, FeedForwardKind); 3] = [
     ("relu", FeedForwardKind::ReLU),
     ("gelu", FeedForwardKind::GELU),
     ("gelu_tanh", FeedForwardKind::GELUTanh),
@@ -145,7 +145,7 @@ fn _load_gpt2<'py>(
     }
     settings.set_item("hidden", config.hidden)?;
     settings.set_item("tied", config.tied)?;
-    settings.set_item("form", FORMS.iter().find(|(_, form)| *form == config.form).map(|(name, _)| *name))?;
+    settings.set_item("form", KINDS.iter().find(|(_, form)| *form == config.form).map(|(name, _)| *name))?;
     Ok((settings, dict_of(py, state)?))
 }
 
@@ -165,7 +165,7 @@ fn _save_gpt2(
     };
     let state = state_of(state, "save_gpt2")?;
     let form = settings.get_item("form")?.map(|form| form.extract::<String>()).transpose()?;
-    let form = FORMS.iter().find(|(name, _)| Some(*name) == form.as_deref()).map(|(_, form)| *form);
+    let form = KINDS.iter().find(|(name, _)| Some(*name) == form.as_deref()).map(|(_, form)| *form);
     let form = form.ok_or_else(|| Failure::value_error("save_gpt2: GPT-2 has no such feed-forward part"))?;
     let config = GPTConfig {
         vocabulary: size("vocabulary")?,

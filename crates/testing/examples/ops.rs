@@ -1,8 +1,8 @@
 //! The op table on every device that is present: forward, backward, twice, fused against composed,
 //! and rejected calls.
 //!
-//! `cargo run -p ternion-testing --example ops -- softmax` runs the tests whose names contain that;
-//! with a printed key, every check of that case.
+//! `cargo run -p ternion-testing --example ops -- softmax` runs the tests whose names contain
+//! `softmax`; with a printed key as the filter, it runs every check of that case.
 
 use std::process::ExitCode;
 

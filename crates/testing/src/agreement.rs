@@ -12,15 +12,15 @@ use ternion_core::{DType, Error, Result, Stats, Tensor, text};
 
 /// Number of times a function is rerun on nudged inputs.
 const NUDGED_RERUNS: usize = 4;
-/// Factor on the largest change that nudging made to an element. The product is part of the limit
-/// of that element.
+/// The limit of an element includes this factor times the largest change that nudging made to the
+/// element.
 const ELEMENT_CHANGE_FACTOR: f64 = 16.0;
-/// Factor on the change of the tensor's median element. The product is also part of the limit: the
-/// change of a single element may be zero by chance.
+/// The limit of an element also includes this factor times the median of these changes over the
+/// tensor: the change of a single element may be zero by chance.
 const MEDIAN_CHANGE_FACTOR: f64 = 4.0;
 
-/// Returns whether the floating tensors among these have elements and all of them are NaN. Both
-/// sides are then equal, but the comparison shows nothing.
+/// Returns whether `tensors` contain floating elements and all of these are NaN. Both sides are
+/// then equal, but the comparison shows nothing.
 pub(crate) fn all_nan<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<bool> {
     let mut elements = 0;
     for tensor in tensors.into_iter().filter(|tensor| tensor.dtype().is_float()) {
@@ -33,18 +33,18 @@ pub(crate) fn all_nan<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Resu
     Ok(elements > 0)
 }
 
-/// The minimum number of elements of a tensor whose scale is compared: rounding errors average out
-/// in it.
+/// The scale of a tensor is compared only if it has at least this many elements, so that rounding
+/// errors average out.
 const MIN_SCALE_ELEMENTS: usize = 16;
-/// Factor on the largest change that nudging made to the scale. The product is part of the limit of
-/// the scale.
+/// The limit of the scale includes this factor times the largest change that nudging made to the
+/// scale.
 const SCALE_CHANGE_FACTOR: f64 = 4.0;
 
 /// The results of a function on one device: tensors by name. `None` is a missing gradient.
 pub(crate) type Computed = Vec<(String, Option<Tensor>)>;
 
-/// The inputs of a rerun: unchanged, or with every floating input moved by one ulp in directions
-/// that this number selects.
+/// The inputs of a rerun: unchanged, or with every floating element moved by one ulp in a random
+/// direction. The number seeds the directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rerun {
     Same,
@@ -52,7 +52,8 @@ pub(crate) enum Rerun {
 }
 
 impl Rerun {
-    /// Returns `tensor` as this rerun uses it, detached.
+    /// Returns the input `name` of this rerun: `tensor`, detached and, if the rerun is nudged,
+    /// moved.
     pub(crate) fn apply(self, name: &str, tensor: &Tensor) -> Result<Tensor> {
         let Rerun::Nudged(number) = self else { return Ok(tensor.detach()) };
         if !tensor.dtype().is_float() {
@@ -93,8 +94,12 @@ impl Sides {
         noise: impl FnOnce() -> Result<Allowance>,
     ) -> Result<usize> {
         if left.shape() != right.shape() || left.dtype() != right.dtype() {
-            let kind = |tensor: &Tensor| format!("{:?} {}", tensor.shape(), tensor.dtype());
-            return Err(self.mismatch(format!("{what}: {} and {}", kind(left), kind(right))));
+            let describe_type = |tensor: &Tensor| format!("{:?} {}", tensor.shape(), tensor.dtype());
+            return Err(self.mismatch(format!(
+                "{what}: {} and {}",
+                describe_type(left),
+                describe_type(right)
+            )));
         }
         let ((dtype, got), (_, want)) = (values_of(left)?, values_of(right)?);
         let strict = Allowance { elements: vec![0.0; want.elements()], ..Allowance::default() };
@@ -105,8 +110,8 @@ impl Sides {
         compared.map(|()| want.elements()).map_err(|detail| self.mismatch(format!("{what}: {detail}")))
     }
 
-    /// Compares the results of both sides in order. `rerun` recomputes them on the reference;
-    /// `part_of` names the part at fault if a tensor is the first to differ.
+    /// Compares the results of both sides in order. `rerun` recomputes them on the reference.
+    /// `part_of(i)` names the part that is at fault if tensor `i` is the first to differ.
     pub(crate) fn compare_all(
         &self,
         first: &Computed,
@@ -130,13 +135,13 @@ impl Sides {
             (Some(left), Some(right)) => self.compare(what, left, right, || noise.allowance(self, at, right)),
             (None, None) => Ok(0),
             (left, _) => {
-                let has = &self.names[usize::from(left.is_none())];
-                Err(self.mismatch(format!("{what}: only the {has} has one")))
+                let owner = &self.names[usize::from(left.is_none())];
+                Err(self.mismatch(format!("{what}: only the {owner} has one")))
             }
         }
     }
 
-    /// Returns `error` with the part at fault before its detail.
+    /// Prepends the part at fault to the detail of `error`.
     fn with_part(&self, part: Option<String>, error: Error) -> Error {
         match (part, error) {
             (Some(part), Error::Mismatch { op, left, right, detail }) if op == self.op => {
@@ -155,12 +160,12 @@ impl Sides {
     }
 }
 
-/// The allowance in addition to the limits that do not depend on the function.
+/// The amounts that are added to the default limits because the function amplifies rounding errors.
 #[derive(Default)]
 pub(crate) struct Allowance {
-    /// For each element of a floating tensor.
+    /// Added to the limit of each element of a floating tensor.
     elements: Vec<f64>,
-    /// For the scale of the whole tensor.
+    /// Added to the limit of the tensor's scale.
     scale: f64,
     /// The number of elements of an integer tensor that may differ: near a tie, rounding decides.
     flips: usize,
@@ -195,13 +200,13 @@ impl Allowance {
     }
 }
 
-/// Returns by how much `got` is larger or smaller than `want` as a whole: `|<got, want> / <want,
-/// want> - 1|`.
+/// Returns the relative difference in scale between `got` and `want`: `|<got, want> / <want, want>
+/// - 1|`.
 fn scale_error(got: &Array, want: &Array) -> f64 {
     let finite = got.data.iter().zip(&want.data).filter(|(got, want)| got.is_finite() && want.is_finite());
-    let (both, norm) =
-        finite.fold((0.0, 0.0), |(both, norm), (got, want)| (both + (got - want) * want, norm + want * want));
-    if norm > 0.0 { (both / norm).abs() } else { 0.0 }
+    let (dot, norm) =
+        finite.fold((0.0, 0.0), |(dot, norm), (got, want)| (dot + (got - want) * want, norm + want * want));
+    if norm > 0.0 { (dot / norm).abs() } else { 0.0 }
 }
 
 fn describe(mismatch: &Mismatch, got: &Array, want: &Array) -> String {
@@ -224,8 +229,8 @@ fn describe(mismatch: &Mismatch, got: &Array, want: &Array) -> String {
     )
 }
 
-/// Returns the limit of each element: relative to the element, plus some rounding units relative to
-/// the root mean square of the tensor, because sums lose digits.
+/// Returns the limit of each element: a fraction of the element, one ulp, and some rounding units
+/// of the tensor's root mean square, because sums lose digits.
 fn limits(dtype: DType, want: &Array) -> Vec<f64> {
     let roundings = match dtype {
         dtype if !dtype.is_float() => return vec![0.0; want.elements()],
@@ -249,8 +254,8 @@ fn root_mean_square(array: &Array) -> f64 {
 /// The effect of rounding on a function: how much its results on the reference change when every
 /// input moves by one ulp.
 ///
-/// If terms cancel (the gradient of a bias before a batch norm is zero except for rounding), no
-/// limit relative to the result is fair.
+/// If terms cancel (the gradient of a bias before a batch norm is zero except for rounding), a
+/// limit relative to the result is meaningless.
 struct Noise<'a> {
     /// Recomputes the compared results on the reference.
     rerun: &'a dyn Fn(Rerun) -> Result<Computed>,
@@ -258,13 +263,14 @@ struct Noise<'a> {
 }
 
 impl Noise<'_> {
-    /// Returns the reruns: the first on the same inputs, the others on nudged ones.
+    /// Returns the results of all reruns: first that on the same inputs, then those on nudged
+    /// inputs.
     fn reruns(&self) -> Result<&[Computed]> {
         if let Some(reruns) = self.reruns.get() {
             return Ok(reruns);
         }
-        let kinds = [Rerun::Same].into_iter().chain((0..NUDGED_RERUNS).map(Rerun::Nudged));
-        let reruns = kinds.map(self.rerun).collect::<Result<Vec<_>>>()?;
+        let runs = [Rerun::Same].into_iter().chain((0..NUDGED_RERUNS).map(Rerun::Nudged));
+        let reruns = runs.map(self.rerun).collect::<Result<Vec<_>>>()?;
         Ok(self.reruns.get_or_init(|| reruns))
     }
 
@@ -281,9 +287,9 @@ impl Noise<'_> {
             allowance.update(&nudged, &base);
         }
         let median = median(&allowance.elements);
-        let allowed =
+        let widen =
             |change: &mut f64| *change = ELEMENT_CHANGE_FACTOR * *change + MEDIAN_CHANGE_FACTOR * median;
-        allowance.elements.iter_mut().for_each(allowed);
+        allowance.elements.iter_mut().for_each(widen);
         allowance.scale *= SCALE_CHANGE_FACTOR;
         allowance.flips *= MEDIAN_CHANGE_FACTOR as usize;
         Ok(allowance)
@@ -291,7 +297,7 @@ impl Noise<'_> {
 }
 
 impl Allowance {
-    /// Updates the largest changes with those that moving the inputs made.
+    /// Raises the largest changes to those between `nudged` and `base`.
     fn update(&mut self, nudged: &Array, base: &Array) {
         let mut flips = 0;
         for (largest, (nudged, base)) in self.elements.iter_mut().zip(nudged.data.iter().zip(&base.data)) {
@@ -326,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nudge_moves_every_element_by_one_unit_and_zero_not_at_all() {
+    fn nudging_moves_each_element_by_one_ulp_and_leaves_zeros() {
         let cpu = ternion_cpu::device();
         let tensor = Tensor::from_slice(&[1.5f32, 0.0, -3.0], [3], &cpu).unwrap();
         let nudged = Rerun::Nudged(0).apply("x", &tensor).unwrap().to_vec::<f32>().unwrap();

@@ -2,7 +2,8 @@
 
 /// A row-major array of float64.
 ///
-/// Every dtype except large i64 and u64 values fits exactly; bools are 0 and 1.
+/// Represents the values of every dtype exactly, except large i64 and u64 values; bools are 0 and
+/// 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
     /// The sizes of the axes.
@@ -62,7 +63,8 @@ impl Array {
         self.data.len()
     }
 
-    /// Returns the sizes as an array, to name them: `let [batch, width] = x.sizes();`
+    /// Returns the sizes as an array, so that a pattern can name them: `let [batch, width] =
+    /// x.sizes();`
     ///
     /// # Panics
     /// If the rank is not `N`: a mistake in an oracle.
@@ -113,12 +115,12 @@ impl Array {
         }
         assert_eq!(broadcast_shape(&self.shape, shape), shape, "{:?} expands to {shape:?}", self.shape);
         let lead = shape.len() - self.rank();
-        let mut own = vec![0; self.rank()];
+        let mut source_index = vec![0; self.rank()];
         Array::from_fn(shape, |index| {
-            for (axis, at) in own.iter_mut().enumerate() {
+            for (axis, at) in source_index.iter_mut().enumerate() {
                 *at = if self.shape[axis] == 1 { 0 } else { index[lead + axis] };
             }
-            self.at(&own)
+            self.at(&source_index)
         })
     }
 
@@ -130,12 +132,12 @@ impl Array {
     /// Permutes the axes: axis `i` of the result is axis `order[i]` of this array.
     pub fn permute(&self, order: &[usize]) -> Array {
         let shape: Vec<usize> = order.iter().map(|&axis| self.shape[axis]).collect();
-        let mut own = vec![0; self.rank()];
+        let mut source_index = vec![0; self.rank()];
         Array::from_fn(&shape, |index| {
             for (to, &from) in order.iter().enumerate() {
-                own[from] = index[to];
+                source_index[from] = index[to];
             }
-            self.at(&own)
+            self.at(&source_index)
         })
     }
 
@@ -146,8 +148,8 @@ impl Array {
         self.permute(&order)
     }
 
-    /// Replaces each slice along `axis` by `f(slice)`, which may have any length as long as all
-    /// have the same. The order of the axes does not change.
+    /// Replaces each slice along `axis` by `f(slice)`. All results must have the same length, which
+    /// may differ from that of the slices. The order of the axes does not change.
     pub fn along(&self, axis: usize, f: impl Fn(&[f64]) -> Vec<f64>) -> Array {
         let size = self.shape[axis];
         let inner: usize = self.shape[axis + 1..].iter().product();
@@ -214,7 +216,8 @@ pub enum Keep {
     No,
 }
 
-/// Advances `index` to the next one in row-major order; the last index is followed by the first.
+/// Advances `index` to the next index in row-major order; after the last index it wraps to the
+/// first.
 pub fn advance(index: &mut [usize], shape: &[usize]) {
     for axis in (0..index.len()).rev() {
         index[axis] += 1;

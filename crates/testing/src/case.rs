@@ -1,4 +1,4 @@
-//! A case: a row on one instance of shapes, with random inputs.
+//! A case: a row of the op table with one instance of its shapes, and random inputs.
 
 use crate::array::Array;
 use crate::compare::round_to;
@@ -7,7 +7,8 @@ use crate::table::{Class, Instance, OpCase};
 use crate::values::{Rng, Values};
 use ternion_core::DType;
 
-/// Dtypes that share random inputs, and therefore the oracle's result and its central differences.
+/// Dtypes that share random inputs, so that they also share the oracle's result and its central
+/// differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InputKind {
     /// f64 and f32: values with all bits of an f32.
@@ -19,7 +20,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// Returns the kind of inputs for rows of this dtype.
+    /// Returns the input kind of rows in this dtype.
     pub fn of(dtype: DType) -> InputKind {
         match dtype {
             DType::F64 | DType::F32 => InputKind::Wide,
@@ -138,8 +139,8 @@ impl CaseInputs {
     }
 }
 
-/// Returns whether an input may be repeated along an axis. It may not if that would cause ties that
-/// the row avoids, or duplicate indices.
+/// Returns whether an input may be repeated along an axis: not if this would cause ties that the
+/// row avoids, or duplicate indices.
 pub fn can_repeat(row: &OpCase, position: usize) -> bool {
     let input = &row.inputs[position];
     let is_repeatable = matches!(
@@ -157,7 +158,7 @@ pub fn memory_layouts(row: &OpCase, instance: &Instance) -> Vec<MemoryLayout> {
         _ if row.dense_only.is_some() => false,
         MemoryLayout::Broadcast => (0..instance.len())
             .any(|at| can_repeat(row, at) && memory_layout.layout(&instance[at], at).is_some()),
-        // With one input, mixed is just another transposition.
+        // With one input, `Mixed` only permutes the axes, as `Transposed` does.
         MemoryLayout::Mixed if instance.len() == 1 => {
             instance[0].len() > 2 && memory_layout.layout(&instance[0], 0).is_some()
         }

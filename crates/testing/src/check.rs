@@ -224,7 +224,8 @@ impl<'a> Session<'a> {
         self.fingerprint.set(mixed);
     }
 
-    /// A device that runs a composition rounds after every primitive of it.
+    /// Returns when results are rounded: after every primitive if the device composes ops,
+    /// otherwise after every op.
     fn rounding_step(&self) -> RoundingStep {
         let fused = self.check != Check::Composed && self.check != Check::Hostile;
         match fused && self.trace.get().composed.is_empty() {
@@ -266,23 +267,25 @@ impl<'a> Session<'a> {
         for (index, (output, want)) in outputs.iter().zip(&expected.want).enumerate() {
             let (got_dtype, got) = values_of(output).map_err(|error| self.classify(error))?;
             self.fingerprint(&got.data);
-            check_kind(self.row, dtype, index, got_dtype, &got.shape, want)?;
+            check_shape_and_dtype(self.row, dtype, index, got_dtype, &got.shape, want)?;
             let steps = match &rounded_outputs {
                 Some(rounded_outputs) => rounded_outputs.get(index),
                 None => stepwise.as_ref().and_then(|stepwise| stepwise.outputs.get(index)),
             };
-            let is_right = |want: &Array, steps: Option<&Array>| {
+            let compare_to = |want: &Array, steps: Option<&Array>| {
                 let limits = limits::forward(self.row, dtype, got_dtype, want, steps);
                 compare(got_dtype, &want.shape, &got.data, &want.data, |at| limits[at])
             };
             let rounded = expected.rounded.as_ref().and_then(|rounded| rounded.want.get(index));
-            compared += is_right(want, steps)
+            compared += compare_to(want, steps)
                 .or_else(|mismatch| {
-                    rounded.map_or(Err(()), |want| is_right(want, None).map_err(drop)).map_err(|()| mismatch)
+                    rounded
+                        .map_or(Err(()), |want| compare_to(want, None).map_err(drop))
+                        .map_err(|()| mismatch)
                 })
                 .map_err(|mismatch| format!("output {index}: {mismatch}"))?;
         }
-        // For an empty output, shape and dtype are all that can be compared; it counts as compared.
+        // An empty output has only a shape and a dtype to compare; it counts as one comparison.
         Ok(compared.max(usize::from(!outputs.is_empty())))
     }
 
@@ -313,13 +316,13 @@ impl<'a> Session<'a> {
                 want[at].as_ref().ok_or_else(|| format!("input {at}: no differences were computed"))?;
             let steps = stepwise.as_ref().and_then(|stepwise| stepwise.gradients[at].as_ref());
             let steps: Vec<&Array> = steps.into_iter().chain(rounded.get(at)).collect();
-            let is_right = |want: &Gradient| {
+            let compare_to = |want: &Gradient| {
                 self.compare_gradient(dtype, at, &expected.case.inputs[at], got[at].as_ref(), want, &steps)
             };
-            compared += is_right(want).or_else(|error| {
+            compared += compare_to(want).or_else(|error| {
                 let Some(rounded) = &expected.rounded else { return Err(error) };
                 let want = self.rounded_gradients(dtype, rounded);
-                want[at].as_ref().and_then(|want| is_right(want).ok()).ok_or(error)
+                want[at].as_ref().and_then(|want| compare_to(want).ok()).ok_or(error)
             })?;
         }
         Ok(compared)
@@ -503,11 +506,11 @@ impl<'a> Session<'a> {
         let compared = self.compare_outputs(case, &expected, &call(&self.device)?, result_rounding)?;
         let composed =
             self.compare_outputs(case, &expected, &call(&self.composed)?, ResultRounding::PerPrimitive);
-        let named = |error| match error {
+        let with_prefix = |error| match error {
             CheckError::Wrong(detail) => CheckError::Wrong(format!("composed: {detail}")),
             other => other,
         };
-        Ok(compared + composed.map_err(named)?)
+        Ok(compared + composed.map_err(with_prefix)?)
     }
 
     fn rejects(&mut self) {
@@ -546,7 +549,7 @@ enum ResultRounding {
     PerPrimitive,
 }
 
-fn check_kind(
+fn check_shape_and_dtype(
     row: &OpCase,
     dtype: DType,
     index: usize,

@@ -1,5 +1,5 @@
-//! Element-by-element comparison of numbers. Every comparison requires that a limit holds, so NaN
-//! fails.
+//! Element-by-element comparison of numbers. Every comparison has the form `difference <= limit`,
+//! so that NaN fails.
 
 use half::{bf16, f16};
 use std::fmt;
@@ -119,7 +119,7 @@ impl fmt::Display for Mismatch {
 /// Compares every element and returns their number.
 ///
 /// # Errors
-/// How they differ, if any exceeds its limit.
+/// Returns how they differ if an element exceeds its limit.
 pub fn compare(
     dtype: DType,
     shape: &[usize],
@@ -136,7 +136,7 @@ pub fn compare(
         want: want[at],
         limit: limit(at),
     };
-    // NaN, or an exact limit of 0, counts as infinitely far.
+    // A NaN ratio, and any difference where the limit is 0, counts as infinite.
     let excess = |at: usize| {
         let ratio = (got[at] - want[at]).abs() / limit(at);
         if ratio.is_nan() { f64::INFINITY } else { ratio }
@@ -184,8 +184,8 @@ mod tests {
         assert!(!agrees(DType::F32, -inf, inf, 0.0));
         assert!(!agrees(DType::F32, 1e30, inf, 1e3));
         assert!(!agrees(DType::F32, inf, 1e30, 1e3));
-        // 65520 and above round to infinity in f16; just below, both are accepted if the limit
-        // allows it.
+        // 65520 and above round to infinity in f16. For a number just below, infinity is accepted
+        // if the limit allows it.
         assert!(agrees(DType::F16, inf, 1e6, 0.0));
         assert!(agrees(DType::F16, inf, 65500.0, 32.0));
         assert!(!agrees(DType::F16, inf, 60000.0, 32.0));

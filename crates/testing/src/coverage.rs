@@ -25,13 +25,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ternion_core::DType;
 use ternion_cuda::CudaBackend;
 
-/// The support found for one direction of an op in one dtype.
+/// The measured support of one direction of an op in one dtype.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Support {
     /// Nothing to run: no row in this dtype, or the op has no gradient.
     #[default]
     Absent,
-    /// The device does not support some of it.
+    /// The device does not support some of the cases.
     No,
     /// It runs, at least partly as a composition of primitives.
     Composed,
@@ -43,8 +43,8 @@ impl Support {
     fn of(tally: &Tally) -> Support {
         match tally {
             Tally { unsupported: 1.., .. } => Support::No,
-            // A case that needs another dtype that the device lacks, such as a conversion to it,
-            // says nothing about this dtype, unless there are no other cases.
+            // A case that needs another dtype that the device lacks, such as a conversion to that
+            // dtype, does not count for this dtype, unless there are no other cases.
             Tally { compared: 0, unsupported_other: 1.., .. } => Support::No,
             // Empty tensors by themselves do not show support.
             Tally { compared: 0, .. } => Support::Absent,
@@ -53,7 +53,7 @@ impl Support {
         }
     }
 
-    /// Returns the lower support of the two; an absent one is ignored.
+    /// Returns the lower of two levels of support; `Absent` is ignored.
     fn with(self, other: Support) -> Support {
         if self == Support::Absent || other == Support::Absent { self.max(other) } else { self.min(other) }
     }
@@ -91,7 +91,7 @@ pub struct Coverage {
     pub description: String,
     /// A description of what was run.
     pub scope: String,
-    /// Which part of the table was run, and of how many parts: the first of one is the whole table.
+    /// The shard of the table that was run. The default is the whole table.
     pub shard: Shard,
     /// The number of elements compared.
     pub compared: usize,
@@ -203,9 +203,9 @@ pub fn measure(target: &Target) -> Coverage {
     coverage
 }
 
-/// Calls `run` with each number below `count` in as many threads as there are CPUs, and returns the
-/// results. Rayon's threads are not used: a check that waits for an op there would start another
-/// check within itself, while the thread-local state of the check belongs to the first.
+/// Calls `run` with each index below `count` in as many threads as there are CPUs, and returns the
+/// results. It does not use Rayon's threads: a check that waits for an op there would start another
+/// check within itself, which would overwrite the thread-local state of the first.
 fn in_threads<T: Send>(count: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || -> Vec<(usize, T)> {
@@ -233,7 +233,8 @@ fn smallest_in(row: &OpCase, dtype: DType) -> Option<OpCase> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Two ops on a device that composes the gradient of one and lacks half precision.
+    /// Returns the coverage of two ops on a device that composes the gradient of one and lacks half
+    /// precision.
     pub fn example() -> Coverage {
         let cell = |forward, backward| Cell { forward, backward };
         let exp = [
@@ -305,7 +306,7 @@ pub(crate) mod tests {
         );
     }
     #[test]
-    fn conversions_to_what_the_device_lacks_do_not_take_a_dtype_from_it() {
+    fn an_unsupported_target_of_a_conversion_does_not_affect_its_source_dtype() {
         let mut coverage = Coverage::default();
         let some = Tally { cases: 5, compared: 7, unsupported_other: 2, ..Tally::default() };
         let none = Tally { unsupported_other: 2, ..Tally::default() };

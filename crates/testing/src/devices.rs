@@ -39,11 +39,11 @@ pub fn compare_devices(
         let outputs = |computed: &Computed| computed.len() - inputs.len();
         return Err(sides.mismatch(format!("{} outputs and {} outputs", outputs(&first), outputs(&second))));
     }
-    let again = |rerun: Rerun| {
+    let repeat = |rerun: Rerun| {
         let moved = inputs.iter().enumerate().map(|(at, input)| rerun.apply(&format!("input {at}"), input));
         on_device(&f, b, &moved.collect::<Result<Vec<_>>>()?)
     };
-    let compared = sides.compare_all(&first, &second, again, |_| None)?;
+    let compared = sides.compare_all(&first, &second, repeat, |_| None)?;
     if all_nan(second.iter().filter_map(|(_, tensor)| tensor.as_ref()))? {
         let detail = "every element of every output and gradient is NaN on both sides: nothing was compared";
         return Err(Error::invalid("compare_devices", detail));
@@ -54,9 +54,9 @@ pub fn compare_devices(
     }
 }
 
-/// Compares two tensors element by element, within the limits of [`compare_devices`] that need no
-/// function. NaN must match NaN, and infinities must be equal. Returns the number of elements
-/// compared.
+/// Compares two tensors element by element, within those limits of [`compare_devices`] that do not
+/// depend on a function. NaN must match NaN, and infinities must be equal. Returns the number of
+/// elements compared.
 ///
 /// # Errors
 /// [`Error::Mismatch`] that names `what`.

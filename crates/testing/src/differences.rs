@@ -18,7 +18,7 @@ pub struct Weighted<'a> {
     pub cotangents: &'a [Option<Array>],
 }
 
-/// The known values of one input's gradient.
+/// What is known of the gradient of one input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Gradient {
     /// Every partial derivative.
@@ -28,8 +28,8 @@ pub enum Gradient {
 }
 
 impl Weighted<'_> {
-    /// Returns `L(up) - L(down)`. Elements are subtracted before they are summed, so that large
-    /// common terms do not cancel the digits of the difference.
+    /// Returns `L(up) - L(down)`. Outputs are subtracted element by element before they are summed,
+    /// so that large common terms do not cancel the digits of the difference.
     fn difference(&self, up: &[Array], down: &[Array]) -> f64 {
         let (up, down) = ((self.function)(up), (self.function)(down));
         self.cotangents
@@ -80,8 +80,8 @@ impl Weighted<'_> {
     }
 
     /// Returns the gradient, for input `which`, of the derivative of `L` along `directions` (one
-    /// for each input, `None` for inputs that are held constant): one row sum of the second
-    /// derivative, by mixed central differences.
+    /// for each input, `None` for inputs that are held constant), by mixed central differences. It
+    /// is a product of the second derivative with `directions`.
     pub fn second(&self, inputs: &[Array], which: usize, directions: &[Option<Array>]) -> Array {
         let step = 2e-4;
         let move_along = |inputs: &[Array], sign: f64| -> Vec<Array> {
@@ -117,8 +117,8 @@ fn minus(up: f64, down: f64) -> f64 {
     if up == down { 0.0 } else { up - down }
 }
 
-/// Returns the directional derivative of each output along `directions`, unweighted: the gradient
-/// as a function of its cotangent.
+/// Returns the directional derivative of each output along `directions`, without weights. It is the
+/// gradient of the derivative of `L` with respect to the output's cotangent.
 pub fn directional(
     function: &dyn Fn(&[Array]) -> Vec<Array>,
     inputs: &[Array],

@@ -14,10 +14,10 @@ pub struct GradcheckReport {
     pub worst: f64,
 }
 
-/// Steps of the differences, relative to `max(1, |x|)` and to `|x|`. The first is the cube root of
-/// f64's precision, where truncation and rounding errors balance for a function that changes over
-/// distances of that scale. The others are for functions that change faster, or have less accurate
-/// values.
+/// Steps of the central differences, relative to `max(1, |x|)` and to `|x|`. The first is the cube
+/// root of f64's precision, where truncation and rounding errors balance for a function that
+/// changes over distances of that scale. The larger step is for functions with less accurate
+/// values, the smaller one for functions that change faster.
 const STEPS: [f64; 3] = [6e-6, 6e-4, 6e-8];
 /// The maximum relative uncertainty with which an estimate counts as a nonzero derivative.
 const MAX_RELATIVE_UNCERTAINTY: f64 = 0.1;
@@ -32,16 +32,16 @@ const ROUNDING_UNITS: f64 = 64.0;
 /// Compares the gradient of `f` at `inputs`, under a random cotangent, with central differences:
 /// every partial derivative of every floating input.
 ///
-/// The step depends on the element `x`: 6e-6 times `max(1, |x|)` and, if that is different, times
-/// `|x|`; if the result is uncertain, also 100 times and a hundredth of each. The uncertainty of an
-/// estimate is the rounding error of `f`'s values divided by the step, plus the change of the
-/// estimate when the step is doubled. The estimate with the smallest relative uncertainty is used;
-/// if none is known to a tenth (a derivative of zero), the one with the smallest absolute
-/// uncertainty.
+/// Each element `x` is tried with a step of 6e-6 times `max(1, |x|)` and, if that is different, of
+/// 6e-6 times `|x|`; if the result is uncertain, also with 100 times and a hundredth of each. The
+/// uncertainty of an estimate is the rounding error of `f`'s values divided by the step, plus the
+/// change of the estimate when the step is doubled. The estimate with the smallest relative
+/// uncertainty is used; if none has a relative uncertainty below 0.1 (a derivative of zero), the
+/// one with the smallest absolute uncertainty.
 ///
 /// The limit is relative to the derivative and to the root mean square of the derivatives for its
-/// input (as far as these are known), plus that uncertainty. There is no absolute limit, so that
-/// the gradient of a function with small values is checked as strictly as any other.
+/// input (each less its uncertainty), plus the estimate's uncertainty. There is no absolute limit,
+/// so that the gradient of a function with small values is checked as strictly as any other.
 ///
 /// Integer and bool inputs are held constant.
 ///
@@ -66,7 +66,7 @@ pub fn gradcheck_all(
     if let Some(input) = inputs.iter().find(|input| input.dtype().is_float() && input.dtype() != DType::F64) {
         return Err(Error::dtype("gradcheck", "input", input.dtype(), DType::F64));
     }
-    let leaves = inputs.iter().map(leaf).collect::<Result<Vec<_>>>()?;
+    let leaves = inputs.iter().map(create_leaf).collect::<Result<Vec<_>>>()?;
     let outputs: Vec<Tensor> = f(&leaves)?.into_iter().filter(|output| output.dtype().is_float()).collect();
     let mut rng = Rng::seeded("gradcheck");
     let mut random = |output: &Tensor| (0..output.elements()).map(|_| rng.uniform(-1.0, 1.0)).collect();
@@ -74,13 +74,13 @@ pub fn gradcheck_all(
     let custom_gradients = given_gradients(&outputs);
     let weighted = Weighted { f: &f, inputs, weights: weights.concat(), custom_gradients };
     weighted.check_reproducible(&values_of(&outputs)?)?;
-    let found = gradients(&outputs, &leaves, &weights)?;
+    let computed = gradients(&outputs, &leaves, &weights)?;
     let mut report = GradcheckReport { compared: 0, worst: 0.0 };
-    for (position, found) in found.into_iter().enumerate() {
+    for (position, computed) in computed.into_iter().enumerate() {
         if !leaves[position].needs_grad() {
             continue;
         }
-        let got = match found {
+        let got = match computed {
             Some(grad) => grad.to_vec::<f64>()?,
             None => vec![0.0; inputs[position].elements()],
         };
@@ -93,7 +93,7 @@ pub fn gradcheck_all(
     }
 }
 
-fn leaf(input: &Tensor) -> Result<Tensor> {
+fn create_leaf(input: &Tensor) -> Result<Tensor> {
     let copy = input.detach().copy()?;
     if input.dtype().is_float() { copy.requires_grad() } else { Ok(copy) }
 }
@@ -126,7 +126,7 @@ struct Weighted<'a, F> {
     f: &'a F,
     inputs: &'a [Tensor],
     weights: Vec<f64>,
-    /// The functions in its graph with custom gradients.
+    /// The names of the functions in its graph that have custom gradients.
     custom_gradients: Vec<&'static str>,
 }
 
@@ -146,15 +146,15 @@ impl Estimate {
     }
 
     /// Returns whether this estimate is more certain than `other`. The comparison is relative to
-    /// the estimate: an estimate whose step straddles all of a small `x` is small, and so is its
-    /// uncertainty.
+    /// the estimate: if a step is much larger than a small `x`, the estimate is small, and so is
+    /// its absolute uncertainty.
     fn is_better(&self, other: &Estimate) -> bool {
         let relative = |estimate: &Estimate| estimate.uncertainty() / estimate.value.abs();
-        let (own, others) = (relative(self), relative(other));
-        match (own < MAX_RELATIVE_UNCERTAINTY, others < MAX_RELATIVE_UNCERTAINTY) {
-            (true, true) => own < others,
+        let (this_relative, other_relative) = (relative(self), relative(other));
+        match (this_relative < MAX_RELATIVE_UNCERTAINTY, other_relative < MAX_RELATIVE_UNCERTAINTY) {
+            (true, true) => this_relative < other_relative,
             (false, false) => self.uncertainty() < other.uncertainty(),
-            (own, _) => own,
+            (is_certain, _) => is_certain,
         }
     }
 
@@ -165,8 +165,8 @@ impl Estimate {
 }
 
 impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
-    /// Returns an error unless a second call returns the same values, up to the order in which
-    /// threads add.
+    /// Returns an error unless a second call returns the same values, up to rounding that depends
+    /// on the order in which threads add.
     fn check_reproducible(&self, first: &[f64]) -> Result<()> {
         let inputs: Vec<Tensor> = self.inputs.iter().map(Tensor::detach).collect();
         let second = values_of(&no_grad(|| (self.f)(&inputs))?)?;
@@ -240,7 +240,7 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
     /// Returns an estimate of the derivative for one element of one input, without its truncation
     /// error.
     fn difference(&self, position: usize, element: usize, values: &[f64], step: f64) -> Result<Estimate> {
-        let side = |x: f64| -> Result<Vec<f64>> {
+        let evaluate = |x: f64| -> Result<Vec<f64>> {
             let mut values = values.to_vec();
             values[element] = x;
             let mut shifted: Vec<Tensor> = self.inputs.iter().map(Tensor::detach).collect();
@@ -249,7 +249,7 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
             values_of(&no_grad(|| (self.f)(&shifted))?)
         };
         let (low, high) = (values[element] - step, values[element] + step);
-        let (down, up) = (side(low)?, side(high)?);
+        let (down, up) = (evaluate(low)?, evaluate(high)?);
         let (mut change, mut terms) = (0.0, 0.0);
         for ((up, down), weight) in
             up.iter().zip(&down).zip(&self.weights).filter(|((up, down), _)| up != down)
@@ -280,8 +280,8 @@ mod tests {
         gradcheck(|x| f(&x[0]), &[input])
     }
 
-    /// Returns the value of `y` with another gradient: `y + (factor - 1) (y - y)`, where the last
-    /// `y` is detached.
+    /// Returns the value of `y` with its gradient multiplied by `factor`: `y + (factor - 1) (y -
+    /// y)`, where the last `y` is detached.
     fn with_gradient_times(factor: f64, y: &Tensor) -> Result<Tensor> {
         y.add(&y.sub(&y.detach())?.mul_scalar(factor - 1.0)?)
     }

@@ -117,15 +117,16 @@ impl Guarded {
 /// How often each op is run; the second run compares the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// Not at all: only the device's plans matter, and the results are meaningless.
+    /// Not at all: only the device's plans matter. Results are undefined.
     Never,
-    /// Once: the op declares that its bits may differ, or a second run would take too long.
+    /// Once: the row declares that its bits may differ between runs, or a second run would take too
+    /// long.
     Once,
     /// Twice.
     Twice,
-    /// Once and without checks: buffers are the device's own, without margins and without poison.
-    /// For tools that check every access themselves, and would not detect a read of a margin or of
-    /// poison.
+    /// Once and without checks: buffers are those of the device, without margins and without
+    /// poison. For tools that check every access themselves: they would not detect a read of a
+    /// margin or of poison.
     Unguarded,
 }
 
@@ -150,8 +151,8 @@ struct Fenced {
     inner: Buffer,
     bytes: usize,
     version: AtomicU64,
-    /// The known contents of `inner`: what the host or a checked op has written there. If `None`,
-    /// the contents are downloaded.
+    /// The contents of `inner` as last written by the host or by a checked op. `None` if they must
+    /// be downloaded.
     known: Mutex<Option<Vec<u8>>>,
 }
 
@@ -182,8 +183,8 @@ struct Snapshot<'a> {
     writable: Vec<bool>,
 }
 
-/// Downloads these buffers, with a single wait.
-fn contents(device: &Device, buffers: &[&Fenced]) -> Result<Vec<Vec<u8>>> {
+/// Downloads these buffers, with a single synchronization.
+fn download_contents(device: &Device, buffers: &[&Fenced]) -> Result<Vec<Vec<u8>>> {
     let mut all: Vec<Vec<u8>> = buffers.iter().map(|fenced| vec![0; fenced.inner.bytes()]).collect();
     let parts = buffers.iter().zip(&mut all);
     let mut parts: Vec<Download<'_>> =
@@ -192,8 +193,8 @@ fn contents(device: &Device, buffers: &[&Fenced]) -> Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-/// Returns all buffers behind the views, each once. Their known contents are moved out: they are
-/// known again after the op has run and was found correct.
+/// Returns a snapshot of each distinct buffer of the views. Their known contents are moved out;
+/// `run_checked` sets them again after a correct run.
 fn snapshots<'a>(
     device: &Device,
     inputs: &[Shifted<'a>],
@@ -208,7 +209,7 @@ fn snapshots<'a>(
                 let known = view.fenced.known().take();
                 let bytes = match known {
                     Some(bytes) => bytes,
-                    None => contents(device, &[view.fenced])?.remove(0),
+                    None => download_contents(device, &[view.fenced])?.remove(0),
                 };
                 all.push(Snapshot { fenced: view.fenced, writable: vec![false; bytes.len()], bytes });
                 all.len() - 1
@@ -232,7 +233,7 @@ impl Guarded {
         let buffers: Vec<&Fenced> = before.iter().map(|snapshot| snapshot.fenced).collect();
         let (sources, targets) = (views(inputs), views(outputs));
         backend.run(op, &sources, &targets)?;
-        let first = contents(&self.inner, &buffers)?;
+        let first = download_contents(&self.inner, &buffers)?;
         for (snapshot, after) in before.iter().zip(&first) {
             only_outputs_changed(op, snapshot, after, outputs)?;
         }
@@ -242,7 +243,7 @@ impl Guarded {
                 backend.upload(&snapshot.bytes, &snapshot.fenced.inner, 0)?;
             }
             backend.run(op, &sources, &targets)?;
-            if contents(&self.inner, &buffers)? != first {
+            if download_contents(&self.inner, &buffers)? != first {
                 return Err(Error::invalid(op.name(), "guarded: a second run gave other bits"));
             }
         }

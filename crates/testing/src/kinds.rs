@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_variant_of_the_op_list_is_there() {
+    fn every_variant_of_the_op_list_is_listed() {
         let all = every_op();
         for &kind in OpKind::ALL.iter().filter(|kind| **kind != OpKind::Custom) {
             assert!(all.iter().any(|op| op.kind == kind), "{kind:?}");

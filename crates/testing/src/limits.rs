@@ -8,8 +8,8 @@ use ternion_core::DType;
 /// The limit of each element of one tensor.
 pub type Limits = Vec<f64>;
 
-/// The largest error, relative to the tensor's scale, that is attributed to rounding. A row whose
-/// half-precision results have larger errors uses inputs that show nothing.
+/// The largest error, relative to the tensor's scale, that is attributed to rounding. Larger errors
+/// in half precision mean that the inputs of the row are unsuitable.
 const MAX_ROUNDING_ERROR: f64 = 1.0 / 16.0;
 
 /// Returns the limits of an output of dtype `output` of a row run in `dtype`. `stepwise` is the
@@ -38,18 +38,19 @@ pub fn forward(row: &OpCase, dtype: DType, output: DType, want: &Array, stepwise
 }
 
 /// Returns the limits of a gradient of dtype `dtype`. `stepwise` contains the results of the same
-/// computation with intermediate rounding to half precision: after every op, and as a fused kernel
-/// rounds. The least accurate one determines the limits.
+/// computation with intermediate rounding to half precision: after every op, and as in a fused
+/// kernel. The least accurate of these results determines the limits.
 pub fn gradient(row: &OpCase, dtype: DType, want: &Array, stepwise: &[&Array]) -> Limits {
     let errors = stepwise.iter().map(|stepwise| relative_error(dtype, want, stepwise));
     gradient_limits(row, dtype, want, errors.fold(0.0, f64::max))
 }
 
-/// Returns the limits of the elements of a gradient of which only the derivatives along
-/// `directions` are known.
+/// Returns the limits of the elements of a gradient if only its derivatives along `directions` are
+/// known.
 ///
-/// The cost of rounding is estimated from the distance of each of `stepwise` to those derivatives,
-/// and magnitudes are those of the first: the gradient under test does not affect its own limits.
+/// In half precision the cost of rounding is the largest distance of any of `stepwise` from those
+/// derivatives, and magnitudes are those of the first of `stepwise`: the gradient under test does
+/// not affect its limits.
 pub fn gradient_along(
     row: &OpCase,
     dtype: DType,
@@ -75,7 +76,7 @@ pub fn gradient_along(
 
 fn gradient_limits(row: &OpCase, dtype: DType, want: &Array, error: f64) -> Limits {
     let tolerance = row.grad_tolerances[usize::from(dtype != DType::F64)];
-    // Each rounding is off by at most half a unit.
+    // Each rounding has an error of at most half a rounding unit.
     let error =
         if dtype.is_half() { error.max(row.grad_roundings as f64 * dtype.epsilon() / 2.0) } else { 0.0 };
     let scale = scale(want);
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_rows_and_integers_have_no_limit_to_spend() {
+    fn exact_rows_and_integers_have_a_limit_of_zero() {
         let want = Array::new(&[1], vec![3.0]);
         let loose = OpCase::new("op", "")
             .tolerances(Tolerance { abs: 1.0, rel: 1.0 }, Tolerance { abs: 1.0, rel: 1.0 });
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_is_never_blamed_for_everything() {
+    fn the_error_attributed_to_rounding_is_bounded() {
         let (want, useless) = (Array::full(&[4], 1.0), Array::full(&[4], -50.0));
         let limits = gradient(&row(), DType::BF16, &want, &[&useless]);
         assert!(limits.iter().all(|&limit| limit < 0.3), "a gradient of zero must not pass: {limits:?}");

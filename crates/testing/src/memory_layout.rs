@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_memory_layout_is_what_its_name_says() {
+    fn every_memory_layout_matches_its_name() {
         let strides = |memory_layout: MemoryLayout, shape: &[usize]| {
             memory_layout.layout(shape, 0).map(|layout| (layout.strides().to_vec(), layout.offset()))
         };

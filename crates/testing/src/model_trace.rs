@@ -23,8 +23,8 @@ pub(crate) struct Step {
     pub(crate) tensor: Tensor,
 }
 
-/// The start or end of a layer, with its time: the number of ops before it, and the number of the
-/// node after it.
+/// The start, end or output of a layer, and when it occurred: the number of ops before it, and the
+/// id of the next node.
 struct Mark {
     ops: usize,
     node: u64,
@@ -43,7 +43,7 @@ enum Event {
 #[derive(Default)]
 struct Log {
     marks: Vec<Mark>,
-    /// The outputs of ops (by the number of ops before) and of layers.
+    /// The outputs of ops and layers in the order of computation.
     outputs: Vec<RecordedOutput>,
     ops: usize,
     /// The names of tensors, by the ids of their gradients.
@@ -51,13 +51,13 @@ struct Log {
 }
 
 struct RecordedOutput {
-    /// The op and its number; `None` for a layer's output.
+    /// The op and its index among all ops; `None` for a layer's output.
     op: Option<(&'static str, usize)>,
     name: String,
     tensor: Tensor,
 }
 
-/// Returns a copy that no later op changes.
+/// Returns a copy on the host, which later in-place ops do not change.
 fn copied(tensor: &Tensor, host: &Device) -> Result<Tensor> {
     let (dtype, values) = values_of(tensor)?;
     tensor_with_layout(&values, dtype, None, host)
@@ -137,7 +137,7 @@ impl Log {
 pub(crate) struct ModelTrace {
     log: Log,
     host: Device,
-    /// The number of the first node that was not recorded by the forward pass.
+    /// The id of the first node that the forward pass did not record.
     end: u64,
 }
 
@@ -164,7 +164,7 @@ impl ModelTrace {
     pub(crate) fn forward(&self) -> Vec<Step> {
         let step = |recorded: &RecordedOutput| {
             let part = match recorded.op {
-                Some((op, number)) => format!("op {op} ({})", self.log.location(|mark| mark.ops <= number)),
+                Some((op, index)) => format!("op {op} ({})", self.log.location(|mark| mark.ops <= index)),
                 None => String::new(),
             };
             let op = recorded.op.map(|(op, _)| op);
@@ -193,8 +193,8 @@ impl ModelTrace {
         Ok((self.with_locations(steps.take()), result))
     }
 
-    /// Assigns locations. What is computed inside the gradient of a node (in its composition, or in
-    /// a recomputed segment) has the location of that node, which is reported last.
+    /// Assigns locations. Steps inside the gradient of a node (in its composition, or in a
+    /// recomputed segment) get the location of that node, whose own steps are reported last.
     fn with_locations(&self, steps: Vec<(u64, Step)>) -> Vec<Step> {
         let mut location = String::new();
         let locate = |(node, step): (u64, Step)| {
@@ -243,14 +243,14 @@ pub(crate) fn paired(first: &[Step], second: &[Step]) -> std::result::Result<Vec
     let (mut pairs, mut at, mut other) = (Vec::new(), 0, 0);
     let is_copy = |step: Option<&Step>| step.is_some_and(|step| step.op == Some("copy"));
     while at < first.len() || other < second.len() {
-        let (one, two) = (first.get(at), second.get(other));
-        let same = |(one, two): (&Step, &Step)| one.op == two.op && one.name == two.name;
-        if one.zip(two).is_some_and(same) {
+        let (step_a, step_b) = (first.get(at), second.get(other));
+        let same = |(step_a, step_b): (&Step, &Step)| step_a.op == step_b.op && step_a.name == step_b.name;
+        if step_a.zip(step_b).is_some_and(same) {
             pairs.push((at, other));
             (at, other) = (at + 1, other + 1);
-        } else if is_copy(one) {
+        } else if is_copy(step_a) {
             at += 1;
-        } else if is_copy(two) {
+        } else if is_copy(step_b) {
             other += 1;
         } else {
             let text = |step: Option<&Step>| match step {
@@ -258,14 +258,14 @@ pub(crate) fn paired(first: &[Step], second: &[Step]) -> std::result::Result<Vec
                 Some(step) if step.part.is_empty() => format!("the {}", step.name),
                 Some(step) => format!("{}: {}", step.part, step.name),
             };
-            return Err(format!("{} in one model, {} in the other", text(one), text(two)));
+            return Err(format!("{} in one model, {} in the other", text(step_a), text(step_b)));
         }
     }
     Ok(pairs)
 }
 
-/// Returns the steps with these indices.
-pub(crate) fn chosen(steps: &[Step], numbers: impl Iterator<Item = usize>) -> Computed {
+/// Returns the name and tensor of each step with one of these indices.
+pub(crate) fn chosen(steps: &[Step], indices: impl Iterator<Item = usize>) -> Computed {
     let one = |step: &Step| (step.name.clone(), Some(step.tensor.clone()));
-    numbers.filter_map(|at| steps.get(at)).map(one).collect()
+    indices.filter_map(|at| steps.get(at)).map(one).collect()
 }

@@ -12,18 +12,24 @@ use ternion_nn::{Forward, Module, Param, StateTensor};
 
 const OP: &str = "compare_models";
 
-/// Runs `first` and `second` (the same model, usually on two devices) on `input` and compares:
-/// parameters and buffers; the outputs of each op and layer in the order of computation, and of the
-/// model; buffers after the forward pass (running statistics); then, from the output back and under
-/// the same random cotangent, the output gradients of each op and the input gradients that it
-/// returns; and finally the gradients of parameters and input. Returns the number of elements
-/// compared.
+/// Runs `first` and `second` (the same model, usually on two devices) on `input` and compares, in
+/// this order:
+///
+/// - parameters and buffers;
+/// - the outputs of each op and layer in the order of computation, and of the model;
+/// - buffers after the forward pass (running statistics);
+/// - in the backward pass, under the same random cotangent: the output gradients of each op and the
+///   input gradients that it returns;
+/// - the gradients of parameters and input.
+///
+/// Returns the number of elements compared.
 ///
 /// `second` is the reference, and the limits are those of
 /// [`compare_devices`](crate::compare_devices): it may run several times, with parameters moved by
-/// one ulp. Elements of integer and bool tensors may differ as far as that changes them (ties). The
-/// models are not changed, including the identity of their parameters. `input` may be an integer
-/// tensor (for an embedding); a model without parameters runs on the input's device.
+/// one ulp. Elements of integer and bool tensors may differ (ties), to the extent that the moved
+/// parameters change them. The models are not changed, including the identity of their parameters.
+/// `input` may be an integer tensor (for an embedding). A model without parameters runs on the
+/// input's device.
 ///
 /// # Errors
 /// [`Error::Mismatch`] that names the first op and tensor that differ, with the statistics of both,
@@ -78,12 +84,13 @@ fn compare<M: Module + ?Sized>(first: &M, second: &M, other: &Device, run: Call<
     };
     let pass_a = pass(first, &members_a, &devices[0], Rerun::Same)?;
     let pass_b = pass(second, &members_b, &devices[1], Rerun::Same)?;
-    let again = |rerun| pass(second, &members_b, &devices[1], rerun);
-    compared += compare_steps(&sides, [&pass_a.forward, &pass_b.forward], |rerun| Ok(again(rerun)?.forward))?;
+    let repeat = |rerun| pass(second, &members_b, &devices[1], rerun);
+    compared +=
+        compare_steps(&sides, [&pass_a.forward, &pass_b.forward], |rerun| Ok(repeat(rerun)?.forward))?;
     check_not_all_nan("the outputs of the model", &pass_b.run_result.outputs, &pass_b.forward)?;
     let (backward_a, backward_b) = (pass_a.backward()?, pass_b.backward()?);
     compared +=
-        compare_steps(&sides, [&backward_a.0, &backward_b.0], |rerun| Ok(again(rerun)?.backward()?.0))?;
+        compare_steps(&sides, [&backward_a.0, &backward_b.0], |rerun| Ok(repeat(rerun)?.backward()?.0))?;
     check_not_all_nan("the gradients", &backward_b.1, &backward_b.0)?;
     match compared {
         0 => Err(Error::invalid(OP, "nothing was compared: nothing has elements")),
@@ -115,19 +122,19 @@ fn same_names(kind: &str, first: &Computed, second: &Computed) -> Result<()> {
     }
 }
 
-/// Compares the steps of both sides; `again` recomputes those of the second.
+/// Compares the steps of both sides; `rerun_second` recomputes those of the second.
 fn compare_steps(
     sides: &Sides,
     [first, second]: [&[Step]; 2],
-    again: impl Fn(Rerun) -> Result<Vec<Step>>,
+    rerun_second: impl Fn(Rerun) -> Result<Vec<Step>>,
 ) -> Result<usize> {
     let pairs = paired(first, second)
         .map_err(|detail| Error::invalid(OP, format!("models that compute differently: {detail}")))?;
     let indices_of_second = || pairs.iter().map(|&(_, at)| at);
     let a = chosen(first, pairs.iter().map(|&(at, _)| at));
-    let again = |rerun| Ok(chosen(&again(rerun)?, indices_of_second()));
+    let rerun_second = |rerun| Ok(chosen(&rerun_second(rerun)?, indices_of_second()));
     let part = |at: usize| Some(second[pairs[at].1].part.clone()).filter(|part| !part.is_empty());
-    sides.compare_all(&a, &chosen(second, indices_of_second()), again, part)
+    sides.compare_all(&a, &chosen(second, indices_of_second()), rerun_second, part)
 }
 
 /// Returns an error if all elements are NaN: NaN agrees with NaN, and the comparison would show
@@ -250,10 +257,10 @@ impl Pass {
         members.with_restored_state(rerun, || {
             let (mut trace, run_result) = ModelTrace::record(model, || run(rerun))?;
             let mut forward = trace.forward();
-            let several =
+            let suffix =
                 |at: usize| if run_result.outputs.len() == 1 { String::new() } else { format!(" {at}") };
             for (at, output) in run_result.outputs.iter().enumerate() {
-                forward.push(unlocated_step(format!("output{} of the model", several(at)), output.detach()));
+                forward.push(unlocated_step(format!("output{} of the model", suffix(at)), output.detach()));
             }
             for (name, buffer) in &members.buffers {
                 forward.push(unlocated_step(format!("buffer {name} after the forward"), buffer.tensor()));

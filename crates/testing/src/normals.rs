@@ -13,8 +13,8 @@ const NORMALS_PER_DIFFERENCE: usize = 20_000;
 /// The seed of [`EXTREMES`].
 const SEED: u64 = 16;
 
-/// Words of the stream of [`SEED`] whose upper 24 bits are rare: block, word of the block, those
-/// bits. For even words the bits are `2^24 u - 1`, for odd words `2^24 v`.
+/// Words of the random stream of [`SEED`] with extreme upper 24 bits: block index, word index in
+/// the block, and these bits. For even words the bits are `2^24 u - 1`, for odd words `2^24 v`.
 const EXTREMES: [(u64, usize, u32); 16] = [
     // u is 2^-24 and 2^-23: the largest radii.
     (487_624, 0, 0x000000),
@@ -50,7 +50,7 @@ fn order(value: f32) -> i64 {
 /// Any error of a device.
 ///
 /// # Panics
-/// If one is more than one ulp from the reference, or more than one in 20,000 of them differ.
+/// If a normal is more than one ulp from the reference, or more than one in 20,000 of them differ.
 pub fn normals_agree(device: &Device, reference: &Device) -> Result<()> {
     let (mut compared, mut differing) = (0, 0);
     for (seed, count) in [(0, 200_001), (7, 65_537), (u64::MAX, 131_071), (42, 1), (3, 2), (1 << 40, 1023)] {
@@ -79,7 +79,7 @@ pub fn normals_agree(device: &Device, reference: &Device) -> Result<()> {
 /// Any error of a device.
 ///
 /// # Panics
-/// If one has other bits.
+/// If any bits differ.
 pub fn extreme_normals_agree(device: &Device, reference: &Device) -> Result<()> {
     for (block, word, upper) in EXTREMES {
         assert_eq!(philox::block(SEED, block)[word] >> 8, upper, "word {word} of block {block}");
@@ -104,7 +104,7 @@ pub fn extreme_normals_agree(device: &Device, reference: &Device) -> Result<()> 
 /// Any error of a device.
 ///
 /// # Panics
-/// If one has other bits.
+/// If any bits differ.
 pub fn uniforms_and_bits_agree(device: &Device, reference: &Device) -> Result<()> {
     for count in [1, 3, 1025, 100_003] {
         let uniforms = |device: &Device| -> Result<Vec<Vec<f64>>> {

@@ -25,7 +25,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// All checks, in the order in which they help most to understand a row.
+    /// All checks, starting with those that help most to understand a row.
     pub const ALL: [Check; 6] =
         [Check::Forward, Check::Hostile, Check::Backward, Check::Twice, Check::Composed, Check::Rejects];
 
@@ -95,14 +95,14 @@ pub struct Outcome {
     pub dtypes: BTreeMap<&'static str, Tally>,
     /// Cases that did not run: the reason, and how many.
     pub skipped: BTreeMap<String, usize>,
-    /// Cases among them that the device does not support.
+    /// Skipped cases that the device does not support: the reason, and how many.
     pub unsupported: BTreeMap<String, usize>,
     /// Cases that failed.
     pub failures: Vec<Failure>,
-    /// What the device was requested to do.
+    /// The ops that the device was requested to run.
     pub trace: Trace,
-    /// A hash of the bits of all values that were compared with the oracle, in any order; without
-    /// ops whose results may come in any order.
+    /// A hash of all values that were compared with the oracle, independent of the order of rows.
+    /// Rows whose bits may differ between runs are excluded.
     pub fingerprint: u64,
 }
 

@@ -28,15 +28,15 @@ impl Rounding {
         Device::new(Rounding { inner: inner.clone(), to, rounding_step })
     }
 
-    /// Returns the dtype that each output would have if the inputs had the narrow dtype: statistics
-    /// have a wider one.
+    /// Returns the dtype that each output would have if the inputs had the narrow dtype. Outputs
+    /// that are statistics have a wider one.
     fn narrow_outputs(&self, op: &Op, inputs: &[View<'_>], count: usize) -> Vec<DType> {
         let narrow = |dtype: DType| if dtype == DType::F64 { self.to } else { dtype };
         let metas: Vec<Meta<'_>> =
             inputs.iter().map(|view| Meta { dtype: narrow(view.dtype), layout: view.layout }).collect();
         match op.rule().infer(&metas) {
             Ok(outputs) => outputs.iter().map(|output| narrow(output.dtype)).collect(),
-            // An op with statistics as inputs: its outputs are narrow.
+            // An op that takes statistics rejects narrow inputs: its outputs are narrow.
             Err(_) => vec![self.to; count],
         }
     }

@@ -48,8 +48,8 @@ pub const COVERAGE_OUT: &str = "TERNION_COVERAGE_OUT";
 /// checked in brief.
 pub const TABLE: &str = "TERNION_TABLE";
 
-/// Returns whether this program runs all of its tests and only reports their results: its parts may
-/// then run in separate processes.
+/// Returns whether this program runs all of its tests and only reports their results. Only such a
+/// run can be split into processes.
 fn is_plain_run() -> bool {
     let is_requested = [PART, COVERAGE_OUT, FINGERPRINTS].iter().any(|name| std::env::var_os(name).is_some());
     !is_requested && std::env::args_os().count() == 1
@@ -82,7 +82,7 @@ pub fn main_sharded(
     }
 }
 
-/// Runs this program for one of its parts, and prints its output.
+/// Runs this program for one shard, and prints its output.
 fn run_shard(shard: usize, of: usize) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     println!("part {shard} of {of}");
@@ -210,7 +210,7 @@ pub fn ignored(targets: &[Target], requested: &dyn Fn(&str) -> bool) -> Vec<Stri
     trials.iter().filter(|trial| trial.has_ignored_flag()).map(|trial| trial.name().to_string()).collect()
 }
 
-/// A complete key selects only its case.
+/// Returns the filter for `text`. A complete key selects only its case.
 fn key_filter(text: String) -> Filter {
     let is_key = |row: &OpCase| Check::ALL.iter().any(|&check| keys(row, check).contains(&text));
     if table().iter().any(is_key) { Filter::Key(text) } else { Filter::Text(text) }
@@ -348,8 +348,8 @@ impl Run {
         Ok(())
     }
 
-    /// Returns `guards` and the requested trials of the table, of this run's part. A filter that
-    /// was found in keys is removed from `arguments`.
+    /// Returns `guards` and the requested trials of this run's shard of the table. A filter that
+    /// matches keys instead of test names is removed from `arguments`.
     fn requested_trials(
         &self,
         guards: Vec<Trial>,
@@ -360,8 +360,8 @@ impl Run {
         let matches = |name: &str, text: &str| if exact { name == text } else { name.contains(text) };
         let selection = RefCell::new(self.shard.selection());
         let is_skipped = |name: &str| arguments.skip.iter().any(|text| matches(name, text));
-        // This also selects which tests are rehearsed: skipped cases are counted once, by the part
-        // that they belong to.
+        // `is_of_shard` also selects which tests are rehearsed: only the shard of a test counts its
+        // skipped cases.
         let is_of_shard =
             |name: &str| self.shard.is_full() || !is_skipped(name) && selection.borrow_mut().selects(name);
         let is_requested = |name: &str, filter: Option<&String>| {
@@ -385,9 +385,9 @@ impl Run {
         Ok(trials)
     }
 
-    /// Creates one trial for each op and check. Those `requested` by name are rehearsed: if the
-    /// device lacks the dtypes of all cases, the trial is shown as ignored; if it fuses nothing,
-    /// there is nothing to compare with a composition, and no trial.
+    /// Creates one trial for each op and check, and rehearses those `requested` by name. If the
+    /// device lacks the dtypes of all cases, the trial is shown as ignored. If the device fuses
+    /// nothing, there is nothing to compare with a composition, and the trial is omitted.
     fn row_trials(&self, targets: &[Target], requested: &dyn Fn(&str) -> bool) -> Vec<Trial> {
         let mut trials = Vec::new();
         let smallest = smallest_only();
@@ -412,8 +412,8 @@ impl Run {
         trials
     }
 
-    /// Creates the trial, if it would check anything; `skipped` are the reasons if the test would
-    /// skip every case.
+    /// Creates the trial, if it would check anything. `skipped` contains the reasons if the test
+    /// would skip every case.
     fn create_trial(&self, name: String, test: Test, skipped: Option<Outcome>) -> Option<Trial> {
         let about_fusion = |all: &Outcome| all.skipped.keys().all(|why| why.ends_with(NOTHING_FUSED));
         if skipped.as_ref().is_some_and(about_fusion) {
@@ -475,7 +475,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_key_means_one_case_of_one_row_in_every_check_that_has_it() {
+    fn a_complete_key_selects_one_case_in_every_check_that_has_it() {
         let run = Run::new("cargo test --test ops", Shard::default());
         let names = |text: &str| -> Vec<String> {
             let targets = [Target::new(ternion_cpu::device())];
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_alone_is_compared_in_each_of_its_checks() {
+    fn a_single_case_is_compared_in_each_of_its_checks() {
         let (target, filter) =
             (Target::new(ternion_cpu::device()), key_filter("softmax axis=1 [7,33] bf16 sliced".into()));
         let row = table().into_iter().find(|row| row.name() == "softmax axis=1").expect("the row of softmax");
@@ -506,7 +506,7 @@ mod tests {
 
     /// Uses the CPU as the device, through the same path as any other.
     #[test]
-    fn what_a_run_finds_is_left_in_a_file_unless_something_is_wrong() {
+    fn results_are_written_to_a_file_unless_a_test_failed() {
         let rows: Vec<OpCase> = table().into_iter().filter(|row| row.op == "softmax").take(1).collect();
         let (run, target) = (Run::new("", Shard::default()), Target::new(ternion_cpu::device()));
         for check in [Check::Forward, Check::Backward] {

@@ -206,7 +206,7 @@ pub struct OpCase {
     pub oracle: Option<Oracle>,
     /// The definition with intermediate rounding, for half precision.
     pub rounded_oracle: Option<RoundedOracle>,
-    /// Gradients for the first inputs with intermediate rounding, for half precision.
+    /// Gradients for the leading inputs with intermediate rounding, for half precision.
     pub rounded_gradients: Option<RoundedGradients>,
     /// Limits in f64, and in f32 and dtypes that are computed in f32.
     pub tolerances: [Tolerance; 2],
@@ -359,10 +359,10 @@ impl OpCase {
         self
     }
 
-    /// Sets the gradients for the first inputs as a kernel with intermediate rounding computes
-    /// them: with `round` around each such value, from the inputs and the cotangents of the
-    /// outputs. Their distance from the derivatives widens the limit, as does the distance of the
-    /// same ops with each result rounded.
+    /// Sets the gradients for the leading inputs with a kernel's intermediate rounding: `f`
+    /// computes them from the inputs and the cotangents of the outputs, and passes each value that
+    /// the kernel rounds through `round`. Their distance from the derivatives widens the limit, as
+    /// does the distance of the same ops with each result rounded.
     pub fn rounded_gradients(
         mut self,
         f: impl Fn(&dyn Fn(f64) -> f64, &[Array], &[Array]) -> Vec<Array> + Send + Sync + 'static,
@@ -372,7 +372,7 @@ impl OpCase {
     }
 
     /// Marks a call of several consecutive ops: half precision is rounded after every primitive.
-    /// The limit is that of the same ops with each result rounded.
+    /// Its limit follows from the error of the same ops with each result rounded.
     pub fn steps(mut self) -> OpCase {
         self.steps = true;
         self

@@ -76,8 +76,8 @@ impl Values {
     }
 }
 
-/// A one-dimensional index refers to `axis` of another shape; an index of equal rank to its own
-/// axis.
+/// Returns random indices below `size` without duplicates: in a one-dimensional index altogether,
+/// in an index of higher rank along `axis`.
 fn unique_index(shape: &[usize], size: usize, axis: usize, rng: &mut Rng) -> Vec<f64> {
     let axis = if shape.len() == 1 { 0 } else { axis };
     let template = Array::zeros(shape);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn values_keep_their_promises() {
+    fn values_satisfy_their_constraints() {
         let mut rng = Rng::seeded("values");
         let shapes = [vec![20, 20], vec![20, 5]];
         let draw = |values: Values, position: usize, rng: &mut Rng| values.draw(&shapes, position, rng).data;

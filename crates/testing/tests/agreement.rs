@@ -32,8 +32,8 @@ fn labels(count: usize) -> Tensor {
     Tensor::from_slice(&labels, [count], &cpu()).unwrap()
 }
 
-/// Returns the message when `wrong` is planted in `op` of the first device, and the message when it
-/// is in the second.
+/// Returns two messages: when `wrong` is planted in `op` of the first device, and when it is
+/// planted in `op` of the second.
 fn planted(op: &'static str, wrong: Wrong, f: Function, inputs: &[Tensor]) -> [String; 2] {
     let faulty = broken(&cpu(), op, wrong);
     [compare_devices(f, &faulty, &cpu(), inputs), compare_devices(f, &cpu(), &faulty, inputs)]
@@ -41,7 +41,7 @@ fn planted(op: &'static str, wrong: Wrong, f: Function, inputs: &[Tensor]) -> [S
 }
 
 #[test]
-fn a_gradient_of_zero_is_seen_however_small_the_gradients_are() {
+fn a_zero_gradient_is_detected_whatever_the_gradient_scale() {
     let inputs = [random(&[20000, 10], DType::F32, 1), labels(20000)];
     for message in planted("cross_entropy_grad", Wrong::Times(0.0), cross_entropy, &inputs) {
         assert!(
@@ -53,7 +53,7 @@ fn a_gradient_of_zero_is_seen_however_small_the_gradients_are() {
 }
 
 #[test]
-fn a_gradient_five_times_too_large_is_seen_under_a_mean() {
+fn a_gradient_five_times_too_large_is_detected_below_a_mean() {
     for dtype in [DType::F32, DType::F64, DType::BF16] {
         let inputs = [random(&[100_000], dtype, 2)];
         for message in planted("tanh_grad", Wrong::Times(5.0), mean_of_tanh, &inputs) {
@@ -63,7 +63,7 @@ fn a_gradient_five_times_too_large_is_seen_under_a_mean() {
 }
 
 #[test]
-fn one_element_off_is_seen() {
+fn one_wrong_element_is_detected() {
     let inputs = [random(&[5, 4], DType::F32, 3)];
     for message in planted("exp", Wrong::LastElementOff, |x| Ok(vec![x[0].exp()?]), &inputs) {
         assert!(message.contains("output 0: 1 of 20 elements of [5, 4]; element [4, 3] is"), "{message}");
@@ -82,7 +82,7 @@ fn small_elements_next_to_large_ones_are_compared() {
 }
 
 #[test]
-fn honest_devices_agree() {
+fn correct_devices_agree() {
     let functions: [(&str, Function, usize); 7] = [
         ("cross_entropy", cross_entropy, 2),
         ("mean of tanh", mean_of_tanh, 1),
@@ -119,7 +119,7 @@ fn a_function_that_is_not_reproducible_is_distinguished_from_a_wrong_one() {
 }
 
 #[test]
-fn a_scale_that_is_off_is_seen_in_half_precision() {
+fn a_wrong_scale_is_detected_in_half_precision() {
     let exp: Function = |x| Ok(vec![x[0].exp()?]);
     for (op, f, dtype, factor) in [
         ("exp", exp, DType::F16, 1.01),
@@ -136,7 +136,7 @@ fn a_scale_that_is_off_is_seen_in_half_precision() {
 }
 
 #[test]
-fn honest_devices_agree_in_half_precision() {
+fn correct_devices_agree_in_half_precision() {
     let functions: [(&str, Function); 6] = [
         ("exp", |x| Ok(vec![x[0].exp()?])),
         ("layer norm", |x| Ok(vec![x[0].layer_norm(None, None, 1e-5)?])),
@@ -159,7 +159,7 @@ fn honest_devices_agree_in_half_precision() {
 }
 
 #[test]
-fn nothing_but_nan_on_both_sides_is_an_error() {
+fn only_nan_on_both_sides_is_an_error() {
     let log: Function = |x| Ok(vec![x[0].neg()?.log()?]);
     let inputs = [random(&[5], DType::F32, 3).abs().unwrap()];
     let message = compare_devices(log, &cpu(), &cpu(), &inputs);

@@ -27,14 +27,16 @@ fn labels(count: usize) -> Tensor {
     Tensor::from_slice(&labels, [count], &cpu()).unwrap()
 }
 
-/// Returns the same model on `device`.
-fn build_perturbed<M: Module>(build: impl Fn(&Device) -> Result<M>, device: &Device) -> M {
+/// Builds a model on the CPU and moves it to `device`, so that its parameters are the same on every
+/// device.
+fn build_on_device<M: Module>(build: impl Fn(&Device) -> Result<M>, device: &Device) -> M {
     let model = build(&cpu()).unwrap();
     model.to_device(device).unwrap();
     model
 }
 
-/// Returns the messages when `op` is wrong on the first device, and when it is wrong on the second.
+/// Returns two messages: when `op` is wrong on the first device, and when it is wrong on the
+/// second.
 fn messages<M: Module + Forward>(
     op: &'static str,
     build: impl Fn(&Device) -> Result<M>,
@@ -42,7 +44,7 @@ fn messages<M: Module + Forward>(
 ) -> [String; 2] {
     let faulty = broken(&cpu(), op, Wrong::Times(5.0));
     [(faulty.clone(), cpu()), (cpu(), faulty)].map(|(a, b)| {
-        compare_models(&build_perturbed(&build, &a), &build_perturbed(&build, &b), input)
+        compare_models(&build_on_device(&build, &a), &build_on_device(&build, &b), input)
             .expect_err(op)
             .to_string()
     })
@@ -82,7 +84,7 @@ fn the_faulty_layer_is_named() {
     for (op, factor, layer) in faults {
         let faulty = broken(&cpu(), op, Wrong::Times(factor));
         for (a, b) in [(faulty.clone(), cpu()), (cpu(), faulty)] {
-            let (first, second) = (build_perturbed(convolutional, &a), build_perturbed(convolutional, &b));
+            let (first, second) = (build_on_device(convolutional, &a), build_on_device(convolutional, &b));
             let message = compare_models(&first, &second, &images).expect_err(op).to_string();
             let forward = op.strip_suffix("_grad").expect("a gradient");
             starts(&message, &format!("backward of op {forward} (in {layer}): gradient of"));
@@ -104,20 +106,20 @@ fn the_first_layer_and_a_wrong_forward_are_named() {
     ] {
         let faulty = broken(&cpu(), op, Wrong::Times(5.0));
         let message =
-            compare_models(&build_perturbed(build, &faulty), &build_perturbed(build, &cpu()), &input)
+            compare_models(&build_on_device(build, &faulty), &build_on_device(build, &cpu()), &input)
                 .expect_err(op);
         assert!(message.to_string().contains(expected), "{message}");
     }
 }
 
 #[test]
-fn honest_models_agree_and_are_left_as_they_were() {
+fn correct_models_agree_and_are_not_changed() {
     let images = random(&[6, 1, 8, 8], DType::F32, 8);
     for dtype in [DType::F32, DType::F64, DType::BF16] {
         for training in [true, false] {
             let models = [
-                build_perturbed(convolutional, &cpu()),
-                build_perturbed(convolutional, &Composed::new(cpu())),
+                build_on_device(convolutional, &cpu()),
+                build_on_device(convolutional, &Composed::new(cpu())),
             ];
             models.iter().for_each(|model| model.to_dtype(dtype).unwrap());
             if !training {
@@ -145,19 +147,19 @@ fn integers_buffers_and_models_without_parameters() {
     let tokens = labels(6);
     assert!(
         compare_models(
-            &build_perturbed(build, &cpu()),
-            &build_perturbed(build, &Composed::new(cpu())),
+            &build_on_device(build, &cpu()),
+            &build_on_device(build, &Composed::new(cpu())),
             &tokens
         )
         .is_ok()
     );
     let faulty = broken(&cpu(), "tanh_grad", Wrong::Times(5.0));
-    let message = compare_models(&build_perturbed(build, &faulty), &build_perturbed(build, &cpu()), &tokens)
+    let message = compare_models(&build_on_device(build, &faulty), &build_on_device(build, &cpu()), &tokens)
         .unwrap_err()
         .to_string();
     assert!(message.contains("backward of op tanh (in 1 (Tanh))"), "{message}");
 
-    let (first, second) = (build_perturbed(convolutional, &cpu()), build_perturbed(convolutional, &cpu()));
+    let (first, second) = (build_on_device(convolutional, &cpu()), build_on_device(convolutional, &cpu()));
     first.named_buffers()[0].1.tensor().fill_(0.5).unwrap();
     let message =
         compare_models(&first, &second, &random(&[2, 1, 8, 8], DType::F32, 1)).unwrap_err().to_string();
@@ -173,7 +175,7 @@ fn integers_buffers_and_models_without_parameters() {
 }
 
 #[test]
-fn dropout_in_training_is_not_blamed_on_a_layer() {
+fn dropout_in_training_mode_is_not_attributed_to_a_layer() {
     let model = || Sequential::new().with(Dropout::new(0.5).unwrap());
     let message = compare_models(&model(), &model(), &random(&[50], DType::F32, 1)).unwrap_err().to_string();
     assert!(message.starts_with("compare_models: ") && message.contains("switch dropout off"), "{message}");
@@ -181,7 +183,7 @@ fn dropout_in_training_is_not_blamed_on_a_layer() {
 }
 
 #[test]
-fn an_op_between_layers_is_named_where_it_stands() {
+fn an_op_between_layers_is_named_with_its_location() {
     let build = |device: &Device| {
         device.seed(12);
         Mlp::new([5, 6, 4, 3], device)
@@ -224,7 +226,7 @@ impl Forward for Blocks {
 }
 
 #[test]
-fn a_wrong_sum_of_a_residual_block_is_not_blamed_on_the_layer_before() {
+fn a_wrong_sum_of_a_residual_block_is_not_attributed_to_the_layer_before() {
     let build = |device: &Device| {
         device.seed(13);
         Ok(Blocks {
@@ -303,7 +305,7 @@ thread_local! {
 }
 
 #[test]
-fn a_wrong_sum_of_gradients_is_not_blamed_on_an_op() {
+fn a_wrong_sum_of_gradients_is_not_attributed_to_an_op() {
     // The gradients of x are added in the backward pass; the forward pass has no addition.
     #[derive(Module)]
     struct Twice {
@@ -322,12 +324,12 @@ fn a_wrong_sum_of_gradients_is_not_blamed_on_an_op() {
 }
 
 #[test]
-fn the_models_are_left_with_the_tensors_that_they_had() {
+fn comparison_restores_the_tensors_of_the_models() {
     let images = random(&[6, 1, 8, 8], DType::F32, 8);
     // bf16 results differ by more than the limits, so that the second model runs again with moved
     // parameters.
     let models =
-        [build_perturbed(convolutional, &cpu()), build_perturbed(convolutional, &Composed::new(cpu()))];
+        [build_on_device(convolutional, &cpu()), build_on_device(convolutional, &Composed::new(cpu()))];
     models.iter().for_each(|model| model.to_dtype(DType::BF16).unwrap());
     models.iter().for_each(|model| model.parameters()[0].freeze());
     let state = || -> Vec<_> {
@@ -344,7 +346,7 @@ fn the_models_are_left_with_the_tensors_that_they_had() {
     let faulty = broken(&cpu(), "relu", Wrong::Times(5.0));
     compare_models(&models[0], &models[1], &images.to_dtype(DType::BF16).unwrap()).unwrap();
     assert!(before == state());
-    let wrong = build_perturbed(convolutional, &faulty);
+    let wrong = build_on_device(convolutional, &faulty);
     wrong.to_dtype(DType::BF16).unwrap();
     wrong.parameters()[0].freeze();
     compare_models(&wrong, &models[1], &images.to_dtype(DType::BF16).unwrap())
@@ -361,12 +363,12 @@ fn models_behind_a_trait_object_of_half_precision_and_of_tied_parameters() {
         Ok(Sequential::new().with(first).with(Tanh).with(second))
     };
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        let models = [build_perturbed(build, &cpu()), build_perturbed(build, &Composed::new(cpu()))];
+        let models = [build_on_device(build, &cpu()), build_on_device(build, &Composed::new(cpu()))];
         models.iter().for_each(|model| model.to_dtype(dtype).unwrap());
         let input = random(&[30, 4], dtype, 3);
         let (first, second): (&dyn Forward, &dyn Forward) = (&models[0], &models[1]);
         compare_models(first, second, &input).unwrap();
-        let faulty = build_perturbed(build, &broken(&cpu(), "tanh_grad", Wrong::Times(1.1)));
+        let faulty = build_on_device(build, &broken(&cpu(), "tanh_grad", Wrong::Times(1.1)));
         faulty.to_dtype(dtype).unwrap();
         let message = compare_models(&faulty as &dyn Forward, second, &input).unwrap_err().to_string();
         let expected =
@@ -388,15 +390,15 @@ fn several_inputs_and_outputs() {
         let [a, b] = inputs;
         Ok(vec![model.blocks[0].forward(&a?)?, model.blocks[1].forward(&b?)?.sigmoid()?])
     };
-    let good = build_perturbed(build, &cpu());
-    assert!(compare_models_with(&good, &build_perturbed(build, &Composed::new(cpu())), run).is_ok());
-    let faulty = build_perturbed(build, &broken(&cpu(), "sigmoid_grad", Wrong::Times(5.0)));
+    let good = build_on_device(build, &cpu());
+    assert!(compare_models_with(&good, &build_on_device(build, &Composed::new(cpu())), run).is_ok());
+    let faulty = build_on_device(build, &broken(&cpu(), "sigmoid_grad", Wrong::Times(5.0)));
     let message = compare_models_with(&faulty, &good, run).unwrap_err().to_string();
     starts(&message, "backward of op sigmoid (after blocks.1.a (Linear)): gradient of input 0: ");
 }
 
 #[test]
-fn nothing_but_nan_on_both_sides_is_an_error() {
+fn only_nan_on_both_sides_is_an_error() {
     let build = |device: &Device| -> Result<Sequential> {
         device.seed(17);
         let layer = Linear::new(3, 2, device)?;
@@ -415,7 +417,7 @@ fn nothing_but_nan_on_both_sides_is_an_error() {
 
 #[test]
 fn a_parameter_frozen_in_one_model_is_named() {
-    let (first, second) = (build_perturbed(convolutional, &cpu()), build_perturbed(convolutional, &cpu()));
+    let (first, second) = (build_on_device(convolutional, &cpu()), build_on_device(convolutional, &cpu()));
     second.parameters()[0].freeze();
     let message =
         compare_models(&first, &second, &random(&[2, 1, 8, 8], DType::F32, 1)).unwrap_err().to_string();
@@ -433,7 +435,7 @@ impl Forward for Frugal {
 }
 
 #[test]
-fn an_op_inside_a_checkpoint_is_named_where_the_checkpoint_stands() {
+fn an_op_inside_a_checkpoint_is_named_with_the_location_of_the_checkpoint() {
     let build = |device: &Device| {
         device.seed(18);
         Ok(Sequential::new().with(Linear::new(4, 4, device)?).with(Frugal).with(Linear::new(4, 2, device)?))

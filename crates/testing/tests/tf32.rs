@@ -43,7 +43,7 @@ fn rounded_products_and_their_gradients_pass() {
 }
 
 #[test]
-fn operands_that_are_cut_off_fail() {
+fn truncated_operands_fail() {
     let cpu = ternion_cpu::device();
     for row in rows() {
         for check in [Check::Forward, Check::Backward] {
@@ -62,14 +62,15 @@ fn operands_that_are_cut_off_fail() {
 fn a_wrong_product_of_rounded_factors_fails() {
     for row in rows() {
         let rounding = Tf32::device(&ternion_cpu::device(), Mode::Nearest);
-        // The last element of a product inside a convolution may not correspond to any pixel.
+        // The last element of the product that a convolution contains may not correspond to any
+        // pixel.
         let wrong = if row.op == "matmul" { Wrong::LastElementOff } else { Wrong::Times(1.001) };
         let found = outcome(&row, Check::Forward, broken(&rounding, "matmul", wrong));
         assert!(found.failures.iter().any(|failure| failure.key.contains(" f32 ")), "{}", row.name());
     }
 }
 
-/// A product on a device that rounds in this mode, checked against the CPU.
+/// Returns a product on a device that rounds in this mode, checked against the CPU.
 fn checked(mode: Mode, tf32: bool) -> Result<Tensor> {
     let cpu = ternion_cpu::device();
     let device = Checked::new(Tf32::device(&cpu, mode), cpu);

@@ -96,7 +96,7 @@ fn a_dtype_that_the_device_lacks_is_skipped_and_shown() {
 }
 
 #[test]
-fn what_is_skipped_wholly_does_not_pass() {
+fn a_completely_skipped_test_does_not_pass() {
     let nothing = unsupporting(|_, _| true);
     let outcome = outcome("exp", Check::Forward, &nothing);
     let text = outcome.verdict("").expect_err("nothing was compared");
@@ -104,7 +104,7 @@ fn what_is_skipped_wholly_does_not_pass() {
 }
 
 #[test]
-fn what_would_be_skipped_wholly_is_ignored() {
+fn a_test_that_would_skip_every_case_is_ignored() {
     let ignored = |op: &str, target: &Target| -> Vec<String> {
         let prefix = format!("{op}::");
         suite::ignored(std::slice::from_ref(target), &|name| name.starts_with(&prefix))
@@ -116,7 +116,7 @@ fn what_would_be_skipped_wholly_is_ignored() {
     for name in ["exp::forward::refusing", "exp::backward::refusing", "exp::hostile::refusing"] {
         assert!(ignored("exp", &nothing).contains(&name.to_string()), "{name}");
     }
-    // Required ops that are unsupported: the tests run, and fail.
+    // The unsupported ops are required: the tests run, and fail.
     assert_eq!(ignored("matmul", &unsupporting(|op, _| op.name() == "matmul")), [""; 0]);
     assert_eq!(ignored("exp", &unsupporting(uses_half_precision)), [""; 0]);
 }

@@ -115,16 +115,17 @@ const LEFT: f64 = 76.0;
 const RIGHT: f64 = 24.0;
 /// Space above the first panel, for the title.
 const TOP: f64 = 44.0;
-/// Height of a single panel; several panels are smaller.
+/// Height of a single panel.
 const PLOT_HEIGHT: f64 = 320.0;
+/// Height of each panel, if there are several.
 const PLOT_HEIGHT_OF_SEVERAL: f64 = 220.0;
 /// Height of a row of the legend, or of a remark.
 const ROW: f64 = 20.0;
-/// Space below a panel, for the numbers of the axis.
+/// Space below a panel, for the tick labels of the horizontal axis.
 const BELOW: f64 = 34.0;
 /// Space below the last panel, for the title of the axis.
 const BOTTOM: f64 = 24.0;
-/// Width of a letter of the legend, which SVG does not provide; generous.
+/// Width of a letter of the legend: an upper estimate, because SVG does not provide it.
 const LETTER: f64 = 7.2;
 
 const COLORS: [&str; 6] = ["#1f6feb", "#d1530b", "#1a7f37", "#8250df", "#bf3989", "#57606a"];
@@ -146,7 +147,7 @@ impl Chart {
     /// Writes the chart to a file, atomically.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         write_file(path, self.to_svg().as_bytes())
     }
@@ -173,13 +174,14 @@ impl Chart {
         let x_values = |panel: &Panel, series: &Series| -> Vec<f64> {
             panel.drawable(series).flatten().map(|(x, _)| x).chain(panel.zeros(series)).collect()
         };
-        let all = self.panels.iter().flat_map(|panel| panel.series.iter().map(move |series| (panel, series)));
-        let all = all.flat_map(|(panel, series)| x_values(panel, series));
-        Axis::around(Scale::Linear, all, Room::None, [LEFT, WIDTH - RIGHT])
+        let points =
+            self.panels.iter().flat_map(|panel| panel.series.iter().map(move |series| (panel, series)));
+        let points = points.flat_map(|(panel, series)| x_values(panel, series));
+        Axis::around(Scale::Linear, points, Room::None, [LEFT, WIDTH - RIGHT])
     }
 }
 
-/// Whether an axis extends beyond its numbers.
+/// Whether an axis extends beyond its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     None,
@@ -195,7 +197,7 @@ impl Panel {
         })
     }
 
-    /// Returns where a series is 0 and the axis has no 0.
+    /// Returns the `x` of the points that are 0, if the axis is logarithmic and has no 0.
     fn zeros<'s>(&self, series: &'s Series) -> impl Iterator<Item = f64> + use<'s> {
         let is_logarithmic = self.scale == Scale::Logarithmic;
         let is_zero =
@@ -203,7 +205,8 @@ impl Panel {
         series.points.iter().filter(is_zero).map(|&(x, _)| x)
     }
 
-    /// Draws legend and remarks, starting at `top`, and returns where the plot begins.
+    /// Draws legend and remarks, starting at `top`, and returns the position at which the plot
+    /// begins.
     fn heading(&self, svg: &mut Svg, top: f64) -> f64 {
         // A single curve with the same name as the axis needs no legend.
         let is_named = matches!(&self.series[..], [series] if series.name == self.y_title);
@@ -217,7 +220,7 @@ impl Panel {
         row + ROW + 4.0
     }
 
-    /// Draws the names of the series with their strokes, and returns the height of the last row.
+    /// Draws the names of the series with their strokes, and returns the position of the last row.
     fn legend(&self, svg: &mut Svg, top: f64) -> f64 {
         let (mut left, mut row) = (LEFT, top);
         for (index, series) in self.series.iter().enumerate() {
@@ -239,13 +242,14 @@ impl Panel {
     /// Describes the points of a series that are not part of its curve.
     fn remark(&self, series: &Series) -> Option<String> {
         let count = series.points.len();
-        let lost = |why: fn(f64) -> bool| series.points.iter().filter(|&&(x, y)| why(y) || why(x)).count();
-        let no_number = lost(|value| !axis::can_show(Scale::Linear, value));
+        let count_if =
+            |why: fn(f64) -> bool| series.points.iter().filter(|&&(x, y)| why(y) || why(x)).count();
+        let not_finite = count_if(|value| !axis::can_show(Scale::Linear, value));
         let zeros = self.zeros(series).count();
-        let not_shown = self.drawable(series).filter(Option::is_none).count() - no_number - zeros;
+        let not_shown = self.drawable(series).filter(Option::is_none).count() - not_finite - zeros;
         let mut remarks = Vec::new();
-        if no_number > 0 {
-            remarks.push(format!("{no_number} of {count} values of {} are not numbers", series.name));
+        if not_finite > 0 {
+            remarks.push(format!("{not_finite} of {count} values of {} are not numbers", series.name));
         }
         if zeros > 0 {
             remarks
@@ -260,9 +264,9 @@ impl Panel {
         (!remarks.is_empty()).then(|| remarks.join("; "))
     }
 
-    fn y_axis(&self, from: f64, to: f64) -> Axis {
+    fn y_axis(&self, bottom: f64, top: f64) -> Axis {
         let points = self.series.iter().flat_map(|series| self.drawable(series)).flatten();
-        Axis::around(self.scale, points.map(|(_, y)| y), Room::Some, [from, to])
+        Axis::around(self.scale, points.map(|(_, y)| y), Room::Some, [bottom, top])
     }
 
     /// Draws the axes and the curves between them.
@@ -275,7 +279,7 @@ impl Panel {
             // Dots at the same position are merged.
             zeros.dedup();
             zeros.iter().for_each(|&position| svg.dot([position, y.from()], style.color));
-            for piece in pieces(self.drawable(series)) {
+            for piece in split_at_gaps(self.drawable(series)) {
                 let positions: Vec<[f64; 2]> =
                     downsampled(&piece, x).iter().map(|&(px, py)| [x.position(px), y.position(py)]).collect();
                 // A line needs two points.
@@ -287,8 +291,8 @@ impl Panel {
         }
     }
 
-    /// Draws horizontal lines at the ticks, and both axes with their numbers and the title of the
-    /// vertical one.
+    /// Draws horizontal lines at the ticks, both axes with their tick labels, and the title of the
+    /// vertical axis.
     fn grid(&self, svg: &mut Svg, x: &Axis, y: &Axis) {
         let (bottom, top) = (y.from(), y.to());
         let Ticks { labeled, unlabeled } = y.ticks(6.0);
@@ -322,40 +326,40 @@ impl Style {
 }
 
 /// Splits points into consecutive runs without a gap.
-fn pieces(points: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Vec<(f64, f64)>> {
-    let mut pieces = vec![Vec::new()];
+fn split_at_gaps(points: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Vec<(f64, f64)>> {
+    let mut split_at_gaps = vec![Vec::new()];
     for point in points {
-        match (point, pieces.last_mut()) {
+        match (point, split_at_gaps.last_mut()) {
             (Some(point), Some(piece)) => piece.push(point),
             (_, Some(piece)) if piece.is_empty() => {}
-            _ => pieces.push(Vec::new()),
+            _ => split_at_gaps.push(Vec::new()),
         }
     }
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
+    split_at_gaps.retain(|piece| !piece.is_empty());
+    split_at_gaps
 }
 
-/// Up to this number, all points are drawn.
-const MOST_POINTS: usize = 2000;
+/// Curves with more points are downsampled.
+const MAX_POINTS: usize = 2000;
 
-/// Reduces many points to the lowest and the highest of each column of the chart: what is visible,
-/// in a file of reasonable size.
+/// Reduces many points to the lowest and the highest of each pixel column: the curve looks the
+/// same, and the file stays small.
 fn downsampled(points: &[(f64, f64)], x: &Axis) -> Vec<(f64, f64)> {
-    if points.len() <= MOST_POINTS {
+    if points.len() <= MAX_POINTS {
         return points.to_vec();
     }
-    let mut kept = Vec::new();
+    let mut extremes = Vec::new();
     for column in points.chunk_by(|left, right| x.position(left.0).floor() == x.position(right.0).floor()) {
         let positions = 0..column.len();
         let by_height = |&left: &usize, &right: &usize| column[left].1.total_cmp(&column[right].1);
         let lowest = positions.clone().min_by(by_height).unwrap_or(0);
         let highest = positions.max_by(by_height).unwrap_or(0);
-        kept.push(column[lowest.min(highest)]);
+        extremes.push(column[lowest.min(highest)]);
         if lowest != highest {
-            kept.push(column[lowest.max(highest)]);
+            extremes.push(column[lowest.max(highest)]);
         }
     }
-    kept
+    extremes
 }
 
 #[cfg(test)]

@@ -58,8 +58,8 @@ impl Checkpoint {
     /// it.
     ///
     /// # Errors
-    /// Two parts of the same name, or a name that is empty or has a dot; a value that JSON cannot
-    /// represent; out of memory; an earlier op that failed on a device.
+    /// Returns an error if two parts have the same name, a name is empty or has a dot, JSON cannot
+    /// represent a value, memory is exhausted, or an earlier op failed on a device.
     pub fn of(step: u64, state: &TrainingState<'_>) -> Result<Checkpoint> {
         state.check_names()?;
         let mut tensors = HostTensors::new();
@@ -91,7 +91,7 @@ impl Checkpoint {
     /// leaves the old file or the new one.
     ///
     /// # Errors
-    /// If one of them cannot be written.
+    /// Returns an error if one of the files cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let file_error = |detail: String| Error::file(path, detail);
@@ -103,17 +103,17 @@ impl Checkpoint {
     /// Reads a file that [`write`](Checkpoint::write) wrote. It needs no device.
     ///
     /// # Errors
-    /// If the file cannot be read, is corrupt, has another format version, or is not a checkpoint,
-    /// such as weights of [`nn::save`](ternion_nn::save).
+    /// Returns an error if the file cannot be read, is corrupt, has another format version, or is
+    /// not a checkpoint, such as weights of [`nn::save`](ternion_nn::save).
     pub fn read(path: impl AsRef<Path>) -> Result<Checkpoint> {
         Ok(Checkpoint::try_read(path.as_ref())?)
     }
 
-    /// Returns whether a safetensors file is a checkpoint, and not only tensors. Reads only its
-    /// header.
+    /// Returns whether a safetensors file is a checkpoint; other files contain only tensors. Reads
+    /// only its header.
     ///
     /// # Errors
-    /// If the file cannot be read, is not a safetensors file, or is truncated.
+    /// Returns an error if the file cannot be read, is not a safetensors file, or is truncated.
     pub fn is_at(path: impl AsRef<Path>) -> Result<bool> {
         Ok(read_metadata(path)?.contains_key(ENTRY))
     }
@@ -141,15 +141,16 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the first difference between the tensors and what was written.
+    /// Returns the first difference between the tensors and the tensors that were written.
     fn corruption(&self) -> Option<String> {
         let changed = |(key, tensor): (&String, &HostTensor)| {
             (self.document.tensors.get(key) != Some(&tensor_checksum(tensor)))
                 .then(|| format!("tensor {key} is not as it was written"))
         };
-        let lost = |key: &&String| !self.tensors.contains_key(*key);
-        let lost = self.document.tensors.keys().find(lost).map(|key| format!("tensor {key} is missing"));
-        lost.or_else(|| self.tensors.iter().find_map(changed))
+        let missing = |key: &&String| !self.tensors.contains_key(*key);
+        let missing =
+            self.document.tensors.keys().find(missing).map(|key| format!("tensor {key} is missing"));
+        missing.or_else(|| self.tensors.iter().find_map(changed))
     }
 
     /// Returns the number of completed steps.
@@ -161,7 +162,7 @@ impl Checkpoint {
     /// created, such as its sizes.
     ///
     /// # Errors
-    /// If there is none of this name, or it is not a `T`.
+    /// Returns an error if there is no value of this name, or it is not a `T`.
     pub fn value<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
         let Document { values, settings, .. } = &self.document;
         let json = values.get(name).or_else(|| settings.get(name));
@@ -176,7 +177,7 @@ impl Checkpoint {
     /// training state.
     ///
     /// # Errors
-    /// If there is no such part, or out of memory.
+    /// Returns an error if there is no such part, or if memory is exhausted.
     pub fn state_dict(&self, part: &str, device: &Device) -> Result<StateDict> {
         if !self.document.parts.contains_key(part) {
             let names: Vec<&str> = self.document.parts.keys().map(String::as_str).collect();
@@ -189,14 +190,14 @@ impl Checkpoint {
     }
 
     /// Restores everything in `state` from this checkpoint, and returns the number of steps. The
-    /// device may be another one than at that time.
+    /// device may differ from the one that was used when saving.
     ///
     /// Nothing is changed unless everything matches. Steps that [`Device::capture`] recorded before
     /// this must be recorded again.
     ///
     /// # Errors
-    /// Parts that the checkpoint does not have, or that the training run does not name; settings
-    /// that have changed; tensors that do not match. The message describes all of them.
+    /// Returns an error if the checkpoint and `state` do not have the same parts, a setting has
+    /// changed, or a tensor does not match. The message describes all of them.
     pub fn resume(&self, state: &mut TrainingState<'_>) -> Result<u64> {
         state.check_names()?;
         self.check_parts(state)?;
@@ -216,7 +217,7 @@ impl Checkpoint {
         Ok(self.document.step)
     }
 
-    /// Checks that both name the same parts.
+    /// Checks that the checkpoint and `state` have the same parts.
     fn check_parts(&self, state: &TrainingState<'_>) -> Result<()> {
         let expected: BTreeSet<(&str, &str)> =
             state.parts.iter().map(|(name, part)| (name.as_str(), kind(part))).collect();
@@ -238,11 +239,12 @@ impl Checkpoint {
     fn check_settings(&self, state: &TrainingState<'_>) -> Result<()> {
         let mut changed = Vec::new();
         for (name, part) in &state.parts {
-            if let Part::Setting(now) = part {
-                let now = now.as_ref().map_err(|error| self.mismatch(format!("setting {name}: {error}")))?;
-                let then = &self.document.settings[name.as_str()];
-                if now != then {
-                    changed.push(format!("{name} was {then}, is {now}"));
+            if let Part::Setting(current) = part {
+                let current =
+                    current.as_ref().map_err(|error| self.mismatch(format!("setting {name}: {error}")))?;
+                let saved = &self.document.settings[name.as_str()];
+                if current != saved {
+                    changed.push(format!("{name} was {saved}, is {current}"));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! A folder of checkpoints: one file for each saved step, of which the last few are kept.
+//! A folder of checkpoints: one file for each saved step. Only the last few are kept.
 
 use crate::checkpoint::{Checkpoint, ReadError, json_path};
 use crate::state::TrainingState;
@@ -58,7 +58,7 @@ pub struct Resumed {
     pub step: u64,
     /// The file that was loaded.
     pub path: PathBuf,
-    /// What was wrong with newer files, which are now named `.damaged`.
+    /// What was wrong with newer files, which are renamed to end in `.corrupt`.
     pub skipped: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Checkpoints {
     /// Opens the checkpoints in `folder`, which is created if it does not exist.
     ///
     /// # Errors
-    /// If the folder cannot be created, or `keep` is 0.
+    /// Returns an error if the folder cannot be created, or `keep` is 0.
     pub fn new(folder: impl AsRef<Path>, keep: Keep) -> Result<Checkpoints> {
         let folder = folder.as_ref().to_path_buf();
         if keep == Keep::Last(0) {
@@ -88,12 +88,12 @@ impl Checkpoints {
     /// Returns steps and files, in ascending order of steps. The files are not opened.
     ///
     /// # Errors
-    /// If the folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn list(&self) -> Result<Vec<(u64, PathBuf)>> {
-        let mut found: Vec<(u64, PathBuf)> =
+        let mut checkpoints: Vec<(u64, PathBuf)> =
             self.files()?.into_iter().filter_map(|(name, path)| Some((step_of(&name)?, path))).collect();
-        found.sort();
-        Ok(found)
+        checkpoints.sort();
+        Ok(checkpoints)
     }
 
     /// Returns the names that are valid Unicode, with their paths.
@@ -111,8 +111,8 @@ impl Checkpoints {
     /// newer ones.
     ///
     /// # Errors
-    /// If there are checkpoints, but every one is corrupt; if the newest that is not corrupt cannot
-    /// be opened, is not a checkpoint, or has another format version.
+    /// Returns an error if there are checkpoints, but every one is corrupt; if the newest that is
+    /// not corrupt cannot be opened, is not a checkpoint, or has another format version.
     pub fn latest(&self) -> Result<Option<(Checkpoint, Vec<String>)>> {
         Ok(self.newest_intact()?.map(|(checkpoint, _, corrupt)| {
             (checkpoint, corrupt.into_iter().map(|(_, detail)| detail).collect())
@@ -136,11 +136,11 @@ impl Checkpoints {
     }
 
     /// Resumes from the newest intact checkpoint, if there is any: see [`Checkpoint::resume`].
-    /// Newer ones that are corrupt are renamed to end in `.damaged`.
+    /// Newer ones that are corrupt are renamed to end in `.corrupt`.
     ///
     /// # Errors
-    /// The errors of [`latest`](Checkpoints::latest) and of [`Checkpoint::resume`]; a file that
-    /// cannot be renamed.
+    /// The errors of [`latest`](Checkpoints::latest) and of [`Checkpoint::resume`]. Returns an
+    /// error if a file cannot be renamed.
     pub fn resume(&mut self, state: &mut TrainingState<'_>) -> Result<Option<Resumed>> {
         let Some((checkpoint, path, corrupt)) = self.newest_intact()? else { return Ok(None) };
         let step = checkpoint.resume(state)?;
@@ -156,13 +156,14 @@ impl Checkpoints {
         Ok(Some(Resumed { step, path, skipped }))
     }
 
-    /// Writes a checkpoint and returns its path. When it is on disk, deletes those that are not
-    /// kept.
+    /// Writes a checkpoint and returns its path. When it is on disk, deletes the checkpoints that
+    /// are not kept.
     ///
     /// # Errors
-    /// If the file cannot be written; if another training run, perhaps in another process, saves to
-    /// this folder; if the folder has checkpoints from which this training run did not resume:
-    /// resume them first, or use another folder; if `step` is below that of an earlier call.
+    /// Returns an error if the file cannot be written; if another training run, perhaps in another
+    /// process, saves to this folder; if the folder has checkpoints from which this training run
+    /// did not resume: resume them first, or use another folder; if `step` is below the step of an
+    /// earlier call.
     pub fn save(&mut self, step: u64, state: &TrainingState<'_>) -> Result<PathBuf> {
         self.claim(step)?;
         let path = self.folder.join(format!("step-{step:08}{SUFFIX}"));
@@ -218,8 +219,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Deletes the JSON file first: after a crash in between, the rest is still a checkpoint, and
-    /// the next call deletes it.
+    /// Deletes the JSON file before the checkpoint: after a crash in between, the checkpoint is
+    /// still intact, and the next call deletes it.
     fn delete_old(&self, newest: &Path) -> Result<()> {
         let Keep::Last(count) = self.keep else { return Ok(()) };
         let files = self.list()?;

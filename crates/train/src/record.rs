@@ -37,7 +37,7 @@ pub trait Sink {
     /// Accepts a value. After this returns, a crash of the program does not lose the value.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// Returns an error if the value cannot be written.
     fn scalar(&mut self, scalar: &Scalar<'_>) -> Result<()>;
 }
 
@@ -54,9 +54,9 @@ pub enum Start {
 
 /// Records the metrics of a training run, and passes them to the sinks that the user chooses.
 ///
-/// It keeps all of them in memory, for charts at the end; as a [`part`](crate::TrainingState::part)
-/// of a checkpoint they are restored with it. Record the values of a step before the checkpoint of
-/// that step is saved.
+/// It keeps all values in memory, for charts at the end. If it is a
+/// [`part`](crate::TrainingState::part) of a checkpoint, they are restored with it. Record the
+/// values of a step before the checkpoint of that step is saved.
 ///
 /// ```
 /// use ternion_train::{Recorder, Start};
@@ -97,7 +97,8 @@ impl Recorder {
     /// ([`TensorBoard`]) to `folder`, which is created if it does not exist.
     ///
     /// # Errors
-    /// If they cannot be written, or already exist and `start` is [`Start::New`].
+    /// Returns an error if the files cannot be written, or already exist and `start` is
+    /// [`Start::New`].
     pub fn folder(self, folder: impl AsRef<Path>, start: Start) -> Result<Recorder> {
         let folder = folder.as_ref();
         std::fs::create_dir_all(folder)
@@ -109,7 +110,7 @@ impl Recorder {
     /// fails.
     ///
     /// # Errors
-    /// An empty name; the first error of a sink.
+    /// Returns an error for an empty name, or the first error of a sink.
     pub fn scalar(&mut self, name: &str, step: u64, value: f64) -> Result<()> {
         if name.is_empty() {
             return Err(Error::invalid("recorder", "an empty name"));
@@ -168,9 +169,9 @@ impl Stateful for Recorder {
             let values = values.ok_or_else(|| mismatch(text!["missing: ", name, VALUES]))?;
             let is_row = |tensor: &Tensor, dtype| tensor.shape().rank() == 1 && tensor.dtype() == dtype;
             if !is_row(steps, DType::I64) || !is_row(values, DType::F64) || steps.dims() != values.dims() {
-                let got = text![name, ": steps ", steps, " and values ", values];
+                let actual = text![name, ": steps ", steps, " and values ", values];
                 let expected = text![", expected [count] ", DType::I64, " and [count] ", DType::F64];
-                return Err(mismatch(text![got, expected]));
+                return Err(mismatch(text![actual, expected]));
             }
             let steps = steps.to_vec::<i64>()?.into_iter().map(i64::cast_unsigned);
             history.insert(name.to_owned(), steps.zip(values.to_vec::<f64>()?).collect());

@@ -18,7 +18,7 @@ use ternion_nn::{Ema, LossScale, Module, StateDict};
 ///
 /// The same list is used for saving and resuming, so that no saved part can be forgotten: create it
 /// in one function. The device's random state is always included. A schedule is a function of the
-/// step and needs nothing; [`ReduceLROnPlateau`] is a [`part`](TrainingState::part).
+/// step and needs no part; [`ReduceLROnPlateau`] is a [`part`](TrainingState::part).
 ///
 /// ```
 /// use ternion_train::TrainingState;
@@ -98,7 +98,7 @@ pub(crate) enum Part<'a> {
 }
 
 impl Part<'_> {
-    /// Returns what its tensors belong to, if it consists of tensors.
+    /// Returns the kind of the part, if it consists of tensors.
     pub fn tensor_kind(&self) -> Option<&'static str> {
         match self {
             Part::Model(_) => Some("model"),
@@ -196,7 +196,7 @@ impl<'a> TrainingState<'a> {
         Checkpoint::read(path)?.resume(self)
     }
 
-    /// Checks that names are unambiguous, in the file too.
+    /// Checks that names are unambiguous, also as prefixes of the keys in the file.
     pub(crate) fn check_names(&self) -> Result<()> {
         let mut names = BTreeSet::new();
         for (name, _) in &self.parts {
@@ -216,18 +216,18 @@ const OP: &str = "training state";
 
 /// A part of a training run whose state is saved and restored as tensors.
 pub trait Stateful {
-    /// Returns a copy of the current state. Values that do not belong to a device may be put on
+    /// Returns a copy of the current state. Values that are not on a device may be copied to
     /// `device`.
     ///
     /// # Errors
-    /// If the device is out of memory, or an earlier op failed on it.
+    /// Returns an error if the device is out of memory, or an earlier op failed on it.
     fn state(&self, device: &Device) -> Result<StateDict>;
 
     /// Restores a state that [`state`](Stateful::state) returned. Nothing is changed unless
     /// everything matches.
     ///
     /// # Errors
-    /// A description of what does not match.
+    /// Returns an error that describes what does not match.
     fn restore(&mut self, state: &StateDict) -> Result<()>;
 }
 
@@ -270,14 +270,14 @@ impl Stateful for Vec<f64> {
     }
 
     fn restore(&mut self, state: &StateDict) -> Result<()> {
-        let found = state.get(VALUES).filter(|_| state.len() == 1);
+        let tensor_entry = state.get(VALUES).filter(|_| state.len() == 1);
         let fits = |tensor: &&Tensor| tensor.dtype() == DType::F64 && tensor.shape().rank() == 1;
-        let Some(tensor) = found.filter(fits) else {
+        let Some(tensor) = tensor_entry.filter(fits) else {
             let keys = state.iter().map(|(key, tensor)| text![key, " ", tensor]);
-            let got = text!["the state does not fit; got ", Text::joined(keys, ", ")];
+            let actual = text!["the state does not fit; got ", Text::joined(keys, ", ")];
             return Err(Error::invalid(
                 "numbers",
-                text![got, ", expected ", VALUES, " [count] ", DType::F64],
+                text![actual, ", expected ", VALUES, " [count] ", DType::F64],
             ));
         };
         *self = tensor.to_vec()?;
@@ -291,19 +291,19 @@ pub trait Value {
     /// Returns the value as JSON.
     ///
     /// # Errors
-    /// Why JSON cannot represent it.
+    /// Returns the reason why JSON cannot represent it.
     fn to_json(&self) -> Result<Json, String>;
 
     /// Checks whether [`set`](Value::set) would accept `json`.
     ///
     /// # Errors
-    /// Why it would not.
+    /// Returns the reason why it would not.
     fn check(&self, json: &Json) -> Result<(), String>;
 
     /// Sets the value from `json`.
     ///
     /// # Errors
-    /// If `json` is of another type; the value is not changed then.
+    /// Returns an error if `json` is of another type; the value is not changed then.
     fn set(&mut self, json: &Json) -> Result<(), String>;
 }
 
@@ -314,7 +314,7 @@ fn read<T: DeserializeOwned>(json: &Json) -> Result<T, String> {
 impl<T: Serialize + DeserializeOwned> Value for T {
     fn to_json(&self) -> Result<Json, String> {
         let json = serde_json::to_value(self).map_err(|error| error.to_string())?;
-        // A NaN becomes null, which is not a float: reported now, and not when the training run is
+        // A NaN becomes null, which is not a float. Report it now, and not when the training run is
         // resumed.
         match read::<T>(&json) {
             Ok(_) => Ok(json),

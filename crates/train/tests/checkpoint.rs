@@ -32,7 +32,7 @@ fn same_bytes(left: &Path, right: &Path) {
 }
 
 #[test]
-fn a_resumed_training_ends_with_the_bits_of_one_that_ran_through() -> Result<()> {
+fn resumed_training_run_is_bit_identical_to_an_uninterrupted_one() -> Result<()> {
     let folder = Folder::new("through");
     let (half, through, resumed) = (folder.file("half"), folder.file("through"), folder.file("resumed"));
     let mut run = Run::new(&device())?;
@@ -90,34 +90,34 @@ fn the_json_file_describes_the_checkpoint_and_belongs_to_it() -> Result<()> {
 }
 
 #[test]
-fn every_number_comes_back_as_it_was() -> Result<()> {
+fn every_number_round_trips() -> Result<()> {
     let folder = Folder::new("numbers");
     let (device, file) = (device(), folder.file("run"));
-    let awkward = vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 5e-324, 0.1 + 0.2, f64::MAX];
-    let mut kept = awkward.clone();
+    let special_values = vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 5e-324, 0.1 + 0.2, f64::MAX];
+    let mut losses = special_values.clone();
     let mut value =
         (u64::MAX, 0.1_f64 + 0.2, 1.0 / 3.0, String::from("é\n\"x\" \u{1F600}"), [-1_i64, i64::MIN]);
     let expected = value.clone();
     device.set_random_position((u64::MAX, u64::MAX - 1));
-    TrainingState::new(&device).part("kept", &mut kept).value("value", &mut value).save(u64::MAX, &file)?;
-    kept.clear();
+    TrainingState::new(&device).part("kept", &mut losses).value("value", &mut value).save(u64::MAX, &file)?;
+    losses.clear();
     value = Default::default();
     device.seed(0);
     let step =
-        TrainingState::new(&device).part("kept", &mut kept).value("value", &mut value).resume(&file)?;
+        TrainingState::new(&device).part("kept", &mut losses).value("value", &mut value).resume(&file)?;
     assert_eq!(step, u64::MAX);
     assert_eq!(device.random_position(), (u64::MAX, u64::MAX - 1));
     assert_eq!(value, expected);
     let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-    assert_eq!(bits(&kept), bits(&awkward));
-    let mut none: Vec<f64> = Vec::new();
-    none.restore(&Vec::new().state(&device)?)?;
-    assert!(none.is_empty());
+    assert_eq!(bits(&losses), bits(&special_values));
+    let mut empty: Vec<f64> = Vec::new();
+    empty.restore(&Vec::new().state(&device)?)?;
+    assert!(empty.is_empty());
     Ok(())
 }
 
 #[test]
-fn any_byte_that_changes_and_any_length_that_is_missing_is_noticed() -> Result<()> {
+fn every_changed_byte_and_truncation_is_detected() -> Result<()> {
     let folder = Folder::new("damage");
     let (device, file) = (device(), folder.file("run"));
     let model = Linear::new(2, 1, &device)?;
@@ -155,7 +155,7 @@ fn with_document(file: &Path, change: impl Fn(&mut serde_json::Value)) -> Result
 }
 
 #[test]
-fn files_that_are_no_checkpoint_of_this_version_say_what_they_are() -> Result<()> {
+fn files_of_other_kinds_and_versions_are_errors() -> Result<()> {
     let folder = Folder::new("foreign");
     let (device, file) = (device(), folder.file("run"));
     let model = Linear::new(2, 1, &device)?;
@@ -172,7 +172,7 @@ fn files_that_are_no_checkpoint_of_this_version_say_what_they_are() -> Result<()
         "{text}"
     );
     write_host(&BTreeMap::new(), &BTreeMap::from([("format".into(), "pt".into())]), &file)?;
-    assert!(message(Checkpoint::read(&file)).contains("no checkpoint but 0 tensors"));
+    assert!(message(Checkpoint::read(&file)).contains("not a checkpoint but only 0 tensors"));
 
     let save = || TrainingState::new(&device).model("model", &model).save(7, &file);
     for (version, advice) in [(0, "an older version of Ternion"), (2, "a newer version of Ternion")] {
@@ -194,7 +194,7 @@ fn files_that_are_no_checkpoint_of_this_version_say_what_they_are() -> Result<()
 }
 
 #[test]
-fn a_training_of_another_form_is_refused_and_left_as_it_was() -> Result<()> {
+fn mismatched_training_run_is_an_error_and_left_unchanged() -> Result<()> {
     let folder = Folder::new("misfit");
     let (file, before, after) = (folder.file("run"), folder.file("before"), folder.file("after"));
     let mut run = Run::new(&device())?;
@@ -243,7 +243,7 @@ fn a_training_of_another_form_is_refused_and_left_as_it_was() -> Result<()> {
 }
 
 #[test]
-fn settings_and_values_that_do_not_fit_are_named() -> Result<()> {
+fn mismatched_settings_and_values_are_reported() -> Result<()> {
     let folder = Folder::new("settings");
     let (device, file) = (device(), folder.file("run"));
     let mut text_value = String::from("some text");
@@ -309,7 +309,7 @@ fn settings_and_values_that_do_not_fit_are_named() -> Result<()> {
 }
 
 #[test]
-fn another_dtype_is_cast_or_refused() -> Result<()> {
+fn other_dtypes_are_cast_or_errors() -> Result<()> {
     let folder = Folder::new("dtypes");
     let (device, file) = (device(), folder.file("run"));
     let make = |dtype: DType| -> Result<(Linear, AdamW)> {
@@ -352,7 +352,7 @@ fn another_dtype_is_cast_or_refused() -> Result<()> {
 }
 
 #[test]
-fn weights_alone_can_be_taken_from_a_checkpoint() -> Result<()> {
+fn weights_can_be_loaded_separately_from_a_checkpoint() -> Result<()> {
     let folder = Folder::new("weights");
     let (device, file) = (device(), folder.file("run"));
     let mut run = Run::new(&device)?;
@@ -371,7 +371,7 @@ fn weights_alone_can_be_taken_from_a_checkpoint() -> Result<()> {
 }
 
 #[test]
-fn random_numbers_of_further_devices_go_on_too() -> Result<()> {
+fn random_state_of_further_devices_is_restored() -> Result<()> {
     let folder = Folder::new("devices");
     let (first, second, file) = (device(), device(), folder.file("run"));
     first.seed(1);

@@ -28,15 +28,16 @@ fn save_at(run: &mut Run, checkpoints: &mut Checkpoints, steps: impl IntoIterato
 }
 
 #[test]
-fn the_last_ones_are_kept_and_the_newest_is_resumed() -> Result<()> {
+fn last_checkpoints_are_kept_and_the_newest_is_resumed() -> Result<()> {
     let folder = Folder::new("last");
     let mut checkpoints = Checkpoints::new(folder.file("a/b"), Keep::Last(2))?;
     assert!(checkpoints.latest()?.is_none() && checkpoints.resume(&mut run()?.state())?.is_none());
     let mut first = run()?;
     save_at(&mut first, &mut checkpoints, [2, 4, 6, 6])?;
-    let kept = ["step-00000004.safetensors", "step-00000006.safetensors"];
-    let kept: Vec<String> = kept.iter().flat_map(|name| [name.to_string(), format!("{name}.json")]).collect();
-    assert_eq!(names(checkpoints.folder())[1..], kept, "besides the lock");
+    let expected_names = ["step-00000004.safetensors", "step-00000006.safetensors"];
+    let expected_names: Vec<String> =
+        expected_names.iter().flat_map(|name| [name.to_string(), format!("{name}.json")]).collect();
+    assert_eq!(names(checkpoints.folder())[1..], expected_names, "besides the lock");
     let steps: Vec<u64> = checkpoints.list()?.into_iter().map(|(step, _)| step).collect();
     assert_eq!(steps, [4, 6]);
 
@@ -53,7 +54,7 @@ fn the_last_ones_are_kept_and_the_newest_is_resumed() -> Result<()> {
 }
 
 #[test]
-fn all_are_kept_on_request_and_none_is_no_choice() -> Result<()> {
+fn all_can_be_kept_and_keeping_none_is_an_error() -> Result<()> {
     let folder = Folder::new("all");
     let mut checkpoints = Checkpoints::new(&folder.0, Keep::All)?;
     save_at(&mut run()?, &mut checkpoints, 1..=5)?;
@@ -65,7 +66,7 @@ fn all_are_kept_on_request_and_none_is_no_choice() -> Result<()> {
 }
 
 #[test]
-fn corrupt_ones_are_skipped_and_renamed() -> Result<()> {
+fn corrupt_checkpoints_are_skipped_and_renamed() -> Result<()> {
     let folder = Folder::new("corrupt");
     let mut checkpoints = Checkpoints::new(&folder.0, Keep::Last(3))?;
     save_at(&mut run()?, &mut checkpoints, [1, 2, 3])?;
@@ -81,8 +82,8 @@ fn corrupt_ones_are_skipped_and_renamed() -> Result<()> {
     let (checkpoint, corrupt) = checkpoints.latest()?.expect("one is whole");
     assert_eq!((checkpoint.step(), corrupt.len()), (1, 2));
     let mut resumed = run()?;
-    let found = checkpoints.resume(&mut resumed.state())?.expect("one is whole");
-    assert_eq!((found.step, found.path, &found.skipped), (1, file(1), &corrupt));
+    let resumed_from = checkpoints.resume(&mut resumed.state())?.expect("one is whole");
+    assert_eq!((resumed_from.step, resumed_from.path, &resumed_from.skipped), (1, file(1), &corrupt));
     assert!(corrupt[0].contains("step-00000003.safetensors: truncated or corrupt: "), "{corrupt:?}");
     assert!(corrupt[1].contains("step-00000002.safetensors: corrupt: tensor "), "{corrupt:?}");
     resumed.step = 1;
@@ -104,19 +105,19 @@ fn corrupt_ones_are_skipped_and_renamed() -> Result<()> {
 
 /// Skipping these would discard intact files.
 #[test]
-fn what_is_whole_but_cannot_be_resumed_is_an_error() -> Result<()> {
+fn intact_checkpoint_that_cannot_be_resumed_is_an_error() -> Result<()> {
     let folder = Folder::new("whole");
     let mut checkpoints = Checkpoints::new(&folder.0, Keep::Last(3))?;
     let mut run = run()?;
     save_at(&mut run, &mut checkpoints, [1])?;
     ternion_nn::save(&run.model, folder.file("step-00000009.safetensors"))?;
-    assert!(message(checkpoints.latest()).contains("step-00000009.safetensors: no checkpoint but "));
-    assert!(message(checkpoints.resume(&mut run.state())).contains("no checkpoint but "));
+    assert!(message(checkpoints.latest()).contains("step-00000009.safetensors: not a checkpoint but only "));
+    assert!(message(checkpoints.resume(&mut run.state())).contains("not a checkpoint but only "));
     Ok(())
 }
 
 #[test]
-fn a_folder_belongs_to_one_training() -> Result<()> {
+fn folder_belongs_to_one_training_run() -> Result<()> {
     let folder = Folder::new("one");
     let mut first = Checkpoints::new(&folder.0, Keep::Last(1))?;
     let mut training = run()?;
@@ -145,7 +146,7 @@ fn a_folder_belongs_to_one_training() -> Result<()> {
 }
 
 #[test]
-fn what_a_killed_save_left_is_removed_and_other_files_are_not_touched() -> Result<()> {
+fn temporary_files_of_a_killed_save_are_removed_and_others_are_not() -> Result<()> {
     let folder = Folder::new("left");
     let others =
         [".step.tmp", "notes.txt", "step-1.safetensors", "step-0000000x.safetensors", "step-00000001.json"];

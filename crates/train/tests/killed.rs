@@ -70,15 +70,15 @@ fn newest(folder: &Path) -> Option<u64> {
 
 /// Waits until there is a checkpoint of a later step than `step`.
 fn wait_for_later(folder: &Path, step: Option<u64>) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while newest(folder) <= step {
-        assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoint came");
+        assert!(start.elapsed() < Duration::from_secs(60), "no checkpoint came");
         std::thread::sleep(Duration::from_micros(200));
     }
 }
 
 #[test]
-fn a_training_that_is_killed_again_and_again_ends_with_the_bits_of_one_that_was_not() -> Result<()> {
+fn repeatedly_killed_training_run_is_bit_identical_to_an_uninterrupted_one() -> Result<()> {
     let folder = Folder::new("killed");
     let mut at = None;
     for pause_us in [0, 1500, 350, 2600, 900, 4100] {
@@ -111,7 +111,7 @@ const MOST_KILLS: u64 = 500;
 
 /// Saves follow one another without a pause: most kills interrupt one.
 #[test]
-fn a_kill_while_saving_leaves_a_whole_checkpoint() -> Result<()> {
+fn kill_while_saving_leaves_an_intact_checkpoint() -> Result<()> {
     let folder = Folder::new("saving");
     let (mut at, mut kills, mut torn) = (None, 0, 0);
     while kills < KILLS || (torn == 0 && kills < MOST_KILLS) {

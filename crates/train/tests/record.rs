@@ -28,7 +28,7 @@ const SPECIAL: [(f64, &str); 3] =
     [(f64::NAN, "NaN"), (f64::INFINITY, "Infinity"), (f64::NEG_INFINITY, "-Infinity")];
 
 #[test]
-fn lines_of_json_have_every_number() -> Result<()> {
+fn jsonl_contains_every_number_exactly() -> Result<()> {
     let folder = Folder::new("jsonl");
     let file = folder.file("m.jsonl");
     let mut recorder = Recorder::new().with(Jsonl::new(&file, Start::New)?);
@@ -49,7 +49,7 @@ fn lines_of_json_have_every_number() -> Result<()> {
 }
 
 #[test]
-fn a_resumed_record_drops_what_came_after_the_step() -> Result<()> {
+fn resumed_record_drops_later_steps() -> Result<()> {
     let folder = Folder::new("jsonl-resumed");
     let file = folder.file("m.jsonl");
     let record = |recorder: &mut Recorder, steps: std::ops::RangeInclusive<u64>| {
@@ -110,7 +110,7 @@ fn number(bytes: &mut &[u8]) -> u64 {
 
 /// Returns the fields of a protocol buffer: number, and the bytes of the value.
 fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
-    let mut found = Vec::new();
+    let mut data = Vec::new();
     while !bytes.is_empty() {
         let key = number(&mut bytes);
         let value = match key & 7 {
@@ -123,9 +123,9 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
             5 => take(&mut bytes, 4).to_vec(),
             other => panic!("wire type {other}"),
         };
-        found.push((key >> 3, value));
+        data.push((key >> 3, value));
     }
-    found
+    data
 }
 
 fn field(bytes: &[u8], wanted: u64) -> Option<Vec<u8>> {
@@ -184,7 +184,7 @@ fn event_files_are_records_of_scalars() -> Result<()> {
 }
 
 #[test]
-fn a_resumed_training_writes_a_later_file_that_takes_back_later_steps() -> Result<()> {
+fn resumed_training_run_writes_a_file_that_supersedes_later_steps() -> Result<()> {
     let folder = Folder::new("events-resumed");
     drop(TensorBoard::new(&folder.0, Start::New)?);
     for step in [7, 9] {
@@ -213,7 +213,7 @@ impl Sink for Full {
 }
 
 #[test]
-fn a_sink_that_fails_is_reported_and_the_others_go_on() -> Result<()> {
+fn failing_sink_is_reported_and_the_others_continue() -> Result<()> {
     let folder = Folder::new("full");
     let file = folder.file("m.jsonl");
     let mut recorder = Recorder::new().with(Full).with(Jsonl::new(&file, Start::New)?);
@@ -252,7 +252,7 @@ fn a_folder_gets_both_files_and_a_checkpoint_brings_the_history_back() -> Result
 }
 
 #[test]
-fn a_history_that_is_none_is_refused() -> Result<()> {
+fn invalid_history_is_an_error() -> Result<()> {
     let device = ternion_cpu::device();
     let tensor = |count: usize, dtype| Tensor::zeros([count], dtype, &device);
     let steps = || tensor(2, DType::I64);

@@ -19,7 +19,7 @@ print(json.dumps({tag: [[event.step, repr(event.value)] for event in events.Scal
 ";
 
 #[test]
-fn tensorboard_reads_what_was_written() -> Result<()> {
+fn tensorboard_reads_the_event_files() -> Result<()> {
     let Some(python) = std::env::var_os("TERNION_TENSORBOARD") else { return Ok(()) };
     let folder = Folder::new("tensorboard");
     let note = |start, steps: std::ops::RangeInclusive<u64>, value: f64| -> Result<()> {
@@ -34,9 +34,9 @@ fn tensorboard_reads_what_was_written() -> Result<()> {
     let output =
         Command::new(&python).args(["-c", READER]).arg(&folder.0).output().expect("the interpreter runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let scalars: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let loss = [(1, "1.0"), (2, "2.0"), (3, "3.0"), (4, "2.0"), (5, "2.5"), (6, "3.0")];
-    assert_eq!(found["train/loss"], serde_json::json!(loss));
-    assert_eq!(found["odd"], serde_json::json!([(1, "nan"), (2, "inf"), (1, "nan"), (2, "inf")]));
+    assert_eq!(scalars["train/loss"], serde_json::json!(loss));
+    assert_eq!(scalars["odd"], serde_json::json!([(1, "nan"), (2, "inf"), (1, "nan"), (2, "inf")]));
     Ok(())
 }

@@ -45,11 +45,31 @@ cummax cummin index_reduce mode nanmedian renorm
 cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve matrix_exp orgqr pinverse qr slogdet svd triangular_solve
 """.split()
 
-# Properties that are the same for all tensors: no tensor is complex, sparse, quantized or without
-# memory.
-PROPERTIES = {
-    "real": lambda self: self, "is_sparse": lambda self: False, "is_quantized": lambda self: False, "is_meta": lambda self: False, "layout": lambda self: kinds.strided, "mH": lambda self: self.mT, "H": shapes._hermitian,
-}  # fmt: skip
+# Properties that are the same for all tensors, and their docstrings: no tensor is complex, sparse,
+# quantized or without memory.
+PROPERTIES: dict[str, tuple[Any, str]] = {
+    "real": (lambda self: self, "The real part, which is the tensor itself."),
+    "is_sparse": (lambda self: False, "Whether the tensor is sparse: always false."),
+    "is_quantized": (lambda self: False, "Whether the elements are quantized: always false."),
+    "is_meta": (lambda self: False, "Whether the tensor has a shape but no memory: always false."),
+    "layout": (lambda self: kinds.strided, "The memory layout: always `ternion.strided`."),
+    "mH": (
+        lambda self: self.mT,
+        """A view with the last two axes exchanged, as `mT`: there is nothing to conjugate.
+
+        Raises:
+            IndexError: If there are fewer than two axes.
+        """,
+    ),
+    "H": (
+        shapes._hermitian,
+        """A view of a matrix with its axes exchanged, as `T`: there is nothing to conjugate.
+
+        Raises:
+            ValueError: If there is one axis, or more than two.
+        """,
+    ),
+}
 
 # Methods with an in-place variant.
 IN_PLACE = """
@@ -127,8 +147,8 @@ def _attach() -> None:
         name_all(vars(module))
     for name in METHODS:
         setattr(Tensor, name, _find_function(name))
-    for name, getter in PROPERTIES.items():
-        setattr(Tensor, name, property(getter))
+    for name, (getter, text) in PROPERTIES.items():
+        setattr(Tensor, name, property(getter, doc=text))
     for name in IN_PLACE:
         setattr(Tensor, f"{name}_", _in_place_function(name, getattr(Tensor, name)))
     for name in VIEWS_IN_PLACE:

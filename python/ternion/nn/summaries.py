@@ -44,8 +44,18 @@ if TYPE_CHECKING:
         took longest.
         """
 
-        def totals(self) -> list[tuple[str, int, float, float]]: ...
-        def write_chrome(self, path: str | os.PathLike[str]) -> None: ...
+        def totals(self) -> list[tuple[str, int, float, float]]:
+            """Returns for each label its spans: the label, their number, and two times in seconds,
+            the total and the total without inner spans. The largest of the latter is first.
+            """
+
+        def write_chrome(self, path: str | os.PathLike[str]) -> None:
+            """Writes a file for ui.perfetto.dev and chrome://tracing.
+
+            Raises:
+                OSError: If the file cannot be written.
+            """
+
         def __len__(self) -> int: ...
 else:
     LayerSummary, Summary, Timeline = _trust.LayerSummary, _trust.Summary, _trust.Timeline

@@ -13,19 +13,19 @@ use ternion::prelude::*;
 use ternion_core::{Precision, with_precision};
 use ternion_cuda::with_attention_by_parts;
 
-/// Head dims of the kernels: complete tiles, and less.
+/// Head dims of the kernels: those of complete tiles, and smaller ones.
 const WIDTHS: [[usize; 2]; 8] =
     [[32, 32], [33, 32], [40, 64], [64, 64], [72, 40], [96, 96], [128, 128], [100, 128]];
 const FEW_WIDTHS: [[usize; 2]; 3] = [[33, 32], [64, 64], [100, 128]];
-/// In addition to the lengths of all attention: a single query and two keys, and tiles of 64 and
-/// 128 queries and steps of 16 and 32 keys with one more.
+/// Further lengths, in addition to those of all attention: a single query and two keys; and tiles
+/// of 64 and 128 queries and steps of 16 and 32 keys, each with one more.
 const EDGES: [[usize; 3]; 4] = [[1, 33, 4], [65, 2, 1], [129, 65, 2], [64, 32, 1]];
 
 /// The relative error of an operand that is rounded to TF32: 10 fraction bits, to nearest.
 const ROUNDING: f64 = 1.0 / 2048.0;
-/// The error of a sum for each of its terms, relative to their magnitudes: tensor cores truncate
-/// beyond f32.
-const OF_TERM: f64 = 1.0 / (1 << 23) as f64;
+/// The error of a sum for each of its terms, relative to their magnitudes. Tensor cores truncate
+/// terms below the precision of f32.
+const TERM_ERROR: f64 = 1.0 / (1 << 23) as f64;
 
 fn cases() -> impl Iterator<Item = Case> {
     let all_lengths: Vec<_> = LENGTHS.into_iter().chain(EDGES).collect();
@@ -66,7 +66,7 @@ struct Exact {
     bounds: Vec<Tensor>,
 }
 
-/// The intermediate results of attention, in f64, from the case's f32 values.
+/// The intermediate results of attention, in f64, from the f32 values of the case.
 struct Steps {
     q: Tensor,
     /// Keys and values of each query head.
@@ -108,12 +108,12 @@ impl Steps {
         let Steps { q, k, v, dy, weights, factors } = self;
         let [queries, keys, group] = case.lengths;
         let (scale, width) = (case.scale(), case.widths[0].max(case.widths[1]));
-        let two = |terms: usize| 2.0 * ROUNDING + ROUNDING * ROUNDING + (terms + 4) as f64 * OF_TERM;
-        // The largest error of the scores in a row; a weight has this error, plus that of the row
-        // sum.
+        let two = |terms: usize| 2.0 * ROUNDING + ROUNDING * ROUNDING + (terms + 4) as f64 * TERM_ERROR;
+        // The largest error of the scores in a row. The error of a weight is this error plus that
+        // of the row sum.
         let magnitudes = q.abs()?.matmul(&k.abs()?.t()?)?.mul_scalar(scale)?;
         let off =
-            magnitudes.max_keep(-1)?.mul_scalar(2.0 * two(width))?.expm1()?.add_scalar(16.0 * OF_TERM)?;
+            magnitudes.max_keep(-1)?.mul_scalar(2.0 * two(width))?.expm1()?.add_scalar(16.0 * TERM_ERROR)?;
         let dropped = weights.mul(factors)?;
         let y = dropped.matmul(v)?;
         let y_bound = dropped.matmul(&v.abs()?)?.mul(&off.add_scalar(two(keys))?)?;
@@ -146,8 +146,8 @@ impl Steps {
     }
 }
 
-/// Returns the first number whose error exceeds its bound.
-fn beyond(found: &Tensor, exact: &Tensor, bound: &Tensor) -> Result<Option<String>> {
+/// Returns a description of the first element whose error exceeds its bound.
+fn first_beyond(found: &Tensor, exact: &Tensor, bound: &Tensor) -> Result<Option<String>> {
     let (found, exact, bound) = (found.to_vec_f64()?, exact.to_vec_f64()?, bound.to_vec_f64()?);
     let is_beyond = |at: &usize| {
         let difference = (found[*at] - exact[*at]).abs();
@@ -165,8 +165,8 @@ fn relative_error(found: &Tensor, exact: &Tensor) -> Result<f64> {
     Ok((difference / exact.iter().map(|exact| exact * exact).sum::<f64>().max(f64::MIN_POSITIVE)).sqrt())
 }
 
-/// Every head_dim, mask and edge: within the bound of each number, and the total error of y is at
-/// most that of a rounded operand.
+/// With every head_dim, mask and edge: each element is within its bound, and the total error of y
+/// is at most that of a rounded operand.
 #[test]
 fn tf32_is_within_its_rounding() -> Result<()> {
     let mut faults = String::new();
@@ -177,7 +177,7 @@ fn tf32_is_within_its_rounding() -> Result<()> {
         let Some(found) = twice(&mut faults, &what, |device| in_tf32(|| case.on(device)))? else { break };
         let Exact { results, bounds } = Steps::of(case, &cpu)?.exact(case)?;
         for (at, found) in found.iter().enumerate() {
-            if let Some(text) = beyond(found, &results[at], &bounds[at])? {
+            if let Some(text) = first_beyond(found, &results[at], &bounds[at])? {
                 let _ = writeln!(faults, "{what}, result {at}: {text}");
             }
         }
@@ -190,9 +190,9 @@ fn tf32_is_within_its_rounding() -> Result<()> {
     Ok(())
 }
 
-/// Within the limits of FMA.
+/// bf16x6 is within the limits of FMA.
 #[test]
-fn parts_are_as_f32() -> Result<()> {
+fn bf16x6_is_within_the_limits_of_f32() -> Result<()> {
     let mut faults = String::new();
     for case in cases() {
         let what = format!("{case:?} by parts");
@@ -202,10 +202,10 @@ fn parts_are_as_f32() -> Result<()> {
     Ok(())
 }
 
-/// The bits show which kernel runs: TF32 inside its scope; bf16x6 where it is enabled, unless IEEE
-/// 754 is requested, which gives the bits of FMA.
+/// The bits show which kernel runs: TF32 inside its scope; bf16x6 where it is enabled. If IEEE 754
+/// is requested, the bits are those of FMA.
 #[test]
-fn the_scope_decides_what_computes() -> Result<()> {
+fn the_precision_scope_selects_the_kernel() -> Result<()> {
     let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     for (widths, lengths) in [([64, 64], [130, 200, 1]), ([128, 100], [70, 65, 2]), ([32, 32], [257, 129, 1])]
@@ -231,10 +231,10 @@ fn the_scope_decides_what_computes() -> Result<()> {
     Ok(())
 }
 
-/// bf16x6 is about as far from f64 as FMA, in root mean square, also with many keys, apart from the
-/// rounding of scores and exponentials, which affects both.
+/// In root mean square, bf16x6 is about as far from f64 as FMA, also with many keys. The rounding
+/// of scores and exponentials, which affects both, is not counted.
 #[test]
-fn parts_are_as_accurate_as_fused_multiply_adds() -> Result<()> {
+fn bf16x6_is_as_accurate_as_fma() -> Result<()> {
     let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     let cpu = ternion::cpu()?;
@@ -293,8 +293,8 @@ fn the_same_weights_are_dropped() -> Result<()> {
     Ok(())
 }
 
-/// Returns the kind of each number, whatever its magnitude.
-fn kinds(results: &[Tensor]) -> Result<Vec<Vec<&'static str>>> {
+/// Returns the class of each element (such as NaN), whatever its magnitude.
+fn classes(results: &[Tensor]) -> Result<Vec<Vec<&'static str>>> {
     let kind = |value: &f32| match value {
         value if value.is_nan() => "NaN",
         value if *value == f32::INFINITY => "infinity",
@@ -304,11 +304,12 @@ fn kinds(results: &[Tensor]) -> Result<Vec<Vec<&'static str>>> {
     results.iter().map(|result| Ok(result.to_vec::<f32>()?.iter().map(kind).collect())).collect()
 }
 
-/// Infinities and NaN anywhere, and numbers that bf16x6 cannot split, give the same results as FMA.
-/// In TF32 the same holds for y if no key is masked; gradients are differences that may be infinite
-/// in one and not in the other, and are not compared.
+/// With infinities and NaN anywhere, and with numbers that bf16x6 cannot split, bf16x6 gives the
+/// same results as FMA. In TF32 the same holds for y if no key is masked. Gradients are not
+/// compared in TF32: they are differences that may be infinite in one computation and not in the
+/// other.
 #[test]
-fn infinities_nan_and_numbers_without_parts() -> Result<()> {
+fn infinities_nan_and_unsplittable_numbers() -> Result<()> {
     let _shared = lock_shared();
     let Some(gpu) = gpu() else { return Ok(()) };
     let (queries, keys, width) = (20, 70, 64);
@@ -327,10 +328,10 @@ fn infinities_nan_and_numbers_without_parts() -> Result<()> {
         let run = || attend(AttentionConfig { scale: 0.05, ..AttentionConfig::PLAIN }, &inputs, &dy);
         let expected = by_fused_multiply_adds(run)?;
         let (parts, rounded) = (with_attention_by_parts(run)?, in_tf32(run)?);
-        if kinds(&parts)? != kinds(&expected)? {
+        if classes(&parts)? != classes(&expected)? {
             let _ = writeln!(faults, "{value} in input {input} by parts: other numbers are infinite or NaN");
         }
-        if kinds(&rounded[..1])? != kinds(&expected[..1])? {
+        if classes(&rounded[..1])? != classes(&expected[..1])? {
             let _ = writeln!(faults, "{value} in input {input} in TF32: other numbers are infinite or NaN");
         }
         for (at, (found, expected)) in parts.iter().zip(&expected).enumerate() {

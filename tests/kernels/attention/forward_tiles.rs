@@ -1,5 +1,5 @@
-//! The TMA forward kernel with its tiles for few and for many keys: the tiles that tensors get give
-//! the same bits, the others the same up to rounding.
+//! The TMA forward kernel with its tiles for few and for many keys: the tiles that tensors get by
+//! default give the same bits, the other tiles the same values up to rounding.
 
 use super::super::{difference, lock_shared, tensor, unless_short};
 pub(in crate::kernels) use super::order::device;
@@ -11,12 +11,12 @@ use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::attention_study::{self, ForwardTiles};
 
-/// Batch, query heads, key heads, queries, keys. More work tiles than an H200 has multiprocessors;
-/// numbers of rows that end within tiles of 128 and of 192; the last ones are so large that tensors
-/// get the tiles for many keys.
+/// Batch, query heads, key heads, queries, keys. There are more work tiles than an H200 has
+/// multiprocessors, and numbers of rows that end within tiles of 128 and of 192. The last sizes are
+/// so large that the default is the tiles for many keys.
 const SIZES: [[usize; 5]; 4] =
     [[3, 36, 12, 300, 420], [2, 40, 40, 385, 449], [1, 24, 8, 1000, 1500], [1, 12, 12, 4200, 4200]];
-/// For short tests.
+/// The same for short tests.
 const FEW: [[usize; 5]; 1] = [[2, 72, 12, 80, 150]];
 
 const FULL: AttentionConfig = AttentionConfig { scale: 0.04, ..AttentionConfig::PLAIN };
@@ -56,7 +56,7 @@ pub(in crate::kernels) fn operands(
     Ok((inputs, [outputs[0].clone(), outputs[1].clone()]))
 }
 
-/// Returns the faults of one case.
+/// Returns what is wrong in one case.
 fn faults(
     (device, backend): (&Device, &CudaBackend),
     dtype: DType,
@@ -85,7 +85,7 @@ fn faults(
 }
 
 #[test]
-fn tiles_for_few_and_for_many_keys_give_the_same_but_for_rounding() -> Result<()> {
+fn tiles_for_few_and_for_many_keys_agree_up_to_rounding() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
     let _shared = lock_shared();
     // For head dims 40 and 136 the tiles are padded with zeros.
@@ -98,7 +98,7 @@ fn tiles_for_few_and_for_many_keys_give_the_same_but_for_rounding() -> Result<()
 }
 
 #[test]
-fn what_forward_of_the_study_does_not_take_is_an_error() -> Result<()> {
+fn invalid_arguments_of_the_forward_study_are_errors() -> Result<()> {
     let Some((device, backend)) = device() else { return Ok(()) };
     let _shared = lock_shared();
     let check_rejected =

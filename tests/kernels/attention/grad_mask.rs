@@ -1,5 +1,5 @@
-//! The gradient of an additive mask, by the op itself: compared with the CPU backend's in f64, for
-//! the same numbers.
+//! The gradient of an additive mask, computed by the op itself and compared with the CPU backend's
+//! gradient in f64 from the same inputs.
 
 use super::super::{gpu, lock_shared, none_wrong, tensor, unless_short};
 use super::{DROPOUTS, WINDOW, state};
@@ -49,8 +49,9 @@ fn cases(dtype: DType) -> Vec<Case> {
                 [1, 1, 1, 1],
             ];
             for mask in masks {
-                let way = all.len();
-                let [is_causal, has_window, drops] = [way % 2 == 1, way % 3 == 2, way % 5 >= 3];
+                let variation = all.len();
+                let [is_causal, has_window, drops] =
+                    [variation % 2 == 1, variation % 3 == 2, variation % 5 >= 3];
                 all.push(Case { dtype, widths, lengths, mask, is_causal, has_window, drops });
             }
         }
@@ -76,7 +77,7 @@ impl Case {
         ])
     }
 
-    /// So small that f16 can represent the sum over all scores, or over those of a query.
+    /// A factor so small that f16 can represent the sum over all scores, or over those of a query.
     fn grad_scale(self) -> f64 {
         let [.., queries, keys] = self.mask;
         if queries * keys > 1 && (queries > 1) == (keys > 1) { 1.0 / 256.0 } else { 1.0 / 16384.0 }
@@ -98,19 +99,21 @@ impl Case {
         apply_one(AttentionGradMask { config }, &all)
     }
 
-    /// Records a fault if the device's gradient is further from f64 than rounding explains, or
-    /// differs the second time.
+    /// Records a fault if rounding does not explain the distance of the device's gradient from f64,
+    /// or if a second run gives other bits.
     fn compare(self, faults: &mut String, device: &Device, rounding: f64) -> Result<()> {
         let _shared = lock_shared();
         let inputs = self.inputs(&ternion::cpu()?)?;
-        let wide = inputs.iter().map(|input| input.to_dtype(DType::F64)).collect::<Result<Vec<_>>>()?;
-        let exact = self.gradient(&wide)?.to_vec_f64()?;
-        let there = inputs.iter().map(|input| input.to_device(device)).collect::<Result<Vec<_>>>()?;
-        let found = self.gradient(&there)?.to_vec_f64()?;
-        // Products in f32, with sums that tensor cores truncate; an exponential with an error of
-        // 2^-22 of an argument of up to 10.
+        let inputs_in_f64 =
+            inputs.iter().map(|input| input.to_dtype(DType::F64)).collect::<Result<Vec<_>>>()?;
+        let exact = self.gradient(&inputs_in_f64)?.to_vec_f64()?;
+        let inputs_on_device =
+            inputs.iter().map(|input| input.to_device(device)).collect::<Result<Vec<_>>>()?;
+        let found = self.gradient(&inputs_on_device)?.to_vec_f64()?;
+        // The limit allows for products in f32, with sums that tensor cores truncate, and for an
+        // exponential with an error of 2^-22 of an argument of up to 10.
         let limit = rounding + 2e-5;
-        // Half of the distance between subnormal numbers of f16.
+        // Half of the distance between subnormal f16 numbers.
         let least = if self.dtype == DType::F16 { 2f64.powi(-25) } else { 0.0 };
         let is_wrong = |(found, exact): (&f64, &f64)| {
             let difference = (found - exact).abs();
@@ -119,7 +122,7 @@ impl Case {
         if let Some(at) = found.iter().zip(&exact).position(is_wrong) {
             let _ = writeln!(faults, "{self:?}: {} instead of {} at {at}", found[at], exact[at]);
         }
-        if self.gradient(&there)?.to_vec_f64()? != found {
+        if self.gradient(&inputs_on_device)?.to_vec_f64()? != found {
             let _ = writeln!(faults, "{self:?}: other numbers the second time");
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! The gradient in a single pass whose sums have no fixed order, which is only for measurements:
-//! within rounding of the kernel that tensors get.
+//! The single-pass gradient whose sums have no fixed order, which is only for measurements: it is
+//! within rounding of the kernel that tensors use.
 
 use super::super::{difference, gpu, lock_shared, none_wrong, tensor, unless_short};
 use std::fmt::Write;
@@ -10,9 +10,9 @@ use ternion::prelude::*;
 use ternion_cuda::CudaBackend;
 use ternion_cuda::attention_study::{self, SumOrder};
 
-/// Batch, query heads, key heads, queries, keys: several blocks of keys and tiles of queries, ends
-/// within both, and a single block with all; and sequences so long that the gradient of queries
-/// lags in a causal band at head_dim 64.
+/// Batch, query heads, key heads, queries, keys: several blocks of keys and tiles of queries, with
+/// partial ones at both ends; a single block with all keys; and sequences so long that the gradient
+/// of queries lags in a causal band at head_dim 64.
 const SIZES: [[usize; 5]; 5] = [
     [2, 4, 2, 700, 1100],
     [1, 3, 3, 1024, 1024],
@@ -20,7 +20,7 @@ const SIZES: [[usize; 5]; 5] = [
     [1, 1, 1, 5, 7],
     [1, 2, 1, 1700, 1800],
 ];
-/// For short tests.
+/// The same for short tests.
 const FEW: [[usize; 5]; 1] = [[1, 2, 1, 200, 300]];
 
 const CAUSAL: AttentionConfig = AttentionConfig { scale: 0.04, causal: true, ..AttentionConfig::PLAIN };
@@ -70,7 +70,7 @@ fn gradient(
     Ok(results)
 }
 
-/// Returns the faults of one case.
+/// Returns what is wrong in one case.
 fn faults(
     (device, backend): (&Device, &CudaBackend),
     dtype: DType,
@@ -89,7 +89,7 @@ fn faults(
         }
     }
     for lags in [false, true] {
-        // Neither needs to be bit-identical in two runs, nor to equal the other.
+        // Neither is necessarily bit-identical in two runs, or equal to the other.
         let found = gradient(backend, &config, SumOrder::Any { lags }, &operands)?;
         for (at, (found, fixed)) in found.iter().zip(&fixed).enumerate() {
             if let Some(text) = difference(found, fixed)? {
@@ -100,7 +100,7 @@ fn faults(
     Ok(faults)
 }
 
-/// Fails with all that `faults` finds: in f16 and bf16, for each head_dim, size and configuration.
+/// Fails if `faults` finds any, in f16 and bf16, for each head_dim, size and configuration.
 pub(super) fn none_wrong_of(
     widths: [usize; 4],
     sizes: &[[usize; 5]],
@@ -125,7 +125,7 @@ pub(super) fn none_wrong_of(
 }
 
 #[test]
-fn sums_of_any_order_are_those_of_the_fixed_one_but_for_rounding() -> Result<()> {
+fn sums_in_any_order_equal_those_in_fixed_order_up_to_rounding() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
     let _shared = lock_shared();
     // For head dims 40 and 72 the tiles are padded with zeros.
@@ -138,7 +138,7 @@ fn sums_of_any_order_are_those_of_the_fixed_one_but_for_rounding() -> Result<()>
 }
 
 #[test]
-fn what_the_study_does_not_take_is_an_error() -> Result<()> {
+fn invalid_arguments_of_the_study_are_errors() -> Result<()> {
     let Some((device, backend)) = device() else { return Ok(()) };
     let _shared = lock_shared();
     let check_rejected = |config: &AttentionConfig, operands: &[Tensor], expected: &str| {

@@ -1,5 +1,5 @@
 //! Persistent attention kernels with fewer blocks than they would use: no block waits for a work
-//! tile that it has yet to begin itself, and results are bit-identical.
+//! tile that it must itself process later, and results are bit-identical.
 
 use super::super::{both_ways_by, is_short, lock_shared, none_wrong, tensor};
 use super::order::device;

@@ -1,5 +1,4 @@
-//! Varlen attention: compared with the same attention with a mask of the keys of each query's
-//! sequence.
+//! Varlen attention, compared with attention that has a mask of the keys of each query's sequence.
 
 use super::super::{
     both_ways, difference, difference_with_allowance, lock_shared, none_wrong, tensor, twice, unless_short,
@@ -13,8 +12,8 @@ use ternion::prelude::*;
 use ternion_core::{Precision, with_precision};
 use ternion_cuda::with_attention_by_parts;
 
-/// Queries and keys of each sequence: of some tiles, of a part of one, of none, and of more queries
-/// than keys. They are followed by rows of no sequence.
+/// Queries and keys of each sequence: several tiles, part of a tile, none, and more queries than
+/// keys. Rows that belong to no sequence follow.
 const SEQUENCES: [[usize; 2]; 7] = [[70, 64], [1, 3], [0, 5], [130, 259], [66, 2], [128, 128], [4, 0]];
 const BEHIND: [usize; 2] = [3, 9];
 
@@ -131,9 +130,9 @@ impl Case {
     }
 }
 
-/// In f32 both are equal up to the order of sums. In half precision they round the same gradients
-/// of scores, and one that rounds differently changes a result by that much: both are compared with
-/// f32.
+/// In f32 both are equal up to the order of sums. In half precision both round the same gradients
+/// of scores; one gradient that is rounded differently changes a result by that rounding. So both
+/// are compared with f32.
 fn compare_with_masks(dtype: DType) -> Result<()> {
     let mut faults = String::new();
     for case in cases(dtype) {
@@ -168,16 +167,16 @@ fn sequences_of_f32() -> Result<()> {
 
 /// By bf16x6, with sequences and with masks.
 #[test]
-fn sequences_of_f32_by_parts() -> Result<()> {
+fn sequences_of_f32_with_bf16x6() -> Result<()> {
     with_attention_by_parts(|| compare_with_masks(DType::F32))
 }
 
-/// In TF32, compared with FMA: the rounding differs from that of the same attention with a mask,
-/// because keys are in other steps.
+/// In TF32, compared with FMA. The rounding differs from that of the same attention with a mask,
+/// because the steps contain other keys.
 #[test]
 fn sequences_of_f32_in_tf32() -> Result<()> {
-    // Sixty times that of an operand: the largest of many differences of rounded products.
-    let lost = 0.03;
+    // Sixty times the rounding of an operand: the largest of many differences of rounded products.
+    let allowance = 0.03;
     let mut faults = String::new();
     for case in cases(DType::F32) {
         let _shared = lock_shared();
@@ -186,7 +185,7 @@ fn sequences_of_f32_in_tf32() -> Result<()> {
         let device = found[0].device().clone();
         let expected = with_precision(Precision::Ieee, || case.in_sequences(&device))?;
         for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
-            if let Some(text) = difference_with_allowance(found, expected, lost)? {
+            if let Some(text) = difference_with_allowance(found, expected, allowance)? {
                 let _ = writeln!(faults, "{case:?}, result {at}: {text}");
             }
         }
@@ -205,10 +204,10 @@ fn sequences_of_bf16() -> Result<()> {
     compare_with_masks(DType::BF16)
 }
 
-/// Invalid lengths do not cause reads beyond the existing rows: no other memory is accessed, which
-/// compute-sanitizer would detect.
+/// Invalid lengths do not cause reads beyond the existing rows. compute-sanitizer would detect an
+/// access of other memory.
 #[test]
-fn lengths_that_cannot_be_reach_no_other_memory() -> Result<()> {
+fn invalid_lengths_access_no_other_memory() -> Result<()> {
     let _shared = lock_shared();
     let Some(device) = super::super::gpu() else { return Ok(()) };
     let config = AttentionConfig { scale: 0.2, causal: true, varlen: true, ..AttentionConfig::PLAIN };

@@ -41,16 +41,16 @@ fn attention_of_the_ladder() -> Result<()> {
     Ok(())
 }
 
-/// Forward and backward, with both kinds of gradient kernels.
+/// Forward and backward, with both gradient kernels.
 #[test]
 fn attention() -> Result<()> {
     let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
     for dtype in HALF_DTYPES {
-        // More work tiles than multiprocessors: blocks process one after another, and tiles wait
-        // for work tiles that no block has started. Long causal sequences with head_dim 64 have a
-        // separate backward kernel.
+        // There are more work tiles than multiprocessors: blocks process one after another, and
+        // tiles wait for work tiles that no block has started. Long causal sequences with head_dim
+        // 64 have a separate backward kernel.
         let of_width = |width| [([2, 36, 520, width], false), ([2, 36, 520, width], true)];
         let long = ([1, 12, 1700, 64], true);
         for (shape, causal) in [64, 128, 192, 256].into_iter().flat_map(of_width).chain([long]) {
@@ -76,8 +76,8 @@ fn attention() -> Result<()> {
             format!("attention, {queries} queries of 3000 keys, {heads} heads of {width} on {kv_heads}");
         compare_runs(&mut faults, &what, || Ok(vec![apply_one(Attention { config }, &[&q, &k, &v])?]))?;
     }
-    // With a mask that requires a gradient: one tile of it per block, and parts of the loop over
-    // everything along which it is broadcast.
+    // With a mask that requires a gradient: each block processes one tile of it, and part of the
+    // loop over the axes along which it is broadcast.
     for (dtype, of_mask) in
         [(DType::BF16, [1, 1, 300, 520]), (DType::BF16, [2, 1, 1, 520]), (DType::F32, [1, 12, 1, 520])]
     {
@@ -189,10 +189,10 @@ fn attention_under_windows_and_masks() -> Result<()> {
     Ok(())
 }
 
-/// Forward with both tiles of the head dims that have two. The sizes for which the tiles for many
-/// keys are the default would take too long for a thousand runs.
+/// Forward with both tile sizes of those head dims that have two. The sizes for which the tiles for
+/// many keys are the default would take too long for a thousand runs.
 #[test]
-fn attention_by_either_tiles() -> Result<()> {
+fn attention_with_both_tile_sizes() -> Result<()> {
     let Some((device, backend)) = forward_tiles::device() else { return Ok(()) };
     let _shared = lock_shared();
     let mut faults = Vec::new();
@@ -214,8 +214,8 @@ fn attention_by_either_tiles() -> Result<()> {
     Ok(())
 }
 
-/// Grouped-query attention, whose gradients are sums over query heads, with all blocks and with so
-/// few that each processes several work tiles of several heads.
+/// Grouped-query attention, whose gradients are sums over query heads. It runs with all blocks, and
+/// with so few that each processes several work tiles of several heads.
 #[test]
 fn attention_of_grouped_heads() -> Result<()> {
     let _shared = lock_shared();

@@ -182,7 +182,7 @@ fn a_long_path_does_not_recurse() {
 }
 
 #[test]
-fn edges_that_a_longer_way_implies_are_not_drawn() {
+fn edges_that_a_longer_path_implies_are_not_drawn() {
     let reduced = graph(4, &[(0, 1), (1, 2), (0, 2), (0, 3)]).reduced();
     assert_eq!(reduced, graph(4, &[(0, 1), (1, 2), (0, 3)]));
 }
@@ -218,7 +218,7 @@ fn no_two_boxes_of_the_picture_overlap() {
 }
 
 #[test]
-fn the_table_takes_the_place_between_its_markers() {
+fn the_table_replaces_the_text_between_its_markers() {
     let page = format!("before\n{TABLE_START}old\n{TABLE_END}\nafter\n");
     let expected = format!("before\n{TABLE_START}new\n{TABLE_END}\nafter\n");
     assert_eq!(with_table(&page, "new\n"), Ok(expected));

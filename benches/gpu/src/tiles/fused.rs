@@ -31,15 +31,15 @@ fn products() -> [Product; 7] {
     let activation = Epilogue { activation: gelu, pre_activation: true, ..bias };
     let gradient = Epilogue { activation_grad: gelu, column_sums: true, ..Epilogue::NONE };
     let residual = Epilogue { residual: true, out_dtype: Some(DType::F32), ..bias };
-    let of = |name, n, k, epilogue, is_forward| Product { name, n, k, epilogue, is_forward };
+    let product = |name, n, k, epilogue, is_forward| Product { name, n, k, epilogue, is_forward };
     [
-        of("bias", HIDDEN, WIDTH, bias, true),
-        of("pre-activation", HIDDEN, WIDTH, activation, true),
-        of("plain gradient", HIDDEN, WIDTH, Epilogue::NONE, false),
-        of("gradient of activation", HIDDEN, WIDTH, gradient, false),
-        of("short bias", WIDTH, WIDTH, bias, true),
-        of("short residual", WIDTH, WIDTH, residual, true),
-        of("residual", WIDTH, HIDDEN, residual, true),
+        product("bias", HIDDEN, WIDTH, bias, true),
+        product("pre-activation", HIDDEN, WIDTH, activation, true),
+        product("plain gradient", HIDDEN, WIDTH, Epilogue::NONE, false),
+        product("gradient of activation", HIDDEN, WIDTH, gradient, false),
+        product("short bias", WIDTH, WIDTH, bias, true),
+        product("short residual", WIDTH, WIDTH, residual, true),
+        product("residual", WIDTH, HIDDEN, residual, true),
     ]
 }
 
@@ -77,7 +77,8 @@ pub fn measure(clock: &Clock, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether the tile is one that fused products can use, or of the same kind.
+/// Returns whether the tile is [comparable](is_of_fused) with those of fused products and has a
+/// requested name.
 fn is_measured(tile: &TileCost, arguments: &Arguments) -> bool {
     is_of_fused(tile) && tile.name.contains(&arguments.tile)
 }

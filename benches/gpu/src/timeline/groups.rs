@@ -3,26 +3,26 @@
 /// Returns the group of a kernel by its op and the file that it is compiled from;
 /// `peers/timeline.py` has the same groups for PyTorch's kernels.
 pub fn group(op: &str, file: &str) -> &'static str {
-    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| op.starts_with(prefix));
+    let op_starts_with = |prefixes: &[&str]| prefixes.iter().any(|prefix| op.starts_with(prefix));
     let folder = file.split('/').next().unwrap_or_default();
     match () {
         () if op == "copy" => "casts and copies",
-        () if starts(&["concat", "pad", "slice_assign"]) => "casts and copies",
-        () if folder == "attention" || starts(&["attention"]) => "attention",
-        () if starts(&["im2col", "col2im", "conv2d", "max_pool2d", "avg_pool2d"]) => {
+        () if op_starts_with(&["concat", "pad", "slice_assign"]) => "casts and copies",
+        () if folder == "attention" || op_starts_with(&["attention"]) => "attention",
+        () if op_starts_with(&["im2col", "col2im", "conv2d", "max_pool2d", "avg_pool2d"]) => {
             "convolution and pooling"
         }
         () if folder == "conv" => "convolution and pooling",
-        () if starts(&["layer_norm", "rms_norm", "batch_norm", "group_norm"]) => "norm",
-        () if starts(&["cross_entropy", "log_softmax", "softmax"]) => "loss",
-        () if starts(&["adam", "sgd", "multi_tensor"])
+        () if op_starts_with(&["layer_norm", "rms_norm", "batch_norm", "group_norm"]) => "norm",
+        () if op_starts_with(&["cross_entropy", "log_softmax", "softmax"]) => "loss",
+        () if op_starts_with(&["adam", "sgd", "multi_tensor"])
             || op.ends_with("_step")
             || op.contains("grad_norm") =>
         {
             "optimizer"
         }
-        () if starts(&["gather", "index_select", "index_add", "scatter", "embedding"]) => "embedding",
-        () if starts(&["matmul", "linear", "addmm"]) || PRODUCTS.contains(&folder) => "products",
+        () if op_starts_with(&["gather", "index_select", "index_add", "scatter", "embedding"]) => "embedding",
+        () if op_starts_with(&["matmul", "linear", "addmm"]) || PRODUCTS.contains(&folder) => "products",
         () if file == "ops/reduce.cu" || file == "ops/cumulative.cu" => "reductions",
         () if ELEMENTWISE.contains(&file) => "elementwise",
         () => "other",

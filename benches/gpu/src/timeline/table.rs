@@ -15,7 +15,7 @@ pub struct Row {
     pub activity: Activity,
 }
 
-/// A step in one way.
+/// A traced step, eager or recorded.
 pub struct Mode {
     pub name: String,
     pub rows: Vec<Row>,
@@ -89,14 +89,14 @@ impl Mode {
     /// the gap before it. The sum of all of them is the span.
     fn shares(&self) -> Vec<(f64, f64)> {
         let mut ended = self.begin_ns();
-        let share = |row: &Row| {
+        let time_of_row = |row: &Row| {
             let (start, end) = (row.activity.start_ns, row.activity.end_ns);
             let gap = start.saturating_sub(ended);
-            let own = end.saturating_sub(start.max(ended));
+            let exclusive = end.saturating_sub(start.max(ended));
             ended = ended.max(end);
-            (micro(own), micro(gap))
+            (micro(exclusive), micro(gap))
         };
-        self.rows.iter().map(share).collect()
+        self.rows.iter().map(time_of_row).collect()
     }
 
     /// Returns the groups with their microseconds and kernels, the longest first; gaps are one of
@@ -104,14 +104,14 @@ impl Mode {
     fn groups(&self) -> Vec<(&'static str, f64, usize)> {
         let mut groups: Vec<(&'static str, f64, usize)> = Vec::new();
         let mut add = |name, time, count| match groups.iter_mut().find(|(other, ..)| *other == name) {
-            Some(found) => {
-                found.1 += time;
-                found.2 += count;
+            Some(group) => {
+                group.1 += time;
+                group.2 += count;
             }
             None => groups.push((name, time, count)),
         };
-        for (row, (own, gap)) in self.rows.iter().zip(self.shares()) {
-            add(row.group, own, 1);
+        for (row, (exclusive, gap)) in self.rows.iter().zip(self.shares()) {
+            add(row.group, exclusive, 1);
             add("gaps", gap, usize::from(gap > 0.0));
         }
         groups.sort_by(|left, right| right.1.total_cmp(&left.1));
@@ -226,7 +226,7 @@ mod tests {
             kernel("product", 1_000, 5_000, 132),
             activity(ActivityKind::Fill, "fill", 5_500, 6_000, 0),
             kernel("some_kernel_of_the_driver", 6_000, 6_500, 1),
-            // It began before the previous one ended.
+            // This kernel began before the previous one ended.
             kernel("line", 6_250, 8_250, 64),
         ];
         let records = [

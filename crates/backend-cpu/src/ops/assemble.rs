@@ -1,4 +1,4 @@
-//! Padding and concatenation: copies into parts of the output.
+//! Padding and concatenation: copies into slices of the output.
 
 use crate::access::Locked;
 use crate::kernel::Variant;
@@ -37,8 +37,8 @@ pub(crate) fn select_pad(_: &Pad, _: &[Meta<'_>]) -> Result<Variant, Unsupported
 
 fn run_pad(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Pad(Pad { amounts, value }) = op else { return Err(Error::invalid(op.name(), "is not pad")) };
-    // The slabs before and after the input along each axis, within what the previous axes left:
-    // each border element is written once.
+    // The slabs before and after the input along each axis. They exclude the slabs of the previous
+    // axes, so that each border element is written once.
     let mut inside = *outputs[0].layout;
     let mut slabs: SmallVec<[Layout; 16]> = SmallVec::new();
     for (axis, &[before, _]) in amounts.iter().enumerate() {

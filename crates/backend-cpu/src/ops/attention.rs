@@ -5,9 +5,9 @@
 //! ```text
 //!                keys ->   k0        k1                 for each tile of keys:
 //!            +---------+---------+---------+              s   = scale q k^T (+ mask)       [QUERIES, KEYS]
-//!   queries  |  seen   |  seen   |  none   |              max = larger of max, rowmax s
+//!   queries  |   run   |   run   |  skip   |              max = larger of max, rowmax s
 //!      |     +---------+---------+---------+              p   = exp(s - max)
-//!      v     |  seen   |  seen   |  seen   |              sum = sum * exp(old max - max) + rowsum p
+//!      v     |   run   |   run   |   run   |              sum = sum * exp(old max - max) + rowsum p
 //!            +---------+---------+---------+              y   = y * exp(old max - max) + dropout(p) v
 //!                                                       then y / sum, and max + log sum
 //! ```
@@ -37,7 +37,7 @@ const QUERIES: usize = 128;
 /// Columns of a tile of scores: in f32 the tile takes 128 KiB; a row of it, 1 KiB.
 const KEYS: usize = 256;
 
-/// Supports all floats, both kinds of mask, with and without dropout.
+/// Supports all floats, bool and additive masks, with and without dropout.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     let run = match (op, inputs[0].dtype) {
         (Op::Attention(_), DType::F64) => forward::<f64>,
@@ -50,7 +50,7 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
     Ok(Variant { plan: Plan::ROW_MAJOR, run })
 }
 
-/// All sizes of an attention.
+/// All sizes of an attention op.
 struct Sizes {
     batch: usize,
     heads: usize,
@@ -83,10 +83,11 @@ impl Sizes {
         head / self.heads * self.kv_heads + head % self.heads / self.group()
     }
 
-    /// Returns the keys to which `query` attends without a mask: see [`AttentionConfig`].
+    /// Returns the keys to which `query` attends if no mask tensor is applied; see
+    /// [`AttentionConfig`].
     fn attended_keys(&self, config: &AttentionConfig, query: usize) -> Range<usize> {
-        // The end of the queries and the range of keys with which the query is aligned: all, or
-        // those of its sequence.
+        // The end of the queries and the range of keys that determine the alignment: of the entire
+        // tensors, or of the query's packed sequence.
         let (last_query, keys) = match &self.sequences {
             None => (self.queries, 0..self.keys),
             Some(sequences) => sequences.of(query),
@@ -104,8 +105,8 @@ impl Sizes {
         inside(start).min(inside(end))..inside(end)
     }
 
-    /// Returns the range of keys to which any of `queries` attends: both ends increase with the
-    /// query.
+    /// Returns the range of keys to which any of `queries` attends. The first query has the lowest
+    /// start, the last query the highest end.
     fn attended_keys_of_tile(&self, config: &AttentionConfig, queries: &Range<usize>) -> Range<usize> {
         if queries.is_empty() {
             return 0..0;
@@ -121,7 +122,7 @@ fn tiles(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usize>>
         .filter(|tile| !tile.is_empty())
 }
 
-/// The mask, which follows the inputs: one row of keys for each query of each head.
+/// The mask input: one row of keys for each query of each head.
 enum Mask<T: 'static> {
     None,
     /// Not 0 where a query attends to the key.
@@ -140,7 +141,7 @@ impl<T: Float> MaskScratch<T> {
 }
 
 impl<T: Float> Mask<T> {
-    /// Creates a mask from a view whose axes may have size 1 where those of the scores do not.
+    /// Creates a mask from a view that can be broadcast to the shape of the scores.
     fn new(op: &'static str, view: Option<&Locked<'_>>, sizes: &Sizes) -> Result<Mask<T>> {
         let Some(view) = view else { return Ok(Mask::None) };
         let scores = Shape::new(&[sizes.batch, sizes.heads, sizes.queries, sizes.keys])?;
@@ -152,7 +153,7 @@ impl<T: Float> Mask<T> {
         })
     }
 
-    /// Applies the part `keys` of row `row` to the scores of these keys; masked scores become
+    /// Applies elements `keys` of mask row `row` to the scores of these keys; masked scores become
     /// -infinity.
     fn apply(&self, row: usize, keys: &Range<usize>, scores: &mut [T], scratch: &mut MaskScratch<T>) {
         match self {
@@ -176,15 +177,16 @@ impl<T: Float> Mask<T> {
     }
 }
 
-/// Dropout of the weights, which are numbered as a tensor `[batch, heads, queries, keys]`.
+/// Dropout of the weights. The random bits of a weight depend on its row-major index in `[batch,
+/// heads, queries, keys]`.
 struct AttentionDropout<T> {
     mask: DropoutMask<T>,
     keys: usize,
 }
 
 impl<T: Float> AttentionDropout<T> {
-    /// Applies dropout to values that belong to the weights of `keys` in row `row`, counted over
-    /// all queries.
+    /// Applies the dropout mask of `keys` in row `row` (`head * queries + query`) to the weights of
+    /// these keys, or to their gradients.
     fn apply(&self, row: usize, keys: &Range<usize>, weights: &mut [T]) {
         self.mask.apply(row * self.keys + keys.start, weights);
     }
@@ -215,9 +217,9 @@ impl<'a, T: Float> Inputs<'a, T> {
             mask: DropoutMask::new(&dropout, *state),
             keys: sizes.keys,
         });
-        let of_mask = config.mask.then(|| &inputs[mask]);
+        let mask_view = config.mask.then(|| &inputs[mask]);
         Ok(Inputs {
-            mask: Mask::new(op, of_mask, &sizes)?,
+            mask: Mask::new(op, mask_view, &sizes)?,
             sizes,
             config,
             q: dense(op, &inputs[0])?,
@@ -232,12 +234,12 @@ impl<'a, T: Float> Inputs<'a, T> {
         matrix(&self.q, head * self.sizes.queries, queries, self.sizes.head_dim)
     }
 
-    /// Returns rows `keys` of the k of a query head.
+    /// Returns rows `keys` of k, of the key head that query head `head` uses.
     fn k(&self, head: usize, keys: &Range<usize>) -> Matrix<*const T> {
         matrix(&self.k, self.sizes.kv_head(head) * self.sizes.keys, keys, self.sizes.head_dim)
     }
 
-    /// Returns rows `keys` of the v of a query head.
+    /// Returns rows `keys` of v, of the key head that query head `head` uses.
     fn v(&self, head: usize, keys: &Range<usize>) -> Matrix<*const T> {
         matrix(&self.v, self.sizes.kv_head(head) * self.sizes.keys, keys, self.sizes.value_dim)
     }
@@ -287,7 +289,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     let input = Inputs::<T>::new(op.name(), attention.config, inputs, 3)?;
     let (mut y, mut lse) =
         (DenseOutput::<T>::new(op.name(), &outputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[1])?);
-    // Only with an additive mask.
+    // The rounding errors of the log-sum-exp, which are an output only with an additive mask.
     let mut errors = outputs.get(2).map(|output| DenseOutput::<T>::new(op.name(), output)).transpose()?;
     let parts =
         OutputParts { y: y.parts(), lse: lse.parts(), errors: errors.as_mut().map(DenseOutput::parts) };
@@ -312,7 +314,7 @@ struct OutputParts<'a, T> {
     errors: Option<Parts<'a, T>>,
 }
 
-/// Computes the outputs of a tile of queries of a head, which are used only by this call.
+/// Computes the outputs of a tile of queries of a head. No other call accesses these outputs.
 fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, outputs: &OutputParts<'_, T>) {
     let (first, width) = (head * input.sizes.queries, input.sizes.value_dim);
     let rows = first + queries.start..first + queries.end;

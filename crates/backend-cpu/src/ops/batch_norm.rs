@@ -1,5 +1,5 @@
-//! Batch normalization and its gradient: all elements of a channel are gathered into the cache and
-//! processed there.
+//! Batch normalization and its gradient: the elements of a channel are gathered into a contiguous
+//! row, which is processed while it is in the cache.
 
 use crate::access::Locked;
 use crate::float::Float;
@@ -60,7 +60,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     Ok(())
 }
 
-/// Computes `(x - mean) * rstd * weight + bias`, in place of x.
+/// Computes `x = (x - mean) * rstd * weight + bias` in place.
 fn scale_and_shift<T: Float>(x: &mut [T], statistics: (T, T), parameters: Option<(T, T)>) {
     shift_and_scale(x, statistics, None, None);
     let Some((weight, bias)) = parameters else { return };
@@ -116,7 +116,7 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
     Ok(())
 }
 
-/// Returns `[sum dy, sum dy * n]` of a channel.
+/// Returns `[sum dy, sum dy * n]` of a channel, with `n = (x - mean) * rstd`.
 fn parameter_gradients<T: Float>(x: &[T], dy: &[T], mean: T, rstd: T) -> [T; 2] {
     vectorized(
         #[inline(always)]

@@ -29,8 +29,8 @@ const TILE: usize = 1 << 16;
 /// The approximate number of rows of the patch matrix that a gradient processes at a time, rounded
 /// up to entire channels.
 const ROWS: usize = 64;
-/// The number of pieces of work of the weight's gradient if it is small: ranges of images, whose
-/// sums are added pairwise.
+/// The number of pieces of work if the weight is small: its gradient is computed for ranges of
+/// images, and the results are added pairwise.
 const PIECES: usize = 16;
 
 /// Supports the five ops and all floats.

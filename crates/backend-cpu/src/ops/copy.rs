@@ -137,7 +137,7 @@ cast! {
     u8, odd: f32::from;
 }
 
-/// Copies a part of a tensor to a part of another one; fails only if the dtypes differ.
+/// Copies `input` to `output`, which has the same shape. Fails only if the dtypes differ.
 pub(crate) fn copy_part(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
     if input.dtype != output.dtype {
         return Err(Error::DTypeMismatch { op: "copy", left: input.dtype, right: output.dtype });

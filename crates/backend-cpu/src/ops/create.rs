@@ -52,10 +52,10 @@ pub(crate) fn select_iota(_: &Iota, _: &[Meta<'_>]) -> Result<Variant, Unsupport
 fn run_iota(op: &Op, _: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Iota(iota) = op else { return Err(Error::invalid(op.name(), "is not iota")) };
     let (start, step) = (iota.start.as_f64(), iota.step.as_f64());
-    // The low bits of a u64 number are those of an i64, and integers wrap.
-    let (first, by) = (iota.start.as_i128() as i64, iota.step.as_i128() as i64);
+    // An i64 has the same low bits as the u64 value, and integers wrap.
+    let (first, increment) = (iota.start.as_i128() as i64, iota.step.as_i128() as i64);
     let float_at = move |index: usize| start + index as f64 * step;
-    let integer_at = move |index: usize| first.wrapping_add((index as i64).wrapping_mul(by));
+    let integer_at = move |index: usize| first.wrapping_add((index as i64).wrapping_mul(increment));
     match iota.dtype {
         DType::F64 => fill_by_index::<f64>(outputs[0], float_at),
         DType::F32 => fill_by_index::<f32>(outputs[0], move |index| float_at(index) as f32),

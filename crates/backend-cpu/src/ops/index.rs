@@ -41,7 +41,8 @@ fn run_index_select(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> R
     gather("index_select", *axis, inputs[0], inputs[1].part(&expanded), outputs[0])
 }
 
-/// Expands the layout of the vector `index` to the shape of `target`: it varies only along `axis`.
+/// Expands the layout of the vector `index` to the shape of `target`: indices vary only along
+/// `axis`.
 fn expand_index(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
     let mut strides = [0; MAX_RANK];
     strides[axis] = index.strides()[0];
@@ -82,8 +83,8 @@ macro_rules! with_index {
     };
 }
 
-/// Checks that all indices are in `0..size`. The error reports the first one in memory order that
-/// is not.
+/// Checks that all indices are in `0..size`. The error reports the first invalid one in row-major
+/// order.
 fn check_indices<I: Index>(op: &'static str, index: &Operand<'_, I>, size: usize) -> Result<()> {
     // A repeated index is checked once.
     let (shape, strides) = (index.view.layout.shape(), index.view.layout.strides());
@@ -97,14 +98,15 @@ fn check_indices<I: Index>(op: &'static str, index: &Operand<'_, I>, size: usize
     let elements = if index.view.layout.elements() == 0 { 0 } else { iter.elements() };
     for start in (0..elements).step_by(BLOCK) {
         let block = reader.block(start, BLOCK.min(elements - start));
-        if let Some(bad) = block.iter().find(|index| !(0..size as i64).contains(&index.value())) {
-            return Err(Error::IndexOutOfRange { op, index: bad.value(), size });
+        if let Some(invalid) = block.iter().find(|index| !(0..size as i64).contains(&index.value())) {
+            return Err(Error::IndexOutOfRange { op, index: invalid.value(), size });
         }
     }
     Ok(())
 }
 
-/// Returns the strides of `base` without its axis, which locate the start of each line along it.
+/// Returns the strides of `base`, with 0 along `axis`. They locate the start of each line along
+/// this axis.
 fn line_starts(axis: usize, base: &Layout, target: &Layout) -> SmallVec<[isize; MAX_RANK]> {
     (0..target.shape().rank()).map(|other| if other == axis { 0 } else { base.strides()[other] }).collect()
 }
@@ -112,8 +114,8 @@ fn line_starts(axis: usize, base: &Layout, target: &Layout) -> SmallVec<[isize; 
 /// The number of bytes from which on the elements after the selected axis are copied as a row: a
 /// copy call costs as much as copying several elements one by one.
 const ROW: usize = 32;
-/// The number of bytes of rows in a piece of work: about half of an L1 cache. Rows from all over a
-/// table wait for memory, and several threads wait at the same time.
+/// The number of bytes of rows in a piece of work: about half of an L1 cache. Reading rows from all
+/// over a table is limited by memory latency, so several threads should wait at the same time.
 const ROWS_PIECE: usize = 1 << 15;
 
 /// A selection in which all axes after the selected one are contiguous: `x [outer.., size, row]`
@@ -126,7 +128,7 @@ struct RowSelection<'a> {
 }
 
 impl<'a> RowSelection<'a> {
-    /// Returns `None` if the rows are not contiguous, or small.
+    /// Returns the selection, or `None` if the rows are small or not contiguous.
     fn of(axis: usize, x: Locked<'a>, y: Locked<'a>) -> Option<RowSelection<'a>> {
         let (dims, strides) = (x.layout.shape().dims(), x.layout.strides());
         let mut row = 1;
@@ -162,7 +164,7 @@ impl<'a> RowSelection<'a> {
                 let (outer, at) = (row / length, row % length);
                 // SAFETY: inside the index, whose only axis has `length` elements.
                 let at = unsafe { indices.get().offset(at as isize * index_step).read() }.value();
-                let start = (self.line(outer) + at as isize * step) * self.x.dtype.size() as isize;
+                let start = (self.line_start(outer) + at as isize * step) * self.x.dtype.size() as isize;
                 // SAFETY: an entire row of x (the line by its layout, the index by the check), and
                 // one of y, which is contiguous and does not overlap x.
                 unsafe {
@@ -174,7 +176,7 @@ impl<'a> RowSelection<'a> {
     }
 
     /// Returns the offset at which line `outer` along the axis begins.
-    fn line(&self, mut outer: usize) -> isize {
+    fn line_start(&self, mut outer: usize) -> isize {
         let (dims, strides) = (self.x.layout.shape().dims(), self.x.layout.strides());
         let mut offset = 0;
         for axis in (0..self.axis).rev() {
@@ -328,7 +330,7 @@ impl ScatterArgs<'_> {
         combine: impl Fn(C, C) -> C + Sync + Copy,
     ) -> Result<()> {
         with_index!(self.op, self.index.dtype, I => {
-            self.lines::<I, C>(Operand::new(self.op, self.index)?, source, y, combine);
+            self.scatter_lines::<I, C>(Operand::new(self.op, self.index)?, source, y, combine);
             Ok(())
         })
     }
@@ -336,7 +338,7 @@ impl ScatterArgs<'_> {
     /// Traverses the source as `[outer, length, inner]`: elements can have the same target only
     /// along the middle axis. So the other axes may be split into pieces, and each line is
     /// processed in order.
-    fn lines<I: Index, C: Compute>(
+    fn scatter_lines<I: Index, C: Compute>(
         &self,
         index: Operand<'_, I>,
         source: Operand<'_, C>,

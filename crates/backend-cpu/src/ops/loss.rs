@@ -22,7 +22,7 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupporte
     Ok(Variant { plan: Plan::ROW_MAJOR, run })
 }
 
-/// Returns the class of each row, or `None` if it is ignored.
+/// Returns the target class of each row, or `None` for a row that is ignored.
 fn classes_of(
     op: &'static str,
     target: &Locked<'_>,
@@ -46,14 +46,14 @@ fn classes_of(
 /// Label smoothing as factors: `1 - s` for the target, `s / classes` for each class.
 struct LabelSmoothing<T> {
     target: T,
-    each: T,
+    per_class: T,
 }
 
 impl<T: Float> LabelSmoothing<T> {
     fn new(label_smoothing: f64, classes: usize) -> LabelSmoothing<T> {
         LabelSmoothing {
             target: T::real(1.0 - label_smoothing),
-            each: T::real(label_smoothing / classes.max(1) as f64),
+            per_class: T::real(label_smoothing / classes.max(1) as f64),
         }
     }
 }
@@ -98,16 +98,16 @@ fn row_loss<T: Float>(x: &[T], target: Option<usize>, smoothing: &LabelSmoothing
             let log_sum = lanes::sum(x, |x| (x - base).exp()).log();
             let Some(target) = target else { return (T::ZERO, log_sum) };
             let mut loss = log_sum - smoothing.target * (x[target] - base);
-            if smoothing.each != T::ZERO {
-                loss -= smoothing.each * lanes::sum(x, |x| x - base);
+            if smoothing.per_class != T::ZERO {
+                loss -= smoothing.per_class * lanes::sum(x, |x| x - base);
             }
             (loss, log_sum)
         },
     )
 }
 
-/// Returns the largest logit, with which differences do not cancel. An infinite maximum is replaced
-/// by 0.
+/// Returns what is subtracted from the logits so that exponentials do not overflow and differences
+/// do not cancel: the largest logit, or 0 if that is infinite.
 #[inline(always)]
 fn shift<T: Float>(x: &[T]) -> T {
     let max = lanes::max(x);
@@ -156,9 +156,9 @@ fn row_gradient<T: Float>(
         || {
             let base = shift(x);
             let at_target =
-                dloss * ((x[target] - base - log_sum).exp() - (smoothing.target + smoothing.each));
+                dloss * ((x[target] - base - log_sum).exp() - (smoothing.target + smoothing.per_class));
             for x in x.iter_mut() {
-                *x = dloss * ((*x - base - log_sum).exp() - smoothing.each);
+                *x = dloss * ((*x - base - log_sum).exp() - smoothing.per_class);
             }
             x[target] = at_target;
         },

@@ -15,19 +15,20 @@ use ternion_core::ops::matmul::{Epilogue, Matmul};
 use ternion_core::ops::unary::UnaryOp;
 use ternion_core::{DType, Error, Layout, Op, Result, Scalar};
 
-/// The maximum number of rows and columns of the output in one piece of work: with larger tiles,
-/// packing the operands takes only a few percent of the time. A tile is wider than high, because it
-/// packs its columns of b once, but its rows of a once per block of columns.
+/// The maximum number of rows and columns of an output tile, which is one piece of work. With tiles
+/// of this size, packing the operands takes only a few percent of the time. A tile is wider than
+/// high, because it packs its columns of b once, but its rows of a once per block of columns.
 const LARGEST_TILE: [usize; 2] = [512, 1024];
-/// Tiles are made smaller while there are fewer than this ..
+/// Tiles are made smaller while their number is below this, and each of them takes more than
+/// [`SMALL_WORK`] multiplications.
 const ENOUGH_TILES: usize = 4;
-/// .. and each takes more than this number of multiplications.
+/// The number of multiplications up to which a tile is not made smaller.
 const SMALL_WORK: usize = 1 << 22;
 /// Below this number of multiplications, a second thread costs more than it saves.
 const ONE_THREAD: usize = 1 << 15;
 
-/// Supports every dtype that core accepts; integers without an epilogue. f32 is multiplied as f32,
-/// whether or not TF32 is allowed.
+/// Supports every dtype that core accepts; integers only without an epilogue. f32 is multiplied as
+/// f32, whether or not TF32 is allowed.
 pub(crate) fn select_matmul(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
     if !inputs[0].dtype.is_float() && payload.epilogue != Epilogue::NONE {
         return Err(Unsupported::because("integers have no fused epilogue"));
@@ -84,7 +85,7 @@ struct Matrix<T> {
 }
 
 impl<T> Matrix<T> {
-    /// Returns the part that starts at `row` and `column`, which are inside.
+    /// Returns the submatrix that starts at `row` and `column`, which must be inside the matrix.
     fn submatrix(self, row: usize, column: usize) -> Matrix<T> {
         let position = row as isize * self.strides[0] + column as isize * self.strides[1];
         Matrix { first: Pointer(self.first.get().wrapping_offset(position)), ..self }
@@ -97,8 +98,8 @@ trait Product: Number {
     /// is 0, `c` is not read.
     ///
     /// # Safety
-    /// The matrices are in readable memory, only this thread writes `c`, and elements of `c` do not
-    ///     overlap.
+    /// The matrices must be in readable memory, only this thread may write `c`, and the elements of
+    /// `c` must not overlap.
     unsafe fn multiply(
         size: [usize; 3],
         alpha: Self,
@@ -200,13 +201,13 @@ fn product<T: Product>(epilogue: &Epilogue, inputs: &[Locked<'_>], output: Locke
         [dims[dims.len() - 2], dims[dims.len() - 1]]
     };
     let ([m, k], [_, n]) = (dims(&inputs[0]), dims(&inputs[1]));
-    let mut rest = inputs[2..].iter();
+    let mut epilogue_inputs = inputs[2..].iter();
     let bias = match epilogue.bias {
-        true => rest.next().map(read_vector::<T>).transpose()?.unwrap_or_default(),
+        true => epilogue_inputs.next().map(read_vector::<T>).transpose()?.unwrap_or_default(),
         false => Vec::new(),
     };
     let residual = match epilogue.residual {
-        true => rest.next().map(|residual| Operand::new("matmul", *residual)).transpose()?,
+        true => epilogue_inputs.next().map(|residual| Operand::new("matmul", *residual)).transpose()?,
         false => None,
     };
     let (a, b) = (Operand::new("matmul", inputs[0])?, Operand::new("matmul", inputs[1])?);
@@ -224,7 +225,7 @@ fn read_vector<T: Compute>(vector: &Locked<'_>) -> Result<Vec<T>> {
 }
 
 /// Returns the batch axes of an operand, and the strides of its matrices.
-fn split<'a, C>(operand: &Operand<'a, C>) -> (OperandLayout<'a>, [isize; 2]) {
+fn split_batch<'a, C>(operand: &Operand<'a, C>) -> (OperandLayout<'a>, [isize; 2]) {
     let (dims, strides) = (operand.view.layout.shape().dims(), operand.view.layout.strides());
     let batch = dims.len() - 2;
     (OperandLayout { dims: &dims[..batch], strides: &strides[..batch] }, [strides[batch], strides[batch + 1]])
@@ -243,14 +244,14 @@ impl<T: Product> Task<'_, T> {
         let work = |piece: usize| {
             let (batch, tile) = (piece / (tiles[0] * tiles[1]), piece % (tiles[0] * tiles[1]));
             let (row, column) = (tile / tiles[1] * tile_rows, tile % tiles[1] * tile_columns);
-            self.tile(batch, [row, column], [tile_rows.min(m - row), tile_columns.min(n - column)]);
+            self.run_tile(batch, [row, column], [tile_rows.min(m - row), tile_columns.min(n - column)]);
         };
         if elements * k < ONE_THREAD { (0..pieces).for_each(work) } else { for_pieces(pieces, work) }
     }
 
     /// Returns matrix `batch` of `operand`, whose memory is read without conversion.
     fn matrix(&self, operand: &Operand<'_, T>, batch: usize) -> Matrix<T> {
-        let (batch_layout, strides) = split(operand);
+        let (batch_layout, strides) = split_batch(operand);
         let first = operand.first().cast::<T>().wrapping_offset(batch_layout.position(batch));
         Matrix { first: Pointer(first), strides }
     }
@@ -260,7 +261,7 @@ impl<T: Product> Task<'_, T> {
         !bias && activation.is_none() && !residual && self.output.conversion.write_directly
     }
 
-    fn tile(&self, batch: usize, [row, column]: [usize; 2], [rows, columns]: [usize; 2]) {
+    fn run_tile(&self, batch: usize, [row, column]: [usize; 2], [rows, columns]: [usize; 2]) {
         let alpha = T::from_number(Scalar::Float(self.epilogue.alpha));
         let a = self.matrix(&self.a, batch).submatrix(row, 0);
         let b = self.matrix(&self.b, batch).submatrix(0, column);
@@ -315,11 +316,11 @@ fn tile_size([m, n, k]: [usize; 3], batch: usize) -> [usize; 2] {
     let mut tile = [even(m, LARGEST_TILE[0]), even(n, LARGEST_TILE[1])];
     loop {
         let count = batch * m.div_ceil(tile[0]) * n.div_ceil(tile[1]);
-        let longer = usize::from(tile[1] > 4 * tile[0]);
-        if count >= ENOUGH_TILES || tile[0] * tile[1] * k <= SMALL_WORK || tile[longer] <= 16 {
+        let axis = usize::from(tile[1] > 4 * tile[0]);
+        if count >= ENOUGH_TILES || tile[0] * tile[1] * k <= SMALL_WORK || tile[axis] <= 16 {
             return tile;
         }
-        tile[longer] = (tile[longer] / 2).next_multiple_of(16);
+        tile[axis] = (tile[axis] / 2).next_multiple_of(16);
     }
 }
 
@@ -330,7 +331,7 @@ fn address<T: Compute>(
     batch: usize,
     [row, column]: [usize; 2],
 ) -> (*mut u8, isize) {
-    let (batch_layout, strides) = split(operand);
+    let (batch_layout, strides) = split_batch(operand);
     let position = batch_layout.position(batch) + row as isize * strides[0] + column as isize * strides[1];
     (operand.first().wrapping_offset(position * operand.conversion.size as isize), strides[1])
 }

@@ -1,5 +1,5 @@
 //! Layer and RMS normalization and their gradients: each row is read into the cache once. RMS
-//! normalization is the case of mean 0.
+//! normalization is computed as layer normalization with mean 0.
 
 use crate::access::Locked;
 use crate::column_sums::column_sums;
@@ -96,12 +96,12 @@ fn normalize<T: Float>(op: &'static str, norm: &Forward<'_>, x: &Locked<'_>, y: 
     Ok(())
 }
 
-/// Writes `values` to the elements of `part`, which are used only by this thread.
-pub(super) fn store_vector<T: Float>(vector: &Rows<T>, part: Range<usize>, values: &[T]) {
-    let (start, mut scratch) = (part.start, Scratch::new());
+/// Writes `values` to the elements of `range`, which only this thread uses.
+pub(super) fn store_vector<T: Float>(vector: &Rows<T>, range: Range<usize>, values: &[T]) {
+    let (start, mut scratch) = (range.start, Scratch::new());
     // SAFETY: the elements exist, and no element belongs to two pieces of work.
     unsafe {
-        let buffer = vector.buffer(0, part, &mut scratch);
+        let buffer = vector.buffer(0, range, &mut scratch);
         buffer.values.copy_from_slice(values);
         vector.write(0, start, buffer);
     }
@@ -125,7 +125,7 @@ pub(super) fn mean_and_variance<T: Float>(x: &[T], centered: bool) -> (T, T) {
     )
 }
 
-/// Computes `(x - mean) * rstd * weight + bias`, in place of x.
+/// Computes `x = (x - mean) * rstd * weight + bias` in place.
 pub(super) fn shift_and_scale<T: Float>(
     x: &mut [T],
     (mean, rstd): (T, T),
@@ -232,7 +232,8 @@ fn differentiate<T: Float>(op: &'static str, grad: &Gradient<'_>) -> Result<()> 
     Ok(())
 }
 
-/// Adds `dy * n` to `dweight` and `dy` to `dbias`, each if it is not empty.
+/// Adds `dy * n` to `dweight` and `dy` to `dbias`, each if it is not empty, with `n = (x - mean) *
+/// rstd`.
 fn add_parameter_gradients<T: Float>(
     x: &[T],
     dy: &[T],
@@ -263,7 +264,7 @@ fn add_parameter_gradients<T: Float>(
 }
 
 /// Computes `dx = rstd * (g - mean(g) - n * mean(g * n))` with `n = (x - mean) * rstd`,
-/// `g = dy * weight`; without the mean of g if there is no mean.
+/// `g = dy * weight`. Without a mean of x, `mean(g)` is omitted.
 pub(super) fn row_gradient<T: Float>(
     x: &[T],
     dy: &[T],

@@ -25,25 +25,25 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
         let [_, _, height, width] = view.layout.shape().to_array(op.name())?;
         Ok([height, width])
     };
-    let large = match op {
+    let unpooled = match op {
         Op::MaxPool2d(_) | Op::AvgPool2d(_) => image(&inputs[0])?,
         _ => image(&outputs[0])?,
     };
-    let small = match op {
+    let pooled = match op {
         Op::MaxPool2d(_) | Op::AvgPool2d(_) => image(&outputs[0])?,
         _ => image(&inputs[0])?,
     };
     match op {
-        Op::MaxPool2d(pool) => max::<T>(op, sliding_windows(&pool.window, large, small), inputs, outputs),
+        Op::MaxPool2d(pool) => max::<T>(op, sliding_windows(&pool.window, unpooled, pooled), inputs, outputs),
         Op::MaxPool2dGrad(_) => max_gradient::<T>(op, inputs, outputs),
         Op::AvgPool2d(pool) => {
-            let windows = sliding_windows(&pool.window, large, small);
+            let windows = sliding_windows(&pool.window, unpooled, pooled);
             average::<T>(op, windows, inputs, outputs, |x, y| {
                 mean_of_windows(x, y, windows, pool.count_include_pad)
             })
         }
         Op::AvgPool2dGrad(pool) => {
-            let windows = sliding_windows(&pool.window, large, small);
+            let windows = sliding_windows(&pool.window, unpooled, pooled);
             average::<T>(op, windows, inputs, outputs, |dy, dx| {
                 gradient_of_means(dy, dx, windows, pool.count_include_pad)
             })
@@ -104,20 +104,20 @@ fn max<T: Float>(
     first_error.result()
 }
 
-/// Computes the largest element of each window, the first of several, and its position; NaN counts
-/// as larger than any number.
+/// Computes the largest element of each window and its position. Of equal elements, the first one
+/// is taken; NaN is larger than any number.
 fn largest_of_windows<T: Float>(
     image: &[T],
     y: &mut [T],
     positions: &mut [i32],
-    [down, across]: [SlidingWindow; 2],
+    [vertical, horizontal]: [SlidingWindow; 2],
 ) -> Result<()> {
     for (index, (y, position)) in y.iter_mut().zip(positions).enumerate() {
-        let (row, column) = (index / across.count, index % across.count);
+        let (row, column) = (index / horizontal.count, index % horizontal.count);
         let mut winner: Option<(T, usize)> = None;
-        for image_row in down.taps(row).filter_map(|tap| down.index(row, tap)) {
-            for at in across.taps(column).filter_map(|tap| across.index(column, tap)) {
-                let (value, at) = (image[image_row * across.size + at], image_row * across.size + at);
+        for image_row in vertical.taps(row).filter_map(|tap| vertical.index(row, tap)) {
+            for at in horizontal.taps(column).filter_map(|tap| horizontal.index(column, tap)) {
+                let (value, at) = (image[image_row * horizontal.size + at], image_row * horizontal.size + at);
                 let wins = winner.is_none_or(|(best, _)| value > best || (value.is_nan() && !best.is_nan()));
                 winner = if wins { Some((value, at)) } else { winner };
             }
@@ -189,26 +189,26 @@ fn average<T: Float>(
 
 /// Returns the divisor of the sum of a window.
 fn divisor<T: Float>(
-    [down, across]: [SlidingWindow; 2],
+    [vertical, horizontal]: [SlidingWindow; 2],
     row: usize,
     column: usize,
     count_include_pad: bool,
 ) -> T {
     let elements = match count_include_pad {
-        true => down.kernel * across.kernel,
-        false => down.taps(row).len() * across.taps(column).len(),
+        true => vertical.kernel * horizontal.kernel,
+        false => vertical.taps(row).len() * horizontal.taps(column).len(),
     };
     T::real(elements as f64)
 }
 
 fn mean_of_windows<T: Float>(image: &[T], y: &mut [T], windows: [SlidingWindow; 2], count_include_pad: bool) {
-    let [down, across] = windows;
+    let [vertical, horizontal] = windows;
     for (index, y) in y.iter_mut().enumerate() {
-        let (row, column) = (index / across.count, index % across.count);
+        let (row, column) = (index / horizontal.count, index % horizontal.count);
         let mut sum = T::ZERO;
-        for image_row in down.taps(row).filter_map(|tap| down.index(row, tap)) {
-            for at in across.taps(column).filter_map(|tap| across.index(column, tap)) {
-                sum += image[image_row * across.size + at];
+        for image_row in vertical.taps(row).filter_map(|tap| vertical.index(row, tap)) {
+            for at in horizontal.taps(column).filter_map(|tap| horizontal.index(column, tap)) {
+                sum += image[image_row * horizontal.size + at];
             }
         }
         *y = sum / divisor(windows, row, column, count_include_pad);
@@ -216,14 +216,14 @@ fn mean_of_windows<T: Float>(image: &[T], y: &mut [T], windows: [SlidingWindow; 
 }
 
 fn gradient_of_means<T: Float>(dy: &[T], dx: &mut [T], windows: [SlidingWindow; 2], count_include_pad: bool) {
-    let [down, across] = windows;
+    let [vertical, horizontal] = windows;
     dx.fill(T::ZERO);
     for (index, &dy) in dy.iter().enumerate() {
-        let (row, column) = (index / across.count, index % across.count);
+        let (row, column) = (index / horizontal.count, index % horizontal.count);
         let term = dy / divisor(windows, row, column, count_include_pad);
-        for image_row in down.taps(row).filter_map(|tap| down.index(row, tap)) {
-            for at in across.taps(column).filter_map(|tap| across.index(column, tap)) {
-                dx[image_row * across.size + at] += term;
+        for image_row in vertical.taps(row).filter_map(|tap| vertical.index(row, tap)) {
+            for at in horizontal.taps(column).filter_map(|tap| horizontal.index(column, tap)) {
+                dx[image_row * horizontal.size + at] += term;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Random bits, uniforms and normals from Philox4x32-10 (Salmon et al. 2011).
+//! Random bits, uniform and normal values from Philox4x32-10 (Salmon et al. 2011).
 
 use crate::access::Locked;
 use crate::elementwise::{Operand, map0};
@@ -65,7 +65,8 @@ fn run_normal(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
     Ok(())
 }
 
-/// Box and Muller (1958): `sqrt(-2 ln u) * cos(2 pi v)`.
+/// Returns a standard normal value by the method of Box and Muller (1958): `sqrt(-2 ln u) * cos(2
+/// pi v)`.
 fn normal(first: u32, second: u32) -> f64 {
     let u = f64::from((first >> 8) + 1) * 2f64.powi(-24);
     let v = f64::from(second >> 8) * 2f64.powi(-24);

@@ -14,15 +14,15 @@ use ternion_core::{DType, Error, Op, Result};
 
 /// Supports all four ops, any axis, all floats.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    let order = match op {
+    let layout_input = match op {
         Op::Softmax(_) | Op::LogSoftmax(_) => 0,
         _ => 1,
     };
-    let run = match inputs[order].dtype {
+    let run = match inputs[layout_input].dtype {
         DType::F64 => run::<f64>,
         _ => run::<f32>,
     };
-    Ok(Variant { plan: Plan::like(order), run })
+    Ok(Variant { plan: Plan::like(layout_input), run })
 }
 
 fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
@@ -35,8 +35,8 @@ fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
     }
 }
 
-/// The two kinds of softmax, each with a forward and a gradient kernel for one row and for adjacent
-/// rows (see [`Panel`]).
+/// Softmax or log-softmax: a forward and a gradient kernel for one row, and for a [`Panel`] of
+/// adjacent rows.
 trait SoftmaxKernels {
     fn row<T: Float>(x: &mut [T]);
     fn panel<T: Float>(x: &mut Panel<T>);
@@ -44,7 +44,7 @@ trait SoftmaxKernels {
     fn grad_panel<T: Float>(y: &Panel<T>, dy: &mut Panel<T>);
 }
 
-/// Calls the kernel of each row of x.
+/// Calls the forward kernel for each row of x.
 fn forward<T: Float, F: SoftmaxKernels>(
     op: &Op,
     axis: usize,
@@ -56,8 +56,8 @@ fn forward<T: Float, F: SoftmaxKernels>(
     if y.prefers_panels() {
         for_panels(&y, |rows| {
             let mut panel = vec![[T::ZERO; PANEL]; y.width()];
-            // SAFETY: the rows are used only by this thread; x and y have one shape, and do not
-            // overlap or are the same view.
+            // SAFETY: the rows are used only by this thread; x and y have the same shape, and are
+            // the same view or do not overlap.
             unsafe { x.copy_panel(rows.clone(), &mut panel) };
             F::panel(&mut panel);
             // SAFETY: as above.
@@ -80,7 +80,7 @@ fn forward<T: Float, F: SoftmaxKernels>(
     Ok(())
 }
 
-/// Calls the kernel of each row of y and dy.
+/// Calls the gradient kernel for each row of y and dy.
 fn gradient<T: Float, F: SoftmaxKernels>(
     op: &Op,
     axis: usize,
@@ -93,8 +93,8 @@ fn gradient<T: Float, F: SoftmaxKernels>(
         for_panels(&dx, |rows| {
             let mut panels = [0, 1].map(|_| vec![[T::ZERO; PANEL]; dx.width()]);
             let [saved, panel] = &mut panels;
-            // SAFETY: the rows are used only by this thread; all have one shape; dx does not
-            // overlap y, and does not overlap dy or is the same view.
+            // SAFETY: the rows are used only by this thread; all have the same shape; dx does not
+            // overlap y, and is the same view as dy or does not overlap it.
             unsafe { y.copy_panel(rows.clone(), saved) };
             // SAFETY: as above.
             unsafe { dy.copy_panel(rows.clone(), panel) };
@@ -261,14 +261,14 @@ fn panel_max<T: Float>(panel: &Panel<T>) -> [T; PANEL] {
     max
 }
 
-/// Returns the sum over each lane of `term(index, lane, element)`, in blocks.
+/// Returns for each lane the sum of `term(index, lane, element)`, accumulated in blocks.
 #[inline(always)]
 fn panel_sum<T: Float>(panel: &Panel<T>, term: impl Fn(usize, usize, T) -> T) -> [T; PANEL] {
     const BLOCK: usize = 64;
     let mut total = [T::ZERO; PANEL];
-    for (block, part) in panel.chunks(BLOCK).enumerate() {
+    for (block, chunk) in panel.chunks(BLOCK).enumerate() {
         let mut sum = [T::ZERO; PANEL];
-        for (index, elements) in part.iter().enumerate() {
+        for (index, elements) in chunk.iter().enumerate() {
             for lane in 0..PANEL {
                 sum[lane] += term(block * BLOCK + index, lane, elements[lane]);
             }

@@ -34,7 +34,7 @@ fn order<T: Number>(left: T, right: T) -> Ordering {
     left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
 }
 
-/// Sorts lines along the sorted axis, which is moved to the end.
+/// Sorts each line along `payload.axis`, which is traversed as the last axis.
 fn sort<T: Number>(
     payload: &Sort,
     x: &Operand<'_, T>,
@@ -43,8 +43,8 @@ fn sort<T: Number>(
 ) {
     let shape = x.view.layout.shape();
     let last = |axis: &usize| *axis == payload.axis;
-    let order_of_axes = (0..shape.rank()).filter(|axis| !last(axis)).chain([payload.axis]);
-    let axes: SmallVec<[(usize, [isize; 3]); MAX_RANK]> = order_of_axes
+    let axis_order = (0..shape.rank()).filter(|axis| !last(axis)).chain([payload.axis]);
+    let axes: SmallVec<[(usize, [isize; 3]); MAX_RANK]> = axis_order
         .map(|axis| {
             let strides = [x.view.layout, values.view.layout, positions.view.layout];
             (shape.dim(axis), strides.map(|layout| layout.strides()[axis]))

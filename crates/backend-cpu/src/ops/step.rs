@@ -68,7 +68,7 @@ fn for_each_parameter<S: Step, T: Float>(
 }
 
 /// Calls `step(gradient, [parameter, states ..])` for blocks of all elements; all tensors except
-/// the gradient are changed in place. Further outputs receive the values of the parameter.
+/// the gradient are changed in place. Further outputs receive copies of the parameter.
 fn for_blocks<T: Float, const N: usize>(
     op: &Op,
     gradient: &Locked<'_>,
@@ -209,9 +209,9 @@ fn sgd_momentum_block<T: Float>(
 /// The coefficients of an Adam step.
 struct AdamParams<T> {
     clip: T,
-    /// The factor of the parameter that is added to the gradient.
+    /// Coupled weight decay: the factor with which the parameter is added to the gradient.
     coupled: T,
-    /// The factor of the parameter itself.
+    /// Decoupled weight decay: the factor by which the parameter is multiplied.
     param_factor: T,
     beta1: T,
     beta2: T,

@@ -273,7 +273,7 @@ fn gelu_erf_grad<T: Real>(x: T) -> T {
     cdf.add(x.mul(pdf))
 }
 
-/// Computes `(1 + t)/2 + x/2 * (1 - t^2) * u'` with `t = tanh(u)`.
+/// Computes `(1 + t)/2 + x/2 * (1 - t^2) * u'` with `t = tanh(u)` and `u = gelu_inner(x)`.
 #[inline(always)]
 fn gelu_tanh_grad<T: Real>(x: T) -> T {
     let x = gelu_bounded(x);

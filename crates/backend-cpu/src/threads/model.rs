@@ -135,7 +135,7 @@ fn a_job_next_to_a_spinning_worker(worker: Worker) {
     model.end();
 }
 
-/// Two jobs of one caller, of which the second ends only if a worker comes.
+/// Two jobs of one caller. The second job ends only if a worker comes.
 fn two_jobs_in_turn(worker: Worker) {
     let model = Model::new(worker);
     model.parallel_for(2, 1, || ());
@@ -179,9 +179,9 @@ fn assert_found(fault: Fault, scenario: fn(Worker), worker: Worker, symptom: &st
     let outcome = catch_unwind(AssertUnwindSafe(|| explore(scenario, worker, 2)));
     sync::plant(Fault::None);
     let panic = outcome.expect_err("a fault that no interleaving shows");
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
-    assert!(text.contains(symptom), "{fault:?} is found by another symptom: {text}");
+    let message = panic.downcast_ref::<String>().map(String::as_str);
+    let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+    assert!(message.contains(symptom), "{fault:?} is found by another symptom: {message}");
 }
 
 #[test]

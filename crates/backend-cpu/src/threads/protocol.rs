@@ -13,7 +13,7 @@ pub(super) struct JobQueue {
     /// The number of jobs that have been submitted (it may wrap around).
     pub(super) submitted: AtomicUsize,
     /// The number of workers that will look at the open jobs again before they return to the pool:
-    /// those that spin, and those that run a job that they found while spinning.
+    /// workers that spin, and workers that run a job that they found while spinning.
     pub(super) spinning: AtomicUsize,
 }
 
@@ -71,7 +71,8 @@ impl JobQueue {
         job.close();
     }
 
-    /// Runs a worker: its part of `job`, and then of the jobs that are submitted shortly after it.
+    /// Runs a worker: it takes pieces of `job`, and then of the jobs that are submitted shortly
+    /// after it.
     pub(super) fn run_then_spin(&self, job: Arc<Job>) {
         job.join();
         // The job's memory is not kept alive while the worker spins.
@@ -89,12 +90,12 @@ impl JobQueue {
         self.spinning.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Joins jobs as they are submitted, until none was found for [`SPIN_ROUNDS`]. Returns the
-    /// number of submitted jobs that this worker has seen.
+    /// Joins jobs as they are submitted, until it has found none for [`SPIN_ROUNDS`] rounds.
+    /// Returns the number of submitted jobs that this worker has seen.
     pub(super) fn spin(&self) -> usize {
         let mut seen = self.submitted.load(Ordering::Relaxed);
-        // The callers that submitted these jobs may already have counted this worker, which has not
-        // looked yet.
+        // The callers that submitted these jobs may count on this worker already, so it looks at
+        // them first.
         self.join_open_jobs();
         let mut rounds = 0;
         while rounds < SPIN_ROUNDS {
@@ -112,8 +113,8 @@ impl JobQueue {
     /// Removes this worker from the count, and looks once more.
     pub(super) fn stop_spinning(&self, mut seen: usize) {
         self.spinning.fetch_sub(1, Ordering::Relaxed);
-        // (F2) Between leaving the count and looking: the job of a caller that still counted this
-        // worker is seen.
+        // (F2) Between leaving the count and looking: this worker sees the job of each caller that
+        // still counted it.
         fence(Ordering::SeqCst);
         self.join_newer_jobs(&mut seen);
     }
@@ -182,8 +183,8 @@ impl Job {
         }
     }
 
-    /// Runs a worker's part of the job, which is nothing if the job is closed. Returns whether it
-    /// ran any piece.
+    /// Runs pieces of the job on this worker, unless the job is closed. Returns whether it ran any
+    /// piece.
     pub(super) fn join(&self) -> bool {
         let unless_closed = |workers: usize| (workers & CLOSED == 0).then_some(workers + 1);
         if self.workers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, unless_closed).is_err() {

@@ -19,7 +19,7 @@ impl LaunchAttributes {
     /// No attributes, as every device supports.
     pub(crate) const NONE: LaunchAttributes = LaunchAttributes { cluster: [1; 3], dependent: false };
 
-    /// Returns the attributes in the driver's form, and their count.
+    /// Returns the attributes as the driver takes them, and their count.
     fn to_driver(self) -> ([sys::CUlaunchAttribute; 2], u32) {
         // SAFETY: plain data; all zeros is an attribute that the driver ignores.
         let mut attributes: [sys::CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };

@@ -18,7 +18,7 @@ use ternion_core::{Error, Result};
 const OLDEST: Capability = (8, 0);
 
 /// Functions that every driver must have. The bindings panic if a function is missing.
-const FUNCTIONS: [&str; 47] = [
+const REQUIRED_FUNCTIONS: [&str; 47] = [
     "cuCtxSetCurrent",
     "cuCtxSynchronize",
     "cuDeviceGet",
@@ -92,12 +92,13 @@ impl OptionalFunction {
     #[inline]
     pub(crate) fn is_available(self) -> bool {
         static AVAILABLE: OnceLock<[bool; OptionalFunction::ALL.len()]> = OnceLock::new();
-        AVAILABLE.get_or_init(|| OptionalFunction::ALL.map(|function| has(function.name())))[self as usize]
+        AVAILABLE.get_or_init(|| OptionalFunction::ALL.map(|function| has_function(function.name())))
+            [self as usize]
     }
 }
 
 /// Returns whether the driver's library, which must be loaded, has a function of this name.
-fn has(name: &str) -> bool {
+fn has_function(name: &str) -> bool {
     // SAFETY: the library is loaded; the function is looked up, not called.
     unsafe { sys::culib().get::<unsafe extern "C" fn()>(name).is_ok() }
 }
@@ -113,8 +114,9 @@ pub(crate) fn check(op: &'static str, code: sys::CUresult) -> Result<()> {
 /// Returns the name and the meaning of a status of the driver.
 fn describe(code: sys::CUresult) -> String {
     let error = result::DriverError(code);
-    let text = |found: Result<&std::ffi::CStr, _>| found.map(|text| text.to_string_lossy().into_owned()).ok();
-    match (text(error.error_name()), text(error.error_string())) {
+    let owned =
+        |string: Result<&std::ffi::CStr, _>| string.map(|text| text.to_string_lossy().into_owned()).ok();
+    match (owned(error.error_name()), owned(error.error_string())) {
         (Some(name), Some(meaning)) => format!("the CUDA driver answers {name}: {meaning}"),
         _ => format!("the CUDA driver answers code {}", code as u32),
     }
@@ -165,7 +167,7 @@ fn count(index: usize) -> Result<usize> {
             "no CUDA driver: the library libcuda.so.1 (on Windows nvcuda.dll) was not found",
         ));
     }
-    if let Some(name) = FUNCTIONS.iter().find(|name| !has(name)) {
+    if let Some(name) = REQUIRED_FUNCTIONS.iter().find(|name| !has_function(name)) {
         return Err(unavailable(index, format!("the CUDA driver is too old: it lacks the function {name}")));
     }
     result::init().map_err(|error| unavailable(index, describe(error.0)))?;
@@ -176,13 +178,13 @@ fn count(index: usize) -> Result<usize> {
 /// Returns the name and the bytes of memory of every device, in the driver's order; empty if there
 /// is no driver. No context is created.
 pub(crate) fn descriptions() -> Vec<(String, u64)> {
-    let described = |ordinal: usize| {
+    let describe_device = |ordinal: usize| {
         let device = result::device::get(ordinal as i32)?;
         // SAFETY: the driver returned this device.
         let bytes = unsafe { result::device::total_mem(device)? };
         Ok::<_, result::DriverError>((result::device::get_name(device)?, bytes as u64))
     };
-    (0..count(0).unwrap_or(0)).filter_map(|ordinal| described(ordinal).ok()).collect()
+    (0..count(0).unwrap_or(0)).filter_map(|ordinal| describe_device(ordinal).ok()).collect()
 }
 
 impl Context {
@@ -258,7 +260,7 @@ impl Properties {
 mod tests {
     use super::*;
 
-    /// Returns the text of all source files in `folder` and its subfolders.
+    /// Returns the contents of all source files in `folder` and its subfolders.
     fn sources(folder: &std::path::Path) -> String {
         let entries =
             std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
@@ -279,10 +281,10 @@ mod tests {
         for name in called.filter(|name| name.starts_with(char::is_uppercase)) {
             let name = format!("cu{name}");
             let is_optional = OptionalFunction::ALL.iter().any(|function| function.name() == name);
-            assert!(is_optional || FUNCTIONS.contains(&name.as_str()), "{name} is not looked for");
+            assert!(is_optional || REQUIRED_FUNCTIONS.contains(&name.as_str()), "{name} is not looked for");
         }
         let is_optional = |name: &&str| OptionalFunction::ALL.iter().any(|function| function.name() == *name);
-        assert!(!FUNCTIONS.iter().any(is_optional), "no function is both");
+        assert!(!REQUIRED_FUNCTIONS.iter().any(is_optional), "no function is both");
     }
 
     #[test]

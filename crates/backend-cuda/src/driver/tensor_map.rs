@@ -15,25 +15,25 @@ use ternion_core::{DType, Error, Result};
 
 /// The maximum number of axes of a map.
 const MAX_RANK: usize = 5;
-/// Addresses and strides must be multiples of this, in bytes, and so must the offset of a box along
-/// the fastest axis, which the kernel chooses. An H100 aborts a kernel that copies from any other
-/// offset with an illegal instruction.
+/// Addresses and strides must be multiples of this, in bytes. The offset of a box along the fastest
+/// axis, which the kernel chooses, must be one too: with any other offset, an H100 aborts the
+/// kernel with the error illegal instruction.
 pub(crate) const ALIGNMENT: u64 = 16;
 /// The maximum stride of an axis in bytes; more than the memory of any device.
 const MAX_STRIDE: u64 = (1 << 40) - ALIGNMENT;
 /// The maximum number of elements of a box along an axis.
 const MAX_BOX: u32 = 256;
-/// The number of bytes that the L2 cache reads from memory where a box touches it: 128, the length
-/// of a row of a box in matrix products and attention. With 256 a cold cache also reads bytes next
-/// to the box, which makes some products slower and none faster (`docs/kernels/matmul.md`, What a
-/// tensor map reads).
+/// The unit in bytes in which the L2 cache reads a box from memory: 128, the length of a row of a
+/// box in matrix products and attention. With 256 a cold cache also reads bytes next to the box,
+/// which makes some products slower and none faster (`docs/kernels/matmul.md`, What a tensor map
+/// reads).
 const PROMOTION: sys::CUtensorMapL2promotion =
     sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
 /// The maximum number of maps that a thread caches.
 const MAX_CACHED: usize = 4096;
 
-/// A map in the form that kernels take: a field of their parameters, before the others, or at any
-/// multiple of 64 bytes. It is valid as long as the address is.
+/// A tensor map as kernels take it: a field of their parameters at a multiple of 64 bytes, usually
+/// the first one. The map is valid as long as the address in it.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TensorMap([u64; 16]);
@@ -44,7 +44,7 @@ impl TensorMap {
 }
 
 /// The permutation of the rows of a box in shared memory, which lets kernels read columns without
-/// bank conflicts. The name is the length of a row's period.
+/// bank conflicts. The number in the name is the maximum length of a row of a box in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(dead_code)] // the probe uses only `None`; kernels for 9.0 use others
 pub(crate) enum Swizzle {
@@ -80,9 +80,9 @@ impl Swizzle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Axis {
     pub(crate) size: u64,
-    /// Bytes from element to element. For the first axis, the size of an element.
+    /// Bytes between adjacent elements; for the first axis, the size of an element.
     pub(crate) stride: u64,
-    /// Elements of a box.
+    /// Elements of a box along this axis.
     pub(crate) extent: u32,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Axis {
 /// element, which are never used, are replaced by valid ones.
 pub(crate) struct Axes {
     dtype: DType,
-    /// Bytes that the axes so far extend over.
+    /// Bytes that the axes added so far cover.
     filled: u64,
 }
 
@@ -102,7 +102,7 @@ impl Axes {
     }
 
     /// Adds the next axis: `size` elements, where 0 counts as 1, with a stride of `stride`
-    /// elements. A stride of 0 makes it one element.
+    /// elements. If the stride is 0, the axis gets one element.
     pub(crate) fn next(&mut self, size: usize, stride: i64, extent: usize) -> Axis {
         let size = if stride == 0 { 1 } else { size.max(1) as u64 };
         let stride = if size == 1 { self.filled } else { stride as u64 * self.dtype.size() as u64 };
@@ -127,7 +127,7 @@ impl TensorMapSpec {
     /// Returns the map, from this thread's cache or encoded now.
     ///
     /// # Errors
-    /// The hardware cannot copy such boxes, or the driver is older than CUDA 12.0.
+    /// The hardware cannot copy boxes of this map, or the driver is older than CUDA 12.0.
     pub(crate) fn map(&self, op: &'static str) -> Result<TensorMap> {
         thread_local! {
             static MAPS: RefCell<FxHashMap<TensorMapSpec, TensorMap>> =
@@ -148,7 +148,7 @@ impl TensorMapSpec {
         })
     }
 
-    /// Checks that the hardware can copy such boxes.
+    /// Checks that the hardware can copy boxes of this map.
     fn check(&self, op: &'static str) -> Result<()> {
         let fail = |detail: String| Err(Error::invalid(op, format!("tensor map: {detail}")));
         let rank = self.axes.len();
@@ -228,8 +228,8 @@ impl TensorMapSpec {
     }
 }
 
-/// Returns the driver's type for elements of `dtype`. If it has none, unsigned integers of the same
-/// size, because copies do not interpret the values.
+/// Returns the driver's type for elements of `dtype`, or unsigned integers of the same size if the
+/// driver has no such type, because copies do not interpret the values.
 fn data_type(dtype: DType) -> sys::CUtensorMapDataType {
     use sys::CUtensorMapDataType as Driver;
     match dtype {

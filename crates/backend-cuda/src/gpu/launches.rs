@@ -10,7 +10,7 @@ use ternion_core::{Error, Result};
 
 /// Bytes of free device memory below which kernels are not loaded in the background. If there is no
 /// memory for a kernel, the pool first releases unused segments, which only the op's thread can do.
-const ROOM_FOR_KERNELS: usize = 256 << 20;
+const MIN_FREE_BYTES: usize = 256 << 20;
 
 impl Gpu {
     /// Queues a kernel of `op`. `params` is its parameter struct.
@@ -28,25 +28,25 @@ impl Gpu {
         self.history.lock().add_launch(op, &launch, self.is_recording());
         let config = launch.config(function, self.overlaps_launches.load(Ordering::Relaxed));
         let at_once = self.env.synchronous || self.is_recording();
-        // SAFETY: the kernel takes one struct by value, and `P` is its counterpart. The op
-        // guarantees the addresses in it: their buffers live until this returns. After that the
-        // memory returns to the pool, which reuses it only for later work in the stream.
+        // SAFETY: the kernel takes one struct by value, which `P` mirrors. The op guarantees the
+        // addresses in it: their buffers live until this function returns. After that the memory
+        // returns to the pool, which reuses it only for later work in the stream.
         let code = unsafe { self.queue.push(op, config, params, at_once) };
         self.check_status(op, code)?;
         self.report(self.queue.take_own_refusal())?;
         if self.env.synchronous && !self.is_recording() { self.wait_stream() } else { Ok(()) }
     }
 
-    /// Passes the launch of a kernel that must be compiled to the queue, which waits for the
-    /// compilation while the program continues. Returns whether it did.
+    /// If the kernel must be compiled, passes the launch to the queue, which waits for the
+    /// compilation while the program continues. Returns whether the queue has taken the launch.
     #[cold]
     fn launch_later<P>(&self, op: &'static str, launch: &Launch, params: &P) -> Result<bool> {
-        let waits = self.env.synchronous || self.is_recording() || !self.queue.can_wait();
-        if waits || self.free_bytes()? < ROOM_FOR_KERNELS {
+        let must_wait = self.env.synchronous || self.is_recording() || !self.queue.can_wait();
+        if must_wait || self.free_bytes()? < MIN_FREE_BYTES {
             return Ok(false);
         }
-        // The parameters of optimizer steps do not fit into a slot; these kernels are compiled
-        // while earlier ones are.
+        // The parameters of optimizer steps do not fit into a slot. Their kernels are compiled in
+        // the background too, but the caller waits for them.
         if !self.modules.compile_in_background(launch.variant)? || !self.queue.fits_slot::<P>() {
             return Ok(false);
         }
@@ -59,7 +59,7 @@ impl Gpu {
         Ok(true)
     }
 
-    /// Reports why launches failed after their ops had returned.
+    /// Returns the error of a launch that failed after its op had returned, if there is one.
     #[inline]
     pub(crate) fn report_refusals(&self) -> Result<()> {
         self.report(self.queue.take_any_refusal())

@@ -61,15 +61,15 @@ impl Functions {
 }
 
 /// Opens CUPTI from the linker's search path, from the folders of toolkits or from Python's wheels;
-/// or, if [`VARIABLE`] is set, only from there.
+/// or, if [`VARIABLE`] is set, only from the path that it names.
 pub(super) fn open() -> Result<Functions, String> {
     match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
-        Some(path) => named(&PathBuf::from(path)),
-        None => first(paths_to_try()),
+        Some(path) => open_named(&PathBuf::from(path)),
+        None => open_first(paths_to_try()),
     }
 }
 
-fn named(path: &std::path::Path) -> Result<Functions, String> {
+fn open_named(path: &std::path::Path) -> Result<Functions, String> {
     let paths = match path.is_dir() {
         true => NAMES.map(|name| path.join(name)).into_iter().filter(|path| path.is_file()).collect(),
         false => vec![path.to_path_buf()],
@@ -78,23 +78,23 @@ fn named(path: &std::path::Path) -> Result<Functions, String> {
     if paths.is_empty() {
         return Err(format!("{}: no {}", message(), NAMES.join(", ")));
     }
-    first(paths).map_err(|why| format!("{}: {why}", message()))
+    open_first(paths).map_err(|why| format!("{}: {why}", message()))
 }
 
 /// Returns the library of the first path that has one.
-fn first(paths_to_try: Vec<PathBuf>) -> Result<Functions, String> {
-    let mut faults = Vec::new();
+fn open_first(paths_to_try: Vec<PathBuf>) -> Result<Functions, String> {
+    let mut errors = Vec::new();
     for path in paths_to_try {
-        match functions(&path) {
+        match load_functions(&path) {
             Ok(functions) => return Ok(functions),
             // A name that the linker does not know, or a missing file, is not reported.
             Err(None) => {}
-            Err(Some(why)) => faults.push(format!("{}: {why}", path.display())),
+            Err(Some(why)) => errors.push(format!("{}: {why}", path.display())),
         }
     }
-    let faults = if faults.is_empty() { String::new() } else { format!(" ({})", faults.join("; ")) };
+    let errors = if errors.is_empty() { String::new() } else { format!(" ({})", errors.join("; ")) };
     Err(format!(
-        "the library CUPTI was not found{faults}. A CUDA toolkit has it, and the Python wheel \
+        "the library CUPTI was not found{errors}. A CUDA toolkit has it, and the Python wheel \
          nvidia-cuda-cupti; if it is stored elsewhere name it in {VARIABLE}"
     ))
 }
@@ -113,7 +113,7 @@ fn paths_to_try() -> Vec<PathBuf> {
 
 /// Returns the functions of a library. The error is `None` if there is no library, otherwise the
 /// reason why it cannot be used.
-fn functions(path: &std::path::Path) -> Result<Functions, Option<String>> {
+fn load_functions(path: &std::path::Path) -> Result<Functions, Option<String>> {
     // SAFETY: the initializers of NVIDIA's library, under its own name.
     let library = unsafe { Library::new(path) }.map_err(|error| path.is_file().then(|| error.to_string()))?;
     // SAFETY: the types are those of NVIDIA's declarations (cupti_activity.h, cupti_result.h,
@@ -142,16 +142,16 @@ mod tests {
 
     #[test]
     fn what_is_no_cupti_is_refused_in_words() {
-        let why = named(&std::env::temp_dir().join("no-such-cupti.so")).err().expect("refused");
+        let why = open_named(&std::env::temp_dir().join("no-such-cupti.so")).err().expect("refused");
         assert!(why.starts_with("TERNION_CUPTI names ") && why.contains("was not found"), "{why}");
         let empty = std::env::temp_dir().join(format!("ternion-no-cupti-{}", std::process::id()));
         std::fs::create_dir_all(&empty).expect("a folder");
-        let why = named(&empty).err().expect("refused");
+        let why = open_named(&empty).err().expect("refused");
         assert!(why.ends_with("no libcupti.so.13, libcupti.so.12, libcupti.so"), "{why}");
         // A library, but another one: the system's C library.
         let foreign = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"];
         if let Some(foreign) = foreign.iter().find(|path| std::path::Path::new(path).is_file()) {
-            let why = named(std::path::Path::new(foreign)).err().expect("refused");
+            let why = open_named(std::path::Path::new(foreign)).err().expect("refused");
             assert!(why.contains("it lacks the function cuptiActivityRegisterCallbacks"), "{why}");
         }
         std::fs::remove_dir_all(&empty).expect("removed");

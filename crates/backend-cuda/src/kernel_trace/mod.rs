@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 8 << 20;
 /// `CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`: another profiler is attached.
 const ANOTHER_PROFILER: Code = 39;
 
-/// The active trace, which is all that CUPTI's callbacks can access.
+/// The active trace. It is in a static, through which CUPTI's callbacks access it.
 struct Active {
     functions: Functions,
     activities: Vec<Activity>,
@@ -52,24 +52,24 @@ impl KernelTrace {
     /// CUDA 12.0, a trace is already active, another profiler is attached, or permission is
     /// missing.
     pub fn begin() -> Result<KernelTrace> {
-        KernelTrace::begin_with(cupti::open().map_err(failed)?)
+        KernelTrace::begin_with(cupti::open().map_err(trace_error)?)
     }
 
     fn begin_with(functions: Functions) -> Result<KernelTrace> {
         {
             let mut active = ACTIVE.lock();
             if active.is_some() {
-                return Err(failed("another trace of kernels is on in this process"));
+                return Err(trace_error("another trace of kernels is on in this process"));
             }
             *active = Some(Active { functions, activities: Vec::new(), dropped: 0 });
         }
         let trace = KernelTrace(());
         // SAFETY: the callbacks are static functions of this program.
         let code = unsafe { (functions.register)(request_buffer, complete_buffer) };
-        checked(&functions, "does not take buffers", code)?;
+        check(&functions, "does not take buffers", code)?;
         for kind in KINDS {
             // SAFETY: the call takes an integer.
-            checked(&functions, "does not begin", unsafe { (functions.enable)(kind) })?;
+            check(&functions, "does not begin", unsafe { (functions.enable)(kind) })?;
         }
         Ok(trace)
     }
@@ -83,15 +83,17 @@ impl KernelTrace {
         let Some(functions) = ACTIVE.lock().as_ref().map(|active| active.functions) else {
             return Ok(Vec::new());
         };
-        // SAFETY: the call takes an integer; the callbacks that it calls do not acquire a lock that
-        // is held here.
-        checked(&functions, "does not give its records", unsafe { (functions.flush)(0) })?;
+        // SAFETY: the call takes an integer. It calls the callbacks, which acquire no lock that is
+        // held here.
+        check(&functions, "does not give its records", unsafe { (functions.flush)(0) })?;
         let (mut activities, dropped) = match ACTIVE.lock().as_mut() {
             Some(active) => (std::mem::take(&mut active.activities), std::mem::take(&mut active.dropped)),
             None => Default::default(),
         };
         if dropped > 0 {
-            return Err(failed(format!("{dropped} records were lost: the program has no memory for them")));
+            return Err(trace_error(format!(
+                "{dropped} records were lost: the program has no memory for them"
+            )));
         }
         activities.sort_by_key(|activity| activity.start_ns);
         Ok(activities)
@@ -113,18 +115,18 @@ impl Drop for KernelTrace {
     }
 }
 
-fn failed(detail: impl Into<String>) -> Error {
+fn trace_error(detail: impl Into<String>) -> Error {
     Error::Device { device: "cuda".into(), detail: detail.into() }
 }
 
-fn checked(functions: &Functions, what: &str, code: Code) -> Result<()> {
+fn check(functions: &Functions, what: &str, code: Code) -> Result<()> {
     match code {
         0 => Ok(()),
-        ANOTHER_PROFILER => Err(failed(format!(
+        ANOTHER_PROFILER => Err(trace_error(format!(
             "CUPTI {what}: another profiler is attached to this process ({})",
             functions.explained(code)
         ))),
-        _ => Err(failed(format!("CUPTI {what}: {}", functions.explained(code)))),
+        _ => Err(trace_error(format!("CUPTI {what}: {}", functions.explained(code)))),
     }
 }
 

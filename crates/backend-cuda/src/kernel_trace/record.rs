@@ -21,9 +21,11 @@
 
 use std::ffi::{CStr, c_char};
 
-/// `CUPTI_ACTIVITY_KIND_MEMCPY`, `_MEMSET` and `_CONCURRENT_KERNEL`.
+/// `CUPTI_ACTIVITY_KIND_MEMCPY`.
 pub(super) const MEMCPY: u32 = 1;
+/// `CUPTI_ACTIVITY_KIND_MEMSET`.
 pub(super) const MEMSET: u32 = 2;
+/// `CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL`.
 pub(super) const KERNEL: u32 = 10;
 
 /// The kind of an activity.
@@ -79,7 +81,7 @@ impl Record {
 
     /// # Safety
     /// As for [`at`](Record::at), for three values.
-    unsafe fn three(&self, offset: usize) -> [u32; 3] {
+    unsafe fn read_three(&self, offset: usize) -> [u32; 3] {
         // SAFETY: guaranteed by the caller.
         unsafe { self.at(offset) }
     }
@@ -96,8 +98,8 @@ impl Record {
                 false => CStr::from_ptr(name).to_string_lossy().into_owned(),
             };
             Activity {
-                grid: self.three(52),
-                block: self.three(64),
+                grid: self.read_three(52),
+                block: self.read_three(64),
                 static_shared: self.at(76),
                 dynamic_shared: self.at(80),
                 registers: self.at(6),
@@ -107,7 +109,7 @@ impl Record {
     }
 
     /// # Safety
-    /// It is a record whose correlation is at that offset.
+    /// It is a record whose correlation id is at the offset `correlation`.
     unsafe fn timed(&self, kind: ActivityKind, name: String, correlation: usize) -> Activity {
         // SAFETY: guaranteed by the caller, and the offsets are those of every kind (see above).
         let (start_ns, end_ns, correlation) = unsafe { (self.at(16), self.at(24), self.at(correlation)) };

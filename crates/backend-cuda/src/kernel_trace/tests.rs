@@ -89,7 +89,7 @@ unsafe extern "C" fn version(version: *mut u32) -> Code {
     0
 }
 
-const PRETENDED: Functions = Functions { register, enable, disable, flush, next, dropped, text, version };
+const FAKE_CUPTI: Functions = Functions { register, enable, disable, flush, next, dropped, text, version };
 
 fn record(fields: &[(usize, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![0xA5; RECORD];
@@ -116,7 +116,7 @@ fn kernel(start: u64, end: u64) -> Vec<u8> {
     ])
 }
 
-fn of_memory(kind: u32, copy_kind: u8, start: u64) -> Vec<u8> {
+fn memory_record(kind: u32, copy_kind: u8, start: u64) -> Vec<u8> {
     record(&[
         (0, &kind.to_le_bytes()),
         (4, &[copy_kind]),
@@ -130,10 +130,11 @@ fn of_memory(kind: u32, copy_kind: u8, start: u64) -> Vec<u8> {
 #[test]
 fn records_are_read_and_sorted() {
     let _turn = TURN.lock();
-    let trace = KernelTrace::begin_with(PRETENDED).expect("a trace");
+    let trace = KernelTrace::begin_with(FAKE_CUPTI).expect("a trace");
     assert_eq!(*ENABLED.lock(), [10, 1, 2]);
     let unknown = record(&[(0, &3u32.to_le_bytes())]);
-    *WAITING.lock() = vec![kernel(300, 450), of_memory(MEMSET, 0, 200), unknown, of_memory(MEMCPY, 8, 100)];
+    *WAITING.lock() =
+        vec![kernel(300, 450), memory_record(MEMSET, 0, 200), unknown, memory_record(MEMCPY, 8, 100)];
     let activities = trace.take().expect("records");
     let names: Vec<&str> = activities.iter().map(|activity| activity.name.as_str()).collect();
     assert_eq!(names, ["copy device to device", "fill", "product"]);
@@ -161,7 +162,7 @@ fn records_are_read_and_sorted() {
 #[test]
 fn lost_records_are_an_error() {
     let _turn = TURN.lock();
-    let trace = KernelTrace::begin_with(PRETENDED).expect("a trace");
+    let trace = KernelTrace::begin_with(FAKE_CUPTI).expect("a trace");
     DROPPED.store(3, Ordering::Relaxed);
     let error = trace.take().expect_err("lost").to_string();
     assert!(error.contains("3 records were lost"), "{error}");
@@ -171,22 +172,22 @@ fn lost_records_are_an_error() {
 #[test]
 fn one_trace_at_a_time_and_none_beside_another_profiler() {
     let _turn = TURN.lock();
-    let trace = KernelTrace::begin_with(PRETENDED).expect("a trace");
-    let error = KernelTrace::begin_with(PRETENDED).err().expect("refused").to_string();
+    let trace = KernelTrace::begin_with(FAKE_CUPTI).expect("a trace");
+    let error = KernelTrace::begin_with(FAKE_CUPTI).err().expect("refused").to_string();
     assert!(error.contains("another trace of kernels is on"), "{error}");
     drop(trace);
     ENABLE_CODE.store(ANOTHER_PROFILER, Ordering::Relaxed);
-    let error = KernelTrace::begin_with(PRETENDED).err().expect("refused").to_string();
+    let error = KernelTrace::begin_with(FAKE_CUPTI).err().expect("refused").to_string();
     assert!(
         error.contains("another profiler is attached") && error.contains("MULTIPLE_SUBSCRIBERS"),
         "{error}"
     );
     ENABLE_CODE.store(7, Ordering::Relaxed);
-    let error = KernelTrace::begin_with(PRETENDED).err().expect("refused").to_string();
+    let error = KernelTrace::begin_with(FAKE_CUPTI).err().expect("refused").to_string();
     assert!(error.contains("CUPTI does not begin: code 7"), "{error}");
     ENABLE_CODE.store(0, Ordering::Relaxed);
     // A trace that failed to begin has ended.
-    drop(KernelTrace::begin_with(PRETENDED).expect("a trace"));
+    drop(KernelTrace::begin_with(FAKE_CUPTI).expect("a trace"));
     assert!(ENABLED.lock().is_empty());
 }
 
@@ -194,8 +195,8 @@ fn one_trace_at_a_time_and_none_beside_another_profiler() {
 fn an_old_library_is_refused() {
     let _turn = TURN.lock();
     VERSION.store(17, Ordering::Relaxed);
-    let why = PRETENDED.new_enough().err().expect("refused");
+    let why = FAKE_CUPTI.new_enough().err().expect("refused");
     assert_eq!(why, "its API version is 17, expected 18 (CUDA 12.0) or newer");
     VERSION.store(18, Ordering::Relaxed);
-    assert!(PRETENDED.new_enough().is_ok());
+    assert!(FAKE_CUPTI.new_enough().is_ok());
 }

@@ -1,9 +1,9 @@
 //! Memory shared with other libraries on the same device, and the order between their streams and
 //! this one.
 //!
-//! Memory of another library is released to it only after every kernel that was queued here until
-//! then has ended. No thread waits for that. Instead an event is recorded in the stream. It is
-//! queried whenever memory is shared again or released, and when the program waits for the device.
+//! Memory of another library is returned to it only after all kernels that were queued here so far
+//! have ended. No thread waits for them. Instead an event is recorded in the stream. It is queried
+//! whenever other memory is shared or released, and when the program waits for the device.
 
 use crate::driver::check;
 use crate::driver::event::Event;
@@ -24,7 +24,7 @@ pub(crate) struct Foreign {
     pub(crate) owner: OwnerHandle,
 }
 
-/// An owner with an implementation of `Debug`.
+/// An owner, with an implementation of `Debug`; `None` after it was taken.
 pub(crate) struct OwnerHandle(Option<Owner>);
 
 impl OwnerHandle {
@@ -63,7 +63,7 @@ impl Gpu {
     /// Records an event after everything queued so far. Returns `None` while a step is recorded,
     /// because the event would become part of it.
     fn record_event_after_all(&self) -> Option<Event> {
-        // A buffer is dropped by the last thread that uses it, which may hold a guard.
+        // The last thread that uses a buffer drops it, and that thread may hold a guard.
         let _guard = self.submission_guard_recursive();
         if self.is_recording() || self.context.make_current().is_err() {
             return None;
@@ -83,7 +83,8 @@ impl Gpu {
         let (ended, unfinished): (Vec<_>, Vec<_>) =
             pending.into_iter().partition(|(event, _)| event.as_ref().is_some_and(Event::has_passed));
         self.pending_releases.lock().0.extend(unfinished);
-        // Without holding a lock: owners may wait for locks themselves.
+        // The owners are dropped without holding a lock, because they may wait for locks
+        // themselves.
         drop(ended);
     }
 

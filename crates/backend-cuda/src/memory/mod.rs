@@ -1,4 +1,4 @@
-//! Buffers on the device, and the source of the pool's segments.
+//! Device memory: the memory of tensors, and the source of the pool's segments.
 
 pub(crate) mod foreign;
 pub(crate) mod pool;
@@ -18,7 +18,7 @@ use ternion_core::backend::Memory;
 #[derive(Debug)]
 pub(crate) struct CudaMemory {
     pub(crate) pool: Arc<Pool<DeviceMemory>>,
-    /// `None` for buffers of 0 bytes, and for memory of other libraries.
+    /// The pool's block; `None` for buffers of 0 bytes and for memory of other libraries.
     pub(crate) allocation: Option<Allocation>,
     /// Memory that another library owns.
     pub(crate) foreign: Option<Box<Foreign>>,
@@ -87,11 +87,11 @@ impl Source for DeviceMemory {
         if self.queue.target.context.bind().is_err() {
             return;
         }
-        // The driver waits for work that uses the memory, so all of that work must have been
-        // submitted.
+        // The driver waits for submitted work that uses the memory, so everything in the queue is
+        // submitted first.
         self.queue.drain();
         for &segment in segments {
-            // SAFETY: allocated by `take`, and freed once.
+            // SAFETY: allocated by `allocate`, and freed once.
             let _ = unsafe { sys::cuMemFree_v2(segment) };
         }
     }

@@ -2,18 +2,18 @@
 //! order.
 //!
 //! A device has only one ordered stream, so a block that the host frees may be allocated again at
-//! once: every reader of the old contents was submitted before any writer of the new ones. The
-//! driver is asked for memory only if no free block fits. If it has none left, unused segments are
-//! released and it is asked once more.
+//! once: every reader of the old contents was submitted before any writer of the new ones. The pool
+//! requests memory from the driver only if no free block fits. If the driver has none left, the
+//! pool releases its unused segments and tries once more.
 //!
 //! ```text
 //! segment   [ block in use | free | block in use | free            ]
-//! free()    joins a block with free neighbours; alloc() takes the smallest free block that fits, and cuts off what is left
+//! free()    merges a block with its free neighbors; alloc() takes the smallest free block that fits, and splits off the rest
 //! ```
 //!
 //! The few small blocks that were freed last are not merged at once, because most requests are for
-//! a size that was freed a moment ago. (Large ones are merged at once: the unused memory between
-//! them would be too much.)
+//! a size that was freed a moment ago. (Large ones are merged at once: unmerged, they would leave
+//! too much memory unused.)
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -26,21 +26,21 @@ const ALIGNMENT: usize = 512;
 
 /// Requests of up to this many bytes share small segments, so that they do not keep large ones in
 /// use.
-const SMALL: usize = 1 << 20;
+const MAX_SMALL: usize = 1 << 20;
 
 /// Bytes of a segment for small requests: a page of the device.
 const SMALL_SEGMENT: usize = 2 << 20;
 
 /// Requests of up to this size share segments of [`LARGE_SEGMENT`] bytes; larger ones get their own
 /// segment.
-const SHARED: usize = 10 << 20;
+const MAX_SHARED: usize = 10 << 20;
 
 /// Bytes of a segment that several large requests share.
 const LARGE_SEGMENT: usize = 20 << 20;
 
 /// The number of small free blocks that are kept unmerged: a chain of ops has about this many sizes
 /// in use.
-const RECENT: usize = 8;
+const MAX_RECENT: usize = 8;
 
 /// The source of segments.
 pub(crate) trait Source: Send + Sync {
@@ -50,31 +50,32 @@ pub(crate) trait Source: Send + Sync {
     fn release(&self, segments: &[u64]);
 }
 
-/// The two kinds of segments. Blocks of one kind are never split from a segment of the other.
+/// The two classes of segments. Small requests never get a block of a large segment, or the
+/// reverse.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Kind {
+enum SizeClass {
     Small,
     Large,
 }
 
-impl Kind {
-    fn of(bytes: usize) -> Kind {
-        if bytes <= SMALL { Kind::Small } else { Kind::Large }
+impl SizeClass {
+    fn of(bytes: usize) -> SizeClass {
+        if bytes <= MAX_SMALL { SizeClass::Small } else { SizeClass::Large }
     }
 
-    /// Returns the minimum size at which the rest of a split block becomes a block.
+    /// Returns the minimum bytes of a remainder: with fewer left over, a block is not split.
     fn min_remainder(self) -> usize {
         match self {
-            Kind::Small => ALIGNMENT,
-            Kind::Large => SMALL,
+            SizeClass::Small => ALIGNMENT,
+            SizeClass::Large => MAX_SMALL,
         }
     }
 
-    fn segment(self, bytes: usize) -> usize {
+    fn segment_bytes(self, bytes: usize) -> usize {
         match self {
-            Kind::Small => SMALL_SEGMENT,
-            Kind::Large if bytes <= SHARED => LARGE_SEGMENT,
-            Kind::Large => bytes.next_multiple_of(SMALL_SEGMENT),
+            SizeClass::Small => SMALL_SEGMENT,
+            SizeClass::Large if bytes <= MAX_SHARED => LARGE_SEGMENT,
+            SizeClass::Large => bytes.next_multiple_of(SMALL_SEGMENT),
         }
     }
 }
@@ -83,7 +84,7 @@ impl Kind {
 struct Block {
     bytes: usize,
     free: bool,
-    kind: Kind,
+    class: SizeClass,
     /// The start address of its segment.
     segment: u64,
 }
@@ -92,11 +93,11 @@ struct Block {
 struct State {
     /// Every block by its address: adjacent blocks in memory are adjacent here.
     blocks: BTreeMap<u64, Block>,
-    /// Free blocks by kind, size and address.
-    free: BTreeSet<(Kind, usize, u64)>,
+    /// Free blocks by class, size and address.
+    free: BTreeSet<(SizeClass, usize, u64)>,
     /// Small blocks that were freed last, oldest first. They are not yet merged; their neighbors
     /// treat them as used.
-    recent: SmallVec<[Allocation; RECENT]>,
+    recent: SmallVec<[Allocation; MAX_RECENT]>,
     /// Bytes of each segment.
     segments: BTreeMap<u64, usize>,
     in_use: usize,
@@ -117,10 +118,10 @@ pub(crate) struct Pool<S: Source> {
 enum CachePolicy {
     /// Keeps it for the next request, and releases whole segments if the device has no more memory.
     Segments,
-    /// Never releases it: recorded kernels use it although no tensor does.
+    /// Never releases it, because recorded kernels use it even if no tensor does.
     Everything,
-    /// Each request is a segment of exactly its size, released at once, so that memory checkers
-    /// detect every access outside of it.
+    /// Keeps nothing: each request gets a segment of exactly its size, which is released as soon as
+    /// it is freed, so that memory checkers detect every access outside of it.
     Nothing,
 }
 
@@ -156,31 +157,31 @@ impl<S: Source> Pool<S> {
         }
         let bytes = bytes.checked_next_multiple_of(ALIGNMENT)?;
         let mut state = self.state.lock();
-        let kind = Kind::of(bytes);
+        let class = SizeClass::of(bytes);
         if let Some(allocation) = state.take_recent(bytes) {
             return Some(allocation);
         }
-        let address = match state.best_fit(kind, bytes) {
+        let address = match state.best_fit(class, bytes) {
             Some(address) => address,
-            None => self.new_segment(&mut state, kind, bytes)?,
+            None => self.new_segment(&mut state, class, bytes)?,
         };
-        Some(state.split(address, bytes))
+        Some(state.split_block(address, bytes))
     }
 
-    fn new_segment(&self, state: &mut State, kind: Kind, bytes: usize) -> Option<u64> {
-        let size = kind.segment(bytes);
-        let mut again = || {
+    fn new_segment(&self, state: &mut State, class: SizeClass, bytes: usize) -> Option<u64> {
+        let size = class.segment_bytes(bytes);
+        let mut retry = || {
             self.release_unused(state);
             self.source.allocate(size)
         };
         let address = match self.source.allocate(size) {
-            None if self.policy == CachePolicy::Segments => again()?,
+            None if self.policy == CachePolicy::Segments => retry()?,
             allocated => allocated?,
         };
         state.segments.insert(address, size);
         state.reserved += size;
-        state.blocks.insert(address, Block { bytes: size, free: true, kind, segment: address });
-        state.free.insert((kind, size, address));
+        state.blocks.insert(address, Block { bytes: size, free: true, class, segment: address });
+        state.free.insert((class, size, address));
         Some(address)
     }
 
@@ -212,7 +213,7 @@ impl<S: Source> Pool<S> {
             if let (Some(bytes), Some(block)) = (state.segments.remove(address), state.blocks.remove(address))
             {
                 state.reserved -= bytes;
-                state.free.remove(&(block.kind, block.bytes, *address));
+                state.free.remove(&(block.class, block.bytes, *address));
             }
         }
         if !unused.is_empty() {
@@ -231,7 +232,7 @@ impl<S: Source> Pool<S> {
     }
 }
 impl<S: Source> Drop for Pool<S> {
-    /// No handle of a block is left, because each one holds a reference to the pool.
+    /// No block is in use, because the owner of each block holds a reference to the pool.
     fn drop(&mut self) {
         let segments: Vec<u64> = self.state.get_mut().segments.keys().copied().collect();
         self.source.release(&segments);
@@ -253,23 +254,23 @@ impl State {
         self.in_use -= allocation.bytes;
     }
 
-    /// Takes a block of this size from those that were freed last.
+    /// Takes a block of this size from the recently freed ones, if there is one.
     fn take_recent(&mut self, bytes: usize) -> Option<Allocation> {
-        let at = self.recent.iter().rposition(|allocation| allocation.bytes == bytes)?;
-        let allocation = self.recent.remove(at);
+        let index = self.recent.iter().rposition(|allocation| allocation.bytes == bytes)?;
+        let allocation = self.recent.remove(index);
         self.count_allocated(allocation.bytes);
         Some(allocation)
     }
 
-    /// Returns the smallest free block of this kind with at least `bytes` bytes.
-    fn best_fit(&mut self, kind: Kind, bytes: usize) -> Option<u64> {
-        let fit = |free: &BTreeSet<(Kind, usize, u64)>| {
-            let &(found, _, address) = free.range((kind, bytes, 0)..).next()?;
-            (found == kind).then_some(address)
+    /// Returns the smallest free block of this class with at least `bytes` bytes.
+    fn best_fit(&mut self, class: SizeClass, bytes: usize) -> Option<u64> {
+        let find_fit = |free: &BTreeSet<(SizeClass, usize, u64)>| {
+            let &(found_class, _, address) = free.range((class, bytes, 0)..).next()?;
+            (found_class == class).then_some(address)
         };
-        fit(&self.free).or_else(|| {
+        find_fit(&self.free).or_else(|| {
             self.coalesce_recent();
-            fit(&self.free)
+            find_fit(&self.free)
         })
     }
 
@@ -279,32 +280,33 @@ impl State {
     }
 
     /// Splits `bytes` bytes off the free block at `address`.
-    fn split(&mut self, address: u64, bytes: usize) -> Allocation {
+    fn split_block(&mut self, address: u64, bytes: usize) -> Allocation {
         let Some(block) = self.blocks.get_mut(&address) else { return Allocation { address, bytes: 0 } };
-        let whole = block.bytes;
-        let (kind, segment) = (block.kind, block.segment);
-        let rest = whole - bytes;
-        let is_split = rest >= kind.min_remainder();
+        let block_bytes = block.bytes;
+        let (class, segment) = (block.class, block.segment);
+        let rest = block_bytes - bytes;
+        let is_split = rest >= class.min_remainder();
         block.free = false;
-        block.bytes = if is_split { bytes } else { whole };
+        block.bytes = if is_split { bytes } else { block_bytes };
         let allocated = block.bytes;
-        self.free.remove(&(kind, whole, address));
+        self.free.remove(&(class, block_bytes, address));
         if is_split {
-            let beyond = address + bytes as u64;
-            self.blocks.insert(beyond, Block { bytes: rest, free: true, kind, segment });
-            self.free.insert((kind, rest, beyond));
+            let end = address + bytes as u64;
+            self.blocks.insert(end, Block { bytes: rest, free: true, class, segment });
+            self.free.insert((class, rest, end));
         }
         self.count_allocated(allocated);
         Allocation { address, bytes: allocated }
     }
 
-    /// Frees a block. A small one is kept unmerged for the next request.
+    /// Frees a block. A small block is not merged yet, so that the next request of its size can
+    /// take it.
     fn free_block(&mut self, allocation: Allocation) {
         self.in_use -= allocation.bytes;
-        if allocation.bytes > SMALL {
+        if allocation.bytes > MAX_SMALL {
             return self.coalesce(allocation);
         }
-        if self.recent.len() == RECENT {
+        if self.recent.len() == MAX_RECENT {
             let oldest = self.recent.remove(0);
             self.coalesce(oldest);
         }
@@ -321,22 +323,22 @@ impl State {
     fn coalesce(&mut self, allocation: Allocation) {
         let Some(&block) = self.blocks.get(&allocation.address) else { return };
         let (mut address, mut merged) = (allocation.address, Block { free: true, ..block });
-        let before = self.blocks.range(..address).next_back().map(|(&at, &block)| (at, block));
-        if let Some((at, left)) = before.filter(|(_, left)| left.free && left.segment == merged.segment) {
+        let before = self.blocks.range(..address).next_back().map(|(&start, &block)| (start, block));
+        if let Some((start, left)) = before.filter(|(_, left)| left.free && left.segment == merged.segment) {
             self.blocks.remove(&address);
-            self.free.remove(&(left.kind, left.bytes, at));
+            self.free.remove(&(left.class, left.bytes, start));
             merged.bytes += left.bytes;
-            address = at;
+            address = start;
         }
-        let beyond = address + merged.bytes as u64;
-        let after = self.blocks.get(&beyond).copied();
+        let end = address + merged.bytes as u64;
+        let after = self.blocks.get(&end).copied();
         if let Some(right) = after.filter(|right| right.free && right.segment == merged.segment) {
-            self.blocks.remove(&beyond);
-            self.free.remove(&(right.kind, right.bytes, beyond));
+            self.blocks.remove(&end);
+            self.free.remove(&(right.class, right.bytes, end));
             merged.bytes += right.bytes;
         }
         self.blocks.insert(address, merged);
-        self.free.insert((merged.kind, merged.bytes, address));
+        self.free.insert((merged.class, merged.bytes, address));
     }
 }
 

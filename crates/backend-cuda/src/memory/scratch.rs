@@ -1,11 +1,11 @@
-//! Temporary memory of one op.
+//! The workspace of one op.
 
 use super::DeviceMemory;
 use super::pool::{Allocation, Pool};
 use std::sync::Arc;
 
-/// An allocation and its pool, to which it returns when the op's kernels have been queued; `None`
-/// for 0 bytes.
+/// An allocation and its pool; `None` for 0 bytes. The op drops it, which frees the allocation,
+/// after its kernels have been queued.
 pub(crate) struct Scratch(Option<(Allocation, Arc<Pool<DeviceMemory>>)>);
 
 impl Scratch {

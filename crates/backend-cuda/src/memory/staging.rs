@@ -1,5 +1,5 @@
-//! Copies between host and device through pinned memory: the caller may reuse its memory when an
-//! upload returns, and both directions run at the speed of the bus.
+//! Copies between host and device through pinned memory. The caller may reuse its memory as soon as
+//! an upload returns, and both directions run at the full speed of the bus.
 
 use crate::driver::check;
 use cudarc::driver::sys;
@@ -7,38 +7,39 @@ use std::ffi::c_void;
 use ternion_core::Result;
 
 /// Bytes of one pinned buffer: large enough that the fixed cost of a copy is negligible.
-const CHUNK: usize = 2 << 20;
+const BUFFER_BYTES: usize = 2 << 20;
 
 /// The number of buffers that uploads use in rotation: the host fills one while others are in
 /// flight.
-const CHUNKS: usize = 4;
+const BUFFERS: usize = 4;
 
-/// Converts the driver's status to an error, which may be that of a kernel that was queued before.
+/// Converts the driver's status to an error, which may have been caused by a kernel that was queued
+/// earlier.
 type CheckStatus<'a> = &'a dyn Fn(&'static str, sys::CUresult) -> Result<()>;
 
 /// Pinned host memory, with an event that is recorded after the device's last use of it.
 #[derive(Debug)]
-struct Chunk {
+struct PinnedBuffer {
     host: *mut u8,
     done: sys::CUevent,
 }
 
 // SAFETY: plain memory and a handle with one owner.
-unsafe impl Send for Chunk {}
+unsafe impl Send for PinnedBuffer {}
 
-impl Chunk {
-    fn new() -> Result<Chunk> {
+impl PinnedBuffer {
+    fn new() -> Result<PinnedBuffer> {
         let mut host: *mut c_void = std::ptr::null_mut();
         // SAFETY: the call writes an address; the context is current.
         check("pinned memory", unsafe {
-            sys::cuMemHostAlloc(&mut host, CHUNK, sys::CU_MEMHOSTALLOC_PORTABLE)
+            sys::cuMemHostAlloc(&mut host, BUFFER_BYTES, sys::CU_MEMHOSTALLOC_PORTABLE)
         })?;
-        // From here on `chunk` owns the memory and frees it, also after an error.
-        let mut chunk = Chunk { host: host.cast(), done: std::ptr::null_mut() };
+        // From here on `buffer` owns the memory and frees it, also after an error.
+        let mut buffer = PinnedBuffer { host: host.cast(), done: std::ptr::null_mut() };
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         // SAFETY: the call writes a handle.
-        check("event", unsafe { sys::cuEventCreate(&mut chunk.done, flags) })?;
-        Ok(chunk)
+        check("event", unsafe { sys::cuEventCreate(&mut buffer.done, flags) })?;
+        Ok(buffer)
     }
 
     fn record(&self, stream: sys::CUstream, check_status: CheckStatus<'_>) -> Result<()> {
@@ -63,7 +64,7 @@ impl Chunk {
     }
 }
 
-impl Drop for Chunk {
+impl Drop for PinnedBuffer {
     /// Runs when the device is dropped, after its work has ended and its context was made current.
     fn drop(&mut self) {
         // SAFETY: the driver returned both, and nothing uses them any more.
@@ -76,10 +77,10 @@ impl Drop for Chunk {
     }
 }
 
-/// Buffers for uploads in rotation, each filled by one or more uploads.
+/// Buffers that uploads use in rotation. A buffer may contain the data of several uploads.
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
-    chunks: Vec<Chunk>,
+    buffers: Vec<PinnedBuffer>,
     current: usize,
     used: usize,
 }
@@ -95,12 +96,13 @@ impl Uploads {
     ) -> Result<()> {
         let mut done = 0;
         while done < bytes.len() {
-            if self.chunks.is_empty() || self.used >= CHUNK {
+            if self.buffers.is_empty() || self.used >= BUFFER_BYTES {
                 self.next(stream, check_status)?;
             }
-            let length = (CHUNK - self.used).min(bytes.len() - done);
-            // SAFETY: inside the buffer, of which the part after `used` is not in flight.
-            let host = unsafe { self.chunks[self.current].host.add(self.used) };
+            let length = (BUFFER_BYTES - self.used).min(bytes.len() - done);
+            // SAFETY: the address is inside the buffer, and the bytes from `used` on are not in
+            // flight.
+            let host = unsafe { self.buffers[self.current].host.add(self.used) };
             // SAFETY: as above; the caller's bytes do not overlap it.
             unsafe { std::ptr::copy_nonoverlapping(bytes[done..].as_ptr(), host, length) };
             // SAFETY: the caller guarantees `address`; the buffer is unchanged until its event has
@@ -117,20 +119,21 @@ impl Uploads {
     /// Leaves the current buffer to the device and selects one that the device has finished with:
     /// the oldest one, or a new one if the oldest is still in flight.
     fn next(&mut self, stream: sys::CUstream, check_status: CheckStatus<'_>) -> Result<()> {
-        if let Some(chunk) = self.chunks.get(self.current) {
-            chunk.record(stream, check_status)?;
-            let oldest = (self.current + 1) % self.chunks.len();
-            if self.chunks.len() == CHUNKS {
-                self.chunks[oldest].wait(check_status)?;
+        if let Some(buffer) = self.buffers.get(self.current) {
+            buffer.record(stream, check_status)?;
+            let oldest = (self.current + 1) % self.buffers.len();
+            if self.buffers.len() == BUFFERS {
+                self.buffers[oldest].wait(check_status)?;
             }
-            if self.chunks[oldest].is_done(check_status)? {
+            if self.buffers[oldest].is_done(check_status)? {
                 (self.current, self.used) = (oldest, 0);
                 return Ok(());
             }
         }
-        // After the current one, so that the order remains that of use.
-        let at = (self.current + 1).min(self.chunks.len());
-        self.chunks.insert(at, Chunk::new()?);
+        // Inserted after the current one, so that the buffers remain in the order in which they are
+        // used.
+        let at = (self.current + 1).min(self.buffers.len());
+        self.buffers.insert(at, PinnedBuffer::new()?);
         (self.current, self.used) = (at, 0);
         Ok(())
     }
@@ -142,7 +145,7 @@ pub(crate) struct Transfer<'a> {
     pub(crate) host: &'a mut [u8],
 }
 
-/// Transfers that fit into one buffer together, each with its offset in it.
+/// Transfers that fit into one buffer together, each with its offset in the buffer.
 type Batch<'a> = Vec<(usize, Transfer<'a>)>;
 
 /// Splits `transfers`, in order, into batches that fit into a buffer.
@@ -150,12 +153,12 @@ fn batches(transfers: Vec<Transfer<'_>>) -> Vec<Batch<'_>> {
     let mut all: Vec<Batch<'_>> = Vec::new();
     let (mut batch, mut used) = (Batch::new(), 0);
     for Transfer { address, host } in transfers {
-        for (index, host) in host.chunks_mut(CHUNK).enumerate() {
-            if used + host.len() > CHUNK {
+        for (index, host) in host.chunks_mut(BUFFER_BYTES).enumerate() {
+            if used + host.len() > BUFFER_BYTES {
                 all.push(std::mem::take(&mut batch));
                 used = 0;
             }
-            let (offset, address) = (used, address + (index * CHUNK) as u64);
+            let (offset, address) = (used, address + (index * BUFFER_BYTES) as u64);
             used = (used + host.len()).next_multiple_of(64);
             batch.push((offset, Transfer { address, host }));
         }
@@ -166,11 +169,11 @@ fn batches(transfers: Vec<Transfer<'_>>) -> Vec<Batch<'_>> {
     all
 }
 
-/// Buffers for downloads: one of two is emptied while the other is filled. Used by one thread at a
-/// time.
+/// Two buffers for downloads: the host empties one while the device fills the other. One thread at
+/// a time uses them.
 #[derive(Debug, Default)]
 pub(crate) struct Downloads {
-    chunks: Vec<Chunk>,
+    buffers: Vec<PinnedBuffer>,
 }
 
 impl Downloads {
@@ -183,27 +186,27 @@ impl Downloads {
         check_status: CheckStatus<'_>,
     ) -> Result<()> {
         let mut batches = batches(transfers);
-        while self.chunks.len() < batches.len().min(2) {
-            self.chunks.push(Chunk::new()?);
+        while self.buffers.len() < batches.len().min(2) {
+            self.buffers.push(PinnedBuffer::new()?);
         }
         for index in 0..=batches.len() {
             if let Some(batch) = batches.get(index) {
                 // This buffer was emptied two iterations ago.
-                fill(&self.chunks[index % 2], batch, stream, check_status)?;
+                fill_buffer(&self.buffers[index % 2], batch, stream, check_status)?;
             }
             if let Some(last) = index.checked_sub(1) {
-                let chunk = &self.chunks[last % 2];
-                chunk.wait(check_status)?;
-                empty(chunk, &mut batches[last]);
+                let buffer = &self.buffers[last % 2];
+                buffer.wait(check_status)?;
+                empty_buffer(buffer, &mut batches[last]);
             }
         }
         Ok(())
     }
 }
 
-/// Queues the copies of `batch` into `chunk`.
-fn fill(
-    chunk: &Chunk,
+/// Queues the copies of `batch` from the device to `buffer`.
+fn fill_buffer(
+    buffer: &PinnedBuffer,
     batch: &Batch<'_>,
     stream: sys::CUstream,
     check_status: CheckStatus<'_>,
@@ -213,7 +216,7 @@ fn fill(
         // read before its event.
         let code = unsafe {
             sys::cuMemcpyDtoHAsync_v2(
-                chunk.host.add(*offset).cast(),
+                buffer.host.add(*offset).cast(),
                 transfer.address,
                 transfer.host.len(),
                 stream,
@@ -221,15 +224,15 @@ fn fill(
         };
         check_status("download", code)?;
     }
-    chunk.record(stream, check_status)
+    buffer.record(stream, check_status)
 }
 
-/// Copies the data of `batch` from `chunk` to the caller's memory.
-fn empty(chunk: &Chunk, batch: &mut Batch<'_>) {
+/// Copies the data of `batch` from `buffer` to the caller's memory.
+fn empty_buffer(buffer: &PinnedBuffer, batch: &mut Batch<'_>) {
     for (offset, transfer) in batch {
         let (length, host) = (transfer.host.len(), &mut *transfer.host);
         // SAFETY: the copies into the buffer have ended, and nothing else writes to it.
-        unsafe { std::ptr::copy_nonoverlapping(chunk.host.add(*offset), host.as_mut_ptr(), length) };
+        unsafe { std::ptr::copy_nonoverlapping(buffer.host.add(*offset), host.as_mut_ptr(), length) };
     }
 }
 
@@ -253,14 +256,14 @@ mod tests {
         assert_eq!(batched(&[]), Vec::<Vec<_>>::new());
         assert_eq!(batched(&[0, 0]), Vec::<Vec<_>>::new());
         assert_eq!(batched(&[5, 0, 70, 1]), [[(0, FIRST, 5), (64, 3 * FIRST, 70), (192, 4 * FIRST, 1)]]);
-        assert_eq!(batched(&[CHUNK, 1]), [[(0, FIRST, CHUNK)], [(0, 2 * FIRST, 1)]]);
-        let last = (0, FIRST + 2 * CHUNK as u64, 3);
+        assert_eq!(batched(&[BUFFER_BYTES, 1]), [[(0, FIRST, BUFFER_BYTES)], [(0, 2 * FIRST, 1)]]);
+        let last = (0, FIRST + 2 * BUFFER_BYTES as u64, 3);
         assert_eq!(
-            batched(&[2 * CHUNK + 3, CHUNK - 64]),
+            batched(&[2 * BUFFER_BYTES + 3, BUFFER_BYTES - 64]),
             [
-                vec![(0, FIRST, CHUNK)],
-                vec![(0, FIRST + CHUNK as u64, CHUNK)],
-                vec![last, (64, 2 * FIRST, CHUNK - 64)],
+                vec![(0, FIRST, BUFFER_BYTES)],
+                vec![(0, FIRST + BUFFER_BYTES as u64, BUFFER_BYTES)],
+                vec![last, (64, 2 * FIRST, BUFFER_BYTES - 64)],
             ]
         );
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The maximum number of threads: each uses a few hundred MB while it compiles.
 const MAX_WORKERS: usize = 16;
 
-/// Values that are being made at the moment, each by one thread.
+/// The values that are being created now, each by one thread.
 #[derive(Debug)]
 pub(super) struct InProgress<K> {
     latches: Mutex<FxHashMap<K, Arc<Latch>>>,
@@ -42,25 +42,26 @@ impl Latch {
     }
 }
 
-/// The right and duty to make a value. Other threads wait until it is dropped.
+/// The exclusive right to create a value. Other threads that need the value wait until the claim is
+/// dropped.
 #[derive(Debug)]
 pub(super) struct Claim<'a, K: Copy + Eq + Hash> {
-    of: &'a InProgress<K>,
+    in_progress: &'a InProgress<K>,
     key: K,
 }
 
 impl<K: Copy + Eq + Hash> Drop for Claim<'_, K> {
     fn drop(&mut self) {
-        if let Some(latch) = self.of.latches.lock().remove(&self.key) {
+        if let Some(latch) = self.in_progress.latches.lock().remove(&self.key) {
             latch.open();
         }
     }
 }
 
-/// The maker of a value.
+/// Which thread creates a value.
 #[derive(Debug)]
 pub(super) enum Maker<'a, K: Copy + Eq + Hash, T> {
-    /// No one: the value was made before.
+    /// None: the value exists already.
     Done(T),
     /// The caller.
     Caller(Claim<'a, K>),
@@ -69,7 +70,8 @@ pub(super) enum Maker<'a, K: Copy + Eq + Hash, T> {
 }
 
 impl<K: Copy + Eq + Hash> InProgress<K> {
-    /// Returns the maker of `key`. `find` returns the value if it was made before.
+    /// Returns which thread creates the value of `key`; if none does yet, the caller gets the
+    /// claim. `find` returns the value if it exists.
     pub(super) fn claim<T>(&self, key: K, find: impl Fn() -> Option<T>) -> Maker<'_, K, T> {
         let mut latches = self.latches.lock();
         if let Some(found) = find() {
@@ -79,10 +81,10 @@ impl<K: Copy + Eq + Hash> InProgress<K> {
             return Maker::Other;
         }
         latches.insert(key, Arc::default());
-        Maker::Caller(Claim { of: self, key })
+        Maker::Caller(Claim { in_progress: self, key })
     }
 
-    /// Waits until no thread is making `key`.
+    /// Waits until no thread is creating the value of `key`.
     pub(super) fn wait(&self, key: &K) {
         let latch = self.latches.lock().get(key).cloned();
         if let Some(latch) = latch {
@@ -90,16 +92,17 @@ impl<K: Copy + Eq + Hash> InProgress<K> {
         }
     }
 
-    /// Passes the claim to another thread, which makes `key` and calls [`InProgress::resume`].
+    /// Gives up the claim so that another thread can take it over by [`InProgress::resume`] with
+    /// the returned key.
     pub(super) fn transfer(claim: Claim<'_, K>) -> K {
         let key = claim.key;
         std::mem::forget(claim);
         key
     }
 
-    /// Returns the claim that was passed on.
+    /// Takes over the claim that another thread has given up by [`InProgress::transfer`].
     pub(super) fn resume(&self, key: K) -> Claim<'_, K> {
-        Claim { of: self, key }
+        Claim { in_progress: self, key }
     }
 }
 
@@ -125,7 +128,7 @@ impl std::fmt::Debug for Workers {
 }
 
 impl Workers {
-    fn most() -> usize {
+    fn max_threads() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS)
     }
 
@@ -134,14 +137,15 @@ impl Workers {
     pub(super) fn run(self: &Arc<Self>, job: impl FnOnce() + Send + 'static) {
         let mut state = self.state.lock();
         state.jobs.push_back(Box::new(job));
-        if state.workers >= Workers::most() {
+        if state.workers >= Workers::max_threads() {
             return;
         }
         state.workers += 1;
         drop(state);
-        let own = self.clone();
-        let started =
-            std::thread::Builder::new().name("ternion-compile".into()).spawn(move || own.work_until_done());
+        let workers = self.clone();
+        let started = std::thread::Builder::new()
+            .name("ternion-compile".into())
+            .spawn(move || workers.work_until_done());
         if started.is_err() {
             self.work_until_done();
         }
@@ -240,6 +244,6 @@ mod tests {
         while ended.load(Ordering::SeqCst) < 100 || workers.state.lock().workers > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert!((1..=Workers::most()).contains(&most.load(Ordering::SeqCst)), "{most:?}");
+        assert!((1..=Workers::max_threads()).contains(&most.load(Ordering::SeqCst)), "{most:?}");
     }
 }

@@ -20,7 +20,7 @@ const THREADS: usize = 256;
 const ACCESS: usize = 16;
 /// Words per thread in `concat`.
 const PER_THREAD: usize = 4;
-/// Tensors of one launch of `concat`.
+/// The maximum number of tensors of one launch of `concat`.
 const PARTS: usize = 64;
 
 /// The kernels, in the order of the source. Each is followed by its version that moves 16 bytes at
@@ -28,7 +28,7 @@ const PARTS: usize = 64;
 const PAD: usize = 0;
 const CONCAT: usize = 2;
 
-/// The parameters, like `Padding` in the kernels.
+/// The parameters; mirrors `Padding` in the kernels.
 #[repr(C)]
 struct Padding {
     y: u64,
@@ -66,12 +66,12 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
         x_strides: [0; MAX_RANK],
         y_strides: [0; MAX_RANK],
     };
-    for (at, axis) in axes.iter().enumerate() {
-        parameters.dims[at] = Divisor::new(axis.padded);
-        parameters.before[at] = axis.before as i32;
-        parameters.sizes[at] = axis.inner as i32;
-        parameters.x_strides[at] = axis.x_stride as i64;
-        parameters.y_strides[at] = axis.y_stride as i64;
+    for (index, axis) in axes.iter().enumerate() {
+        parameters.dims[index] = Divisor::new(axis.padded);
+        parameters.before[index] = axis.before as i32;
+        parameters.sizes[index] = axis.inner as i32;
+        parameters.x_strides[index] = axis.x_stride as i64;
+        parameters.y_strides[index] = axis.y_stride as i64;
     }
     let (kernel, elements) = match takes_runs(gpu, call.name, y, ACCESS as u64)? {
         true => (PAD + 1, ACCESS / y.dtype.size()),
@@ -88,14 +88,14 @@ fn fill_and_copy(pad: &Pad, call: &Call<'_>) -> Result<()> {
     let value = Operand::Number(pad.value.bits(y.dtype));
     let variant = ElementwiseVariant::Move(bits_like(y.dtype));
     elementwise::launch(gpu, call.name, variant, y, [value, Operand::Absent, Operand::Absent], [0; 2])?;
-    let mut inside = *y.layout;
+    let mut unpadded = *y.layout;
     for (axis, &[before, _]) in pad.amounts.iter().enumerate() {
-        inside = inside.slice(axis, before, (before + x.layout.shape().dim(axis)) as isize, 1)?;
+        unpadded = unpadded.slice(axis, before, (before + x.layout.shape().dim(axis)) as isize, 1)?;
     }
-    copy(gpu, call.name, x, &View { layout: &inside, ..*y })
+    copy(gpu, call.name, x, &View { layout: &unpadded, ..*y })
 }
 
-/// A tensor of a concatenation, like `Part` in the kernels, in words.
+/// A tensor of a concatenation; mirrors `Part` in the kernels, in words.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Part {
@@ -107,7 +107,7 @@ struct Part {
     length: Divisor,
 }
 
-/// The parameters, like `Concatenation` in the kernels.
+/// The parameters; mirrors `Concatenation` in the kernels.
 #[repr(C)]
 struct Concatenation {
     y: u64,
@@ -127,7 +127,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Returns `view` as rows that contain everything from `axis` on, if these are contiguous and
+    /// Returns `view` as rows that contain the axes from `axis` on, if the rows are contiguous and
     /// evenly spaced.
     fn of(call: &Call<'_>, view: &View<'_>, axis: usize) -> Result<Option<Rows>> {
         let space = |range: std::ops::Range<usize>| {
@@ -155,7 +155,7 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let target = Rows::of(call, y, concat.axis)?;
-    // A row of y contains these bytes for each step along the axis.
+    // The bytes of a row of y per index of the concatenated axis.
     let step = y.layout.shape().dims()[concat.axis + 1..].iter().product::<usize>() * y.dtype.size();
     let mut parts: SmallVec<[(Rows, usize); 8]> = SmallVec::new();
     let mut start = 0;
@@ -175,9 +175,9 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
     parts.chunks(PARTS).try_for_each(|parts| concatenate(call, &target, parts))
 }
 
-/// Writes the parts in one launch, each at its byte offset in every row of `target`.
+/// Copies `parts` in one launch, each to its byte offset in every row of `target`.
 fn concatenate(call: &Call<'_>, target: &Rows, parts: &[(Rows, usize)]) -> Result<()> {
-    let word = word(target, parts);
+    let word = word_bytes(target, parts);
     let empty = Part { x: 0, x_pitch: 0, start: 0, count: 0, first_block: 0, length: Divisor::new(1) };
     let mut parameters = Concatenation {
         y: target.address,
@@ -210,12 +210,12 @@ fn concatenate(call: &Call<'_>, target: &Rows, parts: &[(Rows, usize)]) -> Resul
 }
 
 /// Returns the size of the largest word that divides all addresses and lengths, in bytes.
-fn word(target: &Rows, parts: &[(Rows, usize)]) -> usize {
-    let of_rows = |rows: &Rows| rows.address | rows.pitch.unsigned_abs();
-    let all = parts.iter().fold(of_rows(target) | ACCESS as u64, |all, (rows, start)| {
-        all | of_rows(rows) | (rows.length | start) as u64
+fn word_bytes(target: &Rows, parts: &[(Rows, usize)]) -> usize {
+    let row_bits = |rows: &Rows| rows.address | rows.pitch.unsigned_abs();
+    let all_bits = parts.iter().fold(row_bits(target) | ACCESS as u64, |all_bits, (rows, start)| {
+        all_bits | row_bits(rows) | (rows.length | start) as u64
     });
-    1 << all.trailing_zeros()
+    1 << all_bits.trailing_zeros()
 }
 
 pub(crate) fn run_slice_assign(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -235,9 +235,9 @@ mod tests {
     fn words_divide_everything() {
         let rows = |address: u64, pitch: i64, length: usize| Rows { address, count: 2, pitch, length };
         let target = rows(512, 64, 64);
-        assert_eq!(word(&target, &[(rows(1024, 32, 32), 0), (rows(2048, -32, 32), 32)]), 16);
-        assert_eq!(word(&target, &[(rows(1024, 32, 32), 0), (rows(2056, 32, 32), 32)]), 8);
-        assert_eq!(word(&target, &[(rows(1024, 28, 28), 0), (rows(2048, 36, 36), 28)]), 4);
-        assert_eq!(word(&target, &[(rows(1024, 0, 63), 0), (rows(2048, 0, 1), 63)]), 1);
+        assert_eq!(word_bytes(&target, &[(rows(1024, 32, 32), 0), (rows(2048, -32, 32), 32)]), 16);
+        assert_eq!(word_bytes(&target, &[(rows(1024, 32, 32), 0), (rows(2056, 32, 32), 32)]), 8);
+        assert_eq!(word_bytes(&target, &[(rows(1024, 28, 28), 0), (rows(2048, 36, 36), 28)]), 4);
+        assert_eq!(word_bytes(&target, &[(rows(1024, 0, 63), 0), (rows(2048, 0, 1), 63)]), 1);
     }
 }

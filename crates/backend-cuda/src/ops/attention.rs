@@ -31,13 +31,14 @@ pub(crate) use study::{forward as study_forward, gradient as study_gradient};
 /// The maximum head_dim of the kernels for half precision.
 const WIDEST: usize = 256;
 
-/// The limit of a mask's strides, along rows and keys, in the kernels for half precision.
+/// Strides of a mask along rows and keys must be smaller than this in the kernels for half
+/// precision.
 const MASK_STRIDE: usize = 1 << 24;
 
-/// Queries whose `rows` one block of `attention_grad_rows` computes.
+/// Queries of a block of `attention_grad_rows`.
 const ROWS: usize = 16;
 
-/// A tensor of four axes, like `View` in the kernels: its address, and its strides in elements.
+/// A tensor of four axes; mirrors `View` in the kernels: its address, and its strides in elements.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Operand {
@@ -45,7 +46,7 @@ struct Operand {
     strides: [i64; 4],
 }
 
-/// The sizes, like `Sizes` in the kernels.
+/// The sizes; mirrors `Sizes` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Sizes {
@@ -60,7 +61,7 @@ struct Sizes {
     scale: f32,
 }
 
-/// The parameters of dropout, like `DropoutParams` in the kernels.
+/// The parameters of dropout; mirrors `DropoutParams` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct DropoutParams {
@@ -88,7 +89,7 @@ impl DropoutParams {
     }
 }
 
-/// The parameters of forward, like `Attention` in the kernels.
+/// The parameters of forward; mirrors `Attention` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Forward {
@@ -123,7 +124,7 @@ struct Gradients {
     dv: Operand,
 }
 
-/// The parameters of the gradient, like `AttentionGrad` in the kernels.
+/// The parameters of the gradient; mirrors `AttentionGrad` in the kernels.
 #[repr(C)]
 struct Backward {
     tensors: Gradients,
@@ -139,40 +140,40 @@ struct Backward {
 /// Supports all floats except f64, a head_dim of up to 256 (f32: 128, except TF32 forward), and
 /// sizes that fit the integers of the kernels.
 pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
-    let no = |why: &'static str| Err(Unsupported::because(why));
+    let unsupported = |why: &'static str| Err(Unsupported::because(why));
     let dim = |input: usize, axis: usize| inputs[input].shape().dim(axis);
     let widths = [dim(0, 3), dim(2, 3)];
     if inputs[0].dtype == DType::F64 {
-        return no("no kernel for f64");
+        return unsupported("no kernel for f64");
     }
-    let (config, first) = match op {
+    let (config, optional_input) = match op {
         Op::Attention(payload) => (&payload.config, 3),
         Op::AttentionGrad(payload) => (&payload.config, 6),
         Op::AttentionGradMask(payload) => (&payload.config, 6),
-        _ => return no("no attention"),
+        _ => return unsupported("no attention"),
     };
     if widths.iter().any(|width| !(1..=WIDEST).contains(width)) {
-        return no("heads wider than 256");
+        return unsupported("heads wider than 256");
     }
     if inputs[0].dtype == DType::F32 {
         let device = f32_products::Device::of(gpu);
-        f32_products::select(config, device, widths[0].max(widths[1]), first == 6)?;
+        f32_products::select(config, device, widths[0].max(widths[1]), optional_input == 6)?;
     }
     let [batch, heads, queries] = [0, 1, 2].map(|axis| dim(0, axis));
     // Each sequence begins in a new block.
-    let sequences = config.lengths_inputs(first).map_or(0, |[lengths, _]| dim(lengths, 0));
-    let of_head = (queries.max(dim(1, 2)) / ROWS).saturating_add(sequences + 1);
-    let blocks = batch.saturating_mul(heads).saturating_mul(of_head);
-    let is_long = queries + dim(1, 2) >= super::TOO_LONG || of_head >= super::TOO_LONG / ROWS;
+    let sequences = config.lengths_inputs(optional_input).map_or(0, |[lengths, _]| dim(lengths, 0));
+    let blocks_of_head = (queries.max(dim(1, 2)) / ROWS).saturating_add(sequences + 1);
+    let blocks = batch.saturating_mul(heads).saturating_mul(blocks_of_head);
+    let is_long = queries + dim(1, 2) >= super::TOO_LONG || blocks_of_head >= super::TOO_LONG / ROWS;
     if is_long || blocks >= super::TOO_LONG {
-        return no("more than 2^31 blocks of queries");
+        return unsupported("more than 2^31 blocks of queries");
     }
-    let mask = config.mask.then(|| inputs[first]);
+    let mask = config.mask.then(|| inputs[optional_input]);
     if mask.is_some_and(|mask| {
-        let is_far = |axis: usize| mask.layout.strides()[axis].unsigned_abs() >= MASK_STRIDE;
-        [2, 3].into_iter().any(|axis| mask.shape().dim(axis) > 1 && is_far(axis))
+        let is_long_stride = |axis: usize| mask.layout.strides()[axis].unsigned_abs() >= MASK_STRIDE;
+        [2, 3].into_iter().any(|axis| mask.shape().dim(axis) > 1 && is_long_stride(axis))
     }) {
-        return no("a mask whose rows are far apart");
+        return unsupported("a mask whose rows are far apart");
     }
     let run = match op {
         Op::Attention(_) => run_attention,
@@ -181,9 +182,13 @@ pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected
     };
     // Heads may be adjacent columns in the rows of a wider tensor. The heads of the results are
     // then laid out in the same way, so the results need no copy to be used as such rows.
-    let runs = inputs[..3].iter().all(|input| input.layout.strides()[3] == 1);
+    let has_contiguous_rows = inputs[..3].iter().all(|input| input.layout.strides()[3] == 1);
     Ok(Selected {
-        plan: if runs { OutputPlan { order: OutputOrder::LikeEach } } else { OutputPlan::ROW_MAJOR },
+        plan: if has_contiguous_rows {
+            OutputPlan { order: OutputOrder::LikeEach }
+        } else {
+            OutputPlan::ROW_MAJOR
+        },
         run,
     })
 }
@@ -206,7 +211,7 @@ impl Plan {
         mask: Option<&View<'_>>,
     ) -> Result<Plan> {
         let (gpu, op) = (call.gpu, call.name);
-        let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
+        let [q, k, v] = [0, 1, 2].map(|input| &call.inputs[input]);
         let [batch, heads, queries, head_dim] = q.layout.shape().to_array(op)?;
         let [_, kv_heads, keys, _] = k.layout.shape().to_array(op)?;
         let [_, _, _, value_dim] = v.layout.shape().to_array(op)?;
@@ -293,11 +298,11 @@ struct StagedOutput {
 impl<'a> Operands<'a> {
     fn plain(&self, view: &View<'_>) -> Result<Operand> {
         let mut strides = [0; 4];
-        for (axis, to) in strides.iter_mut().enumerate() {
+        for (axis, stride) in strides.iter_mut().enumerate() {
             // The stride of an axis of size 1 is arbitrary, but it is used to compute the addresses
             // of rows that do not exist. So it is set to 0.
             if axis == 3 || view.layout.shape().dim(axis) > 1 {
-                *to = view.layout.strides()[axis] as i64;
+                *stride = view.layout.strides()[axis] as i64;
             }
         }
         Ok(Operand { first: self.gpu.address(self.op, view)?, strides })
@@ -315,8 +320,8 @@ impl<'a> Operands<'a> {
     /// As `plain`, with all strides unchanged.
     fn plain_strides(&self, view: &View<'_>) -> Result<Operand> {
         let mut operand = Operand { first: self.gpu.address(self.op, view)?, strides: [0; 4] };
-        for (to, from) in operand.strides.iter_mut().zip(view.layout.strides()) {
-            *to = *from as i64;
+        for (stride, view_stride) in operand.strides.iter_mut().zip(view.layout.strides()) {
+            *stride = *view_stride as i64;
         }
         Ok(operand)
     }
@@ -326,35 +331,41 @@ impl<'a> Operands<'a> {
     fn is_aligned(&self, view: &View<'_>) -> Result<bool> {
         let pack = 16 / view.dtype.size();
         let strides = view.layout.strides();
-        let whole = |count: usize| count.is_multiple_of(pack);
+        let is_multiple = |count: usize| count.is_multiple_of(pack);
         let shape = view.layout.shape();
-        let counts = (0..3).all(|axis| shape.dim(axis) <= 1 || whole(strides[axis].unsigned_abs()));
-        let near = strides[2].unsigned_abs() < super::TOO_LONG;
+        let strides_are_multiples =
+            (0..3).all(|axis| shape.dim(axis) <= 1 || is_multiple(strides[axis].unsigned_abs()));
+        let strides_fit = strides[2].unsigned_abs() < super::TOO_LONG;
         let address = self.gpu.address(self.op, view)?;
-        Ok(strides[3] == 1 && whole(shape.dim(3)) && counts && near && address.is_multiple_of(16))
+        Ok(strides[3] == 1
+            && is_multiple(shape.dim(3))
+            && strides_are_multiples
+            && strides_fit
+            && address.is_multiple_of(16))
     }
 
-    /// Allocates contiguous memory for `view`, with rows padded to whole packs.
+    /// Allocates contiguous memory for `view`, with rows padded to whole packs. Returns the buffer,
+    /// its layout with the padding, and its layout without the padding.
     fn alloc_padded(&self, view: &View<'_>) -> Result<(Buffer, Layout, Layout)> {
         let [a, b, c, width] = view.layout.shape().to_array(self.op)?;
         let padded =
             Layout::row_major(Shape::new(&[a, b, c, width.next_multiple_of(16 / view.dtype.size())])?);
         let buffer = Buffer::new(self.gpu.alloc(padded.elements() * view.dtype.size())?);
-        let inside = Layout::new(*view.layout.shape(), padded.strides(), 0)?;
-        Ok((buffer, padded, inside))
+        let unpadded = Layout::new(*view.layout.shape(), padded.strides(), 0)?;
+        Ok((buffer, padded, unpadded))
     }
 
     fn input(&mut self, view: &View<'_>) -> Result<Operand> {
         if self.is_aligned(view)? {
             return self.plain(view);
         }
-        let (buffer, padded, inside) = self.alloc_padded(view)?;
-        let all = View { buffer: &buffer, dtype: view.dtype, layout: &padded };
-        if padded.elements() != inside.elements() {
-            fill(self.gpu, self.op, &all, Scalar::Float(0.0))?;
+        let (buffer, padded, unpadded) = self.alloc_padded(view)?;
+        let padded_view = View { buffer: &buffer, dtype: view.dtype, layout: &padded };
+        if padded.elements() != unpadded.elements() {
+            fill(self.gpu, self.op, &padded_view, Scalar::Float(0.0))?;
         }
-        copy(self.gpu, self.op, view, &View { layout: &inside, ..all })?;
-        let operand = self.plain(&all)?;
+        copy(self.gpu, self.op, view, &View { layout: &unpadded, ..padded_view })?;
+        let operand = self.plain(&padded_view)?;
         self.copies.push(buffer);
         Ok(operand)
     }
@@ -363,9 +374,9 @@ impl<'a> Operands<'a> {
         if self.is_aligned(view)? {
             return Ok((self.plain(view)?, None));
         }
-        let (buffer, padded, inside) = self.alloc_padded(view)?;
+        let (buffer, padded, unpadded) = self.alloc_padded(view)?;
         let operand = self.plain(&View { buffer: &buffer, dtype: view.dtype, layout: &padded })?;
-        Ok((operand, Some(StagedOutput { buffer, layout: inside })))
+        Ok((operand, Some(StagedOutput { buffer, layout: unpadded })))
     }
 
     /// Copies a result from its temporary buffer to its destination.
@@ -387,7 +398,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Attention(Attention { config }) = op else {
         return Err(Error::invalid(call.name, "is not attention"));
     };
-    let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
+    let [q, k, v] = [0, 1, 2].map(|input| &call.inputs[input]);
     let mask = config.mask.then(|| &call.inputs[3]);
     let mut plan = Plan::new(call, false, config, mask)?;
     let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
@@ -433,8 +444,8 @@ impl Plan {
     }
 }
 
-/// Returns the dynamic shared memory of the f32 forward kernel: a tile each of queries, of keys or
-/// weights, and of values, whose rows have a stride of an odd number of packs.
+/// Returns the dynamic shared memory of the f32 forward kernel: one tile of queries, one of keys or
+/// weights, and one of values. The stride of their rows is an odd number of packs.
 fn simt_shared(width: usize) -> usize {
     (64 * (width + 4) + 64 * (width + 4).max(72) + 64 * (width + 4)) * 4
 }
@@ -448,7 +459,7 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::AttentionGrad(AttentionGrad { config }) = op else {
         return Err(Error::invalid(call.name, "is not attention_grad"));
     };
-    let [q, k, v, y, log_sums, dy] = [0, 1, 2, 3, 4, 5].map(|at| &call.inputs[at]);
+    let [q, k, v, y, log_sums, dy] = [0, 1, 2, 3, 4, 5].map(|input| &call.inputs[input]);
     let mask = config.mask.then(|| &call.inputs[6]);
     let plan = Plan::new(call, true, config, mask)?;
     let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
@@ -525,7 +536,7 @@ impl Plan {
     }
 }
 
-/// One kernel: forward, or one of the gradient's two passes.
+/// The launch of one kernel: of forward, or of one of the gradient's two passes.
 struct Pass {
     rows: usize,
     threads: u32,
@@ -553,7 +564,8 @@ fn simt_grad_shared(width: usize) -> usize {
     (2 * 96 * (width + 4) + 64 * 40 + 128) * 4
 }
 
-/// Returns the pass for the gradient of queries, then that for keys and values.
+/// Returns first the pass for the gradient of queries, then the pass for the gradients of keys and
+/// values.
 fn grad_launches(products: Products, element: usize) -> [Pass; 2] {
     let width = usize::from(products.width);
     if products.engine == Engine::Simt {

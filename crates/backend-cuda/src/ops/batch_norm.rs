@@ -27,15 +27,15 @@ const CHANNELS: usize = 8;
 const ACROSS: usize = 32;
 /// The minimum number of images of a split in the column kernels: four for each of a block's warps.
 const IMAGES: usize = 32;
-/// The minimum size of a plane, in bytes, with which its elements are read one plane at a time.
+/// The minimum bytes of a plane for which a block reads one plane at a time.
 const PLANE: usize = 64;
 /// The number of blocks that compute partial sums: eight per multiprocessor of an H100. It is the
 /// same on every device, so that the order of the sums is the same.
 const BLOCKS: usize = 132 * 8;
 /// The maximum number of blocks along the second axis of a grid.
-const MOST: usize = 65535;
+const MAX_GRID_Y: usize = 65535;
 
-/// The parameters, like `ChannelParts` in the kernels.
+/// The parameters; mirrors `ChannelParts` in the kernels.
 #[repr(C)]
 struct PartParameters {
     parts: u64,
@@ -52,7 +52,7 @@ struct PartParameters {
     plane: Divisor,
 }
 
-/// The parameters, like `Channels` in the kernels.
+/// The parameters; mirrors `Channels` in the kernels.
 #[repr(C)]
 struct ChannelParameters {
     parts: u64,
@@ -69,7 +69,7 @@ struct ChannelParameters {
     channels: u32,
 }
 
-/// The parameters, like `BatchNorm` in the kernels.
+/// The parameters; mirrors `BatchNorm` in the kernels.
 #[repr(C)]
 struct ElementParameters {
     y: u64,
@@ -103,7 +103,7 @@ struct Plan {
     channels: usize,
     space: usize,
     pack: usize,
-    /// Whether a block processes planes of a channel; if not, columns of the images.
+    /// If true, a block processes planes of a channel, otherwise columns of the images.
     planes: bool,
     splits: usize,
     batch_per_split: usize,
@@ -114,17 +114,17 @@ impl Plan {
         let (op, dtype, dims) = (call.name, call.inputs[0].dtype, call.inputs[0].layout.shape().dims());
         let (batch, channels, space) = (dims[0], dims[1], dims[2..].iter().product::<usize>());
         super::fits(op, &[channels])?;
-        let planes = space * dtype.size() >= PLANE && channels <= MOST;
-        let run = if planes { space } else { channels * space };
-        let suits = |&&pack: &&usize| {
+        let planes = space * dtype.size() >= PLANE && channels <= MAX_GRID_Y;
+        let contiguous = if planes { space } else { channels * space };
+        let fits_pack = |&&pack: &&usize| {
             let bytes = (pack * dtype.size()) as u64;
-            run.is_multiple_of(pack) && addresses.iter().all(|address| address.is_multiple_of(bytes))
+            contiguous.is_multiple_of(pack) && addresses.iter().all(|address| address.is_multiple_of(bytes))
         };
-        let pack = batch_norm_packs(dtype).iter().find(suits).copied().unwrap_or(1);
-        let most = |blocks: usize| BLOCKS.div_ceil(blocks.max(1));
+        let pack = batch_norm_packs(dtype).iter().find(fits_pack).copied().unwrap_or(1);
+        let max_splits = |blocks: usize| BLOCKS.div_ceil(blocks.max(1));
         let splits = match planes {
-            true => most(channels).min(batch.saturating_mul(space) / (pack * THREADS * 4)),
-            false => most(run.div_ceil(ACROSS * pack)).min(batch.div_ceil(IMAGES)),
+            true => max_splits(channels).min(batch.saturating_mul(space) / (pack * THREADS * 4)),
+            false => max_splits(contiguous.div_ceil(ACROSS * pack)).min(batch.div_ceil(IMAGES)),
         };
         let batch_per_split = batch.div_ceil(splits.max(1)).max(1);
         let splits = batch.div_ceil(batch_per_split).max(1);
@@ -141,17 +141,17 @@ impl Plan {
     }
 
     /// Returns the grid of the column kernels.
-    fn columns(&self) -> [usize; 2] {
+    fn column_grid(&self) -> [usize; 2] {
         [(self.channels * self.space).div_ceil(ACROSS * self.pack), self.splits]
     }
 
-    /// Computes the sums of all channels. Fields that forward and backward have in common are set
-    /// here.
-    fn sum(&self, gpu: &Gpu, parts: PartParameters, channels: ChannelParameters) -> Result<()> {
+    /// Computes the sums of all channels. Sets the fields of the parameters that forward and
+    /// backward have in common.
+    fn compute_sums(&self, gpu: &Gpu, parts: PartParameters, channels: ChannelParameters) -> Result<()> {
         let backward = parts.backward == 1;
         let width = if self.planes { self.channels } else { self.channels * self.space };
-        let numbers = if backward { 2 } else { 3 };
-        let scratch = gpu.scratch(self.splits * width * numbers * self.dtype.accumulator().size())?;
+        let values = if backward { 2 } else { 3 };
+        let scratch = gpu.scratch(self.splits * width * values * self.dtype.accumulator().size())?;
         let parameters = PartParameters {
             parts: scratch.address(),
             batch: self.batch as u64,
@@ -163,7 +163,7 @@ impl Plan {
         };
         let launch = match self.planes {
             true => self.launch(PARTS_OF_PLANES, [self.splits, self.channels])?,
-            false => self.launch(PARTS_OF_COLUMNS, self.columns())?,
+            false => self.launch(PARTS_OF_COLUMNS, self.column_grid())?,
         };
         gpu.launch(self.op, launch, &parameters)?;
         let [outer, outer_stride, inner] = match self.planes {
@@ -184,8 +184,9 @@ impl Plan {
         gpu.launch(self.op, self.launch(kernel, [self.channels.div_ceil(CHANNELS), 1])?, &parameters)
     }
 
-    /// Computes the elements. Fields that forward and backward have in common are set here.
-    fn elements(&self, gpu: &Gpu, kernels: [usize; 2], elements: ElementParameters) -> Result<()> {
+    /// Computes the elements. Sets the fields of the parameters that forward and backward have in
+    /// common.
+    fn compute_elements(&self, gpu: &Gpu, kernels: [usize; 2], elements: ElementParameters) -> Result<()> {
         let packs = self.batch * self.channels * self.space / self.pack;
         let plane = (self.space / self.pack).max(1);
         let count = self.batch * self.space;
@@ -205,14 +206,14 @@ impl Plan {
         let per_thread = if self.dtype == DType::F64 { 2 } else { 4 };
         let launch = match self.planes {
             true => self.launch(kernels[0], [packs.div_ceil(THREADS * per_thread), 1])?,
-            false => self.launch(kernels[1], self.columns())?,
+            false => self.launch(kernels[1], self.column_grid())?,
         };
         gpu.launch(self.op, launch, &parameters)
     }
 }
 
 /// Returns the initial parameters of forward and backward.
-fn start(x: u64, dy: u64, statistics: [u64; 2], eps: f64) -> PartParameters {
+fn part_parameters(x: u64, dy: u64, statistics: [u64; 2], eps: f64) -> PartParameters {
     PartParameters {
         parts: 0,
         x,
@@ -276,13 +277,13 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let mut operands = Operands::new(call);
     let (x, y) = (operands.dense_input(0)?, operands.dense_output(0)?);
     let statistics = [operands.dense_output(1)?, operands.dense_output(2)?];
-    let mut vector = |at: usize| if payload.affine { operands.dense_input(at) } else { Ok(0) };
+    let mut vector = |index: usize| if payload.affine { operands.dense_input(index) } else { Ok(0) };
     let affine = [vector(1)?, vector(2)?];
     let plan = Plan::of(call, &[x, y])?;
-    let parts = start(x, 0, statistics, payload.eps);
+    let parts = part_parameters(x, 0, statistics, payload.eps);
     let elements = element_parameters(&parts, y, [0; 2], affine);
-    plan.sum(call.gpu, parts, channel_parameters(x, statistics, [0; 2]))?;
-    plan.elements(call.gpu, [ELEMENTS, COLUMNS], elements)?;
+    plan.compute_sums(call.gpu, parts, channel_parameters(x, statistics, [0; 2]))?;
+    plan.compute_elements(call.gpu, [ELEMENTS, COLUMNS], elements)?;
     operands.finish()
 }
 
@@ -295,16 +296,16 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let statistics = [operands.dense_input(1)?, operands.dense_input(2)?];
     let dy = operands.dense_input(3)?;
     let weight = if payload.affine { operands.dense_input(4)? } else { 0 };
-    let mut gradient = |at: usize| if payload.affine { operands.dense_output(at) } else { Ok(0) };
+    let mut gradient = |index: usize| if payload.affine { operands.dense_output(index) } else { Ok(0) };
     let gradients = [gradient(1)?, gradient(2)?];
     let plan = Plan::of(call, &[x, dx, dy])?;
     // Sums of dy and of dy * n of each channel.
     let bytes = plan.channels * plan.dtype.accumulator().size();
     let scratch = call.gpu.scratch(2 * bytes)?;
     let sums = [scratch.address(), scratch.address() + bytes as u64];
-    let parts = PartParameters { backward: 1, ..start(x, dy, statistics, payload.eps) };
+    let parts = PartParameters { backward: 1, ..part_parameters(x, dy, statistics, payload.eps) };
     let elements = element_parameters(&parts, dx, sums, [weight, 0]);
-    plan.sum(call.gpu, parts, channel_parameters(x, sums, gradients))?;
-    plan.elements(call.gpu, [GRADIENT_ELEMENTS, GRADIENT_COLUMNS], elements)?;
+    plan.compute_sums(call.gpu, parts, channel_parameters(x, sums, gradients))?;
+    plan.compute_elements(call.gpu, [GRADIENT_ELEMENTS, GRADIENT_COLUMNS], elements)?;
     operands.finish()
 }

@@ -9,15 +9,16 @@ use ternion_core::ops::conv::Window;
 use ternion_core::{Error, Op, Result};
 
 const THREADS: usize = 256;
-/// Bytes that a thread writes to a contiguous output: of the matrix, of the image.
+/// Bytes that a thread writes to a contiguous matrix.
 const PATCH_RUN: usize = 16;
+/// Bytes that a thread writes to a contiguous image.
 const IMAGE_RUN: usize = 8;
 
 /// The kernels, in the order of the source. Each is followed by its version for contiguous outputs.
 const IM2COL: usize = 0;
 const COL2IM: usize = 2;
 
-/// The parameters, like `Patches` in the kernels.
+/// The parameters; mirrors `Patches` in the kernels.
 #[repr(C)]
 struct Parameters {
     to: u64,
@@ -46,8 +47,8 @@ pub(crate) fn run_col2im(op: &Op, call: &Call<'_>) -> Result<()> {
     launch(call, &patches.window, views, COL2IM, IMAGE_RUN)
 }
 
-/// Launches a kernel from the call's input to its output, which are `image` and `matrix` in either
-/// order.
+/// Launches a kernel that reads the call's input and writes its output. One of them is `image`, the
+/// other `matrix`.
 fn launch(
     call: &Call<'_>,
     window: &Window,

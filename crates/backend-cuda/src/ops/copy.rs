@@ -12,16 +12,18 @@ use ternion_core::backend::View;
 use ternion_core::geometry::sort_slowest_first;
 use ternion_core::{MAX_RANK, Op, Result};
 
-/// Threads in a row of a tile, and rows of threads, as in the kernels.
+/// Threads of a row of a tile, as in the kernels.
 const SIDE: usize = 32;
+/// Rows of threads, as in the kernels.
 const ROWS: usize = 8;
 /// Packs per thread along y's fastest axis.
 const DEPTH: usize = 2;
 
-/// A tile with fewer elements than this along a side is no faster than single elements.
-const SHORTEST: usize = 8;
+/// The minimum number of elements along both axes of a tile for which tiles are faster than single
+/// elements.
+const MIN_SIDE: usize = 8;
 
-/// The parameters, like `Transposition` in the kernels.
+/// The parameters; mirrors `Transposition` in the kernels.
 #[repr(C)]
 struct Parameters {
     x: u64,
@@ -47,7 +49,7 @@ pub(crate) fn copy(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> R
     {
         return elementwise::launch(gpu, op, variant, y, operands, [0; 2]);
     }
-    match transposed(gpu, op, x, y)? {
+    match copy_transposed(gpu, op, x, y)? {
         true => Ok(()),
         false => {
             let variant = ElementwiseVariant::Move(bits_like(x.dtype));
@@ -56,14 +58,15 @@ pub(crate) fn copy(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> R
     }
 }
 
-/// Copies by tiles, if the fastest axes of both sides differ and are long enough. Returns whether
+/// Copies in tiles, if the fastest axes of `x` and `y` differ and are long enough. Returns whether
 /// it did.
-fn transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<bool> {
+fn copy_transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result<bool> {
     let rank = y.layout.shape().rank();
     let dim = |axis: usize| y.layout.shape().dim(axis);
-    let along = |view: &View<'_>| (0..rank).find(|&axis| view.layout.strides()[axis] == 1 && dim(axis) > 1);
-    let (Some(i), Some(j)) = (along(x), along(y)) else { return Ok(false) };
-    if i == j || dim(i) < SHORTEST || dim(j) < SHORTEST || y.layout.elements() >= super::TOO_LONG {
+    let fastest_axis =
+        |view: &View<'_>| (0..rank).find(|&axis| view.layout.strides()[axis] == 1 && dim(axis) > 1);
+    let (Some(i), Some(j)) = (fastest_axis(x), fastest_axis(y)) else { return Ok(false) };
+    if i == j || dim(i) < MIN_SIDE || dim(j) < MIN_SIDE || y.layout.elements() >= super::TOO_LONG {
         return Ok(false);
     }
     let stride = |view: &View<'_>, axis: usize| view.layout.strides()[axis] as i64;
@@ -74,14 +77,17 @@ fn transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result
     sort_slowest_first(&mut batch, 1);
     let (x_address, y_address) = (gpu.address(op, x)?, gpu.address(op, y)?);
     let vector = (4 / x.dtype.size()).max(1);
-    let even = |count: usize| count.is_multiple_of(vector);
-    let packed = vector > 1
+    let is_multiple = |count: usize| count.is_multiple_of(vector);
+    let is_packed = vector > 1
         && [x_address, y_address].iter().all(|address| address.is_multiple_of(4))
-        && even(dim(i))
-        && even(dim(j))
-        && batch.iter().flat_map(|(_, strides)| strides).all(|stride| even(stride.unsigned_abs() as usize))
-        && [stride(x, j), stride(y, i)].iter().all(|stride| even(stride.unsigned_abs() as usize));
-    let tile = if packed { SIDE * vector } else { SIDE };
+        && is_multiple(dim(i))
+        && is_multiple(dim(j))
+        && batch
+            .iter()
+            .flat_map(|(_, strides)| strides)
+            .all(|stride| is_multiple(stride.unsigned_abs() as usize))
+        && [stride(x, j), stride(y, i)].iter().all(|stride| is_multiple(stride.unsigned_abs() as usize));
+    let tile = if is_packed { SIDE * vector } else { SIDE };
     let (i_tiles, j_tiles) = (dim(i).div_ceil(tile), dim(j).div_ceil(tile * DEPTH));
     let blocks = i_tiles * j_tiles * batch.iter().map(|(size, _)| size).product::<usize>();
     let parameters = Parameters {
@@ -98,7 +104,7 @@ fn transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> Result
     let variant = Kind::Transpose(bits_like(x.dtype));
     let launch = Launch {
         block: [SIDE as u32, ROWS as u32, 1],
-        ..Launch::new(variant, usize::from(packed), blocks as u32, 0)
+        ..Launch::new(variant, usize::from(is_packed), blocks as u32, 0)
     };
     gpu.launch(op, launch, &parameters)?;
     Ok(true)

@@ -23,7 +23,7 @@ pub(crate) fn fill(gpu: &Gpu, op: &'static str, y: &View<'_>, value: Scalar) -> 
     elementwise::launch(gpu, op, variant, y, [number, Operand::Absent, Operand::Absent], [0; 2])
 }
 
-/// The parameters, like `Iota` in the kernels.
+/// The parameters; mirrors `Iota` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -36,7 +36,7 @@ struct Parameters {
 pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Iota(payload) = op else { return Err(Error::invalid(call.name, "is not iota")) };
     let y = &call.outputs[0];
-    let number = |scalar: Scalar| match payload.dtype.is_float() {
+    let bits = |scalar: Scalar| match payload.dtype.is_float() {
         true => scalar.as_f64().to_bits(),
         // The low bits of a u64 are those of an i64.
         false => scalar.as_i128() as u64,
@@ -45,8 +45,8 @@ pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
         y: call.gpu.address(call.name, y)?,
         count: payload.count as u64,
         stride: y.layout.strides()[0] as i64,
-        start: number(payload.start),
-        step: number(payload.step),
+        start: bits(payload.start),
+        step: bits(payload.step),
     };
     let blocks = u32::try_from(payload.count.div_ceil(THREADS))
         .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;

@@ -12,10 +12,10 @@ use ternion_core::{Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
 
-/// The minimum number of adjacent lines with which one thread processes each line.
-const MANY: usize = 4096;
+/// The minimum number of adjacent lines for which each thread processes one line.
+const MIN_ADJACENT_LINES: usize = 4096;
 
-/// The parameters, like `Cumulative` in the kernels.
+/// The parameters; mirrors `Cumulative` in the kernels.
 #[repr(C)]
 struct Parameters {
     x: u64,
@@ -58,8 +58,8 @@ fn run_cumulative_sum(op: &Op, call: &Call<'_>) -> Result<()> {
         y_step,
         space: Space::in_order(&axes),
     };
-    let side_by_side = parameters.space.strides[0][parameters.space.last()] == 1;
-    let (kernel, blocks) = match lines >= MANY && side_by_side {
+    let are_adjacent = parameters.space.strides[0][parameters.space.last()] == 1;
+    let (kernel, blocks) = match lines >= MIN_ADJACENT_LINES && are_adjacent {
         true => (1, lines.div_ceil(THREADS)),
         false => (0, lines),
     };

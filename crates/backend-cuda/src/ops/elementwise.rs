@@ -29,7 +29,7 @@ pub(crate) enum Operand<'a> {
     Absent,
 }
 
-/// The parameters, like `Elementwise` in the kernels.
+/// The parameters; mirrors `Elementwise` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -40,7 +40,7 @@ struct Parameters {
     space: Space<4>,
 }
 
-/// Launches `variant` to compute `y` from its operands. Tensors have y's shape.
+/// Launches `variant` to compute `y` from its operands. Tensor operands have the shape of `y`.
 pub(crate) fn launch(
     gpu: &Gpu,
     op: &'static str,
@@ -63,11 +63,11 @@ pub(crate) fn launch(
         space: Space::EMPTY,
     };
     let mut widest = y.dtype.size();
-    for (at, operand) in operands.iter().enumerate() {
+    for (index, operand) in operands.iter().enumerate() {
         match operand {
             Operand::Tensor(view) => {
-                parameters.inputs[at] = gpu.address(op, view)?;
-                layouts[at + 1] = view.layout;
+                parameters.inputs[index] = gpu.address(op, view)?;
+                layouts[index + 1] = view.layout;
                 widest = widest.max(view.dtype.size());
             }
             Operand::Number(bits) => parameters.scalar = *bits,
@@ -76,19 +76,19 @@ pub(crate) fn launch(
     }
     let pack = 16 / widest;
     let is_aligned = |address: u64, dtype: DType| address.is_multiple_of((pack * dtype.size()) as u64);
-    let aligned = is_aligned(parameters.y, y.dtype)
+    let all_aligned = is_aligned(parameters.y, y.dtype)
         && operands.iter().zip(parameters.inputs).all(|(operand, address)| match operand {
             Operand::Tensor(view) => is_aligned(address, view.dtype),
             _ => true,
         });
-    let dense = layouts.iter().all(|layout| layout.is_row_major());
-    if !(dense && aligned) {
+    let is_dense = layouts.iter().all(|layout| layout.is_row_major());
+    if !(is_dense && all_aligned) {
         parameters.space = Space::of(layouts);
     }
-    let line = aligned && (dense || parameters.space.is_line());
-    let (kernel, per_block) = if line {
+    let is_line = all_aligned && (is_dense || parameters.space.is_line());
+    let (kernel, per_block) = if is_line {
         (0, THREADS * unroll(y.dtype) * pack)
-    } else if aligned && parameters.space.has_rows(pack) && count < super::TOO_LONG {
+    } else if all_aligned && parameters.space.has_rows(pack) && count < super::TOO_LONG {
         (1, THREADS * pack)
     } else {
         (if count < super::TOO_LONG { 2 } else { 3 }, THREADS * PER_THREAD)
@@ -98,18 +98,18 @@ pub(crate) fn launch(
     gpu.launch(op, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }
 
-fn wrong(call: &Call<'_>) -> Error {
+fn wrong_op(call: &Call<'_>) -> Error {
     Error::invalid(call.name, "another op's kernel was chosen")
 }
 
-/// Returns the constants of a function, in the type that it is computed in. A constant outside the
+/// Returns the constants of a function, in the dtype that it is computed in. A constant outside the
 /// range of an integer dtype becomes that dtype's minimum or maximum.
 fn constants_of(op: UnaryOp, dtype: DType) -> [u64; 2] {
     op.constants().map(|constant| Scalar::Float(constant).bits(dtype.accumulator()))
 }
 
 pub(crate) fn run_unary(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Unary(payload) = op else { return Err(wrong(call)) };
+    let Op::Unary(payload) = op else { return Err(wrong_op(call)) };
     let x = &call.inputs[0];
     let variant = ElementwiseVariant::unary(payload.op, x.dtype);
     let operands = [Operand::Tensor(x), Operand::Absent, Operand::Absent];
@@ -117,8 +117,8 @@ pub(crate) fn run_unary(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 pub(crate) fn run_unary_grad(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::UnaryGrad(payload) = op else { return Err(wrong(call)) };
-    two(
+    let Op::UnaryGrad(payload) = op else { return Err(wrong_op(call)) };
+    launch_binary(
         call,
         ElementwiseVariant::unary_grad(payload.op, call.inputs[0].dtype),
         constants_of(payload.op, call.inputs[0].dtype),
@@ -126,19 +126,19 @@ pub(crate) fn run_unary_grad(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 /// Launches a kernel with two tensors.
-fn two(call: &Call<'_>, variant: ElementwiseVariant, constants: [u64; 2]) -> Result<()> {
+fn launch_binary(call: &Call<'_>, variant: ElementwiseVariant, constants: [u64; 2]) -> Result<()> {
     let operands = [Operand::Tensor(&call.inputs[0]), Operand::Tensor(&call.inputs[1]), Operand::Absent];
     launch(call.gpu, call.name, variant, &call.outputs[0], operands, constants)
 }
 
 pub(crate) fn run_binary(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Binary(payload) = op else { return Err(wrong(call)) };
-    two(call, ElementwiseVariant::binary(payload.op, call.inputs[0].dtype), [0; 2])
+    let Op::Binary(payload) = op else { return Err(wrong_op(call)) };
+    launch_binary(call, ElementwiseVariant::binary(payload.op, call.inputs[0].dtype), [0; 2])
 }
 
-/// The scalar is in the type that the op is computed in.
+/// The scalar has the dtype that the op is computed in.
 pub(crate) fn run_binary_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::BinaryScalar(BinaryScalar { op, scalar, side }) = op else { return Err(wrong(call)) };
+    let Op::BinaryScalar(BinaryScalar { op, scalar, side }) = op else { return Err(wrong_op(call)) };
     let (x, dtype) = (Operand::Tensor(&call.inputs[0]), call.inputs[0].dtype);
     let wide = dtype.accumulator();
     let number = Operand::Number(scalar.bits(wide));
@@ -151,20 +151,20 @@ pub(crate) fn run_binary_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 pub(crate) fn run_multiply_add(_: &Op, call: &Call<'_>) -> Result<()> {
-    let [a, b, c] = [0, 1, 2].map(|at| Operand::Tensor(&call.inputs[at]));
+    let [a, b, c] = [0, 1, 2].map(|index| Operand::Tensor(&call.inputs[index]));
     let variant = ElementwiseVariant::MultiplyAdd(wrapping_like(call.inputs[0].dtype));
     launch(call.gpu, call.name, variant, &call.outputs[0], [a, b, c], [0; 2])
 }
 
 pub(crate) fn run_scale_add(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::ScaleAdd(payload) = op else { return Err(wrong(call)) };
+    let Op::ScaleAdd(payload) = op else { return Err(wrong_op(call)) };
     let dtype = call.inputs[0].dtype;
     let scale = Scalar::Float(payload.scale).bits(dtype.accumulator());
-    two(call, ElementwiseVariant::ScaleAdd(dtype), [scale, 0])
+    launch_binary(call, ElementwiseVariant::ScaleAdd(dtype), [scale, 0])
 }
 
 pub(crate) fn run_add_relu(_: &Op, call: &Call<'_>) -> Result<()> {
-    two(call, ElementwiseVariant::AddRelu(call.inputs[0].dtype), [0; 2])
+    launch_binary(call, ElementwiseVariant::AddRelu(call.inputs[0].dtype), [0; 2])
 }
 
 /// Supports the activations of layers.
@@ -179,21 +179,21 @@ pub(crate) fn select_bias_activation(
 }
 
 fn run_bias_activation(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::BiasActivation(payload) = op else { return Err(wrong(call)) };
-    let Some(activation) = Activation::of(payload.activation) else { return Err(wrong(call)) };
+    let Op::BiasActivation(payload) = op else { return Err(wrong_op(call)) };
+    let Some(activation) = Activation::of(payload.activation) else { return Err(wrong_op(call)) };
     let dtype = call.inputs[0].dtype;
     let variant = ElementwiseVariant::BiasActivation { activation, dtype };
-    two(call, variant, constants_of(payload.activation, dtype))
+    launch_binary(call, variant, constants_of(payload.activation, dtype))
 }
 
 pub(crate) fn run_compare(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::Compare(payload) = op else { return Err(wrong(call)) };
-    two(call, ElementwiseVariant::compare(payload.op, call.inputs[0].dtype), [0; 2])
+    let Op::Compare(payload) = op else { return Err(wrong_op(call)) };
+    launch_binary(call, ElementwiseVariant::compare(payload.op, call.inputs[0].dtype), [0; 2])
 }
 
 /// The scalar is rounded to the tensor's dtype first.
 pub(crate) fn run_compare_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
-    let Op::CompareScalar(CompareScalar { op, scalar }) = op else { return Err(wrong(call)) };
+    let Op::CompareScalar(CompareScalar { op, scalar }) = op else { return Err(wrong_op(call)) };
     let x = &call.inputs[0];
     let number = Operand::Number(scalar.bits(x.dtype));
     let variant = ElementwiseVariant::compare(*op, x.dtype);
@@ -208,7 +208,7 @@ pub(crate) fn run_compare_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 pub(crate) fn run_select(_: &Op, call: &Call<'_>) -> Result<()> {
-    let [condition, a, b] = [0, 1, 2].map(|at| Operand::Tensor(&call.inputs[at]));
+    let [condition, a, b] = [0, 1, 2].map(|index| Operand::Tensor(&call.inputs[index]));
     let variant = ElementwiseVariant::Select(bits_like(call.inputs[1].dtype));
     launch(call.gpu, call.name, variant, &call.outputs[0], [condition, a, b], [0; 2])
 }

@@ -19,7 +19,7 @@ pub(crate) fn variant(dtype: DType, index: DType) -> IndexVariant {
     IndexVariant::Gather { bits: bits_like(dtype), index }
 }
 
-/// The parameters, like `Gather` in the kernels.
+/// The parameters; mirrors `Gather` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -40,7 +40,7 @@ pub(crate) fn run_gather(op: &Op, call: &Call<'_>) -> Result<()> {
 
 pub(crate) fn run_index_select(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::IndexSelect(payload) = op else { return Err(Error::invalid(call.name, "is not index_select")) };
-    if rows(call, payload.axis)? {
+    if gather_rows(call, payload.axis)? {
         return Ok(());
     }
     let expanded = along(payload.axis, call.inputs[1].layout, call.outputs[0].layout)?;
@@ -60,8 +60,8 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
     super::fits(op, &[count])?;
     let mut axes: SmallVec<[(usize, [i64; 3]); MAX_RANK]> = (0..y.layout.shape().rank())
         .map(|other| {
-            let of_x = if other == axis { 0 } else { x.layout.strides()[other] };
-            let strides = [y.layout.strides()[other], index.layout.strides()[other], of_x];
+            let x_stride = if other == axis { 0 } else { x.layout.strides()[other] };
+            let strides = [y.layout.strides()[other], index.layout.strides()[other], x_stride];
             (y.layout.shape().dim(other), strides.map(|stride| stride as i64))
         })
         .collect();
@@ -82,7 +82,7 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
     gpu.launch(op, Launch::new(variant(x.dtype, index.dtype), 0, blocks as u32, THREADS as u32), &parameters)
 }
 
-/// The parameters, like `GatherRows` in the kernels.
+/// The parameters; mirrors `GatherRows` in the kernels.
 #[repr(C)]
 struct RowParameters {
     y: u64,
@@ -99,35 +99,35 @@ struct RowParameters {
     count: Divisor,
 }
 
-/// Returns the strides of `view` as `[outer, axis, inner]`, if the axes before `axis` can be
-/// merged, and so can those after it.
+/// Returns the strides of `view` as `[outer, axis, inner]`, if the axes before `axis` can be merged
+/// into one, and also the axes after it.
 pub(crate) fn three_axes(view: &View<'_>, axis: usize) -> Option<[i64; 3]> {
-    let one = |range: std::ops::Range<usize>| {
+    let merged = |range: std::ops::Range<usize>| {
         let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> =
             range.map(|axis| (view.layout.shape().dim(axis), [view.layout.strides()[axis] as i64])).collect();
         let space = Space::in_order(&axes);
         (space.rank == 1).then(|| space.strides[0][0])
     };
     let rank = view.layout.shape().rank();
-    Some([one(0..axis)?, view.layout.strides()[axis] as i64, one(axis + 1..rank)?])
+    Some([merged(0..axis)?, view.layout.strides()[axis] as i64, merged(axis + 1..rank)?])
 }
 
-/// Gathers whole rows in 8-byte words, if rows consist of such words; returns whether they do.
-fn rows(call: &Call<'_>, axis: usize) -> Result<bool> {
+/// Gathers whole rows in 8-byte words, if rows consist of whole words. Returns whether it did.
+fn gather_rows(call: &Call<'_>, axis: usize) -> Result<bool> {
     let (gpu, op, x, y, index) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0], &call.inputs[1]);
     let inner: usize = y.layout.shape().dims()[axis + 1..].iter().product();
     let (Some([outer, row, 1]), true) = (three_axes(x, axis), y.layout.is_contiguous()) else {
         return Ok(false);
     };
-    // Without outer axes, their stride is not used.
+    // If all outer axes have size 1, their stride is not used.
     let outer = if x.layout.shape().dims()[..axis].iter().all(|&size| size == 1) { 0 } else { outer };
     let word = 8 / x.dtype.size();
     let (x_address, y_address) = (gpu.address(op, x)?, gpu.address(op, y)?);
-    let whole = |count: i64| count.unsigned_abs().is_multiple_of(word as u64);
-    let aligned = [x_address, y_address].iter().all(|address| address.is_multiple_of(8));
+    let is_whole = |count: i64| count.unsigned_abs().is_multiple_of(word as u64);
+    let are_aligned = [x_address, y_address].iter().all(|address| address.is_multiple_of(8));
     let total = y.layout.elements() / word;
     if inner < 2
-        || !(aligned && whole(inner as i64) && whole(outer) && whole(row))
+        || !(are_aligned && is_whole(inner as i64) && is_whole(outer) && is_whole(row))
         || total >= super::TOO_LONG
     {
         return Ok(false);

@@ -13,7 +13,7 @@ use ternion_core::{DType, Error, Layout, Op, Result};
 /// find out quickly that it is already computed.
 const UPDATE_BLOCKS_EACH: usize = 4;
 
-/// The parameters, like `CrossEntropy` in the kernels.
+/// The parameters; mirrors `CrossEntropy` in the kernels.
 #[repr(C)]
 struct Parameters {
     dx: u64,

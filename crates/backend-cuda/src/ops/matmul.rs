@@ -35,7 +35,7 @@ const SUM_SPLITS: usize = 1;
 /// Only in variants with row sums of a.
 const SUM_PARTS: usize = 2;
 
-/// The parameters, like `Product` in the kernels.
+/// The parameters; mirrors `Product` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Parameters {
@@ -76,8 +76,8 @@ impl Condition {
     const NONE: Condition = Condition { address: 0, value: 0 };
 }
 
-/// Supports a product with a factor, a bias, an activation and a residual or an accumulator, if no
-/// intermediate value is rounded in addition to the result. Other epilogues are composed.
+/// Supports a product with a factor, a bias, an activation and a residual or an accumulator, if
+/// only the result is rounded, not an intermediate value. Other epilogues are composed.
 pub(crate) fn select(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     let Epilogue { bias, activation, residual, accumulate, out_dtype, pre_activation, .. } = payload.epilogue;
     let output = out_dtype.unwrap_or(inputs[0].dtype);
@@ -93,8 +93,8 @@ pub(crate) fn select(payload: &Matmul, inputs: &[Meta<'_>]) -> Result<Selected, 
 }
 
 /// Returns the tensor that a kernel with this epilogue stores or reads in addition to the result: a
-/// pre-activation, a residual, or an accumulator. The accumulator is the result's own memory: a
-/// block reads its tile of it before it stores that tile.
+/// pre-activation, a residual, or an accumulator. The accumulator is the memory of the result: a
+/// block reads its tile there before it stores the tile.
 fn epilogue_tensor<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a View<'a>> {
     match epilogue {
         EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => None,
@@ -105,7 +105,7 @@ fn epilogue_tensor<'a>(call: &Call<'a>, epilogue: EpilogueVariant) -> Option<&'a
 
 /// Returns the epilogue to fuse, if tensor maps support the additional tensor that is stored or
 /// read.
-fn fusible(call: &Call<'_>, epilogue: &Epilogue) -> Result<Option<EpilogueVariant>> {
+fn epilogue_to_fuse(call: &Call<'_>, epilogue: &Epilogue) -> Result<Option<EpilogueVariant>> {
     let Some(fused) = EpilogueVariant::fused(epilogue) else { return Ok(None) };
     if fused == EpilogueVariant::RowSumsOfA {
         return Ok(Some(fused));
@@ -121,8 +121,8 @@ fn is_more_than_bias_and_relu(epilogue: &Epilogue) -> bool {
     let Epilogue { activation, residual, accumulate, pre_activation, activation_grad, row_sums_of_a, .. } =
         *epilogue;
     let is_simple = matches!(activation, None | Some(UnaryOp::Relu));
-    let adds = residual || accumulate;
-    !is_simple || adds || pre_activation || activation_grad.is_some() || row_sums_of_a
+    let adds_tensor = residual || accumulate;
+    !is_simple || adds_tensor || pre_activation || activation_grad.is_some() || row_sums_of_a
 }
 
 /// Computes the product with only the bias, and the rest of the epilogue with separate kernels.
@@ -200,8 +200,8 @@ fn sum_of_a(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// Computes the requested sums for a result without elements: column sums are zeros, if there are
-/// columns; a may still have rows to sum.
+/// Computes the requested sums for a result without elements. Column sums are zeros. Row sums of a
+/// need not be zero: a can have elements.
 #[cold]
 fn sums_of_empty_result(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     match call.outputs {
@@ -267,7 +267,7 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let y = &call.outputs[0];
     let address = call.gpu.address(call.name, y)?;
     let stores_boxes = call.gpu.uses_tensor_maps() && tensor_maps::supports_output(y, address);
-    let fused = fusible(call, &payload.epilogue)?;
+    let fused = epilogue_to_fuse(call, &payload.epilogue)?;
     let output = Output { view: y, stores_boxes, fused };
     let Choices { choice, bf16x6_choice } = Choice::cached(input, [&a, &b], output, &sizes, device);
     if choice.epilogue == EpilogueVariant::BiasRelu && is_more_than_bias_and_relu(&payload.epilogue) {

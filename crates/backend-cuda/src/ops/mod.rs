@@ -26,8 +26,8 @@ pub(crate) mod window;
 /// integers.
 pub(crate) const TOO_LONG: usize = 1 << 31;
 
-/// Checks that the kernels of rows support this number of columns; they count packs beyond both
-/// ends.
+/// Checks that the kernels of rows support this number of columns. They also count packs beyond
+/// both ends of a row.
 pub(crate) fn fits_rows(op: &'static str, columns: usize) -> ternion_core::Result<()> {
     match columns < 1 << 30 {
         true => Ok(()),
@@ -38,7 +38,7 @@ pub(crate) fn fits_rows(op: &'static str, columns: usize) -> ternion_core::Resul
     }
 }
 
-/// Checks that all of these fit the kernels' 32-bit integers.
+/// Checks that all of these counts fit the kernels' 32-bit integers.
 pub(crate) fn fits(op: &'static str, counts: &[usize]) -> ternion_core::Result<()> {
     match counts.iter().find(|&&count| count >= TOO_LONG) {
         None => Ok(()),

@@ -1,5 +1,5 @@
-//! The norm of many tensors: a launch for the squares of up to [`MOST`] of them, and one for the
-//! root of their sum.
+//! The norm of many tensors: a launch for the squares of up to [`MAX_TENSORS`] of them, and one for
+//! the root of their sum.
 
 use super::copy::copy;
 use crate::call::{Call, Selected};
@@ -19,9 +19,9 @@ const PACKS: usize = 16;
 /// Threads of the kernel that adds the partial sums.
 const PART_THREADS: u32 = 1024;
 /// Tensors of a launch: as many as fit into the 4 KiB of parameters that every driver supports.
-const MOST: usize = 192;
+const MAX_TENSORS: usize = 192;
 
-/// A tensor, like `Source` in the kernels.
+/// A tensor; mirrors `Source` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Source {
@@ -29,16 +29,16 @@ struct Source {
     count: u64,
 }
 
-/// The parameters, like `Sources` in the kernels.
+/// The parameters; mirrors `Sources` in the kernels.
 #[repr(C)]
 struct Sources {
     tensors: u32,
-    first_block: [u32; MOST],
+    first_block: [u32; MAX_TENSORS],
     partial: u64,
-    of: [Source; MOST],
+    of: [Source; MAX_TENSORS],
 }
 
-/// The parameters of the sum, like `Parts` in the kernels.
+/// The parameters of the sum; mirrors `Parts` in the kernels.
 #[repr(C)]
 struct Parts {
     partial: u64,
@@ -56,8 +56,8 @@ fn run(_: &Op, call: &Call<'_>) -> Result<()> {
     let chunk = THREADS * PACKS * pack_of(&[dtype]);
     // The copies live until the kernels have been queued.
     let mut copies: SmallVec<[Buffer; 1]> = SmallVec::new();
-    let filled = call.inputs.iter().filter(|input| input.layout.elements() > 0);
-    let sources = filled.map(|input| source(call, input, &mut copies)).collect::<Result<Vec<_>>>()?;
+    let non_empty = call.inputs.iter().filter(|input| input.layout.elements() > 0);
+    let sources = non_empty.map(|input| source(call, input, &mut copies)).collect::<Result<Vec<_>>>()?;
     let blocks_of = |sources: &[Source]| sources.iter().map(|source| blocks(source, chunk)).sum::<usize>();
     let count = u32::try_from(blocks_of(&sources))
         .ok()
@@ -66,10 +66,10 @@ fn run(_: &Op, call: &Call<'_>) -> Result<()> {
     let accumulator = 3 * dtype.accumulator().size();
     let scratch = call.gpu.scratch(count as usize * accumulator)?;
     let mut partial = scratch.address();
-    for together in sources.chunks(MOST) {
-        let blocks = blocks_of(together);
+    for launch_sources in sources.chunks(MAX_TENSORS) {
+        let blocks = blocks_of(launch_sources);
         let launch = Launch::new(Kind::MultiTensorNorm(dtype), SQUARES_KERNEL, blocks as u32, THREADS as u32);
-        call.gpu.launch(call.name, launch, &parameters(together, chunk, partial))?;
+        call.gpu.launch(call.name, launch, &parameters(launch_sources, chunk, partial))?;
         partial += (blocks * accumulator) as u64;
     }
     let parts =
@@ -89,20 +89,20 @@ fn blocks(source: &Source, chunk: usize) -> usize {
 fn parameters(sources: &[Source], chunk: usize, partial: u64) -> Sources {
     let mut parameters = Sources {
         tensors: sources.len() as u32,
-        first_block: [0; MOST],
+        first_block: [0; MAX_TENSORS],
         partial,
-        of: [Source { x: 0, count: 0 }; MOST],
+        of: [Source { x: 0, count: 0 }; MAX_TENSORS],
     };
-    let mut before = 0;
-    for (at, source) in sources.iter().enumerate() {
-        parameters.first_block[at] = before as u32;
-        parameters.of[at] = *source;
-        before += blocks(source, chunk);
+    let mut next_block = 0;
+    for (index, source) in sources.iter().enumerate() {
+        parameters.first_block[index] = next_block as u32;
+        parameters.of[index] = *source;
+        next_block += blocks(source, chunk);
     }
     parameters
 }
 
-/// Returns a tensor in the form that the kernels read; one that is not dense is copied.
+/// Returns a tensor as the kernels read it. Copies it if it is not dense.
 fn source(call: &Call<'_>, x: &View<'_>, copies: &mut SmallVec<[Buffer; 1]>) -> Result<Source> {
     let count = x.layout.elements() as u64;
     if x.layout.fills_its_range() {

@@ -20,26 +20,27 @@ const COLUMN_SUMS: usize = 1;
 
 /// Rows per thread that the gradient's kernel keeps in shared memory, like `STAGES` there.
 const STAGES: usize = 3;
-/// Blocks that loop over the rows, each with separate sums, by the fraction of a multiprocessor
-/// that one uses: a quarter, a half, or all of it. These are the numbers for an H100. They do not
-/// depend on the device, so that the order of the sums does not depend on it either.
+/// The numbers of blocks that loop over the rows, each with separate sums, if a multiprocessor of
+/// an H100 runs four, two or one of them at a time. They are the same on every device, so that the
+/// order of the sums is the same.
 const BLOCKS: [usize; 3] = [528, 264, 132];
-/// Threads of a block of which a multiprocessor runs four, and bytes of shared memory of one of
-/// which it runs two.
-const QUARTER: usize = 64;
-const HALF: usize = 64 << 10;
+/// The maximum number of threads of a block if a multiprocessor runs four blocks.
+const QUARTER_THREADS: usize = 64;
+/// The maximum bytes of shared memory of a block if a multiprocessor runs two blocks.
+const HALF_SHARED_BYTES: usize = 64 << 10;
 
-/// Blocks of `norm_rows_parameter_grad`: the columns and the minimum number of rows of a block, and
-/// the maximum number of blocks along the rows.
+/// Of `norm_rows_parameter_grad`: the threads, the columns and the minimum number of rows of a
+/// block, and the maximum number of blocks along the rows.
 const PARAMETER_THREADS: u32 = 256;
 const PARAMETER_COLUMNS: usize = 32;
 const PARAMETER_ROWS: usize = 64;
 const PARAMETER_BLOCKS: usize = 4096;
 
+/// Of `column_sums`: the threads and the columns of a block.
 const SUM_THREADS: u32 = 1024;
 const SUM_COLUMNS: usize = 32;
 
-/// The parameters, like `Norm` in the kernels.
+/// The parameters; mirrors `Norm` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -55,7 +56,7 @@ struct Parameters {
     columns: u32,
 }
 
-/// The parameters, like `NormGrad` in the kernels.
+/// The parameters; mirrors `NormGrad` in the kernels.
 #[repr(C)]
 struct GradParameters {
     dx: u64,
@@ -77,7 +78,7 @@ struct GradParameters {
     rows_per_block: u32,
 }
 
-/// The parameters, like `ColumnSums` in the kernels.
+/// The parameters; mirrors `ColumnSums` in the kernels.
 #[repr(C)]
 struct SumParameters {
     sums: [u64; 2],
@@ -87,15 +88,15 @@ struct SumParameters {
 }
 
 /// Returns the rows and columns of `[.., columns]`.
-fn matrix(view: &View<'_>) -> (usize, usize) {
+fn rows_and_columns(view: &View<'_>) -> (usize, usize) {
     match view.layout.shape().dims().split_last() {
         Some((&columns, rows)) => (rows.iter().product(), columns),
         None => (1, 1),
     }
 }
 
-/// Returns whether the chosen kernel reads or writes rows of dtype `other` together with rows of
-/// `dtype`, and adds their gradients to a residual's.
+/// Returns whether the chosen kernel supports rows of dtype `other` together with rows of `dtype`,
+/// and can add the gradient of a residual.
 fn fuses(row_kernel: &RowKernel, dtype: DType, other: DType) -> bool {
     let Rows { packing, team } = row_kernel.rows;
     (other == dtype || mixes(dtype, packing, other)) && team.storage == RowStorage::Registers
@@ -150,15 +151,15 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         _ => return Err(Error::invalid(call.name, "is not a normalization of rows")),
     };
     let (gpu, dtype) = (call.gpu, call.inputs[0].dtype);
-    let (count, columns) = matrix(&call.inputs[0]);
+    let (count, columns) = rows_and_columns(&call.inputs[0]);
     super::fits_rows(call.name, columns)?;
     let mut operands = Operands::new(call);
-    let last = call.inputs[0].layout.shape().rank() - 1;
-    let (x, y) = (operands.input_rows(0, last)?, operands.output_rows(0, last)?);
-    let mut vector = |at: Option<usize>| at.map_or(Ok(0), |at| operands.dense_input(at));
+    let last_axis = call.inputs[0].layout.shape().rank() - 1;
+    let (x, y) = (operands.input_rows(0, last_axis)?, operands.output_rows(0, last_axis)?);
+    let mut vector = |index: Option<usize>| index.map_or(Ok(0), |index| operands.dense_input(index));
     let weight_address = vector(weight.then_some(1))?;
     let bias_address = vector(bias.then_some(1 + usize::from(weight)))?;
-    // An absent vector has address 0, which meets every alignment.
+    // An absent vector has address 0, which has every alignment.
     let layouts = [
         x,
         y,
@@ -191,12 +192,12 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 
 /// Returns the number of blocks that loop over `count` rows.
 fn persistent_blocks(row_kernel: &RowKernel, count: usize) -> usize {
-    let most = match row_kernel {
-        _ if row_kernel.rows.team.threads() <= QUARTER => BLOCKS[0],
-        _ if row_kernel.shared <= HALF => BLOCKS[1],
+    let max_blocks = match row_kernel {
+        _ if row_kernel.rows.team.threads() <= QUARTER_THREADS => BLOCKS[0],
+        _ if row_kernel.shared <= HALF_SHARED_BYTES => BLOCKS[1],
         _ => BLOCKS[2],
     };
-    count.div_ceil(row_kernel.rows.per_block()).min(most)
+    count.div_ceil(row_kernel.rows.per_block()).min(max_blocks)
 }
 
 /// The properties of a normalization's gradient: whether it is centered, the index of the input dy,
@@ -248,10 +249,10 @@ fn grad_row_kernel(call: &Call<'_>, columns: usize, layouts: &[RowLayout]) -> Re
 /// How the sums of the parameters' gradients are split. If blocks loop over rows, each block has a
 /// partial sum; otherwise each chunk of rows has one.
 struct Partials {
-    /// Whether the gradient's own kernel computes them.
+    /// Whether the kernel of the gradient computes them.
     is_persistent: bool,
     count: usize,
-    /// Sums of each column.
+    /// The number of sums of each column.
     sums: usize,
     rows_per_block: usize,
 }
@@ -273,40 +274,42 @@ impl Partials {
         let (gpu, variant) = (call.gpu, NormVariant::Sums(call.inputs[0].dtype));
         let columns = parameters.columns as usize;
         if !self.is_persistent {
-            let across = columns.div_ceil(PARAMETER_COLUMNS) as u32;
-            let launch = Launch::new(variant, PARAMETER_GRAD, across, PARAMETER_THREADS);
-            gpu.launch(call.name, Launch { grid: [across, self.count as u32, 1], ..launch }, parameters)?;
+            let blocks = columns.div_ceil(PARAMETER_COLUMNS) as u32;
+            let launch = Launch::new(variant, PARAMETER_GRAD, blocks, PARAMETER_THREADS);
+            gpu.launch(call.name, Launch { grid: [blocks, self.count as u32, 1], ..launch }, parameters)?;
         }
-        let across = columns.div_ceil(SUM_COLUMNS) as u32;
+        let blocks = columns.div_ceil(SUM_COLUMNS) as u32;
         let sums = SumParameters {
             sums,
             partials: parameters.partials,
             columns: parameters.columns,
             count: self.count as u32,
         };
-        let launch = Launch::new(variant, COLUMN_SUMS, across, SUM_THREADS);
-        gpu.launch(call.name, Launch { grid: [across, self.sums as u32, 1], ..launch }, &sums)
+        let launch = Launch::new(variant, COLUMN_SUMS, blocks, SUM_THREADS);
+        gpu.launch(call.name, Launch { grid: [blocks, self.sums as u32, 1], ..launch }, &sums)
     }
 }
 
 pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let grad = Grad::of(op, call)?;
     let (gpu, dtype) = (call.gpu, call.inputs[0].dtype);
-    let (count, columns) = matrix(&call.inputs[0]);
+    let (count, columns) = rows_and_columns(&call.inputs[0]);
     super::fits_rows(call.name, columns)?;
     let mut operands = Operands::new(call);
-    let last = call.inputs[0].layout.shape().rank() - 1;
-    let (x, dx) = (operands.input_rows(0, last)?, operands.output_rows(0, last)?);
+    let last_axis = call.inputs[0].layout.shape().rank() - 1;
+    let (x, dx) = (operands.input_rows(0, last_axis)?, operands.output_rows(0, last_axis)?);
     let mean = if grad.centered { operands.dense_input(1)? } else { 0 };
     let reciprocal = operands.dense_input(grad.dy - 1)?;
-    let dy = operands.input_rows(grad.dy, last)?;
+    let dy = operands.input_rows(grad.dy, last_axis)?;
     let weight = if grad.weight { operands.dense_input(grad.dy + 1)? } else { 0 };
     let dweight = if grad.weight { operands.dense_output(1)? } else { 0 };
     let dbias = if grad.bias { operands.dense_output(1 + usize::from(grad.weight))? } else { 0 };
 
     let no_rows = RowLayout { address: 0, stride: 0 };
-    let residual = if grad.residual { operands.input_rows(call.inputs.len() - 1, last)? } else { no_rows };
-    let rounded = if grad.rounds { operands.output_rows(call.outputs.len() - 1, last)? } else { no_rows };
+    let residual =
+        if grad.residual { operands.input_rows(call.inputs.len() - 1, last_axis)? } else { no_rows };
+    let rounded =
+        if grad.rounds { operands.output_rows(call.outputs.len() - 1, last_axis)? } else { no_rows };
     let layouts = [x, dx, dy, residual, rounded, RowLayout { address: weight, stride: 0 }];
     let row_kernel = grad_row_kernel(call, columns, &layouts)?;
     let dy_dtype = call.inputs[grad.dy].dtype;

@@ -12,7 +12,7 @@ use ternion_core::{DType, Error, Op, Result};
 
 const THREADS: usize = 256;
 /// Returns the pixels per thread in a gradient.
-fn run(dtype: DType) -> usize {
+fn pixels_per_thread(dtype: DType) -> usize {
     if dtype.size() == 8 { 2 } else { 4 }
 }
 /// Blocks of `max_pool_grad_strays` for each multiprocessor: as many as are resident at once.
@@ -25,7 +25,7 @@ const MAX_POOL_GRAD: usize = 6;
 const MAX_POOL_GRAD_STRAYS: usize = 7;
 const AVG_POOL_GRAD: usize = 8;
 
-/// The parameters, like `Pooling` in the kernels.
+/// The parameters; mirrors `Pooling` in the kernels.
 #[repr(C)]
 struct Parameters {
     to: u64,
@@ -49,13 +49,13 @@ struct Parameters {
     position_strides: [i64; 4],
 }
 
-fn image(op: &'static str, view: &View<'_>) -> Result<[usize; 2]> {
+fn image_size(op: &'static str, view: &View<'_>) -> Result<[usize; 2]> {
     let [_, _, height, width] = view.layout.shape().to_array(op)?;
     Ok([height, width])
 }
 
-/// Returns the parameters for windows of `large`, one for each element of `small`. `from` and `to`
-/// are these two tensors in either order.
+/// Returns the parameters for windows of `large`, one for each element of `small`. The kernel reads
+/// `from` and writes `to`, which are these two tensors in either order.
 fn parameters(
     call: &Call<'_>,
     window: &Window,
@@ -66,8 +66,8 @@ fn parameters(
     let [_, channels, _, _] = to.layout.shape().to_array(op)?;
     let count = to.layout.elements();
     super::fits(op, &[count])?;
-    let size = image(op, large)?;
-    let [down, across] = window_axes(op, window, size, image(op, small)?)?;
+    let size = image_size(op, large)?;
+    let [down, across] = window_axes(op, window, size, image_size(op, small)?)?;
     Ok(Parameters {
         to: gpu.address(op, to)?,
         from: gpu.address(op, from)?,
@@ -83,7 +83,7 @@ fn parameters(
         channels_last: 0,
         down,
         across,
-        extent: Extent::new(channels, image(op, to)?),
+        extent: Extent::new(channels, image_size(op, to)?),
         width: Divisor::new(size[1]),
         to_strides: strides(to),
         from_strides: strides(from),
@@ -92,7 +92,7 @@ fn parameters(
 }
 
 /// Returns the divisor of every window's sum; 0 if it differs between windows.
-fn whole(window: &Window, count_include_pad: bool) -> f64 {
+fn window_divisor(window: &Window, count_include_pad: bool) -> f64 {
     match count_include_pad || window.padding == [0, 0] {
         true => window.kernel[0] as f64 * window.kernel[1] as f64,
         false => 0.0,
@@ -114,11 +114,11 @@ fn forward(call: &Call<'_>, window: &Window, first: usize, parameters: Parameter
     call.gpu.launch(call.name, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }
 
-/// Sets up one thread for each run of pixels.
-fn by_runs(call: &Call<'_>, parameters: Parameters) -> Result<Parameters> {
+/// Changes `parameters` to a launch with one thread per run of pixels.
+fn with_runs(call: &Call<'_>, parameters: Parameters) -> Result<Parameters> {
     let dx = &call.outputs[0];
     let [batch, channels, height, width] = dx.layout.shape().to_array(call.name)?;
-    let run = run(dx.dtype);
+    let run = pixels_per_thread(dx.dtype);
     let runs = width.div_ceil(run);
     let packed =
         width.is_multiple_of(run) && takes_runs(call.gpu, call.name, dx, (run * dx.dtype.size()) as u64)?;
@@ -147,7 +147,7 @@ pub(crate) fn run_max_pool2d(op: &Op, call: &Call<'_>) -> Result<()> {
 
 /// Returns the number of elements of an image plane.
 fn pixels(op: &'static str, view: &View<'_>) -> Result<usize> {
-    let [height, width] = image(op, view)?;
+    let [height, width] = image_size(op, view)?;
     Ok(height.saturating_mul(width))
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn run_avg_pool2d(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let parameters = Parameters {
-        whole: whole(&pool.window, pool.count_include_pad),
+        whole: window_divisor(&pool.window, pool.count_include_pad),
         ..parameters(call, &pool.window, [x, y], [x, y])?
     };
     forward(call, &pool.window, AVG_POOL, parameters)
@@ -171,7 +171,7 @@ pub(crate) fn run_max_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let gpu = call.gpu;
-    // Used only by this call: kernels of other threads may run between its two kernels.
+    // Allocated for this call, because kernels of other threads may run between its two kernels.
     let stray = gpu.zeroed_scratch(size_of::<u64>())?;
     let parameters = Parameters {
         positions: gpu.address(call.name, positions)?,
@@ -182,13 +182,13 @@ pub(crate) fn run_max_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         call: 1,
         ..parameters(call, &pool.window, [dx, dy], [dy, dx])?
     };
-    let parameters = by_runs(call, parameters)?;
+    let parameters = with_runs(call, parameters)?;
     let blocks = (parameters.count as usize).div_ceil(THREADS);
     let variant = Kind::Pool(dx.dtype);
     let launch = |kernel: usize, blocks: usize| Launch::new(variant, kernel, blocks as u32, THREADS as u32);
     gpu.launch(call.name, launch(MAX_POOL_GRAD, blocks), &parameters)?;
-    let some = blocks.min(gpu.multiprocessors() * STRAY_BLOCKS);
-    gpu.launch(call.name, launch(MAX_POOL_GRAD_STRAYS, some), &parameters)
+    let stray_blocks = blocks.min(gpu.multiprocessors() * STRAY_BLOCKS);
+    gpu.launch(call.name, launch(MAX_POOL_GRAD_STRAYS, stray_blocks), &parameters)
 }
 
 pub(crate) fn run_avg_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -197,10 +197,10 @@ pub(crate) fn run_avg_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     if dx.layout.elements() == 0 {
         return Ok(());
     }
-    let whole = whole(&pool.window, pool.count_include_pad);
+    let whole = window_divisor(&pool.window, pool.count_include_pad);
     let parameters =
         Parameters { whole, part: whole.recip(), ..parameters(call, &pool.window, [dx, dy], [dy, dx])? };
-    let parameters = by_runs(call, parameters)?;
+    let parameters = with_runs(call, parameters)?;
     let blocks = (parameters.count as usize).div_ceil(THREADS);
     let variant = Kind::Pool(dx.dtype);
     let launch = Launch::new(variant, AVG_POOL_GRAD, blocks as u32, THREADS as u32);

@@ -10,7 +10,7 @@ use ternion_core::{Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
 
-/// The parameters, like `Random` in the kernels.
+/// The parameters; mirrors `Random` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -87,7 +87,7 @@ pub(crate) fn run_dropout(op: &Op, call: &Call<'_>) -> Result<()> {
     parameters.threshold = payload.threshold();
     parameters.scale = payload.scale();
     let pack = 4 * x.dtype.size() as u64;
-    let aligned = [parameters.x, parameters.y].iter().all(|address| address.is_multiple_of(pack.min(16)));
-    let line = x.layout.is_row_major() && y.layout.is_row_major() && aligned;
-    launch(call, Kind::Random(x.dtype), if line { 3 } else { 2 }, 4, &parameters)
+    let are_aligned = [parameters.x, parameters.y].iter().all(|address| address.is_multiple_of(pack.min(16)));
+    let is_line = x.layout.is_row_major() && y.layout.is_row_major() && are_aligned;
+    launch(call, Kind::Random(x.dtype), if is_line { 3 } else { 2 }, 4, &parameters)
 }

@@ -14,7 +14,7 @@ use ternion_core::{DType, Error, Op, Result};
 const THREADS: usize = 256;
 /// Results of a block of `warps`.
 const WARPS: usize = 8;
-/// Results of a block of `columns`, and its rows of threads.
+/// Results of a block of `columns`.
 const COLUMNS: usize = 32;
 
 /// The kernels, in the order of the source.
@@ -24,26 +24,26 @@ const WARPS_KERNEL: usize = 2;
 const COLUMNS_KERNEL: usize = 3;
 const COLUMNS_PACKED_KERNEL: usize = 4;
 
-/// The number of blocks per multiprocessor into which a reduction is split, for each two bytes of
-/// an element, up to four: by rows, and by columns. It is small for columns, because the last block
-/// adds the partial results of many columns, and smaller for half precision, where a block
-/// processes half as many bytes.
+/// Blocks per multiprocessor into which a reduction of rows is split, for elements of at most two
+/// bytes. It is twice as many for larger elements, of which a block processes more bytes.
 const ROW_BLOCKS_EACH: usize = 4;
+/// The same for a reduction of columns. It is small, because the last block adds the partial
+/// results of many columns.
 const COLUMN_BLOCKS_EACH: usize = 1;
 /// The number of elements per split is a multiple of this, which is one iteration of a block of
 /// `rows` in the narrowest type.
-const ROUND: usize = THREADS * 16 * 4;
+const SPLIT_MULTIPLE: usize = THREADS * 16 * 4;
 /// The minimum number of rows per split of `columns`: eight for each of its rows of threads.
-const ROWS_LEAST: usize = 64;
-/// The maximum length that one warp reduces: up to it a block's barrier would cost more than it
-/// saves.
-const WARP_MOST: usize = 1024;
+const MIN_SPLIT_ROWS: usize = 64;
+/// The maximum number of elements that one warp reduces: for so few, a block's barrier would cost
+/// more than its threads save.
+const MAX_WARP_ELEMENTS: usize = 1024;
 /// The same limit in bytes, if there are enough results for the warps to fill the device.
-const WARP_BYTES_OF_MANY: usize = 4096;
+const MAX_WARP_BYTES: usize = 4096;
 /// The number of warps that fill a multiprocessor.
-const WARPS_EACH: usize = 32;
+const FULL_WARPS: usize = 32;
 
-/// The parameters, like `Reduction` in the kernels.
+/// The parameters; mirrors `Reduction` in the kernels.
 #[repr(C)]
 struct Parameters {
     x: u64,
@@ -126,12 +126,12 @@ impl Spaces {
     /// packs, or one.
     fn column_pack(&self, dtype: DType, address: u64) -> usize {
         let pack = if dtype.size() == 1 { 4 } else { pack_of(&[dtype]) };
-        let (last, even) = (self.kept.last(), |stride: i64| stride % pack as i64 == 0);
-        let aligned = address.is_multiple_of((pack * dtype.size()) as u64)
-            && even(self.kept.sizes[last])
-            && self.kept.strides[1][..last].iter().all(|&stride| even(stride))
-            && self.over.strides[0][..self.over.rank as usize].iter().all(|&stride| even(stride));
-        if aligned { pack } else { 1 }
+        let (last, is_multiple) = (self.kept.last(), |stride: i64| stride % pack as i64 == 0);
+        let is_aligned = address.is_multiple_of((pack * dtype.size()) as u64)
+            && is_multiple(self.kept.sizes[last])
+            && self.kept.strides[1][..last].iter().all(|&stride| is_multiple(stride))
+            && self.over.strides[0][..self.over.rank as usize].iter().all(|&stride| is_multiple(stride));
+        if is_aligned { pack } else { 1 }
     }
 }
 
@@ -147,25 +147,29 @@ struct Partition {
 impl Partition {
     fn of(gpu: &Gpu, spaces: &Spaces, element: usize, column_pack: usize) -> Partition {
         let (results, reduced) = (spaces.results, spaces.reduced);
-        let across = spaces.kept.strides[1][spaces.kept.last()];
-        let along = spaces.over.strides[0][spaces.over.last()];
+        let result_stride = spaces.kept.strides[1][spaces.kept.last()];
+        let reduced_stride = spaces.over.strides[0][spaces.over.last()];
         let partition = |kernel: usize, blocks: usize, round: usize, each: usize| {
             let target = (gpu.multiprocessors() * each * element.div_ceil(2).min(2)).min(Gpu::COUNTS);
             let parts = (target / blocks.max(1)).clamp(1, reduced.div_ceil(round).max(1)).min(1024);
             let per_part = reduced.div_ceil(parts).next_multiple_of(round);
             Partition { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }
         };
-        if across == 1 && along != 1 && spaces.kept.sizes[spaces.kept.last()] >= 8 && reduced > 1 {
+        if result_stride == 1
+            && reduced_stride != 1
+            && spaces.kept.sizes[spaces.kept.last()] >= 8
+            && reduced > 1
+        {
             let kernel = if column_pack > 1 { COLUMNS_PACKED_KERNEL } else { COLUMNS_KERNEL };
             return partition(
                 kernel,
                 results.div_ceil(COLUMNS * column_pack),
-                ROWS_LEAST,
+                MIN_SPLIT_ROWS,
                 COLUMN_BLOCKS_EACH,
             );
         }
-        let many = results >= gpu.multiprocessors() * WARPS_EACH;
-        if reduced <= WARP_MOST || (many && reduced * element <= WARP_BYTES_OF_MANY) {
+        let fills_device = results >= gpu.multiprocessors() * FULL_WARPS;
+        if reduced <= MAX_WARP_ELEMENTS || (fills_device && reduced * element <= MAX_WARP_BYTES) {
             return Partition {
                 kernel: WARPS_KERNEL,
                 blocks: results.div_ceil(WARPS),
@@ -173,7 +177,7 @@ impl Partition {
                 per_part: reduced,
             };
         }
-        let rows = partition(ROWS_KERNEL, results, ROUND, ROW_BLOCKS_EACH);
+        let rows = partition(ROWS_KERNEL, results, SPLIT_MULTIPLE, ROW_BLOCKS_EACH);
         let kernel = if rows.parts > 1 { ROWS_IN_PARTS_KERNEL } else { ROWS_KERNEL };
         Partition { kernel, ..rows }
     }
@@ -191,8 +195,8 @@ fn reduce(
     let address = gpu.address(op, x)?;
     let pack = pack_of(&[x.dtype]) as i64;
     let partition = Partition::of(gpu, &spaces, x.dtype.size(), spaces.column_pack(x.dtype, address));
-    let run_is_one = spaces.over.rank == 1 && spaces.over.strides[0][0] == 1;
-    let line = run_is_one && address.is_multiple_of(16) && spaces.results_begin_at_multiples_of(pack);
+    let is_one_run = spaces.over.rank == 1 && spaces.over.strides[0][0] == 1;
+    let is_line = is_one_run && address.is_multiple_of(16) && spaces.results_begin_at_multiples_of(pack);
     let scratch =
         gpu.scratch(if partition.parts > 1 { partition.parts * spaces.results * accumulator } else { 0 })?;
     let parameters = Parameters {
@@ -204,7 +208,7 @@ fn reduce(
         reduced: spaces.reduced as u32,
         parts: partition.parts as u32,
         per_part: partition.per_part as u32,
-        line: u32::from(line),
+        line: u32::from(is_line),
         count: spaces.reduced as f64,
         kept: spaces.kept,
         over: spaces.over,

@@ -20,13 +20,13 @@ const THREADS: usize = 256;
 /// Lanes of a warp of `add_rows`, which access adjacent elements of a row.
 const LANES: usize = 32;
 /// Destination indices of a block of `add_rows`, one for each warp.
-const PLACES: usize = THREADS / LANES;
+const DESTINATIONS: usize = THREADS / LANES;
 
 /// The kernels of additions, in the order of the source.
 const ADD_ROWS: usize = 1;
 const ADD_ROWS_PACKED: usize = 2;
 /// The maximum number of blocks along the second and third axes of a grid.
-const BLOCKS: usize = 65535;
+const MAX_BLOCKS: usize = 65535;
 
 #[repr(C)]
 struct KeyParameters {
@@ -115,8 +115,8 @@ fn sorted_destinations(
     Ok(pairs)
 }
 
-/// Returns the axes of a layout in the order of its shape.
-fn in_order(layout: &Layout) -> Space<1> {
+/// Returns the space of the axes of a layout, in the order of its shape.
+fn space_in_order(layout: &Layout) -> Space<1> {
     let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> = (0..layout.shape().rank())
         .map(|axis| (layout.shape().dim(axis), [layout.strides()[axis] as i64]))
         .collect();
@@ -146,8 +146,8 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode, index: &View<'_>) ->
         numbers: pairs.numbers[0].address(),
         count: count as u32,
         out_of_range: destinations as u32,
-        destinations: in_order(y.layout),
-        sources: in_order(source.layout),
+        destinations: space_in_order(y.layout),
+        sources: space_in_order(source.layout),
     };
     let variant = match mode {
         ScatterMode::Set => IndexVariant::ScatterSet(bits_like(y.dtype)),
@@ -171,7 +171,7 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         let expanded = along(axis, index.layout, source.layout)?;
         return scatter(call, axis, ScatterMode::Add, &View { layout: &expanded, ..*index });
     };
-    if outer > BLOCKS || columns.div_ceil(LANES) > BLOCKS {
+    if outer > MAX_BLOCKS || columns.div_ceil(LANES) > MAX_BLOCKS {
         let expanded = along(axis, index.layout, source.layout)?;
         return scatter(call, axis, ScatterMode::Add, &View { layout: &expanded, ..*index });
     }
@@ -196,15 +196,18 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
             false => (ADD_ROWS, 1),
         };
     let launch = Launch {
-        grid: [count.div_ceil(PLACES) as u32, columns.div_ceil(LANES * pack) as u32, outer as u32],
+        grid: [count.div_ceil(DESTINATIONS) as u32, columns.div_ceil(LANES * pack) as u32, outer as u32],
         ..Launch::new(IndexVariant::ScatterAdd(wrapping_like(y.dtype)), kernel, 0, THREADS as u32)
     };
     gpu.launch(op, launch, &parameters)
 }
 
-/// Returns whether the rows of this side, in `outer` blocks, begin at multiples of `pack` elements,
-/// which are 16 bytes, and are contiguous.
+/// Returns whether the rows of a tensor, in `outer` blocks, are contiguous and begin at multiples
+/// of `pack` elements, which are 16 bytes.
 fn is_packed(&(address, [outer_stride, row, column]): &(u64, [i64; 3]), outer: usize, pack: usize) -> bool {
-    let even = |stride: i64| stride % pack as i64 == 0;
-    address.is_multiple_of(ACCESS as u64) && column == 1 && even(row) && (outer == 1 || even(outer_stride))
+    let is_multiple = |stride: i64| stride % pack as i64 == 0;
+    address.is_multiple_of(ACCESS as u64)
+        && column == 1
+        && is_multiple(row)
+        && (outer == 1 || is_multiple(outer_stride))
 }

@@ -9,17 +9,16 @@ use crate::variant::rows::{Packing, Rows};
 use crate::variant::softmax::{CHUNKS, ColumnTile, SoftmaxVariant, teams};
 use ternion_core::{DType, Error, Layout, Op, Result};
 
-/// The kernels of each kind: those of the ops, or the first of two launches, followed by those of
-/// their gradients.
+/// The kernels of the variants of rows and of columns, in the order of the source.
 const FORWARD: usize = 0;
 const GRADIENT: usize = 1;
 
-/// Rows are split into chunks if there are fewer than `FEW` and they are longer than `LONG`: with
-/// one block per row, most of the device would be idle.
-const FEW: usize = 66;
-const LONG: usize = 32 << 10;
+/// Rows are split into chunks if there are fewer than `MAX_ROWS` and each has at least
+/// `MIN_COLUMNS` elements: with one block per row, most of the device would be idle.
+const MAX_ROWS: usize = 66;
+const MIN_COLUMNS: usize = 32 << 10;
 /// Packs of a chunk: eight iterations of a block.
-const CHUNK: usize = 4096;
+const CHUNK_PACKS: usize = 4096;
 
 const THREADS: usize = 256;
 
@@ -41,7 +40,7 @@ fn params(op: &Op) -> Result<SoftmaxParams> {
     }
 }
 
-/// The parameters, like `Softmax` in the kernels.
+/// The parameters; mirrors `Softmax` in the kernels.
 #[repr(C)]
 struct Parameters {
     y: u64,
@@ -54,7 +53,7 @@ struct Parameters {
     chunk: u32,
 }
 
-/// The parameters, like `SoftmaxGrad` in the kernels.
+/// The parameters; mirrors `SoftmaxGrad` in the kernels.
 #[repr(C)]
 struct GradParameters {
     dx: u64,
@@ -69,7 +68,7 @@ struct GradParameters {
     chunk: u32,
 }
 
-/// The parameters, like `SoftmaxColumns` in the kernels.
+/// The parameters; mirrors `SoftmaxColumns` in the kernels.
 #[repr(C)]
 struct ColumnParameters {
     y: u64,
@@ -92,12 +91,12 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     match inner {
-        1 => rows(call, &params),
-        _ => columns(call, &params, inner),
+        1 => launch_rows(call, &params),
+        _ => launch_columns(call, &params, inner),
     }
 }
 
-fn rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
+fn launch_rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
     let (gpu, dtype) = (call.gpu, call.outputs[0].dtype);
     let columns = call.outputs[0].layout.shape().dim(params.axis);
     let count = call.outputs[0].layout.elements() / columns;
@@ -116,9 +115,11 @@ fn rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
         |packing| teams(params.log, dtype, packing),
         |rows, packs| rows.stored_bytes(dtype, packs, tensors),
     )?;
-    let is_chunked =
-        !params.log && row_kernel.rows.packing != Packing::Single && count < FEW && columns >= LONG;
-    let chunks = if is_chunked { row_kernel.packs.div_ceil(CHUNK) } else { 0 };
+    let is_chunked = !params.log
+        && row_kernel.rows.packing != Packing::Single
+        && count < MAX_ROWS
+        && columns >= MIN_COLUMNS;
+    let chunks = if is_chunked { row_kernel.packs.div_ceil(CHUNK_PACKS) } else { 0 };
     let scratch = gpu.scratch(chunks * count * 2 * dtype.accumulator().size())?;
     let launches = match is_chunked {
         true => {
@@ -149,7 +150,7 @@ fn rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
                     y_stride: y.stride,
                     dy_stride: dy.stride,
                     columns: columns as u32,
-                    chunk: CHUNK as u32,
+                    chunk: CHUNK_PACKS as u32,
                 };
                 gpu.launch(call.name, launch, &parameters)?;
             }
@@ -163,7 +164,7 @@ fn rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
                     y_stride: y.stride,
                     x_stride: x.stride,
                     columns: columns as u32,
-                    chunk: CHUNK as u32,
+                    chunk: CHUNK_PACKS as u32,
                 };
                 gpu.launch(call.name, launch, &parameters)?;
             }
@@ -180,20 +181,21 @@ fn outer_and_axis(layout: &Layout, axis: usize) -> Option<[i64; 2]> {
     (inner == 1).then(|| [outer, layout.strides()[axis] as i64])
 }
 
-fn columns(call: &Call<'_>, params: &SoftmaxParams, inner: usize) -> Result<()> {
+fn launch_columns(call: &Call<'_>, params: &SoftmaxParams, inner: usize) -> Result<()> {
     let (gpu, dtype) = (call.gpu, call.outputs[0].dtype);
     let axis = call.outputs[0].layout.shape().dim(params.axis);
     let outer = call.outputs[0].layout.elements() / (axis * inner);
     let mut operands = Operands::new(call);
-    let suits = |layout: &Layout| outer_and_axis(layout, params.axis);
-    let (x, x_stride) = operands.input(0, suits)?;
-    let (dy, dy_stride) = if params.gradient { operands.input(1, suits)? } else { (0, [0; 2]) };
-    let (y, y_stride) = operands.output(0, suits)?;
+    let strides = |layout: &Layout| outer_and_axis(layout, params.axis);
+    let (x, x_stride) = operands.input(0, strides)?;
+    let (dy, dy_stride) = if params.gradient { operands.input(1, strides)? } else { (0, [0; 2]) };
+    let (y, y_stride) = operands.output(0, strides)?;
     let pack = pack_of(&[dtype]);
-    let even_addresses = [x, dy, y].iter().all(|address| address.is_multiple_of(16));
-    let even_strides =
+    let addresses_are_aligned = [x, dy, y].iter().all(|address| address.is_multiple_of(16));
+    let strides_are_aligned =
         [x_stride, dy_stride, y_stride].iter().flatten().all(|stride| stride % pack as i64 == 0);
-    let is_packed = dtype != DType::F64 && even_addresses && even_strides && inner.is_multiple_of(pack);
+    let is_packed =
+        dtype != DType::F64 && addresses_are_aligned && strides_are_aligned && inner.is_multiple_of(pack);
     let tile = ColumnTile::of(if is_packed { pack } else { 1 }, axis);
     let blocks = grid(call.name, outer * inner.div_ceil(tile.columns()))?;
     let variant = SoftmaxVariant::Columns { log: params.log, tile, dtype };

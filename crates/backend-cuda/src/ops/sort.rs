@@ -13,15 +13,16 @@ use ternion_core::{Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
 /// The longest line that one block sorts.
-const LINE: usize = 2048;
+const MAX_LINE: usize = 2048;
 /// Elements whose digits are counted by one block.
 const TILE: usize = 2048;
-/// The number of values of a digit, and its bits.
+/// The number of values of a digit.
 const DIGITS: usize = 256;
+/// The bits of a digit.
 const DIGIT_BITS: u32 = 8;
 /// Lines of one launch of the tiled kernels: the maximum number of blocks along the second axis of
 /// a grid.
-const LINES: usize = 65535;
+const MAX_LINES: usize = 65535;
 
 /// The kernels of the variant of an element type, in the order of the source.
 const BLOCK: usize = 0;
@@ -83,7 +84,7 @@ struct TakeParameters {
     lines: Space<3>,
 }
 
-/// The lines along the sorted axis: of values, positions and x.
+/// The lines of values, positions and x along the sorted axis.
 struct Lines {
     space: Space<3>,
     x_only: Space<1>,
@@ -123,13 +124,13 @@ fn sort(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3]) -> Result<()> {
     if lines.count == 0 || lines.length == 0 {
         return Ok(());
     }
-    if lines.length > LINE && lines.count > LINES {
-        return in_groups(call, payload, views, lines.count);
+    if lines.length > MAX_LINE && lines.count > MAX_LINES {
+        return sort_in_groups(call, payload, views, lines.count);
     }
     let [values, positions, x] = views.map(|view| call.gpu.address(call.name, view));
     let addresses = [values?, positions?, x?];
     let descending = u32::from(payload.descending);
-    match lines.length <= LINE {
+    match lines.length <= MAX_LINE {
         true => short(call, &lines, addresses, descending),
         false => long(call, &lines, addresses, descending),
     }
@@ -137,25 +138,25 @@ fn sort(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3]) -> Result<()> {
 
 /// Sorts more lines than the tiled kernels support at once, in groups that are split along the
 /// longest of the other axes.
-fn in_groups(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3], count: usize) -> Result<()> {
+fn sort_in_groups(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3], count: usize) -> Result<()> {
     let shape = *views[2].layout.shape();
     let others = (0..shape.rank()).filter(|&axis| axis != payload.axis);
     let axis = others.max_by_key(|&axis| shape.dim(axis)).unwrap_or(0);
-    for (from, size) in groups(shape.dim(axis), count, LINES) {
+    for (from, size) in groups(shape.dim(axis), count, MAX_LINES) {
         let layouts = views.map(|view| view.layout.slice(axis, from, (from + size) as isize, 1));
         let [values, positions, x] = layouts;
         let layouts = [values?, positions?, x?];
-        let part = |at: usize| View { layout: &layouts[at], ..*views[at] };
-        sort(call, payload, [&part(0), &part(1), &part(2)])?;
+        let group = |index: usize| View { layout: &layouts[index], ..*views[index] };
+        sort(call, payload, [&group(0), &group(1), &group(2)])?;
     }
     Ok(())
 }
 
-/// Returns the start and the length of groups along an axis of `size`, such that each group has at
-/// most `most` of the `count` lines, if a group of one index can.
-fn groups(size: usize, count: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
-    let at_once = (most / (count / size.max(1)).max(1)).max(1);
-    (0..size).step_by(at_once).map(move |from| (from, at_once.min(size - from)))
+/// Returns the start and the length of groups along an axis of `size`. Each group has at most
+/// `max_lines` of the `count` lines, unless one index has more lines.
+fn groups(size: usize, count: usize, max_lines: usize) -> impl Iterator<Item = (usize, usize)> {
+    let group_size = (max_lines / (count / size.max(1)).max(1)).max(1);
+    (0..size).step_by(group_size).map(move |from| (from, group_size.min(size - from)))
 }
 
 fn short(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descending: u32) -> Result<()> {
@@ -207,7 +208,7 @@ fn long(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descen
     gpu.launch(op, launch(TAKE), &take)
 }
 
-/// Keys and the indices that belong to them, with memory to move them to.
+/// Keys and their indices, with a second buffer for each, to which a pass moves them.
 pub(crate) struct Pairs {
     pub(crate) keys: [Scratch; 2],
     pub(crate) numbers: [Scratch; 2],

@@ -15,7 +15,7 @@ const CHUNK: usize = THREADS * 4;
 /// minor.
 const LONG_PARAMETERS: i32 = 12_010;
 
-/// A parameter with its tensors, like `Target` in the kernels.
+/// A parameter with its tensors; mirrors `Target` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Target {
@@ -27,7 +27,7 @@ struct Target {
     count: u64,
 }
 
-/// The parameters, like `Steps` in the kernels.
+/// The parameters; mirrors `Steps` in the kernels.
 #[repr(C)]
 struct Parameters<const TENSORS: usize> {
     tensors: u32,
@@ -65,13 +65,13 @@ fn has_half_copy(op: &Op) -> bool {
 
 /// Returns the number of inputs per parameter: the parameter, its gradient, hyper, its states and
 /// its half-precision copy.
-fn width(op: &Op) -> usize {
+fn inputs_per_parameter(op: &Op) -> usize {
     3 + states(op) + usize::from(has_half_copy(op))
 }
 
 /// Supports all floats, if each parameter, its states and its half-precision copy are contiguous.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
-    let dense = inputs.chunks(width(op)).all(|group| {
+    let dense = inputs.chunks(inputs_per_parameter(op)).all(|group| {
         group[0].layout.is_contiguous() && group[3..].iter().all(|changed| changed.layout.is_contiguous())
     });
     match dense {
@@ -128,7 +128,7 @@ fn rule<const TENSORS: usize>(op: &Op) -> Result<(UpdateRule, Parameters<TENSORS
 }
 
 fn run(op: &Op, call: &Call<'_>) -> Result<()> {
-    let many = call.inputs.len() > Capacity::FEW * width(op);
+    let many = call.inputs.len() > Capacity::FEW * inputs_per_parameter(op);
     match many && call.gpu.context.properties.driver >= LONG_PARAMETERS {
         true => run_by::<{ Capacity::MANY }>(op, call, Capacity::Many),
         false => run_by::<{ Capacity::FEW }>(op, call, Capacity::Few),
@@ -137,30 +137,31 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 
 /// Runs the steps with at most `TENSORS` tensors per launch.
 fn run_by<const TENSORS: usize>(op: &Op, call: &Call<'_>, capacity: Capacity) -> Result<()> {
-    let width = width(op);
+    let inputs_per_parameter = inputs_per_parameter(op);
     let (rule, mut parameters) = rule::<TENSORS>(op)?;
-    let half_copy = has_half_copy(op).then(|| call.inputs[width - 1].dtype);
+    let half_copy = has_half_copy(op).then(|| call.inputs[inputs_per_parameter - 1].dtype);
     let variant = StepVariant { rule, capacity, dtype: call.inputs[0].dtype, half_copy };
-    // Groups of tensors whose hyperparameters have the same stride share a launch. All groups of an
-    // optimizer do.
-    let groups: Vec<&[View<'_>]> = call.inputs.chunks(width).collect();
+    // Parameters whose hyperparameters have the same stride share a launch. This holds for all
+    // parameters of an optimizer.
+    let groups: Vec<&[View<'_>]> = call.inputs.chunks(inputs_per_parameter).collect();
     let stride = |group: &&[View<'_>]| group[2].layout.strides()[0];
-    for together in
-        groups.chunk_by(|left, right| stride(left) == stride(right)).flat_map(|alike| alike.chunks(TENSORS))
+    for launch_groups in groups
+        .chunk_by(|left, right| stride(left) == stride(right))
+        .flat_map(|same_stride| same_stride.chunks(TENSORS))
     {
         // Gradients in another memory order than their parameter are copied; the copies live until
         // the kernel has been queued.
         let mut copies: Vec<Buffer> = Vec::new();
         let mut blocks = 0;
-        for (at, group) in together.iter().enumerate() {
+        for (index, group) in launch_groups.iter().enumerate() {
             let count = group[0].layout.elements();
-            parameters.first_block[at] = blocks;
+            parameters.first_block[index] = blocks;
             blocks = u32::try_from(blocks as usize + count.div_ceil(CHUNK))
                 .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
-            parameters.of[at] = target(call, group, states(op), &mut copies)?;
+            parameters.of[index] = target(call, group, states(op), &mut copies)?;
         }
-        parameters.tensors = together.len() as u32;
-        parameters.hyper_stride = stride(&together[0]) as i64;
+        parameters.tensors = launch_groups.len() as u32;
+        parameters.hyper_stride = stride(&launch_groups[0]) as i64;
         call.gpu.launch(call.name, Launch::new(variant, 0, blocks, THREADS as u32), &parameters)?;
     }
     Ok(())
@@ -185,8 +186,8 @@ fn target(
         copies.push(buffer);
     }
     let mut states = [0; 2];
-    let (of_states, half_copy) = group[3..].split_at(state_count);
-    for (state, view) in states.iter_mut().zip(of_states) {
+    let (state_views, half_copy) = group[3..].split_at(state_count);
+    for (state, view) in states.iter_mut().zip(state_views) {
         *state = address(view)?;
     }
     Ok(Target {

@@ -1,4 +1,4 @@
-//! Sliding windows over an image, in the form that kernels take (window.cuh).
+//! Sliding windows over an image, as kernels take them (window.cuh).
 
 use crate::gpu::Gpu;
 use crate::space::{Divisor, Space};
@@ -7,7 +7,7 @@ use ternion_core::geometry::{SlidingWindow, axes_of, sliding_windows};
 use ternion_core::ops::conv::Window;
 use ternion_core::{Layout, Result};
 
-/// A window along one axis, like `Slide` in the kernels.
+/// A window along one axis; mirrors `Slide` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowAxis {
@@ -26,8 +26,8 @@ pub(crate) struct WindowAxis {
 impl WindowAxis {
     /// Returns `window` with the values that the kernels compute with.
     fn new(op: &'static str, window: SlidingWindow) -> Result<WindowAxis> {
-        // Every index of every window is less than this, so all other values are also less than
-        // 2^31.
+        // Every index of every window is less than the padded size, so all other values are also
+        // less than 2^31.
         super::fits(op, &[window.padded_size()])?;
         let window = window.with_taken_steps();
         let (window_step, tap_step) = window.steps_over_element();
@@ -53,12 +53,12 @@ pub(crate) fn window_axes(
     size: [usize; 2],
     count: [usize; 2],
 ) -> Result<[WindowAxis; 2]> {
-    let [down, across] = sliding_windows(window, size, count);
-    Ok([WindowAxis::new(op, down)?, WindowAxis::new(op, across)?])
+    let [vertical, horizontal] = sliding_windows(window, size, count);
+    Ok([WindowAxis::new(op, vertical)?, WindowAxis::new(op, horizontal)?])
 }
 
-/// The sizes with which an element's index in `[batch, channels, rows, columns]` is decomposed,
-/// like `Extent` in the kernels.
+/// The sizes with which an element's index in `[batch, channels, rows, columns]` is decomposed;
+/// mirrors `Extent` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
@@ -116,7 +116,7 @@ mod tests {
         (first..=last)
             .step_by(window_axis.window_step as usize)
             .enumerate()
-            .map(|(number, window)| (window, tap - number as i32 * window_axis.tap_step))
+            .map(|(index, window)| (window, tap - index as i32 * window_axis.tap_step))
             .collect()
     }
 
@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn steps_that_are_not_made_may_be_long() {
         let window = Window { kernel: [3, 1], stride: [1 << 40, 1], padding: [0; 2], dilation: [1, 1 << 40] };
-        let [down, across] = window_axes("test", &window, [4, 5], [1, 5]).expect("fits");
-        assert_eq!((down.stride, across.dilation), (1, 1));
+        let [vertical, horizontal] = window_axes("test", &window, [4, 5], [1, 5]).expect("fits");
+        assert_eq!((vertical.stride, horizontal.dilation), (1, 1));
         let window = Window { padding: [1 << 30, 0], ..window };
         let error = window_axes("test", &window, [4, 5], [1, 5]).expect_err("too large").to_string();
         assert!(error.contains("2147483652"), "{error}");

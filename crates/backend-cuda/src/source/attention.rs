@@ -90,8 +90,7 @@ impl Source {
         if mask_mode.is_varlen() { source.define("VARLEN", 1) } else { source }
     }
 
-    /// Adds the tiles of a kernel that is the only one in its source, or whose tiles are those of
-    /// all kernels in it.
+    /// Adds the tiles that all kernels of a source have.
     fn tiles(self, tiles: Tiles) -> Source {
         self.define_all([
             ("ROW_TILES", tiles.row_tiles),

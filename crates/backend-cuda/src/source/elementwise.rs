@@ -99,7 +99,7 @@ pub(super) fn source(variant: ElementwiseVariant) -> Source {
     let types: Vec<&str> = inputs.iter().map(|&operand| type_of(operand)).collect();
     let description = format!("{expression}: {} -> {}", types.join(", "), type_of(output));
     // Operands that a kernel does not have get an arbitrary type.
-    let input = |at: usize| inputs.get(at).copied().unwrap_or(Operand::Bits(DType::U8));
+    let input = |index: usize| inputs.get(index).copied().unwrap_or(Operand::Bits(DType::U8));
     let operands = [("TYPE_A", input(0)), ("TYPE_B", input(1)), ("TYPE_C", input(2)), ("TYPE_Y", output)];
     let source = Source::new("ops/elementwise.cu", &["line", "rows", "strided", "strided_long"])
         .define(name, expression)

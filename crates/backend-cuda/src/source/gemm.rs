@@ -36,11 +36,11 @@ pub(super) fn source(variant: GemmVariant) -> Source {
     };
     let source = match tile.part {
         Part::Warpgroup { .. } => {
-            let [down, across] = tile.cluster_shape();
+            let [along_m, along_n] = tile.cluster_shape();
             let source = source.define_all([
                 ("PINGPONG", usize::from(tile.is_ping_pong())),
-                ("CLUSTER_DOWN", down),
-                ("CLUSTER_ACROSS", across),
+                ("CLUSTER_DOWN", along_m),
+                ("CLUSTER_ACROSS", along_n),
             ]);
             match variant.reads_registers() {
                 true => source.define_all([
@@ -62,14 +62,15 @@ pub(super) fn source(variant: GemmVariant) -> Source {
             .define("COPY_A", simt_copy(a))
             .define("COPY_B", simt_copy(b)),
         Part::Warp { m, n } => {
-            let copied = |load: LoadMode| if load.is_unaligned() { 1 } else { ACCESS / operands.size() };
+            let copy_elements =
+                |load: LoadMode| if load.is_unaligned() { 1 } else { ACCESS / operands.size() };
             source.define_all([
                 ("WARP_M", m),
                 ("WARP_N", n),
                 ("A_INNER", usize::from(a.is_k_major())),
-                ("A_COPY", copied(a)),
+                ("A_COPY", copy_elements(a)),
                 ("B_INNER", usize::from(b.is_k_major())),
-                ("B_COPY", copied(b)),
+                ("B_COPY", copy_elements(b)),
             ])
         }
     };

@@ -2,7 +2,8 @@
 //!
 //! While a thread records, its launches and copies are added to a graph, and memory is allocated
 //! from an arena of the recording: as long as the graph lives, nothing else reuses the memory of
-//! the graph's kernels. Buffers from outside the arena that the step uses are retained for as long.
+//! the graph's kernels. Buffers from outside the arena that the step uses are retained as long as
+//! the graph lives.
 
 use crate::driver::check;
 use crate::gpu::Gpu;
@@ -26,10 +27,10 @@ pub(crate) struct Recording {
 impl Recording {
     /// Retains `buffer` for as long as the graph lives, unless it belongs to the arena.
     pub(crate) fn retain(&mut self, buffer: &Buffer) {
-        let inside = buffer
+        let is_in_arena = buffer
             .downcast()
             .is_some_and(|memory: &crate::memory::CudaMemory| Arc::ptr_eq(&memory.pool, &self.arena));
-        if !inside && !self.retained.iter().any(|retained| retained.is(buffer)) {
+        if !is_in_arena && !self.retained.iter().any(|retained| retained.is(buffer)) {
             self.retained.push(buffer.clone());
         }
     }
@@ -42,8 +43,8 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Ends the capture and returns the recording and its graph. No other thread queues anything
-    /// before both have ended.
+    /// Ends the recording and the driver's capture, and returns the recording and its graph. Holds
+    /// the exclusive guard, so that no other thread queues anything between the two.
     fn end_capture(&self) -> Result<(Recording, sys::CUgraph)> {
         let _guard = self.gpu.exclusive_guard();
         let recording =
@@ -59,8 +60,8 @@ impl Recorder {
 impl Capture for Recorder {
     fn begin(&self) -> Result<()> {
         self.gpu.begin_recording()?;
-        // Relaxed: other threads may call the driver during the capture. `launch` ensures that they
-        // do not use this stream.
+        // Relaxed: other threads may call the driver during the capture. `Gpu::retain` and
+        // `Gpu::refuse_while_recording` ensure that they do not use this stream.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the stream lives as long as the device.
         let code = unsafe { sys::cuStreamBeginCapture_v2(self.gpu.stream(), mode) };
@@ -77,7 +78,7 @@ impl Capture for Recorder {
         // SAFETY: the driver returned this graph.
         let instantiate = || unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0) };
         let code = self.gpu.with_memory(instantiate);
-        // SAFETY: as above; the executable no longer needs it.
+        // SAFETY: as above; the executable does not need the graph any more.
         let destroyed = unsafe { sys::cuGraphDestroy(graph) };
         check("capture", code)?;
         let step = RecordedStep {
@@ -87,8 +88,8 @@ impl Capture for Recorder {
         };
         check("capture", destroyed)?;
         let _guard = self.gpu.submission_guard();
-        // Otherwise the first replay would do this. It must not be added to another recording,
-        // which may have begun.
+        // Uploads the graph now instead of at its first replay, unless another recording has begun:
+        // the upload must not be added to it.
         if !self.gpu.is_recording() {
             // SAFETY: both handles are valid.
             check("capture", unsafe { sys::cuGraphUpload(executable, self.gpu.stream()) })?;
@@ -101,8 +102,8 @@ impl Capture for Recorder {
 #[derive(Clone, Copy, Debug)]
 struct Executable(sys::CUgraphExec);
 
-// SAFETY: graphs are handles that every thread may use, one thread at a time: launches go to one
-// stream.
+// SAFETY: graphs are handles that every thread may use, one thread at a time. All launches go to
+// the same stream.
 unsafe impl Send for Executable {}
 // SAFETY: as for Send.
 unsafe impl Sync for Executable {}
@@ -143,8 +144,8 @@ impl Gpu {
         if self.is_recording() {
             return;
         }
-        let waiting = std::mem::take(&mut *self.retired_graphs.lock());
-        waiting.into_iter().for_each(|step| step.destroy(self));
+        let retired = std::mem::take(&mut *self.retired_graphs.lock());
+        retired.into_iter().for_each(|step| step.destroy(self));
     }
 }
 
@@ -170,8 +171,8 @@ impl Drop for RecordedStep {
         let Some(recording) = self.recording.take() else { return };
         let retired = RetiredGraph { executable: self.executable, _recording: recording };
         self.gpu.retired_graphs.lock().push(retired);
-        // To wait for a stream that records, on any thread, would invalidate the recording. In that
-        // case the step is destroyed later, after the recording.
+        // A wait for a stream that is being recorded, on any thread, would invalidate the
+        // recording. In that case the step is destroyed after the recording.
         self.gpu.destroy_retired_graphs();
     }
 }

@@ -18,7 +18,7 @@ static OPS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 /// The op's index is stored in the bits above the size of the axis.
 const SIZE_BITS: u32 = 48;
 
-/// The record, like `Fault` in the kernels.
+/// The record, which mirrors `Fault` in the kernels.
 #[repr(C, align(16))]
 struct Record {
     position: i64,
@@ -65,15 +65,16 @@ impl IndexErrors {
         Ok(errors)
     }
 
-    /// Returns what kernels of `op` store with an index outside an axis of `size`.
+    /// Returns the `site` that kernels of `op` write together with an index outside an axis of
+    /// `size` elements.
     pub(crate) fn site(op: &'static str, size: usize) -> u64 {
         let op = index_teller(op);
         let mut ops = OPS.lock();
-        let number = ops.iter().position(|&name| name == op).unwrap_or_else(|| {
+        let op_index = ops.iter().position(|&name| name == op).unwrap_or_else(|| {
             ops.push(op);
             ops.len() - 1
         });
-        (number as u64 + 1) << SIZE_BITS | size as u64
+        (op_index as u64 + 1) << SIZE_BITS | size as u64
     }
 
     /// Returns the recorded error, if any, and clears it. Everything that was queued must have

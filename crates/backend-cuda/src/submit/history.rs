@@ -1,5 +1,6 @@
-//! The most recent launches, because a fault of the device is reported later than it occurs. On
-//! request also all launches, for measurements.
+//! A history of the most recent launches: it names the ops that may have caused a fault of the
+//! device, which the driver reports later than it occurs. On request it records all launches, for
+//! measurements.
 
 use crate::launch::Launch;
 
@@ -18,7 +19,7 @@ pub struct LaunchRecord {
     pub kernel: &'static str,
     /// The file of `kernels/` that it is compiled from.
     pub file: &'static str,
-    /// That file, and what distinguishes the variant from others of it.
+    /// That file, and what distinguishes the variant from other variants of the file.
     pub variant: String,
     /// The number of blocks along each axis.
     pub grid: [u32; 3],
@@ -26,11 +27,11 @@ pub struct LaunchRecord {
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
-    /// Whether it was added to a step that was being recorded.
+    /// Whether the launch was added to a step that was being recorded.
     pub is_recorded: bool,
 }
 
-/// A launch, as stored until it is requested.
+/// A recorded launch. It is converted to a `LaunchRecord` when the records are requested.
 #[derive(Clone, Copy, Debug)]
 struct LaunchEntry {
     op: &'static str,
@@ -62,9 +63,10 @@ pub(crate) struct LaunchHistory {
     names: Box<[&'static str]>,
     /// The number of launches so far.
     pub(crate) count: usize,
-    /// The number of launches before the last wait for the device, which succeeded.
+    /// The number of launches that are known to have ended, because a wait for the device succeeded
+    /// after them.
     ended: usize,
-    /// Every launch, while they are being recorded.
+    /// All launches since `begin_records`; `None` while launches are not recorded.
     records: Option<Vec<LaunchEntry>>,
 }
 

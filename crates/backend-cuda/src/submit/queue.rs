@@ -1,8 +1,8 @@
 //! The queue between ops and the driver.
 //!
 //! The driver takes 3 to 4 us to queue a kernel, which is most of an op's time on its thread. So
-//! ops that follow one another closely push their kernels to this queue, and a dedicated thread of
-//! the device submits them to the driver in the same order:
+//! ops that are called in quick succession push their kernels to this queue, and a dedicated thread
+//! of the device submits them to the driver in the same order:
 //!
 //! ```text
 //!   op -> push -> | slot | slot | slot |  ... -> the queue's thread -> driver -> device
@@ -12,8 +12,9 @@
 //! Other users of the stream (copies, events, waits, recording) first wait until this queue is
 //! empty, or submit its launches themselves, so the order of the stream is that of the calls. While
 //! the thread sleeps, the first few launches go straight to the driver, so that a single op does
-//! not wake it. All launches do so while a step is recorded. The first burst of launches starts the
-//! thread. After each launch it polls for a while, then it sleeps again.
+//! not wake it. While a step is recorded, all launches go straight to the driver. The first burst
+//! of launches starts the thread. After each launch the thread polls for the next one for a while,
+//! then it sleeps again.
 //!
 //! A launch whose kernel is still being compiled also waits here, and so do all later ones. The
 //! program continues to its next kernels, which are compiled at the same time.
@@ -37,25 +38,27 @@ use ternion_core::Error;
 const SLOTS: usize = 1024;
 
 /// Bytes of parameters that fit into a slot: enough for every kernel except optimizer steps and
-/// concatenations, whose parameters contain many tensors. Those wait until everything before them
-/// has been submitted.
+/// concatenations, whose parameters contain many tensors. A launch of these kernels waits until all
+/// earlier launches have been submitted.
 const MAX_PARAMETER_BYTES: usize = 896;
 
-/// The number of consecutive launches that go straight to the driver before the thread is woken,
-/// which costs as much as one of them.
+/// The number of consecutive launches that go straight to the driver before the thread is woken. To
+/// wake it costs as much as one launch.
 const DIRECT_LAUNCHES: usize = 8;
 
 /// How long the thread polls for the next launch before it sleeps: longer than a program takes
 /// between two ops of a step.
 const POLL_TIME: Duration = Duration::from_micros(200);
 
-/// The number of polls after which a waiting thread yields to others, and after which it sleeps
-/// between polls, because the driver is then waiting for the device.
+/// A waiting thread yields to other threads after each sequence of this many polls.
 const SPIN_ROUNDS: u32 = 128;
+/// The number of polls after which a waiting thread sleeps instead of yielding, because the driver
+/// is then waiting for the device.
 const SLEEP_ROUNDS: u32 = 64 * SPIN_ROUNDS;
+/// How long a waiting thread then sleeps at a time.
 const SLEEP_TIME: Duration = Duration::from_micros(20);
 
-/// The minimum number of CPUs with which one of them may be kept busy by this thread.
+/// The minimum number of CPUs for which a queue has a thread, which may keep one of them busy.
 const MIN_CPUS: usize = 4;
 
 /// A receiver of kernels: the driver's stream, or a substitute in tests.
@@ -128,12 +131,13 @@ pub(crate) struct SubmissionQueue<D> {
     /// The number of launches that were put into slots so far: launch `n` into slot `n % SLOTS`.
     /// Written by the holder of `pushing`.
     pushed: CachePadded,
-    /// How many of them were submitted to the driver. Written by the holder of `issuing`.
+    /// The number of these launches that were submitted to the driver. Written by the holder of
+    /// `issuing`.
     issued: CachePadded,
     pushing: Mutex<()>,
     issuing: Mutex<()>,
-    /// The indices of launches without a function, and the kernels that they wait for. These are
-    /// separate from the slots, whose head is one cache line.
+    /// The launches whose kernels are still being compiled: their indices and kernels. They are not
+    /// in the slots, so that the first fields of a slot fit into one cache line.
     awaited: Mutex<VecDeque<(usize, Box<dyn AwaitedKernel>)>>,
     /// The number of consecutive launches that went straight to the driver.
     direct_launches: AtomicUsize,
@@ -146,7 +150,7 @@ pub(crate) struct SubmissionQueue<D> {
     is_stopped: AtomicBool,
     thread: OnceLock<Option<Thread>>,
     handle: Mutex<Option<JoinHandle<()>>>,
-    /// Whether `refusals` contains any; changed by the holder of that lock.
+    /// Whether `refusals` is not empty. Changed by the holder of its lock.
     has_refusals: AtomicBool,
     refusals: Mutex<Vec<Refusal>>,
 }
@@ -168,8 +172,8 @@ impl<D> std::fmt::Debug for SubmissionQueue<D> {
 }
 
 impl<D: LaunchTarget> SubmissionQueue<D> {
-    /// Creates a queue. It has a thread if there are enough CPUs, or as `TERNION_CUDA_LAUNCHER`
-    /// says: 0 or 1.
+    /// Creates a queue. It uses a thread if there are enough CPUs. `TERNION_CUDA_LAUNCHER`
+    /// overrides this: 1 with a thread, 0 without.
     pub(crate) fn new(target: D) -> SubmissionQueue<D> {
         let uses_thread = match std::env::var_os("TERNION_CUDA_LAUNCHER").filter(|value| !value.is_empty()) {
             Some(value) => value != "0",
@@ -200,12 +204,13 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Launches a kernel of `op`, now or a little later; with `at_once`, now. The driver's error
-    /// for a later launch is reported by [`SubmissionQueue::take_own_refusal`].
+    /// Launches a kernel of `op`: immediately if `at_once` is set, otherwise possibly later, on the
+    /// queue's thread. The driver's error for a later launch is reported by
+    /// [`SubmissionQueue::take_own_refusal`].
     ///
     /// # Safety
-    /// The kernel takes one struct by value, and `P` is its counterpart. The buffers at its
-    /// addresses are reused only in the order of the stream.
+    /// The kernel takes one struct by value, which `P` mirrors. The buffers at its addresses are
+    /// reused only in the order of the stream.
     #[inline]
     pub(crate) unsafe fn push<P>(
         self: &Arc<Self>,
@@ -267,11 +272,11 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Clears a launch's permission to begin before the previous one has ended, unless it directly
-    /// follows another launch of this queue. So copies, fills, events, waits for other streams,
-    /// graphs and any other work of the stream end first. If another thread launches after the
-    /// stream was requested and before that work is added, only the driver's own rule is left: a
-    /// kernel begins early only after another kernel. For the holder of `pushing`.
+    /// Clears a launch's permission to begin before the previous one has ended, unless the launch
+    /// directly follows another launch of this queue. So the launch waits for copies, fills,
+    /// events, waits for other streams, graphs and any other work of the stream. If another thread
+    /// launches after the stream was requested and before that work is added, only the driver's own
+    /// rule is left: a kernel begins early only after another kernel. The caller holds `pushing`.
     #[inline]
     fn in_order(&self, mut config: LaunchConfig) -> LaunchConfig {
         if self.follows_other_work.load(Ordering::Relaxed) {
@@ -281,7 +286,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         config
     }
 
-    /// Writes launch `index` to its slot. For the holder of `pushing`; `P` must fit.
+    /// Writes launch `index` to its slot. The caller holds `pushing`, and `P` fits into a slot.
     #[inline]
     fn write_slot<P>(self: &Arc<Self>, op: &'static str, config: LaunchConfig, parameters: &P, index: usize) {
         self.wait_for_slot(index);
@@ -301,14 +306,16 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Returns whether a launch is one of a few that do not wake the thread.
+    /// Returns whether a launch goes straight to the driver: the thread sleeps, no launch is
+    /// waiting, and fewer than `DIRECT_LAUNCHES` did so in a row.
     #[inline]
     fn is_isolated(&self, index: usize) -> bool {
         let wakes = !self.is_asleep.load(Ordering::Relaxed) || index != self.issued.0.load(Ordering::Acquire);
         !wakes && self.direct_launches.fetch_add(1, Ordering::Relaxed) < DIRECT_LAUNCHES
     }
 
-    /// Waits until there is a slot for launch `index`. The thread that holds `issuing` submits.
+    /// Waits until the slot of launch `index` is free. The thread that holds `issuing` submits the
+    /// launches.
     #[inline]
     fn wait_for_slot(&self, index: usize) {
         if let Some(oldest) = (index + 1).checked_sub(SLOTS) {
@@ -316,8 +323,8 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Submits everything that was pushed so far. Work that the caller then adds to the stream
-    /// comes after it, and the next launch comes after that work.
+    /// Submits everything that was pushed so far. Work that the caller then adds to the stream runs
+    /// after these launches and before the next one.
     #[inline]
     pub(crate) fn drain(&self) {
         self.follows_other_work.store(true, Ordering::Relaxed);
@@ -338,7 +345,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    /// Submits launches. For the holder of `issuing`.
+    /// Submits the launches with indices below `target`. The caller holds `issuing`.
     fn issue(&self, target: usize) {
         for index in self.issued.0.load(Ordering::Relaxed)..target {
             let slot = self.slots[index % SLOTS].get().cast::<Slot>();
@@ -377,7 +384,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
     #[cold]
     fn take_awaited(&self, index: usize) -> Option<Box<dyn AwaitedKernel>> {
         let mut awaited = self.awaited.lock();
-        let is_next = awaited.front().is_some_and(|(number, _)| *number == index);
+        let is_next = awaited.front().is_some_and(|(awaited_index, _)| *awaited_index == index);
         if is_next { awaited.pop_front().map(|(_, kernel)| kernel) } else { None }
     }
 
@@ -397,32 +404,33 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         if self.has_refusals.load(Ordering::Acquire) { self.take_refusal(false) } else { None }
     }
 
-    /// As `take_own_refusal`, for any thread, with this thread's refusal first. Called after
-    /// a wait; the refusals of other threads are discarded.
+    /// As `take_own_refusal`, but if this thread has no refusal, returns that of another thread.
+    /// Discards all others. Called after a wait for the device.
     #[inline]
     pub(crate) fn take_any_refusal(&self) -> Option<Refusal> {
         if self.has_refusals.load(Ordering::Acquire) { self.take_refusal(true) } else { None }
     }
 
     #[cold]
-    fn take_refusal(&self, of_any: bool) -> Option<Refusal> {
-        let own = std::thread::current().id();
+    fn take_refusal(&self, any_thread: bool) -> Option<Refusal> {
+        let this_thread = std::thread::current().id();
         let mut refusals = self.refusals.lock();
-        let at = refusals.iter().position(|refusal| refusal.thread == own);
-        let found = at.or((of_any && !refusals.is_empty()).then_some(0)).map(|at| refusals.remove(at));
-        if of_any {
+        let index = refusals.iter().position(|refusal| refusal.thread == this_thread);
+        let taken =
+            index.or((any_thread && !refusals.is_empty()).then_some(0)).map(|index| refusals.remove(index));
+        if any_thread {
             refusals.clear();
         }
         self.has_refusals.store(!refusals.is_empty(), Ordering::Release);
-        found
+        taken
     }
 
-    // ---- the thread
+    // ---- The queue's thread
 
     #[cold]
     fn wake(self: &Arc<Self>) {
         self.direct_launches.store(0, Ordering::Relaxed);
-        match self.thread.get_or_init(|| self.start()) {
+        match self.thread.get_or_init(|| self.start_thread()) {
             Some(thread) => {
                 self.is_asleep.store(false, Ordering::SeqCst);
                 thread.unpark();
@@ -432,16 +440,17 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
-    fn start(self: &Arc<Self>) -> Option<Thread> {
-        let own = self.clone();
-        let started = std::thread::Builder::new().name("ternion-cuda".into()).spawn(move || own.work());
+    fn start_thread(self: &Arc<Self>) -> Option<Thread> {
+        let queue = self.clone();
+        let started =
+            std::thread::Builder::new().name("ternion-cuda".into()).spawn(move || queue.run_thread());
         let handle = started.ok()?;
         let thread = handle.thread().clone();
         *self.handle.lock() = Some(handle);
         Some(thread)
     }
 
-    fn work(&self) {
+    fn run_thread(&self) {
         while !self.is_stopped.load(Ordering::Acquire) {
             self.issue_until(self.pushed.0.load(Ordering::Acquire));
             if !self.poll() {

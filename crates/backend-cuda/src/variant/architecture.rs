@@ -10,8 +10,7 @@ pub(crate) type Capability = (i32, i32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Architecture {
     capability: Capability,
-    /// Whether the instructions of only this capability may be used, which later capabilities need
-    /// not have.
+    /// Whether the machine code may contain instructions that only this capability has.
     is_specific: bool,
 }
 
@@ -36,7 +35,7 @@ impl FromStr for Architecture {
 
     /// Parses NVRTC's name of an architecture.
     fn from_str(name: &str) -> Result<Architecture, String> {
-        let parsed = || {
+        let parse = || {
             let digits = name.strip_prefix("sm_")?;
             let (number, is_specific) = match digits.strip_suffix('a') {
                 Some(number) => (number, true),
@@ -46,7 +45,7 @@ impl FromStr for Architecture {
             let number: i32 = number.parse().ok().filter(|&number| number >= 10)?;
             Some(Architecture { capability: (number / 10, number % 10), is_specific })
         };
-        parsed().ok_or_else(|| format!("architecture {name:?}, expected such as sm_80 or sm_90a"))
+        parse().ok_or_else(|| format!("architecture {name:?}, expected such as sm_80 or sm_90a"))
     }
 }
 

@@ -88,7 +88,7 @@ pub(crate) enum MaskMode {
     Dropout,
     /// A band within sequences of different lengths.
     Varlen,
-    /// The same with dropout.
+    /// As `Varlen`, with dropout.
     VarlenDropout,
 }
 
@@ -146,8 +146,9 @@ pub(crate) struct Products {
     pub(crate) mask_mode: MaskMode,
 }
 
-/// Widths of [`AttentionVariant::GradByKeys`], and those that also have the variant for study.
+/// Widths of [`AttentionVariant::GradByKeys`].
 const GRAD_BY_KEYS_WIDTHS: [u16; 4] = [64, 128, 192, 256];
+/// Widths of [`AttentionVariant::GradByKeysUnordered`].
 pub(crate) const GRAD_BY_KEYS_UNORDERED_WIDTHS: [u16; 2] = [64, 128];
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -171,8 +172,7 @@ pub(crate) enum AttentionVariant {
     /// Forward with operands loaded by TMA, with wgmma.
     ForwardTma {
         width: u16,
-        /// Whether it has the tiles for many keys, for the widths that have other tiles for few
-        /// keys.
+        /// Whether it has the tiles for many keys. Only some widths have them.
         is_long: bool,
         /// All keys, a band, or a band with dropout.
         mask_mode: MaskMode,
@@ -187,7 +187,8 @@ pub(crate) enum AttentionVariant {
     /// The gradient in one traversal over queries, with wgmma.
     GradByKeys {
         width: u16,
-        /// Whether the gradient of queries is computed one tile later than the others.
+        /// Whether the gradient of queries is computed one tile later than those of keys and
+        /// values.
         lags: bool,
         /// All keys, a band, or a band with dropout.
         mask_mode: MaskMode,
@@ -232,7 +233,7 @@ impl AttentionVariant {
 /// Tiles of a block on tensor cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tiles {
-    /// Tiles of 16 rows of a warp.
+    /// Row tiles of a warp, each of 16 rows.
     pub(crate) row_tiles: usize,
     /// Rows of the other operand in one step of the main loop.
     pub(crate) step: usize,
@@ -296,8 +297,8 @@ pub(crate) fn forward_tma_tiles(width: usize, is_long: bool, mask_mode: MaskMode
     WarpgroupTiles { consumers, step, stages, query_stages }
 }
 
-/// Returns the number of queries, and of keys per query, from which on the tiles for many keys are
-/// used. For all keys and a band.
+/// Returns the minimum number of queries, and of keys per query, for which the tiles for many keys
+/// are used; `None` if there are no such tiles.
 pub(crate) fn forward_tma_long(width: usize, mask_mode: MaskMode) -> Option<usize> {
     match (width, mask_mode) {
         (64, MaskMode::Full) => Some(512),
@@ -339,8 +340,8 @@ impl Products {
         if self.width > 128 { self.forward_tiles() } else { ROWS_64_STEP_64_BLOCKS_2 }
     }
 
-    /// Returns the tiles of the gradient on tensor cores: of the kernel for queries, and of that
-    /// for keys and values.
+    /// Returns the tiles of the gradient on tensor cores: first those of the kernel for queries,
+    /// then those of the kernel for keys and values.
     pub(crate) fn backward_tiles(self) -> [Tiles; 2] {
         let is_plain = !self.mask_mode.drops();
         match (self.engine, self.width) {
@@ -387,15 +388,15 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
         for mask_mode in MaskMode::ALL {
             for &dtype in engine.dtypes() {
                 let products = |&width: &u16| Products { engine, width, mask_mode };
-                let of_forward = engine.forward_widths().iter().map(products);
-                let of_grad = engine.grad_widths().iter().map(products);
-                all.extend(of_forward.map(|products| AttentionVariant::Forward { products, dtype }));
+                let forward_products = engine.forward_widths().iter().map(products);
+                let grad_products = engine.grad_widths().iter().map(products);
+                all.extend(forward_products.map(|products| AttentionVariant::Forward { products, dtype }));
                 if mask_mode == MaskMode::AdditiveMask && !engine.is_f32_on_tensor_cores() {
                     all.extend(
-                        of_grad.clone().map(|products| AttentionVariant::GradMask { products, dtype }),
+                        grad_products.clone().map(|products| AttentionVariant::GradMask { products, dtype }),
                     );
                 }
-                all.extend(of_grad.map(|products| AttentionVariant::Grad { products, dtype }));
+                all.extend(grad_products.map(|products| AttentionVariant::Grad { products, dtype }));
             }
         }
     }
@@ -404,10 +405,10 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
         for &dtype in Engine::Wgmma.dtypes() {
             for &width in Engine::Wgmma.forward_widths() {
                 let has_long = forward_tma_long(usize::from(width), mask_mode).is_some();
-                let forms = if has_long { &[false, true][..] } else { &[false] };
+                let is_long_values = if has_long { &[false, true][..] } else { &[false] };
                 let forward =
                     |&is_long: &bool| AttentionVariant::ForwardTma { width, is_long, mask_mode, dtype };
-                all.extend(forms.iter().map(forward));
+                all.extend(is_long_values.iter().map(forward));
             }
         }
     }
@@ -424,11 +425,11 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
     for engine in [Engine::Mma, Engine::Wgmma] {
         for mask_mode in MaskMode::ALL.into_iter().filter(|mask_mode| mask_mode.has_split_kv()) {
             for &dtype in engine.dtypes() {
-                let parts = |&width: &u16| AttentionVariant::ForwardSplitKv {
+                let split_kv = |&width: &u16| AttentionVariant::ForwardSplitKv {
                     products: Products { engine, width, mask_mode },
                     dtype,
                 };
-                all.extend(engine.forward_widths().iter().map(parts));
+                all.extend(engine.forward_widths().iter().map(split_kv));
             }
         }
     }

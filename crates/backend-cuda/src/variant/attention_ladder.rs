@@ -51,15 +51,15 @@ impl Rung {
 
     /// Returns the name in records of measurements and in messages: `online_softmax`.
     pub fn name(self) -> &'static str {
-        self.facts().0
+        self.properties().0
     }
 
     /// Returns its root file in `kernels/`.
     pub(crate) fn file(self) -> &'static str {
-        self.facts().1
+        self.properties().1
     }
 
-    fn facts(self) -> (&'static str, &'static str) {
+    fn properties(self) -> (&'static str, &'static str) {
         match self {
             Rung::Naive => ("naive", "attention_ladder/01_naive.cu"),
             Rung::Tiled => ("tiled", "attention_ladder/02_tiled.cu"),
@@ -181,9 +181,9 @@ pub(crate) struct Warpgroups {
 /// Which keys a query attends to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mask {
-    /// All.
+    /// Every query attends to all keys.
     Full,
-    /// Those up to its own position.
+    /// A query attends to the keys up to its own position.
     Causal,
 }
 

@@ -16,7 +16,7 @@ pub(super) fn numbers() -> impl Iterator<Item = DType> {
     DType::FLOATS.into_iter().chain(INTEGERS)
 }
 
-/// Returns the dtype that represents all of the size of `dtype`, for kernels that only move bits.
+/// Returns the dtype that represents all dtypes of this size, for kernels that only move bits.
 #[inline]
 pub(crate) fn bits_like(dtype: DType) -> DType {
     match dtype.size() {
@@ -42,7 +42,7 @@ pub(crate) fn wrapping_like(dtype: DType) -> DType {
 /// Bytes of the widest access.
 pub(crate) const ACCESS: usize = 16;
 
-/// Returns the elements of one access that the widest of these types fills.
+/// Returns the elements of a pack of these dtypes: as many as one access of the widest dtype has.
 #[inline]
 pub(crate) fn pack_of(dtypes: &[DType]) -> usize {
     ACCESS / dtypes.iter().map(|dtype| dtype.size()).max().unwrap_or(1)

@@ -64,7 +64,7 @@ pub(crate) enum ElementwiseVariant {
         function: UnaryFunction,
         dtype: DType,
     },
-    /// If one operand is a scalar, it is in the type that the op is computed in.
+    /// If one operand is a scalar, it has the dtype that the op is computed in.
     Binary {
         op: BinaryOp,
         a: DType,
@@ -115,16 +115,16 @@ impl ElementwiseVariant {
         ElementwiseVariant::binary_of(op, [dtype; 2], dtype)
     }
 
-    /// Returns the variant for a tensor and a scalar in either order. The scalar is in the type
-    /// that the op is computed in.
+    /// Returns the variant for a tensor and a scalar in either order. The scalar has the dtype that
+    /// the op is computed in.
     #[inline]
     pub(crate) fn binary_of(op: BinaryOp, operands: [DType; 2], y: DType) -> ElementwiseVariant {
-        let kernel = |dtype| match op {
+        let compiled = |dtype| match op {
             BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => wrapping_like(dtype),
             _ => dtype,
         };
-        let [a, b] = operands.map(kernel);
-        ElementwiseVariant::Binary { op, a, b, y: kernel(y) }
+        let [a, b] = operands.map(compiled);
+        ElementwiseVariant::Binary { op, a, b, y: compiled(y) }
     }
 
     #[inline]
@@ -157,8 +157,8 @@ pub(super) fn variants() -> Vec<ElementwiseVariant> {
             _ => false,
         }));
         all.extend(DType::ALL.into_iter().filter_map(|to| {
-            let own = ElementwiseVariant::Cast { from: dtype, to };
-            ElementwiseVariant::cast(dtype, to).filter(|&variant| variant == own)
+            let unchanged = ElementwiseVariant::Cast { from: dtype, to };
+            ElementwiseVariant::cast(dtype, to).filter(|&variant| variant == unchanged)
         }));
     }
     all.extend(numbers().map(ElementwiseVariant::MultiplyAdd));
@@ -195,12 +195,12 @@ fn unary_variants() -> Vec<ElementwiseVariant> {
 fn binary_variants() -> Vec<ElementwiseVariant> {
     let mut all = Vec::new();
     for op in BinaryOp::ALL {
-        let is_own = |dtype| {
+        let is_compiled = |dtype| {
             op.takes(dtype)
                 && ElementwiseVariant::binary(op, dtype)
                     == ElementwiseVariant::Binary { op, a: dtype, b: dtype, y: dtype }
         };
-        for dtype in DType::ALL.into_iter().filter(|&dtype| is_own(dtype)) {
+        for dtype in DType::ALL.into_iter().filter(|&dtype| is_compiled(dtype)) {
             let wide = dtype.accumulator();
             all.push(ElementwiseVariant::binary(op, dtype));
             if wide != dtype {

@@ -84,7 +84,7 @@ pub(crate) enum MmaInput {
     Of(DType),
     /// f32 elements, rounded to TF32.
     Tf32,
-    /// f32 elements, unchanged or, if [those tiles](BF16X6_TILES) are faster, split into bf16
+    /// f32 elements, unchanged or, if one of [these tiles](BF16X6_TILES) is faster, split into bf16
     /// terms.
     Bf16x6,
 }
@@ -109,7 +109,7 @@ impl MmaInput {
         }
     }
 
-    /// Returns every input type; [`MmaInput::Bf16x6`] is covered by f32.
+    /// Returns every input type except [`MmaInput::Bf16x6`], which has the tiles of f32.
     pub(crate) fn all() -> impl Iterator<Item = MmaInput> {
         numbers().map(MmaInput::Of).chain([MmaInput::Tf32])
     }
@@ -117,14 +117,17 @@ impl MmaInput {
 
 /// Threads of a warpgroup.
 const WARPGROUP: usize = 128;
-/// Bytes of a line of a stage that wgmma reads, and the alignment of stages.
+/// Bytes of a line of a stage that wgmma reads.
 const LINE: usize = 128;
+/// The alignment of stages in bytes.
 const SWIZZLE_ALIGNMENT: usize = 1024;
-/// Lines of a slab that a consumer stores, and of a strip that one of its warps stores.
+/// Lines of a slab, which a consumer stores.
 const SLAB_LINES: usize = 64;
+/// Lines of a strip, which one warp of a consumer stores.
 const STRIP_LINES: usize = 16;
-/// Consumer warpgroups, and their warps.
+/// Consumer warpgroups of a block.
 const CONSUMERS: usize = 2;
+/// Warps of all consumer warpgroups.
 const CONSUMER_WARPS: usize = 8;
 /// An upper bound of the number of barriers of a tile.
 const MAX_BARRIERS: usize = 64;
@@ -149,8 +152,8 @@ pub(crate) enum Part {
     /// Tensor cores: elements of a warpgroup. If two warpgroups share a tile, each has half of its
     /// rows. If each has its own tile, they alternate (the ping-pong schedule).
     Warpgroup { m: usize, n: usize },
-    /// Tensor cores: elements of the only consumer warpgroup of a block, whose rows are columns of
-    /// the result. An additional warp loads.
+    /// Tensor cores: elements of the only consumer warpgroup of a block. The rows of its
+    /// accumulators are columns of the result. An additional warp loads the operands.
     SwappedWarpgroup { m: usize, n: usize },
 }
 
@@ -185,9 +188,9 @@ pub(crate) enum Purpose {
 }
 
 /// The cost of a tile on an H100, fitted by `benches/peers/fit_tiles.py` to measurements of
-/// products of random sizes with a cold L2 cache (`docs/kernels/matmul.md` says how much time the
-/// choice by these numbers loses). The costs of f64 and of unaligned operands come from an earlier
-/// fit, the latter with the start time of the tile of the same size.
+/// products of random sizes with a cold L2 cache (`docs/kernels/matmul.md` says how much time is
+/// lost by choosing tiles by these costs). The costs of f64 and of unaligned operands come from an
+/// earlier fit, the latter with the start time of the tile of the same size.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Cost {
     /// Nanoseconds that a fully occupied multiprocessor needs for a tile, per element of k.
@@ -212,8 +215,8 @@ pub(crate) struct Tile {
     pub(crate) stages: usize,
     /// Resident blocks of a multiprocessor.
     pub(crate) resident: usize,
-    /// Blocks of a cluster, a power of two: tiles of [its shape](Tile::cluster_shape), whose
-    /// operands are loaded once for all blocks that share them.
+    /// Blocks of a cluster, a power of two. Their tiles form [its shape](Tile::cluster_shape).
+    /// Operands are loaded once for all blocks that share them.
     pub(crate) cluster: usize,
     pub(crate) purpose: Purpose,
     pub(crate) cost: Cost,
@@ -285,11 +288,11 @@ impl Tile {
         }
     }
 
-    /// Returns the tiles of a cluster along m and n: the same number of both, or twice as many
-    /// along m.
+    /// Returns the tiles of a cluster along m and along n: the same number along both, or twice as
+    /// many along m.
     pub(crate) fn cluster_shape(&self) -> [usize; 2] {
-        let across = 1 << (self.cluster.ilog2() / 2);
-        [self.cluster / across, across]
+        let along_n = 1 << (self.cluster.ilog2() / 2);
+        [self.cluster / along_n, along_n]
     }
 
     /// Returns the blocks of a product of `tiles` tiles on a device with this number of
@@ -357,11 +360,11 @@ impl Tile {
 
     /// Returns the maximum of these bytes over all load modes.
     pub(crate) fn max_shared(&self, dtype: DType) -> usize {
-        let [one, other] = match self.engine.uses_tensor_cores() {
+        let [k_load, mn_load] = match self.engine.uses_tensor_cores() {
             true => [LoadMode::KMajor, LoadMode::MnMajor],
             false => [LoadMode::VectorK, LoadMode::VectorMn],
         };
-        self.shared(dtype, [one; 2]).max(self.shared(dtype, [other; 2]))
+        self.shared(dtype, [k_load; 2]).max(self.shared(dtype, [mn_load; 2]))
     }
 }
 

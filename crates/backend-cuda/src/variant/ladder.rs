@@ -14,9 +14,9 @@ pub enum Rung {
     Coalesced,
     /// Tiles in shared memory.
     SharedMemory,
-    /// A column of sums per thread.
+    /// A column of elements per thread.
     BlockTile1d,
-    /// A square of sums per thread.
+    /// A square of elements per thread.
     BlockTile2d,
     /// Accesses of 16 bytes.
     Vectorized,
@@ -39,11 +39,11 @@ pub enum Rung {
 /// The part of a block's tile that a thread, a warp or a warpgroup computes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Share {
-    /// Sums of a thread: rows and columns.
+    /// Elements of a thread: rows and columns.
     Thread([usize; 2]),
-    /// Sums of a warp, and of a thread.
+    /// Elements of a warp, and of a thread.
     Lanes { warp: [usize; 2], thread: [usize; 2] },
-    /// Sums of a warp, on tensor cores.
+    /// Elements of a warp, on tensor cores.
     Warp([usize; 2]),
     /// The number of consumer warpgroups, which have equal numbers of rows.
     Warpgroups(usize),
@@ -96,10 +96,11 @@ const SPECIALIZED: &[Tile] = &[warpgroups([128, 256, 64], 2, 4)];
 /// Threads of a warp and of a warpgroup.
 const LANES: usize = 32;
 const WARPGROUP: usize = 128;
-/// Bytes of a line of a stage that wgmma reads, the alignment of stages, and the bytes that a warp
-/// stages for the store.
+/// Bytes of a line of a stage that wgmma reads.
 const LINE: usize = 128;
+/// The alignment of stages in bytes.
 const SWIZZLE_ALIGNMENT: usize = 1024;
+/// Bytes of a warp's staging buffer for the store.
 const STAGING: usize = 16 * LINE;
 
 impl fmt::Display for Tile {
@@ -166,20 +167,20 @@ impl Rung {
 
     /// Returns the name in records of measurements and in messages: `block_tile_2d`.
     pub fn name(self) -> &'static str {
-        self.facts().0
+        self.properties().0
     }
 
     /// Returns its root file in `kernels/`.
     pub(crate) fn file(self) -> &'static str {
-        self.facts().1
+        self.properties().1
     }
 
     /// Returns the tiles that it is compiled with: one, or several candidates for autotuning.
     pub fn tiles(self) -> &'static [Tile] {
-        self.facts().2
+        self.properties().2
     }
 
-    fn facts(self) -> (&'static str, &'static str, &'static [Tile]) {
+    fn properties(self) -> (&'static str, &'static str, &'static [Tile]) {
         match self {
             Rung::Naive => ("naive", "ladder/01_naive.cu", ELEMENT),
             Rung::Coalesced => ("coalesced", "ladder/02_coalesced.cu", ELEMENT),
@@ -242,8 +243,8 @@ pub(crate) struct LadderVariant {
 
 /// Returns every rung with each of its tiles.
 pub(crate) fn variants() -> impl Iterator<Item = LadderVariant> {
-    let of_form = |rung: Rung| rung.tiles().iter().map(move |tile| LadderVariant { rung, tile });
-    Rung::ALL.into_iter().flat_map(of_form)
+    let of_rung = |rung: Rung| rung.tiles().iter().map(move |tile| LadderVariant { rung, tile });
+    Rung::ALL.into_iter().flat_map(of_rung)
 }
 
 #[cfg(test)]
@@ -272,7 +273,7 @@ mod tests {
 
     #[test]
     fn the_tile_of_the_vectorized_form_is_a_candidate() {
-        let own = &Rung::Vectorized.tiles()[0];
-        assert!(Rung::AutotunedTile.tiles().contains(own), "the search is not worse than no search");
+        let tile = &Rung::Vectorized.tiles()[0];
+        assert!(Rung::AutotunedTile.tiles().contains(tile), "the search is not worse than no search");
     }
 }

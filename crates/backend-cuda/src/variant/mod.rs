@@ -1,8 +1,8 @@
 //! What kernels are compiled for: one [`Variant`] for each compilation.
 //!
-//! A variant contains in types what the macros of its source contain in text (see `source`):
-//! dtypes, tiles, load modes and supported architectures. Ops choose one for each launch. `modules`
-//! looks up its kernels by it, so it is small and its hash is cheap.
+//! A variant consists of types: dtypes, tiles, load modes and supported architectures. Its source
+//! (see `source`) contains them as macros. Ops choose one for each launch. `modules` looks up its
+//! kernels by it, so it is small and its hash is cheap.
 //!
 //! To add matrix products or attention for another architecture, add an arm to their engine here
 //! ([`gemm::Engine`], [`attention::Engine`]), whose [`Architectures`] say where it runs, and a file
@@ -47,7 +47,7 @@ use ternion_core::{DType, UnaryOp};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Variant(pub(crate) Kind);
 
-/// An entry of core's lists of functions that a variant computes.
+/// A function in core's lists of functions, which a variant computes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ListedFunction {
     /// A function of one operand.
@@ -128,13 +128,14 @@ impl Variant {
         self.architectures().contain(architecture)
     }
 
-    /// Returns whether its kernels may begin before the previous launch has ended. Each such kernel
-    /// waits for that itself, because its source is compiled with DEPENDENT
-    /// (`kernels/lib/launch.cuh`). The attribute of a launch is determined only by this function.
+    /// Returns whether its kernels may begin before the previous launch has ended. Each of these
+    /// kernels waits for the previous launch itself, because its source is compiled with DEPENDENT
+    /// (`kernels/lib/launch.cuh`). Only this function decides which kernels are launched with that
+    /// attribute.
     #[inline]
     pub fn is_dependent(&self) -> bool {
         match self.0 {
-            // These are for study, and are measured individually.
+            // These kernels are for study, and are measured individually.
             Kind::Ladder(_) | Kind::AttentionLadder(_) => false,
             Kind::Elementwise(_)
             | Kind::Transpose(_)
@@ -161,7 +162,7 @@ impl Variant {
 
     /// Returns whether its kernels may let the next one begin before they end. This excludes
     /// kernels whose blocks end at very different times: the blocks of the next kernel would
-    /// accumulate where the first blocks ended.
+    /// accumulate on the multiprocessors whose blocks end first.
     pub(crate) fn may_trigger(&self) -> bool {
         self.is_dependent() && !matches!(self.0, Kind::Gemm(_) | Kind::Attention(_) | Kind::Probe)
     }
@@ -231,9 +232,13 @@ pub fn variants() -> Vec<Variant> {
 /// [study](crate::attention_study) of attention.
 pub fn study_variants() -> Vec<Variant> {
     let ladders = ladder::variants().map(Variant::from);
-    let of_attention = attention_ladder::variants().map(Variant::from);
-    let of_study = attention::study_variants().into_iter().map(Variant::from);
-    std::iter::once(Variant::PROBE).chain(ladders).chain(of_attention).chain(of_study).collect()
+    let attention_ladder_variants = attention_ladder::variants().map(Variant::from);
+    let attention_study_variants = attention::study_variants().into_iter().map(Variant::from);
+    std::iter::once(Variant::PROBE)
+        .chain(ladders)
+        .chain(attention_ladder_variants)
+        .chain(attention_study_variants)
+        .collect()
 }
 
 /// Returns the variants of families that have no parameter or only a dtype.

@@ -5,11 +5,12 @@ use ternion_core::DType;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum NormVariant {
-    /// `centered`: layer normalization; otherwise RMS normalization. `y`: the dtype of the output.
+    /// `centered`: true for layer normalization, false for RMS normalization. `y`: the dtype of the
+    /// output.
     Forward { centered: bool, rows: Rows, dtype: DType, y: DType },
     /// `dy`: the dtype of the output's gradient.
     Grad { centered: bool, rows: Rows, dtype: DType, dy: DType },
-    /// Gradients of the parameters, and sums of their partial results.
+    /// Gradients of the parameters, and the sums of their partial results.
     Sums(DType),
 }
 
@@ -48,8 +49,8 @@ pub(crate) fn teams(dtype: DType, packing: Packing) -> &'static [Team] {
     }
 }
 
-/// Returns the teams of the gradient. Those that keep rows in registers also compute the sums for
-/// the parameters; the longest rows are read once more for them.
+/// Returns the teams of the gradient. Teams that keep rows in registers also compute the sums for
+/// the parameters. Longer rows are read once more for these sums, by another kernel.
 pub(crate) fn grad_teams(dtype: DType, packing: Packing) -> &'static [Team] {
     match (packing, dtype) {
         (Packing::Masked, _) => &[],
@@ -109,8 +110,8 @@ pub(super) fn variants() -> Vec<NormVariant> {
     all
 }
 
-/// Returns the elements of a pack that there are kernels for, the widest first. Elements of 64 bits
-/// are accessed one by one.
+/// Returns the pack sizes, in elements, that kernels are compiled for, the widest first. Elements
+/// of 64 bits are accessed one by one.
 pub(crate) fn batch_norm_packs(dtype: DType) -> &'static [usize] {
     match dtype.size() {
         8 => &[1],
@@ -120,8 +121,8 @@ pub(crate) fn batch_norm_packs(dtype: DType) -> &'static [usize] {
 }
 
 pub(super) fn batch_norm_variants() -> Vec<BatchNormVariant> {
-    let of = |dtype: DType| {
+    let variants_of = |dtype: DType| {
         batch_norm_packs(dtype).iter().map(move |&pack| BatchNormVariant { pack: pack as u8, dtype })
     };
-    DType::FLOATS.into_iter().flat_map(of).collect()
+    DType::FLOATS.into_iter().flat_map(variants_of).collect()
 }

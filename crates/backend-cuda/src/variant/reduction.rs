@@ -32,9 +32,9 @@ impl ReductionVariant {
 pub(super) fn variants() -> Vec<ReductionVariant> {
     let dtypes = |op: ReduceOp| DType::ALL.into_iter().filter(move |&dtype| op.takes(dtype));
     let reduce = |op: ReduceOp| {
-        let is_own = |&(own, variant): &(DType, ReductionVariant)| matches!(variant, ReductionVariant::Reduce { dtype, .. } if dtype == own);
+        let is_compiled = |&(requested, variant): &(DType, ReductionVariant)| matches!(variant, ReductionVariant::Reduce { dtype, .. } if dtype == requested);
         let variants = dtypes(op).map(move |dtype| (dtype, ReductionVariant::reduce(op, dtype, dtype)));
-        variants.filter(is_own).map(|(_, variant)| variant)
+        variants.filter(is_compiled).map(|(_, variant)| variant)
     };
     let half_dtypes = DType::ALL.into_iter().filter(|dtype| dtype.is_half());
     let wide_sums = half_dtypes.map(|dtype| ReductionVariant::reduce(ReduceOp::Sum, dtype, DType::F32));

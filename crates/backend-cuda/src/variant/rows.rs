@@ -9,7 +9,7 @@ const BLOCK: usize = 128;
 /// Threads that exchange values without a barrier.
 const WARP: usize = 32;
 
-/// Where a row is kept between the two times that it is read, in the order of the kernels'
+/// Where a row is stored between its first and its second read, in the order of the kernels'
 /// constants.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum RowStorage {
@@ -18,7 +18,7 @@ pub(crate) enum RowStorage {
     Memory,
 }
 
-/// The threads of a row.
+/// The threads that process a row together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Team {
     threads: u16,
@@ -68,7 +68,7 @@ pub(crate) enum Packing {
     /// The rows of all tensors start at the same element of a pack; the first and the last pack may
     /// also belong to other rows.
     Masked,
-    /// An element is a pack.
+    /// Each pack is one element.
     Single,
 }
 

@@ -7,9 +7,9 @@ use ternion_core::DType;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum SoftmaxVariant {
-    /// Along the last axis; `log`: the logarithm.
+    /// Along the last axis. `log`: whether it is log-softmax.
     Rows { log: bool, rows: Rows, dtype: DType },
-    /// A row split among several blocks; not for the logarithm.
+    /// A row that is split among several blocks; not for log-softmax.
     Chunks(DType),
     /// Along an axis that is not the last.
     Columns { log: bool, tile: ColumnTile, dtype: DType },
@@ -18,7 +18,7 @@ pub(crate) enum SoftmaxVariant {
 /// The team for the chunks that long rows are split into.
 pub(crate) const CHUNKS: Rows = Rows { packing: Packing::Masked, team: Team::LONGEST };
 
-/// Returns the teams of rows. The logarithm has only some of them, because it is usually part of a
+/// Returns the teams of rows. Log-softmax has only some of them, because it is usually part of a
 /// loss that has its own kernel.
 pub(crate) fn teams(log: bool, dtype: DType, packing: Packing) -> &'static [Team] {
     const fn registers(threads: u16, packs: u8) -> Team {
@@ -80,7 +80,7 @@ pub(crate) fn teams(log: bool, dtype: DType, packing: Packing) -> &'static [Team
     }
 }
 
-/// How the kernels of columns are tiled: elements of a pack, and adjacent packs of a block.
+/// The tile of a column kernel: elements of a pack, and adjacent packs of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct ColumnTile {
     pub(crate) pack: u8,

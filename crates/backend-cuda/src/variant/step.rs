@@ -14,8 +14,8 @@ pub(crate) enum UpdateRule {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Capacity {
     Few,
-    /// For drivers whose kernels take 32 KiB of parameters. For few tensors, copying those costs
-    /// more than a launch.
+    /// For drivers that support 32 KiB of kernel parameters. For few tensors, it costs more to copy
+    /// that many bytes than to launch the kernel.
     Many,
 }
 

@@ -8,12 +8,12 @@ use crate::memory::WgpuMemory;
 use ternion_core::Result;
 
 impl Gpu {
-    /// Returns the number under which a shader records indices that are not below `size`.
+    /// Returns the id with which launches of `op` record indices that are not below `size`.
     pub(crate) fn index_check_id(&self, op: &'static str, size: usize) -> u32 {
         self.batch.lock().index_errors.check_id(ternion_core::backend::index_teller(op), size)
     }
 
-    /// Returns the binding of the record of such indices.
+    /// Returns the binding of the record of indices out of range.
     pub(crate) fn index_error_record(&self) -> Binding<'_> {
         Binding::whole(&self.index_error_record)
     }

@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 use ternion_core::backend::Buffer;
 use ternion_core::{Error, Result};
 
-/// Two marks in the queue of a device, and the time between them.
+/// Two events in the queue of a device, and the time between them.
 ///
-/// If the device has timestamps, each is written when everything queued before it is done.
-/// Otherwise the host waits at both marks and measures its own time: see
+/// If the device has timestamps, it writes one at each event, when everything queued before the
+/// event is done. Otherwise the host waits at both events and measures its own time: see
 /// [`is_on_device`](Timer::is_on_device).
 #[derive(Debug)]
 pub struct Timer {
     gpu: Arc<Gpu>,
-    marks: Marks,
+    events: Events,
 }
 
 #[derive(Debug)]
-enum Marks {
+enum Events {
     Device(Timestamps),
-    /// When the first mark was reached, and the time from then to the second mark.
+    /// When the first event was reached, and the time from then to the second event.
     Host(Mutex<(Option<Instant>, Option<Duration>)>),
 }
 
@@ -32,7 +32,7 @@ struct Timestamps {
     queries: wgpu::QuerySet,
     resolved: wgpu::Buffer,
     nanoseconds_per_tick: f64,
-    /// Which timestamps were requested. A timestamp that was not requested must not be waited for.
+    /// Which timestamps were requested. The host must not wait for one that was not requested.
     requested: Mutex<[bool; 2]>,
 }
 
@@ -42,39 +42,39 @@ const END: u32 = 1;
 /// Two timestamps of 64 bits.
 const BYTES: usize = 16;
 
-fn missing_mark() -> Error {
+fn missing_event() -> Error {
     Error::invalid("timer", "expected calls of begin and end, one of them is missing")
 }
 
 impl Timer {
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Timer {
-        let marks = match gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
-            true => Marks::Device(Timestamps::new(&gpu.device, &gpu.queue)),
-            false => Marks::Host(Mutex::default()),
+        let events = match gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
+            true => Events::Device(Timestamps::new(&gpu.device, &gpu.queue)),
+            false => Events::Host(Mutex::default()),
         };
-        Timer { gpu: gpu.clone(), marks }
+        Timer { gpu: gpu.clone(), events }
     }
 
     /// Returns whether the times are measured on the device. If not, they are measured by the host
     /// and include two waits.
     pub fn is_on_device(&self) -> bool {
-        matches!(self.marks, Marks::Device(_))
+        matches!(self.events, Events::Device(_))
     }
 
-    /// Marks the beginning, after everything queued so far.
+    /// Queues the first event, after everything queued so far.
     ///
     /// # Errors
     /// Errors of the device.
     pub fn begin(&self) -> Result<()> {
-        match &self.marks {
-            Marks::Device(timestamps) => {
+        match &self.events {
+            Events::Device(timestamps) => {
                 // Earlier commands are submitted separately: the device begins a submission after
                 // the previous one has ended, whereas launches within one submission may overlap.
                 self.gpu.batch.lock().submit_all(&self.gpu.device, &self.gpu.queue, &self.gpu.errors);
-                timestamps.mark(&self.gpu, BEGIN);
+                timestamps.queue_event(&self.gpu, BEGIN);
                 *timestamps.requested.lock() = [true, false];
             }
-            Marks::Host(times) => {
+            Events::Host(times) => {
                 self.wait()?;
                 *times.lock() = (Some(Instant::now()), None);
             }
@@ -82,17 +82,17 @@ impl Timer {
         Ok(())
     }
 
-    /// Marks the end, after everything queued so far.
+    /// Queues the second event, after everything queued so far.
     ///
     /// # Errors
     /// Errors of the device.
     pub fn end(&self) -> Result<()> {
-        match &self.marks {
-            Marks::Device(timestamps) => {
-                timestamps.mark(&self.gpu, END);
+        match &self.events {
+            Events::Device(timestamps) => {
+                timestamps.queue_event(&self.gpu, END);
                 timestamps.requested.lock()[END as usize] = true;
             }
-            Marks::Host(times) => {
+            Events::Host(times) => {
                 self.wait()?;
                 let mut times = times.lock();
                 times.1 = times.0.map(|begun| begun.elapsed());
@@ -101,16 +101,16 @@ impl Timer {
         Ok(())
     }
 
-    /// Waits for the end and returns the milliseconds between the marks.
+    /// Waits for the second event and returns the milliseconds between the events.
     ///
     /// # Errors
-    /// A missing mark; errors of the device.
+    /// A missing event; errors of the device.
     pub fn milliseconds(&self) -> Result<f64> {
-        match &self.marks {
-            Marks::Device(timestamps) => timestamps.milliseconds(&self.gpu),
-            Marks::Host(times) => {
-                let passed = times.lock().1.ok_or_else(missing_mark)?;
-                Ok(passed.as_secs_f64() * 1e3)
+        match &self.events {
+            Events::Device(timestamps) => timestamps.milliseconds(&self.gpu),
+            Events::Host(times) => {
+                let elapsed = times.lock().1.ok_or_else(missing_event)?;
+                Ok(elapsed.as_secs_f64() * 1e3)
             }
         }
     }
@@ -137,9 +137,9 @@ impl Timestamps {
         Timestamps { queries, resolved, nanoseconds_per_tick, requested: Mutex::default() }
     }
 
-    /// Adds a pass without launches whose beginning is the mark: launches are queued in passes, and
-    /// timestamps are written where a pass begins or ends.
-    fn mark(&self, gpu: &Gpu, index: u32) {
+    /// Queues event `index`: an empty pass that writes the timestamp where it begins. Timestamps
+    /// can be written only where a pass begins or ends.
+    fn queue_event(&self, gpu: &Gpu, index: u32) {
         let mut batch = gpu.batch.lock();
         let encoder = batch.copies(&gpu.device);
         drop(encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
@@ -154,7 +154,7 @@ impl Timestamps {
 
     fn milliseconds(&self, gpu: &Gpu) -> Result<f64> {
         if *self.requested.lock() != [true; 2] {
-            return Err(missing_mark());
+            return Err(missing_event());
         }
         let mut batch = gpu.batch.lock();
         batch.copies(&gpu.device).resolve_query_set(&self.queries, BEGIN..END + 1, &self.resolved, 0);
@@ -164,10 +164,10 @@ impl Timestamps {
         let words = gpu.read(&[StagingSlice { from: &self.resolved, offset: 0, length }], false)?;
         bytemuck::cast_slice_mut(&mut ticks).copy_from_slice(&words);
         let [begin, end] = ticks;
-        let passed = end
+        let elapsed = end
             .checked_sub(begin)
             .ok_or_else(|| gpu.error(format!("its timestamps went back from {begin} to {end}")))?;
-        Ok(passed as f64 * self.nanoseconds_per_tick / 1e6)
+        Ok(elapsed as f64 * self.nanoseconds_per_tick / 1e6)
     }
 }
 

@@ -17,8 +17,8 @@ const MAX_STAGING_BYTES: usize = 64 << 20;
 /// uploads are split. The cost of a submission is negligible compared with a copy of this size.
 const MAX_WRITE_BYTES: usize = 16 << 20;
 
-/// Maximum number of bytes that were written and may not have arrived. Beyond it, uploads wait for
-/// the device. It is several writes, so that the device copies while the host writes.
+/// Maximum number of written bytes in flight. Uploads that would exceed it wait for the device. It
+/// allows several writes, so that the device copies while the host writes.
 const MAX_STAGED_BYTES: u64 = 4 * MAX_WRITE_BYTES as u64;
 
 /// Minimum size of a staging buffer for downloads, so that small downloads share it.
@@ -28,7 +28,7 @@ const MIN_STAGING_BYTES: u64 = 1 << 12;
 /// from sharing.
 const MAX_JOINED_BYTES: u64 = 1 << 24;
 
-/// Words to be read: offset and length are multiples of [`COPY_ALIGNMENT`].
+/// Words to copy to the host. Offset and length are multiples of [`COPY_ALIGNMENT`].
 #[derive(Clone, Copy)]
 pub(super) struct StagingSlice<'a> {
     pub(super) from: &'a wgpu::Buffer,
@@ -37,10 +37,10 @@ pub(super) struct StagingSlice<'a> {
 }
 
 impl<'a> StagingSlice<'a> {
-    /// Returns the words that contain the bytes of a download. The length is 0 for a download of no
-    /// bytes.
-    fn of(memory: &'a WgpuMemory, part: &Download<'_>) -> StagingSlice<'a> {
-        let (begin, bytes) = (part.offset_bytes as u64, part.host.len() as u64);
+    /// Returns the words that contain the bytes of a download. The length is 0 for an empty
+    /// download.
+    fn of(memory: &'a WgpuMemory, download: &Download<'_>) -> StagingSlice<'a> {
+        let (begin, bytes) = (download.offset_bytes as u64, download.host.len() as u64);
         let offset = begin / COPY_ALIGNMENT * COPY_ALIGNMENT;
         let end = if bytes == 0 { offset } else { (begin + bytes).next_multiple_of(COPY_ALIGNMENT) };
         StagingSlice { from: memory.buffer(), offset, length: end - offset }
@@ -71,7 +71,7 @@ impl Gpu {
         if (first, last) == (begin, end) {
             return self.write(memory.buffer(), begin, host);
         }
-        // The first and last word are written only in part, so their other bytes are read first.
+        // Only a part of the first and last word is written, so their other bytes are read first.
         let mut words = vec![0; (last - first) as usize];
         let word = |offset| StagingSlice { from: memory.buffer(), offset, length: COPY_ALIGNMENT };
         let ends = self.read(&[word(first), word(last - COPY_ALIGNMENT)], false)?;
@@ -82,8 +82,8 @@ impl Gpu {
         self.write(memory.buffer(), first, &words)
     }
 
-    /// Writes whole words. Keeps the number of written bytes that have not arrived within
-    /// [`MAX_STAGED_BYTES`], except for one chunk per thread.
+    /// Writes whole words. Keeps the number of written bytes in flight within [`MAX_STAGED_BYTES`],
+    /// except for one chunk per thread.
     fn write(&self, to: &wgpu::Buffer, offset: u64, words: &[u8]) -> Result<()> {
         let mut begin = offset;
         for chunk in words.chunks(MAX_WRITE_BYTES) {
@@ -117,7 +117,7 @@ impl Gpu {
             self.create(Some("download"), size, usage)
         })?;
         // A buffer that wgpu rejected for another reason would invalidate the commands that use it,
-        // and all commands that wait with them.
+        // and all other commands of the batch.
         self.check_errors()?;
         Ok(staging)
     }
@@ -125,23 +125,23 @@ impl Gpu {
     #[cfg(test)]
     fn fails_staging(&self) -> bool {
         use std::sync::atomic::Ordering::Relaxed;
-        self.staging_failures.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+        self.staging_failures.fetch_update(Relaxed, Relaxed, |remaining| remaining.checked_sub(1)).is_ok()
     }
 
     pub(crate) fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
         self.download_all(&mut [Download { from, offset_bytes, host }])
     }
 
-    /// Copies the bytes of all parts to the host. Parts that fit in one buffer together share a
-    /// single wait.
-    pub(crate) fn download_all(&self, parts: &mut [Download<'_>]) -> Result<()> {
-        let mut pieces = Vec::with_capacity(parts.len());
-        let mut slices = Vec::with_capacity(parts.len());
-        for part in parts {
-            let memory = within("download", part.from, part.offset_bytes, part.host.len())?;
-            for (chunk, host) in part.host.chunks_mut(MAX_STAGING_BYTES).enumerate() {
-                let offset_bytes = part.offset_bytes + chunk * MAX_STAGING_BYTES;
-                let piece = Download { from: part.from, offset_bytes, host };
+    /// Copies the bytes of all downloads to the host. Downloads that fit in one staging buffer
+    /// share a single wait.
+    pub(crate) fn download_all(&self, downloads: &mut [Download<'_>]) -> Result<()> {
+        let mut pieces = Vec::with_capacity(downloads.len());
+        let mut slices = Vec::with_capacity(downloads.len());
+        for download in downloads {
+            let memory = within("download", download.from, download.offset_bytes, download.host.len())?;
+            for (chunk, host) in download.host.chunks_mut(MAX_STAGING_BYTES).enumerate() {
+                let offset_bytes = download.offset_bytes + chunk * MAX_STAGING_BYTES;
+                let piece = Download { from: download.from, offset_bytes, host };
                 slices.push(StagingSlice::of(memory, &piece));
                 pieces.push(piece);
             }

@@ -1,4 +1,4 @@
-//! Tensors assembled from parts: padding, concatenation, slice assignment.
+//! Tensors that are assembled from other tensors: padding, concatenation, slice assignment.
 
 use super::copy::copy;
 use super::elementwise::words;
@@ -20,7 +20,7 @@ use ternion_core::{Error, MAX_RANK, Op, Result};
 /// Maximum number of tensors of one launch of concat.wgsl.
 const PARTS: usize = 7;
 
-/// The parameters, as in pad.wgsl.
+/// The parameters of pad.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Padding {
@@ -72,7 +72,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
 }
 
-/// The parameters, as in concat.wgsl.
+/// The parameters of concat.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Concatenation {
@@ -103,7 +103,7 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Writes up to seven parts, which together fill `y`, in one launch.
+/// Concatenates at most seven parts, which together fill `y`, in one launch.
 fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -> Result<()> {
     let (gpu, op, store) = (call.gpu, call.name, Store::bits_of(y.dtype));
     let axes = joined_axes(axis, y.layout, parts.iter().map(|part| part.layout));
@@ -112,7 +112,7 @@ fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -
         launched: 0,
         count: y.layout.elements() as u32,
         rank: axes.len() as u32,
-        axis: axes.iter().position(|own| own.joins).unwrap_or(0) as u32,
+        axis: axes.iter().position(|joined_axis| joined_axis.joins).unwrap_or(0) as u32,
         offsets: [y_offset, 0, 0, 0],
         ends: [u32::MAX; MAX_RANK],
         part_offsets: [0; MAX_RANK],
@@ -120,17 +120,17 @@ fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -
         strides: [0; MAX_RANK],
         part_strides: [[0; MAX_RANK]; PARTS],
     };
-    for (at, own) in axes.iter().enumerate() {
-        parameters.sizes[at] = own.size as u32;
-        parameters.strides[at] = own.strides[0] as u32;
-        for (part, stride) in own.strides[1..].iter().enumerate() {
+    for (at, joined_axis) in axes.iter().enumerate() {
+        parameters.sizes[at] = joined_axis.size as u32;
+        parameters.strides[at] = joined_axis.strides[0] as u32;
+        for (part, stride) in joined_axis.strides[1..].iter().enumerate() {
             parameters.part_strides[part][at] = *stride as u32;
         }
     }
     let writing = Writing::of(y, store);
     let mut variant = writing.slot(Variant::new(Shader::Concat, Class::Byte).fill(ElementResult::Concat));
     let mut bindings = smallvec![to];
-    let inner = axes.iter().find(|own| own.joins).map_or(1, |own| own.inner);
+    let inner = axes.iter().find(|joined_axis| joined_axis.joins).map_or(1, |joined_axis| joined_axis.inner);
     let mut end = 0;
     const NAMES: [SlotName; PARTS] = [
         SlotName::Part0,

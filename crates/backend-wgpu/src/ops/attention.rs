@@ -1,5 +1,5 @@
-//! Scaled dot-product attention and its gradients: the bounds of the window, and the number of
-//! tiles and workgroups.
+//! Scaled dot-product attention and its gradients: the choice of the algorithm, the bounds of the
+//! window, and the number of tiles and workgroups.
 
 mod cooperative;
 mod gemm;
@@ -31,12 +31,12 @@ const FORWARD_VEC4S: u32 = 1632;
 const GRAD_VEC4S: u32 = 1744;
 /// Rows of a workgroup of grad_rows.wgsl.
 const GROUP_ROWS: usize = 16;
-/// A window bound beyond any key, and small enough that its sum with a position fits in i32.
+/// A window bound that excludes no key, and small enough that its sum with a position fits in i32.
 const UNBOUNDED: i32 = 0x3fff_ffff;
 /// Maximum number of queries, and of keys: positions and window bounds are i32.
 const MAX_LINES: usize = 1 << 29;
 
-/// The parameters, as in attention.wgsl.
+/// The parameters of attention.wgsl and attention_vec4.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -51,7 +51,7 @@ struct Parameters {
     mask: [u32; 4],
 }
 
-/// The parameters, as in grad.wgsl and grad_vec4.wgsl.
+/// The parameters of grad.wgsl and grad_vec4.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradParameters {
@@ -88,7 +88,7 @@ struct Sizes {
     window_right: i32,
 }
 
-/// The parameters, as in grad_rows.wgsl.
+/// The parameters of grad_rows.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct RowParameters {
@@ -162,8 +162,8 @@ fn mask_mode(mask: Option<&View<'_>>) -> MaskMode {
 }
 
 /// Returns whether the tiles of tile_vec4.wgsl support these tensors with `memory_vec4s` vec4 of
-/// workgroup memory. Each tensor must have rows of up to 128 elements that can be accessed as vec4,
-/// and no tensor that is read may share a buffer with a written one.
+/// workgroup memory. Each tensor must have rows of up to 128 elements that can be accessed as vec4.
+/// No tensor that is read may share a buffer with one that is written.
 fn supports_vec4(
     call: &Call<'_>,
     read: &[View<'_>],
@@ -184,8 +184,8 @@ fn supports_vec4(
     Ok(!read.iter().any(|view| written.iter().any(|written| view.buffer.is(written.buffer))))
 }
 
-/// The tensors of a launch in the order of its slots. `bind` adds a tensor and returns the index of
-/// its first element.
+/// The slots, bindings and placeholders of a launch. `bind` adds a tensor and returns the index of
+/// its first element in its binding.
 struct Slots<'a> {
     variant: Variant,
     bindings: SmallVec<[Binding<'a>; 6]>,
@@ -207,8 +207,8 @@ impl<'a> Slots<'a> {
         self.bindings.push(binding);
     }
 
-    /// Binds the tensors that all shaders except one have: q, k and v, which are accessed with
-    /// `read`, and a fourth one.
+    /// Binds q, k and v, which are accessed with `read`, and a fourth tensor. Returns the index of
+    /// the first element of each.
     fn bind_operands(
         &mut self,
         call: &Call<'a>,
@@ -229,8 +229,8 @@ impl<'a> Slots<'a> {
         self.variant.fills.extend(fills);
     }
 
-    /// Selects the groups of heads: all of them, or only those that the records of pack_f16.wgsl
-    /// reject.
+    /// Selects the groups of heads that are computed: with `records`, only those that the records
+    /// of pack_f16.wgsl reject, otherwise all.
     fn select_groups(&mut self, records: Option<Binding<'a>>) {
         self.fill([Constant::Leftover.is_one_if(records.is_some())]);
         if let Some(records) = records {
@@ -259,8 +259,8 @@ impl<'a> Slots<'a> {
         mask.map_or(Ok(0), |mask| self.bind(call, SlotName::Mask, mask, Access::Read))
     }
 
-    /// Binds the third output of the forward pass, which exists under an additive mask. Returns the
-    /// index of its first element.
+    /// Binds the rounding error of the log-sum-exp, the third output of the forward pass, which
+    /// exists only with an additive mask. Returns the index of its first element.
     fn bind_error(&mut self, call: &Call<'a>) -> Result<u32> {
         let error = call.outputs.get(2);
         self.fill([if error.is_some() { LogSumErrorPut::Error } else { LogSumErrorPut::None }.into()]);
@@ -356,7 +356,7 @@ fn launch_forward<'a>(
     slots.launch(call, sizes.groups(batch), bytemuck::bytes_of(&parameters))
 }
 
-/// What a launch computes: dq, or dk and dv.
+/// The outputs of a launch: dq, or dk and dv.
 #[derive(Clone, Copy, PartialEq)]
 enum GradTarget {
     Query,
@@ -377,7 +377,8 @@ impl GradTarget {
         }
     }
 
-    /// Returns the same for grad_vec4.wgsl: rows, and vec4 of them.
+    /// Returns the functions of grad_vec4.wgsl for the same matrices: they return the index of a
+    /// row, and the words of its vec4.
     fn vec4_operands(self) -> [Fill; 6] {
         match self {
             GradTarget::Query => [
@@ -409,7 +410,7 @@ impl GradTarget {
         }
     }
 
-    /// Returns these outputs of the call.
+    /// Returns the outputs of the call that the launch computes.
     fn outputs<'a>(self, call: &Call<'a>) -> &'a [View<'a>] {
         match self {
             GradTarget::Query => &call.outputs[..1],
@@ -440,7 +441,8 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     launch_grad(call, config, row_numbers, records, GradTarget::KeyAndValue)
 }
 
-/// Writes the log-sum-exp of each row, and its sum of `dy * y`, to `row_numbers`.
+/// Queues the shader that writes the log-sum-exp of each row, and its sum of `dy * y`, to
+/// `row_numbers`.
 fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Result<()> {
     let (dy, y, lse) = (call.inputs[5], call.inputs[3], call.inputs[4]);
     let [_, _, _, width] = y.layout.shape().to_array(call.name)?;
@@ -474,8 +476,8 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
     slots.launch(call, rows.div_ceil(GROUP_ROWS), bytemuck::bytes_of(&parameters))
 }
 
-/// Launches gradients with tiles of vec4 if the tensors allow it. With `records`, which exist only
-/// in that case, it computes only the groups that the records reject.
+/// Launches gradients, with tiles of vec4 if the tensors allow it. With `records`, which exist only
+/// if they do, it computes only the groups that the records reject.
 fn launch_grad<'a>(
     call: &Call<'a>,
     config: &AttentionConfig,

@@ -75,8 +75,8 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     }
     let channels = x.layout.shape().dim(1);
     let workspace = gpu.alloc(2 * channels * x.dtype.size())?;
-    let both = Layout::row_major(Shape::new(&[2, channels])?);
-    let both = View { buffer: &workspace, dtype: x.dtype, layout: &both };
+    let dparameters = Layout::row_major(Shape::new(&[2, channels])?);
+    let dparameters = View { buffer: &workspace, dtype: x.dtype, layout: &dparameters };
     let views: Vec<View<'_>> = saved.iter().map(Dense::view).collect();
     let kernel = RowKernel {
         accumulator: Accumulator::SUMS,
@@ -101,13 +101,13 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         rows = rows.dense_input(SlotName::Weight, 0, &views[2])?.dense_output(
             SlotName::DParameters,
             4,
-            &both,
+            &dparameters,
         )?;
     }
     rows.launch()?;
     for (at, grad) in call.outputs[1..].iter().enumerate() {
-        let layout = both.layout.slice(0, at, at as isize + 1, 1)?.squeeze(AxisSet::one(0));
-        copy(gpu, name, &View { layout: &layout, ..both }, grad)?;
+        let layout = dparameters.layout.slice(0, at, at as isize + 1, 1)?.squeeze(AxisSet::one(0));
+        copy(gpu, name, &View { layout: &layout, ..dparameters }, grad)?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Convolutions and their gradients as matrix products: which elements of which tensors are the
-//! rows, the columns and the inner axis.
+//! Convolutions and their gradients as matrix products: the assignment of tensor axes to the rows,
+//! the columns and the inner axis.
 
 use super::GROUP;
 use super::matmul::Tiling;
@@ -16,17 +16,17 @@ use ternion_core::backend::View;
 use ternion_core::ops::conv::ConvConfig;
 use ternion_core::{Error, Op, Result};
 
-/// Maximum number of rows of a group, and minimum number of threads, for which each thread computes
-/// the rows of one column: a tile would be mostly empty.
+/// With at most this number of rows of a group, and at least this number of threads, each thread
+/// computes rows of one column, because a tile would be mostly empty.
 const FEW_ROWS: usize = 16;
 const MANY_THREADS: usize = 1 << 14;
-/// Rows that such a thread computes, if there is more than one row.
+/// The number of rows that such a thread computes, if there is more than one row.
 const ROWS: usize = 4;
 
 /// Limit for the pixels along an axis, padding included.
 const MAX_PIXELS: usize = 1 << 30;
 
-/// The parameters, as in conv2d.wgsl.
+/// The parameters of conv2d.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -55,8 +55,8 @@ enum Right {
     Spread,
 }
 
-/// A convolution as a matrix product for each group of channels. All pairs are of the two spatial
-/// axes.
+/// A convolution as a matrix product for each group of channels. Pairs are of the two spatial axes,
+/// unless stated otherwise.
 struct Product<'a> {
     y: View<'a>,
     left: View<'a>,
@@ -68,7 +68,8 @@ struct Product<'a> {
     groups: usize,
     /// Rows of a group.
     rows: usize,
-    /// Outer sizes of the columns and of the inner axis, in a group.
+    /// The sizes of the outer index of the columns, and of the outer index of the inner axis, in a
+    /// group.
     outer: [usize; 2],
     columns: [usize; 2],
     column_steps: [usize; 2],
@@ -80,7 +81,8 @@ struct Product<'a> {
     group_axes: [usize; 3],
     /// Number of channels of a group along these axes.
     group_sizes: [usize; 3],
-    /// Axes of y and left: rows, and the outer index of the columns or of the inner axis.
+    /// Axes of y (rows, outer index of the columns) and of left (rows, outer index of the inner
+    /// axis).
     y_axes: [usize; 2],
     left_axes: [usize; 2],
     /// Axes of right: the outer index of the columns, and that of the inner axis.
@@ -96,9 +98,9 @@ pub(crate) fn run_conv2d(op: &Op, call: &Call<'_>) -> Result<()> {
     let ConvConfig { window, groups, .. } = conv.config;
     let [x, weight, y] = [call.inputs[0], call.inputs[1], call.outputs[0]];
     let [batch, _, height, width] = sizes(call, &x)?;
-    let [out, inside, _, _] = sizes(call, &weight)?;
+    let [out, in_channels, _, _] = sizes(call, &weight)?;
     let [_, _, oh, ow] = sizes(call, &y)?;
-    let outside = out / groups;
+    let out_channels = out / groups;
     launch(
         call,
         &Product {
@@ -109,8 +111,8 @@ pub(crate) fn run_conv2d(op: &Op, call: &Call<'_>) -> Result<()> {
             reads: Right::Patches,
             right_is_k_major: false,
             groups,
-            rows: outside,
-            outer: [batch, inside],
+            rows: out_channels,
+            outer: [batch, in_channels],
             columns: [oh, ow],
             column_steps: window.stride,
             inners: window.kernel,
@@ -118,7 +120,7 @@ pub(crate) fn run_conv2d(op: &Op, call: &Call<'_>) -> Result<()> {
             padding: window.padding,
             image: [height, width],
             group_axes: [1, 0, 1],
-            group_sizes: [outside, outside, inside],
+            group_sizes: [out_channels, out_channels, in_channels],
             y_axes: [1, 0],
             left_axes: [0, 1],
             right_axes: [0, 1],
@@ -131,8 +133,8 @@ pub(crate) fn run_grad_input(op: &Op, call: &Call<'_>) -> Result<()> {
     let ConvConfig { window, groups, .. } = grad.config;
     let [weight, dy, dx] = [call.inputs[0], call.inputs[1], call.outputs[0]];
     let [batch, _, oh, ow] = sizes(call, &dy)?;
-    let [out, inside, _, _] = sizes(call, &weight)?;
-    let outside = out / groups;
+    let [out, in_channels, _, _] = sizes(call, &weight)?;
+    let out_channels = out / groups;
     launch(
         call,
         &Product {
@@ -143,8 +145,8 @@ pub(crate) fn run_grad_input(op: &Op, call: &Call<'_>) -> Result<()> {
             reads: Right::Spread,
             right_is_k_major: false,
             groups,
-            rows: inside,
-            outer: [batch, outside],
+            rows: in_channels,
+            outer: [batch, out_channels],
             columns: grad.size,
             column_steps: window.stride,
             inners: window.kernel,
@@ -152,7 +154,7 @@ pub(crate) fn run_grad_input(op: &Op, call: &Call<'_>) -> Result<()> {
             padding: window.padding,
             image: [oh, ow],
             group_axes: [1, 0, 1],
-            group_sizes: [inside, outside, outside],
+            group_sizes: [in_channels, out_channels, out_channels],
             y_axes: [1, 0],
             left_axes: [1, 0],
             right_axes: [0, 1],
@@ -165,9 +167,9 @@ pub(crate) fn run_grad_weight(op: &Op, call: &Call<'_>) -> Result<()> {
     let ConvConfig { window, groups, .. } = grad.config;
     let [x, dy, dweight] = [call.inputs[0], call.inputs[1], call.outputs[0]];
     let [batch, _, height, width] = sizes(call, &x)?;
-    let [out, inside, _, _] = sizes(call, &dweight)?;
+    let [out, in_channels, _, _] = sizes(call, &dweight)?;
     let [_, _, oh, ow] = sizes(call, &dy)?;
-    let outside = out / groups;
+    let out_channels = out / groups;
     launch(
         call,
         &Product {
@@ -178,8 +180,8 @@ pub(crate) fn run_grad_weight(op: &Op, call: &Call<'_>) -> Result<()> {
             reads: Right::Patches,
             right_is_k_major: true,
             groups,
-            rows: outside,
-            outer: [inside, batch],
+            rows: out_channels,
+            outer: [in_channels, batch],
             columns: window.kernel,
             column_steps: window.dilation,
             inners: [oh, ow],
@@ -187,7 +189,7 @@ pub(crate) fn run_grad_weight(op: &Op, call: &Call<'_>) -> Result<()> {
             padding: window.padding,
             image: [height, width],
             group_axes: [0, 1, 1],
-            group_sizes: [outside, outside, inside],
+            group_sizes: [out_channels, out_channels, in_channels],
             y_axes: [0, 1],
             left_axes: [1, 0],
             right_axes: [1, 0],
@@ -247,7 +249,7 @@ impl<'a> Product<'a> {
     }
 
     /// Returns the shader with this tile. `y` and `a` are the element formats of these tensors. If
-    /// partial sums are added, a is the buffer of these sums.
+    /// the launch adds partial sums, they are bound as a.
     fn variant(&self, tile: Tile, output: ConvOutput, y: Store, a: Store) -> Variant {
         let operand = Store::of(self.right.dtype);
         let (index, value, pixel) = match self.reads {
@@ -270,7 +272,7 @@ impl<'a> Product<'a> {
     }
 }
 
-/// Checks that the numbers of rows and columns of the image fit the arithmetic of the shader.
+/// Checks that positions in the image do not overflow the shader's arithmetic.
 fn check(call: &Call<'_>, product: &Product<'_>) -> Result<()> {
     let extent = |axis: usize| {
         let span = |sizes: [usize; 2], steps: [usize; 2]| sizes[axis].saturating_mul(steps[axis]);
@@ -306,7 +308,7 @@ fn launch<'a>(call: &Call<'a>, product: &Product<'a>) -> Result<()> {
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
 }
 
-/// Launches the partial sums first, then their sums with the bias.
+/// Queues a launch that writes partial sums, and one that adds them and the bias.
 fn launch_parts<'a>(
     call: &Call<'a>,
     product: &Product<'a>,

@@ -9,8 +9,8 @@ use crate::slots::Store;
 use ternion_core::backend::View;
 use ternion_core::{DType, Op, Result};
 
-/// Returns the cast from the class of `from` to the dtype `to`, and whether its result is bits.
-/// Returns `None` if the number is stored without a cast.
+/// Returns the cast from the class of `from` to the dtype `to`, and whether the cast returns bits
+/// instead of a number. Returns `None` if numbers are stored without a cast.
 fn cast(from: DType, to: DType) -> Option<(Cast, bool)> {
     use DType::*;
     Some(match (from, to) {

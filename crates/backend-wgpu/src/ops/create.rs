@@ -23,16 +23,16 @@ pub(crate) fn fill(gpu: &Gpu, op: &'static str, y: &View<'_>, bits: u64) -> Resu
     launch(gpu, op, Kernel { scalar: bits, ..Kernel::moving(y.dtype, result) }, &[*y])
 }
 
-/// Computes the sequence on the host, which has 64-bit floats: one product, one sum, one rounding
-/// per element.
+/// Computes the sequence on the host, because WGSL has no 64-bit floats: one product, one sum, and
+/// one rounding to the dtype per element.
 pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Iota(Iota { count, dtype, start, step }) = op else {
         return Err(call.wrong_op());
     };
     let float = |i: usize| Scalar::Float(start.as_f64() + i as f64 * step.as_f64());
-    // The low bits of a u64 are those of the i64, and integers wrap.
-    let (first, by) = (start.as_i128() as i64, step.as_i128() as i64);
-    let integer = |i: usize| first.wrapping_add((i as i64).wrapping_mul(by));
+    // An i64 has the same low bits as the u64 value, and integers wrap.
+    let (first, increment) = (start.as_i128() as i64, step.as_i128() as i64);
+    let integer = |i: usize| first.wrapping_add((i as i64).wrapping_mul(increment));
     let bytes: Vec<u8> = match dtype {
         DType::F32 => bytes_of((0..*count).map(|i| f32::from_scalar(float(i)))),
         DType::F16 => bytes_of((0..*count).map(|i| half::f16::from_scalar(float(i)))),
@@ -53,7 +53,7 @@ fn bytes_of<E: Element>(values: impl Iterator<Item = E>) -> Vec<u8> {
     E::to_bytes(&values.collect::<Vec<E>>()).into_owned()
 }
 
-/// Uploads elements in row-major order to `y`, whatever its layout is.
+/// Uploads elements in row-major order to `y`, which may have any layout.
 fn upload_to(gpu: &Arc<Gpu>, op: &'static str, bytes: &[u8], y: &View<'_>) -> Result<()> {
     if y.layout.is_contiguous() {
         return gpu.upload(bytes, y.buffer, y.layout.offset() * y.dtype.size());

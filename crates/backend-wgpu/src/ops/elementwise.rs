@@ -14,7 +14,7 @@ use ternion_core::ops::binary::{BinaryScalar, Side};
 use ternion_core::ops::compare::CompareScalar;
 use ternion_core::{DType, Error, Layout, Op, Result, Scalar, UnaryOp};
 
-/// The parameters, as in elementwise.wgsl.
+/// The parameters of elementwise.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -37,7 +37,8 @@ pub(crate) struct Kernel {
     /// The function of element_result.wgsl that computes the bits of an element.
     pub(crate) result: ElementResult,
     pub(crate) function: Function,
-    /// Two constants of the function, and the scalar operand of a scalar op: bits of the class.
+    /// Two constants of the function, and the scalar operand of a scalar op, as bits of numbers of
+    /// the class.
     pub(crate) constants: [u64; 2],
     pub(crate) scalar: u64,
 }
@@ -48,7 +49,7 @@ impl Kernel {
         Kernel { class: store.class(), stores: [store; 4], result, function, constants: [0; 2], scalar: 0 }
     }
 
-    /// Returns a kernel that only moves elements of `dtype`.
+    /// Returns a kernel that copies the bits of elements of `dtype`.
     pub(crate) fn moving(dtype: DType, result: ElementResult) -> Kernel {
         Kernel {
             stores: [Store::bits_of(dtype); 4],
@@ -88,7 +89,7 @@ pub(crate) fn rounded_bits(scalar: Scalar, dtype: DType) -> u64 {
     }
 }
 
-/// Returns the low and the high word.
+/// Returns the low and the high word of `bits`.
 pub(crate) fn words(bits: u64) -> [u32; 2] {
     [bits as u32, (bits >> 32) as u32]
 }
@@ -152,7 +153,7 @@ fn scalar_variant(shader: &Kernel, layouts: &[&Layout]) -> (Variant, usize) {
     (shader.slots(variant, slots), threads.div_ceil(GROUP))
 }
 
-/// Minimum number of elements for which a separate vec4 shader is worth compiling.
+/// Minimum number of elements for which a separate vec4 shader is worth its compilation time.
 pub(crate) const MIN_VEC4_ELEMENTS: usize = 1 << 14;
 
 /// How y is computed as vec4.
@@ -166,8 +167,8 @@ struct Vec4 {
 }
 
 impl Vec4 {
-    /// Returns how to compute y, if y can be written as vec4 and every input is of one of the two
-    /// kinds.
+    /// Returns how to compute y, if y can be written as vec4, and every input can be read as vec4
+    /// or has one element for each vec4 of y.
     fn of(shader: &Kernel, parameters: &Parameters, views: &[View<'_>]) -> Option<Vec4> {
         let Parameters { count, rank, offsets, space, .. } = parameters;
         let last = *rank as usize - 1;
@@ -187,7 +188,7 @@ impl Vec4 {
                 0 if at > 0 => {}
                 _ => return None,
             }
-            // Memory that is written is declared with the access of y.
+            // A buffer that is written is declared with the access of y.
             if at > 0 && views[at].buffer.is(views[0].buffer) && vec4_mask >> at & 1 == 0 {
                 return None;
             }
@@ -218,7 +219,7 @@ impl Vec4 {
     }
 }
 
-/// Launches two halves of the longest axis, one after another, for tensors that do not fit in one
+/// Splits the longest axis in two and queues a launch for each, for tensors that do not fit in one
 /// binding.
 fn split_in_two(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<'_>]) -> Result<()> {
     let shape = views[0].layout.shape();
@@ -237,9 +238,9 @@ fn split_in_two(gpu: &Gpu, op: &'static str, shader: Kernel, views: &[View<'_>])
             .iter()
             .map(|view| view.layout.slice(axis, start, end as isize, 1))
             .collect::<Result<_>>()?;
-        let parts: Vec<View<'_>> =
+        let slices: Vec<View<'_>> =
             views.iter().zip(&layouts).map(|(view, layout)| View { layout, ..*view }).collect();
-        launch(gpu, op, shader, &parts)?;
+        launch(gpu, op, shader, &slices)?;
     }
     Ok(())
 }
@@ -265,7 +266,8 @@ fn has_half(op: UnaryOp) -> bool {
     matches!(op, Tanh | Sigmoid | Erf | GeluErf | GeluTanh | Silu)
 }
 
-/// Returns the same for its gradient.
+/// Returns whether half_functions.wgsl has a version of the gradient of a function for 16-bit
+/// results.
 fn grad_has_half(op: UnaryOp) -> bool {
     use UnaryOp::*;
     matches!(op, Erf | GeluErf | GeluTanh | Silu | Softplus)
@@ -276,7 +278,7 @@ pub(crate) fn unary_function(op: UnaryOp, dtype: DType) -> (Function, [u64; 2]) 
     (Function::unary(op, dtype.is_half() && has_half(op)), constants_of(op, dtype))
 }
 
-/// Returns the gradient of such a function.
+/// Returns the gradient of a unary function, rounded to `dtype`, and the function's constants.
 fn grad_function(op: UnaryOp, dtype: DType) -> (Function, [u64; 2]) {
     (Function::unary_grad(op, dtype.is_half() && grad_has_half(op)), constants_of(op, dtype))
 }

@@ -13,7 +13,7 @@ use smallvec::smallvec;
 use ternion_core::backend::View;
 use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
 
-/// The parameters, as in gather.wgsl.
+/// The parameters of gather.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -40,12 +40,12 @@ pub(crate) fn run_gather(op: &Op, call: &Call<'_>) -> Result<()> {
 
 pub(crate) fn run_index_select(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::IndexSelect(payload) = op else { return Err(Error::invalid(call.name, "is not index_select")) };
-    let expanded = along(payload.axis, call.inputs[1].layout, call.outputs[0].layout)?;
+    let expanded = expand_index(payload.axis, call.inputs[1].layout, call.outputs[0].layout)?;
     gather(call, payload.axis, &View { layout: &expanded, ..call.inputs[1] })
 }
 
-/// Expands the vector `index` to the shape of `target`: it varies only along `axis`.
-fn along(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
+/// Expands the vector `index` to the shape of `target`: indices vary only along `axis`.
+fn expand_index(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
     let mut strides = [0; MAX_RANK];
     strides[axis] = index.strides()[0];
     Layout::new(*target.shape(), &strides[..target.shape().rank()], index.offset())

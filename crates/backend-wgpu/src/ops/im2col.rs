@@ -15,7 +15,7 @@ use ternion_core::backend::View;
 use ternion_core::ops::conv::Window;
 use ternion_core::{Error, Op, Result};
 
-/// The parameters, as in im2col.wgsl.
+/// The parameters of im2col.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -39,7 +39,8 @@ pub(crate) fn run_col2im(op: &Op, call: &Call<'_>) -> Result<()> {
     launch(call, &patches.window, &call.outputs[0], ElementResult::Col2im)
 }
 
-/// Launches from the call's input to its output, one of which is `pixels`.
+/// Queues the shader from the call's input to its output. `pixels` is whichever of the two contains
+/// the images.
 fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: ElementResult) -> Result<()> {
     let (gpu, op, x, y) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0]);
     let count = y.layout.elements();

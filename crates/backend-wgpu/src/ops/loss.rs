@@ -18,12 +18,12 @@ const LOGITS: Accumulator = Accumulator { merge: Merge::Loss, ..Accumulator::EXP
 /// The accumulator of the gradient without the loss: the largest logit.
 const MAX: Accumulator = Accumulator::number(Start::Lowest, Merge::Larger);
 
-/// What one op of the family does with a row.
+/// How an op of the family processes a row.
 struct LossKernel {
     accumulator: Accumulator,
     accumulate: Accumulate,
     finish: RowFinish,
-    /// The same for rows that are kept in registers.
+    /// How it processes a row that is kept in registers.
     register_rows: RegisterRows,
 }
 
@@ -66,7 +66,7 @@ const UPDATE: LossKernel = LossKernel {
     register_rows: gradient_in_registers(
         RegisterTemplate::Exponentials { skips: RowSkips::LossUpdate, sums: None },
         Prepare::LossGrad,
-        // Most rows are unchanged: the cost is that of starting and ending threads.
+        // Most rows are unchanged, so the cost is mostly that of starting and ending threads.
         128,
     ),
 };
@@ -101,7 +101,7 @@ struct LossOptions {
     label_smoothing: f64,
 }
 
-/// The tensors of a launch that have an element for each row, and dlogits.
+/// The optional tensors of a launch: dlogits, and tensors with an element for each row.
 #[derive(Default)]
 struct PerRow<'a, 'b> {
     dlogits: Option<&'b View<'a>>,

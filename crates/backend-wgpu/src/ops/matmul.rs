@@ -1,5 +1,5 @@
-//! Matrix products: the choice of the tile, and of the number of parts into which long sums are
-//! split.
+//! Matrix products: the choice of the tile, and of the number of parts into which split-K splits
+//! long sums.
 
 mod cooperative;
 
@@ -44,14 +44,13 @@ const TILE_16: SquareTile = SquareTile { tile: Tile::Tile16, size: 16 };
 const VEC4_TILE: SquareTile = SquareTile { tile: Tile::Vec4Tile128, size: 128 };
 /// Workgroup memory of this tile, in bytes.
 pub(crate) const VEC4_TILE_BYTES: u32 = 2 * 528 * 16;
-/// The inner lengths of parts are multiples of this.
+/// The length of a part of the inner axis is a multiple of this.
 const STEP: usize = 16;
 /// The largest tile is used if there are at least this many of them: fewer leave multiprocessors
 /// idle.
 const MANY_TILES: usize = 120;
 
-/// Number of workgroups that keep a device busy, and the shortest part of a sum that is worth a
-/// workgroup.
+/// Number of workgroups that keep a device busy, and minimum length of a part of a sum.
 const TARGET_GROUPS: usize = 256;
 const MIN_PART_LENGTH: usize = 64;
 /// Maximum number of parts, and maximum number of bytes of all parts.
@@ -65,8 +64,8 @@ pub(crate) struct Tiling {
     pub(crate) splits: usize,
     pub(crate) split_length: usize,
     pub(crate) groups: usize,
-    /// For a tile of tile_vec4.wgsl: whether the vec4 of a, and those of b, are along the inner
-    /// axis.
+    /// For a tile of tile_vec4.wgsl: whether the vec4 of a, and the vec4 of b, contain neighbors
+    /// along the inner axis.
     vec4: Option<[bool; 2]>,
 }
 
@@ -87,12 +86,12 @@ impl Tiling {
         Tiling { tile, splits: 1, split_length: k, groups, vec4: None }
     }
 
-    /// Returns tiles of 128 whose operands are read as vec4.
+    /// Returns a tiling with tiles of 128 rows and columns, whose operands are read as vec4.
     fn with_vec4_tile(sizes: [usize; 4], k_major: [bool; 2]) -> Tiling {
         Tiling { vec4: Some(k_major), ..Tiling::with_tile(VEC4_TILE, Class::Float, sizes) }
     }
 
-    /// Splits the sums into as many parts as keep a device busy.
+    /// Returns a tiling whose sums are split into as many parts as keep a device busy.
     fn with_tile(square: SquareTile, class: Class, sizes: [usize; 4]) -> Tiling {
         let ([m, n, k, matrices], tiles) = (sizes, square.count(sizes));
         let affordable = MAX_PART_BYTES / (m * n * matrices * 4).max(1);
@@ -105,7 +104,7 @@ impl Tiling {
     }
 }
 
-/// The parameters, as in matmul.wgsl.
+/// The parameters of matmul.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -143,7 +142,7 @@ const BIAS: u32 = 2;
 const RESIDUAL: u32 = 4;
 const ACCUMULATE: u32 = 8;
 
-/// The tensors of a product. An absent tensor is represented by a.
+/// The tensors of a product. In place of an absent tensor, a is bound.
 #[derive(Clone, Copy)]
 struct Tensors<'a> {
     y: View<'a>,
@@ -168,14 +167,14 @@ impl<'a> Tensors<'a> {
     }
 }
 
-/// Returns the last two strides of a view, as shaders take them.
+/// Returns the last two strides of a view as u32.
 fn matrix_strides(view: &View<'_>) -> [u32; 2] {
     let strides = view.layout.strides();
     [strides[strides.len() - 2] as u32, strides[strides.len() - 1] as u32]
 }
 
-/// Returns the sizes of the batch axes, with the strides of y, a, b and residual. `dense`: the
-/// matrices of y are stored contiguously, one after another.
+/// Returns the sizes of the batch axes, with the strides of y, a, b and residual. `dense`: y is
+/// contiguous.
 fn batch_space(tensors: &Tensors<'_>, has_residual: bool, dense: bool) -> (Space, u32) {
     let dims = tensors.y.layout.shape().dims();
     let leading = dims.len() - 2;
@@ -247,8 +246,8 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
 }
 
 /// Returns whether elements are contiguous along `axis`, and begin at multiples of four along all
-/// other axes, so that they can be accessed as vec4. Negative strides are excluded: indices are
-/// u32, and a negative stride is no longer valid after the division by four.
+/// other axes, so that they can be accessed as vec4. Negative strides are excluded: shaders divide
+/// the u32 strides by four, which is wrong for a negative stride.
 pub(crate) fn is_vec4_aligned(view: &View<'_>, offset: u32, axis: usize) -> bool {
     let (dims, strides) = (view.layout.shape().dims(), view.layout.strides());
     let fits = |at: usize| match at == axis {
@@ -258,12 +257,12 @@ pub(crate) fn is_vec4_aligned(view: &View<'_>, offset: u32, axis: usize) -> bool
     offset.is_multiple_of(4) && (0..dims.len()).all(fits)
 }
 
-/// If a, b and y can be accessed as vec4, returns for a and for b whether the vec4 are along the
-/// inner axis.
+/// If a, b and y can be accessed as vec4, returns for a and for b whether a vec4 contains neighbors
+/// along the inner axis.
 fn vec4_k_major(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
     let Tensors { y, a, b, .. } = tensors;
     let [y_offset, a_offset, b_offset, _] = offsets;
-    // Memory that is written is declared with the access of y.
+    // A buffer that is written is declared with the access of y.
     let is_y = |view: &View<'_>| view.buffer.is(y.buffer);
     if is_y(a) || is_y(b) {
         return None;
@@ -288,8 +287,8 @@ fn supports_vec4(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
         && gpu.limits.max_compute_workgroup_storage_size >= VEC4_TILE_BYTES
 }
 
-/// Returns the shader of this tiling. `y` and `a` are the element formats of these tensors. If
-/// partial sums are added, a is the buffer of these sums. `plain`: there is no epilogue.
+/// Returns the shader of this tiling. `y` and `a` are the element formats of these tensors. If the
+/// launch adds partial sums, they are bound as a. `plain`: there is no epilogue.
 fn variant(
     tensors: &Tensors<'_>,
     tiling: Tiling,
@@ -357,8 +356,8 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// Returns the bindings of y, a, b, bias and residual. With split-K, the partial sums are bound
-/// instead of y or a.
+/// Returns the bindings of y, a, b, bias and residual. With split-K, the caller binds the partial
+/// sums instead of y or a.
 fn bindings<'a>(call: &Call<'a>, tensors: &Tensors<'a>) -> Result<[Binding<'a>; 5]> {
     let bind = |view: &View<'a>| call.gpu.bind(call.name, view).map(|(binding, _)| binding);
     let Tensors { y, a, b, bias, residual } = tensors;
@@ -379,7 +378,7 @@ fn launch_unsplit(
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(parameters))
 }
 
-/// Launches the partial sums first, then their sums and the epilogue.
+/// Queues a launch that writes partial sums, and one that adds them and applies the epilogue.
 fn launch_parts(
     call: &Call<'_>,
     tensors: &Tensors<'_>,

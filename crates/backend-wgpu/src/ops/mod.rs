@@ -29,5 +29,5 @@ pub(crate) mod transpose;
 pub(crate) mod window;
 pub(crate) mod write;
 
-/// Threads of a workgroup in most shaders, as in their texts.
+/// Threads of a workgroup in most shaders, as their sources declare it.
 pub(crate) const GROUP: usize = 256;

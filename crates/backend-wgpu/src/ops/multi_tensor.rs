@@ -30,7 +30,7 @@ const CHUNK: usize = 16384;
 /// Bytes of a partial sum.
 const PART_BYTES: usize = 16;
 
-/// The parameters, as in multi_tensor.wgsl.
+/// The parameters of multi_tensor.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Squares {
@@ -42,7 +42,7 @@ struct Squares {
     offsets: [u32; 8],
 }
 
-/// The parameters, as in multi_tensor_root.wgsl.
+/// The parameters of multi_tensor_root.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Root {
@@ -70,9 +70,9 @@ pub(crate) fn run(_: &Op, call: &Call<'_>) -> Result<()> {
     let dtype = call.inputs[0].dtype;
     let copies = copies(call)?;
     let mut sources = Vec::with_capacity(call.inputs.len());
-    let own = call.inputs.iter().filter(|x| x.layout.elements() > 0 && x.layout.fills_its_range()).copied();
+    let dense = call.inputs.iter().filter(|x| x.layout.elements() > 0 && x.layout.fills_its_range()).copied();
     let copied = copies.iter().map(|(buffer, layout)| View { buffer, dtype, layout });
-    for x in own.chain(copied) {
+    for x in dense.chain(copied) {
         let (binding, first) = gpu.bind(op, &x)?;
         sources.push(Source { binding, first, count: x.layout.elements() });
     }
@@ -91,7 +91,7 @@ pub(crate) fn run(_: &Op, call: &Call<'_>) -> Result<()> {
     gpu.launch(op, Launch { variant, bindings: smallvec![to, parts], groups: 1 }, bytemuck::bytes_of(&root))
 }
 
-/// Returns dense copies of the inputs that are not dense, each with its layout.
+/// Returns dense copies of the inputs that are not dense, and their layouts.
 fn copies(call: &Call<'_>) -> Result<Vec<(Buffer, Layout)>> {
     let scattered = call.inputs.iter().filter(|x| x.layout.elements() > 0 && !x.layout.fills_its_range());
     let copied = |x: &View<'_>| {
@@ -103,8 +103,8 @@ fn copies(call: &Call<'_>) -> Result<Vec<(Buffer, Layout)>> {
     scattered.map(copied).collect()
 }
 
-/// Groups the tensors by launch: as many as there are bindings for. A tensor that needs several
-/// bindings has a separate launch.
+/// Groups the tensors by launch. A launch has as many tensors as there are bindings; a tensor that
+/// needs several bindings has a separate launch.
 fn launch_groups<'s, 'a>(call: &Call<'_>, sources: &'s [Source<'a>]) -> Vec<&'s [Source<'a>]> {
     // The partial sums are bound, too.
     let max_tensors = MAX_TENSORS.min(call.gpu.max_bindings() - 1);
@@ -113,8 +113,8 @@ fn launch_groups<'s, 'a>(call: &Call<'_>, sources: &'s [Source<'a>]) -> Vec<&'s 
     runs.flat_map(|run| run.chunks(max_tensors)).collect()
 }
 
-/// Queues the sums of squares of these tensors. Returns the number of partial sums that they
-/// produce.
+/// Queues the shader that computes the partial sums of squares of these tensors. Returns the number
+/// of partial sums.
 fn squares(
     call: &Call<'_>,
     dtype: DType,

@@ -15,7 +15,7 @@ use ternion_core::backend::{Meta, Unsupported, View};
 use ternion_core::ops::norm::{LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad};
 use ternion_core::{Layout, Op, Result};
 
-/// What distinguishes layer from RMS normalization: functions of norm.wgsl.
+/// Layer or RMS normalization: the functions of norm.wgsl that differ.
 struct NormKind {
     accumulator: Accumulator,
     accumulate: Accumulate,
@@ -109,8 +109,8 @@ fn column_sums(saved: Option<NormSaved>, [dweight, dbias]: [Option<&View<'_>>; 2
     }
 }
 
-/// Returns the launch over rows of the last axis of `views`: the output, then the inputs that have
-/// its shape.
+/// Returns the launch over rows along the last axis of `views`: the output, then the inputs that
+/// have its shape.
 fn rows_of<'a>(
     call: &Call<'a>,
     kernel: RowKernel,
@@ -157,7 +157,8 @@ fn forward(call: &Call<'_>, kind: &NormKind, eps: f64, weight: bool, bias: bool)
     statistics.iter().try_for_each(|statistic| statistic.finish(gpu, op))
 }
 
-/// Accepts norms with one dtype and without the gradient of a residual. All others are composed.
+/// Accepts norms whose tensors have the same dtype, without the gradient of a residual. All others
+/// are composed.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsupported> {
     let dtype = inputs[0].dtype;
     let is_mixed = match op {
@@ -194,7 +195,7 @@ fn run_rms(op: &Op, call: &Call<'_>) -> Result<()> {
     forward(call, &RMS, *eps, *weight, false)
 }
 
-/// What a gradient reads in addition to x and dy.
+/// The tensors that a gradient reads in addition to x and dy.
 struct Saved<'a> {
     mean: Option<View<'a>>,
     reciprocal: View<'a>,
@@ -274,7 +275,7 @@ fn gradients_one_pass<'a>(
     bind_parameter_gradients(rows, grads)?.launch()
 }
 
-/// Computes dweight and dbias: sums over columns, each of which is a row of this launch.
+/// Computes dweight and dbias: sums for each column. A column of x is a row of this launch.
 fn parameter_gradients<'a>(
     call: &Call<'a>,
     kind: &NormKind,
@@ -324,7 +325,8 @@ fn gradients<'a>(
     input_gradient(call, kind, saved, dy, None)?.launch()
 }
 
-/// There are `statistics` inputs between x and dy. The weight follows dy if there is one.
+/// Queues the gradients. Between the inputs x and dy there are `statistics` inputs; the weight, if
+/// any, follows dy.
 fn gradient(call: &Call<'_>, kind: &NormKind, weight: bool, bias: bool) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let statistics = if kind.centered { 2 } else { 1 };

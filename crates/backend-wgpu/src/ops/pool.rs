@@ -16,7 +16,7 @@ use ternion_core::backend::View;
 use ternion_core::ops::conv::Window;
 use ternion_core::{DType, Error, Layout, Op, Result, Shape};
 
-/// The parameters, as in pool.wgsl.
+/// The parameters of pool.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -33,12 +33,13 @@ struct Parameters {
     space: Space,
 }
 
-/// What one op launches.
+/// The tensors and functions of a launch.
 struct Pooling<'a> {
     /// A function of pool_window.wgsl.
     result: ElementResult,
     window: &'a Window,
-    /// The images and their windows. `to` and `x` are each one of these two views.
+    /// The view of the images and the view with one element for each window. One of them is the
+    /// output `to`, the other the input `x`.
     images: View<'a>,
     windows: View<'a>,
     to: View<'a>,
@@ -99,7 +100,7 @@ fn launch(
     gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))
 }
 
-/// Returns the divisor of every window's sum, or 0 if it differs between windows.
+/// Returns the divisor of the sum of a window, or 0 if it differs between windows.
 fn divisor(window: &Window, count_include_pad: bool) -> f32 {
     match count_include_pad || window.padding == [0, 0] {
         true => (window.kernel[0] as f64 * window.kernel[1] as f64) as f32,

@@ -14,11 +14,11 @@ use ternion_core::{Error, Result};
 
 /// Number of pairs whose digits one workgroup counts and moves, as in radix_digits.wgsl.
 const TILE: usize = 2048;
-/// Number of values of a digit, and of its bits.
+/// The number of values of a digit, and the number of its bits.
 const DIGITS: usize = 16;
 const DIGIT_BITS: u32 = 4;
 
-/// The parameters, as in radix.wgsl.
+/// The parameters of radix.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 pub(crate) struct Parameters {
@@ -35,8 +35,8 @@ pub(crate) struct Parameters {
     pub(crate) space: Space,
 }
 
-/// Keys and numbers, `[lines, length]` each, and a second buffer for each: the pass over a digit
-/// moves them from one to the other.
+/// Keys and numbers, `[lines, length]` each, and a second buffer for each. The pass for a digit
+/// moves them to the second buffers, which then become the first ones.
 pub(crate) struct Pairs {
     pub(crate) lines: usize,
     pub(crate) length: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Pairs {
     other_numbers: Buffer,
 }
 
-/// Allocates memory for this many words. Shaders can index fewer than 2^32 - 1 words.
+/// Allocates memory for `words` words. Shaders can index fewer than 2^32 - 1 words.
 pub(crate) fn alloc_words(gpu: &Arc<Gpu>, op: &'static str, words: usize) -> Result<Buffer> {
     match u32::try_from(words) {
         Ok(count) if count < u32::MAX => gpu.alloc(words * 4),

@@ -13,7 +13,7 @@ use smallvec::smallvec;
 use ternion_core::backend::View;
 use ternion_core::{Error, Op, Result};
 
-/// The parameters, as in random.wgsl.
+/// The parameters of random.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -44,7 +44,7 @@ struct Numbers {
     scale: f32,
 }
 
-/// Queues the launch. `x` is the tensor that is multiplied by the numbers, or y if there is none.
+/// Queues the launch. `x` is the input of dropout; for other ops, y.
 fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) -> Result<()> {
     let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
     let count = y.layout.elements();

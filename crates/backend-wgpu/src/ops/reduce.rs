@@ -18,7 +18,7 @@ struct Reducer {
     accumulate: Accumulate,
     enter: ReduceEnter,
     leave: ReduceLeave,
-    /// Which of two positions is better.
+    /// For argmax and argmin, which of two values is better.
     better: Option<PositionBetter>,
 }
 

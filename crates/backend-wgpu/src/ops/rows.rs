@@ -27,7 +27,7 @@ use ternion_core::{Layout, Result};
 /// Bytes of an accumulator between two launches.
 const PART_BYTES: usize = 16;
 
-/// The parameters, as in rows.wgsl.
+/// The parameters of rows.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct Parameters {
@@ -44,8 +44,8 @@ struct Parameters {
     over: Space,
 }
 
-/// Where the index of a tensor's first element is passed: in `offsets` for a tensor of the space of
-/// rows, in `extras` for a dense tensor, otherwise nowhere.
+/// The parameter that receives the index of a tensor's first element: an element of `offsets` for a
+/// tensor of the space of rows, an element of `extras` for a dense tensor, otherwise none.
 #[derive(Clone, Copy)]
 enum RowOperand {
     Space(usize),
@@ -107,13 +107,13 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Sets the space of rows: axes with the strides of its tensors.
+    /// Sets the space of rows: its axes, with the strides of all tensors.
     pub(crate) fn space(mut self, axes: &[(usize, Vec<i64>)]) -> Rows<'a> {
         (self.parameters.space, self.parameters.rank) = Space::from_axes(axes);
         self
     }
 
-    /// Sets the space of a row's elements in the same way.
+    /// Sets the space of a row's elements: its axes, with the strides of all tensors.
     pub(crate) fn over(mut self, axes: &[(usize, Vec<i64>)]) -> Rows<'a> {
         (self.parameters.over, self.parameters.over_rank) = Space::from_axes(axes);
         self
@@ -191,7 +191,8 @@ impl<'a> Rows<'a> {
         Ok(self)
     }
 
-    /// Queues the launch, or two launches if rows are split into parts.
+    /// Queues the launch, or two launches if rows are split into parts: the second one combines the
+    /// parts.
     pub(crate) fn launch(mut self) -> Result<()> {
         if self.partition.rows == 0 {
             return Ok(());
@@ -225,17 +226,18 @@ impl<'a> Rows<'a> {
         };
         let many = matches!(finish, RowFinish::ManyElements { .. })
             && self.partition.per_part >= 8 * self.partition.members;
-        let (own, elements) = match (self.writes_pairs(), self.has_contiguous_half_rows()) {
+        let (y_finish, elements) = match (self.writes_pairs(), self.has_contiguous_half_rows()) {
             (true, _) => (Finish::Pairs, FinishElements::Pairs),
             (_, true) => (Finish::Words, FinishElements::Words),
             _ if many => (Finish::FourElements, FinishElements::FourElements),
             _ => (Finish::Elements, FinishElements::Elements),
         };
         self.fills.extend::<[Fill; 3]>([prepare.into(), value.into(), elements.into()]);
-        outer.unwrap_or(own)
+        outer.unwrap_or(y_finish)
     }
 
-    /// Returns whether y can be written in whole words of two elements. If so, declares y for that.
+    /// Returns whether y can be written in whole words of two elements. If so, sets the access of y
+    /// accordingly.
     fn writes_pairs(&mut self) -> bool {
         let even = |numbers: &[u32]| numbers.iter().all(|number| number % 2 == 0);
         let Parameters { rank, over_rank, space, over, .. } = self.parameters;
@@ -259,7 +261,7 @@ impl<'a> Rows<'a> {
         over_rank == 1 && over.strides[0][0] == 1 && self.outputs.iter().any(in_half)
     }
 
-    /// Returns the exponential that is accurate enough for the result.
+    /// Returns the exponential with the accuracy that the dtype of the result needs.
     fn exponential(&self) -> Exponential {
         let mut floats = self
             .outputs
@@ -287,7 +289,7 @@ impl<'a> Rows<'a> {
         self.queue(Some(Accumulate::RunningFromParts), None, Some((&workspace, Access::Read)))
     }
 
-    /// Queues norm_grad.wgsl, which writes partial sums of teams to `parts`.
+    /// Queues norm_grad.wgsl, which writes the partial sums of each team to `parts`.
     pub(crate) fn launch_norm_grad(mut self, parts: &Buffer) -> Result<()> {
         self.shader = Shader::NormGrad;
         let in_pairs = self.writes_pairs();
@@ -346,7 +348,7 @@ fn number_words(class: Class) -> NumberWords {
     }
 }
 
-/// A contiguous tensor, or a contiguous copy of a tensor that is not.
+/// A contiguous tensor, or a contiguous copy of a strided tensor.
 pub(crate) enum Dense<'a> {
     Borrowed(View<'a>),
     Copy(Buffer, Layout, View<'a>),

@@ -1,5 +1,6 @@
-//! Scatter along an axis, by setting or adding. For `Set`, the last source of each element is
-//! determined first. For `Add`, sources are sorted by their destination.
+//! Scatter along an axis, by setting or adding. For `Set`, the first shader determines the last
+//! source element of each element of y. For `Add`, the source elements are sorted by their
+//! destination.
 
 use super::GROUP;
 use super::copy::copy;
@@ -19,7 +20,7 @@ use ternion_core::backend::View;
 use ternion_core::ops::index::ScatterMode;
 use ternion_core::{DType, Error, Layout, Op, Result, Shape};
 
-/// The parameters, as in scatter.wgsl.
+/// The parameters of scatter.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -104,7 +105,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
     let (space, rank) = Space::from_axes(&axes);
     let [(to, y_offset), (positions, index_offset), (from, source_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, source)?];
-    // `None` if y has no elements: then no position is on its axis.
+    // `None` if y has no elements; then every index is out of range.
     let (low, high) = y.layout.bounds().unwrap_or((0, 0));
     let (span, size) = (high + 1 - low, y.layout.shape().dim(axis));
     let parameters = Parameters {
@@ -133,7 +134,8 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
     }
 }
 
-/// Finds the last source of each element of y, then stores it.
+/// Queues a shader that determines the last source element of each element of y, and one that
+/// stores it.
 fn set<'a>(
     call: &'a Call<'a>,
     parameters: &Parameters,
@@ -159,7 +161,7 @@ fn set<'a>(
     stage(call, ScatterStage::PutWinners, &slots, count, parameters)
 }
 
-/// Returns the sources, sorted by destination.
+/// Queues the sort of the source elements by destination, and returns the sorted pairs.
 fn sorted(call: &Call<'_>, parameters: &Parameters, index: Bound<'_>) -> Result<Pairs> {
     let (gpu, op) = (call.gpu, call.name);
     let mut pairs = Pairs::new(gpu, op, 1, parameters.count as usize)?;
@@ -174,7 +176,7 @@ fn sorted(call: &Call<'_>, parameters: &Parameters, index: Bound<'_>) -> Result<
     Ok(pairs)
 }
 
-/// Adds the runs of sorted sources.
+/// Queues the shader that adds runs of source elements with the same destination.
 fn add(
     call: &Call<'_>,
     step: ScatterStage,

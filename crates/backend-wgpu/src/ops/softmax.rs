@@ -29,7 +29,7 @@ fn rows<'a>(call: &Call<'a>, axis: usize, kernel: RowKernel) -> Result<Rows<'a>>
     rows.output(SlotName::Y, 0, &call.outputs[0])?.input(SlotName::X, 1, &call.inputs[0])
 }
 
-/// Softmax, computed from exponentials, and its logarithm.
+/// The kernels of softmax and of log-softmax.
 const SOFTMAX: RowKernel = forward(SoftmaxFactor::Reciprocal, RowValue::Softmax);
 const LOG_SOFTMAX: RowKernel = forward(SoftmaxFactor::Logarithm, RowValue::LogSoftmax);
 
@@ -43,7 +43,7 @@ const fn forward(factor: SoftmaxFactor, value: RowValue) -> RowKernel {
     }
 }
 
-/// Their gradients.
+/// The kernels of their gradients.
 const SOFTMAX_GRAD: RowKernel = gradient(SoftmaxGradTerm::Softmax, RowValue::SoftmaxGrad);
 const LOG_SOFTMAX_GRAD: RowKernel = gradient(SoftmaxGradTerm::LogSoftmax, RowValue::LogSoftmaxGrad);
 
@@ -57,7 +57,7 @@ const fn gradient(term: SoftmaxGradTerm, value: RowValue) -> RowKernel {
     }
 }
 
-/// The same for rows that are kept in registers.
+/// The same kernels for rows that are kept in registers.
 const SOFTMAX_IN_REGISTERS: RegisterRows =
     forward_in_registers(RowValues::Softmax, Some(RowValues::SoftmaxKept));
 const LOG_SOFTMAX_IN_REGISTERS: RegisterRows = forward_in_registers(RowValues::LogSoftmax, None);

@@ -13,10 +13,11 @@ use bytemuck::{Pod, Zeroable};
 use smallvec::{SmallVec, smallvec};
 use ternion_core::{DType, Error, Op, Result};
 
-/// Elements of a workgroup of sort.wgsl: the maximum length of a line.
+/// The number of elements that a workgroup of sort.wgsl sorts, and so the maximum length of a short
+/// line.
 const LINE: usize = 1024;
 
-/// The parameters, as in sort.wgsl.
+/// The parameters of sort.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -32,7 +33,7 @@ struct Parameters {
     space: Space,
 }
 
-/// The layouts of values, positions and x, and their bindings.
+/// The bindings of values, positions and x, and their layouts as lines along the sorted axis.
 struct Lines<'a> {
     bindings: [Binding<'a>; 3],
     offsets: [u32; 4],
@@ -43,7 +44,7 @@ struct Lines<'a> {
     length: usize,
 }
 
-/// Returns the function of sort_key.wgsl that makes a key from an element's bits.
+/// Returns the function of sort_key.wgsl that computes a key from an element's bits.
 fn order(dtype: DType) -> SortOrder {
     match dtype {
         DType::F32 => SortOrder::F32,

@@ -16,7 +16,7 @@ use ternion_core::backend::View;
 use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
 use ternion_core::{Error, Layout, Op, Result};
 
-/// The parameters, as in step.wgsl.
+/// The parameters of step.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -36,7 +36,7 @@ struct Parameters {
     space: Space,
 }
 
-/// The settings that are the same for all parameters.
+/// The update rule and its options, which are the same for all parameters.
 pub(crate) struct Rule {
     /// A rule of step_rule.wgsl.
     pub(crate) rule: StepRule,
@@ -51,8 +51,8 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// Returns the number of inputs of a parameter: the parameter, its gradient, hyper, its states
-    /// and its half-precision copy.
+    /// Returns the number of inputs of a parameter: the parameter, its gradient, the
+    /// hyperparameters (`hyper`), its states and its half-precision copy.
     pub(crate) fn width(&self) -> usize {
         3 + self.states + usize::from(self.half_copy)
     }
@@ -90,17 +90,17 @@ fn rule(op: &Op) -> Result<Rule> {
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let rule = rule(op)?;
     let width = rule.width();
-    let mut rest = call.inputs;
+    let mut remaining = call.inputs;
     let mut is_submitted = false;
-    while !rest.is_empty() {
-        let fused = FusedSteps::first_of(call, &rule, rest)?;
+    while !remaining.is_empty() {
+        let fused = FusedSteps::first_of(call, &rule, remaining)?;
         match fused.parameters.len() {
-            0 => step_one(call, &rule, &rest[..width])?,
+            0 => step_one(call, &rule, &remaining[..width])?,
             _ => step_fused(call, &rule, &fused)?,
         }
-        rest = &rest[width * fused.parameters.len().max(1)..];
-        // Done once, because a submission costs the host as much as several launches.
-        if !is_submitted && fused.elements() >= MIN_SUBMIT_ELEMENTS && !rest.is_empty() {
+        remaining = &remaining[width * fused.parameters.len().max(1)..];
+        // Submitted once, because a submission costs the host as much as several launches.
+        if !is_submitted && fused.elements() >= MIN_SUBMIT_ELEMENTS && !remaining.is_empty() {
             call.gpu.submit();
             is_submitted = true;
         }

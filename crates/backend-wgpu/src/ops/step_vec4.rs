@@ -1,5 +1,5 @@
-//! Optimizer steps of large contiguous parameters, several in a launch: a single step hardly fills
-//! a device, and the next one waits until it ends.
+//! Optimizer steps of large contiguous parameters, several in a launch. The step of a single
+//! parameter hardly fills a device, and the next launch waits until it ends.
 
 use super::GROUP;
 use super::elementwise::MIN_VEC4_ELEMENTS;
@@ -19,7 +19,7 @@ use ternion_core::backend::View;
 /// elements take 1.97 ms one by one, 1.84 ms by two, 1.48 ms by four, 1.71 ms by eight.
 const MAX_FUSED: usize = 4;
 
-/// The parameters, as in step_vec4.wgsl.
+/// The parameters of step_vec4.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -37,7 +37,7 @@ struct Parameters {
     offsets: [[u32; 4]; MAX_FUSED],
 }
 
-/// Slots of each parameter: the parameter, its gradient, its states.
+/// The slots of each fused parameter: the parameter, its gradient, its states.
 const SLOTS: [[SlotName; 4]; MAX_FUSED] = [
     [SlotName::StepY0, SlotName::StepG0, SlotName::StepState00, SlotName::StepState10],
     [SlotName::StepY1, SlotName::StepG1, SlotName::StepState01, SlotName::StepState11],
@@ -48,15 +48,15 @@ const SLOTS: [[SlotName; 4]; MAX_FUSED] = [
 /// The tensors of a parameter, without hyper.
 type Tensors<'v, 'a> = SmallVec<[&'v View<'a>; 4]>;
 
-/// Parameters whose steps are computed by one launch; all share one hyper.
+/// Parameters whose steps are computed by one launch, with the same hyperparameters.
 pub(crate) struct FusedSteps<'v, 'a> {
     pub(crate) parameters: SmallVec<[Tensors<'v, 'a>; MAX_FUSED]>,
     hyper: &'v View<'a>,
 }
 
 impl<'v, 'a> FusedSteps<'v, 'a> {
-    /// Returns the leading parameters of these inputs that can be stepped together, or none if the
-    /// first one cannot.
+    /// Returns the leading parameters of these inputs that one launch can update, or none if the
+    /// first parameter does not qualify.
     pub(crate) fn first_of(
         call: &Call<'a>,
         rule: &Rule,
@@ -80,8 +80,8 @@ impl<'v, 'a> FusedSteps<'v, 'a> {
         self.parameters.iter().map(|tensors| tensors[0].layout.elements()).sum()
     }
 
-    /// Returns whether a parameter has the same hyper as the others and shares no memory with them:
-    /// the order of their steps must not matter.
+    /// Returns whether a parameter has the same hyperparameters as the others, and shares no memory
+    /// with them, so that the order of the steps does not matter.
     fn can_fuse(&self, tensors: &Tensors<'_, '_>, hyper: &View<'_>) -> bool {
         let is_used =
             |view: &&View<'_>| self.parameters.iter().flatten().any(|used| used.buffer.is(view.buffer));

@@ -11,7 +11,7 @@ use smallvec::smallvec;
 use ternion_core::Result;
 use ternion_core::backend::View;
 
-/// The parameters, as in transpose.wgsl.
+/// The parameters of transpose.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 pub(crate) struct Parameters {
@@ -32,7 +32,7 @@ pub(crate) struct Parameters {
 /// Columns of x in a tile, as in transpose.wgsl.
 const COLUMNS: u32 = 64;
 
-/// Minimum number of rows and columns for which tiles are worth the additional pass through
+/// Minimum number of rows and columns for which a tiled copy is faster, despite the pass through
 /// workgroup memory.
 const MIN_SIZE: u32 = 16;
 
@@ -56,7 +56,7 @@ impl Transpose {
         if x.dtype != y.dtype || !countable || !y.layout.is_contiguous() || x.layout.is_contiguous() {
             return Ok(None);
         }
-        // Tensors with several bindings are copied by elementwise.wgsl, part by part.
+        // Tensors with several bindings are copied by elementwise.wgsl, one slice after another.
         if !gpu.fits(op, x)? || !gpu.fits(op, y)? {
             return Ok(None);
         }
@@ -68,20 +68,20 @@ impl Transpose {
     fn of_space(space: &Space, rank: usize, offsets: [u32; 2], per_word: u32) -> Option<Transpose> {
         let [y, x, ..] = &space.strides;
         let last = rank - 1;
-        let down = (0..last).rfind(|&axis| x[axis] == 1)?;
-        let [rows, columns] = [down, last].map(|axis| space.sizes[axis]);
+        let vertical = (0..last).rfind(|&axis| x[axis] == 1)?;
+        let [rows, columns] = [vertical, last].map(|axis| space.sizes[axis]);
         let is_word_aligned =
             |number: &u32| number.is_multiple_of(per_word) && (per_word == 1 || number >> 31 == 0);
-        // The steps of all axes except the contiguous ones. x may have several contiguous axes,
-        // which overlap.
+        // The strides of all axes except the last axis of y and axis `vertical` of x. x may have
+        // stride 1 along several axes, which overlap.
         let y_steps = (0..last).map(|axis| y[axis]);
-        let mut steps = y_steps.chain((0..rank).filter(|&axis| axis != down).map(|axis| x[axis]));
+        let mut steps = y_steps.chain((0..rank).filter(|&axis| axis != vertical).map(|axis| x[axis]));
         let all_aligned = offsets.iter().chain([&rows, &columns]).all(is_word_aligned)
             && steps.all(|step| is_word_aligned(&step));
         if x[last] == 1 || rows.min(columns) < MIN_SIZE || !all_aligned {
             return None;
         }
-        let batch = (0..last).filter(|&axis| axis != down);
+        let batch = (0..last).filter(|&axis| axis != vertical);
         let batch: Vec<(usize, Vec<i64>)> = batch
             .map(|axis| {
                 (space.sizes[axis] as usize, [y, x].map(|steps| i64::from(steps[axis] / per_word)).to_vec())
@@ -94,7 +94,7 @@ impl Transpose {
             launched: 0,
             rank: batch_rank,
             x_step: x[last] / per_word,
-            y_step: y[down] / per_word,
+            y_step: y[vertical] / per_word,
             lines,
             columns,
             tiles_across: columns.div_ceil(COLUMNS),

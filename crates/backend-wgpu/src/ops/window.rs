@@ -1,4 +1,4 @@
-//! Windows that slide over an image, as shaders take them (window.wgsl).
+//! Windows that slide over an image, as parameters of shaders (window.wgsl).
 
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
@@ -7,7 +7,7 @@ use ternion_core::geometry::{SlidingWindow, sliding_windows};
 use ternion_core::ops::conv::Window;
 use ternion_core::{Error, Result};
 
-/// A window along one axis, as `WindowAxis` in the shaders.
+/// A window along one axis: `WindowAxis` of the shaders.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(crate) struct WindowAxis {
@@ -24,7 +24,7 @@ pub(crate) struct WindowAxis {
 impl WindowAxis {
     /// Converts `window` to the integers of a shader.
     fn new(op: &'static str, window: SlidingWindow) -> Result<WindowAxis> {
-        // Every index of every window is below this, so that all other numbers are below 2^31, too.
+        // Every index of every window is below this, so all other values are below 2^31, too.
         let pixels = window.padded_size();
         if i32::try_from(pixels).is_err() {
             return Err(Error::invalid(
@@ -47,15 +47,16 @@ impl WindowAxis {
     }
 }
 
-/// Returns the window along both axes of an image of `size` on which `count` windows fit.
+/// Returns the windows along both axes of an image of `size` that has `count` windows along each
+/// axis.
 pub(crate) fn window_axes(
     op: &'static str,
     window: &Window,
     size: [usize; 2],
     count: [usize; 2],
 ) -> Result<[WindowAxis; 2]> {
-    let [down, across] = sliding_windows(window, size, count);
-    Ok([WindowAxis::new(op, down)?, WindowAxis::new(op, across)?])
+    let [vertical, horizontal] = sliding_windows(window, size, count);
+    Ok([WindowAxis::new(op, vertical)?, WindowAxis::new(op, horizontal)?])
 }
 
 /// Returns height and width of `[batch, channels, height, width]`.
@@ -83,10 +84,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_that_are_not_made_may_be_long() {
+    fn unused_steps_may_be_long() {
         let window = Window { kernel: [3, 1], stride: [1 << 40, 1], padding: [0; 2], dilation: [1, 1 << 40] };
-        let [down, across] = window_axes("test", &window, [4, 5], [1, 5]).expect("fits");
-        assert_eq!((down.stride, across.dilation), (1, 1));
+        let [vertical, horizontal] = window_axes("test", &window, [4, 5], [1, 5]).expect("fits");
+        assert_eq!((vertical.stride, horizontal.dilation), (1, 1));
         let window = Window { padding: [1 << 30, 0], ..window };
         let error = window_axes("test", &window, [4, 5], [1, 5]).expect_err("too large").to_string();
         assert!(error.contains("2147483652"), "{error}");

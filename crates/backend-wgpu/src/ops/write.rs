@@ -1,5 +1,5 @@
-//! How a shader stores its output with write.wgsl: `y` by words if it is contiguous, otherwise by
-//! elements.
+//! How a shader stores its output `y` with the functions of write.wgsl: by words if y is
+//! contiguous, otherwise by elements.
 
 use super::GROUP;
 use crate::names::{SlotName, Write};
@@ -7,7 +7,7 @@ use crate::pipelines::Variant;
 use crate::slots::{Access, Store};
 use ternion_core::backend::View;
 
-/// The way in which a view is written.
+/// The function that writes a view, and the number of threads.
 #[derive(Clone, Copy)]
 pub(crate) struct Writing {
     function: Write,
@@ -31,7 +31,7 @@ impl Writing {
         Writing { function, store, access, threads }
     }
 
-    /// Adds the slot `y` to `variant` as its first slot, written in this way.
+    /// Adds the function, and the slot `y` as the first slot, to `variant`.
     pub(crate) fn slot(&self, variant: Variant) -> Variant {
         variant.fill(self.function).slot(SlotName::Y, self.store, self.access)
     }

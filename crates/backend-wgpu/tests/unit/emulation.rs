@@ -1,21 +1,21 @@
 //! Emulates cooperative matrices with plain arithmetic, so that adapters without them, such as
 //! Mesa's, can run the shaders that use them: slowly, for tests.
 //!
-//! The text of a shader is rewritten. A matrix that is only read becomes the array and index from
-//! which it was loaded, and each product reads it there. Of an accumulator matrix, each of 32
-//! threads holds 8 elements: half a row.
+//! The source of a shader is rewritten. A matrix that is only read is replaced with the array and
+//! index from which it was loaded, and each product reads the array. An accumulator matrix is held
+//! by 32 threads, 8 elements (half a row) each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Where an operand matrix is stored.
+/// The array in which an operand matrix is stored.
 struct Factor<'a> {
     array: &'a str,
     stride: &'a str,
     by_rows: bool,
 }
 
-/// Returns the text without cooperative matrices.
+/// Returns the source without cooperative matrices.
 pub(crate) fn emulated(text: &str) -> String {
     let mut output = String::with_capacity(2 * text.len());
     let mut factors = BTreeMap::new();
@@ -24,10 +24,10 @@ pub(crate) fn emulated(text: &str) -> String {
         if line.starts_with("enable wgpu_cooperative_matrix") {
             continue;
         }
-        let changed = declared(line)
-            .or_else(|| loaded(line, &mut factors))
-            .or_else(|| multiplied(line, &factors, &mut functions))
-            .or_else(|| stored(line, text, &mut functions));
+        let changed = rewrite_declaration(line)
+            .or_else(|| rewrite_load(line, &mut factors))
+            .or_else(|| rewrite_multiply(line, &factors, &mut functions))
+            .or_else(|| rewrite_store(line, text, &mut functions));
         output.push_str(changed.as_deref().unwrap_or(line));
         output.push('\n');
     }
@@ -38,37 +38,37 @@ pub(crate) fn emulated(text: &str) -> String {
 }
 
 /// `var sums: coop_mat16x16<f32, C>;`
-fn declared(line: &str) -> Option<String> {
+fn rewrite_declaration(line: &str) -> Option<String> {
     let (name, kind) = line.trim().strip_prefix("var ")?.split_once(": ")?;
     kind.starts_with("coop_mat16x16<").then(|| format!("var {name}: array<f32, 8>;"))
 }
 
-/// Splits the text between the last parentheses of a call into arguments.
+/// Splits the arguments of a call.
 fn arguments(call: &str) -> Vec<&str> {
     let inner = call.split_once('(').map_or("", |(_, rest)| rest);
     inner.trim_end_matches([')', ';']).split(", ").collect()
 }
 
 /// Returns the array and the index of `&array[index]`.
-fn pointed(argument: &str) -> Option<(&str, &str)> {
+fn split_pointer(argument: &str) -> Option<(&str, &str)> {
     argument.strip_prefix('&')?.strip_suffix(']')?.split_once('[')
 }
 
 /// `let name = coopLoad<coop_mat16x16<f16, A>>(&array[index], stride);`
-fn loaded<'a>(line: &'a str, factors: &mut BTreeMap<&'a str, Factor<'a>>) -> Option<String> {
+fn rewrite_load<'a>(line: &'a str, factors: &mut BTreeMap<&'a str, Factor<'a>>) -> Option<String> {
     let (name, call) = line.trim().strip_prefix("let ")?.split_once(" = ")?;
     let by_rows = call.starts_with("coopLoadT<");
     if !by_rows && !call.starts_with("coopLoad<") {
         return None;
     }
     let arguments = arguments(call);
-    let (array, index) = pointed(arguments[0])?;
+    let (array, index) = split_pointer(arguments[0])?;
     factors.insert(name, Factor { array, stride: arguments[1], by_rows });
     Some(format!("let {name} = {index};"))
 }
 
 /// `sums = coopMultiplyAdd(left, right, sums);`
-fn multiplied(
+fn rewrite_multiply(
     line: &str,
     factors: &BTreeMap<&str, Factor<'_>>,
     functions: &mut BTreeSet<String>,
@@ -108,10 +108,10 @@ fn multiplied(
 }
 
 /// `coopStoreT(sums, &array[index], stride);`
-fn stored(line: &str, text: &str, functions: &mut BTreeSet<String>) -> Option<String> {
+fn rewrite_store(line: &str, text: &str, functions: &mut BTreeSet<String>) -> Option<String> {
     let call = line.trim().strip_prefix("coopStoreT")?;
     let arguments = arguments(call);
-    let (array, index) = pointed(arguments[1])?;
+    let (array, index) = split_pointer(arguments[1])?;
     let (unit, put) = match text.contains(&format!("{array}: array<f32>;")) {
         true => (1, format!("{array}[at] = sums[j];")),
         false => (4, format!("{array}[at / 4u][at % 4u] = sums[j];")),

@@ -1,5 +1,5 @@
-//! Runs the op table on a device that runs nothing, also without an adapter. naga must accept every
-//! shader. In f32, each op must make the documented number of launches, which shows that fused ops
+//! Runs the op table on a device that runs nothing, so no adapter is needed. naga must accept every
+//! shader. In f32, each op must queue the documented number of launches, which shows that fused ops
 //! are not composed.
 
 use crate::WgpuBackend;
@@ -57,12 +57,12 @@ const FUSED: [&str; 38] = [
     "var",
 ];
 
-/// Number of elements of a row, or of products of a sum, from which on it may be split into parts:
-/// two launches.
+/// Number of elements of a row, or of terms of a sum, from which on it may be split into parts,
+/// which takes two launches.
 const LONG: usize = 128;
 
-/// Returns the number of elements that are reduced to one or that share a sum, or of products whose
-/// sum is an element.
+/// Returns the number of elements that are reduced to one or that share a sum, or of products that
+/// are added to an element.
 fn length(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> usize {
     let elements = |view: &View<'_>| view.layout.elements();
     let last = |view: &View<'_>| view.layout.shape().dim(view.layout.shape().rank() - 1);
@@ -115,8 +115,9 @@ fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], small: bool) -
     }
 }
 
-/// Returns whether attention uses whole products, for all heads of the table's rows at once: there
-/// are more queries and keys than a tile of the other shaders has, and rows can be read as vec4.
+/// Returns whether attention is computed by whole products, for all heads of the table's rows at
+/// once. This is so if there are more queries and keys than a tile of the other shaders has, and
+/// rows can be read as vec4.
 fn is_by_products(inputs: &[View<'_>]) -> bool {
     let last = |input: usize, back: usize| {
         let shape = inputs[input].layout.shape();
@@ -125,7 +126,7 @@ fn is_by_products(inputs: &[View<'_>]) -> bool {
     [0, 1].iter().all(|&input| last(input, 2) > 64) && [0, 1, 2].iter().all(|&input| last(input, 1) % 4 == 0)
 }
 
-/// What calls of f32 ops did.
+/// Statistics of calls of f32 ops.
 #[derive(Debug, Default)]
 struct CallStats {
     /// How often each op ran.
@@ -204,9 +205,8 @@ impl Backend for Observed {
     }
 }
 
-/// What the rows of the op table did on their smallest shapes: in f32 if a row has it, otherwise in
-/// the first dtype that the device supports. The results are meaningless, because nothing is
-/// computed.
+/// A run of the op table's rows on their smallest shapes: in f32 if a row has it, otherwise in the
+/// first dtype that the device supports. Nothing is computed, so results are meaningless.
 struct TableRun {
     gpu: Arc<Gpu>,
     stats: Arc<Mutex<CallStats>>,

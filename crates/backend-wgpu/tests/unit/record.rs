@@ -1,4 +1,4 @@
-//! Writes a record of every launch of a test to a folder: the linked text of each shader, and a
+//! Writes a record of every launch of a test to a folder: the linked source of each shader, and a
 //! line for each launch.
 //!
 //! Comparing two such folders shows whether a change leaves all shaders unmodified:

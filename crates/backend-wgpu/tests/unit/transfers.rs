@@ -29,33 +29,36 @@ fn bytes(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn uploads_without_a_launch_between_do_not_pile_up() -> Result<()> {
+fn uploads_without_launches_do_not_accumulate() -> Result<()> {
     for gpu in gpus() {
         let piece = bytes(3 << 20);
         let buffer = gpu.alloc(piece.len())?;
-        let mut most = 0;
+        let mut max_staged = 0;
         for _ in 0..60 {
             gpu.upload(&piece, &buffer, 0)?;
             let batch = gpu.batch.lock();
             assert!(batch.written() < MAX_WRITE_BYTES as u64, "{} bytes wait", batch.written());
-            most = batch.staged().max(most);
+            max_staged = batch.staged().max(max_staged);
         }
         // Written bytes are counted, and counted as arrived only when the device reports it.
-        assert!((piece.len() as u64..=MAX_STAGED_BYTES).contains(&most), "{most} bytes in flight");
+        assert!(
+            (piece.len() as u64..=MAX_STAGED_BYTES).contains(&max_staged),
+            "{max_staged} bytes in flight"
+        );
     }
     Ok(())
 }
 
 #[test]
-fn an_upload_waits_where_much_is_on_its_way() -> Result<()> {
+fn an_upload_waits_if_many_bytes_are_in_flight() -> Result<()> {
     for gpu in gpus() {
         let buffer = gpu.alloc(400)?;
         // As if this many bytes had been written and the device had not begun.
         gpu.batch.lock().count_written(MAX_STAGED_BYTES as usize);
         gpu.upload(&[7; 400], &buffer, 0)?;
         let batch = gpu.batch.lock();
-        let found = (batch.written(), batch.staged());
-        assert_eq!(found, (400, 400), "it waits for what was written before, not for itself");
+        let actual = (batch.written(), batch.staged());
+        assert_eq!(actual, (400, 400), "it waits for what was written before, not for itself");
     }
     Ok(())
 }
@@ -76,7 +79,7 @@ fn small_uploads_are_submitted_together_and_by_a_wait() -> Result<()> {
 }
 
 #[test]
-fn uploads_go_with_the_launches_behind_them() -> Result<()> {
+fn uploads_are_submitted_with_later_launches() -> Result<()> {
     for gpu in gpus() {
         let device = device(&gpu);
         let x = Tensor::from_vec(vec![1.0f32; 1000], [1000], &device)?;
@@ -88,7 +91,7 @@ fn uploads_go_with_the_launches_behind_them() -> Result<()> {
     Ok(())
 }
 
-/// This can be tested only on an adapter: the other device has no memory.
+/// This can be tested only on an adapter: the noop device has no memory.
 #[test]
 fn bytes_of_several_chunks_arrive() -> Result<()> {
     let Some(gpu) = adapter() else { return Ok(()) };
@@ -99,21 +102,22 @@ fn bytes_of_several_chunks_arrive() -> Result<()> {
     for (size, offset) in sizes.into_iter().flat_map(|size| [(size, 0), (size, 5)]) {
         gpu.upload(&vec![0xa5; size + 8], &buffer, 0)?;
         gpu.upload(&all[..size], &buffer, offset)?;
-        let mut found = vec![0; size + 8];
-        gpu.download(&buffer, 0, &mut found)?;
-        assert!(found[offset..][..size] == all[..size], "{size} bytes from byte {offset} on");
-        let around = found[..offset].iter().chain(&found[offset + size..]);
+        let mut actual = vec![0; size + 8];
+        gpu.download(&buffer, 0, &mut actual)?;
+        assert!(actual[offset..][..size] == all[..size], "{size} bytes from byte {offset} on");
+        let around = actual[..offset].iter().chain(&actual[offset + size..]);
         assert!(around.copied().all(|byte| byte == 0xa5), "bytes around {size} from byte {offset} on");
     }
     Ok(())
 }
 
 #[test]
-fn a_download_without_memory_leaves_what_waits() -> Result<()> {
+fn a_download_without_memory_keeps_queued_launches() -> Result<()> {
     let Some(gpu) = adapter() else { return Ok(()) };
     let device = device(&gpu);
     let x = Tensor::from_vec(vec![1.0f32; 1000], [1000], &device)?;
-    // Compiles, which takes longer than launches wait, and leaves other numbers in the memory.
+    // Compiles the shaders, which takes longer than launches wait, and leaves other values in the
+    // memory.
     drop(x.add_scalar(5.0)?.mul_scalar(2.0)?);
     device.synchronize()?;
     let y = x.add_scalar(1.0)?.mul_scalar(2.0)?;

@@ -1,5 +1,5 @@
-//! naga accepts the shaders that the op table's smallest shapes do not use (launches.rs tests those
-//! that they use), also without an adapter.
+//! Tests that naga accepts the shaders that the op table's smallest shapes do not use; launches.rs
+//! tests the others. No adapter is needed.
 
 use crate::WgpuBackend;
 use crate::gpu::Gpu;
@@ -9,7 +9,7 @@ use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
 use ternion_core::ops::unary::{Unary, UnaryGrad};
 use ternion_core::{AttentionOptions, DType, Device, Error, GradOptions, Op, Result, Tensor, UnaryOp, grad};
 
-/// Products that are large enough to be read as vec4, with both orders of each operand.
+/// Products that are large enough to be read as vec4, with each operand along both axes.
 #[test]
 fn products_in_fours_are_valid() {
     let gpu = Gpu::noop(Options::default());
@@ -36,7 +36,7 @@ fn attention_in_fours_is_valid() {
     let gpu = Gpu::noop(Options { small_products: true, ..Options::default() });
     let device = Device::new(WgpuBackend { gpu: gpu.clone() });
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        // Few rows, and enough rows for whole products.
+        // First few rows, then enough rows for whole products.
         for (width, lines) in [(64, 8), (128, 8), (64, 129), (128, 129)] {
             let x =
                 Tensor::zeros([1, 1, lines, width], dtype, &device).and_then(|x| x.requires_grad()).unwrap();
@@ -45,7 +45,7 @@ fn attention_in_fours_is_valid() {
                 let options = AttentionOptions { mask: mask.as_ref(), ..AttentionOptions::default() };
                 let y =
                     x.scaled_dot_product_attention(&x, &x, options).unwrap_or_else(|error| panic!("{error}"));
-                // Squares, because the gradient of a plain sum is the same number for all elements.
+                // Squares, because the gradient of a plain sum is the same for all elements.
                 let squares = y.mul(&y).and_then(|squares| squares.sum_all()).unwrap();
                 squares.backward().unwrap_or_else(|error| panic!("{error}"));
             }

@@ -41,9 +41,9 @@ impl Hasher for IdHasher {
 
 type Visits = HashMap<u64, Visit, BuildHasherDefault<IdHasher>>;
 
-/// Nodes whose gradient is final. Leaves have priority, so that code that waits for their gradients
-/// can start; then the latest node, so that memory of the forward pass is freed in the reverse
-/// order of its allocation.
+/// A priority queue of the nodes whose gradient is final. Leaves come first, so that code that
+/// waits for their gradients can start. Then the node that was recorded last comes first, so that
+/// memory of the forward pass is freed in the reverse order of its allocation.
 type Ready = BinaryHeap<(bool, u64)>;
 
 /// The state of a node in the backward pass.
@@ -53,13 +53,14 @@ struct Visit {
     pending: u32,
     needed: bool,
     grads: SmallVec<[Option<Tensor>; 1]>,
-    /// What was provided with the gradient, if only one arrived.
+    /// Extra data that a rule provided with the gradient, as long as only one gradient has arrived.
     extra: Option<(Extra, Tensor)>,
 }
 
 impl Visit {
-    /// Returns whether no gradient has arrived, or all that arrived were taken.
-    fn has_none(&self) -> bool {
+    /// Returns whether no gradient is stored: none has arrived, or a fused rule took the partial
+    /// sum.
+    fn has_no_grad(&self) -> bool {
         self.grads.iter().all(Option::is_none)
     }
 }
@@ -150,17 +151,17 @@ pub fn grad(
     grad_within(&Boundary::NONE, outputs, inputs, cotangents, options)
 }
 
-/// The nodes at which a backward pass ends before the leaves: it delivers gradients there, but runs
-/// neither the hooks of these nodes nor the nodes before them.
+/// The nodes at which a backward pass ends before it reaches the leaves. It delivers their
+/// gradients, but runs neither their hooks nor the nodes before them.
 pub(super) struct Boundary {
-    /// Nodes with smaller ids.
+    /// All nodes with smaller ids belong to the boundary.
     before: u64,
-    /// Additional nodes, in ascending order.
+    /// The ids of further nodes of the boundary, in ascending order.
     nodes: Vec<u64>,
 }
 
 impl Boundary {
-    /// Backward passes continue to the leaves.
+    /// No boundary: the backward pass continues to the leaves.
     const NONE: Boundary = Boundary { before: 0, nodes: Vec::new() };
 
     /// Creates a boundary of the nodes with ids below `before`, and the nodes of `tensors`.
@@ -175,7 +176,7 @@ impl Boundary {
     }
 }
 
-/// Same as [`grad`], but not beyond `boundary`.
+/// Same as [`grad`], but the backward pass ends at `boundary`.
 pub(super) fn grad_within(
     boundary: &Boundary,
     outputs: &[Tensor],
@@ -260,8 +261,8 @@ fn run_backward(
     for (edge, cotangent) in roots {
         deliver(&mut visits, &mut ready, &edge, Some(cotangent))?;
     }
-    // Casts are part of the graph: nothing is cast again, independent of the current precision
-    // scope.
+    // The graph contains the casts of the forward pass, so the current precision scope does not
+    // apply to the backward pass.
     let traverse = || without_precision(|| process(&mut visits, &mut ready, boundary, options, targets));
     let run = || trace::in_span(SpanKind::Backward, "backward", "", traverse);
     if options.create_graph { mode::enable_grad(run) } else { mode::no_grad(run) }
@@ -292,24 +293,25 @@ fn explore(roots: &[(Edge, Tensor)], boundary: &Boundary) -> Visits {
     visits
 }
 
-/// Sets `needed` only for nodes that are wanted or lead to one. Inputs were recorded before the
-/// nodes that use them, so they are visited first in ascending order of ids.
+/// Sets `needed` only for the chosen nodes and for nodes from which edges lead to a chosen node. A
+/// node's inputs were recorded before it and have smaller ids, so the nodes are processed in
+/// ascending order of ids.
 fn mark_needed(visits: &mut Visits, chosen: &HashMap<TensorId, Option<Tensor>>, boundary: &Boundary) {
     let mut order: Vec<u64> = visits.keys().copied().collect();
     order.sort_unstable();
     let targets: HashSet<u64> = chosen.keys().map(|id| id.node).collect();
     for id in order {
         let node = &visits[&id].node;
-        let leads = !boundary.contains(node)
+        let leads_to_chosen = !boundary.contains(node)
             && node.edges().iter().flatten().any(|edge| visits[&edge.node.id()].needed);
         if let Some(visit) = visits.get_mut(&id) {
-            visit.needed = leads || targets.contains(&id);
+            visit.needed = leads_to_chosen || targets.contains(&id);
         }
     }
 }
 
-/// Adds a gradient (or the information that there is none) to an edge's node, and queues the node
-/// if it was the last one.
+/// Delivers the gradient of an edge (`None` if there is none) to its node, and queues the node if
+/// this was its last pending edge.
 fn deliver(visits: &mut Visits, ready: &mut Ready, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
     let Some(visit) = visits.get_mut(&edge.node.id()) else { return Ok(()) };
     if let Some(grad) = grad
@@ -321,7 +323,8 @@ fn deliver(visits: &mut Visits, ready: &mut Ready, edge: &Edge, grad: Option<Ten
         visit.extra = None;
         let slot = &mut visit.grads[edge.index as usize];
         *slot = Some(match slot.take() {
-            // Gradients of half precision that was cast from f32 may be f32 or half precision.
+            // The gradients of a half-precision tensor that was cast from f32 may be f32 or half
+            // precision.
             Some(sum) if sum.dtype() != grad.dtype() => {
                 sum.to_dtype(DType::F32)?.add(&grad.to_dtype(DType::F32)?)?
             }
@@ -346,15 +349,15 @@ fn process(
     let retain = options.retain_graph || options.create_graph;
     while let Some((_, id)) = ready.pop() {
         let Some(Visit { node, needed, mut grads, extra, .. }) = visits.remove(&id) else { continue };
-        let last = boundary.contains(&node);
+        let is_boundary = boundary.contains(&node);
         for (index, slot) in grads.iter_mut().enumerate() {
             if let Some(grad) = slot.take() {
-                let grad = if last { grad } else { node.run_hooks(index, grad)? };
+                let grad = if is_boundary { grad } else { node.run_hooks(index, grad)? };
                 collect(&node, index, &grad, targets)?;
                 *slot = Some(grad);
             }
         }
-        if last || node.is_leaf() {
+        if is_boundary || node.is_leaf() {
             continue;
         }
         let needs: SmallVec<[bool; 4]> = node
@@ -387,8 +390,8 @@ fn process(
     Ok(())
 }
 
-/// Returns what the rule of `node` may fuse. The partial sums are removed from `visits`, so that a
-/// rule may overwrite a sum if it is the only owner.
+/// Returns what the rule of `node` may fuse. The partial sums are moved out of `visits`, so that a
+/// rule that is the only owner of a sum may overwrite it.
 fn offer_fusion(
     node: &Node,
     needs: &[bool],
@@ -398,7 +401,7 @@ fn offer_fusion(
 ) -> Fusion {
     let partial = |edge: &Edge| {
         let mut edge = edge;
-        // A reshape with only one use passes on its gradient.
+        // A reshape with a single use only passes its gradient on: continue with its input.
         while let Some(next) = edge.node.reshaped().filter(|_| is_single_use(visits, &edge.node)) {
             edge = next;
         }
@@ -414,7 +417,7 @@ fn offer_fusion(
 
 /// Returns whether exactly one gradient is pending for a node, and none has arrived.
 fn is_single_use(visits: &Visits, node: &Node) -> bool {
-    visits.get(&node.id()).is_some_and(|visit| visit.pending == 1 && visit.has_none())
+    visits.get(&node.id()).is_some_and(|visit| visit.pending == 1 && visit.has_no_grad())
 }
 
 /// Delivers the gradients that the rule of `node` returned, and restores the partial sums that it
@@ -438,13 +441,14 @@ fn deliver_all(
         if let Some(edge) = edge {
             let grad = grad_inputs.get_mut(index).and_then(Option::take);
             check_shape(node, index, grad.as_ref())?;
-            let (skips, extra) = &fused[index];
-            let edge = match skips {
+            let (skips_activation, extra) = &fused[index];
+            let edge = match skips_activation {
                 true => &Edge { index: PRE_ACTIVATION, ..edge.clone() },
                 false => edge,
             };
-            // What is provided with a gradient is valid only while no other gradient is added.
-            let is_first = visits.get(&edge.node.id()).is_some_and(Visit::has_none);
+            // The extra data belongs to this gradient and is invalid if another gradient is added
+            // to it.
+            let is_first = visits.get(&edge.node.id()).is_some_and(Visit::has_no_grad);
             deliver(visits, ready, edge, grad)?;
             if let Some(visit) = visits.get_mut(&edge.node.id()).filter(|_| is_first) {
                 visit.extra = extra.clone();

@@ -29,14 +29,14 @@ type SegmentFn = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 
 struct Checkpoint {
     f: Box<SegmentFn>,
-    /// The arguments, then the other tensors that the segment used and that need a gradient
-    /// (parameters).
+    /// The arguments, then the other tensors (parameters) that the segment used and that need a
+    /// gradient.
     inputs: Vec<Tensor>,
     arguments: usize,
     random_position: (u64, u64),
     precision: Option<Precision>,
     fusion_mode: FusionMode,
-    first: Trace,
+    first_trace: Trace,
 }
 
 /// Runs `f` without saving its intermediate tensors. The backward pass recomputes them, with the
@@ -95,7 +95,7 @@ pub fn checkpoint(
         random_position,
         precision,
         fusion_mode,
-        first: trace,
+        first_trace: trace,
     };
     let outputs = outputs.into_iter().map(|tensor| tensor.detach()).collect();
     Ok(record_external(std::sync::Arc::new(segment), &handles, outputs, Saves::NOTHING))
@@ -123,16 +123,16 @@ struct SegmentRun {
     captured: Vec<Tensor>,
 }
 
-/// The trace of a segment's run. That of the second run must be equal.
+/// The trace of a segment's run. The second run must produce the same trace.
 #[derive(Default)]
 struct Trace {
     outputs: Vec<(Shape, DType)>,
     steps: Vec<Step>,
-    /// Buffers from outside the segment. Those that the segment changes itself (running statistics)
-    /// are not checked.
+    /// Buffers from outside that the segment reads. After the first run, those that the segment
+    /// itself changed (running statistics) are removed, and therefore not checked.
     reads: Vec<Read>,
-    /// The indices of the buffers in `reads` and in `allocated`, in the order in which they
-    /// occurred, by address.
+    /// The index of each buffer in `reads` and `allocated`, by its address. Indices are assigned in
+    /// the order in which the buffers first occur.
     buffer_indices: HashMap<usize, usize>,
     /// Buffers that the segment allocated or wrote first. The weak handles keep their addresses
     /// from being reused.
@@ -150,7 +150,7 @@ struct Step {
     outputs: SmallVec<[(Shape, DType); 1]>,
 }
 
-/// A buffer with its version when it was first read. Not kept alive.
+/// A buffer, with its version when it was first read. The weak handle does not keep it alive.
 struct Read {
     memory: WeakBuffer,
     version: u64,
@@ -169,12 +169,13 @@ impl Read {
     }
 }
 
-fn kind(tensor: &Tensor) -> (Shape, DType) {
+fn shape_and_dtype(tensor: &Tensor) -> (Shape, DType) {
     (*tensor.shape(), tensor.dtype())
 }
 
 impl Trace {
-    /// Records that `tensor` is read from outside, unless it is known, and returns its index.
+    /// Returns the index of the tensor's buffer. If the buffer is new, records that it is read from
+    /// outside.
     fn read(&mut self, tensor: &Tensor) -> usize {
         let next = self.buffer_indices.len();
         match self.buffer_indices.entry(tensor.buffer().address()) {
@@ -190,14 +191,15 @@ impl Trace {
     fn record_call(&mut self, call: &OpCall<'_>) {
         let mut digest = DefaultHasher::new();
         format!("{:?}", call.op).hash(&mut digest);
-        // An in-place op is observed after it has run: the buffer that it changed was not read from
-        // outside.
-        let changed = |input: &Tensor| call.outputs.iter().any(|output| output.buffer().is(input.buffer()));
-        for input in call.inputs.iter().filter(|input| !changed(input)) {
-            let number = self.read(input);
-            (number, format!("{:?}", input.layout())).hash(&mut digest);
+        // The observer is called after the op has run. The buffer that an in-place op changed does
+        // not count as read from outside.
+        let is_changed =
+            |input: &Tensor| call.outputs.iter().any(|output| output.buffer().is(input.buffer()));
+        for input in call.inputs.iter().filter(|input| !is_changed(input)) {
+            let buffer_index = self.read(input);
+            (buffer_index, format!("{:?}", input.layout())).hash(&mut digest);
         }
-        let outputs = call.outputs.iter().map(kind).collect();
+        let outputs = call.outputs.iter().map(shape_and_dtype).collect();
         self.steps.push(Step { op: call.op.name(), call: digest.finish(), outputs });
         for output in call.outputs {
             if !is_elided_cast(call) {
@@ -230,8 +232,8 @@ impl Trace {
 }
 
 impl SegmentRun {
-    /// Runs the segment with recording. Nodes with ids from `start` on belong to the segment, and
-    /// so do the casts of a precision scope, which both runs create.
+    /// Runs the segment with recording. Nodes with ids from `start` on belong to the segment. The
+    /// casts of a precision scope belong to it too, and each run creates its own.
     fn of(
         start: u64,
         f: &SegmentFn,
@@ -254,14 +256,14 @@ impl SegmentRun {
         let (outputs, mut captured) = mode::capture_inputs(start, || enable_grad(observed_run));
         let outputs = outputs?;
         // An output may be a tensor from outside, unchanged.
-        let outside = |tensor: &&Tensor| tensor.node().is_some_and(|node| node.id() < start);
-        captured.extend(outputs.iter().filter(outside).cloned());
+        let is_from_outside = |tensor: &&Tensor| tensor.node().is_some_and(|node| node.id() < start);
+        captured.extend(outputs.iter().filter(is_from_outside).cloned());
         let mut known_ids: HashSet<TensorId> = HashSet::new();
         captured.retain(|tensor| tensor.id().is_some_and(|id| known_ids.insert(id)));
         let mut trace = trace.take();
-        trace.outputs = outputs.iter().map(kind).collect();
-        // Indices and handles are needed only while the segment runs. A segment saves only its
-        // inputs.
+        trace.outputs = outputs.iter().map(shape_and_dtype).collect();
+        // Indices and handles are needed only while the segment runs, and a checkpoint saves only
+        // the segment's inputs.
         (trace.buffer_indices, trace.allocated) = Default::default();
         Ok(SegmentRun { outputs, trace, captured })
     }
@@ -283,20 +285,24 @@ impl External for Checkpoint {
         let position = device.random_position();
         device.set_random_position(self.random_position);
         let start = next_node_id();
-        let before =
-            self.first.changed.iter().map(|tensor| no_grad(|| tensor.copy())).collect::<Result<Vec<_>>>()?;
+        let before = self
+            .first_trace
+            .changed
+            .iter()
+            .map(|tensor| no_grad(|| tensor.copy()))
+            .collect::<Result<Vec<_>>>()?;
         let run = |arguments: &[Tensor]| {
             self.fusion_mode.apply(|| SegmentRun::of(start, &*self.f, arguments, self.precision))
         };
         let rerun = separate(&self.inputs[..self.arguments], create_graph)
             .and_then(|arguments| Ok((run(&arguments)?, arguments)));
         device.set_random_position(position);
-        let changed = self.first.changed.iter().zip(&before);
+        let changed = self.first_trace.changed.iter().zip(&before);
         no_grad(|| changed.into_iter().try_for_each(|(tensor, before)| tensor.copy_(before)))?;
         let (second, arguments) = rerun?;
         self.check_repeats(&second)?;
-        let edge = arguments.iter().chain(&self.inputs[self.arguments..]);
-        let targets: Vec<Option<Tensor>> = edge
+        let segment_inputs = arguments.iter().chain(&self.inputs[self.arguments..]);
+        let targets: Vec<Option<Tensor>> = segment_inputs
             .enumerate()
             .map(|(index, tensor)| (context.needs(index) && tensor.needs_grad()).then(|| tensor.clone()))
             .collect();
@@ -319,7 +325,7 @@ impl External for Checkpoint {
 impl Checkpoint {
     /// Checks that no tensor that the segment read was changed in place.
     fn check_unchanged(&self) -> Result<()> {
-        for read in &self.first.reads {
+        for read in &self.first_trace.reads {
             let Some(buffer) = read.changed() else { continue };
             let input = self.inputs.iter().position(|input| input.buffer().is(&buffer));
             let what = match input {
@@ -336,8 +342,8 @@ impl Checkpoint {
     fn check_repeats(&self, second: &SegmentRun) -> Result<()> {
         let differs = self
             .captured_difference(&second.captured)
-            .or_else(|| self.first.output_difference(&second.trace))
-            .or_else(|| self.first.step_difference(&second.trace));
+            .or_else(|| self.first_trace.output_difference(&second.trace))
+            .or_else(|| self.first_trace.step_difference(&second.trace));
         match differs {
             Some(detail) => Err(Error::autograd(text!["checkpoint: the segment ", detail])),
             None => Ok(()),
@@ -372,12 +378,12 @@ impl Trace {
             return Some(match one.op == two.op && one.outputs == two.outputs {
                 true => text![
                     "ran ",
-                    one.text(),
+                    one.describe(),
                     format!(" as its op {at} with other settings or on other tensors when it was run again")
                 ],
                 false => {
-                    let (at, two) = (format!(" as its op {at} at first and "), two.text());
-                    text!["ran ", one.text(), at, two, " when it was run again"]
+                    let (at, two) = (format!(" as its op {at} at first and "), two.describe());
+                    text!["ran ", one.describe(), at, two, " when it was run again"]
                 }
             });
         }
@@ -400,7 +406,7 @@ impl Trace {
 
 impl Step {
     /// Describes the op and its first output, for messages.
-    fn text(&self) -> Text {
+    fn describe(&self) -> Text {
         match self.outputs.first() {
             Some((shape, dtype)) => text![self.op, " (to ", shape, " ", *dtype, ")"],
             None => self.op.into(),

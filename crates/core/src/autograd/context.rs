@@ -96,8 +96,8 @@ impl Context<'_> {
         self.fusion.take_partial(index, dtype, self.shape(index))
     }
 
-    /// Returns whether a rule may fuse work that the backward pass would otherwise do in separate
-    /// ops, in addition to what it is offered.
+    /// Returns whether the rule may fuse other work, too, that the backward pass would otherwise do
+    /// in separate ops.
     pub(crate) fn is_fusing(&self) -> bool {
         self.fusion.is_offered()
     }
@@ -107,9 +107,9 @@ impl Context<'_> {
         self.fusion.has_partial(index, dtype)
     }
 
-    /// Returns whether the op that computed input `index`, of f32, reads its gradient in the half
-    /// precision `dtype`. A rule that computes this gradient may then also
-    /// [provide](Context::give_rounded) it in that dtype.
+    /// Returns whether input `index` is f32 and the op that computed it reads its gradient in
+    /// `dtype`, a half precision. The rule, which computes this gradient, may then also
+    /// [provide](Context::give_rounded) it in `dtype`.
     pub fn takes_rounded(&self, index: usize, dtype: DType) -> bool {
         let edge = self.node.edges().get(index).and_then(Option::as_ref);
         self.fusion.is_offered()
@@ -117,7 +117,8 @@ impl Context<'_> {
             && edge.is_some_and(|edge| edge.node.rounds_grad_to(edge.index) == Some(dtype))
     }
 
-    /// Provides the gradient that the rule returns for input `index` in rounded form.
+    /// Provides a copy, rounded to half precision, of the gradient that the rule returns for input
+    /// `index`.
     pub fn give_rounded(&self, index: usize, rounded: Option<Tensor>) {
         if let Some(rounded) = rounded {
             self.fusion.provide(Extra::Rounded, index, rounded);
@@ -129,18 +130,18 @@ impl Context<'_> {
         self.fusion.of_output(Extra::Rounded).filter(|rounded| rounded.dtype() == dtype)
     }
 
-    /// Returns the pre-activation of input `index`, or for relu the input itself, if a matrix
-    /// product computed this activation and only gradient rules read the gradient of the
-    /// activation. A rule that returns the gradient of the pre-activation instead declares it with
-    /// [`skip_activation`](Context::skip_activation).
+    /// Returns the pre-activation of input `index` (for relu, the input itself) if a matrix product
+    /// with this activation computed the input, and no hook or caller needs the gradient of the
+    /// activation. The rule may then return the gradient of the pre-activation instead, and must
+    /// declare this with [`skip_activation`](Context::skip_activation).
     pub fn pre_activation(&self, index: usize) -> Option<PreActivation> {
         let (edge, op, output) = self.activated(index)?;
         let takes_column_sums = takes_column_sums(&edge.node);
         edge.node.saved_output(output as usize).map(|z| PreActivation { op, z, takes_column_sums })
     }
 
-    /// Returns the activation that computed input `index`, and the output of its node from which
-    /// the gradient is computed.
+    /// Returns the edge of input `index`, the activation that computed it, and the index of the
+    /// node's output from which the gradient of the activation is computed.
     fn activated(&self, index: usize) -> Option<(&Edge, UnaryOp, u32)> {
         let edge = self.node.edges().get(index)?.as_ref().filter(|_| self.fusion.may_skip(index))?;
         let (op, output) = edge.node.activation().filter(|_| edge.index == ACTIVATED)?;
@@ -155,15 +156,15 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the column sums of the gradient of a pre-activation, if they were provided and it is
-    /// the only gradient.
+    /// Returns the column sums of the gradient of the pre-activation, if a rule provided them and
+    /// no other gradient was added.
     pub fn column_sums(&self) -> Option<Tensor> {
         self.fusion.of_output(Extra::ColumnSums)
     }
 
     /// Declares that `grad`, which the rule returns for input `index`, is the gradient of its
-    /// [pre-activation](Context::pre_activation). If column sums are provided too, they must be
-    /// provided first.
+    /// [pre-activation](Context::pre_activation). A rule that also [provides column
+    /// sums](Context::give_column_sums) must do so first.
     pub fn skip_activation(&self, index: usize, grad: &Tensor) {
         match self.activated(index) {
             Some((.., PRE_ACTIVATION)) => self.fusion.skip(index),
@@ -187,13 +188,13 @@ pub struct PreActivation {
     pub op: UnaryOp,
     /// The input of the function; for relu its output, which is positive where the input is.
     pub z: Tensor,
-    /// Whether they include a bias whose gradient is not computed together with that of the weight,
-    /// so that it needs column sums.
+    /// Whether the product has a bias whose gradient must be computed from column sums, because it
+    /// is not computed together with the gradient of the weight.
     pub takes_column_sums: bool,
 }
 
-/// Returns whether a product of `node` has a bias that needs a gradient which is not computed
-/// together with that of the right operand.
+/// Returns whether `node` is a matrix product with a bias that needs a gradient, and this gradient
+/// is not computed together with the gradient of the right operand.
 fn takes_column_sums(node: &Node) -> bool {
     let Function::Op(Op::Matmul(matmul)) = node.function() else { return false };
     let needs = |input: usize| node.edges().get(input).is_some_and(Option::is_some);

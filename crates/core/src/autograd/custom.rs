@@ -19,12 +19,12 @@ struct Custom<F> {
 /// Returns `outputs`, which were computed from `inputs`, with `backward` as their gradient rule.
 /// They are returned unchanged if no input needs a gradient, or if recording is off.
 ///
-/// Compute the outputs in [`no_grad`](super::no_grad): their own history is not used. `backward`
-/// receives the gradients of the outputs (`None` for an output on which nothing depends) and
-/// returns one gradient for each input, of its shape and dtype (or f32, for half precision that was
-/// cast from f32). Gradients that are not [needed](Context::needs) may be `None`. The context
-/// provides the tensors in `saves`, and returns errors for those that were changed in place since.
-/// For double backward, `backward` itself is recorded.
+/// Compute the outputs in [`no_grad`](super::no_grad): their recorded history is discarded.
+/// `backward` receives the gradients of the outputs (`None` for an output on which nothing depends)
+/// and returns one gradient for each input, of its shape and dtype (or f32, for half precision that
+/// was cast from f32). Gradients that are not [needed](Context::needs) may be `None`. The context
+/// provides the tensors that `saves` selects, and returns an error if one was changed in place
+/// since. For double backward, `backward` itself is recorded.
 ///
 /// Outputs that are not floating get no history.
 ///
@@ -61,8 +61,9 @@ pub fn given_gradients(outputs: &[Tensor]) -> Vec<&'static str> {
     let mut visited: HashSet<u64> = stack.iter().map(|node| node.id()).collect();
     let mut names = Vec::new();
     while let Some(node) = stack.pop() {
-        let is_given = matches!(node.function(), Function::Segment(_) | Function::Op(Op::Custom(_)));
-        if is_given && !names.contains(&node.function().name()) {
+        let has_custom_gradient =
+            matches!(node.function(), Function::Segment(_) | Function::Op(Op::Custom(_)));
+        if has_custom_gradient && !names.contains(&node.function().name()) {
             names.push(node.function().name());
         }
         for edge in node.edges().iter().flatten().filter(|edge| visited.insert(edge.node.id())) {

@@ -44,19 +44,19 @@ impl Tensor {
         if options.statistics {
             result.push_str(&format!("\\nvalues: {}", self.detach().stats()?));
         }
-        writer.line(format_args!("  result [label=\"{result}\", shape=ellipse];"));
-        writer.line(format_args!("  n{} -> result;", root.id()));
+        writer.write_line(format_args!("  result [label=\"{result}\", shape=ellipse];"));
+        writer.write_line(format_args!("  n{} -> result;", root.id()));
         writer.outputs.insert((root.id(), *index), format!("{:?} {}", self.shape(), self.dtype()));
-        let nodes = writer.edges(root);
+        let nodes = writer.write_edges(root);
         nodes.iter().try_for_each(|node| writer.describe(node))?;
-        writer.text.push_str("}\n");
-        Ok(writer.text)
+        writer.source.push_str("}\n");
+        Ok(writer.source)
     }
 }
 
-/// The state of a drawing that is being written.
+/// Writes the DOT source of a graph.
 struct DotWriter<'a> {
-    text: String,
+    source: String,
     options: DotOptions<'a>,
     names: HashMap<TensorId, &'a str>,
     /// Shape and dtype of each used output, as recorded by the nodes that use it.
@@ -67,15 +67,15 @@ impl<'a> DotWriter<'a> {
     fn new(options: DotOptions<'a>) -> DotWriter<'a> {
         let named = |(name, tensor): &'a (String, Tensor)| Some((tensor.id()?, name.as_str()));
         DotWriter {
-            text: "digraph ternion {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n".into(),
+            source: "digraph ternion {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n".into(),
             options,
             names: options.names.iter().filter_map(named).collect(),
             outputs: BTreeMap::new(),
         }
     }
 
-    /// Writes every edge of the graph of `root`, and returns its nodes.
-    fn edges(&mut self, root: &Arc<Node>) -> Vec<Arc<Node>> {
+    /// Writes all edges of the graph of `root`, and returns the graph's nodes.
+    fn write_edges(&mut self, root: &Arc<Node>) -> Vec<Arc<Node>> {
         let mut visited = HashSet::from([root.id()]);
         let (mut stack, mut nodes) = (vec![root.clone()], Vec::new());
         while let Some(node) = stack.pop() {
@@ -83,7 +83,7 @@ impl<'a> DotWriter<'a> {
                 let Some(edge) = edge else { continue };
                 let (shape, dtype) = node.input_kind(index);
                 let kind = format!("{shape:?} {dtype}");
-                self.line(format_args!("  n{} -> n{} [label=\"{kind}\"];", edge.node.id(), node.id()));
+                self.write_line(format_args!("  n{} -> n{} [label=\"{kind}\"];", edge.node.id(), node.id()));
                 self.outputs.insert((edge.node.id(), edge.index), kind);
                 if visited.insert(edge.node.id()) {
                     stack.push(edge.node.clone());
@@ -99,7 +99,7 @@ impl<'a> DotWriter<'a> {
         let mut label = node.function().name().to_string();
         for ((_, index), kind) in self.outputs.range((node.id(), 0)..=(node.id(), u32::MAX)) {
             let id = TensorId { node: node.id(), index: *index };
-            let name = self.names.get(&id).map_or(String::new(), |name| format!("{} ", escaped(name)));
+            let name = self.names.get(&id).map_or(String::new(), |name| format!("{} ", escape_quotes(name)));
             label.push_str(&format!("\\n{name}{kind}"));
         }
         if self.options.statistics {
@@ -111,17 +111,17 @@ impl<'a> DotWriter<'a> {
             }
         }
         let style = if node.is_leaf() { ", style=filled, fillcolor=lightblue" } else { "" };
-        self.line(format_args!("  n{} [label=\"{label}\"{style}];", node.id()));
+        self.write_line(format_args!("  n{} [label=\"{label}\"{style}];", node.id()));
         Ok(())
     }
 
-    fn line(&mut self, arguments: std::fmt::Arguments<'_>) {
+    fn write_line(&mut self, arguments: std::fmt::Arguments<'_>) {
         // Writing to a String cannot fail.
-        let _ = writeln!(self.text, "{arguments}");
+        let _ = writeln!(self.source, "{arguments}");
     }
 }
 
 /// Escapes a name for a quoted string.
-fn escaped(name: &str) -> String {
+fn escape_quotes(name: &str) -> String {
     name.replace('\\', "\\\\").replace('"', "\\\"")
 }

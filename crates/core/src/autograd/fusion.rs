@@ -13,12 +13,13 @@
 //! ```
 //!
 //! - Residual: the gradient of the residual connection arrives at x first. The rule of the norm
-//!   takes it (a partial sum) and returns the whole gradient of x in the pass that computes its own.
+//!   takes it (a partial sum), adds its own gradient in the same pass, and returns the total
+//!   gradient of x.
 //! - Activation: the rule of the second product returns the gradient of the pre-activation. For
 //!   relu, whose gradient is computed from its output, it returns a gradient that is already 0
 //!   wherever that output is 0.
 //!
-//! Nothing is offered if single gradients must be visible: with hooks, observers, anomaly detection
+//! No fusion is offered if each gradient must be visible: with hooks, observers, anomaly detection
 //! or double backward; nor in [`without_fusion`](super::without_fusion).
 
 use super::context::{ACTIVATED, PRE_ACTIVATION};
@@ -28,21 +29,21 @@ use crate::{DType, Shape};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 
-/// What the rule of one node may take, and what it took.
+/// What the gradient rule of one node may fuse, and what it fused.
 #[derive(Default)]
 pub(super) struct Fusion {
     /// For each input, the sum of the gradients from other uses.
     partials: RefCell<SmallVec<[Option<Partial>; 3]>>,
     /// Bit `i`: the activation that computed input `i` may be skipped.
     may_skip: u64,
-    /// Bit `i`: it was skipped.
+    /// Bit `i`: the activation that computed input `i` was skipped.
     skipped: Cell<u64>,
     /// Whether anything is offered. If so, rules may also provide gradients in rounded form or with
     /// column sums.
     is_offered: bool,
-    /// What was provided with the gradient of an output.
+    /// Extra data that another rule provided with the gradient of an output.
     received: Option<(Extra, Tensor)>,
-    /// What the rule provided with the gradients of inputs.
+    /// Extra data that this rule provided with the gradients of its inputs, by input index.
     provided: RefCell<SmallVec<[(usize, (Extra, Tensor)); 1]>>,
 }
 
@@ -54,15 +55,16 @@ pub(super) enum Extra {
     /// The column sums of the gradient of a pre-activation.
     ColumnSums,
     /// The gradient itself, as a sign that it is already 0 where relu's output is 0, so that relu's
-    /// rule would not change it. If other uses of relu's output add to the gradient, this no longer
-    /// holds, and the whole sum passes through that rule.
+    /// rule would not change it. If other uses of relu's output add to the gradient, this is no
+    /// longer true, and relu's rule is applied to the sum.
     OfRelu,
 }
 
 /// The sum of gradients that have arrived so far for an output of a node.
 pub(super) struct Partial {
     pub(super) sum: Tensor,
-    /// The node and its output. There may be reshapes between them and the input.
+    /// The node, and the index of its output. There may be reshapes between this output and the
+    /// rule's input.
     pub(super) node: u64,
     pub(super) output: u32,
 }
@@ -72,8 +74,9 @@ fn bit(index: usize) -> u64 {
 }
 
 impl Fusion {
-    /// Returns the offer for `node`. `partial` takes the sum that has arrived for an edge so far,
-    /// and `is_output_observed` returns whether the gradient of an output of a node is observed.
+    /// Returns what the rule of `node` may fuse. `partial` takes the sum that has arrived for an
+    /// edge so far, and `is_output_observed` returns whether the gradient of an output of a node is
+    /// observed.
     pub(super) fn of(
         node: &Node,
         needs: &[bool],
@@ -88,8 +91,8 @@ impl Fusion {
             partials.push(edge.and_then(&mut partial));
             let is_unobserved =
                 |node: &Node| ![ACTIVATED, PRE_ACTIVATION].iter().any(|&at| is_output_observed(node, at));
-            let skips = |node: &Node| node.activation().is_some() && is_unobserved(node);
-            if edge.is_some_and(|edge| edge.index == ACTIVATED && skips(&edge.node)) {
+            let can_skip = |node: &Node| node.activation().is_some() && is_unobserved(node);
+            if edge.is_some_and(|edge| edge.index == ACTIVATED && can_skip(&edge.node)) {
                 fusion.may_skip |= bit(index);
             }
         }
@@ -124,7 +127,7 @@ impl Fusion {
         self.is_offered
     }
 
-    /// Returns what was provided with the gradient of an output, if it is of this kind.
+    /// Returns the data that was provided with the gradient of an output, if it is this `extra`.
     pub(super) fn of_output(&self, extra: Extra) -> Option<Tensor> {
         self.received.as_ref().filter(|(kind, _)| *kind == extra).map(|(_, tensor)| tensor.clone())
     }
@@ -133,7 +136,7 @@ impl Fusion {
         self.provided.borrow_mut().push((index, (extra, tensor)));
     }
 
-    /// Returns what the rule provided with the gradient of input `index`.
+    /// Returns the data that the rule provided with the gradient of input `index`.
     pub(super) fn of_input(&self, index: usize) -> Option<(Extra, Tensor)> {
         let provided = self.provided.borrow();
         provided.iter().find(|(at, _)| *at == index).map(|(_, extra)| extra.clone())

@@ -30,22 +30,22 @@ impl Tensor {
 /// The gradients of a backward pass, one for each leaf that it reached.
 #[derive(Default)]
 pub struct Gradients {
-    of: HashMap<TensorId, Tensor>,
+    by_id: HashMap<TensorId, Tensor>,
     /// Whether an optimizer step has used them.
     used: AtomicBool,
-    /// Whether gradients were added to them after a step had used them.
+    /// Whether further gradients were added after an optimizer step had used them.
     is_stale: bool,
 }
 
 impl Gradients {
     /// Returns the gradient of `tensor`, if the loss depends on it.
     pub fn get(&self, tensor: &Tensor) -> Option<&Tensor> {
-        self.of.get(&tensor.id()?)
+        self.by_id.get(&tensor.id()?)
     }
 
     /// Removes the gradient of `tensor` and returns it.
     pub fn remove(&mut self, tensor: &Tensor) -> Option<Tensor> {
-        self.of.remove(&tensor.id()?)
+        self.by_id.remove(&tensor.id()?)
     }
 
     /// Replaces the gradient of `tensor` (for clipping or communication).
@@ -69,7 +69,7 @@ impl Gradients {
             let (left, right) = (tensor.device().name().into(), grad.device().name().into());
             return Err(Error::DeviceMismatch { op: "gradients", left, right });
         }
-        self.of.insert(id, grad);
+        self.by_id.insert(id, grad);
         Ok(())
     }
 
@@ -102,18 +102,18 @@ impl Gradients {
     /// # Errors
     /// Returns the errors of an addition.
     pub fn accumulate(&mut self, other: Gradients) -> Result<()> {
-        self.is_stale |= !self.of.is_empty() && (*self.used.get_mut() || other.is_stale);
+        self.is_stale |= !self.by_id.is_empty() && (*self.used.get_mut() || other.is_stale);
         // A captured step must add them in the same order each time, and the iteration order of a
         // map is not fixed.
-        let mut added: Vec<_> = other.of.into_iter().collect();
+        let mut added: Vec<_> = other.by_id.into_iter().collect();
         added.sort_unstable_by_key(|(id, _)| *id);
         super::no_grad(|| {
             for (id, grad) in added {
-                let sum = match self.of.remove(&id) {
-                    Some(own) => own.add(&grad)?,
+                let sum = match self.by_id.remove(&id) {
+                    Some(previous) => previous.add(&grad)?,
                     None => grad,
                 };
-                self.of.insert(id, sum);
+                self.by_id.insert(id, sum);
             }
             Ok(())
         })
@@ -125,7 +125,7 @@ impl Gradients {
     /// # Errors
     /// Returns the errors of `f`, and an error if it changes shape, dtype or device.
     pub fn map(&self, mut f: impl FnMut(&Tensor) -> Result<Tensor>) -> Result<Gradients> {
-        let mut of = HashMap::with_capacity(self.of.len());
+        let mut by_id = HashMap::with_capacity(self.by_id.len());
         let mut ordered: Vec<_> = self.iter().collect();
         ordered.sort_by_key(|(id, _)| *id);
         for (id, grad) in ordered {
@@ -136,24 +136,24 @@ impl Gradients {
                     [grad, &mapped].map(|tensor| text![tensor, " on ", tensor.device().name()]);
                 return Err(Error::autograd(text!["map turned a gradient of shape ", from, " into ", into]));
             }
-            of.insert(id, mapped);
+            by_id.insert(id, mapped);
         }
-        Ok(Gradients { of, is_stale: self.is_stale, ..Gradients::default() })
+        Ok(Gradients { by_id, is_stale: self.is_stale, ..Gradients::default() })
     }
 
     /// Returns the number of gradients.
     pub fn len(&self) -> usize {
-        self.of.len()
+        self.by_id.len()
     }
 
     /// Returns whether there are no gradients.
     pub fn is_empty(&self) -> bool {
-        self.of.is_empty()
+        self.by_id.is_empty()
     }
 
     /// Iterates over the gradients with the ids of their tensors.
     pub fn iter(&self) -> impl Iterator<Item = (TensorId, &Tensor)> {
-        self.of.iter().map(|(&id, grad)| (id, grad))
+        self.by_id.iter().map(|(&id, grad)| (id, grad))
     }
 }
 
@@ -175,7 +175,7 @@ pub trait GradientSink {
 
 impl GradientSink for Gradients {
     fn ready(&mut self, id: TensorId, grad: Tensor) -> Result<()> {
-        self.of.insert(id, grad);
+        self.by_id.insert(id, grad);
         Ok(())
     }
 }

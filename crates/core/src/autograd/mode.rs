@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 
 /// Ops on tensors that need a gradient are recorded.
 const RECORDING: u8 = 1;
-/// Tensors that need a gradient are collected when they are used: a checkpointed segment runs.
+/// A checkpointed segment runs: the tensors that it uses and that need a gradient are collected.
 const CAPTURING: u8 = 2;
 /// Epilogues of products run as separate ops.
 const UNFUSED: u8 = 4;
@@ -146,7 +146,8 @@ pub fn is_fusing() -> bool {
     MODE.get() & UNFUSED == 0
 }
 
-/// The used tensors that need a gradient and were created before the node with this id.
+/// The tensors that a segment used, that need a gradient, and that are older than the node with id
+/// `before`.
 struct Captured {
     before: u64,
     tensors: Vec<Tensor>,
@@ -154,13 +155,13 @@ struct Captured {
 
 impl Captured {
     fn add<'t>(&mut self, tensors: impl Iterator<Item = &'t Tensor>) {
-        let older = |tensor: &&Tensor| tensor.node().is_some_and(|node| node.id() < self.before);
-        self.tensors.extend(tensors.filter(older).cloned());
+        let is_older = |tensor: &&Tensor| tensor.node().is_some_and(|node| node.id() < self.before);
+        self.tensors.extend(tensors.filter(is_older).cloned());
     }
 }
 
-/// Runs `f`, and returns the tensors that it used, that need a gradient, and that were created
-/// before the node with id `before`.
+/// Runs `f`. Returns its result and the tensors that it used, if they need a gradient and are older
+/// than the node with id `before`.
 pub(super) fn capture_inputs<T>(before: u64, f: impl FnOnce() -> T) -> (T, Vec<Tensor>) {
     struct Reset(Option<Captured>);
     impl Drop for Reset {
@@ -182,8 +183,8 @@ pub(super) fn capture_inputs<T>(before: u64, f: impl FnOnce() -> T) -> (T, Vec<T
     (result, captured)
 }
 
-/// Returns whether an op on `inputs`, some of which need a gradient, is recorded. They are
-/// collected for [`capture_inputs`].
+/// Returns whether ops are recorded. `inputs` are those of an op, and at least one needs a
+/// gradient. Inside [`capture_inputs`] they are also collected.
 #[inline]
 pub(super) fn records(inputs: &[&Tensor]) -> bool {
     let mode = MODE.get();

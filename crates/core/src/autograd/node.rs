@@ -19,7 +19,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The gradients of an op's inputs: `None` for inputs that need none or do not affect the output.
+/// The gradients of an op's inputs: `None` for inputs that need no gradient or do not affect the
+/// output.
 pub type Grads = SmallVec<[Option<Tensor>; 3]>;
 
 /// Output `index` of a node.
@@ -44,7 +45,7 @@ pub(crate) trait External: Send + Sync {
 /// The function that a node represents.
 #[derive(Clone)]
 pub enum Function {
-    /// None: a leaf, which requires a gradient.
+    /// No function: the tensor is a leaf, which requires a gradient.
     Leaf,
     /// An op.
     Op(Op),
@@ -75,13 +76,14 @@ impl Function {
     }
 }
 
-/// A saved tensor, with the version that its buffer had.
+/// A saved tensor, with the version of its buffer at that time.
 pub(super) struct SavedTensor {
     pub(super) tensor: Tensor,
     pub(super) version: u64,
 }
 
-/// A saved output: its parts, so that the node does not own itself.
+/// A saved output, as separate fields: a tensor would own the node that saves it, a reference
+/// cycle.
 pub(super) struct SavedOutput {
     pub(super) buffer: Buffer,
     pub(super) layout: Arc<Layout>,
@@ -132,7 +134,7 @@ pub struct Node {
     function: Function,
     /// One edge for each input, along which its gradient is passed.
     edges: SmallVec<[Option<Edge>; 2]>,
-    /// The layouts (shared, for the shapes) and dtypes of the inputs.
+    /// The layouts (shared with the inputs) and dtypes of the inputs.
     inputs: SmallVec<[(Arc<Layout>, DType); 2]>,
     outputs: u32,
     saved: Mutex<SavedTensors>,
@@ -243,8 +245,9 @@ impl Node {
         self.outputs as usize
     }
 
-    /// Returns the activation of a product whose gradient may be computed together with that of the
-    /// result, and the output from which it is computed; `None` if there are hooks.
+    /// Returns the activation of this matrix product and the index of the output from which its
+    /// gradient is computed, if another rule may compute the gradient of the pre-activation; `None`
+    /// if there are hooks.
     pub(super) fn activation(&self) -> Option<(UnaryOp, u32)> {
         let Function::Op(Op::Matmul(matmul)) = &self.function else { return None };
         let Epilogue { activation, residual, accumulate, pre_activation, .. } = matmul.epilogue;
@@ -276,7 +279,7 @@ impl Node {
         None
     }
 
-    /// Returns the input edge of a reshape, if this is one without hooks.
+    /// Returns the input edge if this is a reshape without hooks.
     pub(super) fn reshaped(&self) -> Option<&Edge> {
         match self.function {
             Function::View(ViewOp::Reshape) if self.hooks.get().is_none() => self.edges[0].as_ref(),
@@ -393,15 +396,16 @@ impl Node {
         }
     }
 
-    /// Passes a rounded gradient through a reshape, as the gradient itself.
+    /// If this is a reshape, passes the rounded gradient through it, as it passes the gradient
+    /// itself.
     pub(super) fn view_rounded(&self, fusion: &Fusion) -> Result<()> {
         let (Function::View(view @ ViewOp::Reshape), Some(rounded)) =
             (&self.function, fusion.of_output(Extra::Rounded))
         else {
             return Ok(());
         };
-        let below = view_backward(view, self.inputs[0].0.shape(), &[Some(rounded)])?;
-        below.into_iter().flatten().for_each(|rounded| fusion.provide(Extra::Rounded, 0, rounded));
+        let rounded_grads = view_backward(view, self.inputs[0].0.shape(), &[Some(rounded)])?;
+        rounded_grads.into_iter().flatten().for_each(|rounded| fusion.provide(Extra::Rounded, 0, rounded));
         Ok(())
     }
 
@@ -463,7 +467,7 @@ impl Node {
     }
 }
 
-/// The saved tensors of a node, each with the version that its buffer had.
+/// The saved tensors of a node, each with the version of its buffer when it was saved.
 pub(super) struct Unpacked {
     pub(super) inputs: SmallVec<[Option<(Tensor, u64)>; 3]>,
     pub(super) outputs: SmallVec<[Option<(Tensor, u64)>; 1]>,
@@ -575,8 +579,8 @@ impl Drop for Node {
         // graph is dropped recursively.
         match DROPPING.try_with(|dropping| dropping.replace(true)) {
             Ok(true) => {
-                let remains = (std::mem::take(&mut self.edges), std::mem::take(saved));
-                let _ = DROPPED_PARTS.try_with(|list| list.borrow_mut().push(remains));
+                let dropped_parts = (std::mem::take(&mut self.edges), std::mem::take(saved));
+                let _ = DROPPED_PARTS.try_with(|list| list.borrow_mut().push(dropped_parts));
             }
             Ok(false) => {
                 self.edges.clear();

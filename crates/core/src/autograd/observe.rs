@@ -23,7 +23,7 @@ thread_local! {
 }
 
 /// Runs `f`. In every backward pass of this thread inside it, `observer` is called with the input
-/// gradients that each op returns, and may change them.
+/// gradients that each gradient rule returns, and may change them.
 ///
 /// Use it for debugging, for example to find the first NaN, and to plant faults in tests of test
 /// harnesses.

@@ -21,7 +21,8 @@ pub struct HookHandle {
     hook: Hook,
 }
 
-/// The hooks of a leaf, for a leaf that replaces it. Code that replaces a parameter transfers them.
+/// The hooks of a leaf. Code that replaces a parameter passes them to the new leaf with
+/// [`Tensor::share_hooks`].
 #[derive(Clone)]
 pub struct Hooks(Arc<HookList>);
 
@@ -98,8 +99,8 @@ pub(crate) fn edge(
     Edge { node: node_of(op, inputs, output, differentiability), index: 0 }
 }
 
-/// Creates the node of an op, with the saved tensors for its gradient. The caller has decided that
-/// it is recorded.
+/// Creates the node of an op, with the saved tensors for its gradient. The caller has checked that
+/// the op must be recorded.
 #[inline(always)]
 fn node_of(
     op: Op,
@@ -238,7 +239,7 @@ impl Tensor {
         }
     }
 
-    /// Returns a leaf that requires a gradient, in the same buffer, as a parameter is.
+    /// Returns a leaf in the same buffer that requires a gradient, such as a parameter.
     ///
     /// A tensor that already needs a gradient, because it is a leaf or computed from one, is
     /// returned unchanged, with its history. Call `detach` first to get a new leaf.
@@ -262,8 +263,9 @@ impl Tensor {
         ))
     }
 
-    /// Applies the recorded views that lead from `base` to this tensor to `other`, a tensor of the
-    /// base's shape. Returns `None` if this tensor is not such a view.
+    /// Returns the view of `other`, a tensor of the base's shape, that this tensor is of `base`:
+    /// applies the views that were recorded between `base` and this tensor. Returns `None` if this
+    /// tensor is not a recorded view of `base`.
     ///
     /// # Errors
     /// Returns an error if the shape differs from the base's.
@@ -295,8 +297,8 @@ impl Tensor {
     /// that of a leaf.
     pub fn shows_leaf(&self) -> bool {
         let mut node = self.node();
-        while let Some(of_view) = node.filter(|node| matches!(node.function(), Function::View(_))) {
-            node = of_view.edges().first().and_then(Option::as_ref).map(|edge| &edge.node);
+        while let Some(view_node) = node.filter(|node| matches!(node.function(), Function::View(_))) {
+            node = view_node.edges().first().and_then(Option::as_ref).map(|edge| &edge.node);
         }
         node.is_some_and(|node| node.is_leaf())
     }

@@ -12,7 +12,7 @@ pub enum ViewOp {
     Reshape,
     /// Axes in another order.
     Permute(SmallVec<[u8; MAX_RANK]>),
-    /// A part of an axis, as [`Layout::slice`].
+    /// A range of an axis, as [`Layout::slice`].
     Slice {
         /// The axis.
         axis: usize,
@@ -23,11 +23,11 @@ pub enum ViewOp {
         /// The step.
         step: isize,
     },
-    /// Parts of these sizes along an axis, with one output each.
+    /// Consecutive ranges of an axis, with one output each.
     Split {
         /// The axis.
         axis: usize,
-        /// The sizes of the parts.
+        /// The sizes of the ranges.
         sizes: Box<[usize]>,
     },
     /// Repetition along axes of size 1 and new leading axes.
@@ -52,7 +52,7 @@ pub enum ViewOp {
     },
     /// Elements by their indices in row-major order, as `Tensor::as_strided`.
     Strided {
-        /// The strides along each axis.
+        /// The distance between neighbors along each axis.
         strides: SmallVec<[usize; MAX_RANK]>,
         /// The index of the first element.
         offset: usize,

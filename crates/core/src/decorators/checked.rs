@@ -77,14 +77,14 @@ impl Comparison<'_> {
     }
 
     /// Computes the oracle's outputs for `inputs`.
-    fn expected(&self, op: &Op, inputs: &[Snapshot]) -> Result<Vec<Snapshot>> {
+    fn run_oracle(&self, op: &Op, inputs: &[Snapshot]) -> Result<Vec<Snapshot>> {
         let outputs = run_on(op, inputs, self.oracle)?;
         outputs.iter().map(|output| Snapshot::dense(self.oracle.backend(), &output.view())).collect()
     }
 
     /// Returns an error that describes the first output that differs, if any.
     pub(crate) fn compare(&self, op: &Op, inputs: &[Snapshot], outputs: &[View<'_>]) -> Result<()> {
-        let expected = self.expected(op, inputs).map_err(|error| {
+        let expected = self.run_oracle(op, inputs).map_err(|error| {
             self.mismatch(
                 op,
                 text!["the oracle failed where the device did not, on ", describe_all(inputs), ": ", error],
@@ -95,7 +95,7 @@ impl Comparison<'_> {
             if self.differences(&got, want, 0.0).is_none() {
                 continue;
             }
-            let noise = self.noise(op, inputs, index, &expected)?;
+            let noise = self.noise_of(op, inputs, index, &expected)?;
             let Some(differences) = self.differences(&got, want, noise) else { continue };
             let factors = tf32_factors(op);
             if !factors.is_empty() {
@@ -123,14 +123,15 @@ impl Comparison<'_> {
             true => input.in_tf32(),
             false => input.clone(),
         };
-        self.expected(op, &inputs.iter().enumerate().map(rounded).collect::<Vec<_>>())
+        self.run_oracle(op, &inputs.iter().enumerate().map(rounded).collect::<Vec<_>>())
     }
 
     /// Returns the error that rounding inside the op may cause in output `index`.
-    fn noise(&self, op: &Op, inputs: &[Snapshot], index: usize, expected: &[Snapshot]) -> Result<f64> {
+    fn noise_of(&self, op: &Op, inputs: &[Snapshot], index: usize, expected: &[Snapshot]) -> Result<f64> {
         let want = &expected[index];
         if let (Op::Attention(_), 2) = (op, index) {
-            // This output is the rounding error of the log-sum-exp: any fraction of an ulp of it.
+            // This output is the rounding error of the log-sum-exp, which may be any fraction of
+            // its ulp.
             return Ok(want.dtype.epsilon() * expected[1].largest());
         }
         match Rounding::of(op) {
@@ -140,9 +141,12 @@ impl Comparison<'_> {
                 Ok(4.0 * want.dtype.epsilon() * largest.fold(0.0, f64::max))
             }
             Rounding::OfSums => {
-                let nudged: Vec<Snapshot> = inputs.iter().map(Snapshot::nudged).collect();
-                let moved = self.expected(op, &nudged)?[index].values();
-                let changes = moved.into_iter().zip(want.values()).map(|(moved, want)| (moved - want).abs());
+                let nudged_inputs: Vec<Snapshot> = inputs.iter().map(Snapshot::nudged).collect();
+                let nudged_output = self.run_oracle(op, &nudged_inputs)?[index].values();
+                let changes = nudged_output
+                    .into_iter()
+                    .zip(want.values())
+                    .map(|(nudged_output, want)| (nudged_output - want).abs());
                 Ok(64.0 * changes.filter(|change| change.is_finite()).fold(0.0, f64::max))
             }
         }

@@ -96,12 +96,12 @@ impl Counting {
     }
 }
 
-fn bytes(views: &[View<'_>]) -> u64 {
-    let distinct = |view: &View<'_>| {
+fn bytes_of(views: &[View<'_>]) -> u64 {
+    let distinct_elements = |view: &View<'_>| {
         let axes = view.layout.shape().dims().iter().zip(view.layout.strides());
         axes.filter(|&(&dim, &stride)| stride != 0 || dim == 0).map(|(&dim, _)| dim as u64).product::<u64>()
     };
-    views.iter().map(|view| distinct(view) * view.dtype.size() as u64).sum()
+    views.iter().map(|view| distinct_elements(view) * view.dtype.size() as u64).sum()
 }
 
 impl Backend for Counting {
@@ -134,8 +134,8 @@ impl Backend for Counting {
         let mut counts = self.counter.lock();
         let count = counts.ops.entry(op.name()).or_default();
         count.launches += 1;
-        count.bytes_read += bytes(inputs);
-        count.bytes_written += bytes(outputs);
+        count.bytes_read += bytes_of(inputs);
+        count.bytes_written += bytes_of(outputs);
         Ok(())
     }
 

@@ -109,25 +109,25 @@ const METHODS: &[(&str, &str)] = &[
 
 /// Returns the names of all ops of this crate, as in messages and `TERNION_FALLBACK`.
 pub fn known_names() -> Vec<String> {
-    let of_kind = |&kind: &OpKind| match kind {
-        OpKind::Unary => names(UnaryOp::ALL.map(UnaryOp::name)),
-        OpKind::UnaryGrad => names(UnaryOp::ALL.map(UnaryOp::grad_name)),
-        OpKind::Binary => names(BinaryOp::ALL.map(BinaryOp::name)),
-        OpKind::BinaryScalar => names(BinaryOp::ALL.map(BinaryOp::scalar_name)),
-        OpKind::Compare => names(CompareOp::ALL.map(CompareOp::name)),
-        OpKind::CompareScalar => names(CompareOp::ALL.map(CompareOp::scalar_name)),
-        OpKind::Reduce => names(ReduceOp::ALL.map(ReduceOp::name)),
-        OpKind::Scatter => names(ScatterMode::ALL.map(ScatterMode::name)),
-        OpKind::Select => names(["where"]),
-        OpKind::Variance => names(["var"]),
-        OpKind::CumulativeSum => names(["cumsum"]),
+    let names_of = |&kind: &OpKind| match kind {
+        OpKind::Unary => to_strings(UnaryOp::ALL.map(UnaryOp::name)),
+        OpKind::UnaryGrad => to_strings(UnaryOp::ALL.map(UnaryOp::grad_name)),
+        OpKind::Binary => to_strings(BinaryOp::ALL.map(BinaryOp::name)),
+        OpKind::BinaryScalar => to_strings(BinaryOp::ALL.map(BinaryOp::scalar_name)),
+        OpKind::Compare => to_strings(CompareOp::ALL.map(CompareOp::name)),
+        OpKind::CompareScalar => to_strings(CompareOp::ALL.map(CompareOp::scalar_name)),
+        OpKind::Reduce => to_strings(ReduceOp::ALL.map(ReduceOp::name)),
+        OpKind::Scatter => to_strings(ScatterMode::ALL.map(ScatterMode::name)),
+        OpKind::Select => to_strings(["where"]),
+        OpKind::Variance => to_strings(["var"]),
+        OpKind::CumulativeSum => to_strings(["cumsum"]),
         OpKind::Custom => Vec::new(),
         other => vec![snake_case(other.name())],
     };
-    OpKind::ALL.iter().flat_map(of_kind).collect()
+    OpKind::ALL.iter().flat_map(names_of).collect()
 }
 
-fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
+fn to_strings<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_string).to_vec()
 }
 
@@ -151,18 +151,18 @@ fn check_name(name: &str) -> Result<()> {
     if let Some((_, ops)) = METHODS.iter().find(|(method, _)| *method == name) {
         return Err(Error::invalid("fallback", format!("{name} is a method, not an op; it runs as {ops}")));
     }
-    let is_near = |other: &&String| {
-        let letters = distance(name, other);
-        (letters <= 2 && letters < name.len())
+    let is_similar = |other: &&String| {
+        let edits = distance(name, other);
+        (edits <= 2 && edits < name.len())
             || (name.len() > 2 && (other.contains(name) || name.contains(other.as_str())))
     };
-    let mut near: Vec<&String> = known.iter().filter(is_near).collect();
-    near.sort_by_key(|other| distance(name, other));
-    near.truncate(5);
-    let hint = match near.as_slice() {
+    let mut similar: Vec<&String> = known.iter().filter(is_similar).collect();
+    similar.sort_by_key(|other| distance(name, other));
+    similar.truncate(5);
+    let hint = match similar.as_slice() {
         [] => "known are ".to_string() + &known.join(" "),
-        near => {
-            format!("near it are {}", near.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" "))
+        similar => {
+            format!("near it are {}", similar.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" "))
         }
     };
     Err(Error::invalid("fallback", format!("no op is called {name:?}; {hint}")))

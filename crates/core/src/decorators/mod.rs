@@ -1,5 +1,5 @@
-//! Devices that wrap a device: they observe it, compare it with another one, or hide parts of it.
-//! Programs run on them unchanged.
+//! Devices that wrap a device: they observe it, compare it with another one, or hide some of its
+//! ops. Programs run on them unchanged.
 //!
 //! Buffers are those of the wrapped device, so views are passed through unchanged.
 //! [`from_environment`] wraps a device according to environment variables.

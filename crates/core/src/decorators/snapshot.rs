@@ -25,7 +25,7 @@ impl Snapshot {
     /// Copies `view` to the host. The elements are gathered on the host, so that the result does
     /// not depend on a copy kernel of the device.
     pub(crate) fn of(backend: &dyn Backend, view: &View<'_>) -> Result<Snapshot> {
-        Snapshot::read(backend, view, compacted(view.layout)?)
+        Snapshot::read(backend, view, compact_layout(view.layout)?)
     }
 
     /// Same as [`of`](Snapshot::of), but repeated elements are stored as often as they occur in the
@@ -136,7 +136,7 @@ pub(super) fn describe_all(snapshots: &[Snapshot]) -> Text {
 }
 
 /// Returns `layout` with axes of stride 0 reduced to size 1.
-fn compacted(layout: &Layout) -> Result<Layout> {
+fn compact_layout(layout: &Layout) -> Result<Layout> {
     let mut compact = *layout;
     for (axis, &stride) in layout.strides().iter().enumerate() {
         if stride == 0 && layout.shape().dim(axis) > 1 {
@@ -155,8 +155,8 @@ pub(super) fn write_back(tensor: &Tensor, device: &Device, view: &View<'_>) -> R
     if view.layout.is_contiguous() {
         return backend.upload(&bytes, view.buffer, view.layout.offset() * view.dtype.size());
     }
-    // There may be elements of other tensors in between: only the device can write the elements
-    // separately.
+    // There may be elements of other tensors between those of the view, so only a copy on the
+    // device can write the view's elements.
     let dense = Tensor::uninitialized(*view.layout.shape(), view.dtype, device)?;
     backend.upload(&bytes, dense.buffer(), 0)?;
     backend.run(&Op::Copy(Copy { dtype: view.dtype }), &[dense.view()], &[*view])

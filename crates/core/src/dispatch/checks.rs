@@ -1,5 +1,5 @@
-//! Checks for calls that no path may run: tensors on different devices, changes that a gradient
-//! would miss, reads that would take days.
+//! Rejects calls that no path may run: inputs on different devices, in-place changes that would not
+//! be recorded, and reads of expanded views that would take days.
 
 use super::collect_inline;
 use crate::Device;
@@ -23,8 +23,8 @@ pub(super) fn same_device(rule: &dyn Rule, device: &Device, inputs: &[&Tensor]) 
     }
 }
 
-/// Rejects ops that always change an input if the change would be recorded, or if it would affect
-/// another input.
+/// Rejects an op that changes an input in place (role `Aliases` or `Accumulates`) if the op would
+/// be recorded, or if the changed memory overlaps itself or another input.
 pub(super) fn reject_recorded_change(op: &Op, inputs: &[&Tensor], specs: &Outputs) -> Result<()> {
     if !specs.iter().any(|spec| matches!(spec.role, Role::Aliases(_) | Role::Accumulates(_))) {
         return Ok(());
@@ -76,16 +76,16 @@ fn overlap(left: &Tensor, right: &Tensor) -> bool {
         let size = tensor.dtype().size();
         (low.saturating_mul(size), (high + 1).saturating_mul(size))
     };
-    let ((a, b), (c, d)) = (range(left), range(right));
-    left.elements() > 0 && right.elements() > 0 && a < d && c < b
+    let ((left_start, left_end), (right_start, right_end)) = (range(left), range(right));
+    left.elements() > 0 && right.elements() > 0 && left_start < right_end && right_start < left_end
 }
 
-/// No device memory has room for more elements (17 TB with one byte each), and no op processes more
-/// within hours.
+/// The maximum number of elements that an op may read. At one byte each this is 17 TB, more than
+/// any device memory, and more than an op processes within hours.
 const MAX_ELEMENTS: u64 = 1 << 44;
 
-/// Rejects an op that would read or copy an expanded view for days for a result that fits in
-/// memory. (If the result does not fit, the allocation fails.)
+/// Rejects an op that would read an expanded view for days to compute a result that fits in memory.
+/// (If the result does not fit, its allocation fails.)
 #[inline]
 pub(super) fn reject_endless(op: &Op, inputs: &[Meta<'_>], output: &Output) -> Result<()> {
     match inputs.iter().find(|input| input.layout.elements() as u64 > MAX_ELEMENTS) {

@@ -1,4 +1,4 @@
-//! The fast paths of ops with one output, which are most of the ops of a step.
+//! The fast paths for ops with one output: most ops of a training step.
 
 use super::{NewOutput, allocate, checks, general};
 use crate::autograd::{self, OutputParts};
@@ -11,16 +11,16 @@ use std::sync::Arc;
 
 /// The fastest path, for most ops of most steps: an elementwise op on row-major tensors of one
 /// shape, which the backend supports. The output has the layout of the inputs. Returns `None` for
-/// all other ops and for all errors, which [`infer_then_run`] handles. Every shape or list that is
-/// not constructed here matters: an addition of two scalars takes 100 ns.
+/// all other ops and for all errors, which [`infer_then_run`] handles. This path constructs no
+/// shapes and lists, because an addition of two scalars takes only 100 ns.
 #[inline(always)]
 pub(super) fn elementwise<const N: usize>(op: &Op, inputs: [&Tensor; N]) -> Result<Option<(Buffer, DType)>> {
     let first = inputs[0];
     let (device, layout) = (first.device(), first.layout());
     let same_layout =
         |tensor: &Tensor| Arc::ptr_eq(&tensor.0.layout, &first.0.layout) || tensor.layout() == layout;
-    let alike = |tensor: &&Tensor| tensor.device().is(device) && same_layout(tensor);
-    if !layout.is_row_major() || !inputs[1..].iter().all(alike) {
+    let matches_first = |tensor: &&Tensor| tensor.device().is(device) && same_layout(tensor);
+    if !layout.is_row_major() || !inputs[1..].iter().all(matches_first) {
         return Ok(None);
     }
     let metas = inputs.map(Tensor::meta);
@@ -44,27 +44,27 @@ pub(super) fn elementwise<const N: usize>(op: &Op, inputs: [&Tensor; N]) -> Resu
     Ok(Some((buffer, dtype)))
 }
 
-/// Runs an op with few inputs and infers its output. Lists of a fixed length take no time to
-/// construct. (Separate from [`elementwise`], which would be slower with the additional stack
-/// space.)
+/// Infers the output of an op with at most three inputs, runs the op and records it. The inputs are
+/// arrays of fixed length, which cost nothing to construct. (A separate function, because its stack
+/// space would slow down [`elementwise`].)
 #[inline(never)]
 pub(super) fn infer_then_run<const N: usize>(op: Op, inputs: [&Tensor; N]) -> Result<Tensor> {
     let device = inputs[0].device();
     checks::same_device(op.rule(), device, &inputs)?;
     let metas = inputs.map(Tensor::meta);
     let specs = op.rule().infer(&metas)?;
-    match single_output(&op, inputs, &metas, &specs)? {
+    match run_single(&op, inputs, &metas, &specs)? {
         Some(new) => Ok(record_single(op, &inputs, new)),
         None => general::run_and_record(op, device, &inputs, &metas, &specs)
             .map(|mut outputs| outputs.swap_remove(0)),
     }
 }
 
-/// Runs an op with one output in new memory, without expanded inputs, that the backend supports.
-/// Returns `None` for all others, which [`general::run_and_record`] handles; its lists of outputs
-/// take as long to construct as the rest of a small op.
+/// Runs an op that the backend supports, with one output in new memory and without expanded inputs.
+/// Returns `None` for all other ops, which [`general::run_and_record`] handles. (Constructing the
+/// lists of outputs there takes as long as the rest of a small op.)
 #[inline(always)]
-fn single_output<const N: usize>(
+fn run_single<const N: usize>(
     op: &Op,
     inputs: [&Tensor; N],
     metas: &[Meta<'_>; N],
@@ -93,13 +93,13 @@ fn single_output<const N: usize>(
     Ok(Some(new))
 }
 
-/// Returns the layout that the plan requests, shared with the first input if that has the same
-/// layout.
+/// Returns the layout that the plan requests. It is shared with the first input if that has the
+/// same layout.
 #[inline]
 fn shared_layout(plan: &Plan, first: &Tensor, planned: &[Meta<'_>], spec: &Output) -> Arc<Layout> {
-    let is_that_of_first =
+    let has_layout_of_first =
         plan.order == OutputOrder::RowMajor && first.layout().is_row_major() && *first.shape() == spec.shape;
-    match is_that_of_first {
+    match has_layout_of_first {
         true => first.0.layout.clone(),
         false => Arc::new(general::planned_layout(plan, planned, 0, spec)),
     }

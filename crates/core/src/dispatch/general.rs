@@ -69,7 +69,8 @@ pub(super) fn run_or_compose(
     Ok(outputs)
 }
 
-/// Allocates every output in new memory, or uses the buffer of the input that it changes.
+/// Allocates memory for each output, except for outputs with role `Aliases` or `Accumulates`, which
+/// use the buffer of their input.
 #[inline]
 fn allocate_all(
     plan: &Plan,
@@ -97,8 +98,8 @@ fn allocate_all(
     Ok(outputs)
 }
 
-/// Allocates the outputs in one buffer, if each has the shape and dtype of the input of the same
-/// index, and these inputs are packed in one buffer.
+/// Allocates all outputs in one buffer if each has the shape and dtype of the input with the same
+/// index, and if these inputs are [`packed`] in one buffer.
 fn allocate_packed(
     device: &Device,
     inputs: &[&Tensor],
@@ -127,9 +128,11 @@ fn allocate_packed(
 /// Runs the composition of `op` without recording: the caller records the op as a whole.
 fn compose(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let detached: SmallVec<[Tensor; 4]> = inputs.iter().map(|tensor| tensor.detach()).collect();
-    // With the dtypes of the op's inputs, independent of the precision scope of the call.
-    let composed = || autograd::no_grad(|| precision::without_precision(|| op.rule().compose(&detached)));
-    let outputs = with_index_error_op(op.name(), composed)?;
+    // Without a precision scope: the composition computes in the dtypes of the op's inputs, which
+    // the caller's scope has already cast.
+    let run_composition =
+        || autograd::no_grad(|| precision::without_precision(|| op.rule().compose(&detached)));
+    let outputs = with_index_error_op(op.name(), run_composition)?;
     Ok(outputs.into_iter().map(|tensor| tensor.detach()).collect())
 }
 
@@ -149,8 +152,8 @@ pub(super) fn planned_layout(plan: &Plan, planned: &[Meta<'_>], index: usize, sp
     }
 }
 
-/// Returns the inputs' layouts expanded to `shape`, if the op broadcasts and any input has another
-/// shape.
+/// Returns the inputs' layouts expanded to `shape`; `None` if the op does not broadcast, or if all
+/// inputs already have this shape.
 #[inline]
 pub(super) fn expand(rule: &dyn Rule, metas: &[Meta<'_>], shape: &Shape) -> Result<Option<Layouts>> {
     if !rule.broadcasts() || metas.iter().all(|meta| meta.shape() == shape) {
@@ -159,7 +162,7 @@ pub(super) fn expand(rule: &dyn Rule, metas: &[Meta<'_>], shape: &Shape) -> Resu
     metas.iter().map(|meta| meta.layout.expand(shape)).collect::<Result<Layouts>>().map(Some)
 }
 
-/// Returns `metas` with other layouts.
+/// Returns `metas` with `layouts` instead of their layouts.
 #[inline]
 pub(super) fn with_layouts<'a>(metas: &[Meta<'a>], layouts: &'a Layouts) -> Metas<'a> {
     collect_inline(metas.iter().zip(layouts).map(|(meta, layout)| Meta { dtype: meta.dtype, layout }))

@@ -29,13 +29,13 @@ pub fn apply_into(op: impl Into<Op>, inputs: &[&Tensor], destination: &Tensor) -
     }
     checks::same_device(op.rule(), destination.device(), inputs)?;
     check_destination(op.name(), inputs, destination)?;
-    let separate: SmallVec<[Option<Tensor>; 3]> =
+    let copies: SmallVec<[Option<Tensor>; 3]> =
         inputs.iter().map(|tensor| copy_if_shared(tensor, destination)).collect::<Result<_>>()?;
     let inputs: SmallVec<[&Tensor; 3]> =
-        inputs.iter().zip(&separate).map(|(&tensor, copy)| copy.as_ref().unwrap_or(tensor)).collect();
+        inputs.iter().zip(&copies).map(|(&tensor, copy)| copy.as_ref().unwrap_or(tensor)).collect();
     let metas: Metas<'_> = collect_inline(inputs.iter().map(|tensor| tensor.meta()));
     let specs = op.rule().infer(&metas)?;
-    let spec = single_output(op.name(), &specs)?;
+    let spec = expect_single_output(op.name(), &specs)?;
     check_output(&op, spec, destination)?;
     run_into(&op, &inputs, &metas, spec, destination)?;
     destination.buffer().bump_version();
@@ -73,7 +73,7 @@ fn copy_if_shared(tensor: &Tensor, destination: &Tensor) -> Result<Option<Tensor
     }
 }
 
-fn single_output(name: &'static str, specs: &Outputs) -> Result<Output> {
+fn expect_single_output(name: &'static str, specs: &Outputs) -> Result<Output> {
     match specs.as_slice() {
         [spec] if matches!(spec.role, Role::Fresh | Role::Reuses(_)) => Ok(*spec),
         _ => Err(Error::invalid(name, "has no form that writes into a destination")),
@@ -113,18 +113,18 @@ fn run_into(
     let expanded = general::expand(op.rule(), metas, destination.layout().shape())?;
     let with_expanded = expanded.as_ref().map(|layouts| general::with_layouts(metas, layouts));
     let planned = with_expanded.as_deref().unwrap_or(metas);
-    // Every input that is identical to the destination is read while the destination is written, so
-    // each of them must permit it.
+    // An input that is the same view as the destination is read while the destination is written.
+    // The op must permit this for each such input.
     let may_be_destination = |index: usize| match spec.role {
         Role::Reuses(reused) => index == reused || op.rule().broadcasts(),
         _ => false,
     };
-    let written = destination.view();
-    let allowed = inputs
+    let destination_view = destination.view();
+    let can_run_in_place = inputs
         .iter()
         .enumerate()
-        .all(|(index, tensor)| !tensor.view().is(&written) || may_be_destination(index));
-    if allowed {
+        .all(|(index, tensor)| !tensor.view().is(&destination_view) || may_be_destination(index));
+    if can_run_in_place {
         plan_allocate_run!(
             backend.plan(op, planned),
             |_plan| Ok::<_, Error>(destination.view()),
@@ -136,8 +136,8 @@ fn run_into(
     compute_and_copy(op, inputs, metas, spec, destination)
 }
 
-/// For an op without such a kernel, or one that would read what it has already written: computes
-/// the result in separate memory, then copies it.
+/// Computes the result in separate memory, then copies it to `destination`. Used for an op without
+/// a kernel, or if the op would read elements that it has already written.
 fn compute_and_copy(
     op: &Op,
     inputs: &[&Tensor],
@@ -146,8 +146,8 @@ fn compute_and_copy(
     destination: &Tensor,
 ) -> Result<()> {
     let specs = Outputs::from_buf([spec]);
-    let form = || general::run_or_compose(op, destination.device(), inputs, metas, &specs);
-    let result = autograd::no_grad(form)?;
+    let compute = || general::run_or_compose(op, destination.device(), inputs, metas, &specs);
+    let result = autograd::no_grad(compute)?;
     let layout = result[0].layout().expand(destination.shape())?;
     let copy = Op::Copy(Copy { dtype: destination.dtype() });
     let backend = destination.device().backend();

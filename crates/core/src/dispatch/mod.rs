@@ -26,15 +26,15 @@
 //! fast::record_single              autograd::record                (no record)
 //! ```
 //!
-//! The paths differ only in the intermediate values that they avoid: an addition of two scalars
-//! takes about 100 ns, so that each shape or list matters. `checks` rejects calls that no path may
-//! run.
+//! The fast paths compute the same as the general path and only avoid its intermediate values: an
+//! addition of two scalars takes about 100 ns, in which each shape or list is measurable. `checks`
+//! rejects calls that no path may run.
 
 /// The sequence that all paths share: the backend plans the op, its outputs are allocated as the
-/// plan requests, and the backend fills them. The last arm handles an op that the backend does not
-/// support; nothing has been allocated in this case. This is a macro because the code must be part
-/// of the enclosing function: calling closures to allocate and run would cost 30 ns, a fifth of a
-/// small op.
+/// plan requests, and the backend fills them. The `else` arm handles an op that the backend does
+/// not support; nothing has been allocated in this case. This is a macro because the code must be
+/// part of the enclosing function: calling closures to allocate and run would cost 30 ns, a fifth
+/// of a small op.
 macro_rules! plan_allocate_run {
     (
         $backend:ident.plan($op:expr, $inputs:expr),
@@ -76,8 +76,8 @@ pub type Tensors = SmallVec<[Tensor; 1]>;
 
 type Metas<'a> = SmallVec<[Meta<'a>; 4]>;
 
-/// Collects the items in order. (`collect` is a call for each list, which is expensive for an op
-/// that adds two scalars.)
+/// Collects the items in order. (`collect` is not inlined, and a call per list is expensive for an
+/// op that adds two scalars.)
 #[inline(always)]
 fn collect_inline<A: smallvec::Array>(items: impl Iterator<Item = A::Item>) -> SmallVec<A> {
     let mut list = SmallVec::new();
@@ -131,7 +131,7 @@ fn autocast_then_dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
     }
 }
 
-/// Applies `op` with `apply` to inputs that are cast as the precision scope requires.
+/// Casts the inputs as the precision scope requires, then applies `op` to them with `apply`.
 #[inline(never)]
 fn autocast_then<T>(
     scope: Precision,
@@ -148,7 +148,7 @@ fn autocast_then<T>(
     }
 }
 
-/// The path of an op of which only the first output is needed.
+/// Dispatches an op of which the caller needs only the first output.
 fn dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
     if observe::is_observed() {
         let observed_op = op.clone();
@@ -159,13 +159,13 @@ fn dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
             std::slice::from_ref,
         );
     }
-    let written = match *inputs {
+    let elementwise_output = match *inputs {
         [a] => fast::elementwise(&op, [a])?,
         [a, b] => fast::elementwise(&op, [a, b])?,
         [a, b, c] => fast::elementwise(&op, [a, b, c])?,
         _ => None,
     };
-    if let Some((buffer, dtype)) = written {
+    if let Some((buffer, dtype)) = elementwise_output {
         let layout = inputs[0].0.layout.clone();
         return Ok(fast::record_single(op, inputs, NewOutput { buffer, layout, dtype }));
     }
@@ -178,7 +178,7 @@ fn dispatch_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
     }
 }
 
-/// The path of an op of which all outputs are needed.
+/// Dispatches an op of which the caller needs all outputs.
 fn dispatch_on(op: Op, device: &Device, inputs: &[&Tensor]) -> Result<Tensors> {
     if observe::is_observed() {
         let observed_op = op.clone();

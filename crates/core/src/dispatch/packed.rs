@@ -1,24 +1,25 @@
-//! Outputs that are packed in one buffer like the inputs whose layouts they have. The gradients of
-//! queries, keys and values that are parts of one tensor are then also parts of one tensor, and
+//! Outputs that are packed in one buffer, like the inputs with the same layouts. If queries, keys
+//! and values are slices of one tensor, their gradients are then also slices of one tensor, and
 //! concatenating them needs no copy.
 
 use crate::Layout;
 use smallvec::SmallVec;
 
-/// A repeated part of the rows of a larger tensor.
+/// The same range of columns in each row of a larger tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Part {
-    /// Number of contiguous elements in each part.
+struct RowSlice {
+    /// Number of contiguous elements in each row.
     run: usize,
-    /// Distance from one part to the next, and number of parts.
+    /// Distance from one row to the next, and number of rows.
     step: usize,
     count: usize,
 }
 
-impl Part {
-    /// Returns `layout` as such a part, if it is one: with its axes sorted by stride, the fast axes
-    /// are dense up to one point, and the others are dense after it.
-    fn of(layout: &Layout) -> Option<Part> {
+impl RowSlice {
+    /// Returns the row slice that `layout` describes, if it is one: of its axes, sorted by stride,
+    /// the fast ones must form a contiguous run, and the slow ones must repeat this run at a
+    /// constant distance.
+    fn of(layout: &Layout) -> Option<RowSlice> {
         let mut axes: SmallVec<[(usize, usize); 6]> = SmallVec::new();
         for (&size, &stride) in layout.shape().dims().iter().zip(layout.strides()) {
             if size != 1 {
@@ -26,31 +27,31 @@ impl Part {
             }
         }
         axes.sort_unstable();
-        let mut part = Part { run: 1, step: 0, count: 1 };
+        let mut slice = RowSlice { run: 1, step: 0, count: 1 };
         for (stride, size) in axes {
-            match part.step {
-                0 if stride == part.run => part.run *= size,
-                0 => part = Part { step: stride, count: size, ..part },
-                step if stride == step * part.count => part.count *= size,
+            match slice.step {
+                0 if stride == slice.run => slice.run *= size,
+                0 => slice = RowSlice { step: stride, count: size, ..slice },
+                step if stride == step * slice.count => slice.count *= size,
                 _ => return None,
             }
         }
-        Some(part)
+        Some(slice)
     }
 }
 
-/// Returns layouts that are adjacent in one buffer as the given ones are in theirs, if these are
-/// consecutive parts of rows that they fill completely, and the number of elements of the buffer.
+/// Returns `layouts` moved to the start of a new buffer, and the number of elements of that buffer.
+/// Returns `None` unless they are at least two consecutive slices that fill the rows completely.
 pub(super) fn packed(layouts: &[&Layout]) -> Option<(SmallVec<[Layout; 3]>, usize)> {
     let [first, ..] = layouts else { return None };
-    let Part { step, count, .. } = Part::of(first)?;
+    let RowSlice { step, count, .. } = RowSlice::of(first)?;
     let mut end = first.offset();
     for layout in layouts {
-        let part = Part::of(layout)?;
-        if part.step != step || part.count != count || layout.offset() != end || part.run * count == 0 {
+        let slice = RowSlice::of(layout)?;
+        if slice.step != step || slice.count != count || layout.offset() != end || slice.run * count == 0 {
             return None;
         }
-        end += part.run;
+        end += slice.run;
     }
     if layouts.len() < 2 || end - first.offset() != step {
         return None;
@@ -66,18 +67,18 @@ mod tests {
     use super::*;
     use crate::Shape;
 
-    /// Returns the layouts of that many heads of queries and keys, `[batch, heads, length, size]`,
-    /// split from rows of `[batch, length, all]`.
+    /// Returns one layout `[batch, heads, length, size]` for each number of heads in `heads` (those
+    /// of queries, keys and values), split from rows of `[batch, length, all]`.
     fn split(batch: usize, length: usize, size: usize, heads: &[usize], offset: usize) -> Vec<Layout> {
         let row: usize = heads.iter().sum::<usize>() * size;
         let mut start = offset;
-        let of = |&heads: &usize| {
+        let next_layout = |&heads: &usize| {
             let strides = [length * row, size, row, 1].map(|stride| stride as isize);
             let layout = Layout::new(Shape::unchecked(&[batch, heads, length, size]), &strides, start);
             start += heads * size;
             layout.expect("a layout")
         };
-        heads.iter().map(of).collect()
+        heads.iter().map(next_layout).collect()
     }
 
     fn pack(layouts: &[Layout]) -> Option<(SmallVec<[Layout; 3]>, usize)> {
@@ -87,8 +88,8 @@ mod tests {
     #[test]
     fn parts_of_rows_are_packed_from_the_start_of_a_buffer() {
         for heads in [[4, 4, 4], [6, 2, 2], [1, 1, 1]] {
-            let (found, elements) = pack(&split(2, 5, 8, &heads, 40)).expect("parts of rows");
-            assert_eq!(found.to_vec(), split(2, 5, 8, &heads, 0));
+            let (layouts, elements) = pack(&split(2, 5, 8, &heads, 40)).expect("parts of rows");
+            assert_eq!(layouts.to_vec(), split(2, 5, 8, &heads, 0));
             assert_eq!(elements, 2 * 5 * 8 * heads.iter().sum::<usize>());
         }
     }

@@ -115,7 +115,7 @@ impl Text {
     pub fn push(&mut self, more: impl Into<Text>) {
         for part in more.into().0 {
             match (self.0.last_mut(), part) {
-                (Some(Part::Words(said)), Part::Words(more)) => said.push_str(&more),
+                (Some(Part::Words(words)), Part::Words(more)) => words.push_str(&more),
                 (_, part) => self.0.push(part),
             }
         }

@@ -293,8 +293,8 @@ struct Exponential {
     slope: f64,
 }
 
-fn exponential(name: &'static str, x: &Tensor, shape: Exponential) -> Result<Tensor> {
-    let Exponential { rate, scale, slope } = shape;
+fn exponential(name: &'static str, x: &Tensor, function: Exponential) -> Result<Tensor> {
+    let Exponential { rate, scale, slope } = function;
     // Elements above 0 are clamped: their exponentials are not used and would overflow.
     let exponent = move |x: &Tensor| x.clamp(f64::NEG_INFINITY, 0.0)?.mul_scalar(rate);
     let value = move |x: &Tensor| {
@@ -303,9 +303,9 @@ fn exponential(name: &'static str, x: &Tensor, shape: Exponential) -> Result<Ten
     let grad = move |x: &Tensor| {
         // At 0 no gradient flows through the exponent: the second derivative there is 0, as in
         // PyTorch.
-        let below = x.masked_fill(&x.lt_scalar(0)?.logical_not()?, 0)?;
-        let below = below.mul_scalar(rate)?.exp()?.mul_scalar(scale * rate)?;
-        x.le_scalar(0)?.where_(&below, &x.detach().scalar_like(slope)?)
+        let negative_part = x.masked_fill(&x.lt_scalar(0)?.logical_not()?, 0)?;
+        let negative_part = negative_part.mul_scalar(rate)?.exp()?.mul_scalar(scale * rate)?;
+        x.le_scalar(0)?.where_(&negative_part, &x.detach().scalar_like(slope)?)
     };
     unary(name, x, value, grad)
 }

@@ -6,8 +6,8 @@ use crate::shape::MAX_RANK;
 use crate::{DType, Tensor};
 
 impl Tensor {
-    /// Returns the block-diagonal matrix with the given matrices on its diagonal and zeros
-    /// elsewhere. A tensor with one axis counts as one row.
+    /// Returns the block-diagonal matrix with these matrices on its diagonal and zeros elsewhere. A
+    /// tensor with one axis counts as one row.
     ///
     /// # Shapes
     /// `[a, b]`, `[c, d]`, .. -> `[a + c + .., b + d + ..]`

@@ -19,7 +19,7 @@ impl Tensor {
     /// channels is not a multiple of its square.
     pub fn pixel_shuffle(&self, factor: usize) -> Result<Tensor> {
         let op = "pixel_shuffle";
-        let (outer, [channels, height, width]) = images(op, self)?;
+        let (outer, [channels, height, width]) = image_dims(op, self)?;
         let square = factor.saturating_mul(factor);
         if factor == 0 || !channels.is_multiple_of(square) {
             let detail =
@@ -43,7 +43,7 @@ impl Tensor {
     /// not a multiple of it.
     pub fn pixel_unshuffle(&self, factor: usize) -> Result<Tensor> {
         let op = "pixel_unshuffle";
-        let (outer, [channels, height, width]) = images(op, self)?;
+        let (outer, [channels, height, width]) = image_dims(op, self)?;
         if factor == 0 || !height.is_multiple_of(factor) || !width.is_multiple_of(factor) {
             let detail =
                 format!("images of {height} x {width} by a factor of {factor}, expected multiples of it");
@@ -106,8 +106,8 @@ impl Tensor {
             let samples = samples.to_dtype(self.dtype().accumulator())?;
             let means = samples.mean_keep(1)?;
             let variances = samples.sub(&means)?.square()?.mean(1)?;
-            let of_batch = |each: Tensor| each.reshape([batch, channels])?.mean(0);
-            running.follow([&of_batch(means)?, &of_batch(variances)?], count, momentum)?;
+            let batch_mean = |each: Tensor| each.reshape([batch, channels])?.mean(0);
+            running.follow([&batch_mean(means)?, &batch_mean(variances)?], count, momentum)?;
         }
         Ok(output)
     }
@@ -217,7 +217,7 @@ fn window_sums(x: &Tensor, channels: usize, before: usize, after: usize) -> Resu
 }
 
 /// Returns the sizes of the leading axes, and channels, height and width.
-fn images<'a>(op: &'static str, x: &'a Tensor) -> Result<(&'a [usize], [usize; 3])> {
+fn image_dims<'a>(op: &'static str, x: &'a Tensor) -> Result<(&'a [usize], [usize; 3])> {
     match x.dims() {
         [outer @ .., channels, height, width] => Ok((outer, [*channels, *height, *width])),
         _ => Err(Error::Rank { op, expected: "at least 3".into(), shape: Box::new(*x.shape()) }),

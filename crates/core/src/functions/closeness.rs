@@ -38,7 +38,7 @@ impl Tensor {
     /// Returns an error if a tolerance is negative or NaN, if the dtypes differ, or if the shapes
     /// do not broadcast.
     pub fn isclose(&self, other: &Tensor, closeness: Closeness) -> Result<Tensor> {
-        close("isclose", self, other, closeness)
+        close_mask("isclose", self, other, closeness)
     }
 
     /// Returns whether all elements are close to those of `other`: see
@@ -47,7 +47,7 @@ impl Tensor {
     /// # Errors
     /// Same as [`isclose`](Tensor::isclose).
     pub fn allclose(&self, other: &Tensor, closeness: Closeness) -> Result<bool> {
-        is_all_true(&close("allclose", self, other, closeness)?)
+        is_all_true(&close_mask("allclose", self, other, closeness)?)
     }
 
     /// Returns whether both tensors have the same shape and the same elements. NaN equals nothing.
@@ -98,7 +98,7 @@ fn is_all_true(mask: &Tensor) -> Result<bool> {
     Ok(mask.all(..)?.item_f64()? != 0.0)
 }
 
-fn close(name: &'static str, a: &Tensor, b: &Tensor, closeness: Closeness) -> Result<Tensor> {
+fn close_mask(name: &'static str, a: &Tensor, b: &Tensor, closeness: Closeness) -> Result<Tensor> {
     let Closeness { rtol, atol, equal_nan } = closeness;
     if rtol.is_nan() || rtol < 0.0 || atol.is_nan() || atol < 0.0 {
         return Err(Error::invalid(name, format!("rtol {rtol} and atol {atol}, expected at least 0")));

@@ -89,12 +89,12 @@ impl Tensor {
             return Err(Error::invalid(name, detail));
         }
         let (mut a, mut b) = (self.clone(), other.clone());
-        for (&axis, &its) in axes.iter().zip(&other_axes) {
-            let (size, its_size) = (self.dims()[axis], other.dims()[its]);
-            match (size, its_size) {
-                _ if size == its_size => {}
+        for (&axis, &other_axis) in axes.iter().zip(&other_axes) {
+            let (size, other_size) = (self.dims()[axis], other.dims()[other_axis]);
+            match (size, other_size) {
+                _ if size == other_size => {}
                 (_, 1) => a = sum_keep_dtype(&a, axis)?,
-                (1, _) => b = sum_keep_dtype(&b, its)?,
+                (1, _) => b = sum_keep_dtype(&b, other_axis)?,
                 _ => {
                     let detail = format!(
                         "axes {axes:?} of shape {} and {other_axes:?} of shape {}: sizes differ",
@@ -105,8 +105,8 @@ impl Tensor {
                 }
             }
         }
-        let (left, rows) = matrix(&a, &axes, false)?;
-        let (right, columns) = matrix(&b, &other_axes, true)?;
+        let (left, rows) = flatten_to_matrix(&a, &axes, false)?;
+        let (right, columns) = flatten_to_matrix(&b, &other_axes, true)?;
         left.matmul(&right)?.reshape(&[rows, columns].concat()[..])
     }
 }
@@ -125,7 +125,7 @@ fn sum_keep_dtype(x: &Tensor, axis: usize) -> Result<Tensor> {
 
 /// Flattens `x` to a matrix whose columns (rows if `is_right`) are the `summed` axes, and returns
 /// it with the sizes of the other axes.
-fn matrix(x: &Tensor, summed: &[usize], is_right: bool) -> Result<(Tensor, Vec<usize>)> {
+fn flatten_to_matrix(x: &Tensor, summed: &[usize], is_right: bool) -> Result<(Tensor, Vec<usize>)> {
     let rest: Vec<usize> = (0..x.rank()).filter(|axis| !summed.contains(axis)).collect();
     let sizes = |axes: &[usize]| axes.iter().map(|&axis| x.dims()[axis]).collect::<Vec<_>>();
     let (inner, outer) = (sizes(summed).iter().product(), sizes(&rest).iter().product());

@@ -35,7 +35,7 @@ impl Tensor {
         aweights: Option<&Tensor>,
     ) -> Result<Tensor> {
         let name = "cov";
-        let x = rows(name, self)?;
+        let x = as_rows(name, self)?;
         let observations = Shape::new(&[x.dims()[1]])?;
         if let Some(fweights) = fweights {
             if !fweights.dtype().is_int() {
@@ -75,8 +75,8 @@ impl Tensor {
     /// # Errors
     /// Returns an error if the dtype is not floating-point, or if there are more than two axes.
     pub fn corrcoef(&self) -> Result<Tensor> {
-        let x = rows("corrcoef", self)?;
-        let of_rows = |[x]: &[Tensor; 1]| -> Result<Tensor> {
+        let x = as_rows("corrcoef", self)?;
+        let correlate = |[x]: &[Tensor; 1]| -> Result<Tensor> {
             let covariances = covariance(&normalized_deviations(x)?, 1.0, None, None)?;
             if covariances.rank() == 0 {
                 return covariances.div(&covariances);
@@ -94,12 +94,12 @@ impl Tensor {
             let rounded = no_grad(|| quotient.clamp(-1.0, 1.0)?.sub(&quotient))?;
             quotient.add(&rounded)
         };
-        in_function("corrcoef", &[self], || in_accumulator([&x], of_rows))
+        in_function("corrcoef", &[self], || in_accumulator([&x], correlate))
     }
 }
 
 /// Returns a matrix of shape `[variables, observations]`.
-fn rows(name: &'static str, x: &Tensor) -> Result<Tensor> {
+fn as_rows(name: &'static str, x: &Tensor) -> Result<Tensor> {
     check_floating(name, x)?;
     match x.rank() {
         0 | 1 => x.reshape([1, x.elements()]),
@@ -126,7 +126,7 @@ fn covariance(
         None => {
             let centered = x.sub(&x.mean_in_range(1.into(), true)?)?;
             let count = (x.dims()[1] as f64 - correction).max(0.0);
-            products([&centered, &centered, &x.detach().scalar_like(count)?])?
+            mean_products([&centered, &centered, &x.detach().scalar_like(count)?])?
         }
         Some(weights) => {
             let total = weights.sum(..)?;
@@ -137,36 +137,37 @@ fn covariance(
                 Some(aweights) => weights.mul(aweights)?.sum(..)?.mul_scalar(correction)?.div(&total)?,
             };
             let count = total.sub(&lost_freedom)?.maximum_scalar(0)?;
-            products([&centered.mul(weights)?, &centered, &count])?
+            mean_products([&centered.mul(weights)?, &centered, &count])?
         }
     };
     if x.dims()[0] == 1 { result.reshape(()) } else { Ok(result) }
 }
 
 /// Returns sums of products of rows divided by a count. They are finite wherever the quotients are.
-fn products(inputs: [&Tensor; 3]) -> Result<Tensor> {
+fn mean_products(inputs: [&Tensor; 3]) -> Result<Tensor> {
     let quotients = no_grad(|| {
         let [weighted, centered, count] = inputs;
-        let (weighted, down) = in_square_units(weighted, AxisSet::one(1))?;
-        let (centered, across) = in_square_units(centered, AxisSet::one(1))?;
-        weighted.matmul(&centered.t()?)?.div(count)?.mul(&down)?.mul(&across.t()?)
+        let (weighted, row_unit) = in_square_units(weighted, AxisSet::one(1))?;
+        let (centered, column_unit) = in_square_units(centered, AxisSet::one(1))?;
+        weighted.matmul(&centered.t()?)?.div(count)?.mul(&row_unit)?.mul(&column_unit.t()?)
     })?;
     let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
         let (weighted, centered, count) = (context.input(0)?, context.input(1)?, context.input(2)?);
         let scaled_grad = dy.div(count)?;
-        let of_count = match context.needs(2) {
+        let count_grad = match context.needs(2) {
             true => Some(scaled_grad.mul(context.output(0)?)?.sum(..)?.neg()?),
             false => None,
         };
-        let (of_weighted, of_centered) = (scaled_grad.matmul(centered)?, scaled_grad.t()?.matmul(weighted)?);
-        Ok([Some(of_weighted), Some(of_centered), of_count].into_iter().collect())
+        let (weighted_grad, centered_grad) =
+            (scaled_grad.matmul(centered)?, scaled_grad.t()?.matmul(weighted)?);
+        Ok([Some(weighted_grad), Some(centered_grad), count_grad].into_iter().collect())
     };
     Ok(with_gradient("cov", &inputs, vec![quotients], Saves::ALL, rule)?.swap_remove(0))
 }
 
-/// Returns the deviations of rows from their means, divided by the largest magnitude of each row,
-/// of which a correlation is independent.
+/// Returns the deviations of rows from their means, divided by the largest magnitude of each row.
+/// Scaling a row does not change its correlations.
 fn normalized_deviations(x: &Tensor) -> Result<Tensor> {
     if x.elements() == 0 {
         return Ok(x.clone());

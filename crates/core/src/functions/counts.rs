@@ -26,9 +26,11 @@ impl Tensor {
                 format!("a rate of {rate}, expected a finite number of at least 0"),
             ));
         }
-        let key = key(self.device())?;
-        let counts =
-            rates.iter().zip(0..).map(|(&rate, index)| poisson(rate, &mut UniformNumbers::of(key, index)));
+        let key = sample_key(self.device())?;
+        let counts = rates
+            .iter()
+            .zip(0..)
+            .map(|(&rate, index)| sample_poisson(rate, &mut UniformNumbers::of(key, index)));
         float_tensor(counts.collect(), *self.shape(), self.dtype(), self.device())
     }
 
@@ -56,16 +58,16 @@ impl Tensor {
         if let Some(wrong) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
             return Err(Error::invalid(name, format!("probability {wrong}, expected 0 to 1")));
         }
-        let key = key(self.device())?;
+        let key = sample_key(self.device())?;
         let pairs = trials.iter().zip(&probabilities).zip(0..);
-        let counts =
-            pairs.map(|((&trials, &p), index)| binomial(trials, p, &mut UniformNumbers::of(key, index)));
+        let counts = pairs
+            .map(|((&trials, &p), index)| sample_binomial(trials, p, &mut UniformNumbers::of(key, index)));
         float_tensor(counts.collect(), *self.shape(), self.dtype(), self.device())
     }
 }
 
 /// Samples 62 random bits on the device.
-fn key(device: &Device) -> Result<u64> {
+fn sample_key(device: &Device) -> Result<u64> {
     let (state, offset) = device.draw(2)?;
     let bits = apply_one(RandomBits { shape: Shape::new(&[2])?, bits: 31, offset }, &[&state])?;
     Ok(bits.to_vec::<i32>()?.into_iter().fold(0, |key, bits| (key << 31) | u64::from(bits as u32)))
@@ -113,7 +115,7 @@ fn log_factorial(n: f64) -> f64 {
 /// Samples a Poisson distribution: small rates by products of uniform random numbers (Knuth 3.4.1),
 /// others by Hörmann's transformed rejection (1993, The transformed rejection method for
 /// generating Poisson random variables, PTRS).
-fn poisson(rate: f64, numbers: &mut UniformNumbers) -> f64 {
+fn sample_poisson(rate: f64, numbers: &mut UniformNumbers) -> f64 {
     if rate < 10.0 {
         let (limit, mut product, mut count) = ((-rate).exp(), numbers.next(), 0.0);
         while product > limit {
@@ -146,9 +148,9 @@ fn poisson(rate: f64, numbers: &mut UniformNumbers) -> f64 {
 /// Samples a binomial distribution: if few successes are expected, by the gaps between them,
 /// otherwise by Hörmann's transformed rejection (1993, The generation of binomial random variates,
 /// BTRS). For a probability above 1/2 the failures are counted.
-fn binomial(trials: f64, p: f64, numbers: &mut UniformNumbers) -> f64 {
+fn sample_binomial(trials: f64, p: f64, numbers: &mut UniformNumbers) -> f64 {
     if p > 0.5 {
-        return trials - binomial(trials, 1.0 - p, numbers);
+        return trials - sample_binomial(trials, 1.0 - p, numbers);
     }
     if trials * p < 10.0 {
         if p == 0.0 {

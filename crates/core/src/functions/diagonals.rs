@@ -24,7 +24,7 @@ impl Tensor {
         second: impl Into<Axis>,
     ) -> Result<Tensor> {
         let name = "diag_embed";
-        let Some((&count, left)) = self.dims().split_last() else {
+        let Some((&count, leading)) = self.dims().split_last() else {
             return Err(Error::Rank {
                 op: name,
                 expected: "at least 1".into(),
@@ -32,23 +32,23 @@ impl Tensor {
             });
         };
         let size = count.saturating_add(offset.unsigned_abs());
-        let shape = Shape::new(&[left, &[size, size]].concat())?;
+        let shape = Shape::new(&[leading, &[size, size]].concat())?;
         let (first, second) = (first.into().resolve(&shape, name)?, second.into().resolve(&shape, name)?);
         if first == second {
             return Err(Error::invalid(name, format!("axes {first} and {second}, expected two")));
         }
         let matrices = Tensor::zeros(shape, self.dtype(), self.device())?;
-        let rows = matrices.reshape(&[left, &[size * size]].concat()[..])?;
+        let rows = matrices.reshape(&[leading, &[size * size]].concat()[..])?;
         let (start, end) = diagonal_range(offset, size, count);
         let slice = Slice::new(Some(start as isize), Some(end as isize), size as isize + 1);
         let filled = rows.slice_assign((Ellipsis, slice), self)?;
-        let last = left.len();
+        let last = leading.len();
         filled
             .reshape(shape)?
             .movedim(&[last as isize, last as isize + 1], &[first as isize, second as isize])
     }
 
-    /// Returns a diagonal of a matrix, or a matrix with the given vector on that diagonal and zeros
+    /// Returns a diagonal of a matrix, or a matrix with this vector on that diagonal and zeros
     /// elsewhere. The result is a copy.
     ///
     /// # Shapes

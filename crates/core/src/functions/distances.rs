@@ -63,12 +63,12 @@ impl Tensor {
         let batch = lead.elements();
         let dims = [lead.dims(), &[n, m]].concat();
         self.device().check_room(&dims, self.dtype().accumulator())?;
-        let of = |x: &Tensor, count: usize| {
+        let expand = |x: &Tensor, count: usize| {
             x.expand(&[lead.dims(), &[count, width]].concat()[..])?.reshape([batch, count, width])
         };
         let is_large = mode == CdistMode::Matmul || (mode == CdistMode::MatmulIfLarge && n.max(m) > LARGE);
-        let distances = in_accumulator([&of(self, n)?, &of(other, m)?], |[x, y]| match p {
-            2.0 if is_large => euclidean(x, y),
+        let distances = in_accumulator([&expand(self, n)?, &expand(other, m)?], |[x, y]| match p {
+            2.0 if is_large => euclidean_distances(x, y),
             _ => by_differences(x, y, p, Pairs::All),
         })?;
         distances.reshape(&dims[..])
@@ -89,13 +89,13 @@ impl Tensor {
         check_power(name, p)?;
         let [rows, _] = self.shape().to_array(name)?;
         self.device().check_room(&[rows, rows], self.dtype().accumulator())?;
-        let of_pairs = in_accumulator([self], |[x]| {
+        let all_distances = in_accumulator([self], |[x]| {
             let x = x.unsqueeze(0)?;
             by_differences(&x, &x, p, Pairs::Later)?.reshape([rows * rows])
         })?;
         let index = Tensor::iota(rows, index_dtype(rows * rows), 0, 1, self.device())?;
         let is_later = index.unsqueeze(1)?.lt(&index)?.reshape([rows * rows])?;
-        of_pairs.index_select(0, &is_later.true_positions()?)
+        all_distances.index_select(0, &is_later.true_positions()?)
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn norm_along(name: &'static str, x: &Tensor, p: f64, axis: usize) ->
 
 /// Returns the distances between `[batch, n, width]` and `[batch, m, width]`, computed by a matrix
 /// product.
-fn euclidean(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn euclidean_distances(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let distances = no_grad(|| {
         let lengths = x.sum_squares_keep(2)?.add(&y.sum_squares_keep(2)?.transpose(1, 2)?)?;
         lengths.sub(&x.matmul(&y.transpose(1, 2)?)?.mul_scalar(2)?)?.maximum_scalar(0)?.sqrt()
@@ -138,11 +138,11 @@ fn euclidean(x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let (x, y, distance) = (context.input(0)?, context.input(1)?, context.output(0)?);
         let is_zero = distance.eq_scalar(0)?;
         let ratio = dy.div(&distance.masked_fill(&is_zero, 1)?)?.masked_fill(&is_zero, 0)?;
-        // The sum of `share * (x - y)` over the other side.
-        let of_x = x.mul(&ratio.sum_keep(2)?)?.sub(&ratio.matmul(y)?)?;
+        // The sum of `ratio * (x - y)` over the vectors of the other side.
+        let x_grad = x.mul(&ratio.sum_keep(2)?)?.sub(&ratio.matmul(y)?)?;
         let ratio = ratio.transpose(1, 2)?;
-        let of_y = y.mul(&ratio.sum_keep(2)?)?.sub(&ratio.matmul(x)?)?;
-        Ok([Some(of_x), Some(of_y)].into_iter().collect())
+        let y_grad = y.mul(&ratio.sum_keep(2)?)?.sub(&ratio.matmul(x)?)?;
+        Ok([Some(x_grad), Some(y_grad)].into_iter().collect())
     };
     Ok(with_gradient("cdist", &[x, y], vec![distances], Saves::ALL, rule)?.swap_remove(0))
 }
@@ -168,14 +168,14 @@ impl Blocks {
     /// square as possible.
     fn of(x: &Tensor, y: &Tensor, pairs: Pairs) -> Blocks {
         let ([batch, width], n, m) = ([x.dims()[0], x.dims()[2]], x.dims()[1], y.dims()[1]);
-        let together = (BLOCK / (batch * width).max(1)).max(1);
-        let columns = together.isqrt().clamp(1, m.max(1));
-        let rows = (together / columns).clamp(1, n.max(1));
-        let columns = (together / rows).clamp(1, m.max(1));
-        let parts = |count: usize, size: usize| -> Vec<(usize, usize)> {
+        let pairs_per_block = (BLOCK / (batch * width).max(1)).max(1);
+        let columns = pairs_per_block.isqrt().clamp(1, m.max(1));
+        let rows = (pairs_per_block / columns).clamp(1, n.max(1));
+        let columns = (pairs_per_block / rows).clamp(1, m.max(1));
+        let split = |count: usize, size: usize| -> Vec<(usize, usize)> {
             (0..count).step_by(size).map(|first| (first, size.min(count - first))).collect()
         };
-        Blocks { rows: parts(n, rows), columns: parts(m, columns), pairs }
+        Blocks { rows: split(n, rows), columns: split(m, columns), pairs }
     }
 
     /// Returns whether this pair of blocks contains a requested pair of vectors.
@@ -186,23 +186,23 @@ impl Blocks {
 
 /// Returns differences of shape `[batch, rows, columns, width]`.
 fn differences(x: &Tensor, y: &Tensor, rows: (usize, usize), columns: (usize, usize)) -> Result<Tensor> {
-    let [x, y] = [(x, rows), (y, columns)].map(|(of, (first, count))| of.narrow(1, first, count));
+    let [x, y] = [(x, rows), (y, columns)].map(|(tensor, (first, count))| tensor.narrow(1, first, count));
     x?.unsqueeze(2)?.sub(&y?.unsqueeze(1)?)
 }
 
 fn by_differences(x: &Tensor, y: &Tensor, p: f64, pairs: Pairs) -> Result<Tensor> {
     let distances = no_grad(|| {
         let blocks = Blocks::of(x, y, pairs);
-        let none =
+        let zeros =
             |rows: usize, columns: usize| Tensor::zeros([x.dims()[0], rows, columns], x.dtype(), x.device());
-        let mut parts = vec![none(0, y.dims()[1])?];
+        let mut parts = vec![zeros(0, y.dims()[1])?];
         for &rows in &blocks.rows {
-            let mut part = vec![none(rows.1, 0)?];
+            let mut part = vec![zeros(rows.1, 0)?];
             for &columns in &blocks.columns {
                 check_interrupt()?;
                 part.push(match blocks.has(rows, columns) {
                     true => norms(&differences(x, y, rows, columns)?, p)?,
-                    false => none(rows.1, columns.1)?,
+                    false => zeros(rows.1, columns.1)?,
                 });
             }
             parts.push(Tensor::concat(&part.iter().collect::<Vec<_>>(), 2)?);
@@ -227,29 +227,31 @@ fn gradients(
     pairs: Pairs,
 ) -> Result<[Tensor; 2]> {
     let blocks = Blocks::of(x, y, pairs);
-    let zeros = |of: &Tensor, (first, count): (usize, usize)| of.narrow(1, first, count)?.zeros_like();
-    let mut of_x = vec![zeros(x, (0, 0))?];
-    let mut of_y = vec![zeros(y, (0, 0))?];
+    let zeros =
+        |tensor: &Tensor, (first, count): (usize, usize)| tensor.narrow(1, first, count)?.zeros_like();
+    let mut x_grads = vec![zeros(x, (0, 0))?];
+    let mut y_grads = vec![zeros(y, (0, 0))?];
     for &columns in &blocks.columns {
-        of_y.push(zeros(y, columns)?);
+        y_grads.push(zeros(y, columns)?);
     }
     for &rows in &blocks.rows {
         let mut sum = zeros(x, rows)?;
-        for (number, &columns) in
+        for (block_index, &columns) in
             blocks.columns.iter().enumerate().filter(|(_, columns)| blocks.has(rows, **columns))
         {
             check_interrupt()?;
             let part =
-                |of: &Tensor| of.narrow(1, rows.0, rows.1)?.narrow(2, columns.0, columns.1)?.unsqueeze(3);
+                |from: &Tensor| from.narrow(1, rows.0, rows.1)?.narrow(2, columns.0, columns.1)?.unsqueeze(3);
             let norm_grad = norm_grad(&differences(x, y, rows, columns)?, &part(distance)?, p)?;
             let block_grad = norm_grad.mul(&part(dy)?)?;
             sum = sum.add(&block_grad.sum(2)?)?;
-            of_y[number + 1] = of_y[number + 1].sub(&block_grad.sum(1)?)?;
+            y_grads[block_index + 1] = y_grads[block_index + 1].sub(&block_grad.sum(1)?)?;
         }
-        of_x.push(sum);
+        x_grads.push(sum);
     }
-    let [of_x, of_y] = [of_x, of_y].map(|parts| Tensor::concat(&parts.iter().collect::<Vec<_>>(), 1));
-    Ok([of_x?, of_y?])
+    let [x_grads, y_grads] =
+        [x_grads, y_grads].map(|parts| Tensor::concat(&parts.iter().collect::<Vec<_>>(), 1));
+    Ok([x_grads?, y_grads?])
 }
 
 /// Returns the norms of `[batch, rows, columns, width]` along the last axis, without a gradient.

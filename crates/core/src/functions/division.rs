@@ -52,7 +52,7 @@ impl Tensor {
     pub fn fmod(&self, other: &Tensor) -> Result<Tensor> {
         if self.dtype().is_float() {
             let grads =
-                [|a: &Tensor, _: &Tensor| a.detach().ones_like(), |a: &Tensor, b: &Tensor| negated(a, b)];
+                [|a: &Tensor, _: &Tensor| a.detach().ones_like(), |a: &Tensor, b: &Tensor| b_grad(a, b)];
             return binary("fmod", [self, other], remainder_of_floats, grads);
         }
         check_number("fmod", self, other)?;
@@ -88,8 +88,9 @@ fn quotient(
     with_zero_gradient(name, &[a, b], y)
 }
 
-/// Returns where the remainder is not 0 and dividend and divisor have different signs. There the
-/// floored quotient is one less than the quotient rounded toward zero.
+/// Returns a mask of the elements whose remainder is not 0 and whose dividend and divisor have
+/// different signs. For these, the floored quotient is one less than the quotient rounded toward
+/// zero.
 fn is_floor_lower(a: &Tensor, b: &Tensor, remainder: &Tensor) -> Result<Tensor> {
     let differ = a.lt_scalar(0)?.ne(&b.lt_scalar(0)?)?;
     remainder.ne_scalar(0)?.logical_and(&differ)
@@ -105,9 +106,9 @@ fn floor_of_integers(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 /// exact up to rounding. This also holds for an infinite divisor.
 fn floor_of_floats(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let remainder = remainder_of_floats(a, b)?;
-    let towards_zero = a.sub(&remainder)?.div(b)?.round()?;
+    let truncated = a.sub(&remainder)?.div(b)?.round()?;
     let is_floor_lower = is_floor_lower(a, b, &remainder)?;
-    let floored = towards_zero.sub(&is_floor_lower.to_dtype(a.dtype())?)?;
+    let floored = truncated.sub(&is_floor_lower.to_dtype(a.dtype())?)?;
     // A zero takes the sign of the quotient, which is finite there.
     let rounded = a.div(b)?;
     let floored = floored.eq_scalar(0)?.where_(&rounded.mul_scalar(0)?, &floored)?;
@@ -124,8 +125,8 @@ fn remainder_of_floats(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 /// Returns the negative quotient rounded toward zero, detached from the graph.
-fn negated(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+fn b_grad(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (a, b) = (a.detach(), b.detach());
-    let towards_zero = a.sub(&remainder_of_floats(&a, &b)?)?.div(&b)?.round()?;
-    b.eq_scalar(0)?.where_(&a.div(&b)?, &towards_zero)?.neg()
+    let truncated = a.sub(&remainder_of_floats(&a, &b)?)?.div(&b)?.round()?;
+    b.eq_scalar(0)?.where_(&a.div(&b)?, &truncated)?.neg()
 }

@@ -76,7 +76,8 @@ impl Tensor {
     }
 }
 
-/// Returns where uniform random numbers fall among the cumulative weights.
+/// Samples with replacement: finds the indices at which uniform random numbers fall among the
+/// cumulative weights.
 fn with_replacement(weights: &Tensor, is_positive: &Tensor, count: usize) -> Result<Tensor> {
     let axis = weights.rank() - 1;
     let categories = weights.dims()[axis];

@@ -67,8 +67,8 @@ impl Tensor {
             let rows = with_index_error_op(name, || self.detach().embedding(&flat))?;
             let wide = rows.to_dtype(rows.dtype().accumulator())?;
             let norms = norm(&wide, p, &Axes::from(1))?;
-            let short = wide.mul(&norms.add_scalar(1e-7)?.rdiv_scalar(max_norm)?)?;
-            let limited = norms.gt_scalar(max_norm)?.where_(&short, &wide)?.to_dtype(rows.dtype())?;
+            let rescaled = wide.mul(&norms.add_scalar(1e-7)?.rdiv_scalar(max_norm)?)?;
+            let limited = norms.gt_scalar(max_norm)?.where_(&rescaled, &wide)?.to_dtype(rows.dtype())?;
             // A row that is selected twice gets the same values both times.
             self.scatter_(0, &expand_index(&flat, 0, *limited.shape())?, &limited)
         })

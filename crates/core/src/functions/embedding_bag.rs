@@ -193,8 +193,8 @@ impl ReducedBags {
         let first =
             first_argmax(&self.output, &self.target_bags, &self.table_rows)?.narrow(0, 0, self.bags)?;
         let none = Tensor::zeros([1], indices.dtype(), device)?;
-        let numbers = Tensor::concat(&[&indices.reshape([indices.elements()])?, &none], 0)?;
-        let rows = numbers.index_select(0, &first.reshape([first.elements()])?)?;
+        let row_indices = Tensor::concat(&[&indices.reshape([indices.elements()])?, &none], 0)?;
+        let rows = row_indices.index_select(0, &first.reshape([first.elements()])?)?;
         Ok([bag_of, sizes, rows.reshape(*first.shape())?])
     }
 }
@@ -218,10 +218,10 @@ fn bag_maxima(zeros: &Tensor, bags: &Tensor, rows: &Tensor) -> Result<Tensor> {
 fn first_argmax(maxima: &Tensor, bags: &Tensor, rows: &Tensor) -> Result<Tensor> {
     let count = rows.dims()[0];
     let is_maximum = rows.eq(&maxima.index_select(0, bags)?)?.logical_or(&rows.ne(rows)?)?;
-    let numbers = Tensor::iota(count, index_dtype(count), 0, 1, rows.device())?.unsqueeze(1)?;
-    let none = numbers.scalar_like(count as i64)?;
-    let numbers = is_maximum.where_(&numbers, &none)?;
-    none.expand(*maxima.shape())?.index_reduce(0, bags, &numbers, ScatterReduction::Amin, true)
+    let row_indices = Tensor::iota(count, index_dtype(count), 0, 1, rows.device())?.unsqueeze(1)?;
+    let none = row_indices.scalar_like(count as i64)?;
+    let row_indices = is_maximum.where_(&row_indices, &none)?;
+    none.expand(*maxima.shape())?.index_reduce(0, bags, &row_indices, ScatterReduction::Amin, true)
 }
 
 const NAME: &str = "embedding_bag";
@@ -275,6 +275,7 @@ fn read_offsets(offsets: &Tensor) -> Result<Vec<usize>> {
     check::index(NAME, "offsets", &offsets.meta())?;
     let [_] = offsets.shape().to_array(NAME)?;
     let starts = offsets.to_dtype(DType::I64)?.to_vec::<i64>()?;
-    let outside = |start: i64| Error::invalid(NAME, format!("an offset of {start}, expected at least 0"));
-    starts.into_iter().map(|start| usize::try_from(start).map_err(|_| outside(start))).collect()
+    let negative_error =
+        |start: i64| Error::invalid(NAME, format!("an offset of {start}, expected at least 0"));
+    starts.into_iter().map(|start| usize::try_from(start).map_err(|_| negative_error(start))).collect()
 }

@@ -172,13 +172,13 @@ impl Sampler<'_> {
         let taps = taps?;
         let mut sum = None::<Tensor>;
         let count: usize = taps.iter().map(Vec::len).product();
-        for mut number in 0..count {
+        for mut combination in 0..count {
             let mut chosen = Vec::with_capacity(axes);
             for taps in &taps {
-                chosen.push(&taps[number % taps.len()]);
-                number /= taps.len();
+                chosen.push(&taps[combination % taps.len()]);
+                combination /= taps.len();
             }
-            let part = self.part(&rows, &chosen)?;
+            let part = self.weighted_values(&rows, &chosen)?;
             sum = Some(match sum {
                 Some(sum) => sum.add(&part)?,
                 None => part,
@@ -232,13 +232,13 @@ impl Sampler<'_> {
     /// Maps positions outside the image into it, according to the padding.
     fn padded(&self, axis: usize, coordinate: &Tensor) -> Result<Tensor> {
         let last = (self.sizes[axis] - 1) as f64;
-        let of_nan = if self.sizes.len() == 2 { 0.0 } else { last };
+        let nan_index = if self.sizes.len() == 2 { 0.0 } else { last };
         let inside = match self.padding {
             GridPadding::Zeros => return Ok(coordinate.clone()),
             GridPadding::Border => coordinate.clone(),
             GridPadding::Reflection => {
                 let is_number = coordinate.detach().abs()?.lt_scalar(f64::INFINITY)?;
-                let coordinate = coordinate.masked_fill(&is_number.logical_not()?, of_nan)?;
+                let coordinate = coordinate.masked_fill(&is_number.logical_not()?, nan_index)?;
                 let (low, span) = if self.align_corners { (0.0, last) } else { (-0.5, last + 1.0) };
                 if span == 0.0 {
                     return coordinate.mul_scalar(0.0);
@@ -254,23 +254,23 @@ impl Sampler<'_> {
         let is_within = inside.gt_scalar(0.0)?.logical_and(&inside.lt_scalar(last)?)?;
         let fixed = inside.detach();
         let fixed =
-            fixed.masked_fill(&fixed.ne(&fixed)?, of_nan)?.maximum_scalar(0.0)?.minimum_scalar(last)?;
+            fixed.masked_fill(&fixed.ne(&fixed)?, nan_index)?.maximum_scalar(0.0)?.minimum_scalar(last)?;
         is_within.where_(&inside, &fixed)
     }
 
     /// Returns the elements at one tap of each axis times their weights, and 0 outside the image.
-    fn part(&self, rows: &Tensor, taps: &[&Tap]) -> Result<Tensor> {
+    fn weighted_values(&self, rows: &Tensor, taps: &[&Tap]) -> Result<Tensor> {
         let (mut is_inside, mut position, mut weight) = (None::<Tensor>, None::<Tensor>, None::<Tensor>);
         let dtype = index_dtype(rows.shape().dim(2));
-        for ((number, tap_weight), &size) in taps.iter().copied().zip(self.sizes) {
+        for ((tap_index, tap_weight), &size) in taps.iter().copied().zip(self.sizes) {
             let last = (size - 1) as f64;
-            let fits = number.ge_scalar(0.0)?.logical_and(&number.le_scalar(last)?)?;
-            let zero = number.detach().scalar_like(0.0)?;
+            let is_valid = tap_index.ge_scalar(0.0)?.logical_and(&tap_index.le_scalar(last)?)?;
+            let zero = tap_index.detach().scalar_like(0.0)?;
             is_inside = Some(match is_inside {
-                Some(inside) => inside.logical_and(&fits)?,
-                None => fits.clone(),
+                Some(inside) => inside.logical_and(&is_valid)?,
+                None => is_valid.clone(),
             });
-            let index = fits.where_(&number.detach(), &zero)?.to_dtype(dtype)?;
+            let index = is_valid.where_(&tap_index.detach(), &zero)?.to_dtype(dtype)?;
             position = Some(match position {
                 Some(position) => position.mul_scalar(size as i64)?.add(&index)?,
                 None => index,
@@ -278,7 +278,7 @@ impl Sampler<'_> {
             // Where a position is NaN, the weights of an image are NaN, and those of a volume
             // are 0.
             let tap_weight = match tap_weight {
-                Some(tap_weight) if self.sizes.len() == 3 => Some(fits.where_(tap_weight, &zero)?),
+                Some(tap_weight) if self.sizes.len() == 3 => Some(is_valid.where_(tap_weight, &zero)?),
                 tap_weight => tap_weight.clone(),
             };
             weight = match (weight, tap_weight) {

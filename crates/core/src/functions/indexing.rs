@@ -53,7 +53,7 @@ impl Tensor {
         let name = "scatter_reduce";
         let axis = axis.into().resolve(self.shape(), name)?;
         check_index_fits(name, axis, &self.meta(), &index.meta())?;
-        let source = part_of(name, source, index.shape())?;
+        let source = leading_part(name, source, index.shape())?;
         Reducer { name, axis, index, reduction, include_self }.reduce(self, &source)
     }
 
@@ -188,7 +188,7 @@ impl Tensor {
 }
 
 /// Returns the leading part of `source` that has this shape.
-fn part_of(name: &'static str, source: &Tensor, shape: &Shape) -> Result<Tensor> {
+fn leading_part(name: &'static str, source: &Tensor, shape: &Shape) -> Result<Tensor> {
     let fits = source.rank() == shape.rank()
         && (0..shape.rank()).all(|axis| shape.dim(axis) <= source.shape().dim(axis));
     if !fits {
@@ -216,10 +216,10 @@ impl Reducer<'_> {
         }
         with_index_error_op(self.name, || match self.reduction {
             ScatterReduction::Sum if base.dtype() == DType::Bool => {
-                self.extreme(base, source, Tensor::maximum)
+                self.extremum(base, source, Tensor::maximum)
             }
             ScatterReduction::Prod if base.dtype() == DType::Bool => {
-                self.extreme(base, source, Tensor::minimum)
+                self.extremum(base, source, Tensor::minimum)
             }
             ScatterReduction::Sum => in_accumulator([base, source], |[base, source]| self.sum(base, source)),
             ScatterReduction::Mean => {
@@ -228,8 +228,8 @@ impl Reducer<'_> {
             ScatterReduction::Prod => {
                 in_accumulator([base, source], |[base, source]| self.product(base, source))
             }
-            ScatterReduction::Amax => self.extreme(base, source, Tensor::maximum),
-            ScatterReduction::Amin => self.extreme(base, source, Tensor::minimum),
+            ScatterReduction::Amax => self.extremum(base, source, Tensor::maximum),
+            ScatterReduction::Amin => self.extremum(base, source, Tensor::minimum),
         })
     }
 
@@ -266,8 +266,9 @@ impl Reducer<'_> {
     /// indices of the elements in this order.
     fn sorted_targets(&self, base: &Tensor) -> Result<(Tensor, Tensor)> {
         let count = base.elements();
-        let numbers = Tensor::iota(count, index_dtype(count), 0, 1, base.device())?.reshape(*base.shape())?;
-        numbers.gather(self.axis, self.index)?.reshape([self.index.elements()])?.sort(0, false)
+        let positions =
+            Tensor::iota(count, index_dtype(count), 0, 1, base.device())?.reshape(*base.shape())?;
+        positions.gather(self.axis, self.index)?.reshape([self.index.elements()])?.sort(0, false)
     }
 
     /// Computes the running products of the elements with the same target position. The last one of
@@ -330,8 +331,8 @@ impl Reducer<'_> {
         Ok([Some(of_base), None, Some(of_source)].into_iter().collect())
     }
 
-    /// Returns the maximum or minimum; `better` selects one of two.
-    fn extreme(
+    /// Returns the maximum or minimum; `better` returns the larger or the smaller of two elements.
+    fn extremum(
         &self,
         base: &Tensor,
         source: &Tensor,
@@ -414,9 +415,9 @@ fn previous_or_one(values: &Tensor, targets: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Returns the elements that are `distance` before another one, those that are `distance` after
-/// one, and a mask of the pairs with the same target position. Positions are sorted, so all
-/// elements between such a pair have the same one.
+/// Returns the elements of all pairs that are `distance` apart (the first elements, then the
+/// second), and a mask of the pairs with the same target position. Positions are sorted, so all
+/// elements between such a pair have this position too.
 fn neighbors(values: &Tensor, targets: &Tensor, distance: usize) -> Result<(Tensor, Tensor, Tensor)> {
     let rest = targets.elements() - distance;
     let is_same = targets.narrow(0, 0, rest)?.eq(&targets.narrow(0, distance, rest)?)?;

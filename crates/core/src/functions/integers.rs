@@ -88,7 +88,7 @@ impl Tensor {
         match self.dtype() {
             DType::Bool => self.logical_not(),
             dtype if dtype.is_unsigned() => {
-                self.rsub_scalar(Scalar::integer(integer_range(dtype).map_or(0, |(_, most)| most)))
+                self.rsub_scalar(Scalar::integer(integer_range(dtype).map_or(0, |(_, max)| max)))
             }
             dtype if dtype.is_int() => self.rsub_scalar(-1),
             dtype => Err(Error::dtype("bitwise_not", "input", dtype, "an integer dtype or bool")),
@@ -106,7 +106,7 @@ impl Tensor {
         let name = "bitwise_left_shift";
         check_integers(name, self, other)?;
         self.shape().broadcast(other.shape(), name)?;
-        let is_inside = other.lt_scalar(bits(self.dtype()))?;
+        let is_inside = other.lt_scalar(bit_count(self.dtype()))?;
         let is_inside = is_inside.logical_and(&other.ge_scalar(0)?)?;
         let power = other.masked_fill(&is_inside.logical_not()?, 0)?.rpow_scalar(2)?;
         self.mul(&power.masked_fill(&is_inside.logical_not()?, 0)?)
@@ -125,15 +125,15 @@ impl Tensor {
         self.shape().broadcast(other.shape(), name)?;
         // A signed dtype cannot represent 2 to the power of its sign bit. A shift by that many bits
         // leaves only the sign.
-        let last = bits(self.dtype()) - i64::from(!self.dtype().is_unsigned());
+        let last = bit_count(self.dtype()) - i64::from(!self.dtype().is_unsigned());
         let is_outside = other.ge_scalar(last)?.logical_or(&other.lt_scalar(0)?)?;
         let power = other.masked_fill(&is_outside, 0)?.rpow_scalar(2)?;
-        let moved = self.sub(&self.remainder(&power)?)?.div(&power)?;
+        let shifted = self.sub(&self.remainder(&power)?)?.div(&power)?;
         let sign = match self.dtype() {
             dtype if dtype.is_unsigned() => self.zeros_like()?,
             dtype => self.lt_scalar(0)?.to_dtype(dtype)?.neg()?,
         };
-        is_outside.where_(&sign, &moved)
+        is_outside.where_(&sign, &shifted)
     }
 }
 
@@ -149,7 +149,7 @@ fn magnitude(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_unsigned() { Ok(x.clone()) } else { x.abs() }
 }
 
-fn bits(dtype: DType) -> i64 {
+fn bit_count(dtype: DType) -> i64 {
     8 * dtype.size() as i64
 }
 
@@ -159,8 +159,8 @@ fn euclid_steps(dtype: DType) -> usize {
     (8.0 * dtype.size() as f64 / 0.694).ceil() as usize + 1
 }
 
-/// Returns the bits that both have, four at a time from a table. This needs only remainders and
-/// exact quotients.
+/// Returns the bits that are set in both, four at a time by a lookup in a table. This needs only
+/// remainders and exact quotients.
 fn common_bits(name: &'static str, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     check_integers(name, a, b)?;
     let shape = a.shape().broadcast(b.shape(), name)?;

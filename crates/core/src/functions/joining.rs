@@ -23,7 +23,7 @@ pub enum MeshgridIndexing {
 /// Returns an error if two sizes differ and neither is 1, or if there are more elements than can be
 /// addressed.
 pub fn broadcast_shapes(shapes: &[Shape]) -> Result<Shape> {
-    shapes.iter().try_fold(Shape::new(&[])?, |together, shape| together.broadcast(shape, "broadcast_shapes"))
+    shapes.iter().try_fold(Shape::new(&[])?, |common, shape| common.broadcast(shape, "broadcast_shapes"))
 }
 
 impl Tensor {
@@ -121,10 +121,10 @@ impl Tensor {
     /// # Errors
     /// Returns an error if the shapes do not broadcast.
     pub fn broadcast_tensors(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
-        let together = tensors.iter().try_fold(Shape::new(&[])?, |together, tensor| {
-            together.broadcast(tensor.shape(), "broadcast_tensors")
+        let common = tensors.iter().try_fold(Shape::new(&[])?, |common, tensor| {
+            common.broadcast(tensor.shape(), "broadcast_tensors")
         })?;
-        try_map_each(tensors, |tensor| tensor.expand(together))
+        try_map_each(tensors, |tensor| tensor.expand(common))
     }
 
     /// Returns the coordinates of a grid: each tensor repeated along the axes of the others,

@@ -101,9 +101,9 @@ pub(crate) fn binary(
     let dtype = x.dtype().accumulator();
     let compute = || no_grad(|| value(&x.to_dtype(dtype)?, &y.to_dtype(dtype)?)?.to_dtype(x.dtype()));
     let result = in_function(name, &[x, y], compute)?;
-    let rule = move |context: &Context<'_>, outer: &[Option<Tensor>]| {
+    let rule = move |context: &Context<'_>, output_grads: &[Option<Tensor>]| {
         let mut input_grads = Grads::from_elem(None, 2);
-        let Some(dy) = &outer[0] else { return Ok(input_grads) };
+        let Some(dy) = &output_grads[0] else { return Ok(input_grads) };
         let (x, y) = (context.input(0)?.to_dtype(dtype)?, context.input(1)?.to_dtype(dtype)?);
         for (index, grad) in grads.iter().enumerate() {
             if context.needs(index) {

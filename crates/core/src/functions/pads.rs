@@ -67,10 +67,10 @@ impl Tensor {
         for (axis, sides) in amounts.iter().enumerate() {
             let [off_before, off_after] = sides.map(|amount| amount.min(0).unsigned_abs());
             let size = x.shape().dim(axis);
-            let left = off_before.checked_add(off_after).and_then(|off| size.checked_sub(off));
-            x = match left {
-                Some(left) if left > 0 || (off_before, off_after) == (0, 0) => {
-                    x.narrow(axis, off_before, left)?
+            let remaining = off_before.checked_add(off_after).and_then(|removed| size.checked_sub(removed));
+            x = match remaining {
+                Some(remaining) if remaining > 0 || (off_before, off_after) == (0, 0) => {
+                    x.narrow(axis, off_before, remaining)?
                 }
                 _ => return Err(empty_axis_error(op, axis, size, *sides)),
             };
@@ -137,8 +137,8 @@ fn pad_then_crop(
         }
         let [before, after] = sides.map(|amount| amount.min(0).unsigned_abs());
         let size = y.shape().dim(axis);
-        y = match before.checked_add(after).and_then(|off| size.checked_sub(off)) {
-            Some(left) if left > 0 => y.narrow(axis, before, left)?,
+        y = match before.checked_add(after).and_then(|removed| size.checked_sub(removed)) {
+            Some(remaining) if remaining > 0 => y.narrow(axis, before, remaining)?,
             _ => return Err(empty_axis_error(op, axis, size, sides)),
         };
     }

@@ -195,8 +195,8 @@ impl Tensor {
         }
         let index = self.to_dtype(DType::I64)?;
         let axis = |axis: usize| {
-            let below: usize = shape.dims()[axis + 1..].iter().product();
-            index.div_scalar(below as i64)?.remainder_scalar(shape.dim(axis) as i64)
+            let stride: usize = shape.dims()[axis + 1..].iter().product();
+            index.div_scalar(stride as i64)?.remainder_scalar(shape.dim(axis) as i64)
         };
         (0..shape.rank()).map(axis).collect()
     }

@@ -20,7 +20,7 @@ impl Tensor {
     pub fn addmv(&self, matrix: &Tensor, vector: &Tensor, beta: f64, alpha: f64) -> Result<Tensor> {
         let ([rows, inner], [length]) =
             (matrix.shape().to_array::<2>("addmv")?, vector.shape().to_array::<1>("addmv")?);
-        same_inner("addmv", [matrix, vector], [inner, length])?;
+        check_same_inner("addmv", [matrix, vector], [inner, length])?;
         add_product("addmv", self, [matrix, vector], &[rows], [beta, alpha])
     }
 
@@ -73,17 +73,17 @@ impl Tensor {
 
 /// Returns `[batch, m, n]` for products of pairs of matrices.
 fn batched_sizes(name: &'static str, a: &Tensor, b: &Tensor) -> Result<[usize; 3]> {
-    let ([batch, rows, inner], [other_inner, other, columns]) =
+    let ([batch, rows, inner], [other_batch, other_inner, columns]) =
         (a.shape().to_array::<3>(name)?, b.shape().to_array::<3>(name)?);
-    if batch != other_inner {
+    if batch != other_batch {
         let expected = Shape::unchecked(&[batch, inner, columns]);
         return check::shape(name, "right operand", &b.meta(), expected).map(|()| [0; 3]);
     }
-    same_inner(name, [a, b], [inner, other])?;
+    check_same_inner(name, [a, b], [inner, other_inner])?;
     Ok([batch, rows, columns])
 }
 
-fn same_inner(name: &'static str, [a, b]: [&Tensor; 2], [left, right]: [usize; 2]) -> Result<()> {
+fn check_same_inner(name: &'static str, [a, b]: [&Tensor; 2], [left, right]: [usize; 2]) -> Result<()> {
     match left == right {
         true => Ok(()),
         false => Err(Error::invalid(
@@ -93,7 +93,7 @@ fn same_inner(name: &'static str, [a, b]: [&Tensor; 2], [left, right]: [usize; 2
     }
 }
 
-/// Returns `factors[0] * summand + factors[1] * operands[0] operands[1]`. In an autocast scope the
+/// Returns `factors[0] * summand + factors[1] * operands[0] operands[1]`. In a precision scope the
 /// operands are cast first.
 fn add_product(
     name: &'static str,
@@ -103,15 +103,15 @@ fn add_product(
     factors: [f64; 2],
 ) -> Result<Tensor> {
     match precision::current() {
-        None => in_one_dtype(name, summand, [a, b], sizes, factors),
+        None => add_product_uncast(name, summand, [a, b], sizes, factors),
         Some(scope) => {
             let [summand, a, b] = [scope.operand(summand)?, scope.operand(a)?, scope.operand(b)?];
-            in_one_dtype(name, &summand, [&a, &b], sizes, factors)
+            add_product_uncast(name, &summand, [&a, &b], sizes, factors)
         }
     }
 }
 
-fn in_one_dtype(
+fn add_product_uncast(
     name: &'static str,
     summand: &Tensor,
     [a, b]: [&Tensor; 2],

@@ -7,7 +7,7 @@ use crate::op::check;
 use crate::shape::Axis;
 use crate::{DType, Tensor};
 
-/// The value of a quantile between two elements.
+/// How a quantile whose position is between two elements is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interpolation {
     /// Linear interpolation by the fractional part of the position.
@@ -30,8 +30,8 @@ pub enum HistogramBins<'a> {
     Even {
         /// The number of intervals.
         count: usize,
-        /// The range of the histogram; `None` for the range from the minimum to the maximum. Equal
-        /// ends are moved apart by 1/2 each.
+        /// The range of the histogram; `None` for the range from the minimum to the maximum. If
+        /// both ends are equal, each is moved outward by 1/2.
         range: Option<(f64, f64)>,
     },
     /// Intervals between these sorted boundaries.
@@ -78,8 +78,8 @@ impl Tensor {
 
     /// Returns the number of elements in each interval, or the sum of their weights, and the
     /// `count + 1` boundaries, both in the dtype of this tensor. The last interval is closed, the
-    /// others are half-open. NaN and elements outside are ignored. With `density` the counts are
-    /// divided by their sum and by the widths. There is no gradient.
+    /// others are half-open. NaN and elements outside the range are ignored. With `density` the
+    /// counts are divided by their sum and by the widths. There is no gradient.
     ///
     /// # Errors
     /// Returns an error if the dtype is not floating-point, if there are no intervals, if the ends
@@ -98,7 +98,7 @@ impl Tensor {
             check::shape(name, "weight", &weight.meta(), *self.shape())?;
         }
         no_grad(|| {
-            let edges = edges(name, self, bins)?;
+            let edges = bin_edges(name, self, bins)?;
             let wide = self.dtype().accumulator();
             let (x, limits) = (self.reshape([self.elements()])?.to_dtype(wide)?, edges.to_dtype(wide)?);
             let count = limits.elements() - 1;
@@ -123,7 +123,7 @@ impl Tensor {
     }
 }
 
-fn edges(name: &'static str, x: &Tensor, bins: HistogramBins<'_>) -> Result<Tensor> {
+fn bin_edges(name: &'static str, x: &Tensor, bins: HistogramBins<'_>) -> Result<Tensor> {
     let (count, range) = match bins {
         HistogramBins::Even { count, range } => (count, range),
         HistogramBins::Edges(edges) => {
@@ -213,14 +213,14 @@ fn sorted_quantiles(
     interpolation: Interpolation,
 ) -> Result<Tensor> {
     let axis = x.rank() - 1;
-    let known = x.detach();
-    let order = known.argsort(axis, false)?;
+    let detached = x.detach();
+    let order = detached.argsort(axis, false)?;
     let sorted = x.gather(axis, &order)?;
-    let is_unknown = known.ne(&known)?;
+    let is_nan = detached.ne(&detached)?;
     let last_index = no_grad(|| {
         // NaN is last in sorted order.
         let last = match skips_nan {
-            true => is_unknown
+            true => is_nan
                 .logical_not()?
                 .to_dtype(DType::I32)?
                 .sum_keep(axis)?
@@ -236,24 +236,24 @@ fn sorted_quantiles(
         last.to_dtype(x.dtype())
     })?;
     // The positions have a gradient with respect to the quantiles. If there is a NaN, which is last
-    // in sorted order, every quantile is that NaN and its gradient goes there.
+    // in sorted order, every quantile is that NaN, and the gradient goes to it.
     let ranks = levels.mul(&last_index)?;
     let ranks = match skips_nan {
         true => ranks,
         false => {
-            let is_known = is_unknown.any_keep(axis)?.logical_not()?.expand(*ranks.shape())?;
-            is_known.where_(&ranks, &last_index.expand(*ranks.shape())?)?
+            let has_no_nan = is_nan.any_keep(axis)?.logical_not()?.expand(*ranks.shape())?;
+            has_no_nan.where_(&ranks, &last_index.expand(*ranks.shape())?)?
         }
     };
     let index = |rank: Tensor| rank.detach().to_dtype(order.dtype());
-    let at = |rank: Tensor| sorted.gather(axis, &index(rank)?);
+    let gather_at = |rank: Tensor| sorted.gather(axis, &index(rank)?);
     match interpolation {
-        Interpolation::Lower => at(ranks.floor()?),
-        Interpolation::Higher => at(ranks.ceil()?),
-        Interpolation::Nearest => at(ranks.round()?),
+        Interpolation::Lower => gather_at(ranks.floor()?),
+        Interpolation::Higher => gather_at(ranks.ceil()?),
+        Interpolation::Nearest => gather_at(ranks.round()?),
         Interpolation::Linear | Interpolation::Midpoint => {
             let floor = ranks.detach().floor()?;
-            let (low, high) = (at(floor.clone())?, at(ranks.ceil()?)?);
+            let (low, high) = (gather_at(floor.clone())?, gather_at(ranks.ceil()?)?);
             let fraction = match interpolation {
                 Interpolation::Linear => ranks.sub(&floor)?,
                 _ => floor.full_like(0.5)?,
@@ -263,8 +263,8 @@ fn sorted_quantiles(
     }
 }
 
-/// Returns `low + part * (high - low)`, computed from the nearer end. For equal infinities it
-/// returns them.
+/// Returns `low + fraction * (high - low)`, computed from the nearer end. For two equal infinities,
+/// returns that infinity.
 fn lerp_from_nearer(low: &Tensor, high: &Tensor, fraction: &Tensor) -> Result<Tensor> {
     let is_same = low.eq(high)?.logical_and(&low.abs()?.eq_scalar(f64::INFINITY)?)?;
     let difference = high.sub(low)?.masked_fill(&is_same, 0)?;

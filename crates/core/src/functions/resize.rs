@@ -41,8 +41,8 @@ pub enum InterpolateSize<'a> {
     /// Factors of the sizes of the input, which are rounded down; finite and above 0.
     ///
     /// As in PyTorch, positions are computed from the factor, not from the rounded size: 3 columns
-    /// times 1.5 are 4 columns, at distances of `1 / 1.5` columns of the input, not of `3 / 4`.
-    /// Exceptions, where the result is the same as for a given size: the size does not change
+    /// times 1.5 are 4 columns, at distances of `1 / 1.5` columns of the input, not of `3 / 4`. In
+    /// the following cases, the result is the same as for a given size: the size does not change
     /// (`Nearest` for images, `Linear` for all ranks); the size doubles (`Nearest` for images);
     /// corners are aligned; `Area`.
     Times(&'a [f64]),
@@ -75,20 +75,20 @@ impl Tensor {
         // Checks the memory for the result first: axes are resized one after another, and each step
         // may fit.
         drop(Tensor::uninitialized(Shape::new(&shape)?, self.dtype(), self.device())?);
-        let picks = matches!(mode, InterpolateMode::Nearest | InterpolateMode::NearestExact);
-        if !picks {
+        let selects = matches!(mode, InterpolateMode::Nearest | InterpolateMode::NearestExact);
+        if !selects {
             super::check_floating(op, self)?;
         }
         match mode {
-            InterpolateMode::Area => area(self, &shape[2..]),
+            InterpolateMode::Area => resize_by_area(self, &shape[2..]),
             // A half-precision gradient would be rounded after each axis.
-            _ if picks && !(self.dtype().is_half() && self.needs_grad()) => resize_axes(self, &axes, mode),
+            _ if selects && !(self.dtype().is_half() && self.needs_grad()) => resize_axes(self, &axes, mode),
             _ => in_accumulator([self], |[x]| resize_axes(x, &axes, mode)),
         }
     }
 }
 
-fn area(x: &Tensor, size: &[usize]) -> Result<Tensor> {
+fn resize_by_area(x: &Tensor, size: &[usize]) -> Result<Tensor> {
     match *size {
         [length] => x.adaptive_avg_pool1d([length]),
         [rows, columns] => x.adaptive_avg_pool2d([rows, columns]),
@@ -165,15 +165,15 @@ fn resize_axis(input: &Tensor, axis: usize, resized: ResizedAxis, mode: Interpol
             let low = floor_indices(&positions, 0, inputs)?;
             let fraction = positions.sub(&low.to_dtype(positions.dtype())?)?;
             let high = low.add_scalar(1)?.minimum_scalar((inputs - 1) as i64)?;
-            weighted(input, axis, &[(low, fraction.rsub_scalar(1.0)?), (high, fraction)])
+            weighted_sum(input, axis, &[(low, fraction.rsub_scalar(1.0)?), (high, fraction)])
         }
         InterpolateMode::Cubic { align_corners } => {
             let positions = source_positions(resized, align_corners, input.dtype(), input.device())?;
             let fraction = positions.sub(&positions.floor()?)?;
             let taps = cubic_weights(&fraction)?.into_iter().zip(-1_i64..);
             let taps: Result<Vec<_>> =
-                taps.map(|(weight, by)| Ok((floor_indices(&positions, by, inputs)?, weight))).collect();
-            weighted(input, axis, &taps?)
+                taps.map(|(weight, shift)| Ok((floor_indices(&positions, shift, inputs)?, weight))).collect();
+            weighted_sum(input, axis, &taps?)
         }
         InterpolateMode::Area => Err(Error::invalid("interpolate", "areas have no axes")),
     }
@@ -185,9 +185,9 @@ fn index_range(count: usize, dtype: DType, device: &Device) -> Result<Tensor> {
     Tensor::arange(0, count as f64, 1, dtype, device)
 }
 
-/// Rounds positions down, shifts them by `by` and clamps them to the `inputs` elements.
-fn floor_indices(positions: &Tensor, by: i64, inputs: usize) -> Result<Tensor> {
-    let shifted = positions.floor()?.add_scalar(by as f64)?;
+/// Rounds positions down, shifts them by `shift` and clamps them to the `inputs` elements.
+fn floor_indices(positions: &Tensor, shift: i64, inputs: usize) -> Result<Tensor> {
+    let shifted = positions.floor()?.add_scalar(shift as f64)?;
     shifted.maximum_scalar(0.0)?.minimum_scalar((inputs - 1) as f64)?.to_dtype(index_dtype(inputs))
 }
 
@@ -200,12 +200,12 @@ fn source_positions(
 ) -> Result<Tensor> {
     let ResizedAxis { inputs, outputs, distance } = resized;
     let rounded = |number: f64| if dtype == DType::F64 { number } else { f64::from(number as f32) };
-    let at = index_range(outputs, dtype, device)?;
+    let indices = index_range(outputs, dtype, device)?;
     if align_corners {
         let ratio = if outputs > 1 { (inputs - 1) as f64 / (outputs - 1) as f64 } else { 0.0 };
-        return at.mul_scalar(rounded(ratio));
+        return indices.mul_scalar(rounded(ratio));
     }
-    at.add_scalar(0.5)?.mul_scalar(rounded(distance))?.sub_scalar(0.5)
+    indices.add_scalar(0.5)?.mul_scalar(rounded(distance))?.sub_scalar(0.5)
 }
 
 /// Returns the weights of the elements one before, at, one after and two after a position that is
@@ -224,7 +224,7 @@ pub(super) fn cubic_weights(fraction: &Tensor) -> Result<[Tensor; 4]> {
 
 /// Returns the sum of elements along `axis`, each selected by indices and multiplied by the weights
 /// in the same tuple.
-fn weighted(input: &Tensor, axis: usize, taps: &[(Tensor, Tensor)]) -> Result<Tensor> {
+fn weighted_sum(input: &Tensor, axis: usize, taps: &[(Tensor, Tensor)]) -> Result<Tensor> {
     let mut sum = None::<Tensor>;
     for (index, weight) in taps {
         let mut shape = vec![1; input.rank()];

@@ -34,8 +34,9 @@ impl<'a> RunningStatistics<'a> {
     }
 
     /// Updates the statistics with the mean and variance of a batch:
-    /// `running * (1 - momentum) + batch * momentum`. The variance is the biased one over `count`
-    /// values of a channel; it is converted to the unbiased one. Nothing is recorded.
+    /// `running * (1 - momentum) + batch * momentum`. The given variance is the biased one over the
+    /// `count` values of a channel; it is converted to the unbiased one. Gradients are not
+    /// recorded.
     ///
     /// # Errors
     /// Returns an error if the statistics are on another device, or if their memory cannot be
@@ -68,8 +69,8 @@ impl<'a> RunningStatistics<'a> {
         })
     }
 
-    /// Returns each statistic, the value of the batch, and the factor that makes the latter
-    /// unbiased.
+    /// Returns each statistic, the value of the batch, and the factor that makes the value of the
+    /// batch unbiased.
     fn updates<'b>(&self, [mean, var]: [&'b Tensor; 2], count: usize) -> [(&'a Tensor, &'b Tensor, f64); 2] {
         let unbiased = count as f64 / (count as f64 - 1.0);
         [(self.mean, mean, 1.0), (self.var, var, unbiased)]

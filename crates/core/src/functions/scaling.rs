@@ -108,39 +108,39 @@ fn max_exponent(dtype: DType) -> f64 {
 /// Returns `x * 2^exponent` by multiplying with three powers, the first one as large as the dtype
 /// allows, so that a subnormal result is rounded once.
 fn mul_power_of_2(x: &Tensor, exponent: &Tensor) -> Result<Tensor> {
-    let most = max_exponent(x.dtype());
+    let limit = max_exponent(x.dtype());
     let (mut y, mut rest) = (x.clone(), exponent.clone());
     for _ in 0..3 {
-        let part = rest.clamp(-most, most)?;
+        let part = rest.clamp(-limit, limit)?;
         rest = rest.sub(&part)?;
         y = y.mul(&part.rpow_scalar(2)?)?;
     }
     Ok(y)
 }
 
-/// Returns the exponents of the parts. The logarithm may be rounded to the next integer, so the
-/// exponent is corrected by the mantissa.
+/// Returns the exponents for [`Tensor::frexp`]. The logarithm may be rounded to the next integer,
+/// so the exponent is corrected by the mantissa.
 fn exponents(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
-    let is_plain = size.gt_scalar(0)?.logical_and(&size.lt_scalar(f64::INFINITY)?)?;
-    let size = is_plain.where_(&size, &size.scalar_like(1)?)?;
+    let is_positive_finite = size.gt_scalar(0)?.logical_and(&size.lt_scalar(f64::INFINITY)?)?;
+    let size = is_positive_finite.where_(&size, &size.scalar_like(1)?)?;
     let exponent = size.log()?.div_scalar(LN_2)?.floor()?.add_scalar(1)?;
     let mantissa = mul_power_of_2(&size, &exponent.neg()?)?;
     let above = mantissa.ge_scalar(1)?.to_dtype(x.dtype())?;
     let below = mantissa.lt_scalar(0.5)?.to_dtype(x.dtype())?;
-    exponent.add(&above)?.sub(&below)?.masked_fill(&is_plain.logical_not()?, 0)
+    exponent.add(&above)?.sub(&below)?.masked_fill(&is_positive_finite.logical_not()?, 0)
 }
 
 /// Returns the larger magnitude of each pair, by which both are divided before they are squared.
 /// Where it is 0 or infinite, returns 1.
-fn unit(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn common_unit(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let size = x.detach().abs()?.maximum(&y.detach().abs()?)?;
     let is_zero_or_infinite = size.eq_scalar(0)?.logical_or(&size.eq_scalar(f64::INFINITY)?)?;
     size.masked_fill(&is_zero_or_infinite, 1)
 }
 
 fn hypot_value(x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let unit = unit(x, y)?;
+    let unit = common_unit(x, y)?;
     let ratio = x.div(&unit)?.square()?.add(&y.div(&unit)?.square()?)?.sqrt()?;
     let is_infinite = is_infinite(x)?.logical_or(&is_infinite(y)?)?;
     unit.mul(&ratio)?.masked_fill(&is_infinite, f64::INFINITY)
@@ -148,7 +148,7 @@ fn hypot_value(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 
 /// Returns `x / length(x, y)`, and 0 at the origin.
 fn hypot_grad(x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let unit = unit(x, y)?;
+    let unit = common_unit(x, y)?;
     let ratio = x.div(&unit)?;
     let square = ratio.square()?.add(&y.div(&unit)?.square()?)?;
     let is_origin = square.eq_scalar(0)?;

@@ -11,7 +11,7 @@ pub struct PadSequenceOptions {
     /// Whether sequences are padded before their first element instead of after their last.
     /// Default: false.
     pub at_front: bool,
-    /// The value that pads. Default: 0.
+    /// The padding value. Default: 0.
     pub value: f64,
 }
 
@@ -26,9 +26,9 @@ impl Tensor {
     /// first axis or dtypes differ, or if the dtype cannot represent `value`.
     pub fn pad_sequence(sequences: &[&Tensor], options: PadSequenceOptions) -> Result<Tensor> {
         let name = "pad_sequence";
-        let alike =
+        let fits_first =
             |sequence: &&Tensor| sequence.rank() > 0 && sequence.dims()[1..] == sequences[0].dims()[1..];
-        if sequences.is_empty() || sequences[0].rank() == 0 || !sequences.iter().all(alike) {
+        if sequences.is_empty() || sequences[0].rank() == 0 || !sequences.iter().all(fits_first) {
             let shapes: Vec<_> = sequences.iter().map(|sequence| *sequence.shape()).collect();
             let detail =
                 format!("sequences of shapes {shapes:?}, expected some that differ only in the first axis");
@@ -36,9 +36,9 @@ impl Tensor {
         }
         let longest = sequences.iter().map(|sequence| sequence.dims()[0]).max().unwrap_or(0);
         let padded = |sequence: &&Tensor| {
-            let more = longest - sequence.dims()[0];
+            let missing = longest - sequence.dims()[0];
             let mut amounts = vec![[0, 0]; sequence.rank()];
-            amounts[0] = if options.at_front { [more, 0] } else { [0, more] };
+            amounts[0] = if options.at_front { [missing, 0] } else { [0, missing] };
             sequence.pad(&amounts, Scalar::from(options.value))
         };
         let padded = sequences.iter().map(padded).collect::<Result<Vec<_>>>()?;

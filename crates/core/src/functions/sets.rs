@@ -51,8 +51,8 @@ impl Tensor {
             ));
         };
         if r == 0 || rows == 0 {
-            let nothing = self.narrow(0, 0, 0)?;
-            return if r == 0 { Ok(nothing) } else { nothing.reshape([0, r]) };
+            let empty = self.narrow(0, 0, 0)?;
+            return if r == 0 { Ok(empty) } else { empty.reshape([0, r]) };
         }
         let mut indices = Vec::new();
         if indices.try_reserve_exact(rows * r).is_err() {
@@ -69,16 +69,16 @@ impl Tensor {
 
 /// Returns the number of combinations, or `None` if it is too large.
 fn combination_count(count: usize, r: usize, with_replacement: bool) -> Option<usize> {
-    let of = match with_replacement {
+    let pool_size = match with_replacement {
         true if count == 0 => return Some(usize::from(r == 0)),
         true => count.checked_add(r)? - 1,
         false if r > count => return Some(0),
         false => count,
     };
-    let r = r.min(of - r);
+    let r = r.min(pool_size - r);
     // Each partial product is itself a binomial coefficient, so the division is exact.
     (0..r)
-        .try_fold(1u128, |rows, at| Some(rows.checked_mul((of - at) as u128)? / (at as u128 + 1)))?
+        .try_fold(1u128, |rows, i| Some(rows.checked_mul((pool_size - i) as u128)? / (i as u128 + 1)))?
         .try_into()
         .ok()
 }
@@ -86,10 +86,10 @@ fn combination_count(count: usize, r: usize, with_replacement: bool) -> Option<u
 /// Advances to the next combination.
 fn next_combination(row: &mut [usize], count: usize, with_replacement: bool) {
     let r = row.len();
-    let last = |at: usize| if with_replacement { count - 1 } else { count - r + at };
-    let Some(at) = (0..r).rev().find(|&at| row[at] < last(at)) else { return };
-    let value = row[at] + 1;
-    for (further, element) in row[at..].iter_mut().enumerate() {
-        *element = if with_replacement { value } else { value + further };
+    let last = |position: usize| if with_replacement { count - 1 } else { count - r + position };
+    let Some(position) = (0..r).rev().find(|&position| row[position] < last(position)) else { return };
+    let value = row[position] + 1;
+    for (step, element) in row[position..].iter_mut().enumerate() {
+        *element = if with_replacement { value } else { value + step };
     }
 }

@@ -94,15 +94,16 @@ impl Tensor {
         if !self.dtype().is_float() {
             return self.copy();
         }
-        let most = max_finite(self.dtype());
+        let max = max_finite(self.dtype());
         let x = self.detach();
         self.masked_fill(&x.ne(&x)?, nan)?
-            .masked_fill(&x.eq_scalar(f64::INFINITY)?, posinf.unwrap_or(most))?
-            .masked_fill(&x.eq_scalar(f64::NEG_INFINITY)?, neginf.unwrap_or(-most))
+            .masked_fill(&x.eq_scalar(f64::INFINITY)?, posinf.unwrap_or(max))?
+            .masked_fill(&x.eq_scalar(f64::NEG_INFINITY)?, neginf.unwrap_or(-max))
     }
 }
 
-/// Returns where elements are below 0 or -0. The two zeros differ only in their reciprocals.
+/// Returns a mask of the elements that are below 0 or are -0. The two zeros differ only in their
+/// reciprocals.
 fn is_negative(x: &Tensor) -> Result<Tensor> {
     let is_negative_zero = x.eq_scalar(0)?.logical_and(&x.recip()?.lt_scalar(0)?)?;
     x.lt_scalar(0)?.logical_or(&is_negative_zero)

@@ -30,8 +30,8 @@ impl<'a, const N: usize> From<&'a [isize; N]> for Sections<'a> {
 }
 
 impl Tensor {
-    /// Splits an axis into a number of parts, of which the first ones have one more element if the
-    /// size is not a multiple, or at indices, which are clamped to the axis.
+    /// Splits an axis into a number of parts, or at indices, which are clamped to the axis. If the
+    /// number of parts does not divide the size, the first parts have one more element.
     ///
     /// # Shapes
     /// `[.., n, ..]` -> parts `[.., part, ..]`

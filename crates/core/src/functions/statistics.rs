@@ -38,15 +38,15 @@ impl Tensor {
     /// # Errors
     /// Returns an error if the axis does not exist or has size 0.
     pub fn mode(&self, axis: impl Into<Axis>) -> Result<(Tensor, Tensor)> {
-        let axis = nonempty("mode", self, axis.into())?;
+        let axis = resolve_nonempty_axis("mode", self, axis.into())?;
         let position = no_grad(|| {
             let (sorted, order) = self.sort(axis, false)?;
             let rest = self.shape().dim(axis) - 1;
             let changes = sorted.narrow(axis, 1, rest)?.ne(&sorted.narrow(axis, 0, rest)?)?;
             let one = Tensor::ones(self.shape().with_dim(axis, 1), DType::Bool, self.device())?;
-            let begins = Tensor::concat(&[&one, &changes], axis)?;
+            let is_start = Tensor::concat(&[&one, &changes], axis)?;
             let indices = axis_indices(self, axis)?;
-            let start = indices.masked_fill(&begins.logical_not()?, 0)?.cummax(axis)?.0;
+            let start = indices.masked_fill(&is_start.logical_not()?, 0)?.cummax(axis)?.0;
             // The last element of the first of the longest runs: the sort is stable.
             order.gather(axis, &indices.sub(&start)?.argmax_keep(axis)?)
         })?;
@@ -73,15 +73,15 @@ impl Tensor {
     /// # Errors
     /// Returns an error if the axis does not exist or has size 0.
     pub fn median(&self, axis: impl Into<Axis>) -> Result<(Tensor, Tensor)> {
-        let axis = nonempty("median", self, axis.into())?;
+        let axis = resolve_nonempty_axis("median", self, axis.into())?;
         let x = self.detach();
         let middle = x.argsort(axis, false)?.narrow(axis, (self.shape().dim(axis) - 1) / 2, 1)?;
         if !self.dtype().is_float() {
             return gather_and_squeeze(self, axis, &middle);
         }
-        let unknown = x.ne(&x)?;
-        let first = unknown.to_dtype(DType::I32)?.argmax_keep(axis)?.to_dtype(middle.dtype())?;
-        gather_and_squeeze(self, axis, &unknown.any_keep(axis)?.where_(&first, &middle)?)
+        let is_nan = x.ne(&x)?;
+        let first = is_nan.to_dtype(DType::I32)?.argmax_keep(axis)?.to_dtype(middle.dtype())?;
+        gather_and_squeeze(self, axis, &is_nan.any_keep(axis)?.where_(&first, &middle)?)
     }
 
     /// Same as [`median`](Tensor::median), but ignores NaN. The result is NaN where all elements
@@ -90,12 +90,12 @@ impl Tensor {
     /// # Errors
     /// Returns an error if the axis does not exist or has size 0.
     pub fn nanmedian(&self, axis: impl Into<Axis>) -> Result<(Tensor, Tensor)> {
-        let axis = nonempty("nanmedian", self, axis.into())?;
+        let axis = resolve_nonempty_axis("nanmedian", self, axis.into())?;
         let x = self.detach();
         let order = x.argsort(axis, false)?;
-        let known = x.eq(&x)?.to_dtype(DType::I32)?.sum_keep(axis)?;
+        let number_count = x.eq(&x)?.to_dtype(DType::I32)?.sum_keep(axis)?;
         // NaN is last in sorted order.
-        let middle = known.sub_scalar(1)?.maximum_scalar(0)?.div_scalar(2)?.to_dtype(order.dtype())?;
+        let middle = number_count.sub_scalar(1)?.maximum_scalar(0)?.div_scalar(2)?.to_dtype(order.dtype())?;
         gather_and_squeeze(self, axis, &order.gather(axis, &middle)?)
     }
 
@@ -179,13 +179,13 @@ pub(super) fn norm(x: &Tensor, p: f64, axes: &Axes) -> Result<Tensor> {
 pub(super) fn unit(x: &Tensor, axes: &Axes) -> Result<Tensor> {
     no_grad(|| {
         let largest = x.max_abs_keep(axes.clone())?;
-        let is_plain = largest.gt_scalar(0)?.logical_and(&largest.lt_scalar(f64::INFINITY)?)?;
-        is_plain.where_(&largest, &largest.scalar_like(1)?)
+        let is_positive_finite = largest.gt_scalar(0)?.logical_and(&largest.lt_scalar(f64::INFINITY)?)?;
+        is_positive_finite.where_(&largest, &largest.scalar_like(1)?)
     })
 }
 
 /// Resolves the axis; errors contain `name`. An axis of size 0 is an error.
-fn nonempty(name: &'static str, x: &Tensor, axis: Axis) -> Result<usize> {
+fn resolve_nonempty_axis(name: &'static str, x: &Tensor, axis: Axis) -> Result<usize> {
     let axis = axis.resolve(x.shape(), name)?;
     match x.shape().dim(axis) {
         0 => Err(Error::invalid(name, format!("no elements along axis {axis} of shape {:?}", x.shape()))),
@@ -207,12 +207,13 @@ fn axis_indices(x: &Tensor, axis: usize) -> Result<Tensor> {
     Tensor::iota(size, index_dtype(size), 0, 1, x.device())?.reshape(&dims[..])?.expand(*x.shape())
 }
 
-/// Computes a cumulative maximum or minimum: an element replaces an earlier one if it `wins`.
+/// Computes a cumulative maximum or minimum: an element replaces an earlier one where `replaces`
+/// returns true.
 fn running_extreme(
     name: &'static str,
     x: &Tensor,
     axis: Axis,
-    wins: fn(&Tensor, &Tensor) -> Result<Tensor>,
+    replaces: fn(&Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<(Tensor, Tensor)> {
     let axis = axis.resolve(x.shape(), name)?;
     let size = x.shape().dim(axis);
@@ -222,16 +223,16 @@ fn running_extreme(
         for distance in scan_steps(size) {
             let rest = size - distance;
             let (before, now) = (values.narrow(axis, 0, rest)?, values.narrow(axis, distance, rest)?);
-            let mut is_new = wins(&now, &before)?;
+            let mut is_new = replaces(&now, &before)?;
             if x.dtype().is_float() {
                 is_new = is_new.logical_or(&now.ne(&now)?)?;
             }
-            let put = |all: &Tensor| {
+            let update = |whole: &Tensor| {
                 let chosen =
-                    is_new.where_(&all.narrow(axis, distance, rest)?, &all.narrow(axis, 0, rest)?)?;
-                Tensor::concat(&[&all.narrow(axis, 0, distance)?, &chosen], axis)
+                    is_new.where_(&whole.narrow(axis, distance, rest)?, &whole.narrow(axis, 0, rest)?)?;
+                Tensor::concat(&[&whole.narrow(axis, 0, distance)?, &chosen], axis)
             };
-            (values, indices) = (put(&values)?, put(&indices)?);
+            (values, indices) = (update(&values)?, update(&indices)?);
         }
         indices.contiguous()
     })?;
@@ -252,8 +253,8 @@ fn median_of_flattened(
     let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
         let (x, y) = (context.input(0)?, context.output(0)?);
-        let is_unknown = x.ne(x)?.logical_and(&y.ne(y)?)?;
-        let is_middle = x.eq(y)?.logical_or(&is_unknown)?;
+        let are_both_nan = x.ne(x)?.logical_and(&y.ne(y)?)?;
+        let is_middle = x.eq(y)?.logical_or(&are_both_nan)?;
         let dtype = dy.dtype().accumulator();
         let shared_grad =
             dy.to_dtype(dtype)?.div(&is_middle.to_dtype(dtype)?.sum_all()?)?.to_dtype(dy.dtype())?;

@@ -35,7 +35,7 @@ impl Tensor {
             |x: &Tensor, y: &Tensor| difference(x, y)?.mul_scalar(LN_2)?.sigmoid(),
             |x: &Tensor, y: &Tensor| difference(y, x)?.mul_scalar(LN_2)?.sigmoid(),
         ];
-        binary("logaddexp2", [self, other], of_powers_of_2, grads)
+        binary("logaddexp2", [self, other], logaddexp2_value, grads)
     }
 
     /// Returns the logarithm of the cumulative sum of `e^x` along an axis, without overflow.
@@ -66,7 +66,7 @@ fn difference(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     x.sub(y)?.masked_fill(&x.eq(y)?.logical_and(&x.abs()?.eq_scalar(f64::INFINITY)?)?, 0)
 }
 
-fn of_powers_of_2(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn logaddexp2_value(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let smaller = difference(x, y)?.abs()?.neg()?.rpow_scalar(2)?;
     x.maximum(y)?.add(&smaller.log1p()?.div_scalar(LN_2)?)
 }

@@ -31,12 +31,12 @@ impl Tensor {
                 format!("shapes {:?} and {:?}, expected as many axes", self.shape(), indices.shape());
             return Err(Error::invalid(name, detail));
         }
-        let [of_input, of_indices] = [self, indices].map(|x| x.shape().with_dim(axis, 1));
-        let both = of_input.broadcast(&of_indices, name)?;
-        let sizes = [self, indices].map(|x| both.resized(axis, x.dims()[axis], name));
-        let [of_input, of_indices] = sizes;
-        let indices = wrap_negative(indices, self.dims()[axis])?.expand(of_indices?)?;
-        with_index_error_op(name, || self.expand(of_input?)?.gather(axis, &indices))
+        let [input_shape, index_shape] = [self, indices].map(|x| x.shape().with_dim(axis, 1));
+        let common = input_shape.broadcast(&index_shape, name)?;
+        let sizes = [self, indices].map(|x| common.resized(axis, x.dims()[axis], name));
+        let [input_shape, index_shape] = sizes;
+        let indices = wrap_negative(indices, self.dims()[axis])?.expand(index_shape?)?;
+        with_index_error_op(name, || self.expand(input_shape?)?.gather(axis, &indices))
     }
 
     /// Returns the elements at these positions in row-major order. Negative positions count from

@@ -5,26 +5,27 @@ use crate::ops::index::index_dtype;
 use crate::shape::Axis;
 use crate::{DType, Tensor};
 
-/// The unique elements or slices, the index of the unique one for each, and their counts.
+/// The unique elements or slices; for each element or slice the index of its unique one; and the
+/// counts.
 type Groups = (Tensor, Tensor, Tensor);
 
 impl Tensor {
     /// Returns the sorted unique elements, the index among them of each element, in the shape of
     /// this tensor, and their counts. With an axis, slices along it are compared lexicographically,
     /// and there is one index for each slice. Each NaN counts as a different element. Copies to the
-    /// host where groups begin.
+    /// host a mask of the elements that start a group.
     ///
     /// # Errors
     /// Returns an error if the axis does not exist, or if slices have no elements.
     pub fn unique(&self, axis: Option<isize>) -> Result<(Tensor, Tensor, Tensor)> {
-        let (rows, axis) = rows("unique", self, axis)?;
+        let (rows, axis) = as_rows("unique", self, axis)?;
         let mut order = Tensor::iota(rows.dims()[0], index_dtype(rows.dims()[0]), 0, 1, self.device())?;
         // Sorts by the last column first: the sort is stable.
         for column in (0..rows.dims()[1]).rev() {
-            let numbers = rows.select(1, column)?.index_select(0, &order)?;
-            order = order.index_select(0, &numbers.argsort(0, false)?)?;
+            let values = rows.select(1, column)?.index_select(0, &order)?;
+            order = order.index_select(0, &values.argsort(0, false)?)?;
         }
-        groups(self, axis, &rows, &order)
+        find_groups(self, axis, &rows, &order)
     }
 
     /// Same as [`unique`](Tensor::unique), but without sorting: an element or slice is skipped if
@@ -33,14 +34,14 @@ impl Tensor {
     /// # Errors
     /// Returns an error if the axis does not exist, or if slices have no elements.
     pub fn unique_consecutive(&self, axis: Option<isize>) -> Result<(Tensor, Tensor, Tensor)> {
-        let (rows, axis) = rows("unique_consecutive", self, axis)?;
+        let (rows, axis) = as_rows("unique_consecutive", self, axis)?;
         let order = Tensor::iota(rows.dims()[0], index_dtype(rows.dims()[0]), 0, 1, self.device())?;
-        groups(self, axis, &rows, &order)
+        find_groups(self, axis, &rows, &order)
     }
 }
 
 /// Returns the elements to be compared as rows of a matrix, and the axis.
-fn rows(name: &'static str, x: &Tensor, axis: Option<isize>) -> Result<(Tensor, Option<usize>)> {
+fn as_rows(name: &'static str, x: &Tensor, axis: Option<isize>) -> Result<(Tensor, Option<usize>)> {
     let x = x.detach();
     let Some(axis) = axis else { return Ok((x.reshape([x.elements(), 1])?, None)) };
     let axis = Axis(axis).resolve(x.shape(), name)?;
@@ -63,19 +64,19 @@ fn move_to_front(x: &Tensor, axis: usize) -> Result<Tensor> {
 }
 
 /// Returns the groups of rows that are equal and consecutive in this order.
-fn groups(x: &Tensor, axis: Option<usize>, rows: &Tensor, order: &Tensor) -> Result<Groups> {
+fn find_groups(x: &Tensor, axis: Option<usize>, rows: &Tensor, order: &Tensor) -> Result<Groups> {
     let count = order.elements();
     let ordered = rows.index_select(0, order)?;
-    let begins = match count {
+    let is_start = match count {
         0 => Tensor::zeros([0], DType::Bool, x.device())?,
         _ => {
             let changes = ordered.narrow(0, 1, count - 1)?.ne(&ordered.narrow(0, 0, count - 1)?)?.any(1)?;
             Tensor::concat(&[&Tensor::ones([1], DType::Bool, x.device())?, &changes], 0)?
         }
     };
-    let starts = begins.true_positions()?;
+    let starts = is_start.true_positions()?;
     let dtype = starts.dtype();
-    let group = begins.cumsum(0)?.sub_scalar(1)?.to_dtype(dtype)?;
+    let group = is_start.cumsum(0)?.sub_scalar(1)?.to_dtype(dtype)?;
     let inverse = Tensor::zeros([count], dtype, x.device())?.scatter(0, order, &group)?;
     let end = Tensor::full([1], count as i64, dtype, x.device())?;
     let counts = match starts.elements() {

@@ -76,7 +76,7 @@ impl SignalWindow {
             1 if !matches!(self, SignalWindow::Exponential { center: Some(_), .. }) => values.push(1.0),
             _ => {
                 let count = if is_symmetric { length } else { length.saturating_add(1) };
-                values.extend((0..length).map(|at| self.at(at as f64, count as f64)));
+                values.extend((0..length).map(|index| self.value_at(index as f64, count as f64)));
             }
         }
         float_tensor(values, [length], dtype, device)
@@ -121,35 +121,35 @@ impl SignalWindow {
     }
 
     /// Returns element n of a symmetric window with `count` elements.
-    fn at(&self, n: f64, count: f64) -> f64 {
+    fn value_at(&self, n: f64, count: f64) -> f64 {
         let last = count - 1.0;
         // Measured from the middle, so that both sides of the window are bit-identical.
         let offset = n - last / 2.0;
         match self {
             SignalWindow::Bartlett => 1.0 - offset.abs() / (last / 2.0),
-            SignalWindow::Blackman => cosines(&BLACKMAN, offset, last),
+            SignalWindow::Blackman => sum_of_cosines(&BLACKMAN, offset, last),
             SignalWindow::Cosine => (PI * offset / count).cos(),
             SignalWindow::Exponential { center, tau } => {
                 (-center.map_or(offset, |center| n - center).abs() / tau).exp()
             }
             SignalWindow::Gaussian { std } => (-0.5 * (offset / std).powi(2)).exp(),
-            SignalWindow::GeneralCosine(coefficients) => cosines(coefficients, offset, last),
-            SignalWindow::GeneralHamming { alpha } => cosines(&[*alpha, 1.0 - alpha], offset, last),
-            SignalWindow::Hamming => cosines(&[0.54, 0.46], offset, last),
-            SignalWindow::Hann => cosines(&[0.5, 0.5], offset, last),
+            SignalWindow::GeneralCosine(coefficients) => sum_of_cosines(coefficients, offset, last),
+            SignalWindow::GeneralHamming { alpha } => sum_of_cosines(&[*alpha, 1.0 - alpha], offset, last),
+            SignalWindow::Hamming => sum_of_cosines(&[0.54, 0.46], offset, last),
+            SignalWindow::Hann => sum_of_cosines(&[0.5, 0.5], offset, last),
             SignalWindow::Kaiser { beta } => {
                 let ratio = 2.0 * offset / last;
                 let inner = beta * ((1.0 - ratio) * (1.0 + ratio)).max(0.0).sqrt();
                 (inner - beta).exp() * scaled_i0(inner) / scaled_i0(*beta)
             }
-            SignalWindow::Nuttall => cosines(&NUTTALL, offset, last),
+            SignalWindow::Nuttall => sum_of_cosines(&NUTTALL, offset, last),
         }
     }
 }
 
 /// Returns the sum of `(-1)^k a[k] cos(2 pi k x)` at `x = offset / last + 1/2`. The shift by 1/2
 /// cancels the signs.
-fn cosines(coefficients: &[f64], offset: f64, last: f64) -> f64 {
+fn sum_of_cosines(coefficients: &[f64], offset: f64, last: f64) -> f64 {
     let terms = coefficients.iter().enumerate();
     terms.map(|(k, a)| a * (2.0 * PI * k as f64 * offset / last).cos()).sum()
 }

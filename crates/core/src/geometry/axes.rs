@@ -42,8 +42,8 @@ macro_rules! stride {
 }
 stride!(i64, isize);
 
-/// The axes of a shape, in a fixed-size list without the calls that a list of dynamic length needs.
-/// An op on a few elements takes 200 ns.
+/// The axes of a shape, in a list of fixed size: a list of dynamic length would need function
+/// calls, and an op on a few elements takes only 200 ns.
 #[derive(Clone, Copy)]
 pub struct Axes<S, const N: usize> {
     list: [Axis<S, N>; MAX_RANK],
@@ -162,42 +162,42 @@ pub fn merge_axes<S: Stride, const N: usize>(
     rank
 }
 
-/// An axis of a tensor that consists of parts which are concatenated along one axis.
+/// An axis of a tensor that is the concatenation of several tensors (parts) along one axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinedAxis {
     /// The size in the tensor.
     pub size: usize,
     /// The strides of the tensor and of each part.
     pub strides: SmallVec<[isize; 8]>,
-    /// Whether the parts are concatenated along it.
+    /// Whether the parts are concatenated along this axis.
     pub joins: bool,
-    /// Number of elements of the original axis in one step.
+    /// Number of elements of this axis for each element of the first axis that was merged into it.
     pub inner: usize,
 }
 
-/// Returns the axes of `whole`, which consists of `parts` along `axis`, slowest first and merged as
-/// far as possible.
+/// Returns the axes of `whole`, the concatenation of `parts` along `axis`: slowest first, and
+/// merged as far as possible.
 pub fn joined_axes<'a>(
     axis: usize,
     whole: &'a Layout,
     parts: impl Iterator<Item = &'a Layout> + Clone,
 ) -> SmallVec<[JoinedAxis; MAX_RANK]> {
     let mut axes: SmallVec<[JoinedAxis; MAX_RANK]> = SmallVec::new();
-    for own in 0..whole.shape().rank() {
+    for index in 0..whole.shape().rank() {
         let layouts = std::iter::once(whole).chain(parts.clone());
-        let strides: SmallVec<[isize; 8]> = layouts.map(|layout| layout.strides()[own]).collect();
-        let size = whole.shape().dim(own);
+        let strides: SmallVec<[isize; 8]> = layouts.map(|layout| layout.strides()[index]).collect();
+        let size = whole.shape().dim(index);
         let is_even = |outer: &JoinedAxis| {
             outer.strides.iter().zip(&strides).all(|(slow, step)| *slow == step * size as isize)
         };
         match axes.last_mut() {
-            _ if own != axis && size == 1 => {}
-            Some(outer) if own != axis && is_even(outer) => {
+            _ if index != axis && size == 1 => {}
+            Some(outer) if index != axis && is_even(outer) => {
                 outer.size *= size;
                 outer.strides = strides;
                 outer.inner *= size;
             }
-            _ => axes.push(JoinedAxis { size, strides, joins: own == axis, inner: 1 }),
+            _ => axes.push(JoinedAxis { size, strides, joins: index == axis, inner: 1 }),
         }
     }
     axes

@@ -24,8 +24,8 @@ impl PaddedAxis {
     /// evenly spaced over both axes in x and in y.
     fn merged(&self, faster: &PaddedAxis) -> Option<PaddedAxis> {
         let size = faster.padded as isize;
-        let even = self.x_stride == faster.x_stride * size && self.y_stride == faster.y_stride * size;
-        (faster.inner == faster.padded && even).then(|| PaddedAxis {
+        let is_even = self.x_stride == faster.x_stride * size && self.y_stride == faster.y_stride * size;
+        (faster.inner == faster.padded && is_even).then(|| PaddedAxis {
             padded: self.padded * faster.padded,
             before: self.before * faster.padded,
             inner: self.inner * faster.padded,
@@ -39,7 +39,7 @@ impl PaddedAxis {
 pub fn padded_axes(amounts: &[[usize; 2]], x: &Layout, y: &Layout) -> SmallVec<[PaddedAxis; MAX_RANK]> {
     let mut axes: SmallVec<[PaddedAxis; MAX_RANK]> = SmallVec::new();
     for (axis, &[before, _]) in amounts.iter().enumerate() {
-        let merged_axis = PaddedAxis {
+        let current = PaddedAxis {
             padded: y.shape().dim(axis),
             before,
             inner: x.shape().dim(axis),
@@ -47,12 +47,12 @@ pub fn padded_axes(amounts: &[[usize; 2]], x: &Layout, y: &Layout) -> SmallVec<[
             y_stride: y.strides()[axis],
         };
         match axes.last_mut() {
-            _ if merged_axis.padded == 1 && merged_axis.inner == 1 => {}
-            Some(outer) => match outer.merged(&merged_axis) {
-                Some(both) => *outer = both,
-                None => axes.push(merged_axis),
+            _ if current.padded == 1 && current.inner == 1 => {}
+            Some(outer) => match outer.merged(&current) {
+                Some(merged) => *outer = merged,
+                None => axes.push(current),
             },
-            None => axes.push(merged_axis),
+            None => axes.push(current),
         }
     }
     if axes.is_empty() {

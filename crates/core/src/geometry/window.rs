@@ -1,4 +1,5 @@
-//! Sliding windows over an image, one axis at a time: which of their elements are inside it.
+//! Sliding windows over an image, one axis at a time: which elements of a window are inside the
+//! image.
 
 use crate::ops::conv::Window;
 use std::ops::Range;
@@ -94,7 +95,7 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Windows of several kinds, with as many windows as fit.
+    /// Various windows, each with as many positions as fit into the padded image.
     fn examples() -> impl Iterator<Item = SlidingWindow> {
         [
             (3, 1, 1, 1, 5),
@@ -127,8 +128,8 @@ mod tests {
                 for (start, end) in [(0, count), (count / 2, count), (count / 3, count / 2), (count, count)] {
                     let outputs: Vec<usize> =
                         (start..end).filter(|&output| window.index(output, tap).is_some()).collect();
-                    let found: Vec<usize> = window.outputs(tap, start..end).collect();
-                    assert_eq!(found, outputs, "{window:?} element {tap}");
+                    let actual: Vec<usize> = window.outputs(tap, start..end).collect();
+                    assert_eq!(actual, outputs, "{window:?} element {tap}");
                 }
             }
         }
@@ -154,11 +155,12 @@ mod tests {
     #[test]
     fn steps_that_are_not_taken_may_be_long() {
         let window = Window { kernel: [3, 1], stride: [1 << 40, 1], padding: [2, 0], dilation: [1, 1 << 40] };
-        let [down, across] = sliding_windows(&window, [4, 5], [1, 5]).map(SlidingWindow::with_taken_steps);
-        assert_eq!((down.stride, down.dilation), (1, 1));
-        assert_eq!((across.stride, across.dilation), (1, 1));
-        assert_eq!(down.padded_size(), 8);
-        let vast = SlidingWindow { padding: usize::MAX, ..down };
+        let [vertical, horizontal] =
+            sliding_windows(&window, [4, 5], [1, 5]).map(SlidingWindow::with_taken_steps);
+        assert_eq!((vertical.stride, vertical.dilation), (1, 1));
+        assert_eq!((horizontal.stride, horizontal.dilation), (1, 1));
+        assert_eq!(vertical.padded_size(), 8);
+        let vast = SlidingWindow { padding: usize::MAX, ..vertical };
         assert_eq!(vast.padded_size(), usize::MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! Ops that join tensors and split them: padding, concatenation, stacking, splitting, repetition.
+//! Ops that join or split tensors: padding, concatenation, stacking, splitting, repetition.
 
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -47,20 +47,20 @@ impl Rule for Pad {
         let dims: SmallVec<[usize; MAX_RANK]> =
             x.dims().iter().zip(&self.amounts).map(|(dim, [before, after])| dim + before + after).collect();
         let y = Tensor::full(dims.as_slice(), self.value, x.dtype(), x.device())?;
-        self.inside(&y, x.dims())?.copy_(x)?;
+        self.crop_border(&y, x.dims())?.copy_(x)?;
         Ok(vec![y])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves::NOTHING)
     }
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
-        linear_grad(grad_outputs, |dy| self.inside(dy, context.shape(0).dims()))
+        linear_grad(grad_outputs, |dy| self.crop_border(dy, context.shape(0).dims()))
     }
 }
 
 impl Pad {
     /// Returns the view of a padded tensor without its border. `dims` are the sizes of this view.
-    fn inside(&self, padded: &Tensor, dims: &[usize]) -> Result<Tensor> {
+    fn crop_border(&self, padded: &Tensor, dims: &[usize]) -> Result<Tensor> {
         let mut part = padded.clone();
         for (axis, (&dim, &[before, after])) in dims.iter().zip(&self.amounts).enumerate() {
             if before + after > 0 {
@@ -242,8 +242,8 @@ impl Tensor {
             return Ok(self.clone());
         }
         let back = shift.rem_euclid(length as isize) as usize;
-        let (stay, leave) = (self.narrow(axis, 0, length - back)?, self.narrow(axis, length - back, back)?);
-        Tensor::concat(&[&leave, &stay], axis)
+        let (head, tail) = (self.narrow(axis, 0, length - back)?, self.narrow(axis, length - back, back)?);
+        Tensor::concat(&[&tail, &head], axis)
     }
 
     /// Repeats the tensor `counts[axis]` times along each axis. If there are more counts than axes,

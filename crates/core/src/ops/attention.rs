@@ -106,7 +106,7 @@ struct Sizes {
     scores: Shape,
 }
 
-fn sizes(op: &'static str, inputs: &[Meta<'_>]) -> Result<Sizes> {
+fn check_sizes(op: &'static str, inputs: &[Meta<'_>]) -> Result<Sizes> {
     for (what, meta) in ["query", "key", "value"].into_iter().zip(inputs) {
         check::float(op, what, meta)?;
         check::same_dtype(op, &inputs[0], meta)?;
@@ -152,7 +152,7 @@ impl AttentionConfig {
         self.dropout.map(|_| first + self.extras() - 1)
     }
 
-    /// Checks the mask, lengths and state, which follow `first` inputs.
+    /// Checks the mask, lengths and state, which are the inputs from index `first` on.
     fn check(&self, op: &'static str, inputs: &[Meta<'_>], first: usize, scores: &Shape) -> Result<()> {
         if self.mask {
             check_mask(op, &inputs[first], &inputs[0], scores)?;
@@ -210,7 +210,7 @@ fn mask_shape_error(op: &'static str, mask: &Shape, scores: &Shape) -> Error {
 /// Checks the inputs of a gradient op.
 fn check_grad_inputs(op: &'static str, config: &AttentionConfig, inputs: &[Meta<'_>]) -> Result<()> {
     check::count(op, inputs, 6 + config.extras())?;
-    let sizes = sizes(op, inputs)?;
+    let sizes = check_sizes(op, inputs)?;
     for (what, meta) in [("output", &inputs[3]), ("grad_output", &inputs[5])] {
         check::same_dtype(op, &inputs[0], meta)?;
         check::shape(op, what, meta, sizes.output)?;
@@ -227,7 +227,7 @@ impl Rule for Attention {
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let name = "attention";
         check::count(name, inputs, 3 + self.config.extras())?;
-        let sizes = sizes(name, inputs)?;
+        let sizes = check_sizes(name, inputs)?;
         self.config.check(name, inputs, 3, &sizes.scores)?;
         let dtype = inputs[0].dtype;
         let rows = if self.config.is_additive(&inputs[3..]) { 2 } else { 1 };
@@ -322,14 +322,14 @@ impl AttentionConfig {
         of_operands: bool,
         of_mask: bool,
     ) -> Result<[Option<Tensor>; 4]> {
-        let mut all: SmallVec<[&Tensor; 8]> = inputs[..3].into();
-        all.extend([results.y, results.log_sum, results.dy]);
-        all.extend_from_slice(&inputs[3..]);
-        let mask = of_mask.then(|| apply_one(AttentionGradMask { config: *self }, &all)).transpose()?;
+        let mut op_inputs: SmallVec<[&Tensor; 8]> = inputs[..3].into();
+        op_inputs.extend([results.y, results.log_sum, results.dy]);
+        op_inputs.extend_from_slice(&inputs[3..]);
+        let mask = of_mask.then(|| apply_one(AttentionGradMask { config: *self }, &op_inputs)).transpose()?;
         if !of_operands {
             return Ok([None, None, None, mask]);
         }
-        let mut grads = apply(AttentionGrad { config: *self }, &all)?.into_iter();
+        let mut grads = apply(AttentionGrad { config: *self }, &op_inputs)?.into_iter();
         Ok([grads.next(), grads.next(), grads.next(), mask])
     }
 }
@@ -496,23 +496,23 @@ impl Tensor {
         let [batch, heads, queries, head_dim] = self.shape().to_array(name)?;
         let AttentionOptions { mask, causal, window, scale, dropout } = options;
         check_probability(name, dropout)?;
-        let [_, _, positions, _] = keys.shape().to_array(name)?;
-        let scores = Shape::new(&[batch, heads, queries, positions])?;
+        let [_, _, key_count, _] = keys.shape().to_array(name)?;
+        let scores = Shape::new(&[batch, heads, queries, key_count])?;
         let mask = mask.map(|mask| with_four_axes(name, mask, scores)).transpose()?;
         // The dropout mask is indexed over all keys, and shape errors report all keys.
-        let needs_all_keys = window.is_some() || dropout != 0.0 || values.dims().get(2) != Some(&positions);
-        if causal == Causal::UpperLeft && queries < positions && !needs_all_keys {
+        let needs_all_keys = window.is_some() || dropout != 0.0 || values.dims().get(2) != Some(&key_count);
+        if causal == Causal::UpperLeft && queries < key_count && !needs_all_keys {
             let options = AttentionOptions { mask: mask.as_ref(), ..options };
             return self.attend_to_first_keys(keys, values, options, product, apply);
         }
         let (mask, causal) = match causal {
-            Causal::UpperLeft if queries != positions && window.is_some() => {
+            Causal::UpperLeft if queries != key_count && window.is_some() => {
                 let detail = format!(
-                    "an upper-left causal window of {queries} queries and {positions} keys, expected as many of both, or lower-right"
+                    "an upper-left causal window of {queries} queries and {key_count} keys, expected as many of both, or lower-right"
                 );
                 return Err(Error::invalid(name, detail));
             }
-            Causal::UpperLeft if queries != positions => {
+            Causal::UpperLeft if queries != key_count => {
                 (Some(upper_left(mask, scores, self.device())?), false)
             }
             causal => (mask, causal != Causal::Off),
@@ -526,7 +526,8 @@ impl Tensor {
     }
 
     /// Handles an upper-left causal mask with fewer queries than keys. No query attends to a key
-    /// after the last query's position, and without those keys both corners are the same.
+    /// after the last query's position. Without these keys, upper-left and lower-right are the
+    /// same.
     fn attend_to_first_keys<R>(
         &self,
         keys: &Tensor,
@@ -546,8 +547,8 @@ impl Tensor {
 }
 
 impl AttentionConfig {
-    /// Applies the op with `apply`. `inputs` are complete except for the dropout state; `dropout`
-    /// is the probability.
+    /// Applies the op with `apply`. `inputs` lacks only the dropout state; `dropout` is the
+    /// probability.
     fn attend<R>(
         mut self,
         inputs: Inputs<'_>,
@@ -563,8 +564,8 @@ impl AttentionConfig {
         Attention { config: self }.infer(&metas)?;
         let (state, offset) = inputs[0].device().draw(scores.elements())?;
         self.dropout = Some(Dropout { p: dropout, offset });
-        let all: Inputs<'_> = inputs.iter().map(|input| &**input).chain([&state]).collect();
-        apply(Attention { config: self }, &all)
+        let with_state: Inputs<'_> = inputs.iter().map(|input| &**input).chain([&state]).collect();
+        apply(Attention { config: self }, &with_state)
     }
 }
 

@@ -148,7 +148,7 @@ impl Binary {
     }
 }
 
-/// The operand of a binary function that is the scalar, or whose gradient is computed.
+/// An operand of a binary function: the one that is the scalar, or whose gradient is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// `f(scalar, x)`.
@@ -166,7 +166,7 @@ pub struct BinaryScalar {
     pub op: BinaryOp,
     /// The scalar.
     pub scalar: Scalar,
-    /// The operand that the scalar is.
+    /// Which operand the scalar is.
     pub side: Side,
 }
 
@@ -188,10 +188,10 @@ impl Rule for BinaryScalar {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let input = inputs[0].to_accumulator()?;
-        let number = input.scalar_like(self.scalar)?;
+        let scalar_tensor = input.scalar_like(self.scalar)?;
         let operands = match self.side {
-            Side::Left => [&number, &input],
-            Side::Right => [&input, &number],
+            Side::Left => [&scalar_tensor, &input],
+            Side::Right => [&input, &scalar_tensor],
         };
         let output = apply_one(Binary { op: self.op }, &operands)?;
         Ok(vec![output.to_dtype(inputs[0].dtype())?])

@@ -79,8 +79,8 @@ impl Rule for CompareScalar {
         Ok(Outputs::from_buf([Output::fresh(*inputs[0].shape(), DType::Bool)]))
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        let number = inputs[0].scalar_like(self.scalar)?;
-        Ok(vec![apply_one(Compare { op: self.op }, &[&inputs[0], &number])?])
+        let scalar_tensor = inputs[0].scalar_like(self.scalar)?;
+        Ok(vec![apply_one(Compare { op: self.op }, &[&inputs[0], &scalar_tensor])?])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::NonDifferentiable

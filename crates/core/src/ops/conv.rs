@@ -1,5 +1,5 @@
-//! Convolutions, and im2col and col2im, of which they are composed. The public methods are in
-//! `conv_methods`.
+//! Convolutions, and the ops im2col and col2im, which their compositions use. The public methods
+//! are in `conv_methods`.
 
 use crate::Shape;
 use crate::autograd::{Context, Grads};
@@ -240,8 +240,8 @@ impl Rule for Col2im {
         let shape = Shape::new(&[batch, channels, self.size[0], self.size[1]])?;
         Ok(Outputs::from_buf([Output::fresh(shape, inputs[0].dtype)]))
     }
-    /// For each position `(i, j)` in the window, adds its elements in all windows to the pixels
-    /// that they cover. These pixels are distinct.
+    /// For each position `(i, j)` in the window, adds the patch elements at this position to their
+    /// pixels, for all windows at once. These pixels are distinct.
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let columns = &inputs[0];
         let [batch, rows, _] = columns.sizes()?;
@@ -294,8 +294,9 @@ impl Rule for Conv2d {
         let [batch, channels, height, width] = x.sizes()?;
         let [out_channels, _, _, _] = weight.sizes()?;
         if let Some(images) = self.config.images_per_chunk(batch, channels, [height, width])? {
-            let some = |from, count| self.config.convolve(&x.narrow(0, from, count)?, weight, inputs.get(2));
-            return Ok(vec![concat_batches(&in_batches(batch, images, some)?)?]);
+            let compute =
+                |from, count| self.config.convolve(&x.narrow(0, from, count)?, weight, inputs.get(2));
+            return Ok(vec![concat_batches(&in_batches(batch, images, compute)?)?]);
         }
         let [oh, ow] = self.config.window.output_size("conv2d", [height, width])?;
         let y =
@@ -357,16 +358,16 @@ impl Conv2d {
 #[doc(hidden)]
 pub static MAX_PATCHES: AtomicUsize = AtomicUsize::new(1 << 29);
 
-/// Calls `some(start, count)` for consecutive parts of at most `at_once` images.
+/// Calls `compute(start, count)` for consecutive ranges of at most `max_images` images.
 fn in_batches(
     batch: usize,
-    at_once: usize,
-    some: impl Fn(usize, usize) -> Result<Tensor>,
+    max_images: usize,
+    compute: impl Fn(usize, usize) -> Result<Tensor>,
 ) -> Result<Vec<Tensor>> {
-    (0..batch).step_by(at_once).map(|from| some(from, at_once.min(batch - from))).collect()
+    (0..batch).step_by(max_images).map(|from| compute(from, max_images.min(batch - from))).collect()
 }
 
-/// Concatenates the images of all parts.
+/// Concatenates the results of all ranges.
 fn concat_batches(parts: &[Tensor]) -> Result<Tensor> {
     Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0)
 }
@@ -488,9 +489,9 @@ impl Rule for Conv2dGradInput {
         let channels = weight.dims()[1] * self.config.groups;
         if let Some(images) = self.config.images_per_chunk(dy.dims()[0], channels, self.size)? {
             let shape = |count: usize| Shape::new(&[count, channels, self.size[0], self.size[1]]);
-            let some =
+            let compute =
                 |from, count| self.config.grad_input(weight, &dy.narrow(0, from, count)?, &shape(count)?);
-            return Ok(vec![concat_batches(&in_batches(dy.dims()[0], images, some)?)?]);
+            return Ok(vec![concat_batches(&in_batches(dy.dims()[0], images, compute)?)?]);
         }
         let dy = self.config.group_outputs(dy)?;
         let patches = self.config.accumulator_product(&self.config.group_weight(weight)?.t()?, &dy)?;
@@ -545,12 +546,12 @@ impl Rule for Conv2dGradWeight {
         let Some(images) = self.config.images_per_chunk(batch, channels, [height, width])? else {
             return Ok(vec![self.config.weight_grad(x, dy, |a, b| self.config.product(a, b))?]);
         };
-        let some = |from, count| {
+        let compute = |from, count| {
             let (x, dy) = (x.narrow(0, from, count)?, dy.narrow(0, from, count)?);
-            // The sum of all parts is rounded once.
+            // Only the sum over all ranges is rounded.
             self.config.weight_grad(&x, &dy, |a, b| self.config.accumulator_product(a, b))
         };
-        let parts = in_batches(batch, images, some)?;
+        let parts = in_batches(batch, images, compute)?;
         let sum = parts[1..].iter().try_fold(parts[0].clone(), |sum, part| sum.add(part))?;
         Ok(vec![sum.to_dtype(x.dtype())?])
     }

@@ -59,7 +59,8 @@ impl Default for Conv1dOptions {
 }
 
 impl Conv1dOptions {
-    /// Checks what conv2d checks, so that errors contain the caller's one-dimensional values.
+    /// Performs the checks of conv2d beforehand, so that errors contain the caller's
+    /// one-dimensional values.
     fn check(&self, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
         let op = "conv1d";
         let [_, channels, length] = x.shape().to_array(op)?;
@@ -117,8 +118,9 @@ pub struct ConvTranspose2dOptions {
     pub stride: [usize; 2],
     /// Number of rows and columns removed from each side of the output.
     pub padding: [usize; 2],
-    /// Number of rows and columns added at the end of the output. This selects one of the sizes
-    /// that a convolution maps to the size of the input. Must be less than stride or dilation.
+    /// Number of rows and columns added at the end of the output. This selects one of the output
+    /// sizes that a convolution with these options maps to the size of the input. Must be less than
+    /// stride or dilation.
     pub output_padding: [usize; 2],
     /// Distance between neighboring elements of a window.
     pub dilation: [usize; 2],
@@ -248,7 +250,7 @@ impl Tensor {
         } else if (0..2).all(|axis| options.output_padding[axis] < stride[axis]) {
             apply_one(Conv2dGradInput { config, size }, &[weight, self])?
         } else {
-            uncropped(self, weight, config, size)?
+            compute_and_crop(self, weight, config, size)?
         };
         let Some(bias) = bias else { return Ok(y) };
         y.add(&bias.reshape([out_channels, 1, 1])?)
@@ -286,8 +288,8 @@ impl Tensor {
 
 /// Returns a contiguous copy of all windows of images, `[batch, channels, kh, kw, oh, ow]`.
 pub(crate) fn patches(x: &Tensor, window: &Window) -> Result<Tensor> {
-    let nothing: Scalar = if x.dtype() == DType::Bool { false.into() } else { 0.into() };
-    window.views(x, nothing)?.permute([0, 1, 4, 5, 2, 3])?.contiguous()
+    let zero: Scalar = if x.dtype() == DType::Bool { false.into() } else { 0.into() };
+    window.views(x, zero)?.permute([0, 1, 4, 5, 2, 3])?.contiguous()
 }
 
 /// Returns the height and width of a transposed convolution's output.
@@ -335,7 +337,7 @@ fn transposed_size(
 /// Computes a transposed convolution whose output padding is not less than the stride, so that it
 /// is not the gradient of a convolution. The full output is computed without cropping, then padded
 /// and cropped to size.
-fn uncropped(x: &Tensor, weight: &Tensor, config: ConvConfig, size: [usize; 2]) -> Result<Tensor> {
+fn compute_and_crop(x: &Tensor, weight: &Tensor, config: ConvConfig, size: [usize; 2]) -> Result<Tensor> {
     let [_, _, height, width] = x.sizes()?;
     let Window { kernel, stride, padding, dilation } = config.window;
     let full = [(0, height), (1, width)]

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::tensor::Tensor;
 
-/// `y = x` in `dtype`: one input, one output of the same shape, row-major unless a destination is
-/// given. Primitive, all pairs of dtypes.
+/// `y = x` in `dtype`: one input, one output of the same shape, row-major unless the caller passes
+/// a destination. Primitive, all pairs of dtypes.
 ///
 /// Conversions:
 /// - float to float: rounded to nearest even (overflow gives infinity)

@@ -121,7 +121,7 @@ fn is_representable(dtype: DType, number: f64) -> bool {
         .is_none_or(|(low, high)| number.trunc() >= low as f64 && number.trunc() < high as f64 + 1.0)
 }
 
-/// Returns a tensor of the truncated numbers.
+/// Returns a tensor of the numbers, truncated to integers.
 fn integer_tensor(op: &'static str, numbers: Vec<f64>, dtype: DType, device: &Device) -> Result<Tensor> {
     if let Some(number) = numbers.iter().find(|&&number| !is_representable(dtype, number)) {
         return Err(Error::invalid(op, text![format!("{number} does not fit "), dtype]));
@@ -231,7 +231,8 @@ impl Tensor {
     }
 
     /// Creates a tensor of `count` evenly spaced numbers from `start` to `end`, both exact and
-    /// included. For an integer dtype both ends are first truncated, then the numbers between them.
+    /// included. For an integer dtype, first both ends are truncated, then the numbers between
+    /// them.
     ///
     /// # Errors
     /// Returns an error for bool, if an integer dtype cannot represent the ends, or if there is not
@@ -263,7 +264,7 @@ impl Tensor {
 
     /// Creates a tensor of `count` powers of `base`, whose exponents are evenly spaced from `start`
     /// to `end`, both included. The powers are computed on the host in f64 and rounded once. For an
-    /// integer dtype both exponents are first truncated, then the powers.
+    /// integer dtype, first both exponents are truncated, then the powers.
     ///
     /// # Errors
     /// Returns an error for bool, if an integer dtype cannot represent an exponent or a power, or
@@ -370,8 +371,8 @@ impl Tensor {
     /// # Errors
     /// Returns an error if there are fewer than two axes.
     pub fn tril(&self, diagonal: isize) -> Result<Tensor> {
-        let keep = self.below_diagonal("tril", diagonal)?;
-        keep.where_(self, &self.scalar_like(0i64)?)
+        let is_kept = self.below_diagonal("tril", diagonal)?;
+        is_kept.where_(self, &self.scalar_like(0i64)?)
     }
 
     /// Returns the upper triangle of each matrix, with zeros below it. The diagonal of index
@@ -384,8 +385,8 @@ impl Tensor {
     /// # Errors
     /// Returns an error if there are fewer than two axes.
     pub fn triu(&self, diagonal: isize) -> Result<Tensor> {
-        let drop = self.below_diagonal("triu", diagonal.saturating_sub(1))?;
-        drop.where_(&self.scalar_like(0i64)?, self)
+        let is_dropped = self.below_diagonal("triu", diagonal.saturating_sub(1))?;
+        is_dropped.where_(&self.scalar_like(0i64)?, self)
     }
 
     /// Returns the mask of elements with `column <= row + diagonal`: `[rows, columns]`.

@@ -32,7 +32,7 @@ use crate::{DType, Shape, Tensor};
 /// - if dtypes differ
 /// - for matrix products of bool
 pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
-    let Some(scope) = precision::current() else { return products(equation, operands, Matmul::PLAIN) };
+    let Some(scope) = precision::current() else { return einsum_with(equation, operands, Matmul::PLAIN) };
     // With one operand the result may be a view. It must not alias a cast that the scope caches.
     let separate_cast = |operand: &Tensor| scope.separate_operand(operand);
     let shared_cast = |operand: &Tensor| scope.operand(operand);
@@ -44,11 +44,11 @@ pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
     // products.
     let product =
         Matmul { tf32: scope == Precision::Tf32, bf16x6: scope != Precision::Ieee, ..Matmul::PLAIN };
-    without_precision(|| products(equation, &operands, product))
+    without_precision(|| einsum_with(equation, &operands, product))
 }
 
 /// Same as [`einsum`], independent of the precision scope, with `product` as the matrix product.
-fn products(equation: &str, operands: &[&Tensor], product: Matmul) -> Result<Tensor> {
+fn einsum_with(equation: &str, operands: &[&Tensor], product: Matmul) -> Result<Tensor> {
     let equation = Equation::parse(equation, operands)?;
     for operand in operands {
         check::same_dtype("einsum", &operands[0].meta(), &operand.meta())?;
@@ -74,9 +74,9 @@ struct Equation {
 }
 
 impl Equation {
-    fn parse(text: &str, operands: &[&Tensor]) -> Result<Equation> {
-        let fail = |detail: String| Error::invalid("einsum", format!("{text:?}: {detail}"));
-        let stripped: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
+    fn parse(equation: &str, operands: &[&Tensor]) -> Result<Equation> {
+        let fail = |detail: String| Error::invalid("einsum", format!("{equation:?}: {detail}"));
+        let stripped: String = equation.chars().filter(|letter| !letter.is_whitespace()).collect();
         let (left, right) = match stripped.split_once("->") {
             Some((left, right)) => (left, Some(right)),
             None => (stripped.as_str(), None),
@@ -92,12 +92,12 @@ impl Equation {
             let rest = rest.ok_or_else(|| {
                 fail(format!("{part:?} does not fit operand {index} of shape {:?}", operand.shape()))
             })?;
-            inputs.push(labels(part, rest).map_err(&fail)?);
+            inputs.push(parse_labels(part, rest).map_err(&fail)?);
         }
         let ellipsis = inputs.iter().flatten().filter(|label| label.is_ascii_digit()).max();
         let ellipsis_axes = ellipsis.map_or(0, |&label| label as usize - '0' as usize + 1);
         let output = match right {
-            Some(right) => labels(right, ellipsis_axes).map_err(&fail)?,
+            Some(right) => parse_labels(right, ellipsis_axes).map_err(&fail)?,
             None => implicit_output(&inputs, ellipsis_axes),
         };
         for (index, label) in output.iter().enumerate() {
@@ -116,7 +116,7 @@ impl Equation {
     fn terms(&self, operands: &[&Tensor]) -> Result<Vec<Term>> {
         let mut terms = Vec::new();
         for (labels, &operand) in self.inputs.iter().zip(operands) {
-            terms.push(Term { tensor: operand.clone(), labels: labels.clone() }.diagonals()?);
+            terms.push(Term { tensor: operand.clone(), labels: labels.clone() }.take_diagonals()?);
         }
         let mut sizes: Vec<(char, usize)> = Vec::new();
         for term in &terms {
@@ -153,7 +153,7 @@ impl Equation {
 }
 
 /// Parses the labels of `part`, with `rest` axes for its ellipsis.
-fn labels(part: &str, rest: usize) -> Result<Labels, String> {
+fn parse_labels(part: &str, rest: usize) -> Result<Labels, String> {
     let ellipsis_axes = (0..rest as u8).rev().map(|from_last| (b'0' + from_last) as char);
     let (before, after) = match part.split_once("...") {
         Some((before, after)) => (before, Some(after)),
@@ -198,8 +198,8 @@ impl Term {
     }
 
     /// Reduces each label that occurs twice to the diagonal of its axes.
-    fn diagonals(mut self) -> Result<Term> {
-        while let Some((first, second)) = repeated(&self.labels) {
+    fn take_diagonals(mut self) -> Result<Term> {
+        while let Some((first, second)) = find_repeated(&self.labels) {
             let (size, other) = (self.tensor.dims()[first], self.tensor.dims()[second]);
             if size != other {
                 let detail = format!("{} has sizes {size} and {other}", self.labels[first]);
@@ -227,11 +227,11 @@ impl Term {
 
     /// Computes the product of two terms, summed over the labels that are not in `needed`.
     fn combine(self, other: Term, needed: &[char], product: &Matmul) -> Result<Term> {
-        let keep = |labels: &Labels| needed.iter().chain(labels).copied().collect::<Labels>();
-        let left = self.sum_others(&keep(&other.labels))?;
-        let right = other.sum_others(&keep(&left.labels))?;
-        let both = |label: &&char| right.labels.contains(label);
-        let (shared, rows): (Labels, Labels) = left.labels.iter().partition(both);
+        let needed_or_in = |labels: &Labels| needed.iter().chain(labels).copied().collect::<Labels>();
+        let left = self.sum_others(&needed_or_in(&other.labels))?;
+        let right = other.sum_others(&needed_or_in(&left.labels))?;
+        let is_shared = |label: &&char| right.labels.contains(label);
+        let (shared, rows): (Labels, Labels) = left.labels.iter().partition(is_shared);
         let (batch, inner): (Labels, Labels) = shared.into_iter().partition(|label| needed.contains(label));
         let columns: Labels =
             right.labels.iter().filter(|label| !left.labels.contains(label)).copied().collect();
@@ -245,7 +245,7 @@ impl Term {
         dims.extend(left.tensor.shape().dims_at(&left.positions(&rows)));
         dims.extend(right.tensor.shape().dims_at(&right.positions(&columns)));
         let (a, b) = (left.stack(&batch, &rows, &inner)?, right.stack(&batch, &inner, &columns)?);
-        let product = multiplied(&a, &b, if inner.is_empty() { None } else { Some(product) })?;
+        let product = multiply(&a, &b, if inner.is_empty() { None } else { Some(product) })?;
         Ok(Term { tensor: product.reshape(dims)?, labels })
     }
 
@@ -259,7 +259,7 @@ impl Term {
 
 /// Computes elementwise or matrix products. If one factor was summed in i64, the other is converted
 /// to i64 too. Elementwise products of bool are a logical AND.
-fn multiplied(a: &Tensor, b: &Tensor, matrices: Option<&Matmul>) -> Result<Tensor> {
+fn multiply(a: &Tensor, b: &Tensor, matrices: Option<&Matmul>) -> Result<Tensor> {
     let (a, b) = match a.dtype() == b.dtype() {
         true => (a.clone(), b.clone()),
         false => (a.to_dtype(DType::I64)?, b.to_dtype(DType::I64)?),
@@ -275,7 +275,7 @@ fn multiplied(a: &Tensor, b: &Tensor, matrices: Option<&Matmul>) -> Result<Tenso
 }
 
 /// Returns the first two axes with the same label.
-fn repeated(labels: &[char]) -> Option<(usize, usize)> {
+fn find_repeated(labels: &[char]) -> Option<(usize, usize)> {
     labels.iter().enumerate().find_map(|(second, label)| {
         labels[..second].iter().position(|other| other == label).map(|first| (first, second))
     })
@@ -290,18 +290,18 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
-    use super::labels;
+    use super::parse_labels;
 
     #[test]
     fn an_ellipsis_stands_for_the_axes_that_are_left() {
-        assert_eq!(labels("a...b", 2), Ok(vec!['a', '1', '0', 'b']));
-        assert_eq!(labels("...", 0), Ok(vec![]));
-        assert_eq!(labels("ab", 0), Ok(vec!['a', 'b']));
+        assert_eq!(parse_labels("a...b", 2), Ok(vec!['a', '1', '0', 'b']));
+        assert_eq!(parse_labels("...", 0), Ok(vec![]));
+        assert_eq!(parse_labels("ab", 0), Ok(vec!['a', 'b']));
     }
 
     #[test]
     fn what_is_no_letter_is_named() {
-        assert_eq!(labels("a1", 0), Err("'1' is not a letter".to_string()));
-        assert_eq!(labels("a......", 0), Err("'.' is not a letter".to_string()));
+        assert_eq!(parse_labels("a1", 0), Err("'1' is not a letter".to_string()));
+        assert_eq!(parse_labels("a......", 0), Err("'.' is not a letter".to_string()));
     }
 }

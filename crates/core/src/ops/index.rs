@@ -125,13 +125,14 @@ impl Rule for Scatter {
     }
 }
 
-/// Returns the mask of source elements that are kept after all are set at `index` in a base of this
-/// shape.
+/// Returns the mask of the source elements that are kept when all are set at `index` in a base of
+/// this shape.
 fn last_write_mask(axis: usize, index: &Tensor, base: &Shape) -> Result<Tensor> {
-    let number = Tensor::iota(index.elements(), index_dtype(index.elements()), 0, 1, index.device())?
+    let source_index = Tensor::iota(index.elements(), index_dtype(index.elements()), 0, 1, index.device())?
         .reshape(*index.shape())?;
-    let last = Tensor::zeros(*base, number.dtype(), index.device())?.scatter(axis, index, &number)?;
-    last.gather(axis, index)?.eq(&number)
+    let last_source =
+        Tensor::zeros(*base, source_index.dtype(), index.device())?.scatter(axis, index, &source_index)?;
+    last_source.gather(axis, index)?.eq(&source_index)
 }
 
 /// Returns the dtype for indices below `size`: i32, which every backend supports, if it is large

@@ -21,7 +21,7 @@ pub use assign::SliceAssign;
 pub enum IndexItem {
     /// One element, which removes the axis. Negative indices count from the end.
     At(isize),
-    /// Part of an axis.
+    /// A range of an axis, with a step.
     Slice(Slice),
     /// A new axis of size 1.
     NewAxis,
@@ -67,12 +67,12 @@ impl Slice {
         // The bounds of start and end. One before the first element is valid only with a negative
         // step.
         let (lowest, highest) = if self.step > 0 { (0, size) } else { (-1, size - 1) };
-        let cut = |bound: isize| {
+        let clamp_bound = |bound: isize| {
             let from_front = if bound < 0 { bound.saturating_add(size) } else { bound };
             from_front.clamp(lowest, highest)
         };
         let (from, to) = if self.step > 0 { (lowest, highest) } else { (highest, lowest) };
-        let (start, end) = (self.start.map_or(from, cut), self.end.map_or(to, cut));
+        let (start, end) = (self.start.map_or(from, clamp_bound), self.end.map_or(to, clamp_bound));
         // No elements are selected: any empty slice is equivalent.
         Ok(if start < 0 { (0, 0, 1) } else { (start as usize, end, self.step) })
     }
@@ -281,12 +281,12 @@ fn complete(shape: &Shape, mut items: Vec<IndexItem>) -> Result<Vec<IndexItem>> 
         return Err(Error::invalid("index", "more than one ellipsis"));
     }
     let axis_count = items.iter().map(indexed_axes).sum::<Result<usize>>()?;
-    let Some(left) = shape.rank().checked_sub(axis_count) else {
+    let Some(axes_left) = shape.rank().checked_sub(axis_count) else {
         return Err(Error::invalid("index", format!("{axis_count} axes of shape {shape:?}")));
     };
     let at = items.iter().position(is_ellipsis);
     let at = at.unwrap_or(items.len());
-    items.splice(at..at, std::iter::repeat_n(IndexItem::from(..), left));
+    items.splice(at..at, std::iter::repeat_n(IndexItem::from(..), axes_left));
     Ok(items)
 }
 
@@ -324,15 +324,15 @@ fn index_basic(x: &Tensor, items: &[IndexItem]) -> Result<Tensor> {
     Ok(view)
 }
 
-/// Axes of a tensor that one index tensor selects from, as if they were one axis.
+/// An index tensor, and the axes from which it selects elements as if they were one axis.
 struct TensorIndex {
     /// The first of the axes.
     axis: usize,
     /// The number of axes.
     axes: usize,
-    /// The number of elements along them.
+    /// The number of elements along these axes.
     size: usize,
-    /// Indices in `0..size` along them.
+    /// Indices in `0..size` along these axes.
     index: Tensor,
     /// The indices as the caller passed them, if they were a tensor of integers.
     original: Option<Tensor>,
@@ -353,15 +353,15 @@ fn index_with_tensors(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
             IndexItem::Tensor(index) if index.dtype() != DType::Bool => Some(index.clone()),
             _ => None,
         };
-        let part = to_part(item, dims, x)?;
-        is_indexed.push(matches!(part, Part::Indices(_)));
-        match part {
-            Part::View(IndexItem::Ellipsis) => {}
-            Part::View(item) => {
+        let converted = convert_item(item, dims, x)?;
+        is_indexed.push(matches!(converted, ConvertedItem::Indices(_)));
+        match converted {
+            ConvertedItem::View(IndexItem::Ellipsis) => {}
+            ConvertedItem::View(item) => {
                 view_items.push(item);
                 axis += 1;
             }
-            Part::Indices(index) => {
+            ConvertedItem::Indices(index) => {
                 view_items.extend(std::iter::repeat_n(IndexItem::from(..), axis_count));
                 tensor_indices.push(TensorIndex {
                     axis,
@@ -374,9 +374,9 @@ fn index_with_tensors(x: &Tensor, items: Vec<IndexItem>) -> Result<Tensor> {
             }
         }
     }
-    let together = is_indexed.split(|&indexed| !indexed).filter(|run| !run.is_empty()).count() == 1;
+    let adjacent = is_indexed.split(|&indexed| !indexed).filter(|run| !run.is_empty()).count() == 1;
     let view = index_basic(x, &view_items)?;
-    with_index_error_op("index", || select_at(&view, &tensor_indices, together)).map_err(
+    with_index_error_op("index", || select_at(&view, &tensor_indices, adjacent)).map_err(
         |error| match error {
             Error::IndexOutOfRange { .. } => original_index_error(&tensor_indices, error),
             other => other,
@@ -400,8 +400,8 @@ fn original_index_error(tensor_indices: &[TensorIndex], error: Error) -> Error {
     error.index_of("index")
 }
 
-/// How an item of an index with tensors is handled.
-enum Part {
+/// What an item of an index with tensors is converted to.
+enum ConvertedItem {
     /// A slice or new axis, applied as a view.
     View(IndexItem),
     /// Indices along the axes that the item indexes.
@@ -409,11 +409,11 @@ enum Part {
 }
 
 /// Converts integers and tensors to indices along the axes (of sizes `dims`) that they index.
-fn to_part(item: IndexItem, dims: &[usize], x: &Tensor) -> Result<Part> {
+fn convert_item(item: IndexItem, dims: &[usize], x: &Tensor) -> Result<ConvertedItem> {
     Ok(match item {
         IndexItem::At(at) => {
             let at = position(at, dims[0])? as i64;
-            Part::Indices(Tensor::full((), at, index_dtype(dims[0]), x.device())?)
+            ConvertedItem::Indices(Tensor::full((), at, index_dtype(dims[0]), x.device())?)
         }
         IndexItem::Tensor(mask) if mask.dtype() == DType::Bool => {
             if mask.dims() != dims {
@@ -422,10 +422,10 @@ fn to_part(item: IndexItem, dims: &[usize], x: &Tensor) -> Result<Part> {
                     format!("a mask of shape {:?} on axes of sizes {dims:?}", mask.shape()),
                 ));
             }
-            Part::Indices(mask.true_positions()?)
+            ConvertedItem::Indices(mask.true_positions()?)
         }
-        IndexItem::Tensor(index) => Part::Indices(wrap_negative(&index, dims[0])?),
-        other => Part::View(other),
+        IndexItem::Tensor(index) => ConvertedItem::Indices(wrap_negative(&index, dims[0])?),
+        other => ConvertedItem::View(other),
     })
 }
 
@@ -437,14 +437,14 @@ fn wrap_negative(index: &Tensor, size: usize) -> Result<Tensor> {
     index.lt_scalar(0)?.where_(&index.add_scalar(size as i64)?, &index)
 }
 
-/// Selects the elements of `view` at the indices of all pickers, which are broadcast against each
-/// other.
-fn select_at(view: &Tensor, tensor_indices: &[TensorIndex], together: bool) -> Result<Tensor> {
+/// Selects the elements of `view` at the indices of all index tensors, which are broadcast against
+/// each other.
+fn select_at(view: &Tensor, tensor_indices: &[TensorIndex], adjacent: bool) -> Result<Tensor> {
     let mut shape = Shape::SCALAR;
     for tensor_index in tensor_indices {
         shape = shape.broadcast(tensor_index.index.shape(), "index")?;
     }
-    let target = if together { tensor_indices[0].axis } else { 0 };
+    let target = if adjacent { tensor_indices[0].axis } else { 0 };
     let is_indexed = |axis: usize| {
         tensor_indices
             .iter()
@@ -463,8 +463,8 @@ fn select_at(view: &Tensor, tensor_indices: &[TensorIndex], together: bool) -> R
     chosen.reshape(Shape::new(&dims)?)
 }
 
-/// Returns the index of each element along all indexed axes merged into one, row-major over the
-/// pickers. Each picker reports indices outside its own axes here.
+/// Returns the index of each element along all indexed axes merged into one, in row-major order of
+/// the index tensors. An index outside the axes of its index tensor is reported here.
 fn joint_index(tensor_indices: &[TensorIndex], shape: &Shape) -> Result<Tensor> {
     if let [only] = tensor_indices {
         return Ok(only.index.clone());
@@ -484,8 +484,8 @@ impl TensorIndex {
         if self.original.is_none() {
             return self.index.to_dtype(dtype)?.mul_scalar(step);
         }
-        // Looked up in a table of all multiples. Otherwise an asynchronous device would report an
-        // index out of range relative to the merged axis.
+        // The multiples are looked up in a table. Otherwise an asynchronous device would report an
+        // index out of range relative to all merged axes.
         let steps = Tensor::iota(self.size, dtype, 0, step, self.index.device())?;
         let flat = self.index.reshape([self.index.elements()])?;
         steps.index_select(0, &flat)?.reshape(*self.index.shape())

@@ -1,8 +1,8 @@
 //! Macros that declare the functions of an op. Each function is one entry, from which the enum, its
-//! `ALL` and its facts are generated, so that no list can be incomplete.
+//! `ALL` and its properties are generated, so that no list can be incomplete.
 
 /// Declares an enum of functions. `ALL` lists the variants in order, and each further column is a
-/// method that returns the variant's text.
+/// method that returns the variant's string.
 macro_rules! op_enum {
     (
         $(#[$meta:meta])*
@@ -81,7 +81,8 @@ macro_rules! unary_ops {
         }
 
         impl UnaryOp {
-            /// Every function, in the order of declaration. Constants have some valid value.
+            /// Every function, in the order of declaration. Constants have an arbitrary valid
+            /// value.
             pub const ALL: [UnaryOp; [$(stringify!($variant)),*].len()] =
                 [$(UnaryOp::$variant $({ $($field: $sample),+ })?),*];
 

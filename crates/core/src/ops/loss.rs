@@ -74,15 +74,15 @@ impl Rule for CrossEntropy {
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let [logits, target] = [&inputs[0], &inputs[1]];
         let x = logits.to_dtype(logits.dtype().accumulator())?;
-        let shifted = x.sub(&shift(&x)?)?;
+        let shifted = x.sub(&row_shift(&x)?)?;
         let log_sum = shifted.exp()?.sum(1)?.log()?;
-        let (counts, class) = split_ignored(target, self.ignore_index)?;
+        let (is_counted, class) = split_ignored(target, self.ignore_index)?;
         let target_logits = with_index_error_op(self.name(), || shifted.gather(1, &class.unsqueeze(1)?))?;
         let mut loss = log_sum.sub(&target_logits.squeeze(1)?.mul_scalar(1.0 - self.label_smoothing)?)?;
         if self.label_smoothing != 0.0 {
             loss = loss.sub(&shifted.sum(1)?.mul_scalar(self.label_smoothing / x.dims()[1] as f64)?)?;
         }
-        Ok(vec![loss.masked_fill(&counts.logical_not()?, 0.0)?, log_sum])
+        Ok(vec![loss.masked_fill(&is_counted.logical_not()?, 0.0)?, log_sum])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 0b11, outputs: 0b10 })
@@ -90,8 +90,8 @@ impl Rule for CrossEntropy {
     /// The log_sum output can have a gradient too: it comes from the gradient of
     /// [`CrossEntropyGrad`].
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
-        let of = [context.input(0)?, context.input(1)?, context.output(1)?];
-        Ok([self.gradient(of, [&grad_outputs[0], &grad_outputs[1]])?, None].into_iter().collect())
+        let saved = [context.input(0)?, context.input(1)?, context.output(1)?];
+        Ok([self.gradient(saved, [&grad_outputs[0], &grad_outputs[1]])?, None].into_iter().collect())
     }
 }
 
@@ -128,11 +128,11 @@ fn add_optional(sum: Option<Tensor>, term: Tensor) -> Result<Option<Tensor>> {
 /// Computes `exp(logits - m - log_sum)`: the softmax of each row, in the accumulator dtype.
 fn probabilities(logits: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
     let x = logits.to_dtype(log_sum.dtype())?;
-    x.sub(&shift(&x)?)?.sub(&log_sum.unsqueeze(1)?)?.exp()
+    x.sub(&row_shift(&x)?)?.sub(&log_sum.unsqueeze(1)?)?.exp()
 }
 
 /// Returns the maximum of each row, or 0 if it is infinite: `[rows, 1]`.
-fn shift(x: &Tensor) -> Result<Tensor> {
+fn row_shift(x: &Tensor) -> Result<Tensor> {
     if x.dims()[1] == 0 {
         return Tensor::zeros([x.dims()[0], 1], x.dtype(), x.device());
     }
@@ -140,8 +140,8 @@ fn shift(x: &Tensor) -> Result<Tensor> {
     max.abs()?.lt_scalar(f64::INFINITY)?.where_(&max, &max.scalar_like(0i64)?)
 }
 
-/// Computes the derivative of each row's [`shift`] with respect to its elements, in the accumulator
-/// dtype. Equal maxima share the derivative of 1.
+/// Computes the derivative of each row's [`row_shift`] with respect to its elements, in the
+/// accumulator dtype. Equal maxima share the derivative of 1.
 fn shift_grad(logits: &Tensor) -> Result<Tensor> {
     let x = logits.detach().to_dtype(logits.dtype().accumulator())?;
     let max = x.max_keep(1)?;
@@ -152,9 +152,9 @@ fn shift_grad(logits: &Tensor) -> Result<Tensor> {
 /// Returns the mask of targets that are not ignored, and the targets with the ignored ones replaced
 /// by 0.
 fn split_ignored(target: &Tensor, ignore_index: i64) -> Result<(Tensor, Tensor)> {
-    let counts = target.ne_scalar(ignore_index)?;
-    let class = target.masked_fill(&counts.logical_not()?, 0)?;
-    Ok((counts, class))
+    let is_counted = target.ne_scalar(ignore_index)?;
+    let class = target.masked_fill(&is_counted.logical_not()?, 0)?;
+    Ok((is_counted, class))
 }
 
 impl Rule for CrossEntropyGrad {
@@ -289,10 +289,10 @@ impl Tensor {
         let NllOptions { weight, ignore_index, reduction } = options;
         check::float(name, "input", &self.meta())?;
         let (rows, shape) = class_rows(name, self, target)?;
-        let (counts, class) = split_ignored(&target.reshape([rows.dims()[0], 1])?, ignore_index)?;
+        let (is_counted, class) = split_ignored(&target.reshape([rows.dims()[0], 1])?, ignore_index)?;
         let target_log_probs = with_index_error_op(name, || rows.gather(1, &class))?;
         let losses = target_log_probs.to_dtype(rows.dtype().accumulator())?.neg()?;
-        let losses = losses.masked_fill(&counts.logical_not()?, 0.0)?.reshape(shape)?;
+        let losses = losses.masked_fill(&is_counted.logical_not()?, 0.0)?.reshape(shape)?;
         if let Some(weight) = weight {
             let classes = rows.dims()[1];
             return weighted::reduce(name, &losses, (weight, classes), (target, ignore_index), reduction);

@@ -32,8 +32,8 @@ impl Tensor {
             let (got, expected) = (Box::new(*mask.shape()), Box::new(*self.shape()));
             return Err(Error::Shape { op: "masked_scatter", what: "mask", got, expected });
         }
-        let both = precision::widened(&[self, source])?;
-        let (x, source) = (&both[0], &both[1]);
+        let widened = precision::widened(&[self, source])?;
+        let (x, source) = (&widened[0], &widened[1]);
         check::same_dtype("masked_scatter", &x.meta(), &source.meta())?;
         let positions = mask.expand(*self.shape())?.true_positions()?;
         let (count, available) = (positions.elements(), source.elements());
@@ -57,12 +57,12 @@ impl Tensor {
         let positions = mask.host_positions()?;
         let mut indices = Vec::with_capacity(positions.len() * self.rank());
         for &position in &positions {
-            let mut below = self.elements();
+            let mut stride = self.elements();
             let mut rest = position;
             for &dim in self.dims() {
-                below /= dim;
-                indices.push(rest / below);
-                rest %= below;
+                stride /= dim;
+                indices.push(rest / stride);
+                rest %= stride;
             }
         }
         let longest = self.dims().iter().copied().max().unwrap_or(0);

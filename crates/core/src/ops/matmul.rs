@@ -86,8 +86,8 @@ impl Rule for Matmul {
             return Err(Error::invalid(name, detail));
         }
         check_integer_factor(name, "alpha", self.epilogue.alpha, dtype)?;
-        if let Some(problem) = self.epilogue.problem() {
-            return Err(Error::invalid(name, problem));
+        if let Some(error_message) = self.epilogue.problem() {
+            return Err(Error::invalid(name, error_message));
         }
         let out_dtype = self.epilogue.out_dtype.unwrap_or(dtype);
         if out_dtype != dtype && !(dtype.is_half() && out_dtype == DType::F32) {
@@ -213,16 +213,16 @@ impl Rule for Matmul {
         let Some(grad) = self.grad_of_sum(context, grad_outputs)? else { return Ok(grads) };
         let dtype = context.dtype(0);
         let operand_grad = || context.rounded_grad(dtype).map_or_else(|| grad.to_dtype(dtype), Ok);
-        let shared = (context.needs(0) || context.needs(1)).then(operand_grad).transpose()?;
+        let shared_grad = (context.needs(0) || context.needs(1)).then(operand_grad).transpose()?;
         let mut bias_grad = self.received_bias_grad(context)?;
-        if let (true, Some(grad)) = (context.needs(0), &shared) {
+        if let (true, Some(grad)) = (context.needs(0), &shared_grad) {
             grads[0] = Some(self.grad_of(context, 0, grad, &context.input(1)?.t()?)?);
         }
-        if let (true, Some(grad)) = (context.needs(1), &shared) {
+        if let (true, Some(grad)) = (context.needs(1), &shared_grad) {
             grads[1] = Some(self.grad_of_weight(context, grad, &mut bias_grad)?);
         }
         if self.needs_bias(context) {
-            let sums = || sum_over_rows(context, shared.as_ref().unwrap_or(&grad));
+            let sums = || sum_over_rows(context, shared_grad.as_ref().unwrap_or(&grad));
             grads[2] = Some(bias_grad.map_or_else(sums, Ok)?);
         }
         let residual = 2 + usize::from(self.epilogue.bias);
@@ -490,8 +490,7 @@ impl Tensor {
             return self.copy_(&without_precision(|| self.addmm(a, b, beta, alpha))?);
         }
         let epilogue = Epilogue { alpha, accumulate: true, ..Epilogue::NONE };
-        // A scope does not change the dtypes of in-place ops, but the products that it forbids are
-        // forbidden here too.
+        // A scope does not change the dtypes of in-place ops, but it can forbid bf16x6.
         let bf16x6 = precision::current() != Some(Precision::Ieee);
         apply_one(Matmul { epilogue, bf16x6, ..Matmul::PLAIN }, &[a, b, self]).map(drop)
     }
@@ -505,10 +504,10 @@ impl Tensor {
     /// Returns an error if an operand is not a vector, if dtypes differ, or for bool.
     pub fn outer(&self, other: &Tensor) -> Result<Tensor> {
         let ([_], [_]) = (self.shape().to_array::<1>("outer")?, other.shape().to_array::<1>("outer")?);
-        let both = precision::widened(&[self, other])?;
-        check_same_numeric_dtype("outer", &[&both[0], &both[1]])?;
+        let pair = precision::widened(&[self, other])?;
+        check_same_numeric_dtype("outer", &[&pair[0], &pair[1]])?;
         Shape::unchecked(&[self.elements(), 1]).resized(1, other.elements(), "outer")?;
-        in_function("outer", &[&both[0], &both[1]], || both[0].unsqueeze(1)?.mul(&both[1].unsqueeze(0)?))
+        in_function("outer", &[&pair[0], &pair[1]], || pair[0].unsqueeze(1)?.mul(&pair[1].unsqueeze(0)?))
     }
 
     /// Computes the dot product of two vectors.

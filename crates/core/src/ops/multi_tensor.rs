@@ -89,10 +89,10 @@ pub fn total_norm(tensors: &[&Tensor]) -> Result<Tensor> {
 fn group_by_device_and_dtype<'a>(tensors: &[&'a Tensor]) -> SmallVec<[Vec<&'a Tensor>; 1]> {
     let mut groups: SmallVec<[Vec<&Tensor>; 1]> = SmallVec::new();
     for &tensor in tensors {
-        let fits = |group: &&mut Vec<&Tensor>| {
+        let is_same_group = |group: &&mut Vec<&Tensor>| {
             group[0].dtype() == tensor.dtype() && group[0].device().is(tensor.device())
         };
-        match groups.iter_mut().find(fits) {
+        match groups.iter_mut().find(is_same_group) {
             Some(group) => group.push(tensor),
             None => groups.push(vec![tensor]),
         }

@@ -119,7 +119,7 @@ fn composed_grad(
 }
 
 /// Computes the outputs of a norm, and rounds the normalized rows to `out_dtype`.
-fn rounded(op: impl Into<crate::Op>, inputs: &[Tensor], out_dtype: DType) -> Result<Vec<Tensor>> {
+fn compose_rounded(op: impl Into<crate::Op>, inputs: &[Tensor], out_dtype: DType) -> Result<Vec<Tensor>> {
     let mut outputs = apply(op, &inputs.iter().collect::<Vec<_>>())?.into_vec();
     outputs[0] = outputs[0].to_dtype(out_dtype)?;
     Ok(outputs)
@@ -153,21 +153,21 @@ impl Rule for LayerNorm {
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (x, dtype) = (widen(&inputs[0])?, inputs[0].dtype());
         if let Some(out_dtype) = self.out_dtype.filter(|&out_dtype| out_dtype != dtype) {
-            return rounded(LayerNorm { out_dtype: None, ..*self }, inputs, out_dtype);
+            return compose_rounded(LayerNorm { out_dtype: None, ..*self }, inputs, out_dtype);
         }
         let mean = x.mean_keep(-1)?;
-        let centred = x.sub(&mean)?;
-        let rstd = centred.square()?.mean_keep(-1)?.add_scalar(self.eps)?.rsqrt()?;
+        let centered = x.sub(&mean)?;
+        let rstd = centered.square()?.mean_keep(-1)?.add_scalar(self.eps)?.rsqrt()?;
         let weight = self.weight.then(|| &inputs[1]);
         let bias = self.bias.then(|| &inputs[inputs.len() - 1]);
-        let y = affine(centred.mul(&rstd)?, weight, bias)?.to_dtype(dtype)?;
+        let y = affine(centered.mul(&rstd)?, weight, bias)?.to_dtype(dtype)?;
         Ok(vec![y, mean.squeeze(-1)?, rstd.squeeze(-1)?])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 1 | u16::from(self.weight) << 1, outputs: 0b110 })
     }
-    /// The statistics can have gradients too (`dmean / width` and `-drstd * rstd^2 * n / width`):
-    /// they come from the gradient of [`LayerNormGrad`].
+    /// In double backward, [`LayerNormGrad`] also passes gradients to the statistics, which add
+    /// `dmean / width` and `-drstd * rstd^2 * n / width`.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let (x, mean, rstd) = (context.input(0)?, context.output(1)?, context.output(2)?);
@@ -269,8 +269,8 @@ impl Rule for LayerNormGrad {
         let (mean, rstd) = (inputs[1].unsqueeze(-1)?, inputs[2].unsqueeze(-1)?);
         let normal = x.sub(&mean)?.mul(&rstd)?;
         let dnormal = affine(dy.clone(), self.weight.then(|| &inputs[4]), None)?;
-        let along = normal.mul(&dnormal.mul(&normal)?.mean_keep(-1)?)?;
-        let dx = dnormal.sub(&dnormal.mean_keep(-1)?)?.sub(&along)?.mul(&rstd)?;
+        let projection = normal.mul(&dnormal.mul(&normal)?.mean_keep(-1)?)?;
+        let dx = dnormal.sub(&dnormal.mean_keep(-1)?)?.sub(&projection)?.mul(&rstd)?;
         let rows = AxisSet::first(x.rank() - 1);
         let mut outputs = vec![dx.to_dtype(dtype)?];
         if self.weight {
@@ -301,7 +301,7 @@ impl Rule for RmsNorm {
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let (x, dtype) = (widen(&inputs[0])?, inputs[0].dtype());
         if let Some(out_dtype) = self.out_dtype.filter(|&out_dtype| out_dtype != dtype) {
-            return rounded(RmsNorm { out_dtype: None, ..*self }, inputs, out_dtype);
+            return compose_rounded(RmsNorm { out_dtype: None, ..*self }, inputs, out_dtype);
         }
         let rrms = x.square()?.mean_keep(-1)?.add_scalar(self.eps)?.rsqrt()?;
         let y = affine(x.mul(&rrms)?, self.weight.then(|| &inputs[1]), None)?;
@@ -310,8 +310,8 @@ impl Rule for RmsNorm {
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 1 | u16::from(self.weight) << 1, outputs: 0b10 })
     }
-    /// The statistic can have a gradient too (`-drrms * rrms^2 * n / width`): it comes from the
-    /// gradient of [`RmsNormGrad`].
+    /// In double backward, [`RmsNormGrad`] also passes a gradient to the statistic, which adds
+    /// `-drrms * rrms^2 * n / width`.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let (x, rrms) = (context.input(0)?, context.output(1)?);
@@ -369,8 +369,8 @@ impl Rule for RmsNormGrad {
         let rrms = inputs[1].unsqueeze(-1)?;
         let normal = x.mul(&rrms)?;
         let dnormal = affine(dy.clone(), self.weight.then(|| &inputs[3]), None)?;
-        let along = normal.mul(&dnormal.mul(&normal)?.mean_keep(-1)?)?;
-        let mut outputs = vec![dnormal.sub(&along)?.mul(&rrms)?.to_dtype(dtype)?];
+        let projection = normal.mul(&dnormal.mul(&normal)?.mean_keep(-1)?)?;
+        let mut outputs = vec![dnormal.sub(&projection)?.mul(&rrms)?.to_dtype(dtype)?];
         if self.weight {
             outputs.push(dy.mul(&normal)?.sum(AxisSet::first(x.rank() - 1))?.to_dtype(dtype)?);
         }
@@ -459,8 +459,8 @@ impl Tensor {
         }
     }
 
-    /// Computes `(x - mean) / sqrt(var + eps) * weight + bias` for each channel, with the given
-    /// statistics.
+    /// Computes `(x - mean) / sqrt(var + eps) * weight + bias` for each channel, with the
+    /// statistics `mean` and `var`.
     ///
     /// # Shapes
     /// self `[batch, channels, ..]`, all others `[channels]` -> this tensor's shape
@@ -527,7 +527,8 @@ impl Tensor {
     }
 }
 
-/// Checks weight and bias for each channel, and returns ones or zeros for a missing one.
+/// Checks the weight and bias of all channels. If only one is missing, it is replaced by ones or
+/// zeros; if both are, returns `None`.
 fn scale_and_shift(
     op: &'static str,
     x: &Tensor,
@@ -535,11 +536,11 @@ fn scale_and_shift(
     bias: Option<&Tensor>,
 ) -> Result<Option<(Tensor, Tensor)>> {
     let channels = channels(op, &x.meta())?;
-    let as_x = |parameter: Option<&Tensor>| match precision::current() {
+    let cast_as_x = |parameter: Option<&Tensor>| match precision::current() {
         Some(_) => parameter.map(|parameter| precision::cast(parameter, x.dtype())).transpose(),
         None => Ok(parameter.cloned()),
     };
-    let (weight, bias) = (as_x(weight)?, as_x(bias)?);
+    let (weight, bias) = (cast_as_x(weight)?, cast_as_x(bias)?);
     for (what, parameter) in [("weight", &weight), ("bias", &bias)] {
         if let Some(parameter) = parameter {
             check_vector(op, what, &parameter.meta(), x.dtype(), channels)?;

@@ -78,13 +78,13 @@ fn check_padding(op: &'static str, window: &Window) -> Result<()> {
 fn output_size(op: &'static str, window: &Window, size: [usize; 2]) -> Result<[usize; 2]> {
     check_padding(op, window)?;
     let output = window.output_size(op, size)?;
-    // Of the windows that do not start in the padding before the image, the last one starts
-    // farthest, so that it is sufficient to check that one.
-    let all_in_padding = (0..2).any(|axis| {
+    // All windows that start in the padding before the image are checked. Of the others, the last
+    // one starts farthest, so it is sufficient to check that one.
+    let has_padding_window = (0..2).any(|axis| {
         let in_padding = window.padding[axis].div_ceil(window.stride[axis]).min(output[axis]);
         (0..in_padding).chain([output[axis] - 1]).any(|at| !overlaps_image(window, axis, at, size[axis]))
     });
-    if all_in_padding {
+    if has_padding_window {
         return Err(Error::invalid(
             op,
             format!("a window {window:?} on an image of {size:?} is entirely in the padding"),
@@ -178,7 +178,7 @@ impl Rule for MaxPool2dGrad {
         let name = "max_pool2d_grad";
         check::count(name, inputs, 2)?;
         check::dtype(name, "positions", &inputs[0], DType::I32)?;
-        let outputs = grad(name, &inputs[1], &self.window, self.size)?;
+        let outputs = infer_grad(name, &inputs[1], &self.window, self.size)?;
         check::shape(name, "positions", &inputs[0], *inputs[1].shape())?;
         Ok(outputs)
     }
@@ -257,7 +257,7 @@ impl Rule for AvgPool2dGrad {
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         check::count("avg_pool2d_grad", inputs, 1)?;
         check_undilated("avg_pool2d_grad", &self.window)?;
-        grad("avg_pool2d_grad", &inputs[0], &self.window, self.size)
+        infer_grad("avg_pool2d_grad", &inputs[0], &self.window, self.size)
     }
     /// Every element of a window gets the same value: columns that repeat it are summed into the
     /// image.
@@ -282,7 +282,7 @@ impl Rule for AvgPool2dGrad {
     }
 }
 
-fn grad(op: &'static str, dy: &Meta<'_>, window: &Window, size: [usize; 2]) -> Result<Outputs> {
+fn infer_grad(op: &'static str, dy: &Meta<'_>, window: &Window, size: [usize; 2]) -> Result<Outputs> {
     check::float(op, "grad_output", dy)?;
     let [batch, channels, _, _] = dy.shape().to_array(op)?;
     let [oh, ow] = output_size(op, window, size)?;

@@ -250,24 +250,24 @@ impl Tensor {
         device: &Device,
     ) -> Result<Tensor> {
         let shape = shape.into_shape()?;
-        let values = check_range(low, high, dtype)?;
+        let value_count = check_range(low, high, dtype)?;
         let bits_of = |bits: u8| {
             let (state, offset) = device.draw(shape.elements())?;
             apply_one(RandomBits { shape, bits, offset }, &[&state])
         };
         let first = bits_of(31)?;
-        let width = (values as u64).next_power_of_two().ilog2();
-        let below = if width <= 20 {
+        let width = (value_count as u64).next_power_of_two().ilog2();
+        let remainder = if width <= 20 {
             let carried = (31 - width).min(16);
-            let rest = first.remainder_scalar(values)?.mul_scalar(1i64 << carried)?;
-            rest.add(&bits_of(carried as u8)?)?.remainder_scalar(values)?
+            let rest = first.remainder_scalar(value_count)?.mul_scalar(1i64 << carried)?;
+            rest.add(&bits_of(carried as u8)?)?.remainder_scalar(value_count)?
         } else {
             let upper = first.to_dtype(DType::I64)?.mul_scalar(1i64 << 31)?;
-            upper.add(&bits_of(31)?.to_dtype(DType::I64)?)?.remainder_scalar(values)?
+            upper.add(&bits_of(31)?.to_dtype(DType::I64)?)?.remainder_scalar(value_count)?
         };
         // All values are below 2^40 and fit i64. A narrower dtype can represent the difference of
         // any two of its values, with wrapping.
-        below.to_dtype(dtype)?.add_scalar(low)
+        remainder.to_dtype(dtype)?.add_scalar(low)
     }
 
     /// Returns the numbers `0..count` in random order, i32.

@@ -76,12 +76,12 @@ impl ReduceOp {
             let expected = if self.is_primitive() { "a number" } else { "a floating dtype" };
             return Err(Error::dtype(name, "input", meta.dtype, expected));
         }
-        let needs_one = matches!(
+        let needs_elements = matches!(
             self,
             ReduceOp::Max | ReduceOp::Min | ReduceOp::ArgMax | ReduceOp::ArgMin | ReduceOp::MaxAbs
         ) && meta.dtype != DType::Bool;
-        let outside = || axes.drop_from(meta.shape()).elements();
-        if needs_one && axes.elements(meta.shape()) == 0 && outside() > 0 {
+        let result_count = || axes.drop_from(meta.shape()).elements();
+        if needs_elements && axes.elements(meta.shape()) == 0 && result_count() > 0 {
             return Err(Error::invalid(
                 name,
                 format!("no elements along axes {axes:?} of shape {:?}", meta.shape()),

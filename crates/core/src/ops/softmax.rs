@@ -41,14 +41,14 @@ pub struct LogSoftmaxGrad {
     pub axis: usize,
 }
 
-fn forward(op: &'static str, axis: usize, inputs: &[Meta<'_>]) -> Result<Outputs> {
+fn infer_forward(op: &'static str, axis: usize, inputs: &[Meta<'_>]) -> Result<Outputs> {
     check::count(op, inputs, 1)?;
     check::float(op, "input", &inputs[0])?;
     check::axis(op, axis, inputs[0].shape())?;
     Ok(Outputs::from_buf([Output::reuses(*inputs[0].shape(), inputs[0].dtype, 0)]))
 }
 
-fn gradient(op: &'static str, axis: usize, inputs: &[Meta<'_>]) -> Result<Outputs> {
+fn infer_gradient(op: &'static str, axis: usize, inputs: &[Meta<'_>]) -> Result<Outputs> {
     check::count(op, inputs, 2)?;
     check::float(op, "output", &inputs[0])?;
     check::axis(op, axis, inputs[0].shape())?;
@@ -78,7 +78,7 @@ impl Rule for Softmax {
         "softmax"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        forward("softmax", self.axis, inputs)
+        infer_forward("softmax", self.axis, inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let Some(shifted) = subtract_max(&inputs[0], self.axis)? else { return Ok(inputs.to_vec()) };
@@ -99,7 +99,7 @@ impl Rule for SoftmaxGrad {
         "softmax_grad"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        gradient("softmax_grad", self.axis, inputs)
+        infer_gradient("softmax_grad", self.axis, inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let [y, dy] = widen(inputs)?;
@@ -113,7 +113,7 @@ impl Rule for LogSoftmax {
         "log_softmax"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        forward("log_softmax", self.axis, inputs)
+        infer_forward("log_softmax", self.axis, inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let Some(shifted) = subtract_max(&inputs[0], self.axis)? else { return Ok(inputs.to_vec()) };
@@ -134,7 +134,7 @@ impl Rule for LogSoftmaxGrad {
         "log_softmax_grad"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        gradient("log_softmax_grad", self.axis, inputs)
+        infer_gradient("log_softmax_grad", self.axis, inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let [y, dy] = widen(inputs)?;

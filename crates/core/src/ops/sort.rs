@@ -102,11 +102,11 @@ impl Tensor {
         }
         let x = self.detach().to_dtype(self.dtype().accumulator())?.reshape([self.elements()])?;
         let edges = bin_edges(bins, low, high, &x)?;
-        let inside = x.ge(&edges.narrow(0, 0, 1)?)?.logical_and(&x.le(&edges.narrow(0, bins, 1)?)?)?;
+        let is_in_range = x.ge(&edges.narrow(0, 0, 1)?)?.logical_and(&x.le(&edges.narrow(0, bins, 1)?)?)?;
         let bin = bin_of(&x, &edges, bins, low, high)?;
         // Elements outside are counted in an additional bin, which is removed.
         let outside = Tensor::full((), bins as i64, DType::I32, self.device())?;
-        let index = inside.where_(&bin, &outside)?;
+        let index = is_in_range.where_(&bin, &outside)?;
         let zeros = Tensor::zeros([bins + 1], DType::I32, self.device())?;
         let counts = zeros.scatter_add(0, &index, &Tensor::ones(*x.shape(), DType::I32, self.device())?)?;
         counts.narrow(0, 0, bins)?.contiguous()

@@ -90,7 +90,7 @@ impl Group {
         REQUIRED_INPUTS + self.states + usize::from(self.half_copy)
     }
 
-    fn outputs(self, inputs: &[Meta<'_>]) -> Result<Outputs> {
+    fn infer_outputs(self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let (op, width) = (self.op, self.width());
         if inputs.is_empty() || !inputs.len().is_multiple_of(width) {
             let got = inputs.len();
@@ -99,7 +99,7 @@ impl Group {
         let mut outputs = Outputs::new();
         for (group, metas) in inputs.chunks(width).enumerate() {
             check::same_dtype(op, &inputs[0], &metas[0])?;
-            self.one_parameter(metas, group * width, &mut outputs)?;
+            self.push_outputs(metas, group * width, &mut outputs)?;
             if self.half_copy {
                 check::same_dtype(op, &inputs[width - 1], &metas[width - 1])?;
             }
@@ -108,7 +108,7 @@ impl Group {
     }
 
     /// Appends the outputs of one parameter, whose inputs begin at index `first`.
-    fn one_parameter(self, inputs: &[Meta<'_>], first: usize, outputs: &mut Outputs) -> Result<()> {
+    fn push_outputs(self, inputs: &[Meta<'_>], first: usize, outputs: &mut Outputs) -> Result<()> {
         let (op, parameter) = (self.op, &inputs[0]);
         check::float(op, "parameter", parameter)?;
         check::same_dtype(op, parameter, &inputs[1])?;
@@ -139,7 +139,7 @@ impl Group {
 
     /// Returns the inputs that are changed in place: every parameter, its states and its
     /// half-precision copy.
-    fn changed(self, inputs: &[Tensor]) -> Vec<Tensor> {
+    fn changed_inputs(self, inputs: &[Tensor]) -> Vec<Tensor> {
         let is_changed = |index: &usize| !matches!(index % self.width(), 1 | 2);
         (0..inputs.len()).filter(is_changed).map(|index| inputs[index].clone()).collect()
     }
@@ -228,11 +228,11 @@ impl Rule for SgdStep {
         if self.nesterov && (self.momentum <= 0.0 || self.dampening != 0.0) {
             return Err(Error::invalid("sgd_step", "nesterov needs a momentum above 0 and no dampening"));
         }
-        self.group().outputs(inputs)
+        self.group().infer_outputs(inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         inputs.chunks(self.width()).try_for_each(|one| self.compose_one(one))?;
-        Ok(self.group().changed(inputs))
+        Ok(self.group().changed_inputs(inputs))
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::NonDifferentiable
@@ -244,11 +244,11 @@ impl Rule for AdamStep {
         "adam_step"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        self.group().outputs(inputs)
+        self.group().infer_outputs(inputs)
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         inputs.chunks(self.width()).try_for_each(|one| self.compose_one(one))?;
-        Ok(self.group().changed(inputs))
+        Ok(self.group().changed_inputs(inputs))
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::NonDifferentiable

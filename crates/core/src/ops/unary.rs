@@ -423,8 +423,8 @@ impl Tensor {
         let scaled = x.mul_scalar(beta)?;
         let y = scaled.softplus()?.div_scalar(beta)?;
         // Above this value the function and its derivative round to x and 1.
-        let rounded = if x.dtype() == DType::F64 { 37.0 } else { 20.0 };
-        if threshold == f64::INFINITY || (beta == 1.0 && threshold >= rounded) {
+        let linear_above = if x.dtype() == DType::F64 { 37.0 } else { 20.0 };
+        if threshold == f64::INFINITY || (beta == 1.0 && threshold >= linear_above) {
             return y.to_dtype(input.dtype());
         }
         scaled.detach().gt_scalar(threshold)?.where_(&x, &y)?.to_dtype(input.dtype())

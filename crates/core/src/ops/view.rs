@@ -155,19 +155,19 @@ impl Tensor {
     /// # Errors
     /// Returns an error if a given axis does not exist or has another size.
     pub fn squeeze(&self, axes: impl Into<Axes>) -> Result<Tensor> {
-        let drop = match axes.into() {
+        let removed = match axes.into() {
             Axes::All => (0..self.rank())
                 .filter(|&axis| self.shape().dim(axis) == 1)
                 .fold(AxisSet::EMPTY, AxisSet::with),
             list => list.resolve(self.shape(), "squeeze")?,
         };
-        if let Some(axis) = drop.iter().find(|&axis| self.shape().dim(axis) != 1) {
+        if let Some(axis) = removed.iter().find(|&axis| self.shape().dim(axis) != 1) {
             return Err(Error::invalid(
                 "squeeze",
                 format!("axis {axis} of shape {:?} has size {}", self.shape(), self.shape().dim(axis)),
             ));
         }
-        Ok(record_view(self, self.layout().squeeze(drop), || ViewOp::Reshape))
+        Ok(record_view(self, self.layout().squeeze(removed), || ViewOp::Reshape))
     }
 
     /// Inserts an axis of size 1 before position `axis`; -1 appends it.
@@ -284,8 +284,8 @@ pub(crate) fn slice_adjoint(
     crate::dispatch::apply_one(super::indexing::SliceAssign { slices }, &[&zeros, grad])
 }
 
-/// Concatenates the gradients of the parts of `shape` along `axis`, with zeros for parts without a
-/// gradient.
+/// Concatenates the gradients of the ranges into which `shape` was split along `axis`, with zeros
+/// for ranges without a gradient.
 pub(crate) fn split_adjoint(
     grads: &[Option<Tensor>],
     shape: &Shape,
@@ -307,19 +307,19 @@ pub(crate) fn split_adjoint(
     Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis).map(Some)
 }
 
-/// Returns the tensor of `shape` whose parts along `axis` these are, if they are adjacent in one
-/// buffer and need no gradient.
+/// Returns the concatenation of `parts` along `axis`, of `shape`, as a view, if the parts are
+/// adjacent in one buffer and need no gradient.
 fn merge_adjacent(parts: &[Tensor], shape: &Shape, axis: usize) -> Result<Option<Tensor>> {
     let [first, ..] = parts else { return Ok(None) };
     let (strides, mut start) = (first.layout().strides(), first.layout().offset() as isize);
     for part in parts {
         let layout = part.layout();
-        let follows = part.buffer().is(first.buffer())
+        let is_adjacent = part.buffer().is(first.buffer())
             && layout.offset() as isize == start
             && layout.strides() == strides
             && part.dtype() == first.dtype()
             && !part.needs_grad();
-        if !follows {
+        if !is_adjacent {
             return Ok(None);
         }
         start += layout.shape().dim(axis) as isize * strides[axis];
@@ -371,19 +371,19 @@ pub(crate) fn diagonal_adjoint(
     [first, second]: [usize; 2],
 ) -> Result<Tensor> {
     let last = grad.rank() - 1;
-    let (left, length) = (&grad.dims()[..last], grad.dims()[last]);
+    let (leading, length) = (&grad.dims()[..last], grad.dims()[last]);
     let (rows, columns) = (shape.dim(first), shape.dim(second));
-    let lines = grad.shape().with_dim(last, rows * columns);
+    let flat_shape = grad.shape().with_dim(last, rows * columns);
     let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
     let diagonal = match length {
-        0 => slice_adjoint(grad, &lines, last, 0, 0, 1)?,
+        0 => slice_adjoint(grad, &flat_shape, last, 0, 0, 1)?,
         _ => {
             let (start, step) = (below * columns + above, columns + 1);
             let end = start + (length - 1) * step + 1;
-            slice_adjoint(grad, &lines, last, start, end as isize, step as isize)?
+            slice_adjoint(grad, &flat_shape, last, start, end as isize, step as isize)?
         }
     };
-    let matrices = diagonal.reshape(&[left, &[rows, columns]].concat()[..])?;
+    let matrices = diagonal.reshape(&[leading, &[rows, columns]].concat()[..])?;
     matrices.movedim(&[last as isize, last as isize + 1], &[first as isize, second as isize])
 }
 
@@ -397,10 +397,10 @@ pub(crate) fn strided_shape(
         return Err(Error::invalid(name, format!("{} strides for {} sizes", strides.len(), size.len())));
     }
     let shape = Shape::new(size)?;
-    let reach = size.iter().zip(strides).try_fold(offset, |sum, (&size, &stride)| {
+    let last_index = size.iter().zip(strides).try_fold(offset, |sum, (&size, &stride)| {
         sum.checked_add(size.saturating_sub(1).checked_mul(stride)?)
     });
-    if shape.elements() > 0 && reach.is_none_or(|last| last >= count) {
+    if shape.elements() > 0 && last_index.is_none_or(|last| last >= count) {
         let detail =
             format!("size {size:?}, strides {strides:?} and offset {offset} reach beyond {count} elements");
         return Err(Error::invalid(name, detail));
@@ -420,8 +420,8 @@ pub(crate) fn strided_indices(
     for (&size, &stride) in shape.dims().iter().zip(strides) {
         // The stride of an axis of size 1 is ignored; it may be out of range.
         let stride = if size > 1 { stride as i64 } else { 0 };
-        let along = Tensor::iota(size, indices.dtype(), 0, stride, device)?;
-        indices = indices.unsqueeze(indices.rank())?.add(&along)?;
+        let steps = Tensor::iota(size, indices.dtype(), 0, stride, device)?;
+        indices = indices.unsqueeze(indices.rank())?.add(&steps)?;
     }
     Ok(indices)
 }

@@ -1,5 +1,5 @@
-//! The cached casts of a scope: those of leaves, which are parameters, one for each version of
-//! their values.
+//! The cache of a scope's casts. Only casts of leaves (parameters) are cached, each for one version
+//! of the values.
 
 use super::half_copy;
 use crate::autograd::{TensorId, record_copy, wants_record};
@@ -9,7 +9,7 @@ use crate::{DType, Tensor};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// The number of cached casts above which casts of tensors that no longer exist are removed.
+/// The minimum of [`Casts::prune_above`].
 const MIN_PRUNED: usize = 64;
 
 /// The casts of one outermost scope.

@@ -135,10 +135,10 @@ fn may_have_copy(tensor: &Tensor) -> bool {
         && !tensor.buffer().is_shared_outside()
 }
 
-/// Returns the half precision to which scopes have cast `leaf` since the last call: that of
-/// `present`, the existing copy, if it is among them. `None` if there was no use, or if the tensor
-/// cannot have a copy because it is not contiguous, not f32, or in memory to which other libraries
-/// may write.
+/// Returns the half precision to which scopes have cast `leaf` since the last call: the dtype of
+/// `present`, the existing copy, if scopes have used it. `None` if there was no use, or if the
+/// tensor cannot have a copy because it is not contiguous, not f32, or in memory to which other
+/// libraries may write.
 pub fn half_copy_wanted(leaf: &Tensor, present: Option<&HalfCopy>) -> Option<DType> {
     let uses = leaf.node()?.with_half_copy(|of_leaf| std::mem::take(&mut of_leaf.uses))?;
     let present = present.map(|copy| copy.values.dtype());
@@ -147,7 +147,7 @@ pub fn half_copy_wanted(leaf: &Tensor, present: Option<&HalfCopy>) -> Option<DTy
 }
 
 /// Returns the current copy of a leaf in `dtype`, and records the use even if there is none.
-fn used(leaf: &Tensor, dtype: DType) -> Option<Arc<HalfCopy>> {
+fn record_use(leaf: &Tensor, dtype: DType) -> Option<Arc<HalfCopy>> {
     if leaf.dtype() != DType::F32 || !dtype.is_half() {
         return None;
     }
@@ -163,7 +163,7 @@ fn used(leaf: &Tensor, dtype: DType) -> Option<Arc<HalfCopy>> {
 pub(super) fn find(leaf: &Tensor, dtype: DType) -> Result<Option<Tensor>> {
     // Without fusion, a cast is a separate op, and the use is not recorded, so that the step does
     // not write a copy.
-    let Some(copy) = is_fusing().then(|| used(leaf, dtype)).flatten() else { return Ok(None) };
+    let Some(copy) = is_fusing().then(|| record_use(leaf, dtype)).flatten() else { return Ok(None) };
     let values = copy.values.clone();
     let cast = || match wants_record(&[leaf]) {
         true => record_copy(leaf, values),
@@ -178,7 +178,7 @@ pub(super) fn find(leaf: &Tensor, dtype: DType) -> Result<Option<Tensor>> {
         let leaf = leaf.clone();
         before_replay(move || {
             // Replays do not cast, but count as uses.
-            used(&leaf, dtype);
+            record_use(&leaf, dtype);
             copy.refresh(&leaf)
         })?;
     }

@@ -113,7 +113,7 @@ fn failure(reply: Reply) -> String {
 }
 
 #[test]
-fn a_good_mirror_gives_every_file_once() {
+fn every_file_is_downloaded_once_from_a_valid_mirror() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("cache").join("set");
     let server = good_server();
@@ -128,7 +128,7 @@ fn a_good_mirror_gives_every_file_once() {
 }
 
 #[test]
-fn only_what_is_missing_or_damaged_is_downloaded() {
+fn only_missing_or_corrupt_files_are_downloaded() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("b.gz"), content("b.gz")).unwrap();
     std::fs::write(folder.path().join("c.gz"), &content("c.gz")[1..]).unwrap();
@@ -141,7 +141,7 @@ fn only_what_is_missing_or_damaged_is_downloaded() {
 }
 
 #[test]
-fn a_body_without_a_length_is_taken() {
+fn body_without_a_length_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(NAMES.map(|name| (name, Reply::UntilClosed(content(name)))));
     download_missing(&catalog(&[&server.address]), folder.path()).unwrap();
@@ -149,7 +149,7 @@ fn a_body_without_a_length_is_taken() {
 }
 
 #[test]
-fn a_wrong_checksum_is_refused_and_reported() {
+fn wrong_checksum_is_an_error() {
     let wrong = content("wrong");
     let expected =
         format!("200000 bytes with SHA-256 {}, expected {}", sha256(&wrong), sha256(&content("a.gz")));
@@ -157,7 +157,7 @@ fn a_wrong_checksum_is_refused_and_reported() {
 }
 
 #[test]
-fn a_truncated_body_is_refused_with_and_without_an_announced_length() {
+fn truncated_body_is_an_error_with_and_without_a_length() {
     let sent = content("a.gz")[..100_000].to_vec();
     let message = failure(Reply::BrokenOff { announced: 200_000, sent: sent.clone() });
     assert!(message.starts_with("broke off after 100000 bytes: "), "{message}");
@@ -166,13 +166,13 @@ fn a_truncated_body_is_refused_with_and_without_an_announced_length() {
 }
 
 #[test]
-fn an_absent_file_is_refused_with_the_status() {
+fn missing_file_is_an_error_with_the_status() {
     let message = failure(Reply::NotFound);
     assert!(message.contains("404"), "{message}");
 }
 
 #[test]
-fn the_second_mirror_is_asked_for_what_the_first_spoils() {
+fn second_mirror_is_tried_if_the_first_fails() {
     let folder = tempfile::tempdir().unwrap();
     let first = Server::start([
         ("a.gz", Reply::Body(content("wrong"))),
@@ -190,7 +190,7 @@ fn the_second_mirror_is_asked_for_what_the_first_spoils() {
 }
 
 #[test]
-fn every_mirror_is_named_when_all_fail_and_a_closed_port_fails_at_once() {
+fn all_failed_mirrors_are_listed_and_a_closed_port_fails_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -213,14 +213,14 @@ fn every_mirror_is_named_when_all_fail_and_a_closed_port_fails_at_once() {
 }
 
 #[test]
-fn an_endless_body_is_cut_off() {
+fn endless_body_is_stopped_at_the_limit() {
     let mut received = std::io::sink();
     let outcome = copy_verified(std::io::repeat(7), &mut received, "", &ProgressBar::hidden()).unwrap();
     assert_eq!(outcome.unwrap_err(), "more than 67108864 bytes");
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_an_error_with_its_name() {
+fn uncreatable_folder_is_an_error_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();

@@ -61,7 +61,7 @@ fn files_on_disk_are_distinguished_by_content_not_by_name() {
 }
 
 #[test]
-fn a_bad_magic_number_names_file_and_both_numbers() {
+fn bad_magic_number_is_reported_with_file_and_both_numbers() {
     let message = labels_of(&image_file()).unwrap_err().to_string();
     assert_eq!(
         message,
@@ -70,10 +70,10 @@ fn a_bad_magic_number_names_file_and_both_numbers() {
 }
 
 #[test]
-fn a_truncated_file_names_file_and_both_numbers() {
-    let whole = image_file();
+fn truncated_file_is_reported_with_file_and_both_sizes() {
+    let intact = image_file();
     for (length, expected) in [(0, 16), (3, 16), (15, 16), (16, 40), (39, 40)] {
-        let message = images_of(&whole[..length]).unwrap_err().to_string();
+        let message = images_of(&intact[..length]).unwrap_err().to_string();
         let found = if length == 15 { 15 } else { length };
         assert_eq!(message, format!("folder/images: truncated: expected {expected} bytes, found {found}"));
     }
@@ -90,7 +90,7 @@ fn surplus_content_is_a_wrong_count() {
 }
 
 #[test]
-fn a_gigantic_header_is_refused_without_an_allocation() {
+fn huge_header_is_rejected_without_an_allocation() {
     let mut bytes = image_file();
     for (dims, promised) in [([u32::MAX; 3], u64::MAX), ([2_000_000, 28, 28], 1_568_000_000)] {
         for (axis, dim) in dims.iter().enumerate() {
@@ -108,7 +108,7 @@ fn a_gigantic_header_is_refused_without_an_allocation() {
 }
 
 #[test]
-fn a_damaged_gzip_checksum_is_found() {
+fn corrupt_gzip_checksum_is_detected() {
     let mut bytes = gzip(&image_file());
     let checksum_at = bytes.len() - 8;
     bytes[checksum_at] ^= 1;
@@ -119,7 +119,7 @@ fn a_damaged_gzip_checksum_is_found() {
 /// Every length, and thousands of random corruptions: the result is an error or correct content,
 /// never a panic.
 #[test]
-fn no_bytes_make_the_reader_panic_or_accept_what_is_cut_off() {
+fn reader_neither_panics_nor_accepts_truncated_files() {
     let (plain, packed) = (image_file(), gzip(&image_file()));
     for whole in [&plain, &packed] {
         for length in 0..whole.len() {

@@ -31,7 +31,7 @@ fn nearest_mean_accuracy(train: &Split, test: &Split) -> f64 {
 /// The first 1000 images of seed 0, bit for bit. They must not change on any platform or in any
 /// version.
 #[test]
-fn the_drawn_bits_are_pinned() {
+fn drawn_bits_are_pinned() {
     let hash = |part| {
         let split = digits(1_000, 0, part);
         let hash = Sha256::new().chain_update(split.pixels()).chain_update(split.labels()).finalize();
@@ -73,7 +73,7 @@ fn every_ten_images_are_the_ten_digits() {
 }
 
 #[test]
-fn every_image_has_ink_and_paper() {
+fn every_image_has_foreground_and_background() {
     let split = digits(2_000, 4, Part::Train);
     for index in 0..split.len() {
         let image = split.image(index).unwrap();
@@ -96,7 +96,7 @@ fn an_empty_set_is_an_error() {
 }
 
 #[test]
-fn more_than_memory_holds_is_an_error() {
+fn count_that_exceeds_memory_is_an_error() {
     let message = synthetic_digits(usize::MAX, 0, Part::Train).unwrap_err().to_string();
     assert_eq!(message, format!("synthetic images: {}, expected at most 16777216", usize::MAX));
 }

@@ -17,7 +17,8 @@ impl Reading<'_> {
     pub fn read(&self, content: &str) -> Result<Table> {
         let delimiter = self.delimiter()?;
         let lines = Lines::of(content, self.config.delimiter);
-        // Flexible: a line of another length is reported below, with the column where it differs.
+        // Flexible, because lines of another length are reported below, with the column at which
+        // they differ.
         let mut reader = ReaderBuilder::new()
             .delimiter(delimiter)
             .terminator(Terminator::Any(b'\n'))
@@ -72,8 +73,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Converts the result of the `csv` crate. For a text in memory, its errors come only from the
-    /// reader.
+    /// Converts the result of the `csv` crate. It returns only I/O errors, because the content is
+    /// in memory and the reader is flexible.
     fn record(&self, record: csv::Result<StringRecord>) -> Result<StringRecord> {
         record.map_err(|error| DataError::Io { file: self.file.to_path_buf(), source: error.into() })
     }

@@ -31,7 +31,7 @@ fn columns_are_read_by_name() {
 }
 
 #[test]
-fn quotes_line_ends_byte_order_marks_and_empty_lines_are_understood() {
+fn quotes_line_ends_byte_order_marks_and_empty_lines_are_parsed() {
     let table = read("\u{feff}\"a, b\", \"say \"\"c\"\"\"\r\n\r\n\"1\" ,2\r\n3,\"4\"\r\n\r\n").unwrap();
     assert_eq!(table.columns(), ["a, b", "say \"c\""]);
     assert_eq!(table.cells(), [1.0, 2.0, 3.0, 4.0]);
@@ -62,7 +62,7 @@ fn blanks_are_kept_in_quotation_marks_and_within_a_cell_only() {
 }
 
 #[test]
-fn delimiters_that_cannot_be_distinguished_from_cells_are_refused() {
+fn ambiguous_delimiters_are_errors() {
     for delimiter in ['"', '\n', '\r', '§'] {
         let message = read_as("a\n1\n", &CsvConfig { delimiter, ..CsvConfig::default() }).unwrap_err();
         assert_eq!(
@@ -83,7 +83,7 @@ fn delimiters_that_cannot_be_distinguished_from_cells_are_refused() {
 }
 
 #[test]
-fn cells_at_fault_are_named_by_line_and_column() {
+fn invalid_cells_are_reported_with_line_and_column() {
     let cases = [
         ("a,b\n1,2\n\n3,x4\n", "data.csv: line 4, column 2 (b): expected a number, found \"x4\""),
         ("a,b\n1,\n", "data.csv: line 2, column 2 (b): expected a number, found an empty cell"),
@@ -121,7 +121,7 @@ fn cells_at_fault_are_named_by_line_and_column() {
 }
 
 #[test]
-fn columns_that_are_not_there_are_named_with_those_that_are() {
+fn missing_columns_are_reported_with_the_existing_ones() {
     let expected = "data.csv: line 1: no column z; there are a, b";
     let config = CsvConfig { columns: names(&["a", "z"]), ..CsvConfig::default() };
     assert_eq!(read_as("a,b\n1,2\n", &config).unwrap_err(), expected);
@@ -138,7 +138,7 @@ fn columns_that_are_not_there_are_named_with_those_that_are() {
 }
 
 #[test]
-fn tables_of_senseless_numbers_are_refused() {
+fn tables_of_invalid_numbers_are_errors() {
     assert!(matches!(
         Table::new(&["a", "b"], vec![1.0; 3]),
         Err(DataError::RaggedTable { cells: 3, columns: 2 })
@@ -155,9 +155,9 @@ fn a_fifth_of_the_rows_is_held_out_by_seed() {
     let (train, held_out) = table.train_held_out(1).unwrap();
     assert_eq!((train.rows(), held_out.rows()), (40, 10));
     assert!(held_out.cells().is_sorted() && train.cells().is_sorted());
-    let mut all = [train.cells(), held_out.cells()].concat();
-    all.sort_by(f64::total_cmp);
-    assert_eq!(all, table.cells());
+    let mut cells = [train.cells(), held_out.cells()].concat();
+    cells.sort_by(f64::total_cmp);
+    assert_eq!(cells, table.cells());
     assert_eq!(table.train_held_out(1).unwrap().1, held_out);
     assert_ne!(table.train_held_out(2).unwrap().1, held_out);
     let two = Table::new(&["row"], vec![1.0, 2.0]).unwrap();
@@ -168,7 +168,7 @@ fn a_fifth_of_the_rows_is_held_out_by_seed() {
 }
 
 #[test]
-fn numbers_that_a_dtype_does_not_hold_are_errors() {
+fn numbers_that_a_dtype_cannot_represent_are_errors() {
     let device = ternion_cpu::device();
     let times = Table::new(&["time"], vec![1_700_000_001.0, 1_700_000_002.0]).unwrap();
     let message = times.to_tensor(&device).unwrap_err().to_string();
@@ -179,8 +179,8 @@ fn numbers_that_a_dtype_does_not_hold_are_errors() {
     let exact = times.to_tensor_of(DType::F64, &device).unwrap();
     assert_eq!(exact.to_vec::<f64>().unwrap(), [1_700_000_001.0, 1_700_000_002.0]);
     for (dtype, beyond) in [(DType::F32, 3.402_823_57e38), (DType::F16, 65520.0), (DType::BF16, 3.397e38)] {
-        let of = |number: f64| Table::new(&["a"], vec![number]).unwrap().to_tensor_of(dtype, &device);
-        assert!(of(-beyond).is_err() && of(beyond * 0.998).is_ok(), "{dtype}");
+        let to_tensor = |number: f64| Table::new(&["a"], vec![number]).unwrap().to_tensor_of(dtype, &device);
+        assert!(to_tensor(-beyond).is_err() && to_tensor(beyond * 0.998).is_ok(), "{dtype}");
     }
     assert!(times.to_tensor_of(DType::I64, &device).is_err());
 }
@@ -188,12 +188,20 @@ fn numbers_that_a_dtype_does_not_hold_are_errors() {
 #[test]
 fn numbers_that_become_0_are_errors_and_half_precision_is_rounded_once() {
     let device = ternion_cpu::device();
-    let of = |number: f64, dtype| Table::new(&["a"], vec![number]).unwrap().to_tensor_of(dtype, &device);
-    let message = of(1e-60, DType::F32).unwrap_err().to_string();
+    let to_tensor =
+        |number: f64, dtype| Table::new(&["a"], vec![number]).unwrap().to_tensor_of(dtype, &device);
+    let message = to_tensor(1e-60, DType::F32).unwrap_err().to_string();
     assert!(message.contains("becomes infinite, 0 or equal to another number in f32"), "{message}");
     // Half the smallest f32 number is rounded to even, which is 0.
-    assert!(of(2f64.powi(-150), DType::F32).is_err() && of(2f64.powi(-150) * 1.01, DType::F32).is_ok());
-    assert!(of(0.0, DType::F32).is_ok() && of(-0.0, DType::F32).is_ok() && of(1e-60, DType::F64).is_ok());
+    assert!(
+        to_tensor(2f64.powi(-150), DType::F32).is_err()
+            && to_tensor(2f64.powi(-150) * 1.01, DType::F32).is_ok()
+    );
+    assert!(
+        to_tensor(0.0, DType::F32).is_ok()
+            && to_tensor(-0.0, DType::F32).is_ok()
+            && to_tensor(1e-60, DType::F64).is_ok()
+    );
     // Slightly above the midpoint of two adjacent numbers, by a difference that only f64 can
     // represent. Rounded to f32 first, the number would be the midpoint, which rounds to the even
     // neighbor below.
@@ -209,8 +217,8 @@ fn numbers_that_become_0_are_errors_and_half_precision_is_rounded_once() {
             (middle, low),
             (-middle * (1.0 + 1e-12), -low - step),
         ] {
-            let found = of(number, dtype).unwrap().to_dtype(DType::F64).unwrap().item_f64().unwrap();
-            assert_eq!(found, expected, "{dtype} {number}");
+            let rounded = to_tensor(number, dtype).unwrap().to_dtype(DType::F64).unwrap().item_f64().unwrap();
+            assert_eq!(rounded, expected, "{dtype} {number}");
         }
     }
 }
@@ -219,12 +227,18 @@ fn numbers_that_become_0_are_errors_and_half_precision_is_rounded_once() {
 fn integers_that_become_equal_are_errors_from_the_first_on() {
     let device = ternion_cpu::device();
     for (dtype, last) in [(DType::F32, 16_777_216.0), (DType::F16, 2048.0), (DType::BF16, 256.0)] {
-        let of = |numbers: [f64; 2]| {
+        let to_tensor = |numbers: [f64; 2]| {
             Table::new(&["id"], numbers.to_vec()).unwrap().to_tensor_of(dtype, &device).map(drop)
         };
-        assert!(of([last + 1.0, last]).is_err() && of([-last, -last - 1.0]).is_err(), "{dtype}");
-        assert!(of([last, last + 2.0]).is_ok() && of([last - 1.0, last]).is_ok(), "{dtype}");
-        assert!(of([last + 2.0, last + 3.0]).is_ok() && of([last + 3.0, last + 4.0]).is_err(), "{dtype}");
+        assert!(
+            to_tensor([last + 1.0, last]).is_err() && to_tensor([-last, -last - 1.0]).is_err(),
+            "{dtype}"
+        );
+        assert!(to_tensor([last, last + 2.0]).is_ok() && to_tensor([last - 1.0, last]).is_ok(), "{dtype}");
+        assert!(
+            to_tensor([last + 2.0, last + 3.0]).is_ok() && to_tensor([last + 3.0, last + 4.0]).is_err(),
+            "{dtype}"
+        );
     }
     // In half precision, numbers with digits after the point are measurements, and may become
     // equal.

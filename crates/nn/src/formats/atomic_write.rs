@@ -14,8 +14,7 @@ const MAX_LINKS: usize = 40;
 /// disk: a crash leaves the old file. The permissions of an existing file are kept. Temporary files
 /// left by killed processes are removed.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // A pipe or a device cannot contain a half-written file, and a rename would replace it by a
-    // file.
+    // Pipes and devices are written directly: a rename would replace them by a regular file.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
         return OpenOptions::new().write(true).open(path)?.write_all(bytes);
     }
@@ -31,8 +30,8 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     sync_folder(path)
 }
 
-/// Returns the file that a path refers to, which need not exist: renaming onto a symbolic link
-/// would replace the link.
+/// Follows symbolic links to the file that `path` refers to, which need not exist. Renaming a file
+/// onto the link itself would replace the link.
 fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
     let mut path = path.to_path_buf();
     for _ in 0..MAX_LINKS {
@@ -65,7 +64,7 @@ fn temporary_prefix(name: &OsStr) -> OsString {
 /// Writes a new file, locked while it is written, with the permissions of `old` if that exists.
 fn write_and_sync(path: &Path, old: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    // If files cannot be locked, leftover files are not removed either.
+    // The error is ignored: where files cannot be locked, `remove_stale` removes none.
     let _ = file.lock_shared();
     if let Ok(metadata) = fs::metadata(old) {
         file.set_permissions(metadata.permissions())?;
@@ -96,7 +95,7 @@ fn is_temporary(name: &OsStr, prefix: &OsStr) -> bool {
     parts.len() == 2 && parts.iter().all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
 }
 
-/// Younger files may be new ones that are about to be locked.
+/// A younger file may have just been created and not be locked yet.
 const MIN_STALE_AGE: Duration = Duration::from_secs(10);
 
 /// Skips a file that cannot be opened, locked or removed: saving does not fail because of it.

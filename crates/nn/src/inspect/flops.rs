@@ -6,14 +6,14 @@ use ternion_core::ops::matmul::Epilogue;
 use ternion_core::ops::reduce::ReduceOp;
 use ternion_core::{Op, OpCall, Tensor};
 
-/// Returns the number of floating-point operations of an op that was applied. Call it from
+/// Returns the number of floating-point operations of one call of an op. Use it in
 /// [`observe_ops`](ternion_core::observe_ops).
 ///
 /// A multiply-add counts 2. A product of `[m, k]` and `[k, n]` therefore takes `2 m k n`; a
 /// convolution takes 2 for each output and each weight that contributes to it; attention takes 2
-/// for each score and each element of a key and of a value, whether or not the score is masked. A
-/// function of one element, a comparison, or a sum of two counts 1 for each output; fused ops count
-/// as many as they fuse. Reductions count 1 for each input (2 for sums of squares, norms and the
+/// for each score and each element of a key and of a value, whether or not the score is masked.
+/// Unary functions, comparisons and additions count 1 for each output; a fused op counts the sum of
+/// the ops that it fuses. Reductions count 1 for each input (2 for sums of squares, norms and the
 /// maximum absolute value, 4 for log-sum-exp), softmax 5 for each element (maximum, difference,
 /// exponential, sum, quotient), norms 5 (sum, difference, square, sum, product; RMS norm 3) and 1
 /// each for weight and bias, pooling 1 for each element of each window, an Adam step 14 for each
@@ -102,25 +102,25 @@ fn reduction_flops(op: ReduceOp) -> u64 {
 fn matmul_flops(epilogue: &Epilogue, left: u64, output: u64, call: &OpCall<'_>) -> u64 {
     let inner = call.inputs.first().and_then(|left| left.dims().last()).map_or(0, |&inner| inner as u64);
     let &Epilogue { bias, activation, residual, alpha, accumulate, row_sums_of_a, .. } = epilogue;
-    let after = [bias, activation.is_some(), residual, alpha != 1.0, accumulate].map(u64::from);
+    let epilogue_ops = [bias, activation.is_some(), residual, alpha != 1.0, accumulate].map(u64::from);
     let rows = left.checked_div(inner).unwrap_or(0);
     let columns = call.inputs.get(1).and_then(|right| right.dims().last()).map_or(0, |&size| size as u64);
-    let sums = if row_sums_of_a { left } else { 0 };
-    2 * rows * inner * columns + sums + output * after.iter().sum::<u64>()
+    let row_sum_flops = if row_sums_of_a { left } else { 0 };
+    2 * rows * inner * columns + row_sum_flops + output * epilogue_ops.iter().sum::<u64>()
 }
 
-/// `keys` and `values` are the numbers of products of scores with keys or queries, and with values.
-/// `elementwise` is the number of steps for each score.
+/// Counts `qk_products` matrix products over head_dim (scores with queries or keys),
+/// `value_products` over value_dim, and `elementwise` operations for each score.
 fn attention_flops(
     config: &AttentionConfig,
     call: &OpCall<'_>,
-    keys: u64,
-    values: u64,
+    qk_products: u64,
+    value_products: u64,
     elementwise: u64,
 ) -> u64 {
     let dims = |at: usize| call.inputs.get(at).map_or([0; 4], |tensor| tensor.sizes::<4>().unwrap_or([0; 4]));
     let ([batch, heads, queries, head_dim], [.., length, _], [.., value_dim]) = (dims(0), dims(1), dims(2));
     let scores = [batch, heads, queries, length].iter().map(|&size| size as u64).product::<u64>();
-    let products = 2 * (keys * head_dim as u64 + values * value_dim as u64);
+    let products = 2 * (qk_products * head_dim as u64 + value_products * value_dim as u64);
     scores * (products + elementwise + u64::from(config.mask))
 }

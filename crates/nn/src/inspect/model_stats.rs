@@ -27,10 +27,10 @@ pub struct ModelStats {
 impl ModelStats {
     /// Returns the names of parameters whose values or gradients contain NaN or infinity.
     pub fn not_finite(&self) -> Vec<&str> {
-        let broken = |stats: &Stats| stats.nan + stats.infinite > 0;
+        let non_finite = |stats: &Stats| stats.nan + stats.infinite > 0;
         self.parameters
             .iter()
-            .filter(|param| broken(&param.values) || param.gradient.as_ref().is_some_and(broken))
+            .filter(|param| non_finite(&param.values) || param.gradient.as_ref().is_some_and(non_finite))
             .map(|param| param.name.as_str())
             .collect()
     }

@@ -81,7 +81,7 @@ pub struct SpanTotal {
     pub count: usize,
     /// The time from beginning to end, in nanoseconds, summed over the spans.
     pub total_ns: u64,
-    /// The same without the time in nested spans.
+    /// `total_ns` without the time in nested spans.
     pub own_ns: u64,
 }
 

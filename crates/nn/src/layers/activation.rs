@@ -90,7 +90,7 @@ impl Forward for ELU {
     }
 }
 
-/// How [`GELU`] computes the normal distribution function.
+/// How [`GELU`] computes the CDF of the standard normal distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GeluApproximation {
     /// Exactly, with the error function; PyTorch's `approximate="none"`.
@@ -100,7 +100,8 @@ pub enum GeluApproximation {
     Tanh,
 }
 
-/// `x * Phi(x)`, where `Phi` is the normal distribution function (Hendrycks and Gimpel 2016).
+/// `x * Phi(x)`, where `Phi` is the CDF of the standard normal distribution (Hendrycks and Gimpel
+/// 2016).
 #[derive(Module, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GELU {
     /// Exact by default.

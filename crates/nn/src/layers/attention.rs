@@ -62,8 +62,8 @@ impl Default for MultiHeadAttentionConfig {
 pub struct AttentionMask<'a> {
     /// Whether to attend only to keys at or before the query.
     pub causal: Causal,
-    /// The number of positions that a query attends to, its own included: that many back, and if
-    /// not causal that many ahead.
+    /// The size of the sliding window: a query attends to keys at positions above
+    /// `position - window` and, if not causal, below `position + window`.
     pub window: Option<usize>,
     /// `[batch, keys]` bool: true for a token, false for padding (the inverse of PyTorch's
     /// `key_padding_mask`).
@@ -80,7 +80,7 @@ impl AttentionMask<'_> {
         AttentionMask { causal: Causal::LowerRight, ..AttentionMask::default() }
     }
 
-    /// Returns the mask for all heads that combines padding and `mask`.
+    /// Combines `key_mask` and `mask` into one mask for all heads.
     fn combined(&self) -> Result<Option<Tensor>> {
         let Some(key_mask) = self.key_mask else { return Ok(self.mask.cloned()) };
         let [batch, keys] = key_mask.shape().to_array("attention")?;
@@ -273,8 +273,8 @@ impl MultiHeadAttention {
         in_layer(self, "MultiHeadAttention", || {
             let [rows, _] = input.shape().to_array("attention")?;
             let bias = self.in_proj_bias.as_ref().map(Param::tensor);
-            let all = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
-            let parts = all.split_sizes(-1, &self.rows())?;
+            let qkv = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
+            let parts = qkv.split_sizes(-1, &self.rows())?;
             let split = |part: &Tensor, heads: usize| part.reshape([rows, heads, self.head_dim]);
             let (mut q, mut k) = (split(&parts[0], self.heads)?, split(&parts[1], self.kv_heads)?);
             let v = split(&parts[2], self.kv_heads)?;
@@ -305,12 +305,12 @@ impl MultiHeadAttention {
         cache: Option<&mut KeyValueCache>,
     ) -> Result<Tensor> {
         let bias = self.in_proj_bias.as_ref().map(Param::tensor);
-        let all = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
-        let parts = all.split_sizes(-1, &self.rows())?;
-        let first = cache.as_ref().map_or(0, |cache| cache.len());
-        let q = self.apply_rotary(self.split(&parts[0], self.heads)?, first)?;
-        let k = self.apply_rotary(self.split(&parts[1], self.kv_heads)?, first)?;
-        let v = self.split(&parts[2], self.kv_heads)?;
+        let qkv = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
+        let projections = qkv.split_sizes(-1, &self.rows())?;
+        let first_position = cache.as_ref().map_or(0, |cache| cache.len());
+        let q = self.apply_rotary(self.split(&projections[0], self.heads)?, first_position)?;
+        let k = self.apply_rotary(self.split(&projections[1], self.kv_heads)?, first_position)?;
+        let v = self.split(&projections[2], self.kv_heads)?;
         let [k, v] = match cache {
             Some(cache) => cache.append([&k, &v])?,
             None => [k, v],
@@ -377,7 +377,7 @@ impl MultiHeadAttention {
 }
 
 fn check_heads(width: usize, heads: usize, kv_heads: usize, dropout: f64) -> Result<()> {
-    let problem = if heads == 0 || !width.is_multiple_of(heads) {
+    let error_message = if heads == 0 || !width.is_multiple_of(heads) {
         format!("width {width} does not divide into {heads} heads")
     } else if kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
         format!("{heads} heads of queries cannot share {kv_heads} heads of keys")
@@ -386,7 +386,7 @@ fn check_heads(width: usize, heads: usize, kv_heads: usize, dropout: f64) -> Res
     } else {
         return Ok(());
     };
-    Err(Error::invalid("multi_head_attention", problem))
+    Err(Error::invalid("multi_head_attention", error_message))
 }
 
 impl Forward for MultiHeadAttention {

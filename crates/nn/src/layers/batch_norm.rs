@@ -33,7 +33,7 @@ impl Default for BatchNormConfig {
     }
 }
 
-/// Defines a batch norm from a text with the shapes of its inputs, and their ranks.
+/// Defines a batch norm layer from its name, documented shapes and supported input ranks.
 macro_rules! batch_norm {
     ($(#[$doc:meta])* $name:ident, $shapes:literal, $ranks:expr, $of_ranks:literal) => {
         $(#[$doc])*
@@ -159,8 +159,8 @@ impl Statistics {
         RunningStatistics::new("batch_norm", input, &self.mean, &self.var)
     }
 
-    /// Updates the running statistics with those of a batch of `count` elements per channel, on the
-    /// device.
+    /// Updates the running statistics on the device with the statistics of a batch of `count`
+    /// elements per channel.
     fn update(
         &self,
         running: RunningStatistics<'_>,
@@ -187,8 +187,8 @@ fn normalize_with_batch(
     let dims = input.dims();
     let count = dims[0] * dims[2..].iter().product::<usize>();
     if count < 2 {
-        let what = if running.is_some() { "training" } else { "batch statistics" };
-        let detail = format!("{what} on shape {:?}: a channel of 1 value has no variance", input.shape());
+        let mode = if running.is_some() { "training" } else { "batch statistics" };
+        let detail = format!("{mode} on shape {:?}: a channel of 1 value has no variance", input.shape());
         return Err(Error::invalid("batch_norm", detail));
     }
     let (output, mean, var) = input.batch_norm_train(weight, bias, config.eps)?;

@@ -155,8 +155,8 @@ layer! {
     "`[batch, in, depth, height, width] -> [batch, out, od, oh, ow]`"
 }
 
-/// Returns weight and bias of a convolution. `shape` is that of the weight; the product of its axes
-/// except the first is the fan-in.
+/// Returns weight and bias of a convolution. `shape` is the shape of the weight; the product of its
+/// sizes except the first is the fan-in.
 fn parameters(
     shape: &[usize],
     outputs: Option<usize>,

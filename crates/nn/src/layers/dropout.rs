@@ -49,13 +49,13 @@ impl Dropout {
 }
 
 impl Dropout {
-    fn drops(&self) -> bool {
+    fn is_active(&self) -> bool {
         self.mode.is_training() && self.p > 0.0
     }
 
     /// Whether a caller may skip this layer: it changes nothing, and layers are not observed.
     pub(crate) fn is_identity(&self) -> bool {
-        !self.drops() && !are_layers_apart()
+        !self.is_active() && !are_layers_apart()
     }
 }
 
@@ -63,7 +63,7 @@ impl Forward for Dropout {
     /// # Shapes
     /// `[..] -> ` same
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        in_layer(self, "Dropout", || if self.drops() { input.dropout(self.p) } else { Ok(input.clone()) })
+        in_layer(self, "Dropout", || if self.is_active() { input.dropout(self.p) } else { Ok(input.clone()) })
     }
 }
 

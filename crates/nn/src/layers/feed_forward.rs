@@ -99,7 +99,8 @@ impl FeedForward {
 }
 
 impl FeedForward {
-    /// Returns the activation between the layers; `None` for SwiGLU, which has a product there.
+    /// Returns the activation between the layers; `None` for SwiGLU, which multiplies by a gate
+    /// instead.
     fn activation(&self) -> Option<UnaryOp> {
         match self.form {
             FeedForwardKind::ReLU => Some(UnaryOp::Relu),
@@ -128,9 +129,9 @@ impl FeedForward {
     fn output(&self, input: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
         if let (Some(activation), true) = (self.activation(), self.dropout.is_identity()) {
             let [(w1, b1), (w2, b2)] = [self.linear1.tensors(), self.linear2.tensors()];
-            let [first, second] = [(&w1, &b1), (&w2, &b2)]
+            let [first_layer, second_layer] = [(&w1, &b1), (&w2, &b2)]
                 .map(|(weight, bias)| LinearParameters { weight, bias: bias.as_ref() });
-            return input.feed_forward(first, activation, second, residual);
+            return input.feed_forward(first_layer, activation, second_layer, residual);
         }
         let hidden = self.dropout.forward(&self.hidden(input)?)?;
         match residual {

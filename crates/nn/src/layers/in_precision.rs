@@ -6,8 +6,8 @@ use ternion_core::{Precision, Result, Tensor, with_precision};
 /// A module whose forward runs in a [precision scope](with_precision). Its parameters keep their
 /// dtype and their keys.
 ///
-/// Within a scope of another precision it makes an exception: for a layer that must stay in f32, or
-/// for the only part that is computed in half precision.
+/// It overrides the precision of an enclosing scope: for a layer that must stay in f32, or to
+/// compute only one part of a model in half precision.
 ///
 /// ```
 /// use ternion_core::{DType, Precision, Result, Tensor};
@@ -41,7 +41,7 @@ impl<M> InPrecision<M> {
         self.precision
     }
 
-    /// Returns the wrapped module, which does not open a scope itself.
+    /// Returns the wrapped module. Calling it directly does not open the scope.
     pub fn module(&self) -> &M {
         &self.module
     }

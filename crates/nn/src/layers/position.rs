@@ -44,7 +44,8 @@ fn frequency(pair: usize, width: usize, base: f64) -> f64 {
 pub(crate) struct Tables(Mutex<Vec<Tensor>>);
 
 impl Tables {
-    /// Returns the result of `make` on `device`, which is computed only once.
+    /// Returns the tables on `device`, which `make` creates in the first call and when the device
+    /// changes.
     pub(crate) fn on(
         &self,
         device: &Device,

@@ -113,8 +113,9 @@ impl Cells {
             let mut outputs = Vec::with_capacity(cells.len());
             for (direction, cell) in cells.iter().enumerate() {
                 let index = layer * self.directions + direction;
-                let first = states.iter().map(|state| state.select(0, index)).collect::<Result<Vec<_>>>()?;
-                let (output, end) = cell.read(&x, first, direction == 1, &step)?;
+                let initial =
+                    states.iter().map(|state| state.select(0, index)).collect::<Result<Vec<_>>>()?;
+                let (output, end) = cell.read(&x, initial, direction == 1, &step)?;
                 outputs.push(output);
                 last.push(end);
             }
@@ -146,12 +147,12 @@ impl Cell {
     ) -> Result<(Tensor, Vec<Tensor>)> {
         let bias = self.biases.as_ref().map(|[bias, _]| bias.tensor());
         // The input projections of all steps in one product.
-        let all = input.linear(&self.weights[0].tensor(), bias.as_ref())?;
-        let length = all.dims()[1];
+        let projected = input.linear(&self.weights[0].tensor(), bias.as_ref())?;
+        let length = projected.dims()[1];
         let mut outputs = Vec::with_capacity(length);
         for at in 0..length {
             let at = if reverse { length - 1 - at } else { at };
-            states = step(&all.select(1, at)?, self, &states)?;
+            states = step(&projected.select(1, at)?, self, &states)?;
             outputs.push(states[0].clone());
         }
         if reverse {
@@ -214,9 +215,9 @@ impl LSTM {
         };
         let (output, last) = self.0.run("lstm", input, &states, |input, cell, states| {
             let gates = input.add(&cell.project_state(&states[0])?)?.chunk(1, 4)?;
-            let kept = gates[1].sigmoid()?.mul(&states[1])?;
-            let inner = kept.add(&gates[0].sigmoid()?.mul(&gates[2].tanh()?)?)?;
-            Ok(vec![gates[3].sigmoid()?.mul(&inner.tanh()?)?, inner])
+            let remembered = gates[1].sigmoid()?.mul(&states[1])?;
+            let new_cell_state = remembered.add(&gates[0].sigmoid()?.mul(&gates[2].tanh()?)?)?;
+            Ok(vec![gates[3].sigmoid()?.mul(&new_cell_state.tanh()?)?, new_cell_state])
         })?;
         let [output_state, cell_state] = output_and_cell_state(last)?;
         Ok((output, [output_state, cell_state]))

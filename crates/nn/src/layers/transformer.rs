@@ -76,9 +76,9 @@ pub struct TransformerBlockConfig {
     pub eps: f64,
     /// Whether layers and norms have a bias; true by default.
     pub bias: bool,
-    /// The probability that a number is set to 0 in training mode; applies to the attention
-    /// weights, the hidden activations and the outputs of both parts; 0 by default. (PyTorch's
-    /// default is 0.1.)
+    /// The probability that an element is set to 0 in training mode; applies to the attention
+    /// weights, the hidden activations, and the outputs of attention and feed-forward layers; 0 by
+    /// default. (PyTorch's default is 0.1.)
     pub dropout: f64,
     /// Rotary embedding of queries and keys; none by default.
     pub rotary: Option<Arc<Rotary>>,

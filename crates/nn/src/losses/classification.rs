@@ -12,7 +12,7 @@ pub struct CrossEntropyLoss {
     pub weight: Option<StateTensor>,
     /// A class index whose targets are ignored; -100 by default.
     pub ignore_index: i64,
-    /// The part of the target probability that is distributed uniformly over all classes, in
+    /// The fraction of the target probability that is distributed uniformly over all classes, in
     /// `0..=1`; 0 by default.
     pub label_smoothing: f64,
     /// The reduction of the losses; mean by default.

@@ -13,7 +13,8 @@ pub struct MultiMarginLoss {
     /// The exponent of the hinge, 1 or 2; 1 by default.
     #[module(skip)]
     pub p: u32,
-    /// The margin by which the score of the target's class should exceed the others; 1 by default.
+    /// The margin by which the score of the target's class should exceed all other scores; 1 by
+    /// default.
     pub margin: f64,
     /// The weight of each class, `[classes]`; part of the state dict, as in PyTorch. `None` by
     /// default.
@@ -99,7 +100,7 @@ impl Loss for HingeEmbeddingLoss {
 /// Quadratic up to a distance of `beta`, then linear with derivative 1: [`Tensor::smooth_l1_loss`].
 #[derive(Module, Clone, Copy, Debug, PartialEq)]
 pub struct SmoothL1Loss {
-    /// The distance from which on the loss is linear; 1 by default.
+    /// The distance above which the loss is linear; 1 by default.
     pub beta: f64,
     /// The reduction of the losses; mean by default.
     #[module(skip)]

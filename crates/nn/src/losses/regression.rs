@@ -30,7 +30,7 @@ elementwise_losses! {
     L1Loss => l1_loss;
     /// `log(1 + e^(-target * x))`, for targets 1 and -1.
     SoftMarginLoss => soft_margin_loss;
-    /// The hinge loss of the classes that are not targets against those that are:
+    /// The hinge loss of non-target classes against target classes:
     /// [`Tensor::multilabel_margin_loss`].
     MultiLabelMarginLoss => multilabel_margin_loss;
 }
@@ -38,7 +38,7 @@ elementwise_losses! {
 /// Quadratic up to a distance of `delta`, linear beyond: [`Tensor::huber_loss`].
 #[derive(Module, Clone, Copy, Debug, PartialEq)]
 pub struct HuberLoss {
-    /// The distance from which on the loss is linear; 1 by default.
+    /// The distance above which the loss is linear; 1 by default.
     pub delta: f64,
     /// The reduction of the losses; mean by default.
     #[module(skip)]

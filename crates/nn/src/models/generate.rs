@@ -26,7 +26,7 @@ impl Default for Sampling {
 impl Sampling {
     fn check(&self) -> Result<()> {
         let Sampling { temperature, top_k, top_p } = *self;
-        let problem = if !(temperature.is_finite() && temperature >= 0.0) {
+        let error_message = if !(temperature.is_finite() && temperature >= 0.0) {
             format!("temperature {temperature}, expected a finite number of at least 0")
         } else if top_k == Some(0) {
             "top_k 0, expected at least 1".to_owned()
@@ -35,7 +35,7 @@ impl Sampling {
         } else {
             return Ok(());
         };
-        Err(Error::invalid("sampling", problem))
+        Err(Error::invalid("sampling", error_message))
     }
 
     /// Returns the token for `chance`, which is uniform on `0..1`: in order of decreasing
@@ -63,21 +63,21 @@ impl Sampling {
         let largest = f64::from(logits[first]);
         let weight = |&token: &usize| ((f64::from(logits[token]) - largest) / self.temperature).exp();
         let weights: Vec<f64> = order.iter().map(weight).collect();
-        let kept = top_p_count(&weights, self.top_p.unwrap_or(1.0));
-        let mut left = chance * weights[..kept].iter().sum::<f64>();
-        for (token, weight) in order[..kept].iter().zip(&weights) {
-            left -= weight;
-            if left < 0.0 {
+        let candidates = top_p_count(&weights, self.top_p.unwrap_or(1.0));
+        let mut remaining = chance * weights[..candidates].iter().sum::<f64>();
+        for (token, weight) in order[..candidates].iter().zip(&weights) {
+            remaining -= weight;
+            if remaining < 0.0 {
                 return Ok(*token);
             }
         }
         // Rounding may leave a remainder even after the last token.
-        Ok(order[kept - 1])
+        Ok(order[candidates - 1])
     }
 }
 
-/// Returns how many of these weights, in descending order, together reach the fraction `p` of their
-/// sum.
+/// Returns how many of the first weights, which are in descending order, are needed to reach the
+/// fraction `p` of their total.
 fn top_p_count(weights: &[f64], p: f64) -> usize {
     let threshold = p * weights.iter().sum::<f64>();
     let mut sum = 0.0;
@@ -93,10 +93,10 @@ impl GPT {
     /// it is chosen.
     ///
     /// Keys and values of earlier tokens are cached, so that a step computes only one token. Beyond
-    /// the context, as in nanoGPT, each step sees the last `context` tokens at new positions and
-    /// computes all of them. Random numbers come from the device's generator, which
-    /// [`Device::seed`] seeds. Switch the model to evaluation mode ([`eval`](crate::Module::eval))
-    /// first, otherwise dropout is applied.
+    /// the context, as in nanoGPT, each step recomputes the last `context` tokens at new positions.
+    /// Random numbers come from the device's generator, which [`Device::seed`] seeds. Switch the
+    /// model to evaluation mode ([`eval`](crate::Module::eval)) first, otherwise dropout is
+    /// applied.
     ///
     /// # Errors
     /// Returns an error for an empty prompt, a token outside the vocabulary, a setting out of

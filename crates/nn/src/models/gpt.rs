@@ -55,7 +55,7 @@ pub struct GPTConfig {
     /// Whether the output layer shares the weight of the embedding (Press and Wolf 2017) instead of
     /// having a separate one; true by default.
     pub tied: bool,
-    /// The probability that a number is set to 0 in training mode, in the blocks (see
+    /// The probability that an element is set to 0 in training mode, in the blocks (see
     /// [`TransformerBlockConfig::dropout`]) and in the embedded tokens; 0 by default.
     pub dropout: f64,
     /// Element type of the parameters; f32 by default.
@@ -182,12 +182,13 @@ impl GPT {
         self.head(&self.hidden(tokens, None)?)
     }
 
-    /// Returns the cross-entropy of the tokens that follow these, without computing all scores at
-    /// once: with a large vocabulary they need more memory than the rest of the model. With 128
-    /// tokens or more, any vocabulary size is as fast as one whose rows of scores are multiples of
-    /// 16 bytes, because the products use a padded copy of the weight; parameters and gradients
-    /// have the rows of the vocabulary ([`linear_cross_entropy`](Tensor::linear_cross_entropy)). If
-    /// layers are observed, the output layer runs as a single layer that computes all scores.
+    /// Returns the cross-entropy of `targets`, the tokens that follow `tokens`, without computing
+    /// all scores at once: with a large vocabulary, the scores need more memory than the rest of
+    /// the model. With 128 tokens or more, any vocabulary size is as fast as one whose rows of
+    /// scores are multiples of 16 bytes, because the products use a padded copy of the weight;
+    /// parameters and gradients are not padded
+    /// ([`linear_cross_entropy`](Tensor::linear_cross_entropy)). If layers are observed, the output
+    /// layer runs as a single layer that computes all scores.
     ///
     /// # Shapes
     /// tokens and targets `[batch, length]`, i32 or i64 `-> []`
@@ -223,7 +224,7 @@ impl GPT {
     ///
     /// # Errors
     /// Returns an error if there are more tokens than the context, if the caches belong to another
-    /// model, or if a parameter requires a gradient and it is called without
+    /// model, or if a parameter requires a gradient and the call is not in
     /// [`no_grad`](ternion_core::no_grad).
     pub fn next_logits(&self, tokens: &Tensor, caches: &mut [KeyValueCache]) -> Result<Tensor> {
         let hidden = self.hidden(tokens, Some(caches))?;
@@ -266,8 +267,8 @@ impl GPT {
             return Ok(x);
         }
         let GPTConfig { context, width, .. } = self.config;
-        let all = self.positions.on(x.device(), || Ok(vec![sinusoidal(context, width, x.device())?]))?;
-        x.add(&all[0].narrow(0, first, length)?.to_dtype(x.dtype())?)
+        let tables = self.positions.on(x.device(), || Ok(vec![sinusoidal(context, width, x.device())?]))?;
+        x.add(&tables[0].narrow(0, first, length)?.to_dtype(x.dtype())?)
     }
 
     fn head(&self, hidden: &Tensor) -> Result<Tensor> {

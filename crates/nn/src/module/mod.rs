@@ -233,8 +233,8 @@ pub trait Forward: Module {
 
     /// Returns the output for `input` if only matrix products read it. The output has the dtype in
     /// which the products of the current [precision scope](ternion_core::with_precision) compute,
-    /// if the module can round to it in the pass that computes the output. Otherwise it is the same
-    /// as [`forward`](Forward::forward).
+    /// if the module can round the output without an additional pass. Otherwise it is the same as
+    /// [`forward`](Forward::forward).
     ///
     /// # Errors
     /// Same as [`forward`](Forward::forward).

@@ -159,8 +159,8 @@ pub fn layer_output<L: ?Sized>(layer: &L, kind: &'static str, output: Tensor) ->
     Ok(output)
 }
 
-/// Runs `compute`, the forward of member `position` of a container. This distinguishes layers
-/// without fields inside the member.
+/// Runs `compute`, the forward of member `position` of a container. The position distinguishes
+/// layers without fields, which may share an address.
 #[inline]
 pub(crate) fn in_member<L: ?Sized, T>(
     container: &L,
@@ -221,10 +221,10 @@ impl LayerKeys {
             key.strip_prefix(member.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         for members in self.members.borrow().iter().rev() {
-            let found: Vec<String> =
+            let matching: Vec<String> =
                 keys.iter().filter(|key| members.iter().any(|member| inside(key, member))).cloned().collect();
-            if !found.is_empty() {
-                return found;
+            if !matching.is_empty() {
+                return matching;
             }
         }
         keys.clone()

@@ -14,8 +14,8 @@ pub enum Matching {
     /// Exactly those of the module.
     #[default]
     Exact,
-    /// Any. Missing entries keep their values and unexpected ones are ignored. Entries that exist
-    /// must fit.
+    /// Any. Tensors of the module without an entry keep their values, and unexpected entries are
+    /// ignored. All other entries must fit.
     Partial,
 }
 
@@ -63,11 +63,11 @@ impl From<Mismatches> for Text {
 
 /// Returns parameters and state by key, detached and without copying them.
 ///
-/// Returns an error with the op name `op` if two tensors have the same key, of which a dictionary
-/// would drop one, or if a part of a key is empty.
+/// Returns an error with the op name `op` if two tensors have the same key (the dictionary would
+/// keep only one), or if a part of a key is empty.
 pub(crate) fn named_tensors<M: Module + ?Sized>(op: &'static str, module: &M) -> Result<StateDict> {
     let (mut tensors, mut addresses) = (StateDict::new(), HashMap::new());
-    let mut problem = None;
+    let mut error_message = None;
     visit_members(module, &mut |key, member| {
         let (tensor, address) = match member {
             Member::Param(param) => (param.tensor().detach(), param.address()),
@@ -75,17 +75,17 @@ pub(crate) fn named_tensors<M: Module + ?Sized>(op: &'static str, module: &M) ->
             Member::Mode(_) | Member::Layer { .. } => return,
         };
         if addresses.insert(key.to_owned(), address).is_some_and(|other| other != address) {
-            problem.get_or_insert(format!(
+            error_message.get_or_insert(format!(
                 "two tensors of the module have the key {key}: rename a field (#[module(rename = \"..\")]), or flatten one less"
             ));
         } else if !key.is_empty() && key.split('.').any(str::is_empty) {
-            problem.get_or_insert(format!(
+            error_message.get_or_insert(format!(
                 "the key {key} has an empty part: a name in a map of modules must not be empty"
             ));
         }
         tensors.insert(key.to_owned(), tensor);
     });
-    problem.map_or(Ok(tensors), |detail| Err(Error::invalid(op, detail)))
+    error_message.map_or(Ok(tensors), |detail| Err(Error::invalid(op, detail)))
 }
 
 pub(crate) fn copy_state_dict<M: Module + ?Sized>(module: &M) -> Result<StateDict> {
@@ -144,8 +144,8 @@ pub(crate) fn overwrite(
     })
 }
 
-/// The buffer of a batch norm that files of PyTorch before 0.4.1, and those of other frameworks, do
-/// not contain. If it is missing it keeps its value, as in PyTorch.
+/// A buffer of batch norms that is missing in files of PyTorch before 0.4.1 and of other
+/// frameworks. If it is missing it keeps its value, as in PyTorch.
 const NUM_BATCHES_TRACKED: &str = "num_batches_tracked";
 
 /// Whether this key may be missing.

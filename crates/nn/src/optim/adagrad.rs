@@ -29,7 +29,8 @@ pub struct AdagradConfig {
     pub initial_accumulator_value: f64,
     /// Added to the denominator; 1e-10 by default.
     pub eps: f64,
-    /// Maximum norm of all gradients together, to which they are clipped; off by default.
+    /// Clips the gradients so that the norm of all of them together is at most this value; off by
+    /// default.
     pub max_grad_norm: Option<f64>,
     /// Skips parameters without a gradient instead of returning an error; off by default.
     pub allow_missing_gradients: bool,

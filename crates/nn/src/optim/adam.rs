@@ -37,11 +37,12 @@ impl StepRule for AdamRule {
         if self.amsgrad { &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"] } else { &["exp_avg", "exp_avg_sq"] }
     }
     fn numbers(&self, lr: f64, step: u64) -> Vec<f64> {
-        // In floating point: beyond 2^31 steps the corrections are 1 anyway.
+        // `powf`, because the exponent of `powi` is an i32. Beyond 2^31 steps the corrections are
+        // 1.
         let step = step as f64;
-        let first = 1.0 - self.step.beta1.powf(step);
-        let second = (1.0 - self.step.beta2.powf(step)).sqrt();
-        vec![lr, 1.0, first, second]
+        let correction1 = 1.0 - self.step.beta1.powf(step);
+        let correction2 = (1.0 - self.step.beta2.powf(step)).sqrt();
+        vec![lr, 1.0, correction1, correction2]
     }
 }
 
@@ -58,9 +59,9 @@ impl AdamRule {
         blend_(average, beta1, &gradient)?;
         blend_(square, beta2, &gradient.square()?)?;
         largest.copy_(&largest.maximum(square)?)?;
-        let [first, second] = [parts.numbers.select(0, 2)?, parts.numbers.select(0, 3)?];
-        let root = largest.sqrt()?.div(&second)?.add_scalar(eps)?;
-        parameter.sub(&average.div(&root)?.mul(&parts.lr.div(&first)?)?)
+        let [correction1, correction2] = [parts.numbers.select(0, 2)?, parts.numbers.select(0, 3)?];
+        let root = largest.sqrt()?.div(&correction2)?.add_scalar(eps)?;
+        parameter.sub(&average.div(&root)?.mul(&parts.lr.div(&correction1)?)?)
     }
 }
 
@@ -85,7 +86,8 @@ macro_rules! adam {
             /// Divides by the square root of the largest second moment so far (Reddi et al. 2018);
             /// off by default. Not fused: about fifteen ops for each parameter.
             pub amsgrad: bool,
-            /// Maximum norm of all gradients together, to which they are clipped; off by default.
+            /// Clips the gradients so that the norm of all of them together is at most this value;
+            /// off by default.
             pub max_grad_norm: Option<f64>,
             /// Skips parameters without a gradient instead of returning an error; off by default.
             pub allow_missing_gradients: bool,

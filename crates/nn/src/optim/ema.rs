@@ -16,7 +16,7 @@ const COUNT: &str = "n_averaged";
 /// The averages are initialized with the values of the parameters at creation, and are stored in
 /// the accumulator dtype: f32 for half-precision parameters. State that is not trained, such as
 /// running statistics, is averaged only if it is passed to [`with_buffers`](Ema::with_buffers).
-/// Otherwise the model's own state stays in use.
+/// Otherwise the model keeps using its own state.
 ///
 /// ```
 /// use ternion_nn::optim::{AdamW, AdamWConfig, Optimizer};
@@ -112,10 +112,10 @@ impl Slot {
         {
             return Ok(tensor);
         }
-        let now = text![&self.label, " is ", &tensor, " on ", tensor.device().name(), " now"];
+        let tensor_text = text![&self.label, " is ", &tensor, " on ", tensor.device().name(), " now"];
         let average = text![", but its average ", average, " on ", average.device().name()];
         let advice = ": make the averages after moving or casting the model";
-        Err(Error::invalid(OP, text![now, average, advice]))
+        Err(Error::invalid(OP, text![tensor_text, average, advice]))
     }
 }
 
@@ -149,7 +149,7 @@ impl Ema {
     /// [`BatchNorm2d`](crate::BatchNorm2d), as PyTorch's `use_buffers`. The averages are
     /// initialized with their current values. Pass a model's
     /// [`named_buffers`](crate::Module::named_buffers). Integer buffers, such as counts of batches,
-    /// are not averaged: the model's own stay in use.
+    /// are not averaged: the model keeps using its own.
     ///
     /// # Errors
     /// Returns an error if a buffer is given twice or with the key of another one, if the averages

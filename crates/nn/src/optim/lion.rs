@@ -29,7 +29,8 @@ pub struct LionConfig {
     pub betas: [f64; 2],
     /// A step multiplies the parameter by 1 minus this value times the learning rate; 0 by default.
     pub weight_decay: f64,
-    /// Maximum norm of all gradients together, to which they are clipped; off by default.
+    /// Clips the gradients so that the norm of all of them together is at most this value; off by
+    /// default.
     pub max_grad_norm: Option<f64>,
     /// Skips parameters without a gradient instead of returning an error; off by default.
     pub allow_missing_gradients: bool,

@@ -116,7 +116,7 @@ pub enum ScaledStep {
     Skipped,
 }
 
-/// The numbers of the state, and the copies of the scale on devices.
+/// The scale and the counts, and the copies of the scale on devices.
 struct State {
     scale: f64,
     growth_tracker: u64,
@@ -167,7 +167,7 @@ impl LossScale {
         Ok(LossScale::of(config))
     }
 
-    /// Ignores poisoning: a panic elsewhere cannot leave the numbers half changed.
+    /// Ignores poisoning: a panic elsewhere cannot leave the state half changed.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -222,10 +222,10 @@ impl LossScale {
             return Err(Error::invalid(OP, detail));
         }
         if let Some((_, grad)) = gradients.iter().find(|(_, grad)| grad.dtype() == DType::F16) {
-            let got = text!["a gradient of shape ", grad.shape(), " in ", DType::F16];
+            let actual = text!["a gradient of shape ", grad.shape(), " in ", DType::F16];
             let expected = text![", expected ", DType::F32, ": keep the parameters in ", DType::F32];
             let scope = " and compute in a scope of Precision::F16";
-            return Err(Error::invalid(OP, text![got, expected, scope]));
+            return Err(Error::invalid(OP, text![actual, expected, scope]));
         }
         without_precision(|| {
             no_grad(|| {
@@ -329,8 +329,8 @@ impl State {
     /// Returns the scale on `device`, always the same tensor: a recorded step reads the scale at
     /// its address.
     fn tensor(&mut self, dtype: DType, device: &Device) -> Result<Tensor> {
-        let serves = |tensor: &&Tensor| tensor.dtype() == dtype && tensor.device().is(device);
-        if let Some(tensor) = self.tensors.iter().find(serves) {
+        let matches = |tensor: &&Tensor| tensor.dtype() == dtype && tensor.device().is(device);
+        if let Some(tensor) = self.tensors.iter().find(matches) {
             return Ok(tensor.clone());
         }
         if is_recording_step() {

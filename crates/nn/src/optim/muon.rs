@@ -83,7 +83,8 @@ pub struct MuonConfig {
     pub ns_steps: u32,
     /// How the step depends on the shape; [`MuonLrAdjustment::Original`] by default.
     pub adjust_lr: MuonLrAdjustment,
-    /// Maximum norm of all gradients together, to which they are clipped; off by default.
+    /// Clips the gradients so that the norm of all of them together is at most this value; off by
+    /// default.
     pub max_grad_norm: Option<f64>,
     /// Skips parameters without a gradient instead of returning an error; off by default.
     pub allow_missing_gradients: bool,

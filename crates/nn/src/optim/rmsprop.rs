@@ -32,7 +32,8 @@ pub struct RMSpropConfig {
     pub momentum: f64,
     /// Divides by the standard deviation instead of the root mean square; off by default.
     pub centered: bool,
-    /// Maximum norm of all gradients together, to which they are clipped; off by default.
+    /// Clips the gradients so that the norm of all of them together is at most this value; off by
+    /// default.
     pub max_grad_norm: Option<f64>,
     /// Skips parameters without a gradient instead of returning an error; off by default.
     pub allow_missing_gradients: bool,

@@ -29,7 +29,8 @@ pub struct SGDConfig {
     pub weight_decay: f64,
     /// Nesterov momentum; off by default.
     pub nesterov: bool,
-    /// Maximum norm of all gradients together, to which they are clipped; off by default.
+    /// Clips the gradients so that the norm of all of them together is at most this value; off by
+    /// default.
     pub max_grad_norm: Option<f64>,
     /// Skips parameters without a gradient instead of returning an error; off by default.
     pub allow_missing_gradients: bool,

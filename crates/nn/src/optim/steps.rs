@@ -20,10 +20,10 @@ const MAX_PARAMS_PER_OP: usize = 512;
 
 /// The update rule of an optimizer, and the numbers that it needs for a step.
 pub(super) trait StepRule: Clone + Send + 'static {
-    /// Changes parameters and states in place, by a fused op or by
-    /// [`composed`](super::composed::composed) ones. The inputs are, for each parameter: the
-    /// parameter, its gradient, its numbers, its states, and its half-precision copy if `half_copy`
-    /// is true. All have the same device; parameters have the same dtype, and so do the copies.
+    /// Changes parameters and states in place, by a fused op or by the ops of
+    /// [`composed`](super::composed::composed). The inputs are, for each parameter: the parameter,
+    /// its gradient, its numbers, its states, and its half-precision copy if `half_copy` is true.
+    /// All have the same device; parameters have the same dtype, and so do the copies.
     fn change(&self, inputs: &[&Tensor], half_copy: bool) -> Result<()>;
 
     /// Whether `change` can also write parameters in half precision for only the cost of storing
@@ -39,8 +39,8 @@ pub(super) trait StepRule: Clone + Send + 'static {
     /// the learning rate and the clip factor.
     fn numbers(&self, lr: f64, step: u64) -> Vec<f64>;
 
-    /// Returns the fraction of the old momentum that is kept, or `None` if the rule has no
-    /// momentum.
+    /// Returns a reference through which the fraction of the old momentum that is kept can be
+    /// changed; `None` if the rule has no momentum.
     fn momentum(&mut self) -> Option<&mut f64> {
         None
     }
@@ -61,7 +61,7 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Checks these numbers, and `others`, which must be finite and not negative.
+    /// Checks that these values and `others` are finite and not negative.
     pub fn check(&self, op: &'static str, others: &[(&str, f64)]) -> Result<()> {
         check_number(op, "lr", self.lr)?;
         check_number(op, "weight_decay", self.weight_decay)?;
@@ -116,7 +116,7 @@ struct Progress {
     steps: Vec<u64>,
 }
 
-/// The rows of the table of numbers: the row of each pair of group and step number that occurs.
+/// For each pair of group and step number that occurs: its row in the table of numbers.
 type Rows = BTreeMap<(usize, u64), usize>;
 
 /// The numbers of a step on one device, in the accumulator dtype of its parameters. They are
@@ -158,8 +158,8 @@ impl Progress {
         (self.groups[slot], self.steps[slot] + 1)
     }
 
-    /// Returns the rows of the next step of these parameters: one for each group, unless gradients
-    /// were missing in earlier steps.
+    /// Returns the rows of the next step of these parameters. A group has one row, or several if
+    /// gradients were missing in earlier steps, so that its step counts differ.
     fn rows(&self, slots: &[usize]) -> Rows {
         let steps: BTreeSet<(usize, u64)> = slots.iter().map(|&slot| self.next(slot)).collect();
         steps.into_iter().zip(0..).collect()
@@ -173,10 +173,10 @@ impl Progress {
 
     /// Returns the values of the rows, concatenated.
     fn values<R: StepRule>(&self, groups: &[Group<R>], rows: &Rows) -> Vec<f64> {
-        let of = |&(group, step): &(usize, u64)| {
+        let numbers_of_step = |&(group, step): &(usize, u64)| {
             groups[group].rule.numbers(self.lr * groups[group].lr_scale, step)
         };
-        rows.keys().flat_map(of).collect()
+        rows.keys().flat_map(numbers_of_step).collect()
     }
 
     /// Records that these parameters have made a step.
@@ -217,8 +217,8 @@ impl<R: StepRule> Steps<R> {
         groups: Vec<ParamGroup>,
         rule: impl Fn(f64) -> R,
     ) -> Result<Steps<R>> {
-        let of = |group| Group::new(op, group, common.weight_decay, &rule);
-        let rules = groups.iter().map(of).collect::<Result<_>>()?;
+        let build_group = |group| Group::new(op, group, common.weight_decay, &rule);
+        let rules = groups.iter().map(build_group).collect::<Result<_>>()?;
         let slots = create_slots(op, groups)?;
         let progress = Progress {
             lr: common.lr,
@@ -244,7 +244,7 @@ impl<R: StepRule> Steps<R> {
     }
 
     pub fn set_momentum(&mut self, momentum: f64) -> Result<()> {
-        // Without momentum there are no momentum buffers, which are created with the optimizer.
+        // A momentum of 0 means that the optimizer was created without momentum buffers.
         let has_momentum = |group: &mut Group<R>| group.rule.momentum().is_some_and(|kept| *kept != 0.0);
         let is_fraction = momentum > 0.0 && momentum < 1.0;
         if !is_fraction || !self.groups.iter_mut().all(has_momentum) {
@@ -307,7 +307,7 @@ impl<R: StepRule> Steps<R> {
         Ok(updates)
     }
 
-    /// Creates the states of parameters that have none, and checks that existing ones still fit.
+    /// Creates the states of parameters that have none, and checks that existing states still fit.
     fn prepare_states(&mut self, updates: &[ParamUpdate<'_>]) -> Result<()> {
         for update in updates {
             let (slot, tensor) = (&mut self.slots[update.slot], &update.tensor);
@@ -320,16 +320,16 @@ impl<R: StepRule> Steps<R> {
                 return Err(Error::invalid(self.op, detail));
             }
             if slot.states.is_empty() {
-                let fresh =
+                let new_states =
                     names.iter().map(|_| Tensor::full(*tensor.shape(), initial, dtype, tensor.device()));
-                slot.states = only_once(|| fresh.collect::<Result<_>>())?;
+                slot.states = only_once(|| new_states.collect::<Result<_>>())?;
             }
             if let Some(state) = slot.states.iter().find(|state| !state_fits(state, tensor)) {
-                let now =
+                let parameter_text =
                     text![&slot.label, " is ", tensor.shape(), " ", dtype, " on ", tensor.device().name()];
                 let state = text![" now, but its state ", state, " on ", state.device().name()];
                 let advice = ": make the optimizer after moving or casting the model";
-                return Err(Error::invalid(self.op, text![now, state, advice]));
+                return Err(Error::invalid(self.op, text![parameter_text, state, advice]));
             }
         }
         Ok(())
@@ -358,20 +358,21 @@ impl<R: StepRule> Steps<R> {
         let rows = self.progress().rows(&slots).len();
         let matches = |numbers: &&Numbers| updates.iter().any(|update| numbers.matches(&update.tensor));
         let tables: Vec<Numbers> = self.numbers.iter().filter(matches).cloned().collect();
-        let ready = |update: &ParamUpdate<'_>| {
+        let has_table = |update: &ParamUpdate<'_>| {
             tables.iter().any(|table| table.matches(&update.tensor) && table.rows.len() == rows)
         };
-        if !updates.iter().all(ready) {
+        if !updates.iter().all(has_table) {
             return Err(Error::invalid(self.op, "make a step with these gradients before one is recorded"));
         }
         let (op, groups, progress) = (self.op, self.groups.clone(), self.progress.clone());
-        let changed = updates.iter().map(|update| (&self.slots[update.slot], &update.tensor));
-        let changed: Vec<(Param, Tensor, String)> =
-            changed.map(|(slot, tensor)| (slot.param.clone(), tensor.detach(), slot.label.clone())).collect();
+        let recorded_params = updates.iter().map(|update| (&self.slots[update.slot], &update.tensor));
+        let recorded_params: Vec<(Param, Tensor, String)> = recorded_params
+            .map(|(slot, tensor)| (slot.param.clone(), tensor.detach(), slot.label.clone()))
+            .collect();
         before_replay(move || {
             let replaced =
                 |(param, tensor, _): &&(Param, Tensor, String)| !param.tensor().buffer().is(tensor.buffer());
-            if let Some((_, _, label)) = changed.iter().find(replaced) {
+            if let Some((_, _, label)) = recorded_params.iter().find(replaced) {
                 let detail = format!("{label} was replaced after the step was recorded: record it again");
                 return Err(Error::invalid(op, detail));
             }
@@ -388,8 +389,8 @@ impl<R: StepRule> Steps<R> {
     }
 
     fn numbers_of(&self, update: &ParamUpdate<'_>) -> Result<&Numbers> {
-        let found = self.numbers.iter().find(|numbers| numbers.matches(&update.tensor));
-        found.ok_or_else(|| {
+        let matching = self.numbers.iter().find(|numbers| numbers.matches(&update.tensor));
+        matching.ok_or_else(|| {
             Error::invalid(self.op, format!("no numbers were written on {}", update.tensor.device()))
         })
     }
@@ -404,10 +405,10 @@ impl<R: StepRule> Steps<R> {
         self.numbers.iter().try_for_each(|numbers| numbers.table.narrow(1, 1, 1)?.copy_(&factor))
     }
 
-    /// Makes one change for up to [`MAX_PARAMS_PER_OP`] parameters of the same group, device and
-    /// dtype.
+    /// Calls the update rule once for up to [`MAX_PARAMS_PER_OP`] parameters of the same group,
+    /// device and dtype.
     fn change(&self, updates: &[ParamUpdate<'_>], rows: &Rows) -> Result<()> {
-        let alike = |left: &ParamUpdate<'_>, right: &ParamUpdate<'_>| {
+        let is_compatible = |left: &ParamUpdate<'_>, right: &ParamUpdate<'_>| {
             self.slots[left.slot].group == self.slots[right.slot].group
                 && left.tensor.device().is(right.tensor.device())
                 && left.tensor.dtype() == right.tensor.dtype()
@@ -419,7 +420,7 @@ impl<R: StepRule> Steps<R> {
             let overlaps = |other: &&ParamUpdate<'_>| is_shared && overlap(&other.tensor, &update.tensor);
             let fits = |updates: &&mut Vec<&ParamUpdate<'_>>| {
                 updates.len() < MAX_PARAMS_PER_OP
-                    && alike(updates[0], update)
+                    && is_compatible(updates[0], update)
                     && !updates.iter().any(overlaps)
             };
             match batches.iter_mut().find(fits) {
@@ -442,8 +443,8 @@ impl<R: StepRule> Steps<R> {
     }
 }
 
-/// Whether any two parameters share a buffer. Parameters that overlap are changed one after the
-/// other, as if each had a separate step.
+/// Whether any two parameters share a buffer. Overlapping parameters are changed by separate calls,
+/// one after another.
 fn share_buffers(updates: &[ParamUpdate<'_>]) -> bool {
     let mut addresses: Vec<usize> = updates.iter().map(|update| update.tensor.buffer().address()).collect();
     addresses.sort_unstable();

@@ -150,7 +150,7 @@ struct Heads {
 /// Consecutive linear layers that are intended: of low rank, with an output that two heads read,
 /// and in separate parts of an autoencoder.
 #[test]
-fn linear_layers_in_a_row_that_are_meant_give_no_warning() -> Result<()> {
+fn intended_consecutive_linear_layers_give_no_warning() -> Result<()> {
     let device = device();
     let linear = |inputs: usize, outputs: usize| Linear::new(inputs, outputs, &device);
     let (input, target) = pair(&[16, 32], &[16, 32], &device)?;
@@ -170,7 +170,7 @@ fn linear_layers_in_a_row_that_are_meant_give_no_warning() -> Result<()> {
 /// Losses written by hand: a cross-entropy of gathered logits, all pairs of predictions, and
 /// outputs of one column with targets of one column.
 #[test]
-fn losses_by_hand_give_no_warning() -> Result<()> {
+fn handwritten_losses_give_no_warning() -> Result<()> {
     let device = device();
     let model = Mlp::new([8, 16, 4], &device)?;
     let (input, target) = pair(&[16, 8], &[16, 1], &device)?;
@@ -190,7 +190,7 @@ fn losses_by_hand_give_no_warning() -> Result<()> {
 
 /// A learning rate that warms up from 0, as in schedules.
 #[test]
-fn a_rate_that_warms_up_gives_no_warning() -> Result<()> {
+fn learning_rate_warmup_gives_no_warning() -> Result<()> {
     let device = device();
     let model = Mlp::new([8, 16, 4], &device)?;
     let (input, target) = pair(&[16, 8], &[16, 4], &device)?;
@@ -231,7 +231,7 @@ fn missing(model: &Features, parameters: Vec<ternion_nn::Param>) -> Result<Vec<S
 /// Missing gradients are not reported for a part that the optimizer does not have and that runs in
 /// no-grad mode.
 #[test]
-fn a_frozen_backbone_misses_no_gradient_unless_the_optimizer_has_it() -> Result<()> {
+fn frozen_backbone_gives_no_warning_unless_the_optimizer_has_it() -> Result<()> {
     let device = device();
     let model = Features { backbone: Mlp::new([8, 8, 8], &device)?, head: Linear::new(8, 4, &device)? };
     assert!(missing(&model, model.head.parameters())?.is_empty());
@@ -242,7 +242,7 @@ fn a_frozen_backbone_misses_no_gradient_unless_the_optimizer_has_it() -> Result<
 /// The ops of the monitor are not part of a checkpointed segment, whether or not it observes the
 /// backward pass.
 #[test]
-fn a_checkpoint_is_watched_as_what_it_computes() -> Result<()> {
+fn checkpointed_segment_is_monitored_without_changing_it() -> Result<()> {
     let device = device();
     checkpoint_is_watched(&device, Mlp::new([8, 16, 4], &device)?, 0.0)?;
     checkpoint_is_watched(&device, FeedForward::new(8, FeedForwardConfig::default(), &device)?, 1e-6)?;

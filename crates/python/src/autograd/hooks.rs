@@ -29,9 +29,9 @@ impl PyHook {
         drop(hook);
         let Some((slot, hook_id)) = &self.param_hook else { return };
         if let Some(slot) = slot.upgrade()
-            && let Some(own) = slot.param.get()
+            && let Some(param_data) = slot.param.get()
         {
-            let mut hooks = own.hooks.lock();
+            let mut hooks = param_data.hooks.lock();
             let at = hooks.iter().position(|(other, _)| other == hook_id);
             let hook = at.map(|at| hooks.remove(at));
             // The objects that the hook refers to are released after the lock: they may include

@@ -16,7 +16,7 @@ use ternion::{Gradients, Shape, Tensor};
 struct LeafRegistry {
     leaves: HashMap<TensorId, Weak<GradSlot>>,
     params: Vec<Weak<GradSlot>>,
-    /// The number of entries at which those of dropped tensors are removed.
+    /// If there are this many entries, the entries of dropped tensors are removed.
     cleanup_size: usize,
 }
 
@@ -55,7 +55,8 @@ pub fn accumulated_in(py: Python<'_>, pass_index: u64) -> Vec<(TensorId, Shape)>
         let registry = LEAVES.lock();
         let leaves = registry.leaves.iter().filter_map(|(id, slot)| Some((Some(*id), slot.upgrade()?)));
         let params = registry.params.iter().filter_map(Weak::upgrade);
-        let params = params.map(|slot| (slot.param.get().and_then(|own| own.param.tensor().id()), slot));
+        let params =
+            params.map(|slot| (slot.param.get().and_then(|param_data| param_data.param.tensor().id()), slot));
         leaves.chain(params).filter(|(_, slot)| slot.pass_index.load(Relaxed) == pass_index).collect()
     };
     let shape =
@@ -68,7 +69,7 @@ pub(super) fn slots_of(gradients: &Gradients) -> Vec<(TensorId, Arc<GradSlot>)> 
     let registry = LEAVES.lock();
     let mut param_slots: HashMap<TensorId, Arc<GradSlot>> = HashMap::new();
     for slot in registry.params.iter().filter_map(Weak::upgrade) {
-        if let Some(id) = slot.param.get().and_then(|own| own.param.tensor().id()) {
+        if let Some(id) = slot.param.get().and_then(|param_data| param_data.param.tensor().id()) {
             param_slots.insert(id, slot);
         }
     }

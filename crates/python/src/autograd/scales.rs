@@ -20,21 +20,21 @@ static IN_USE: AtomicBool = AtomicBool::new(false);
 type Losses = HashMap<u64, (Weak<Node>, f64)>;
 /// The losses that were scaled and still exist.
 static LOSSES: LazyLock<Mutex<Losses>> = LazyLock::new(Mutex::default);
-/// The number of losses from which on dropped losses are removed; a backward pass removes them in
-/// any case.
+/// If there are at least this many losses, the dropped ones are removed; a backward pass removes
+/// them in any case.
 const CLEANUP_SIZE: usize = 1024;
-/// The limit on the number of terms of a loss, and of nodes behind them. Beyond it nothing is known
-/// about the loss.
+/// The maximum number of terms of a loss, and of nodes in the graph of a term. If there are more,
+/// nothing is known about the loss.
 const MAX_TERMS: usize = 100_000;
 
-/// What is known about a gradient.
+/// The known losses of a gradient.
 pub(super) struct Origin {
     memory: WeakBuffer,
     version: u64,
     factors: LossFactors,
 }
 
-/// What a backward pass adds to a gradient, as far as is known.
+/// The factors of the losses whose gradients a backward pass adds, as far as they are known.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(super) struct LossFactors {
     /// The factor of the gradient of a scaled loss.
@@ -49,11 +49,11 @@ impl LossFactors {
     }
 }
 
-/// What a backward pass adds to the gradients of leaves.
+/// The factors of the losses whose gradients a backward pass adds to the gradients of leaves.
 #[derive(Default)]
 pub(super) struct BackwardPass {
     all: LossFactors,
-    /// Only if leaves differ.
+    /// The factors of each leaf, if they differ between leaves.
     leaves: HashMap<TensorId, LossFactors>,
 }
 
@@ -79,7 +79,7 @@ fn sum_factor(term: &Term) -> Option<Option<f64>> {
         Op::Reduce(reduce) if reduce.op == ReduceOp::Mean => Some(term.factor),
         Op::Binary(binary) if matches!(binary.op, BinaryOp::Add | BinaryOp::Sub) => Some(term.factor),
         Op::Binary(binary) if matches!(binary.op, BinaryOp::Mul | BinaryOp::Div) => {
-            // By a constant, whose value is on a device.
+            // A product with a constant, whose value is on a device.
             let is_constant = term.node.input_nodes().filter(Option::is_some).count() == 1;
             is_constant.then_some(None)
         }
@@ -98,8 +98,8 @@ fn is_close(one: f64, other: f64) -> bool {
 }
 
 impl BackwardPass {
-    /// Returns what the backward pass of `root` adds. Nothing is known if its gradient is given
-    /// explicitly, or if it multiplies by what may be a scale.
+    /// Returns the factors of the backward pass of `root`. They are unknown if its gradient is
+    /// given explicitly, or if `root` was multiplied by a tensor that may be a scale.
     pub(super) fn of(root: &Tensor, is_weighted: bool) -> BackwardPass {
         let Some(node) = root.node().filter(|_| IN_USE.load(Relaxed) && !is_weighted) else {
             return BackwardPass::default();
@@ -118,7 +118,7 @@ impl BackwardPass {
             }
             if let Some(scale) = losses.get(&term.node.id()) {
                 let scale = term.factor.map(|factor| factor * scale);
-                // Divided by the scale again, it is unscaled.
+                // A loss that is divided by its scale again is unscaled.
                 let scaled = scale.filter(|scale| !is_close(scale.abs(), 1.0));
                 terms.push((LossFactors { scaled, unscaled: None }, term.node));
             } else if let Some(factor) = sum_factor(&term) {
@@ -147,7 +147,7 @@ impl BackwardPass {
     }
 }
 
-/// Returns what a term adds that no scaler has scaled.
+/// Returns the factors of a term that no scaler has scaled.
 fn unscaled_factors(term: &Term, losses: &HashMap<u64, f64>) -> LossFactors {
     // A term that was computed from a scaled loss in another way may have any scale.
     let min_id = losses.keys().min();
@@ -198,7 +198,7 @@ fn live_losses() -> HashMap<u64, f64> {
 }
 
 impl GradSlot {
-    /// Returns what is known about the current gradient.
+    /// Returns the known factors of the current gradient.
     fn loss_factors(&self, py: Python<'_>) -> LossFactors {
         let Some(grad) = self.get(py) else { return LossFactors::default() };
         let grad = grad.get().tensor();
@@ -210,7 +210,7 @@ impl GradSlot {
         known.as_deref().filter(is_unchanged).map_or(LossFactors::default(), |origin| origin.factors)
     }
 
-    /// Records `factors` as what is known about the current gradient.
+    /// Records `factors` as the known factors of the current gradient.
     fn record_factors(&self, py: Python<'_>, factors: LossFactors) {
         let grad = self.get(py).filter(|_| factors != LossFactors::default()).map(|grad| grad.get().tensor());
         let origin = grad.map(|grad| {

@@ -35,7 +35,7 @@ impl NestedList {
             return self.push(number, tensor.dtype(), depth);
         }
         if let Some(number) = extract_number(object)? {
-            return self.push(number, own_dtype(object).unwrap_or(number.dtype()), depth);
+            return self.push(number, scalar_dtype(object).unwrap_or(number.dtype()), depth);
         }
         if object.hasattr("__array_interface__")? {
             return self.read_array(object, depth);
@@ -76,14 +76,14 @@ impl NestedList {
         Ok(())
     }
 
-    fn push(&mut self, number: Number, own: DType, depth: usize) -> Outcome<()> {
+    fn push(&mut self, number: Number, value_dtype: DType, depth: usize) -> Outcome<()> {
         if depth != self.shape.len() {
             let expected = self.shape.get(depth).map_or(String::new(), |size| format!("{size} items"));
             return Err(Failure::value_error(format!(
                 "tensor: a number at depth {depth}, expected a list of {expected}"
             )));
         }
-        self.dtype = Some(self.dtype.map_or(own, |dtype| promote_or_int64(dtype, own)));
+        self.dtype = Some(self.dtype.map_or(value_dtype, |dtype| promote_or_int64(dtype, value_dtype)));
         self.numbers.push(number);
         Ok(())
     }
@@ -100,13 +100,13 @@ impl NestedList {
             Number::Float(value) => value,
             ref other => exact(other) as f64,
         };
-        let own = self.dtype.unwrap_or_else(default_dtype);
-        let dtype = dtype.unwrap_or(own);
+        let inferred_dtype = self.dtype.unwrap_or_else(default_dtype);
+        let dtype = dtype.unwrap_or(inferred_dtype);
         if let Some(number) = self.numbers.iter().find(|number| !can_represent(dtype, **number)) {
             return Err(Error::invalid("tensor", text![format!("the number {number} does not fit "), dtype]));
         }
         let is_large = |number: &Number| exact(number) > i64::MAX.into();
-        let all = if own.is_float() || (dtype.is_float() && self.numbers.iter().any(is_large)) {
+        let all = if inferred_dtype.is_float() || (dtype.is_float() && self.numbers.iter().any(is_large)) {
             Tensor::from_vec(self.numbers.iter().map(real).collect(), shape, cpu)
         } else if dtype == DType::U64 {
             Tensor::from_vec(self.numbers.iter().map(|number| exact(number) as u64).collect(), shape, cpu)
@@ -118,7 +118,7 @@ impl NestedList {
 }
 
 /// Returns the dtype of a NumPy scalar, which is kept.
-fn own_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
+fn scalar_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
     if object.cast_exact::<PyFloat>().is_ok() || object.cast_exact::<PyInt>().is_ok() {
         return None;
     }

@@ -11,7 +11,7 @@ use ternion::autograd::{Context, Grads, with_gradient};
 use ternion::op::Saves;
 use ternion::{Error, Tensor};
 
-/// Names have static lifetime, as those of ops: one for each class.
+/// Names have static lifetime, like names of ops. There is one name for each class.
 static NAMES: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
 
 fn intern_name(name: &str) -> &'static str {

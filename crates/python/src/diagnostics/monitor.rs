@@ -152,9 +152,9 @@ fn in_layer<'py>(
     let device = crate::device::or_default(module.py(), None)?;
     // This op is not part of the program: a checkpoint or a capture would miss it when it runs
     // again.
-    let nothing = unobserved(|| Tensor::zeros([0], DType::F32, &device))?;
+    let empty_tensor = unobserved(|| Tensor::zeros([0], DType::F32, &device))?;
     let compute = || forward.call(args, Some(kwargs)).map_err(|error| callback_error("forward", error));
-    Ok(in_layer_at(kind, address, compute, |result| first_tensor(result).unwrap_or(nothing))?)
+    Ok(in_layer_at(kind, address, compute, |result| first_tensor(result).unwrap_or(empty_tensor))?)
 }
 
 /// The native part of a Python StatsMonitor.
@@ -280,8 +280,8 @@ impl Monitor {
         wait(py, move || monitor.report(&gradients)).map(wrap_report)
     }
 
-    /// Same as `report`, around `step`, which changes the parameters, with the learning rate if it
-    /// is known.
+    /// Runs `step`, which changes the parameters, and returns the report with the changes. `lr` is
+    /// the learning rate, if it is known.
     fn step(
         &self,
         py: Python<'_>,

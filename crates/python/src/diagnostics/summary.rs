@@ -12,7 +12,7 @@ use ternion::Error;
 use ternion::nn::{LayerSummary, SpanTotal, Summary, SummaryPass, Timeline, summary_with};
 
 /// A layer of a summary: its key, its class, the number of calls, the shape of its last output, and
-/// its own parameters, FLOPs and memory without those of inner layers.
+/// the parameters, FLOPs and memory of the layer without its inner layers.
 #[pyclass(name = "LayerSummary", module = "ternion.nn", frozen, get_all)]
 struct PyLayerSummary {
     key: String,
@@ -55,7 +55,7 @@ struct PySummary(Summary);
 
 #[pymethods]
 impl PySummary {
-    /// The layers in the order in which they start to compute, followed by those that only provide
+    /// The layers in the order in which they start to compute, followed by layers that only provide
     /// parameters or are not called.
     #[getter]
     fn layers(&self) -> Vec<PyLayerSummary> {
@@ -104,7 +104,7 @@ impl PySummary {
         self.0.activation_bytes
     }
 
-    /// The peak memory in use, beyond what was in use on the device before, in bytes.
+    /// The peak memory in use, less the memory in use on the device before, in bytes.
     #[getter]
     fn peak_bytes(&self) -> usize {
         self.0.peak_bytes
@@ -156,8 +156,8 @@ impl PyTimeline {
     /// the total without inner spans. The longest is first.
     fn totals(&self) -> Vec<(String, usize, f64, f64)> {
         let one = |total: SpanTotal| {
-            let [all, own] = [total.total_ns, total.own_ns].map(|time_ns| time_ns as f64 / 1e9);
-            (total.label, total.count, all, own)
+            let [total_s, own_s] = [total.total_ns, total.own_ns].map(|time_ns| time_ns as f64 / 1e9);
+            (total.label, total.count, total_s, own_s)
         };
         self.0.lock().totals().into_iter().map(one).collect()
     }

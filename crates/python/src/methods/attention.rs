@@ -24,8 +24,9 @@ use ternion::{AttentionOptions, Causal, CumulativeLengths, DType, Result, Shape,
 ///     scale: the factor of the scores; 1 / sqrt(head_dim) by default.
 ///     enable_gqa: accepted as in PyTorch; several heads of queries may share one head of keys and
 ///         values without it, too.
-///     window: the number of positions that a query attends to, backward, and also forward unless
-///         causal, including its own; the last query is aligned with the last key.
+///     window: the size of the sliding window: each query attends to keys at positions above
+///         position - window and, unless causal, below position + window; the last query is aligned
+///         with the last key.
 ///     lower_right: whether the last query of causal attention is aligned with the last key, as is
 ///         necessary with a KV cache.
 ///
@@ -95,8 +96,8 @@ fn scaled_dot_product_attention_with_lse(
     Ok((y, lse))
 }
 
-/// Returns the results of `attend` for operands with four axes, of which the first is the output.
-/// The leading axes of the query are restored.
+/// Calls `attend` with the operands reshaped to four axes, and restores the leading axes of the
+/// query in its results. The first result is the output.
 fn run_attention<const RESULTS: usize>(
     py: Python<'_>,
     operands: [Bound<'_, PyTensor>; 3],
@@ -108,12 +109,12 @@ fn run_attention<const RESULTS: usize>(
     let mask = mask.map(|mask| mask.get().tensor());
     let elements = operands[0].elements().max(operands[1].elements());
     let operands = expand_leading_axes(operands)?;
-    let own = operands[0].dtype();
+    let input_dtype = operands[0].dtype();
     let mut results = run(py, elements, || {
         let (operands, mask) = promote_to_mask(&operands, mask)?;
         let (operands, mask) = to_four_axes(&operands, mask)?;
         let mut results = attend(operands.each_ref(), AttentionOptions { mask: mask.as_ref(), ..options })?;
-        results[0] = cast_half(own, results[0].clone())?;
+        results[0] = cast_half(input_dtype, results[0].clone())?;
         Ok(results)
     })?;
     let leading = &operands[0].dims()[..operands[0].rank().saturating_sub(2)];
@@ -136,8 +137,8 @@ fn run_attention<const RESULTS: usize>(
 ///     scale: the factor of the scores; 1 / sqrt(head_dim) by default.
 ///     is_causal: whether each query attends only to keys at or before its position; the last query
 ///         of a sequence is aligned with its last key.
-///     window: the number of positions that a query attends to, backward, and also forward unless
-///         causal, including its own.
+///     window: the size of the sliding window: each query attends to keys at positions above
+///         position - window and, unless causal, below position + window.
 ///     dropout_p: the probability that a weight is set to 0.
 ///
 /// Raises:
@@ -161,14 +162,14 @@ fn varlen_attn(
     let [query, key, value] = [query, key, value].map(|tensor| tensor.get().tensor());
     let [queries, keys] = [cu_seq_q, cu_seq_k].map(|tensor| tensor.get().tensor());
     let elements = query.elements().max(key.elements());
-    let own = query.dtype();
+    let input_dtype = query.dtype();
     let [y, lse] = run(py, elements, || {
         let lengths = CumulativeLengths { queries: &queries, keys: &keys };
         let causal = Causal::lower_right(is_causal);
         let options = AttentionOptions { mask: None, causal, scale, dropout: dropout_p, window };
         let result = query.scaled_dot_product_attention_varlen_lse(&key, &value, lengths, options);
         let [y, lse] = result.map_err(|error| error.in_name_of("varlen_attn"))?;
-        Ok([cast_half(own, y)?, lse])
+        Ok([cast_half(input_dtype, y)?, lse])
     })?;
     Ok((PyTensor::new(y), PyTensor::new(lse)))
 }
@@ -202,12 +203,12 @@ fn expand_leading_axes(operands: [Tensor; 3]) -> Result<[Tensor; 3]> {
 /// Converts the operands and the mask to the dtype of the computation: a float32 mask is accepted
 /// with half precision and float64 operands, as in PyTorch.
 fn promote_to_mask(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor; 3], Option<Tensor>)> {
-    let own = operands[0].dtype();
+    let input_dtype = operands[0].dtype();
     match mask {
-        Some(mask) if mask.dtype() == DType::F32 && own == DType::F64 => {
-            Ok((operands.clone(), Some(mask.to_dtype(own)?)))
+        Some(mask) if mask.dtype() == DType::F32 && input_dtype == DType::F64 => {
+            Ok((operands.clone(), Some(mask.to_dtype(input_dtype)?)))
         }
-        Some(mask) if mask.dtype() == DType::F32 && own.is_half() => {
+        Some(mask) if mask.dtype() == DType::F32 && input_dtype.is_half() => {
             let [query, key, value] = operands.each_ref().map(|operand| operand.to_dtype(DType::F32));
             Ok(([query?, key?, value?], Some(mask)))
         }
@@ -226,8 +227,8 @@ fn to_four_axes(operands: &[Tensor; 3], mask: Option<Tensor>) -> Result<([Tensor
         // A mask with two axes is broadcast over all leading axes.
         Some(mask) if mask.rank() > 2 => {
             let of_scores = [operands[0].dims()[rank - 2], operands[1].dims()[rank - 2]];
-            let all: Vec<usize> = outer.iter().copied().chain(of_scores).collect();
-            Some(reshape_to_4d(&mask.expand(&all[..])?)?)
+            let mask_dims: Vec<usize> = outer.iter().copied().chain(of_scores).collect();
+            Some(reshape_to_4d(&mask.expand(&mask_dims[..])?)?)
         }
         mask => mask,
     };

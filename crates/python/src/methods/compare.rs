@@ -51,17 +51,17 @@ macro_rules! comparisons {
 }
 
 comparisons! {
-    /// Computes element-wise equality with `other`, a tensor or a number; broadcast.
+    /// Computes elementwise equality with `other`, a tensor or a number; broadcast.
     eq => Eq;
-    /// Computes `self != other` element-wise.
+    /// Computes `self != other` elementwise.
     ne => Ne;
-    /// Computes `self < other` element-wise.
+    /// Computes `self < other` elementwise.
     lt => Lt;
-    /// Computes `self <= other` element-wise.
+    /// Computes `self <= other` elementwise.
     le => Le;
-    /// Computes `self > other` element-wise.
+    /// Computes `self > other` elementwise.
     gt => Gt;
-    /// Computes `self >= other` element-wise.
+    /// Computes `self >= other` elementwise.
     ge => Ge;
 }
 
@@ -99,7 +99,7 @@ fn promote_for_comparison(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     }
 }
 
-/// Returns a tensor, an array, or a number converted to the dtype that it has together with `x`.
+/// Returns the operand as a tensor: a number gets the common dtype of itself and `x`.
 fn operand_tensor(object: &Bound<'_, PyAny>, x: &Tensor) -> Outcome<Tensor> {
     match Operand::with_arrays(object, x)? {
         Some(Operand::Tensor(tensor)) => Ok(tensor),
@@ -159,10 +159,10 @@ impl PyTensor {
         #[pyo3(from_py_with = of::allclose)] atol: f64,
         #[pyo3(from_py_with = of::allclose)] equal_nan: bool,
     ) -> Outcome<bool> {
-        let (own, other) = (self.tensor(), other.get().tensor());
+        let (tensor, other) = (self.tensor(), other.get().tensor());
         wait(py, || {
-            let (own, other) = promote_for_comparison(&own, &other)?;
-            own.allclose(&other, Closeness { rtol, atol, equal_nan })
+            let (tensor, other) = promote_for_comparison(&tensor, &other)?;
+            tensor.allclose(&other, Closeness { rtol, atol, equal_nan })
         })
     }
 
@@ -172,17 +172,17 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = of::equal)] other: Bound<'_, PyTensor>,
     ) -> Outcome<bool> {
-        let (own, other) = (self.tensor(), other.get().tensor());
-        if own.shape() != other.shape() {
+        let (tensor, other) = (self.tensor(), other.get().tensor());
+        if tensor.shape() != other.shape() {
             return Ok(false);
         }
         wait(py, || {
-            let (a, b) = promote_pair(&own, &other)?;
+            let (a, b) = promote_pair(&tensor, &other)?;
             a.equal(&b)
         })
     }
 
-    /// Computes the element-wise maximum, broadcast; if one element is NaN, the result is the other
+    /// Computes the elementwise maximum, broadcast; if one element is NaN, the result is the other
     /// one. At ties the gradient flows to this tensor.
     ///
     /// Shapes: two tensors, broadcast -> the broadcast shape
@@ -201,7 +201,7 @@ impl PyTensor {
         })
     }
 
-    /// Computes the element-wise minimum, broadcast; if one element is NaN, the result is the other
+    /// Computes the elementwise minimum, broadcast; if one element is NaN, the result is the other
     /// one. At ties the gradient flows to this tensor.
     ///
     /// Shapes: two tensors, broadcast -> the broadcast shape
@@ -220,7 +220,7 @@ impl PyTensor {
         })
     }
 
-    /// Computes the element-wise maximum, broadcast; NaN if either element is NaN.
+    /// Computes the elementwise maximum, broadcast; NaN if either element is NaN.
     fn maximum(
         &self,
         py: Python<'_>,
@@ -233,7 +233,7 @@ impl PyTensor {
         })
     }
 
-    /// Computes the element-wise minimum, broadcast; NaN if either element is NaN.
+    /// Computes the elementwise minimum, broadcast; NaN if either element is NaN.
     fn minimum(
         &self,
         py: Python<'_>,
@@ -291,8 +291,8 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = of::masked_select)] mask: Bound<'_, PyTensor>,
     ) -> Outcome<PyTensor> {
-        let (own, mask) = (self.tensor(), mask.get().tensor());
-        wait(py, || own.masked_select(&mask)).map(PyTensor::new)
+        let (tensor, mask) = (self.tensor(), mask.get().tensor());
+        wait(py, || tensor.masked_select(&mask)).map(PyTensor::new)
     }
 
     /// Returns the indices (int64) of all elements that are not 0: one row per element, or with
@@ -326,9 +326,9 @@ impl PyTensor {
         #[pyo3(from_py_with = of::r#where)] condition: Bound<'_, PyTensor>,
         other: &Bound<'_, PyAny>,
     ) -> Outcome<PyTensor> {
-        let (own, condition) = (self.tensor(), condition.get().tensor());
-        let other = operand_tensor(other, &own)?;
-        select_where(py, &condition, &own, &other)
+        let (tensor, condition) = (self.tensor(), condition.get().tensor());
+        let other = operand_tensor(other, &tensor)?;
+        select_where(py, &condition, &tensor, &other)
     }
 }
 
@@ -378,6 +378,14 @@ fn where_operands(
 /// broadcast. Both may be numbers.
 ///
 /// With only a condition: returns the indices (int64) where it is True, one tensor per axis.
+///
+/// Shapes: condition, input and other, broadcast -> the broadcast shape; only a condition -> one
+/// [n] for each axis
+///
+/// Raises:
+///     TypeError: a condition for `input` and `other` that is neither bool nor uint8, or only one
+///         of `input` and `other`.
+///     ValueError: shapes that do not broadcast.
 #[pyfunction]
 #[pyo3(name = "where", signature = (condition, input=None, other=None))]
 fn where_function<'py>(

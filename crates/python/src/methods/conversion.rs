@@ -67,16 +67,17 @@ impl PyTensor {
         memory_format: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
         let _ = (non_blocking, memory_format);
-        let (py, own) = (slf.py(), slf.get().tensor());
+        let (py, tensor) = (slf.py(), slf.get().tensor());
         let named = (dtype.map(|dtype| dtype.0), device.map(|device| device.open(py)).transpose()?);
         let (dtype, device, copies) = parse_to_args(args, named, copy)?;
-        let (dtype, device) = (dtype.unwrap_or(own.dtype()), device.unwrap_or_else(|| own.device().clone()));
-        if dtype == own.dtype() && device.is(own.device()) && !copies {
+        let (dtype, device) =
+            (dtype.unwrap_or(tensor.dtype()), device.unwrap_or_else(|| tensor.device().clone()));
+        if dtype == tensor.dtype() && device.is(tensor.device()) && !copies {
             return Ok(slf.clone());
         }
         let converted = wait(py, || {
-            let moved = own.to_dtype(dtype)?.to_device(&device)?;
-            if copies && moved.buffer().is(own.buffer()) { moved.copy() } else { Ok(moved) }
+            let moved = tensor.to_dtype(dtype)?.to_device(&device)?;
+            if copies && moved.buffer().is(tensor.buffer()) { moved.copy() } else { Ok(moved) }
         })?;
         Ok(Bound::new(py, PyTensor::new(converted))?)
     }

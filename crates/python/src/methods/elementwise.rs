@@ -250,8 +250,8 @@ impl PyTensor {
         self.map(py, |x| to_floating(x)?.elu(alpha))
     }
 
-    /// Computes `x * Phi(x)`, with the exact distribution function, or with its tanh approximation
-    /// if `approximate` is "tanh".
+    /// Computes `x * Phi(x)`, where `Phi` is the CDF of the standard normal distribution, or its
+    /// tanh approximation if `approximate` is "tanh".
     ///
     /// Shapes: [..] -> the same; integers become float32
     ///
@@ -324,9 +324,9 @@ impl PyTensor {
         min: Option<&Bound<'py, PyAny>>,
         max: Option<&Bound<'py, PyAny>>,
     ) -> Outcome<Bound<'py, Self>> {
-        let own = slf.get().tensor();
-        let (min, max) = clamp_bounds("clamp_", &own, min, max)?;
-        check_result_dtype("clamp_", clamp_result_dtype(&own, [&min, &max]), own.dtype())?;
+        let tensor = slf.get().tensor();
+        let (min, max) = clamp_bounds("clamp_", &tensor, min, max)?;
+        check_result_dtype("clamp_", clamp_result_dtype(&tensor, [&min, &max]), tensor.dtype())?;
         PyTensor::change(
             slf,
             &min.tensor().into_iter().chain(max.tensor()).collect::<Vec<_>>(),
@@ -404,12 +404,12 @@ impl PyTensor {
     /// Called by in-place methods that are written in Python: this tensor takes over a result that
     /// has no other owner, with its history if it has one.
     fn _take_over<'py>(slf: &Bound<'py, Self>, result: Bound<'py, PyTensor>) -> Outcome<Bound<'py, Self>> {
-        let (own, new) = (slf.get().tensor(), result.get().tensor());
-        let fits = new.shape() == own.shape() && new.dtype() == own.dtype();
-        if !fits || !new.needs_grad() || !new.device().is(own.device()) {
+        let (tensor, new) = (slf.get().tensor(), result.get().tensor());
+        let fits = new.shape() == tensor.shape() && new.dtype() == tensor.dtype();
+        if !fits || !new.needs_grad() || !new.device().is(tensor.device()) {
             return Self::copy_(slf, result, false);
         }
-        check_in_place(&own)?;
+        check_in_place(&tensor)?;
         slf.get().store_recorded(slf.py(), new)?;
         Ok(slf.clone())
     }
@@ -417,20 +417,20 @@ impl PyTensor {
 
 /// Returns an error if a floating result of an op may not be written to this tensor.
 fn check_keeps_dtype(op: &str, slf: &Bound<'_, PyTensor>) -> Outcome<()> {
-    let own = slf.get().tensor().dtype();
-    check_result_dtype(op, if own.is_float() { own } else { default_dtype() }, own)
+    let dtype = slf.get().tensor().dtype();
+    check_result_dtype(op, if dtype.is_float() { dtype } else { default_dtype() }, dtype)
 }
 
 /// Returns an error if a result of one dtype may not be written to a tensor of another: PyTorch's
 /// rule.
-fn check_result_dtype(op: &str, result: DType, own: DType) -> Outcome<()> {
-    if can_store(result, own) {
+fn check_result_dtype(op: &str, result: DType, dtype: DType) -> Outcome<()> {
+    if can_store(result, dtype) {
         return Ok(());
     }
     Err(Failure::runtime_error(format!(
         "{op}: result type {} can't be cast to the desired output type {}",
         crate::dialect::dtype_name(result),
-        crate::dialect::dtype_name(own)
+        crate::dialect::dtype_name(dtype)
     )))
 }
 

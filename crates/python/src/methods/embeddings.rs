@@ -32,10 +32,10 @@ fn embedding(
         let from_start = if index < 0 { index.checked_add_unsigned(count)? } else { index };
         usize::try_from(from_start).ok().filter(|&row| row < count)
     };
-    let none = |index: isize| {
+    let out_of_range = |index: isize| {
         Failure::value_error(format!("embedding: padding_idx {index} is none of {count} rows"))
     };
-    let padding_idx = padding_idx.map(|index| row(index).ok_or_else(|| none(index))).transpose()?;
+    let padding_idx = padding_idx.map(|index| row(index).ok_or_else(|| out_of_range(index))).transpose()?;
     let options = EmbeddingOptions { padding_idx, scale_grad_by_freq };
     run(py, indices.elements(), || weight.embedding_with(&indices, options)).map(PyTensor::new)
 }

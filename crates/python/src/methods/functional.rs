@@ -274,10 +274,10 @@ fn layer_norm(
         let flat =
             |tensor: &Option<Tensor>| tensor.as_ref().map(|tensor| tensor.reshape([-1_isize])).transpose();
         let (weight, bias) = (flat(&weight)?, flat(&bias)?);
-        let own = x.dtype();
+        let x_dtype = x.dtype();
         let x = promote_to_parameters(&x, [&weight, &bias])?;
         let normed = x.reshape(&shape[..])?.layer_norm(weight.as_ref(), bias.as_ref(), eps)?;
-        cast_half(own, normed.reshape(*x.shape())?)
+        cast_half(x_dtype, normed.reshape(*x.shape())?)
     })
 }
 
@@ -305,9 +305,9 @@ fn rms_norm(
     let shape = merge_trailing_axes(&x, &normalized_shape.0, "rms_norm")?;
     wrap(py, x.elements(), || {
         let promoted = weight.map(|weight| promote_weight(&x, &weight.reshape([-1_isize])?)).transpose()?;
-        let (own, weight) = (x.dtype(), promoted.as_ref().map(|(_, weight)| weight));
+        let (x_dtype, weight) = (x.dtype(), promoted.as_ref().map(|(_, weight)| weight));
         let x = promoted.as_ref().map_or(&x, |(x, _)| x);
-        cast_result(own, x.reshape(&shape[..])?.rms_norm(weight, eps)?.reshape(*x.shape())?)
+        cast_result(x_dtype, x.reshape(&shape[..])?.rms_norm(weight, eps)?.reshape(*x.shape())?)
     })
 }
 
@@ -362,7 +362,7 @@ fn group_norm(
 /// Normalizes each channel to mean 0 and variance 1: in training with the statistics of the batch,
 /// which also update the running statistics, otherwise with the running statistics.
 ///
-/// Shapes: [batch, channels, ..], the others [channels]
+/// Shapes: input [batch, channels, ..], all other tensors [channels]
 ///
 /// Raises:
 ///     ValueError: training with a single value per channel.
@@ -388,11 +388,11 @@ fn batch_norm(
         (tensor_or_none(running_mean).zip(tensor_or_none(running_var)), tensor_or_none(_batches));
     let running =
         statistics.as_ref().map(|(mean, var)| RunningStatistics::new(name, &x, mean, var)).transpose()?;
-    let own = x.dtype();
+    let x_dtype = x.dtype();
     let x = wait(py, || promote_to_parameters(&x, [&weight, &bias]))?;
     if let (Some((mean, var)), false) = (&statistics, training) {
         return wrap(py, x.elements(), || {
-            cast_half(own, x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps)?)
+            cast_half(x_dtype, x.batch_norm_eval(mean, var, weight.as_ref(), bias.as_ref(), eps)?)
         });
     }
     let count = x.elements() / x.dims().get(1).map_or(1, |&channels| channels.max(1));
@@ -412,7 +412,7 @@ fn batch_norm(
                 None => running.follow([&mean, &var], count, momentum)?,
             }
         }
-        cast_half(own, output)
+        cast_half(x_dtype, output)
     })
 }
 
@@ -435,10 +435,10 @@ fn _instance_norm(
     let (x, weight, bias) =
         (extract_tensor(name, "input", input)?, tensor_or_none(weight), tensor_or_none(bias));
     let affine = [weight.as_ref(), bias.as_ref()];
-    let own = x.dtype();
+    let x_dtype = x.dtype();
     let x = wait(py, || promote_to_parameters(&x, [&weight, &bias]))?;
     let Some((mean, var)) = tensor_or_none(running_mean).zip(tensor_or_none(running_var)) else {
-        return wrap(py, x.elements(), || cast_half(own, x.instance_norm(affine[0], affine[1], eps)?));
+        return wrap(py, x.elements(), || cast_half(x_dtype, x.instance_norm(affine[0], affine[1], eps)?));
     };
     wrap(py, x.elements(), || {
         let normed = if use_input_stats {
@@ -447,7 +447,7 @@ fn _instance_norm(
             RunningStatistics::new(name, &x, &mean, &var)?;
             x.batch_norm_eval(&mean, &var, affine[0], affine[1], eps)?
         };
-        cast_half(own, normed)
+        cast_half(x_dtype, normed)
     })
 }
 

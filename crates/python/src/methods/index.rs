@@ -44,7 +44,7 @@ struct Index {
 
 impl Index {
     fn of(index: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Index> {
-        let mut all = Index { view: Vec::new(), gather_items: Vec::new(), has_tensors: false };
+        let mut result = Index { view: Vec::new(), gather_items: Vec::new(), has_tensors: false };
         let items = match index.cast::<PyTuple>() {
             Ok(tuple) => tuple.iter().map(|object| item(&object, of)).collect::<Outcome<Vec<_>>>()?,
             Err(_) => vec![item(index, of)?],
@@ -58,18 +58,19 @@ impl Index {
         for item in items {
             match item {
                 IndexItem::Ellipsis if ellipses == 0 => {
-                    (0..left).for_each(|_| all.push_view_item(IndexItem::from(..)));
+                    (0..left).for_each(|_| result.push_view_item(IndexItem::from(..)));
                     ellipses += 1;
                 }
                 IndexItem::Ellipsis => ellipses += 1,
-                // Each ellipsis covers as many axes as remain; after a second one no axis is left.
+                // Each ellipsis covers all remaining axes, so that no axis is left after a second
+                // one.
                 _ if ellipses > 1 && left > 0 => {
                     return Err(Failure::index_error("index: an axis is named behind a second ellipsis"));
                 }
-                item => all.push(item, of)?,
+                item => result.push(item, of)?,
             }
         }
-        Ok(all)
+        Ok(result)
     }
 
     fn push_view_item(&mut self, item: IndexItem) {
@@ -262,7 +263,8 @@ impl PyTensor {
             let source =
                 if index.has_tensors { source } else { squeeze_leading(&source, index.rank_of(&x))? };
             if needs_recording {
-                // Gradients flow to both: another tensor replaces that of this object.
+                // A gradient flows to both operands: the recorded result replaces the tensor of
+                // this object.
                 let put = match index.has_tensors {
                     true => index_put(&x, index, &source, false)?,
                     false => x.slice_assign(index.view, &source.to_dtype(x.dtype())?)?,
@@ -328,8 +330,8 @@ impl PyTensor {
     /// Raises:
     ///     IndexError: an axis that does not exist, or an index out of range.
     ///     TypeError: an index that is not int32 or int64.
-    ///     ValueError: an index with another number of axes, or larger than this tensor along
-    ///         another axis than `dim`; or `sparse_grad`, which only PyTorch supports.
+    ///     ValueError: an index with another number of axes, or larger than this tensor along an
+    ///         axis other than `dim`; or `sparse_grad`, which only PyTorch supports.
     #[pyo3(signature = (dim, index, *, sparse_grad=false))]
     fn gather(
         &self,
@@ -494,7 +496,7 @@ pub(super) fn apply_add_in_place(
     }
 }
 
-/// Runs `f`, which writes along `dim`. A tensor without axes, and the other two with it, are
+/// Runs `f`, which writes along `dim`. If this tensor has no axes, it, the index and the source are
 /// treated as having one axis of size 1.
 pub(super) fn apply_scatter(
     x: &Tensor,

@@ -68,9 +68,9 @@ macro_rules! divisors {
 }
 
 divisors! {
-    /// Computes the greatest common divisor element-wise; 0 for two zeros.
+    /// Computes the greatest common divisor elementwise; 0 for two zeros.
     gcd;
-    /// Computes the least common multiple element-wise; 0 if either is 0.
+    /// Computes the least common multiple elementwise; 0 if either is 0.
     lcm;
 }
 

@@ -175,7 +175,7 @@ impl PyTensor {
     }
 }
 
-/// Sums products by names of axes: `einsum("bij,bjk->bik", a, b)`.
+/// Computes sums of products over named axes: `einsum("bij,bjk->bik", a, b)`.
 ///
 /// Shapes: determined by the equation: "bij,bjk->bik" is [b, i, j] and [b, j, k] -> [b, i, k]
 ///
@@ -188,16 +188,16 @@ fn einsum<'py>(
     #[pyo3(from_py_with = of::einsum)] equation: String,
     operands: &Bound<'py, PyTuple>,
 ) -> Outcome<PyTensor> {
-    let all = match operands.len() {
+    let items = match operands.len() {
         1 => operands.get_item(0)?,
         _ => operands.clone().into_any(),
     };
-    let of_items = |all: &Bound<'py, PyAny>| {
-        all.try_iter()?.map(|item| of::einsum::<Bound<'py, PyTensor>>(&item?)).collect::<PyResult<Vec<_>>>()
+    let of_items = |items: &Bound<'py, PyAny>| {
+        items.try_iter()?.map(|item| of::einsum::<Bound<'py, PyTensor>>(&item?)).collect::<PyResult<Vec<_>>>()
     };
-    let objects = match all.cast::<PyTensor>() {
+    let objects = match items.cast::<PyTensor>() {
         Ok(only) => vec![only.clone()],
-        Err(_) => of_items(&all)?,
+        Err(_) => of_items(&items)?,
     };
     if let [only] = &objects[..] {
         // The diagonals and permuted axes of a single operand are views.

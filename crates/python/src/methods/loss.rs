@@ -89,9 +89,13 @@ fn elementwise_loss(
 ) -> Outcome<PyTensor> {
     warn_shape_mismatch(py, op, &x, &target)?;
     let result = run(py, x.elements(), || {
-        let own = x.dtype();
+        let input_dtype = x.dtype();
         let (x, target) = promote_pair(&x, &target)?;
-        let dtype = if result_dtype == ResultDtype::Input && own.is_float() { own } else { x.dtype() };
+        let dtype = if result_dtype == ResultDtype::Input && input_dtype.is_float() {
+            input_dtype
+        } else {
+            x.dtype()
+        };
         let (x, target) = broadcast(op, &x, &target)?;
         let Some(weight) = weight else { return cast_result(dtype, f(&x, &target, None)?) };
         // Losses are multiplied by their weights in the common dtype.
@@ -129,8 +133,7 @@ pub fn broadcast(op: &'static str, x: &Tensor, target: &Tensor) -> Result<(Tenso
 /// Computes the cross-entropy of logits and class indices, or probabilities.
 ///
 /// Shapes: [batch, classes, ..] and [batch, ..] (int32 or int64) or probabilities of the logits'
-///     shape
-/// -> []
+/// shape -> []
 ///
 /// Args:
 ///     weight: the weight of each class, [classes].
@@ -222,7 +225,7 @@ fn linear_cross_entropy(
     result.map(PyTensor::new)
 }
 
-/// Adds a hint to the error if floating class numbers were interpreted as probabilities.
+/// Adds a hint to the error if floating class indices were interpreted as probabilities.
 fn add_class_hint(
     py: Python<'_>,
     failure: Failure,
@@ -273,7 +276,7 @@ fn nll_loss(
 
 /// Computes the binary cross-entropy of logits and probabilities.
 ///
-/// Shapes: two of one shape -> [], or with reduction "none" that shape
+/// Shapes: two tensors of one shape -> [], or with reduction "none" that shape
 ///
 /// Args:
 ///     pos_weight: the weight of positive answers relative to negative ones, broadcast.
@@ -441,7 +444,7 @@ fn huber_loss(
 /// Computes the Kullback-Leibler divergence of log-probabilities from a target: probabilities, or
 /// with `log_target` their logarithms.
 ///
-/// Shapes: two of one shape -> [], or with reduction "none" that shape
+/// Shapes: two tensors of one shape -> [], or with reduction "none" that shape
 ///
 /// Raises:
 ///     TypeError: the dtype is not floating.

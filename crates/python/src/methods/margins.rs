@@ -27,16 +27,16 @@ fn pair_loss(
 ) -> Outcome<PyTensor> {
     let (x, target) = (x.get().tensor(), target.get().tensor());
     let result = run(py, x.elements(), || {
-        let own = x.dtype();
+        let input_dtype = x.dtype();
         // The op rejects a loss whose dtype would be an integer.
-        let target = if result_dtype == ResultDtype::Input && !own.is_float() {
-            target.to_dtype(own)?
+        let target = if result_dtype == ResultDtype::Input && !input_dtype.is_float() {
+            target.to_dtype(input_dtype)?
         } else {
             target
         };
         let (x, target) = promote_pair(&x, &target)?;
         let (x, target) = broadcast(op, &x, &target)?;
-        cast_result(if result_dtype == ResultDtype::Input { own } else { x.dtype() }, f(&x, &target)?)
+        cast_result(if result_dtype == ResultDtype::Input { input_dtype } else { x.dtype() }, f(&x, &target)?)
     });
     result.map(PyTensor::new)
 }

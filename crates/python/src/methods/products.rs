@@ -21,7 +21,7 @@ fn to_product_dtype(x: Tensor, a: Tensor, b: Tensor) -> Result<Operands> {
     Ok((x, a, b))
 }
 
-/// Converts all parts to their common dtype.
+/// Converts all operands to their common dtype.
 fn promote_all(x: Tensor, a: Tensor, b: Tensor) -> Result<Operands> {
     let (a, b) = promote_pair(&a, &b)?;
     let (x, a) = promote_pair(&x, &a)?;

@@ -271,14 +271,14 @@ impl PyTensor {
     }
 
     /// Returns the maximum of all elements, or along `dim` a named tuple of the maximum values and
-    /// their indices, or with a tensor the element-wise maximum.
+    /// their indices, or with a tensor the elementwise maximum.
     ///
     /// Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with
-    ///     `keepdim`
+    /// `keepdim`
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     ValueError: no elements.
+    ///     ValueError: no elements, or shapes of two tensors that do not broadcast.
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false, other=None))]
     fn max<'py>(
         &self,
@@ -295,14 +295,14 @@ impl PyTensor {
     }
 
     /// Returns the minimum of all elements, or along `dim` a named tuple of the minimum values and
-    /// their indices, or with a tensor the element-wise minimum.
+    /// their indices, or with a tensor the elementwise minimum.
     ///
     /// Shapes: all axes -> []; [.., n, ..] along `dim` -> two of [..], or of [.., 1, ..] with
-    ///     `keepdim`
+    /// `keepdim`
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist.
-    ///     ValueError: no elements.
+    ///     ValueError: no elements, or shapes of two tensors that do not broadcast.
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false, other=None))]
     fn min<'py>(
         &self,
@@ -537,13 +537,13 @@ impl PyTensor {
                 return Err(Error::invalid("bincount", message));
             }
             let dtype = if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 };
-            let none = Tensor::zeros(*counts.shape(), dtype, x.device())?;
-            none.scatter_add(0, &x.to_dtype(DType::I64)?, &weights.to_dtype(dtype)?)
+            let zeros = Tensor::zeros(*counts.shape(), dtype, x.device())?;
+            zeros.scatter_add(0, &x.to_dtype(DType::I64)?, &weights.to_dtype(dtype)?)
         })
     }
 
     /// Computes a histogram with `bins` equal bins from `min` to `max`. If these are equal, the
-    /// range is that of the elements.
+    /// range is from the smallest to the largest element.
     ///
     /// Shapes: [..] -> [bins]
     ///

@@ -14,9 +14,8 @@ impl PyTensor {
     /// Writes `src`, a tensor or a number, to a copy of this tensor at the positions `index` along
     /// `dim`.
     ///
-    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
-    ///     elements
-    /// are used -> [.., n, ..]
+    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] (if it is larger, only the first
+    /// elements are used) -> [.., n, ..]
     ///
     /// Args:
     ///     reduce: "add" adds to the current values, "multiply" multiplies them.
@@ -82,9 +81,8 @@ impl PyTensor {
 
     /// Adds the elements of `src` to a copy of this tensor at the positions `index` along `dim`.
     ///
-    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
-    ///     elements
-    /// are used -> [.., n, ..]
+    /// Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] (if it is larger, only the first
+    /// elements are used) -> [.., n, ..]
     ///
     /// Raises:
     ///     IndexError: an axis that does not exist, or an index out of range.

@@ -23,15 +23,15 @@ fn index_tensor(index: TensorArgument<'_, '_>) -> Outcome<Tensor> {
     Ok(if index.elements() == 0 { index.to_dtype(DType::I64)? } else { index })
 }
 
-/// Runs `f` on several tensors. It returns one result for each, which may be a view of it.
+/// Runs `f` on several tensors. `f` returns one result for each tensor, which may be a view of it.
 fn map_each<'py>(
     py: Python<'py>,
     tensors: &[Bound<'py, PyTensor>],
     f: impl FnOnce(&[&Tensor]) -> Result<Vec<Tensor>> + Send,
 ) -> Outcome<Bound<'py, PyTuple>> {
-    let own: Vec<Tensor> = tensors.iter().map(|tensor| tensor.get().tensor()).collect();
-    let results = run(py, 0, || f(&own.iter().collect::<Vec<_>>()))?;
-    let pairs = tensors.iter().zip(&own).zip(results);
+    let inputs: Vec<Tensor> = tensors.iter().map(|tensor| tensor.get().tensor()).collect();
+    let results = run(py, 0, || f(&inputs.iter().collect::<Vec<_>>()))?;
+    let pairs = tensors.iter().zip(&inputs).zip(results);
     let objects: PyResult<Vec<_>> =
         pairs.map(|((tensor, x), result)| Bound::new(py, tensor.get().wrap_view(x, result))).collect();
     Ok(PyTuple::new(py, objects?)?)

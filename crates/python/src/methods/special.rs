@@ -60,14 +60,12 @@ functions! {
     i1;
     /// Computes `i1` times `e^-|x|` of each element.
     i1e;
-    /// Computes the cumulative distribution function of the standard normal distribution of each
+    /// Computes the cumulative distribution function of the standard normal distribution at each
     /// element.
     ndtr;
-    /// Computes the inverse of the normal distribution function of each element: infinite at 0 and
-    /// 1, NaN outside.
+    /// Computes the inverse of `ndtr` of each element: infinite at 0 and 1, NaN outside.
     ndtri;
-    /// Computes the logarithm of the normal distribution function of each element; finite where the
-    /// function underflows to 0.
+    /// Computes the logarithm of `ndtr` of each element; finite where `ndtr` underflows to 0.
     log_ndtr;
     /// Computes `-x log(x)` of each element: 0 at 0, -inf below.
     entr;

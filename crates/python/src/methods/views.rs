@@ -32,8 +32,8 @@ const MAX_PARTS: usize = 1 << 24;
 
 #[pymethods]
 impl PyTensor {
-    /// Returns the elements in row-major order with another shape, of which one size may be -1; a
-    /// view if possible.
+    /// Returns the elements in row-major order with another shape; a view if possible. One of the
+    /// sizes may be -1.
     ///
     /// Raises:
     ///     ValueError: sizes whose product is not the number of elements.
@@ -48,8 +48,8 @@ impl PyTensor {
         self.map(py, |x| x.reshape(&shape[..]))
     }
 
-    /// Returns a view with another shape, of which one size may be -1; or, given a dtype, the bytes
-    /// reinterpreted as numbers of another dtype of the same size.
+    /// Returns a view with another shape, where one size may be -1; or, given a dtype of the same
+    /// size, with the bytes reinterpreted as elements of that dtype.
     ///
     /// Raises:
     ///     ValueError: incompatible sizes, or a shape that requires a copy.
@@ -63,18 +63,18 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let is_dtype = named.map_or(Ok(false), |named| named.contains("dtype"))?;
         let shape = args_or_kwargs(shape, named, if is_dtype { "dtype" } else { "size" }, "view")?;
-        let own = self.tensor();
+        let tensor = self.tensor();
         if let Some(dtype) = dtype_argument(&shape, is_dtype)? {
-            return Ok(PyTensor::new(view_as_dtype(&own, dtype)?));
+            return Ok(PyTensor::new(view_as_dtype(&tensor, dtype)?));
         }
         let shape = extract_int_args(&shape, "view")?;
-        let viewed = run(py, own.elements(), || own.reshape(&shape[..]).with_op("view"))?;
-        if !viewed.buffer().is(own.buffer()) {
+        let viewed = run(py, tensor.elements(), || tensor.reshape(&shape[..]).with_op("view"))?;
+        if !viewed.buffer().is(tensor.buffer()) {
             return Err(Failure::value_error(
                 "view: only a copy of these elements has this shape: use reshape",
             ));
         }
-        Ok(self.wrap_view(&own, viewed))
+        Ok(self.wrap_view(&tensor, viewed))
     }
 
     /// Flattens the axes from `start_dim` to `end_dim` into one.
@@ -182,13 +182,16 @@ impl PyTensor {
     }
 
     /// A view with the last two axes exchanged.
+    ///
+    /// Raises:
+    ///     IndexError: fewer than two axes.
     #[getter]
     #[pyo3(name = "mT")]
     fn matrices(&self, py: Python<'_>) -> Outcome<PyTensor> {
         self.map(py, |x| x.transpose(-2, -1))
     }
 
-    /// Removes all axes of size 1, or those of the given axes that have size 1.
+    /// Removes all axes of size 1, or only the given axes if their size is 1.
     ///
     /// Shapes: [.., 1, ..] -> [..]
     ///
@@ -445,7 +448,7 @@ impl PyTensor {
         wrap_views(self, &x, parts, py)
     }
 
-    /// Shifts the elements along `dims`; elements that leave at one end reenter at the other.
+    /// Shifts the elements along `dims`; elements shifted past one end reappear at the other end.
     ///
     /// Shapes: [..] -> the same
     ///
@@ -563,13 +566,13 @@ impl PyTensor {
     }
 
     fn __copy__(&self) -> PyTensor {
-        let own = self.tensor();
-        self.wrap_view(&own, own.clone())
+        let tensor = self.tensor();
+        self.wrap_view(&tensor, tensor.clone())
     }
 
     fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyDict>) -> Outcome<PyTensor> {
-        let (own, requires_grad) = (self.tensor(), self.tensor().is_leaf());
-        let copy = wait(py, || own.detach().copy())?;
+        let (tensor, requires_grad) = (self.tensor(), self.tensor().is_leaf());
+        let copy = wait(py, || tensor.detach().copy())?;
         crate::create::into_object(copy, requires_grad)
     }
 }

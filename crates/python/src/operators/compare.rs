@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyInt;
 use ternion::{DType, Result, Scalar, Tensor};
 
-/// Compares two tensors in their common dtype: bool as 0 and 1 if the other one is numeric.
+/// Compares two tensors in their common dtype: bool as 0 and 1 if the other tensor is numeric.
 fn compare_tensors(op: CompareOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (a, b) = promote_pair(a, b)?;
     match op {

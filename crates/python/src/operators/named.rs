@@ -177,7 +177,7 @@ impl PyTensor {
 }
 
 named! {
-    /// Multiplies by another tensor, or a number, element-wise, broadcast.
+    /// Multiplies by another tensor, or a number, elementwise, broadcast.
     mul mul_ => MUL;
     /// Computes the remainder of a division, with the sign of the divisor; broadcast.
     remainder remainder_ => REMAINDER;

@@ -157,7 +157,7 @@ fn parts() -> Vec<OpCase> {
                 "split_sizes: sizes [18446744073709551615, 5] on axis 0 of shape [4, 3]",
                 rejected_call(|x| x.split_sizes(0, &[usize::MAX, 5])),
             ),
-        // Gradients of several parts, and of one.
+        // Gradients of several outputs, and of one.
         row("split_sizes", "axis=1 [2, 1, 3], first and last")
             .shapes([&[3, 6], &[2, 6, 2]])
             .run(|x| {

@@ -48,15 +48,15 @@ fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
         .grad_roundings(2)
 }
 
-/// Different numbers of queries and keys, odd sizes, value_dim different from head_dim,
-/// grouped-query attention, one of each.
+/// Adds instances with different numbers of queries and keys, odd sizes, value_dim different from
+/// head_dim, grouped-query attention, and sizes of one.
 fn on_default_shapes(case: OpCase) -> OpCase {
     case.on([&[2, 3, 4, 5], &[2, 3, 6, 5], &[2, 3, 6, 4]])
         .on([&[1, 4, 5, 3], &[1, 2, 5, 3], &[1, 2, 5, 3]])
         .on([&[1, 1, 1, 1], &[1, 1, 1, 1], &[1, 1, 1, 1]])
 }
 
-/// More than 64 queries or 128 keys.
+/// Creates a row with more than 64 queries or 128 keys.
 fn beyond_a_block(parameters: &str, config: AttentionConfig) -> OpCase {
     attention(parameters, config).dtypes(&[F32, BF16]).dense_only("small rows show the layouts")
 }
@@ -225,8 +225,8 @@ fn wide() -> Vec<OpCase> {
         [&[1, 2, 3, 192], &[1, 1, 5, 192], &[1, 1, 5, 130], &[2, 3, 5], &[3, 5]],
         [&[1, 2, 2, 200], &[1, 1, 4, 200], &[1, 1, 4, 256], &[2, 2, 4], &[2, 4]],
     ];
-    // Smaller than those, so that the search for planted faults, which starts with the largest
-    // sums, does not change its choice.
+    // Smaller than `heads`. The search for planted faults starts with the largest sums, and must
+    // still select those of `heads`.
     let dropping_heads: [Heads; 3] = [
         [&[1, 2, 3, 64], &[1, 1, 5, 64], &[1, 1, 5, 48], &[2, 3, 5], &[3, 5]],
         [&[1, 2, 2, 104], &[1, 1, 4, 104], &[1, 1, 4, 128], &[2, 2, 4], &[2, 4]],
@@ -408,13 +408,13 @@ fn scores(config: &AttentionConfig, q: &Array, k: &Array, mask: Option<&Array>) 
     })
 }
 
-/// Vaswani et al. 2017, eq. 1, and the log-sum-exp.
+/// Returns the output (Vaswani et al. 2017, eq. 1) and the log-sum-exp.
 fn definition(formula: impl Into<Formula>, x: &[Array]) -> (Array, Array) {
     rounded(&|weight| weight, formula, x)
 }
 
-/// The same with weights as tensor cores use them, which multiply only half-precision operands:
-/// each weight is rounded before it is multiplied by its value.
+/// Returns the same as [`definition`], but rounds each weight before it is multiplied by its value:
+/// tensor cores multiply only half-precision operands.
 fn rounded(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]) -> (Array, Array) {
     let formula = formula.into();
     let (q, k, v) = (&x[0], &x[1], &x[2]);
@@ -454,7 +454,7 @@ fn weights_of(
         return vec![0.0; keys];
     }
     let [b, h, i] = [row / queries / heads, row / queries % heads, row % queries];
-    // Relative to the largest score: log_sum is rounded, also in f64.
+    // Relative to the largest score, because log_sum is rounded even in f64.
     let row = &scores.data[row * keys..][..keys];
     let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = row.iter().map(|score| (score - max).exp()).sum();
@@ -462,8 +462,8 @@ fn weights_of(
     row.iter().enumerate().map(|(j, score)| round((score - max).exp()) / sum * factor(j)).collect()
 }
 
-/// Dao et al. 2022, algorithm 4, with the given q, k, v, y, lse and dy (and mask). Weights and
-/// their gradients are rounded by `round` before they are multiplied by an operand.
+/// Returns the gradients (Dao et al. 2022, algorithm 4) for q, k, v, y, lse and dy (and mask).
+/// `round` rounds weights and their gradients before they are multiplied by an operand.
 fn gradient(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]) -> Vec<Array> {
     let formula = formula.into();
     let config = &formula.config;
@@ -488,8 +488,8 @@ fn gradient(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]
     vec![dq, dk, dv]
 }
 
-/// Returns the gradients for q, k, v and a mask as kernels compute them: y, from which they compute
-/// rowsum(dy y), is a sum of rounded weights and is itself rounded.
+/// Returns the gradients for q, k, v and a mask as kernels compute them: they compute rowsum(dy y)
+/// from a y that is a sum of rounded weights and is itself rounded.
 fn rounded_gradients(
     round: &dyn Fn(f64) -> f64,
     formula: impl Into<Formula>,

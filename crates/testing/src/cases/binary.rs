@@ -110,7 +110,7 @@ fn float_rows() -> Vec<OpCase> {
         .collect()
 }
 
-/// Negative bases have integer powers only: the exponent is constant.
+/// Powers of negative bases are real only for integer exponents, so the exponent is constant.
 fn negative_bases() -> OpCase {
     OpCase::new("pow", "negative bases")
         .input(AwayFrom(0.4))
@@ -202,8 +202,8 @@ fn integer_rows() -> Vec<OpCase> {
     rows
 }
 
-/// Quotients, remainders and products of the smallest and largest value of a signed dtype: by 0,
-/// which gives 0, by -1, where one quotient wraps, and by each other.
+/// Quotients, remainders and products of the smallest and largest value of a signed dtype: with 0
+/// (a quotient by 0 is 0), with -1 (one quotient wraps), and with each other.
 fn ends_divided(dtype: DType, least: f64) -> OpCase {
     let most = -least - 1.0;
     OpCase::new("div", format!("ends of {dtype}"))
@@ -259,7 +259,7 @@ fn logical_rows() -> Vec<OpCase> {
 }
 
 /// One scalar variant: op, side, number, values, definition of `(x, number)`.
-struct WithNumber {
+struct ScalarVariant {
     op: BinaryOp,
     side: Side,
     number: f64,
@@ -267,9 +267,9 @@ struct WithNumber {
     definition: Definition,
 }
 
-impl WithNumber {
+impl ScalarVariant {
     fn row(self) -> OpCase {
-        let WithNumber { op, side, number, values, definition } = self;
+        let ScalarVariant { op, side, number, values, definition } = self;
         let payload = BinaryScalar { op, scalar: Scalar::Float(number), side };
         let name = ternion_core::Op::from(payload.clone()).name();
         let side_name = if side == Side::Left { "left" } else { "right" };
@@ -323,7 +323,7 @@ fn scalar_rows() -> Vec<OpCase> {
         .into_iter()
         .map(|(op, side, number, values, definition)| {
             let rounds_to_nothing = op == BinaryOp::Div && number == 0.0 || number.is_nan();
-            let row = WithNumber { op, side, number, values, definition }.row();
+            let row = ScalarVariant { op, side, number, values, definition }.row();
             if rounds_to_nothing { row.forward_only("infinite or not a number") } else { row.twice() }
         })
         .collect();
@@ -333,7 +333,7 @@ fn scalar_rows() -> Vec<OpCase> {
     rows
 }
 
-/// The methods for the ops that the other rows construct.
+/// The scalar methods, for ops that the other rows construct directly.
 fn scalar_methods() -> OpCase {
     OpCase::new("add_scalar", "and the other methods")
         .input(AwayFrom(0.3))
@@ -376,8 +376,8 @@ fn scalar_methods() -> OpCase {
         })
 }
 
-/// With a half-precision operand the number keeps f32's digits: half an ulp of the dtype above 1 is
-/// not representable in the dtype, and would round to 1.
+/// With a half-precision operand the scalar keeps the precision of f32: 1 plus half an ulp of the
+/// operand's dtype would round to 1 in that dtype.
 fn precise_number() -> OpCase {
     let number = |dtype: DType| 1.0 + dtype.epsilon() / 2.0;
     OpCase::new("mul_scalar", "number finer than a half")

@@ -34,8 +34,8 @@ fn output_size(window: Window, axis: usize, size: usize) -> usize {
         + 1
 }
 
-/// Returns the pixel under element `within` of the window at index `place` along `axis`, if it is
-/// inside the image.
+/// Returns the pixel under element `within` of window `output_index` along `axis`, if it is inside
+/// the image.
 fn pixel(window: Window, axis: usize, output_index: usize, within: usize, size: usize) -> Option<usize> {
     (output_index * window.stride[axis] + within * window.dilation[axis])
         .checked_sub(window.padding[axis])
@@ -126,7 +126,7 @@ fn col2im(columns: &Array, window: Window, [height, width]: [usize; 2]) -> Array
     image
 }
 
-/// Windows that differ from the plain one in one way each, and one that differs in all.
+/// Windows that each differ from the plain one in one parameter, and one that differs in all.
 fn windows() -> [Window; 5] {
     [
         PLAIN,
@@ -228,7 +228,7 @@ fn forward() -> Vec<OpCase> {
     rows
 }
 
-/// More output positions than one block of columns has.
+/// More output positions than fit in one block of columns.
 fn many_outputs() -> OpCase {
     let window = Window { kernel: [7, 7], padding: [3, 3], ..PLAIN };
     OpCase::new("conv2d", "bias, many positions")

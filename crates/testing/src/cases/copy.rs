@@ -79,7 +79,7 @@ fn casts_to(to: DType) -> Vec<OpCase> {
         ),
         cast("i64", &[I64], &NUMBERS),
         cast("smaller integers", &[I32, I16, I8, U32, U16, U8], &NUMBERS[..21]),
-        // Of the numbers above the largest i64, those that f64 represents.
+        // Numbers above the largest i64: only those that f64 represents.
         cast("u64", &[U64], &[0.0, 1.0, 300.0, 65519.0, 2051.0, 70000.0, 3e9, 2f64.powi(63), 1.2e19, 2f64.powi(64) - 4096.0]),
         cast("bools", BOOL, &NUMBERS),
     ];

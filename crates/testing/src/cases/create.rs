@@ -146,7 +146,7 @@ fn iota() -> OpCase {
 }
 
 fn iota_integers() -> OpCase {
-    // Five numbers, of which the last do not fit a narrow dtype: they wrap.
+    // Five numbers. The last ones do not fit a narrow dtype, and wrap.
     let past_the_end = |dtype| match dtype {
         I8 => (100i64, 20i64),
         I16 => (32_700, 20),
@@ -254,8 +254,8 @@ fn linspace() -> OpCase {
         .rejects("linspace: output is bool, expected a number", |device| Tensor::linspace(0.0, 1.0, 3, Bool, device))
 }
 
-/// With integer dtypes the end points are truncated first: the step from 4.9 to -3 is that from 4
-/// to -3.
+/// With integer dtypes the end points are truncated first: from 4.9 to -3 the step is the same as
+/// from 4 to -3.
 fn linspace_of_integers() -> OpCase {
     OpCase::new("iota", "as linspace of integers")
         .on([])

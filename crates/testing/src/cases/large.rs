@@ -1,5 +1,5 @@
-//! Tensors with more elements than one thread or workgroup processes at a time: tests each loop
-//! that ops share once. (The rows of an op with its own block sizes exceed those.)
+//! Tensors with more elements than one thread or workgroup processes at a time. Each loop that
+//! several ops share is tested once. (An op with its own block sizes has rows that exceed them.)
 
 use crate::prelude::*;
 use ternion_core::PoolOptions;

@@ -260,7 +260,7 @@ fn loss_grads(x: &Array, target: &Array, log_sum: &Array, dloss: &Array, smoothi
     })
 }
 
-/// The ops that compute the gradient in the forward pass, and that update it.
+/// The op that computes the gradient in the forward pass, and the op that updates it.
 fn cross_entropy_with_grad() -> Vec<OpCase> {
     let both = |smoothing: f64| {
         OpCase::new("cross_entropy_with_grad", format!("label_smoothing={smoothing}"))
@@ -518,7 +518,7 @@ fn weighted(pos_weight: &Tensor, reduction: Reduction) -> BceOptions<'_> {
     BceOptions { pos_weight: Some(pos_weight), reduction, ..BceOptions::default() }
 }
 
-/// Binary cross-entropy with positive answers weighted by a third input, broadcast to the others.
+/// Binary cross-entropy with positive targets weighted by a third input, broadcast to the others.
 fn weighted_bce(parameters: &str, reduction: Reduction) -> OpCase {
     OpCase::new("bce_with_logits", format!("pos_weight {parameters}"))
         .input(Uniform(-9.0, 9.0))

@@ -508,7 +508,7 @@ fn vector_product(a: &Array, b: &Array) -> Array {
     y.reshape(&shape)
 }
 
-/// Returns the product of integers, of which the low bits of the dtype remain.
+/// Returns the product of integers, truncated to the low bits of the dtype.
 fn integer_product(dtype: DType, x: &[Array]) -> Array {
     let [inner, columns] = x[1].sizes();
     let mut shape = x[0].shape.clone();

@@ -113,8 +113,8 @@ fn layer_norms() -> Vec<OpCase> {
     ]
 }
 
-/// f32 rows whose results are also rounded to half precision by the same kernel: off by one
-/// rounding to bf16.
+/// f32 rows whose results the same kernel also rounds to half precision: the limit is one rounding
+/// to bf16.
 fn rounded() -> Vec<OpCase> {
     let row = |op, parameters| OpCase::new(op, parameters)
             .input(Uniform(-2.0, 4.0))

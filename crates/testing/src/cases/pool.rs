@@ -26,7 +26,7 @@ fn output_size(options: &PoolOptions, axis: usize, size: usize) -> usize {
     (size + 2 * options.padding[axis] - span) / options.stride[axis] + 1
 }
 
-/// Returns the pixels along `axis` in the window at index `place`.
+/// Returns the pixels along `axis` in window `output_index`.
 fn pixels(options: &PoolOptions, axis: usize, output_index: usize, size: usize) -> Vec<usize> {
     (0..options.kernel[axis])
         .filter_map(|within| {

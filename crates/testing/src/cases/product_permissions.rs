@@ -7,11 +7,11 @@ use ternion_core::ops::matmul::MatmulOptions;
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    [by_parts(), rounded()].into_iter().flatten().collect()
+    [bf16x6(), rounded()].into_iter().flatten().collect()
 }
 
 /// Products that permit bf16x6, with the limits of f32.
-fn by_parts() -> Vec<OpCase> {
+fn bf16x6() -> Vec<OpCase> {
     fn permitted() -> MatmulOptions<'static> {
         MatmulOptions { bf16x6: true, ..Default::default() }
     }

@@ -23,7 +23,7 @@ fn uniform(word: u32) -> f64 {
     f64::from(word >> 8) / STEPS
 }
 
-/// Box and Muller 1958, from two words.
+/// Returns a normal number from two words (Box and Muller 1958).
 fn normal(first: u32, second: u32) -> f64 {
     let u = f64::from((first >> 8) + 1) / STEPS;
     (-2.0 * u.ln()).sqrt() * (TAU * uniform(second)).cos()

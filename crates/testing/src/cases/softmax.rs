@@ -7,8 +7,8 @@ use ternion_core::ops::softmax::{LogSoftmaxGrad, SoftmaxGrad};
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    // With larger logits the gradient is a difference of nearly equal numbers, and nothing of it is
-    // left if the output is rounded to half precision.
+    // With larger logits the gradient is a difference of nearly equal numbers: no digit of it would
+    // survive the rounding of the output to half precision.
     let forward = |op: &'static str, axis: &str| {
         OpCase::new(op, format!("axis={axis}")).input(Uniform(-3.0, 3.0)).twice()
     };
@@ -141,7 +141,7 @@ fn pairs_along(x: &[Array], axis: usize, f: impl Fn(&[f64], &[f64]) -> Vec<f64>)
     let size = x[0].shape[axis];
     let both: Vec<usize> = [&[2], &x[0].shape[..]].concat();
     let stacked = Array::new(&both, [&x[0].data[..], &x[1].data[..]].concat());
-    // Both slices in one line: y first, then dy.
+    // Each line contains both slices: y first, then dy.
     let mut order: Vec<usize> = (1..both.len()).filter(|&other| other != axis + 1).collect();
     order.extend([0, axis + 1]);
     let mut lines: Vec<usize> = order[..order.len() - 2].iter().map(|&at| both[at]).collect();

@@ -35,8 +35,7 @@ fn stepped(op: impl Into<ternion_core::Op>, x: &[Tensor]) -> Result<Vec<Tensor>>
     multi_tensor_step(op, x.len(), x)
 }
 
-/// Shapes of the parameters in one step: including one of several chunks, and one that ends within
-/// a pack.
+/// Shapes of the parameters in one step. One has several chunks, one ends within a pack.
 const SHAPES: [&[usize]; 3] = [&[7, 5], &[2051], &[]];
 
 /// Returns the shapes of all inputs: for each parameter its own, its gradient, `hyper` numbers and

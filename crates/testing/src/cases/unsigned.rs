@@ -8,7 +8,7 @@ pub fn rows() -> Vec<OpCase> {
     UNSIGNED.iter().flat_map(|&dtype| [quotients(dtype), comparisons(dtype), extremes(dtype), order(dtype)]).collect()
 }
 
-/// Numbers on both sides of the middle of the range, and at its ends; of u64 those that f64
+/// Numbers on both sides of the middle of the range, and at its ends; for u64 only numbers that f64
 /// represents.
 fn numbers(dtype: DType) -> Vec<f64> {
     let half = 256f64.powi(dtype.size() as i32) / 2.0;

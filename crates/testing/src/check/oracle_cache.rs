@@ -25,7 +25,8 @@ pub(super) struct OracleResults {
     pub(super) cotangents: Vec<Array>,
     pub(super) gradients: RefCell<Option<Rc<Vec<Option<Gradient>>>>>,
     pub(super) stepwise: RefCell<HashMap<(DType, RoundingStep), Option<Rc<Stepwise>>>>,
-    /// The same with factors rounded to TF32, if the row allows a device to do that in this dtype.
+    /// The results for factors rounded to TF32, if the row allows a device to round them in this
+    /// dtype.
     pub(super) rounded: Option<Rc<OracleResults>>,
 }
 
@@ -36,7 +37,8 @@ impl OracleResults {
     }
 }
 
-/// Outputs and gradients of the same computation in float64, with every primitive's result rounded.
+/// Outputs and gradients of the same computation in float64, with the result of every op or
+/// primitive rounded: see [`RoundingStep`].
 pub(super) struct Stepwise {
     pub(super) outputs: Vec<Array>,
     pub(super) gradients: Vec<Option<Array>>,
@@ -79,8 +81,8 @@ impl Session<'_> {
         OracleResults::new(case_inputs, want, cotangents)
     }
 
-    /// Returns the gradient of each input by central differences. Dtypes that share their inputs
-    /// share it.
+    /// Returns the gradient of each input by central differences. Dtypes that share inputs share
+    /// these gradients.
     pub(super) fn gradients(&self, case: Case<'_>, expected: &OracleResults) -> Rc<Vec<Option<Gradient>>> {
         if let Some(gradients) = &*expected.gradients.borrow() {
             return gradients.clone();

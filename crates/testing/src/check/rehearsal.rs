@@ -17,7 +17,7 @@ use ternion_core::{DType, Error, Result, Tensor, no_grad};
 enum Rehearsed {
     Skipped(String),
     Compared,
-    /// Values that were never computed caused an error.
+    /// An error that may only be due to values that the rehearsal did not compute.
     Unclear,
 }
 
@@ -57,11 +57,11 @@ fn selected_cases(row: &OpCase, check: Check, filter: &Filter) -> Vec<(Instance,
             .map(|(_, instance, dtype)| (instance, dtype, MemoryLayout::Dense))
             .collect();
     }
-    let of = |instance: &Instance| {
+    let cases_of = |instance: &Instance| {
         let cases = cases(row, check, instance).into_iter();
         cases.map(|(dtype, memory_layout)| (instance.clone(), dtype, memory_layout)).collect::<Vec<_>>()
     };
-    let all = row.instances.iter().flat_map(of);
+    let all = row.instances.iter().flat_map(cases_of);
     all.filter(|(instance, dtype, memory_layout)| {
         filter.selects(&case_key(row, instance, *dtype, *memory_layout))
     })
@@ -118,7 +118,7 @@ impl Session<'_> {
     /// Returns why the check excludes a case on every device.
     fn exclusion_reason(&self, (instance, dtype, _): Case<'_>) -> Option<&'static str> {
         let large = || instance.iter().any(|shape| shape.iter().product::<usize>() > FULL_LIMIT);
-        // Such a case is run, but by itself it compares nothing.
+        // The check runs such a case, but compares nothing in it.
         let empty = || instance.iter().all(|shape| shape.iter().product::<usize>() == 0);
         match self.check {
             Check::Backward | Check::Twice if !self.differentiable(dtype) => Some(NO_GRADIENT),
@@ -133,7 +133,8 @@ impl Session<'_> {
         self.row.run_backward(&self.device, case.1, case.2, inputs, &cotangents).map(|_| ())
     }
 
-    /// The second backward pass needs ops that the first does not, such as sums of gradients.
+    /// Rehearses the double backward, which needs ops that the first backward pass does not, such
+    /// as sums of gradients.
     fn rehearse_twice(&self, case: Case<'_>) -> Result<()> {
         let expected = self.oracle_results(case);
         run_twice(self.row, &self.device, case.1, case.2, &expected, &expected.case.directions()).map(|_| ())
@@ -142,8 +143,8 @@ impl Session<'_> {
     fn outcome_of_error(&self, error: Error) -> Rehearsed {
         match self.classify(error) {
             CheckError::Unsupported(why) => Rehearsed::Skipped(why),
-            // The device does not support a primitive that it must support: the check runs, and
-            // fails.
+            // The device does not support a primitive that it must support: the check must run, and
+            // fail.
             CheckError::Wrong(_) if !self.trace.get().unsupported.is_empty() => Rehearsed::Compared,
             CheckError::Wrong(_) => Rehearsed::Unclear,
         }

@@ -24,8 +24,9 @@ impl OpCase {
         Some(oracle(&|value| crate::compare::round_to(dtype, value), inputs))
     }
 
-    /// Returns gradients for the first inputs as a kernel with intermediate rounding computes them,
-    /// if the row defines that.
+    /// Returns the row's reference gradients with the intermediate rounding of a kernel, for the
+    /// leading inputs. The list is empty if the row defines none, or if `dtype` is not half
+    /// precision.
     pub(super) fn rounded_gradients_of(
         &self,
         dtype: DType,
@@ -38,7 +39,7 @@ impl OpCase {
         gradients(&|value| crate::compare::round_to(dtype, value), inputs, cotangents)
     }
 
-    /// Returns the cotangents of the outputs that have gradients.
+    /// Returns the cotangent of each output, or `None` for an output without a gradient.
     pub(super) fn weights(&self, cotangents: &[Array]) -> Vec<Option<Array>> {
         let if_differentiable = |(index, cotangent): (usize, &Array)| {
             (index < self.differentiable_outputs).then(|| cotangent.clone())
@@ -154,8 +155,8 @@ impl OpCase {
     }
 }
 
-/// Returns the gradients of the first-order gradient weighted by `directions`, for inputs and
-/// cotangents.
+/// Returns the gradients of `<directions, first-order gradients>` with respect to the inputs and
+/// the cotangents.
 pub(super) fn run_twice(
     row: &OpCase,
     device: &Device,

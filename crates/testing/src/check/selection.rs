@@ -50,9 +50,9 @@ pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
     }
 }
 
-/// The memory layouts of the further integer dtypes. Each additional pair of layouts would make the
-/// table a tenth longer, and indexing into memory is the same code as for i64, i32 and u8, which
-/// run in all layouts.
+/// The memory layouts of the integer dtypes other than i64, i32 and u8, which run in all layouts.
+/// All integer dtypes index memory with the same code, and each additional pair of layouts would
+/// make the table a tenth longer.
 const FURTHER_INTEGER_LAYOUTS: [MemoryLayout; 2] = [MemoryLayout::Dense, MemoryLayout::Sliced];
 
 fn runs_in(dtype: DType, memory_layout: MemoryLayout) -> bool {
@@ -120,13 +120,14 @@ impl OpCase {
     }
 
     /// Returns a reduced version of this row, for devices on which a full check of compositions
-    /// takes too long: its smallest shapes, dense memory, and f64 and f32, or i32, if the row has
-    /// those. The rows of the ops that it is composed of run in every layout and dtype.
+    /// takes too long: its smallest shapes in dense memory, in f64 and f32 or, if the row has
+    /// neither, in i32. The ops that the row is composed of run in every layout and dtype in their
+    /// own rows.
     pub(crate) fn reduced(&self) -> OpCase {
-        let of = |selected: &[DType]| -> Vec<DType> {
+        let among = |selected: &[DType]| -> Vec<DType> {
             self.dtypes.iter().copied().filter(|dtype| selected.contains(dtype)).collect()
         };
-        let candidates = [of(&[DType::F64, DType::F32]), of(&[DType::I32]), self.dtypes.clone()];
+        let candidates = [among(&[DType::F64, DType::F32]), among(&[DType::I32]), self.dtypes.clone()];
         OpCase {
             dtypes: candidates.into_iter().find(|dtypes| !dtypes.is_empty()).unwrap_or_default(),
             dense_only: self

@@ -1,5 +1,4 @@
-//! A device under test: the reference for its comparisons, and which checks have exclusive use of
-//! it.
+//! A device under test, its reference device, and the exclusive use of further devices by checks.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use ternion_core::Device;
@@ -14,7 +13,7 @@ pub struct Target {
     pub reference: Device,
     /// The name of the hardware, for the coverage page; empty if the device itself reports it.
     pub description: String,
-    /// Further devices of the same hardware that are not in use: see [`Target::several`].
+    /// Further devices of the same hardware that no check is using: see [`Target::several`].
     free: Arc<Mutex<Vec<Device>>>,
     immediate: bool,
     /// Whether compositions are checked only in part: see [`Target::reduced_compositions`].
@@ -29,14 +28,14 @@ impl Target {
     }
 
     /// Adds further devices of the same hardware and name. A check gets exclusive use of one while
-    /// any are free, and otherwise shares the first. On a device that works in a single CPU thread,
-    /// checks in several threads would otherwise wait for that thread.
+    /// any are free, and otherwise shares the first device. Without them, checks in several threads
+    /// wait for each other on a device that runs all work in a single CPU thread.
     pub fn several(self, others: impl IntoIterator<Item = Device>) -> Target {
         Target { free: Arc::new(Mutex::new(others.into_iter().collect())), ..self }
     }
 
-    /// Marks a device whose calls return after all work is done: an error in the data of one check
-    /// is not reported to another.
+    /// Marks the device as synchronous: its calls return after all work is done, so an error in the
+    /// data of one check is never reported to another check.
     pub fn immediate(self) -> Target {
         Target { immediate: true, ..self }
     }
@@ -49,8 +48,8 @@ impl Target {
     }
 
     /// Runs `check` with exclusive use of a further device, or on the first if all are in use. An
-    /// asynchronous device reports an error in the data to the next caller that synchronizes: if it
-    /// is shared, a check that `provokes` errors runs while no other check does.
+    /// asynchronous device reports an error in the data to the next caller that synchronizes.
+    /// Therefore a check that `provokes` errors on a shared device runs while no other check does.
     pub(crate) fn with_device<T>(&self, provokes: bool, check: impl FnOnce(&Target) -> T) -> T {
         static EXCLUSIVE: RwLock<()> = RwLock::new(());
         let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +70,7 @@ impl Target {
         result
     }
 
-    /// Returns the same target with only this device.
+    /// Returns a copy of this target for `device` only.
     pub(crate) fn on(&self, device: Device) -> Target {
         Target { device, free: Arc::default(), ..self.clone() }
     }

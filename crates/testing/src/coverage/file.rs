@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use ternion_core::DType;
 
 impl Cell {
-    /// Returns the printed mark: `FB` by kernels, `fb` composed, `-` unsupported; one letter if
-    /// there is only one direction.
+    /// Returns the printed mark: `FB` for kernels, `fb` for compositions, `-` for unsupported; a
+    /// single letter if only one direction exists.
     pub fn mark(self) -> String {
         let mark = |support, by_kernels, composed| match support {
             Support::Absent => "",
@@ -58,7 +58,7 @@ impl Coverage {
     /// Parses the output of [`to_json`](Coverage::to_json).
     ///
     /// # Errors
-    /// What differs from that format.
+    /// Returns how `text` differs from that format.
     pub fn from_json(text: &str) -> Result<Coverage, String> {
         let all: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let missing = |what: &str| format!("{what} is missing or of another kind");
@@ -160,7 +160,8 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
     let temporary = path.with_extension(format!("{}.part", std::process::id()));
     let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
     written.map_err(|error| {
-        // Removes the temporary file if it exists; the first error is returned in any case.
+        // Removes the temporary file if it exists. The first error is returned whether or not this
+        // succeeds.
         let _ = std::fs::remove_file(&temporary);
         format!("{}: {error}", path.display())
     })
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_says_what_was_found() {
+    fn a_file_lists_the_measured_coverage() {
         let coverage = example();
         let text = coverage.to_json();
         assert_eq!(Coverage::from_json(&text), Ok(coverage));
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_lacks_is_named() {
+    fn errors_name_what_a_file_lacks() {
         let text = example().to_json();
         let error_of = |from: &str, to: &str| {
             assert!(text.contains(from), "{from}");

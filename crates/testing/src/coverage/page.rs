@@ -46,15 +46,15 @@ fn line(text: &mut String, first: &str, others: impl Iterator<Item = impl AsRef<
     text.push('\n');
 }
 
-/// Returns what each device is, and how much was run on it.
+/// Returns the description of each device, and how much was run on it.
 fn heads(devices: &[Coverage]) -> String {
     let mut text = String::from(
         "| device | what it is | what was run | cases | elements compared |\n|---|---|---|---:|---:|\n",
     );
     for device in devices {
         let counts = [device.cases().to_string(), device.compared.to_string()];
-        let words = [device.description.as_str(), device.scope.as_str()].map(str::to_string);
-        line(&mut text, &device.device, words.iter().chain(&counts));
+        let descriptions = [device.description.as_str(), device.scope.as_str()].map(str::to_string);
+        line(&mut text, &device.device, descriptions.iter().chain(&counts));
     }
     text + "\n"
 }
@@ -75,7 +75,7 @@ fn summary_of(op: &OpCoverage) -> String {
     format!("{}; {}", groups.join(", "), op.cases)
 }
 
-/// Lists dtypes by name, complete families by their name.
+/// Lists dtypes: each complete family by its name, other dtypes by theirs.
 fn families(dtypes: &[&str]) -> String {
     let [floats, integers, unsigned] = [
         DType::is_float as fn(DType) -> bool,
@@ -83,15 +83,15 @@ fn families(dtypes: &[&str]) -> String {
         |dtype| dtype.is_unsigned() && dtype != DType::U8,
     ]
     .map(|of| DType::ALL.iter().filter(|&&dtype| of(dtype)).map(|dtype| dtype.name()).collect::<Vec<_>>());
-    let mut left = dtypes.to_vec();
+    let mut remaining = dtypes.to_vec();
     let mut names = Vec::new();
     for (family, members) in [("floats", floats), ("integers", integers), ("unsigned", unsigned)] {
-        if members.iter().all(|member| left.contains(member)) {
-            left.retain(|dtype| !members.contains(dtype));
+        if members.iter().all(|member| remaining.contains(member)) {
+            remaining.retain(|dtype| !members.contains(dtype));
             names.push(family);
         }
     }
-    names.extend(left);
+    names.extend(remaining);
     names.join(" ")
 }
 
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_device_has_a_column_under_what_it_is() {
+    fn each_device_has_a_column_below_its_description() {
         let cuda = example();
         let mut cpu = Coverage { device: "cpu".into(), ..example() };
         let exp = cpu.ops.get_mut("exp").expect("it exists");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_lacks_is_said_once_for_all_ops() {
+    fn a_reason_is_listed_once_for_all_ops() {
         let lacks = |op: &str| format!("f64: the device has no f64; {op}: WGSL has no 64-bit floats");
         let unsupported = [(lacks("exp"), 40), (lacks("floor"), 2), ("f16: none".into(), 1)].into();
         let page = page(&[Coverage { device: "wgpu:0".into(), unsupported, ..example() }]);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_families_have_names() {
+    fn complete_dtype_families_are_listed_by_name() {
         assert_eq!(
             families(&["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool"]),
             "floats integers bool"

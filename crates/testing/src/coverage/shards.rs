@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 /// Returns the coverage of each device with its parts joined.
 ///
 /// # Errors
-/// A device with a missing or duplicate part, or with parts of different divisions; parts that ran
-/// another scope or another device.
+/// Returned if a device has a missing or duplicate part, or parts of different part counts; if
+/// parts differ in scope or device description; or if an op is in two parts.
 pub fn join_shards(results: Vec<Coverage>) -> Result<Vec<Coverage>, String> {
     let mut by_device: BTreeMap<String, Vec<Coverage>> = BTreeMap::new();
     for coverage in results {
@@ -37,7 +37,7 @@ fn join_device(mut parts: Vec<Coverage>) -> Result<Coverage, String> {
 }
 
 impl Coverage {
-    /// Adds the coverage of `other`, another part of the same table. Parts have no op in common.
+    /// Adds the coverage of `other`, another part of the same table. No op is in two parts.
     fn join(&mut self, other: Coverage) -> Result<(), String> {
         let same = [("device", &self.description, &other.description), ("scope", &self.scope, &other.scope)];
         if let Some((what, first, this)) = same.into_iter().find(|(_, first, this)| first != this) {

@@ -44,8 +44,8 @@ pub(super) fn run(
     })
 }
 
-/// The primitives of another device; those that add floats round every partial sum. Other ops are
-/// composed.
+/// A device that runs the primitives of `inner` and composes all other ops. Primitives that add
+/// floats round every partial sum.
 #[derive(Debug)]
 struct NarrowSums {
     inner: Device,

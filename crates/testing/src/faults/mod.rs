@@ -43,7 +43,7 @@ pub enum Fault {
     GradientTimesFive,
     /// The gradients of an op are zero.
     GradientZero,
-    /// The gradient of a broadcast operand is that of one repetition instead of the sum of all.
+    /// The gradient of a broadcast operand covers one repetition instead of the sum over all.
     BroadcastNotSummed,
 }
 
@@ -115,7 +115,7 @@ pub struct Faulty {
     fault: Fault,
     op: &'static str,
     phase: Phase,
-    /// The dtype of the row, which determines how narrow a narrow sum is.
+    /// The dtype of the row, which determines the dtype of narrow sums.
     dtype: DType,
     made_a_difference: Arc<AtomicUsize>,
 }
@@ -157,16 +157,16 @@ impl Faulty {
         Ok(layout.positions().flat_map(|at| bytes[at * size..(at + 1) * size].to_vec()).collect())
     }
 
-    fn differs(&self, yes: bool) {
-        self.made_a_difference.fetch_add(usize::from(yes), Ordering::Relaxed);
+    fn count_difference(&self, differs: bool) {
+        self.made_a_difference.fetch_add(usize::from(differs), Ordering::Relaxed);
     }
 
     /// Writes `element` at `position` of the view's memory.
     fn poke(&self, view: &View<'_>, position: usize, element: &[u8]) -> Result<()> {
         let offset = position * view.dtype.size();
-        let mut now = vec![0; element.len()];
-        self.inner.backend().download(view.buffer, offset, &mut now)?;
-        self.differs(now != element);
+        let mut previous = vec![0; element.len()];
+        self.inner.backend().download(view.buffer, offset, &mut previous)?;
+        self.count_difference(previous != element);
         self.inner.backend().upload(element, view.buffer, offset)
     }
 
@@ -216,8 +216,8 @@ impl Faulty {
             Fault::LastElementOff => {
                 let after = self.elements(output, output.layout)?;
                 let value = decode(output.dtype, &after[after.len() - size..])[0];
-                // If a row in half precision computes in f32, an error that is lost when rounding
-                // to half precision is not visible.
+                // If a row in half precision computes this op in f32, the error must survive
+                // rounding to half precision to be visible.
                 let visible =
                     if self.dtype.is_half() && output.dtype.is_float() { self.dtype } else { output.dtype };
                 self.poke(output, last, &encode(output.dtype, &[off_by_a_little(visible, value)]))
@@ -234,10 +234,10 @@ impl Faulty {
                 }
             }
             Fault::InputClobbered => {
-                let spare = |view: &&View<'_>| {
+                let is_input_only = |view: &&View<'_>| {
                     view.layout.elements() > 0 && !outputs.iter().any(|output| output.buffer.is(view.buffer))
                 };
-                let Some(input) = inputs.iter().find(spare) else { return Ok(()) };
+                let Some(input) = inputs.iter().find(is_input_only) else { return Ok(()) };
                 let position = input.layout.positions().next().unwrap_or(0);
                 let mut element = vec![0; input.dtype.size()];
                 self.inner.backend().download(input.buffer, position * element.len(), &mut element)?;
@@ -273,15 +273,16 @@ impl Faulty {
         layout: impl Fn(&View<'_>) -> Option<Layout>,
     ) -> Result<()> {
         let mut layouts: Vec<Layout> = inputs.iter().map(|view| *view.layout).collect();
-        for (own, view) in layouts.iter_mut().zip(inputs) {
-            // An output in the same memory would be read after it is written.
+        for (current, view) in layouts.iter_mut().zip(inputs) {
+            // An output in the same memory would overwrite an input that is read with other
+            // strides.
             let in_place = outputs.iter().any(|output| output.buffer.is(view.buffer));
-            let Some(other) = layout(view).filter(|other| !in_place && other != own) else { continue };
+            let Some(other) = layout(view).filter(|other| !in_place && other != current) else { continue };
             let inside =
                 other.bounds().is_some_and(|(_, high)| (high + 1) * view.dtype.size() <= view.buffer.bytes());
             if inside && view.layout.elements() > 0 {
-                self.differs(self.elements(view, own)? != self.elements(view, &other)?);
-                *own = other;
+                self.count_difference(self.elements(view, current)? != self.elements(view, &other)?);
+                *current = other;
             }
         }
         let inputs: Vec<View<'_>> =
@@ -307,7 +308,7 @@ impl Faulty {
         }
         let view = View { layout: &slice, ..*input };
         backend.run(&Op::Copy(Copy { dtype: output.dtype }), &[view], outputs)?;
-        self.differs(self.elements(output, output.layout)? != baseline_values);
+        self.count_difference(self.elements(output, output.layout)? != baseline_values);
         Ok(())
     }
 
@@ -318,14 +319,14 @@ impl Faulty {
             return self.inner.backend().run(op, inputs, outputs);
         };
         let before = self.bytes(output.buffer)?;
-        // The reference is the same composition with exact sums: a kernel that sums in another
-        // order is not at fault.
+        // The baseline is the same composition with exact sums: a kernel that sums in another order
+        // is not at fault.
         low_precision::run(&self.inner, DType::F64, op, inputs, outputs)?;
         let baseline_values = self.elements(output, output.layout)?;
-        // The first run may have changed the buffer that is added to.
+        // The first run may have changed the buffer to which the op adds.
         self.inner.backend().upload(&before, output.buffer, 0)?;
         low_precision::run(&self.inner, low_precision::too_narrow_for(self.dtype), op, inputs, outputs)?;
-        self.differs(self.elements(output, output.layout)? != baseline_values);
+        self.count_difference(self.elements(output, output.layout)? != baseline_values);
         Ok(())
     }
 }
@@ -337,13 +338,13 @@ fn off_by_a_little(dtype: DType, value: f64) -> f64 {
         DType::F64 | DType::F32 if value.is_finite() => value + 1e-3 * (value.abs() + 0.1),
         DType::F16 | DType::BF16 if value.is_finite() => value + 0.25 * (value.abs() + 0.25),
         DType::U8 => (value + 1.0) % 256.0,
-        // The largest value would not change.
+        // The largest value cannot be increased.
         DType::U32 if value == f64::from(u32::MAX) => value - 1.0,
         DType::U16 if value == f64::from(u16::MAX) => value - 1.0,
         DType::I16 if value == f64::from(i16::MAX) => value - 1.0,
         DType::I8 if value == f64::from(i8::MAX) => value - 1.0,
         _ if value.is_finite() => value + 1.0,
-        // A finite element between NaNs or infinities is wrong.
+        // Any finite value is wrong among NaNs or infinities.
         _ => 1.0,
     }
 }

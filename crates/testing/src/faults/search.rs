@@ -25,7 +25,7 @@ use ternion_core::autograd::{Grads, observe_backward};
 
 /// The maximum number of elements of a case, except for sums.
 const MAX_ELEMENTS: usize = 1500;
-/// The same for sums, which must be long for their errors to be visible.
+/// The same limit for sums, which must be long for their errors to be visible.
 const MAX_SUM_ELEMENTS: usize = 16_000;
 /// The number of cases that are tried before a fault is reported to make no difference.
 const MAX_CASES: usize = 120;
@@ -38,8 +38,8 @@ const MAX_UNDETECTED_CASES: usize = 8;
 pub struct FaultReport {
     /// Faults that were detected.
     pub detected: usize,
-    /// Faults that made no difference anywhere: op, fault, and what it would have needed. With the
-    /// dtypes.
+    /// The dtypes in which a fault made no difference in any case, by op with direction and by
+    /// fault.
     pub without_effect: BTreeMap<(String, Fault), BTreeSet<&'static str>>,
     /// Faults that made a difference and were not detected: op, fault, dtype, direction and the
     /// cases.
@@ -129,7 +129,8 @@ impl PlantedFault {
         if self.phase == Phase::Backward { "backward" } else { "forward" }
     }
 
-    /// Returns the memory layouts in which the fault is searched, likely ones first.
+    /// Returns the memory layouts in which the fault is searched, starting with those that are most
+    /// likely to show it.
     fn memory_layouts(&self) -> &'static [MemoryLayout] {
         match self.fault {
             Fault::StridesIgnored => {
@@ -141,7 +142,7 @@ impl PlantedFault {
     }
 }
 
-/// The cases of one op, with what is known about them.
+/// A search for planted faults on one target, with its cached results.
 pub struct FaultSearch<'a> {
     sites: &'a Sites,
     target: &'a Target,
@@ -203,7 +204,8 @@ impl<'a> FaultSearch<'a> {
     fn in_every_dtype(&self, planted: PlantedFault, rows: &[usize], report: &mut FaultReport) {
         for dtype in DType::ALL {
             let planted = PlantedFault { dtype, ..planted };
-            // Not in compositions: their limits may be too loose for a fault of one of their steps.
+            // Cases of other ops' compositions are excluded: their limits may be too loose for a
+            // fault of one step.
             let belongs_to_op = |at: usize| {
                 let row = &self.sites.rows[at];
                 !row.composition || row.op == planted.op.trim_end_matches("_grad")
@@ -262,7 +264,7 @@ impl<'a> FaultSearch<'a> {
     /// Returns the cases to search: the op's own rows first, small ones first (for sums large ones,
     /// where the error grows).
     fn candidates(&self, planted: PlantedFault, rows: &[usize]) -> Vec<(usize, usize, MemoryLayout)> {
-        let mut found = Vec::new();
+        let mut cases = Vec::new();
         for &at in rows {
             let row = &self.sites.rows[at];
             for (which, instance) in row.instances.iter().enumerate() {
@@ -275,23 +277,23 @@ impl<'a> FaultSearch<'a> {
                 let searched =
                     planted.memory_layouts().iter().filter(|searched| available.contains(searched));
                 for (order, &memory_layout) in searched.enumerate().filter(|_| fits) {
-                    found.push((size, order, at, which, memory_layout));
+                    cases.push((size, order, at, which, memory_layout));
                 }
             }
         }
         let is_foreign = |at: usize| self.sites.rows[at].op != planted.op;
         match planted.fault {
             Fault::HalfAccumulate => {
-                found.sort_by_key(|&(size, order, at, ..)| (is_foreign(at), order, std::cmp::Reverse(size)))
+                cases.sort_by_key(|&(size, order, at, ..)| (is_foreign(at), order, std::cmp::Reverse(size)))
             }
-            // A single element has no rows to swap and no tail: it comes last.
-            _ => found.sort_by_key(|&(size, order, at, ..)| (is_foreign(at), size <= 1, size, order)),
+            // Cases of a single element come last: they have no rows to swap and no tail.
+            _ => cases.sort_by_key(|&(size, order, at, ..)| (is_foreign(at), size <= 1, size, order)),
         }
-        found.into_iter().map(|(_, _, at, which, memory_layout)| (at, which, memory_layout)).collect()
+        cases.into_iter().map(|(_, _, at, which, memory_layout)| (at, which, memory_layout)).collect()
     }
 
-    /// Returns the fingerprint of the case without a fault, if it passes: only then does a failure
-    /// show that a fault was detected.
+    /// Returns the fingerprint of the case without a fault, if it passes. Only then does a failure
+    /// with the fault show that the fault was detected.
     fn baseline(
         &self,
         at: usize,
@@ -415,7 +417,7 @@ pub fn main(target: &Target) -> ExitCode {
         eprintln!("error: no op that runs contains {filter:?}");
         return ExitCode::FAILURE;
     }
-    // Filters other than text in a name have no meaning here.
+    // Only filters by text in a name apply to these tests; exact names do not.
     arguments.exact = false;
     let conclusion = libtest_mimic::run(&arguments, trials);
     if arguments.list {

@@ -23,7 +23,7 @@ pub(super) fn guards(targets: &[Target], expected: &str) -> Vec<Trial> {
     ];
     if let Some(target) = targets.first().cloned() {
         trials.push(Trial::test("table::every_op_has_a_row", move || {
-            // The row must be the op's own: a composition that reaches an op does not check it.
+            // The op must have its own row: a composition that reaches it does not check it.
             let rows: Vec<OpCase> = table().into_iter().filter(|row| !row.composition).collect();
             every_op_has_a_row(&rows, &target).map_err(Failed::from)
         }));
@@ -35,7 +35,7 @@ pub(super) fn guards(targets: &[Target], expected: &str) -> Vec<Trial> {
 /// without its index.
 ///
 /// # Errors
-/// Which is missing.
+/// Returns which device is missing.
 pub fn expected_devices(required: &str, present: &[String]) -> Result<(), String> {
     for name in required.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         let available = present.iter().any(|device| device == name || device.split(':').next() == Some(name));
@@ -49,7 +49,7 @@ pub fn expected_devices(required: &str, present: &[String]) -> Result<(), String
 /// Checks that every row is complete and every key is unique.
 ///
 /// # Errors
-/// What is missing, one line for each row.
+/// Returns what is missing, one line for each row.
 pub fn table_errors(rows: &[OpCase]) -> Result<(), String> {
     let mut errors = Vec::new();
     let mut keys = BTreeSet::new();
@@ -89,7 +89,7 @@ pub fn table_errors(rows: &[OpCase]) -> Result<(), String> {
 /// list from a device, and every variant of each.
 ///
 /// # Errors
-/// The ops that no row reaches.
+/// Returns the ops that no row reaches.
 pub fn every_op_has_a_row(rows: &[OpCase], target: &Target) -> Result<(), String> {
     let requested = reached(rows, target);
     let missing: Vec<String> = kinds::every_op()

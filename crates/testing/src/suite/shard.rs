@@ -1,13 +1,14 @@
-//! A part of the tests, by number.
+//! A part of the tests, selected by number.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// The environment variable that selects a part of the tests: with `TERNION_PART=2/12`, of the ops
-/// that the filter matches, the tests of every twelfth op run, starting with the second. All tests
-/// of an op are in one part, because they share kernels. For several processes at a time, and for
-/// devices and tools whose memory use grows as long as a process runs.
+/// The environment variable that selects a part of the tests. `TERNION_PART=2/12` divides the ops
+/// that the filter matches into twelve parts, and runs the tests of every twelfth op, starting with
+/// the second. All tests of an op are in one part, because they share kernels. Parts are for
+/// several processes at a time, and for devices and tools whose memory use grows as long as a
+/// process runs.
 pub const PART: &str = "TERNION_PART";
 
 /// A part of the tests: `2/12` is the second of twelve.
@@ -47,14 +48,14 @@ impl Shard {
         self.count == 1
     }
 
-    /// Parses `asked`, the value of [`PART`]. The result is the whole if it is not set.
+    /// Parses `value`, that of [`PART`]. The result is the whole if it is not set.
     pub(super) fn from_env(value: Option<&str>) -> Result<Shard, String> {
         value.map_or(Ok(Shard::default()), |text| {
             text.parse().map_err(|error: String| format!("{PART}: {error}"))
         })
     }
 
-    /// Returns a picker that selects the tests of this part.
+    /// Returns a selection of the tests of this part.
     pub(super) fn selection(self) -> Selection {
         Selection { shard: self, ops: BTreeMap::new() }
     }
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_are_all_tests_once() {
+    fn shards_partition_the_tests() {
         let all = ["sum::cpu", "mul::cpu", "sub::cpu", "neg::cpu", "exp::cpu", "log::cpu"];
         assert_eq!(selected("1/2", &all), ["sum::cpu", "sub::cpu", "exp::cpu"]);
         assert_eq!(selected("2/2", &all), ["mul::cpu", "neg::cpu", "log::cpu"]);

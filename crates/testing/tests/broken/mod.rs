@@ -19,7 +19,7 @@ struct Broken {
     wrong: Wrong,
 }
 
-/// Returns `inner`, under the same name, with the named op wrong.
+/// Returns a device like `inner`, with the same name, on which `op` is wrong.
 pub fn broken(inner: &Device, op: &'static str, wrong: Wrong) -> Device {
     Device::new(Broken { inner: inner.clone(), op, wrong })
 }

@@ -1,8 +1,8 @@
-//! Mapping of numbers to positions, and the round numbers of the ticks.
+//! Mapping of values to positions, and ticks at round numbers.
 
 use super::{Room, Scale};
 
-/// Beyond this, differences of numbers overflow.
+/// Larger values are not shown: their differences would overflow.
 const LARGEST: f64 = 1e100;
 
 /// Returns whether an axis can show a number.
@@ -48,8 +48,8 @@ impl Axis {
     }
 
     fn interpolate(&self, measure: f64) -> f64 {
-        let [from, to] = self.edges;
-        from + (measure - self.low) / (self.high - self.low) * (to - from)
+        let [start, end] = self.edges;
+        start + (measure - self.low) / (self.high - self.low) * (end - start)
     }
 
     /// Returns the position of the lower end.
@@ -62,7 +62,7 @@ impl Axis {
         self.edges[1]
     }
 
-    /// Returns about `count` round numbers.
+    /// Returns about `count` ticks at round numbers.
     pub fn ticks(&self, count: f64) -> Ticks {
         match self.scale {
             Scale::Logarithmic if self.high - self.low >= 1.0 => self.decades(count),
@@ -75,15 +75,15 @@ impl Axis {
         let step = round_step((self.high - self.low) / count);
         let values = multiples(self.low, self.high, step);
         let label = |value: f64| match self.scale {
-            Scale::Percent => format!("{} %", number(value * 100.0, step * 100.0)),
-            Scale::Linear | Scale::Logarithmic => number(value, step),
+            Scale::Percent => format!("{} %", format_number(value * 100.0, step * 100.0)),
+            Scale::Linear | Scale::Logarithmic => format_number(value, step),
         };
         let labeled = values.into_iter().map(|value| (self.interpolate(value), label(value))).collect();
         Ticks { labeled, unlabeled: Vec::new() }
     }
 
-    /// Returns powers of 10, all of them or every n-th; between few of them their multiples as
-    /// well.
+    /// Returns ticks at every power of 10 or every n-th; if there are few, also at the multiples
+    /// between them.
     fn decades(&self, count: f64) -> Ticks {
         let between = ((self.high - self.low) / count).ceil().max(1.0);
         let powers = multiples(self.low, self.high, between);
@@ -99,12 +99,12 @@ impl Axis {
         Ticks { labeled, unlabeled }
     }
 
-    /// Returns round numbers if the range does not contain two powers of 10.
+    /// Returns ticks at round numbers, for a range that does not contain two powers of 10.
     fn between_decades(&self, count: f64) -> Ticks {
         let (low, high) = (10f64.powf(self.low), 10f64.powf(self.high));
         let step = round_step((high - low) / count);
         let values = multiples(low, high, step).into_iter().filter(|&value| value > 0.0);
-        let labeled = values.map(|value| (self.position(value), number(value, step))).collect();
+        let labeled = values.map(|value| (self.position(value), format_number(value, step))).collect();
         Ticks { labeled, unlabeled: Vec::new() }
     }
 }
@@ -113,7 +113,7 @@ impl Axis {
 fn widened(scale: Scale, low: f64, high: f64, room: Room) -> (f64, f64) {
     let size = low.abs().max(high.abs());
     let (mut low, mut high) = (low, high);
-    // A billionth of the numbers: f64 can still distinguish ticks.
+    // A wider range is large enough, relative to its values, for f64 to distinguish the ticks.
     let is_point = high - low <= size * 1e-9 || high - low < 1e-100;
     if room == Room::None && low > 0.0 && (is_point || low <= high * 0.25) && high > 1e-90 {
         low = 0.0;
@@ -143,9 +143,9 @@ fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
     (0..count).map(|index| (first + index as f64) * step).collect()
 }
 
-/// Formats a number without the noise of binary fractions: to a hundredth of `step`.
-fn number(value: f64, step: f64) -> String {
-    // A multiple of the step that should be 0.
+/// Formats a number, rounded to a hundredth of `step` to remove the noise of binary fractions.
+fn format_number(value: f64, step: f64) -> String {
+    // This multiple of the step is 0 except for rounding errors.
     if value.abs() < step * 1e-6 {
         return "0".to_owned();
     }

@@ -38,7 +38,7 @@ fn curves_begin_and_end_at_the_edges() {
 }
 
 #[test]
-fn what_is_no_number_leaves_a_gap_and_a_remark() {
+fn non_finite_values_leave_a_gap_and_a_remark() {
     let points = [(1.0, 3.0), (2.0, f64::NAN), (3.0, 2.0), (4.0, 1.0), (5.0, f64::INFINITY)];
     let svg = one(Panel::new("").series(line(&points)));
     assert!(svg.contains("2 of 5 values of loss are not numbers"), "{svg}");
@@ -58,10 +58,10 @@ fn what_is_no_number_leaves_a_gap_and_a_remark() {
     );
     let below = one(Panel::new("").scale(Scale::Logarithmic).series(line(&[(1.0, -1.0), (2.0, 0.1)])));
     assert!(below.contains("1 of 2 values of loss are below 0"), "{below}");
-    let none = one(Panel::new("").series(line(&[(1.0, f64::NAN), (f64::NAN, 1.0)])));
+    let empty = one(Panel::new("").series(line(&[(1.0, f64::NAN), (f64::NAN, 1.0)])));
     assert!(
-        none.contains("2 of 2 values of loss are not numbers") && count(&none, "<polyline") == 0,
-        "{none}"
+        empty.contains("2 of 2 values of loss are not numbers") && count(&empty, "<polyline") == 0,
+        "{empty}"
     );
 }
 
@@ -76,12 +76,12 @@ fn dots(svg: &str) -> Vec<[f64; 2]> {
 fn zeros_of_a_logarithmic_axis_are_dots_on_its_lower_edge() {
     let panel = |points: &[(f64, f64)]| Panel::new("").scale(Scale::Logarithmic).series(line(points));
     let svg = one(panel(&[(0.0, 0.0), (1.0, 1e-8), (2.0, 1e-6), (4.0, 0.0)]));
-    let found = dots(&svg);
-    assert_eq!(found.iter().map(|dot| dot[0]).collect::<Vec<_>>(), [LEFT, WIDTH - RIGHT]);
+    let dot_positions = dots(&svg);
+    assert_eq!(dot_positions.iter().map(|dot| dot[0]).collect::<Vec<_>>(), [LEFT, WIDTH - RIGHT]);
     // Below the lowest number that has a position.
     let lowest =
         svg.split("points=\"").nth(1).and_then(|rest| rest.split([',', ' ']).nth(1)?.parse::<f64>().ok());
-    assert!(lowest.is_some_and(|lowest| found.iter().all(|dot| dot[1] > lowest)), "{svg}");
+    assert!(lowest.is_some_and(|lowest| dot_positions.iter().all(|dot| dot[1] > lowest)), "{svg}");
     let zeros = one(panel(&[(0.0, 0.0), (10.0, 0.0)]));
     assert_eq!((dots(&zeros).len(), count(&zeros, "2 of 2 values of loss are 0")), (2, 1), "{zeros}");
     assert!(dots(&one(Panel::new("").series(line(&[(0.0, 0.0), (1.0, 1.0)])))).is_empty());
@@ -90,7 +90,7 @@ fn zeros_of_a_logarithmic_axis_are_dots_on_its_lower_edge() {
 }
 
 #[test]
-fn a_dashed_curve_lets_the_one_below_through() {
+fn dashed_curve_does_not_hide_the_curve_below() {
     let both = Panel::new("").series(line(&[(0.0, 1.0), (1.0, 2.0)]));
     let svg = one(both.series(Series::new("same", [(0.0, 1.0), (1.0, 2.0)]).dashed()));
     let strokes: Vec<bool> = svg
@@ -102,11 +102,11 @@ fn a_dashed_curve_lets_the_one_below_through() {
 }
 
 #[test]
-fn no_chart_has_a_position_that_is_not_a_number() {
-    let awkward = [f64::NAN, f64::INFINITY, -1e308, 1e308, 0.0, -0.0, 5e-324, 1.0, -1.0, 1e99, 1e-99];
+fn no_chart_has_a_nan_position() {
+    let extreme_values = [f64::NAN, f64::INFINITY, -1e308, 1e308, 0.0, -0.0, 5e-324, 1.0, -1.0, 1e99, 1e-99];
     for scale in [Scale::Linear, Scale::Logarithmic, Scale::Percent] {
-        for &first in &awkward {
-            for &second in &awkward {
+        for &first in &extreme_values {
+            for &second in &extreme_values {
                 let points = [(first, second), (second, first), (1.0, 1.0)];
                 for points in [&points[..], &points[..1], &[]] {
                     let svg = one(Panel::new("").scale(scale).series(line(points)));
@@ -119,7 +119,7 @@ fn no_chart_has_a_position_that_is_not_a_number() {
 }
 
 #[test]
-fn markup_and_control_characters_are_text() {
+fn markup_and_control_characters_are_escaped() {
     let svg = Chart::new("a<b & \"c\"\u{7}", "x>y")
         .panel(Panel::new("]]>").series(Series::new("<svg>", [(0.0, 1.0)])))
         .to_svg();
@@ -129,7 +129,7 @@ fn markup_and_control_characters_are_text() {
 }
 
 #[test]
-fn panels_stand_one_below_the_other_over_one_axis() {
+fn panels_are_stacked_above_one_axis() {
     let chart = Chart::new("", "steps")
         .panel(Panel::new("upper").series(line(&[(0.0, 1.0), (10.0, 2.0)])))
         .panel(Panel::new("lower").series(line(&[(5.0, 1.0), (20.0, 2.0)])));
@@ -144,7 +144,7 @@ fn panels_stand_one_below_the_other_over_one_axis() {
 }
 
 #[test]
-fn many_points_are_thinned_to_what_can_be_seen() {
+fn many_points_are_downsampled_to_visible_extremes() {
     let points =
         (0..200_000).map(|step| (f64::from(step), if step == 70_001 { 9.0 } else { f64::from(step % 7) }));
     let series = Series::new("loss", points);

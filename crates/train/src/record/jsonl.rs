@@ -41,8 +41,9 @@ impl Jsonl {
     /// Opens the file `path`.
     ///
     /// # Errors
-    /// If it cannot be written; with [`Start::New`] if it exists and is not empty; with
-    /// [`Start::After`] if it has lines in another format (the last one may be truncated).
+    /// Returns an error if the file cannot be written; with [`Start::New`] if it exists and is not
+    /// empty; with [`Start::After`] if it has lines in another format (the last one may be
+    /// truncated).
     pub fn new(path: impl AsRef<Path>, start: Start) -> Result<Jsonl> {
         let path = path.as_ref().to_path_buf();
         let write_error = |error: std::io::Error| Error::file_system(&path, "cannot be written", &error);
@@ -65,17 +66,17 @@ impl Jsonl {
 /// Removes the lines of later steps from the file, and the last one if it is truncated.
 fn drop_later(path: &Path, step: u64) -> Result<()> {
     let bytes = fs::read(path).map_err(|error| Error::file_system(path, "cannot be read", &error))?;
-    let mut kept = Vec::with_capacity(bytes.len());
+    let mut kept_lines = Vec::with_capacity(bytes.len());
     let complete_lines = bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
     for (number, line) in complete_lines.enumerate() {
         let entry: StepField = serde_json::from_slice(line).map_err(|error| {
             Error::file(path, format!("line {} is not a metric of a training run: {error}", number + 1))
         })?;
         if entry.step <= step {
-            kept.extend_from_slice(line);
+            kept_lines.extend_from_slice(line);
         }
     }
-    if kept.len() < bytes.len() { write_file(path, &kept) } else { Ok(()) }
+    if kept_lines.len() < bytes.len() { write_file(path, &kept_lines) } else { Ok(()) }
 }
 
 /// Returns the word for a number that JSON cannot represent.

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use ternion_core::{Error, Result};
 
-/// A progress bar on standard error if that is a terminal; otherwise nothing is printed. A clone is
-/// the same bar.
+/// A progress bar on standard error if that is a terminal; otherwise nothing is printed. Clones
+/// share the bar.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -19,12 +19,12 @@ impl Progress {
     /// Creates a bar of `steps` steps, of which `done` are completed.
     ///
     /// # Errors
-    /// None that a caller can cause.
+    /// A caller cannot cause an error.
     pub fn new(steps: u64, done: u64) -> Result<Progress> {
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {eta} left  {msg}")
             .map_err(|error| Error::invalid("progress", error.to_string()))?;
         let bar = ProgressBar::new(steps).with_style(style.progress_chars("=> ")).with_position(done);
-        // Steps of an earlier run took no time in this one.
+        // The estimate of the remaining time must not include steps of an earlier run.
         bar.reset_eta();
         Ok(Progress { bar, newest: Arc::default() })
     }
@@ -46,7 +46,7 @@ impl Progress {
 
     /// Formats the values next to the bar.
     fn message(&self, scalar: &Scalar<'_>) -> String {
-        // Plain data: a panic elsewhere cannot leave it half changed.
+        // Ignores poisoning: a panic elsewhere cannot leave the values half changed.
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         match newest.iter_mut().find(|(name, _)| name == scalar.name) {
             Some((_, value)) => *value = scalar.value,

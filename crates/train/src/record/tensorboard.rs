@@ -28,7 +28,8 @@ impl TensorBoard {
     /// Creates a file in `folder`, which must exist.
     ///
     /// # Errors
-    /// If it cannot be written; with [`Start::New`] if the folder has event files.
+    /// Returns an error if the file cannot be written; with [`Start::New`] if the folder has event
+    /// files.
     pub fn new(folder: impl AsRef<Path>, start: Start) -> Result<TensorBoard> {
         let folder = folder.as_ref();
         let newest = newest_second(folder)?;

@@ -28,8 +28,8 @@ pub(super) struct Saved<'a, T: Float> {
     delta: Vec<T>,
 }
 
-/// The outputs of backward. Each piece of work has its own rows of dk and dv, and its own dq or
-/// rows that no other piece accesses.
+/// The outputs of backward. Each piece of work accesses rows of dq, dk and dv that no other piece
+/// accesses.
 struct Gradients<'a, T> {
     dq: Parts<'a, T>,
     dk: Parts<'a, T>,
@@ -131,8 +131,8 @@ fn row_dots<T: Float>(left: &[T], right: &[T], width: usize, count: usize) -> Ve
     dots
 }
 
-/// Computes the gradients of `keys` of a key head, and the terms that they add to the gradients of
-/// all queries that share it, which start at `dq_start`.
+/// Computes dk and dv of `keys` of a key head, and adds the terms of these keys to dq of all query
+/// heads that share the key head. `dq_start` is the offset of this split's dq.
 fn grad_of_key_range<T: Float>(
     saved: &Saved<'_, T>,
     kv_head: usize,
@@ -170,8 +170,8 @@ fn grad_of_key_range<T: Float>(
     }
 }
 
-/// Adds the gradients of a tile of scores: `[dq, dk, dv]` are the rows of these queries, keys and
-/// keys.
+/// Adds the gradients of a tile of scores to the rows of its queries in dq, and of its keys in dk
+/// and dv.
 fn tile<T: Float>(
     saved: &Saved<'_, T>,
     head: usize,
@@ -233,7 +233,7 @@ fn softmax_weights<T: Float>(scores: &mut [T], row_lse: T) {
     );
 }
 
-/// Computes `ds = p * (dp - delta)`, in place of dp.
+/// Computes `ds = p * (dp - delta)` in place: `dscores` contains dp and becomes ds.
 fn differentiate<T: Float>(weights: &[T], dscores: &mut [T], delta: T) {
     vectorized(
         #[inline(always)]

@@ -2,10 +2,10 @@
 //! the mask is broadcast. Only one tile of the scores' gradients is in memory at a time.
 //!
 //! ```text
-//!                        walked ->   tiles of scores that share elements of the mask: of the heads, and of the batch,
-//!               +---------+          that it is repeated over, and along queries or keys of which it has one
-//!   tiles of    |  dmask  |  +=  ds, summed over queries or keys where the mask has one
-//!   the mask    +---------+
+//!                                 for each tile of scores that uses this tile of the mask: of every head and
+//!               +---------+       batch index along which the mask is broadcast, and of every query or key
+//!   tiles of    |  dmask  |  +=   if the mask has size 1 along that axis:
+//!   the mask    +---------+       ds, summed over the queries or keys if the mask has size 1 there
 //! ```
 
 use super::grad::Saved;
@@ -70,14 +70,14 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     let broadcast = MaskBroadcast { mask, batch: sizes.batch, heads: sizes.heads, queries: sizes.queries };
     let elements = mask.iter().product::<usize>();
     let row_tiles = mask[2].div_ceil(QUERIES);
-    let (owners, members) = (mask[0] * mask[1] * row_tiles, broadcast.members());
-    let splits = PIECES.div_ceil(owners.max(1)).min(members).max(1);
+    let (mask_tiles, members) = (mask[0] * mask[1] * row_tiles, broadcast.members());
+    let splits = PIECES.div_ceil(mask_tiles.max(1)).min(members).max(1);
     let split_size = members.div_ceil(splits);
     let mut sums = WorkBuffer::<T>::zeroed(elements.saturating_mul(splits))?;
     let parts = Parts::of(&mut sums);
-    for_pieces(owners * splits, |piece| {
-        let (owner, index) = (piece / splits, piece % splits);
-        let (mask_head, tile) = (owner / row_tiles, owner % row_tiles);
+    for_pieces(mask_tiles * splits, |piece| {
+        let (mask_tile, index) = (piece / splits, piece % splits);
+        let (mask_head, tile) = (mask_tile / row_tiles, mask_tile % row_tiles);
         let rows = mask[2].min(tile * QUERIES)..mask[2].min((tile + 1) * QUERIES);
         let first = index * elements + mask_head * mask[2] * mask[3];
         // SAFETY: these rows of this split are used only by this piece.
@@ -94,8 +94,8 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     Ok(())
 }
 
-/// Adds the gradients of the scores of a head's `queries` to rows of a mask of `columns`: as many
-/// rows as queries, or one.
+/// Adds the gradients of the scores of a head's `queries` to `dmask`, whose rows have `columns`
+/// elements: one row for each query, or one for all.
 fn add_head<T: Float>(
     saved: &Saved<'_, T>,
     head: usize,
@@ -127,8 +127,8 @@ fn add_head<T: Float>(
     });
 }
 
-/// Adds the gradients of the scores of `keys` to a row of the mask: to their elements, or all to
-/// the only element.
+/// Adds the gradients of the scores of `keys` to a row of the mask's gradient: each to its element,
+/// or all to the only element.
 fn add_row<T: Float>(dmask: &mut [T], keys: &Range<usize>, dscores: &[T]) {
     vectorized(
         #[inline(always)]

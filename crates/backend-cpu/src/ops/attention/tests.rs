@@ -219,7 +219,7 @@ fn forward_and_gradient() {
 }
 
 #[test]
-fn lengths_that_cannot_be_are_refused() {
+fn invalid_lengths_are_rejected() {
     let device = crate::device();
     let config = AttentionConfig { varlen: true, ..AttentionConfig::PLAIN };
     let x = Tensor::zeros([1, 1, 4, 2], DType::F32, &device).unwrap();

@@ -1,5 +1,5 @@
-//! Image patches as columns of a matrix, and back: one row of the matrix contains one position in
-//! the window and one channel, for all windows.
+//! Image patches as columns of a matrix, and back: a row of the matrix contains the pixels of one
+//! channel and one tap, for all windows.
 
 use crate::access::Locked;
 use crate::dense::{DenseOutput, dense};
@@ -10,21 +10,22 @@ use ternion_core::geometry::{SlidingWindow, sliding_windows};
 use ternion_core::ops::conv::{Col2im, Im2col};
 use ternion_core::{Error, Op, Result};
 
-/// Calls `visit(image row, windows in the window row, index of the first in the range)` for all
-/// windows in `positions` whose tap `[i, j]` is inside the image.
+/// Calls `visit(image_row, columns, first)` for each row of windows in `positions`. `columns` are
+/// the windows of the row whose tap `[i, j]` is inside the image, and `first` is the index of the
+/// first of them in `positions`.
 #[inline(always)]
 fn for_runs(
-    [down, across]: [SlidingWindow; 2],
+    [vertical, horizontal]: [SlidingWindow; 2],
     [i, j]: [usize; 2],
     positions: Range<usize>,
     mut visit: impl FnMut(usize, Range<usize>, usize),
 ) {
     let mut at = positions.start;
     while at < positions.end {
-        let (row, column) = (at / across.count, at % across.count);
-        let end = across.count.min(column + positions.end - at);
-        if let Some(image_row) = down.index(row, i) {
-            let columns = across.outputs(j, column..end);
+        let (row, column) = (at / horizontal.count, at % horizontal.count);
+        let end = horizontal.count.min(column + positions.end - at);
+        if let Some(image_row) = vertical.index(row, i) {
+            let columns = horizontal.outputs(j, column..end);
             if !columns.is_empty() {
                 let first = at - positions.start + (columns.start - column);
                 visit(image_row, columns, first);
@@ -42,12 +43,13 @@ pub(super) fn patch_row<T: Float>(
     positions: Range<usize>,
     target: &mut [T],
 ) {
-    let across = windows[1];
+    let horizontal = windows[1];
     target.fill(T::ZERO);
     for_runs(windows, tap, positions, |row, columns, first| {
-        let Some(start) = across.index(columns.start, tap[1]) else { return };
-        let (target, line) = (&mut target[first..first + columns.len()], &image[row * across.size + start..]);
-        match across.stride {
+        let Some(start) = horizontal.index(columns.start, tap[1]) else { return };
+        let (target, line) =
+            (&mut target[first..first + columns.len()], &image[row * horizontal.size + start..]);
+        match horizontal.stride {
             1 => target.copy_from_slice(&line[..columns.len()]),
             stride => {
                 for (target, &pixel) in target.iter_mut().zip(line.iter().step_by(stride)) {
@@ -67,11 +69,12 @@ pub(super) fn add_patch_row<T: Float>(
     positions: Range<usize>,
     image: &mut [T],
 ) {
-    let across = windows[1];
+    let horizontal = windows[1];
     for_runs(windows, tap, positions, |row, columns, first| {
-        let Some(start) = across.index(columns.start, tap[1]) else { return };
-        let (source, line) = (&source[first..first + columns.len()], &mut image[row * across.size + start..]);
-        match across.stride {
+        let Some(start) = horizontal.index(columns.start, tap[1]) else { return };
+        let (source, line) =
+            (&source[first..first + columns.len()], &mut image[row * horizontal.size + start..]);
+        match horizontal.stride {
             1 => {
                 for (pixel, &value) in line.iter_mut().zip(source) {
                     *pixel += value;
@@ -88,9 +91,9 @@ pub(super) fn add_patch_row<T: Float>(
 
 /// Returns row `row` of the patch matrix as `(channel, [i, j])`.
 #[inline]
-pub(super) fn channel_and_tap(row: usize, [down, across]: [SlidingWindow; 2]) -> (usize, [usize; 2]) {
-    let taps = down.kernel * across.kernel;
-    (row / taps, [row % taps / across.kernel, row % across.kernel])
+pub(super) fn channel_and_tap(row: usize, [vertical, horizontal]: [SlidingWindow; 2]) -> (usize, [usize; 2]) {
+    let taps = vertical.kernel * horizontal.kernel;
+    (row / taps, [row % taps / horizontal.kernel, row % horizontal.kernel])
 }
 
 pub(super) fn im2col<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
@@ -145,7 +148,7 @@ pub(super) fn col2im<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked
     Ok(())
 }
 
-/// Returns the number of rows of `width` elements that form a piece of work.
+/// Returns the number of rows of `width` elements in a piece of work.
 fn rows_per_piece(width: usize) -> usize {
     (Cost::Light.piece() / width.max(1)).max(1)
 }

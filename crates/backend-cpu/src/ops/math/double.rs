@@ -7,8 +7,8 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 /// fraction.
 const SERIES_BELOW: f64 = 1.5;
 
-/// Computes `e^-x^2` with x^2 split into two parts: its rounding error would be a relative error of
-/// the result.
+/// Computes `e^-x^2` with x^2 split into two terms, because the rounding error of x^2 would be a
+/// relative error of the result.
 fn gauss(x: f64) -> f64 {
     let high = f64::from_bits(x.to_bits() & !0x07ff_ffff);
     (-high * high).exp() * ((high - x) * (high + x)).exp()
@@ -39,12 +39,12 @@ fn erfc_fraction(x: f64) -> f64 {
 
 /// Computes the error function.
 pub(crate) fn erf_f64(x: f64) -> f64 {
-    let size = x.abs();
-    if size < SERIES_BELOW {
+    let magnitude = x.abs();
+    if magnitude < SERIES_BELOW {
         // Adding zero times x would lose the sign of a zero.
-        if size < 1e-160 { FRAC_2_SQRT_PI * x } else { erf_series(x) }
-    } else if size < 6.0 {
-        (1.0 - erfc_fraction(size)).copysign(x)
+        if magnitude < 1e-160 { FRAC_2_SQRT_PI * x } else { erf_series(x) }
+    } else if magnitude < 6.0 {
+        (1.0 - erfc_fraction(magnitude)).copysign(x)
     } else if x.is_nan() {
         x
     } else {

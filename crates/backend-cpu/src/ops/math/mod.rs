@@ -2,11 +2,10 @@
 //! f64 where the standard library has none.
 //!
 //! Every function accepts every input: NaN gives NaN; infinities, zeros (with their sign) and
-//! denormals give the limits of the function; results overflow and underflow where the exact ones
-//! do. Errors are at most about 2 units in the last place over the entire range (4 for the normal
-//! distribution), as measured by the tests. Selections are written as `if` on plain values, which
-//! compile to masks. Only `+ - * /` and integer arithmetic are used, so that the bits are the same
-//! on every CPU.
+//! subnormals give the limits of the function; results overflow and underflow where the exact ones
+//! do. Errors are at most about 2 ulp over the entire range (4 for the normal distribution), as
+//! measured by the tests. Selections are written as `if` on plain values, which compile to masks.
+//! Only `+ - * /` and integer arithmetic are used, so that the bits are the same on every CPU.
 //!
 //! Method: reduce the argument to a short interval, evaluate a polynomial there (minimax fits
 //! computed for this file, in Horner's form), and undo the reduction.
@@ -20,7 +19,7 @@ pub(crate) use double::{erf_f64, normal_cdf_and_pdf_f64, normal_cdf_f64};
 /// Adding and subtracting this number rounds to an integer, which is then in the low bits of the
 /// sum: 1.5 * 2^23.
 const ROUNDING: f32 = 12_582_912.0;
-/// ln 2 = `LN_2_HIGH + LN_2_LOW`; the first has 10 bits, so that its product with an exponent is
+/// ln 2 = `LN_2_HIGH + LN_2_LOW`; `LN_2_HIGH` has 10 bits, so that its product with an exponent is
 /// exact.
 const LN_2_HIGH: f32 = 0.693_359_4;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
@@ -47,7 +46,7 @@ fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) << 23) as u32)
 }
 
-/// Computes `x * 2^n` for `n` in -252..=254, rounded once: the first product is never denormal.
+/// Computes `x * 2^n` for `n` in -252..=254, rounded once: the first product is never subnormal.
 #[inline(always)]
 fn scale(x: f32, n: i32) -> f32 {
     let half = n >> 1;
@@ -104,7 +103,7 @@ pub(crate) fn expm1(x: f32) -> f32 {
     let rest = r * r * q + rounding_error;
     let half_power = power_of_two(exponent.wrapping_sub(1));
     let offset = half_power - 0.5;
-    // At most two roundings: the larger of `offset` and `r` is added last.
+    // At most two roundings: of the sum with `offset`, and of the sum with the small `rest`.
     let reduced = (half_power * r + offset) + half_power * rest;
     let near_zero = r + rest;
     if exponent == 0 { if x.to_bits() << 1 == 0 { x } else { near_zero } } else { reduced * 2.0 }
@@ -121,9 +120,9 @@ fn mantissa_and_exponent(x: f32) -> (f32, i32) {
 }
 
 /// Computes `log(1 + f) + n ln 2 + rest` for `1 + f` between the square roots of 1/2 and 2, and a
-/// small rest.
+/// small `rest`.
 #[inline(always)]
-fn log_of_parts(f: f32, n: f32, rest: f32) -> f32 {
+fn log_of_reduced(f: f32, n: f32, rest: f32) -> f32 {
     // log(1 + f) = f - f^2/2 + f^3 p(f).
     let p = polynomial(
         f,
@@ -147,11 +146,11 @@ fn log_of_parts(f: f32, n: f32, rest: f32) -> f32 {
 /// Computes the natural logarithm; -infinity at 0, NaN below.
 #[inline(always)]
 pub(crate) fn log(x: f32) -> f32 {
-    let denormal = x < f32::MIN_POSITIVE;
-    let normal = if denormal { x * 16_777_216.0 } else { x };
+    let is_subnormal = x < f32::MIN_POSITIVE;
+    let normal = if is_subnormal { x * 16_777_216.0 } else { x };
     let (mantissa, exponent) = mantissa_and_exponent(normal);
-    let n = (if denormal { exponent.wrapping_sub(24) } else { exponent }) as f32;
-    let result = log_of_parts(mantissa - 1.0, n, 0.0);
+    let n = (if is_subnormal { exponent.wrapping_sub(24) } else { exponent }) as f32;
+    let result = log_of_reduced(mantissa - 1.0, n, 0.0);
     log_at_bounds(x, result)
 }
 
@@ -173,7 +172,7 @@ pub(crate) fn log1p(x: f32) -> f32 {
     let is_scaled = exponent != 0;
     let f = if is_scaled { mantissa - 1.0 } else { x };
     let rest = if is_scaled { rounding_error / sum } else { 0.0 };
-    let result = log_of_parts(f, exponent as f32, rest);
+    let result = log_of_reduced(f, exponent as f32, rest);
     let result = log_at_bounds(sum, result);
     if x.to_bits() << 1 == 0 { x } else { result }
 }
@@ -181,7 +180,7 @@ pub(crate) fn log1p(x: f32) -> f32 {
 /// Computes the hyperbolic tangent.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
-    let size = x.abs();
+    let magnitude = x.abs();
     let square = x * x;
     // tanh x = x + x^3 p(x^2) below 0.625.
     let p = polynomial(
@@ -189,8 +188,8 @@ pub(crate) fn tanh(x: f32) -> f32 {
         [-3.333_333e-1, 1.333_320_6e-1, -5.394_676_3e-2, 2.170_070_4e-2, -8.177_401e-3, 2.142_963_7e-3],
     );
     let near_zero = x + x * square * p;
-    let far = 1.0 - 2.0 / (exp(size + size) + 1.0);
-    with_sign(if size < 0.625 { near_zero } else { far }, x)
+    let far = 1.0 - 2.0 / (exp(magnitude + magnitude) + 1.0);
+    with_sign(if magnitude < 0.625 { near_zero } else { far }, x)
 }
 
 /// Computes `1 / (1 + e^-x)`.
@@ -204,7 +203,7 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
 /// Computes the error function: `2 / sqrt(pi) * integral of e^-t^2 from 0 to x`.
 #[inline(always)]
 pub(crate) fn erf(x: f32) -> f32 {
-    let size = x.abs();
+    let magnitude = x.abs();
     let square = x * x;
     // erf x = x + x p(x^2) below 1.
     let p = polynomial(
@@ -220,8 +219,8 @@ pub(crate) fn erf(x: f32) -> f32 {
         ],
     );
     let near_zero = x + x * p;
-    // 1 - erf x = e^(x r(x)) above; 1 to the last digit from 4 on.
-    let bounded = if size > 4.0 { 4.0 } else { size };
+    // 1 - erf x = e^(x r(x)) from 1 on. From 4 on, erf x rounds to 1.
+    let bounded = if magnitude > 4.0 { 4.0 } else { magnitude };
     let r = polynomial(
         bounded,
         [
@@ -235,7 +234,7 @@ pub(crate) fn erf(x: f32) -> f32 {
         ],
     );
     let far = 1.0 - exp(bounded * r);
-    if size < 1.0 { near_zero } else { with_sign(far, x) }
+    if magnitude < 1.0 { near_zero } else { with_sign(far, x) }
 }
 
 /// Returns `(Phi(x), phi(x))`: the standard normal distribution function `(1 + erf(x / sqrt 2)) /
@@ -244,16 +243,16 @@ pub(crate) fn erf(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn normal_cdf_and_pdf(x: f32) -> (f32, f32) {
     // From this limit on, both the tail and the density are 0.
-    let size = if x.abs() > 14.4 { 14.4 } else { x.abs() };
+    let magnitude = if x.abs() > 14.4 { 14.4 } else { x.abs() };
     // x^2 = high^2 + (x - high)(x + high), with an exact first term: an error of x^2 would be a
     // relative error of the result.
-    let high = f32::from_bits(size.to_bits() & 0xffff_f000);
-    let gauss = exp_of_sum(-0.5 * high * high, -0.5 * (size - high) * (size + high));
+    let high = f32::from_bits(magnitude.to_bits() & 0xffff_f000);
+    let gauss = exp_of_sum(-0.5 * high * high, -0.5 * (magnitude - high) * (magnitude + high));
     // Phi(-x) = e^(-x^2/2) q(u) / (x + 2) for x >= 0, u = (x - 2) / (x + 2); q by weighted least
     // squares, relative error 2e-8.
-    let shrink = 1.0 / (size + 2.0);
+    let shrink = 1.0 / (magnitude + 2.0);
     let q = polynomial(
-        (size - 2.0) * shrink,
+        (magnitude - 2.0) * shrink,
         [
             6.724_08e-1,
             -3.314_045_4e-1,

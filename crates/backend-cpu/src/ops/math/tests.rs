@@ -34,7 +34,7 @@ fn ulp(exact: f64) -> f64 {
     f64::exp2(f64::from(exponent - 23))
 }
 
-/// Asserts that `function` is within `limit` units of `exact`, and returns the same special values.
+/// Asserts that `function` is within `limit` ulp of `exact`, and returns the same special values.
 fn check(name: &str, limit: f64, function: fn(f32) -> f32, exact: fn(f64) -> f64) {
     let (mut worst, mut worst_at, mut total, mut count) = (0f64, 0f32, 0f64, 0u64);
     for x in sweep() {

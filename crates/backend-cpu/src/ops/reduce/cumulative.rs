@@ -27,7 +27,7 @@ fn run_cumulative_sum(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
     })
 }
 
-/// The type in which sums are carried.
+/// An element type, with the type in which its cumulative sums are computed.
 trait Carried: Number {
     type Carry: Copy + Default + Send;
     fn step(self, carry: &mut Self::Carry) -> Self;
@@ -110,8 +110,8 @@ fn scan_line<T: Carried>(
     }
 }
 
-/// `[length, inner, tile]`: the number of rows, the elements from row to row, and the elements of a
-/// row that are summed here.
+/// Sums `tile` adjacent lines. `length` is the number of rows, and `inner` the distance from row to
+/// row in elements.
 fn scan_tile<T: Carried>(
     iter: &StridedIter<2>,
     (x, y): (&Operand<'_, T>, &Operand<'_, T>),

@@ -1,6 +1,6 @@
 //! The two loops of every reduction. The partition and the order of combination depend only on the
-//! shape, so that results are the same for any number of threads. Parts are combined pairwise, so
-//! that rounding errors grow with the logarithm of the count.
+//! shape, so that results are the same for any number of threads. Partial results are combined
+//! pairwise, so that rounding errors grow with the logarithm of the number of elements.
 
 use super::plan::{LoopAxis, ReductionPlan};
 use super::reducers::Reducer;
@@ -33,15 +33,15 @@ pub(crate) fn reduce<R: Reducer>(
         LoopAxis::Rows => plan.reduced.div_ceil(ROW_SEGMENT),
         LoopAxis::Columns { width } => plan.reduced.div_ceil(rows_of_segment(width)),
     };
-    let mut parts = vec![reducer.empty(); segments * plan.outputs];
-    if !parts.is_empty() {
+    let mut partials = vec![reducer.empty(); segments * plan.outputs];
+    if !partials.is_empty() {
         let loops = Loops { reducer, plan, input, shifts };
         match plan.loop_axis {
-            LoopAxis::Rows => loops.rows(segments, &mut parts),
-            LoopAxis::Columns { width } => loops.columns(width, &mut parts),
+            LoopAxis::Rows => loops.reduce_rows(segments, &mut partials),
+            LoopAxis::Columns { width } => loops.reduce_columns(width, &mut partials),
         }
     }
-    merge(reducer, parts, plan.outputs)
+    merge(reducer, partials, plan.outputs)
 }
 
 /// Returns the number of rows of `width` elements that one piece of work sums.
@@ -49,36 +49,36 @@ fn rows_of_segment(width: usize) -> usize {
     COLUMN_SEGMENT[0].max(COLUMN_SEGMENT[1] / width.max(1))
 }
 
-/// Combines `parts`, which is `[segments, outputs]`, over the segments, pairwise.
-pub(super) fn merge<R: Reducer>(reducer: R, mut parts: Vec<R::Acc>, outputs: usize) -> Vec<R::Acc> {
-    let mut segments = parts.len().checked_div(outputs).unwrap_or(0);
+/// Combines the partial results `[segments, outputs]` over the segments, pairwise.
+pub(super) fn merge<R: Reducer>(reducer: R, mut partials: Vec<R::Acc>, outputs: usize) -> Vec<R::Acc> {
+    let mut segments = partials.len().checked_div(outputs).unwrap_or(0);
     while segments > 1 {
         let half = segments.div_ceil(2);
         for pair in 0..segments / 2 {
             for output in 0..outputs {
                 let (left, right) =
-                    (parts[2 * pair * outputs + output], parts[(2 * pair + 1) * outputs + output]);
-                parts[pair * outputs + output] = reducer.combine(left, right);
+                    (partials[2 * pair * outputs + output], partials[(2 * pair + 1) * outputs + output]);
+                partials[pair * outputs + output] = reducer.combine(left, right);
             }
         }
         if segments % 2 == 1 {
-            parts.copy_within((segments - 1) * outputs..segments * outputs, (half - 1) * outputs);
+            partials.copy_within((segments - 1) * outputs..segments * outputs, (half - 1) * outputs);
         }
         segments = half;
     }
-    parts.truncate(outputs);
-    parts
+    partials.truncate(outputs);
+    partials
 }
 
-/// Parts that several threads fill, each a different range.
-struct Parts<A>(*mut A);
+/// Partial results that several threads write, each a different range.
+struct Partials<A>(*mut A);
 // SAFETY: each element is written by one piece of work only.
-unsafe impl<A: Send> Sync for Parts<A> {}
+unsafe impl<A: Send> Sync for Partials<A> {}
 
-impl<A> Parts<A> {
+impl<A> Partials<A> {
     /// # Safety
-    /// The range is inside the vector that this was created from, and no other piece of work has
-    ///     it.
+    /// The range must be inside the vector from which this value was created, and no other piece of
+    /// work may use it.
     #[allow(clippy::mut_from_ref, reason = "pieces of work have separate ranges")]
     unsafe fn range(&self, range: Range<usize>) -> &mut [A] {
         // SAFETY: guaranteed by the caller.
@@ -93,7 +93,7 @@ struct Loops<'a, R: Reducer> {
     shifts: &'a [R::In],
 }
 
-/// Some rows of some columns.
+/// A range of rows of a range of columns.
 struct Tile<'a, T> {
     /// The index of the first element of row 0 in the plan's input.
     start: usize,
@@ -104,12 +104,12 @@ struct Tile<'a, T> {
 }
 
 impl<R: Reducer> Loops<'_, R> {
-    /// Fills `[segments, outputs]` parts, row by row.
-    fn rows(&self, segments: usize, parts: &mut [R::Acc]) {
+    /// Fills the partial results `[segments, outputs]`, row by row.
+    fn reduce_rows(&self, segments: usize, partials: &mut [R::Acc]) {
         let (outputs, reduced) = (self.plan.outputs, self.plan.reduced);
         let group = if segments > 1 { 1 } else { (PARALLEL_FROM / reduced).max(1) };
         let groups = outputs.div_ceil(group);
-        let parts = Parts(parts.as_mut_ptr());
+        let partials = Partials(partials.as_mut_ptr());
         for_pieces(groups * segments, |piece| {
             let (segment, rows) =
                 (piece / groups, piece % groups * group..outputs.min((piece % groups + 1) * group));
@@ -117,31 +117,32 @@ impl<R: Reducer> Loops<'_, R> {
             let mut scratch = Scratch::new();
             let mut reader = self.reader(&mut scratch);
             // SAFETY: pieces have different segments or rows.
-            let sums = unsafe { parts.range(segment * outputs + rows.start..segment * outputs + rows.end) };
+            let sums =
+                unsafe { partials.range(segment * outputs + rows.start..segment * outputs + rows.end) };
             if reduced <= BLOCK / 2 {
-                return self.short_rows(&mut reader, rows, sums);
+                return self.reduce_short_rows(&mut reader, rows, sums);
             }
             for (row, sum) in rows.zip(sums) {
-                *sum = self.row(&mut reader, row, from..to);
+                *sum = self.reduce_row(&mut reader, row, from..to);
             }
         });
     }
 
-    /// Reduces rows of which several fit a block.
-    fn short_rows(&self, reader: &mut Reader<'_, R::In>, rows: Range<usize>, sums: &mut [R::Acc]) {
+    /// Reduces short rows, several of which fit a block.
+    fn reduce_short_rows(&self, reader: &mut Reader<'_, R::In>, rows: Range<usize>, sums: &mut [R::Acc]) {
         let reduced = self.plan.reduced;
-        let together = BLOCK / reduced;
-        for first in rows.clone().step_by(together) {
-            let count = together.min(rows.end - first);
+        let rows_per_block = BLOCK / reduced;
+        for first in rows.clone().step_by(rows_per_block) {
+            let count = rows_per_block.min(rows.end - first);
             let block = reader.block(first * reduced, count * reduced);
             for (index, row) in block.chunks_exact(reduced).enumerate() {
-                sums[first - rows.start + index] = self.short_row(row, self.shift(first + index));
+                sums[first - rows.start + index] = self.reduce_short_row(row, self.shift(first + index));
             }
         }
     }
 
     #[inline(always)]
-    fn short_row(&self, row: &[R::In], shift: R::In) -> R::Acc {
+    fn reduce_short_row(&self, row: &[R::In], shift: R::In) -> R::Acc {
         if row.len() > 16 {
             return self.reducer.fold(row, 0, shift);
         }
@@ -152,24 +153,25 @@ impl<R: Reducer> Loops<'_, R> {
         sum
     }
 
-    /// Reduces part of a row, which is split in half recursively down to a block.
-    fn row(&self, reader: &mut Reader<'_, R::In>, row: usize, range: Range<usize>) -> R::Acc {
+    /// Reduces a range of a row, which is split in half recursively until it fits a block.
+    fn reduce_row(&self, reader: &mut Reader<'_, R::In>, row: usize, range: Range<usize>) -> R::Acc {
         if range.len() <= BLOCK {
             let block = reader.block(row * self.plan.reduced + range.start, range.len());
             return self.reducer.fold(block, range.start, self.shift(row));
         }
         let middle = range.start + range.len().div_ceil(BLOCK).div_ceil(2) * BLOCK;
-        let left = self.row(reader, row, range.start..middle);
-        self.reducer.combine(left, self.row(reader, row, middle..range.end))
+        let left = self.reduce_row(reader, row, range.start..middle);
+        self.reducer.combine(left, self.reduce_row(reader, row, middle..range.end))
     }
 
-    /// Fills `[segments, outer, width]` parts, adding rows of up to a block.
-    fn columns(&self, width: usize, parts: &mut [R::Acc]) {
+    /// Fills the partial results `[segments, outer, width]` from tiles of at most [`BLOCK`]
+    /// columns.
+    fn reduce_columns(&self, width: usize, partials: &mut [R::Acc]) {
         let (outputs, reduced) = (self.plan.outputs, self.plan.reduced);
         let segment_rows = rows_of_segment(width);
         let (segments, tiles, outer) =
             (reduced.div_ceil(segment_rows), width.div_ceil(BLOCK), outputs / width);
-        let parts = Parts(parts.as_mut_ptr());
+        let partials = Partials(partials.as_mut_ptr());
         let work = |piece: usize| {
             let (segment, in_segment) = (piece / (outer * tiles), piece % (outer * tiles));
             let (outer, tile) = (in_segment / tiles, in_segment % tiles * BLOCK);
@@ -177,9 +179,10 @@ impl<R: Reducer> Loops<'_, R> {
             let length = BLOCK.min(width - tile);
             let rows = segment * segment_rows..reduced.min((segment + 1) * segment_rows);
             // SAFETY: pieces have different segments, outer indices or tiles.
-            let sums = unsafe { parts.range(segment * outputs + first..segment * outputs + first + length) };
+            let sums =
+                unsafe { partials.range(segment * outputs + first..segment * outputs + first + length) };
             let shifts = self.shifts.get(first..first + length).unwrap_or(&[]);
-            self.tile(sums, Tile { start: outer * reduced * width + tile, width, rows, shifts });
+            self.reduce_tile(sums, Tile { start: outer * reduced * width + tile, width, rows, shifts });
         };
         if outputs * reduced < PARALLEL_FROM {
             (0..segments * outer * tiles).for_each(work);
@@ -188,13 +191,14 @@ impl<R: Reducer> Loops<'_, R> {
         }
     }
 
-    /// Sums the rows of a tile: groups of a few rows first, then the groups.
-    fn tile(&self, sums: &mut [R::Acc], tile: Tile<'_, R::In>) {
+    /// Reduces the rows of a tile: first within groups of [`COLUMN_STEP`] rows, then over the
+    /// groups.
+    fn reduce_tile(&self, sums: &mut [R::Acc], tile: Tile<'_, R::In>) {
         let mut scratch = Scratch::new();
         let mut reader = self.reader(&mut scratch);
         let length = sums.len();
         if length * 4 <= BLOCK && length == tile.width && !R::USES_INDEX {
-            return self.narrow_tile(&mut reader, sums, tile);
+            return self.reduce_narrow_tile(&mut reader, sums, tile);
         }
         let mut add = |sums: &mut [R::Acc], rows: Range<usize>| {
             for row in rows {
@@ -215,14 +219,14 @@ impl<R: Reducer> Loops<'_, R> {
         }
     }
 
-    /// Processes several adjacent rows as one row, whose parts are combined at the end.
-    fn narrow_tile(&self, reader: &mut Reader<'_, R::In>, sums: &mut [R::Acc], tile: Tile<'_, R::In>) {
+    /// Processes several adjacent rows as one long row, and combines their results at the end.
+    fn reduce_narrow_tile(&self, reader: &mut Reader<'_, R::In>, sums: &mut [R::Acc], tile: Tile<'_, R::In>) {
         let width = tile.width;
-        let together = BLOCK / width;
-        let shifts = tile.shifts.repeat(together);
-        let mut wide = vec![self.reducer.empty(); together * width];
-        for row in tile.rows.clone().step_by(together) {
-            let length = together.min(tile.rows.end - row) * width;
+        let rows_per_block = BLOCK / width;
+        let shifts = tile.shifts.repeat(rows_per_block);
+        let mut wide = vec![self.reducer.empty(); rows_per_block * width];
+        for row in tile.rows.clone().step_by(rows_per_block) {
+            let length = rows_per_block.min(tile.rows.end - row) * width;
             let elements = reader.block(tile.start + row * width, length);
             let shifts = shifts.get(..length).unwrap_or(&[]);
             self.reducer.fold_row(&mut wide[..length], elements, row, shifts);

@@ -27,12 +27,12 @@ pub(crate) fn select_multi_tensor_norm(inputs: &[Meta<'_>]) -> Result<Variant, U
 fn run_norm<T: Bounded + Real>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let tasks =
         inputs.iter().map(|x| full_reduction::<T>(op.name(), x, &outputs[0])).collect::<Result<Vec<_>>>()?;
-    let sum = over_all(&tasks, SumSquares(PhantomData), &[]);
+    let sum = reduce_all(&tasks, SumSquares(PhantomData), &[]);
     if !sum.is_inexact_sum_of_squares() {
         return tasks[0].write(&[sum], |sum| sum.sqrt());
     }
-    let scale = over_all(&tasks, MaxAbs(PhantomData), &[]).power_of_two_below();
-    let sum = over_all(&tasks, SumScaledSquares(PhantomData), &[T::ONE.div(scale)]);
+    let scale = reduce_all(&tasks, MaxAbs(PhantomData), &[]).power_of_two_below();
+    let sum = reduce_all(&tasks, SumScaledSquares(PhantomData), &[T::ONE.div(scale)]);
     tasks[0].write(&[sum], |sum| sum.sqrt().mul(scale))
 }
 
@@ -43,7 +43,7 @@ fn full_reduction<'a, T: Real>(op: &'static str, x: &Locked<'a>, y: &'a Locked<'
 }
 
 /// Reduces the elements of all tasks by `reducer`.
-fn over_all<T: Real, R: Reducer<In = T, Acc = T>>(tasks: &[Task<'_, T>], reducer: R, shifts: &[T]) -> T {
-    let of_each = tasks.iter().flat_map(|task| task.reduce(reducer, shifts)).collect();
-    merge(reducer, of_each, 1)[0]
+fn reduce_all<T: Real, R: Reducer<In = T, Acc = T>>(tasks: &[Task<'_, T>], reducer: R, shifts: &[T]) -> T {
+    let results = tasks.iter().flat_map(|task| task.reduce(reducer, shifts)).collect();
+    merge(reducer, results, 1)[0]
 }

@@ -62,8 +62,8 @@ impl ReductionPlan {
 
 /// Returns the smallest stride of any of the axes in tensor `tensor`.
 fn smallest_stride<const N: usize>(axes: &[Axis<isize, N>], tensor: usize) -> Option<usize> {
-    let dense = axes.iter().filter(|(size, strides)| *size > 1 && strides[tensor] != 0);
-    dense.map(|(_, strides)| strides[tensor].unsigned_abs()).min()
+    let varying = axes.iter().filter(|(size, strides)| *size > 1 && strides[tensor] != 0);
+    varying.map(|(_, strides)| strides[tensor].unsigned_abs()).min()
 }
 
 /// Returns how many of the last axes have a common stride in the input, so that they can be merged

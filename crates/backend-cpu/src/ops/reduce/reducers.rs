@@ -4,7 +4,7 @@ use crate::number::{Number, Real};
 use crate::simd::{Vectorize, vectorize};
 use crate::storage::Compute;
 
-/// A quantity that can be computed in parts that are then combined.
+/// A quantity that can be computed for subsets of the elements, whose values are then combined.
 pub(crate) trait Reducer: Copy + Sync {
     /// The compute type of the elements.
     type In: Compute;
@@ -12,14 +12,14 @@ pub(crate) trait Reducer: Copy + Sync {
     type Acc: Copy + Send + Sync;
     /// Whether the index of an element in its row matters.
     const USES_INDEX: bool = false;
-    /// Returns the value of no elements.
+    /// Returns the value of an empty set of elements.
     fn empty(self) -> Self::Acc;
     /// Returns the value of the elements of `block` (at least one), the first of which has index
     /// `first` in its row.
     fn fold(self, block: &[Self::In], first: usize, shift: Self::In) -> Self::Acc;
     /// Returns the value of one element.
     fn one(self, element: Self::In, index: usize, shift: Self::In) -> Self::Acc;
-    /// Combines two parts, the left one before the right one.
+    /// Combines the values of two sets of elements; `left` comes before `right`.
     fn combine(self, left: Self::Acc, right: Self::Acc) -> Self::Acc;
     /// Combines `sums[i]` with `row[i]`, for all i. Empty `shifts` mean zeros.
     fn fold_row(self, sums: &mut [Self::Acc], row: &[Self::In], index: usize, shifts: &[Self::In]) {
@@ -87,7 +87,8 @@ impl<R: Reducer> Vectorize for FoldLanes<'_, R> {
     }
 }
 
-/// Defines a reduction whose parts have the type of its elements, in any order.
+/// Defines reductions that accumulate in the element type and do not depend on the order of the
+/// elements.
 macro_rules! lanewise {
     ($($(#[$doc:meta])* $name:ident<T: $bound:ident>: $empty:expr, |$x:ident, $shift:ident| $one:expr, $combine:expr;)*) => {
         $($(#[$doc])*
@@ -182,7 +183,7 @@ impl<T: Number, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     const USES_INDEX: bool = true;
     #[inline(always)]
     fn empty(self) -> IndexedValue<T> {
-        // Loses to every element, because element indices are smaller.
+        // `combine` prefers every element to this value, whose index no element has.
         IndexedValue { value: self.0.empty(), index: usize::MAX }
     }
     fn fold(self, block: &[T], first: usize, shift: T) -> IndexedValue<T> {
@@ -228,7 +229,7 @@ impl<T: Number> Reducer for FirstEqual<T> {
     }
 }
 
-/// Returns the first index of `value` in `block`; NaN is found as well.
+/// Returns the first index of `value` in `block`; NaN equals NaN.
 fn first_equal<T: Number>(block: &[T], value: T) -> Option<usize> {
     let is_nan = value.is_nan();
     let equals = |x: &T| *x == value || (is_nan && x.is_nan());

@@ -64,7 +64,7 @@ fn sgd() {
 }
 
 #[test]
-fn the_first_velocity_may_be_anything() {
+fn the_first_velocity_is_ignored() {
     let device = crate::device();
     let vector = |values: &[f64]| tensor(DType::F32, values, &[2], &device);
     let (p, g, v) = (vector(&[1.0, 2.0]), vector(&[0.5, 0.25]), vector(&[f64::NAN, f64::INFINITY]));

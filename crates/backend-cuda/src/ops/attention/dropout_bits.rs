@@ -1,5 +1,5 @@
 //! The dropout mask as bits, which `attention/dropout_bits.cu` computes before the TMA kernels read
-//! them: for only as many heads at a time as keep the bits in the cache.
+//! them: for only some heads at a time, so that the bits stay in the cache.
 
 use super::{DropoutParams, Plan, Sizes, grid};
 use crate::call::Call;
@@ -10,19 +10,23 @@ use crate::variant::attention::AttentionVariant;
 use std::ops::Range;
 use ternion_core::Result;
 
-/// Rows of a row group, row groups of a block, and tiles of a block, as in the kernels.
+/// Rows of a row group, as in the kernels.
 const ROWS: usize = 16;
+/// Row groups of a block, as in the kernels.
 const BLOCK_GROUPS: usize = 4;
+/// Tiles of a block, as in the kernels.
 const SPAN: usize = 4;
-/// Keys of a tile of forward, and queries of one of the gradient.
+/// Keys of a tile of forward.
 const KEYS: usize = 128;
+/// Queries of a tile of the gradient.
 const QUERIES: usize = 64;
-/// The memory for the bits of some heads: about the size of the cache. For one head, or for heads
-/// that share keys, it may be more.
+/// The maximum bytes of bits that are computed at once: about the size of the cache. The bits of
+/// one head, or of heads that share keys, may have more.
 const CHUNK_BYTES: usize = 64 << 20;
+/// The maximum bytes of the bits of one head, or of heads that share keys.
 const MAX_BYTES: usize = 128 << 20;
 
-/// The layout of the bits, like `BitLayout` in the kernels.
+/// The layout of the bits; mirrors `BitLayout` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct BitLayout {
@@ -31,7 +35,7 @@ pub(super) struct BitLayout {
     tiles: u32,
 }
 
-/// The parameters, like `AttentionDropoutBits` in the kernels.
+/// The parameters; mirrors `AttentionDropoutBits` in the kernels.
 #[repr(C)]
 struct Parameters {
     dropout: DropoutParams,
@@ -96,16 +100,17 @@ impl BitTraversal {
     }
 }
 
-/// The bits of the weights of some heads at a time.
+/// The dropout bits of some heads at a time.
 pub(super) struct DropoutBits {
     memory: Scratch,
     dropout_params: DropoutParams,
     traversal: BitTraversal,
     layout: BitLayout,
-    /// The query heads of a unit, the number of units, and the units whose bits are computed at
-    /// once.
+    /// The query heads of a unit, whose bits are needed together.
     group: usize,
+    /// The number of units.
     units: usize,
+    /// The number of units whose bits are computed at once.
     at_once: usize,
 }
 
@@ -118,11 +123,11 @@ impl Plan {
         traversal: BitTraversal,
         heads: usize,
     ) -> bool {
-        let of_head = traversal.bytes(self.sizes.queries as usize, self.sizes.keys as usize);
-        (1..1 << 24).contains(&dropout_params.threshold) && of_head.saturating_mul(heads) <= MAX_BYTES
+        let head_bytes = traversal.bytes(self.sizes.queries as usize, self.sizes.keys as usize);
+        (1..1 << 24).contains(&dropout_params.threshold) && head_bytes.saturating_mul(heads) <= MAX_BYTES
     }
 
-    /// Allocates memory for the bits of heads, of which `group` are needed together.
+    /// Allocates memory for dropout bits. The bits of `group` heads are needed together.
     pub(super) fn dropout_bits(
         &self,
         gpu: &Gpu,
@@ -132,20 +137,20 @@ impl Plan {
     ) -> Result<DropoutBits> {
         let (queries, keys) = (self.sizes.queries as usize, self.sizes.keys as usize);
         let [row_groups, tiles] = traversal.tiles(queries, keys);
-        let of_unit = traversal.bytes(queries, keys) * group;
+        let unit_bytes = traversal.bytes(queries, keys) * group;
         let units = self.batch * self.sizes.heads as usize / group.max(1);
-        let at_once = units_at_once(units, of_unit);
+        let at_once = units_at_once(units, unit_bytes);
         let layout = BitLayout { first_head: 0, row_groups: row_groups as u32, tiles: tiles as u32 };
-        let memory = gpu.scratch(at_once * of_unit)?;
+        let memory = gpu.scratch(at_once * unit_bytes)?;
         Ok(DropoutBits { memory, dropout_params, traversal, layout, group, units, at_once })
     }
 }
 
-/// Returns the units of a launch: as few launches as [`CHUNK_BYTES`] allows, each of about as many
-/// units.
-fn units_at_once(units: usize, of_unit: usize) -> usize {
-    let most = (CHUNK_BYTES / of_unit.max(1)).clamp(1, units.max(1));
-    units.div_ceil(units.div_ceil(most).max(1)).max(1)
+/// Returns the number of units per launch: with as few launches as [`CHUNK_BYTES`] allows, and
+/// about the same number of units in each.
+fn units_at_once(units: usize, unit_bytes: usize) -> usize {
+    let max_units = (CHUNK_BYTES / unit_bytes.max(1)).clamp(1, units.max(1));
+    units.div_ceil(units.div_ceil(max_units).max(1)).max(1)
 }
 
 impl DropoutBits {

@@ -80,14 +80,14 @@ pub(super) fn select(
 
 /// Returns the bytes of shared memory that the kernels need.
 fn shared(products: Products, is_grad: bool, is_varlen: bool) -> usize {
-    let (own, room) = match is_grad {
+    let (kernel_bytes, varlen_bytes) = match is_grad {
         true => {
             let [queries, keys] = grad_launches(products, 4);
             (queries.shared.max(keys.shared), varlen::room::<Backward>())
         }
         false => (forward_launch(products, 4).shared, varlen::room::<Forward>()),
     };
-    own + if is_varlen { room } else { 0 }
+    kernel_bytes + if is_varlen { varlen_bytes } else { 0 }
 }
 
 #[cfg(test)]

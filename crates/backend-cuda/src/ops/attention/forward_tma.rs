@@ -1,6 +1,6 @@
 //! Forward with operands and results by TMA (`attention/forward_tma.cu`): a work tile has queries
-//! of a head, and a persistent block computes one after another. This file decides when it is used,
-//! and launches it.
+//! of one head, and each persistent block computes one work tile after another. This file decides
+//! when it is used, and launches it.
 
 use super::dropout_bits::{BitLayout, BitTraversal};
 use super::grad_by_keys::supports_boxes;
@@ -41,7 +41,7 @@ struct Parameters {
     heads: u32,
     interleaved_heads: u32,
     sizes: Sizes,
-    /// Only with dropout; otherwise all of this is 0.
+    /// This and the following fields are used only with dropout.
     bits: u64,
     bit_layout: BitLayout,
     dropout_scale: f32,
@@ -60,11 +60,11 @@ fn shared_bytes(width: usize, is_long: bool, mask_mode: MaskMode) -> usize {
 impl Plan {
     /// Returns whether forward uses TMA: with wgmma, without a mask, with a positive scale (so that
     /// the maximum score is that of the maximum product), with work for both consumer warpgroups,
-    /// and with more rows than the other kernel distributes over the device in one block each.
+    /// and with more blocks of [`ROWS`] queries than multiprocessors.
     pub(super) fn is_by_tma(&self, tensors: &Forward, multiprocessors: usize) -> bool {
         let Sizes { heads, queries, keys, scale, .. } = self.sizes;
         let [heads, queries, keys] = [heads, queries, keys].map(|count| count as usize);
-        let [of_queries, of_keys] =
+        let [query_shape, key_shape] =
             [[heads, queries], [self.kv_heads, keys]].map(|[heads, rows]| [self.batch, heads, rows]);
         self.products.engine == Engine::Wgmma
             && self.has_tma(&tensors.dropout_params)
@@ -72,8 +72,8 @@ impl Plan {
             && scale > 0.0
             && queries > ROWS
             && self.batch * heads * queries.div_ceil(ROWS) > multiprocessors
-            && [&tensors.q, &tensors.y].iter().all(|operand| supports_boxes(operand, of_queries))
-            && [&tensors.k, &tensors.v].iter().all(|operand| supports_boxes(operand, of_keys))
+            && [&tensors.q, &tensors.y].iter().all(|operand| supports_boxes(operand, query_shape))
+            && [&tensors.k, &tensors.v].iter().all(|operand| supports_boxes(operand, key_shape))
     }
 
     /// Returns whether there are TMA kernels for the mask mode and, with dropout, whether its bits
@@ -103,20 +103,21 @@ impl Plan {
             if is_band { (reach_end - reach_first).clamp(0, keys as i32) as usize } else { keys as usize };
         forward_tma_long(self.width(), self.products.mask_mode)
             .is_some_and(|many| attended_keys.min(queries as usize) >= many)
-            && self.fills(is_band, multiprocessors)
+            && self.fills_device(is_band, multiprocessors)
     }
 
-    /// Returns the predicted microseconds of a causal band at width 64 with one kind of tiles: work
-    /// tiles are distributed evenly, and the total is at least the time of the longest one.
+    /// Returns the predicted microseconds of a causal band at width 64, with the tiles for many
+    /// keys if `is_long`, otherwise with those for few: work tiles are distributed evenly, and the
+    /// total is at least the time of the longest one.
     fn causal_time(&self, is_long: bool, multiprocessors: usize) -> f64 {
         let Sizes { queries, keys, reach_end, .. } = self.sizes;
         let tiles = forward_tma_tiles(self.width(), is_long, self.products.mask_mode);
-        let (of_work, of_step) = CAUSAL_TIMES[usize::from(is_long)];
+        let (tile_time, step_time) = CAUSAL_TIMES[usize::from(is_long)];
         let rows = tiles.consumers * ROWS;
         let time_of = |first: usize| {
             let last = (first + rows).min(queries as usize) as i32 - 1;
             let attended_keys = (last + reach_end).clamp(1, keys as i32) as usize;
-            of_work + of_step * attended_keys.div_ceil(tiles.step) as f64
+            tile_time + step_time * attended_keys.div_ceil(tiles.step) as f64
         };
         let times = (0..queries as usize).step_by(rows).map(time_of);
         let (sum, longest) =
@@ -128,9 +129,8 @@ impl Plan {
     /// Returns whether larger tiles, which are fewer, leave no multiprocessors without work. In a
     /// band, whose work tiles differ in length, there must be two for each multiprocessor.
     /// Otherwise the rounds of all blocks are compared, weighted by the rows of a tile: a tile of
-    /// 192 rows processes more of them in the same time (`docs/kernels/attention.md`, What was
-    /// tried).
-    fn fills(&self, is_band: bool, multiprocessors: usize) -> bool {
+    /// 192 rows processes more rows in the same time (`docs/kernels/attention.md`, What was tried).
+    fn fills_device(&self, is_band: bool, multiprocessors: usize) -> bool {
         let work_tiles = |is_long: bool| {
             let rows = forward_tma_tiles(self.width(), is_long, self.products.mask_mode).consumers * ROWS;
             (rows, self.batch * self.sizes.heads as usize * (self.sizes.queries as usize).div_ceil(rows))
@@ -173,19 +173,19 @@ impl Plan {
         let heads = sizes.heads as usize;
         let query_tiles = (sizes.queries as usize).div_ceil(tiles.consumers * ROWS);
         let work_tiles = grid(call.name, self.batch * heads, query_tiles)?;
-        let of_queries = |operand: &Operand, columns: u32| {
+        let query_map = |operand: &Operand, columns: u32| {
             let shape = [heads, sizes.queries as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, ROWS)
         };
-        let of_keys = |operand: &Operand, columns: u32| {
+        let key_map = |operand: &Operand, columns: u32| {
             let shape = [self.kv_heads, sizes.keys as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, tiles.step)
         };
         let parameters = Parameters {
-            q: of_queries(&tensors.q, sizes.head_dim)?,
-            k: of_keys(&tensors.k, sizes.head_dim)?,
-            v: of_keys(&tensors.v, sizes.value_dim)?,
-            y: of_queries(&tensors.y, sizes.value_dim)?,
+            q: query_map(&tensors.q, sizes.head_dim)?,
+            k: key_map(&tensors.k, sizes.head_dim)?,
+            v: key_map(&tensors.v, sizes.value_dim)?,
+            y: query_map(&tensors.y, sizes.value_dim)?,
             log_sums: tensors.log_sums,
             // A counter that is 0 between launches, because the kernel resets it.
             ticket: call.gpu.counts(),
@@ -247,13 +247,13 @@ mod tests {
 
     /// Heads that are adjacent columns of rows, as views of one matrix of q, k and v have them.
     fn tensors(heads: i64, rows: i64) -> Forward {
-        let own = Operand { first: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
+        let operand = Operand { first: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
         Forward {
-            q: own,
-            k: own,
-            v: own,
+            q: operand,
+            k: operand,
+            v: operand,
             mask: Operand::default(),
-            y: own,
+            y: operand,
             log_sums: 0,
             log_sum_errors: 0,
             blocks: 0,

@@ -1,7 +1,7 @@
 //! The gradient in one pass (`attention/grad_by_keys.cu`, for wide heads `grad_by_keys_wide.cu`): a
 //! work tile has keys and values, and adds to the gradient of each tile of queries in a fixed
-//! order. This file decides when it is used, and launches it and its variant for study, which has
-//! no fixed order.
+//! order. This file decides when it is used, and launches it and the variant for study, which adds
+//! in any order.
 
 use super::dropout_bits::{BitLayout, BitTraversal};
 use super::resident::blocks_of;
@@ -26,8 +26,9 @@ const CONSUMERS: usize = 2;
 /// The minimum number of steps between the begin of a work tile and that of the next one of the
 /// same head.
 const MIN_STEP_DISTANCE: f64 = 1.5;
-/// The same if it can be reached with few interleaved heads: faster for long sequences, but slower
-/// for short ones, which would need many heads (`docs/kernels/attention.md`, What was tried).
+/// The same if at most [`FEW_HEADS`] interleaved heads reach it: faster for long sequences, but
+/// slower for short ones, which would need many heads (`docs/kernels/attention.md`, What was
+/// tried).
 const FEW_HEADS_STEP_DISTANCE: f64 = 3.0;
 const FEW_HEADS: usize = 8;
 /// Interleaved heads of causal bands at width 64 whose gradient of queries lags. The work tiles at
@@ -74,7 +75,7 @@ struct Parameters {
     sizes: Sizes,
     ticket: u64,
     work_tiles: u32,
-    /// Only with dropout; otherwise 0 and 1.
+    /// This and the following fields are used only with dropout.
     first_key_head: u32,
     bits: u64,
     bit_layout: BitLayout,
@@ -119,14 +120,14 @@ fn keys_of(width: usize) -> usize {
 fn shared_bytes(width: usize) -> usize {
     let (queries, keys) = (queries_of(width), keys_of(width));
     // Stages of keys and values, each with an index.
-    let own_stages = if width == 64 { 2 } else { 1 };
-    let (own, tile) = (2 * keys * width * 2, 2 * queries * width * 2);
+    let key_stages = if width == 64 { 2 } else { 1 };
+    let (key_value_bytes, query_bytes) = (2 * keys * width * 2, 2 * queries * width * 2);
     // For narrow heads, the gradients of scores and a part of dq for each consumer; for wide heads,
     // the weights and gradients of scores of two tiles.
     let (grads, staging) = if width > 128 { (4, 0) } else { (2, CONSUMERS * 64 * SLAB * 4) };
-    let (grads, numbers) = (grads * keys * queries * 2, 2 * queries * 4);
-    let barriers = 8 * (4 * STAGES + 2 * own_stages + 3 * CONSUMERS);
-    own_stages * (own + 8) + STAGES * (tile + numbers) + grads + staging + barriers
+    let (grads, row_bytes) = (grads * keys * queries * 2, 2 * queries * 4);
+    let barriers = 8 * (4 * STAGES + 2 * key_stages + 3 * CONSUMERS);
+    key_stages * (key_value_bytes + 8) + STAGES * (query_bytes + row_bytes) + grads + staging + barriers
 }
 
 /// Returns whether boxes of the operand can be loaded: none of its axes is broadcast or has a
@@ -150,13 +151,13 @@ impl Plan {
             }
             MaskMode::BoolMask | MaskMode::AdditiveMask | MaskMode::Varlen | MaskMode::VarlenDropout => false,
         };
-        let [own, streamed] = [(self.kv_heads, keys), (heads as usize, queries)]
+        let [key_shape, query_shape] = [(self.kv_heads, keys), (heads as usize, queries)]
             .map(|(heads, rows)| [self.batch, heads, rows as usize]);
         self.products.engine == Engine::Wgmma
             && self.batch * heads as usize * queries as usize > 0
             && is_attended
-            && [&gradients.k, &gradients.v].iter().all(|operand| supports_boxes(operand, own))
-            && [&gradients.q, &gradients.dy].iter().all(|operand| supports_boxes(operand, streamed))
+            && [&gradients.k, &gradients.v].iter().all(|operand| supports_boxes(operand, key_shape))
+            && [&gradients.q, &gradients.dy].iter().all(|operand| supports_boxes(operand, query_shape))
     }
 
     /// Returns the width of the tiles in one pass. The kernels with two passes have no width
@@ -208,7 +209,7 @@ impl Plan {
         }
         let width = self.by_keys_width();
         let (tile, work) = (queries_of(width) as i64, keys_of(width) as i64);
-        let of_block = |block: usize| {
+        let steps_of_block = |block: usize| {
             let first_key = block as i64 * work;
             let end_key = (first_key + work).min(i64::from(keys));
             let first = (first_key - i64::from(reach_end) + 1).max(0);
@@ -216,7 +217,8 @@ impl Plan {
             if end > first { (end as u64).div_ceil(tile as u64) as i64 - first / tile } else { 0 }
         };
         let samples = key_blocks.clamp(1, SAMPLED_WORK_TILES);
-        let steps: i64 = (0..samples).map(|at| of_block((2 * at + 1) * key_blocks / (2 * samples))).sum();
+        let steps: i64 =
+            (0..samples).map(|sample| steps_of_block((2 * sample + 1) * key_blocks / (2 * samples))).sum();
         steps as f64 / samples as f64 * f64::from(group)
     }
 
@@ -227,14 +229,14 @@ impl Plan {
         let key_heads = self.batch * self.kv_heads;
         let steps = self.average_steps().max(1.0);
         let heads_for = |step_distance: f64| (step_distance * multiprocessors as f64 / steps).ceil() as usize;
-        let few = match (self.by_keys_width(), self.is_causal()) {
+        let min_for_mask = match (self.by_keys_width(), self.is_causal()) {
             (64, true) if steps >= MIN_LAGGING_STEPS => CAUSAL_HEADS,
             (192.., true) => WIDE_CAUSAL_HEADS,
             (192.., false) => 1,
             _ => heads_for(FEW_HEADS_STEP_DISTANCE).min(FEW_HEADS),
         };
-        let least = heads_for(MIN_STEP_DISTANCE).max(few).max(1);
-        key_heads.div_ceil((key_heads / least).max(1))
+        let min_heads = heads_for(MIN_STEP_DISTANCE).max(min_for_mask).max(1);
+        key_heads.div_ceil((key_heads / min_heads).max(1))
     }
 
     /// Returns the map of an operand with `heads` heads, whose boxes have `extent` rows.
@@ -290,19 +292,19 @@ impl Plan {
         let (sizes, width) = (self.sizes, self.by_keys_width());
         let [query_tiles, key_blocks] = self.tiles_by_keys();
         let Workspace { rows, sums, order_counters, tiles } = workspace;
-        let streamed = |operand: &Operand, columns: u32| {
+        let query_map = |operand: &Operand, columns: u32| {
             let shape = [sizes.heads as usize, sizes.queries as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, queries_of(width))
         };
-        let own = |operand: &Operand, columns: u32| {
+        let key_map = |operand: &Operand, columns: u32| {
             let shape = [self.kv_heads, sizes.keys as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, keys_of(width))
         };
         Ok(Parameters {
-            q: streamed(&gradients.q, sizes.head_dim)?,
-            k: own(&gradients.k, sizes.head_dim)?,
-            v: own(&gradients.v, sizes.value_dim)?,
-            dy: streamed(&gradients.dy, sizes.value_dim)?,
+            q: query_map(&gradients.q, sizes.head_dim)?,
+            k: key_map(&gradients.k, sizes.head_dim)?,
+            v: key_map(&gradients.v, sizes.value_dim)?,
+            dy: query_map(&gradients.dy, sizes.value_dim)?,
             rows_of_y: gradients.y,
             rows_of_dy: gradients.dy,
             log_sums: gradients.log_sums,
@@ -367,8 +369,8 @@ impl Plan {
         call.gpu.launch(call.name, launch, &parameters)
     }
 
-    /// Queues, for some key heads at a time, the kernel that computes their bits and sets the
-    /// ticket to 0, and the pass.
+    /// For some key heads at a time, queues the kernel that computes their bits and sets the ticket
+    /// to 0, then the pass.
     fn launch_with_bits(
         &self,
         call: &Call<'_>,
@@ -409,19 +411,19 @@ mod tests {
 
     /// Heads that are adjacent columns of rows, as views of one matrix of q, k and v have them.
     fn gradients(heads: i64, rows: i64) -> Gradients {
-        let own = Operand { first: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
+        let operand = Operand { first: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
         let none = Operand::default();
         Gradients {
-            q: own,
-            k: own,
-            v: own,
-            y: own,
-            dy: own,
+            q: operand,
+            k: operand,
+            v: operand,
+            y: operand,
+            dy: operand,
             mask: none,
             log_sums: none,
-            dq: own,
-            dk: own,
-            dv: own,
+            dq: operand,
+            dk: operand,
+            dv: operand,
         }
     }
 

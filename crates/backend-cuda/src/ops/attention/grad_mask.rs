@@ -10,7 +10,7 @@ use ternion_core::{DType, Error, Op, Result};
 /// The minimum number of score tiles in a split: with fewer, a block's start and its sums take too
 /// much of the time.
 const MIN_STEPS: usize = 4;
-/// The maximum number of splits, which the other kernel loops over.
+/// The maximum number of splits, which the kernel that adds them loops over.
 const MAX_PARTS: usize = 64;
 /// Threads of the kernel that adds the sums of the splits.
 const SUM_THREADS: usize = 256;
@@ -19,7 +19,7 @@ const SUM_THREADS: usize = 256;
 const MASK_KERNEL: usize = 0;
 const SUM_KERNEL: usize = 1;
 
-/// The parameters, like `AttentionGradMask` in the kernels.
+/// The parameters; mirrors `AttentionGradMask` in the kernels.
 #[repr(C)]
 struct MaskBackward {
     grad: Backward,
@@ -42,16 +42,16 @@ struct ScoreSplit {
 }
 
 /// Splits scores `[batch, heads, queries, keys]` under a mask, whose axes have the same sizes or 1,
-/// into tiles of `tile` queries and keys. The tiles that share elements of the mask are split so
-/// that about `blocks` blocks have work.
+/// into tiles of `tile` queries and keys. The score tiles that share elements of the mask are split
+/// so that about `blocks` blocks have work.
 fn split_scores(mask: [usize; 4], scores: [usize; 4], tile: [usize; 2], blocks: usize) -> ScoreSplit {
     let tiles = |sizes: [usize; 4]| [sizes[2].div_ceil(tile[0]), sizes[3].div_ceil(tile[1])];
-    let (of_mask, of_scores) = (tiles(mask), tiles(scores));
-    let mask_tiles = mask[0] * mask[1] * of_mask[0] * of_mask[1];
-    let looped = [0, 1].map(|axis| if mask[2 + axis] == 1 { of_scores[axis] } else { 1 });
+    let (mask_counts, score_counts) = (tiles(mask), tiles(scores));
+    let mask_tiles = mask[0] * mask[1] * mask_counts[0] * mask_counts[1];
+    let looped = [0, 1].map(|axis| if mask[2 + axis] == 1 { score_counts[axis] } else { 1 });
     let steps = scores[0] / mask[0].max(1) * (scores[1] / mask[1].max(1)) * looped[0] * looped[1];
-    let most = blocks.div_ceil(mask_tiles.max(1)).min(steps / MIN_STEPS).clamp(1, MAX_PARTS);
-    let steps_per_split = steps.div_ceil(most).max(1);
+    let max_parts = blocks.div_ceil(mask_tiles.max(1)).min(steps / MIN_STEPS).clamp(1, MAX_PARTS);
+    let steps_per_split = steps.div_ceil(max_parts).max(1);
     ScoreSplit { mask_tiles, parts: steps.div_ceil(steps_per_split).max(1), steps_per_split }
 }
 
@@ -61,12 +61,12 @@ struct Block {
     tile: [usize; 2],
     threads: u32,
     shared: usize,
-    on_multiprocessor: usize,
+    resident: usize,
 }
 
 impl Block {
     fn of(products: Products) -> Block {
-        let (tile, threads, pitch, size, on_multiprocessor) = match products.engine {
+        let (tile, threads, pitch, size, resident) = match products.engine {
             // Rows of these tiles are padded by 16 bytes, to avoid bank conflicts.
             Engine::Simt | Engine::Tf32 | Engine::Bf16x6 => {
                 ([64, 32], 128, usize::from(products.width) + 4, 4, 2)
@@ -80,7 +80,7 @@ impl Block {
         let [rows, columns] = tile;
         // The tiles of q and k, and of dy and v; or, at the end, the sums.
         let shared = (2 * (rows + columns) * pitch * size).max(rows * (columns + 1) * 4);
-        Block { tile, threads, shared, on_multiprocessor }
+        Block { tile, threads, shared, resident }
     }
 }
 
@@ -88,10 +88,10 @@ pub(super) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::AttentionGradMask(AttentionGradMask { config }) = op else {
         return Err(Error::invalid(call.name, "is not attention_grad_mask"));
     };
-    let [q, k, v, y, log_sums, dy, mask] = [0, 1, 2, 3, 4, 5, 6].map(|at| &call.inputs[at]);
+    let [q, k, v, y, log_sums, dy, mask] = [0, 1, 2, 3, 4, 5, 6].map(|input| &call.inputs[input]);
     let mut plan = Plan::new(call, true, config, Some(mask))?;
     if q.dtype == DType::F32 {
-        // In f32, the tensor cores compute only the other gradients.
+        // In f32, tensor cores compute only the gradients of q, k and v.
         plan.products.engine = Engine::Simt;
     }
     if plan.products.mask_mode != MaskMode::AdditiveMask {
@@ -114,8 +114,9 @@ pub(super) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 impl Plan {
-    /// Queues the kernel that computes the gradient's values per query, the kernel whose blocks
-    /// have a tile of the mask, and the one that adds the splits, if there are several.
+    /// Queues the kernel that computes the gradient's values per query, then the kernel whose
+    /// blocks have a tile of the mask, then, if there are several splits, the kernel that adds
+    /// them.
     fn launch_grad_mask(&self, call: &Call<'_>, config: &AttentionConfig, tensors: Gradients) -> Result<()> {
         let dtype = call.inputs[0].dtype;
         let mask = call.inputs[6].layout.shape().to_array(call.name)?;
@@ -127,7 +128,7 @@ impl Plan {
         let scores = [self.batch, heads, self.sizes.queries as usize, self.sizes.keys as usize];
         let block = Block::of(self.products);
         let ScoreSplit { mask_tiles, parts, steps_per_split } =
-            split_scores(mask, scores, block.tile, call.gpu.multiprocessors() * block.on_multiprocessor);
+            split_scores(mask, scores, block.tile, call.gpu.multiprocessors() * block.resident);
         let padded = scores[2].next_multiple_of(ROWS);
         let row_elements = self.batch * heads * 2 * padded;
         let partial_elements = if parts > 1 { parts * elements } else { 0 };
@@ -223,7 +224,7 @@ mod tests {
                 // blocks together may have 227. For f32 heads wider than 64, support depends on the
                 // device.
                 let room = match engine {
-                    Engine::Wgmma => (227 << 10) / block.on_multiprocessor,
+                    Engine::Wgmma => (227 << 10) / block.resident,
                     Engine::Simt if width > 64 => 113 << 10,
                     _ => 99 << 10,
                 };

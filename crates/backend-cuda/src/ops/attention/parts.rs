@@ -18,10 +18,10 @@ const MIN_KEYS_PER_QUERY: usize = 16;
 /// The minimum number of steps over keys in a split: with fewer, a block's start and its results
 /// take too much of the time.
 const MIN_STEPS: usize = 4;
-/// The maximum number of splits, which the other kernel loops over.
+/// The maximum number of splits, which the merge kernel loops over.
 const MAX_PARTS: usize = 128;
 
-/// The splits, like `Parts` in the kernels.
+/// The splits; mirrors `Parts` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Parts {
@@ -52,27 +52,27 @@ impl Plan {
         let Sizes { heads, group, queries, keys, .. } = self.sizes;
         let is_dropping = config.dropout.is_some() || config.varlen;
         // Strides of heads become those of rows, which the kernels limit.
-        let is_near = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE as u64
+        let strides_fit = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE as u64
             && tensors.q.strides[1].unsigned_abs() < TOO_LONG as u64;
-        let is_for = queries == 1 && keys > 0 && group > 0 && self.products.engine.has_split_kv();
-        if !is_for || is_dropping || !is_near {
+        let is_supported = queries == 1 && keys > 0 && group > 0 && self.products.engine.has_split_kv();
+        if !is_supported || is_dropping || !strides_fit {
             return;
         }
-        let first = config.window.map_or(0, |window| (keys as usize).saturating_sub(window)) as u32;
+        let first_key = config.window.map_or(0, |window| (keys as usize).saturating_sub(window)) as u32;
         // An empty window.
-        if first == keys {
+        if first_key == keys {
             return;
         }
-        self.skip_keys(tensors, first, dtype);
+        self.skip_keys(tensors, first_key, dtype);
         if self.products.mask_mode == MaskMode::Band {
             self.products.mask_mode = MaskMode::Full;
         }
         for operand in [&mut tensors.q, &mut tensors.y, &mut tensors.mask] {
-            let of_head = operand.strides[1];
-            operand.strides[2] = of_head;
-            operand.strides[1] = of_head * i64::from(group);
+            let head_stride = operand.strides[1];
+            operand.strides[2] = head_stride;
+            operand.strides[1] = head_stride * i64::from(group);
         }
-        let (queries, keys) = (group, keys - first);
+        let (queries, keys) = (group, keys - first_key);
         self.sizes = Sizes {
             heads: heads / group,
             group: 1,
@@ -88,16 +88,18 @@ impl Plan {
 
     /// Advances keys, values and mask by the first `first` keys, to which no query attends.
     fn skip_keys(&self, tensors: &mut Forward, first: u32, dtype: DType) {
-        let of_mask = if self.products.mask_mode == MaskMode::BoolMask { 1 } else { dtype.size() };
-        let moved = [(&mut tensors.k, 2, dtype.size()), (&mut tensors.v, 2, dtype.size())];
-        for (operand, axis, size) in moved.into_iter().chain([(&mut tensors.mask, 3, of_mask)]) {
+        let mask_element_bytes = if self.products.mask_mode == MaskMode::BoolMask { 1 } else { dtype.size() };
+        let key_value_operands = [(&mut tensors.k, 2, dtype.size()), (&mut tensors.v, 2, dtype.size())];
+        for (operand, axis, size) in
+            key_value_operands.into_iter().chain([(&mut tensors.mask, 3, mask_element_bytes)])
+        {
             let bytes = operand.strides[axis] * (first as usize * size) as i64;
             operand.first = operand.first.wrapping_add_signed(bytes);
         }
     }
 
-    /// Skips the keys before and after all those that a band's queries attend to, in whole steps of
-    /// the kernels. Not with dropout, whose mask depends on the indices of keys.
+    /// Skips the keys before the first and after the last key that any query of a band attends to,
+    /// in whole steps of the kernels. Not with dropout, whose mask depends on the indices of keys.
     pub(super) fn skip_masked_keys(&mut self, tensors: &mut Forward, config: &AttentionConfig, dtype: DType) {
         let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
         if self.products.mask_mode == MaskMode::Full
@@ -119,13 +121,13 @@ impl Plan {
         tensors.sizes = self.sizes;
     }
 
-    /// Returns the number of splits that gives each multiprocessor its blocks; `None` if there are
+    /// Returns the splits with which each multiprocessor has enough blocks; `None` if there are
     /// enough blocks without splits, or if there is no such kernel.
     pub(super) fn kv_split(&self, config: &AttentionConfig, multiprocessors: usize) -> Option<KvSplit> {
-        let is_for = self.products.engine.has_split_kv()
+        let is_supported = self.products.engine.has_split_kv()
             && self.products.mask_mode.has_split_kv()
             && config.dropout.is_none();
-        if !is_for {
+        if !is_supported {
             return None;
         }
         let tiles = self.products.split_kv_tiles();
@@ -134,13 +136,13 @@ impl Plan {
         let steps = (self.sizes.keys as usize).div_ceil(tiles.step);
         let target = (multiprocessors * tiles.blocks).checked_div(blocks)?;
         let queries = (self.sizes.queries as usize).min(tiles.rows());
-        let least = MIN_STEPS.max((queries * MIN_KEYS_PER_QUERY).div_ceil(tiles.step));
-        let most = target.min(steps / least).min(MAX_PARTS);
-        if most < 2 {
+        let min_steps = MIN_STEPS.max((queries * MIN_KEYS_PER_QUERY).div_ceil(tiles.step));
+        let max_splits = target.min(steps / min_steps).min(MAX_PARTS);
+        if max_splits < 2 {
             return None;
         }
-        let of_part = steps.div_ceil(most);
-        Some(KvSplit { count: steps.div_ceil(of_part), keys: of_part * tiles.step })
+        let split_steps = steps.div_ceil(max_splits);
+        Some(KvSplit { count: steps.div_ceil(split_steps), keys: split_steps * tiles.step })
     }
 
     /// Queues both kernels.

@@ -8,7 +8,7 @@ use ternion_core::backend::View;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{Error, Result};
 
-/// The tiles of forward by TMA, for a width that has two kinds of them.
+/// The tiles of forward by TMA, for a width that has separate tiles for few and for many keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForwardTiles {
     /// The tiles for few keys or queries.
@@ -18,7 +18,7 @@ pub enum ForwardTiles {
 }
 
 /// Returns an operand that kernels can read without a copy, or an error.
-fn plain(operands: &Operands<'_>, name: &str, view: &View<'_>) -> Result<Operand> {
+fn aligned_operand(operands: &Operands<'_>, name: &str, view: &View<'_>) -> Result<Operand> {
     match operands.is_aligned(view)? {
         true => operands.plain(view),
         false => Err(Error::invalid(
@@ -36,13 +36,13 @@ fn plain(operands: &Operands<'_>, name: &str, view: &View<'_>) -> Result<Operand
 pub(crate) fn forward(call: &Call<'_>, config: &AttentionConfig, tiles: ForwardTiles) -> Result<()> {
     let plan = Plan::new(call, false, config, None)?;
     let operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
-    let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
+    let [q, k, v] = [0, 1, 2].map(|index| &call.inputs[index]);
     let tensors = Forward {
-        q: plain(&operands, "q", q)?,
-        k: plain(&operands, "k", k)?,
-        v: plain(&operands, "v", v)?,
+        q: aligned_operand(&operands, "q", q)?,
+        k: aligned_operand(&operands, "k", k)?,
+        v: aligned_operand(&operands, "v", v)?,
         mask: Operand::default(),
-        y: plain(&operands, "y", &call.outputs[0])?,
+        y: aligned_operand(&operands, "y", &call.outputs[0])?,
         log_sums: call.gpu.address(call.name, &call.outputs[1])?,
         log_sum_errors: 0,
         blocks: 0,
@@ -66,25 +66,25 @@ pub(crate) fn forward(call: &Call<'_>, config: &AttentionConfig, tiles: ForwardT
 pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrder) -> Result<()> {
     let plan = Plan::new(call, true, config, None)?;
     let operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
-    let plain = |name: &str, view: &View<'_>| plain(&operands, name, view);
-    let [q, k, v, y, log_sums, dy] = [0, 1, 2, 3, 4, 5].map(|at| &call.inputs[at]);
-    let [dq, dk, dv] = [0, 1, 2].map(|at| &call.outputs[at]);
+    let operand = |name: &str, view: &View<'_>| aligned_operand(&operands, name, view);
+    let [q, k, v, y, log_sums, dy] = [0, 1, 2, 3, 4, 5].map(|index| &call.inputs[index]);
+    let [dq, dk, dv] = [0, 1, 2].map(|index| &call.outputs[index]);
     let gradients = Gradients {
-        q: plain("q", q)?,
-        k: plain("k", k)?,
-        v: plain("v", v)?,
-        y: plain("y", y)?,
-        dy: plain("dy", dy)?,
+        q: operand("q", q)?,
+        k: operand("k", k)?,
+        v: operand("v", v)?,
+        y: operand("y", y)?,
+        dy: operand("dy", dy)?,
         mask: Operand::default(),
         log_sums: operands.plain_strides(log_sums)?,
-        dq: plain("dq", dq)?,
-        dk: plain("dk", dk)?,
-        dv: plain("dv", dv)?,
+        dq: operand("dq", dq)?,
+        dk: operand("dk", dk)?,
+        dv: operand("dv", dv)?,
     };
     let dropout_params = DropoutParams::of(call, config)?;
-    let has_form =
+    let has_variant =
         GRAD_BY_KEYS_UNORDERED_WIDTHS.iter().any(|&width| usize::from(width) == plan.by_keys_width());
-    if !has_form || !plan.is_by_keys(&gradients, &dropout_params) {
+    if !has_variant || !plan.is_by_keys(&gradients, &dropout_params) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of 33 to 128 columns, \
              queries that each attend to a key, and no repeated axis";
         return Err(Error::invalid(call.name, EXPECTED));

@@ -5,8 +5,8 @@ use crate::call::Call;
 use ternion_core::Result;
 use ternion_core::ops::attention::AttentionConfig;
 
-/// The parameters, like `Varlen` in the kernels, which set the fields after `keys` themselves.
-/// Without sequences all of it is 0.
+/// The parameters; mirrors `Varlen` in the kernels, which set the fields after `keys` themselves.
+/// Without sequences all fields are 0.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Varlen {
@@ -27,27 +27,27 @@ impl Varlen {
     /// Returns the parameters of a call with `first` inputs before the lengths.
     pub(super) fn of(call: &Call<'_>, config: &AttentionConfig, first: usize) -> Result<Varlen> {
         let Some(lengths) = config.lengths_inputs(first) else { return Ok(Varlen::default()) };
-        let [of_queries, of_keys] = lengths.map(|at| &call.inputs[at]);
+        let [query_lengths, key_lengths] = lengths.map(|input| &call.inputs[input]);
         let rows = |input: usize| call.inputs[input].layout.shape().dim(2) as u32;
         Ok(Varlen {
-            query_ends: call.gpu.address(call.name, of_queries)?,
-            key_ends: call.gpu.address(call.name, of_keys)?,
-            query_ends_step: of_queries.layout.strides()[0] as i64,
-            key_ends_step: of_keys.layout.strides()[0] as i64,
-            sequences: (of_queries.layout.elements() - 1) as u32,
+            query_ends: call.gpu.address(call.name, query_lengths)?,
+            key_ends: call.gpu.address(call.name, key_lengths)?,
+            query_ends_step: query_lengths.layout.strides()[0] as i64,
+            key_ends_step: key_lengths.layout.strides()[0] as i64,
+            sequences: (query_lengths.layout.elements() - 1) as u32,
             queries: rows(0),
             keys: rows(1),
             ..Varlen::default()
         })
     }
 
-    /// Returns the maximum number of tiles of `of_tile` rows for the rows of all sequences of a
+    /// Returns the maximum number of tiles of `tile_rows` rows for the rows of all sequences of a
     /// head: each sequence begins a tile, and so do the rows after the last sequence.
-    pub(super) fn tiles(&self, rows: u32, of_tile: usize) -> usize {
+    pub(super) fn tiles(&self, rows: u32, tile_rows: usize) -> usize {
         let rows = rows as usize;
         match self.sequences as usize {
-            0 => rows.div_ceil(of_tile),
-            sequences => rows / of_tile + sequences + 1,
+            0 => rows.div_ceil(tile_rows),
+            sequences => rows / tile_rows + sequences + 1,
         }
     }
 
@@ -62,8 +62,8 @@ pub(super) const fn room<P>() -> usize {
     size_of::<P>().next_multiple_of(16)
 }
 
-/// Returns how far back and ahead of its position a query attends, both as the first distance that
-/// is masked; at most `rows`, which means all.
+/// Returns the first distances behind and ahead of a query's position that are masked. Both are at
+/// most `rows`, with which no row is masked.
 pub(super) fn band_bounds(config: &AttentionConfig, rows: usize) -> (i32, i32) {
     let window = config.window.map_or(rows, |window| window.min(rows)) as i32;
     (window, if config.causal { 1 } else { window })

@@ -29,21 +29,22 @@ const UNFUSED_MICROSECONDS: f64 = 4.0;
 /// The minimum k for bf16x6. With a smaller k, sums in which one term is much larger than the
 /// others may be less accurate than in f32 (`parts/tests.rs`).
 const MIN_K_OF_BF16X6: usize = 64;
-/// The maximum number of blocks of a cluster on every device.
+/// The maximum number of blocks of a cluster that every device supports.
 const MAX_SPLITS_IN_CLUSTER: usize = 8;
-/// Microseconds to queue the copy of an operand, and of one with lines that are padded with zeros.
+/// Microseconds to queue the copy of an operand.
 const COPY_MICROSECONDS: f64 = 4.0;
+/// The same if its lines are padded with zeros.
 const PADDED_COPY_MICROSECONDS: f64 = 6.0;
 /// Microseconds of bf16x6 in addition to the split kernels and the products: to clear the word that
 /// the split kernels set, and the kernel that returns at once.
 const PARTS_MICROSECONDS: f64 = 0.897;
-/// Bytes that are read per element to split it, and written.
+/// Bytes that are read and written per element to split it.
 const SPLIT_BYTES: usize = 4 + 3 * 2;
 /// Two thirds of an H100's bandwidth.
 const BYTES_PER_MICROSECOND: f64 = 2e6;
 
-/// Numbers of blocks that a split aims at: from half of an H100's multiprocessors to six times all
-/// of them.
+/// The numbers of blocks that split-K aims at: from half of an H100's multiprocessors to six times
+/// all of them.
 const TARGET_BLOCKS: [usize; 6] = [66, 132, 264, 396, 528, 792];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,7 +92,7 @@ impl Sizes {
     }
 
     /// Returns the microseconds of the copies that `tile` needs, with elements of `size` bytes: to
-    /// queue one with the padding of its lines, to read and to write.
+    /// queue each copy, with the padding of its lines, to read and to write it.
     fn copies(&self, tile: &Tile, size: usize) -> f64 {
         let copied = self.copied(tile).into_iter().filter(|&elements| elements > 0);
         let queued =
@@ -111,7 +112,7 @@ impl Sizes {
     /// Returns whether the rows of the product that the kernel of `tile` computes are columns of
     /// the result.
     pub(super) fn swaps_operands(&self, tile: &Tile) -> bool {
-        let load = |at: usize| match self.mn_major_elements[at] > 0 && self.copied(tile)[at] == 0 {
+        let load = |i: usize| match self.mn_major_elements[i] > 0 && self.copied(tile)[i] == 0 {
             true => LoadMode::MnMajor,
             false => LoadMode::KMajor,
         };
@@ -201,9 +202,9 @@ impl Choice {
             MmaInput::Bf16x6 => bf16x6_choice(&choice, operands, output, sizes, device),
             _ => None,
         };
-        let new = Choices { choice, bf16x6_choice };
-        new.record();
-        new
+        let choices = Choices { choice, bf16x6_choice };
+        choices.record();
+        choices
     }
 
     fn of(
@@ -228,13 +229,13 @@ impl Choice {
             ..*sizes
         };
         let (tile, splits) = choose(input, &sizes, device);
-        let own_load = |at: usize| match uses_tensor_cores {
-            true => operands[at].tensor_load(),
-            false => operands[at].simt_load(tile, at == 0),
+        let direct_load = |operand: usize| match uses_tensor_cores {
+            true => operands[operand].tensor_load(),
+            false => operands[operand].simt_load(tile, operand == 0),
         };
-        let own_loads = [own_load(0), own_load(1)];
+        let direct_loads = [direct_load(0), direct_load(1)];
         let is_copied = sizes.copied(tile).map(|elements| elements > 0);
-        let load = |at: usize| if is_copied[at] { LoadMode::KMajor } else { own_loads[at] };
+        let load = |i: usize| if is_copied[i] { LoadMode::KMajor } else { direct_loads[i] };
         let [a, b] = [load(0), load(1)];
         let variant = GemmVariant {
             tile,
@@ -283,13 +284,13 @@ pub(super) fn with_epilogue(
     }
     if variant.epilogue == EpilogueVariant::RowSumsOfA {
         // If its tile adds rows, the product is launched as it would be without row sums.
-        let as_it_is = Some((variant, splits)).filter(|(variant, _)| is_fused(variant));
-        return as_it_is.or_else(|| with_row_sums(variant, splits, sizes, device));
+        let unchanged = Some((variant, splits)).filter(|(variant, _)| is_fused(variant));
+        return unchanged.or_else(|| with_row_sums(variant, splits, sizes, device));
     }
     if splits > 1 && tile_override().splits.is_some() {
         return None;
     }
-    let fused = fused(variant, sizes, device)?;
+    let fused = fastest_fused(variant, sizes, device)?;
     let time = |tile: &Tile, splits| tile.predicted(sizes, splits, device.multiprocessors);
     let fused_time = time(fused.tile, 1) + fused.tile.epilogue_microseconds(sizes, fused.epilogue);
     let unfused_time = time(variant.tile, splits) + unfused_microseconds(sizes, fused.epilogue);
@@ -297,8 +298,8 @@ pub(super) fn with_epilogue(
 }
 
 /// Returns the variant and the number of splits with the shortest predicted time among those that
-/// add the rows of a, if that is less than the time of the product in `splits` splits by the tile
-/// of `variant` and a reduction, which reads a again.
+/// add the rows of a, if that time is less than the time of the product in `splits` splits by the
+/// tile of `variant` plus that of a reduction, which reads a again.
 fn with_row_sums(
     variant: GemmVariant,
     splits: usize,
@@ -335,7 +336,7 @@ fn unfused_microseconds(sizes: &Sizes, epilogue: EpilogueVariant) -> f64 {
 
 /// Returns the variant with the fused epilogue whose tile has the shortest predicted time, if there
 /// is one.
-fn fused(variant: GemmVariant, sizes: &Sizes, device: Device) -> Option<GemmVariant> {
+fn fastest_fused(variant: GemmVariant, sizes: &Sizes, device: Device) -> Option<GemmVariant> {
     let tile_override = tile_override();
     let of_tile = FUSED_TILES.iter().map(|&tile| GemmVariant { tile, ..variant });
     let is_excluded = |variant: &GemmVariant| !tile_override.admits(variant.tile);
@@ -397,8 +398,8 @@ pub(super) fn faster_bf16x6(
     if !sizes.supports_tensor_maps || sizes.k < MIN_K_OF_BF16X6 {
         return None;
     }
-    let runs = |tile: &Tile| tile.engine.architectures().contain(device.architecture);
-    if !BF16X6_TILES.iter().any(|tile| runs(tile) && tile.max_shared(DType::BF16) <= device.room) {
+    let is_supported = |tile: &Tile| tile.engine.architectures().contain(device.architecture);
+    if !BF16X6_TILES.iter().any(|tile| is_supported(tile) && tile.max_shared(DType::BF16) <= device.room) {
         return None;
     }
     // The last stage of each pair of bf16 terms is multiplied completely.
@@ -454,9 +455,9 @@ impl Tile {
     /// Returns the tiles of a product, including those that complete clusters.
     pub(super) fn count(&self, sizes: &Sizes) -> usize {
         let [rows, columns] = sizes.extents(self);
-        let [down, across] = self.cluster_shape();
-        let rows = rows.div_ceil(self.block.m).next_multiple_of(down);
-        rows * columns.div_ceil(self.block.n).next_multiple_of(across) * sizes.matrices
+        let [along_m, along_n] = self.cluster_shape();
+        let rows = rows.div_ceil(self.block.m).next_multiple_of(along_m);
+        rows * columns.div_ceil(self.block.n).next_multiple_of(along_n) * sizes.matrices
     }
 }
 
@@ -475,11 +476,11 @@ pub(super) fn choose_among(
     device: Device,
 ) -> (&'static Tile, usize) {
     let Device { multiprocessors, room, architecture } = device;
-    let runs = |tile: &Tile| architectures(tile).contain(architecture);
+    let fits = |tile: &Tile| architectures(tile).contain(architecture);
     let supported =
-        || tiles.iter().copied().filter(|tile| runs(tile) && tile.supports_sizes(sizes, multiprocessors));
+        || tiles.iter().copied().filter(|tile| fits(tile) && tile.supports_sizes(sizes, multiprocessors));
     let tile_override = tile_override();
-    // A tile other than the wanted one is better than none.
+    // If the requested tile does not support the product, another one is used.
     let mut best: Option<((bool, f64), &'static Tile, usize)> = None;
     for tile in supported().filter(|tile| tile.max_shared(dtype) <= room) {
         let copies = sizes.copies(tile, dtype.size());
@@ -503,7 +504,8 @@ fn fits_partial(sizes: &Sizes, splits: usize) -> bool {
     splits == 1 || sizes.outputs() * splits * 8 <= MAX_PARTIAL_BYTES
 }
 
-/// Returns the numbers of splits to consider for a tile; if one is wanted, only that.
+/// Returns the numbers of splits to consider for a tile. If a number is requested, it is the only
+/// one.
 fn splits_of(
     tile: &Tile,
     sizes: &Sizes,
@@ -511,19 +513,19 @@ fn splits_of(
     multiprocessors: usize,
 ) -> SmallVec<[usize; 8]> {
     let blocks = tile.count(sizes).max(1);
-    let longest = sizes.k / (2 * tile.block.k).max(64);
-    let splits_for = |target: &usize| (target / blocks).min(longest).min(MAX_SPLITS);
+    let max_by_length = sizes.k / (2 * tile.block.k).max(64);
+    let splits_for = |target: &usize| (target / blocks).min(max_by_length).min(MAX_SPLITS);
     if tile.engine.reduces_in_cluster() {
-        let most = longest.clamp(1, MAX_SPLITS_IN_CLUSTER.min(multiprocessors));
+        let max_in_cluster = max_by_length.clamp(1, MAX_SPLITS_IN_CLUSTER.min(multiprocessors));
         return match requested {
-            Some(splits) => smallvec![splits.clamp(1, most)],
+            Some(splits) => smallvec![splits.clamp(1, max_in_cluster)],
             None => (1..=MAX_SPLITS_IN_CLUSTER)
-                .filter(|&splits| splits.is_power_of_two() && splits <= most)
+                .filter(|&splits| splits.is_power_of_two() && splits <= max_in_cluster)
                 .collect(),
         };
     }
     match requested {
-        Some(splits) => smallvec![splits.clamp(1, longest.clamp(1, MAX_SPLITS))],
+        Some(splits) => smallvec![splits.clamp(1, max_by_length.clamp(1, MAX_SPLITS))],
         None => std::iter::once(1)
             .chain(TARGET_BLOCKS.iter().map(splits_for).filter(|&splits| splits > 1))
             .collect(),

@@ -46,24 +46,24 @@ impl<'a> Operand<'a> {
         self.view.layout.strides()[axis] as i64
     }
 
-    /// Returns whether every axis except the one that packs are contiguous along has a stride that
-    /// is a multiple of `pack` elements, and the operand is aligned.
+    /// Returns whether packs of `pack` elements along the axis `along` are aligned: the operand is
+    /// aligned, and the strides of all other axes are multiples of `pack` elements.
     fn is_even(&self, along: usize, pack: usize) -> bool {
-        let across = if along == self.line_axis { self.inner_axis } else { self.line_axis };
+        let other_axis = if along == self.line_axis { self.inner_axis } else { self.line_axis };
         let shape = self.view.layout.shape();
-        let even = |axis: usize| shape.dim(axis) <= 1 || self.stride(axis) % pack as i64 == 0;
-        self.is_aligned() && even(across) && (0..shape.rank() - 2).all(even)
+        let is_multiple = |axis: usize| shape.dim(axis) <= 1 || self.stride(axis) % pack as i64 == 0;
+        self.is_aligned() && is_multiple(other_axis) && (0..shape.rank() - 2).all(is_multiple)
     }
 
     /// Returns how the tiles of tensor cores load it.
     pub(super) fn tensor_load(&self) -> LoadMode {
         let pack = 16 / self.view.dtype.size();
         let is_run = |axis: usize| self.stride(axis) == 1;
-        let even = |axis: usize| {
+        let has_packs = |axis: usize| {
             let size = self.view.layout.shape().dim(axis);
             is_run(axis) && size.is_multiple_of(pack) && self.is_even(axis, pack)
         };
-        match (even(self.inner_axis), even(self.line_axis)) {
+        match (has_packs(self.inner_axis), has_packs(self.line_axis)) {
             (true, _) => LoadMode::KMajor,
             (_, true) => LoadMode::MnMajor,
             _ if is_run(self.inner_axis) || !is_run(self.line_axis) => LoadMode::KMajorElements,
@@ -86,14 +86,14 @@ impl<'a> Operand<'a> {
         let (line, inner) = (self.stride(self.line_axis), self.stride(self.inner_axis));
         let shape = self.view.layout.shape();
         let (lines, length) = (shape.dim(self.line_axis), shape.dim(self.inner_axis));
-        let (pack, wide) = (16 / dtype.size(), dtype.size() >= 4);
-        let even = |axis: usize, size: usize| {
-            wide && self.stride(axis) == 1 && size.is_multiple_of(pack) && self.is_even(axis, pack)
+        let (pack, is_wide) = (16 / dtype.size(), dtype.size() >= 4);
+        let has_packs = |axis: usize, size: usize| {
+            is_wide && self.stride(axis) == 1 && size.is_multiple_of(pack) && self.is_even(axis, pack)
         };
-        if even(self.line_axis, lines) {
+        if has_packs(self.line_axis, lines) {
             return LoadMode::VectorMn;
         }
-        if even(self.inner_axis, length) && (!is_a || tile.loads_a_along_k()) {
+        if has_packs(self.inner_axis, length) && (!is_a || tile.loads_a_along_k()) {
             return LoadMode::VectorK;
         }
         if inner == 1 && line != 1 { LoadMode::ElementsK } else { LoadMode::Elements }
@@ -140,9 +140,9 @@ impl<'a> Operand<'a> {
     /// Returns its shape, where matrices that are broadcast along a batch axis count once.
     fn distinct(&self) -> Result<Shape> {
         let shape = self.view.layout.shape();
-        let once = |axis: usize| axis < shape.rank() - 2 && self.stride(axis) == 0;
+        let is_broadcast = |axis: usize| axis < shape.rank() - 2 && self.stride(axis) == 0;
         let dims: SmallVec<[usize; MAX_RANK]> =
-            (0..shape.rank()).map(|axis| if once(axis) { 1 } else { shape.dim(axis) }).collect();
+            (0..shape.rank()).map(|axis| if is_broadcast(axis) { 1 } else { shape.dim(axis) }).collect();
         Shape::new(&dims)
     }
 
@@ -153,23 +153,24 @@ impl<'a> Operand<'a> {
         let pack = 16 / size;
         let (run, rank) = (shape.dim(self.inner_axis), shape.rank());
         let padded = run.next_multiple_of(pack);
-        let (mut strides, mut repeated) = ([0; MAX_RANK], [0; MAX_RANK]);
+        let (mut strides, mut broadcast_strides) = ([0; MAX_RANK], [0; MAX_RANK]);
         let mut step = 1;
         for axis in [self.inner_axis, self.line_axis].into_iter().chain((0..rank - 2).rev()) {
             strides[axis] = step as isize;
-            repeated[axis] = if axis < rank - 2 && self.stride(axis) == 0 { 0 } else { strides[axis] };
+            broadcast_strides[axis] =
+                if axis < rank - 2 && self.stride(axis) == 0 { 0 } else { strides[axis] };
             step *= if axis == self.inner_axis { padded } else { shape.dim(axis) };
         }
         let layout = Layout::new(shape, &strides[..rank], 0)?;
         let buffer = Buffer::new(gpu.alloc(step * size)?);
-        let to = View { buffer: &buffer, dtype: self.view.dtype, layout: &layout };
-        let from = Layout::new(shape, self.view.layout.strides(), self.view.layout.offset())?;
-        copy(gpu, op, &View { layout: &from, ..self.view }, &to)?;
+        let destination = View { buffer: &buffer, dtype: self.view.dtype, layout: &layout };
+        let source_layout = Layout::new(shape, self.view.layout.strides(), self.view.layout.offset())?;
+        copy(gpu, op, &View { layout: &source_layout, ..self.view }, &destination)?;
         if run < padded {
-            let (first, lines) = (gpu.address(op, &to)? + (run * size) as u64, step / padded);
+            let (first, lines) = (gpu.address(op, &destination)? + (run * size) as u64, step / padded);
             gpu.zero_columns(op, first, padded * size, (padded - run) * size, lines)?;
         }
-        Ok((buffer, Layout::new(*self.view.layout.shape(), &repeated[..rank], 0)?))
+        Ok((buffer, Layout::new(*self.view.layout.shape(), &broadcast_strides[..rank], 0)?))
     }
 
     /// Returns the operand with its copy instead of the tensor, if there is one.

@@ -23,7 +23,7 @@ const PARTS: usize = 3;
 const PACK: usize = 8;
 /// Threads of a block.
 const THREADS: usize = 256;
-/// The value that the kernel stores if terms do not represent a value.
+/// The value that the kernel stores if an element is not the sum of its terms.
 const NOT_REPRESENTABLE: u64 = 1;
 
 /// The parameters, like `Split` in the kernel.
@@ -97,7 +97,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Splits the operand.
-    fn fill(&self, gpu: &Arc<Gpu>, op: &'static str, not_representable: u64) -> Result<()> {
+    fn split(&self, gpu: &Arc<Gpu>, op: &'static str, not_representable: u64) -> Result<()> {
         let packs = self.elements() / PACK;
         crate::ops::fits(op, &[packs + THREADS])?;
         let [(fast, fast_stride), (slow, slow_stride)] = self.batch;
@@ -123,7 +123,7 @@ impl<'a> Parts<'a> {
     /// Returns the map of all terms, which are concatenated along the slow axis of the batch.
     pub(super) fn map(&self, tile: &Tile, lines: usize, op: &'static str) -> Result<OperandMap> {
         let [(fast, _), (slow, _)] = self.batch;
-        let matrix = (self.lines * self.pitch) as i64;
+        let matrix_elements = (self.lines * self.pitch) as i64;
         let mapped = tensor_maps::Mapped {
             address: self.address,
             dtype: DType::BF16,
@@ -132,14 +132,15 @@ impl<'a> Parts<'a> {
             lines: self.lines,
             line_stride: self.pitch as i64,
             extents: tensor_maps::operand_extents(self.load, tile, lines, DType::BF16.size()),
-            batch: [(fast, matrix), (PARTS * slow, matrix * fast as i64)],
+            batch: [(fast, matrix_elements), (PARTS * slow, matrix_elements * fast as i64)],
         };
         Ok(OperandMap { map: mapped.map(op)?, axes: tensor_maps::axes_bits(self.batch), part: slow as u32 })
     }
 }
 
-/// Splits the operands and launches both products, of which one computes and the other one returns
-/// at once: `bf16x6_choice`, or `exact` if an operand contains an unfit value.
+/// Splits the operands and launches both products. Only one of them computes, the other one returns
+/// at once: `bf16x6_choice` computes unless an operand contains a value that is not the sum of its
+/// terms; then `exact` does.
 #[cold]
 pub(super) fn launch(
     call: &Call<'_>,
@@ -158,7 +159,7 @@ pub(super) fn launch(
     let memory: [Scratch; 2] = [gpu.scratch(parts[0].bytes())?, gpu.scratch(parts[1].bytes())?];
     for (parts, memory) in parts.iter_mut().zip(&memory) {
         parts.address = memory.address();
-        parts.fill(gpu, op, not_representable.address())?;
+        parts.split(gpu, op, not_representable.address())?;
     }
     let condition = |value| Condition { address: not_representable.address(), value };
     launch_product(call, epilogue, sizes, bf16x6_choice, [a, b], Some(&parts), condition(0))?;

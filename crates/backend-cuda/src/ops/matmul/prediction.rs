@@ -9,25 +9,25 @@ use ternion_core::DType;
 /// Microseconds that the second kernel of split-K, which adds the partial sums, takes in addition
 /// to its memory traffic.
 const SPLIT_MICROSECONDS: f64 = 1.27;
-/// The same if the product kernel adds them itself, and the additional time per split: the arrivals
-/// of a unit are counted in one word.
+/// The same if the product kernel adds them itself.
 const ARRIVAL_MICROSECONDS: f64 = 2.28;
+/// The additional time per split: the arrivals of a unit are counted in one word.
 const ARRIVAL_MICROSECONDS_OF_PART: f64 = 0.155;
 /// Microseconds that the blocks of a cluster take to wait for each other and to add their partial
-/// sums, and the additional time per block. The fit gives 1.03 for the former, with which the
-/// benchmark's product of 16 x 4096 x 4096 would be split although that is slower (22.3 instead of
-/// 21.6 microseconds).
+/// sums. The fit gives 1.03, with which the benchmark's product of 16 x 4096 x 4096 would be split
+/// although that is slower (22.3 instead of 21.6 microseconds).
 const CLUSTER_SPLIT_MICROSECONDS: f64 = 1.9;
+/// The additional time per block of the cluster.
 const CLUSTER_SPLIT_MICROSECONDS_OF_PART: f64 = 0.179;
 /// Bytes of partial sums that are written and read again per microsecond: most stay in the cache.
 const SUMMED_BYTES_PER_MICROSECOND: f64 = 3.35e6;
-/// Bytes of device memory that a product on tensor cores reads and writes per microsecond, by
-/// tensor maps and by other copies, including what a cold cache writes back. The fit to an H100
-/// gives 2.85e6 for the former. With 4e6 the choice loses less time on an H200, whose memory is
-/// faster, and no more on average on an H100.
+/// Bytes of device memory that a product on tensor cores reads and writes per microsecond by tensor
+/// maps, including what a cold cache writes back. The fit to an H100 gives 2.85e6. With 4e6 the
+/// choice loses less time on an H200, whose memory is faster, and no more on average on an H100.
 const MAPPED_BYTES_PER_MICROSECOND: f64 = 4e6;
+/// The same by other copies than those of tensor maps.
 const LOADED_BYTES_PER_MICROSECOND: f64 = 2.99e6;
-/// Bytes that its blocks read from the L2 cache per microsecond.
+/// Bytes that the blocks of a product read from the L2 cache per microsecond.
 const CACHED_BYTES_PER_MICROSECOND: f64 = 1.8e7;
 /// The factor of cache traffic for an operand whose lines are not aligned to 128 bytes: each piece
 /// of 128 bytes is then in two cache lines.
@@ -50,8 +50,8 @@ impl Tile {
             0 => 0.0,
             _ => cost.lone_block_factor.max(rest.div_ceil(multiprocessors) as f64),
         };
-        // Multiplication waits for memory and the other way around: when both are near their
-        // limits, each delays the other.
+        // Multiplications wait for memory, and loads wait for multiplications: when both are near
+        // their limits, each delays the other.
         let sums = ((full * self.resident) as f64 + last) * tile;
         let sums = sums.hypot(self.traffic_microseconds(sizes, splits));
         let waves = tiles.div_ceil(slots) as f64 * cost.wave_microseconds;
@@ -122,9 +122,11 @@ impl Tile {
         if sizes.swaps_operands(self) {
             factors.reverse();
         }
-        let [down, across] = self.cluster_shape();
-        let (high, wide) = (rows.div_ceil(self.block.m * down), columns.div_ceil(self.block.n * across));
-        let lines = (rows * wide) as f64 * factors[0] + (columns * high) as f64 * factors[1];
+        let [along_m, along_n] = self.cluster_shape();
+        let (cluster_rows, cluster_columns) =
+            (rows.div_ceil(self.block.m * along_m), columns.div_ceil(self.block.n * along_n));
+        let lines =
+            (rows * cluster_columns) as f64 * factors[0] + (columns * cluster_rows) as f64 * factors[1];
         lines * (sizes.k * sizes.matrices * sizes.element_bytes[0]) as f64
     }
 }

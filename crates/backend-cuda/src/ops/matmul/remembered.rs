@@ -50,7 +50,8 @@ impl PartialEq for ChoiceKey {
 
 /// Each product is looked up, and a small one takes less than a microsecond of host time in total.
 /// A hash of one field after another waits for one multiplication per field; the multiplications
-/// here are independent. Fields of which programs rarely use two values are left to the comparison.
+/// here are independent. Fields that rarely have more than one value in a program are not hashed,
+/// only compared.
 impl Hash for ChoiceKey {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -120,14 +121,14 @@ pub(crate) fn clear_choices() {
 }
 
 #[cold]
-fn insert(key: ChoiceKey, new: Choices) {
+fn insert(key: ChoiceKey, choices: Choices) {
     CACHE.with_borrow_mut(|cache| {
         // The cache is bounded: a program that never multiplies the same sizes twice must not fill
         // the memory.
         if cache.len() >= MAX_CACHED {
             cache.clear();
         }
-        cache.insert(key, new);
+        cache.insert(key, choices);
     });
 }
 
@@ -143,11 +144,11 @@ impl Choice {
         device: Device,
     ) -> Choices {
         let key = ChoiceKey::of(input, operands, output, sizes, device);
-        if let Some(known) = CACHE.with_borrow(|cache| cache.get(&key).copied()) {
-            return known;
+        if let Some(cached_choices) = CACHE.with_borrow(|cache| cache.get(&key).copied()) {
+            return cached_choices;
         }
-        let new = Choice::select(input, operands, output, sizes, device);
-        insert(key, new);
-        new
+        let choices = Choice::select(input, operands, output, sizes, device);
+        insert(key, choices);
+        choices
     }
 }

@@ -85,14 +85,16 @@ pub(super) fn supports_batch(batch: &Space<3>) -> bool {
     batch.rank as usize <= BATCH_AXES
 }
 
-/// A tensor of a product that is to be described by a map.
+/// A tensor of a product, as described by a map.
 pub(super) struct Mapped {
     pub(super) address: u64,
     pub(super) dtype: DType,
     pub(super) rounds_to_tf32: bool,
-    /// Elements of a contiguous run, the number of runs, and elements from run to run.
+    /// Elements of a contiguous run.
     pub(super) run: usize,
+    /// The number of runs.
     pub(super) lines: usize,
+    /// Elements between the starts of two runs.
     pub(super) line_stride: i64,
     /// The sizes of a box.
     pub(super) extents: [usize; 2],
@@ -125,7 +127,7 @@ impl Mapped {
 /// first.
 pub(super) fn batch_axes(batch: &Space<3>, tensor: usize) -> [(usize, i64); BATCH_AXES] {
     let rank = batch.rank as usize;
-    let axis = |back: usize| match rank.checked_sub(back + 1) {
+    let axis = |index: usize| match rank.checked_sub(index + 1) {
         Some(axis) if batch.sizes[axis] > 1 => (batch.sizes[axis] as usize, batch.strides[tensor][axis]),
         _ => (1, 0),
     };
@@ -137,7 +139,7 @@ pub(super) fn axes_bits(batch: [(usize, i64); BATCH_AXES]) -> u32 {
     (0..BATCH_AXES).filter(|&axis| batch[axis].1 != 0).map(|axis| 1 << axis).sum()
 }
 
-/// The map of an operand, and what else the kernel needs for it.
+/// The map of an operand, and the other values that the kernel needs for it.
 pub(super) struct OperandMap {
     pub(super) map: TensorMap,
     /// A bit for each batch axis that it has.
@@ -156,18 +158,18 @@ pub(super) fn operand_maps(
 ) -> Result<[OperandMap; 2]> {
     let (tile, [a_load, b_load]) = (choice.tile, choice.loads);
     let [a_batch, b_batch] = [batch_axes(batch, 1), batch_axes(batch, 2)];
-    let [first, second] = match tile.swaps_operands(choice.loads) {
+    let [row_operand, column_operand] = match tile.swaps_operands(choice.loads) {
         true => [(b, b_load, b_batch), (a, a_load, a_batch)],
         false => [(a, a_load, a_batch), (b, b_load, b_batch)],
     };
-    // A block of a cluster loads a part of the lines: tiles adjacent along n share the first
-    // operand, those adjacent along m the second one.
+    // A block of a cluster loads a part of the lines: tiles that are adjacent along n share the row
+    // operand, and tiles that are adjacent along m share the column operand.
     let map = |(operand, load, batch): (&Operand<'_>, _, _), lines: usize, blocks: usize| {
         let [run, lines] = operand_extents(load, tile, lines, operand.view.dtype.size());
         operand_map(operand, [run, lines / blocks], load, batch, op)
     };
-    let [down, across] = tile.cluster_shape();
-    Ok([map(first, tile.block.m, across)?, map(second, tile.block.n, down)?])
+    let [along_m, along_n] = tile.cluster_shape();
+    Ok([map(row_operand, tile.block.m, along_n)?, map(column_operand, tile.block.n, along_m)?])
 }
 
 /// Returns the sizes of a box of an operand with elements of `size` bytes: along a run, and its
@@ -187,7 +189,7 @@ fn operand_map(
     op: &'static str,
 ) -> Result<OperandMap> {
     let (shape, strides) = (operand.view.layout.shape(), operand.view.layout.strides());
-    let (run, across) = match load.is_k_major() {
+    let (run, line_axis) = match load.is_k_major() {
         true => (operand.inner_axis, operand.line_axis),
         false => (operand.line_axis, operand.inner_axis),
     };
@@ -196,8 +198,8 @@ fn operand_map(
         dtype: operand.view.dtype,
         rounds_to_tf32: operand.view.dtype == DType::F32,
         run: shape.dim(run),
-        lines: shape.dim(across),
-        line_stride: strides[across] as i64,
+        lines: shape.dim(line_axis),
+        line_stride: strides[line_axis] as i64,
         extents,
         batch,
     };
@@ -253,7 +255,7 @@ fn partial_map(
 
 /// The bias of a call, which the kernel reads in pairs of adjacent elements.
 enum Bias {
-    AsItIs,
+    Unchanged,
     Copied(Buffer, Layout),
 }
 
@@ -262,7 +264,7 @@ impl Bias {
         let view = &call.inputs[2];
         let address = call.gpu.address(call.name, view)?;
         if view.layout.is_contiguous() && address.is_multiple_of(2 * view.dtype.size() as u64) {
-            return Ok(Bias::AsItIs);
+            return Ok(Bias::Unchanged);
         }
         let layout = Layout::row_major(*view.layout.shape());
         let buffer = Buffer::new(call.gpu.alloc(layout.elements() * view.dtype.size())?);
@@ -273,7 +275,7 @@ impl Bias {
     fn address(&self, call: &Call<'_>) -> Result<u64> {
         let view = call.inputs[2];
         match self {
-            Bias::AsItIs => call.gpu.address(call.name, &view),
+            Bias::Unchanged => call.gpu.address(call.name, &view),
             Bias::Copied(buffer, layout) => call.gpu.address(call.name, &View { buffer, layout, ..view }),
         }
     }
@@ -308,7 +310,7 @@ impl ColumnSums {
         call.gpu.address(call.name, &self.view())
     }
 
-    fn add_up(&self, call: &Call<'_>) -> Result<()> {
+    fn launch_sums(&self, call: &Call<'_>) -> Result<()> {
         super::sum_rows(call, self.view(), call.outputs[1])
     }
 }
@@ -341,7 +343,7 @@ impl RowSums {
 
     /// Launches one kernel that adds the row sums and, with `sum_blocks` more blocks, the result's
     /// partial sums.
-    fn add_up(
+    fn launch_sums(
         &self,
         call: &Call<'_>,
         product: &Parameters,
@@ -378,10 +380,10 @@ pub(super) fn launch(
         let detail = format!("tensor maps: expected at most {BATCH_AXES} batch axes, got {}", batch.rank);
         return Err(Error::invalid(op, detail));
     }
-    let of_y = batch_axes(batch, 0);
-    let is_inside = choice.fused_partial_bytes().is_some();
-    let is_partial = choice.splits > 1 && !is_inside;
-    let [y, epilogue_map] = result_maps(call, sizes, choice, parameters, variant, of_y, is_partial)?;
+    let y_batch = batch_axes(batch, 0);
+    let fuses_sums = choice.fused_partial_bytes().is_some();
+    let is_partial = choice.splits > 1 && !fuses_sums;
+    let [y, epilogue_map] = result_maps(call, sizes, choice, parameters, variant, y_batch, is_partial)?;
     let bias = match is_partial || !epilogue.bias {
         true => None,
         false => Some(Bias::of(call)?),
@@ -413,9 +415,9 @@ pub(super) fn launch(
         a_part: a.part,
         b_part: b.part,
         not_representable: parameters.condition.address,
-        parts: if is_inside { parameters.partial } else { 0 },
-        states: if is_inside { gpu.counts() } else { 0 },
-        tiles: tiles_of_clusters(choice.tile, [m, n], parameters, of_y[0].0),
+        parts: if fuses_sums { parameters.partial } else { 0 },
+        states: if fuses_sums { gpu.counts() } else { 0 },
+        tiles: tiles_of_clusters(choice.tile, [m, n], parameters, y_batch[0].0),
     };
     let output = if is_partial { DType::F32 } else { variant.output };
     let blocks = choice.tile.blocks(choice.blocks, gpu.multiprocessors()) as u32;
@@ -425,36 +427,36 @@ pub(super) fn launch(
     };
     gpu.launch(op, product, &mapped)?;
     let sum_blocks = if is_partial { sizes.outputs().div_ceil(SUM_THREADS) as u32 } else { 0 };
-    add_up(call, parameters, variant, column_sums, row_sums, sum_blocks)
+    launch_sums(call, parameters, variant, column_sums, row_sums, sum_blocks)
 }
 
 /// Returns the grid of clusters: the tiles of a cluster's blocks together, for a result of the
 /// kernel's `m` rows and `n` columns.
 fn tiles_of_clusters(tile: &Tile, sizes: [u32; 2], parameters: &Parameters, fast: usize) -> TileGrid {
-    let [down, across] = tile.cluster_shape();
-    let extents = [tile.block.m * down, tile.block.n * across];
+    let [along_m, along_n] = tile.cluster_shape();
+    let extents = [tile.block.m * along_m, tile.block.n * along_n];
     let [matrices, splits] = [parameters.matrices, parameters.splits].map(|count| count as usize);
     TileGrid::new(sizes.map(|size| size as usize), extents, matrices, splits, fast)
 }
 
-/// Returns the maps of the product's output, which is its result or the partial sums, and of what
-/// else the epilogue reads or writes.
+/// Returns the map of the product's output, which is its result or the partial sums, and the map of
+/// the tensor that the epilogue reads or writes in addition.
 fn result_maps(
     call: &Call<'_>,
     sizes: &Sizes,
     choice: &Choice,
     parameters: &Parameters,
     variant: GemmVariant,
-    of_y: [(usize, i64); 2],
+    y_batch: [(usize, i64); 2],
     is_partial: bool,
 ) -> Result<[TensorMap; 2]> {
     let (op, box_lines) = (call.name, variant.box_lines());
     let y = match is_partial {
         true => partial_map(parameters.partial, sizes, choice.splits, box_lines, op)?,
-        false => output_map(&call.outputs[0], parameters.y, sizes, of_y, box_lines, op)?,
+        false => output_map(&call.outputs[0], parameters.y, sizes, y_batch, box_lines, op)?,
     };
     let epilogue_map = match super::epilogue_tensor(call, variant.epilogue) {
-        Some(view) => output_map(view, call.gpu.address(op, view)?, sizes, of_y, box_lines, op)?,
+        Some(view) => output_map(view, call.gpu.address(op, view)?, sizes, y_batch, box_lines, op)?,
         None => TensorMap::ABSENT,
     };
     Ok([y, epilogue_map])
@@ -462,7 +464,7 @@ fn result_maps(
 
 /// Launches the kernels that add sums of columns or rows and, with `sum_blocks` blocks, the partial
 /// sums of the product.
-fn add_up(
+fn launch_sums(
     call: &Call<'_>,
     parameters: &Parameters,
     variant: GemmVariant,
@@ -471,8 +473,8 @@ fn add_up(
     sum_blocks: u32,
 ) -> Result<()> {
     match (column_sums, row_sums) {
-        (Some(sums), _) => sums.add_up(call),
-        (None, Some(sums)) => sums.add_up(call, parameters, variant, sum_blocks),
+        (Some(sums), _) => sums.launch_sums(call),
+        (None, Some(sums)) => sums.launch_sums(call, parameters, variant, sum_blocks),
         (None, None) if sum_blocks == 0 => Ok(()),
         (None, None) => {
             let launch = Launch::new(variant, SUM_SPLITS, sum_blocks, SUM_THREADS as u32);

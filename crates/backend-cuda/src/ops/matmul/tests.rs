@@ -164,10 +164,10 @@ fn bf16x6_choice(
 #[test]
 fn large_products_are_computed_as_bf16x6_where_it_is_permitted() {
     let hopper = device("sm_90a");
-    for (expected, is_cut, sizes) in BY_PARTS {
+    for (expected, is_split, sizes) in BY_PARTS {
         let (tile, splits) =
             bf16x6_choice(sizes, hopper, true).unwrap_or_else(|| panic!("{sizes:?}: not by parts"));
-        assert_eq!((tile, splits > 1), (expected, is_cut), "{sizes:?}, {splits} parts of sums");
+        assert_eq!((tile, splits > 1), (expected, is_split), "{sizes:?}, {splits} parts of sums");
         assert!(bf16x6_choice(sizes, hopper, false).is_none(), "{sizes:?}: no tensor map suits the result");
         for other in ["sm_80", "sm_90", "sm_100a"] {
             assert!(bf16x6_choice(sizes, device(other), true).is_none(), "{sizes:?} {other}");

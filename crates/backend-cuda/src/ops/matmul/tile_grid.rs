@@ -6,7 +6,7 @@ use crate::space::Divisor;
 /// `gemm/gemm.cuh`.
 const BAND: usize = 8;
 
-/// The divisors that decompose the index of a tile, like `TileGrid` in the kernels. Indices are
+/// The divisors that decompose the index of a tile; mirrors `TileGrid` in the kernels. Indices are
 /// less than 2^31.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -49,17 +49,17 @@ mod tests {
     use super::*;
 
     /// Returns the row, column, matrix and split of a tile, as the kernels compute them.
-    fn tile(grid: &TileGrid, number: u32) -> [u32; 4] {
-        let rest = grid.matrix.divide(number);
-        let number = number - rest * grid.matrix.divisor();
-        let band = grid.band.divide(number);
-        let number = number - band * grid.band.divisor();
+    fn tile(grid: &TileGrid, index: u32) -> [u32; 4] {
+        let rest = grid.matrix.divide(index);
+        let index = index - rest * grid.matrix.divisor();
+        let band = grid.band.divide(index);
+        let index = index - band * grid.band.divisor();
         let height = match band as usize * BAND + BAND <= grid.rows as usize {
             true => Divisor::new(BAND),
             false => grid.last_band,
         };
-        let column = height.divide(number);
-        let row = band * BAND as u32 + number - column * height.divisor();
+        let column = height.divide(index);
+        let row = band * BAND as u32 + index - column * height.divisor();
         let matrix = grid.splits.divide(rest);
         [row, column, matrix, rest - matrix * grid.splits.divisor()]
     }
@@ -69,19 +69,19 @@ mod tests {
         for [rows, columns] in [[1, 1], [3, 5], [8, 4], [9, 3], [16, 2], [21, 7], [128, 197]] {
             for [matrices, splits] in [[1, 1], [3, 1], [1, 4], [5, 3]] {
                 let grid = TileGrid::new([rows * 64 - 5, columns * 128], [64, 128], matrices, splits, 1);
-                let mut number = 0;
+                let mut index = 0;
                 for [matrix, split] in (0..matrices).flat_map(|m| (0..splits).map(move |s| [m, s])) {
                     for first in (0..rows).step_by(BAND) {
                         for column in 0..columns {
                             for row in first..rows.min(first + BAND) {
                                 let expected = [row, column, matrix, split].map(|n| n as u32);
-                                assert_eq!(tile(&grid, number), expected, "{rows} x {columns}: {number}");
-                                number += 1;
+                                assert_eq!(tile(&grid, index), expected, "{rows} x {columns}: {index}");
+                                index += 1;
                             }
                         }
                     }
                 }
-                assert_eq!(grid.count, number);
+                assert_eq!(grid.count, index);
             }
         }
     }

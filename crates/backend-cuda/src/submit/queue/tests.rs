@@ -3,9 +3,10 @@
 use super::*;
 use crate::driver::launch::LaunchAttributes;
 
-/// Records the numbers that it receives, at the speed of `pause`; refuses one of them.
+/// Records the numbers that it receives. Each launch takes `pause`, and the launch of the number
+/// `refuses` fails.
 #[derive(Default)]
-struct Notes {
+struct Driver {
     numbers: Mutex<Vec<u64>>,
     threads: Mutex<Vec<std::thread::ThreadId>>,
     functions: Mutex<Vec<usize>>,
@@ -13,7 +14,7 @@ struct Notes {
     refuses: Option<u64>,
 }
 
-impl LaunchTarget for Notes {
+impl LaunchTarget for Driver {
     unsafe fn launch(&self, config: &LaunchConfig, parameters: *mut c_void) -> sys::CUresult {
         // SAFETY: the tests launch with three numbers.
         let [number, twice, grid] = unsafe { *parameters.cast::<[u64; 3]>() };
@@ -35,24 +36,24 @@ fn plain() -> LaunchConfig {
     LaunchConfig { function: std::ptr::null_mut(), grid: [1; 3], block: [1; 3], shared: 0, attributes }
 }
 
-fn plain_of(blocks: u32) -> LaunchConfig {
+fn config_of(blocks: u32) -> LaunchConfig {
     LaunchConfig { grid: [blocks, 1, 1], ..plain() }
 }
 
-fn push(queue: &Arc<SubmissionQueue<Notes>>, number: u64, at_once: bool) -> sys::CUresult {
+fn push(queue: &Arc<SubmissionQueue<Driver>>, number: u64, at_once: bool) -> sys::CUresult {
     let grid = (number % 7) as u32;
-    let config = plain_of(grid);
-    // SAFETY: `Notes` takes three numbers.
+    let config = config_of(grid);
+    // SAFETY: `Driver` takes three numbers.
     unsafe { queue.push("test", config, &[number, number * 2, u64::from(grid)], at_once) }
 }
 
-fn queue(notes: Notes) -> Arc<SubmissionQueue<Notes>> {
+fn queue(notes: Driver) -> Arc<SubmissionQueue<Driver>> {
     Arc::new(SubmissionQueue::with_thread(notes, true))
 }
 
 #[test]
 fn launches_arrive_in_their_order_whoever_submits_them() {
-    let queue = queue(Notes::default());
+    let queue = queue(Driver::default());
     let mut sent = 0;
     for round in 0..200u64 {
         for _ in 0..round * 17 % 97 {
@@ -83,7 +84,7 @@ fn launches_arrive_in_their_order_whoever_submits_them() {
 
 #[test]
 fn more_than_there_are_slots_wait_for_room() {
-    let queue = queue(Notes { pause: Duration::from_micros(1), ..Notes::default() });
+    let queue = queue(Driver { pause: Duration::from_micros(1), ..Driver::default() });
     let count = 3 * SLOTS as u64;
     (0..count).for_each(|number| assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS));
     queue.stop();
@@ -92,7 +93,7 @@ fn more_than_there_are_slots_wait_for_room() {
 
 #[test]
 fn several_threads_push_each_in_its_order() {
-    let queue = queue(Notes::default());
+    let queue = queue(Driver::default());
     std::thread::scope(|scope| {
         for thread in 0..3u64 {
             let queue = &queue;
@@ -118,7 +119,7 @@ fn several_threads_push_each_in_its_order() {
 
 #[test]
 fn an_isolated_launch_is_submitted_by_its_own_thread() {
-    let queue = queue(Notes::default());
+    let queue = queue(Driver::default());
     for number in 0..40 {
         assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS);
         assert_eq!(queue.target.numbers.lock().len() as u64, number + 1, "made before it returns");
@@ -129,7 +130,7 @@ fn an_isolated_launch_is_submitted_by_its_own_thread() {
 
 /// Pushes enough launches that the thread takes part, and returns the error that the launches
 /// themselves returned.
-fn push_many(queue: &Arc<SubmissionQueue<Notes>>) -> Option<sys::CUresult> {
+fn push_many(queue: &Arc<SubmissionQueue<Driver>>) -> Option<sys::CUresult> {
     let refused = |code: &sys::CUresult| *code != sys::CUresult::CUDA_SUCCESS;
     let codes: Vec<_> = (0..100).map(|number| push(queue, number, false)).filter(refused).collect();
     codes.first().copied()
@@ -145,7 +146,7 @@ fn op_and_status(refusal: Refusal) -> (&'static str, sys::CUresult) {
 
 #[test]
 fn what_the_driver_refuses_later_is_reported_once_with_the_op() {
-    let queue = queue(Notes { refuses: Some(60), ..Notes::default() });
+    let queue = queue(Driver { refuses: Some(60), ..Driver::default() });
     let at_once = push_many(&queue);
     queue.drain();
     // The thread may have fallen asleep if it was kept waiting.
@@ -160,7 +161,7 @@ fn what_the_driver_refuses_later_is_reported_once_with_the_op() {
 
 #[test]
 fn what_is_refused_to_one_thread_is_reported_to_it_or_to_whoever_waits() {
-    let queue = queue(Notes::default());
+    let queue = queue(Driver::default());
     let other = std::thread::spawn(|| std::thread::current().id()).join().expect("no panic");
     let own = std::thread::current().id();
     let reason = || Reason::Driver(sys::CUresult::CUDA_ERROR_INVALID_VALUE);
@@ -181,27 +182,27 @@ fn what_is_refused_to_one_thread_is_reported_to_it_or_to_whoever_waits() {
 /// A kernel that is compiled when the other end of the channel sends its handle, or fails when that
 /// end is dropped.
 #[derive(Debug)]
-struct Later(Mutex<std::sync::mpsc::Receiver<usize>>);
+struct Pending(Mutex<std::sync::mpsc::Receiver<usize>>);
 
-impl AwaitedKernel for Later {
+impl AwaitedKernel for Pending {
     fn wait(&self) -> ternion_core::Result<sys::CUfunction> {
         let found = self.0.lock().recv();
         found.map(|handle| handle as sys::CUfunction).map_err(|_| Error::invalid("test", "does not compile"))
     }
 }
 
-fn push_awaited(queue: &Arc<SubmissionQueue<Notes>>, number: u64) -> std::sync::mpsc::Sender<usize> {
+fn push_awaited(queue: &Arc<SubmissionQueue<Driver>>, number: u64) -> std::sync::mpsc::Sender<usize> {
     let (compiled, later) = std::sync::mpsc::channel();
-    let config = plain_of((number % 7) as u32);
+    let config = config_of((number % 7) as u32);
     let parameters = [number, number * 2, number % 7];
-    // SAFETY: `Notes` takes three numbers.
-    unsafe { queue.push_awaited("test", config, Box::new(Later(Mutex::new(later))), &parameters) };
+    // SAFETY: `Driver` takes three numbers.
+    unsafe { queue.push_awaited("test", config, Box::new(Pending(Mutex::new(later))), &parameters) };
     compiled
 }
 
 #[test]
 fn launches_wait_for_kernels_that_are_compiled_and_keep_their_order() {
-    let queue = queue(Notes::default());
+    let queue = queue(Driver::default());
     assert_eq!(push(&queue, 0, false), sys::CUresult::CUDA_SUCCESS);
     let first = push_awaited(&queue, 1);
     (2..20).for_each(|number| assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS));
@@ -225,7 +226,7 @@ fn launches_wait_for_kernels_that_are_compiled_and_keep_their_order() {
 
 #[test]
 fn a_launch_that_goes_straight_waits_for_kernels_before_it() {
-    let queue = queue(Notes::default());
+    let queue = queue(Driver::default());
     let compiled = push_awaited(&queue, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -240,7 +241,7 @@ fn a_launch_that_goes_straight_waits_for_kernels_before_it() {
 
 #[test]
 fn a_kernel_that_does_not_compile_is_reported_and_what_follows_is_launched() {
-    let queue = queue(Notes::default());
+    let queue = queue(Driver::default());
     drop(push_awaited(&queue, 0));
     assert_eq!(push(&queue, 1, false), sys::CUresult::CUDA_SUCCESS);
     queue.drain();
@@ -256,7 +257,7 @@ fn a_kernel_that_does_not_compile_is_reported_and_what_follows_is_launched() {
 
 #[test]
 fn more_kernels_than_there_are_slots_are_awaited() {
-    let queue = queue(Notes::default());
+    let queue = queue(Driver::default());
     let count = 2 * SLOTS as u64 + 3;
     (0..count).for_each(|number| match number % 3 {
         0 => push_awaited(&queue, number).send(number as usize + 1).expect("awaited"),
@@ -270,19 +271,19 @@ fn more_kernels_than_there_are_slots_are_awaited() {
 
 #[test]
 fn after_the_end_a_launch_waits_for_its_kernel_by_itself() {
-    let queue = queue(Notes::default());
+    let queue = queue(Driver::default());
     queue.stop();
     assert!(!queue.can_wait());
     let (compiled, later) = std::sync::mpsc::channel();
     compiled.send(7).expect("awaited");
-    // SAFETY: `Notes` takes three numbers.
-    unsafe { queue.push_awaited("test", plain_of(3), Box::new(Later(Mutex::new(later))), &[3u64, 6, 3]) };
+    // SAFETY: `Driver` takes three numbers.
+    unsafe { queue.push_awaited("test", config_of(3), Box::new(Pending(Mutex::new(later))), &[3u64, 6, 3]) };
     assert_eq!((&*queue.target.numbers.lock(), &*queue.target.functions.lock()), (&vec![3], &vec![7]));
 }
 
 #[test]
 fn after_the_end_launches_go_straight_to_the_driver() {
-    let queue = queue(Notes::default());
+    let queue = queue(Driver::default());
     assert_eq!(push_many(&queue), None);
     queue.stop();
     assert_eq!(queue.target.numbers.lock().len(), 100);
@@ -293,14 +294,15 @@ fn after_the_end_launches_go_straight_to_the_driver() {
 
 #[test]
 fn without_a_thread_every_launch_goes_straight_to_the_driver() {
-    let queue = Arc::new(SubmissionQueue::with_thread(Notes { refuses: Some(1), ..Notes::default() }, false));
+    let queue =
+        Arc::new(SubmissionQueue::with_thread(Driver { refuses: Some(1), ..Driver::default() }, false));
     let codes: Vec<sys::CUresult> = (0..50).map(|number| push(&queue, number, false)).collect();
     assert_eq!(codes[1], sys::CUresult::CUDA_ERROR_INVALID_VALUE, "reported by the launch itself");
     assert_eq!(queue.target.numbers.lock().len(), 50);
     assert!(queue.handle.lock().is_none());
 }
 
-/// Parameters with a tensor map after a number, in the form that a kernel takes.
+/// Parameters with a tensor map after a number, as a kernel takes them.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Aligned {
@@ -320,14 +322,14 @@ impl Aligned {
 
 /// Records launches with [`Aligned`] parameters, and checks that these are aligned to 64 bytes.
 #[derive(Default)]
-struct AlignedNotes(Mutex<Vec<(LaunchConfig, Aligned)>>);
+struct AlignedDriver(Mutex<Vec<(LaunchConfig, Aligned)>>);
 
 // SAFETY: the function of a configuration, a handle, is compared and not used.
-unsafe impl Send for AlignedNotes {}
+unsafe impl Send for AlignedDriver {}
 // SAFETY: as for Send.
-unsafe impl Sync for AlignedNotes {}
+unsafe impl Sync for AlignedDriver {}
 
-impl LaunchTarget for AlignedNotes {
+impl LaunchTarget for AlignedDriver {
     unsafe fn launch(&self, config: &LaunchConfig, parameters: *mut c_void) -> sys::CUresult {
         assert!((parameters as usize).is_multiple_of(align_of::<Aligned>()), "{parameters:?}");
         // SAFETY: the test launches with such parameters.
@@ -340,7 +342,7 @@ impl LaunchTarget for AlignedNotes {
 /// step, which are made at once.
 #[test]
 fn attributes_and_aligned_parameters_arrive_unchanged() {
-    let queue = Arc::new(SubmissionQueue::with_thread(AlignedNotes::default(), true));
+    let queue = Arc::new(SubmissionQueue::with_thread(AlignedDriver::default(), true));
     let config = |number: u64| {
         let cluster = [1 + (number % 3) as u8, 1, 1 + (number % 2) as u8];
         let attributes = LaunchAttributes { cluster, dependent: number.is_multiple_of(5) };
@@ -368,7 +370,7 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
 #[test]
 fn launches_behind_other_work_wait_for_its_end() {
     for (uses_thread, at_once) in [(true, false), (true, true), (false, false)] {
-        let queue = Arc::new(SubmissionQueue::with_thread(AlignedNotes::default(), uses_thread));
+        let queue = Arc::new(SubmissionQueue::with_thread(AlignedDriver::default(), uses_thread));
         let attributes = LaunchAttributes { dependent: true, ..LaunchAttributes::NONE };
         let config = LaunchConfig { attributes, ..plain() };
         let is_behind = |number: u64| number % 7 == 3 || number % 50 > 45;

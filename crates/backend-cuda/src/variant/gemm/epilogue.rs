@@ -19,8 +19,7 @@ pub(crate) enum EpilogueVariant {
     /// Adds the bias and an f32 residual, which may be the previous content of the result's memory:
     /// an accumulator.
     Residual,
-    /// Adds the rows of a in addition to computing the product, which is stored unchanged, with or
-    /// without split-K.
+    /// Also computes the row sums of a. The product is stored unchanged, with or without split-K.
     RowSumsOfA,
 }
 
@@ -33,23 +32,23 @@ impl EpilogueVariant {
     const GRADIENTS: [Activation; 4] =
         [Activation::GeluErf, Activation::GeluTanh, Activation::Silu, Activation::Relu];
 
-    /// Returns the fused epilogue of a half-precision product, for an epilogue that is more than
-    /// bias and relu.
+    /// Returns the fused epilogue of a half-precision product, if `epilogue` is more than bias and
+    /// relu and there is a kernel for it.
     pub(crate) fn fused(epilogue: &Epilogue) -> Option<EpilogueVariant> {
         let Epilogue { bias, activation, residual, accumulate, pre_activation, activation_grad, .. } =
             *epilogue;
         if epilogue.row_sums_of_a {
             return Some(EpilogueVariant::RowSumsOfA);
         }
-        let of = |op: UnaryOp, all: &[Activation]| {
+        let listed = |op: UnaryOp, all: &[Activation]| {
             Activation::of(op).filter(|activation| all.contains(activation))
         };
         match (activation, activation_grad) {
             (Some(op), None) if pre_activation => {
-                of(op, &EpilogueVariant::ACTIVATIONS).map(EpilogueVariant::PreActivation)
+                listed(op, &EpilogueVariant::ACTIVATIONS).map(EpilogueVariant::PreActivation)
             }
             (None, Some(op)) if !bias => {
-                of(op, &EpilogueVariant::GRADIENTS).map(EpilogueVariant::ActivationGrad)
+                listed(op, &EpilogueVariant::GRADIENTS).map(EpilogueVariant::ActivationGrad)
             }
             (None, None) if residual != accumulate => Some(EpilogueVariant::Residual),
             _ => None,

@@ -80,7 +80,7 @@ pub(crate) static SIMT_8X256X32: Tile = Tile {
     },
 };
 
-/// Large products of f64, at half the rate and twice the size.
+/// Large products of f64, which has half the rate of f32 and elements of twice the size.
 pub(crate) static SIMT_64X128X8: Tile = Tile {
     name: "simt_64x128x8",
     engine: Engine::Simt,
@@ -152,7 +152,7 @@ pub(crate) static MMA_64X128X64: Tile = Tile {
     },
 };
 
-/// Fewer still.
+/// Even fewer tiles.
 pub(crate) static MMA_64X64X64: Tile = Tile {
     name: "mma_64x64x64",
     engine: Engine::Mma,
@@ -260,7 +260,7 @@ pub(crate) static TF32_64X128X32: Tile = Tile {
     },
 };
 
-/// Fewer still.
+/// Even fewer tiles.
 pub(crate) static TF32_64X64X32: Tile = Tile {
     name: "tf32_64x64x32",
     engine: Engine::Tf32,
@@ -495,7 +495,7 @@ mod tests {
 
     /// Returns the load modes of a variant, whether it swaps a and b, and whether one of them is
     /// read from registers.
-    fn form(variant: &GemmVariant) -> ([LoadMode; 2], bool, bool) {
+    fn load_properties(variant: &GemmVariant) -> ([LoadMode; 2], bool, bool) {
         ([variant.a, variant.b], variant.swaps_operands(), variant.reads_registers())
     }
 
@@ -507,7 +507,8 @@ mod tests {
         for &tile in TF32.iter().chain(&MMA).filter(|tile| tile.engine.uses_tensor_maps()) {
             let of_tile = all.iter().filter(|variant| variant.tile == tile && variant.output == DType::F32);
             let simple = of_tile.filter(|variant| variant.epilogue == EpilogueVariant::BiasRelu);
-            let found: Vec<_> = simple.filter(|variant| variant.operands != DType::F16).map(form).collect();
+            let found: Vec<_> =
+                simple.filter(|variant| variant.operands != DType::F16).map(load_properties).collect();
             let expected = match tile.engine {
                 Engine::WgmmaTf32 => {
                     vec![([K, K], false, false), ([K, MN], true, true), ([MN, K], false, true)]
@@ -525,11 +526,11 @@ mod tests {
     /// reserves for each block.
     #[test]
     fn blocks_that_are_to_be_resident_fit_a_multiprocessor() {
-        const OF_MULTIPROCESSOR: usize = 228 << 10;
-        const KEPT: usize = 1 << 10;
+        const MULTIPROCESSOR_BYTES: usize = 228 << 10;
+        const RESERVED_BYTES: usize = 1 << 10;
         for tile in MMA.into_iter().chain(TF32).filter(|tile| tile.engine.uses_tensor_maps()) {
-            let bytes = tile.resident * (tile.max_shared(DType::BF16) + KEPT);
-            assert!(bytes <= OF_MULTIPROCESSOR, "{tile:?}: {bytes} bytes");
+            let bytes = tile.resident * (tile.max_shared(DType::BF16) + RESERVED_BYTES);
+            assert!(bytes <= MULTIPROCESSOR_BYTES, "{tile:?}: {bytes} bytes");
         }
     }
 

@@ -75,7 +75,7 @@ pub(crate) static WGMMA_128X128X64_PING_PONG: Tile = Tile {
     },
 };
 
-/// As many tiles as multiprocessors, in clusters of two rows of two.
+/// As many tiles as multiprocessors, in clusters of 2 x 2 tiles.
 pub(crate) static WGMMA_128X128X64_CLUSTER4: Tile = Tile {
     name: "wgmma_128x128x64_cluster4",
     engine: Engine::Wgmma,
@@ -130,7 +130,7 @@ pub(crate) static WGMMA_64X128X64_CLUSTER: Tile = Tile {
     },
 };
 
-/// Fewer still; few rows.
+/// Even fewer tiles; few rows.
 pub(crate) static WGMMA_64X64X64_PING_PONG: Tile = Tile {
     name: "wgmma_64x64x64_ping_pong",
     engine: Engine::Wgmma,

@@ -1,5 +1,6 @@
-//! Attention in f16 and bf16 with cooperative matrices. The operands are first packed as f16, with
-//! a record of their properties; then the products are computed.
+//! Attention in f16 and bf16 with cooperative matrices. The first shader packs the operands as f16
+//! and records for each group of heads whether f16 represents them; the next shaders compute the
+//! products of the accepted groups.
 
 use super::{FORWARD_VEC4S, Slots, UNBOUNDED, strides, supports_vec4};
 use crate::call::Call;
@@ -19,18 +20,18 @@ use ternion_core::{DType, Error, Result};
 const CHUNK: usize = 128;
 /// Words of a record.
 const RECORD_WORDS: usize = 8;
-/// Minimum width: padding narrower rows to 64 is not worth it.
+/// Minimum width: padding narrower rows to 64 costs more than it saves.
 const MIN_WIDTH: usize = 33;
-/// Minimum number of queries: with fewer, each key is read only once or twice, and packing is not
-/// worth it.
+/// Minimum number of queries: with fewer, each key is read only once or twice, and packing costs
+/// more than it saves.
 const MIN_QUERIES: usize = 5;
-/// Minimum number of rows of a workgroup, of which each subgroup computes 16.
+/// Minimum number of rows of a workgroup; each subgroup computes 16 of them.
 const MIN_LINES: u32 = 32;
-/// Number of bindings of the launch that has the most: four tensors, four packed tensors, ranges,
-/// records, and the parameters.
+/// The largest number of bindings of a launch: four tensors, four packed tensors, ranges, records,
+/// and the parameters.
 const MAX_BINDINGS: u32 = 11;
 
-/// The parameters, as in pack_f16.wgsl.
+/// The parameters of pack_f16.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct PackParameters {
@@ -42,7 +43,7 @@ struct PackParameters {
     strides: [[u32; 4]; 4],
 }
 
-/// The parameters, as in cooperative.wgsl.
+/// The parameters of cooperative.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct ForwardParameters {
@@ -63,7 +64,7 @@ struct ForwardParameters {
     lse: [u32; 4],
 }
 
-/// The parameters, as in cooperative_grad.wgsl.
+/// The parameters of cooperative_grad.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradParameters {
@@ -132,13 +133,13 @@ impl Sizes {
     }
 }
 
-/// Returns the bounds of the window behind and ahead of each query.
+/// Returns the bounds of the window before and after each query.
 fn window_bounds(config: &AttentionConfig) -> [i32; 2] {
     let window = config.window.map_or(UNBOUNDED, |window| window.min(UNBOUNDED as usize) as i32);
     [window, if config.causal { 1 } else { window }]
 }
 
-/// Returns the factor of scores for powers of two.
+/// Returns the scale of scores whose weights are computed as powers of two.
 fn binary_scale(config: &AttentionConfig) -> f32 {
     (config.scale * std::f64::consts::LOG2_E) as f32
 }
@@ -171,8 +172,8 @@ fn is_supported(
     let has_memory = has_memory <= Some(limits.max_compute_workgroup_storage_size);
     let is_large = sizes.head_dim.max(sizes.value_dim) >= MIN_WIDTH && sizes.queries >= MIN_QUERIES;
     // Cooperative matrices are read from one binding: the shaders do not select windows.
-    let most = limits.max_storage_buffer_binding_size as usize;
-    let fits = (0..tensors.len()).all(|tensor| sizes.packed_bytes(tensor) <= most);
+    let max_bytes = limits.max_storage_buffer_binding_size as usize;
+    let fits = (0..tensors.len()).all(|tensor| sizes.packed_bytes(tensor) <= max_bytes);
     for view in tensors {
         if !call.gpu.fits(call.name, view)? {
             return Ok(false);
@@ -181,7 +182,7 @@ fn is_supported(
     Ok(fits && has_memory && is_large && sizes.batch > 0)
 }
 
-/// The tensors packed as f16, and the records that mark the groups of heads accepted for this path.
+/// The tensors packed as f16, and the records of which groups of heads are accepted.
 pub(super) struct PackedF16 {
     sizes: Sizes,
     packed: Vec<Buffer>,
@@ -377,7 +378,7 @@ impl PackedF16 {
     }
 }
 
-/// What a launch computes.
+/// The outputs of a launch.
 #[derive(Clone, Copy, PartialEq)]
 enum LaunchOutput {
     Output,
@@ -432,15 +433,16 @@ impl LaunchOutput {
         tiles + lines * line + numbers
     }
 
-    /// Returns the number of rows of a workgroup: the number that was fastest in measurements, or
-    /// fewer if there is less memory.
+    /// Returns the number of rows of a workgroup: the one that was fastest in measurements, or
+    /// fewer if workgroup memory is too small.
     fn lines(self, call: &Call<'_>, width: usize) -> u32 {
         let best = if self == LaunchOutput::Output && width > 64 { 128 } else { 64 };
-        let most = call.gpu.limits.max_compute_workgroup_storage_size;
-        [best, 64].into_iter().find(|&lines| self.bytes(width, lines) <= most).unwrap_or(MIN_LINES)
+        let max_bytes = call.gpu.limits.max_compute_workgroup_storage_size;
+        [best, 64].into_iter().find(|&lines| self.bytes(width, lines) <= max_bytes).unwrap_or(MIN_LINES)
     }
 
-    /// Returns the operands of gradients, and what is computed from them.
+    /// Returns the placeholders of gradients: the operands, and which matrices are computed from
+    /// them.
     fn operands(self) -> [Fill; 8] {
         let by_keys = self.by_keys();
         [
@@ -474,7 +476,7 @@ pub(super) fn pack(
         return Ok(None);
     }
     match PackedF16::of(call, config, tensors) {
-        // Shaders that read the original tensors need no additional memory.
+        // Without memory, shaders that read the original tensors are used instead.
         Err(Error::OutOfMemory { .. }) => Ok(None),
         packed => packed.map(Some),
     }
@@ -495,7 +497,7 @@ mod tests {
     const LINES: usize = 130;
     const WIDTH: usize = 40;
 
-    /// Returns the numbers of a tensor of three heads: multiples of 1/64 below 4, times a power of
+    /// Returns the values of a tensor of three heads: multiples of 1/64 below 4, times a power of
     /// two that depends on the tensor.
     fn numbers(tensor: usize) -> Vec<f32> {
         let number = |at: usize| ((at * 7919 + tensor * 131) % 511) as f32 / 64.0 - 3.5;
@@ -503,7 +505,8 @@ mod tests {
         (0..HEADS * LINES * WIDTH).map(|at| (bf16::from_f32(number(at)).to_f32()) * factor).collect()
     }
 
-    /// Returns the power that scales the largest number to between 2^15 and 2^16.
+    /// Returns the exponent of the power of two that scales the largest value to between 2^15 and
+    /// 2^16.
     fn power_of(numbers: &[f32]) -> i32 {
         let largest = numbers.iter().fold(0.0, |largest: f32, x| largest.max(x.abs()));
         15 - largest.log2().floor() as i32

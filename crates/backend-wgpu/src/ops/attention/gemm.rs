@@ -1,4 +1,4 @@
-//! Attention with whole matrix products, whose weights are stored in memory, some heads at a time.
+//! Attention by whole matrix products: the weights of some heads at a time are stored in memory.
 
 use super::{FORWARD_VEC4S, Sizes, Slots, strides, supports_vec4};
 use crate::call::Call;
@@ -26,11 +26,11 @@ const MIN_LINES: usize = 65;
 /// (forward) and 1.8 (backward) times as long, 96 tiles of 64 columns 1.2 and 1.0, of 128 columns
 /// 0.7, 192 tiles 1.0 and 0.7.
 const MIN_TILES: usize = 96;
-/// Number of threads that tiles of outputs should keep busy; with fewer, sums are split into parts.
-/// This is one workgroup of 256 threads on each multiprocessor of a large device.
+/// Sums over keys or queries are split into parts until a launch has about this number of threads:
+/// one workgroup of 256 threads on each multiprocessor of a large device.
 const TARGET_THREADS: usize = 256 * 132;
 
-/// The parameters, as in gemm.wgsl.
+/// The parameters of gemm.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -64,8 +64,8 @@ struct Parameters {
 }
 
 /// An operand or an output of a product. `heads` contains the strides of batches, of heads and of
-/// heads within the launch, and how many heads share one. `line` and `inner` are the strides of
-/// rows and of inner indices.
+/// heads within the launch, and the number of query heads that share a head. `line` and `inner` are
+/// the strides of rows and of inner indices.
 #[derive(Clone, Copy)]
 struct Matrix<'a> {
     binding: Binding<'a>,
@@ -77,8 +77,8 @@ struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Describes a tensor, each of whose heads is shared by `q_heads_per_kv` heads. Its rows are
-    /// the rows of the product or, if `is_transposed`, the inner indices.
+    /// Describes a tensor with heads that are shared by `q_heads_per_kv` query heads each. Its rows
+    /// are the rows of the product or, if `is_transposed`, its inner indices.
     fn of(call: &Call<'a>, view: &View<'a>, q_heads_per_kv: u32, is_transposed: bool) -> Result<Matrix<'a>> {
         let (binding, first) = call.gpu.bind(call.name, view)?;
         let [batch, head, line, column] = strides(view);
@@ -93,23 +93,23 @@ impl<'a> Matrix<'a> {
         })
     }
 
-    /// Returns whether vec4 are along the inner axis.
+    /// Returns whether the elements of a vec4 are neighbors along the inner axis.
     fn is_k_major(&self) -> bool {
         self.inner == 1
     }
 }
 
-/// An output: its width, and whether its rows are keys instead of queries.
+/// The width of an output, and whether its rows are keys instead of queries.
 #[derive(Clone, Copy)]
 struct Output {
     width: usize,
     by_keys: bool,
 }
 
-/// How the sums of an output of some heads are computed.
+/// How an output of some heads is split into tiles, and its sums into parts.
 struct Tiling {
     columns: usize,
-    /// Rows of the output, without and with padding to whole tiles.
+    /// Rows of the output of a head, without and with padding to whole tiles.
     lines: usize,
     padded: usize,
     /// Number of tiles of all heads, and number of parts into which each sum is split.
@@ -119,14 +119,14 @@ struct Tiling {
     stride: usize,
 }
 
-/// Heads of a launch: the index of the first one in all batches, and their number.
+/// The heads of a launch: the index of the first one, counted over all batches, and their number.
 #[derive(Clone, Copy)]
 struct Heads {
     first: usize,
     count: usize,
 }
 
-/// What all launches of an op have in common.
+/// The sizes that all launches of an op share.
 #[derive(Clone, Copy)]
 struct Shape {
     sizes: Sizes,
@@ -138,7 +138,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Returns the shape if there are enough rows and tiles, and the weights of the heads that
+    /// Returns the sizes if there are enough rows and tiles, and the weights of the heads that
     /// share a key head are within the memory limit.
     fn of(call: &Call<'_>, config: &AttentionConfig) -> Result<Option<Shape>> {
         let [batch, heads, queries, width] = call.inputs[0].layout.shape().to_array(call.name)?;
@@ -169,10 +169,10 @@ impl Shape {
     fn tiling(&self, heads: usize, output: Output) -> Tiling {
         let columns = if output.width > NARROW_TILE { TILE } else { NARROW_TILE };
         let Sizes { queries, keys, q_heads_per_kv, .. } = self.sizes;
-        let [of_queries, of_keys] = self.padded;
+        let [padded_queries, padded_keys] = self.padded;
         let (count, lines, padded, inner) = match output.by_keys {
-            true => (heads / q_heads_per_kv as usize, keys as usize, of_keys, of_queries),
-            false => (heads, queries as usize, of_queries, of_keys),
+            true => (heads / q_heads_per_kv as usize, keys as usize, padded_keys, padded_queries),
+            false => (heads, queries as usize, padded_queries, padded_keys),
         };
         let tiles = count * (padded / TILE);
         let splits = (TARGET_THREADS / (tiles * 2 * columns)).clamp(1, inner / TILE);
@@ -190,7 +190,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Allocates everything that these outputs need, before anything is launched.
+    /// Allocates the memory for these outputs, before anything is launched.
     fn of(call: &Call<'_>, shape: &Shape, outputs: &[Output], forward: bool) -> Result<Memory> {
         let Shape { padded: [queries, keys], heads_at_a_time, .. } = *shape;
         let bytes_of_sums = |heads: Heads, output: Output| {
@@ -208,7 +208,7 @@ impl Memory {
     }
 }
 
-/// The state of an op: the sizes, with the number of heads at a time, and memory for their weights.
+/// An op and its sizes, and memory for the weights of the heads that are computed at a time.
 pub(super) struct UntiledAttention<'a, 'b> {
     call: &'b Call<'a>,
     shape: Shape,
@@ -217,8 +217,8 @@ pub(super) struct UntiledAttention<'a, 'b> {
 }
 
 impl<'a, 'b> UntiledAttention<'a, 'b> {
-    /// Returns `None` if these tensors are not supported: they must be accessible as vec4 and have
-    /// enough rows, and there must be memory for the weights of heads that share a key head.
+    /// Returns `None` if these tensors are not supported. They must be accessible as vec4 and have
+    /// enough rows, and there must be memory for the weights of the heads that share a key head.
     /// `written` is y, or dq, dk and dv.
     pub(super) fn of(
         call: &'b Call<'a>,
@@ -235,7 +235,7 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         let outputs: Vec<Output> = written.iter().enumerate().map(output).collect();
         match Memory::of(call, &shape, &outputs, written.len() == 1) {
             Ok(memory) => Ok(Some(UntiledAttention { call, shape, memory, mask })),
-            // Shaders that keep weights on chip need no memory.
+            // Without memory, shaders that keep the weights on chip are used instead.
             Err(Error::OutOfMemory { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -260,8 +260,8 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
             )?;
             let v = Matrix::of(call, &call.inputs[2], self.shape.sizes.q_heads_per_kv, true)?;
             let out = Matrix::of(call, &y, 1, false)?;
-            let of_y = Output { width: width_of(&y), by_keys: false };
-            self.launch_output(heads, of_y, [v, out], 1.0, Some((parts, &lse)))
+            let y_output = Output { width: width_of(&y), by_keys: false };
+            self.launch_output(heads, y_output, [v, out], 1.0, Some((parts, &lse)))
         })
     }
 
@@ -381,8 +381,8 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         slots
     }
 
-    /// Queues the product of weights and `right`, times `factor`. In the forward pass `forward` has
-    /// the maxima and sums of the tiles' rows, and lse.
+    /// Queues the product of weights and `right`, times `factor`. In the forward pass, `forward`
+    /// contains the maxima and sums of the tiles' rows, and the output lse.
     fn launch_output<'c>(
         &'c self,
         heads: Heads,
@@ -430,7 +430,8 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         }
     }
 
-    /// Returns where sums are written: the output, or parts, [splits][heads][lines][columns].
+    /// Returns the matrix to which sums are written: the output, or partial sums
+    /// `[splits][heads][lines][columns]`.
     fn sum_destination<'c>(&'c self, tiling: &Tiling, output: Output, out: Matrix<'c>) -> Result<Matrix<'c>> {
         let Some(sums) = self.memory.sums.as_ref().filter(|_| tiling.splits > 1) else { return Ok(out) };
         Ok(Matrix {
@@ -465,8 +466,8 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
 }
 
 impl Slots<'_> {
-    /// Sets whether weights are relative to the largest score of their tile and must be rescaled,
-    /// as in the forward pass.
+    /// Sets whether weights must be rescaled, because they are relative to the largest score of
+    /// their tile, as in the forward pass.
     fn fill_factors(&mut self, is_forward: bool) {
         self.fill([Switch::LeftScaled.is(is_forward)]);
         self.fill(match is_forward {

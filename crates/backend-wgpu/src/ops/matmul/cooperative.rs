@@ -1,4 +1,5 @@
-//! Products of f16 with cooperative matrices: f32 sums first, then the epilogue.
+//! Products of f16 with cooperative matrices: one launch writes f32 sums to memory, another one
+//! applies the epilogue.
 
 use super::{Parameters, Tensors, Tiling, batch_space, bindings};
 use crate::call::Call;
@@ -19,8 +20,7 @@ use ternion_core::{DType, Result};
 const TILE: usize = 128;
 /// Inner indices of a step.
 const STEP: usize = 16;
-/// Number of workgroups that keep a device busy, and the shortest part of a sum that is worth a
-/// workgroup.
+/// Number of workgroups that keep a device busy, and minimum length of a part of a sum.
 const TARGET_GROUPS: usize = 264;
 const MIN_PART_LENGTH: usize = 256;
 /// Maximum number of bytes of sums in memory.
@@ -28,7 +28,7 @@ const MAX_BYTES: usize = 1 << 30;
 /// Workgroup memory, in bytes.
 const GROUP_BYTES: u32 = 2 * 1536 * 8;
 
-/// The parameters, as in matmul_cooperative.wgsl.
+/// The parameters of matmul_cooperative.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct SumParameters {
@@ -55,8 +55,8 @@ pub(super) struct Cooperative {
 }
 
 impl Cooperative {
-    /// Returns the product if it is of f16, the device has the required features, k consists of
-    /// whole steps, and the sums are not too large.
+    /// Returns the product if its operands are f16, the device has the required features, k is a
+    /// multiple of [`STEP`], and the sums are not too large.
     pub(super) fn of(
         call: &Call<'_>,
         tensors: &Tensors<'_>,
@@ -140,9 +140,9 @@ impl Cooperative {
         call.gpu.launch(call.name, epilogue, bytemuck::bytes_of(&added))
     }
 
-    /// Returns the shader. The constants set the layout of vec4 in memory, which the shader
-    /// describes. Functions with a T load a matrix row by row. The roles A, B and C of matrices
-    /// must not be names of anything else.
+    /// Returns the shader. The constants set the layout of vec4 in workgroup memory, which the
+    /// shader describes. Load functions whose names end in T load a row-major matrix. Nothing else
+    /// in the shader may be named A, B or C, because these are the roles of matrices.
     fn variant(&self) -> Variant {
         let number = |k_major: bool, [along, across]: [u32; 2]| if k_major { along } else { across };
         let [left, right] = self.k_major;

@@ -5,13 +5,13 @@ use ternion_core::{Error, Result};
 
 /// Threads of a workgroup.
 const THREADS: usize = 256;
-/// Minimum number of adjacent rows of a workgroup if rows are contiguous across: as many words as a
-/// memory transaction reads.
+/// Minimum number of adjacent rows of a workgroup if neighboring rows are contiguous in memory: as
+/// many words as a memory transaction reads.
 const GROUP_ROWS_ACROSS: usize = 32;
-/// Minimum number of adjacent rows for which a workgroup processes rows across.
+/// Minimum number of contiguous neighboring rows for which a workgroup reads across rows.
 const MIN_ROWS_ACROSS: usize = 8;
-/// Minimum number of elements of a row per thread before more threads share the row: many if there
-/// are enough rows for `BUSY_THREADS` threads, otherwise few.
+/// Minimum number of elements of a row per thread: the larger one if the rows still keep
+/// `BUSY_THREADS` threads busy, otherwise the smaller one.
 const MIN_PER_THREAD_MANY_ROWS: usize = 16;
 const MIN_PER_THREAD_FEW_ROWS: usize = 4;
 const BUSY_THREADS: usize = 1 << 16;
@@ -35,15 +35,15 @@ pub(crate) struct Partition {
     pub(super) loop_count: u32,
 }
 
-/// What is contiguous in memory.
+/// Whether the elements of a row or neighboring rows are contiguous in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContiguousAxis {
     Elements,
     Rows,
 }
 
-/// Returns what is contiguous in tensor 1, given the axes of its rows and those of a row's
-/// elements.
+/// Returns whether elements or rows are contiguous in tensor 1, given the axes of its rows and the
+/// axes of a row's elements.
 pub(crate) fn contiguous_axis(rows: &[(usize, Vec<i64>)], row: &[(usize, Vec<i64>)]) -> ContiguousAxis {
     let last = |axes: &[(usize, Vec<i64>)]| {
         axes.iter().rfind(|(size, _)| *size > 1).map(|(size, strides)| (*size, strides[1]))
@@ -56,7 +56,7 @@ pub(crate) fn contiguous_axis(rows: &[(usize, Vec<i64>)], row: &[(usize, Vec<i64
 
 /// Maximum number of columns that a thread keeps in registers.
 const MAX_COLUMNS_PER_THREAD: usize = 16;
-/// Columns of a workgroup that adds the partial sums of teams: a line of memory.
+/// Columns of a workgroup that adds the partial sums of teams: a cache line.
 const COLUMNS: usize = 16;
 /// Number of workgroups that loop over rows.
 const LOOP_WORKGROUPS: usize = 512;
@@ -86,7 +86,8 @@ impl Partition {
         })
     }
 
-    /// Returns the maximum number of columns that a thread of such a team keeps in registers.
+    /// Returns the maximum number of columns that a thread keeps in registers, in a partition of
+    /// [`row_loop`](Partition::row_loop).
     pub(super) fn columns_per_thread(&self) -> usize {
         if self.length <= self.members * MIN_PER_THREAD_FEW_ROWS as u32 {
             MIN_PER_THREAD_FEW_ROWS
@@ -95,8 +96,9 @@ impl Partition {
         }
     }
 
-    /// Returns the partition for columns with partial sums of `teams` teams, where neighboring
-    /// columns are contiguous: few columns per workgroup, so that many workgroups read.
+    /// Returns the partition for sums over the partial sums of `teams` teams, for each column;
+    /// neighboring columns are contiguous. A workgroup has few columns, so that many workgroups
+    /// read.
     pub(crate) fn of_teams(columns: usize, teams: usize) -> Partition {
         let members = THREADS / COLUMNS;
         Partition {
@@ -112,8 +114,8 @@ impl Partition {
         }
     }
 
-    /// Returns the partition for rows whose elements, or which themselves, are contiguous. Few long
-    /// rows are split into parts.
+    /// Returns the partition for rows along the contiguous axis or across it. Few long rows are
+    /// split into parts.
     pub(crate) fn of(
         op: &'static str,
         rows: usize,
@@ -140,13 +142,13 @@ impl Partition {
         rows: usize,
         length: usize,
         contiguous_axis: ContiguousAxis,
-        [of_many, of_few]: [usize; 2],
+        [many_rows, few_rows]: [usize; 2],
     ) -> Partition {
-        let most =
+        let max_members =
             if contiguous_axis == ContiguousAxis::Rows { THREADS / GROUP_ROWS_ACROSS } else { THREADS };
-        let many = rows * length.div_ceil(of_many) >= BUSY_THREADS;
-        let each = if many { of_many } else { of_few };
-        let members = length.div_ceil(each).next_power_of_two().min(most);
+        let many = rows * length.div_ceil(many_rows) >= BUSY_THREADS;
+        let per_thread = if many { many_rows } else { few_rows };
+        let members = length.div_ceil(per_thread).next_power_of_two().min(max_members);
         let per_group = THREADS / members;
         let blocks = rows.div_ceil(per_group);
         let parts =
@@ -165,8 +167,8 @@ impl Partition {
         }
     }
 
-    /// Returns the partition of the launch that combines the parts of the first one, if each row
-    /// has one result.
+    /// Returns the partition of the second launch, which combines the parts of rows that have one
+    /// result each.
     pub(super) fn of_combination(self) -> Partition {
         let members = self.parts.next_power_of_two().min(THREADS as u32);
         let per_group = THREADS as u32 / members;

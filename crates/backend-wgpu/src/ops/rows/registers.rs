@@ -16,13 +16,13 @@ use ternion_core::Result;
 use ternion_core::backend::Buffer;
 use wgpu::Limits;
 
-/// Minimum number of elements for which such a shader is worth compiling.
+/// Minimum number of elements for which a separate shader is worth its compilation time.
 const MIN_ELEMENTS: usize = 1 << 14;
 /// Threads of a workgroup, unless a row has more.
 const THREADS: u32 = 256;
 /// Maximum number of threads of a row.
 pub(crate) const MAX_THREADS: u32 = 512;
-/// Number of threads that fill a device: with fewer, each thread holds fewer elements.
+/// Number of threads that fill a device. If there would be fewer, each thread holds fewer elements.
 const BUSY_THREADS: usize = 1 << 15;
 /// Number of workgroups that loop over rows: twice the number of multiprocessors of large devices.
 const LOOP_WORKGROUPS: u32 = 264;
@@ -47,15 +47,15 @@ struct RegisterPartition {
     batch: u32,
 }
 
-/// How many vec4 a thread holds.
+/// The number of vec4 that a thread holds.
 struct RegisterBudget {
-    /// Target if the number of threads of a row is not limited.
+    /// The target, if a row may have as many threads as it needs.
     target: usize,
     /// Maximum.
     max: usize,
-    /// Number for a longer row.
+    /// The number for a row that its threads cannot hold.
     long: usize,
-    /// Number of vec4 that are read at a time of the part of such a row that is not held.
+    /// The number of vec4 that a thread reads at a time of the part of such a row that is not held.
     batch: usize,
 }
 
@@ -68,7 +68,7 @@ impl RegisterBudget {
     }
 }
 
-/// Returns the largest workgroup size that such shaders can use: a power of two.
+/// Returns the largest workgroup size of these shaders on the device: a power of two.
 fn max_threads(gpu: &Gpu) -> u32 {
     let Limits {
         max_compute_invocations_per_workgroup: threads, max_compute_workgroup_size_x: size_x, ..
@@ -78,7 +78,7 @@ fn max_threads(gpu: &Gpu) -> u32 {
 
 impl RegisterPartition {
     /// Returns the partition for `rows` rows of `length` elements, with `per_word` elements in a
-    /// word. Returns `None` if the threads cannot hold the rows and must.
+    /// word. Returns `None` if the threads cannot hold the rows and the shader requires it.
     fn of(
         gpu: &Gpu,
         [rows, length]: [usize; 2],
@@ -124,8 +124,8 @@ impl RegisterPartition {
         (per_thread <= 4).then_some(register_partition)
     }
 
-    /// Applies the partition to `partition`, with at most `max` workgroups, which loop over rows if
-    /// there are more.
+    /// Applies the partition to `partition`, with at most `max` workgroups, which loop if there are
+    /// more rows.
     fn apply_to(self, partition: Partition, max: u32) -> Partition {
         let per_group = self.threads / self.members;
         let blocks = partition.rows.div_ceil(per_group).min(max);
@@ -161,8 +161,8 @@ enum Padding {
     Lowest,
 }
 
-/// Returns the functions for elements stored as `store`. `single`: also for elements that are
-/// written one by one.
+/// Returns the functions for elements stored as `store`. `single`: elements may also be written one
+/// by one.
 fn store_fills(store: Store, padding: Padding, single: bool) -> [Fill; 8] {
     let (vec4, words, lowest) = match store {
         Store::F16 => (Vec4OfWords::F16, WordsOfVec4::F16, RowPadding::LowestF16),
@@ -215,13 +215,14 @@ impl<'a> Rows<'a> {
         (register_rows.any_length || !edges).then_some(register_partition)
     }
 
-    /// Returns how the elements of these tensors are stored, if all of them can be read as vec4,
-    /// and whether rows begin and end in the middle of a vec4, in the same way in all tensors.
+    /// Returns how the elements of these tensors are stored, and whether rows begin or end in the
+    /// middle of a vec4. Returns `None` unless all of the tensors can be read as vec4, with the
+    /// same alignment of rows.
     fn vec4_store(&self, names: &[SlotName]) -> Option<(Store, bool)> {
         let (space, rank, over) = (&self.parameters.space, self.parameters.rank, &self.parameters.over);
         let mut store = None;
-        // Where rows begin within a vec4, for each tensor: the first row, and the offset from one
-        // row to the next along each axis.
+        // The alignment of rows modulo 4: of the first row, and of the stride from row to row along
+        // each axis.
         let mut begins: Option<[u32; 9]> = None;
         for bound in self.outputs.iter().chain(&self.inputs).filter(|bound| names.contains(&bound.name)) {
             let mut begin = [0; 9];
@@ -235,9 +236,9 @@ impl<'a> Rows<'a> {
                     return None;
                 }
             }
-            let alike = begins.is_none_or(|begins| begins == begin);
-            let known = store.is_none_or(|store| store == bound.store);
-            if !alike || !known || !self.gpu.is_one_binding(&bound.binding) {
+            let has_same_alignment = begins.is_none_or(|begins| begins == begin);
+            let has_same_store = store.is_none_or(|store| store == bound.store);
+            if !has_same_alignment || !has_same_store || !self.gpu.is_one_binding(&bound.binding) {
                 return None;
             }
             (begins, store) = (Some(begin), Some(bound.store));
@@ -329,8 +330,7 @@ impl<'a> Rows<'a> {
         self.outputs.push(Bound { name: SlotName::Edges, store, access, binding, first, operand });
     }
 
-    /// Queues a reduction: with vec4 if the rows of x can be read as vec4, otherwise as
-    /// [`Rows::launch`].
+    /// Queues a reduction. It reads vec4 if the rows of x allow it.
     pub(crate) fn launch_reduction(mut self) -> Result<()> {
         if self.kernel.accumulate == Accumulate::Reduce
             && let Some(partition) = self.vec4_reduction_partition()
@@ -353,8 +353,9 @@ impl<'a> Rows<'a> {
         (partition.parts == 1 || partition.per_part.is_multiple_of(4)).then_some(partition)
     }
 
-    /// Returns teams that loop over all rows as vec4, in which each thread keeps its columns in
-    /// registers. Returns `None` if the layout does not allow it or rows are too long.
+    /// Returns a partition into teams that loop over all rows as vec4, in which each thread keeps
+    /// its columns in registers. Returns `None` if the layout does not allow it or rows are too
+    /// long.
     pub(crate) fn row_loop(&self, names: &[SlotName]) -> Option<RowLoop> {
         let (rows, length) = (self.partition.rows as usize, self.partition.length as usize);
         let (store, false) = self.vec4_store(names)? else { return None };
@@ -369,7 +370,7 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Queues norm_grad_vec4.wgsl, which writes partial sums of teams to `parts`.
+    /// Queues norm_grad_vec4.wgsl, which writes the partial sums of each team to `parts`.
     pub(crate) fn launch_norm_grad_vec4(
         mut self,
         row_loop: &RowLoop,

@@ -1,6 +1,6 @@
-//! The values that a family sets for the placeholders of row templates. Every placeholder of
-//! rows.wgsl and of the shaders that hold rows in registers is a field here, so that none is
-//! forgotten.
+//! The values that a family of ops sets for the placeholders of row templates. Every placeholder of
+//! rows.wgsl and of the shaders that hold rows in registers is a field here, so that the compiler
+//! detects one that is not set.
 
 use crate::names::{
     Accumulate, AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Fill,
@@ -42,9 +42,9 @@ impl Accumulator {
     pub(crate) const EXPONENTIALS: Accumulator =
         Accumulator::floats(Start::Exponentials, Merge::Exponentials);
     pub(crate) const MOMENTS: Accumulator = Accumulator::floats(Start::Moments, Merge::Moments);
-    /// Moments of numbers whose sums may overflow.
+    /// Moments of values whose sums may overflow.
     pub(crate) const DEVIATIONS: Accumulator = Accumulator::floats(Start::Deviations, Merge::Deviations);
-    /// A sum of numbers of the class.
+    /// A sum in the number type of the class.
     pub(crate) const SUM: Accumulator = Accumulator::number(Start::Zero, Merge::Sum);
 
     const fn floats(start: Start, merge: Merge) -> Accumulator {
@@ -75,17 +75,17 @@ impl Accumulator {
     }
 }
 
-/// What follows the accumulation.
+/// How the results of a row are written after the accumulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RowFinish {
     /// A result for each row, written by the first thread of the row.
     Row(Finish),
     /// Elements of y, written by the threads of each part.
     Elements { prepare: Prepare, value: RowValue },
-    /// The same, but a thread that has many elements computes several at a time: for values whose
-    /// cost is mostly reads.
+    /// Like `Elements`, but a thread that has many elements computes several at a time. For values
+    /// whose cost is mostly reads.
     ManyElements { prepare: Prepare, value: RowValue },
-    /// The same for some rows only: `finish` calls FINISH_ELEMENTS for those.
+    /// Elements of y of some rows only: `finish` calls FINISH_ELEMENTS for these rows.
     SomeElements { finish: Finish, prepare: Prepare, value: RowValue },
 }
 
@@ -116,7 +116,7 @@ pub(crate) enum RowFamily {
         center: NormCenter,
         weight: NormWeight,
     },
-    /// Sums over columns: of the partial sums of teams (`saved` is `None`), or of the tensors.
+    /// Sums for each column: of the partial sums of teams (`saved` is `None`), or of the tensors.
     NormColumns {
         saved: Option<NormSaved>,
         grads: NormParameterGrads,
@@ -177,7 +177,7 @@ fn weights_of(weight: NormWeight) -> NormWeights {
 /// A shader that holds rows in registers as vec4, and the values that a family sets in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RegisterRows {
-    /// The tensors that it accesses as vec4: y, if it is written, x and others.
+    /// The tensors that the shader accesses as vec4: y, if it is written, x and others.
     pub(crate) vec4: &'static [SlotName],
     /// Whether rows may be longer than what their threads hold, or begin in the middle of a vec4.
     pub(crate) any_length: bool,
@@ -187,7 +187,7 @@ pub(crate) struct RegisterRows {
     pub(crate) output: RegisterOutput,
 }
 
-/// The template of such a shader.
+/// The template of a shader that holds rows in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RegisterTemplate {
     /// exponentials_vec4.wgsl: the maximum and, with `sums`, the sum of exponentials.
@@ -197,12 +197,12 @@ pub(crate) enum RegisterTemplate {
     Sums { terms: RowTerms, accumulator: RowAccumulator, with_d: bool, squares: bool },
 }
 
-/// What such a shader writes.
+/// The output of a shader that holds rows in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RegisterOutput {
     /// A result for each row.
     Row(RowResult),
-    /// Elements of y. `kept` computes them from exponentials that were kept.
+    /// Elements of y. `kept` computes them from exponentials in registers.
     Elements { prepare: Prepare, values: RowValues, kept: Option<RowValues>, single: Option<SingleElements> },
 }
 

@@ -65,12 +65,13 @@ impl Tensor {
         let [rows, classes] = x.sizes()?;
         let target = target.reshape([rows, 1])?;
         let target_scores = with_index_error_op(name, || x.gather(1, &target))?;
-        let mut parts = x.sub(&target_scores)?.add_scalar(margin)?.relu()?;
+        let mut violations = x.sub(&target_scores)?.add_scalar(margin)?.relu()?;
         if p == 2 {
-            parts = parts.square()?;
+            violations = violations.square()?;
         }
         let class = Tensor::iota(classes, target.dtype(), 0, 1, x.device())?;
-        let mut losses = parts.masked_fill(&target.eq(&class)?, 0)?.sum(1)?.div_scalar(classes as f64)?;
+        let mut losses =
+            violations.masked_fill(&target.eq(&class)?, 0)?.sum(1)?.div_scalar(classes as f64)?;
         if let Some(weight) = weight {
             check::float(name, "weight", &weight.meta())?;
             check::shape(name, "weight", &weight.meta(), Shape::new(&[classes])?)?;
@@ -98,22 +99,22 @@ impl Tensor {
         check::shape(name, "target", &target.meta(), *self.shape())?;
         let target = target.reshape(*x.shape())?;
         let ends = target.eq_scalar(-1)?.cumsum(1)?;
-        let counts = ends.eq_scalar(0)?;
+        let is_counted = ends.eq_scalar(0)?;
         let max_targets = match x.elements() {
             0 => 0,
-            _ => counts.sum(1)?.max_all()?.item_f64()? as usize,
+            _ => is_counted.sum(1)?.max_all()?.item_f64()? as usize,
         };
-        let (counts, classes) = (counts.narrow(1, 0, max_targets)?, x.dims()[1]);
-        let labels = target.narrow(1, 0, max_targets)?.masked_fill(&counts.logical_not()?, 0)?;
-        let marks = x.detach().zeros_like()?;
+        let (is_counted, classes) = (is_counted.narrow(1, 0, max_targets)?, x.dims()[1]);
+        let labels = target.narrow(1, 0, max_targets)?.masked_fill(&is_counted.logical_not()?, 0)?;
+        let zeros = x.detach().zeros_like()?;
         let is_target =
-            with_index_error_op(name, || marks.scatter_add(1, &labels, &counts.to_dtype(x.dtype())?))?;
+            with_index_error_op(name, || zeros.scatter_add(1, &labels, &is_counted.to_dtype(x.dtype())?))?;
         let target_scores = x.gather(1, &labels)?.unsqueeze(2)?;
         // All pairs of a target and a class, for the maximum number of targets of a row.
-        let parts = x.unsqueeze(1)?.sub(&target_scores)?.add_scalar(1)?.relu()?;
-        let is_pair = counts.unsqueeze(2)?.logical_and(&is_target.eq_scalar(0)?.unsqueeze(1)?)?;
-        let parts = parts.masked_fill(&is_pair.logical_not()?, 0)?;
-        let losses = parts.sum([1, 2])?.div_scalar(classes as f64)?;
+        let violations = x.unsqueeze(1)?.sub(&target_scores)?.add_scalar(1)?.relu()?;
+        let is_pair = is_counted.unsqueeze(2)?.logical_and(&is_target.eq_scalar(0)?.unsqueeze(1)?)?;
+        let violations = violations.masked_fill(&is_pair.logical_not()?, 0)?;
+        let losses = violations.sum([1, 2])?.div_scalar(classes as f64)?;
         reduction.apply(name, &losses.reshape(shape)?)
     }
 

@@ -22,8 +22,8 @@ pub struct CtcOptions {
 impl Tensor {
     /// Returns the negative log-probability of each target, summed over all its alignments with the
     /// input, computed in log-space (Graves et al. 2006, Connectionist Temporal Classification,
-    /// section 4.1). The gradient is the exact one with respect to the given log-probabilities.
-    /// PyTorch's gradient is correct only after a `log_softmax`, where both agree.
+    /// section 4.1). The gradient is exact with respect to these log-probabilities. PyTorch's
+    /// gradient is correct only after a `log_softmax`, where both agree.
     ///
     /// # Shapes
     /// log-probabilities `[time, batch, classes]`, targets `[batch, length]` (i32 or i64), of which
@@ -42,7 +42,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let is_batched = self.rank() == 3;
         let lengths = Lengths { inputs: input_lengths, targets: target_lengths };
-        let (log_probs, labels) = checked(self, targets, lengths, options.blank)?;
+        let (log_probs, labels) = prepare(self, targets, lengths, options.blank)?;
         let mut losses = lengths.losses(&log_probs, &labels, options.blank)?;
         if options.zero_infinity {
             losses = losses.masked_fill(&losses.eq_scalar(f64::INFINITY)?, 0)?;
@@ -69,7 +69,7 @@ struct Lengths<'a> {
 
 /// Returns log-probabilities `[time, batch, classes]` in the accumulation dtype, and targets
 /// `[batch, longest]`, padded with blanks.
-fn checked(x: &Tensor, targets: &Tensor, lengths: Lengths<'_>, blank: usize) -> Result<(Tensor, Tensor)> {
+fn prepare(x: &Tensor, targets: &Tensor, lengths: Lengths<'_>, blank: usize) -> Result<(Tensor, Tensor)> {
     check::float(NAME, "log_probs", &x.meta())?;
     check::index(NAME, "targets", &targets.meta())?;
     let (x, targets) = match (x.rank(), targets.rank()) {
@@ -133,7 +133,7 @@ impl Lengths<'_> {
                 format!("targets of shape {:?} for a batch of {}", targets.shape(), self.targets.len());
             return Err(Error::invalid(NAME, detail));
         }
-        let lengths = column(self.targets, targets)?;
+        let lengths = to_column(self.targets, targets)?;
         let position = Tensor::iota(longest, lengths.dtype(), 0, 1, targets.device())?;
         let counts = position.lt(&lengths)?;
         counts.where_(&rows, &rows.scalar_like(blank as i64)?)
@@ -164,42 +164,42 @@ impl Lengths<'_> {
         if time == 0 || batch == 0 {
             return self.empty_input_losses(log_probs);
         }
-        let around = labels.full_like(blank as i64)?;
-        let pairs = Tensor::stack(&[&around, labels], 2)?.reshape([batch, 2 * longest])?;
+        let blanks = labels.full_like(blank as i64)?;
+        let pairs = Tensor::stack(&[&blanks, labels], 2)?.reshape([batch, 2 * longest])?;
         let last = Tensor::full([batch, 1], blank as i64, labels.dtype(), labels.device())?;
         let symbols = Tensor::concat(&[&pairs, &last], 1)?;
         let expanded = symbols.unsqueeze(0)?.expand([time, batch, width])?;
         let steps = with_index_error_op(NAME, || log_probs.gather(2, &expanded))?;
-        let lengths = column(self.inputs, labels)?;
+        let lengths = to_column(self.inputs, labels)?;
         // Elements after the end of an input must not enter the computation: they may be NaN.
-        let moments = Tensor::iota(time, lengths.dtype(), 0, 1, labels.device())?.reshape([time, 1, 1])?;
-        let is_inside = moments.lt(&lengths.unsqueeze(0)?)?;
+        let times = Tensor::iota(time, lengths.dtype(), 0, 1, labels.device())?.reshape([time, 1, 1])?;
+        let is_inside = times.lt(&lengths.unsqueeze(0)?)?;
         let steps = is_inside.where_(&steps, &steps.scalar_like(0)?)?;
         let impossible = steps.scalar_like(f64::NEG_INFINITY)?;
         let is_skip = skip_mask(&symbols, blank)?;
-        let begins = Tensor::iota(width, DType::I32, 0, 1, labels.device())?.lt_scalar(2)?;
-        let mut state = begins.where_(&steps.select(0, 0)?, &impossible)?;
-        for moment in 1..time {
-            let next = next_states(&state, &is_skip)?.add(&steps.select(0, moment)?)?;
-            state = is_inside.select(0, moment)?.where_(&next, &state)?;
+        let is_start = Tensor::iota(width, DType::I32, 0, 1, labels.device())?.lt_scalar(2)?;
+        let mut state = is_start.where_(&steps.select(0, 0)?, &impossible)?;
+        for time_step in 1..time {
+            let next = next_states(&state, &is_skip)?.add(&steps.select(0, time_step)?)?;
+            state = is_inside.select(0, time_step)?.where_(&next, &state)?;
         }
-        self.total(&state)
+        self.total_losses(&state)
     }
 
     /// Returns the negative log-sum-exp of the last two states of each target.
-    fn total(self, state: &Tensor) -> Result<Tensor> {
+    fn total_losses(self, state: &Tensor) -> Result<Tensor> {
         let ends: Vec<usize> = self.targets.iter().map(|&length| 2 * length).collect();
         let before: Vec<usize> = ends.iter().map(|&end| end.saturating_sub(1)).collect();
-        let ends = column(&ends, state)?;
+        let ends = to_column(&ends, state)?;
         let end = state.gather(1, &ends)?;
-        let label = state.gather(1, &column(&before, state)?)?;
+        let label = state.gather(1, &to_column(&before, state)?)?;
         let label = label.masked_fill(&ends.eq_scalar(0)?, f64::NEG_INFINITY)?;
         let losses = Tensor::concat(&[&end, &label], 1)?.logsumexp(1)?.neg()?;
         match self.inputs.contains(&0) {
             false => Ok(losses),
             true => {
-                let is_none = column(self.inputs, state)?.eq_scalar(0)?.squeeze(1)?;
-                is_none.where_(&self.empty_input_losses(state)?, &losses)
+                let is_empty_input = to_column(self.inputs, state)?.eq_scalar(0)?.squeeze(1)?;
+                is_empty_input.where_(&self.empty_input_losses(state)?, &losses)
             }
         }
     }
@@ -214,9 +214,9 @@ impl Lengths<'_> {
     }
 }
 
-/// Returns one number for each row of the batch, `[batch, 1]`.
-fn column(numbers: &[usize], like: &Tensor) -> Result<Tensor> {
-    index_tensor(numbers.to_vec(), [numbers.len(), 1], like.device())
+/// Returns one value for each row of the batch, `[batch, 1]`.
+fn to_column(values: &[usize], like: &Tensor) -> Result<Tensor> {
+    index_tensor(values.to_vec(), [values.len(), 1], like.device())
 }
 
 /// Returns which symbols may follow the symbol two positions before: labels that differ from it.

@@ -3,13 +3,13 @@
 use super::checked_weight;
 use crate::{Error, Reduction, Result, Tensor};
 
-/// Returns `weight * losses`, reduced. The mean is over the elements; if `divides` is set, it is
-/// the sum divided by the sum of the weights.
+/// Returns `weight * losses`, reduced. The mean is over the elements; if `is_weighted_mean` is set,
+/// it is the sum divided by the sum of the weights.
 fn weighted(
     op: &'static str,
     losses: &Tensor,
     weight: &Tensor,
-    divides: bool,
+    is_weighted_mean: bool,
     reduction: Reduction,
 ) -> Result<Tensor> {
     if weight.shape() != losses.shape() {
@@ -19,7 +19,7 @@ fn weighted(
     let weight = checked_weight(op, weight, losses)?;
     let losses = losses.mul(&weight)?;
     match reduction {
-        Reduction::Mean if divides => losses.sum(..)?.div(&weight.sum(..)?),
+        Reduction::Mean if is_weighted_mean => losses.sum(..)?.div(&weight.sum(..)?),
         _ => reduction.apply(op, &losses),
     }
 }

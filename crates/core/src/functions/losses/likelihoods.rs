@@ -97,12 +97,12 @@ impl Tensor {
             let shapes = format!("variance {:?} does not broadcast to {:?}", variance.shape(), x.shape());
             return Err(Error::invalid(name, shapes));
         }
-        let known = variance.detach();
-        let raised = known.lt_scalar(eps)?.where_(&known.scalar_like(eps)?, &known)?;
-        let raised = raised.masked_fill(&known.lt_scalar(0)?, f64::NAN)?;
-        // The value is the replaced one, and the gradient goes to the given variance.
-        let variance =
-            raised.add(&variance.sub(&known)?.masked_fill(&known.abs()?.eq_scalar(f64::INFINITY)?, 0)?)?;
+        let detached = variance.detach();
+        let clamped = detached.lt_scalar(eps)?.where_(&detached.scalar_like(eps)?, &detached)?;
+        let clamped = clamped.masked_fill(&detached.lt_scalar(0)?, f64::NAN)?;
+        // The value is the clamped one, and the gradient flows to the original variance.
+        let variance = clamped
+            .add(&variance.sub(&detached)?.masked_fill(&detached.abs()?.eq_scalar(f64::INFINITY)?, 0)?)?;
         let mut losses = x.sub(&target)?.square()?.div(&variance)?.add(&variance.log()?)?.mul_scalar(0.5)?;
         if full {
             losses = losses.add_scalar(0.5 * TAU.ln())?;
@@ -167,8 +167,8 @@ fn bernoulli_variance(x: &Tensor) -> Result<Tensor> {
 /// squaring: where one of them is 0 the result is PyTorch's, and it is also correct if the
 /// numerator is 0.
 fn bce_second_grad(x: &Tensor, target: &Tensor) -> Result<Tensor> {
-    let part = |numerator: &Tensor, divisor: &Tensor| numerator.div(&divisor.add_scalar(1e-12)?.square()?);
-    part(target, x)?.add(&part(&target.rsub_scalar(1)?, &x.rsub_scalar(1)?)?)
+    let term = |numerator: &Tensor, divisor: &Tensor| numerator.div(&divisor.add_scalar(1e-12)?.square()?);
+    term(target, x)?.add(&term(&target.rsub_scalar(1)?, &x.rsub_scalar(1)?)?)
 }
 
 fn bce_target_grad(x: &Tensor, _: &Tensor) -> Result<Tensor> {

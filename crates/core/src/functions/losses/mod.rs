@@ -23,7 +23,7 @@ fn hinge(x: &Tensor) -> Result<Tensor> {
 }
 
 /// Checks that a further input of a loss is floating-point and converts it to `dtype`, in which the
-/// first one is computed. Other accumulation dtypes are an error.
+/// loss is computed. An input with another accumulation dtype is an error.
 fn float_input(op: &'static str, what: &'static str, x: &Tensor, dtype: DType) -> Result<Tensor> {
     check::float(op, what, &x.meta())?;
     match x.dtype().accumulator() == dtype {

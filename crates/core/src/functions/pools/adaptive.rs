@@ -32,7 +32,7 @@ macro_rules! adaptive {
             pub fn $max(&self, size: [usize; $axes]) -> Result<(Tensor, Tensor)> {
                 let op = stringify!($max);
                 check_ordered(op, self)?;
-                let (inputs, windows) = windows(op, self, size)?;
+                let (inputs, windows) = windows_for(op, self, size)?;
                 max_along_axes(self, &inputs, &windows)
             }
         )*}
@@ -46,7 +46,7 @@ adaptive! {
 }
 
 /// Returns the size of the image, and the windows for a result of `size`.
-fn windows<const N: usize>(
+fn windows_for<const N: usize>(
     op: &'static str,
     x: &Tensor,
     size: [usize; N],
@@ -76,7 +76,7 @@ fn means<const N: usize>(
     if (0..N).all(divides) {
         return by_op(x, PoolOptions::new(std::array::from_fn(|axis| inputs[axis] / size[axis])));
     }
-    let (_, windows) = windows(op, x, size)?;
+    let (_, windows) = windows_for(op, x, size)?;
     in_accumulator([x], |[x]| {
         let counts = |axis: usize| windows[axis].counts().iter().map(|&count| count as f64).collect();
         sums_along(x, &windows)?.div(&product_over_axes(N, counts, x.dtype(), x.device())?)

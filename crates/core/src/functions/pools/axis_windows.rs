@@ -97,7 +97,7 @@ impl AxisWindows {
                     best = best.doubled(axis, width * self.step)?;
                 }
             }
-            in_order(&parts, &order, axis)
+            reorder(&parts, &order, axis)
         })
     }
 
@@ -113,15 +113,15 @@ impl AxisWindows {
             let width = 1usize << level;
             if self.counts.iter().any(|count| count & width != 0) {
                 // Windows without a part of this width read a zero that is appended to the sums.
-                let none = sums.shape().dim(axis);
+                let zero_index = sums.shape().dim(axis);
                 let indices: Vec<usize> = (0..self.len())
                     .map(|at| match self.counts[at] & width {
-                        0 => none,
+                        0 => zero_index,
                         _ => self.starts[at] + (self.counts[at] & (width - 1)) * self.step,
                     })
                     .collect();
                 let mut border = vec![[0, 0]; x.rank()];
-                border[axis] = [0, usize::from(indices.contains(&none))];
+                border[axis] = [0, usize::from(indices.contains(&zero_index))];
                 let part = take_indices(&sums.pad(&border, 0)?, axis, &indices)?;
                 total = Some(match total {
                     Some(total) => total.add(&part)?,
@@ -240,16 +240,16 @@ fn take_indices(x: &Tensor, axis: usize, indices: &[usize]) -> Result<Tensor> {
 }
 
 /// Concatenates parts along `axis` and sorts their slices by the indices in `order`.
-fn in_order(parts: &[Tensor], order: &[usize], axis: usize) -> Result<Tensor> {
+fn reorder(parts: &[Tensor], order: &[usize], axis: usize) -> Result<Tensor> {
     match parts {
         [only] => Ok(only.clone()),
         _ => {
             let joined = Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)?;
-            let mut back = vec![0; order.len()];
-            for (at, &number) in order.iter().enumerate() {
-                back[number] = at;
+            let mut inverse = vec![0; order.len()];
+            for (at, &index) in order.iter().enumerate() {
+                inverse[index] = at;
             }
-            take_indices(&joined, axis, &back)
+            take_indices(&joined, axis, &inverse)
         }
     }
 }

@@ -29,7 +29,7 @@ impl Tensor {
         size: [usize; 2],
         samples: &Tensor,
     ) -> Result<(Tensor, Tensor)> {
-        fractional("fractional_max_pool2d", self, kernel, size, samples, [1, 0])
+        fractional_pool("fractional_max_pool2d", self, kernel, size, samples, [1, 0])
     }
 
     /// Same as [`fractional_max_pool2d`](Tensor::fractional_max_pool2d) over three axes. `u` is
@@ -47,12 +47,12 @@ impl Tensor {
         size: [usize; 3],
         samples: &Tensor,
     ) -> Result<(Tensor, Tensor)> {
-        fractional("fractional_max_pool3d", self, kernel, size, samples, [0, 1, 2])
+        fractional_pool("fractional_max_pool3d", self, kernel, size, samples, [0, 1, 2])
     }
 }
 
 /// Pools over all axes. `order[axis]` is the index of the sample for `axis`.
-fn fractional<const N: usize>(
+fn fractional_pool<const N: usize>(
     op: &'static str,
     x: &Tensor,
     kernel: [usize; N],
@@ -79,7 +79,7 @@ fn fractional<const N: usize>(
     let argmax = |values: &Tensor, axis: usize| {
         no_grad(|| {
             let sample = samples.narrow(2, order[axis], 1)?;
-            let starts = starts(&sample, inputs[axis] - kernel[axis], size[axis])?;
+            let starts = window_starts(&sample, inputs[axis] - kernel[axis], size[axis])?;
             // The starts vary along this axis and are the same along the others.
             let mut starts_shape = vec![x.shape().dim(0), x.shape().dim(1)];
             starts_shape.extend((0..N).map(|other| if other == axis { size[axis] } else { 1 }));
@@ -93,16 +93,16 @@ fn fractional<const N: usize>(
 
 /// Returns the starts of `count` windows, the last one at `last`: samples `[batch, channels, 1]` ->
 /// `[batch, channels, count]`.
-fn starts(sample: &Tensor, last: usize, count: usize) -> Result<Tensor> {
+fn window_starts(sample: &Tensor, last: usize, count: usize) -> Result<Tensor> {
     let sample = sample.detach().to_dtype(sample.dtype().accumulator())?;
     let device = sample.device();
-    let numbers = Tensor::iota(count, index_dtype(count), 0, 1, device)?;
-    let is_last = numbers.eq_scalar((count - 1) as i64)?;
+    let indices = Tensor::iota(count, index_dtype(count), 0, 1, device)?;
+    let is_last = indices.eq_scalar((count - 1) as i64)?;
     let distance = if count > 1 { last as f64 / (count - 1) as f64 } else { 0.0 };
     let distance = if sample.dtype() == DType::F64 { distance } else { f64::from(distance as f32) };
-    let places = sample.add(&numbers.to_dtype(sample.dtype())?)?.mul_scalar(distance)?.floor()?;
-    let places = places.sub(&sample.mul_scalar(distance)?.floor()?)?;
+    let positions = sample.add(&indices.to_dtype(sample.dtype())?)?.mul_scalar(distance)?.floor()?;
+    let positions = positions.sub(&sample.mul_scalar(distance)?.floor()?)?;
     // Rounding must not move a window beyond the image.
-    let places = places.maximum_scalar(0)?.minimum_scalar(last as f64)?.to_dtype(index_dtype(last))?;
-    is_last.where_(&places.scalar_like(last as i64)?, &places)
+    let positions = positions.maximum_scalar(0)?.minimum_scalar(last as f64)?.to_dtype(index_dtype(last))?;
+    is_last.where_(&positions.scalar_like(last as i64)?, &positions)
 }

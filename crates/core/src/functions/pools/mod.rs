@@ -30,12 +30,12 @@ fn spatial<const N: usize>(op: &'static str, x: &Tensor) -> Result<[usize; N]> {
         [_, 0, sizes @ ..] if sizes.len() == N => {
             Err(Error::invalid(op, format!("an input of shape {:?} without channels", x.shape())))
         }
-        [_, _, sizes @ ..] => sizes.try_into().map_err(|_| rank::<N>(op, x)),
-        _ => Err(rank::<N>(op, x)),
+        [_, _, sizes @ ..] => sizes.try_into().map_err(|_| rank_error::<N>(op, x)),
+        _ => Err(rank_error::<N>(op, x)),
     }
 }
 
-fn rank<const N: usize>(op: &'static str, x: &Tensor) -> Error {
+fn rank_error<const N: usize>(op: &'static str, x: &Tensor) -> Error {
     Error::Rank { op, expected: (N + 2).to_string(), shape: Box::new(*x.shape()) }
 }
 
@@ -64,11 +64,11 @@ impl<const N: usize> PoolOptions<N> {
     /// Returns whether the ops support these options: floating-point, and no window extends beyond
     /// an image by more than its size.
     fn has_op(&self, x: &Tensor, size: &[usize; N]) -> bool {
-        let is_near = |axis: usize| {
+        let overhang_fits = |axis: usize| {
             let size = size[axis];
             self.padding[axis] <= size && self.overhang(axis, size) <= size
         };
-        x.dtype().is_float() && (0..N).all(is_near)
+        x.dtype().is_float() && (0..N).all(overhang_fits)
     }
 
     fn check_undilated(&self, op: &'static str) -> Result<()> {
@@ -159,7 +159,8 @@ fn max_pool_volumes(op: &'static str, x: &Tensor, options: PoolOptions<3>) -> Re
     options.windows(op, size)?;
     let [batch, channels, depth, height, width] = x.sizes()?;
     let planes = widen_for_grad(x)?.reshape([batch, channels * depth, height, width])?;
-    let (values, within) = max_pool_planes(op, &planes, options.over(|&[_, down, across]| [down, across]))?;
+    let (values, within) =
+        max_pool_planes(op, &planes, options.over(|&[_, vertical, horizontal]| [vertical, horizontal]))?;
     let [_, _, oh, ow] = values.sizes()?;
     let columns = |x: &Tensor| x.reshape([batch, channels, depth, oh * ow]);
     let (values, indices) = max_pool_planes(op, &columns(&values)?, to_plane_options(&options))?;
@@ -301,7 +302,8 @@ impl Tensor {
         in_accumulator([self], |[x]| {
             let [batch, channels, depth, height, width] = x.sizes()?;
             let planes = x.reshape([batch, channels * depth, height, width])?;
-            let planes = planes.avg_pool2d(options.over(|&[_, down, across]| [down, across]))?;
+            let planes =
+                planes.avg_pool2d(options.over(|&[_, vertical, horizontal]| [vertical, horizontal]))?;
             let [_, _, oh, ow] = planes.sizes()?;
             let volumes =
                 planes.reshape([batch, channels, depth, oh * ow])?.avg_pool2d(to_plane_options(&options))?;
@@ -320,7 +322,7 @@ impl Tensor {
     /// Same as [`avg_pool1d`](Tensor::avg_pool1d). Also returns an error for integers, or if `p`
     /// is 0.
     pub fn lp_pool1d(&self, p: f64, options: PoolOptions<1>) -> Result<Tensor> {
-        powers("lp_pool1d", self, p, &options, Tensor::avg_pool1d)
+        power_means("lp_pool1d", self, p, &options, Tensor::avg_pool1d)
     }
 
     /// Same as [`lp_pool1d`](Tensor::lp_pool1d), with windows over two axes.
@@ -332,7 +334,7 @@ impl Tensor {
     /// Same as [`avg_pool2d`](Tensor::avg_pool2d). Also returns an error for integers, or if `p`
     /// is 0.
     pub fn lp_pool2d(&self, p: f64, options: PoolOptions) -> Result<Tensor> {
-        powers("lp_pool2d", self, p, &options, Tensor::avg_pool2d)
+        power_means("lp_pool2d", self, p, &options, Tensor::avg_pool2d)
     }
 
     /// Same as [`lp_pool1d`](Tensor::lp_pool1d), with windows over three axes.
@@ -344,7 +346,7 @@ impl Tensor {
     /// Same as [`avg_pool3d`](Tensor::avg_pool3d). Also returns an error for integers, or if `p`
     /// is 0.
     pub fn lp_pool3d(&self, p: f64, options: PoolOptions<3>) -> Result<Tensor> {
-        powers("lp_pool3d", self, p, &options, Tensor::avg_pool3d)
+        power_means("lp_pool3d", self, p, &options, Tensor::avg_pool3d)
     }
 }
 
@@ -391,27 +393,28 @@ fn sums_along<const N: usize>(x: &Tensor, windows: &[AxisWindows; N]) -> Result<
     (0..N).rev().try_fold(x.clone(), |sums, axis| windows[axis].sums(&sums, 2 + axis))
 }
 
-/// Returns the outer product of one list of numbers for each of `axes` axes.
+/// Returns the outer product of the `axes` lists of numbers that `factors` returns, one for each
+/// axis.
 fn product_over_axes(
     axes: usize,
-    numbers: impl Fn(usize) -> Vec<f64>,
+    factors: impl Fn(usize) -> Vec<f64>,
     dtype: DType,
     device: &Device,
 ) -> Result<Tensor> {
     let mut product = None::<Tensor>;
     for axis in 0..axes {
-        let numbers = numbers(axis);
+        let factors = factors(axis);
         let mut shape = vec![1; axes];
-        shape[axis] = numbers.len();
+        shape[axis] = factors.len();
         let factor = match dtype {
-            DType::F64 => Tensor::from_vec(numbers, &shape[..], device)?,
+            DType::F64 => Tensor::from_vec(factors, &shape[..], device)?,
             DType::I64 => Tensor::from_vec(
-                numbers.into_iter().map(|number| number as i64).collect::<Vec<_>>(),
+                factors.into_iter().map(|number| number as i64).collect::<Vec<_>>(),
                 &shape[..],
                 device,
             )?,
             _ => Tensor::from_vec(
-                numbers.into_iter().map(|number| number as f32).collect::<Vec<_>>(),
+                factors.into_iter().map(|number| number as f32).collect::<Vec<_>>(),
                 &shape[..],
                 device,
             )?,
@@ -425,7 +428,7 @@ fn product_over_axes(
 }
 
 /// Returns the roots of sums of powers, given a function that computes means of windows.
-fn powers<const N: usize>(
+fn power_means<const N: usize>(
     op: &'static str,
     x: &Tensor,
     p: f64,

@@ -21,7 +21,7 @@ impl Tensor {
     /// floating-point, or if the positions have another shape, are not i32 or i64, or are out of
     /// range.
     pub fn max_unpool1d(&self, positions: &Tensor, size: [usize; 1]) -> Result<Tensor> {
-        unpooled("max_unpool1d", self, positions, size)
+        unpool("max_unpool1d", self, positions, size)
     }
 
     /// Same as [`max_unpool1d`](Tensor::max_unpool1d) over two axes; positions are
@@ -34,7 +34,7 @@ impl Tensor {
     /// # Errors
     /// Same as [`max_unpool1d`](Tensor::max_unpool1d).
     pub fn max_unpool2d(&self, positions: &Tensor, size: [usize; 2]) -> Result<Tensor> {
-        unpooled("max_unpool2d", self, positions, size)
+        unpool("max_unpool2d", self, positions, size)
     }
 
     /// Same as [`max_unpool1d`](Tensor::max_unpool1d) over three axes; positions are
@@ -47,7 +47,7 @@ impl Tensor {
     /// # Errors
     /// Same as [`max_unpool1d`](Tensor::max_unpool1d).
     pub fn max_unpool3d(&self, positions: &Tensor, size: [usize; 3]) -> Result<Tensor> {
-        unpooled("max_unpool3d", self, positions, size)
+        unpool("max_unpool3d", self, positions, size)
     }
 }
 
@@ -57,7 +57,7 @@ fn in_rows(x: &Tensor) -> Result<Tensor> {
     x.reshape([batch, channels, x.dims()[2..].iter().product()])
 }
 
-fn unpooled<const N: usize>(
+fn unpool<const N: usize>(
     op: &'static str,
     x: &Tensor,
     positions: &Tensor,
@@ -68,12 +68,12 @@ fn unpooled<const N: usize>(
     check::index(op, "positions", &positions.meta())?;
     check::shape(op, "positions", &positions.meta(), *x.shape())?;
     let shape = Shape::new(&[&x.dims()[..2], &size[..]].concat())?;
-    let places = size.iter().product::<usize>();
-    if places == 0 && x.elements() > 0 {
+    let target_count = size.iter().product::<usize>();
+    if target_count == 0 && x.elements() > 0 {
         return Err(Error::invalid(op, format!("{} elements to size {size:?}", x.elements())));
     }
     let y = no_grad(|| {
-        let zeros = Tensor::zeros([x.shape().dim(0), x.shape().dim(1), places], x.dtype(), x.device())?;
+        let zeros = Tensor::zeros([x.shape().dim(0), x.shape().dim(1), target_count], x.dtype(), x.device())?;
         with_index_error_op(op, || zeros.scatter(2, &in_rows(positions)?, &in_rows(x)?))?.reshape(shape)
     })?;
     let rule = |context: &Context<'_>, grads: &[Option<Tensor>]| {

@@ -50,11 +50,11 @@ fn sum_of_lgammas(x: &Tensor, count: usize) -> Result<Tensor> {
     let size = (BLOCK / x.elements().max(1)).clamp(1, count);
     let column = x.unsqueeze(-1)?;
     let mut sum = x.zeros_like()?;
-    for from in (0..count).step_by(size) {
-        let length = size.min(count - from);
-        let below = Tensor::iota(length, DType::I32, from as i64, 1, x.device())?;
-        let below = below.to_dtype(x.dtype())?.mul_scalar(0.5)?;
-        sum = sum.add(&column.sub(&below)?.lgamma()?.sum(-1)?)?;
+    for start in (0..count).step_by(size) {
+        let length = size.min(count - start);
+        let offsets = Tensor::iota(length, DType::I32, start as i64, 1, x.device())?;
+        let offsets = offsets.to_dtype(x.dtype())?.mul_scalar(0.5)?;
+        sum = sum.add(&column.sub(&offsets)?.lgamma()?.sum(-1)?)?;
     }
     Ok(sum)
 }
@@ -140,17 +140,17 @@ fn lgamma_below(size: &Tensor) -> Result<Tensor> {
     let mut near = size.clamp(0.0, FAR)?;
     let mut product = near.full_like(1)?;
     for _ in 0..6 {
-        let above = near.gt_scalar(2.5)?;
-        let less = near.sub_scalar(1)?;
-        product = above.where_(&product.mul(&less)?, &product)?;
-        near = above.where_(&less, &near)?;
+        let is_above = near.gt_scalar(2.5)?;
+        let decremented = near.sub_scalar(1)?;
+        product = is_above.where_(&product.mul(&decremented)?, &product)?;
+        near = is_above.where_(&decremented, &near)?;
     }
-    let (below, middle) = (near.lt_scalar(0.5)?, near.lt_scalar(1.5)?);
-    let z = below.where_(&near, &middle.where_(&near.sub_scalar(1)?, &near.sub_scalar(2)?)?)?;
+    let (is_below, is_middle) = (near.lt_scalar(0.5)?, near.lt_scalar(1.5)?);
+    let z = is_below.where_(&near, &is_middle.where_(&near.sub_scalar(1)?, &near.sub_scalar(2)?)?)?;
     let value = polynomial(&z, for_dtype(size, &LGAMMA[..], &LGAMMA_SHORT[..]))?.mul(&z)?;
-    let factor = middle.where_(&near, &product)?.log()?;
-    let value = middle.where_(&value.sub(&factor)?, &value.add(&factor)?)?;
-    below.where_(&value.sub(&near.log1p()?)?, &value)
+    let factor = is_middle.where_(&near, &product)?.log()?;
+    let value = is_middle.where_(&value.sub(&factor)?, &value.add(&factor)?)?;
+    is_below.where_(&value.sub(&near.log1p()?)?, &value)
 }
 
 /// The zero of digamma as a sum of three numbers, the first of which has few digits (OEIS A030169).
@@ -211,15 +211,15 @@ const DIGAMMA_FAR: [f64; 9] = [
 
 /// Returns `digamma(1 - x) - pi / tan(pi x)` for negative numbers.
 fn digamma_value(x: &Tensor) -> Result<Tensor> {
-    let negative = x.lt_scalar(0)?;
-    let value = digamma_of_positive(&negative.where_(&x.rsub_scalar(1)?, x)?)?;
-    let rest = offset_from_integer(&x.abs()?)?;
-    let angle = rest.mul_scalar(PI)?;
+    let is_negative = x.lt_scalar(0)?;
+    let value = digamma_of_positive(&is_negative.where_(&x.rsub_scalar(1)?, x)?)?;
+    let offset = offset_from_integer(&x.abs()?)?;
+    let angle = offset.mul_scalar(PI)?;
     let cotangent = angle.cos()?.div(&angle.sin()?)?.mul_scalar(PI)?;
     // Pi times a subnormal number has few digits.
-    let cotangent = rest.abs()?.lt_scalar(1e-10)?.where_(&rest.recip()?, &cotangent)?;
-    let reflected = value.add(&cotangent)?.masked_fill(&rest.eq_scalar(0)?, f64::NAN)?;
-    let value = negative.where_(&reflected, &value)?;
+    let cotangent = offset.abs()?.lt_scalar(1e-10)?.where_(&offset.recip()?, &cotangent)?;
+    let reflected = value.add(&cotangent)?.masked_fill(&offset.eq_scalar(0)?, f64::NAN)?;
+    let value = is_negative.where_(&reflected, &value)?;
     x.eq_scalar(0)?.where_(&x.recip()?.neg()?, &value)
 }
 
@@ -238,14 +238,14 @@ fn digamma_below(size: &Tensor) -> Result<Tensor> {
     let mut near = size.clamp(0.0, FAR)?;
     let mut sum = near.zeros_like()?;
     for _ in 0..6 {
-        let above = near.gt_scalar(2)?;
-        let less = near.sub_scalar(1)?;
-        sum = above.where_(&sum.add(&less.recip()?)?, &sum)?;
-        near = above.where_(&less, &near)?;
+        let is_above = near.gt_scalar(2)?;
+        let decremented = near.sub_scalar(1)?;
+        sum = is_above.where_(&sum.add(&decremented.recip()?)?, &sum)?;
+        near = is_above.where_(&decremented, &near)?;
     }
-    let below = near.lt_scalar(1)?;
-    let sum = below.where_(&near.recip()?.neg()?, &sum)?;
-    let near = below.where_(&near.add_scalar(1)?, &near)?;
+    let is_below = near.lt_scalar(1)?;
+    let sum = is_below.where_(&near.recip()?.neg()?, &sum)?;
+    let near = is_below.where_(&near.add_scalar(1)?, &near)?;
     let coefficients = for_dtype(size, &DIGAMMA[..], &DIGAMMA_SHORT[..]);
     let past_zero = near.sub_scalar(ZERO[0])?.sub_scalar(ZERO[1])?.sub_scalar(ZERO[2])?;
     polynomial(&near.sub_scalar(1.5)?, coefficients)?.mul(&past_zero)?.add(&sum)

@@ -24,8 +24,8 @@ functions! {
 /// of the base equals the element, otherwise the rounded quotient.
 fn to_base(x: &Tensor, base: i64, scale: f64) -> Result<Tensor> {
     let y = x.log()?.div_scalar(scale)?;
-    let whole = y.round()?;
-    whole.rpow_scalar(base)?.eq(x)?.where_(&whole, &y)
+    let rounded = y.round()?;
+    rounded.rpow_scalar(base)?.eq(x)?.where_(&rounded, &y)
 }
 
 impl Tensor {
@@ -72,26 +72,26 @@ fn entropy(x: &Tensor) -> Result<Tensor> {
 
 /// Returns `x * logarithm`, and 0 where x is 0 and y is not NaN.
 fn product(x: &Tensor, y: &Tensor, logarithm: &Tensor) -> Result<Tensor> {
-    let empty = x.eq_scalar(0)?.logical_and(&y.eq(y)?)?;
+    let is_replaced = x.eq_scalar(0)?.logical_and(&y.eq(y)?)?;
     let value = x.mul(logarithm)?;
-    empty.where_(&value.scalar_like(0)?, &value)
+    is_replaced.where_(&value.scalar_like(0)?, &value)
 }
 
 /// Returns `log(y)`, and 0 where x is 0 and y is not positive.
 fn xlogy_grad(x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let empty = x.eq_scalar(0)?.logical_and(&y.le_scalar(0)?)?;
-    empty.where_(&y.scalar_like(1)?, y)?.log()
+    let is_replaced = x.eq_scalar(0)?.logical_and(&y.le_scalar(0)?)?;
+    is_replaced.where_(&y.scalar_like(1)?, y)?.log()
 }
 
 fn xlog1py_grad(x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let empty = x.eq_scalar(0)?.logical_and(&y.le_scalar(-1)?)?;
-    empty.where_(&y.scalar_like(0)?, y)?.log1p()
+    let is_replaced = x.eq_scalar(0)?.logical_and(&y.le_scalar(-1)?)?;
+    is_replaced.where_(&y.scalar_like(0)?, y)?.log1p()
 }
 
 /// Returns `x / y`, and 0 where both are 0. There its own gradients are finite, too.
 fn ratio(x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let empty = x.eq_scalar(0)?.logical_and(&y.eq_scalar(0)?)?;
-    x.div(&empty.where_(&y.scalar_like(1)?, y)?)
+    let is_replaced = x.eq_scalar(0)?.logical_and(&y.eq_scalar(0)?)?;
+    x.div(&is_replaced.where_(&y.scalar_like(1)?, y)?)
 }
 
 /// Clamps `x` to `eps` and `1 - eps`. If these bounds cross, the lower one takes precedence, as in
@@ -112,10 +112,10 @@ fn log_odds(x: &Tensor) -> Result<Tensor> {
 /// Returns `1 / (x (1 - x))`: 0 beyond the bounds of `eps`, NaN outside 0 to 1.
 fn log_odds_grad(x: &Tensor, eps: Option<f64>) -> Result<Tensor> {
     let (low, outside_grad) = eps.map_or((0.0, f64::NAN), |eps| (eps, 0.0));
-    let outside = x.lt_scalar(low)?.logical_or(&x.gt_scalar(1.0 - low)?)?;
+    let is_outside = x.lt_scalar(low)?.logical_or(&x.gt_scalar(1.0 - low)?)?;
     // Masked before and after, so that elements that are not selected have a finite gradient.
-    let inside = x.masked_fill(&outside, 0.5)?;
-    inside.mul(&inside.rsub_scalar(1)?)?.recip()?.masked_fill(&outside, outside_grad)
+    let inside = x.masked_fill(&is_outside, 0.5)?;
+    inside.mul(&inside.rsub_scalar(1)?)?.recip()?.masked_fill(&is_outside, outside_grad)
 }
 
 /// Returns `(-1)^n` for the integer n nearest to x.
@@ -127,17 +127,17 @@ fn sign_of_parity(x: &Tensor) -> Result<Tensor> {
 /// exceed that distance for large x.
 fn sinc_value(x: &Tensor) -> Result<Tensor> {
     let sine = offset_from_integer(x)?.mul_scalar(PI)?.sin()?.mul(&sign_of_parity(x)?)?;
-    let zero = x.eq_scalar(0)?;
-    sine.div(&x.masked_fill(&zero, 1)?.mul_scalar(PI)?)?.masked_fill(&zero, 1)
+    let is_zero = x.eq_scalar(0)?;
+    sine.div(&x.masked_fill(&is_zero, 1)?.mul_scalar(PI)?)?.masked_fill(&is_zero, 1)
 }
 
 /// Returns `(cos(pi x) - sinc(x)) / x`. Near 0, where the difference cancels, uses the Taylor
 /// series in `(pi x)^2`.
 fn sinc_grad(x: &Tensor) -> Result<Tensor> {
-    let near = x.abs()?.lt_scalar(0.5)?;
-    let away = x.masked_fill(&near, 1)?;
-    let cosine = offset_from_integer(&away)?.mul_scalar(PI)?.cos()?.mul(&sign_of_parity(&away)?)?;
-    let far = cosine.sub(&away.sinc()?)?.div(&away)?;
+    let is_near = x.abs()?.lt_scalar(0.5)?;
+    let far_x = x.masked_fill(&is_near, 1)?;
+    let cosine = offset_from_integer(&far_x)?.mul_scalar(PI)?.cos()?.mul(&sign_of_parity(&far_x)?)?;
+    let far_grad = cosine.sub(&far_x.sinc()?)?.div(&far_x)?;
     // d/du of the sum of `(-1)^k u^2k / (2k+1)!` is u times the sum of
     // `(-1)^k 2k u^(2k-2) / (2k+1)!`.
     let mut coefficients = Vec::new();
@@ -147,7 +147,7 @@ fn sinc_grad(x: &Tensor) -> Result<Tensor> {
         factorial *= -2.0 * k * (2.0 * k + 1.0);
         coefficients.push(2.0 * k / factorial);
     }
-    let angle = near.where_(x, &x.scalar_like(0)?)?.mul_scalar(PI)?;
-    let within = polynomial(&angle.square()?, &coefficients)?.mul(&angle)?.mul_scalar(PI)?;
-    near.where_(&within, &far)
+    let angle = is_near.where_(x, &x.scalar_like(0)?)?.mul_scalar(PI)?;
+    let near_grad = polynomial(&angle.square()?, &coefficients)?.mul(&angle)?.mul_scalar(PI)?;
+    is_near.where_(&near_grad, &far_grad)
 }

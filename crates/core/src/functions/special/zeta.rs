@@ -48,18 +48,18 @@ fn zeta_grad(order: &Tensor, x: &Tensor) -> Result<Tensor> {
 
 fn zeta_value(order: &Tensor, x: &Tensor) -> Result<Tensor> {
     let value = hurwitz_zeta(order, x, Units::ONE)?;
-    let fraction = order.ne(&order.floor()?)?.logical_and(&x.lt_scalar(0)?)?;
-    let value = value.masked_fill(&fraction, f64::NAN)?;
-    let pole = x.le_scalar(0)?.logical_and(&x.eq(&x.floor()?)?)?;
-    let value = value.masked_fill(&pole.logical_or(&order.eq_scalar(1)?)?, f64::INFINITY)?;
+    let is_undefined = order.ne(&order.floor()?)?.logical_and(&x.lt_scalar(0)?)?;
+    let value = value.masked_fill(&is_undefined, f64::NAN)?;
+    let is_pole = x.le_scalar(0)?.logical_and(&x.eq(&x.floor()?)?)?;
+    let value = value.masked_fill(&is_pole.logical_or(&order.eq_scalar(1)?)?, f64::INFINITY)?;
     value.masked_fill(&order.lt_scalar(1)?, f64::NAN)
 }
 
 fn polygamma_value(x: &Tensor, order: i64) -> Result<Tensor> {
     let power = x.scalar_like(order as f64 + 1.0)?;
     let value = hurwitz_zeta(&power, x, Units::of_factorial(order, x.dtype() == DType::F64))?;
-    let pole = x.le_scalar(0)?.logical_and(&x.eq(&x.floor()?)?)?;
-    let value = value.masked_fill(&pole, f64::INFINITY)?;
+    let is_pole = x.le_scalar(0)?.logical_and(&x.eq(&x.floor()?)?)?;
+    let value = value.masked_fill(&is_pole, f64::INFINITY)?;
     if order % 2 == 0 { value.neg() } else { Ok(value) }
 }
 
@@ -98,8 +98,8 @@ impl Units {
     /// Returns `x^power` in these units, times `fraction`, which may be small where the power
     /// overflows.
     fn term(self, x: &Tensor, power: &Tensor, fraction: Option<&Tensor>) -> Result<Tensor> {
-        let part = power.mul_scalar(2f64.powi(-self.halvings))?;
-        let mut root = x.div_scalar(self.scale)?.pow(&part)?.mul_scalar(self.factor)?;
+        let root_power = power.mul_scalar(2f64.powi(-self.halvings))?;
+        let mut root = x.div_scalar(self.scale)?.pow(&root_power)?.mul_scalar(self.factor)?;
         for _ in 1..self.halvings {
             root = root.square()?;
         }
@@ -141,8 +141,8 @@ fn log_factorial(n: i64) -> f64 {
 /// negative x is this sum without `±zeta(s, 1 - x)`. Halfway between two poles the difference
 /// vanishes and only that term remains, so differences are summed term by term.
 fn hurwitz_zeta(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
-    let negative = x.lt_scalar(0)?;
-    let of_positive = series(order, &negative.where_(&x.rsub_scalar(1)?, x)?, units)?;
+    let is_negative = x.lt_scalar(0)?;
+    let positive_sum = series(order, &is_negative.where_(&x.rsub_scalar(1)?, x)?, units)?;
     let offset = offset_from_integer(x)?;
     let near = offset.abs()?;
     // Exact near 1/2.
@@ -153,10 +153,10 @@ fn hurwitz_zeta(order: &Tensor, x: &Tensor, units: Units) -> Result<Tensor> {
     let half = order.mul_scalar(0.5)?;
     let is_odd = half.ne(&half.floor()?)?;
     let all = is_odd.where_(&signed, &sum)?;
-    let reflected = all.sub(&is_odd.where_(&of_positive.neg()?, &of_positive)?)?;
+    let reflected = all.sub(&is_odd.where_(&positive_sum.neg()?, &positive_sum)?)?;
     // The sum over all k overflows first, and the other sum may be infinite with the opposite sign.
     let reflected = all.abs()?.eq_scalar(f64::INFINITY)?.where_(&all, &reflected)?;
-    negative.where_(&reflected, &of_positive)
+    is_negative.where_(&reflected, &positive_sum)
 }
 
 /// `B_2j / (2j)!` with the Bernoulli numbers, starting with `j = 1`.
@@ -179,8 +179,8 @@ fn term_counts(x: &Tensor) -> (u8, usize) {
     *for_dtype(x, &(10, 11), &(5, 6))
 }
 
-/// Returns the same sum for positive x by the Euler-Maclaurin formula, which is applied at x itself
-/// where x is large compared with the order, otherwise after the first terms.
+/// Returns the sum of [`hurwitz_zeta`] for positive x by the Euler-Maclaurin formula, which is
+/// applied at x itself where x is large compared with the order, otherwise after the first terms.
 ///
 /// For large x the sum is about `x` times as large as its terms, which may underflow where the sum
 /// does not. There it is computed from its integral.
@@ -213,8 +213,8 @@ fn difference_of_series(order: &Tensor, x: &Tensor, shift: &Tensor, units: Units
     let (terms, corrections) = term_counts(x);
     let power = order.neg()?;
     let pair = |k: u8| {
-        let at = x.add_scalar(f64::from(k))?;
-        units.term(&at, &power, Some(&fraction_lost(&at, shift, order)?))
+        let shifted = x.add_scalar(f64::from(k))?;
+        units.term(&shifted, &power, Some(&fraction_lost(&shifted, shift, order)?))
     };
     let from = x.add_scalar(f64::from(terms))?;
     let ends = end_difference(order, &from, shift, corrections)?;
@@ -232,7 +232,7 @@ fn fraction_lost(x: &Tensor, shift: &Tensor, power: &Tensor) -> Result<Tensor> {
 }
 
 /// Returns the integral from `from` on and its corrections minus those from `from + shift` on, in
-/// units of the first term of the former.
+/// units of the first term of the sum from `from` on.
 fn end_difference(order: &Tensor, from: &Tensor, shift: &Tensor, corrections: usize) -> Result<Tensor> {
     // The fraction lost by a power with exponent p + q, from the fractions lost with exponents p
     // and q.

@@ -32,7 +32,7 @@ impl Heads {
     }
 
     /// Reshapes `[batch, heads, queries, n]` to `[batch, kv_heads, group * queries, n]`.
-    fn grouped(&self, x: &Tensor) -> Result<Tensor> {
+    fn group_heads(&self, x: &Tensor) -> Result<Tensor> {
         x.reshape(self.q.shape().with_dim(3, x.dims()[3]))
     }
 
@@ -41,19 +41,19 @@ impl Heads {
         x.reshape([self.batch, self.heads, self.queries, x.dims()[3]])
     }
 
-    fn output(&self) -> [usize; 4] {
+    fn output_dims(&self) -> [usize; 4] {
         [self.batch, self.heads, self.queries, self.v.dims()[3]]
     }
 
     /// Returns the weighted sum of the values for each query, with weights
     /// `[batch, heads, queries, keys]`.
     pub(super) fn outputs(&self, config: &AttentionConfig, weights: &Tensor) -> Result<Tensor> {
-        config.product(&self.grouped(weights)?, &self.v)?.reshape(self.output())
+        config.product(&self.group_heads(weights)?, &self.v)?.reshape(self.output_dims())
     }
 }
 
 /// Computes `exp(scores - lse)`; 0 for a query whose keys are all masked.
-fn weights(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
+fn recompute_weights(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
     let fully_masked = log_sum.eq_scalar(f64::NEG_INFINITY)?;
     scores.sub(&log_sum.masked_fill(&fully_masked, 0.0)?)?.exp()
 }
@@ -136,17 +136,18 @@ impl AttentionConfig {
         };
         let [ends_of_queries, ends_of_keys] = lengths;
         let sequences = ends_of_queries.elements() - 1;
-        let of_query = sequence_of(ends_of_queries, queries)?;
-        let of_key = sequence_of(ends_of_keys, keys)?.unsqueeze(0)?;
+        let query_sequence = sequence_of(ends_of_queries, queries)?;
+        let key_sequence = sequence_of(ends_of_keys, keys)?.unsqueeze(0)?;
         // The last query of a sequence has the position of its last key.
         let shifts = ends_of_keys.sub(ends_of_queries)?.narrow(0, 1, sequences)?;
-        let shift = shifts.index_select(0, &of_query.minimum_scalar((sequences - 1) as i64)?)?;
+        let shift = shifts.index_select(0, &query_sequence.minimum_scalar((sequences - 1) as i64)?)?;
         let position = Tensor::iota(queries, DType::I32, 0, 1, k.device())?.add(&shift)?.unsqueeze(1)?;
-        let of_query = of_query.unsqueeze(1)?;
-        let other = of_query.ne(&of_key)?.logical_or(&of_query.ge_scalar(sequences as i64)?)?;
+        let query_sequence = query_sequence.unsqueeze(1)?;
+        let other_sequence =
+            query_sequence.ne(&key_sequence)?.logical_or(&query_sequence.ge_scalar(sequences as i64)?)?;
         match self.band_mask(&position, queries, keys)? {
-            Some(masked) => other.logical_or(&masked).map(Some),
-            None => Ok(Some(other)),
+            Some(masked) => other_sequence.logical_or(&masked).map(Some),
+            None => Ok(Some(other_sequence)),
         }
     }
 
@@ -156,14 +157,15 @@ impl AttentionConfig {
         let key = Tensor::iota(keys, DType::I32, 0, 1, position.device())?.unsqueeze(0)?;
         let mut masked = self.causal.then(|| key.gt(position)).transpose()?;
         if let Some(window) = self.window {
-            // A window wider than everything masks nothing. The clamped value cannot overflow.
+            // A window of `keys + queries` or more masks nothing, so it is clamped to prevent an
+            // overflow.
             let window = window.min(keys + queries) as i64;
             let mut outside = key.le(&position.sub_scalar(window)?)?;
             if !self.causal {
                 outside = outside.logical_or(&key.ge(&position.add_scalar(window)?)?)?;
             }
             masked = Some(match masked {
-                Some(later) => later.logical_or(&outside)?,
+                Some(after_position) => after_position.logical_or(&outside)?,
                 None => outside,
             });
         }
@@ -178,15 +180,15 @@ impl AttentionConfig {
         results: Results<'_>,
     ) -> Result<ScoreGradients> {
         let extras = self.split_extras(&inputs[3..]);
-        let p = weights(&self.scores(heads, &extras)?, &results.log_sum.unsqueeze(-1)?)?;
+        let p = recompute_weights(&self.scores(heads, &extras)?, &results.log_sum.unsqueeze(-1)?)?;
         let (dy, y) = (results.dy.to_dtype(p.dtype())?, results.y.to_dtype(p.dtype())?);
-        // The derivative of lse with respect to the scores is also p: it is added to the constant
-        // of the row.
+        // The derivative of lse with respect to the scores is p, too, so the gradient of lse is
+        // subtracted from the constant of its row.
         let mut constant = dy.mul(&y)?.sum_keep(-1)?;
         if let Some(grad) = results.dlog_sum {
             constant = constant.sub(&grad.unsqueeze(-1)?)?;
         }
-        let dy = heads.grouped(&dy)?;
+        let dy = heads.group_heads(&dy)?;
         let dp = self.apply_dropout(heads.separate(&self.product(&dy, &heads.v.t()?)?)?, extras.state)?;
         let ds = p.mul(&dp.sub(&constant)?)?;
         Ok(ScoreGradients { p: self.apply_dropout(p, extras.state)?, dy, ds })
@@ -199,8 +201,8 @@ impl AttentionConfig {
         inputs: &[Tensor],
         scores: &ScoreGradients,
     ) -> Result<Vec<Tensor>> {
-        let dv = self.product(&heads.grouped(&scores.p)?.t()?, &scores.dy)?;
-        let grouped = heads.grouped(&scores.ds)?.mul_scalar(self.scale)?;
+        let dv = self.product(&heads.group_heads(&scores.p)?.t()?, &scores.dy)?;
+        let grouped = heads.group_heads(&scores.ds)?.mul_scalar(self.scale)?;
         let dq = self.product(&grouped, &heads.k)?.reshape(*inputs[0].shape())?;
         let dk = self.product(&grouped.t()?, &heads.q)?;
         [dq, dk, dv].iter().zip(inputs).map(|(grad, input)| grad.to_dtype(input.dtype())).collect()
@@ -223,7 +225,7 @@ impl<'a> Results<'a> {
     }
 }
 
-/// Tensors of all scores that the composed gradients need.
+/// The tensors over all scores that the composed gradients need.
 pub(super) struct ScoreGradients {
     /// The weights after dropout, `[batch, heads, queries, keys]`.
     p: Tensor,

@@ -1,4 +1,5 @@
-//! Permissions of attention: its products have the permissions of a matrix product.
+//! The permissions of attention (TF32, bf16x6): those of a matrix product, for each of its
+//! products.
 
 use super::AttentionConfig;
 use crate::Tensor;

@@ -23,7 +23,7 @@ impl Rule for MultiplyAdd {
         check::count(name, inputs, 3)?;
         check::same_dtype(name, &inputs[0], &inputs[1])?;
         check::same_dtype(name, &inputs[0], &inputs[2])?;
-        numeric(name, &inputs[0])?;
+        check_numeric(name, &inputs[0])?;
         let shape =
             inputs[0].shape().broadcast(inputs[1].shape(), name)?.broadcast(inputs[2].shape(), name)?;
         Ok(Outputs::from_buf([Output::reuses(shape, inputs[0].dtype, 0)]))
@@ -69,7 +69,7 @@ impl Rule for ScaleAdd {
         "scale_add"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        float_pair("scale_add", inputs)
+        infer_float_pair("scale_add", inputs)
     }
     fn broadcasts(&self) -> bool {
         true
@@ -105,7 +105,7 @@ impl Rule for AddRelu {
         "add_relu"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        float_pair("add_relu", inputs)
+        infer_float_pair("add_relu", inputs)
     }
     fn broadcasts(&self) -> bool {
         true
@@ -177,14 +177,14 @@ impl Rule for BiasActivation {
     }
 }
 
-fn numeric(op: &'static str, meta: &Meta<'_>) -> Result<()> {
+fn check_numeric(op: &'static str, meta: &Meta<'_>) -> Result<()> {
     if meta.dtype == DType::Bool {
         return Err(Error::dtype(op, "operand", meta.dtype, "a number"));
     }
     Ok(())
 }
 
-fn float_pair(op: &'static str, inputs: &[Meta<'_>]) -> Result<Outputs> {
+fn infer_float_pair(op: &'static str, inputs: &[Meta<'_>]) -> Result<Outputs> {
     check::count(op, inputs, 2)?;
     check::same_dtype(op, &inputs[0], &inputs[1])?;
     check::float(op, "operand", &inputs[0])?;
@@ -194,11 +194,11 @@ fn float_pair(op: &'static str, inputs: &[Meta<'_>]) -> Result<Outputs> {
 
 /// Returns the gradients of two summands. `grad` is the gradient of their sum.
 fn sum_gradients(context: &Context<'_>, grad: &Tensor) -> Result<Grads> {
-    let part = |index: usize| match context.needs(index) {
+    let operand_grad = |index: usize| match context.needs(index) {
         true => sum_to(grad, context.shape(index))?.to_dtype(context.dtype(index)).map(Some),
         false => Ok(None),
     };
-    Ok([part(0)?, part(1)?].into_iter().collect())
+    Ok([operand_grad(0)?, operand_grad(1)?].into_iter().collect())
 }
 
 impl Tensor {

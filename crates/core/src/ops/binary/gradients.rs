@@ -19,8 +19,8 @@ pub(super) fn gradient(op: BinaryOp, side: Side, a: &Tensor, b: &Tensor, dy: &Te
         (BinaryOp::Div, Side::Right) => dy.neg()?.mul(&a.div(b)?.div(b)?),
         (BinaryOp::Pow, Side::Left) => power_base(a, b, dy),
         (BinaryOp::Pow, Side::Right) => power_exponent(a, b, dy),
-        (BinaryOp::Max, Side::Left) | (BinaryOp::Min, Side::Right) => extreme(&a.lt(b)?, a, b, dy),
-        (BinaryOp::Max, Side::Right) | (BinaryOp::Min, Side::Left) => extreme(&a.gt(b)?, a, b, dy),
+        (BinaryOp::Max, Side::Left) | (BinaryOp::Min, Side::Right) => extreme_gradient(&a.lt(b)?, a, b, dy),
+        (BinaryOp::Max, Side::Right) | (BinaryOp::Min, Side::Left) => extreme_gradient(&a.gt(b)?, a, b, dy),
         (BinaryOp::Atan2, Side::Left) => dy.mul(&b.div(&squared_radius(a, b)?)?),
         (BinaryOp::Atan2, Side::Right) => dy.mul(&a.neg()?.div(&squared_radius(a, b)?)?),
         (BinaryOp::Remainder, Side::Right) => dy.neg()?.mul(&a.detach().floor_divide(&b.detach())?),
@@ -64,9 +64,9 @@ pub(super) fn fixed_power(x: &Tensor, exponent: f64, dy: &Tensor) -> Result<Tens
 
 /// Returns `dy` where the operand is the result, half of it where both are equal, and 0 where the
 /// other operand is the result. If either is NaN, both operands get `dy`.
-fn extreme(loses: &Tensor, a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
-    let shared = a.eq(b)?.where_(&dy.mul_scalar(0.5)?, dy)?;
-    loses.where_(&dy.scalar_like(0i64)?, &shared)
+fn extreme_gradient(other_is_result: &Tensor, a: &Tensor, b: &Tensor, dy: &Tensor) -> Result<Tensor> {
+    let halved_if_equal = a.eq(b)?.where_(&dy.mul_scalar(0.5)?, dy)?;
+    other_is_result.where_(&dy.scalar_like(0i64)?, &halved_if_equal)
 }
 
 /// Computes `a^2 + b^2`, but 1 at the origin, where the gradient of the angle is defined as 0.

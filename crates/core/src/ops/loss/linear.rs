@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// tokens with the vocabulary of GPT-2, 1 GiB in half precision.
 const MAX_SCORES: usize = 1 << 29;
 
-/// The rows of a chunk are a multiple of this: of the tile size of matrix products.
+/// The tile size of matrix products. By default, the rows of a chunk are a multiple of it.
 const ROW_TILE: usize = 128;
 
 /// Alignment of rows, in bytes, for the loads and stores of tensor-core tiles.
@@ -126,7 +126,7 @@ impl Tensor {
     }
 }
 
-/// Computes the loss with all scores, for options that need all losses or formulas over all scores.
+/// Computes the loss with all scores, for options that need all losses or other formulas.
 fn with_all_scores(
     x: &Tensor,
     parameters: LinearParameters<'_>,
@@ -163,7 +163,7 @@ impl ReducedOptions {
     }
 }
 
-/// The rows, the layer, the targets of the rows, and the number of rows per chunk.
+/// A linear layer with its input rows, their targets, and the number of rows per chunk.
 #[derive(Clone)]
 struct Layer {
     x: Tensor,
@@ -192,7 +192,8 @@ impl Layer {
     fn loss(self) -> Result<Tensor> {
         let inputs: Vec<&Tensor> = [&self.x, &self.weight].into_iter().chain(&self.bias).collect();
         let needed = wants_record(&inputs);
-        let (loss, precomputed) = no_grad(|| without_precision(|| self.run(needed.then(|| self.needed()))))?;
+        let (loss, precomputed) =
+            no_grad(|| without_precision(|| self.run(needed.then(|| self.needed_grads()))))?;
         if !needed {
             return Ok(loss);
         }
@@ -258,7 +259,7 @@ impl Layer {
         x.matmul_with(&self.weight.t()?, options)
     }
 
-    fn needed(&self) -> [bool; 3] {
+    fn needed_grads(&self) -> [bool; 3] {
         [self.x.needs_grad(), self.weight.needs_grad(), self.bias.as_ref().is_some_and(Tensor::needs_grad)]
     }
 
@@ -283,34 +284,36 @@ impl Layer {
     /// Computes the losses of all rows, and the gradients including the padding.
     fn losses_and_input_grads(&self, needed: Option<[bool; 3]>) -> Result<(Tensor, PrecomputedGrads)> {
         let rows = self.x.dims()[0];
-        let (mut losses, mut of_x, mut precomputed) = (Vec::new(), Vec::new(), PrecomputedGrads::default());
-        for first in (0..rows.max(1)).step_by(self.chunk) {
-            let count = self.chunk.min(rows - first);
-            let (x, target) = (self.x.narrow(0, first, count)?, self.target.narrow(0, first, count)?);
+        let (mut losses, mut x_grads, mut precomputed) =
+            (Vec::new(), Vec::new(), PrecomputedGrads::default());
+        for start in (0..rows.max(1)).step_by(self.chunk) {
+            let count = self.chunk.min(rows - start);
+            let (x, target) = (self.x.narrow(0, start, count)?, self.target.narrow(0, start, count)?);
             let Some(needed) = needed else {
                 losses.push(self.losses(&x, &target)?);
                 continue;
             };
-            let (of_rows, grad) = self.losses_and_grad(&x, &target)?;
-            losses.push(of_rows);
+            let (row_losses, grad) = self.losses_and_grad(&x, &target)?;
+            losses.push(row_losses);
             if needed[0] {
-                of_x.push(self.unrounded(&grad, &self.weight, None)?);
+                x_grads.push(self.accumulate_product(&grad, &self.weight, None)?);
             }
             if needed[1] {
-                precomputed.weight = Some(self.unrounded(&grad.t()?, &x, precomputed.weight.take())?);
+                precomputed.weight =
+                    Some(self.accumulate_product(&grad.t()?, &x, precomputed.weight.take())?);
             }
             if needed[2] {
                 let sum = grad.to_accumulator()?.sum(0)?;
                 precomputed.bias = Some(match precomputed.bias.take() {
-                    Some(before) => before.add(&sum)?,
+                    Some(previous) => previous.add(&sum)?,
                     None => sum,
                 });
             }
         }
-        precomputed.x = match of_x.len() {
+        precomputed.x = match x_grads.len() {
             0 => None,
-            1 => of_x.pop(),
-            _ => Some(Tensor::concat(&of_x.iter().collect::<Vec<_>>(), 0)?),
+            1 => x_grads.pop(),
+            _ => Some(Tensor::concat(&x_grads.iter().collect::<Vec<_>>(), 0)?),
         };
         Ok((Tensor::concat(&losses.iter().collect::<Vec<_>>(), 0)?, precomputed))
     }
@@ -328,8 +331,8 @@ impl Layer {
         let ReducedOptions { ignore_index, label_smoothing, .. } = self.options;
         let scores = self.scores(x)?;
         let ones = Tensor::ones((), scores.dtype().accumulator(), scores.device())?;
-        let [rows, all] = scores.shape().to_array("linear_cross_entropy")?;
-        let (of_classes, padding) = (scores.narrow(1, 0, self.classes)?, all - self.classes);
+        let [rows, padded_classes] = scores.shape().to_array("linear_cross_entropy")?;
+        let (of_classes, padding) = (scores.narrow(1, 0, self.classes)?, padded_classes - self.classes);
         if padding > 0 {
             // These scores are already 0 except in rows with infinities or NaN, which must not
             // reach the gradient of an ignored row.
@@ -351,8 +354,8 @@ impl Layer {
         let factor = match self.count()? {
             // If all rows are ignored, the gradients are zeros, not NaN, as in the composition.
             Some(count) => {
-                let none = count.eq_scalar(0i64)?;
-                none.where_(&dloss.scalar_like(0i64)?, &dloss.div(&count)?)?
+                let all_ignored = count.eq_scalar(0i64)?;
+                all_ignored.where_(&dloss.scalar_like(0i64)?, &dloss.div(&count)?)?
             }
             None => dloss.clone(),
         };
@@ -370,7 +373,7 @@ impl Layer {
     }
 
     /// Computes `left right`, plus `sum`, in the accumulator dtype.
-    fn unrounded(&self, left: &Tensor, right: &Tensor, sum: Option<Tensor>) -> Result<Tensor> {
+    fn accumulate_product(&self, left: &Tensor, right: &Tensor, sum: Option<Tensor>) -> Result<Tensor> {
         let out_dtype = left.dtype().is_half().then_some(DType::F32);
         let epilogue = Epilogue { residual: sum.is_some(), out_dtype, ..Epilogue::NONE };
         let op = Matmul { epilogue, ..self.product.clone() };

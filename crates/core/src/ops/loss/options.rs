@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::{Error, Result};
 
-/// The reduction of the losses of single elements.
+/// How the losses of all elements are reduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reduction {
     /// No reduction.

@@ -15,9 +15,9 @@ fn class_weights(op: &'static str, weight: &Tensor, classes: usize, dtype: DType
 }
 
 /// Returns the weight of each target's class, 0 for ignored targets.
-fn of_targets(op: &'static str, weights: &Tensor, target: &Tensor, ignore_index: i64) -> Result<Tensor> {
-    let (counts, class) = split_ignored(target, ignore_index)?;
-    with_index_error_op(op, || weights.index_select(0, &class))?.masked_fill(&counts.logical_not()?, 0.0)
+fn target_weights(op: &'static str, weights: &Tensor, target: &Tensor, ignore_index: i64) -> Result<Tensor> {
+    let (is_counted, class) = split_ignored(target, ignore_index)?;
+    with_index_error_op(op, || weights.index_select(0, &class))?.masked_fill(&is_counted.logical_not()?, 0.0)
 }
 
 /// Multiplies `losses` by the weights of their classes and reduces them. The mean divides by the
@@ -31,12 +31,12 @@ pub(super) fn reduce(
 ) -> Result<Tensor> {
     let weights = class_weights(op, weight, classes, losses.dtype())?;
     let flat = target.reshape([target.elements()])?;
-    let weights = of_targets(op, &weights, &flat, ignore_index)?.reshape(*losses.shape())?;
-    let sum = match reduction {
+    let weights = target_weights(op, &weights, &flat, ignore_index)?.reshape(*losses.shape())?;
+    let weight_sum = match reduction {
         Reduction::Mean => Some(weights.sum(..)?),
         _ => None,
     };
-    reduce_counted(op, &losses.mul(&weights)?, sum, reduction)
+    reduce_counted(op, &losses.mul(&weights)?, weight_sum, reduction)
 }
 
 /// Computes for class indices y:
@@ -54,21 +54,21 @@ pub(super) fn cross_entropy(
     let classes = rows.dims()[1];
     let weights = class_weights(name, weight, classes, rows.dtype().accumulator())?;
     let target = target.reshape([rows.dims()[0]])?;
-    let plain = CrossEntropyOptions { ignore_index, reduction: Reduction::None, ..Default::default() };
-    let losses = with_grad::losses(&rows, &target, &plain, None)?;
-    let target_weights = of_targets(name, &weights, &target, ignore_index)?;
+    let unreduced = CrossEntropyOptions { ignore_index, reduction: Reduction::None, ..Default::default() };
+    let losses = with_grad::losses(&rows, &target, &unreduced, None)?;
+    let target_weights = target_weights(name, &weights, &target, ignore_index)?;
     let mut losses = losses.mul(&target_weights)?;
     if label_smoothing != 0.0 {
-        let even = soft_losses(&rows.to_dtype(weights.dtype())?, &weights, 1)?;
-        let even = even.masked_fill(&target.eq_scalar(ignore_index)?, 0.0)?;
+        let smoothing_losses = soft_losses(&rows.to_dtype(weights.dtype())?, &weights, 1)?;
+        let smoothing_losses = smoothing_losses.masked_fill(&target.eq_scalar(ignore_index)?, 0.0)?;
         let smoothing = label_smoothing / classes as f64;
-        losses = losses.mul_scalar(1.0 - label_smoothing)?.add(&even.mul_scalar(smoothing)?)?;
+        losses = losses.mul_scalar(1.0 - label_smoothing)?.add(&smoothing_losses.mul_scalar(smoothing)?)?;
     }
-    let sum = match reduction {
+    let weight_sum = match reduction {
         Reduction::Mean => Some(target_weights.sum(..)?),
         _ => None,
     };
-    reduce_counted(name, &losses.reshape(shape)?, sum, reduction)
+    reduce_counted(name, &losses.reshape(shape)?, weight_sum, reduction)
 }
 
 /// Multiplies class probabilities by the weights of their classes.

@@ -17,8 +17,9 @@ use crate::error::{Result, with_index_error_op};
 use crate::op::{Differentiability, Op, Output, Outputs, Role, Rule, Saves, check};
 use crate::{Layout, Shape, Tensor};
 
-/// With fewer logits, reading them again in the backward pass is cheaper than computing the
-/// predicted gradient and comparing it.
+/// The minimum number of logits for which the gradient is computed in the forward pass. With fewer,
+/// reading them again in the backward pass is cheaper than computing the predicted gradient and
+/// checking the prediction.
 const MIN_ELEMENTS: usize = 1 << 18;
 
 /// [`CrossEntropy`] and [`CrossEntropyGrad`] in one op.
@@ -96,12 +97,12 @@ impl Rule for CrossEntropyWithGrad {
         let [logits, target, log_sum] = [context.input(0)?, context.input(1)?, context.output(1)?];
         let mut sum =
             self.forward().gradient([logits, target, log_sum], [&grad_outputs[0], &grad_outputs[1]])?;
-        let mut of_dloss = None;
+        let mut dloss_grad = None;
         if let Some(grad) = &grad_outputs[2] {
             let (term, grad) = self.double_backward([logits, target, context.input(2)?], grad)?;
-            (sum, of_dloss) = (add_optional(sum, term)?, Some(grad));
+            (sum, dloss_grad) = (add_optional(sum, term)?, Some(grad));
         }
-        Ok([sum, None, of_dloss].into_iter().collect())
+        Ok([sum, None, dloss_grad].into_iter().collect())
     }
 }
 
@@ -131,13 +132,13 @@ impl CrossEntropyWithGrad {
         let (grad, x) = (grad.to_dtype(dloss.dtype())?, logits.to_dtype(dloss.dtype())?);
         let ignored = target.eq_scalar(self.ignore_index)?;
         let p = x.softmax(1)?;
-        let along = p.mul(&grad)?.sum_keep(1)?;
-        let of_logits = p.mul(&grad.sub(&along)?)?.mul(&dloss.unsqueeze(1)?)?;
-        let of_logits = of_logits.masked_fill(&ignored.unsqueeze(1)?, 0.0)?.to_dtype(logits.dtype())?;
+        let projection = p.mul(&grad)?.sum_keep(1)?;
+        let logits_grad = p.mul(&grad.sub(&projection)?)?.mul(&dloss.unsqueeze(1)?)?;
+        let logits_grad = logits_grad.masked_fill(&ignored.unsqueeze(1)?, 0.0)?.to_dtype(logits.dtype())?;
         let distribution =
             target_distribution(target, logits.dims()[1], self.label_smoothing, dloss.dtype())?;
-        let of_dloss = p.sub(&distribution)?.mul(&grad)?.sum(1)?.masked_fill(&ignored, 0.0)?;
-        Ok((of_logits, of_dloss))
+        let dloss_grad = p.sub(&distribution)?.mul(&grad)?.sum(1)?.masked_fill(&ignored, 0.0)?;
+        Ok((logits_grad, dloss_grad))
     }
 }
 
@@ -196,7 +197,7 @@ pub(super) fn losses(
     if op.rule().infer(&metas).is_err() || backend.plan(&op, &metas).is_err() {
         return without_grad();
     }
-    // Computed like the backward pass computes it: 1 / count.
+    // 1 / count, computed as by the backward pass, so that the values are equal.
     let formed_for = match count {
         Some(count) => count.recip()?,
         None => Tensor::ones((), dtype, rows.device())?,

@@ -60,7 +60,7 @@ impl Epilogue {
 
     /// Returns the reason why this combination is not supported, if it is not.
     pub(super) fn problem(&self) -> Option<String> {
-        let of_activation = |op: UnaryOp| op == UnaryOp::Relu || (!op.saves_output() && op.has_grad_op());
+        let is_supported = |op: UnaryOp| op == UnaryOp::Relu || (!op.saves_output() && op.has_grad_op());
         let is_grad = self.activation_grad.is_some();
         let has_sum = self.bias || self.activation.is_some() || self.residual || self.accumulate;
         let expected = if self.pre_activation
@@ -74,7 +74,7 @@ impl Epilogue {
         } else if self.row_sums_of_a && (has_sum || is_grad) {
             "row_sums_of_a: expected no bias, activation, activation_grad, residual or accumulator"
         } else {
-            let op = self.activation_grad.filter(|&op| !of_activation(op))?;
+            let op = self.activation_grad.filter(|&op| !is_supported(op))?;
             let expected =
                 "activation_grad: expected relu or a function whose gradient is computed from its input";
             return Some(format!("{expected}, got {}", op.name()));

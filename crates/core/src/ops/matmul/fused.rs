@@ -97,8 +97,8 @@ impl Tensor {
             check::shape("feed_forward", "residual", &residual.meta(), shape)?;
         }
         let activated = rows.linear_activated(first, activation)?;
-        let of_rows = [rows.dims()[0], second.weight.dims()[0]];
-        let residual = residual.map(|residual| residual.reshape(of_rows)).transpose()?;
+        let row_shape = [rows.dims()[0], second.weight.dims()[0]];
+        let residual = residual.map(|residual| residual.reshape(row_shape)).transpose()?;
         let y = match residual {
             Some(residual) => activated.linear_add(second, &residual)?,
             None => activated.linear(second.weight, second.bias)?,

@@ -1,4 +1,4 @@
-//! Parts of the gradient of a matrix product.
+//! The steps of the gradient rule of a matrix product.
 
 use super::{Epilogue, Matmul};
 use crate::autograd::{Context, PreActivation};
@@ -19,13 +19,14 @@ impl Matmul {
         if !self.epilogue.pre_activation && context.is_past_relu() {
             return Ok(grad_outputs[0].clone());
         }
-        let saved = usize::from(self.epilogue.pre_activation && !op.saves_output());
+        let saved_index = usize::from(self.epilogue.pre_activation && !op.saves_output());
         let activated = grad_outputs[0].as_ref();
-        let through =
-            activated.map(|grad| apply_one(UnaryGrad { op }, &[context.output(saved)?, grad])).transpose()?;
-        match (through, grad_outputs.get(1).cloned().flatten()) {
-            (Some(through), Some(grad)) => through.add(&grad).map(Some),
-            (through, grad) => Ok(through.or(grad)),
+        let pre_activation_grad = activated
+            .map(|grad| apply_one(UnaryGrad { op }, &[context.output(saved_index)?, grad]))
+            .transpose()?;
+        match (pre_activation_grad, grad_outputs.get(1).cloned().flatten()) {
+            (Some(pre_activation_grad), Some(grad)) => pre_activation_grad.add(&grad).map(Some),
+            (pre_activation_grad, grad) => Ok(pre_activation_grad.or(grad)),
         }
     }
 
@@ -71,7 +72,7 @@ impl Matmul {
         self.epilogue.bias && context.needs(2)
     }
 
-    /// Returns the gradient of the bias, if the gradient of the sum came with column sums.
+    /// Returns the gradient of the bias, if column sums were provided with the gradient of the sum.
     pub(super) fn received_bias_grad(&self, context: &Context<'_>) -> Result<Option<Tensor>> {
         let sums =
             context.column_sums().filter(|_| self.needs_bias(context) && self.epilogue.activation.is_some());
@@ -106,9 +107,9 @@ impl Matmul {
     }
 }
 
-/// Computes the gradient of the bias separately, equal to the one computed with that of the weight.
-/// Sums of half precision are computed in f32, and rounded if the bias is half precision and was
-/// not cast.
+/// Computes the gradient of the bias in a separate op, equal to the gradient that
+/// [`grad_of_weight`](Matmul::grad_of_weight) computes. Sums of half precision are computed in f32,
+/// and rounded if the bias is half precision and was not cast.
 pub(super) fn sum_over_rows(context: &Context<'_>, grad: &Tensor) -> Result<Tensor> {
     let bias_dtype = bias_grad_dtype(context);
     let axes = AxisSet::first(grad.rank() - 1);
@@ -123,8 +124,9 @@ fn bias_grad_dtype(context: &Context<'_>) -> DType {
     context.uncast(2).unwrap_or(context.dtype(2))
 }
 
-/// Returns whether the gradient of a right operand with this layout is a product whose left operand
-/// has row sums equal to the gradient of the bias, as for the weight of a linear layer.
+/// Returns whether the product that computes the gradient of a right operand with this layout can
+/// also output the gradient of the bias, as the row sums of its left operand. This is the case for
+/// the weight of a linear layer.
 pub(crate) fn gives_row_sums(right: &Layout) -> bool {
     is_column_major(right)
 }

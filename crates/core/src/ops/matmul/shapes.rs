@@ -23,8 +23,8 @@ pub(super) fn as_matrices(left: &Tensor, right: &Tensor) -> Result<(Tensor, Tens
     ))
 }
 
-/// Returns the shape in which a batch of matrices times one matrix is a product of two matrices, if
-/// this needs no copy.
+/// Returns the shape `[rows, k]` of the left operand with which the product of a batch of matrices
+/// and one matrix is a product of two matrices, if reshaping the operand needs no copy.
 pub(super) fn one_matrix(left: &Tensor, right: &Tensor) -> Option<Shape> {
     if right.rank() != 2 || left.rank() <= 2 {
         return None;

@@ -58,17 +58,17 @@ impl Rule for BatchNorm {
         let (x, dtype) = (widen(&inputs[0])?, inputs[0].dtype());
         let axes = all_but_channels(&x);
         let mean = x.mean_keep(axes)?;
-        let centred = x.sub(&mean)?;
-        let var = centred.square()?.mean_keep(axes)?;
-        let normal = centred.mul(&var.add_scalar(self.eps)?.rsqrt()?)?;
+        let centered = x.sub(&mean)?;
+        let var = centered.square()?.mean_keep(axes)?;
+        let normal = centered.mul(&var.add_scalar(self.eps)?.rsqrt()?)?;
         let y = channel_affine(normal, self.affine.then(|| (&inputs[1], &inputs[2])))?;
         Ok(vec![y.to_dtype(dtype)?, mean.squeeze(axes)?, var.squeeze(axes)?])
     }
     fn differentiability(&self) -> Differentiability {
         Differentiability::Stated(Saves { inputs: 1 | u16::from(self.affine) << 1, outputs: 0b110 })
     }
-    /// The statistics can have gradients too (`dmean / count` and `2 * dvar * (x - mean) / count`):
-    /// they come from the gradient of [`BatchNormGrad`].
+    /// In double backward, [`BatchNormGrad`] also passes gradients to the statistics, which add
+    /// `dmean / count` and `2 * dvar * (x - mean) / count`.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, context.inputs());
         let (x, mean, var) = (context.input(0)?, context.output(1)?, context.output(2)?);
@@ -89,8 +89,8 @@ impl Rule for BatchNorm {
             add_to_grad(&mut grads[0], term, x.dtype())?;
         }
         if let Some(grad) = &grad_outputs[2] {
-            let centred = widen(x)?.sub(&per_channel(mean, x)?)?;
-            let term = centred.mul(&per_channel(grad, x)?.mul_scalar(2.0 / count)?)?;
+            let centered = widen(x)?.sub(&per_channel(mean, x)?)?;
+            let term = centered.mul(&per_channel(grad, x)?.mul_scalar(2.0 / count)?)?;
             add_to_grad(&mut grads[0], term, x.dtype())?;
         }
         Ok(grads)
@@ -142,8 +142,8 @@ impl Rule for BatchNormGrad {
             true => dy.mul(&per_channel(&widen(&inputs[4])?, &x)?)?,
             false => dy.clone(),
         };
-        let along = normal.mul(&dnormal.mul(&normal)?.mean_keep(axes)?)?;
-        let dx = dnormal.sub(&dnormal.mean_keep(axes)?)?.sub(&along)?.mul(&rstd)?;
+        let projection = normal.mul(&dnormal.mul(&normal)?.mean_keep(axes)?)?;
+        let dx = dnormal.sub(&dnormal.mean_keep(axes)?)?.sub(&projection)?.mul(&rstd)?;
         let mut outputs = vec![dx.to_dtype(dtype)?];
         if self.affine {
             outputs.push(dy.mul(&normal)?.sum(axes)?.to_dtype(dtype)?);

@@ -30,8 +30,8 @@ fn norm(x: &Tensor, axes: AxisSet) -> Result<Tensor> {
         return x.sum_keep(axes);
     }
     let largest = x.detach().max_abs_keep(axes)?;
-    let is_plain = largest.gt_scalar(0i64)?.logical_and(&largest.lt_scalar(f64::INFINITY)?)?;
-    let unit = is_plain.where_(&largest, &largest.scalar_like(1i64)?)?;
+    let is_positive_finite = largest.gt_scalar(0i64)?.logical_and(&largest.lt_scalar(f64::INFINITY)?)?;
+    let unit = is_positive_finite.where_(&largest, &largest.scalar_like(1i64)?)?;
     x.div(&unit)?.square()?.sum_keep(axes)?.sqrt()?.mul(&unit)
 }
 
@@ -62,23 +62,23 @@ pub(super) fn in_units(x: &Tensor, axes: AxisSet) -> Result<(Tensor, Tensor)> {
     in_units_from(x, axes, LARGE, LARGE)
 }
 
-/// Returns `x` divided by a unit and the unit. In these units sums of squares overflow only if
-/// their product with the squared unit does: the unit is large where an element over `axes` is,
-/// else 1. The squares of differences of neighboring numbers do not underflow.
+/// Returns `x` divided by a unit and the unit, which is large where an element over `axes` is
+/// large, else 1. In these units a sum of squares overflows only if its product with the squared
+/// unit does, and the squares of differences of neighboring numbers do not underflow.
 pub(crate) fn in_square_units(x: &Tensor, axes: AxisSet) -> Result<(Tensor, Tensor)> {
-    let exponent = squared_unit(x.dtype());
+    let exponent = half_max_exponent(x.dtype());
     in_units_from(x, axes, 2f64.powi(exponent / 2), 2f64.powi(exponent))
 }
 
-/// Returns `x` divided by a unit and the unit. In these units no sum of squares overflows: the unit
-/// is large where an element over `axes` is, else 1.
+/// Returns `x` divided by a unit and the unit, which is large where an element over `axes` is
+/// large, else 1. In these units no sum of squares overflows.
 pub(crate) fn in_length_units(x: &Tensor, axes: AxisSet) -> Result<(Tensor, Tensor)> {
-    let exponent = squared_unit(x.dtype()) / 4 * 3;
+    let exponent = half_max_exponent(x.dtype()) / 4 * 3;
     in_units_from(x, axes, 2f64.powi(exponent), 2f64.powi(2 * exponent))
 }
 
-/// Returns half of the largest exponent of a power of 2.
-fn squared_unit(dtype: DType) -> i32 {
+/// Returns half of the dtype's largest binary exponent.
+fn half_max_exponent(dtype: DType) -> i32 {
     if dtype == DType::F64 { 512 } else { 64 }
 }
 
@@ -126,10 +126,10 @@ pub(super) fn gradient(
 
 /// Distributes `dy` equally over the selected elements. If none is selected, the result is NaN for
 /// all elements: this occurs if the min or max is NaN, which equals nothing.
-pub(super) fn distribute_grad(wins: &Tensor, axes: AxisSet, dy: &Tensor) -> Result<Tensor> {
-    let count = wins.to_dtype(dy.dtype())?.sum_keep(axes)?;
+pub(super) fn distribute_grad(is_selected: &Tensor, axes: AxisSet, dy: &Tensor) -> Result<Tensor> {
+    let count = is_selected.to_dtype(dy.dtype())?.sum_keep(axes)?;
     let other_grads = count.zeros_like()?.masked_fill(&count.eq_scalar(0i64)?, f64::NAN)?;
-    wins.where_(&dy.div(&count)?, &other_grads)
+    is_selected.where_(&dy.div(&count)?, &other_grads)
 }
 
 /// Computes the product of all other elements along `axes`, without dividing by 0.

@@ -147,8 +147,9 @@ impl Tensor {
             let (x, y) = (context.input(0)?, context.output(0)?);
             let axes = AxisSet::first(x.rank());
             let kept_shape = axes.keep(x.shape());
-            let wins = x.eq(y)?.logical_or(&x.ne(x)?)?;
-            let dx = formulas::distribute_grad(&wins, axes, &dy.to_accumulator()?.reshape(kept_shape)?)?;
+            let is_selected = x.eq(y)?.logical_or(&x.ne(x)?)?;
+            let dx =
+                formulas::distribute_grad(&is_selected, axes, &dy.to_accumulator()?.reshape(kept_shape)?)?;
             Ok(Grads::from_elem(Some(dx.to_dtype(context.dtype(0))?), 1))
         };
         Ok(with_gradient(op.name(), &[self], vec![y], Saves::ALL, rule)?.swap_remove(0))

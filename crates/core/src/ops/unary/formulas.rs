@@ -17,7 +17,7 @@ const GELU_LIMIT: f64 = 40.0;
 
 /// Computes `min(max(x, low), high)`.
 pub(super) fn clamp(x: &Tensor, low: f64, high: f64) -> Result<Tensor> {
-    x.maximum_scalar(bound(low, x.dtype()))?.minimum_scalar(bound(high, x.dtype()))
+    x.maximum_scalar(to_bound(low, x.dtype()))?.minimum_scalar(to_bound(high, x.dtype()))
 }
 
 /// Returns `dy` where x is inside or at the bounds, 0 elsewhere.
@@ -28,7 +28,7 @@ pub(super) fn clamp_grad(x: &Tensor, dy: &Tensor, low: f64, high: f64) -> Result
 
 /// Converts a bound of clamp to the tensor's dtype. Bounds outside the range of an integer dtype
 /// are clamped to it.
-fn bound(value: f64, dtype: DType) -> Scalar {
+fn to_bound(value: f64, dtype: DType) -> Scalar {
     match integer_range(dtype) {
         Some((low, high)) => Scalar::integer((value as i128).clamp(low, high)),
         None => Scalar::Float(value),

@@ -19,7 +19,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Returns the tensors whose dtypes Ternion does not support, each with its dtype, sorted.
+    /// Returns key and dtype of each tensor whose dtype Ternion does not support, sorted by key.
     pub fn unsupported(&self, entries: &HashMap<String, &TensorInfo>) -> Vec<String> {
         let unsupported = entries.iter().filter(|(_, info)| super::ternion_dtype(info.dtype).is_none());
         let dtype = |key: &str, info: &TensorInfo| match self.unknown.get(key) {
@@ -53,8 +53,8 @@ pub(super) fn parse_header(header: &[u8]) -> serde_json::Result<(Metadata, BTree
     Ok((serde_json::from_value(Value::Object(entries))?, unknown))
 }
 
-/// Replaces an unknown dtype, whose name is returned, by a one-byte dtype, and the shape by the
-/// number of bytes.
+/// If the dtype of a tensor is unknown, replaces it by a one-byte dtype and the shape by the number
+/// of bytes, and returns the name of the dtype.
 fn replace_unknown_dtype(entry: &mut Value) -> Option<String> {
     let name = entry.get("dtype")?.as_str()?.to_owned();
     if serde_json::from_value::<Dtype>(json!(name)).is_ok() {

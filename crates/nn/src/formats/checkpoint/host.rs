@@ -1,11 +1,11 @@
-//! Tensors as in a file: bytes in host memory, without a device.
+//! Tensors as stored in a file: bytes in host memory, without a device.
 
 use safetensors::tensor::{Dtype, View};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use ternion_core::{DType, Device, Layout, Result, Shape, Tensor};
 
-/// A tensor's dtype, shape and bytes in host memory, as in a file.
+/// A tensor in host memory, as stored in a file: dtype, shape and bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HostTensor {
     dtype: DType,
@@ -114,8 +114,8 @@ pub(super) fn ternion_dtype(dtype: Dtype) -> Option<DType> {
     DType::ALL.into_iter().find(|&ternion| file_dtype(ternion) == dtype)
 }
 
-/// Converts between the byte order of the file, which is little-endian, and that of tensors, which
-/// is the machine's.
+/// Converts between the byte order of files (little-endian) and the byte order of tensors (the
+/// machine's).
 fn to_or_from_little_endian(bytes: &mut [u8], dtype: DType) {
     if cfg!(target_endian = "big") {
         bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);

@@ -50,9 +50,8 @@ pub fn save<M: Module + ?Sized>(model: &M, path: impl AsRef<Path>) -> Result<()>
 ///
 /// # Errors
 /// Returns an error if the file cannot be read or is corrupt, or if two tensors of the model have
-/// the same key. A single error lists every key that is missing, unexpected or of another shape, or
-/// whose dtype differs from the model's without both being floating. Nothing is changed unless all
-/// entries fit.
+/// the same key. A single error lists every key that is missing, unexpected or has another shape or
+/// dtype (different floating dtypes are not an error). Nothing is changed unless all entries fit.
 pub fn load<M: Module + ?Sized>(model: &M, path: impl AsRef<Path>) -> Result<()> {
     load_with(model, path, Matching::Exact).map(|_| ())
 }
@@ -93,7 +92,7 @@ pub fn write(tensors: &StateDict, path: impl AsRef<Path>) -> Result<()> {
         .iter()
         .map(|(key, tensor)| Ok((key.clone(), HostTensor::of(tensor)?)))
         .collect::<Result<HostTensors>>()?;
-    // The tensors have PyTorch's layout. Some readers require this entry.
+    // Some readers require this entry, which says that the tensors have PyTorch's layout.
     let metadata = BTreeMap::from([("format".to_owned(), "pt".to_owned())]);
     write_host(&tensors, &metadata, path)
 }
@@ -115,8 +114,8 @@ pub fn write_host(
             format!("the key {METADATA_KEY}, expected another: the format keeps its texts there"),
         ));
     }
-    let texts: HashMap<String, String> = metadata.clone().into_iter().collect();
-    let bytes = safetensors::serialize(tensors, (!texts.is_empty()).then_some(texts))
+    let strings: HashMap<String, String> = metadata.clone().into_iter().collect();
+    let bytes = safetensors::serialize(tensors, (!strings.is_empty()).then_some(strings))
         .map_err(|error| Error::file(path, error.to_string()))?;
     write_file(path, &bytes)
 }
@@ -153,8 +152,8 @@ pub fn read_host(path: impl AsRef<Path>) -> Result<(HostTensors, BTreeMap<String
         tensors.insert(key, tensor);
         Ok(())
     })?;
-    let texts = metadata.metadata().clone().unwrap_or_default();
-    Ok((tensors, texts.into_iter().collect()))
+    let strings = metadata.metadata().clone().unwrap_or_default();
+    Ok((tensors, strings.into_iter().collect()))
 }
 
 /// Like [`read_host`], but skips tensors of unsupported dtypes and returns their names instead:
@@ -177,8 +176,8 @@ pub fn read_host_known(
             tensors.insert(key, tensor);
         }
     }
-    let texts = header.metadata.metadata().clone().unwrap_or_default();
-    Ok((tensors, texts.into_iter().collect(), unsupported))
+    let strings = header.metadata.metadata().clone().unwrap_or_default();
+    Ok((tensors, strings.into_iter().collect(), unsupported))
 }
 
 /// Reads every tensor of a safetensors file to `device`.
@@ -269,8 +268,8 @@ fn read_header(file: &mut File, path: &Path) -> Result<Header> {
     Ok(Header { metadata, start, unknown })
 }
 
-/// Reads one tensor. Errors are returned as text. The offsets were checked against the file's
-/// length with the header.
+/// Reads one tensor, or returns an error message. `read_header` has checked the offsets against the
+/// file's length.
 fn read_tensor(file: &mut File, start: u64, info: &TensorInfo) -> Result<HostTensor, String> {
     let dtype = ternion_dtype(info.dtype).ok_or("a foreign dtype")?;
     let (from, to) = info.data_offsets;

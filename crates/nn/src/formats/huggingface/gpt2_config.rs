@@ -6,8 +6,8 @@ use crate::models::{GPT, GPTConfig, GPTPositions};
 use serde_json::{Map, Value, json};
 use ternion_core::{DType, Error, Result};
 
-/// The settings of a GPT-2 in `config.json`, under its names. Settings that are not in the file are
-/// `None`.
+/// The settings in a GPT-2's `config.json`, with the names that the file uses. A setting that is
+/// not in the file is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Gpt2Config {
     /// Size of the vocabulary.
@@ -26,7 +26,7 @@ pub struct Gpt2Config {
     pub activation: Option<FeedForwardKind>,
     /// Whether the output layer is tied to the embedding (`tie_word_embeddings`).
     pub tied: Option<bool>,
-    /// Element type of the weights (`torch_dtype`); only written.
+    /// Element type of the weights (`torch_dtype`). It is written, but not read.
     pub dtype: Option<DType>,
 }
 
@@ -38,7 +38,7 @@ const ACTIVATIONS: [(&str, FeedForwardKind); 4] = [
     ("relu", FeedForwardKind::ReLU),
 ];
 
-/// Settings of which a [`GPT`] supports only one value, and that value.
+/// Settings for which a [`GPT`] supports only one value, with this value.
 const FIXED: [(&str, Value); 4] = [
     ("scale_attn_weights", Value::Bool(true)),
     ("scale_attn_by_inverse_layer_idx", Value::Bool(false)),
@@ -59,22 +59,22 @@ impl Gpt2Config {
     pub fn parse(text: &str) -> Result<Gpt2Config> {
         let entries: Map<String, Value> = serde_json::from_str(text)
             .map_err(|error| Error::invalid(OP, format!("expected a JSON object: {error}")))?;
-        let of = |name: &str| entries.get(name).filter(|value| !value.is_null());
+        let setting = |name: &str| entries.get(name).filter(|value| !value.is_null());
         let unsupported = |name: &str, expected: &str, got: &Value| {
             Error::invalid(OP, format!("{name} is {got}, expected {expected}"))
         };
-        if let Some(kind) = of("model_type").filter(|kind| *kind != "gpt2") {
+        if let Some(kind) = setting("model_type").filter(|kind| *kind != "gpt2") {
             return Err(unsupported("model_type", "\"gpt2\"", kind));
         }
         for (name, expected) in &FIXED {
-            if let Some(got) = of(name).filter(|got| *got != expected) {
+            if let Some(got) = setting(name).filter(|got| *got != expected) {
                 return Err(unsupported(name, &expected.to_string(), got));
             }
         }
-        if let Some(eps) = of("layer_norm_epsilon").filter(|eps| eps.as_f64() != Some(EPS)) {
+        if let Some(eps) = setting("layer_norm_epsilon").filter(|eps| eps.as_f64() != Some(EPS)) {
             return Err(unsupported("layer_norm_epsilon", "1e-5", eps));
         }
-        let size = |name: &str| match of(name) {
+        let size = |name: &str| match setting(name) {
             None => Ok(None),
             Some(value) => match value.as_u64().and_then(|size| usize::try_from(size).ok()) {
                 Some(size) => Ok(Some(size)),
@@ -98,8 +98,8 @@ impl Gpt2Config {
             n_embd: size("n_embd")?,
             n_inner: size("n_inner")?,
             n_head: size("n_head")?,
-            activation: of("activation_function").map(activation).transpose()?,
-            tied: of("tie_word_embeddings").map(is_tied).transpose()?,
+            activation: setting("activation_function").map(activation).transpose()?,
+            tied: setting("tie_word_embeddings").map(is_tied).transpose()?,
             dtype: None,
         })
     }
@@ -125,7 +125,7 @@ impl Gpt2Config {
             dtype,
             ..
         } = *model.config();
-        let problem = if positions != GPTPositions::Learned {
+        let unsupported = if positions != GPTPositions::Learned {
             "positions that are not learned"
         } else if norm != NormKind::LayerNorm {
             "norms that are not layer norms"
@@ -148,7 +148,7 @@ impl Gpt2Config {
                 dtype: Some(dtype),
             });
         };
-        Err(Error::invalid(OP, format!("a model with {problem}, which GPT-2's names cannot express")))
+        Err(Error::invalid(OP, format!("a model with {unsupported}, which GPT-2's names cannot express")))
     }
 
     /// Returns the text of a `config.json`. It names the architecture, so that `transformers` can
@@ -161,7 +161,7 @@ impl Gpt2Config {
             DType::BF16 => "bfloat16",
             _ => "float32",
         });
-        let all = json!({
+        let config = json!({
             "architectures": ["GPT2LMHeadModel"],
             "model_type": "gpt2",
             "vocab_size": self.vocab_size,
@@ -175,7 +175,7 @@ impl Gpt2Config {
             "tie_word_embeddings": self.tied,
             "torch_dtype": dtype,
         });
-        format!("{all:#}\n")
+        format!("{config:#}\n")
     }
 
     /// Checks that the sizes of the tensors are those of the configuration.

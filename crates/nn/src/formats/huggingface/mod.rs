@@ -14,8 +14,8 @@
 //! let model = GPT::new(config, &device)?;
 //! let tensors = gpt2_tensors(&model)?;
 //! assert_eq!(tensors["transformer.h.0.attn.c_attn.weight"].dims(), [4, 12]);
-//! let again = gpt2_from(&tensors, &Gpt2Config::of(&model)?, Default::default(), &device)?;
-//! assert_eq!(again.parameter_count(), model.parameter_count());
+//! let imported = gpt2_from(&tensors, &Gpt2Config::of(&model)?, Default::default(), &device)?;
+//! assert_eq!(imported.parameter_count(), model.parameter_count());
 //! # Ok(())
 //! # }
 //! ```
@@ -35,7 +35,7 @@ use ternion_core::{DType, Device, Error, Result, Tensor, no_grad};
 /// The op name in errors.
 const OP: &str = "gpt2";
 
-/// The prefix in `transformers` of all names except that of the output layer.
+/// The prefix of all names in `transformers` except the name of the output layer.
 const PREFIX: &str = "transformer.";
 
 /// Width of a head in every published GPT-2.
@@ -48,7 +48,7 @@ enum WeightLayout {
     Transposed,
 }
 
-/// Names within a block: in `transformers`, in Ternion.
+/// Names within a block: (name in `transformers`, name in Ternion, layout).
 const BLOCK_NAMES: [(&str, &str, WeightLayout); 12] = [
     ("ln_1.weight", "norm1.weight", WeightLayout::Same),
     ("ln_1.bias", "norm1.bias", WeightLayout::Same),
@@ -192,17 +192,17 @@ pub fn gpt2_from(
 }
 
 fn without_prefix(tensors: &StateDict) -> Result<StateDict> {
-    let mut short = StateDict::new();
+    let mut unprefixed = StateDict::new();
     for (name, tensor) in tensors {
         let name = name.strip_prefix(PREFIX).unwrap_or(name);
-        if short.insert(name.to_owned(), tensor.clone()).is_some() {
+        if unprefixed.insert(name.to_owned(), tensor.clone()).is_some() {
             return Err(Error::invalid(
                 OP,
                 format!("two tensors {name}, with and without {PREFIX} before it"),
             ));
         }
     }
-    Ok(short)
+    Ok(unprefixed)
 }
 
 fn is_mask(name: &str, layers: usize) -> bool {
@@ -226,25 +226,26 @@ fn is_tied(tensors: &StateDict, hf_config: &Gpt2Config) -> Result<bool> {
     Ok(is_equal && hf_config.tied != Some(false))
 }
 
-/// Derives the sizes from the shapes. Returns an error if the configuration contradicts them.
+/// Derives the sizes of the model from the shapes of the tensors. Returns an error if `hf_config`
+/// contradicts them.
 fn infer_config(
     tensors: &StateDict,
     hf_config: &Gpt2Config,
     options: Gpt2Options,
     tied: bool,
 ) -> Result<GPTConfig> {
-    let matrix = |name: &str| {
+    let matrix_sizes = |name: &str| {
         let tensor = tensors.get(name).ok_or_else(|| Error::invalid(OP, format!("no tensor {name}")))?;
         tensor.shape().to_array(OP)
     };
-    let [vocabulary, width] = matrix("wte.weight")?;
-    let [context, _] = matrix("wpe.weight")?;
+    let [vocabulary, width] = matrix_sizes("wte.weight")?;
+    let [context, _] = matrix_sizes("wpe.weight")?;
     let has_block = |layer: &usize| {
         let prefix = format!("h.{layer}.");
         tensors.range(prefix.clone()..).next().is_some_and(|(name, _)| name.starts_with(&prefix))
     };
     let layers = (0..).take_while(has_block).count();
-    let hidden = if layers == 0 { 4 * width } else { matrix("h.0.mlp.c_fc.weight")?[1] };
+    let hidden = if layers == 0 { 4 * width } else { matrix_sizes("h.0.mlp.c_fc.weight")?[1] };
     hf_config.check([vocabulary, context, layers, width, hidden])?;
     Ok(GPTConfig {
         vocabulary,
@@ -276,7 +277,8 @@ fn infer_heads(width: usize, configured: Option<usize>, requested: Option<usize>
     }
 }
 
-/// Returns the tensors under the names of `model`, whose shapes they must have.
+/// Returns the tensors under the names of `model`. Returns an error unless each name of `model`
+/// occurs with the same shape, and no other name.
 fn with_ternion_names(mut tensors: StateDict, model: &GPT) -> Result<StateDict> {
     let targets = detached_parameters(model);
     let mut state = StateDict::new();

@@ -1,10 +1,10 @@
-//! Activations that a monitor checks: saturated ones, and ones that are applied twice.
+//! Checks of activations: whether they are saturated, and whether they are applied twice.
 
 use super::pass_record::is_same_tensor;
 use crate::module::LayerCall;
 use ternion_core::{DType, DeviceStats, Op, OpCall, Result, Tensor, UnaryOp, no_grad, unobserved};
 
-/// An op whose outputs can show a fault.
+/// An activation that the monitor checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activation {
     Relu,
@@ -58,7 +58,7 @@ impl Activation {
         }
     }
 
-    /// Returns the statistics of a tensor that is 1 for each saturated number, otherwise 0; for a
+    /// Returns the statistics of a tensor that is 1 for each saturated element, otherwise 0; for a
     /// softmax, 1 for each row with almost all weight on one element.
     pub(super) fn saturated(self, output: &Tensor) -> Result<Option<DeviceStats>> {
         if output.elements() == 0 {
@@ -111,12 +111,12 @@ struct AppliedActivation {
 /// An activation that was applied to the output of the same activation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DoubleActivation {
-    /// The key of the layer of the first one.
+    /// The key of the layer that applied the activation first.
     pub layer: String,
     pub text: String,
 }
 
-/// Sigmoids and softmaxes of a pass, and those that were applied twice.
+/// The sigmoids and softmaxes of a pass, and the activations that were applied twice.
 #[derive(Default)]
 pub(super) struct ActivationLog {
     applied: Vec<AppliedActivation>,
@@ -140,16 +140,17 @@ impl ActivationLog {
         // A cast to another precision is still the same activation.
         let cast = known.filter(|_| matches!(call.op, Op::Copy(_)));
         let cast = cast.map(|earlier| (earlier.activation, earlier.key.clone(), earlier.name.clone()));
-        let own = Activation::from_op(call.op)
+        let started = Activation::from_op(call.op)
             .filter(|activation| matches!(activation, Activation::Sigmoid | Activation::Softmax { .. }));
-        let named = || own.map(|own| (own, key.to_owned(), name_after(own, key)));
+        let named = || started.map(|started| (started, key.to_owned(), name_after(started, key)));
         if let Some((activation, key, name)) = cast.or_else(named) {
             let (output, version) = (output.clone(), output.buffer().version());
             self.applied.push(AppliedActivation { activation, output, version, key, name });
         }
     }
 
-    /// Records the end of a layer: an activation at its end gets its key.
+    /// Records the end of a layer. If an activation computed its output, the activation gets the
+    /// layer's key.
     pub(super) fn layer(&mut self, call: &LayerCall, output: &Tensor) {
         let ends = self.applied.iter_mut().filter(|earlier| is_same_tensor(&earlier.output, output));
         for earlier in ends.filter(|earlier| earlier.name != call.key && !call.key.is_empty()) {
@@ -165,7 +166,7 @@ impl ActivationLog {
     }
 }
 
-/// "softmax after layers.1".
+/// Returns a name such as "softmax after layers.1".
 fn name_after(activation: Activation, key: &str) -> String {
     match key {
         "" => activation.name().to_owned(),
@@ -173,7 +174,7 @@ fn name_after(activation: Activation, key: &str) -> String {
     }
 }
 
-/// Returns the name of the op as in programs.
+/// Returns the name of the function that a program calls for this op.
 fn op_name(op: &Op) -> &'static str {
     match op {
         Op::CrossEntropyWithGrad(_) => "cross_entropy",
@@ -185,7 +186,7 @@ fn op_name(op: &Op) -> &'static str {
 impl AppliedActivation {
     /// Whether a tensor has the same values, possibly in another shape.
     fn is(&self, tensor: &Tensor) -> bool {
-        let (own, other) = (self.output.buffer(), tensor.buffer());
-        own.is(other) && other.version() == self.version && self.output.elements() == tensor.elements()
+        let (recorded, other) = (self.output.buffer(), tensor.buffer());
+        recorded.is(other) && other.version() == self.version && self.output.elements() == tensor.elements()
     }
 }

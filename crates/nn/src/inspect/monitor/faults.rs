@@ -20,9 +20,9 @@ pub enum Fault {
     ExplodingOutputs,
     /// Outputs shrink from layer to layer.
     VanishingOutputs,
-    /// Gradients grow on the way back to the first layer.
+    /// Gradients grow from the last layer to the first.
     ExplodingGradients,
-    /// Gradients shrink on the way back to the first layer.
+    /// Gradients shrink from the last layer to the first.
     VanishingGradients,
     /// All outputs of a ReLU are 0, or most of its units are 0 for every example, so that no
     /// gradient flows.
@@ -47,7 +47,7 @@ pub enum Fault {
     EvaluationMode,
     /// The input is constant, or too large or too small for the initial weights.
     UnscaledInput,
-    /// All numbers of a weight are the same, so that its units stay the same.
+    /// All elements of a weight are equal, so that its units stay equal.
     EqualWeights,
     /// Gradients were added to gradients that a step had already used.
     StaleGradients,
@@ -92,12 +92,12 @@ pub(super) struct DetectedFault {
     figure: f64,
 }
 
-/// When a fault is the same one as in another reading.
+/// When the faults of two readings count as the same fault.
 #[derive(PartialEq)]
 enum FaultScope {
-    /// If it is at the same layer.
+    /// If they are at the same layer.
     Layer,
-    /// If it is in the same model, whichever layer shows it most.
+    /// If they are in the same model, at any layer.
     Model,
 }
 
@@ -171,9 +171,10 @@ impl Counts {
 struct ReportedFault {
     /// The step of the first reading that showed it.
     since: u64,
-    /// The number of readings that showed it, now and at the last report.
+    /// The number of readings that have shown it.
     readings: usize,
-    last: usize,
+    /// The value of `readings` at the last report.
+    readings_at_report: usize,
     /// The figure in the last report.
     figure: f64,
     /// The number of readings since the last one that showed it.
@@ -185,7 +186,7 @@ const FIGURE_CHANGE: f64 = 10.0;
 
 impl ReportedFault {
     fn new(since: u64) -> ReportedFault {
-        ReportedFault { since, readings: 0, last: 0, figure: 0.0, absent: 0 }
+        ReportedFault { since, readings: 0, readings_at_report: 0, figure: 0.0, absent: 0 }
     }
 
     /// Records a reading that shows the fault, and returns whether to report it: the first, second,
@@ -194,9 +195,9 @@ impl ReportedFault {
         self.absent = 0;
         self.readings += 1;
         let has_changed = figure.max(self.figure) > FIGURE_CHANGE * figure.min(self.figure);
-        let is_due = self.readings >= 2 * self.last || has_changed;
+        let is_due = self.readings >= 2 * self.readings_at_report || has_changed;
         if is_due {
-            (self.last, self.figure) = (self.readings, figure);
+            (self.readings_at_report, self.figure) = (self.readings, figure);
         }
         is_due
     }
@@ -210,7 +211,7 @@ fn find_faults(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) 
     faults.extend(setup::find_faults(report, is_finite));
     if is_finite {
         faults.extend(input::find_faults(report, config, counts));
-        faults.extend(outputs(report, config, counts));
+        faults.extend(output_sizes(report, config, counts));
         faults.extend(dead_relus(report, config, counts));
         faults.extend(setup::saturated(report, config, counts));
         faults.extend(gradient_flow(report, config));
@@ -244,7 +245,7 @@ pub(super) fn describe_non_finite(stats: &Stats, what: &str) -> String {
 }
 
 /// Reports the first layer whose output is not finite; otherwise the first weight; otherwise the
-/// gradient that was the first in the backward pass.
+/// first gradient in the order of the backward pass.
 fn not_finite(report: &StatsReport) -> Option<DetectedFault> {
     let broken_weight = |layer: &str| {
         let of_layer = |weight: &&WeightStats| weight.layer() == layer && weight.values.is_broken();
@@ -283,9 +284,9 @@ fn not_finite(report: &StatsReport) -> Option<DetectedFault> {
             format!("{}: {count}; {AFTER_STEP_ADVICE}{}", weight.name, lr_increase_text(report)),
         );
     }
-    let broken = |stats: &Option<Stats>| stats.as_ref().is_some_and(Stats::is_broken);
+    let is_broken = |stats: &Option<Stats>| stats.as_ref().is_some_and(Stats::is_broken);
     // A container shares the gradient of its last layer, which is the one to report.
-    let mut broken_layers = report.layers.iter().rev().filter(|layer| broken(&layer.gradient));
+    let mut broken_layers = report.layers.iter().rev().filter(|layer| is_broken(&layer.gradient));
     let last = broken_layers.clone().next();
     if let Some(layer) = broken_layers.find(|layer| layer.is_leaf).or(last) {
         let count =
@@ -298,7 +299,7 @@ fn not_finite(report: &StatsReport) -> Option<DetectedFault> {
         );
         return to_fault(&layer.key, text);
     }
-    let weight = report.weights.iter().rev().find(|weight| broken(&weight.gradient))?;
+    let weight = report.weights.iter().rev().find(|weight| is_broken(&weight.gradient))?;
     let count =
         weight.gradient.as_ref().map(|stats| describe_non_finite(stats, "gradients")).unwrap_or_default();
     to_fault(
@@ -311,8 +312,8 @@ fn not_finite(report: &StatsReport) -> Option<DetectedFault> {
     )
 }
 
-/// Returns what to do about sizes that grow or shrink from layer to layer: if the learning rate was
-/// raised, the initialization is not the reason.
+/// Returns what to do about sizes that grow or shrink from layer to layer: lower the learning rate
+/// if it was raised, otherwise change the initialization.
 pub(super) fn advice(report: &StatsReport) -> String {
     match lr_increase_text(report) {
         text if text.is_empty() => INITIALIZE_ADVICE.to_owned(),
@@ -328,7 +329,8 @@ fn lr_increase_text(report: &StatsReport) -> String {
     report.setup.rise.map(describe).unwrap_or_default()
 }
 
-/// For a layer that computes without observed ops.
+/// The advice for a layer whose non-finite output cannot be traced, because no op of it was
+/// observed.
 const UNTRACED_ADVICE: &str = "look for a division by 0, a logarithm of 0 or numbers too large for the dtype inside; TERNION_NAN=error names the op";
 pub(super) const AFTER_STEP_ADVICE: &str = "an earlier step made them: go back to saved weights, take a smaller learning rate, clip gradients by their norm";
 
@@ -338,25 +340,26 @@ pub(super) const AFTER_STEP_ADVICE: &str = "an earlier step made them: go back t
 pub(super) type LayerSize<'r> = (&'r LayerStats, f64);
 
 /// Returns the layers with a weight matrix, in the order of computation, each with the size that
-/// `of` returns. Norms and activations between them reset the size and are not comparable.
-fn sizes(report: &StatsReport, of: impl Fn(&LayerStats) -> Option<f64>) -> Vec<LayerSize<'_>> {
+/// `measure` returns. Norms and activations between them reset the size and are not comparable.
+fn sizes(report: &StatsReport, measure: impl Fn(&LayerStats) -> Option<f64>) -> Vec<LayerSize<'_>> {
     let has_matrix = |layer: &LayerStats| {
         report.weights.iter().any(|weight| weight.is_matrix && weight.layer() == layer.key)
     };
     let known = |layer: &&LayerStats| layer.is_leaf && !layer.is_op && has_matrix(layer);
     let layers = report.layers.iter().filter(known);
-    layers.filter_map(|layer| Some((layer, of(layer).filter(|size| *size > 0.0)?))).collect()
+    layers.filter_map(|layer| Some((layer, measure(layer).filter(|size| *size > 0.0)?))).collect()
 }
 
-/// Returns the neighbors with the largest ratio of the second size to the first, and that ratio.
-fn steepest<'r>(sizes: &[LayerSize<'r>]) -> Option<(&'r LayerStats, &'r LayerStats, f64)> {
+/// Returns the two consecutive layers with the largest ratio of the second size to the first, and
+/// this ratio.
+fn largest_ratio<'r>(sizes: &[LayerSize<'r>]) -> Option<(&'r LayerStats, &'r LayerStats, f64)> {
     let ratios = sizes.windows(2).map(|pair| (pair[0].0, pair[1].0, pair[1].1 / pair[0].1));
     ratios.max_by(|one, other| one.2.total_cmp(&other.2))
 }
 
 const INITIALIZE_ADVICE: &str = "take Kaiming's or Xavier's first weights, which keep sizes from layer to layer, or put a norm between the layers";
 
-fn outputs(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<DetectedFault> {
+fn output_sizes(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -> Vec<DetectedFault> {
     let sizes = sizes(report, |layer| Some(layer.output.rms()));
     let Some(&first) = sizes.first().filter(|_| !input::is_too_small(report, config)) else {
         return Vec::new();
@@ -378,7 +381,7 @@ fn exploding(
     let &(layer, size) = sizes.iter().find(|(_, size)| size / first_size > config.growth)?;
     // The layer that causes most of the growth by itself, otherwise the one at which the total
     // growth exceeds the limit.
-    let cause = steepest(sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(_, at, _)| at);
+    let cause = largest_ratio(sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(_, at, _)| at);
     let named = cause.unwrap_or(layer);
     let text = format!(
         "{}: outputs explode from layer to layer: those of {} are {} times as large as those of {} (root mean square {size:.2e} and {first_size:.2e}); {}",
@@ -430,7 +433,7 @@ fn gradient_flow(report: &StatsReport, config: &StatsConfig) -> Option<DetectedF
     sizes.reverse();
     if growth > config.growth {
         let named =
-            steepest(&sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(from, ..)| from);
+            largest_ratio(&sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(from, ..)| from);
         let text = format!(
             "{}: gradients explode in the backward pass: at {} they are {} times as large as at {} {compared}; {}; clipping gradients by their norm keeps steps small meanwhile",
             named.unwrap_or(first).name(),
@@ -458,8 +461,8 @@ fn gradient_flow(report: &StatsReport, config: &StatsConfig) -> Option<DetectedF
     None
 }
 
-/// Whether the step changes the weights of a layer by about the same fraction of their size as
-/// those of another: the steps of Adam do, however small gradients are.
+/// Whether the step changes the weights of `layer` by a fraction of their size that is not much
+/// smaller than that of `other`. Adam's steps do so, however small the gradients are.
 fn has_similar_updates(
     report: &StatsReport,
     layer: &LayerStats,
@@ -509,8 +512,8 @@ fn dead_units(layer: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> 
     } else {
         return None;
     };
-    // By the fraction of units that are alive: when only few are left, each change is worth
-    // reporting.
+    // The figure is the fraction of units that are alive: when only few are left, each change is
+    // worth reporting.
     Some(DetectedFault::of_layer(Fault::DeadReLU, &layer.key, 1.0 - silent, text))
 }
 

@@ -32,8 +32,8 @@ impl InputUse {
     }
 }
 
-/// Returns the differences between examples, that is, along the first axis: the range of each
-/// number of an example. `None` for a single example.
+/// Returns statistics of the range (maximum minus minimum) of each element over the examples, which
+/// are along the first axis. `None` for a single example.
 pub(super) fn spread(input: &Tensor) -> Result<Option<DeviceStats>> {
     if input.rank() < 2 || input.dims()[0] < 2 || input.elements() == 0 {
         return Ok(None);
@@ -107,7 +107,7 @@ fn too_large(input: &Stats, config: &StatsConfig) -> Option<String> {
     })
 }
 
-/// Returns the root mean square of the nonzero numbers: a sparse input is not too small.
+/// Returns the root mean square of the nonzero elements: a sparse input is not too small.
 fn size_without_zeros(input: &Stats) -> f64 {
     input.norm() / (input.finite().saturating_sub(input.zeros).max(1) as f64).sqrt()
 }

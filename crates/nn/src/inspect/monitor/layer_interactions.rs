@@ -31,20 +31,21 @@ impl RetainedTensor {
 /// The output of a linear layer.
 struct LinearOutput {
     output: RetainedTensor,
-    /// The number of ops that have read it, and the key of the linear layer among them.
+    /// The number of ops that have read it.
     uses: usize,
+    /// The key of the linear layer that has read it, if any.
     next: Option<String>,
 }
 
-/// One number of each row, gathered from rows that may be log-probabilities.
+/// One element of each row, gathered from rows that may be log-probabilities.
 struct GatheredRows {
     output: RetainedTensor,
     rows: Tensor,
     is_negative: bool,
 }
 
-/// Whether an output contains one number of each row, from rows that have several and require a
-/// gradient.
+/// Whether an output contains one element of each row, and the rows have several elements and
+/// require a gradient.
 fn gathers_one_per_row(rows: &Tensor, output: &Tensor) -> bool {
     rows.rank() == 2 && rows.needs_grad() && rows.dims()[1] > 1 && output.dims() == [rows.dims()[0], 1]
 }
@@ -74,8 +75,8 @@ impl LayerInteractions {
         Ok(())
     }
 
-    /// Records the end of a layer. The output of a container is that of its last layer, which is
-    /// the one to report.
+    /// Records the end of a layer. A container and its last layer have the same output: the last
+    /// layer is reported.
     pub(super) fn layer(&mut self, call: &LayerCall, output: &Tensor, is_leaf: bool) {
         if self.latest.as_ref().is_none_or(|latest| latest.key.is_empty() || !latest.is(output)) {
             let name = if call.key.is_empty() { call.kind } else { &call.key };
@@ -102,7 +103,7 @@ impl LayerInteractions {
         }
     }
 
-    /// Detects `nll_loss`: it gathers a number of each row, negates it, and masks ignored targets
+    /// Detects `nll_loss`: it gathers an element of each row, negates it, and masks ignored targets
     /// with a select.
     fn record_gather(&mut self, call: &OpCall<'_>) -> Result<()> {
         let (Some(input), Some(output)) = (call.inputs.first(), call.outputs.first()) else { return Ok(()) };

@@ -31,7 +31,7 @@ use ternion_core::{
     open_op_observer, unobserved,
 };
 
-/// How often a [`StatsMonitor`] takes a reading, and the limits from which on it reports a fault.
+/// How often a [`StatsMonitor`] takes a reading, and the limits beyond which it reports a fault.
 ///
 /// The limits are far from what healthy training runs do, so that a warning is worth reading. They
 /// are heuristics; the documentation of each states its source.
@@ -43,14 +43,14 @@ pub struct StatsConfig {
     /// Number of consecutive readings after which a condition that a single batch may show by
     /// chance counts as a fault; 5 by default.
     pub patience: usize,
-    /// By which factor the outputs of one layer, or the gradients that arrive at it, may be larger
-    /// or smaller than those of another; 1000 by default. Weights are initialized so that both keep
+    /// The factor by which the outputs of a layer, or their gradients, may be larger or smaller
+    /// than those of another layer; 1000 by default. Weights are initialized so that both keep
     /// their size from layer to layer (Glorot and Bengio 2010, section 4.2; He et al. 2015, section
     /// 2.2). A factor of 2 for each of ten layers makes 1000.
     pub growth: f64,
-    /// The fraction of units of a ReLU with output 0 for every example of a batch from which on the
-    /// ReLU is called dead; 0.9 by default. About half of all outputs of a ReLU are 0 in healthy
-    /// training (He et al. 2015 assume half), but hardly a unit is 0 for all examples.
+    /// A ReLU is reported as dead if at least this fraction of its units is 0 for every example of
+    /// a batch; 0.9 by default. About half of all outputs of a ReLU are 0 in healthy training (He
+    /// et al. 2015 assume half), but hardly a unit is 0 for all examples.
     pub dead_fraction: f64,
     /// The largest change of a weight in a step, relative to its size; 0.5 by default. About 0.001
     /// is usual (Karpathy, Stanford's CS231n, "Ratio of weights:updates"); the first steps of Adam,
@@ -87,7 +87,7 @@ impl Default for StatsConfig {
 
 impl StatsConfig {
     fn check(&self) -> Result<()> {
-        let problem = if self.every == 0 {
+        let error_message = if self.every == 0 {
             "every 0 steps, expected at least 1".to_owned()
         } else if self.patience == 0 {
             "patience 0, expected at least 1".to_owned()
@@ -106,7 +106,7 @@ impl StatsConfig {
         } else {
             return Ok(());
         };
-        Err(Error::invalid("stats_monitor", problem))
+        Err(Error::invalid("stats_monitor", error_message))
     }
 }
 
@@ -156,13 +156,14 @@ pub struct StatsMonitor {
 struct LearningRates {
     /// The learning rate of the last step.
     last: Option<f64>,
-    /// The largest learning rates up to and since the previous reading.
+    /// The largest learning rate up to the previous reading.
     before: f64,
+    /// The largest learning rate since the previous reading.
     since: f64,
 }
 
-/// From this factor on a larger learning rate counts as a rise. Schedules with a warmup start
-/// lower, but rise in small steps.
+/// A learning rate that is larger by more than this factor counts as a rise. Schedules with a
+/// warmup start lower, but rise in small steps.
 const RISE_FACTOR: f64 = 100.0;
 
 impl LearningRates {
@@ -290,8 +291,8 @@ impl StatsMonitor {
         self.observed.iter_mut().for_each(|observed| observed.setup.unmatched.clone_from(&gradients));
     }
 
-    /// Records the tensors of all optimizers, for bindings that know them. Parameters that no
-    /// optimizer has, while one has others of the model, are assumed not to be trained.
+    /// Records the tensors of all optimizers, for bindings that know them. If an optimizer has some
+    /// parameters of the model, those that no optimizer has are assumed not to be trained.
     pub fn set_optimized(&mut self, tensors: HashSet<TensorId>) {
         self.set_optimized_tensors(OptimizedTensors { tensors, is_all: true });
     }

@@ -9,10 +9,10 @@ use ternion_core::anomaly::current_function;
 use ternion_core::backend::WeakBuffer;
 use ternion_core::{Op, OpCall, Result, Tensor, no_grad, unobserved};
 
-/// The index of a tensor among those that were recorded.
+/// The index of a recorded tensor.
 pub(super) type TensorIndex = usize;
 
-/// The index of a call of a layer.
+/// The index of a layer call.
 pub(super) type LayerCallIndex = usize;
 
 /// The location of an op in the model.
@@ -100,8 +100,8 @@ impl Origins {
     }
 
     pub(super) fn op(&mut self, call: &OpCall<'_>, location: &Location) -> Result<()> {
-        let own = call.op.name();
-        let op = current_function().unwrap_or(own.strip_suffix("_scalar").unwrap_or(own));
+        let op_name = call.op.name();
+        let op = current_function().unwrap_or(op_name.strip_suffix("_scalar").unwrap_or(op_name));
         let mut inputs = Vec::with_capacity(call.inputs.len());
         for input in call.inputs.iter().filter(|input| input.dtype().is_float()) {
             let known = self.latest.get(&input.buffer().address()).copied();
@@ -207,19 +207,19 @@ impl Origins {
     }
 
     /// Returns an input that satisfies the condition.
-    fn find_input(&self, of: TensorIndex, is: impl Fn(f64) -> bool) -> Result<Option<TensorIndex>> {
+    fn find_input(&self, of: TensorIndex, condition: impl Fn(f64) -> bool) -> Result<Option<TensorIndex>> {
         for &input in &self.tensors[of].inputs {
-            if is(self.max_abs_of(input)?) {
+            if condition(self.max_abs_of(input)?) {
                 return Ok(Some(input));
             }
         }
         Ok(None)
     }
 
-    /// Follows inputs that satisfy the condition, and returns the first tensor of this chain.
-    fn first_in_chain(&self, from: TensorIndex, is: impl Fn(f64) -> bool) -> Result<TensorIndex> {
+    /// Follows inputs that satisfy the condition back to the first tensor of the chain.
+    fn first_in_chain(&self, from: TensorIndex, condition: impl Fn(f64) -> bool) -> Result<TensorIndex> {
         let mut at = from;
-        while let Some(before) = self.find_input(at, &is)? {
+        while let Some(before) = self.find_input(at, &condition)? {
             at = before;
         }
         Ok(at)

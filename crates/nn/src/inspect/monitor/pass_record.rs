@@ -21,18 +21,19 @@ struct MeasuredOutput {
     output: DeviceStats,
     /// 1 for each unit of a ReLU with output 0 for every example, otherwise 0.
     silent: Option<DeviceStats>,
-    /// 1 for each number of a sigmoid or tanh, or row of a softmax, that is saturated, otherwise 0.
+    /// 1 for each saturated element of a sigmoid or tanh, or saturated row of a softmax, otherwise
+    /// 0.
     saturated: Option<DeviceStats>,
     gradients: GradientStats,
-    /// The index of the recorded tensor in its buffer.
+    /// The index of the last tensor that was recorded in its buffer.
     tensor_index: Option<TensorIndex>,
     /// Removed when the pass has been read: a layer may have returned a tensor that outlives the
     /// pass.
     hook: Option<HookHandle>,
 }
 
-/// An activation that is called as a function. It is pending until it is known whether it is the
-/// end of a layer.
+/// An activation that is called as a function. It is pending until it is known whether its output
+/// is also the output of a layer.
 struct PendingActivation {
     source: OutputSource,
     output: Tensor,
@@ -66,7 +67,7 @@ pub(super) struct PassRecord {
     origins: Origins,
     /// The number of layer calls that have begun.
     layer_calls: LayerCallIndex,
-    /// The differences between the examples of the input.
+    /// The range of each element of the input over the examples.
     spread: Option<DeviceStats>,
     /// Layers that do not belong to the model and computed after it had begun: their names, and
     /// whether the model continued after them.
@@ -116,8 +117,8 @@ impl PassRecord {
         Ok(())
     }
 
-    /// Records a layer that the traversal of the model did not include, if it computes within the
-    /// model or before a part of it.
+    /// Records a layer that the traversal of the model did not include. It is reported if it
+    /// computes within the model or before another layer of the model.
     fn record_call(&mut self, call: &LayerCall) {
         if call.is_member {
             self.unvisited.iter_mut().for_each(|(_, is_inside)| *is_inside = true);
@@ -177,8 +178,9 @@ impl PassRecord {
         self.measure(OutputSource { kind: "input", input_use, ..OutputSource::default() }, input)
     }
 
-    /// Records leaves that are not parameters, if an op of the model, or one before a part of it,
-    /// reads them. Leaves within a layer that the model does not include belong to that layer.
+    /// Records leaves that are not parameters and that an op reads. They are reported if the op
+    /// runs within the model or before another layer of the model. Leaves within a layer that the
+    /// model does not include belong to that layer.
     fn record_bare_tensors(&mut self, call: &OpCall<'_>) {
         let is_inside = match self.open.last() {
             Some(open) if !open.is_member => return,
@@ -214,8 +216,8 @@ impl PassRecord {
         self.interactions.op(call, linear, is_inside)
     }
 
-    /// Whether to check an activation. The gates of recurrent layers are excluded: they open and
-    /// close as they should.
+    /// Whether to check an activation. The gates of recurrent layers are excluded: they are meant
+    /// to saturate.
     fn is_watched(&self, activation: Activation) -> bool {
         let is_recurrent =
             |open: &OpenLayer| ["RNN", "LSTM", "GRU"].iter().any(|kind| open.kind.starts_with(kind));
@@ -263,7 +265,7 @@ impl PassRecord {
         let is_latest = |latest: &&LatestOutput| {
             is_same_tensor(&latest.output, output) && latest.version == output.buffer().version()
         };
-        // A container's output is that of its last layer.
+        // A container and its last layer have the same output.
         let at = match self.latest.as_ref().filter(is_latest) {
             Some(latest) if self.measured[latest.at].has_units(source.activation) => latest.at,
             _ => {
@@ -355,8 +357,9 @@ impl MeasuredOutput {
     }
 }
 
-/// Returns which units, along the feature axis, are 0 for all examples. Images, and sequences after
-/// a convolution, have the features at axis 1, all other outputs at the last axis.
+/// Returns statistics of a mask that is 1 for each unit, along the feature axis, that is 0 for all
+/// examples. Images, and sequences after a convolution, have the features at axis 1, all other
+/// outputs at the last axis.
 fn silent(output: &Tensor, channels_first: bool) -> Result<Option<DeviceStats>> {
     let rank = output.rank();
     if rank < 2 || output.elements() == 0 {

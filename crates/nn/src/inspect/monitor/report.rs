@@ -28,7 +28,7 @@ pub(super) struct OutputSource {
 /// calls are merged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerStats {
-    /// The key of the layer in the model; for a ReLU that is called as a function, that of the
+    /// The key of the layer in the model; for a ReLU that is called as a function, the key of the
     /// layer before it; empty for the model itself and for its input.
     pub key: String,
     /// The name of the layer's type; `relu` for the function, `input` for the first tensor that the
@@ -42,14 +42,14 @@ pub struct LayerStats {
     /// The fraction of its units with output 0 for every example; only for ReLUs whose output has
     /// at least two axes.
     pub silent: Option<f64>,
-    /// The fraction of its numbers that are saturated, so that the gradient is negligible; for
-    /// sigmoid and tanh, and for softmax the fraction of its rows.
+    /// For sigmoid and tanh: the fraction of output elements that are saturated, so that the
+    /// gradient is negligible. For softmax: the fraction of saturated rows.
     pub saturated: Option<f64>,
     pub(super) is_op: bool,
     pub(super) is_leaf: bool,
     pub(super) activation: Option<Activation>,
     pub(super) input_use: InputUse,
-    /// For an input: the differences between its examples, for each number of an example.
+    /// For an input: the range of each element over the examples.
     pub(super) spread: Option<Stats>,
 }
 
@@ -78,7 +78,7 @@ pub struct WeightStats {
     pub update: Option<f64>,
     /// Whether it is excluded from training.
     pub is_frozen: bool,
-    /// The number of elements of a row, that is, of the inputs of an output.
+    /// The number of inputs of one output, that is, of elements of a row.
     pub(super) fan_in: usize,
     pub(super) is_matrix: bool,
     /// Whether the change points straight to 0.
@@ -86,7 +86,7 @@ pub struct WeightStats {
 }
 
 impl WeightStats {
-    /// Returns the key of its layer: that of the parameter without its last part.
+    /// Returns the key of its layer: the parameter's key without its last component.
     pub fn layer(&self) -> &str {
         self.name.rsplit_once('.').map_or("", |(layer, _)| layer)
     }
@@ -102,9 +102,9 @@ pub struct StatsReport {
     pub layers: Vec<LayerStats>,
     /// The parameters, in the order of [`Module::parameters`](crate::Module::parameters).
     pub weights: Vec<WeightStats>,
-    /// The warnings to report now. These are new faults; faults that twice as many readings have
-    /// shown as at the last report (the first, second, fourth, eighth and so on); and faults whose
-    /// figure has become ten times larger or smaller (except [`Fault::SmallUpdates`](super::Fault),
+    /// The warnings to report now. These are new faults; faults shown by twice as many readings as
+    /// at the last report (the first, second, fourth, eighth and so on); and faults whose figure
+    /// has become ten times larger or smaller (except [`Fault::SmallUpdates`](super::Fault),
     /// because updates decrease along a schedule). A fault that was absent for
     /// [`StatsConfig::patience`](super::StatsConfig::patience) readings counts as new.
     pub warnings: Vec<StatsWarning>,
@@ -114,7 +114,7 @@ pub struct StatsReport {
     pub(super) setup: Setup,
 }
 
-/// The index of a statistic among those that will be read.
+/// The index of a statistic in [`Readings::all`].
 type StatIndex = usize;
 
 struct OutputReading {
@@ -142,7 +142,7 @@ struct WeightReading {
 #[derive(Default)]
 pub(super) struct Readings {
     all: Vec<DeviceStats>,
-    /// The differences between the examples of the input.
+    /// The range of each element of the input over the examples.
     spread: Option<StatIndex>,
     /// Log-sum-exp of rows that a loss treats as log-probabilities, with the key and the name of
     /// their layer.
@@ -159,8 +159,8 @@ impl Readings {
         self.all.len() - 1
     }
 
-    /// Adds an output, with the statistics of the units of its activation that are silent, and of
-    /// those that are saturated.
+    /// Adds an output, with the statistics of the silent and of the saturated units of its
+    /// activation.
     pub(super) fn output(
         &mut self,
         source: OutputSource,
@@ -195,7 +195,7 @@ impl Readings {
         reading.gradients.extend(gradients);
     }
 
-    /// Adds the differences between the examples of the input.
+    /// Adds the range of each element of the input over the examples.
     pub(super) fn spread(&mut self, spread: &DeviceStats) {
         self.spread = Some(self.add(spread.clone()));
     }
@@ -309,8 +309,8 @@ impl StatsReport {
         let mut lines = Vec::new();
         let mut is_listed = vec![false; self.weights.len()];
         for layer in &self.layers {
-            let named = layer.is_op || layer.key.is_empty();
-            let name = if named { layer.name() } else { format!("{} ({})", layer.key, layer.kind) };
+            let is_unkeyed = layer.is_op || layer.key.is_empty();
+            let name = if is_unkeyed { layer.name() } else { format!("{} ({})", layer.key, layer.kind) };
             lines.push(Line { name, of: "output".into(), stats: &layer.output, update: None });
             if let Some(gradient) = &layer.gradient {
                 lines.push(Line {
@@ -335,11 +335,11 @@ impl StatsReport {
 }
 
 fn weight_lines<'a>(lines: &mut Vec<Line<'a>>, weight: &'a WeightStats, layer: &str) {
-    let own = weight.name.rsplit_once('.').map_or(weight.name.as_str(), |(_, own)| own);
+    let short_name = weight.name.rsplit_once('.').map_or(weight.name.as_str(), |(_, short_name)| short_name);
     let line = |name: &str, of: String, stats, update| Line { name: name.to_owned(), of, stats, update };
-    lines.push(line(layer, own.to_owned(), &weight.values, weight.update));
+    lines.push(line(layer, short_name.to_owned(), &weight.values, weight.update));
     if let Some(gradient) = &weight.gradient {
-        lines.push(line("", format!("{own}.grad"), gradient, None));
+        lines.push(line("", format!("{short_name}.grad"), gradient, None));
     }
 }
 

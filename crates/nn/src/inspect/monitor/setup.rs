@@ -22,7 +22,7 @@ pub(super) struct Setup {
     pub(super) double_activations: Vec<DoubleActivation>,
     /// Layers that computed within the model, and that its traversal does not include.
     pub(super) unvisited: Vec<String>,
-    /// Parameters whose gradients were added to those that a step had already used.
+    /// Parameters whose gradients were added to gradients that a step had already used.
     stale: Vec<String>,
     /// Tensors that were used within the model, require a gradient and are not parameters.
     pub(super) bare_tensors: Vec<BareTensor>,
@@ -68,7 +68,7 @@ pub(super) struct BareTensor {
     pub is_inside: bool,
 }
 
-/// What is reported of a layer's output that was passed to something that does not accept it.
+/// A misuse of a layer's output, such as a broadcast against targets of another shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Misuse {
     /// The key of the layer.
@@ -131,8 +131,8 @@ impl Setup {
 
 impl Setup {
     /// Returns the parameters that no optimizer has, if one has others of the model. If only one
-    /// optimizer is known, another one may have them. In that case only those are returned whose
-    /// layer ran without being recorded, as a part of the model does that is used but not trained.
+    /// optimizer is known, another one may have them. In that case, returns only those whose layer
+    /// ran without being recorded, as in a part of the model that is used but not trained.
     fn untrained_parameters(&self, optimized: &OptimizedTensors, parameters: &[Param]) -> HashSet<String> {
         let is_optimized =
             |param: &&Param| param.tensor().id().is_some_and(|id| optimized.tensors.contains(&id));
@@ -344,8 +344,8 @@ fn broadcast(report: &StatsReport) -> Vec<DetectedFault> {
     report.setup.broadcast.iter().map(to_fault).collect()
 }
 
-/// Reports consecutive linear layers that are equivalent to a single one. A narrower output between
-/// them makes a product of low rank, which is intended.
+/// Reports consecutive linear layers that are equivalent to a single one. If the output between
+/// them is narrower, their product has a low rank, which is assumed to be intended.
 fn linear_pairs(report: &StatsReport) -> Vec<DetectedFault> {
     let sizes = |key: &str| {
         let mut of_layer = report.weights.iter().filter(|weight| weight.is_matrix && weight.layer() == key);
@@ -356,8 +356,8 @@ fn linear_pairs(report: &StatsReport) -> Vec<DetectedFault> {
         let text = format!(
             "{second}: a linear layer that takes the output of the linear layer {first} unchanged: both together are one linear layer of {inputs} inputs and {outputs} outputs; put an activation between them"
         );
-        // The last layer of a part and the first of the next, for example of attention and the
-        // feed-forward part, are separate on purpose.
+        // The last layer of one module and the first of the next, for example of attention and of
+        // the feed-forward module, are separate on purpose.
         let are_siblings = layer_of(first) == layer_of(second);
         (are_siblings && between >= inputs.min(outputs))
             .then(|| DetectedFault::of_layer(Fault::MissingActivation, second, 1.0, text))
@@ -365,8 +365,8 @@ fn linear_pairs(report: &StatsReport) -> Vec<DetectedFault> {
     report.setup.linear_pairs.iter().filter_map(to_fault).collect()
 }
 
-/// Reports weights whose numbers are all the same: units that start the same get the same gradient
-/// and stay the same.
+/// Reports weights whose elements are all equal: units that start equal get equal gradients and
+/// stay equal.
 fn equal_weights(report: &StatsReport) -> Vec<DetectedFault> {
     let matrices: Vec<&WeightStats> =
         report.weights.iter().filter(|weight| weight.is_matrix && !weight.is_frozen).collect();

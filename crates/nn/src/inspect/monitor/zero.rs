@@ -36,8 +36,8 @@ pub(super) fn gradients(
     Some(DetectedFault::of_layer(Fault::ZeroGradient, last, zero.len() as f64, text))
 }
 
-/// Whether the output before a layer is all 0, for example because of dead ReLUs, which explains a
-/// zero gradient of its weights.
+/// Whether the output of the layer before this one is all 0, for example because of dead ReLUs,
+/// which explains a zero gradient of its weights.
 fn has_zero_input(report: &StatsReport, layer: &str) -> bool {
     let at = report.layers.iter().position(|stats| stats.key == layer && !stats.is_op);
     let before = at.and_then(|at| report.layers[..at].last());

@@ -21,7 +21,7 @@ pub enum SummaryPass {
     /// their running statistics.
     #[default]
     Forward,
-    /// A forward and a backward pass in training mode, from the sum of the output.
+    /// A forward pass in training mode, and a backward pass from the sum of the output.
     ForwardBackward,
 }
 
@@ -52,10 +52,10 @@ pub struct LayerSummary {
 /// size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// The layers in the order in which they begin to compute, followed by those of which only the
-    /// parameters are used.
+    /// The layers in the order in which they begin to compute, followed by layers that are not
+    /// called, but whose parameters another layer reads.
     pub layers: Vec<LayerSummary>,
-    /// What the model computes outside of all layers that report themselves.
+    /// What the model computes outside of all these layers.
     pub outside: LayerSummary,
     /// Number of elements of all parameters; shared ones are counted once.
     pub parameters: usize,
@@ -72,8 +72,8 @@ pub struct Summary {
     /// Bytes of the outputs of all ops of the forward pass, except those that share the buffer of
     /// an input.
     pub activation_bytes: usize,
-    /// Peak memory of the passes in bytes, in excess of what was in use before (which includes the
-    /// parameters), on devices that report it.
+    /// Peak memory of the passes in bytes, less the memory that was in use before them (which
+    /// includes the parameters), on devices that report it.
     pub peak_bytes: usize,
 }
 
@@ -281,15 +281,15 @@ impl Log {
         let tensors: Vec<Tensor> = model.parameters().iter().map(|param| param.tensor()).collect();
         let trained = tensors.iter().filter(|tensor| tensor.needs_grad());
         let (_, states) = distinct_tensors(model);
-        let all = || self.layers.iter().chain([&self.outside]);
+        let all_layers = || self.layers.iter().chain([&self.outside]);
         Summary {
             parameters: tensors.iter().map(Tensor::elements).sum(),
             trained_parameters: trained.map(Tensor::elements).sum(),
             parameter_bytes: tensors.iter().map(bytes_of).sum(),
             state_bytes: states.iter().map(|state| bytes_of(&state.tensor())).sum(),
-            flops: all().map(|layer| layer.flops).sum(),
+            flops: all_layers().map(|layer| layer.flops).sum(),
             backward_flops,
-            activation_bytes: all().map(|layer| layer.activation_bytes).sum(),
+            activation_bytes: all_layers().map(|layer| layer.activation_bytes).sum(),
             peak_bytes,
             layers: self.layers,
             outside: self.outside,

@@ -1,9 +1,9 @@
 //! Learning rates that change with the steps of training.
 //!
-//! A [`Schedule`] is a function of only the step number, so that a resumed run needs to know no
-//! more than its step. [`ReduceLROnPlateau`] depends on the progress of training and has a state
-//! that can be saved. Steps are counted from 0 and may be epochs: the learning rate of step `n` is
-//! the one that PyTorch's scheduler of the same name has after `n` calls of its `step()`.
+//! A [`Schedule`] depends only on the step number, so that a resumed run needs only its step
+//! number. [`ReduceLROnPlateau`] depends on the progress of training and has a state that can be
+//! saved. Steps are counted from 0 and may be epochs: the learning rate of step `n` is the one that
+//! PyTorch's scheduler of the same name has after `n` calls of its `step()`.
 //!
 //! ```
 //! use ternion_nn::optim::{AdamW, AdamWConfig, Optimizer};

@@ -60,11 +60,11 @@ pub enum OneCyclePhases {
     Three,
 }
 
-/// A curve between two learning rates. It ends at the step `end`, which need not be an integer.
+/// A curve between two learning rates. It ends at step `end`, which need not be an integer.
 struct Phase {
     end: f64,
-    from: f64,
-    to: f64,
+    from_lr: f64,
+    to_lr: f64,
 }
 
 impl OneCycleLR {
@@ -91,12 +91,13 @@ impl OneCycleLR {
         let OneCycleConfig { pct_start, div_factor, final_div_factor, phases, .. } = self.config;
         let (max_lr, first) = (self.max_lr, self.max_lr / div_factor);
         let rise = pct_start * self.total_steps as f64;
-        let up = Phase { end: rise - 1.0, from: first, to: max_lr };
-        let last = |from| Phase { end: (self.total_steps - 1) as f64, from, to: first / final_div_factor };
+        let up = Phase { end: rise - 1.0, from_lr: first, to_lr: max_lr };
+        let last =
+            |from_lr| Phase { end: (self.total_steps - 1) as f64, from_lr, to_lr: first / final_div_factor };
         match phases {
             OneCyclePhases::Two => vec![up, last(max_lr)],
             OneCyclePhases::Three => {
-                vec![up, Phase { end: 2.0 * rise - 2.0, from: max_lr, to: first }, last(first)]
+                vec![up, Phase { end: 2.0 * rise - 2.0, from_lr: max_lr, to_lr: first }, last(first)]
             }
         }
     }
@@ -107,13 +108,13 @@ impl Schedule for OneCycleLR {
         let step = step.min(self.total_steps - 1) as f64;
         let phases = self.phases();
         let at = phases.iter().position(|phase| step <= phase.end).unwrap_or(phases.len() - 1);
-        let Phase { end, from, to } = phases[at];
+        let Phase { end, from_lr, to_lr } = phases[at];
         let start = if at == 0 { 0.0 } else { phases[at - 1].end };
         // A phase of length 0 is at its end.
         let progress = if end > start { (step - start) / (end - start) } else { 1.0 };
         match self.config.anneal_strategy {
-            Anneal::Cosine => cosine(from, to, progress),
-            Anneal::Linear => linear(from, to, progress),
+            Anneal::Cosine => cosine(from_lr, to_lr, progress),
+            Anneal::Linear => linear(from_lr, to_lr, progress),
         }
     }
 }

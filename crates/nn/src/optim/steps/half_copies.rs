@@ -9,7 +9,7 @@ use ternion_core::{Result, Tensor};
 impl<R: StepRule> Steps<R> {
     /// Allocates copies for the parameters that scopes have cast since the last step, and drops the
     /// copies of all others. It must not be called while a step is recorded: a recorded step keeps
-    /// the copies that it found.
+    /// using the copies that exist when it is recorded.
     pub(super) fn prepare_half_copies(&mut self, updates: &[ParamUpdate<'_>]) -> Result<()> {
         if !self.groups.iter().any(|group| group.rule.writes_half_copies()) {
             return Ok(());

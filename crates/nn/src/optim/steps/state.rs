@@ -119,7 +119,7 @@ impl StateLoader<'_> {
     /// missing or does not fit.
     fn state(&mut self, key: String, param: &Param) -> Result<Option<Tensor>> {
         let (shape, dtype) = (param.shape(), param.dtype().accumulator());
-        let problem = match self.dict.get(&key) {
+        let error_message = match self.dict.get(&key) {
             None => text!["missing: ", &key],
             Some(state) if *state.shape() != shape => {
                 text!["wrong shape: ", &key, " ", state.shape(), ", expected ", &shape]
@@ -133,7 +133,7 @@ impl StateLoader<'_> {
             }
         };
         self.known.insert(key);
-        self.problems.push(problem);
+        self.problems.push(error_message);
         Ok(None)
     }
 

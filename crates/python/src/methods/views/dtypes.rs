@@ -18,16 +18,16 @@ pub(super) fn dtype_argument(arguments: &Bound<'_, PyTuple>, is_named: bool) -> 
 
 /// Reinterprets the bytes of the memory as numbers of another dtype.
 pub(super) fn view_as_dtype(x: &Tensor, dtype: DType) -> Outcome<Tensor> {
-    let (own, requested) = (crate::dialect::dtype_name(x.dtype()), crate::dialect::dtype_name(dtype));
+    let (current, requested) = (crate::dialect::dtype_name(x.dtype()), crate::dialect::dtype_name(dtype));
     if x.dtype().size() != dtype.size() || (dtype == DType::Bool && x.dtype() != DType::Bool) {
         return Err(Failure::type_error(format!(
-            "view: {own} as {requested}, expected a dtype of numbers of {} bytes; to() converts",
+            "view: {current} as {requested}, expected a dtype of numbers of {} bytes; to() converts",
             x.dtype().size()
         )));
     }
     if x.device().name().starts_with("wgpu") {
         return Err(Failure::type_error(format!(
-            "view: {own} as {requested} on wgpu, whose memory has no bytes of a dtype"
+            "view: {current} as {requested} on wgpu, whose memory has no bytes of a dtype"
         )));
     }
     let x = x.detach();

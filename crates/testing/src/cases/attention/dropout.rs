@@ -18,8 +18,8 @@ pub(super) fn dropped(p: f64, config: AttentionConfig) -> AttentionConfig {
     AttentionConfig { dropout: Some(Dropout { p, offset: 0 }), ..config }
 }
 
-/// Dropout with every kind of mask, with numbers of keys that are multiples of four (a block has
-/// four random words) and others.
+/// Dropout with every kind of mask. Some numbers of keys are multiples of four (a block has four
+/// random words), others are not.
 fn dropping() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let window = AttentionConfig { causal: true, window: Some(60), ..PLAIN };
@@ -47,8 +47,8 @@ fn dropping() -> Vec<OpCase> {
             })
             .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
         on_default_shapes(attention("dropout=1", dropped(1.0, PLAIN))),
-        // In f16 and bf16 a gradient that cancels to 0, such as that of equal keys, is the rounding
-        // error of y.
+        // In f16 and bf16 a gradient that cancels to 0, such as that of equal keys, is computed as
+        // the rounding error of y.
         attention("causal dropout=0.5, more queries than keys", dropped(0.5, causal))
             .dtypes(&[F32, F64])
             .on([&[1, 2, 5, 3], &[1, 1, 3, 3], &[1, 1, 3, 2]]),

@@ -4,9 +4,10 @@ use super::{PLAIN, definition, gradient};
 use crate::prelude::*;
 use ternion_core::{AttentionOptions, GradOptions, enable_grad, grad};
 
-/// A mask of -1e30 for every key, which absorbs the scores: all weights are equal, also in the
-/// gradients, although the log-sum-exp of such scores has no bits left for the logarithm of their
-/// count. By kernels, and by the composition for masks with a gradient.
+/// Rows with a mask of -1e30 for every key, which absorbs the scores. All weights must be equal,
+/// also in the gradients, although the log-sum-exp of such scores has no bits left for the
+/// logarithm of the number of keys. Kernels compute some rows, the composition those whose mask has
+/// a gradient.
 pub(super) fn rows() -> Vec<OpCase> {
     let any = || Uniform(-2.0, 2.0);
     let gradients_of = |x: &[Tensor], mask: &Tensor| {
@@ -49,8 +50,8 @@ pub(super) fn rows() -> Vec<OpCase> {
     ]
 }
 
-/// Returns the gradients of queries, keys and values if all keys have equal weights, from those and
-/// dy.
+/// Returns the gradients of queries, keys and values from q, k, v and dy, if all keys have equal
+/// weights.
 fn far_below_gradients(round: &dyn Fn(f64) -> f64, x: &[Array]) -> Vec<Array> {
     let (no_queries, no_keys) = (Array::zeros(&x[0].shape), Array::zeros(&x[1].shape));
     let (y, log_sum) = definition(&PLAIN, &[no_queries.clone(), no_keys.clone(), x[2].clone()]);
@@ -58,7 +59,8 @@ fn far_below_gradients(round: &dyn Fn(f64) -> f64, x: &[Array]) -> Vec<Array> {
         let inputs = [q, k, &x[2], &y, &log_sum, &x[3]].map(Array::clone);
         gradient(round, &PLAIN, &inputs)
     };
-    // With queries or keys of zero, scores are 0. The gradient of either is a sum over the other.
+    // If queries or keys are zero, all scores are 0. The gradient of the queries is a sum over
+    // keys, and the gradient of the keys a sum over queries.
     let [dq, _, dv]: [Array; 3] = gradients(&no_queries, &x[1]).try_into().expect("three gradients");
     let [_, dk, _]: [Array; 3] = gradients(&x[0], &no_keys).try_into().expect("three gradients");
     vec![dq, dk, dv]

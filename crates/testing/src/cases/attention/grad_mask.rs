@@ -25,7 +25,7 @@ pub(super) fn rows() -> Vec<OpCase> {
     all
 }
 
-/// A row with masks of size 1 along some of the axes, some of them with fewer axes.
+/// Creates a row with masks that have size 1 along some axes, or fewer axes.
 fn repeated(parameters: &str, config: AttentionConfig, masks: &[&'static [usize]]) -> OpCase {
     const SHAPES: [&[usize]; 3] = [&[2, 4, 3, 2], &[2, 2, 5, 2], &[2, 2, 5, 2]];
     let [q, k, v] = SHAPES;
@@ -40,7 +40,7 @@ fn tiled(parameters: &str, config: AttentionConfig) -> OpCase {
     [&[2, 70, 140][..], &[2, 1, 1, 140], &[70, 1]].into_iter().fold(case, |case, mask| case.on([q, k, v, mask]))
 }
 
-/// The op itself, by its formula of all inputs.
+/// The op itself, as a formula of all its inputs.
 fn ops() -> Vec<OpCase> {
     const KEYS: [&[usize]; 6] =
         [&[2, 2, 3, 2], &[2, 1, 4, 2], &[2, 1, 4, 5], &[2, 2, 3, 5], &[2, 2, 3], &[2, 2, 3, 5]];

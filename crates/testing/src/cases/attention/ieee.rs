@@ -1,5 +1,5 @@
-//! Attention in f32 in a scope that forbids bf16x6: by FMA on every device, also where bf16x6 is
-//! the default.
+//! Attention in f32 in a scope that forbids bf16x6: every device computes it by FMA, even if bf16x6
+//! is its default.
 
 use super::dropout::dropped;
 use super::{PLAIN, attention};

@@ -15,11 +15,11 @@ pub(super) fn rows() -> Vec<OpCase> {
         case.forward_only("the gradient walks over keys as over few").dtypes(&[F32, F16, BF16])
     };
     // Two queries attend to only a few keys, one to none; scores far outside the usual range.
-    let mut hidden = vec![-1e9; 4 * 1040];
-    hidden[600..700].fill(0.5);
-    hidden[1040..2080].fill(f64::NEG_INFINITY);
-    hidden[2080..3120].fill(1.0);
-    hidden[4000..4010].fill(0.0);
+    let mut mask = vec![-1e9; 4 * 1040];
+    mask[600..700].fill(0.5);
+    mask[1040..2080].fill(f64::NEG_INFINITY);
+    mask[2080..3120].fill(1.0);
+    mask[4000..4010].fill(0.0);
     let (mut keys, mut queries) = (numbers(2 * 1040 * 8), numbers(4 * 8));
     (keys[7 * 8], keys[1000 * 8]) = (f64::NAN, f64::INFINITY);
     queries[9] = 0.0;
@@ -36,7 +36,7 @@ pub(super) fn rows() -> Vec<OpCase> {
             .on([q, k, v, &[4, 1, 1040]])
             .hostile(
                 "keys masked by numbers",
-                [Array::new(q, numbers(4 * 8)), Array::new(k, numbers(2 * 1040 * 8)), values(), Array::new(&[4, 1, 1040], hidden)],
+                [Array::new(q, numbers(4 * 8)), Array::new(k, numbers(2 * 1040 * 8)), values(), Array::new(&[4, 1, 1040], mask)],
             ),
     ]
 }

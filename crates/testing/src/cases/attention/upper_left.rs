@@ -52,8 +52,8 @@ fn under_a_mask(x: &[Array]) -> Vec<Array> {
     [&x[..3], &[attention_upper_left(&x[0], &x[1], x.get(3))]].concat()
 }
 
-/// Returns what is added to the scores: -infinity if the key is after the query, otherwise the
-/// element of the mask.
+/// Returns the tensor that is added to the scores: -infinity if the key is after the query,
+/// otherwise the element of the mask.
 fn attention_upper_left(q: &Array, k: &Array, mask: Option<&Array>) -> Array {
     let ([batch, heads, queries, _], [_, _, keys, _]) = (q.sizes(), k.sizes());
     let added = |at: usize| match at % keys > at / keys % queries {

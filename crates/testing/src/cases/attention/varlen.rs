@@ -21,7 +21,7 @@ const ENDS: [Ends; 6] = [
     [&[0, 2, 5, 6], &[0, 4, 4, 7]],
     [&[0, 70, 71, 139, 150], &[0, 64, 67, 140, 171]],
 ];
-/// Numbers of queries and keys of these.
+/// The numbers of query rows and key rows for each entry of `ENDS`.
 const ROWS: [[usize; 2]; 6] = [[3, 4], [7, 9], [6, 6], [5, 9], [8, 7], [150, 171]];
 
 fn ends_of(rows: [usize; 2]) -> Ends {
@@ -85,8 +85,8 @@ fn on_default_rows(case: OpCase) -> OpCase {
         .on([&[8, 2, 3], &[7, 1, 3], &[7, 1, 2]])
 }
 
-/// Heads with the head_dim of real models: few and short, so that the search for planted faults,
-/// which starts with the largest sums, does not change its choice. Wider heads and longer sequences
+/// Heads with the head_dim of real models. They are few and short: the search for planted faults
+/// starts with the largest sums, and must still select other rows. Wider heads and longer sequences
 /// in half precision are in tests/kernels/attention/varlen.rs.
 fn wide() -> Vec<OpCase> {
     let plain = AttentionConfig { scale: 0.1, ..PLAIN };

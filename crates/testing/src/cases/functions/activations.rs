@@ -149,7 +149,7 @@ fn with_parameters() -> [OpCase; 3] {
     [celu(1.0), celu(2.5), softshrink]
 }
 
-/// Activations that replace a range by a number, also of integers.
+/// Activations that replace a range of values by a constant, also for integers.
 fn replaced() -> Vec<OpCase> {
     let shrunk = |x: f64, lambda: f64| if (-lambda..=lambda).contains(&x) { 0.0 } else { x };
     let above = |x: f64, bound: f64, value: f64| if x <= bound { value } else { x };
@@ -229,7 +229,7 @@ fn glu() -> OpCase {
 
 /// Returns the random number for the element at an index, uniform between 0 and 1; the device is
 /// seeded with 0 before each call.
-fn drawn(index: usize) -> f64 {
+fn uniform_at(index: usize) -> f64 {
     f64::from(random_word(0, 0, index) >> 8) / 2f64.powi(24)
 }
 
@@ -240,7 +240,7 @@ fn rrelu() -> OpCase {
         .twice()
         .run(|x| x[0].rrelu(0.25, 0.5, true))
         .oracle(|x| {
-            let sloped = |(index, &x): (usize, &f64)| if x > 0.0 { x } else { x * (0.25 + 0.25 * drawn(index)) };
+            let sloped = |(index, &x): (usize, &f64)| if x > 0.0 { x } else { x * (0.25 + 0.25 * uniform_at(index)) };
             Array::new(&x[0].shape, x[0].data.iter().enumerate().map(sloped).collect())
         })
         .rejects("rrelu: slopes from 0.5 to 0.25, expected finite ones, the lower first", |device| {
@@ -262,7 +262,7 @@ fn rrelu_mean() -> OpCase {
 fn gumbel_softmax() -> [OpCase; 2] {
     let soft = |x: &Array, temperature: f64| {
         let columns = *x.shape.last().expect("an axis");
-        let noisy = x.data.iter().enumerate().map(|(index, x)| (x - (-drawn(index).max(1e-38).ln()).max(1e-38).ln()) / temperature);
+        let noisy = x.data.iter().enumerate().map(|(index, x)| (x - (-uniform_at(index).max(1e-38).ln()).max(1e-38).ln()) / temperature);
         let noisy: Vec<f64> = noisy.collect();
         Array::new(&x.shape, noisy.chunks(columns).flat_map(softmax).collect())
     };

@@ -9,7 +9,7 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 /// All combinations of these numbers, including equal ones, NaN and infinities.
-fn meeting(name: &'static str) -> (&'static str, [Array; 3]) {
+fn combinations(name: &'static str) -> (&'static str, [Array; 3]) {
     let all = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, -1.0, 0.0];
     let count = all.len();
     let of = |period: usize| Array::from_fn(&[count * count * count], |at| all[(at[0] / period) % count]);
@@ -38,7 +38,7 @@ fn clamps() -> Vec<OpCase> {
     let row = |parameters: &str| {
         OpCase::new("clamp_tensor", parameters).input(Distinct).input(offset_distinct())
     };
-    let (name, hostile) = meeting("meeting");
+    let (name, hostile) = combinations("meeting");
     let [x, low, _] = hostile.clone();
     vec![
         row("")
@@ -92,7 +92,7 @@ fn clamps() -> Vec<OpCase> {
 fn pairs() -> Vec<OpCase> {
     type Run = fn(&Tensor, &Tensor) -> Result<Tensor>;
     let row = |name: &'static str, run: Run, of_two: fn(f64, f64) -> f64| {
-        let (hostile, [first, second, _]) = meeting("meeting");
+        let (hostile, [first, second, _]) = combinations("meeting");
         OpCase::new(name, "")
             .input(Distinct)
             .input(offset_distinct())

@@ -34,11 +34,11 @@ fn unobserved() -> Vec<OpCase> {
     vec![cov(1.0).forward_only(none), cov(0.0).forward_only(none), cov(-2.0), corrcoef.forward_only(none)]
 }
 
-/// Numbers whose products exceed the range of the dtype although the result, in units of the
-/// numbers, does not.
+/// Numbers whose products exceed the range of the dtype, although the scaled result does not.
 fn extreme() -> Vec<OpCase> {
-    // The factor that remains of the scale of the numbers.
-    const LEFT: f64 = (1 << 26) as f64;
+    // Results are scaled to this magnitude instead of 1, where gradients would be subnormal and a
+    // device might flush them to 0.
+    const SCALE: f64 = (1 << 26) as f64;
     let values = || Fixed(vec![1.0, -2.0, 0.5, 0.25, 1.5, -0.75]);
     let power = |x: &Tensor, [single, double]: [i32; 2]| 2f64.powi(if x.dtype() == F64 { double } else { single });
     let of_counts = |x: &Array| covariance(x, &[2.0, 1.0, 3.0], 5.0);
@@ -54,11 +54,11 @@ fn extreme() -> Vec<OpCase> {
             .run(move |x| {
                 let unit = power(&x[0], [63, 511]);
                 let found = x[0].mul_scalar(unit)?.cov(1.0, weighted.then_some(&x[1]), None)?;
-                // Not to 1: gradients would be subnormal, which a device may flush to 0.
-                found.mul_scalar(LEFT / unit / unit)
+                // Divides by `unit` squared, the scale of the products.
+                found.mul_scalar(SCALE / unit / unit)
             })
-            .oracle(move |x| (if weighted { of_counts(&x[0]) } else { of_all(&x[0]) }).map(|found| found * LEFT));
-        // In f64 second derivatives of weighted sums exceed the largest number.
+            .oracle(move |x| (if weighted { of_counts(&x[0]) } else { of_all(&x[0]) }).map(|found| found * SCALE));
+        // In f64 second derivatives of weighted sums overflow.
         if weighted { row } else { row.twice() }
     };
     let sizes = [("large", [84, 900]), ("small", [-73, -900])];
@@ -160,7 +160,7 @@ fn weighted() -> [OpCase; 3] {
     ]
 }
 
-/// Fewer variables than observations, which are not collinear: correlations stay away from -1
+/// Fewer variables than observations, and no collinear variables: correlations stay away from -1
 /// and 1.
 fn corrcoef() -> OpCase {
     OpCase::new("corrcoef", "")

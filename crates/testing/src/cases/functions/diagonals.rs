@@ -24,12 +24,12 @@ fn diagonal(x: &Array, offset: isize, first: usize, second: usize) -> Array {
     let mut shape: Vec<usize> = rest.iter().map(|&axis| x.shape[axis]).collect();
     shape.push(found.len());
     Array::from_fn(&shape, |at| {
-        let mut own = vec![0; x.rank()];
+        let mut source_index = vec![0; x.rank()];
         for (&axis, &index) in rest.iter().zip(at) {
-            own[axis] = index;
+            source_index[axis] = index;
         }
-        [own[first], own[second]] = found[at[at.len() - 1]];
-        x.at(&own)
+        [source_index[first], source_index[second]] = found[at[at.len() - 1]];
+        x.at(&source_index)
     })
 }
 
@@ -68,12 +68,12 @@ fn embed(x: &Array, offset: isize, first: usize, second: usize) -> Array {
         shape.push(if [first, second].contains(&axis) { size } else { *rest.next().expect("an axis for each") });
     }
     Array::from_fn(&shape, |at| {
-        let mut own: Vec<usize> =
+        let mut source_index: Vec<usize> =
             (0..at.len()).filter(|axis| ![first, second].contains(axis)).map(|axis| at[axis]).collect();
         let position = found.iter().position(|&index| index == [at[first], at[second]]);
         position.map_or(0.0, |position| {
-            own.push(position);
-            x.at(&own)
+            source_index.push(position);
+            x.at(&source_index)
         })
     })
 }

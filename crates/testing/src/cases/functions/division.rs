@@ -89,8 +89,8 @@ impl Function {
             .oracle(move |x| x[0].zip(&x[1], |a, b| if b == 0.0 { 0.0 } else { of_integers(a, b) }))
     }
 
-    /// The smallest and largest value of a signed dtype, divided by 0, by -1, where one quotient
-    /// wraps, and by each other.
+    /// The smallest and largest value of a signed dtype, divided by 0, by -1 (one quotient wraps),
+    /// and by each other.
     fn ends(&self, dtype: DType, least: f64) -> OpCase {
         let &Function { op, run, of_integers, .. } = self;
         let most = -least - 1.0;

@@ -13,7 +13,7 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-/// Bags of the elements 0 1 2, of none, of 3 4 and of 5, with their options.
+/// Bags of elements 0 1 2, of no elements, of elements 3 4 and of element 5, with their options.
 fn parts(mode: BagMode, padding_idx: Option<usize>) -> OpCase {
     let name = format!("parts, {mode:?}, padding_idx={padding_idx:?}");
     table(name)

@@ -20,7 +20,7 @@ fn in_elements(coordinate: f64, size: usize, align_corners: bool) -> f64 {
 
 /// The sampling options, and whether the input is an image (two axes) or a volume.
 #[derive(Clone, Copy)]
-struct How {
+struct Sampling {
     mode: GridMode,
     padding: GridPadding,
     align_corners: bool,
@@ -28,7 +28,7 @@ struct How {
 }
 
 /// Maps a position outside the input according to the padding mode.
-fn padded(position: f64, size: usize, How { padding, align_corners, axes, .. }: How) -> f64 {
+fn padded(position: f64, size: usize, Sampling { padding, align_corners, axes, .. }: Sampling) -> f64 {
     let last = size as f64 - 1.0;
     let (low, span) = if align_corners { (0.0, last) } else { (-0.5, last + 1.0) };
     match padding {
@@ -55,7 +55,7 @@ fn keys(distance: f64) -> f64 {
 }
 
 /// Returns the elements along an axis that a position reads, with their weights.
-fn taps(coordinate: f64, size: usize, how: How) -> Vec<(f64, f64)> {
+fn taps(coordinate: f64, size: usize, how: Sampling) -> Vec<(f64, f64)> {
     let position = in_elements(coordinate, size, how.align_corners);
     match how.mode {
         Nearest => vec![(padded(position, size, how).round_ties_even(), 1.0)],
@@ -76,7 +76,7 @@ fn taps(coordinate: f64, size: usize, how: How) -> Vec<(f64, f64)> {
 
 /// Samples outside an image read zeros, so that a NaN weight gives NaN; samples outside a volume
 /// are skipped.
-fn sample(x: &Array, grid: &Array, how: How) -> Array {
+fn sample(x: &Array, grid: &Array, how: Sampling) -> Array {
     let axes = how.axes;
     let sizes = &x.shape[2..];
     Array::from_fn(&[&x.shape[..2], &grid.shape[1..=axes]].concat(), |at| {
@@ -106,7 +106,7 @@ fn sample(x: &Array, grid: &Array, how: How) -> Array {
 /// Positions in f32 are accurate to 1e-7 of the axis, and neighbors differ by up to 8.
 fn row(how: (GridMode, GridPadding, bool), x: &[usize], grid: &[usize]) -> OpCase {
     let (mode, padding, align_corners) = how;
-    let how = How { mode, padding, align_corners, axes: x.len() - 2 };
+    let how = Sampling { mode, padding, align_corners, axes: x.len() - 2 };
     let grid_input = Input::float(Uniform(-1.4, 1.4));
     let grid_input = if mode == Nearest { grid_input.constant() } else { grid_input };
     OpCase::new("grid_sample", format!("{mode:?} {padding:?} align_corners={align_corners}"))

@@ -56,7 +56,7 @@ fn oracle(
     Array::new(&base.shape, reduced_values.collect())
 }
 
-/// All different, and none in `Distinct`.
+/// Values that differ from each other and from those of `Distinct`.
 fn between() -> Values {
     Values::custom(|shapes, position, rng| {
         let count: usize = shapes[position].iter().product();

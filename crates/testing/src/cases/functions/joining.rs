@@ -46,12 +46,12 @@ fn concat(parts: &[Array], axis: usize) -> Array {
     let mut shape = parts[0].shape.clone();
     shape[axis] = parts.iter().map(|part| part.shape[axis]).sum();
     Array::from_fn(&shape, |at| {
-        let mut own = at.to_vec();
+        let mut source_index = at.to_vec();
         for part in parts {
-            if own[axis] < part.shape[axis] {
-                return part.at(&own);
+            if source_index[axis] < part.shape[axis] {
+                return part.at(&source_index);
             }
-            own[axis] -= part.shape[axis];
+            source_index[axis] -= part.shape[axis];
         }
         f64::NAN
     })

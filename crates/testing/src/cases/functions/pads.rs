@@ -68,7 +68,7 @@ fn replicated() -> Vec<OpCase> {
 }
 
 fn circular() -> Vec<OpCase> {
-    // Negative padding crops first; the elements that it removes are not part of the circle.
+    // Negative padding crops first. Circular padding does not repeat the elements that it removes.
     let oracle = |x: &Array, amounts: &[[isize; 2]]| {
         let off: Vec<[isize; 2]> = amounts.iter().map(|sides| sides.map(|amount| amount.min(0))).collect();
         let on: Vec<[isize; 2]> = amounts.iter().map(|sides| sides.map(|amount| amount.max(0))).collect();

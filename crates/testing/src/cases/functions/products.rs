@@ -4,14 +4,14 @@ use crate::prelude::*;
 
 type Added = fn(&Tensor, &Tensor, &Tensor, f64, f64) -> Result<Tensor>;
 
-/// A function with its definition, without the summand and the factors.
+/// A function with its definition, without the added tensor and the factors.
 struct Family {
     name: &'static str,
     run: Added,
     product: fn(&Array, &Array) -> Array,
     /// The shapes of both operands and of the result.
     shapes: [&'static [usize]; 3],
-    /// The same without elements.
+    /// The same shapes without elements.
     empty: [&'static [usize]; 3],
     /// The error for a summand of 7 elements along the last axis.
     rejected_call: &'static str,
@@ -64,7 +64,7 @@ const FAMILIES: [Family; 4] = [
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = FAMILIES.iter().flat_map(of_family).collect();
-    rows.extend(refusals());
+    rows.extend(rejected_calls());
     rows
 }
 
@@ -116,7 +116,7 @@ fn of_family(family: &'static Family) -> Vec<OpCase> {
 }
 
 /// Operands of mismatched shapes, each for another function: the functions share their checks.
-fn refusals() -> Vec<OpCase> {
+fn rejected_calls() -> Vec<OpCase> {
     let zeros = |shape: &[usize], device: &Device| Tensor::zeros(shape, F32, device);
     let row = |name: &'static str, shapes: [&'static [usize]; 2], run: Added| {
         OpCase::new(name, "refusals")

@@ -44,7 +44,7 @@ fn of_slice(slice: &[f64], share: f64, interpolation: Interpolation, is_nan_left
 }
 
 /// Quantiles that do not fall on an element, or halfway between two, in rows of up to 7 elements.
-fn shares() -> Values {
+fn fractions() -> Values {
     Fixed(vec![0.0625, 0.3125, 0.9375])
 }
 
@@ -54,7 +54,7 @@ fn quantiles() -> Vec<OpCase> {
         .map(|interpolation| {
             let row = OpCase::new("quantile", format!("{interpolation:?} axis=1"))
                 .input(Distinct)
-                .input(shares())
+                .input(fractions())
                 .on([&[3, 6], &[3]])
                 .on([&[2, 6, 3], &[2]])
                 .run(move |x| x[0].quantile(&x[1], Some(Axis(1)), false, interpolation))
@@ -72,7 +72,7 @@ fn quantiles() -> Vec<OpCase> {
     let one = |parameters: &str, axis: Option<isize>, keep: bool| {
         OpCase::new("quantile", parameters)
             .input(Distinct)
-            .input(shares())
+            .input(fractions())
             .run(move |x| x[0].quantile(&x[1], axis.map(Axis), keep, Interpolation::Linear))
             .oracle(move |x| {
                 let axes = axis.map_or((0..x[0].rank()).collect(), |axis| vec![axis as usize]);
@@ -116,7 +116,7 @@ fn nanquantiles() -> Vec<OpCase> {
         .map(|interpolation| {
             OpCase::new("nanquantile", format!("{interpolation:?} axis=1"))
                 .input(holes.clone())
-                .input(shares())
+                .input(fractions())
                 .on([&[4, 9], &[]])
                 .forward_only("of NaN there are no central differences")
                 .run(move |x| x[0].nanquantile(&x[1], Some(Axis(1)), false, interpolation))
@@ -128,7 +128,7 @@ fn nanquantiles() -> Vec<OpCase> {
         })
         .chain([OpCase::new("nanquantile", "without NaN")
             .input(Distinct)
-            .input(shares())
+            .input(fractions())
             .on([&[3, 6], &[3]])
             .twice()
             .run(|x| x[0].nanquantile(&x[1], None, false, Interpolation::Linear))

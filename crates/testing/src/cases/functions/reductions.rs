@@ -118,7 +118,7 @@ fn spreads(axes: &'static [usize]) -> [OpCase; 2] {
     ]
 }
 
-/// Accumulated in i64.
+/// Sums of integers are accumulated in i64.
 fn sums_of_integers() -> OpCase {
     OpCase::new("nansum", "integers")
         .input(Integers(-100, 100))

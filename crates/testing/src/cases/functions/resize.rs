@@ -9,7 +9,7 @@ pub fn rows() -> Vec<OpCase> {
     [picked(), weighted(), areas()].concat()
 }
 
-/// A size, or factors.
+/// The output size, or scale factors.
 #[derive(Clone, Copy)]
 enum OutputSize {
     To(&'static [usize]),
@@ -31,8 +31,8 @@ impl OutputSize {
         }
     }
 
-    /// Returns the size of an output axis, and the distance of its elements in elements of the
-    /// input.
+    /// Returns the size of an output axis, and the distance between neighbors on it, in elements of
+    /// the input.
     fn axis(self, axis: usize, inputs: usize) -> (usize, f64) {
         match self {
             OutputSize::To(size) => (size[axis], inputs as f64 / size[axis] as f64),

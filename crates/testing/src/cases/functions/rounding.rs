@@ -9,8 +9,8 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-/// Away from integers.
-fn between_whole() -> Values {
+/// Values away from integers.
+fn between_integers() -> Values {
     Values::custom(|shapes, position, rng| {
         let count = shapes[position].iter().product();
         (0..count).map(|_| rng.integer(-6, 5) as f64 + rng.uniform(0.2, 0.8)).collect()
@@ -25,7 +25,7 @@ fn specials() -> Array {
 
 fn trunc() -> OpCase {
     OpCase::new("trunc", "")
-        .input(between_whole())
+        .input(between_integers())
         .shapes([&[], &[0, 3], &[13], &[7, 33]])
         .exact()
         .twice()
@@ -37,7 +37,7 @@ fn trunc() -> OpCase {
 
 fn frac() -> OpCase {
     OpCase::new("frac", "")
-        .input(between_whole())
+        .input(between_integers())
         .shapes([&[], &[0, 3], &[13], &[7, 33]])
         .exact()
         .twice()
@@ -68,15 +68,15 @@ fn decimals() -> Vec<OpCase> {
             .rejects("round_decimals: decimals of -400, expected -308 to 308", |device| {
                 Tensor::zeros([2], F32, device)?.round_decimals(-400)
             }),
-        row(1, around_whole(10.0), |x| (x * 10.0).round_ties_even() / 10.0).twice(),
-        row(0, around_whole(1.0), f64::round_ties_even).twice(),
+        row(1, around_integers(10.0), |x| (x * 10.0).round_ties_even() / 10.0).twice(),
+        row(0, around_integers(1.0), f64::round_ties_even).twice(),
         row(-1, Fixed((-30..=30).map(|k| f64::from(k) * 2.5).collect()), |x| (x / 10.0).round_ties_even() * 10.0)
             .forward_only("has steps"),
     ]
 }
 
 /// Near integers divided by `scale`: away from the discontinuities of rounding.
-fn around_whole(scale: f64) -> Values {
+fn around_integers(scale: f64) -> Values {
     Values::custom(move |shapes, position, rng| {
         let count = shapes[position].iter().product();
         (0..count).map(|_| (rng.integer(-20, 20) as f64 + rng.uniform(-0.3, 0.3)) / scale).collect()

@@ -64,7 +64,7 @@ fn ldexp_of_ends() -> OpCase {
         })
 }
 
-/// Scales until the mantissa is in range.
+/// Returns mantissa and exponent: scales by 2 until the mantissa is in range.
 fn parts(x: f64) -> (f64, f64) {
     if x == 0.0 || !x.is_finite() {
         return (x, 0.0);
@@ -106,7 +106,7 @@ fn frexp() -> [OpCase; 2] {
     ]
 }
 
-/// Away from powers of 2, where the mantissa jumps.
+/// Values away from powers of 2, where the mantissa jumps.
 fn between_powers() -> Values {
     Values::custom(|shapes, position, rng| {
         let count = shapes[position].iter().product();

@@ -9,15 +9,15 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 /// Indices along an axis of an input, counted from the start or from the end.
-fn either_way(size: impl Fn(&[usize]) -> usize + Send + Sync + 'static) -> Input {
+fn signed_indices(size: impl Fn(&[usize]) -> usize + Send + Sync + 'static) -> Input {
     Input::index(Values::custom(move |shapes, position, rng| {
         let (count, size) = (shapes[position].iter().product::<usize>(), size(&shapes[0]) as i64);
         (0..count).map(|_| rng.integer(-size, size - 1) as f64).collect()
     }))
 }
 
-/// Like `either_way`, but without duplicates.
-fn once(size: impl Fn(&[usize]) -> usize + Send + Sync + 'static) -> Input {
+/// Like `signed_indices`, but without duplicates.
+fn unique_indices(size: impl Fn(&[usize]) -> usize + Send + Sync + 'static) -> Input {
     Input::index(Values::custom(move |shapes, position, rng| {
         let (count, size) = (shapes[position].iter().product::<usize>(), size(&shapes[0]));
         let order = rng.permutation(size).into_iter().take(count);
@@ -46,7 +46,7 @@ fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
 fn along() -> Vec<OpCase> {
     let of = |axis: usize| {
         row("take_along_dim", format!("axis={axis}"))
-            .input(either_way(move |shape| shape[axis]))
+            .input(signed_indices(move |shape| shape[axis]))
             .run(move |x| x[0].take_along_dim(&x[1], Some(Axis(axis as isize))))
             .oracle(move |x| {
                 let mut shape: Vec<usize> = x[0].shape.clone();
@@ -87,7 +87,7 @@ fn along() -> Vec<OpCase> {
                     .take_along_dim(&Tensor::zeros([3, 3], I64, device)?, Some(Axis(0)))
             }),
         row("take_along_dim", "all")
-            .input(either_way(elements))
+            .input(signed_indices(elements))
             .on([&[2, 5], &[2, 3]])
             .on([&[3], &[2, 2]])
             .run(|x| x[0].take_along_dim(&x[1], None))
@@ -101,7 +101,7 @@ fn taken(x: &Array, index: &Array) -> Array {
 
 fn take() -> OpCase {
     row("take", "")
-        .input(either_way(elements))
+        .input(signed_indices(elements))
         .on([&[2, 5], &[4]])
         .on([&[], &[3]])
         .on([&[2, 3, 2], &[]])
@@ -121,7 +121,7 @@ fn take() -> OpCase {
 fn puts() -> Vec<OpCase> {
     let put = |accumulate: bool| {
         let row = if accumulate { summing("put", "accumulate=true") } else { row("put", "accumulate=false") };
-        row.input(if accumulate { either_way(elements) } else { once(elements) })
+        row.input(if accumulate { signed_indices(elements) } else { unique_indices(elements) })
             .input(Uniform(-4.0, 4.0))
             .on([&[2, 5], &[4], &[2, 2]])
             .on([&[7], &[], &[1]])
@@ -143,7 +143,7 @@ fn puts() -> Vec<OpCase> {
             true => summing("index_put", "[index, 1..] accumulate=true"),
             false => row("index_put", "[index, 1..] accumulate=false"),
         };
-        row.input(if accumulate { either_way(|shape| shape[0]) } else { once(|shape| shape[0]) })
+        row.input(if accumulate { signed_indices(|shape| shape[0]) } else { unique_indices(|shape| shape[0]) })
             .input(Uniform(-4.0, 4.0))
             .on([&[5, 4], &[3], &[3, 3]])
             .on([&[5, 4], &[2], &[3]])
@@ -207,7 +207,7 @@ fn put_bools() -> Vec<OpCase> {
             .input(Bools)
             .dtypes(BOOL)
             .exact()
-            .input(either_way(elements))
+            .input(signed_indices(elements))
             .input(Bools)
             .on([&[2, 5], &[4], &[2, 2]])
             .on([&[3], &[300], &[300]])
@@ -223,7 +223,7 @@ fn put_bools() -> Vec<OpCase> {
             .input(Bools)
             .dtypes(BOOL)
             .exact()
-            .input(either_way(|shape| shape[0]))
+            .input(signed_indices(|shape| shape[0]))
             .input(Bools)
             .on([&[5, 4], &[3], &[3, 3]])
             .on([&[5, 4], &[40], &[40, 3]])
@@ -272,7 +272,7 @@ fn slices() -> Vec<OpCase> {
     };
     let fill = |axis: usize| {
         row("index_fill", format!("axis={axis}"))
-            .input(either_way(move |shape| shape[axis]))
+            .input(signed_indices(move |shape| shape[axis]))
             .input(Uniform(-4.0, 4.0))
             .run(move |x| x[0].index_fill(axis, &x[1], &x[2]))
             .oracle(move |x| {

@@ -149,7 +149,7 @@ fn norm_of(norm: MatrixNorm, matrix: &Matrix) -> f64 {
     }
 }
 
-/// Norms that are a maximum or a sum; then the others.
+/// Norms that are a maximum or a sum. The other norms are below.
 const LARGEST: [MatrixNorm; 5] =
     [MatrixNorm::Fro, MatrixNorm::Nuc, MatrixNorm::Order(1.0), MatrixNorm::Order(2.0), MatrixNorm::Order(f64::INFINITY)];
 const SMALLEST: [MatrixNorm; 3] =

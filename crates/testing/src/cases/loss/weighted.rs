@@ -85,7 +85,7 @@ fn elements(
 }
 
 /// Binary cross-entropy with elements weighted by a third input, broadcast to the others, and
-/// positive answers by a fourth.
+/// positive targets weighted by a fourth.
 fn logits(name: &str, reduction: Reduction) -> OpCase {
     fn options(x: &[Tensor], reduction: Reduction) -> BceOptions<'_> {
         BceOptions { weight: Some(&x[2]), pos_weight: x.get(3), reduction }

@@ -30,27 +30,27 @@ pub(super) fn beyond_their_squares() -> Vec<OpCase> {
     rows
 }
 
-/// Variances within the range of the dtype, of numbers whose sum of squares exceeds it, in units of
-/// those numbers.
+/// Variances within the range of the dtype, of numbers whose sum of squares exceeds it. Results are
+/// divided by the scale of the squares.
 fn variances_near_the_largest() -> [OpCase; 3] {
-    // The factor that remains of their scale: gradients of smaller numbers would be subnormal,
-    // which a device may flush to 0.
-    const LEFT: f64 = (1 << 26) as f64;
+    // Results are scaled to this magnitude instead of 1, where gradients would be subnormal and a
+    // device might flush them to 0.
+    const SCALE: f64 = (1 << 26) as f64;
     type Run = fn(&Tensor) -> Result<Vec<Tensor>>;
     let row = |what: &str, values: &[f64], run: Run| {
         OpCase::new("var", what.to_owned()).input(Fixed(values.to_vec())).dtypes(&[F64, F32, BF16]).twice().run(move |x| {
             let unit = 2f64.powi(if x[0].dtype() == F64 { 511 } else { 63 });
-            let in_units = |y: Tensor| y.mul_scalar(LEFT / unit / unit);
+            let in_units = |y: Tensor| y.mul_scalar(SCALE / unit / unit);
             run(&x[0].mul_scalar(unit)?)?.into_iter().map(in_units).collect::<Result<Vec<_>>>()
         })
     };
     let few = [1.0, -2.0, 0.5];
     let over = |axes: &'static [usize], correction: f64| {
-        move |x: &[Array]| x[0].reduce(axes, Keep::No, |x| LEFT * variance(x, correction))
+        move |x: &[Array]| x[0].reduce(axes, Keep::No, |x| SCALE * variance(x, correction))
     };
     [
         row("beyond the sum of squares", &few, |x| Ok(vec![x.var(1, 1.0)?])).shapes([&[2, 3]]).oracle(over(&[1], 1.0)),
-        // Long rows, and columns, of which threads compute partial results.
+        // Long rows and columns, for which several threads compute partial results.
         row("beyond the sum of squares, long", &[1.0, -1.0], |x| Ok(vec![x.var(0, 0.0)?]))
             .shapes([&[20, 1], &[1500, 1]])
             .dtypes(&[F64, F32])
@@ -59,7 +59,7 @@ fn variances_near_the_largest() -> [OpCase; 3] {
             .shapes([&[3], &[5, 2]])
             .oracle(|x| {
                 let axes: Vec<usize> = (0..x[0].rank()).collect();
-                vec![x[0].reduce(&axes, Keep::No, |x| LEFT * variance(x, 0.0))]
+                vec![x[0].reduce(&axes, Keep::No, |x| SCALE * variance(x, 0.0))]
             }),
     ]
 }
@@ -70,8 +70,8 @@ fn deviation(x: &[f64]) -> f64 {
     length / (x.len() as f64 - 1.0).sqrt()
 }
 
-/// Numbers whose sum, and the difference of two of which, exceed the range of f32 and bf16,
-/// although the mean and the deviation do not.
+/// Numbers whose sum and pairwise differences exceed the range of f32 and bf16, although their mean
+/// and deviation do not.
 fn beyond_their_sum() -> OpCase {
     let values = vec![3e38, 2e38, 2.5e38, 1.5e38, 3e38, -3e38, -3e38, -3e38, 3.0, 1.0, 2.0, 5.0];
     OpCase::new("std_mean", "beyond their sum")

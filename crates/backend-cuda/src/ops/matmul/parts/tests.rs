@@ -43,13 +43,13 @@ impl Random {
     }
 
     /// Returns a uniform value from (-1, 1).
-    fn even(&mut self) -> f32 {
+    fn uniform(&mut self) -> f32 {
         self.bits() as f32 / (1u64 << 31) as f32 - 1.0
     }
 
     /// Returns an approximately normal value.
     fn normal(&mut self) -> f32 {
-        (0..12).map(|_| self.even()).sum::<f32>() / 2.0
+        (0..12).map(|_| self.uniform()).sum::<f32>() / 2.0
     }
 }
 
@@ -110,7 +110,7 @@ fn numbers_outside_the_limits_are_left_to_the_other_kernel() {
 fn products_that_are_left_out_are_small() {
     let (mut random, mut largest) = (Random(2), 0f64);
     for _ in 0..1_000_000 {
-        let (x, y) = (random.even(), random.even());
+        let (x, y) = (random.uniform(), random.uniform());
         let (p, q) = (split(x).map(f64::from), split(y).map(f64::from));
         let sum: f64 = PAIRS.iter().map(|&(i, j)| p[i] * q[j]).sum();
         let exact = f64::from(x) * f64::from(y);
@@ -183,12 +183,12 @@ fn errors(k: usize, number: impl Fn(&mut Random, usize) -> f32) -> [f64; 2] {
 #[test]
 fn sums_by_parts_are_as_accurate_as_sums_of_f32() {
     let normal = |random: &mut Random, _| random.normal();
-    let positive = |random: &mut Random, _| random.even().abs();
+    let positive = |random: &mut Random, _| random.uniform().abs();
     let wide = |random: &mut Random, _| random.normal() * 2f32.powi((random.bits() % 41) as i32 - 20);
     // Each term is followed by one that cancels nearly all of it.
     let cancelling = |random: &mut Random, at: usize| {
         let sign = if at.is_multiple_of(2) { 1.0 } else { -1.0 };
-        sign * (1.0 + random.even() * 2f32.powi(-12))
+        sign * (1.0 + random.uniform() * 2f32.powi(-12))
     };
     for (what, number) in [
         ("normal", &normal as &dyn Fn(&mut Random, usize) -> f32),

@@ -1,16 +1,15 @@
-//! Faults of the updates of weights: missing, too large or too small.
+//! Faults of weight updates: missing, too large or too small.
 
 use super::super::StatsConfig;
 use super::super::report::{StatsReport, WeightStats};
 use super::{Counts, DetectedFault, Fault, describe_patience, format_factor, lr_increase_text};
 
-/// A step may change the outputs of a layer by this fraction of the size of its inputs, however
-/// small the weights were: weights that start at 0 change by a large fraction of their size at
-/// first.
+/// A step is not too large if it changes the outputs of a layer by at most this fraction of the
+/// size of its inputs. This exempts weights that start at 0, which change by a large fraction of
+/// their size at first.
 const MAX_OUTPUT_CHANGE: f64 = 0.1;
 
-/// Reports weights that the step did not change although they have gradients: it changed only
-/// others.
+/// Reports weights that the step did not change although they have gradients and it changed others.
 pub(super) fn not_updated(report: &StatsReport, config: &StatsConfig) -> Vec<DetectedFault> {
     let relative_grad = |weight: &WeightStats| {
         weight.gradient.as_ref().map_or(0.0, |gradient| gradient.rms() / weight.values.rms())
@@ -20,8 +19,8 @@ pub(super) fn not_updated(report: &StatsReport, config: &StatsConfig) -> Vec<Det
     let Some(most) = trained().max_by(|one, other| update(one).total_cmp(&update(other))) else {
         return Vec::new();
     };
-    // Assumes the rate of the weight that changed most. A smaller change is lost to the rounding of
-    // the weight.
+    // Assumes the learning rate of the weight that changed most. A change below `smallest_update`
+    // may be lost when the weight is rounded.
     let expected = |weight: &WeightStats| update(most) * relative_grad(weight) / relative_grad(most);
     let skipped =
         trained().filter(|weight| weight.update == Some(0.0) && expected(weight) > config.smallest_update);
@@ -43,9 +42,9 @@ pub(super) fn large_updates(report: &StatsReport, config: &StatsConfig) -> Optio
             .is_some_and(|update| update > config.largest_update && output_change(update) > MAX_OUTPUT_CHANGE)
     };
     let size = |weight: &WeightStats| weight.update.unwrap_or(0.0);
-    let all: Vec<&WeightStats> = report.weights.iter().filter(large).collect();
-    let worst = all.iter().max_by(|one, other| size(one).total_cmp(&size(other)))?;
-    let others = match all.len() {
+    let too_large: Vec<&WeightStats> = report.weights.iter().filter(large).collect();
+    let worst = too_large.iter().max_by(|one, other| size(one).total_cmp(&size(other)))?;
+    let others = match too_large.len() {
         1 => String::new(),
         2 => format!(", and another by more than {}", config.largest_update),
         count => format!(", and {} others by more than {}", count - 1, config.largest_update),
@@ -84,22 +83,22 @@ pub(super) fn small_updates(
 ) -> Option<DetectedFault> {
     let updates = || report.weights.iter().filter(|weight| !weight.is_frozen && weight.update.is_some());
     let size = |weight: &WeightStats| weight.update.unwrap_or(0.0);
-    let most = updates().max_by(|one, other| size(one).total_cmp(&size(other)))?;
+    let largest = updates().max_by(|one, other| size(one).total_cmp(&size(other)))?;
     // Counted for the model: the weight that changes most may differ from reading to reading.
-    if size(most) >= config.smallest_update || !counts.persists(Fault::SmallUpdates, None, config) {
+    if size(largest) >= config.smallest_update || !counts.persists(Fault::SmallUpdates, None, config) {
         return None;
     }
     let text = format!(
         "{}: no weight changed by more than {} of its size in a step {} (this one, which changed most, by {:.1e} now), where about {TYPICAL_UPDATE} is usual: {}",
-        most.name,
+        largest.name,
         config.smallest_update,
         describe_patience(config),
-        size(most),
+        size(largest),
         match report.setup.lr {
             Some(0.0) => "the learning rate is 0",
             _ => "the learning rate, or the gradients, are too small",
         }
     );
     // The figure is constant: updates decrease along a schedule, which is not worth a new report.
-    Some(DetectedFault::of_model(Fault::SmallUpdates, most.layer(), 1.0, text))
+    Some(DetectedFault::of_model(Fault::SmallUpdates, largest.layer(), 1.0, text))
 }

@@ -7,15 +7,15 @@ use ternion_core::{CtcOptions, Reduction};
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    vec![padded(), sequential_targets(), single_sequence(), means(), unfit(), infinite()]
+    vec![padded(), sequential_targets(), single_sequence(), means(), infeasible(), infinite()]
 }
 
 /// Returns the collapsed sequence.
-fn rest(sequence: &[usize], blank: usize) -> Vec<usize> {
-    let mut left = sequence.to_vec();
-    left.dedup();
-    left.retain(|&symbol| symbol != blank);
-    left
+fn collapsed(sequence: &[usize], blank: usize) -> Vec<usize> {
+    let mut symbols = sequence.to_vec();
+    symbols.dedup();
+    symbols.retain(|&symbol| symbol != blank);
+    symbols
 }
 
 /// Returns the loss of the first `steps` steps of one row of `[time, batch, classes]`.
@@ -24,7 +24,7 @@ fn loss(x: &Array, row: usize, steps: usize, target: &[usize], blank: usize) -> 
     let mut probability = 0.0;
     for number in 0..classes.pow(steps as u32) {
         let sequence: Vec<usize> = (0..steps).map(|step| number / classes.pow(step as u32) % classes).collect();
-        if rest(&sequence, blank) == target {
+        if collapsed(&sequence, blank) == target {
             let logarithms = sequence.iter().enumerate().map(|(step, &symbol)| x.at(&[step, row, symbol]));
             probability += logarithms.sum::<f64>().exp();
         }
@@ -129,7 +129,7 @@ fn means() -> OpCase {
 
 /// Repetitions that need more steps than the input has, no steps at all, and NaN after the end of
 /// the input.
-fn unfit() -> OpCase {
+fn infeasible() -> OpCase {
     row("unfit, none").on([&[3, 3, 2]]).forward_only("infinite").run(|x| {
         let targets = Tensor::from_slice(&[1i64, 1, 1, 0, 0, 0], [3, 2], x[0].device())?;
         let end = Tensor::full([1, 3, 2], f64::NAN, x[0].dtype(), x[0].device())?;

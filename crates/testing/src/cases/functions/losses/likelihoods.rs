@@ -70,8 +70,7 @@ fn gaussian() -> Vec<OpCase> {
                 let x = Tensor::zeros([3], F32, device)?;
                 x.gaussian_nll_loss(&x, &Tensor::ones([2], F32, device)?, GaussianNllOptions::default())
             }),
-        // Below eps the gradient of a variance is that at eps, which central differences do not
-        // show.
+        // Below eps the gradient of a variance is that at eps, unlike central differences.
         row("eps=4 none", GaussianNllOptions { eps: 4.0, ..none })
             .shapes([&[5, 7]])
             .forward_only("no derivative below eps")

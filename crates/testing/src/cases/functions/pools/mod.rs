@@ -10,7 +10,7 @@ use windows::{avg_pool, lp_pool, max_pool, text};
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    [largest(), means(), divided(), powers(), vast(), adaptive::rows()].concat()
+    [largest(), means(), divided(), powers(), huge_windows(), adaptive::rows()].concat()
 }
 
 const LOW: f64 = f64::NEG_INFINITY;
@@ -85,7 +85,7 @@ fn largest() -> Vec<OpCase> {
             .hostile("only -infinity", [Array::full(&[1, 1, 3, 2, 2], LOW)])
             .hostile("nan", [Array::new(&[1, 1, 3, 2, 2], special)]),
     );
-    // The rows of ops have those of floats.
+    // The rows of the pooling ops test these options in floating dtypes.
     let options = [
         plain([2, 3]),
         PoolOptions { stride: [2, 1], padding: [1, 1], dilation: [2, 1], ..plain([2, 3]) },
@@ -262,7 +262,7 @@ fn powers() -> Vec<OpCase> {
 }
 
 /// Windows of 2^32 elements on small images use only as much memory as the image.
-fn vast() -> Vec<OpCase> {
+fn huge_windows() -> Vec<OpCase> {
     let long = 1usize << 32;
     let wide = PoolOptions { ceil_mode: true, ..plain([long]) };
     let bordered = PoolOptions { padding: [long / 2], stride: [1], ..plain([long]) };

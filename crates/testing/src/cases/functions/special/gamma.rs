@@ -81,8 +81,8 @@ fn large_orders() -> Vec<OpCase> {
         let of = i64::from(order);
         let special = [1.0, 0.5, 1e-3, 0.0, -0.5, -1.0, -1.25, -39.5, 400.0, f64::INFINITY, f64::NAN];
         let definition = move |x: f64| large_polygamma(order, x);
-        // A relative tolerance for numbers above the square root of the largest f64 is NaN: what
-        // exceeds the range of f32 is infinite here.
+        // For numbers above the square root of the largest f64 a relative tolerance is NaN, so this
+        // oracle returns infinity for numbers beyond the range of f32.
         let in_f32 = move |x: f64| if definition(x).abs() > 1e39 { definition(x) * f64::INFINITY } else { definition(x) };
         [
             row(order, middle, "").run(move |x| x[0].polygamma(of)).oracle(move |x| x[0].map(definition)),
@@ -145,8 +145,8 @@ fn between_poles() -> Vec<OpCase> {
     ]
 }
 
-/// Numbers up to the largest ones, with functions of them multiplied by the power of x with which
-/// they decay: by themselves they would be below any limit.
+/// Functions of numbers up to the largest ones, multiplied by the power of x with which they decay:
+/// without this factor they would be smaller than any limit.
 fn far() -> Vec<OpCase> {
     let row = |op: &'static str, parameters: &str, powers: (f64, f64), run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
         OpCase::new(op, format!("{parameters}, far"))
@@ -187,8 +187,8 @@ fn zeta_row(parameters: &'static str, orders: Values, values: Values) -> OpCase 
         .oracle(|x| x[0].zip(&x[1], zeta))
 }
 
-/// Negative numbers too, whose poles are too close for differences of gradients, and the limits:
-/// every order with every number.
+/// Negative numbers too, halfway between poles, which are too close for differences of gradients;
+/// and every special order with every special number.
 fn integer_orders() -> OpCase {
     let orders = [2.0, 3.0, 2.5, 1.0, 0.5, 4.0, f64::NAN];
     zeta_row("s=2..5 x<0", Integers(2, 5), Uniform(-2.6, -2.4))
