@@ -1,11 +1,11 @@
-// Dropout of the attention weights: which are kept is drawn again wherever they are formed.
+// Dropout of the attention weights: the dropout mask is recomputed wherever the weights are.
 
 #pragma once
 
 #include "attention/params.cuh"
 #include "lib/philox.cuh"
 
-// Whether the weights of four keys in a row are kept: bits 0 to 3. Not all of the keys need exist.
+// Keep bits of four consecutive keys, in bits 0 to 3. Some of the keys may not exist.
 struct DropoutRng {
     u64 seed, first;
     u32 threshold;
@@ -23,17 +23,18 @@ struct DropoutRng {
         for (int word = 0; word < 4; ++word) kept |= words.of[word] >> 8 >= threshold ? 1u << word : 0;
         return kept;
     }
-    // Of the weights from number `weight` on, which lie in two blocks of the stream where the keys' count is no multiple of 4.
+    // Of the four weights from index `weight`. They span two Philox blocks if the index is not a
+    // multiple of 4: where the number of keys is not a multiple of 4, or with VARLEN.
     INLINE u32 four(u64 weight) const {
         u32 kept = block(weight / 4), skipped = u32(weight) % 4;
         if (skipped != 0) kept = (kept | block(weight / 4 + 1) << 4) >> skipped & 15;
         return kept;
     }
 };
-// Numbers of the weights of a head that is counted over the batch.
+// Indices of the weights. `head` is counted over the batch.
 struct WeightNumbers {
     u32 queries, keys;
-    u64 first;  // of the block's sequence
+    u64 first;  // index offset of the block's sequence
 
     template <class P> INLINE static WeightNumbers of(const P& p) {
         const Varlen& all = p.varlen;
@@ -45,7 +46,7 @@ struct WeightNumbers {
     }
 };
 
-// In place of a KeepMask where nothing is ever dropped.
+// Replaces KeepMask in variants without dropout.
 struct KeepAll {
     INLINE void draw(const DropoutParams&, const WeightNumbers&, u32, i32, i32) {}
     INLINE void keep_all() {}
@@ -59,5 +60,5 @@ template <class Mask, int DROPS> struct KeptOf {
 template <class Mask> struct KeptOf<Mask, 0> {
     typedef KeepAll type;
 };
-// What a variant knows of the weights that it keeps.
+// The keep mask of a variant: `Mask` with dropout, else KeepAll.
 template <class Mask> using Kept = typename KeptOf<Mask, DROPOUT>::type;

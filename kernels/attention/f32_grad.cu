@@ -1,27 +1,37 @@
-// The gradient of f32_forward.cu: see grad.cu for what it computes and in which order, and f32_mma.cuh for how products of f32 are formed. Numbers
-// of queries are those of attention_grad_rows for f32.
+// Gradient of f32_forward.cu. grad.cu describes what it computes and in which order, f32_mma.cuh
+// the products of f32. The row statistics of queries are those of attention_grad_rows for f32.
 //
-//   attention_grad_queries   dq: a block has rows of q and dy, and walks over the keys       s  = q k^T      dp  = dy v^T
-//   attention_grad_keys      dk, dv: a block has rows of k and v, and walks over the         s^T = k q^T     dp^T = v dy^T
-//                            queries of all query heads that share the key head
-//   attention_grad_values    dv, where K_SPLIT leaves dk alone to the one before             s^T = k q^T
+//   attention_grad_queries   dq: a block owns rows of q and dy,        s   = q k^T   dp   = dy v^T
+//                            and loops over the keys
+//   attention_grad_keys      dk, dv: a block owns rows of k and v,     s^T = k q^T   dp^T = v dy^T
+//                            and loops over the queries of all
+//                            query heads that share the key head
+//   attention_grad_values    dv, with K_SPLIT: attention_grad_keys     s^T = k q^T
+//                            then computes only dk
 //
-//                    walked ->   STEP      STEP
-//                 +---------+---------+---------+     weights and their gradient in accumulators, which are the left operands
-//   own rows      |         |  p, ds  |         |     of the products that follow as they stand: own += ds walked
-//   (ROWS)        +---------+---------+---------+     the next step's rows are in flight meanwhile
+//                  streamed ->  STEP      STEP
+//                 +---------+---------+---------+    Weights and their gradient are accumulators,
+//   own rows      |         |  p, ds  |         |    which are used without rearrangement as the
+//   (ROWS)        +---------+---------+---------+    left operands of the next products:
+//                                                    own += ds streamed
+//                                                    The next step's rows are in flight meanwhile.
 //
-// With SPLIT steps that meet numbers without parts are multiplied by fused multiply-adds, as in f32_forward.cu, and so is what a warp adds to a
-// gradient where gradients of its scores are 2^48 and more, infinite or NaN.
+// With SPLIT, steps with numbers that cannot be split into bf16 terms use FMAs, as in
+// f32_forward.cu. So does what a warp adds to a gradient if gradients of its scores are 2^48 or
+// more, infinite or NaN.
 //
-// Launch as for grad.cu: blocks of WARPS * 32 threads have WARPS * ROW_TILES * 16 rows. The host says ROW_TILES, STEP, WARPS, BLOCKS and K_SPLIT:
+// Launch as in grad.cu: blocks of WARPS * 32 threads have WARPS * ROW_TILES * 16 rows. The host
+// sets ROW_TILES, STEP, WARPS, BLOCKS (blocks per multiprocessor) and K_SPLIT:
 //
-//                                   ROW_TILES STEP WARPS BLOCKS K_SPLIT
-//   a width above 64, TF32              1      16    4     2       0     96 KiB of shared memory; dk and dv are 128 registers
-//                     SPLIT             1      16    4     2       1     there are no registers for parts beside both
-//   narrower                            1      32    4     2       0
+//                             ROW_TILES STEP WARPS BLOCKS K_SPLIT
+//   width above 64, TF32          1      16    4     2       0     96 KiB of shared memory;
+//                                                                  dk and dv are 128 registers
+//                   SPLIT         1      16    4     2       1     no registers for the bf16 terms
+//                                                                  in addition to dk and dv
+//   narrower                      1      32    4     2       0
 //
-// Limits: as for f32_forward.cu; the last axes of dq, dk and dv are runs. With SPLIT gradients of scores below 2^-103 have fewer than 24 bits.
+// Limits: those of f32_forward.cu; the last axes of dq, dk and dv are contiguous. With SPLIT,
+// gradients of scores below 2^-103 have fewer than 24 bits.
 
 #include "attention/f32_mma.cuh"
 #include "attention/varlen.cuh"
@@ -34,24 +44,26 @@
 #define BLOCKS 2
 #endif
 
-// What a walk sums up: the gradient of the scores times the walked rows, which is dq or dk, and the weights times dy, which is dv.
+// What a loop accumulates. SCORE_GRADS: the gradient of the scores times the streamed rows, which
+// is dq or dk. WEIGHTS: the weights times dy, which is dv.
 enum Sums { SCORE_GRADS = 1, WEIGHTS = 2, BOTH = 3 };
 
 constexpr int THREADS = WARPS * WARP;
 constexpr int WARP_ROWS = ROW_TILES * 16;
 constexpr int ROWS = WARPS * WARP_ROWS;
 constexpr int STAGES = 2;
-constexpr int OWN_SECOND = ROWS * HEAD_DIM * 4;            // after q or k: dy or v
+constexpr int OWN_SECOND = ROWS * HEAD_DIM * 4;            // dy or v, after q or k
 constexpr int WALKED = OWN_SECOND + ROWS * VALUE_DIM * 4;  // stages of k or q
-constexpr int SECOND = STEP * HEAD_DIM * 4;                // and, within them, v or dy
+constexpr int SECOND = STEP * HEAD_DIM * 4;                // within a stage: v or dy
 constexpr int STAGE_BYTES = SECOND + STEP * VALUE_DIM * 4;
-constexpr int NUMBERS = WALKED + STAGES * STAGE_BYTES;  // stages of two numbers for each walked query
+// Stages of the LSE and row_dot of each streamed query.
+constexpr int NUMBERS = WALKED + STAGES * STAGE_BYTES;
 constexpr int NUMBER_BYTES = STEP * 8;
-// Those that walk over keys have the numbers of their own queries in registers.
+// A loop over keys has its own queries' row statistics in registers.
 template <bool BY_KEYS> constexpr int SHARED_BYTES = NUMBERS + (BY_KEYS ? STAGES * NUMBER_BYTES : 0);
 
 template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 number) {
-    // The first keys and the last queries have most to do: they begin first.
+    // The first keys and the last queries of a causal band have the most work: they start first.
     return BY_KEYS ? tile_coord(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, ROWS, p.varlen)
                    : tile_coord(number, p.sizes.heads, p.query_blocks, true, ROWS, p.varlen);
 }
@@ -59,20 +71,21 @@ template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 num
 typedef float Products[ROW_TILES][STEP / 8][4];
 template <bool BY_KEYS> using KeptWeights = Kept<KeepMask<BY_KEYS, ROW_TILES, STEP / 8>>;
 
-// Where the loop is: a step from row `at` on of the walked rows, of a query head among those of the key head.
+// The position of the loop: a step from the streamed row `at` on, the index of the query head among
+// those of the key head, and the stage.
 struct Step {
     i32 at;
     u32 member, stage;
 };
 
-// What a block works on, and where its tiles and this warp's rows of them lie.
+// What a block computes, and where its tiles and this warp's rows of them are.
 template <bool BY_KEYS> struct Block {
     const AttentionGrad& p;
     const Sizes& sizes;
     TileCoord tile;
     u32 tiles, tile_row;
     i32 warp_row;
-    bool fit;  // the own rows
+    bool fit;  // whether the own rows can be split
 
     INLINE u32 query_head(const Step& step) const {
         return BY_KEYS ? tile.head * sizes.group + step.member : tile.head;
@@ -81,7 +94,7 @@ template <bool BY_KEYS> struct Block {
     INLINE u32 second(const Step& step) const { return first(step) + SECOND; }
     INLINE u32 numbers(const Step& step) const { return tiles + NUMBERS + step.stage * NUMBER_BYTES; }
 
-    // The block's own rows, of q and dy or of k and v.
+    // Copies the block's own rows: of q and dy, or of k and v.
     INLINE void fetch_own(i32 rows) const {
         fetch_tile<ROWS, HEAD_DIM, THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row,
                                             rows, sizes.head_dim);
@@ -93,7 +106,7 @@ template <bool BY_KEYS> struct Block {
         return await_all_fit(has_fit_chunks<ROWS, HEAD_DIM, THREADS>(tiles) &&
                              has_fit_chunks<ROWS, VALUE_DIM, THREADS>(tiles + OWN_SECOND));
     }
-    // The walked rows of a step, of k and v or of a query head's q and dy.
+    // Copies the streamed rows of a step: of k and v, or of a query head's q and dy.
     INLINE void fetch_walked(const Step& step) const {
         u32 head = BY_KEYS ? query_head(step) : tile.head / sizes.group;
         i32 rows = BY_KEYS ? sizes.queries : sizes.keys;
@@ -101,13 +114,14 @@ template <bool BY_KEYS> struct Block {
                                             sizes.head_dim);
         fetch_tile<STEP, VALUE_DIM, THREADS>(second(step), head_of(BY_KEYS ? p.dy : p.v, tile.batch, head), step.at,
                                              rows, sizes.value_dim);
-        // Packs of 4 rows. Rows beyond the workspace are zeros: their weights of 1 meet zeros of q and dy.
+        // Packs of 4 rows. Rows beyond the workspace are zero-filled: their weights are 1, but
+        // their q and dy are zero too.
         if (!BY_KEYS || threadIdx.x >= STEP / 2) return;
         u32 which = threadIdx.x / (STEP / 4), row = step.at + threadIdx.x % (STEP / 4) * 4;
         const float* from = p.rows + (i64(tile.batch * sizes.heads + head) * 2 + which) * p.padded + row;
         cp_async<16>(numbers(step) + threadIdx.x * 16, from, i32(row) < workspace_rows(p));
     }
-    // Waits for the step, and says whether its rows are fit.
+    // Waits for the step, and returns whether its rows can be split.
     INLINE bool await_walked(const Step& step) const {
         cp_async_wait_group<0>();
         return await_all_fit(has_fit_chunks<STEP, HEAD_DIM, THREADS>(first(step)) &&
@@ -115,7 +129,8 @@ template <bool BY_KEYS> struct Block {
     }
 };
 
-// What is subtracted from the scores of a lane's own queries, and rowsum(dy y): of a warp's rows from `first` on.
+// The LSE that is subtracted from the scores, and rowsum(dy y), of the lane's own queries in the
+// warp's rows from `first` on.
 struct RowNumbers {
     float subtracted[ROW_TILES][2], row_dot[ROW_TILES][2];
 
@@ -132,7 +147,8 @@ struct RowNumbers {
     }
 };
 
-// Calls work(i, j, e, number) for a lane's accumulators with the number of the element's query: one of its `own`, or of the walked ones, which lie
+// Calls work(i, j, e, number) for each of a lane's accumulators, where `number` is the LSE or
+// row_dot of the element's query: of the lane's `own` queries, or (BY_KEYS) of the streamed ones,
 // at `walked` in shared memory.
 template <bool BY_KEYS, class Work> INLINE void with_numbers(const float (&own)[ROW_TILES][2], u32 walked, Work work) {
 #pragma unroll
@@ -146,7 +162,7 @@ template <bool BY_KEYS, class Work> INLINE void with_numbers(const float (&own)[
     }
 }
 
-// Products q k^T of a step become weights; those of keys that are not seen, 0.
+// Converts products q k^T of a step to weights. Masked weights become 0.
 template <bool BY_KEYS>
 INLINE void exp_scores(Products& weight, const RowNumbers& own, const Block<BY_KEYS>& block, const Step& step) {
     const Sizes& sizes = block.sizes;
@@ -165,7 +181,7 @@ INLINE void exp_scores(Products& weight, const RowNumbers& own, const Block<BY_K
     if (!whole) hide_unseen<BY_KEYS>(weight, sizes, row, at, 0, read_tid_x());
 }
 
-// Products dy v^T of a step become the gradient of the scores, given the weights.
+// Converts products dy v^T of a step to the gradient of the scores, given the weights.
 template <bool BY_KEYS>
 INLINE void score_gradient(Products& grad, const Products& weight, const RowNumbers& own, const Block<BY_KEYS>& block,
                            const Step& step, const KeptWeights<BY_KEYS>& kept) {
@@ -176,13 +192,13 @@ INLINE void score_gradient(Products& grad, const Products& weight, const RowNumb
     });
 }
 
-// The gradients of the warp's own rows: dq, or dk, dv or both.
+// The gradients of the warp's own rows: dq; dk, dv or both.
 template <int SUMS> struct Gradients {
     static constexpr bool HAS_FIRST = SUMS & SCORE_GRADS, HAS_SECOND = SUMS & WEIGHTS;
     float first[ROW_TILES][HAS_FIRST ? HEAD_DIM / 8 : 1][4], second[ROW_TILES][HAS_SECOND ? VALUE_DIM / 8 : 1][4];
 };
 
-// Adds those of a step, whose rows are there.
+// Adds the gradients of a step, whose rows have been copied.
 template <bool BY_KEYS, int SUMS>
 INLINE void add_step(Gradients<SUMS>& to, const RowNumbers& own, const Block<BY_KEYS>& block, const Step& step,
                      bool fit) {
@@ -206,7 +222,7 @@ INLINE void add_step(Gradients<SUMS>& to, const RowNumbers& own, const Block<BY_
         add_product<HEAD_DIM>(to.first, grad, block.first(step), fit && block.fit && are_fit(grad));
 }
 
-// To the next step: behind the last one of a query head, the first one of the next head.
+// Returns the next step: after the last step of a query head, the first of the next head.
 template <bool BY_KEYS> INLINE Step next_of(const Step& step, const Range& walked) {
     Step next = {step.at + STEP, step.member, (step.stage + 1) % STAGES};
     if (BY_KEYS && next.at >= walked.end) {

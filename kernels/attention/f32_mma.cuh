@@ -1,31 +1,43 @@
-// Products of tiles of f32 on the tensor cores (mma.sync), for the attention kernels of f32. With SPLIT
+// Products of f32 tiles on the tensor cores (mma.sync), for the attention kernels of f32. With
+// SPLIT
 //
-//   0   in TF32: operands are rounded to 10 bits behind the point, to nearest, ties away from zero, as gemm/tf32.cu rounds them (m16n8k8)
-//   1   as accurately as f32: operands are sums of three parts of bf16, and of the nine products of parts the six largest count (m16n8k16), as in
-//       gemm/wgmma_bf16x6.cuh. Products of numbers without such parts are fused multiply-adds (`is_fit` says which have them)
+//   0   TF32: operands are rounded to a mantissa of 10 bits, to nearest, ties away from zero, as in
+//       gemm/tf32.cu (m16n8k8)
+//   1   bf16x6, as accurate as f32: operands are split into three bf16 terms, and of the nine
+//       products of terms the six largest are computed (m16n8k16), as in gemm/wgmma_bf16x6.cuh.
+//       Numbers that cannot be split (`is_fit` returns false) are multiplied by FMAs
 //
-// Either way a warp multiplies 16 elements along the inner axis at a time. Their order is free as long as both operands agree: lane 4 g + t has four
-// of each row, and these are the four that it loads at once, or holds already.
+// Either way, a warp multiplies 16 elements along the inner axis at a time. Their order is free if
+// both operands agree. Lane 4 g + t has four elements of each row: those that it loads at once, or
+// already holds.
 //
-//   inner axis               0  1  2  3 | 4  5  6  7 | 8  9 10 11 |12 13 14 15
-//   of rows in memory    t:  0  0  0  0   1  1  1  1   2  2  2  2   3  3  3  3     q k^T: one load of 16 bytes
-//   of accumulators      t:  0  0  1  1   2  2  3  3 | 0  0  1  1   2  2  3  3     p v: columns 2 t and 2 t + 1 of two blocks
+//   inner axis          0  1  2  3 | 4  5  6  7 | 8  9 10 11 |12 13 14 15
+//   rows in memory  t:  0  0  0  0   1  1  1  1   2  2  2  2   3  3  3  3   q k^T: 16-byte load
+//   accumulators    t:  0  0  1  1   2  2  3  3 | 0  0  1  1   2  2  3  3   p v: columns 2 t and
+//                                                                           2 t + 1 of two blocks
 //
-//   x[0..3] of a lane    m16n8k8:   first product  place t: x[0], place t + 4: x[1]      second product  x[2], x[3]
-//                        m16n8k16:  places 2 t, 2 t + 1: x[0], x[1]                      places 2 t + 8, 2 t + 9: x[2], x[3]
+//   x[0..3] of a lane, and the index along k of the instruction that each is passed as:
+//     m16n8k8     first product   t: x[0]             t + 4: x[1]
+//                 second product  t: x[2]             t + 4: x[3]
+//     m16n8k16    2 t, 2 t + 1: x[0], x[1]            2 t + 8, 2 t + 9: x[2], x[3]
 //
-// So accumulators of q k^T are the left operand of p v as they stand, and rows of v come in the order of their second line. Columns of v are free,
-// too: block 4 J + j of 8 columns has every fourth one from 32 J + j on, and a lane's columns lie next to each other, in v (4 g of 32) and in y (8
-// t of 32).
+// So accumulators of q k^T are the left operand of p v without rearrangement, and rows of v are
+// read in the order of the line "accumulators". The order of columns of v is free, too: block 4 J +
+// j of 8 columns has every fourth column from 32 J + j on. So a lane's columns are adjacent, in v
+// (from 4 g of 32 on) and in y (from 8 t of 32 on).
 //
-// A tile is rows of WIDTH floats in shared memory, 32, 64, 128 or 256. Chunk c of 16 bytes of row r is stored at index c ^ swizzle(r), such that the 8
-// lanes that are served at once read 8 groups of banks, whether these are
+// A tile is rows of WIDTH floats in shared memory, with WIDTH 32, 64, 128 or 256. Chunk c of 16
+// bytes of row r is stored at index c ^ swizzle(r). The 8 lanes that are served at once then read 8
+// different groups of banks in both access patterns:
 //
-//   two rows, four chunks next to each other    r = 2 m, 2 m + 1            c = 4 s + t           odd rows: the other half of 8 chunks
-//   four rows two apart, two chunks             r = 2 t (+ 1, + 8, + 9)     c = 2 m, 2 m + 1      rows 2 t: chunks 2 t and the next, in another order
+//   two rows, four adjacent chunks        r = 2 m, 2 m + 1          c = 4 s + t
+//       odd rows are in the other half of 8 chunks
+//   four rows two apart, two chunks       r = 2 t (+ 1, + 8, + 9)   c = 2 m, 2 m + 1
+//       rows 2 t are at chunks 2 t and the next, in another order
 //
-// The tensor cores cut bits off what they add to a sum. With SPLIT they add up 16 products from 0, the small parts first, and these sums are added
-// in registers, rounded to nearest. In TF32, where rounding the operands takes more, they add to the sums themselves.
+// The tensor cores truncate what they add to a sum. With SPLIT, they add 16 products to a sum that
+// begins at 0, the small terms first, and these sums are added in registers, rounded to nearest. In
+// TF32, where rounding the operands costs more accuracy, they add to the accumulators directly.
 
 #pragma once
 
@@ -46,8 +58,8 @@ template <int WIDTH> struct FloatTile {
     INLINE static u32 at(u32 row, u32 chunk) { return row * ROW_BYTES + ((chunk ^ swizzle(row)) << 4); }
 };
 
-// Calls work(address in shared memory, row, chunk) for the chunks of a tile that this thread copies: as many threads as a row has chunks stand side
-// by side.
+// Calls work(address in shared memory, row, chunk) for the chunks of a tile that this thread
+// copies. A row is copied by as many adjacent threads as it has chunks.
 template <int ROWS, int WIDTH, int THREADS_, class Work> INLINE void for_own_chunks(u32 tile, Work work) {
     constexpr int CHUNKS = FloatTile<WIDTH>::CHUNKS, ROWS_AT_ONCE = THREADS_ / CHUNKS;
     static_assert(ROWS % ROWS_AT_ONCE == 0, "each thread copies as many");
@@ -57,7 +69,7 @@ template <int ROWS, int WIDTH, int THREADS_, class Work> INLINE void for_own_chu
         work(tile + FloatTile<WIDTH>::at(row, chunk), row, chunk);
 }
 
-// ROWS rows from `first_row` on into a tile, zeros beyond `rows` and `columns`.
+// Copies ROWS rows from `first_row` on into a tile, with zeros beyond `rows` and `columns`.
 template <int ROWS, int WIDTH, int THREADS_>
 INLINE void fetch_tile(u32 to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
     for_own_chunks<ROWS, WIDTH, THREADS_>(to, [&](u32 place, u32 row, u32 chunk) {
@@ -76,14 +88,14 @@ INLINE void load_chunk(float (&to)[4], u32 from) {
 // ---------------------------------------------------------------- operands
 
 #if SPLIT
-// Parts of bf16, each of all 16 elements.
+// The bf16 terms, each of all 16 elements.
 constexpr int PIECES = 3;
 #else
-// 8 elements each of the 16.
+// Each has 8 of the 16 elements.
 constexpr int PIECES = 2;
 #endif
 
-// 16 x 16 elements of a left operand, and 16 x 8 of a right one, as a lane has them.
+// A lane's fragments: 16 x 16 elements of a left operand, and 16 x 8 of a right one.
 struct Left {
     u32 of[PIECES][4];
 };
@@ -91,13 +103,15 @@ struct Right {
     u32 of[PIECES][2];
 };
 
-// Half of the last bit that the tensor cores read of a number is added, a 2^-11th of its power of two; they leave out what is below.
+// Rounds by adding half of the last bit that the tensor cores read, which is 2^-11 of x's power of
+// two. The tensor cores ignore the bits below.
 INLINE u32 to_tf32(float x) {
-    float power = __uint_as_float(__float_as_uint(x) & 0xff800000u);  // infinite of infinities and NaN, which both stay
+    // Infinite for infinities and NaN, which both stay.
+    float power = __uint_as_float(__float_as_uint(x) & 0xff800000u);
     return __float_as_uint(fmaf(power, 0x1p-11f, x));
 }
 
-// Two numbers rounded to bf16; what that leaves of them stays, and is exact.
+// Returns two numbers rounded to bf16, and replaces them by the remainders, which are exact.
 INLINE u32 take_part(float& low, float& high) {
     u32 pair = cvt_rn_bf16x2_f32(high, low);
     low -= __uint_as_float(pair << 16);
@@ -119,7 +133,7 @@ INLINE Right right_of(float (&x)[4]) {
     }
     return right;
 }
-// Of a row and of that eight rows below.
+// From a row, and from the row eight below.
 INLINE Left left_of(float (&upper)[4], float (&lower)[4]) {
     Right above = right_of(upper), below = right_of(lower);
     Left left;
@@ -133,11 +147,12 @@ INLINE Left left_of(float (&upper)[4], float (&lower)[4]) {
     return left;
 }
 
-// Blocks `first` to `first` + COUNT of c += left right, over 16 elements.
+// Blocks `first` to `first` + COUNT of c += left right, over 16 elements of the inner axis.
 template <int DOWN, int COUNT, int OVER>
 INLINE void multiply(float (&c)[DOWN][OVER][4], int first, const Left (&left)[DOWN], const Right (&right)[COUNT]) {
 #if SPLIT
-    // Which parts are multiplied, small ones first, so that what is added last is as large as the sum.
+    // The pairs of terms that are multiplied, small ones first, so that what is added last is as
+    // large as the sum.
     constexpr int PAIRS = 6;
     constexpr u32 PARTS_OF_LEFT = 0x001012, PARTS_OF_RIGHT = 0x010210;
     float sums[DOWN][COUNT][4];
@@ -171,18 +186,21 @@ INLINE void multiply(float (&c)[DOWN][OVER][4], int first, const Left (&left)[DO
 
 // ---------------------------------------------------------------- products of tiles
 
-// How many blocks of columns are multiplied together at most, so that products wait for one another less: parts take the registers of more.
+// The maximum number of column blocks that are multiplied together, so that products wait less for
+// one another. The bf16 terms take the registers of more.
 constexpr int MOST_TOGETHER = SPLIT ? 2 : 4;
-// Steps of 16 along the inner axis that are unrolled: of more, loads move so far ahead that registers spill.
+// Unrolled steps of 16 along the inner axis. With more, loads are moved so far ahead that registers
+// spill.
 constexpr int UNROLLED = SPLIT ? 2 : 8;
 
-// c = a b^T over WIDTH columns: the DOWN * 16 rows from `row` on of tile a, OVER * 8 rows of tile b.
+// c = a b^T over WIDTH columns, for the DOWN * 16 rows from `row` on of tile a and the OVER * 8
+// rows of tile b.
 template <int WIDTH, int DOWN, int OVER>
 INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
     typedef FloatTile<WIDTH> Tile;
     constexpr int TOGETHER = smallest(MOST_TOGETHER, OVER);
     static_assert(OVER % TOGETHER == 0, "whole groups of blocks");
-    // Read again, so that what follows from it takes no registers between products.
+    // Read again, so that values derived from it take no registers between products.
     u32 lane = read_tid_x() % WARP, swizzled = (lane % 4 ^ Tile::swizzle(lane / 4)) << 4;
     u32 a = a_tile + (row + lane / 4) * Tile::ROW_BYTES, b = b_tile + lane / 4 * Tile::ROW_BYTES;
     clear(c);
@@ -211,7 +229,8 @@ INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 
     }
 }
 
-// c += w b: accumulators w as left operand, of OVER * 8 columns, which are the rows of tile b. Its WIDTH columns are c's in the order above.
+// c += w b. The accumulators w are the left operand; their OVER * 8 columns correspond to the rows
+// of tile b. The WIDTH columns of b are those of c in the order described above.
 template <int WIDTH, int DOWN, int OVER>
 INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][OVER][4], u32 b_tile) {
     typedef FloatTile<WIDTH> Tile;
@@ -247,13 +266,15 @@ INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][O
                 }
                 multiply(c, group * 4 + first, left, right);
             }
-            // Keeps the loads of the groups that follow behind these products: further ahead, registers spill.
+            // Keeps the loads of the next groups after these products. Further ahead, registers
+            // spill.
             if (SPLIT) __syncwarp();
         }
     }
 }
 
-// A lane's columns of accumulators of add_product as rows of `to`, 16 bytes at a time; its warp's rows begin at `first_row`.
+// Writes a lane's columns of add_product's accumulators to rows of `to`, 16 bytes at a time. The
+// warp's rows begin at `first_row`.
 template <int WIDTH, int DOWN>
 INLINE void write_columns(const float (&c)[DOWN][WIDTH / 8][4], const View<Element>& to, i32 first_row, i32 rows,
                           u32 columns) {
@@ -278,7 +299,7 @@ INLINE void write_columns(const float (&c)[DOWN][WIDTH / 8][4], const View<Eleme
         }
 }
 
-// What dropout drops of a warp's weights becomes 0.
+// Sets the weights of a warp that dropout drops to 0.
 template <int DOWN, int OVER, class Mask> INLINE void drop_weights(float (&w)[DOWN][OVER][4], const Mask& kept) {
     if constexpr (DROPOUT)
 #pragma unroll
@@ -289,17 +310,17 @@ template <int DOWN, int OVER, class Mask> INLINE void drop_weights(float (&w)[DO
                 for (int e = 0; e < 4; ++e) w[i][j][e] = kept.has(i, j, e) ? w[i][j][e] : 0;
 }
 
-// ---------------------------------------------------------------- numbers without parts
+// ---------------------------------------------------------------- numbers that cannot be split
 
-// Whether a number is the sum of three parts of bf16 of which none is subnormal, and too small for a sum of products to be beyond f32: 0, or from
-// 2^-103 up to 2^48 (gemm/split_bf16x3.cu).
+// Whether a number is the sum of three bf16 terms of which none is subnormal, and too small for a
+// sum of products to overflow f32: 0, or from 2^-103 to below 2^48 (gemm/split_bf16x3.cu).
 INLINE bool is_fit(u32 bits) {
     constexpr u32 LEAST = (127 - 103) << 23, BEYOND = (127 + 48) << 23;
     u32 magnitude = bits & 0x7fffffff;
     return magnitude == 0 || magnitude - LEAST < BEYOND - LEAST;
 }
 
-// Whether all that this thread copied of a tile is fit. In TF32 nothing is asked.
+// Whether all that this thread copied of a tile can be split. In TF32 nothing is checked.
 template <int ROWS, int WIDTH, int THREADS_> INLINE bool has_fit_chunks(u32 tile) {
     bool fit = true;
 #if SPLIT
@@ -310,7 +331,8 @@ template <int ROWS, int WIDTH, int THREADS_> INLINE bool has_fit_chunks(u32 tile
 #endif
     return fit;
 }
-// Whether a warp's accumulators may be a left operand: of small ones the last bits may be lost, beside sums of larger ones.
+// Whether a warp's accumulators can be a left operand. Small ones are not checked: they may lose
+// their last bits, which are small compared with sums of larger ones.
 template <int DOWN, int OVER> INLINE bool are_fit(const float (&w)[DOWN][OVER][4]) {
     bool fit = true;
 #if SPLIT
@@ -324,7 +346,7 @@ template <int DOWN, int OVER> INLINE bool are_fit(const float (&w)[DOWN][OVER][4
 #endif
     return fit;
 }
-// A barrier, and whether what all threads have is fit.
+// Synchronizes the block, and returns whether `fit` is true in all threads.
 INLINE bool await_all_fit(bool fit) {
 #if SPLIT
     return __syncthreads_and(fit);
@@ -334,8 +356,9 @@ INLINE bool await_all_fit(bool fit) {
 #endif
 }
 
-// Products become scores, each rounded by itself: inside a fused multiply-add, with what is subtracted next, it would differ from a score that was
-// rounded before by up to half of its last bit, which is 1 and more from 2^24 on. Weights would then not be what forward made of the same scores.
+// Converts products to scores. Each is rounded separately. Within an FMA together with the
+// subtraction that follows, a score would differ from the rounded score by up to half of its last
+// bit, which is 1 or more from 2^24 on. The weights would then differ from those of forward.
 template <int DOWN, int OVER> INLINE void scale_scores(float (&s)[DOWN][OVER][4], float scale) {
 #pragma unroll
     for (int i = 0; i < DOWN; ++i)
@@ -347,7 +370,7 @@ template <int DOWN, int OVER> INLINE void scale_scores(float (&s)[DOWN][OVER][4]
 
 INLINE float load_float(u32 from) { return __uint_as_float(ld_shared(from)); }
 
-// As product_of_rows, by fused multiply-adds in the order of the columns.
+// Like product_of_rows, by FMAs in the order of the columns.
 template <int WIDTH, int DOWN, int OVER>
 INLINE void product_of_rows_by_fma(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
     typedef FloatTile<WIDTH> Tile;
@@ -376,7 +399,8 @@ INLINE void product_of_rows_by_fma(float (&c)[DOWN][OVER][4], u32 a_tile, u32 ro
     }
 }
 
-// As add_product, by fused multiply-adds in the order of the rows of b. Lanes of four have a row's weights together.
+// Like add_product, by FMAs in the order of the rows of b. Groups of four lanes share a row's
+// weights.
 template <int WIDTH, int DOWN, int OVER>
 INLINE void add_product_by_fma(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][OVER][4], u32 b_tile) {
     typedef FloatTile<WIDTH> Tile;
@@ -411,7 +435,7 @@ INLINE void add_product_by_fma(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[
             }
 }
 
-// The products above, on the tensor cores if all operands are fit.
+// The products above, on the tensor cores if all operands can be split, else by FMAs.
 template <int WIDTH, int DOWN, int OVER>
 INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile, bool fit) {
     if (!SPLIT || fit) product_of_rows<WIDTH>(c, a_tile, row, b_tile);

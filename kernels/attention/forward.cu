@@ -1,40 +1,54 @@
-// Scaled dot-product attention of f16 and bf16 on the tensor cores: y = dropout(softmax(scale q k^T + mask)) v and the log-sum-exp of the
-// scores, which are never stored (Dao 2023, algorithm 1). Which weights are dropped is drawn where they are made.
+// Scaled dot-product attention of f16 and bf16 on tensor cores:
+// y = dropout(softmax(scale q k^T + mask)) v, and the log-sum-exp (LSE) of the scores, which are
+// never stored (Dao 2023, algorithm 1). The dropout mask is drawn where the weights are computed.
 //
-//   q [batch, heads, queries, head_dim]   k [batch, heads / group, keys, head_dim]   v [batch, heads / group, keys, value_dim]
-//   y [batch, heads, queries, value_dim]  log_sums [batch, heads, queries], natural logarithms in f32, and under an additive mask log_sum_errors
+//   q        [batch, heads, queries, head_dim]
+//   k        [batch, heads / group, keys, head_dim]
+//   v        [batch, heads / group, keys, value_dim]
+//   y        [batch, heads, queries, value_dim]
+//   log_sums [batch, heads, queries], natural logarithms in f32; with an additive mask also
+//            log_sum_errors
 //
-// A block has QUERIES rows of one head, a warp ROW_TILES * 16 of them; all warps walk over the keys together, STEP at a time. The next step's
-// keys and values are loaded while one is worked on.
+// A block has QUERIES rows of one head, a warp ROW_TILES * 16 of them. All warps process the same
+// keys, STEP per iteration. The keys and values of the next step are loaded during the current one.
 //
 //                 keys ->     STEP      STEP
-//             +---------+---------+---------+     s = q k^T                  accumulators, STEP / 8 x ROW_TILES of 16 x 8
-//   warp 0    |         |         |         |     row_max = largest s        within 4 lanes
-//   warp 1    |         |  s, p   |         |     p = 2^(s - row_max)        rounded to the operands' type: the left operand of
-//   warp 2    |         |         |         |     y += p v                   accumulators, VALUE_DIM / 8 x ROW_TILES of 16 x 8
+//             +---------+---------+---------+   s = q k^T             accumulators
+//   warp 0    |         |         |         |   row_max = largest s   reduced over 4 lanes
+//   warp 1    |         |  s, p   |         |   p = exp(s - row_max)  left operand, rounded to TYPE
+//   warp 2    |         |         |         |   y += p v              accumulators
 //             +---------+---------+---------+
 //
-// Rows keep an older maximum for as long as the new one is less than 2^8 above it: weights are at most 256 then, and y is seldom rescaled.
-// A query that sees no key gives 0 and a log-sum-exp of -infinity; a score of NaN or +infinity makes its row NaN.
+// The accumulators are blocks of 16 x 8: ROW_TILES x STEP / 8 of s, ROW_TILES x VALUE_DIM / 8 of y.
 //
-// Launch: attention<<<batch * heads * blocks, WARPS * 32, SHARED_BYTES>>>, with blocks = queries / QUERIES, rounded up. The host says the
-// tiles, which take as many registers as there are without spills, by ROW_TILES, STEP, WARPS and BLOCKS (that share a multiprocessor):
+// Row maxima are updated only when one has risen by more than 8 in base 2 (softmax.cuh): weights
+// are at most 2^8, and y is seldom rescaled. A fully masked query gives 0 and a log-sum-exp of
+// -infinity. A score of NaN or +infinity makes its row NaN.
+//
+// Launch: attention<<<batch * heads * blocks, WARPS * 32, SHARED_BYTES>>>, with
+// blocks = ceil(queries / QUERIES). The host sets the tiles with ROW_TILES, STEP, WARPS and BLOCKS
+// (blocks per multiprocessor). They use as many registers as are available without spills:
 //
 //                                             ROW_TILES STEP WARPS BLOCKS
-//   mma    head_dim or value_dim above 64         2      32    4     2      two row tiles read a fragment of keys or values once
+//   mma    head_dim or value_dim above 64         2      32    4     2     (1)
 //          narrower                               2      64    4     2
-//          under a mask                           1      64    4     2
-//   wgmma  head_dim or value_dim above 64         1      64    4     2      two blocks run apart, softmax under products
+//          with a mask                            1      64    4     2
+//   wgmma  head_dim or value_dim above 64         1      64    4     2     (2)
 //          narrower                               1     128    4     3
-//          under a mask                           1      64    4     2
-//   wider than 128, mma                           1      32    4     1      y takes most of the registers
+//          with a mask                            1      64    4     2
+//   wider than 128, mma                           1      32    4     1     (3)
 //                   wgmma                         1      64    4     1
 //
-// With PARTS, for few queries of many keys, there are p.parts.count blocks for each tile, with a part of the keys each, and merge_parts.cu puts
-// together what they leave.
+//   (1) Two row tiles share each load of a fragment of keys or values.
+//   (2) Two blocks run independently: softmax of one under products of the other.
+//   (3) y takes most of the registers.
 //
-// Limits: queries + keys < 2^31, grid < 2^31, widths from 1 to 256. y's last axis is a run. Under a mask BAND is 1, and the strides of the
-// mask's last two axes are below 2^24. wgmma's widths are rounded up to 64, 128, 192 or 256.
+// With PARTS (split-KV), for few queries and many keys, each tile has p.parts.count blocks, with
+// one split of the keys each. merge_parts.cu merges their partial results.
+//
+// Limits: queries + keys < 2^31, grid < 2^31, widths from 1 to 256. The last axis of y is
+// contiguous. With a mask, BAND is 1, and the strides of the mask's last two axes are below 2^24.
+// wgmma rounds widths up to 64, 128, 192 or 256.
 
 #if WGMMA
 #include "attention/wgmma.cuh"
@@ -59,12 +73,13 @@ constexpr int V_BYTES = STEP * VALUE_DIM * 2;
 constexpr int SHARED_BYTES = Q_BYTES + STAGES * (K_BYTES + V_BYTES);
 
 #if ASYNC_PRODUCTS
-// Whether q stays in registers as left operand, which relieves shared memory: not where three blocks share them, nor beside y of wide heads.
+// Whether q stays in registers as the left operand, which reduces reads of shared memory. Not with
+// three blocks per multiprocessor, and not for wide heads, where y needs the registers.
 constexpr bool Q_IN_REGISTERS = BLOCKS <= 2 && HEAD_DIM <= 128;
 #endif
 
-// Multiplies q by the sign of the scale, so that the largest product gives the largest score. By 0 if it is 0: what is finite becomes 0, all
-// else NaN.
+// Multiplies q by the sign of the scale, so that the largest product gives the largest score. A
+// scale of 0 multiplies by 0: finite values become 0, all others NaN.
 INLINE void apply_scale_sign(u32 q_tile, float scale) {
     float sign = scale < 0 ? -1 : scale == 0 ? 0 : 1;
     for (u32 at = q_tile + threadIdx.x * 4; at < q_tile + QUERIES * HEAD_DIM * 2; at += THREADS * 4) {
@@ -77,8 +92,8 @@ INLINE void apply_scale_sign(u32 q_tile, float scale) {
     }
 }
 
-// By what products are multiplied on their way to scores, which are kept as powers of two where they are only scaled, and as they are under a
-// mask, whose lowest number may not overflow.
+// Returns the factor from q k^T to scores. Without a mask, scores are in base 2. With a mask they
+// stay in base e, so that the lowest finite mask value does not overflow.
 INLINE float score_scale(u32 q_tile, float scale) {
     if (MASK != 0) return scale;
     if (!(scale > 0)) {
@@ -91,7 +106,7 @@ INLINE float score_scale(u32 q_tile, float scale) {
 }
 
 INLINE TileCoord tile_in(const Attention& p, u32 number) {
-    // The last queries see most keys: they begin first.
+    // In a causal band the last queries attend to most keys: their tiles run first.
     return tile_coord(number, p.sizes.heads, p.blocks, true, QUERIES, p.varlen);
 }
 
@@ -101,7 +116,7 @@ typedef u32 Weights[ROW_TILES][STEP / 16][4];
 
 typedef Kept<KeepMask<false, ROW_TILES, STEP / 8>> KeptWeights;
 
-// What a block works on, where its tiles lie in shared memory, and which rows are this warp's.
+// A block's tile, its smem buffers, and the rows of this warp.
 struct Block {
     const Attention& p;
     const Sizes& sizes;
@@ -114,7 +129,7 @@ struct Block {
 
     INLINE u32 k_tile(i32 key) const { return k_tiles + key / STEP % STAGES * K_BYTES; }
     INLINE u32 v_tile(i32 key) const { return v_tiles + key / STEP % STAGES * V_BYTES; }
-    // The step that begins with `key`, if there is one.
+    // Issues the copies of the step that begins at `key`, if it exists.
     INLINE void fetch_keys(i32 key) const {
         if (key < keys.end) fetch<STEP, HEAD_DIM, THREADS>(k_tile(key), k, key, sizes.keys, sizes.head_dim);
     }
@@ -126,7 +141,7 @@ struct Block {
     }
 };
 
-// Products of a warp's queries become scores under the mask; those of keys that are not seen become -infinity.
+// Scales the products and applies the mask, if there is one. Masked scores become -infinity.
 INLINE void mask_scores(Scores& s, const Block& block, i32 first_key, float scale) {
     const Sizes& sizes = block.sizes;
     i32 query = block.warp_query;
@@ -144,14 +159,15 @@ struct Queries {
     INLINE void load(const Block& block) {
         if (Q_IN_REGISTERS) load_rows<QUERIES, HEAD_DIM>(loaded, block.q_tile, block.warp_row);
     }
-    // s = q k^T of a step, begun.
+    // Issues s = q k^T of a step.
     INLINE void multiply(Scores& s, const Block& block, i32 key) const {
         if (Q_IN_REGISTERS) product_of_loaded_rows<HEAD_DIM>(s, loaded, block.k_tile(key));
         else product_of_rows<QUERIES, HEAD_DIM>(s, block.q_tile, block.warp_row, block.k_tile(key));
     }
 };
 
-// Has the keys of the step after `key` and its own values fetched, once all warps are done with what was in their place.
+// Waits for the copies in flight and until all warps have finished with the buffers. Then issues
+// the copies of the next step's keys and of this step's values.
 INLINE void fetch_step(const Block& block, i32 key) {
     publish_copies();
     __syncthreads();
@@ -160,7 +176,7 @@ INLINE void fetch_step(const Block& block, i32 key) {
     cp_async_commit_group();
 }
 
-// Complete products become weights. y is to be rescaled as the softmax says.
+// Converts complete products q k^T to weights. The caller must rescale y as `softmax` says.
 INLINE void weigh_scores(Scores& s, Softmax& softmax, const Block& block, i32 key, float scale) {
     fence_accumulator(s);
     mask_scores(s, block, key, scale);
@@ -168,7 +184,8 @@ INLINE void weigh_scores(Scores& s, Softmax& softmax, const Block& block, i32 ke
     exp_scores(s, softmax, scale);
 }
 
-// Values lag a step behind keys: y += p v of one step runs while the next one's scores become weights.
+// Main loop. Values lag one step behind keys: y += p v of one step overlaps the softmax of the next
+// one.
 //
 //   tensor cores   | q k0 |      | q k1 | p0 v0 |      | q k2 | p1 v1 |
 //   softmax               |  p0  |      |      p1      |      |      p2
@@ -215,11 +232,11 @@ INLINE void walk_keys(Outputs& y, Softmax& softmax, const Block& block, i32 key,
 }
 #endif
 
-// Which part of the keys a block has, if they are cut into parts, and which tile of queries.
+// A block's split of the keys, and its tile of queries.
 INLINE u32 part_in(const Attention& p, u32 number) { return PARTS ? number % p.parts.count : 0; }
 INLINE u32 tile_number(const Attention& p, u32 number) { return PARTS ? number / p.parts.count : number; }
 
-// What a block's part of the keys gives, as it is: y is not divided.
+// Stores the partial result of a block's split of the keys. y is not normalized.
 INLINE void store_part(const Attention& p, const Outputs& y, const Softmax& softmax) {
     TileCoord tile = tile_in(p, tile_number(p, read_ctaid_x()));
     u32 thread = read_tid_x(), lane = thread % WARP, part = part_in(p, read_ctaid_x());
@@ -242,8 +259,8 @@ INLINE void store_part(const Attention& p, const Outputs& y, const Softmax& soft
         }
 }
 
-// y divided by the sums of its weights and the log-sum-exp of the scores are written, y by way of the tile at `staging`.
-// Where the warp's rows lie is computed anew, so that it takes no registers before.
+// Epilogue: stores y, divided by the row sums, and the log-sum-exp. y is staged in the smem tile
+// `staging`. The warp's rows are recomputed, so that they occupy no registers during the main loop.
 INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax, u32 staging) {
     const Sizes& sizes = p.sizes;
     TileCoord tile = tile_in(p, read_ctaid_x());
@@ -330,11 +347,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     }
 #endif
 #if PARTS
-    // A part without keys has not waited for its queries.
+    // A split without keys has not waited for the copies of its queries.
     cp_async_wait_group<0>();
     store_part(p, y, softmax);
 #else
-    // The place of q is y's now.
+    // y now reuses the smem tile of q.
     cp_async_wait_group<0>();
     __syncthreads();
     finish_rows(p, y, softmax, q_tile);

@@ -1,37 +1,50 @@
-// forward.cu for f16 and bf16 by warpgroups (wgmma, sm_90a), without mask, with operands and results copied by the tensor memory accelerator (TMA):
-// y = dropout(softmax(scale q k^T)) v and the log-sum-exp of the scores. Which weights dropout keeps has been drawn before (dropout_bits.cuh).
+// forward.cu for f16 and bf16 with wgmma (sm_90a), without a mask, with operands and results copied
+// by the Tensor Memory Accelerator (TMA): y = dropout(softmax(scale q k^T)) v, and the log-sum-exp
+// (LSE) of the scores. dropout_bits.cu has drawn the dropout mask before (dropout_bits.cuh).
 //
-//   q [batch, heads, queries, head_dim]   k [batch, heads / group, keys, head_dim]   v [batch, heads / group, keys, value_dim]
-//   y [batch, heads, queries, value_dim]  log_sums [batch, heads, queries], natural logarithms in f32
+//   q        [batch, heads, queries, head_dim]
+//   k        [batch, heads / group, keys, head_dim]
+//   v        [batch, heads / group, keys, value_dim]
+//   y        [batch, heads, queries, value_dim]
+//   log_sums [batch, heads, queries], natural logarithms in f32
 //
-// A work is QUERIES rows of one head, 64 for each of the consumers, and a walk over the keys that any of them sees, STEP at a time. The grid is as
-// large as the device; a block takes one work after the other, by a ticket:
+// A work tile is QUERIES rows of one head, 64 for each consumer, and the keys to which any of them
+// attends, STEP per iteration. The grid is persistent. A block takes work tiles one after another,
+// from an atomic ticket counter:
 //
-//   producer (a thread)   q of a work, k and v of a step   ---TMA--->  rings of QUERY_STAGES and of STAGES buffers
-//   storer (a thread)     y of a work                      <--TMA----  where q was
+//   producer (a thread)   q of a tile, k and v of a step   ---TMA--->  rings of QUERY_STAGES and of
+//                                                                      STAGES buffers
+//   storer (a thread)     y of a tile                      <--TMA----  the buffer of q
 //   consumers (128 threads each, 64 queries)
 //
 //                 tensor cores                          other units
 //     consumer 0 | q k | p v before | . . . . . . . .  |  . . . | s becomes p               |
 //     consumer 1 | . . . . . . . .  | q k | p v before |  becomes p | . . . . . . . | s ...
 //
-// Products of one consumer run under the softmax of the other one: they take turns at the tensor cores, and values lag a step behind keys, so
-// that a turn is two products, of which the second one runs under the softmax of the first. Steps of one work follow those of the work before
-// without a gap: the last values of a work are multiplied beside the first keys of the next one. (Not where shared memory has one buffer of q, of
-// wide heads: there a work begins when y of the one before has left the place of q, and only its keys and values have come meanwhile.)
+// Ping-pong: the products of one consumer overlap the softmax of the other. Consumers take turns at
+// the tensor cores. Values lag one step behind keys, so a turn issues two products, and the second
+// one (p v of the step before) overlaps the softmax of the first. There is no gap between two work
+// tiles: the last p v of a tile is issued together with the first q k of the next one. (Except
+// where shared memory has one buffer of q, for wide heads: there a tile begins when y of the tile
+// before has left the buffer of q, and only its keys and values are loaded earlier.)
 //
-// Works that have most keys to see begin first: the last tiles of queries of a causal band. `abreast` heads have their works next to each other, so
-// that their keys and values stay in the cache. Every result is of one work: no number depends on which block does what.
+// Work tiles that process the most keys begin first: the last queries of a causal band. The work
+// tiles of `abreast` heads are interleaved, so that the keys and values of these heads stay in the
+// cache. Each result comes from one work tile: it does not depend on which block processes it.
 //
-// Rows keep an older maximum for as long as the new one is less than 2^8 above it, see softmax.cuh. A query that sees no key gives 0 and a
-// log-sum-exp of -infinity; a score of NaN or +infinity makes its row NaN.
+// Row maxima are updated only when one has risen by more than 8 in base 2, see softmax.cuh. A fully
+// masked query gives 0 and a log-sum-exp of -infinity. A score of NaN or +infinity makes its row
+// NaN.
 //
 // Macros: those of params.cuh, and CONSUMERS, STEP, STAGES, QUERY_STAGES.
 //
-// Launch: attention_tma<<<grid, THREADS, SHARED>>>, with grid = works or multiprocessors, whichever is less, and works = batch * heads * tiles.
+// Launch: attention_tma<<<grid, THREADS, SHARED>>>, with grid = min(works, multiprocessors) and
+// works = batch * heads * tiles.
 //
-// Limits: as forward.cu; widths are rounded up to 64, 128, 192 or 256; there are queries and keys; the scale is above 0; strides are positive (TMA); *ticket
-// is 0 before and behind. MASK is 0; with DROPOUT, STEP is 64 or 128 and BAND 1, and a launch is of some heads.
+// Limits: as forward.cu. Widths are rounded up to 64, 128, 192 or 256. There is at least one query
+// and one key. The scale is above 0. Strides are positive (TMA). *ticket is 0 before and after each
+// launch. MASK is 0. With DROPOUT, STEP is 64 or 128, BAND is 1, and a launch covers some of the
+// heads.
 
 #ifdef HOST_SHIM
 #undef DROPOUT
@@ -59,49 +72,52 @@ static_assert(!DROPOUT || BIT_KEYS % STEP == 0, "a lane's bits of a step are in 
 constexpr int WARPGROUP = 128;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / WARP;
-// Together as many as there are at launch: 65536 / THREADS, rounded down to a multiple of 8, for each thread.
-// A producer that loads ahead does not do with 24.
+// Their sum over all threads is at most the registers at launch, which are 65536 / THREADS per
+// thread, rounded down to a multiple of 8. A producer that loads ahead needs more than 24.
 constexpr int PRODUCER_REGISTERS = CONSUMERS == 3 ? 32 : QUERY_STAGES == 1 ? 40 : 24;
 constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : QUERY_STAGES == 1 ? 232 : 240;
-// Whether y waits in registers, rounded, and is stored while the next products are formed, in place of before they begin. Wider heads and three consumers
-// have no use for it, or no registers (docs/kernels/attention.md).
+// Whether y stays in registers, rounded, and is stored during the next products, instead of before
+// they are issued. Wider heads and three consumers do not benefit, or have no registers left for it
+// (docs/kernels/attention.md).
 constexpr bool STORES_LATE = CONSUMERS == 2 && HEAD_DIM == 64;
 static_assert(!STORES_LATE || QUERY_STAGES > 2, "places of y, of the q at hand and of the next q");
 
-constexpr int ROWS = 64;  // of a consumer
+constexpr int ROWS = 64;  // per consumer
 constexpr int QUERIES = CONSUMERS * ROWS;
 constexpr int SLAB_COLUMNS = 64;
 constexpr int SLABS = HEAD_DIM / SLAB_COLUMNS;
 
-// What is where in shared memory.
+// Layout of shared memory, in bytes.
 constexpr int ROWS_BYTES = ROWS * HEAD_DIM * 2;
 constexpr int Q_BYTES = CONSUMERS * ROWS_BYTES;
-constexpr int STEP_BYTES = STEP * HEAD_DIM * 2;  // of keys or of values
+constexpr int STEP_BYTES = STEP * HEAD_DIM * 2;  // of keys, or of values
 constexpr int K_TILES = QUERY_STAGES * Q_BYTES;
 constexpr int V_TILES = K_TILES + STAGES * STEP_BYTES;
 constexpr int BARRIERS = V_TILES + STAGES * STEP_BYTES;
-// Of each stage of q: it is there, y is there in its place, it is free. Of each stage of k and of v: full and empty.
+// Per stage of q: q is full, y is done (it has replaced q), empty. Per stage of k and of v: full,
+// empty.
 constexpr int BARRIER_COUNT = 3 * QUERY_STAGES + 4 * STAGES;
-constexpr int TASKS = BARRIERS + (BARRIER_COUNT + 1) / 2 * 16;  // of each stage of q, read as one word of 16 bytes
+// One message per stage of q, read as 16 bytes at once.
+constexpr int TASKS = BARRIERS + (BARRIER_COUNT + 1) / 2 * 16;
 constexpr int TASK_BYTES = 16;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
 // SHARED = TASKS + QUERY_STAGES * TASK_BYTES + SWIZZLE_ALIGNMENT
 
 struct AttentionTma {
     TensorMap q, k, v, y;  // axes: column, row, head, batch
-    float* log_sums;       // [batch, heads, queries], without gaps
-    u32* ticket;           // of the works beyond the grid; 0 again when all are drawn
+    float* log_sums;       // LSE [batch, heads, queries], contiguous
+    u32* ticket;           // counter of work tiles beyond the grid; wraps to 0 with the last draw
     u32 works;
-    u32 tiles;    // of queries, of a head
-    u32 heads;    // of the whole batch; of this launch, with DROPOUT
-    u32 abreast;  // heads whose works are next to each other
+    u32 tiles;    // of queries, per head
+    u32 heads;    // of the whole batch; with DROPOUT, of this launch
+    u32 abreast;  // heads whose work tiles are interleaved
     Sizes sizes;
-    const u32* bits;  // with DROPOUT
+    const u32* bits;  // keep bits, only with DROPOUT
     BitLayout bit_layout;
     float dropout_scale;
 };
 
-// A work as the producer says it to the others. No steps: there are no more works.
+// A work tile, as the producer sends it to the other warps. steps == 0: no work tiles are left.
 struct Task {
     u32 head;  // counted over the batch
     i32 first_query;
@@ -117,7 +133,7 @@ struct Task {
         task.head = (DROPOUT ? p.bit_layout.first_head : 0) + first + number - row * abreast;
         task.first_query = i32(p.tiles - 1 - row) * QUERIES;
         Range keys = keys_of(p.sizes, task.first_query, min(task.first_query + QUERIES, i32(p.sizes.queries)));
-        // One step of which nothing is seen is what remains of none.
+        // A fully masked work tile still processes one step.
         bool any = keys.first < keys.end;
         task.first_key = any ? keys.first / STEP * STEP : 0;
         task.steps = any ? (keys.end - task.first_key + STEP - 1) / STEP : 1;
@@ -125,7 +141,7 @@ struct Task {
     }
 };
 
-// The buffers of q, and later of y.
+// The ring of q buffers, which are reused for y.
 struct QueryRing {
     u32 shared;
     u32 stage = 0, parity = 0;
@@ -144,14 +160,14 @@ struct QueryRing {
         u32 words[4] = {task.head, u32(task.first_query), u32(task.first_key), u32(task.steps)};
         st_shared_v4(shared + TASKS + stage * TASK_BYTES, words);
     }
-    // Waits for the next work.
+    // Waits for the next work tile.
     INLINE Task await() const {
         mbarrier_wait_parity(full(), parity);
         uint4 words = ld_shared_v4(shared + TASKS + stage * TASK_BYTES);
         return Task{words.x, i32(words.y), i32(words.z), i32(words.w)};
     }
 };
-// The buffers of k, or those of v.
+// The ring of k buffers, or that of v buffers.
 struct StepRing {
     u32 tiles, barriers;
     u32 stage = 0, parity = 0;
@@ -166,7 +182,8 @@ struct StepRing {
     INLINE u32 full() const { return barriers + stage * 8; }
     INLINE u32 empty() const { return full() + STAGES * 8; }
     INLINE void await() const { mbarrier_wait_parity(full(), parity); }
-    // A warp is done with it, behind products that all its lanes have waited for.
+    // Releases the stage for this warp. All its lanes must have waited for the products that read
+    // it.
     INLINE void release() const {
         if (read_tid_x() % WARP == 0) mbarrier_arrive(empty());
     }
@@ -178,7 +195,7 @@ struct StepRing {
 
 // ---------------------------------------------------------------- producer, storer
 
-// A step's keys or values.
+// Issues the load of the keys or values of a step.
 INLINE void load_step(StepRing& ring, const TensorMap& map, i32 row, u32 head, u32 batch) {
     mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
     mbarrier_arrive_expect_tx(ring.full(), STEP_BYTES);
@@ -188,7 +205,8 @@ INLINE void load_step(StepRing& ring, const TensorMap& map, i32 row, u32 head, u
                                 ring.full());
     ring.advance();
 }
-// Takes works until there are no more: first that of the block's number, then those beyond the grid.
+// Producer loop: loads all work tiles of the block. The first is the one with the block's index,
+// the others come from the ticket counter.
 INLINE void produce_all(const AttentionTma& p, u32 shared) {
     QueryRing queries(shared);
     StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
@@ -211,13 +229,14 @@ INLINE void produce_all(const AttentionTma& p, u32 shared) {
             load_step(keys, p.k, task.first_key + step * STEP, head, batch);
             load_step(values, p.v, task.first_key + step * STEP, head, batch);
         }
-        // As many are drawn as there are works, one of each block in vain: the last one leaves 0.
+        // Each launch draws `works` tickets: the grid takes its first tiles without one, and each
+        // block draws one ticket beyond the end. So the counter wraps to 0 with the last draw.
         number = gridDim.x + atomicInc(p.ticket, p.works - 1);
     }
     queries.put(Task::none());
     mbarrier_arrive(queries.full());
 }
-// What a work is, and its q, when the place of these is free.
+// Waits for a free buffer of q, then sends the work tile and issues the load of its q.
 INLINE void load_queries(const AttentionTma& p, const QueryRing& queries, const Task& task, u32 batch) {
     mbarrier_wait_parity(queries.empty(), queries.parity ^ 1);
     queries.put(task);
@@ -228,7 +247,8 @@ INLINE void load_queries(const AttentionTma& p, const QueryRing& queries, const 
         cp_async_bulk_tensor_4d(queries.rows(0) + at * (ROWS * 128), p.q, at % SLABS * SLAB_COLUMNS,
                                 task.first_query + at / SLABS * ROWS, head, batch, queries.full());
 }
-// The same with one buffer of q, which waits for y to leave it. As many steps as have buffers come first: the work before gives those back without it.
+// Producer loop for one buffer of q, which is free only after y was stored. The first STAGES steps
+// are loaded before q: the tile before frees their stages without this q.
 INLINE void produce_all_ahead(const AttentionTma& p, u32 shared) {
     QueryRing queries(shared);
     StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
@@ -250,7 +270,7 @@ INLINE void produce_all_ahead(const AttentionTma& p, u32 shared) {
     queries.put(Task::none());
     mbarrier_arrive(queries.full());
 }
-// Stores what the consumers have left in the place of q, and gives the place back.
+// Storer loop: stores the y that the consumers have written over q, and releases the buffer.
 INLINE void store_all(const AttentionTma& p, u32 shared) {
     QueryRing queries(shared);
 #pragma unroll 1
@@ -276,26 +296,28 @@ INLINE void store_all(const AttentionTma& p, u32 shared) {
 typedef float Outputs[1][VALUE_DIM / 8][4];
 typedef u32 Weights[1][STEP / 16][4];
 
-// Consumers begin their products in turn: a barrier for each, which the one before arrives at.
+// The order in which consumers issue their products: one named barrier per consumer, at which the
+// consumer before it arrives.
 struct Turns {
     u32 consumer;
 
     INLINE static u32 barrier(u32 of) { return 1 + of; }
-    // All warps of the consumer are here: their products of q are complete, and y may take its place.
+    // Synchronizes the warps of the consumer: their products of q are complete, and y may
+    // overwrite it.
     INLINE void meet() const { barrier_sync(1 + CONSUMERS + consumer, WARPGROUP); }
-    // The first one need not wait for its first turn.
+    // Gives the first consumer its first turn.
     INLINE void begin() const {
         if (consumer == CONSUMERS - 1) barrier_arrive(barrier(0), 2 * WARPGROUP);
     }
     INLINE void await() const { barrier_sync(barrier(consumer), 2 * WARPGROUP); }
     INLINE void pass() const { barrier_arrive(barrier(consumer == CONSUMERS - 1 ? 0 : consumer + 1), 2 * WARPGROUP); }
-    // The turn that the last one has passed on to the first one.
+    // Consumes the turn that the last consumer has passed to the first.
     INLINE void end() const {
         if (consumer == 0) barrier_sync(barrier(0), 2 * WARPGROUP);
     }
 };
 
-// s = q k^T of a consumer's queries and a step, begun.
+// Issues s = q k^T of a consumer's queries and one step.
 INLINE void begin_scores(Scores& s, u32 q_rows, u32 k_tile) {
     u64 a = smem_descriptor(q_rows, 16, 1024), b = smem_descriptor(k_tile, 16, 1024);
 #pragma unroll
@@ -307,7 +329,7 @@ INLINE void begin_scores(Scores& s, u32 q_rows, u32 k_tile) {
     wgmma_commit_group();
 }
 
-// y += p v of a step, begun.
+// Issues y += p v of one step.
 INLINE void begin_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
     u64 b = smem_descriptor(v_tile, STEP * 128, 1024);
 #pragma unroll
@@ -316,13 +338,14 @@ INLINE void begin_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
     wgmma_commit_group();
 }
 
-// Rows of a work that are finished: y, divided by the sums of its weights and rounded, what the log-sum-exp of the scores is made of, and where both go.
+// Epilogue of a work tile's rows: y, divided by the row sums and rounded, the row maxima and sums
+// for the log-sum-exp, and the destinations of both.
 struct Finished {
     u32 y[1][VALUE_DIM / 16][4];
     float row_max[2], row_sum[2];
     u32 head;
     i32 first_query;
-    u32 rows, done;  // in shared memory, the place of the consumer's q and its barrier
+    u32 rows, done;  // smem addresses of the consumer's q buffer and of its barrier
 
     INLINE void of(const AttentionTma& p, const Task& task, const QueryRing& queries, u32 consumer, Outputs& from,
                    const Softmax& softmax) {
@@ -345,7 +368,7 @@ struct Finished {
                 for (int e = half * 2; e < half * 2 + 2; ++e) from[0][j][e] = sees_none ? 0 : from[0][j][e] * inverse;
         }
         round_to_operand(y, from);
-        // In registers other than the accumulators, which the next products have meanwhile.
+        // Moves y out of the accumulators, which the next products overwrite meanwhile.
 #pragma unroll
         for (int step = 0; step < VALUE_DIM / 16; ++step)
 #pragma unroll
@@ -368,7 +391,7 @@ struct Finished {
     }
 };
 
-// Which of a lane's weights of a step are kept: loaded while the scores are formed, and applied when they have become weights.
+// A lane's keep bits of one step: loaded before the scores are computed, applied to the weights.
 #if DROPOUT
 struct StepBits : KeptBits {
     INLINE static StepBits of(const AttentionTma& p, const Task& task, u32 consumer) {
@@ -376,7 +399,7 @@ struct StepBits : KeptBits {
         u32 key = u32(task.first_key), row_group = row / BIT_ROWS + warp;
         StepBits bits;
         bits.load(p.bits + bit_words_before(p.bit_layout, task.head, row_group, key / BIT_KEYS, 2));
-        // Steps of less than a tile of bits begin within it.
+        // A step narrower than a tile of bits begins inside it.
         if (STEP < BIT_KEYS) bits.skip(key % BIT_KEYS);
         return bits;
     }
@@ -388,14 +411,15 @@ struct StepBits {
 };
 #endif
 
-// The next work, as uniform in a warp as it is.
+// Waits for the next work tile. The shuffle makes `steps` warp-uniform for the compiler.
 INLINE Task next_task(const QueryRing& queries) {
     Task task = queries.await();
     task.steps = __shfl_sync(ALL_LANES, task.steps, 0);
     return task;
 }
 
-// The first scores of a work, in a turn without values, become weights.
+// Prologue of a work tile: computes the scores of the first step, in a turn without p v, and their
+// weights.
 INLINE void weigh_first_step(const AttentionTma& p, Scores& s, Weights& weights, Rows& softmax, const Task& task,
                              u32 q_rows, StepRing& keys, const Turns& turns, float scale) {
     StepBits bits = StepBits::of(p, task, turns.consumer);
@@ -411,7 +435,7 @@ INLINE void weigh_first_step(const AttentionTma& p, Scores& s, Weights& weights,
     round_to_operand(weights, s);
     bits.apply(weights);
 }
-// The last values of a work, multiplied alone.
+// Issues the last p v of a work tile separately, and waits for it.
 INLINE void add_last_step(Outputs& y, const Weights& weights, StepRing& values) {
     values.await();
     wgmma_fence();
@@ -422,7 +446,7 @@ INLINE void add_last_step(Outputs& y, const Weights& weights, StepRing& values) 
     values.advance();
 }
 
-// All steps of all works: see the picture above.
+// Consumer loop over all steps of all work tiles: see the picture above.
 INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
     QueryRing queries(shared);
     StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
@@ -434,7 +458,7 @@ INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
     Weights weights;
     Rows softmax;
     Finished finished;
-    bool is_pending = false;  // whether it is to be stored
+    bool is_pending = false;  // whether `finished` is still to be stored
     clear(y);
     clear(softmax);
     turns.begin();
@@ -531,7 +555,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_tma(const __g
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
     init_barriers(shared);
     wait_for_earlier_launches();
-    // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
+    // Broadcast from lane 0, so that the compiler knows that the value is warp-uniform: addresses
+    // and descriptors are then computed once for all lanes.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP);
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();

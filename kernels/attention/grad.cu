@@ -1,44 +1,58 @@
-// The gradient of forward.cu, of f16 and bf16 on the tensor cores. The weights are formed anew from the saved log-sum-exp (Dao et al. 2022,
-// algorithm 4), and every output has one owner, so that no order of blocks shows in a sum:
+// Gradient of forward.cu: attention of f16 and bf16 on the tensor cores. The weights are recomputed
+// from the saved log-sum-exp (LSE) (Dao et al. 2022, algorithm 4). Each output element is computed
+// by one block, so no sum depends on the order of the blocks:
 //
 //   p = exp(scale q k^T + mask - lse)     dv = p^T dy                 dq = scale ds k
 //   row_dot = rowsum(dy y)                ds = p (dy v^T - row_dot)   dk = scale ds^T q
 //
-// Under dropout, whose factor of a weight is f: dv = (f p)^T dy and ds = p (f (dy v^T) - row_dot), with f drawn anew.
+// With dropout, let f be the factor of a weight: 0 if it is dropped, else the dropout scale. Then
+// dv = (f p)^T dy and ds = p (f (dy v^T) - row_dot). The dropout mask is recomputed.
 //
-//   attention_grad_rows      (a source of its own) row_dot, and the log-sum-exp as the next two want it, for each query
-//   attention_grad_queries   dq: a block has rows of q and dy, and walks over the keys       s  = q k^T      dp  = dy v^T
-//   attention_grad_keys      dk, dv: a block has rows of k and v, and walks over the         s^T = k q^T     dp^T = v dy^T
-//                            queries of all query heads that share the key head
-//   attention_grad_values    dv, where K_SPLIT leaves dk alone to the one before             s^T = k q^T
+//   attention_grad_rows      (grad_rows.cu) row_dot, and the LSE in the form that the others read
+//   attention_grad_queries   dq: a block owns rows of q and dy,        s   = q k^T   dp   = dy v^T
+//                            and loops over the keys
+//   attention_grad_keys      dk, dv: a block owns rows of k and v,     s^T = k q^T   dp^T = v dy^T
+//                            and loops over the queries of all
+//                            query heads that share the key head
+//   attention_grad_values    dv, with K_SPLIT: attention_grad_keys     s^T = k q^T
+//                            then computes only dk
 //
-// Those that walk are one loop with the parts exchanged:
+// The last three are one loop with the operands exchanged. The block's own rows stay in shared
+// memory. The other rows (`walked`) are streamed through it, STEP at a time, with double buffering:
 //
-//                    walked ->   STEP      STEP
-//                 +---------+---------+---------+     weights and their gradient in accumulators, which are the left operands
-//   own rows      |         |  p, ds  |         |     of the products that follow as they stand: own += ds walked
-//   (ROWS)        +---------+---------+---------+     the next step's rows are under way meanwhile
+//                  streamed ->  STEP      STEP
+//                 +---------+---------+---------+    Weights and their gradient are accumulators,
+//   own rows      |         |  p, ds  |         |    which are used without rearrangement as the
+//   (ROWS)        +---------+---------+---------+    left operands of the next products:
+//                                                    own += ds streamed
+//                                                    The next step's rows are in flight meanwhile.
 //
-// Launch, one after the other, with padded = queries rounded up to 16 and a workspace `rows` of batch * heads * 2 * padded floats:
+// Launch, in this order, with padded = queries rounded up to 16, and a workspace `rows` of
+// batch * heads * 2 * padded floats:
 //   attention_grad_rows<<<batch * heads * padded / 16, 256>>>
 //   attention_grad_queries<<<batch * heads * query_blocks, Q_WARPS * 32, QueryLoop::SHARED_BYTES>>>
-//   attention_grad_keys<<<batch * heads / group * key_blocks, K_WARPS * 32, KeyLoop::SHARED_BYTES>>>
-//   attention_grad_values, launched likewise, where K_SPLIT is 1
-// where a block has WARPS * ROW_TILES * 16 rows. The host says the tiles by Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS, and K_ likewise:
+//   attention_grad_keys<<<batch * heads / group * key_blocks, K_WARPS * 32,
+//                         KeyLoop::SHARED_BYTES>>>
+//   attention_grad_values, launched like attention_grad_keys, if K_SPLIT is 1
+// A block has WARPS * ROW_TILES * 16 rows. The host sets the tiles by Q_ROW_TILES, Q_STEP, Q_WARPS
+// and Q_BLOCKS (blocks per multiprocessor), and by K_ROW_TILES and so on:
 //
-//                                            Q: ROW_TILES STEP WARPS BLOCKS   K: ROW_TILES STEP WARPS BLOCKS
-//   mma    a width above 64                         2      16    4     2            1      32    4     2
-//          narrower                                 2      32    4     2            1      64    4     2
-//          under a mask                             1      32    4     2            1      32    4     2
-//   wgmma  a width above 64, or a mask              1      64    4     2            1      64    4     2
-//          narrower                                 1      64    4     3            1      64    4     2
-//   a width above 128, mma                          1      16    4     1            1      16    4     1
-//                      wgmma                        1      64    4     1            1      64    4     1
+//                                    Q: ROW_TILES STEP WARPS BLOCKS  K: ROW_TILES STEP WARPS BLOCKS
+//   mma    width above 64                    2      16    4     2            1      32    4     2
+//          narrower                          2      32    4     2            1      64    4     2
+//          mask or dropout                   1      32    4     2            1      32    4     2
+//   wgmma  above 64, mask or dropout         1      64    4     2            1      64    4     2
+//          narrower                          1      64    4     3            1      64    4     2
+//   width above 128, mma                     1      16    4     1            1      16    4     1
+//                    wgmma                   1      64    4     1            1      64    4     1
 //
-// Sums of dk and dv of heads wider than 128 do not fit the registers together. With K_SPLIT, attention_grad_keys forms dk alone and
-// attention_grad_values dv: five products for each tile of scores in place of four.
+// (With VARLEN, mma has smaller tiles in two cases: `backward_tiles` of the host.)
 //
-// Limits as for forward.cu; the last axes of dq, dk and dv are runs.
+// The accumulators of dk and dv of heads wider than 128 do not fit in the registers together. With
+// K_SPLIT, attention_grad_keys computes only dk, and attention_grad_values computes dv: five
+// products per tile of scores instead of four.
+//
+// Limits: those of forward.cu; the last axes of dq, dk and dv are contiguous.
 
 #if WGMMA
 #include "attention/wgmma.cuh"
@@ -50,32 +64,35 @@
 
 constexpr int STAGES = 2;
 
-// What a loop sums up: the gradient of the scores times the walked rows, which is dq or dk, and the weights times dy, which is dv.
+// What a loop accumulates. SCORE_GRADS: the gradient of the scores times the streamed rows, which
+// is dq or dk. WEIGHTS: the weights times dy, which is dv.
 enum Sums { SCORE_GRADS = 1, WEIGHTS = 2, BOTH = 3 };
 
-// Tile sizes of one of the loops, and where its tiles are in shared memory.
+// Tile sizes of one of the loops, and the offsets of its tiles in shared memory.
 template <bool BY_KEYS, int SUMS, int ROW_TILES_, int STEP_, int WARPS_, int BLOCKS_> struct TileLoop {
     static constexpr int ROW_TILES = ROW_TILES_, STEP = STEP_, WARPS = WARPS_, BLOCKS = BLOCKS_;
     static constexpr bool HAS_FIRST = SUMS & SCORE_GRADS, HAS_SECOND = SUMS & WEIGHTS;
     static constexpr int THREADS = WARPS * WARP;
     static constexpr int WARP_ROWS = ROW_TILES * 16;
     static constexpr int ROWS = WARPS * WARP_ROWS;
-    static constexpr int OWN_SECOND = ROWS * HEAD_DIM * 2;            // after q or k: dy or v
+    static constexpr int OWN_SECOND = ROWS * HEAD_DIM * 2;            // dy or v, after q or k
     static constexpr int WALKED = OWN_SECOND + ROWS * VALUE_DIM * 2;  // stages of k or q
-    static constexpr int SECOND = STEP * HEAD_DIM * 2;                // and, within them, v or dy
+    static constexpr int SECOND = STEP * HEAD_DIM * 2;                // within a stage: v or dy
     static constexpr int STAGE_BYTES = SECOND + STEP * VALUE_DIM * 2;
-    static constexpr int NUMBERS = WALKED + STAGES * STAGE_BYTES;  // stages of two numbers for each walked query
+    // Stages of the LSE and row_dot of each streamed query.
+    static constexpr int NUMBERS = WALKED + STAGES * STAGE_BYTES;
     static constexpr int NUMBER_BYTES = BY_KEYS ? STEP * 8 : 0;
     static constexpr int SHARED_BYTES = NUMBERS + STAGES * NUMBER_BYTES;
 };
 
 template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 number, i32 rows) {
-    // The first keys and the last queries have most to do: they begin first.
+    // The first keys and the last queries of a causal band have the most work: they start first.
     return BY_KEYS ? tile_coord(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, rows, p.varlen)
                    : tile_coord(number, p.sizes.heads, p.query_blocks, true, rows, p.varlen);
 }
 
-// Rows of the loop from `at` on into a stage. `member` is the query head among those of the key head.
+// Copies the streamed rows from `at` on into a stage. `member` is the index of the query head among
+// those that share the key head.
 template <bool BY_KEYS, class W>
 INLINE void fetch_walked(const AttentionGrad& p, const TileCoord& tile, u32 tiles, u32 stage, u32 member, i32 at) {
     u32 head = BY_KEYS ? tile.head * p.sizes.group + member : tile.head / p.sizes.group;
@@ -85,7 +102,8 @@ INLINE void fetch_walked(const AttentionGrad& p, const TileCoord& tile, u32 tile
                                          p.sizes.head_dim);
     fetch<W::STEP, VALUE_DIM, W::THREADS>(to + W::SECOND, head_of(BY_KEYS ? p.dy : p.v, tile.batch, head), at, rows,
                                           p.sizes.value_dim);
-    // Packs of 4 rows. Rows beyond the workspace are zeros: their weights of 1 meet zeros of q and dy.
+    // Packs of 4 rows. Rows beyond the workspace are zero-filled: their weights are 1, but their q
+    // and dy are zero too.
     if (BY_KEYS && threadIdx.x < W::STEP / 2) {
         u32 which = threadIdx.x / (W::STEP / 4), pack = threadIdx.x % (W::STEP / 4);
         const float* numbers = p.rows + (i64(tile.batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
@@ -97,8 +115,9 @@ INLINE void fetch_walked(const AttentionGrad& p, const TileCoord& tile, u32 tile
 
 template <class W> using Accumulators = float[W::ROW_TILES][W::STEP / 8][4];
 
-// Calls work(i, j, e, number) for a lane's accumulators with the number of the element's query: one of its `own`, or of the walked ones, which
-// lie at `walked` in shared memory.
+// Calls work(i, j, e, number) for each of a lane's accumulators, where `number` is the LSE or
+// row_dot of the element's query: of the lane's `own` queries, or (BY_KEYS) of the streamed ones,
+// at `walked` in shared memory.
 template <bool BY_KEYS, class W, class Work>
 INLINE void with_numbers(const float (&own)[W::ROW_TILES][2], u32 walked, u32 thread, Work work) {
 #pragma unroll
@@ -112,7 +131,8 @@ INLINE void with_numbers(const float (&own)[W::ROW_TILES][2], u32 walked, u32 th
     }
 }
 
-// Products q k^T become weights, as if all keys were seen. `subtracted` and `numbers` say what is subtracted from the scores.
+// Converts products q k^T to weights, without masking. The LSE that is subtracted from the scores
+// is in `subtracted` (own queries) or at `numbers` (streamed queries).
 template <bool BY_KEYS, class W>
 INLINE void exp_scores(Accumulators<W>& weight, const float (&subtracted)[W::ROW_TILES][2], u32 numbers, float scale,
                        u32 thread) {
@@ -122,7 +142,8 @@ INLINE void exp_scores(Accumulators<W>& weight, const float (&subtracted)[W::ROW
     });
 }
 
-// Products dy v^T become the gradient of the scores, given the weights. `row_dot` and `numbers` say rowsum(dy y).
+// Converts products dy v^T to the gradient of the scores, given the weights. rowsum(dy y) is in
+// `row_dot` (own queries) or at `numbers` (streamed queries).
 template <bool BY_KEYS, class W, class Mask>
 INLINE void score_gradient(Accumulators<W>& grad, const Accumulators<W>& weight,
                            const float (&row_dot)[W::ROW_TILES][2], u32 numbers, const Mask& kept, float dropout_scale,
@@ -134,7 +155,8 @@ INLINE void score_gradient(Accumulators<W>& grad, const Accumulators<W>& weight,
     });
 }
 
-// What is subtracted from the scores of a lane's own queries, and rowsum(dy y): of a warp's rows from `first` on.
+// Loads the LSE that is subtracted from the scores, and rowsum(dy y), of the lane's own queries in
+// the warp's rows from `first` on.
 template <int ROW_TILES>
 INLINE void load_numbers(float (&subtracted)[ROW_TILES][2], float (&row_dot)[ROW_TILES][2], const AttentionGrad& p,
                          const TileCoord& tile, i32 first) {
@@ -149,7 +171,7 @@ INLINE void load_numbers(float (&subtracted)[ROW_TILES][2], float (&row_dot)[ROW
         }
 }
 
-// The block's own rows, of q and dy or of k and v.
+// Copies the block's own rows: of q and dy, or of k and v.
 template <bool BY_KEYS, class W> INLINE void fetch_own(const AttentionGrad& p, const TileCoord& tile, u32 tiles) {
     i32 rows = BY_KEYS ? p.sizes.keys : p.sizes.queries;
     fetch<W::ROWS, HEAD_DIM, W::THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row,
@@ -158,7 +180,8 @@ template <bool BY_KEYS, class W> INLINE void fetch_own(const AttentionGrad& p, c
                                           tile.first_row, rows, p.sizes.value_dim);
 }
 
-// Whether COUNT rows from `row` on see any, or all, of the walked rows of the step at `at`.
+// Whether, for `count` own rows from `row` on and the streamed rows of the step at `at`, any query
+// attends to any key (sees_any), or all queries attend to all keys (sees_all).
 template <bool BY_KEYS, class W> INLINE bool sees_any(const Sizes& sizes, i32 row, i32 count, i32 at) {
     return BY_KEYS ? any_seen(sizes, at, at + W::STEP, row, row + count)
                    : any_seen(sizes, row, row + count, at, at + W::STEP);
@@ -168,11 +191,14 @@ template <bool BY_KEYS, class W> INLINE bool sees_all(const Sizes& sizes, i32 ro
                    : all_seen(sizes, row, row + count, at, at + W::STEP);
 }
 
-// Whether dy v^T of a step is begun with q k^T, to run on while scores become weights; but not where a mask wants the registers.
+// Whether dy v^T of a step is issued together with q k^T, so that it runs while scores are
+// converted to weights. Not if a mask needs the registers.
 template <bool BY_KEYS, class W>
 constexpr bool EARLY_WEIGHT_GRAD = ASYNC_PRODUCTS && W::HAS_FIRST && !((BY_KEYS || HEAD_DIM > 128) && MASK != 0);
 
-// weight = q k^T of a step, and dy v^T begun if it is early: a warp's rows, `tile_row` and on of the tiles at `tiles`, by those of the stage at `walked`.
+// Computes weight = q k^T of a step, and issues dy v^T if that is early. The left operands are the
+// warp's own rows, from `tile_row` of the tiles at `tiles` on; the right ones are the stage at
+// `walked`.
 template <bool BY_KEYS, class W>
 INLINE void begin_step(Accumulators<W>& weight, Accumulators<W>& weight_grad, u32 tiles, u32 tile_row, u32 walked) {
     begin_products();
@@ -186,7 +212,7 @@ INLINE void begin_step(Accumulators<W>& weight, Accumulators<W>& weight_grad, u3
     fence_accumulator(weight);
 }
 
-// Products q k^T of a step become weights; those of keys that are not seen, 0.
+// Converts products q k^T of a step to weights. Masked weights become 0.
 template <bool BY_KEYS, class W>
 INLINE void weigh_scores(Accumulators<W>& weight, const float (&subtracted)[W::ROW_TILES][2], const AttentionGrad& p,
                          const TileCoord& tile, u32 head, i32 warp_row, i32 here, u32 numbers, float scale,
@@ -198,7 +224,8 @@ INLINE void weigh_scores(Accumulators<W>& weight, const float (&subtracted)[W::R
     if (partly) hide_unseen<BY_KEYS>(weight, sizes, warp_row, here, 0, thread);
 }
 
-// dy v^T of a step, begun here if it is not early, becomes the gradient of the scores as a left operand, given the weights.
+// Converts dy v^T of a step to the gradient of the scores, given the weights, as a left operand.
+// Issues the product first if it is not early.
 template <bool BY_KEYS, class W, class Mask>
 INLINE void differentiate_scores(u32 (&grads)[W::ROW_TILES][W::STEP / 16][4], Accumulators<W>& grad,
                                  const Accumulators<W>& weight, const float (&row_dot)[W::ROW_TILES][2], u32 tiles,
@@ -215,7 +242,7 @@ INLINE void differentiate_scores(u32 (&grads)[W::ROW_TILES][W::STEP / 16][4], Ac
     round_to_operand(grads, grad);
 }
 
-// To the next step: behind the last one of a query head, the first one of the next head.
+// Advances to the next step: after the last step of a query head, to the first of the next head.
 template <bool BY_KEYS, class W> INLINE void advance(i32& at, u32& member, const Range& walked) {
     at += W::STEP;
     if (BY_KEYS && at >= walked.end) {
@@ -226,7 +253,8 @@ template <bool BY_KEYS, class W> INLINE void advance(i32& at, u32& member, const
 
 template <bool BY_KEYS> INLINE u32 tiles_of(const AttentionGrad& p) { return BY_KEYS ? p.key_blocks : p.query_blocks; }
 
-// The walked rows that any of the block's own sees, and the steps over them from `at` on.
+// The range of streamed rows that any of the block's own rows attends to (or that attend to it),
+// and the number of steps over the range from `at` on.
 template <bool BY_KEYS, class W> INLINE Range walked_rows(const Sizes& sizes, const TileCoord& tile, i32 own_rows) {
     i32 end_row = min(tile.first_row + W::ROWS, own_rows);
     return BY_KEYS ? queries_of(sizes, tile.first_row, end_row) : keys_of(sizes, tile.first_row, end_row);
@@ -262,7 +290,7 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& launc
     float scale = MASK == 0 ? sizes.scale * LOG2_E : sizes.scale;
 #pragma unroll 1
     for (i32 step = 0; step < steps; ++step) {
-        // The stage that is filled next was read by these.
+        // Wait for the products that read the stage that is filled next.
         await_products<0>();
         publish_copies();
         __syncthreads();
@@ -300,8 +328,8 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& launc
     await_products<0>();
     fence_accumulator(own_first);
     fence_accumulator(own_second);
-    // The places of the block's own rows are their gradients' now. (In a function of its own this makes ptxas serialize
-    // the products of wgmma: C7515.)
+    // The gradients are staged in the shared memory of the block's own rows. (In a separate
+    // function this makes ptxas serialize the products of wgmma: C7515.)
     cp_async_wait_group<0>();
     __syncthreads();
     tile = tile_in<BY_KEYS>(p, read_ctaid_x(), W::ROWS);

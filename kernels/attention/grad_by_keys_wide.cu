@@ -1,38 +1,49 @@
-// The gradient of attention in one walk for heads of 129 to 256 columns, of f16 and bf16 by warpgroups (wgmma, sm_90a), without mask: what
-// grad_by_keys.cu computes, with the same launches, works, turns and order of sums.
+// One-pass gradient of attention for heads of 129 to 256 columns: f16 and bf16 by wgmma (sm_90a),
+// without mask. It computes what grad_by_keys.cu computes, with the same launches, work tiles,
+// turns and order of sums.
 //
-//   q, y, dy, dq [batch, heads, queries, width]   k, v, dk, dv [batch, heads / group, keys, width]   log_sums [batch, heads, queries]
+//   q, y, dy, dq [batch, heads, queries, width]
+//   k, v, dk, dv [batch, heads / group, keys, width]
+//   log_sums [batch, heads, queries]
 //
-// Sums of dk and dv of 64 keys take all registers of two warpgroups. So a work is 64 keys, a tile 64 queries, and both consumers have the same keys:
-// of scores each has the half of the queries, of all sums the half of the columns. Weights and gradients of scores go through shared memory, where
-// both consumers read them.
+// The accumulators of dk and dv of 64 keys take all registers of two warpgroups. So a work tile is
+// 64 keys, a query tile is 64 queries, and both consumers have the same keys. Each consumer
+// computes the scores of half of the queries, and half of the columns of dq, dk and dv. Weights and
+// gradients of scores go through shared memory, where both consumers read them.
 //
-//              queries -> 0 ..       32 ..                       columns ->
-//              +------------+------------+                       +------------+------------+
-//   64 keys    |  s^T, dp^T |  s^T, dp^T |  -- p^T, ds^T -->     |   dv, dk   |   dv, dk   |  64 keys
-//              +------------+------------+   (shared memory)     |   dq       |   dq       |  64 queries
-//               consumer 0   consumer 1                          +------------+------------+
-//                                                                 consumer 0   consumer 1
+//            queries -> 0 ..       32 ..                     columns ->
+//            +------------+------------+                     +------------+------------+
+//   64 keys  |  s^T, dp^T |  s^T, dp^T |  -- p^T, ds^T -->   |   dv, dk   |   dv, dk   | 64 keys
+//            +------------+------------+   (shared memory)   |   dq       |   dq       | 64 queries
+//             consumer 0   consumer 1                        +------------+------------+
+//                                                             consumer 0   consumer 1
 //
-//   producer (a thread)   k, v of a work; q, dy, lse, row_dot of a tile  ---TMA--->  one buffer, and rings of STAGES
-//   two threads           turns of a consumer's part of dq
-//   two consumers (128 threads each)
+//   producer (1 thread)   k, v of a work tile; q, dy, LSE, row_dot of a query tile
+//                         ---TMA--->  one buffer, and a ring buffer of STAGES stages
+//   2 threads             turns of a consumer's part of dq
+//   2 consumers           (warpgroups of 128 threads)
 //
-//      tensor cores  | s, dp of the next tile | dv, dk               | dq, first part | dq, second part    |
-//      other units   | dq, second part of the tile before, added      | p, ds of the next tile | first part added |
+//   tensor cores  | s, dp of next tile | dv, dk                 | dq, 1st part | dq, 2nd part |
+//   other units   | add previous dq, 2nd part   | p, ds of next |              | add 1st part |
 //
-// What a consumer stores of p and ds the other one multiplies, too: two buffers of each, so that neither waits for the other long.
+// Each consumer also multiplies what the other one stores of p and ds. There are two buffers of
+// each, so that neither consumer waits for the other for long.
 //
-// Columns of a consumer, of width 256: two slabs of 64; of width 192: a slab, and half of the middle one.
+// Columns of a consumer: at width 256, two slabs of 64; at width 192, one slab and half of the
+// middle one.
 //
-// Width 256 has no room for dq in shared memory: consumers add it themselves, by reductions to global memory, behind a wait for their turn; a half at
-// a time, since registers have no room for all of it beside the next scores. Width 192 has room, but is slower that way (docs/kernels/attention.md).
+// Width 256 has no room for dq in shared memory. So the consumers add dq themselves, by reductions
+// to global memory, after waiting for their turn. They add it in two parts, because the registers
+// have no room for all of it and the next scores. Width 192 has room in shared memory, but is
+// slower that way (docs/kernels/attention.md).
 //
 // Macros: those of params.cuh.
 //
-// Launch, with tile = 64:
-//   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>     row_dot and lse; turns and the ticket become 0
-//   attention_grad_by_keys<<<works or multiprocessors, THREADS, SHARED>>>, with works = batch * heads / group * key_blocks
+// Launch, with query tiles of 64:
+//   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>
+//       row_dot and LSE; sets the turns and the ticket to 0
+//   attention_grad_by_keys<<<min(works, multiprocessors), THREADS, SHARED>>>
+//       works = batch * heads / group * key_blocks
 //
 // Limits: those of grad_by_keys.cu, with widths rounded up to 192 or 256.
 
@@ -48,7 +59,8 @@
 #include "ptx/stmatrix.cuh"
 #include "ptx/wgmma_ordered.cuh"
 
-// Columns of a consumer, in two parts: those of a slab; and of width 256 those of the next one, of 192 its half of the middle one.
+// Columns of a consumer, in two parts: a slab; and at width 256 the next slab, at width 192 its
+// half of the middle slab.
 constexpr int FIRST_COLUMNS = 64, SECOND_COLUMNS = HEAD_DIM == 256 ? 64 : 32;
 typedef float FirstSums[1][FIRST_COLUMNS / 8][4];
 typedef float SecondSums[1][SECOND_COLUMNS / 8][4];
@@ -59,9 +71,10 @@ struct Sums {
 INLINE u32 first_column(u32 consumer) { return consumer * 128; }
 INLINE u32 second_column(u32 consumer) { return 64 + consumer * (HEAD_DIM == 256 ? 128 : 32); }
 
-// ---------------------------------------------------------------- turns
+// ---------------------------------------------------------------- turns to add to dq
 
-// Lets a consumer add to a tile when the works before have, and gives the turn to the next work when it has.
+// Run by one thread per consumer: lets the consumer add to a query tile after the previous
+// work tiles have, and passes the turn to the next work tile after the consumer has added.
 INLINE void keep_turns(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
     OwnRing own(shared);
     u32 parity = 0;
@@ -89,7 +102,8 @@ INLINE void keep_turns(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
 
 // ---------------------------------------------------------------- consumers
 
-// A consumer's part of s^T = k q^T, or of dp^T = v dy^T: 64 keys and its half of the queries, begun.
+// Issues a consumer's part of s^T = k q^T, or of dp^T = v dy^T: 64 keys and its half of the
+// queries.
 INLINE void multiply_rows(Scores& c, u32 own_tile, u32 walked_tile, u32 consumer) {
     walked_tile += consumer * SCORE_QUERIES * 128;
 #pragma unroll
@@ -100,8 +114,9 @@ INLINE void multiply_rows(Scores& c, u32 own_tile, u32 walked_tile, u32 consumer
     }
 }
 
-// c (+)= a b, begun: `a` has 64 lines of 64 elements, which are its rows, or its columns if A_MN_MAJOR; `b` is a tile of 64 rows, of which columns from
-// `column` on are taken, within a slab.
+// Issues c = a b, or c += a b with ACCUMULATE. `a` has 64 lines of 64 elements, which are its rows,
+// or its columns with A_MN_MAJOR. `b` is a tile of 64 rows, of which the columns from `column` on
+// are multiplied; they are in one slab.
 template <bool A_MN_MAJOR, bool ACCUMULATE, int BLOCKS>
 INLINE void multiply_columns(float (&c)[1][BLOCKS][4], u32 a, u32 b, u32 column) {
     u64 left = A_MN_MAJOR ? smem_descriptor(a, 64 * 128, 1024) : smem_descriptor(a, 16, 1024);
@@ -114,7 +129,7 @@ INLINE void multiply_columns(float (&c)[1][BLOCKS][4], u32 a, u32 b, u32 column)
 }
 INLINE void add_columns(Sums& c, u32 a, u32 b, u32 consumer) {
 #if HEAD_DIM == 256
-    // Both slabs by one instruction.
+    // One instruction for both slabs.
     u64 left = smem_descriptor(a, 16, 1024), right = smem_descriptor(b + consumer * (2 * 64 * 128), 64 * 128, 1024);
 #pragma unroll
     for (int step = 0; step < 64 / 16; ++step)
@@ -126,7 +141,7 @@ INLINE void add_columns(Sums& c, u32 a, u32 b, u32 consumer) {
 #endif
 }
 
-// s and dp of a tile, begun.
+// Issues s and dp of a tile.
 INLINE void begin_scores(Scores& weight, Scores& weight_grad, u32 own_tiles, u32 tiles, u32 consumer) {
     wgmma_fence();
     multiply_rows(weight, own_tiles, tiles, consumer);
@@ -134,7 +149,7 @@ INLINE void begin_scores(Scores& weight, Scores& weight_grad, u32 own_tiles, u32
     wgmma_commit_group();
 }
 
-// A consumer's part of p^T or ds^T into shared memory: lines of keys.
+// Stores a consumer's part of p^T or ds^T to shared memory: one row per key.
 INLINE void store_scores(u32 to, const ScoreOperand& from, u32 consumer) {
     u32 thread = read_tid_x() % WARPGROUP, lane = thread % WARP, row = thread / WARP * 16 + lane % 16;
 #pragma unroll
@@ -144,10 +159,12 @@ INLINE void store_scores(u32 to, const ScoreOperand& from, u32 consumer) {
     }
 }
 
-// Where p^T and, behind it, ds^T of a tile are.
+// The address of p^T of a tile, which ds^T follows.
 INLINE u32 scores_of(u32 shared, u32 stage) { return shared + GRADS + stage * 2 * GRADS_BYTES; }
 
-// Scores and dp of a tile become p^T and ds^T in shared memory, for both consumers to multiply, where those of the tile before the last have been.
+// Converts scores and dp of a tile to p^T and ds^T in shared memory, which both consumers multiply.
+// Before it stores, it waits until the buffer's previous contents, those of two tiles before, have
+// been multiplied.
 INLINE void publish_scores(const AttentionGradByKeys& p, u32 shared, const Work& work, const Step& step,
                            const Ring& ring, Scores& weight, Scores& weight_grad, u32 consumer) {
     u32 numbers = ring.numbers() + consumer * SCORE_QUERIES * 4;
@@ -165,7 +182,7 @@ INLINE void publish_scores(const AttentionGradByKeys& p, u32 shared, const Work&
     release(grads_full(shared, ring.stage));
 }
 
-// 64 rows of `to`, and columns from `column` on.
+// Writes 64 rows and BLOCKS * 8 columns of `to`, from `column` on.
 template <int BLOCKS>
 INLINE void write_columns(const float (&c)[1][BLOCKS][4], const View<Element>& to, i32 first_row, i32 rows, u32 columns,
                           u32 column) {
@@ -190,8 +207,8 @@ INLINE void write_sums(Sums& c, float scale, const View<Element>& to, i32 first_
     write_columns(c.second, to, first_row, rows, columns, second_column(consumer));
 }
 
-// A part of dq of a tile whose turn it is: added to those of the works before, and written if this work is the last. `sums` are the part's, and `column`
-// its first.
+// Adds a part of dq of a tile whose turn has come to that of the previous work tiles, and writes dq
+// if this work tile is the last. `sums` are the sums of the part, and `column` is its first column.
 template <int BLOCKS>
 INLINE void add_part(const AttentionGradByKeys& p, float (&dq)[1][BLOCKS][4], float* sums, const Turn& turn, u32 batch,
                      const Step& step, u32 column) {
@@ -221,14 +238,14 @@ INLINE float* sums_of(const AttentionGradByKeys& p, const Work& work, const Step
     return p.sums + tile_number(p, work, step) * (QUERIES * HEAD_DIM) + consumer * (QUERIES * HEAD_DIM / CONSUMERS) +
            read_tid_x() % WARPGROUP * 4;
 }
-// The first part, behind a wait for the turn of the tile.
+// Adds the first part, after waiting for the tile's turn.
 INLINE void add_first(const AttentionGradByKeys& p, FirstSums& dq, u32 shared, const Work& work, const Step& step,
                       u32 consumer, u32 parity) {
     mbarrier_wait_parity(turn_barrier(shared, consumer), parity);
     add_part(p, dq, sums_of(p, work, step, consumer), Turn(p, work, step.tile), work.batch, step,
              first_column(consumer));
 }
-// The second part, after which the next work may add.
+// Adds the second part, after which the next work tile may add.
 INLINE void add_second(const AttentionGradByKeys& p, SecondSums& dq, u32 shared, const Work& work, const Step& step,
                        u32 consumer) {
     float* sums = sums_of(p, work, step, consumer) + FIRST_COLUMNS / 8 * WARPGROUP * 4;
@@ -237,11 +254,11 @@ INLINE void add_second(const AttentionGradByKeys& p, SecondSums& dq, u32 shared,
     release(added_barrier(shared, consumer));
 }
 
-// One work: see the picture above.
+// One work tile: see the picture above.
 INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer, const OwnRing& own,
                     Ring& ring) {
     Sums dk, dv;
-    SecondSums second;  // of the tile before
+    SecondSums second;  // of the previous tile
     clear(dk.first);
     clear(dk.second);
     clear(dv.first);
@@ -265,7 +282,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         u32 scores = scores_of(shared, stage);
         bool has_next = left > 1;
         ring.advance();
-        // Of the last tile those of this one anew, which no one reads.
+        // After the last tile its own scores are computed again, and not used.
         if (has_next) mbarrier_wait_parity(ring.full(), ring.parity);
         begin_scores(weight, weight_grad, k_tile, has_next ? ring.tiles() : tiles, consumer);
         mbarrier_wait_parity(grads_full(shared, stage), parity);
@@ -289,7 +306,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         fence_accumulator(dv.second);
         fence_accumulator(dk.first);
         fence_accumulator(dk.second);
-        // The tile after the next one may come.
+        // The stage is free for the tile after the next one.
         release(empty);
         wgmma_fence();
         multiply_columns<true, false>(second, scores + GRADS_BYTES, k_tile, second_column(consumer));
@@ -327,7 +344,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     u32 shared = cvta_to_shared(memory);  // aligned: the kernel has no static shared memory
     init_barriers(shared);
     wait_for_earlier_launches();
-    // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
+    // From lane 0, so that the compiler knows that the value is uniform in a warp: addresses and
+    // descriptors are then computed once for all lanes.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP);
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();

@@ -1,17 +1,21 @@
-// The gradient of an additive mask, of f16 and bf16 on the tensor cores: grad_mask.cuh says what is computed, how it is cut into blocks, and the launch.
+// Gradient of an additive mask: f16 and bf16 on the tensor cores. grad_mask.cuh describes what is
+// computed, how it is divided into blocks, and the launch.
 //
-//   of each tile of scores    s = q k^T, dp = dy v^T     by the block's four warps, 16 queries each
-//                             p = exp(scale s + mask - lse)     dmask += p (f dp - row_dot), where f is dropout's factor of the weight
+//   per tile of scores    s = q k^T, dp = dy v^T           by four warps, 16 queries each
+//                         p = exp(scale s + mask - lse)
+//                         dmask += p (f dp - row_dot)      with f the dropout factor of the weight
 //
-// Tiles of q, dy, k and v pass through one buffer: blocks that share a multiprocessor load under one another's products. Tiles:
+// Tiles of q, dy, k and v have one buffer each: the loads of a block overlap with the products of
+// the other blocks on its multiprocessor. Tiles (BLOCKS is the number per multiprocessor):
 //
 //                                STEP BLOCKS
-//   mma    a width up to 128      64    2     three blocks spill
-//          256                    16    1     what fits 99 KiB of shared memory, of compute capability 8.6, 8.9 and 12.0
-//   wgmma  a width up to 128      64    3     four blocks spill
+//   mma    width up to 128        64    2     three blocks spill
+//          256                    16    1     fits in 99 KiB of shared memory: compute capability
+//                                             8.6, 8.9 and 12.0
+//   wgmma  width up to 128        64    3     four blocks spill
 //          256                    64    1
 //
-// Limits as for grad.cu.
+// Limits: those of grad.cu.
 
 #ifdef HOST_SHIM
 #define ROW_TILES 1
@@ -31,16 +35,17 @@ static_assert(MASK == 2 && DROPOUT == 1 && ROW_TILES == 1, "what the host compil
 
 constexpr int ROWS = WARPS * 16;
 constexpr int THREADS = WARPS * WARP;
-constexpr int GRADS = ROWS * HEAD_DIM * 2;          // after q: dy
+constexpr int GRADS = ROWS * HEAD_DIM * 2;          // dy, after q
 constexpr int KEYS = GRADS + ROWS * VALUE_DIM * 2;  // k
 constexpr int VALUES = KEYS + STEP * HEAD_DIM * 2;  // v
 constexpr int TILES = VALUES + STEP * VALUE_DIM * 2;
-// At the end the block's sums are where the tiles were; an odd pitch, so that a column's lie in different banks.
+// At the end the block's sums overwrite the tiles. The pitch is odd, so that the elements of a
+// column are in different banks.
 constexpr int PITCH = STEP + 1;
 
 typedef float Scores[1][STEP / 8][4];
 
-// All of a tile of scores that its products need.
+// Copies everything that the products of a tile of scores read.
 INLINE void fetch_tile(const AttentionGrad& p, const ScoreTile& at, u32 tiles) {
     const Sizes& sizes = p.sizes;
     u32 key_head = at.head / sizes.group;
@@ -53,7 +58,7 @@ INLINE void fetch_tile(const AttentionGrad& p, const ScoreTile& at, u32 tiles) {
     cp_async_commit_group();
 }
 
-// Both products of a warp's rows, complete.
+// Computes both products of a warp's rows and waits for them.
 INLINE void multiply(Scores& scores, Scores& weight_grad, u32 tiles, u32 tile_row) {
     begin_products();
     product_of_rows<ROWS, HEAD_DIM>(scores, tiles, tile_row, tiles + KEYS);
@@ -64,7 +69,8 @@ INLINE void multiply(Scores& scores, Scores& weight_grad, u32 tiles, u32 tile_ro
     fence_accumulator(weight_grad);
 }
 
-// Scores under the mask, and the gradients of weights, become the gradients of the scores: 0 where a key is not seen.
+// Converts masked scores and gradients of weights to gradients of scores. They become 0 for a query
+// that attends to no key; the caller applies the band.
 template <class Mask>
 INLINE void differentiate(Scores& scores, const Scores& weight_grad, const QueryNumbers (&numbers)[2], const Mask& kept,
                           float dropout_scale) {
@@ -79,7 +85,7 @@ INLINE void differentiate(Scores& scores, const Scores& weight_grad, const Query
         }
 }
 
-// Adds the gradients of a tile of scores, which has been fetched, to those of a warp's rows.
+// Adds the gradients of a tile of scores, whose copies have been issued, to those of a warp's rows.
 INLINE void add_tile(Scores& sums, const AttentionGrad& p, const ScoreTile& at, u32 tiles, u32 tile_row) {
     u32 thread = read_tid_x();
     i32 query = at.query + i32(tile_row);
@@ -114,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     for (ScoreWalk walk = ScoreWalk::of(p, own, ROWS, STEP); walk.steps > 0; walk.advance()) {
         ScoreTile at = score_tile(p, own, walk, ROWS, STEP);
         if (!sees_any(p.grad.sizes, at, ROWS, STEP)) continue;
-        // The tiles before have been read.
+        // Wait until the previous tiles have been read.
         __syncthreads();
         fetch_tile(p.grad, at, tiles);
         add_tile(sums, p.grad, at, tiles, tile_row);

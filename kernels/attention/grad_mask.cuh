@@ -1,18 +1,21 @@
-// The gradient of a mask that is added to the scores: that of the scores (grad.cu), summed over the axes along which the mask is repeated. No more of it
-// than a tile is in memory:
+// Gradient of an additive mask: the gradient of the scores (grad.cu), summed over the axes along
+// which the mask is broadcast. No more than a tile of the gradient of the scores is stored:
 //
-//   dmask[mb, mh, i, j] = sum of ds[b, h, i, j] over the b and h that share mb and mh, and over i or j where the mask has one query or key
+//   dmask[mb, mh, i, j] = sum of ds[b, h, i, j] over the b and h that share mb and mh,
+//                         and over i or j if the mask has one query or one key
 //
-//                        walked ->   tiles of scores that share the block's elements of the mask, in order
+//                      loop ->   the tiles of scores that share the block's mask elements, in order
 //                 +---------+
-//   block's own   |  dmask  |  +=  ds of each: weights anew, their gradient, no product after these      (ROWS queries, STEP keys)
-//                 +---------+
+//   block's own   |  dmask  |  +=  ds of each: the weights are recomputed, then their gradient;
+//                 +---------+      no further product        (ROWS queries, STEP keys)
 //
-// Where the mask is small the walk is cut into parts, whose sums attention_grad_mask_sum adds in the order of the parts. So two runs give the same bits.
+// If the mask is small, the loop is split into parts. attention_grad_mask_sum adds their sums in
+// the order of the parts. So two runs are bit-identical.
 //
-// Launch, after attention_grad_rows (grad_rows.cu), with owned = mask_batch * mask_heads * tiles of the mask:
+// Launch, after attention_grad_rows (grad_rows.cu), with
+// owned = mask_batch * mask_heads * tiles of the mask:
 //   attention_grad_mask<<<owned * parts, THREADS, SHARED_BYTES>>>
-//   attention_grad_mask_sum<<<elements / 256, 256>>>, where there is more than one part
+//   attention_grad_mask_sum<<<ceil(elements / 256), 256>>>, if there is more than one part
 // MASK is 2, BAND and DROPOUT are 1, VARLEN is 0.
 
 #pragma once
@@ -22,8 +25,8 @@
 
 struct AttentionGradMask {
     AttentionGrad grad;
-    Element* dmask;  // [mask_batch, mask_heads, mask_queries, mask_keys], without gaps
-    float* partial;  // [parts, elements of dmask], where parts are several
+    Element* dmask;  // [mask_batch, mask_heads, mask_queries, mask_keys], contiguous
+    float* partial;  // [parts, elements of dmask], if there are several parts
     u64 elements;    // of dmask
     u32 batch;       // of the scores
     u32 mask_batch, mask_heads, mask_queries, mask_keys;
@@ -36,7 +39,8 @@ INLINE bool repeats_keys(const AttentionGradMask& p) { return p.mask_keys == 1; 
 
 INLINE u32 tiles_over(u32 count, u32 size) { return (count + size - 1) / size; }
 
-// Of the mask: a head, counted over its batch, the first query and key of a tile, and a part of the walk.
+// A tile of the mask: its head, counted over the mask's batch, its first query and key; and the
+// part of the loop.
 struct MaskTile {
     u32 head, query, key, part;
 };
@@ -52,9 +56,10 @@ INLINE MaskTile mask_tile(const AttentionGradMask& p, u32 number, u32 rows, u32 
     return tile;
 }
 
-// The tiles of scores that share a tile of the mask, from a part's first one on: keys before queries before heads.
+// The loop over the tiles of scores that share a tile of the mask, from the first one of a part on:
+// keys vary fastest, then queries, then heads.
 struct ScoreWalk {
-    u64 steps;  // left
+    u64 steps;  // remaining
     u32 member, query_tile, key_tile;
     u32 query_tiles, key_tiles;
 
@@ -85,7 +90,7 @@ struct ScoreWalk {
     }
 };
 
-// A tile of scores: its head, and its first query and key.
+// A tile of scores: its batch and head, and its first query and key.
 struct ScoreTile {
     u32 batch, head;
     i32 query, key;
@@ -100,13 +105,14 @@ INLINE ScoreTile score_tile(const AttentionGradMask& p, const MaskTile& tile, co
     at.key = i32(tile.key + walk.key_tile * columns);
     return at;
 }
-// Whether any query of the tile sees any of its keys.
+// Whether any query of the tile attends to any of its keys.
 INLINE bool sees_any(const Sizes& sizes, const ScoreTile& at, i32 rows, i32 columns) {
     return any_seen(sizes, at.query, min(at.query + rows, i32(sizes.queries)), at.key,
                     min(at.key + columns, i32(sizes.keys)));
 }
 
-// What is subtracted from a query's scores, infinity for weights of 0, and rowsum(dy y).
+// The LSE that is subtracted from a query's scores, which is infinity if its weights are 0; and
+// rowsum(dy y).
 struct QueryNumbers {
     float subtracted, row_dot;
 };
@@ -118,8 +124,9 @@ INLINE QueryNumbers query_numbers(const AttentionGrad& p, const ScoreTile& at, i
 
 constexpr u32 SUM_THREADS = 256;
 
-// The block's sums over queries and keys that the mask repeats, and all of them to where they belong. `sums` is a tile of ROWS x COLUMNS in shared
-// memory, rows PITCH apart, which the block has not yet waited for.
+// Sums the block's elements over queries and keys along which the mask is broadcast, and stores the
+// results. `sums` is a tile of ROWS x COLUMNS in shared memory, with rows PITCH apart. The function
+// synchronizes the block before it reads the tile.
 template <int ROWS, int COLUMNS, int PITCH, int THREADS_>
 INLINE void put_mask_tile(const AttentionGradMask& p, const MaskTile& tile, float* sums) {
     __syncthreads();

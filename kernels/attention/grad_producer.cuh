@@ -1,4 +1,5 @@
-// What the gradients in one walk have in common on the way in: the numbers of queries, and the loads of works.
+// Shared by the one-pass gradients: the launch that computes the row statistics of queries (LSE and
+// row_dot), and the producer, which loads the operands of work tiles.
 
 #pragma once
 
@@ -8,12 +9,12 @@
 // ---------------------------------------------------------------- rows
 
 constexpr int ROW_THREADS = 256;
-constexpr int ROW_LANES =
-    HEAD_DIM == 192 ? 32 : HEAD_DIM / 8;  // of a row: 16 bytes each; of width 192 the last eight have none
+// Lanes per row, 16 bytes each. At width 192 the last eight have no columns.
+constexpr int ROW_LANES = HEAD_DIM == 192 ? 32 : HEAD_DIM / 8;
 constexpr int ROWS_AT_ONCE = ROW_THREADS / ROW_LANES;
 constexpr int ROWS_OF_LANE = QUERIES / ROWS_AT_ONCE;
 
-// Without turns every work adds to a tile's sums.
+// With UNORDERED each work tile adds to a query tile's sums, so they are set to 0.
 INLINE void clear_sums(const AttentionGradByKeys& p, u64 number) {
     float* sums = p.sums + number * (QUERIES * HEAD_DIM);
 #pragma unroll
@@ -21,8 +22,9 @@ INLINE void clear_sums(const AttentionGradByKeys& p, u64 number) {
         st_global_v4(sums + (at + threadIdx.x) * 4, uint4{0, 0, 0, 0});
 }
 
-// The numbers of a tile's queries; and no work has added to it yet. Heads of the same queries are next to each other, as they are in memory where a
-// row has all heads: a page of DRAM then serves blocks that run at the same time.
+// Computes the row statistics of a tile's queries, and sets its turns to 0. Heads of the same
+// queries are in adjacent blocks. They are adjacent in memory, too, if a row has all heads. Blocks
+// that run at the same time then read the same DRAM pages.
 extern "C" __global__ void __launch_bounds__(ROW_THREADS)
     attention_grad_tile_rows(const __grid_constant__ AttentionGradByKeys p) {
     wait_for_earlier_launches();
@@ -44,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
         } else {
             left[i] = right[i] = Pack<Element, 8>{};
         }
-        // With the other loads, not after them.
+        // Loaded together with the others, not after them.
         log_sums[i] = lane == 0 && at < p.sizes.queries ? of_rows.first[i64(at) * of_rows.row] : -INFINITE;
     }
     float* to = p.rows + number * (2 * QUERIES) + row;
@@ -72,7 +74,7 @@ template <int ROWS> INLINE void load_tile(u32 to, const TensorMap& map, i32 row,
         cp_async_bulk_tensor_4d(to + slab * ROWS * 128, map, slab * SLAB_COLUMNS, row, head, batch, barrier);
 }
 
-// A step's loads; those of k and v of its work among them if `begins`.
+// Issues the loads of a step, and with `begins` also that of v of its work tile.
 INLINE void produce_step(const AttentionGradByKeys& p, const Work& work, const Step& step, const OwnRing& own,
                          Ring& ring, bool begins) {
     mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
@@ -84,7 +86,7 @@ INLINE void produce_step(const AttentionGradByKeys& p, const Work& work, const S
     cp_async_bulk(ring.numbers(), p.rows + tile_number(p, work, step) * (2 * QUERIES), 2 * NUMBER_BYTES, ring.full());
     ring.advance();
 }
-// Takes works until there are no more.
+// Draws work tiles and issues their loads until no work tile is left.
 INLINE void produce_all(const AttentionGradByKeys& p, u32 shared) {
     Ring ring(shared);
     OwnRing own(shared);
@@ -102,7 +104,8 @@ INLINE void produce_all(const AttentionGradByKeys& p, u32 shared) {
         Work work(p, number);
         Step step(p, work);
         i32 steps = work.tiles * i32(p.sizes.group);
-        // With one buffer of k and v, the first tile comes while the work before is finished.
+        // Wide heads have one buffer of k and v: the first query tile is loaded while the consumers
+        // finish the previous work tile.
         bool ahead = WIDE && steps > 0;
         if (ahead) produce_step(p, work, step, own, ring, false);
         if (WIDE) {

@@ -1,11 +1,15 @@
-// What the gradient of attention wants to know of each query beforehand: what is subtracted from its scores, and rowsum(dy y).
+// Row statistics of the attention gradient, for each query: the LSE that is subtracted from its
+// scores, and rowsum(dy y).
 //
-//   dy, y [batch, heads, queries, value_dim], log_sums [batch, heads, queries]  ->  rows [batch * heads, 2, padded]
+//   dy, y [batch, heads, queries, value_dim], log_sums [batch, heads, queries]
+//     ->  rows [batch * heads, 2, padded]
 //
-// Sixteen lanes have a row. Rows from the queries up to `padded`, a multiple of 16, get infinity and 0: their weights will be 0, as are those
-// of a query that saw no key. Of sequences of different lengths each begins with a row of its own among the sixteens (workspace_start of varlen.cuh).
+// Sixteen lanes process a row. Rows from the number of queries up to `padded`, a multiple of 16,
+// get infinity and 0, so that their weights are 0. A query that attends to no key gets infinity,
+// too. With VARLEN, each sequence begins at a multiple of 16 rows (workspace_start in varlen.cuh).
 //
-// Launch: attention_grad_rows<<<batch * heads * padded / 16, 256>>>. It knows TYPE, MASK and VARLEN alone.
+// Launch: attention_grad_rows<<<batch * heads * padded / 16, 256>>>. Of the macros, it depends only
+// on TYPE, MASK and VARLEN.
 
 #include "attention/params.cuh"
 #include "attention/varlen.cuh"
@@ -14,7 +18,7 @@
 constexpr int LANES = 16;
 constexpr int THREADS = 256;
 constexpr int PACK = 16 / sizeof(Element);
-// Scores of halves without a mask are kept as powers of two.
+// Without a mask, the LSE of f16 and bf16 is in base 2.
 constexpr float UNIT = MASK == 0 && sizeof(Element) == 2 ? LOG2_E : 1;
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const __grid_constant__ AttentionGrad p) {

@@ -1,5 +1,5 @@
-// Products become weights, and these gradients of scores, in the registers of a warpgroup that has 64 keys and SCORE_QUERIES queries of a tile: for the
-// gradients in one walk.
+// Converts products to weights, and these to gradients of scores, in the registers of a warpgroup
+// that has 64 keys and SCORE_QUERIES queries of a tile. For the one-pass gradients.
 
 #pragma once
 
@@ -8,7 +8,8 @@
 typedef float Scores[1][SCORE_QUERIES / 8][4];
 typedef u32 ScoreOperand[1][SCORE_QUERIES / 16][4];
 
-// Calls work(j, e, number) for a lane's accumulators with the number of the element's query.
+// Calls work(j, e, number) for each of a lane's accumulators, where `number` is the LSE or row_dot
+// of the element's query.
 template <class Function> INLINE void with_numbers(u32 numbers, u32 thread, Function work) {
 #pragma unroll
     for (int j = 0; j < SCORE_QUERIES / 8; ++j) {
@@ -18,7 +19,7 @@ template <class Function> INLINE void with_numbers(u32 numbers, u32 thread, Func
     }
 }
 
-// Weights of keys that a query does not see, or that do not exist, become 0.
+// Sets masked weights, and those of keys that do not exist, to 0.
 INLINE void hide(Scores& weight, const Sizes& sizes, i32 first_key, i32 first_query, u32 thread) {
     first_query += i32(thread % 4) * 2;
 #pragma unroll
@@ -38,7 +39,8 @@ INLINE void hide(Scores& weight, const Sizes& sizes, i32 first_key, i32 first_qu
     }
 }
 
-// Products become weights; those of keys that a query does not see, or that do not exist, 0. `first_key` is the consumer's.
+// Converts products to weights. Masked weights, and those of keys that do not exist, become 0.
+// `first_key` is the consumer's.
 INLINE void weigh(Scores& weight, const Sizes& sizes, i32 first_key, i32 query, u32 numbers, float scale) {
     u32 thread = read_tid_x();
     with_numbers(numbers, thread, [&](int j, int e, float less) {
@@ -47,9 +49,12 @@ INLINE void weigh(Scores& weight, const Sizes& sizes, i32 first_key, i32 query, 
     if (!all_seen(sizes, query, query + SCORE_QUERIES, first_key, first_key + 64))
         hide(weight, sizes, first_key + i32(thread % WARPGROUP / WARP * 16), query, thread);
 }
-// Which of a lane's weights of a step are kept. With k p the weights that are, and f what they are multiplied by,
+// The keep bits of a lane's weights of a step. Let k be 1 for a kept weight, else 0, and f the
+// dropout scale. Then
 //
-//   ds = f (k p) dp - p row_dot = f ((k p) dp - p (row_dot / f))     the rows have row_dot / f; the factor f comes with the scale at the end
+//   ds = f (k p) dp - p row_dot = f ((k p) dp - p (row_dot / f))
+//
+// The row statistics hold row_dot / f. The factor f is applied with the scale at the end.
 #if DROPOUT
 typedef KeptBitsByKeys<QUERIES / BIT_QUERIES> StepBits;
 INLINE StepBits step_bits(const AttentionGradByKeys& p, const Work& work, const Step& step) {
@@ -67,7 +72,7 @@ struct StepBits {};
 INLINE StepBits step_bits(const AttentionGradByKeys&, const Work&, const Step&) { return {}; }
 #endif
 
-// Weights and v dy^T become left operands: the weights that are kept, and the gradient of scores.
+// Converts weights and v dy^T to left operands: the kept weights, and the gradient of the scores.
 INLINE void differentiate(ScoreOperand& weights, ScoreOperand& grads, Scores& weight, Scores& weight_grad, u32 numbers,
                           const StepBits& bits) {
 #if DROPOUT

@@ -1,4 +1,5 @@
-// What the kernels of attention/grad_by_keys.cu and grad_by_keys_wide.cu share: sizes, what is where in shared memory, parameters, works and their turns, rings.
+// Shared by grad_by_keys.cu and grad_by_keys_wide.cu: sizes, shared-memory layout, parameters, the
+// work tile scheduler with its turns, ring buffers and mbarriers.
 
 #pragma once
 
@@ -12,79 +13,90 @@
 #include "ptx/memory.cuh"
 #include "ptx/tma.cuh"
 
-// Heads of more than 128 columns (grad_by_keys_wide.cu): consumers have the same keys, and half of the columns of all sums each.
+// Heads of more than 128 columns (grad_by_keys_wide.cu): both consumers have the same keys, and
+// each has half of the columns of all accumulators.
 constexpr bool WIDE = HEAD_DIM > 128;
 constexpr int WARPGROUP = 128;
 constexpr int CONSUMERS = 2;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / WARP;
-// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
-// What each width takes without spills.
+// Registers per thread, for each width as many as it needs without spills. The launch gives 168 to
+// each thread, which is 65536 / THREADS rounded down to a multiple of 8. The three warpgroups
+// divide 3 * 168 = 504 among themselves.
 constexpr int PRODUCER_REGISTERS = HEAD_DIM % 128 == 64 ? 40 : 24,
               CONSUMER_REGISTERS = HEAD_DIM % 128 == 64 ? 232 : 240;
 
-constexpr int KEYS = WIDE ? 64 : 128;                        // of a block; 64 of each consumer
-constexpr int QUERIES = HEAD_DIM == 64 ? 128 : 64;           // of a tile
-constexpr int SCORE_QUERIES = WIDE ? QUERIES / 2 : QUERIES;  // of a tile, of a consumer's scores
-constexpr int STAGES = 2;                                    // what else is there twice takes turns with them
-// Of k and v: where shared memory has room for two, those of the next block of keys come while one is worked on.
+constexpr int KEYS = WIDE ? 64 : 128;                        // of a work tile; 64 per consumer
+constexpr int QUERIES = HEAD_DIM == 64 ? 128 : 64;           // of a query tile
+constexpr int SCORE_QUERIES = WIDE ? QUERIES / 2 : QUERIES;  // of a consumer's scores of a tile
+constexpr int STAGES = 2;                                    // also of other double buffers
+// Stages of k and v. Where shared memory has room for two, the next work tile's k and v are loaded
+// during the current work tile.
 constexpr int OWN_STAGES = HEAD_DIM == 64 ? 2 : 1;
 constexpr int SLAB_COLUMNS = 64;
 constexpr int SLABS = HEAD_DIM / SLAB_COLUMNS;
 
-// What is where in shared memory.
+// Shared-memory layout, in bytes: sizes and offsets.
 constexpr int OWN_BYTES = KEYS * HEAD_DIM * 2;
 constexpr int TILE_BYTES = QUERIES * HEAD_DIM * 2;
 constexpr int GRADS_BYTES = KEYS * QUERIES * 2;
-constexpr int GRADS_COUNT = WIDE ? 4 : 2;                        // ds^T of two tiles in turn; of wide heads p^T, too
-constexpr int STAGING_BYTES = WIDE ? 0 : 64 * SLAB_COLUMNS * 4;  // of a consumer: its part of dq of a tile, in f32
+constexpr int GRADS_COUNT = WIDE ? 4 : 2;  // ds^T of two tiles; for wide heads p^T, too
+// Of a consumer: its part of dq of a tile, in f32.
+constexpr int STAGING_BYTES = WIDE ? 0 : 64 * SLAB_COLUMNS * 4;
 constexpr int NUMBER_BYTES = QUERIES * 4;
 constexpr int OWN_STAGE_BYTES = 2 * OWN_BYTES;        // k, then v
 constexpr int WALKED = OWN_STAGES * OWN_STAGE_BYTES;  // stages of q, then dy
 constexpr int STAGE_BYTES = 2 * TILE_BYTES;
 constexpr int GRADS = WALKED + STAGES * STAGE_BYTES;
 constexpr int STAGING = GRADS + GRADS_COUNT * GRADS_BYTES;
-constexpr int NUMBERS = STAGING + CONSUMERS * STAGING_BYTES;  // stages of two numbers of each query
+// Stages of the LSE and row_dot of each query.
+constexpr int NUMBERS = STAGING + CONSUMERS * STAGING_BYTES;
 constexpr int BARRIERS = NUMBERS + STAGES * 2 * NUMBER_BYTES;
-// Barriers: full and empty of each stage, of each stage of k and v, of both ds^T; and of each consumer, full and empty of its staging, or that it has added, and its
-// turn.
+// mbarriers: full and empty of each stage, of each stage of k and v, and of each buffer of ds^T;
+// and for each consumer: its staging buffer is full (wide heads: it has added), its staging buffer
+// is empty, and its turn has come.
 constexpr int BARRIER_COUNT = 2 * STAGES + 2 * OWN_STAGES + 2 * STAGES + 3 * CONSUMERS;
-constexpr int NUMBERS_OF_WORK = BARRIERS + 8 * BARRIER_COUNT;  // of what is in each stage of k and v
-// SHARED = NUMBERS_OF_WORK + 8 * OWN_STAGES
+// The work tile index of each stage of k and v.
+constexpr int NUMBERS_OF_WORK = BARRIERS + 8 * BARRIER_COUNT;
+// SHARED (the host's `shared_bytes`) = NUMBERS_OF_WORK + 8 * OWN_STAGES
 
-// As AttentionGrad, for this kernel.
+// The parameters, like AttentionGrad in params.cuh.
 struct AttentionGradByKeys {
     TensorMap q, k, v, dy;  // axes: column, row, head, batch
     View<const Element> rows_of_y, rows_of_dy;
     View<const float> log_sums;
     View<Element> dq, dk, dv;
-    // [batch * heads, query_tiles, 2, QUERIES]: what is subtracted from scores, then rowsum(dy y). Beyond the queries infinity and 0, for weights
-    // of 0.
+    // [batch * heads, query_tiles, 2, QUERIES]: the LSE that is subtracted from scores, then
+    // rowsum(dy y). Beyond the queries infinity and 0, so that the weights are 0.
     float* rows;
-    float* sums;  // [batch * heads, query_tiles, QUERIES * HEAD_DIM], in the order of accumulators
-    u32*
-        turns;  // [batch * heads, query_tiles, CONSUMERS]: how many works have added to a consumer's part of a tile, 0 before the first
+    // [batch * heads, query_tiles, QUERIES * HEAD_DIM], in the order of accumulator fragments.
+    float* sums;
+    // [batch * heads, query_tiles, CONSUMERS]: the number of work tiles that have added to a
+    // consumer's part of a query tile, initially 0.
+    u32* turns;
     u32 query_tiles, key_blocks;  // of a head
-    u32 key_heads;                // of the whole batch; of this launch, with DROPOUT
-    u32 abreast;                  // key heads whose works are next to each other
+    u32 key_heads;                // of the whole batch; with DROPOUT, of this launch
+    u32 abreast;                  // interleaved key heads
     Sizes sizes;
-    u32* ticket;  // the next work, 0 before the first
+    u32* ticket;  // index of the next work tile, initially 0
     u32 works;
-    u32 first_key_head;  // with DROPOUT, as what follows
+    u32 first_key_head;  // only with DROPOUT, like the fields below
     const u32* bits;
     BitLayout bit_layout;
-    float dropout_scale, kept_share;  // of what is kept, and its inverse
+    float dropout_scale, kept_share;  // factor of kept weights, and its inverse
 };
-// What dropout's scale is taken out of, until dk and dq are complete: the gradient of the scores.
+// The factor of the finished dk and dq. Until then the gradient of the scores is without the
+// dropout scale.
 INLINE float score_grad_scale(const AttentionGradByKeys& p) {
     return DROPOUT ? p.sizes.scale * p.dropout_scale : p.sizes.scale;
 }
 
 constexpr u32 NO_WORK = 0xffffffff;
 
-// A block of keys, and the tiles of queries that it walks over: of each query head that shares the key head, the last one first.
+// A block of keys, and the query tiles that it loops over: for each query head that shares the key
+// head, from the last tile to the first.
 struct Work {
-    u32 batch, head;  // of the keys
+    u32 batch, head;  // the key head
     u32 block;
     i32 first_tile, tiles;
 
@@ -104,9 +116,9 @@ struct Work {
     }
     INLINE i32 first_key() const { return block * KEYS; }
 };
-// Where a work is on its way.
+// The position of a work tile's loop.
 struct Step {
-    u32 head;  // of the queries
+    u32 head;  // the query head
     i32 tile;
 
     INLINE Step(const AttentionGradByKeys& p, const Work& work)
@@ -121,7 +133,7 @@ struct Step {
 INLINE u64 tile_number(const AttentionGradByKeys& p, const Work& work, const Step& step) {
     return u64(work.batch * p.sizes.heads + step.head) * p.query_tiles + step.tile;
 }
-// The work's turn among those that add to a tile of queries.
+// The work tile's turn among those that add to a query tile.
 struct Turn {
     u32 number;
     bool is_first, is_last;
@@ -149,7 +161,7 @@ struct Ring {
         parity ^= stage == 0;
     }
 };
-// The same of k and v, and of the numbers of works.
+// The same for k and v, and for the indices of work tiles.
 struct OwnRing {
     u32 shared;
     u32 stage = 0, parity = 0;
@@ -164,29 +176,30 @@ struct OwnRing {
         stage = stage == OWN_STAGES - 1 ? 0 : stage + 1;
         parity ^= stage == 0;
     }
-    // Waits for the next work.
+    // Waits for the next work tile and returns its index.
     INLINE u32 await() const {
         mbarrier_wait_parity(full(), parity);
         return ld_shared(number());
     }
 };
-// Of ds^T in the place that belongs to a stage.
+// mbarriers of the ds^T buffer that belongs to a stage.
 INLINE u32 grads_full(u32 shared, u32 stage) { return shared + BARRIERS + (2 * STAGES + 2 * OWN_STAGES + stage) * 8; }
 INLINE u32 grads_empty(u32 shared, u32 stage) { return grads_full(shared, stage) + STAGES * 8; }
-// A warp's arrival, behind products that all its lanes have waited for.
+// Arrives for a warp, after all its lanes have waited for the products that read the buffer.
 INLINE void release(u32 barrier) {
     if (read_tid_x() % WARP == 0) mbarrier_arrive(barrier);
 }
-// Of a consumer: the staging of dq has its part of a tile; it has been read; the turn has come.
+// mbarriers of a consumer: its staging buffer holds its part of dq of a tile; the staging buffer
+// has been read; (below) its turn has come.
 INLINE u32 staging_full(u32 shared, u32 consumer) {
     return shared + BARRIERS + (4 * STAGES + 2 * OWN_STAGES + consumer) * 8;
 }
 INLINE u32 staging_empty(u32 shared, u32 consumer) { return staging_full(shared, consumer) + CONSUMERS * 8; }
-// Of wide heads, without staging: the consumer has added to a tile.
+// For wide heads, which have no staging buffer: the consumer has added to a tile.
 INLINE u32 added_barrier(u32 shared, u32 consumer) { return staging_full(shared, consumer); }
 INLINE u32 turn_barrier(u32 shared, u32 consumer) { return staging_full(shared, consumer) + 2 * CONSUMERS * 8; }
 
-// By all threads, ahead of everything else. Wide heads use no barrier of an empty staging.
+// Called by all threads, before everything else. Wide heads do not use staging_empty.
 INLINE void init_barriers(u32 shared) {
     if (threadIdx.x == 0) {
         Ring ring(shared);

@@ -1,8 +1,9 @@
-// What the attention kernels of f16 and bf16 share, by whichever instruction they multiply. mma.cuh (sm_80 and newer)
-// or wgmma.cuh (sm_90a) says how a tile lies in shared memory, and how tiles are multiplied.
+// Code that the f16 and bf16 attention kernels share, for both matrix instructions. mma.cuh (sm_80
+// and newer) or wgmma.cuh (sm_90a) defines the smem layout of a tile and the tile products.
 //
-// Either way a warp holds ROW_TILES x OVER blocks of 16 rows and 8 columns of a product: lane l has, of each block, the columns 2 (l % 4) and
-// the one after in the row l / 4 ([0], [1]) and eight rows below ([2], [3]).
+// With either instruction, a warp's accumulators are ROW_TILES x OVER blocks of 16 rows and 8
+// columns. Of each block, lane l has columns 2 (l % 4) and 2 (l % 4) + 1, in row l / 4 ([0], [1])
+// and in row l / 4 + 8 ([2], [3]).
 
 #pragma once
 
@@ -16,11 +17,12 @@
 
 template <int ROWS, int WIDTH> struct Tile;
 
-// Strides of rows are below 2^31: one wide multiplication.
+// Row strides are below 2^31: one widening multiplication.
 INLINE i64 row_start(i32 row, i64 stride) { return i64(row) * i64(i32(stride)); }
 
-// ROWS rows from `first_row` on into a tile, zeros beyond `rows` and `columns`. As many threads as a row has chunks, rounded up to a power of
-// two, stand side by side, so that a thread keeps its column.
+// Issues async copies of ROWS rows from `first_row` into a tile, with zeros beyond `rows` and
+// `columns`. Each row has as many threads as chunks, rounded up to a power of two, so that a thread
+// keeps its column in all rows.
 template <int ROWS, int WIDTH, int THREADS_>
 INLINE void fetch(u32 to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
     constexpr int CHUNKS = Tile<ROWS, WIDTH>::CHUNKS;
@@ -61,7 +63,8 @@ template <int DOWN, int OVER> INLINE void scale_by(float (&c)[DOWN][OVER][4], fl
             for (int e = 0; e < 4; ++e) c[i][j][e] *= factor;
 }
 
-// Accumulators, rounded to halves, as a left operand: the columns of two of its blocks are those of one step.
+// Rounds accumulators to half precision, as fragments of a left operand: two blocks of 8 columns
+// make one k step of 16.
 template <int DOWN, int OVER>
 INLINE void round_to_operand(u32 (&a)[DOWN][OVER / 2][4], const float (&c)[DOWN][OVER][4]) {
 #pragma unroll
@@ -78,15 +81,16 @@ INLINE float under_mask(float score, float scale, MaskElement element) {
     return fmaf(score, scale, float(widen(element)));
 }
 
-// Which elements of a mask there are, and how they may be read: as pairs along the keys; singly along them; at any stride; if they exist.
+// Access to the mask elements of a lane: PAIRS: two adjacent keys at once; RUNS: one by one, keys
+// contiguous; STRIDED: any stride; CHECKED: any stride, with a bounds check of each element.
 enum Reading { PAIRS, RUNS, STRIDED, CHECKED };
 
-// Accumulators of products become scores under the mask. `query` and `key` are the lane's first.
+// Scales the accumulators of q k^T and applies the mask. `query` and `key` are the lane's first.
 template <bool BY_KEYS, Reading READING, int DOWN, int OVER>
 INLINE void read_mask(float (&s)[DOWN][OVER][4], const View<const MaskElement>& mask, i32 query, i32 key,
                       const Sizes& sizes, float scale) {
     const MaskElement* first = mask.first + i64(query) * mask.row + i64(key) * mask.column;
-    // Strides of a mask are below 2^24: places within a tile fit 32 bits.
+    // Mask strides are below 2^24: offsets within a tile fit in 32 bits.
     i32 down = i32(mask.row), over = READING <= RUNS ? 1 : i32(mask.column);
 #pragma unroll
     for (int i = 0; i < DOWN; ++i)
@@ -108,13 +112,15 @@ INLINE void read_mask(float (&s)[DOWN][OVER][4], const View<const MaskElement>& 
                 }
             }
 }
-// Rows of s from `row` on, columns from `column` on: queries and keys, or keys and queries.
+// s has rows from `row` and columns from `column`: queries and keys, or with BY_KEYS keys and
+// queries.
 template <bool BY_KEYS, int DOWN, int OVER>
 INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, i32 row, i32 column, const Sizes& sizes,
                        float scale) {
     bool inside = row + DOWN * 16 <= i32(BY_KEYS ? sizes.keys : sizes.queries) &&
                   column + OVER * 8 <= i32(BY_KEYS ? sizes.queries : sizes.keys);
-    // Not known to be the same in every step: what follows from strides is not kept meanwhile.
+    // Hides from the compiler that the strides are the same in every step: otherwise values derived
+    // from them would occupy registers between the steps.
     make_opaque(mask.row, mask.column);
     u32 thread = read_tid_x();
     row += thread % WARP / 4;
@@ -127,7 +133,8 @@ INLINE void apply_mask(float (&s)[DOWN][OVER][4], View<const MaskElement> mask, 
     else read_mask<BY_KEYS, RUNS>(s, mask, query, key, sizes, scale);
 }
 
-// Accumulators of keys that their query does not see, or that do not exist, become `unseen`. Rows of s from `row` on, columns from `column` on.
+// Sets accumulators to `unseen` where the query does not attend to the key, or the key does not
+// exist. s has rows from `row` and columns from `column`.
 template <bool BY_KEYS, int DOWN, int OVER>
 INLINE void hide_unseen(float (&s)[DOWN][OVER][4], const Sizes& sizes, i32 row, i32 column, float unseen, u32 thread) {
 #pragma unroll
@@ -135,7 +142,7 @@ INLINE void hide_unseen(float (&s)[DOWN][OVER][4], const Sizes& sizes, i32 row, 
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             i32 mine = row + i * 16 + half * 8 + i32(thread % WARP / 4), first = column + i32(thread % 4) * 2;
-            // Columns that the row sees, counted from this lane's first.
+            // Unmasked columns of the row, relative to this lane's first column.
             i32 begin, end;
             if (BY_KEYS) {
                 begin = BAND ? mine - sizes.reach_end + 1 : 0;
@@ -156,21 +163,25 @@ INLINE void hide_unseen(float (&s)[DOWN][OVER][4], const Sizes& sizes, i32 row, 
         }
 }
 
-// Which weights of a warp's OVER blocks of columns are kept by dropout. Each draw decides on four keys in a row, so that lanes share draws:
+// The keep mask of a warp's OVER blocks of columns. Each draw yields the bits of four consecutive
+// keys, so lanes share draws:
 //
-//   rows are queries   a lane draws for the keys of its pair of lanes, of the upper row (even lane) or the lower one, and gets the other from its neighbour
-//   rows are keys      the 16 lanes of four rows draw for 8 queries, above and below, one each
+//   rows are queries   A pair of lanes has the same four keys. The even lane draws for the upper
+//                      row, the odd lane for the lower row; they exchange the results.
+//   rows are keys      The 16 lanes of four rows draw for 8 queries, one draw per lane: for the
+//                      four upper rows and for the four rows 8 below.
 template <bool BY_KEYS, int DOWN, int OVER> struct KeepMask {
     static_assert(OVER <= 8, "a word holds four bits of each block");
     static constexpr int WORDS = BY_KEYS ? 4 : 2;
     u32 of[DOWN][WORDS];
 
-    // Element e of block j of the accumulators.
+    // Whether element e of accumulator block j is kept.
     INLINE bool has(int i, int j, int e) const {
         return of[i][BY_KEYS ? e : e / 2] >> (j * 4 + (BY_KEYS ? 0 : e % 2)) & 1;
     }
 
-    // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
+    // Draws for rows from `row` and columns from `column`. `head` is a query head, counted over the
+    // batch.
     INLINE void draw(const DropoutParams& dropout, const WeightNumbers& numbers, u32 head, i32 row, i32 column) {
         u32 lane = read_tid_x() % WARP;
         if (MASK != 0 && dropout.threshold == 0) {
@@ -202,7 +213,7 @@ template <bool BY_KEYS, int DOWN, int OVER> struct KeepMask {
         }
     }
 
-    // Makes what is dropped of a left operand 0.
+    // Zeroes the dropped elements of a left operand.
     INLINE void apply(u32 (&a)[DOWN][OVER / 2][4]) const {
 #pragma unroll
         for (int i = 0; i < DOWN; ++i)
@@ -215,8 +226,8 @@ template <bool BY_KEYS, int DOWN, int OVER> struct KeepMask {
     }
 };
 
-// A warp's accumulators as rows of `to`, by way of shared memory if packs fit: a tile of ROWS rows, of which the warp's begin at `row` and are
-// its own. The tile's first row is `first_row` of `to`.
+// Stores a warp's accumulators to rows of `to`, staged through the smem tile `tile` of ROWS rows.
+// Only this warp uses the tile rows from `row`. The tile's first row is row `first_row` of `to`.
 template <int ROWS, int WIDTH, int DOWN>
 INLINE void write_rows(const float (&c)[DOWN][WIDTH / 8][4], u32 tile, u32 row, const View<Element>& to, i32 first_row,
                        i32 rows, u32 columns) {
@@ -238,7 +249,7 @@ INLINE void write_rows(const float (&c)[DOWN][WIDTH / 8][4], u32 tile, u32 row, 
     for (int i = 0; i < DOWN * 16 * Staging::CHUNKS / WARP; ++i) {
         u32 number = lane + i * WARP, at = row + number / Staging::CHUNKS, chunk = number % Staging::CHUNKS;
         if (i32(at) >= rows || chunk * 8 >= columns) continue;
-        // By one instruction: of a plain assignment NVRTC makes four accesses.
+        // Inline PTX for one 16-byte access: NVRTC splits a plain assignment into four.
         st_global_v4(to.first + i64(first_row + i32(at)) * to.row + chunk * 8,
                      ld_shared_v4(tile + Staging::at(at, chunk)));
     }

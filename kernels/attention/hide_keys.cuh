@@ -1,16 +1,18 @@
-// Scores of keys that a query does not see become -infinity, in accumulators of 16 queries (half.cuh).
+// Sets masked scores to -infinity, in accumulators of 16 queries (half.cuh).
 //
-//   s [1, OVER, 4]: 16 queries from `query` on, OVER * 8 keys from `first_key` on
+//   s [1, OVER, 4]: 16 queries from `query`, OVER * 8 keys from `first_key`
 //
-// With BY_BITS a word has a bit for each key of a row that is seen, and an element is chosen by its bit: one instruction for each element in place of three
-// (R2P takes seven bits at a time to predicates). That makes forward_tma.cu faster with three consumers, but not with two (docs/kernels/attention.md,
-// What was tried).
+// With BY_BITS, a word has a bit for each unmasked key of a row, and each element is selected by
+// its bit: one instruction per element instead of three (R2P moves seven bits at a time to
+// predicates). This makes forward_tma.cu faster with three consumers, but not with two
+// (docs/kernels/attention.md, What was tried).
 
 #pragma once
 
 #include "attention/half.cuh"
 
-// The elements of a lane's row, two of each eight columns, that are among the first `columns` ones, counted from the lane's first: a bit each.
+// Bit mask of the elements of a lane's row (two of each 8 columns) that are among the first
+// `columns` columns, counted from the lane's first column.
 INLINE u32 elements_below(i32 columns) {
     columns = min(max(columns, 0), 128);
     u32 count = columns / 8 * 2 + min(columns % 8, 2);

@@ -1,18 +1,23 @@
-// Puts together what forward.cu has left of parts of the keys (Milakov and Gimelshein 2018; Dao et al. 2023, Flash-Decoding): of each query
+// Merges the partial results of the split-KV forward.cu (Milakov and Gimelshein 2018; Dao et al.
+// 2023, Flash-Decoding). For each query:
 //
-//   max = largest of the parts'    f = 2^(part's max - max)    total = sum f part's total    y = sum f part's y / total    log_sum = max + log total
+//   max     = largest row max of the splits   f = 2^(split's max - max); e^(..) with a mask
+//   total   = sum of f * split's total        y = sum of f * split's y / total
+//   log_sum = max + log total
 //
-// Parts are summed in their order, so that two runs give the same bits. A part of which the query sees no key has a maximum of -infinity and counts for nothing;
-// a score of NaN or +infinity makes its row NaN.
+// Splits are summed in order, so that two runs are bit-equal. A split in which all keys are masked
+// for the query has a max of -infinity and is ignored. A score of NaN or +infinity makes its row
+// NaN.
 //
-// Launch: attention_merge_parts<<<rows, 128>>>, a block for each query of each head. It knows TYPE, MASK and VALUE_DIM alone.
+// Launch: attention_merge_parts<<<rows, 128>>>, one block per query of each head. Of the macros it
+// uses only TYPE, MASK and VALUE_DIM.
 
 #include "attention/params.cuh"
 #include "lib/launch.cuh"
 
 constexpr int THREADS = 128;
 constexpr int COLUMNS = (VALUE_DIM + THREADS - 1) / THREADS;
-// Scores are kept as powers of two where no mask is added to them.
+// Without a mask, the scores are in base 2: multiplied by log2(e). With a mask they are in base e.
 constexpr float UNIT = MASK == 0 ? 1 : LOG2_E;
 
 INLINE float factor_of(float part_max, float row_max) {
@@ -33,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_merge_parts(cons
     float total = 0, y[COLUMNS];
 #pragma unroll
     for (int at = 0; at < COLUMNS; ++at) y[at] = 0;
-    // Loads of several parts are in flight at a time.
+    // Keeps the loads of several splits in flight.
 #pragma unroll 8
     for (u32 part = 0; part < parts.count; ++part) {
         float factor = factor_of(numbers[part * 2], row_max);

@@ -1,15 +1,18 @@
-// Scaled dot-product attention of f32 by fused multiply-adds: see forward.cu for what it computes. A block has ROWS queries of one head and
-// walks over the keys, STEP at a time (under dropout, y += dropout(p) v):
+// Scaled dot-product attention of f32 by FMAs. forward.cu describes what it computes. A block has
+// ROWS queries of one head and loops over the keys, STEP at a time (with dropout,
+// y += dropout(p) v):
 //
 //                 keys ->     STEP      STEP
-//             +---------+---------+---------+     s = scale q k^T + mask     4 rows x STEP / 8 columns a lane
-//   warp 0    |         |         |         |     row_max = largest s        within 8 lanes
-//   warp 1    |         |  s, p   |         |     p = exp(s - row_max)       by way of shared memory, in the place of k
-//   warp 2    |         |         |         |     y += p v                   4 rows x VALUE_DIM / 8 columns a lane
-//             +---------+---------+---------+
+//             +---------+---------+---------+   s = scale q k^T + mask   4 rows x STEP / 8 columns
+//             |         |         |         |                            per lane
+//   warp 0    |         |         |         |   row_max = largest s      within 8 lanes
+//   warp 1    |         |  s, p   |         |   p = exp(s - row_max)     through shared memory, in
+//             |         |         |         |                            the buffer of k
+//   warp 2    |         |         |         |   y += p v                 4 rows x VALUE_DIM / 8
+//             +---------+---------+---------+                            columns per lane
 //
-// Launch: attention<<<batch * heads * blocks, 128, SHARED_BYTES>>> with blocks = queries / 64, rounded up. Any layout of a mask.
-// Limits else as for forward.cu.
+// Launch: attention<<<batch * heads * blocks, 128, SHARED_BYTES>>>, with blocks = queries / 64,
+// rounded up. A mask can have any layout. The other limits are those of forward.cu.
 
 #include "attention/simt.cuh"
 #include "attention/varlen.cuh"
@@ -18,18 +21,18 @@
 constexpr int STEP = 64;
 constexpr int K_FLOATS = STEP * largest(pitch_of(HEAD_DIM), weight_pitch(STEP));
 constexpr int SHARED_BYTES = (ROWS * pitch_of(HEAD_DIM) + K_FLOATS + STEP * pitch_of(VALUE_DIM)) * 4;
-// Blocks that share a multiprocessor (227 KiB), and its registers.
+// Blocks per multiprocessor, as its shared memory (227 KiB) and registers permit.
 constexpr int BLOCKS = SHARED_BYTES < 72 * 1024 && VALUE_DIM < 128 && MASK == 0 && !DROPOUT ? 3 : 2;
 
 INLINE TileCoord tile_in(const Attention& p) {
-    // The last queries see most keys: they begin first.
+    // The last queries of a causal band attend to the most keys: they start first.
     return tile_coord(blockIdx.x, p.sizes.heads, p.blocks, true, ROWS, p.varlen);
 }
 
 typedef float Scores[LANE_ROWS][STEP / LANES];
 typedef float Outputs[LANE_ROWS][VALUE_DIM / LANES];
 
-// What a block works on, where its tiles lie in shared memory, and which rows are this lane's.
+// What a block computes, where its tiles are in shared memory, and which rows are this lane's.
 struct Block {
     const Attention& p;
     const Sizes& sizes;
@@ -41,7 +44,7 @@ struct Block {
     float *k_tile, *v_tile, *q_rows, *weights;
     i32 warp_query;
 
-    // Keys and values of a step; until the keys are there.
+    // Copies keys and values of a step, and waits for the keys.
     INLINE void fetch_step(i32 first_key) const {
         __syncthreads();
         fetch<STEP, HEAD_DIM>(k_tile, k, first_key, sizes.keys, sizes.head_dim);
@@ -53,7 +56,8 @@ struct Block {
     }
 };
 
-// Products of a step become scores, then weights of a lane's rows, relative to row_max; row_sum is of these, and what was gathered is rescaled.
+// Converts products of a step to scores, then to weights of a lane's rows relative to row_max. Adds
+// the weights to row_sum, and rescales y and the previous row_sum.
 INLINE void exp_scores(Scores& s, Outputs& y, float (&row_max)[LANE_ROWS], float (&row_sum)[LANE_ROWS],
                        const Block& block, i32 first_key) {
     const Sizes& sizes = block.sizes;
@@ -78,7 +82,7 @@ INLINE void exp_scores(Scores& s, Outputs& y, float (&row_max)[LANE_ROWS], float
         for (int apart = LANES / 2; apart > 0; apart /= 2)
             found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, apart));
         float higher = fmaxf(row_max[i], found);
-        // A row of which nothing has been seen yet: weights of 0, not of exp(-infinity + infinity).
+        // If the row has no unmasked key yet: weights of 0, not of exp(-infinity + infinity).
         float base = higher == -INFINITE ? 0 : higher;
         float rescale = ex2_approx_ftz((row_max[i] - base) * LOG2_E);
         row_max[i] = higher;
@@ -93,7 +97,7 @@ INLINE void exp_scores(Scores& s, Outputs& y, float (&row_max)[LANE_ROWS], float
     }
 }
 
-// y divided by the sums of its weights, and the log-sum-exp of the scores.
+// Divides y by the sums of its weights, and stores y and the log-sum-exp of the scores.
 INLINE void finish_rows(Outputs& y, const float (&row_max)[LANE_ROWS], const float (&row_sum)[LANE_ROWS],
                         const Block& block) {
     const Attention& p = block.p;
@@ -122,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     extern __shared__ __align__(128) u8 shared[];
     const Attention& p = of_own_sequence<false>(launched, shared + SHARED_BYTES, launched.blocks, ROWS);
     const Sizes& sizes = p.sizes;
-    // The last queries see most keys: they begin first.
+    // The last queries of a causal band attend to the most keys: they start first.
     TileCoord tile = tile_in(p);
     if (has_no_rows(tile, sizes.queries)) return;
     i32 end_query = min(tile.first_row + ROWS, i32(sizes.queries));

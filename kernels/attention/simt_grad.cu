@@ -1,18 +1,20 @@
-// The gradient of simt_forward.cu, by fused multiply-adds: see grad.cu for what it computes and in which order. A block has ROWS
-// rows of its own, and a tile of weights by which they go from one product to the next:
+// Gradient of simt_forward.cu, by FMAs. grad.cu describes what it computes and in which order. A
+// block has ROWS own rows, and a tile of weights through which they pass from one product to the
+// next:
 //
-//                    walked ->   STEP      STEP
-//                 +---------+---------+---------+     p and ds: 4 rows x STEP / 8 columns a lane
-//   own rows      |         |  p, ds  |         |     own += ds walked: 4 rows x width / 8 columns a lane
-//   (16 a warp)   +---------+---------+---------+
+//                  streamed ->  STEP      STEP
+//                 +---------+---------+---------+     p and ds: 4 rows x STEP / 8 columns per lane
+//   own rows      |         |  p, ds  |         |     own += ds streamed: 4 rows x width / 8
+//   (16 per warp) +---------+---------+---------+     columns per lane
 //
-// Launch as for grad.cu, with 128 threads and blocks of 64 rows.
+// Launch as in grad.cu, with 128 threads and blocks of 64 rows.
 
 #include "attention/simt.cuh"
 #include "attention/varlen.cuh"
 #include "lib/launch.cuh"
 
-// The walked rows: as many as let two blocks share a multiprocessor of 227 KiB at widths of 128.
+// Streamed rows of a step: as many as let two blocks fit in the 227 KiB of a multiprocessor at
+// width 128.
 constexpr int STEP = 32;
 constexpr int COLUMNS = STEP / LANES;
 constexpr int OWN_SECOND = ROWS * pitch_of(HEAD_DIM);
@@ -20,17 +22,18 @@ constexpr int WALKED_FIRST = OWN_SECOND + ROWS * pitch_of(VALUE_DIM);
 constexpr int WALKED_SECOND = WALKED_FIRST + STEP * pitch_of(HEAD_DIM);
 constexpr int WEIGHTS = WALKED_SECOND + STEP * pitch_of(VALUE_DIM);
 constexpr int ROW_NUMBERS = WEIGHTS + ROWS * weight_pitch(STEP);
-// Two numbers for each query, its own or walked.
+// Two statistics (LSE and row_dot) for each query, own or streamed.
 constexpr int SHARED_BYTES = (ROW_NUMBERS + 2 * ROWS) * 4;
 constexpr int BLOCKS = 2;
 
 template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 number) {
-    // The first keys and the last queries have most to do: they begin first.
+    // The first keys and the last queries of a causal band have the most work: they start first.
     return BY_KEYS ? tile_coord(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, ROWS, p.varlen)
                    : tile_coord(number, p.sizes.heads, p.query_blocks, true, ROWS, p.varlen);
 }
 
-// COUNT queries from `at` on: what is subtracted from their scores, then rowsum(dy y). Zeros beyond the workspace, which meet zeros of q and dy.
+// Copies the row statistics of COUNT queries from `at` on: the LSE that is subtracted from their
+// scores, then rowsum(dy y). Beyond the workspace they are 0; q and dy are 0 there, too.
 template <int COUNT> INLINE void fetch_numbers(float* to, const AttentionGrad& p, u32 batch, u32 head, i32 at) {
     for (u32 number = threadIdx.x; number < COUNT / 2; number += THREADS) {
         u32 which = number / (COUNT / 4), pack = number % (COUNT / 4);
@@ -39,7 +42,7 @@ template <int COUNT> INLINE void fetch_numbers(float* to, const AttentionGrad& p
     }
 }
 
-// What a block works on, and where its tiles and this warp's rows of them lie.
+// What a block computes, and where its tiles and this warp's rows of them are.
 template <bool BY_KEYS> struct Block {
     const AttentionGrad& p;
     const Sizes& sizes;
@@ -51,7 +54,7 @@ template <bool BY_KEYS> struct Block {
     const float *first_rows, *second_rows, *numbers;
     float* weights;
 
-    // The block's own rows, of q and dy or of k and v.
+    // Copies the block's own rows: of q and dy, or of k and v.
     INLINE void fetch_own() const {
         fetch<ROWS, HEAD_DIM>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row, own_rows,
                               sizes.head_dim);
@@ -60,7 +63,8 @@ template <bool BY_KEYS> struct Block {
         if (!BY_KEYS) fetch_numbers<ROWS>(tiles + ROW_NUMBERS, p, tile.batch, tile.head, tile.first_row);
         cp_async_commit_group();
     }
-    // The walked rows of a step, of k and v or of a query head's q and dy; until the first of both are there.
+    // Copies the streamed rows of a step, of k and v or of a query head's q and dy, and waits for
+    // those of the first of the two.
     INLINE void fetch_walked(u32 query_head, i32 at) const {
         u32 head = BY_KEYS ? query_head : tile.head / sizes.group;
         i32 rows = BY_KEYS ? sizes.queries : sizes.keys;
@@ -81,7 +85,7 @@ typedef float Products[LANE_ROWS][COLUMNS];
 
 template <bool BY_KEYS> using KeptWeights = Kept<KeepMask<BY_KEYS, COLUMNS>>;
 
-// Products q k^T of a step become weights; those of keys that are not seen, 0.
+// Converts products q k^T of a step to weights. Masked weights become 0.
 template <bool BY_KEYS>
 INLINE void exp_scores(Products& weight, const Block<BY_KEYS>& block, const View<const MaskElement>& mask, i32 at,
                        bool whole) {
@@ -101,7 +105,7 @@ INLINE void exp_scores(Products& weight, const Block<BY_KEYS>& block, const View
         }
 }
 
-// Products dy v^T of a step become the gradient of the scores, given the weights.
+// Converts products dy v^T of a step to the gradient of the scores, given the weights.
 template <bool BY_KEYS>
 INLINE void score_gradient(Products& grad, const Products& weight, const Block<BY_KEYS>& block,
                            const KeptWeights<BY_KEYS>& kept) {
@@ -116,7 +120,8 @@ INLINE void score_gradient(Products& grad, const Products& weight, const Block<B
         }
 }
 
-// Adds the gradients of one step, of which the first walked rows are there, to those of a lane's own rows.
+// Adds the gradients of one step to those of a lane's own rows. The streamed rows of k or q have
+// been copied before; the function waits for those of v or dy.
 template <bool BY_KEYS>
 INLINE void add_step(float (&own_first)[LANE_ROWS][HEAD_DIM / LANES],
                      float (&own_second)[LANE_ROWS][BY_KEYS ? VALUE_DIM / LANES : 1], const Block<BY_KEYS>& block,
@@ -148,7 +153,7 @@ INLINE void add_step(float (&own_first)[LANE_ROWS][HEAD_DIM / LANES],
     }
     product_of_rows<VALUE_DIM>(weight_grad, block.second_rows, tiles + WALKED_SECOND);
     score_gradient(weight_grad, weight, block, kept);
-    // All lanes have read the weights that these replace.
+    // Wait until all lanes have read the weights that these replace.
     __syncwarp();
     store_weights(block.weights, weight_grad, KeepAll());
     __syncwarp();

@@ -1,35 +1,41 @@
-// Attention ladder, 3: one kernel in f32 that stores no scores, for study (attention_ladder/attention.cuh says what is computed).
+// Attention ladder, file 3 (online softmax): one kernel in f32 that does not store scores. A study
+// kernel; operands and shapes are in attention_ladder/attention.cuh.
 //
-// Idea: a softmax needs the largest score and the sum of all exponentials, which are known only at the end of a row. Both can be corrected while keys
-// pass by (Milakov and Gimelshein 2018): when a larger score appears, the sum gathered so far is multiplied by exp(old maximum - new maximum). The same
-// factor corrects the weighted sum of v, so that scores, softmax and values become one walk over the keys (Dao et al. 2022, FlashAttention): a tile of
-// scores is made, used and forgotten. Memory no longer grows with the square of the tokens.
+// Idea: a softmax needs the row max and the row sum of the exponentials, which are known only at
+// the end of a row. Both can be corrected during the loop over keys (Milakov and Gimelshein 2018):
+// when a larger score appears, the running row sum is multiplied by exp(old row max - new row max).
+// The same factor rescales the weighted sum of v, so that scores, softmax and values are one loop
+// over keys (Dao et al. 2022, FlashAttention): a tile of scores is computed, used and discarded.
+// Memory no longer grows with the square of the number of tokens.
 //
 //                 keys ->     STEP      STEP
-//             +---------+---------+---------+        for each STEP of keys:
-//   QUERIES   |         |  s, p   |         |          s = scale q k^T           registers, 4 x 4 a thread
-//   of a block|         |         |         |          new maximum, factor       shuffles of the 16 threads of a row
-//             +---------+---------+---------+          p = exp(s - maximum)      to shared memory, transposed
-//                                                      sum = sum factor + rowsum(p)
-//                                                      y = y factor + p v        registers, 4 x WIDTH / 16 a thread
-//             at the end: y / sum
+//             +---------+---------+---------+   for each STEP of keys:
+//   QUERIES   |         |  s, p   |         |     s = scale q k^T        registers, 4 x 4 a thread
+//   of a block|         |         |         |     new row_max, factor    shuffles, 16 threads a row
+//             +---------+---------+---------+     p = exp(s - row_max)   to smem, transposed
+//                                                 row_sum = row_sum factor + sum(p)
+//                                                 y = y factor + p v     registers, 4 x WIDTH / 16
+//                                                                        a thread
+//             at the end: y / row_sum
 //
-// Exponentials are of base 2, with log2(e) in the scale: one instruction less for each. k and v of a step have the same place in shared memory, one
-// after the other, so that two blocks fit on a multiprocessor. What limits it: f32 is multiplied by 128 lanes, not by tensor cores.
+// Exponentials are base 2, with log2(e) folded into the scale: one instruction less for each. k and
+// v of a step use the same shared-memory buffer one after another, so that two blocks fit on a
+// multiprocessor. Bottleneck: f32 FMAs run on 128 lanes, not on tensor cores.
 //
-// Limits: those of attention_ladder/attention.cuh; rows begin at multiples of 16 bytes. Every query sees key 0, so that a maximum is finite from the
-// first step on.
+// Launch: ceil(tokens / QUERIES) x heads blocks of THREADS, sizeof(Tiles) bytes of dynamic shared
+// memory.
 //
-// Launch: ceil(tokens / QUERIES) x heads blocks of THREADS, sizeof(Tiles) bytes of shared memory.
+// Limits: those of attention_ladder/attention.cuh; rows are aligned to 16 bytes. Every query
+// attends to key 0, so that the row max is finite from the first step on.
 
 #include "attention_ladder/attention.cuh"
 #include "ladder/packs.cuh"
 
 constexpr int THREADS = 256, QUERIES = 64, STEP = 64;
-constexpr int THREADS_ABREAST = 16;               // threads stand 16 x 16 in a tile
-constexpr int APART = THREADS_ABREAST * PACK;     // columns from one pack of a thread to its next one
-constexpr int COLUMNS = WIDTH / THREADS_ABREAST;  // of y, of a thread
-constexpr int SLICE = 16;                         // of the inner axis, multiplied at a time
+constexpr int THREADS_ABREAST = 16;               // a tile has 16 x 16 threads
+constexpr int APART = THREADS_ABREAST * PACK;     // columns between packs of a thread
+constexpr int COLUMNS = WIDTH / THREADS_ABREAST;  // columns of y per thread
+constexpr int SLICE = 16;                         // inner axis of one multiply_tiles
 constexpr int SLICES = WIDTH / SLICE, STEP_SLICES = STEP / SLICE;
 
 struct Tiles {
@@ -44,12 +50,13 @@ struct Tiles {
 typedef float Scores[PACK][PACK];
 typedef float Outputs[PACK][COLUMNS];
 
-// Of a thread's four rows.
+// Running row max and this thread's part of the row sum, for the four rows of a thread.
 struct RowState {
     float row_max[PACK], row_sum[PACK];
 };
 
-// 64 rows from `first` on, transposed; zeros beyond the last one. All loads are issued before the first store.
+// Copies 64 rows from `first` on to shared memory, transposed; rows after the last are 0. All loads
+// are issued before the first store.
 INLINE void load_turned(float (&to)[SLICES][SLICE][64 + PACK], const float* from, u32 first, u32 rows) {
     TilePacks<64, SLICE, THREADS> packs[SLICES];
 #pragma unroll
@@ -57,6 +64,7 @@ INLINE void load_turned(float (&to)[SLICES][SLICE][64 + PACK], const float* from
 #pragma unroll
     for (int slice = 0; slice < SLICES; ++slice) packs[slice].store_turned(to[slice]);
 }
+// The same without the transpose, for STEP rows.
 INLINE void load_rows(float (&to)[STEP_SLICES][SLICE][WIDTH], const float* from, u32 first, u32 rows) {
     TilePacks<SLICE, WIDTH, THREADS> packs[STEP_SLICES];
 #pragma unroll
@@ -65,7 +73,8 @@ INLINE void load_rows(float (&to)[STEP_SLICES][SLICE][WIDTH], const float* from,
     for (int slice = 0; slice < STEP_SLICES; ++slice) packs[slice].store_rows(to[slice]);
 }
 
-// Scores of a step become weights, and what the thread has gathered is corrected. `query` and `key` are the thread's first.
+// Replaces the scores of a step with weights, updates row max and row sum, and rescales y. `query`
+// and `key` are the first ones of the thread.
 INLINE void online_softmax(Scores& s, Outputs& y, RowState& state, u32 query, u32 key, u32 tokens, float scale) {
 #pragma unroll
     for (int i = 0; i < PACK; ++i) {
@@ -92,7 +101,7 @@ INLINE void online_softmax(Scores& s, Outputs& y, RowState& state, u32 query, u3
     }
 }
 
-// A thread's weights into shared memory, four queries of a key at a time.
+// Stores a thread's weights to shared memory, four queries of a key at a time.
 INLINE void store_weights(Tiles& tiles, const Scores& s, int row, int column) {
 #pragma unroll
     for (int j = 0; j < PACK; ++j) {
@@ -101,7 +110,7 @@ INLINE void store_weights(Tiles& tiles, const Scores& s, int row, int column) {
     }
 }
 
-// y divided by the sums of its weights, each of which 16 threads have parts of.
+// Divides y by the row sums. The 16 threads of a row have partial sums.
 INLINE void divide(Outputs& y, const RowState& state) {
 #pragma unroll
     for (int i = 0; i < PACK; ++i) {
@@ -116,7 +125,7 @@ INLINE void divide(Outputs& y, const RowState& state) {
 extern "C" __global__ void __launch_bounds__(THREADS, 2) attention(const __grid_constant__ Attention<float> p) {
     extern __shared__ __align__(16) u8 memory[];
     Tiles& tiles = *reinterpret_cast<Tiles*>(memory);
-    // Of a causal mask the last queries see most keys: they begin first.
+    // With a causal mask the last query tiles have the most keys: they are scheduled first.
     u32 tile = CAUSAL ? gridDim.x - 1 - blockIdx.x : blockIdx.x, head = blockIdx.y, first = tile * QUERIES;
     u32 end = keys_seen(first + QUERIES - 1, p.tokens);
     const float *k = head_of(p.k, head, p.tokens), *v = head_of(p.v, head, p.tokens);
@@ -134,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) attention(const __grid_
             multiply_tiles<APART, APART>(s, tiles.q[slice], tiles.k[slice], row, column);
         online_softmax(s, y, state, first + row, key + column, p.tokens, p.scale * LOG2_E);
         store_weights(tiles, s, row, column);
-        // Nobody reads the keys any more, whose place the values take.
+        // All threads have read the keys: the values overwrite their buffer.
         __syncthreads();
         load_rows(tiles.v, v, key, p.tokens);
         __syncthreads();

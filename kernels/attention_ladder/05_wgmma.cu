@@ -1,23 +1,32 @@
-// Attention ladder, 5: bf16 by wgmma, tiles by the tensor memory accelerator (sm_90a), for study (attention_ladder/attention.cuh says what is
-// computed, attention_ladder/warpgroups.cuh how shared memory is laid out).
+// Attention ladder, file 5 (wgmma): bf16 by wgmma, with tiles loaded by TMA (sm_90a). A study
+// kernel; operands and shapes are in attention_ladder/attention.cuh, the shared-memory layout is in
+// attention_ladder/warpgroups.cuh.
 //
-// Idea: two instructions of Hopper in place of ldmatrix, mma.sync and cp.async. A product is one of four warps: 64 queries and a whole step of keys.
-// It reads k and v, and for scores q as well, from shared memory by itself. The weights are its left operand from registers: accumulators of wgmma are
-// laid out as those of mma.sync are, and the softmax is that of 04_mma.cu. TMA brings a tile by one instruction of one thread, in the swizzle that
-// wgmma reads, with zeros beyond the head's last token; its bytes count at a barrier in shared memory.
+// Idea: two instructions of Hopper instead of ldmatrix, mma.sync and cp.async.
+//
+//   wgmma   multiplies 64 queries by a whole step of keys, by a warpgroup (four warps). It reads k
+//           and v, and q for scores, from shared memory itself. The weights are its left operand
+//           from registers: accumulators of wgmma have the layout of those of mma.sync, and the
+//           softmax is that of 04_mma.cu.
+//   TMA     copies a tile by one instruction of one thread, in the swizzle that wgmma reads, with
+//           zeros after the head's last token. Its bytes count toward the phase of an mbarrier in
+//           shared memory.
 //
 //    thread 0        TMA -> | q |   | k, v: stage 0 | k, v: stage 1 |
 //
-//    128 threads     q k | softmax | p v | q k | softmax | p v | ..       for each step: everybody waits for products, then products for everybody
+//    128 threads     q k | softmax | p v | q k | softmax | p v | ..
 //                                        ^
-//                                        all warps are done with the stage: thread 0 has it filled anew
+//                                        all warps have read the stage: thread 0 refills it
 //
-// Two blocks share a multiprocessor: tensor cores that one leaves idle during a softmax the other may take, by chance. What limits it: that chance,
-// and that all threads stop at a barrier for one of them to start two copies.
+// Within a block nothing overlaps: the threads wait for the tensor cores, then the tensor cores for
+// the threads. Two blocks share a multiprocessor: by chance, one uses the tensor cores while the
+// other is in its softmax. Bottleneck: this overlap is not scheduled, and all threads stop at a
+// block barrier so that one of them can issue two loads.
 //
-// Limits: those of attention_ladder/attention.cuh and attention_ladder/warpgroups.cuh. CONSUMERS is 1.
+// Launch: ceil(tokens / QUERIES) x heads blocks of 128 threads, SHARED bytes of dynamic shared
+// memory.
 //
-// Launch: ceil(tokens / QUERIES) x heads blocks of 128, SHARED bytes of shared memory.
+// Limits: those of attention.cuh and warpgroups.cuh in attention_ladder/. CONSUMERS is 1.
 
 #ifdef HOST_SHIM
 #define CONSUMERS 1
@@ -29,7 +38,7 @@
 
 static_assert(CONSUMERS == 1, "the block is one warpgroup");
 
-// Has TMA fill the stages with a step's keys and values.
+// Issues the TMA loads of the keys and values of a step.
 INLINE void load_both(const MappedAttention& p, Ring& keys, Ring& values, const Work& work, u32 step) {
     load_step(keys, p.k, step, work.head);
     load_step(values, p.v, step, work.head);
@@ -70,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(WARPGROUP, 2) attention(const __gri
         values.await_full();
         begin_values(y, weights, values.tile());
         await_products<0>(y);
-        // Each warp waits for its own products alone: the stages are free when all have.
+        // A warp waits only for its own wgmmas: the stages are empty when all warps have waited.
         __syncthreads();
         if (leads && loaded < work.steps) load_both(p, next_keys, next_values, work, loaded++);
         __syncwarp();

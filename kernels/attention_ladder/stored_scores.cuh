@@ -1,11 +1,12 @@
-// What 01_naive.cu and 02_tiled.cu share: scores in global memory, and the softmax of their rows in place.
+// Shared by 01_naive.cu and 02_tiled.cu: scores in global memory, and the softmax of their rows in
+// place.
 
 #pragma once
 
 #include "attention_ladder/attention.cuh"
 
 constexpr int THREADS = 256;
-constexpr int ROWS_OF_SOFTMAX = THREADS / WARP;  // of a block: a warp has one
+constexpr int ROWS_OF_SOFTMAX = THREADS / WARP;  // rows of a block, one per warp
 
 INLINE float* scores_of(const Attention<float>& p, u32 head) { return p.scores + i64(head) * p.tokens * p.pitch; }
 
@@ -20,8 +21,9 @@ INLINE float sum_of_warp(float x) {
     return x;
 }
 
-// A row of scores becomes weights, in three passes: the largest score, the exponentials and their sum, the division. What the query does not see, up
-// to the pitch, becomes 0: the products that follow read it.
+// Replaces a row of scores with weights, in three passes: row max; exponentials and row sum;
+// division. Masked weights and the padding up to the pitch become 0, because `values` of
+// 02_tiled.cu reads them.
 //
 // Launch: ceil(tokens / ROWS_OF_SOFTMAX) x heads blocks.
 INLINE void softmax_of_row(const Attention<float>& p) {

@@ -1,14 +1,18 @@
 // Image patches as columns of a matrix, and back.
 //
-//   im2col  y[n, (c, i, j), (o, q)] = x[n, c, pixel (i, j) of window (o, q)], 0 where the window's place lies outside the image
-//   col2im  x[n, c, h, w] = sum of y[n, (c, i, j), (o, q)] over the windows (o, q) that show pixel (h, w) at their place (i, j), in rising order
+//   im2col  y[n, (c, i, j), (o, q)] = x[n, c, pixel of tap (i, j) of window (o, q)], 0 where the
+//           tap is outside the image
+//   col2im  x[n, c, h, w] = sum of y[n, (c, i, j), (o, q)] over the windows (o, q) that cover pixel
+//           (h, w) with their tap (i, j), in ascending order
 //
 //                     o, q ->
-//        c=0  i,j  | x[0, 0] of every window      |     a row of the matrix is the image, moved by (i, j) and thinned out by the stride
-//          |       | x[0, 1]                      |
-//        c=1       | ...                          |     a thread of *_line: a run of elements, which may go on in the next row
+//        c=0  i,j  | x[0, 0] of every window      |     a row of the matrix is the image, shifted
+//          |       | x[0, 1]                      |     by (i, j) and subsampled by the stride;
+//        c=1       | ...                          |     a thread of *_line: a run of elements,
+//                                                       which may continue in the next row
 //
-// TYPE is double, float, f16 or bf16 (summed in float). Any strides; *_line: `to` dense, in order, and aligned to the elements of a thread.
+// TYPE is double, float, f16 or bf16 (summed in float). Any strides; *_line: `to` is contiguous and
+// aligned to the elements of a thread.
 // Limits: fewer than 2^31 elements of `to`; those of window.cuh.
 
 #include "lib/functions.cuh"
@@ -20,24 +24,25 @@ typedef TYPE E;
 typedef Compute<E> C;
 constexpr int THREADS = 256;
 constexpr int PATCH_LINE = 16 / sizeof(E);
-constexpr int IMAGE_LINE = 8 / sizeof(E);  // wider ones spread the loads of a warp over too many lines
+// 8 bytes per thread: longer runs would spread the loads of a warp over too many cache lines.
+constexpr int IMAGE_LINE = 8 / sizeof(E);
 
 struct Patches {
     E* to;
     const E* from;
     u32 count;  // elements of `to`
     Slide down, across;
-    Extent image;            // of the image
+    Extent image;            // [channels, h, w] of the image
     Extent places, windows;  // [channels, i, j] and [-, o, q] of the matrix
     Strides image_strides;
     i64 batch_stride, row_stride, place_stride;  // of the matrix
 };
 
-// Where an element of the matrix comes from.
+// The source of an element of the matrix.
 struct Patch {
-    const E* line;  // of the image; anywhere where `on_line` is false
+    const E* line;  // of the image; invalid if `on_line` is false
     const E* plane;
-    i32 top, left;  // place (i, j) in the window at the image's first corner
+    i32 top, left;  // pixel of tap (i, j) in window (0, 0)
     i32 o, q;
     bool on_line;
 };
@@ -47,7 +52,7 @@ INLINE void take_line(const Patches& p, Patch& patch) {
     patch.line = patch.plane + i64(row) * p.image_strides.row;
 }
 INLINE Patch patch_of(const Patches& p, u32 number, i64& at) {
-    // [image, (channel, i, j), (o, q)]
+    // The matrix is [image, (channel, i, j), (o, q)], row-major.
     u32 rest = divide(number, p.windows.columns);
     i32 q = i32(number - rest * p.windows.columns.divisor);
     u32 row = divide(rest, p.windows.rows);
@@ -109,7 +114,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) im2col_line(const __grid_c
 template <int N> INLINE void add_patches(const Patches& p) {
     u32 first = (blockIdx.x * THREADS + threadIdx.x) * N;
     if (first >= p.count) return;
-    // To the next window that shows a pixel: further on along the places, an earlier row.
+    // To the next window that covers a pixel: a later column of the matrix and, as it covers the
+    // pixel with an earlier tap, an earlier row.
     i64 down_step = i64(p.down.window_step) * p.across.count * p.place_stride -
                     i64(p.down.tap_step) * p.across.kernel * p.row_stride;
     i64 across_step = i64(p.across.window_step) * p.place_stride - i64(p.across.tap_step) * p.row_stride;

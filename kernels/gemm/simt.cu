@@ -1,49 +1,64 @@
-// Matrix products on the ordinary arithmetic units, in full precision: f32, f64, and integers. What
-// is computed, and the macros of what follows the sum, stand in gemm.cuh.
+// Matrix products on FMA units, in full precision: f32, f64, and integers. gemm.cuh defines the
+// product and the macros of the epilogue.
 //
-//                      b: a tile of TILE_K x TILE_N       A block has one tile of y. Tiles of a and b pass through STAGES
-//                         +-------------------+           buffers in shared memory. A warp has LANES_M x LANES_N lanes, a lane
-//                         |    |    |    |    |           THREAD_M x THREAD_N sums. It reads its numbers of two k at a time, while
-//    a: TILE_M x TILE_K   +----+----+----+----+           those of the two k before are multiplied.
+//                      b: a tile of TILE_K x TILE_N
+//                         +-------------------+
+//                         |    |    |    |    |
+//    a: TILE_M x TILE_K   +----+----+----+----+
 //        +-------+        |warp|warp|warp|warp|
 //        |       |        +----+----+----+----+
 //        |       |        |    |    | y  |    |
 //        +-------+        +----+----+----+----+
 //
-// COPY_A and COPY_B say how an operand lies in memory, and with it how its tile lies in shared memory. "Lines" are rows of a or columns of b:
+// A block computes one tile of y. Tiles of a and b pass through a ring buffer of STAGES stages in
+// shared memory. A warp has LANES_M x LANES_N lanes, a lane THREAD_M x THREAD_N accumulators. It
+// reads its operands of two k at a time, while those of the two k before are multiplied.
 //
-//   PACKS      lines are next to each other (stride 1), 16 bytes of them are copied at once           [TILE_K][lines]
-//   RUN_PACKS  every line is a run along k (stride 1), 16 bytes of it are copied at once              [lines][TILE_K]
-//   RUNS       every line is a run along k (stride 1), copied by elements                             [TILE_K][lines]
-//   ELEMENTS   any strides, copied by elements                                                        [TILE_K][lines]
+// COPY_A and COPY_B specify the layout of an operand in global memory, and with it the layout of
+// its tile in shared memory. "Lines" are rows of a or columns of b:
 //
-// With packs the first element lies at a multiple of 16 bytes, and all strides but that of 1, those of the batch too, and the number of
-// lines (PACKS) or k (RUN_PACKS) are multiples of PACK; types of 1 and 2 bytes are copied by elements. From [TILE_K][lines] a lane
-// reads squares of PACK lines, one of each LANES x PACK; from [lines][TILE_K] it reads two k of every LANES-th line. The rows of the
-// tiles are PACK elements longer than they need, so that the lanes of a warp meet different banks.
+//   PACKS      MN-major (lines have stride 1), copied 16 bytes at a time       [TILE_K][lines]
+//   RUN_PACKS  K-major (k has stride 1), copied 16 bytes at a time             [lines][TILE_K]
+//   RUNS       K-major (k has stride 1), copied by elements                    [TILE_K][lines]
+//   ELEMENTS   any strides, copied by elements                                 [TILE_K][lines]
 //
-// Numbers read as pairs along k lie in pairs of registers, those of one k in even ones, those of the next in odd ones. Where a has such pairs,
-// operands and sums often meet in one bank of the registers, so that RUN_PACKS for a and PACKS for b are slower than the other way round
-// (docs/kernels/matmul.md, What was tried). So with 64 sums and more a lane, take RUNS for an a that runs along k; RUN_PACKS is right for
-// b, and below 64 sums.
+// With packs the first element is at a multiple of 16 bytes, and all strides except that of 1
+// (those of the batch too) and the number of lines (PACKS) or k (RUN_PACKS) are multiples of PACK.
+// Types of 1 and 2 bytes are copied by elements. From [TILE_K][lines] a lane reads groups of PACK
+// lines, one group of each LANES * PACK lines; from [lines][TILE_K] it reads two k of every
+// LANES-th line. The rows of the tiles are padded by PACK elements, so that the lanes of a warp use
+// different banks.
 //
-// Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, THREAD_M, THREAD_N, LANES_M, STAGES, RESIDENT):
+// Operands that are read as pairs along k are in pairs of registers, those of one k in even
+// registers, those of the next in odd ones. If a has such pairs, operands and accumulators often
+// use the same register bank, so that RUN_PACKS for a and PACKS for b are slower than the reverse
+// (docs/kernels/matmul.md, What was tried). So with 64 or more accumulators per lane, use RUNS for
+// a K-major a; RUN_PACKS is right for b, and below 64 accumulators.
 //
-//   128 256  8   8 16  8  4 1    a block fills a multiprocessor: 128 of its lanes' registers are sums, 6 loads for 128 multiplications
-//   128 128  8   8 16  8  4 2    the same in two blocks, which cover each other's barriers
+// Tiles that the host chooses from, by their predicted time (TILE_M, TILE_N, TILE_K, THREAD_M,
+// THREAD_N, LANES_M, STAGES, RESIDENT blocks per multiprocessor). f32 and i32:
+//
+//   128 256  8   8 16  8  4 1    a block fills a multiprocessor: 128 accumulators per lane, 6 loads
+//                                for 128 multiplications
 //    64  64  8   8  8  8  4 6    for a few hundred tiles
-//    64  64 16   8  4  4  3 4
-//    32  64 32   4  4  4  3 5    for few tiles: deep ones, since the way to memory is the time
-//    32  32 32   4  4  4  3 7
-//     8 256 32   4  4  2  3 2    m of 8 and less: bound by reading b, of which shared memory is kept full
+//    32  32 32   4  4  4  3 7    for few tiles: long along k, since they are bound by memory
+//                                latency; the only one for integers of 8 and 16 bits
+//     8 256 32   4  4  2  3 2    m of 8 and less: bound by reading b, of which shared memory holds
+//                                as much as possible
 //
-// Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
-// matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+// f64, and i64 only with the second one:
+//
+//    64 128  8   8  8  8  3 2
+//    64  64 16   4  4  4  3 2
+//
+// Launch: blocks of THREADS threads, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of
+// them, SHARED bytes of dynamic shared memory; m, n and matrices are above 0 (k may be 0).
+// sum_splits follows if splits > 1. Indices are below 2^31.
 
 #include "gemm/gemm.cuh"
 #include "lib/launch.cuh"
 
-// The host says all of these; an editor's parser has one of the kernels.
+// The host defines all of these; an editor's parser gets the macros of one of the kernels.
 #ifdef HOST_SHIM
 #define COPY_A ELEMENTS
 #define COPY_B ELEMENTS
@@ -73,36 +88,38 @@ constexpr int LEAD_A = (A_INNER ? TILE_K : TILE_M) + PACK;
 constexpr int LEAD_B = (B_INNER ? TILE_K : TILE_N) + PACK;
 constexpr int STAGE_A = (A_INNER ? TILE_M : TILE_K) * LEAD_A;
 constexpr int STAGE = STAGE_A + (B_INNER ? TILE_N : TILE_K) * LEAD_B;
-// k whose numbers a lane holds at once, and the columns that it multiplies at a time: all 16 with their successors would not fit in
-// the registers beside 8 x 16 sums.
+// The number of k whose operands a lane holds at once, and of columns that it multiplies at a time:
+// all 16 columns and their successors would not fit in the registers in addition to 8 x 16
+// accumulators.
 constexpr int DEPTH = 2;
 constexpr int PART = smallest(THREAD_N, 32 / sizeof(Sum));
 constexpr int PARTS = THREAD_N / PART;
-// Copies by elements need many addresses: then blocks may take all registers.
+// Copies by elements need many addresses: then blocks may use all registers.
 constexpr int BLOCKS =
     COPY_A <= RUN_PACKS && COPY_B <= RUN_PACKS ? RESIDENT : smallest(RESIDENT, 65536 / (256 * THREADS));
-// What one warp lays out for finish_block.
+// The block of sums that one warp stages for finish_block.
 constexpr int BLOCK_M = LANES_M * PACK;
 constexpr int LEAD_Y = WARP_N + PACK;
 // SHARED = max(STAGES * STAGE, THREADS / 32 * BLOCK_M * LEAD_Y) * sizeof(Sum)
 
-// Moves one operand's tiles of LINES x TILE_K to shared memory. Beyond k there are zeros. Sums of lines beyond the matrix are never
-// stored: these lines repeat the last one or (RUN_PACKS) are zeros, since all blocks reading one run again and again would wait in line.
+// Copies one operand's tiles of LINES x TILE_K to shared memory. Elements beyond k are 0. Sums of
+// lines outside the matrix are never stored: these lines repeat the last one or (RUN_PACKS) are 0,
+// since reads of one line by all blocks again and again would be serialized.
 template <int LINES, int FORM, int LEAD> struct TileLoader {
     static constexpr bool INNER = FORM == RUN_PACKS;
     static constexpr bool K_FIRST = FORM == RUN_PACKS || FORM == RUNS;
     // Elements of one access, along the lines or along k.
     static constexpr int WIDE_LINES = FORM == PACKS ? PACK : 1;
     static constexpr int WIDE_K = FORM == RUN_PACKS ? PACK : 1;
-    // Neighbouring threads read neighbouring memory: along the lines, or along k. RUNS: 8 along k (a sector of f32) and 4 lines, which
-    // meet different banks when they are written.
+    // Neighboring threads read neighboring addresses: along the lines, or along k. RUNS: 8 threads
+    // along k (a sector of f32) and 4 lines, which use different banks when they are stored.
     static constexpr int K_THREADS = FORM == RUNS ? 8 : TILE_K / WIDE_K;
     static constexpr int ALONG = smallest(LINES / WIDE_LINES, K_FIRST ? THREADS / K_THREADS : THREADS);
     static constexpr int DEEP = THREADS / ALONG;
     static constexpr int POINTERS = LINES / WIDE_LINES / ALONG;
     static constexpr int STEPS = largest(1, TILE_K / (DEEP * WIDE_K));
-    static constexpr bool IDLE = DEEP * WIDE_K > TILE_K;  // some threads have nothing to do
-    // Narrow types are widened on their way, so they go through registers.
+    static constexpr bool IDLE = DEEP * WIDE_K > TILE_K;  // some threads copy nothing
+    // Narrow types are widened during the copy, so they pass through registers.
     static constexpr bool HELD = sizeof(Element) != sizeof(Sum);
     static_assert(THREADS % ALONG == 0 && LINES % (WIDE_LINES * ALONG) == 0, "whole rounds of lines");
     static_assert(IDLE || TILE_K % (DEEP * WIDE_K) == 0, "whole rounds along k");
@@ -126,13 +143,13 @@ template <int LINES, int FORM, int LEAD> struct TileLoader {
             from[i] = first + mine * (FORM == PACKS ? i64(1) : line_stride) + deep * stride;
         }
     }
-    // Where in the tile access number (i, step) goes.
+    // The address in the tile of access (i, step).
     INLINE Sum* target(Sum* tile, int i, int step) const {
         int lines = i * ALONG * WIDE_LINES, k = step * DEEP * WIDE_K;
         return tile + to + (INNER ? lines * LEAD + k : k * LEAD + lines);
     }
 
-    // Starts the next tile on its way; `left` of k are left from its beginning.
+    // Issues the loads of the next tile; `left` is the length of k from its start.
     INLINE void fetch(Sum* tile, i32 left) {
         if (IDLE && deep >= TILE_K) return;
 #pragma unroll
@@ -151,7 +168,7 @@ template <int LINES, int FORM, int LEAD> struct TileLoader {
 #pragma unroll
         for (int i = 0; i < POINTERS; ++i) from[i] += TILE_K * stride;
     }
-    // Ends it.
+    // Stores the elements that pass through registers.
     INLINE void commit_to_smem(Sum* tile) {
         if constexpr (HELD) {
             if (IDLE && deep >= TILE_K) return;
@@ -163,14 +180,14 @@ template <int LINES, int FORM, int LEAD> struct TileLoader {
     }
 };
 
-// A lane's lines of one operand: COUNT of those that its warp has from `line` on, one of LANES.
+// A lane's lines of one operand: one of every LANES lines of its warp, which start at `line`.
 template <int LANES, bool INNER, int LEAD> struct Reader {
     int first, lane;
 
     INLINE Reader(int line, int lane) : first(INNER ? (line + lane) * LEAD : line + lane * PACK), lane(lane) {}
-    // Line number i in the warp's lines.
+    // The index of the lane's line i in the warp's lines.
     INLINE int line(int i) const { return INNER ? i * LANES + lane : i / PACK * LANES * PACK + lane * PACK + i % PACK; }
-    // Numbers number `begin` and on, of DEPTH k.
+    // Reads COUNT of the lane's lines from `begin` on, for DEPTH k from `k` on.
     template <int COUNT> INLINE void read(Sum (&to)[DEPTH][COUNT], const Sum* tile, int begin, int k) const {
         if constexpr (INNER) {
 #pragma unroll
@@ -197,8 +214,8 @@ INLINE double multiply_add(double a, double b, double sum) { return fma(a, b, su
 INLINE u32 multiply_add(u32 a, u32 b, u32 sum) { return a * b + sum; }
 INLINE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
 
-// One store of one number, also where neighbours follow: a store of four would force the sums into registers in fours, and those meet b's in
-// one bank in every multiply_add.
+// Stores one sum, without vectorizing it with its neighbors: a store of four would force sums into
+// four consecutive registers, and those share a register bank with b in every multiply_add.
 INLINE void store_alone(Sum* to, Sum value) { *reinterpret_cast<volatile Sum*>(to) = value; }
 
 typedef TileLoader<TILE_M, COPY_A, LEAD_A> LoaderA;
@@ -207,8 +224,8 @@ typedef TilePipeline<LoaderA, LoaderB, Sum*, TILE_K, STAGES, STAGE, STAGE_A> Til
 typedef WarpPart<WARPS_M, WARP_M, WARP_N> Part;
 typedef Sum Sums[THREAD_M][THREAD_N];
 
-// A lane's lines of both operands. Lanes next to each other read two lines of the operand that has fewer lanes: a quarter of a warp then reads half
-// as much.
+// A lane's lines of both operands. Neighboring lanes alternate between two lines of the operand
+// with fewer lanes: a quarter of a warp then reads half as much.
 struct OperandReader {
     static constexpr int MANY = largest(LANES_M, LANES_N);
     Reader<LANES_M, A_INNER, LEAD_A> a;
@@ -220,7 +237,7 @@ struct OperandReader {
         : a(part.row, LANES_M < LANES_N ? of_few : of_many), b(part.column, LANES_M < LANES_N ? of_many : of_few) {}
 };
 
-// The products of DEPTH k are added up, those of PART columns from `first` on.
+// Adds the products of DEPTH k to the accumulators, for PART columns from `first` on.
 INLINE void multiply(Sums& sums, const Sum (&a)[DEPTH][THREAD_M], const Sum (&b)[DEPTH][PART], int first) {
 #pragma unroll
     for (int e = 0; e < DEPTH; ++e)
@@ -233,7 +250,7 @@ INLINE void multiply(Sums& sums, const Sum (&a)[DEPTH][THREAD_M], const Sum (&b)
             }
 }
 
-// y of a warp's sums, BLOCK_M rows at a time by way of shared memory.
+// Stores a warp's sums to y through shared memory, BLOCK_M rows at a time.
 INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], const Part& part,
                         const OperandReader& reader, Sum* shared, const Sums& sums) {
     Sum* block = shared + part.warp * (BLOCK_M * LEAD_Y);
@@ -279,7 +296,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
     for (i32 done = 0; done < k.length; done += TILE_K) {
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
-            // The next numbers are read while these are multiplied, also across the end of the tile.
+            // The next operands are read while these are multiplied, also across the end of the
+            // tile.
             if (step == STEPS - 1) {
                 tiles.commit_to_smem(writing);
                 writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;

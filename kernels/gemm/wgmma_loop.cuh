@@ -1,4 +1,5 @@
-// The main loop of gemm/wgmma.cu: a producer's loads and a consumer's products, by way of the ring of stages.
+// The main loop of gemm/wgmma.cu: the producer loads the stages of the ring, and the consumers
+// multiply them.
 
 #pragma once
 
@@ -10,23 +11,23 @@
 
 constexpr u32 NOBODY = ~0u;
 
-// The ring: where the next stage is, and the parity of its turn.
+// The state of the ring: index of the next stage, and parity of its mbarrier phase.
 struct Ring {
     u32 first;  // address of stage 0
     u32 stage = 0, parity = 0;
-    u32 peer = NOBODY;  // of a consumer's ring: the block at whose barrier this lane arrives
+    u32 peer = NOBODY;  // of a consumer: the block at whose mbarriers this lane arrives
 
     INLINE Ring(u32 shared) : first(shared) {}
     INLINE u32 address() const { return first + stage * STAGE; }
     INLINE u32 full() const { return first + BARRIERS + stage * 8; }
     INLINE u32 empty() const { return first + BARRIERS + (STAGES + stage) * 8; }
-    // Of the stage `back` before.
+    // The empty barrier of the stage `back` stages before.
     INLINE u32 empty_before(u32 back) const { return empty() + i32(stage < back ? STAGES - back : -back) * 8; }
     INLINE void advance() {
         stage = stage == STAGES - 1 ? 0 : stage + 1;
         parity ^= stage == 0;
     }
-    // Past the stages of another consumer's tile.
+    // Skips the stages of the other consumer's tile.
     INLINE void skip(u32 blocks) {
         u32 position = stage + blocks;
         parity ^= position / STAGES & 1;
@@ -36,33 +37,34 @@ struct Ring {
 
 // ---------------------------------------------------------------- producer
 
-// One stage of an operand: its tile from line `line` on, along k from `k` on.
+// Loads one stage of an operand: the tile from line `line` on, along k from `k` on.
 template <bool INNER, int LINES>
 INLINE void load_operand(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, i32 slow, u32 barrier) {
     if constexpr (INNER) {
         cp_async_bulk_tensor_4d(to, map, k, line, fast, slow, barrier);
     } else {
-        // Lines of k, each a run of 128 bytes.
+        // Slabs whose lines are indices of k, 128 contiguous bytes each.
 #pragma unroll
         for (int slab = 0; slab < LINES / RUN; ++slab)
             cp_async_bulk_tensor_4d(to + slab * SLAB_K, map, line + slab * RUN, k, fast, slow, barrier);
     }
 }
-// Which share of an operand's stage a block loads, and into the shared memory of which blocks of the cluster, a bit each.
+// The part of an operand's stage that a block loads (`number`: its index), and the mask of the
+// cluster's blocks into whose shared memory it is multicast.
 struct Share {
     u32 number, blocks;
 };
-// Of a, for the blocks of the row: their ranks are CLUSTER_DOWN apart.
+// The part of a, for the blocks of the row: their ranks are CLUSTER_DOWN apart.
 INLINE Share share_of_a() {
     u32 blocks = 0;
 #pragma unroll
     for (int across = 0; across < CLUSTER_ACROSS; ++across) blocks |= 1u << across * CLUSTER_DOWN;
     return Share{rank_across(), blocks << rank_down()};
 }
-// Of b, for the blocks of the column.
+// The part of b, for the blocks of the column.
 INLINE Share share_of_b() { return Share{rank_down(), ((1u << CLUSTER_DOWN) - 1) << rank_across() * CLUSTER_DOWN}; }
 
-// A share of one stage of an operand, one of SHARES: some of its lines, or a range of k.
+// Loads one of SHARES parts of one stage of an operand: some of its lines, or a range of k.
 template <bool INNER, int LINES, int SHARES>
 INLINE void load_share(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, i32 slow, u32 barrier, Share share) {
     u32 first = share.number * ((INNER ? LINES : TILE_K) / SHARES);
@@ -77,11 +79,13 @@ INLINE void load_share(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, 
     }
 }
 
-// In the first turn the stages are free: the parity is that of the phase before the first. Blocks of a cluster arrive there, too; what they did before
-// is not read here, so that the wait acquires nothing of them (it would throw away the L1 cache each time).
+// Waits until the next stage is empty. In the first round the stages are free, so the parity is
+// that of the phase before the first. Blocks of a cluster arrive at this barrier, too. Nothing that
+// they wrote before is read here, so the wait does not acquire at cluster scope (which would
+// invalidate the L1 cache each time).
 INLINE void await_empty(const Ring& ring) { mbarrier_wait_parity(ring.empty(), ring.parity ^ 1); }
 
-// Where the producer's loads of a tile begin.
+// The coordinates of the producer's loads of a tile.
 struct Loads {
     const TensorMapProduct& p;
     Work work;
@@ -93,7 +97,7 @@ struct Loads {
         a_fast = p.a_axes & 1 ? work.fast : 0, a_slow = p.a_axes & 2 ? work.slow : 0;
         b_fast = p.b_axes & 1 ? work.fast : 0, b_slow = p.b_axes & 2 ? work.slow : 0;
     }
-    // The stage's own bytes are announced, whichever block loads them, and those of a begin to come.
+    // Expects all bytes of the stage, whichever block loads them, and issues the loads of a.
     INLINE void load_a(const Ring& ring, u32 k) const {
         mbarrier_arrive_expect_tx(ring.full(), STAGE);
         if constexpr (CLUSTER_ACROSS > 1)
@@ -118,7 +122,7 @@ struct Loads {
     }
 };
 
-// The stages of a tile from number `block` on.
+// Loads the stages of a tile from index `block` on.
 INLINE void load_tile(const Loads& loads, Ring& ring, u32 block) {
     u32 k = loads.work.first + block * TILE_K;
 #pragma unroll 1
@@ -130,13 +134,15 @@ INLINE void load_tile(const Loads& loads, Ring& ring, u32 block) {
     }
 }
 
-// Whether the block's a needs no other block: it may come before those have their barriers, which only b needs.
+// Whether a is loaded only into the block itself: then these loads may precede the initialization
+// of the other blocks' barriers, which only loads of b need.
 constexpr bool LOADS_EARLY = CLUSTER == 1 || (CLUSTER_DOWN > 1 && CLUSTER_ACROSS == 1);
-// Stages that the first instructions of a kernel load.
+// Stages whose loads are issued by the first instructions of the kernel.
 constexpr u32 FIRST_STAGES = STAGES < 4 ? STAGES : 4;
 
-// Barriers by one thread: a fence of more of them takes longer than they save. By another warp than the producer's, which meanwhile works out where its first
-// loads begin.
+// One thread initializes all barriers: a fence of several threads takes longer than they save. The
+// thread is not in the producer's warp, which computes the coordinates of its first loads
+// meanwhile.
 INLINE void init_barriers(u32 shared) {
     Ring ring(shared);
 #pragma unroll
@@ -149,14 +155,17 @@ INLINE void init_barriers(u32 shared) {
     for (u32 strip = 0; strip < STRIP_BARRIERS; ++strip) mbarrier_init(turn_of(shared, CONSUMERS + strip), 1);
     fence_mbarrier_init();
 }
-// The warp that makes the barriers goes on, and the producer's waits for it. (Were both to wait, each in code of its own, compute-sanitizer's synccheck would
-// take them for threads of a block that diverge.)
+// The warp that initializes the barriers arrives and continues; the producer's warp waits for it.
+// (If both waited, in different code, compute-sanitizer's synccheck would report divergent
+// threads.)
 INLINE void announce_barriers() { barrier_arrive(1 + CONSUMERS, 2 * WARP); }
 INLINE void await_barriers() { barrier_sync(1 + CONSUMERS, 2 * WARP); }
 
-// What takes longest in a short product is the way of its first loads. So these are among the kernel's first instructions: code that comes behind a jump is
-// not there yet, and is waited for as long as for operands, or longer while they come. Nor do they wait for the consumers. By the producer's warp; how many
-// stages are on their way then.
+// Prologue of the producer's warp: issues the loads of the first stages and returns their number.
+// The latency of the first loads takes most of the time of a short product. So they are among the
+// kernel's first instructions: code after a jump is not yet in the instruction cache, and fetching
+// it takes as long as loading operands, or longer while these are in flight. The loads do not wait
+// for the consumers either.
 INLINE u32 load_first_stages(const TensorMapProduct& p, u32 shared) {
     Ring ring(shared);
     bool leads = threadIdx.x % WARP == 0;
@@ -187,14 +196,15 @@ INLINE u32 load_first_stages(const TensorMapProduct& p, u32 shared) {
         }
     return stages;
 }
-// The producer. Of its first tile `stages` stages are on their way.
+// The producer. Loads of the first tile's first `stages` stages are in flight.
 INLINE void produce(const TensorMapProduct& p, u32 shared, u32 stages) {
     Ring ring(shared);
     ring.skip(stages);
 #pragma unroll 1
     for (u32 number = first_number(); number < p.tiles.count; number = next_number(number), stages = 0)
         load_tile(Loads(p, number), ring, stages);
-    // The other blocks of a cluster arrive at this block's barriers: its shared memory stays until they have.
+    // The other blocks of a cluster arrive at this block's barriers. Its shared memory must stay
+    // allocated until they have.
     if (CLUSTER > 1)
 #pragma unroll 1
         for (int stage = 0; stage < STAGES; ++stage, ring.advance()) await_empty(ring);
@@ -202,13 +212,15 @@ INLINE void produce(const TensorMapProduct& p, u32 shared, u32 stages) {
 
 // ---------------------------------------------------------------- consumers
 
-// The block at whose barriers the lane arrives: lanes have those that share operands with this one, of which any may fill a stage anew. Worked out once:
-// else it would be for every stage.
+// The block at whose barriers the lane arrives. The lanes have one each of the blocks that share
+// operands with this one, any of which may refill a stage. Opaque, since the compiler would
+// otherwise recompute it for every stage.
 INLINE u32 peer_of_lane() {
     u32 lane = threadIdx.x % WARP;
     return opaque(lane < CLUSTER && shares_with(lane) ? lane : NOBODY);
 }
-// The stage may be filled anew. Of each warp, since each waits for its own products.
+// Releases a stage, which may then be refilled. Every warp arrives, since each waits for its
+// WGMMAs.
 INLINE void release(const Ring& ring, u32 empty) {
     if constexpr (CLUSTER > 1) {
         if (ring.peer != NOBODY) mbarrier_arrive_cluster(mapa_shared_cluster(empty, ring.peer));
@@ -216,7 +228,7 @@ INLINE void release(const Ring& ring, u32 empty) {
         mbarrier_arrive(empty);
     }
 }
-// Until all products are complete; releases the last stages of `blocks`.
+// Waits until all WGMMAs are complete, and releases the last of `blocks` stages.
 INLINE void await_sums(Sums& sums, const Ring& ring, u32 blocks) {
     wgmma_wait_group<0>();
 #pragma unroll
@@ -231,7 +243,7 @@ INLINE void await_sums(Sums& sums, const Ring& ring, u32 blocks) {
 }
 
 #if !A_FROM_REGISTERS && !BF16X6
-// The products of one stage, begun; `a` is where the consumer's rows begin.
+// Issues the WGMMAs of one stage. `a` is the address of the consumer's first row.
 INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
     u64 a_first = smem_descriptor(a, SLAB, 8 * LINE), b_first = smem_descriptor(b, SLAB, 8 * LINE);
     wgmma_fence();
@@ -247,18 +259,19 @@ INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
     wgmma_commit_group();
 }
 
-// The next stage, number `block` of its tile; `beside` runs while it is multiplied.
+// Multiplies the next stage, which has index `block` in its tile. `beside` runs during its WGMMAs.
 template <class Beside> INLINE void add_stage(Sums& sums, Ring& ring, u32 block, u32 row, Beside beside) {
     mbarrier_wait_parity(ring.full(), ring.parity);
     multiply(sums, ring.address() + row * LINE, ring.address() + STAGE_A, block > 0);
     beside();
-    // The products of earlier stages are complete; those of the last UNDER_WAY run on.
+    // WGMMAs of the last UNDER_WAY stages stay in flight; earlier ones are complete.
     wgmma_wait_group<UNDER_WAY>();
     if (block >= UNDER_WAY) release(ring, ring.empty_before(UNDER_WAY));
     ring.advance();
 }
-// The products of the next stages, from number `block` to `blocks`. The last ones are not released: their products run on. Before number `pause` the consumer
-// waits for the other one.
+// Multiplies the next stages, from index `block` to `blocks`. The last ones are not released: their
+// WGMMAs are in flight. Before stage `pause` the consumer waits until the other one has issued all
+// its stages.
 INLINE void add_up(Sums& sums, Ring& ring, u32 block, u32 blocks, u32 row, u32 pause) {
 #pragma unroll 1
     for (; block < blocks; ++block) {

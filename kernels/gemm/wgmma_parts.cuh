@@ -1,16 +1,21 @@
-// Sums in parts of gemm/wgmma.cu, added up by the blocks that have them. A unit is what a consumer has of a tile, a chunk 64 rows and 64 columns of it:
+// Split-K fixup of gemm/wgmma.cu: the blocks that compute partial sums also add them. A unit is the
+// part of a tile that one consumer has. A chunk is 64 rows and 64 columns of a unit.
 //
-//   each part   sums in registers ---> p.parts; the part arrives at the unit's word
-//   then        parts that know all of them to be there take chunks of the unit in turn:
+//   each split   accumulators in registers ---> p.parts; the split arrives at the unit's state word
+//   then         splits that know that all have arrived take chunks of the unit in turn:
 //
-//               p.parts [unit, split, chunk, quad, thread, 4] ---> p0 + p1 + ... in the order of k ---> the way out of gemm/wgmma.cu ---> y
+//                p.parts [unit, split, chunk, quad, thread, 4]
+//                  ---> p0 + p1 + ... in the order of k ---> epilogue of gemm/wgmma.cu ---> y
 //
-// Who adds depends on time, what is added does not: sums are those of sum_splits, bit by bit. The last part to arrive takes chunks until none is left and
-// waits for nobody, so that any number of blocks completes every unit. A part that came before it looks for the others only where its block has
-// nothing else to do, and not for ever: blocks that have not begun may wait for its multiprocessor.
+// Which split adds depends on timing; what is added does not: results are bit-equal to those of
+// sum_splits. The last split to arrive takes chunks until none is left and waits for no other
+// block, so any number of blocks completes every unit. A split that arrived earlier polls for the
+// others only if its block has nothing else to do, and only LOOKS times: blocks that have not
+// started may be waiting for its multiprocessor.
 //
-// All that is known of a unit is one word, to which parts add: how many have arrived (8 bits), how many are done with it (8 bits), chunks taken (the
-// rest). The last one that is done sets it back to 0. Words are 0 between kernels, which run one after the other.
+// The state of a unit is one word, to which splits add: how many have arrived (8 bits), how many
+// are done with it (8 bits), chunks taken (the other bits). The last split that is done resets it
+// to 0. Words are 0 between kernels, which run in order.
 
 #pragma once
 
@@ -19,11 +24,12 @@
 #include "ptx/memory.cuh"
 
 constexpr int CHUNK_N = 64, CHUNKS_ACROSS = TILE_N / CHUNK_N, CHUNKS = BLOCKS * CHUNKS_ACROSS;
-constexpr int QUADS = CHUNK_N / 8;  // of a thread's sums
+constexpr int QUADS = CHUNK_N / 8;  // groups of four accumulators of a thread
 constexpr u32 QUAD_SUMS = 4 * WARPGROUP, CHUNK_SUMS = QUADS * QUAD_SUMS;
-// Parts of a chunk that are loaded before they are added: 64 KiB are under way to a warpgroup, and 32 where more would spill registers.
+// Splits of a chunk that are loaded before they are added: 64 KiB are in flight for a warpgroup,
+// and 32 KiB where more would spill registers.
 constexpr int PARTS_AT_ONCE = BF16X6 || TURNED || !MOVES_REGISTERS ? 2 : 4;
-// How often a part looks for the others, about a microsecond each time.
+// How often a split polls for the others, about a microsecond each time.
 constexpr int LOOKS = 32;
 
 typedef float Chunk[QUADS][4];
@@ -33,12 +39,12 @@ INLINE u32 arrived_of(u32 word) { return word & 0xff; }
 INLINE u32 done_of(u32 word) { return word >> 8 & 0xff; }
 INLINE u32 taken_of(u32 word) { return word >> 16; }
 
-// A part of a unit, on its way from a consumer's registers to y.
+// One split's partial sums of a unit, from a consumer's registers to y.
 struct UnitPart {
     const TensorMapProduct& p;
     const Work& work;
-    u32 row;     // of the tile, where the consumer's begin
-    u32 notice;  // four bytes of shared memory, by which the leading thread tells the consumer's others
+    u32 row;     // the consumer's first row in the tile
+    u32 notice;  // four bytes of shared memory: the leading thread broadcasts through them
     u32 unit;
 
     INLINE UnitPart(const TensorMapProduct& p, const Work& work, u32 row, u32 consumer, u32 shared)
@@ -55,16 +61,17 @@ struct UnitPart {
 
     INLINE u32 first_row(u32 chunk) const { return work.tile.row + row + chunk / CHUNKS_ACROSS * 64; }
     INLINE u32 first_column(u32 chunk) const { return work.tile.column + chunk % CHUNKS_ACROSS * CHUNK_N; }
-    // Whether y has rows of the thread's warp there: with few rows most warps have nothing to store.
+    // Whether the chunk has elements of y in the thread's warp: with few rows, most warps have
+    // nothing to store.
     INLINE bool has_rows(u32 chunk) const {
         return first_row(chunk) + row_of_sums(thread() / WARP, 0) < p.m && first_column(chunk) < p.n;
     }
-    // The thread's first quad of a part's chunk.
+    // The thread's first quad of a split's chunk.
     INLINE float* quads(u32 split, u32 chunk) const {
         return p.parts + ((u64(unit) * p.splits + split) * CHUNKS + chunk) * CHUNK_SUMS + thread() * 4;
     }
 
-    // ------------------------------------------------------------ this part's sums
+    // ------------------------------------------------------------ this split's partial sums
 
     template <int CHUNK = 0> INLINE void write(const Sums& sums) const {
         if constexpr (CHUNK < CHUNKS) {
@@ -77,7 +84,7 @@ struct UnitPart {
             write<CHUNK + 1>(sums);
         }
     }
-    // What the leading thread knows, for all of the consumer.
+    // Broadcasts the leading thread's `number` to the consumer.
     INLINE u32 announced(u32 number) const {
         if (leads()) st_shared(notice, number);
         meet();
@@ -85,8 +92,10 @@ struct UnitPart {
         meet();
         return number;
     }
-    // Whether all parts are there. `looks` is how often it looks again if they are not when this one arrives. All threads see what the others have
-    // written then: each part releases what its threads wrote, by the barrier and the leading one, and acquires what the parts before it released.
+    // Arrives, and returns whether all splits have arrived. If they have not, it polls up to
+    // `looks` times. If they have, all threads see what the other splits wrote: each split releases
+    // the writes of its threads, by the barrier and the leading thread, and acquires what the
+    // splits before it released.
     INLINE bool arrive(int looks) const {
         meet();
         u32 arrived = 0;
@@ -100,13 +109,13 @@ struct UnitPart {
 
     // ------------------------------------------------------------ chunks
 
-    // The next chunk that nobody has taken; from CHUNKS on there is none.
+    // Takes the next chunk that no split has taken; from CHUNKS on, none is left.
     INLINE u32 take() const {
         u32 chunk = 0;
         if (leads()) chunk = taken_of(atom_add_relaxed_gpu(word(), TAKEN));
         return announced(chunk);
     }
-    // The sums of a chunk over all parts.
+    // Adds a chunk over all splits.
     INLINE void add_up(Chunk& sums, u32 chunk) const {
 #pragma unroll
         for (int i = 0; i < 4 * QUADS; ++i) sums[i / 4][i % 4] = 0;
@@ -131,8 +140,9 @@ struct UnitPart {
 #pragma unroll
             for (int i = 0; i < 4 * QUADS; ++i) sums[i / 4][i % 4] += parts[part][i / 4][i % 4];
     }
-    // This part takes no chunk any more. If it is the last one to say so, the word is nobody's. What is read and written meanwhile needs no order beside
-    // that of the word itself: the next use of word and sums is by a later kernel.
+    // This split takes no more chunks. The last split to report this resets the word. Accesses in
+    // between need no order other than that of the word itself: the next use of the word and of the
+    // partial sums is by a later kernel.
     INLINE void end() const {
         if (leads() && done_of(atom_add_relaxed_gpu(word(), DONE)) == p.splits - 1) *word() = 0;
     }

@@ -1,16 +1,19 @@
-// The epilogue of gemm/wgmma.cu that stores y alone. Sums go to y slab by slab (64 rows, 128 bytes of each) through shared memory, from where TMA stores
-// them:
+// The epilogue of gemm/wgmma.cu that stores only y. Accumulators pass to y slab by slab (64 rows,
+// 128 bytes of each) through shared memory, from which TMA stores them:
 //
-//   a tile whose sums both consumers have,     sums are rounded in registers, and the next tile's products begin in theirs; the slabs go out beside
-//   of 16 bits, with another one behind it:    the first stages of that one (OVERLAPS)
+//   cooperative tiles of 16-bit results    Accumulators are rounded into other registers, and the
+//   that have a next tile (OVERLAPS)       next tile's WGMMAs begin. The slabs are stored during
+//                                          the first stages of that tile:
 //
 //          tensor cores   | tile 0          | tile 1                       | tile 2
 //          consumer                         |slab 0|slab 1|slab 2|slab 3|
 //
-//   every other:                               one after the other, before the next tile's products (of ping-pong tiles: beside those of the other consumer)
+//   all others                             One slab after another, before the consumer's next
+//                                          WGMMAs (ping-pong: during those of the other consumer)
 //
-// Two slabs of shared memory are in use in turn. (To put all of a block's last tile at once where its stages were takes longer: its copies begin later, and
-// they are bound by what the L2 cache takes from all blocks.)
+// Two slabs of shared memory for each consumer are used in turn. (Storing all of a block's last
+// tile at once where its stages were takes longer: its copies begin later, and they are bound by
+// what the L2 cache accepts from all blocks.)
 
 #pragma once
 
@@ -21,7 +24,7 @@
 #include "ptx/memory.cuh"
 #include "ptx/stmatrix.cuh"
 
-// What follows the sum: nothing; a bias; all that the macros say.
+// What the epilogue computes: nothing; a bias; everything that the macros define.
 enum Finish { PLAIN, BIAS, EVERYTHING };
 
 INLINE Finish finish_of(const TensorMapProduct& p) {
@@ -35,17 +38,18 @@ template <Finish FINISH> INLINE float finish_sum(const TensorMapProduct& p, floa
     const Constants& k = p.constants;
     return ACTIVATION;
 }
-// The bias of a column of y and of the next one. There is an even number of columns: rows of y are whole packs.
+// The bias of a column of y and of the next one. The number of columns is even: rows of y consist
+// of whole packs.
 INLINE float2 bias_of(const TensorMapProduct& p, u32 column) {
     if (!p.bias || column >= (TURNED ? p.m : p.n)) return float2{0, 0};
     Pack<Output, 2> pair = load<Output, 2>(p.bias + column);
     return float2{widen(pair.of[0]), widen(pair.of[1])};
 }
 
-// Where a consumer's sums begin in y.
+// The position in y of a consumer's accumulators, or of some of them.
 struct Corner {
     u32 row, column;
-    i32 fast, slow;  // of the batch
+    i32 fast, slow;  // batch indices
 
     INLINE Corner() {}
     INLINE Corner(const TensorMapProduct& p, const Work& work, u32 row_of_tile)
@@ -60,20 +64,21 @@ struct Corner {
     }
 };
 
-// Whether slabs of a tile go out beside the products of the next one.
+// Whether slabs of a tile are stored during the main loop of the next one.
 constexpr bool OVERLAPS = !PINGPONG && BLOCKS == 1 && !EPILOGUE && sizeof(Output) == 2;
 
 struct PlainOut {
     const TensorMapProduct& p;
     u32 shared;
-    u32 next = 0;  // which of the two slabs
-    // OVERLAPS: a tile's pairs of columns of rows r and r + 8, and where they belong, until they are stored.
+    u32 next = 0;  // index of the slab to use next, of two
+    // OVERLAPS: a tile's rounded pairs of columns, of rows r and r + 8, and its position in y,
+    // until they are stored.
     u32 rounded[TILE_N / 8][2];
     Corner corner;
     bool is_pending = false;
 
     INLINE PlainOut(const TensorMapProduct& parameters, u32 first) : p(parameters), shared(first) {}
-    // Read again where they are used, which takes no registers before.
+    // Read from %tid.x at each use, so that they occupy no registers in between.
     INLINE u32 lane() const { return read_tid_x() % WARP; }
     INLINE u32 warp() const { return read_tid_x() / WARP % 4; }
     INLINE bool leads() const { return threadIdx.x % WARPGROUP == 0; }
@@ -81,9 +86,9 @@ struct PlainOut {
     INLINE void meet() const { barrier_sync(1 + consumer(), WARPGROUP); }
     INLINE void begin(const Work&, u32) const {}
 
-    // ------------------------------------------------------------ what follows the sum
+    // ------------------------------------------------------------ epilogue function
 
-    // Of 64 rows, the columns from 8 * FIRST to 8 * END of those that begin at the corner.
+    // Applies the epilogue to columns 8 * FIRST to 8 * END of 64 rows that begin at the corner.
     template <Finish FINISH, int FIRST, int END, int QUADS>
     INLINE void finish(float (&sums)[QUADS][4], const Corner& corner) const {
         if constexpr (FINISH == PLAIN) return;
@@ -102,14 +107,14 @@ struct PlainOut {
         else if (form == EVERYTHING) finish<EVERYTHING, 0, QUADS>(sums, corner);
     }
 
-    // ------------------------------------------------------------ into a slab
+    // ------------------------------------------------------------ registers to slab
 
-    // Pairs of eight columns, and of the next eight.
+    // Stores a lane's pairs of eight columns and of the next eight.
     INLINE void write_pairs(u32 slab, int j, const u32 (&words)[4]) const {
         u32 lane = this->lane(), row = warp() * 16 + lane % 16;
         stmatrix_x4(slab + row * LINE + (((j + lane / 16) ^ row) & 7) * 16, words);
     }
-    // Sums of 64 rows and the SLAB_N columns from 8 * FIRST on.
+    // Stores accumulators of 64 rows and of SLAB_N columns from 8 * FIRST on.
     template <int FIRST, int QUADS, class Half>
     INLINE void write(u32 slab, const float (&sums)[QUADS][4], Half type) const {
 #pragma unroll
@@ -135,8 +140,9 @@ struct PlainOut {
             st_shared_v2_f32(below, c[2], c[3]);
         }
     }
-    // The same turned: two boxes of 32 columns of y, each SLAB_N rows. A lane has two columns, of two rows for each j; half of the lanes begin with the
-    // second one, so that 16 lanes meet every bank once.
+    // The same transposed: two boxes of 32 columns of y and SLAB_N rows each. For each j, a lane
+    // has two columns of two rows of y. Half of the lanes store the second row first, so that 16
+    // lanes access every bank once.
     template <int FIRST, int QUADS> INLINE void write_turned(u32 slab, const float (&sums)[QUADS][4]) const {
         u32 lane = this->lane(), from = row_of_sums(warp(), lane);
         bool begins_second = lane / 8 % 2;
@@ -160,7 +166,7 @@ struct PlainOut {
             write_pairs(slab, j, words);
         }
     }
-    // Slab number NUMBER of a tile.
+    // Stores slab NUMBER of a tile.
     template <int NUMBER> INLINE void write_slab(u32 slab, const Sums& sums) const {
         constexpr int BLOCK = NUMBER / SLABS_ACROSS, FIRST = NUMBER % SLABS_ACROSS * (SLAB_N / 8);
         if constexpr (OVERLAPS) write_rounded<FIRST>(slab);
@@ -168,9 +174,9 @@ struct PlainOut {
     }
     INLINE u32 slab_at(int number) const { return shared + OUT + (consumer() * 2 + number) * SLAB; }
 
-    // ------------------------------------------------------------ from there into y
+    // ------------------------------------------------------------ slab to y
 
-    // By the leading thread.
+    // Called by the leading thread.
     INLINE void copy_out(u32 slab, const Corner& to) const {
         if constexpr (TURNED) {
             cp_async_bulk_tensor_store_4d(p.y, to.row, to.column, to.fast, to.slow, slab);
@@ -184,12 +190,12 @@ struct PlainOut {
         return tile.moved(number / SLABS_ACROSS * 64, number % SLABS_ACROSS * SLAB_N);
     }
 
-    // One after the other: `write` puts into a slab what belongs to the corner.
+    // Stores one slab at the corner `to`. `write` fills it in shared memory.
     template <class Write> INLINE void store_next(const Corner& to, Write write) {
         if (to.row >= p.m || to.column >= p.n) return;
         u32 slab = slab_at(next);
         next ^= 1;
-        // The store from this slab before the last one has read it.
+        // The previous store from this slab, two stores ago, has read it.
         if (leads()) cp_async_bulk_wait_group_read<1>();
         meet();
         write(slab);
@@ -200,7 +206,7 @@ struct PlainOut {
             cp_async_bulk_commit_group();
         }
     }
-    // Both slabs of a tile that has two, by one fence and two barriers.
+    // Stores both slabs of a tile that has two, with one fence and two barriers.
     INLINE void store_pair(const Sums& sums, const Corner& tile) {
         if (tile.row >= p.m || tile.column >= p.n) return;
         if (leads()) cp_async_bulk_wait_group_read<0>();
@@ -230,11 +236,11 @@ struct PlainOut {
 
     // ------------------------------------------------------------ a tile
 
-    // The sums of a tile.
+    // Stores the accumulators of a tile, or rounds them to store them later.
     INLINE void store(Sums& sums, const Work& work, u32 row, bool is_last) {
         Corner tile(p, work, row);
         if constexpr (BLOCKS > 1) {
-            // Slab by slab: else all biases would be in registers.
+            // Slab by slab: otherwise all biases would be in registers at once.
             Finish form = finish_of(p);
             if (form == PLAIN) store_in_turn<PLAIN>(sums, tile);
             else if (form == BIAS) store_in_turn<BIAS>(sums, tile);
@@ -244,7 +250,7 @@ struct PlainOut {
         finish_all(sums[0], tile);
         if constexpr (OVERLAPS) {
             round(sums, Output());
-            if (!is_last && work.blocks >= SLABS) {  // all tiles have as many stages
+            if (!is_last && work.blocks >= SLABS) {  // all tiles have the same number of stages
                 corner = tile;
                 is_pending = true;
                 return;
@@ -260,7 +266,8 @@ struct PlainOut {
             rounded[i / 2][i % 2] = pair_of(c[i % 2 * 2], c[i % 2 * 2 + 1], type);
         }
     }
-    // The slabs of the tile before, if there are any to store, each beside the products of one of the first stages of this one. How many stages those are.
+    // Stores the pending slabs of the previous tile, if any, each during the WGMMAs of one of the
+    // first stages of this tile. Returns the number of these stages.
     INLINE u32 add_up_beside(Sums& sums, Ring& ring, u32 row) {
         if constexpr (OVERLAPS) {
             if (is_pending) {
@@ -276,18 +283,19 @@ struct PlainOut {
         else return SLABS;
     }
 
-    // ------------------------------------------------------------ sums in parts
+    // ------------------------------------------------------------ split-K
 
-    // The slabs of a chunk of sums over all parts.
+    // Stores the slabs of a chunk that has been added over all splits.
     template <int FIRST = 0> INLINE void store_chunk(const Chunk& sums, const Corner& chunk) {
         store_next(chunk.moved(0, FIRST * 8), [&](u32 slab) { write<FIRST>(slab, sums, Output()); });
         if constexpr (FIRST + SLAB_N / 8 < QUADS) store_chunk<FIRST + SLAB_N / 8>(sums, chunk);
     }
-    // The sums of one part of `splits`. With `is_last` the consumer has no other work.
+    // Stores the partial sums of one of `splits` splits, and chunks of y if all splits have
+    // arrived. `is_last`: the consumer has no further work tile.
     INLINE void store_part(Sums& sums, const Work& work, u32 row, bool is_last) {
         UnitPart unit(p, work, row, consumer(), shared);
         unit.write(sums);
-        // One chunk is the last part's.
+        // A unit's only chunk is added by the split that arrives last.
         if (unit.arrive(CHUNKS > 1 && is_last ? LOOKS : 0)) {
 #pragma unroll 1
             for (u32 number = unit.take(); number < CHUNKS; number = unit.take()) {
@@ -300,7 +308,8 @@ struct PlainOut {
             }
         }
         unit.end();
-        // Nobody reads them any more: the products that follow begin with whatever is in their registers, which would be kept else.
+        // The accumulators are dead, which the compiler does not know: the next WGMMAs start from
+        // whatever their registers contain. Without this it would preserve them.
 #pragma unroll
         for (int i = 0; i < BLOCKS * TILE_N / 2; ++i) sums[i / (TILE_N / 2)][i / 4 % (TILE_N / 8)][i % 4] = 0;
     }

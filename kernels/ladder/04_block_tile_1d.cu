@@ -1,7 +1,9 @@
-// Ladder, 4: y = a b in f32, a thread with a column of sums, for study (ladder/matrices.cuh says what is computed).
+// GEMM ladder, file 4 (1D block tile): y = a b in f32, a column of accumulators per thread. A study
+// kernel; operands and shapes are in ladder/matrices.cuh.
 //
-// Idea: a thread has THREAD_M rows of one column of y. A number of b that it has read from shared memory is used THREAD_M times, from a register. A
-// multiply-add takes 1 + 1 / THREAD_M loads from shared memory instead of two, and the loads of a are of one number for the whole warp.
+// Idea: a thread computes THREAD_M rows of one column of y. It reads an element of b from shared
+// memory once and uses it THREAD_M times from a register. An FMA takes 1 + 1 / THREAD_M loads from
+// shared memory instead of two, and each load of a is of one element for the whole warp.
 //
 //                      b: TILE_K x TILE_N
 //                         +---+-+---+
@@ -11,9 +13,10 @@
 //        |-------|        |   |y|   |
 //        +-------+        +---+-+---+
 //
-// Limits: none but those of ladder/matrices.cuh; beyond a and b there are zeros, and nothing is stored beyond y.
+// Launch: ceil(n / TILE_N) x ceil(m / TILE_M) blocks of TILE_M TILE_N / THREAD_M threads.
 //
-// Launch: blocks of TILE_M TILE_N / THREAD_M threads, ceil(n / TILE_N) x ceil(m / TILE_M) of them.
+// Limits: only those of ladder/matrices.cuh; elements outside a and b are read as 0, and nothing is
+// stored outside y.
 
 #ifdef HOST_SHIM
 #define TILE_M 64
@@ -34,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_const
     u32 row = blockIdx.y * TILE_M, column = blockIdx.x * TILE_N;
     u32 a_row = threadIdx.x / TILE_K, a_column = threadIdx.x % TILE_K;
     u32 b_row = threadIdx.x / TILE_N, b_column = threadIdx.x % TILE_N;
-    // The thread's sums: rows first to first + THREAD_M of the tile, in the column that it copies of b.
+    // The thread accumulates rows first to first + THREAD_M - 1 of the tile, in column b_column.
     u32 first = threadIdx.x / TILE_N * THREAD_M;
     float sums[THREAD_M] = {};
 #pragma unroll 1

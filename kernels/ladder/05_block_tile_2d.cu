@@ -1,20 +1,25 @@
-// Ladder, 5: y = a b in f32, a thread with a square of sums, for study (ladder/matrices.cuh says what is computed).
+// GEMM ladder, file 5 (2D block tile): y = a b in f32, a rectangle of accumulators per thread. A
+// study kernel; operands and shapes are in ladder/matrices.cuh.
 //
-// Idea: a thread has THREAD_M x THREAD_N sums. For each k it reads THREAD_M numbers of a and THREAD_N of b into registers, and multiplies each with
-// each: THREAD_M THREAD_N multiply-adds for THREAD_M + THREAD_N loads, with 8 x 8 four of them for a load. The same reuse goes for the block: a tile
-// of 128 x 128 makes 64 multiply-adds of each number that comes from global memory, one of 64 x 64 makes 32.
+// Idea: a thread has THREAD_M x THREAD_N accumulators. For each k it reads THREAD_M elements of a
+// and THREAD_N elements of b into registers and computes their outer product: THREAD_M THREAD_N
+// FMAs for THREAD_M + THREAD_N loads, which is four FMAs per load with 8 x 8. The block tile has
+// the same kind of reuse: a tile of 128 x 128 does 64 FMAs per element that is loaded from global
+// memory, a tile of 64 x 64 does 32.
 //
 //                      b: TILE_K x TILE_N
 //                         +--+----+--+
 //    a: TILE_M x TILE_K   |  |xxxx|  |         for each k of the tile:
-//        +-------+        +--+----+--+           xs = THREAD_N numbers of b
-//        |   x   |        |  |    |  |           ws = THREAD_M numbers of a
+//        +-------+        +--+----+--+           xs = THREAD_N elements of b
+//        |   x   |        |  |    |  |           ws = THREAD_M elements of a
 //        |   x   |        |  | y  |  |           sums[i][j] += ws[i] * xs[j]
 //        +-------+        +--+----+--+
 //
-// Limits: none but those of ladder/matrices.cuh; beyond a and b there are zeros, and nothing is stored beyond y.
+// Launch: ceil(n / TILE_N) x ceil(m / TILE_M) blocks of TILE_M TILE_N / (THREAD_M THREAD_N)
+// threads.
 //
-// Launch: blocks of TILE_M TILE_N / (THREAD_M THREAD_N) threads, ceil(n / TILE_N) x ceil(m / TILE_M) of them.
+// Limits: only those of ladder/matrices.cuh; elements outside a and b are read as 0, and nothing is
+// stored outside y.
 
 #ifdef HOST_SHIM
 #define TILE_M 128
@@ -45,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) product(const __grid_co
         for (u32 at = threadIdx.x; at < TILE_K * TILE_N; at += THREADS)
             b[at / TILE_N][at % TILE_N] = element_or_zero(p.b, k + at / TILE_N, column + at % TILE_N, p.k, p.n);
         __syncthreads();
-        // All of them at once take more registers than two blocks on a multiprocessor have.
+        // Full unrolling needs more registers than two resident blocks per multiprocessor allow.
 #pragma unroll 2
         for (int e = 0; e < TILE_K; ++e) {
             float ws[THREAD_M], xs[THREAD_N];

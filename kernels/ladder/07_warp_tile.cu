@@ -1,21 +1,28 @@
-// Ladder, 7: y = a b in f32, a warp with a part of the tile, for study (ladder/matrices.cuh says what is computed).
+// GEMM ladder, file 7 (warp tile; kernel 8 of docs/kernels/gemm-ladder.md): y = a b in f32, a
+// rectangular warp tile for each warp. A study kernel; operands and shapes are in
+// ladder/matrices.cuh.
 //
-// Idea: what a warp's read of shared memory costs goes by the different bytes that its lanes name; lanes that name the same number share it. In
-// 06_vectorized.cu the lanes of a warp are two rows of 16 threads: for a pack of a and one of b each they name 2 and 16 packs, 288 bytes. Here a warp
-// has WARP_M x WARP_N of the tile, and its lanes stand in LANES_M x LANES_N: with 8 x 4 of them they name 8 and 4 packs, 192 bytes. Parts of warps are
-// also what the tensor cores of the next forms work on.
+// Idea: the cost of a shared-memory read depends on how many distinct bytes the lanes of a warp
+// read; lanes that read the same element share it. In 06_vectorized.cu the lanes of a warp are two
+// rows of 16 threads: for one pack of a and one of b per lane, they read 2 and 16 distinct packs,
+// 288 bytes. Here a warp has a tile of WARP_M x WARP_N and its lanes are arranged LANES_M x
+// LANES_N: with 8 x 4 lanes they read 8 and 4 packs, 192 bytes. The tensor cores of the next
+// kernels also work on warp tiles.
 //
 //                      b: TILE_K x TILE_N
-//                         +---------+---------+
-//    a: TILE_M x TILE_K   |         |         |           a warp's part:    lanes  0  1  2  3  |  0  1  2  3
-//        +-------+        +---------+---------+                                    4  5  6  7  |  4  5  6  7
-//        |       |        | WARP_M  |         |                                    ..          |  ..
-//        |       |        | x WARP_N|   y     |                             each a pack of rows by a pack of columns, repeated
-//        +-------+        +---------+---------+                             THREAD_M / 4 times down, THREAD_N / 4 times across
+//                         +---------+---------+   a warp tile:  lanes  0  1  2  3  |  0  1  2  3
+//    a: TILE_M x TILE_K   |         |         |                        4  5  6  7  |  4  5  6  7
+//        +-------+        +---------+---------+                        ..          |  ..
+//        |       |        | WARP_M  |         |
+//        |       |        | x WARP_N|   y     |   a lane: a pack of rows by a pack of columns,
+//        +-------+        +---------+---------+   repeated THREAD_M / 4 times down and
+//                                                 THREAD_N / 4 times across
 //
-// Limits: those of ladder/packs.cuh: 4 divides k and n, rows begin at multiples of 16 bytes. Edges of the tiles are guarded.
+// Launch: ceil(n / TILE_N) x ceil(m / TILE_M) blocks of TILE_M TILE_N / (THREAD_M THREAD_N)
+// threads.
 //
-// Launch: blocks of TILE_M TILE_N / (THREAD_M THREAD_N) threads, ceil(n / TILE_N) x ceil(m / TILE_M) of them.
+// Limits: those of ladder/packs.cuh: n and k are multiples of 4, a, b and y are aligned to 16
+// bytes. Tiles at the edges are bounds-checked.
 
 #ifdef HOST_SHIM
 #define TILE_M 128

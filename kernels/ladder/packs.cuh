@@ -1,15 +1,21 @@
-// Tiles of f32 in packs of four (16 bytes), for 06_vectorized.cu, 07_warp_tile.cu and 08_double_buffered.cu: from global memory into registers, from
-// there into shared memory, and the sums that a thread makes of them.
+// Tiles of f32 in packs of four elements (16 bytes), for 06_vectorized.cu, 07_warp_tile.cu,
+// 08_double_buffered.cu and the f32 kernels of the attention ladder: loads from global memory to
+// registers, stores to shared memory, and the FMAs of a thread.
 //
-// In shared memory both tiles are read along their rows, so that of a is turned, with rows longer by a pack, whose stores then meet different banks:
+// Both tiles are read along their rows in shared memory, so the tile of a is transposed:
 //
 //   a_tile [TILE_K][TILE_M + PACK]      b_tile [TILE_K][TILE_N]
 //
-// A thread has packs of rows that are STEP_M apart, by packs of columns that are STEP_N apart. Neighboring threads have neighboring packs:
+// The rows of a_tile are padded by a pack, which halves the bank conflicts of the transposed
+// stores: none with TILE_K = 8, 2-way with 16, 4-way with 32.
+//
+// A thread computes packs of rows that are STEP_M apart, by packs of columns that are STEP_N apart.
+// Neighboring threads have neighboring packs:
 //
 //   THREAD_N = 8, three threads of a row:    |0000|1111|2222|0000|1111|2222|
 //
-// Limits: rows of a and b are whole packs (4 divides k and n) that begin at multiples of 16 bytes. Beyond a and b there are zeros.
+// Limits: n and k are multiples of 4, and a, b and y are aligned to 16 bytes, so that rows consist
+// of aligned packs. Elements outside a and b are read as 0.
 
 #pragma once
 
@@ -19,7 +25,8 @@
 constexpr int PACK = 4;
 typedef Pack<float, PACK> Floats;
 
-// A thread's share of a tile of ROWS x COLUMNS on its way.
+// The part of a ROWS x COLUMNS tile that a thread copies, in registers between global and shared
+// memory.
 template <int ROWS, int COLUMNS, int THREADS> struct TilePacks {
     static constexpr int PER_ROW = COLUMNS / PACK;
     static constexpr int COUNT = ROWS * PER_ROW / THREADS;
@@ -29,7 +36,7 @@ template <int ROWS, int COLUMNS, int THREADS> struct TilePacks {
     INLINE static int row(int i) { return (threadIdx.x + i * THREADS) / PER_ROW; }
     INLINE static int column(int i) { return (threadIdx.x + i * THREADS) % PER_ROW * PACK; }
 
-    // The tile from [first_row, first_column] of a matrix of `rows` rows and `columns` columns on.
+    // Loads from the tile that starts at [first_row, first_column] of a `rows` x `columns` matrix.
     INLINE void fetch(const float* matrix, u32 first_row, u32 first_column, u32 rows, u32 columns) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
@@ -50,7 +57,7 @@ template <int ROWS, int COLUMNS, int THREADS> struct TilePacks {
     }
 };
 
-// COUNT numbers of a row of a tile: packs that are STEP apart.
+// Reads COUNT elements of a tile row: packs that are STEP elements apart.
 template <int COUNT, int STEP> INLINE void read_packs(float (&to)[COUNT], const float* from) {
 #pragma unroll
     for (int i = 0; i < COUNT; i += PACK) {
@@ -60,7 +67,8 @@ template <int COUNT, int STEP> INLINE void read_packs(float (&to)[COUNT], const 
     }
 }
 
-// The products of both tiles are added to a thread's sums, whose first is that of [row, column] of the tile of y.
+// Multiplies both tiles into the accumulators of a thread, the first of which is element
+// [row, column] of the tile of y.
 template <int STEP_M, int STEP_N, int SUMS_M, int SUMS_N, int LENGTH, int LEAD_A, int LEAD_B>
 INLINE void multiply_tiles(float (&sums)[SUMS_M][SUMS_N], const float (&a_tile)[LENGTH][LEAD_A],
                            const float (&b_tile)[LENGTH][LEAD_B], int row, int column) {
@@ -76,7 +84,7 @@ INLINE void multiply_tiles(float (&sums)[SUMS_M][SUMS_N], const float (&a_tile)[
     }
 }
 
-// The sums into y, whose element [row, column] is the first of them.
+// Stores the accumulators of a thread to y; the first is element [row, column] of y.
 template <int STEP_M, int STEP_N, int SUMS_M, int SUMS_N>
 INLINE void store_sums(const Matrices<float>& p, const float (&sums)[SUMS_M][SUMS_N], u32 row, u32 column) {
 #pragma unroll

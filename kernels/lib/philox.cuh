@@ -1,11 +1,13 @@
-// Philox4x32-10 (Salmon et al. 2011): a counter and a key in, 128 random bits out, the same on every device.
+// Philox4x32-10 (Salmon et al. 2011): computes 128 random bits from a counter and a key, equal on
+// all devices.
 
 #pragma once
 
 #include "lib/base.cuh"
 
 constexpr u32 FIRST_MULTIPLIER = 0xD2511F53u, SECOND_MULTIPLIER = 0xCD9E8D57u;
-// The golden ratio and the square root of 3, less 1: added to the key after each round.
+// The golden ratio and the square root of 3, each less 1 and times 2^32: added to the key after
+// each round.
 constexpr u32 FIRST_STEP = 0x9E3779B9u, SECOND_STEP = 0xBB67AE85u;
 
 struct Words {

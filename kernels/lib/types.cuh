@@ -1,7 +1,7 @@
-// Element types, and how they are computed in:
+// Element types and their compute types:
 //
-//   types        f16, bf16, Truth (a bool in memory: any byte, of which only zero is false)
-//   Compute<T>   the type that T is computed in: half precision in float, all others in themselves
+//   types        f16, bf16, Truth (a bool in memory: any byte, only zero is false)
+//   Compute<T>   the type in which T is computed: float for half precision, u8 for Truth, else T
 //   widen/narrow T to Compute<T> exactly, and back, rounded once to nearest even
 
 #pragma once
@@ -25,7 +25,8 @@ INLINE float to_float(bf16 x) { return __uint_as_float(u32(x.bits) << 16); }
 INLINE f16 to_f16(float x) { return f16{cvt_rn_f16_f32(x)}; }
 INLINE f16 to_f16(double x) { return f16{cvt_rn_f16_f64(x)}; }
 INLINE bf16 to_bf16(float x) { return bf16{cvt_rn_bf16_f32(x)}; }
-// Rounded to odd in f32 first: the second rounding then sees what the first one dropped, so that the whole is rounded once.
+// Rounded to odd in f32 first: the second rounding then knows whether the first one dropped bits,
+// so that the result is rounded only once.
 INLINE bf16 to_bf16(double x) {
     float toward_zero = __double2float_rz(x);
     bool inexact = double(toward_zero) != x && x == x;

@@ -1,11 +1,13 @@
-// Windows that slide over an image, one axis at a time: which of their places lie on it, and which windows show a pixel.
+// Windows that slide over an image, one axis at a time: which of their taps are on the image, and
+// which windows cover a pixel.
 //
 //   padding   image                 padding         window o starts at pixel o * stride - padding;
-//   . . | x x x x x x x x x x x | . .               its place `tap` lies on pixel start + tap * dilation
+//   . . | x x x x x x x x x x x | . .               its tap `t` is at pixel start + t * dilation
 //   [o=0    ]
 //         [o=1    ]                                 the picture: kernel 4, stride 3, padding 2
 //
-// Limits (window.rs): image and both borders together below 2^31 pixels; an axis with one window has stride 1, a window of one place dilation 1.
+// Limits (window.rs): the image and both paddings together are below 2^31 pixels; an axis with one
+// window has stride 1, a window of one tap has dilation 1.
 
 #pragma once
 
@@ -15,15 +17,17 @@ struct Slide {
     i32 size;   // pixels
     i32 count;  // windows
     i32 kernel, stride, padding, dilation;
-    i32 window_step;  // from a window that shows a pixel to the next one that does: dilation / gcd(stride, dilation)
-    i32 tap_step;     // the pixel's place in that one is earlier by this: stride / gcd(stride, dilation)
+    // From a window that covers a pixel to the next one: dilation / gcd(stride, dilation).
+    i32 window_step;
+    // The pixel's tap is less by this in the next window: stride / gcd(stride, dilation).
+    i32 tap_step;
     Divisor by_stride, by_dilation;
 };
 
 INLINE i32 start_of(const Slide& s, i32 window) { return window * s.stride - s.padding; }
 INLINE bool on_image(const Slide& s, i32 pixel) { return u32(pixel) < u32(s.size); }
 
-// The places low, .., high - 1 of a window that starts at `start` lie on the image.
+// Taps low, .., high - 1 of a window that starts at `start` are on the image.
 struct Taps {
     i32 low, high;
 };
@@ -34,7 +38,8 @@ INLINE Taps taps_of(const Slide& s, i32 start) {
     return taps;
 }
 
-// The windows first, first + window_step, .. up to last show a pixel: the first one at its place `tap`, each next one tap_step places earlier.
+// The windows first, first + window_step, .. up to last cover a pixel: the first one with its tap
+// `tap`, each next one with a tap that is less by tap_step.
 struct Reach {
     i32 first, last, tap;
 };
@@ -47,7 +52,7 @@ INLINE i32 last_over(const Slide& s, i32 pixel) {
 }
 INLINE Reach windows_over(const Slide& s, i32 pixel) {
     Reach reach = {first_over(s, pixel), last_over(s, pixel), 0};
-    // Dilated windows show every so many pixels only.
+    // Dilated windows cover only some of the pixels in their range.
     for (; reach.first <= reach.last; ++reach.first) {
         i32 back = pixel + s.padding - reach.first * s.stride;
         reach.tap = i32(divide(u32(back), s.by_dilation));
@@ -56,14 +61,15 @@ INLINE Reach windows_over(const Slide& s, i32 pixel) {
     return reach;
 }
 
-// Whether the window shows the pixel.
+// Whether the window covers the pixel.
 INLINE bool shows(const Slide& s, i32 window, i32 pixel) {
     i32 back = pixel - start_of(s, window);
     return back >= 0 && back <= (s.kernel - 1) * s.dilation &&
            i32(divide(u32(back), s.by_dilation)) * s.dilation == back;
 }
 
-// Element `number` of a tensor [batch, channels, rows, columns], counted in that order.
+// The sizes that determine the coordinates of element `number`, in row-major order, of a tensor
+// [batch, channels, rows, columns].
 struct Extent {
     Divisor channels, rows, columns;
 };

@@ -1,39 +1,53 @@
-// Batch normalisation of channels, and its gradient.
+// Batch normalization of channels, and its gradient.
 //
-//   forward   y = (x - mean) * r * weight + bias, r = 1 / sqrt(variance + eps), mean and variance of each channel over batch and space
-//   backward  n = (x - mean) * r:  dx = r * (dy - mean(dy) - n * mean(dy * n)) * weight, dweight = sum dy * n, dbias = sum dy
+//   forward   y = (x - mean) * r * weight + bias, r = 1 / sqrt(variance + eps), mean and variance
+//             of each channel over batch and space
+//   backward  n = (x - mean) * r:  dx = r * (dy - mean(dy) - n * mean(dy * n)) * weight,
+//             dweight = sum dy * n, dbias = sum dy
 //
-// x, y, dy, dx [batch, channels, space], dense. Three kernels each way: parts of a channel, by one of two; all parts of it; the elements.
+// x, y, dy, dx [batch, channels, space], contiguous. Each direction has three kernels: partial
+// results of the channels (one of two kernels), their merge, and the elements.
 //
-//      x: image 0 | channel 0 ... | channel 1 ... |         parts: channel 0 | split 0 | split 1 | -> mean, variance -> y
+//      x: image 0 | channel 0 ... | channel 1 ... |         parts: channel 0 | split 0 | split 1 |
 //         image 1 | channel 0 ... | channel 1 ... |                channel 1 | split 0 | split 1 |
 //
-//   channel_parts_of_planes    space of some length: blocks (split, channel); PACK divides space, and as elements all addresses
-//   channel_parts_of_columns   short space: a thread per pack of the images' columns, [channels * space], which PACK divides here; blocks
-//                              (ceil(channels * space / (32 * PACK)), split), whose warps take turns with the images
-//   channel_statistics         forward: mean and variance;  channel_gradients  backward: the two sums, dweight, dbias
-//   batch_norm, batch_norm_grad   element by element, after channel_parts_of_planes; ..._columns: after channel_parts_of_columns, with
-//                              its blocks; as elements PACK divides all addresses
+//      parts -> mean, variance -> y
 //
-// The parts of a channel: part (o, i) at parts[o * outer_stride + channel * inner + i], o < outer, i < inner:
-//   planes: outer = 1, inner = splits; columns: outer = splits, outer_stride = channels * space, inner = space.
-// A part is three numbers forward: count, mean, and the sum of squared differences to it; two backward: sum dy, sum dy * n.
+//   channel_parts_of_planes    long space: grid (split, channel); PACK divides space and, in
+//                              elements, all addresses
+//   channel_parts_of_columns   short space: a thread per pack of the images' columns,
+//                              [channels * space], which PACK divides here; grid
+//                              (ceil(channels * space / (32 * PACK)), split); the warps of a block
+//                              process the images in turn
+//   channel_statistics         forward: mean and variance
+//   channel_gradients          backward: the two sums, dweight, dbias
+//   batch_norm, batch_norm_grad                   the elements, after channel_parts_of_planes
+//   batch_norm_columns, batch_norm_grad_columns   the elements, after channel_parts_of_columns,
+//                              with its grid; in elements, PACK divides all addresses
 //
-// Macros: TYPE, PACK (and MASKED = 0, TEAM = 32, HOLD = 0 for rows.cuh). Limits: channels below 2^16 for channel_parts_of_planes,
-// splits below 2^16 for channel_parts_of_columns (blockIdx.y). Nothing is changed in place but y may be exactly x, dx exactly dy.
+// Part (o, i) of a channel is parts[o * outer_stride + channel * inner + i], o < outer, i < inner:
+//   planes: outer = 1, inner = splits; columns: outer = splits, outer_stride = channels * space,
+//   inner = space.
+// A forward part is three numbers: count, mean, and the sum of squared differences from the mean. A
+// backward part is two: sum dy, sum dy * n.
+//
+// Macros: TYPE, PACK (and MASKED = 0, TEAM = 32, HOLD = 0 for rows.cuh). Limits: channels below
+// 2^16 for channel_parts_of_planes, splits below 2^16 for channel_parts_of_columns (blockIdx.y).
+// Only y and dx may alias an input: y may be exactly x, dx exactly dy.
 
 #include "lib/index_space.cuh"
 #include "lib/launch.cuh"
 #include "lib/rows.cuh"
 
-INLINE float ratio(float a, float b) { return __fdividef(a, b); }  // of counts: 2 ulp, far from its limits
+// Of counts: 2 ulp, far from the limits of __fdividef.
+INLINE float ratio(float a, float b) { return __fdividef(a, b); }
 INLINE double ratio(double a, double b) { return a / b; }
-// 1 / sqrt(variance + eps): of many channels in a thread, each in a few instructions (2 ulp).
+// 1 / sqrt(variance + eps) in few instructions (2 ulp), as a thread has many channels.
 INLINE float reciprocal_of(float variance, double eps) { return rsqrtf(variance + float(eps)); }
 INLINE double reciprocal_of(double variance, double eps) { return 1 / sqrt(variance + eps); }
 
-// Values are less a number of their channel, its pivot: what is left of them is as small as they differ, and no digit is lost to where
-// they lie. Its first element does.
+// Sums are over values minus their channel's pivot, its first element: the differences are as small
+// as the spread of the values, and no digits are lost to a large mean.
 INLINE C pivot_of(const T* x, u32 channel, u64 batch, u64 space) {
     C first = batch * space > 0 ? widen(x[channel * space]) : C(0);
     return abs_of(first) < infinite() ? first : C(0);
@@ -42,12 +56,12 @@ INLINE C pivot_of(const T* x, u32 channel, u64 batch, u64 space) {
 struct Moments {
     C count, mean, squares;
 
-    // The moments of both together (Chan, Golub and LeVeque 1983).
+    // Merges the moments of both (Chan, Golub and LeVeque 1983).
     INLINE void add(const Moments& other) {
         C total = count + other.count;
         if (other.count == C(0)) return;
         C share = ratio(other.count, total), difference = other.mean - mean;
-        // An infinite mean stays what it is.
+        // An infinite mean stays infinite.
         bool bounded = abs_of(difference) < infinite();
         mean = count == C(0) ? other.mean : (bounded ? mean + difference * share : mean + other.mean);
         squares += other.squares;
@@ -69,7 +83,7 @@ INLINE Moments shuffled(const Moments& part, int step) {
 INLINE Sums shuffled(const Sums& part, int step) {
     return Sums{__shfl_xor_sync(ALL_LANES, part.plain, step), __shfl_xor_sync(ALL_LANES, part.along, step)};
 }
-// All lanes' parts, in lane 0.
+// Adds the parts of all lanes; lane 0 has the total.
 template <class Part> INLINE void meet_lanes(Part& part) {
 #pragma unroll
     for (int step = 1; step < WARP; step *= 2) part.add(shuffled(part, step));
@@ -78,7 +92,7 @@ template <class Part> INLINE void meet_lanes(Part& part) {
 struct ChannelParts {
     void* parts;  // Moments; backward: Sums
     const T* x;
-    const T* dy;  // backward only, as mean and variance
+    const T* dy;  // backward only, like mean and variance
     const C* mean;
     const C* variance;
     double eps;
@@ -92,10 +106,10 @@ struct ChannelParts {
 
 constexpr int CHANNEL_WARPS = 8;
 constexpr int CHANNEL_THREADS = CHANNEL_WARPS * WARP;
-// Packs that a thread has under way of each tensor.
+// Packs of each tensor in flight per thread.
 constexpr int CHANNEL_UNROLL = sizeof(C) == 8 ? 2 : 4;
 
-// The moments of the first `valid` values: their own mean first.
+// The moments of the first `valid` values, whose own mean is computed first.
 template <int COUNT> INLINE Moments moments_of(const C (&values)[COUNT], int valid) {
     C sum = 0, squares = 0;
 #pragma unroll
@@ -106,7 +120,8 @@ template <int COUNT> INLINE Moments moments_of(const C (&values)[COUNT], int val
     return Moments{C(valid), mean, squares};
 }
 
-// What a channel's elements are taken relative to: forward its pivot, backward its statistics.
+// The origin of a channel's elements: forward its pivot, backward its mean, with the reciprocal
+// standard deviation.
 struct Origin {
     C mean, reciprocal;
     INLINE Origin(C mean, C reciprocal) : mean(mean), reciprocal(reciprocal) {}
@@ -140,7 +155,7 @@ template <class Part> INLINE void parts_of_planes(const ChannelParts& p) {
     u64 first = u64(blockIdx.x) * p.batch_per_split, end = first + p.batch_per_split;
     if (end > p.batch) end = p.batch;
     Origin origin(p, channel);
-    // The packs of this channel in the images of this split are numbered through.
+    // Packs are counted through the planes of this channel in all images of this split.
     u32 packs = end > first ? u32((end - first) * p.plane.divisor) : 0;
     Part part = {};
 #pragma unroll 1
@@ -183,7 +198,8 @@ extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS)
     else parts_of_planes<Moments>(p);
 }
 
-// The packs of columns, of the images' [channels * space], that a thread of the columns' kernels has; its warp's turn among the images.
+// The pack of columns, in an image's [channels * space], that a thread of the column kernels
+// processes, and the images of its warp.
 struct Columns {
     u64 width, column, first, end;
     INLINE Columns(u64 channels, u64 space, u64 batch, u64 batch_per_split) {
@@ -207,7 +223,7 @@ template <class Part> INLINE void parts_of_columns(const ChannelParts& p) {
         means[e] = origin.mean;
         reciprocals[e] = origin.reciprocal;
     }
-    // Several images at a time: an update of moments costs a division.
+    // Several images at a time, because an update of the moments costs a division.
     constexpr int TOGETHER = PACK < 4 ? 8 : 4;
 #pragma unroll 1
     for (u64 image = at.first; image < at.end; image += CHANNEL_WARPS * TOGETHER) {
@@ -241,7 +257,8 @@ template <class Part> INLINE void parts_of_columns(const ChannelParts& p) {
     for (int w = 1; w < CHANNEL_WARPS; ++w) part.add(of_warps[w][threadIdx.x]);
     reinterpret_cast<Part*>(p.parts)[u64(blockIdx.y) * at.width + column] = part;
 }
-// Blocks of a multiprocessor: as many as have room. The assembler left to itself spills for a fourth, on 10.0.
+// Blocks per multiprocessor: as many as fit. Without this bound the assembler spills registers to
+// fit a fourth block, on compute capability 10.0.
 constexpr int COLUMN_BLOCKS = PACK == 8 || sizeof(C) == 8 ? 2 : 3;
 extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS, COLUMN_BLOCKS)
     channel_parts_of_columns(const __grid_constant__ ChannelParts p) {
@@ -255,13 +272,13 @@ struct Channels {
     const T* x;  // forward only
     C* first;    // mean; backward: sum dy
     C* second;   // variance; backward: sum dy * n
-    T* dweight;  // null: none
-    T* dbias;    // null: none
+    T* dweight;  // null: not requested
+    T* dbias;    // null: not requested
     u64 outer, outer_stride, inner;
     u64 batch, space;
     u32 channels;
 };
-// A warp per channel.
+// Merges the parts of a channel. A warp per channel.
 template <class Part> INLINE bool meet_parts(const Channels& p, u32 channel, Part& part) {
     if (channel >= p.channels) return false;
     const Part* parts = reinterpret_cast<const Part*>(p.parts) + u64(channel) * p.inner;
@@ -278,7 +295,7 @@ extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) channel_statistics
     Moments part;
     u32 channel = channel_of_warp();
     if (!meet_parts(p, channel, part)) return;
-    // 0 / 0 where there is nothing.
+    // The variance is 0 / 0 = NaN if there are no elements.
     p.first[channel] = part.count == C(0) ? not_a_number() : pivot_of(p.x, channel, p.batch, p.space) + part.mean;
     p.second[channel] = part.squares / part.count;
 }
@@ -308,9 +325,10 @@ struct BatchNorm {
     u64 packs;             // batch * channels * space / PACK
     u64 packs_of_plane;    // space / PACK
     u32 channels;
-    u32 narrow;  // 1: packs is below 2^31, and the divisors are those of packs_of_plane and channels
+    // 1: packs is below 2^31, and the divisors are those of packs_of_plane and channels.
+    u32 narrow;
     Divisor plane, channel;
-    u64 batch, space, batch_per_split;  // the columns' kernels only
+    u64 batch, space, batch_per_split;  // column kernels only
 };
 
 INLINE u32 channel_of_pack(const BatchNorm& p, u64 pack) {
@@ -319,14 +337,14 @@ INLINE u32 channel_of_pack(const BatchNorm& p, u64 pack) {
     return plane - divide(plane, p.channel) * p.channels;
 }
 constexpr int BATCH_NORM_THREADS = 256;
-// Packs that a thread has under way of each tensor; numbers of 64 bits leave no registers for more.
+// Packs of each tensor in flight per thread. 64-bit numbers leave registers for only two.
 constexpr int BATCH_NORM_UNROLL = sizeof(C) == 8 ? 2 : 4;
-// Pack `u` of this thread.
+// Index of pack `u` of this thread.
 INLINE u64 pack_of_thread(int u) {
     return (u64(blockIdx.x) * BATCH_NORM_UNROLL + u) * BATCH_NORM_THREADS + threadIdx.x;
 }
 
-// What the elements of a channel are computed with.
+// The per-channel coefficients of an element.
 struct Forward {
     C mean, reciprocal, weight, bias;
     INLINE Forward() {}
@@ -350,7 +368,7 @@ struct Backward {
     }
     INLINE C element(C x, C dy) const { return reciprocal * ((dy - sum) - (x - mean) * reciprocal * along) * weight; }
 };
-// Raw dy, if this is the backward.
+// The raw pack of dy in the backward pass.
 template <class Way> INLINE Raw gradient_of(const BatchNorm& p, u64 at) {
     return sizeof(Way) == sizeof(Backward) ? load_raw(p.dy + at) : Raw::filled(C(0));
 }

@@ -1,23 +1,36 @@
-// Cross-entropy of rows of logits with a class each, its gradient, and both at once.
+// Cross-entropy of rows of logits with one target class each, its gradient, and both in one kernel.
 //
-//   cross_entropy              loss = log_sum - (1 - s) * (x[target] - m) - s / columns * sum(x - m),  log_sum = log sum exp(x - m)
-//   cross_entropy_grad         dx = dloss * (exp(x - m - log_sum) - (1 - s) * [column == target] - s / columns)
-//   cross_entropy_with_grad    all three outputs, given dloss beforehand: logits are read once
-//   cross_entropy_grad_update  cross_entropy_grad, but for rows with dloss == formed_for, where dx is there already
+//   cross_entropy              log_sum = log sum exp(x - m),
+//                              loss = log_sum - (1 - s) * (x[target] - m)
+//                                     - s / columns * sum(x - m)
+//   cross_entropy_grad         dx = dloss * (exp(x - m - log_sum) - (1 - s) * [column == target]
+//                                            - s / columns)
+//   cross_entropy_with_grad    all three outputs, for a dloss that is known beforehand: reads the
+//                              logits once
+//   cross_entropy_grad_update  cross_entropy_grad, except for rows with dloss == formed_for, where
+//                              dx is already computed
 //
-// logits, dx [rows, columns] of any row stride (dx may be exactly the logits); target [rows], i32 or i64; loss, log_sum, dloss [rows] in the
-// compute type. m is the row's maximum, or 0 where that is infinite. An ignored row has loss 0 and gradient 0.
+// logits, dx [rows, columns] of any row stride (dx may be exactly the logits); target [rows], i32
+// or i64; loss, log_sum, dloss [rows] in the compute type. m is the row's maximum; if that is
+// infinite, m is 0 in kernels that compute only the gradient, and the largest element below
+// +infinity (0 if there is none) in those that compute the loss. An ignored row has loss 0 and
+// gradient 0.
 //
-// cross_entropy streams: each thread keeps a maximum and a sum by that maximum, which grows as the row passes by:
+// cross_entropy is an online softmax: each thread keeps a running maximum, and a sum of
+// exponentials relative to it, which is rescaled when the maximum increases:
 //
-//      row | pack pack pack pack | pack pack ...     a step: UNROLL packs of each thread: their maximum first, then their exponentials
+//      row | pack pack pack pack | pack pack ...     a step: UNROLL packs per thread: first their
+//                                                    maximum, then their exponentials
 //
-// The others hold the row between their two readings (see rows.cuh). cross_entropy_grad_update has few blocks, each for rows a grid apart, so that
-// nothing is nearly all there is to launch where nothing is left to do.
+// The other kernels keep the row between their two passes (see rows.cuh). cross_entropy_grad_update
+// has few blocks, each of which loops over rows with the stride of the grid: if no row is left to
+// compute, the launch costs almost nothing.
 //
-// A target outside of 0..columns that is not the ignored one reads nothing: it is recorded in `fault`, the loss is NaN, the gradient 0.
-// Macros: those of rows.cuh (HOLD matters to all but the first kernel); FORM (LOSS, GRADIENT, WITH_GRADIENT or UPDATE: which kernel is compiled);
-// SMOOTHED (0: s = 0; the gradient alone takes any s).
+// A target outside 0..columns that is not the ignored one is never used as an index: it is recorded
+// in `fault`, the loss is NaN, the gradient 0.
+// Macros: those of rows.cuh (HOLD matters to all but the first kernel); FORM (LOSS, GRADIENT,
+// WITH_GRADIENT or UPDATE: which kernel is compiled); SMOOTHED (0: s = 0; cross_entropy_grad and
+// cross_entropy_grad_update take any s).
 
 #include "lib/launch.cuh"
 #include "lib/rows.cuh"
@@ -37,17 +50,19 @@ struct alignas(16) Fault {
 };
 
 struct CrossEntropy {
-    T* dx;       // not cross_entropy
-    C* loss;     // not cross_entropy_grad
-    C* log_sum;  // cross_entropy_grad reads it
+    T* dx;       // unused by cross_entropy
+    C* loss;     // unused by cross_entropy_grad, .._update
+    C* log_sum;  // input of cross_entropy_grad, .._update; otherwise an output
     const T* x;
-    const void* target;   // i64 if target_is_long, else i32
-    const C* dloss;       // not cross_entropy
-    const C* formed_for;  // cross_entropy_grad_update: the dloss that dx was formed for
-    Fault* fault;         // in mapped host memory; the first one stays
-    u64 site;             // who reports, not 0
+    const void* target;  // i64 if target_is_long, otherwise i32
+    const C* dloss;      // unused by cross_entropy
+    // cross_entropy_grad_update: the dloss that dx was computed for.
+    const C* formed_for;
+    Fault* fault;  // in mapped host memory; keeps the first fault
+    u64 site;      // op and call, never 0
     u64 rows;
-    i64 dx_stride, x_stride, dloss_stride, formed_stride;  // of dloss, formed_for: 1, or 0 for one number of all rows
+    // Strides of dloss and formed_for: 1, or 0 if all rows share one value.
+    i64 dx_stride, x_stride, dloss_stride, formed_stride;
     i64 ignore_index;
     double target_share;  // 1 - s
     double each_share;    // s / columns
@@ -55,7 +70,7 @@ struct CrossEntropy {
     u32 target_is_long;
 };
 
-// Where a row's target lies: in the row, ignored, or nowhere.
+// The target of a row: a class, ignored, or out of range.
 struct Target {
     i64 index;
     bool ignored, inside;
@@ -75,7 +90,7 @@ struct Target {
 };
 
 #if FORM == LOSS || FORM == WITH_GRADIENT
-// The sum of x - shift(max) beside that of the exponentials, if SMOOTHED alone.
+// The running maximum and sum of exponentials and, only if SMOOTHED, the sum of x - shift(max).
 struct Logits {
     Exponentials<true> powers;
     C differences, count;
@@ -109,7 +124,7 @@ struct Logits {
     }
     INLINE void of_team() {
         if (SMOOTHED) {
-            // In the same order as the powers below: by the team's maximum.
+            // In the order of the exponentials below: relative to the team's maximum.
             C all = team_max<2>(powers.max);
             rescale(all);
             differences = team_sum<3>(differences);
@@ -149,7 +164,8 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
 #endif
 
 #if FORM != LOSS
-// dloss * (probability - wanted) of a pack: each class wants each_share, the target target_share more.
+// dloss * (probability - wanted) of a pack. `wanted`, the smoothed target distribution, is
+// each_share per class, and target_share more for the target.
 INLINE Raw loss_gradient(const Raw& x, C base, C log_sum, C dloss, C each_share, C target_share, int place) {
     C dx[PACK];
 #pragma unroll
@@ -162,7 +178,7 @@ INLINE Raw loss_gradient(const Raw& x, C base, C log_sum, C dloss, C each_share,
 #endif
 
 #if FORM == GRADIENT || FORM == UPDATE
-// dx of a row; nothing of one that is `formed`.
+// Computes dx of a row, unless it is `formed` (already computed).
 INLINE void gradient_of_row(const CrossEntropy& p, u64 row, bool formed) {
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
@@ -218,7 +234,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
 INLINE bool is_formed(const CrossEntropy& p, u64 row) {
     return row < p.rows && p.dloss[i64(row) * p.dloss_stride] == p.formed_for[i64(row) * p.formed_stride];
 }
-// Whether dx is there already in all rows of this block, whose threads look at a row each.
+// Whether dx is already computed in all rows of this block. Each thread checks one row at a time.
 INLINE bool all_formed(const CrossEntropy& p) {
     u64 step = u64(gridDim.x) * TEAMS;
     bool formed = true;
@@ -239,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
     for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows; first += step) {
         u64 row = first + row_of_thread() - u64(blockIdx.x) * TEAMS;
         gradient_of_row(p, row, is_formed(p, row));
-        // What the block has in shared memory is written again.
+        // The next row overwrites the block's shared memory.
         __syncthreads();
     }
 }
@@ -268,7 +284,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
     }
     logits.of_team();
     C log_sum = log_of(logits.powers.sum);
-    // dx may be the logits: the target's is read before any of them is written.
+    // dx may be the logits: the target's logit is read before any of them is overwritten.
     C loss = member == 0 && row < p.rows ? loss_of(p, target, x, logits, log_sum) : C(0);
     if (TEAM_WARPS > 1) __syncthreads();
     else __syncwarp();

@@ -1,29 +1,41 @@
-// Layer and RMS normalisation of rows, and their gradients.
+// Layer and RMS normalization of rows, and their gradients.
 //
-//   norm_rows       y = (x - mean) * r * weight + bias, r = 1 / sqrt(mean (x - mean)^2 + eps)     RMS: mean = 0
-//   norm_rows_grad  n = (x - mean) * r, g = dy * weight:  dx = r * (g - mean(g) - n * mean(g * n))  RMS: without mean(g)
+//   norm_rows       y = (x - mean) * r * weight + bias, r = 1 / sqrt(mean (x - mean)^2 + eps)
+//                   RMS: mean = 0
+//   norm_rows_grad  n = (x - mean) * r, g = dy * weight:  dx = r * (g - mean(g) - n * mean(g * n))
+//                   RMS: without mean(g)
 //                   dweight = sum over rows of dy * n, dbias = sum over rows of dy
-//                   dx + residual, the gradient that came to x from elsewhere, if there is one (HOLD = REGISTERS); also rounded to TYPE_DY, if asked for
+//                   HOLD = REGISTERS: dx includes `residual`, if given, which is the gradient of x
+//                   from another path; also writes dx rounded to TYPE_DY, if requested
 //
-// x, y, dy, dx, residual [rows, columns] of any row stride; weight, bias, dweight, dbias [columns]; mean, r [rows] in the compute type. A team of
-// threads works on a row, see rows.cuh (MASKED = 0: PACK divides columns, all strides and, as elements, all addresses).
+// x, y, dy, dx, residual [rows, columns] of any row stride; weight, bias, dweight, dbias [columns];
+// mean, r [rows] in the compute type. A team of threads processes a row, see rows.cuh (MASKED = 0:
+// PACK divides columns, all strides and, in elements, all addresses).
 //
-// norm_rows_grad (HOLD = REGISTERS): a block walks over rows, and each of its threads keeps the sums of its columns in registers, while the
-// next rows are under way to shared memory. What the blocks leave in `partials` [blocks, SUMS, columns] is added up by column_sums, in the
+// norm_rows_grad (HOLD = REGISTERS) is persistent: a block loops over rows, and each of its threads
+// keeps the sums of its columns in registers, while the next rows are in flight to shared memory.
+// The blocks write their sums to `partials` [blocks, SUMS, columns]; column_sums adds these in the
 // order of the blocks:
 //
 //      block 0:  row 0, row G, row 2G, ...   -> partials[0]  \
 //      block 1:  row 1, row G + 1, ...       -> partials[1]   > column_sums -> dweight, dbias
 //      ...                                                   /
 //
-// Rows whose columns do not fit: norm_rows_grad with HOLD = SHARED or MEMORY for dx alone (SUMS = 0), a team for a row;
-// norm_rows_parameter_grad for the partials.
+// Rows that do not fit in registers: norm_rows_grad with HOLD = SHARED or MEMORY computes only dx
+// (SUMS = 0), a team per row; norm_rows_parameter_grad computes the partials.
 //
-// Variances are means of squared differences to the mean of numbers that are at hand, never differences of large sums.
+// The variance is the mean of the squared differences from the mean, in a second pass over the row
+// that the team holds, never a difference of large sums.
 //
-// Macros: those of rows.cuh; TYPE_Y and TYPE_DY (half precision beside a TYPE of float, for HOLD = REGISTERS; else TYPE); CENTRED (1 layer, 0 RMS); DWEIGHT, DBIAS (0 or 1: which sums norm_rows_grad forms); STAGES (rows of a team
-// in shared memory, 2 at least: 2 * STAGES * TOGETHER * PACKS packs for each thread); TOGETHER (see there); FORM (FORWARD, GRADIENT or PARAMETERS: which kernels are compiled; for
-// PARAMETERS HOLD = MEMORY, TEAM above 32, and both sums).
+// Macros: those of rows.cuh
+//   TYPE_Y, TYPE_DY  half precision with a TYPE of float, for HOLD = REGISTERS; otherwise TYPE
+//   `CENTRED`        1: layer normalization, 0: RMS
+//   DWEIGHT, DBIAS   0 or 1: the sums that norm_rows_grad computes
+//   STAGES           stages of the ring buffer in shared memory, at least 2:
+//                    2 * STAGES * TOGETHER * PACKS packs per thread
+//   TOGETHER         rows of a team per iteration, see below
+//   FORM             FORWARD, GRADIENT or PARAMETERS: which kernels are compiled; PARAMETERS needs
+//                    HOLD = MEMORY, TEAM above 32, and both sums
 
 #include "lib/launch.cuh"
 #include "lib/rows.cuh"
@@ -52,11 +64,12 @@
 #define DBIAS 1
 #endif
 
-// Two rows under way and one that is worked on: a fourth gained nothing.
+// Two stages in flight and one being processed. A fourth gained nothing.
 #ifndef STAGES
 #define STAGES 3
 #endif
-// Rows of a team in one turn of its block: 1 or 2. Two share the exchange of their sums, and hide each other's latencies.
+// Rows of a team per iteration of its block: 1 or 2. Two rows share the exchange of their sums, and
+// hide each other's latencies.
 #ifndef TOGETHER
 #define TOGETHER 1
 #endif
@@ -64,7 +77,7 @@ constexpr int SUMS = DWEIGHT + DBIAS;
 typedef TYPE_Y Y;
 typedef TYPE_DY Dy;
 
-// A pack of as many elements of another type as a Raw has of T.
+// A pack of another element type, with as many elements as a Raw has of T.
 template <class E> struct alignas(PACK * sizeof(E)) RawOf {
     typedef typename WordOf<PACK * sizeof(E)>::type Word;
     Word words[PACK * sizeof(E) / sizeof(Word)];
@@ -80,7 +93,7 @@ template <class E> struct alignas(PACK * sizeof(E)) RawOf {
 #if FORM == FORWARD
 struct Norm {
     Y* y;
-    C* mean;  // layer only
+    C* mean;  // layer normalization only
     C* reciprocal;
     const T* x;
     const T* weight;  // null: none
@@ -192,7 +205,7 @@ struct NormGrad {
     const C* reciprocal;
     const T* weight;    // null: none
     const T* residual;  // null: none
-    Dy* rounded;        // null: none; dx of the type of dy
+    Dy* rounded;        // null: none; dx rounded to the type of dy
     u64 rows;
     i64 dx_stride, x_stride, dy_stride, residual_stride, rounded_stride;
     u32 columns;
@@ -200,7 +213,7 @@ struct NormGrad {
 };
 
 #if FORM == GRADIENT
-// g and g * n of a pack, summed.
+// Adds g and g * n of a pack to `sum` and `along`.
 INLINE void add_gradient_terms(const Raw& x, const Raw& dy, const Raw& weight, C mean, C reciprocal, C& sum, C& along) {
 #pragma unroll
     for (int e = 0; e < PACK; ++e) {
@@ -209,7 +222,7 @@ INLINE void add_gradient_terms(const Raw& x, const Raw& dy, const Raw& weight, C
         along += g * ((x.get(e) - mean) * reciprocal);
     }
 }
-// dx of a pack, given the means of g and of g * n.
+// dx of a pack, from the means of g (`sum`) and of g * n (`along`).
 INLINE Raw norm_gradient(const Raw& x, const Raw& dy, const Raw& weight, C mean, C reciprocal, C sum, C along) {
     C dx[PACK];
 #pragma unroll
@@ -220,9 +233,10 @@ INLINE Raw norm_gradient(const Raw& x, const Raw& dy, const Raw& weight, C mean,
     return Raw::of(dx);
 }
 
-// Rows under way to a thread: each thread copies what it will read itself, so that no barrier is needed.
+// Ring buffer in shared memory for rows in flight. Each thread reads only what it copied itself, so
+// that no barrier is needed.
 //
-//      held: [STAGES][TOGETHER][x, dy][PACKS][threads]        turn t in stage t % STAGES
+//      held: [STAGES][TOGETHER][x, dy][PACKS][threads]        iteration t uses stage t % STAGES
 struct Ring {
     const Cut& cut;
     int member;
@@ -239,7 +253,7 @@ struct Ring {
             *to = *reinterpret_cast<const Slot*>(from);
         }
     }
-    // Starts a row whose first pack of this thread is there.
+    // Issues the copies of a row; x and dy point to this thread's first pack of it.
     INLINE void start(const T* x, const Dy* dy, int stage, int r) const {
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) {
@@ -249,22 +263,23 @@ struct Ring {
         }
     }
     INLINE void commit() const { cp_async_commit_group(); }
-    // Waits until all but the last STAGES - 2 of the committed turns are there.
+    // Waits for all committed iterations except the latest STAGES - 2.
     INLINE void wait() const { cp_async_wait_group<STAGES - 2>(); }
 };
 
-// Whether n and g of a row stay in registers beside the sums of its columns; if not they are formed again.
+// Whether n and g of a row stay in registers, in addition to the sums of its columns. Otherwise
+// they are recomputed.
 #define KEPT (TOGETHER * PACKS * PACK <= 16)
 #define WEIGHTS_KEPT (KEPT || TOGETHER > 1)
 
 // A thread's sums of its columns: of dweight, then of dbias.
 typedef C ColumnParts[largest(SUMS, 1)][PACKS][PACK];
 
-// The sums of a block's rows: its teams add theirs one after the other, and the last one writes.
+// Adds the sums of the block's teams, one team after another. The last team stores the totals.
 INLINE void write_partials(const NormGrad& p, const Cut& cut, int member, const ColumnParts& sums) {
     C* partials = p.partials + u64(blockIdx.x) * SUMS * p.columns;
     constexpr int WIDEST = TEAMS > 1 ? PACKS * TEAM * PACK : 1;
-    // Stores of 16 bytes: one by one they would touch as many sectors as there are numbers.
+    // 16-byte stores: single stores would access as many sectors as there are values.
     constexpr int VECTOR = PACK * sizeof(C) <= 16 ? PACK : 16 / sizeof(C);
     __shared__ C of_block[largest(SUMS, 1)][WIDEST];
 #pragma unroll 1
@@ -292,7 +307,7 @@ INLINE void write_partials(const NormGrad& p, const Cut& cut, int member, const 
     }
 }
 
-// Mean and r of a team's rows of one turn, 0 of rows that there are not; the rows are `step` apart.
+// Loads mean and r of a team's rows of an iteration, `step` apart; 0 for rows past the end.
 INLINE void read_statistics(C (&mean)[TOGETHER], C (&reciprocal)[TOGETHER], const NormGrad& p, u64 row, u64 step) {
 #pragma unroll
     for (int r = 0; r < TOGETHER; ++r) {
@@ -303,11 +318,11 @@ INLINE void read_statistics(C (&mean)[TOGETHER], C (&reciprocal)[TOGETHER], cons
     }
 }
 
-// Starts the rows of a team, one turn after the other.
+// Issues the copies of a team's rows, one iteration per call.
 struct Starts {
     const Ring& ring;
     u64 row, rows, step;
-    // Where this thread's first pack of the next row is.
+    // This thread's first pack of the next row.
     const T* x;
     const Dy* dy;
     i64 x_step, dy_step;
@@ -330,7 +345,7 @@ struct Starts {
     }
 };
 
-// The weights of a thread's columns, 1 where there are none.
+// The weights of a thread's columns, 1 if there is no weight.
 struct Weights {
     const NormGrad& p;
     int member;
@@ -349,10 +364,11 @@ struct Weights {
     INLINE Raw at(int k) const { return WEIGHTS_KEPT ? kept[k] : read(k); }
 };
 
-// The statistics of this turn's rows, and what is added to x * r for n.
+// Sets the statistics of this iteration's rows, and `offset`: n = x * r + offset.
 INLINE void take_statistics(C (&mean)[TOGETHER], C (&reciprocal)[TOGETHER], C (&offset)[TOGETHER],
                             const C (&next_mean)[TOGETHER], const C (&next_reciprocal)[TOGETHER], u32 columns) {
-    // A single column is its own mean: n and the gradients are 0, not the rounding errors of x * r and r * g.
+    // A single column is its own mean: n and the gradients are exactly 0, not the rounding errors
+    // of x * r and r * g.
     const bool is_single = CENTRED && PACK == 1 && columns == 1;
 #pragma unroll
     for (int r = 0; r < TOGETHER; ++r) {
@@ -361,12 +377,12 @@ INLINE void take_statistics(C (&mean)[TOGETHER], C (&reciprocal)[TOGETHER], C (&
     }
 }
 
-// n of x. One instruction less for half precision, whose own rounding is far coarser.
+// n of x. For half precision, one instruction less: the rounding to half precision is far coarser.
 INLINE C normal_of(C x, C mean, C reciprocal, C offset) {
     return sizeof(T) == 2 ? x * reciprocal + offset : (x - mean) * reciprocal;
 }
 
-// Where this thread's first pack of the row is that is written next, and what is added to its rows of a turn.
+// This thread's first pack of the next row to store, and the residual of the rows of one iteration.
 struct RowsOut {
     const NormGrad& p;
     T* dx;
@@ -380,7 +396,7 @@ struct RowsOut {
         residual = p.residual + i64(row) * p.residual_stride + member * PACK;
         rounded = p.rounded + i64(row) * p.rounded_stride + member * PACK;
     }
-    // Before the sums of a turn are exchanged, so that it comes meanwhile.
+    // Called before the exchange of an iteration's sums, so that the loads overlap with it.
     template <class Missing> INLINE void load_residual(const Missing& is_missing) {
         if (!p.residual) return;
 #pragma unroll
@@ -421,7 +437,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
     read_statistics(next_mean, next_reciprocal, p, row, step);
     C share = C(1) / C(p.columns);
     int turn = 0, stage = 0;
-    // All teams of a block go as often as its first one: they take part in exchanges.
+    // All teams of a block loop as often as its first one, because all take part in exchanges.
 #pragma unroll 1
     for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows;
          first += TOGETHER * step, row += TOGETHER * step, turn ^= 1) {
@@ -434,7 +450,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
         out.load_residual(is_missing);
         ring.wait();
         C normal[TOGETHER][PACKS][PACK], grad[TOGETHER][PACKS][PACK];
-        // Of each row: the sum of g, that of g * n.
+        // For each row: the sum of g, then that of g * n.
         C totals[2 * TOGETHER] = {};
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) {
@@ -456,12 +472,12 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
                 }
             }
         }
-        // Into the stage that was read in the last turn.
+        // Refills the stage that was read in the previous iteration.
         starts.start(stage == 0 ? STAGES - 1 : stage - 1);
         team_sums<0>(totals, turn);
 #pragma unroll
         for (int r = 0; r < TOGETHER; ++r) {
-            // dx = r * g - r * mean(g) - n * (r * mean(g * n)): two instructions for an element.
+            // dx = r * g - r * mean(g) - n * (r * mean(g * n)): two instructions per element.
             C mean_part = CENTRED ? reciprocal[r] * (totals[2 * r] * share) : C(0);
             C along_part = reciprocal[r] * (totals[2 * r + 1] * share);
 #pragma unroll
@@ -490,7 +506,7 @@ INLINE void rows_grad_in_two_readings(const NormGrad& p) {
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
-    // Of T in this form.
+    // dy has type T unless HOLD = REGISTERS.
     const T* dy = reinterpret_cast<const T*>(p.dy) + i64(row) * p.dy_stride;
     T* dx = p.dx + i64(row) * p.dx_stride;
     Cut cut(x, row < p.rows ? p.columns : 0);
@@ -523,8 +539,9 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
 #endif
 
 #if FORM == PARAMETERS
-// The partials of rows blockIdx.y * rows_per_block and following: a lane has a pack of columns, the warps take turns with the rows.
-// Blocks: (ceil(columns / (32 * PACK)), ceil(rows / rows_per_block)).
+// Computes the partials of the rows from blockIdx.y * rows_per_block. A lane has a pack of columns;
+// the warps process the rows in turn.
+// Grid: (ceil(columns / (32 * PACK)), ceil(rows / rows_per_block)).
 constexpr int PARAMETER_WARPS = 8;
 extern "C" __global__ void __launch_bounds__(PARAMETER_WARPS* WARP)
     norm_rows_parameter_grad(const __grid_constant__ NormGrad p) {

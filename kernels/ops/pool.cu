@@ -1,22 +1,33 @@
 // Pooling over windows of two axes, and its gradients.
 //
-//   max_pool       y[n, c, o, q] = the largest element of window (o, q) of x[n, c], NaN if there is one; positions = where it lies in its plane,
-//                  row * width + column, the first one of equals; padding never wins
-//   avg_pool       y[n, c, o, q] = the sum of window (o, q) divided by `whole`, or (whole = 0) by how many of its places lie on the image
-//   *_grad         dx[n, c, h, w] = sum of what the windows that show pixel (h, w) give to it: each adds what comes from its windows in rising order, so
-//                  that nothing is added by two threads
+//   max_pool       y[n, c, o, q] = the largest element of window (o, q) of x[n, c], or NaN if the
+//                  window has one; positions = its index in the plane, row * width + column: the
+//                  first one of equal elements; padding is never selected
+//   avg_pool       y[n, c, o, q] = the sum of window (o, q) divided by `whole`, or (whole = 0) by
+//                  the number of its taps that are inside the image
+//   *_grad         dx[n, c, h, w] = sum of the contributions of the windows that cover pixel
+//                  (h, w). One thread adds all of them, in ascending order of the windows, so that
+//                  no two threads add to one element
 //
-//        x [h, w]         y [o, q]              dx [h, w]          dy [o, q]
-//        . . . . .                              . . . . .
-//        . a b . .   ->   . max .               . p p p p   <-     . + + .     a thread of max_pool and avg_pool: one window
-//        . c d . .                              . . . . .          . + + .     a thread of *_grad: RUN pixels of a row, and all windows over them
+//        x [h, w]         y [o, q]         dx [h, w]          dy [o, q]
+//        . . . . .                         . . . . .
+//        . a b . .   ->   . max .          . p p p p   <-     . + + .
+//        . c d . .                         . . . . .          . + + .
 //
-// Windows of 2 x 2 and 3 x 3 have kernels of their own, whose loads are under way together. Positions that do not come from these windows are rare, but
-// allowed: max_pool_grad leaves `call` in `stray` when it sees one, and max_pool_grad_strays, which follows it, forms dx from all windows of the plane
-// (windows times pixels: slow); what else lies there does no harm, for both forms add the same numbers in the same order. A position outside the plane goes nowhere, and the first one
-// that is seen is left in `fault` for the host.
+//        max_pool, avg_pool:               *_grad:
+//        a thread computes one window      a thread computes RUN pixels of a row from all windows
+//                                          that cover them
 //
-// TYPE is double, float, f16 or bf16 (summed in float). Any strides; `packed`: dx dense, rows and address multiples of RUN elements.
+// Windows of 2 x 2 and 3 x 3 have separate kernels, whose loads are in flight together.
+//
+// In max_pool_grad a position outside its window is rare, but allowed: the kernel stores `call` to
+// `stray` if it finds one. max_pool_grad_strays, which is launched after it, then recomputes dx
+// from all windows of the plane (windows times pixels: slow). A stale value in `stray` is harmless,
+// because both kernels add the same numbers in the same order. A position outside the plane is
+// ignored, and the first one that a thread finds is recorded in `fault` for the host.
+//
+// TYPE is double, float, f16 or bf16 (summed in float). Any strides; `packed`: dx is contiguous,
+// and rows and address are multiples of RUN elements.
 // Limits: fewer than 2^31 elements of `to` and of an image plane; those of window.cuh.
 
 #include "lib/functions.cuh"
@@ -28,13 +39,15 @@
 typedef TYPE E;
 typedef Compute<E> C;
 constexpr int THREADS = 256;
-// Blocks on a multiprocessor: aiming at more of them, in double the compiler spilled.
+// Minimum number of blocks per multiprocessor in the launch bounds. 0: the compiler chooses; in
+// double it would aim at more than 4 and spill.
 constexpr int LEAST_BLOCKS = sizeof(E) == 8 ? 4 : 0;
-constexpr int RUN =
-    sizeof(E) == 8 ? 2 : 4;  // 16 bytes of dx, or 8: neighbouring pixels are shown by almost the same windows
-constexpr int GROUP = 4;     // windows whose loads are under way together
+// Pixels per thread of *_grad: 16 or 8 bytes of dx. Almost the same windows cover adjacent pixels.
+constexpr int RUN = sizeof(E) == 8 ? 2 : 4;
+constexpr int GROUP = 4;  // windows whose loads are in flight together
 
-// In host memory that the device sees. The site (op and call, never 0) is written with the position in one access.
+// In host memory that is mapped to the device. The site (op and call, never 0) and the position are
+// written in one access.
 struct alignas(16) Fault {
     i64 position;
     u64 site;
@@ -48,13 +61,14 @@ struct Pooling {
     u64 site;
     u64* stray;
     u64 call;
-    double whole;       // avg_pool*
-    double part;        // avg_pool_grad: 1 / whole
-    u32 count;          // elements of y, or runs of dx
-    u32 packed;         // whether dx is written a run at a time
-    u32 channels_last;  // whether neighbouring threads take neighbouring channels, as x lies
+    double whole;  // avg_pool*
+    double part;   // avg_pool_grad: 1 / whole
+    u32 count;     // elements of y, or runs of dx
+    u32 packed;    // whether dx is written RUN elements at a time
+    // Whether adjacent threads process adjacent channels, as x is stored.
+    u32 channels_last;
     Slide down, across;
-    Extent extent;  // of y, or of dx with runs for columns
+    Extent extent;  // of y, or of dx with RUN pixels counted as one column
     Divisor width;  // of the image
     Strides to_strides, from_strides, position_strides;
 };
@@ -73,7 +87,7 @@ INLINE Spot window_of(const Pooling& p, u32 number) {
     return spot;
 }
 
-// All places of the window at (top, left), `outside` where there is no image.
+// Loads all taps of the window at (top, left); those outside the image are `outside`.
 template <int SIDE>
 INLINE void load_window(const Pooling& p, const E* x, i32 top, i32 left, C outside, C (&values)[SIDE * SIDE]) {
     i32 bottom = top + (SIDE - 1) * p.down.dilation, right = left + (SIDE - 1) * p.across.dilation;
@@ -95,7 +109,7 @@ INLINE void load_window(const Pooling& p, const E* x, i32 top, i32 left, C outsi
     }
 }
 
-// SIDE > 0: windows of SIDE x SIDE places.
+// SIDE > 0: windows of SIDE x SIDE taps. SIDE = 0: windows of any size.
 template <int SIDE> INLINE void largest_of_window(const Pooling& p) {
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= p.count) return;
@@ -103,7 +117,8 @@ template <int SIDE> INLINE void largest_of_window(const Pooling& p) {
     const E* x = p.from + plane_at(p.from_strides, spot);
     i32 top = start_of(p.down, spot.row), left = start_of(p.across, spot.column);
     Taps rows = taps_of(p.down, top), columns = taps_of(p.across, left);
-    // The first place on the image has won as long as nothing beats -infinity.
+    // The first tap inside the image is selected unless an element of the window is NaN or above
+    // -infinity.
     C best = C(-INFINITE);
     i32 winner = (top + rows.low * p.down.dilation) * p.across.size + left + columns.low * p.across.dilation;
     if constexpr (SIDE > 0) {
@@ -147,7 +162,7 @@ KERNEL max_pool_3x3(const __grid_constant__ Pooling p) {
     largest_of_window<3>(p);
 }
 
-// By what the sum of a window is divided.
+// The divisor of a window's sum.
 INLINE C divisor_of(const Pooling& p, const Taps& rows, const Taps& columns) {
     return p.whole > 0 ? C(p.whole) : C(rows.high - rows.low) * C(columns.high - columns.low);
 }
@@ -208,7 +223,7 @@ INLINE void write_run(const Pooling& p, const Spot& spot, const C (&sums)[RUN]) 
         if (spot.column + e < p.across.size) dx[e * p.to_strides.column] = pack.of[e];
 }
 
-// What is wrong with a winner that its window does not show.
+// Reports a position outside its window: to `stray` if inside the plane, otherwise to `fault`.
 __device__ __noinline__ void note(const Pooling& p, i32 winner) {
     if (winner >= 0 && i64(winner) < i64(p.down.size) * p.across.size) {
         *p.stray = p.call;
@@ -241,7 +256,8 @@ KERNEL max_pool_grad(const __grid_constant__ Pooling p) {
     C sums[RUN] = {};
     i32 row_tap = rows.tap;
     for (i32 o = rows.first; o <= rows.last; o += p.down.window_step, row_tap -= p.down.tap_step) {
-        // Each window is looked into where its first pixel on the image is.
+        // One thread checks the position of each window: the one whose pixels include the window's
+        // first pixel inside the image.
         bool is_first_row = row_tap == 0 || spot.row < p.down.dilation;
         for (i32 q = first; q <= last; q += GROUP) {
             i32 winners[GROUP];
@@ -267,7 +283,7 @@ KERNEL max_pool_grad(const __grid_constant__ Pooling p) {
     write_run(p, spot, sums);
 }
 
-// dx from every window of the plane, where a winner lies outside its own window. Any number of blocks.
+// Computes dx from all windows of the plane if a position is outside its window. Any grid size.
 KERNEL max_pool_grad_strays(const __grid_constant__ Pooling p) {
     wait_for_earlier_launches();
     if (*p.stray != p.call) return;

@@ -1,12 +1,14 @@
-// Random numbers, by philox.cuh.
+// Random numbers from the Philox generator of philox.cuh.
 //
-// Word w of an op's stream is word w % 4 of philox(counter = base + offset + w / 4, key = seed); `state` = [seed, base] lies in device memory, so
-// that a captured step draws new numbers in each replay. A thread makes one block of four words.
+// Word w of an op's stream is word w % 4 of philox(counter = base + offset + w / 4, key = seed).
+// `state` = [seed, base] is in device memory, so that a captured step draws new numbers in each
+// replay. A thread computes one Philox block of four words.
 //
 //   bits     y[i] = word[i] >> shift, i32
 //   uniform  y[i] = (word[i] >> 8) * 2^-24
-//   normal   y[i] = sqrt(-2 ln u) cos(2 pi v) from words 2i and 2i + 1 (Box and Muller 1958), in double and rounded once, whatever the dtype: in float
-//            two numbers in three would differ from the CPU's
+//   normal   y[i] = sqrt(-2 ln u) cos(2 pi v) from words 2i and 2i + 1 (Box and Muller 1958), in
+//            double and rounded once, for all dtypes: in float two of three numbers would differ
+//            from the CPU's
 //   dropout  y[i] = word[i] >> 8 >= threshold ? x[i] * scale : 0
 
 #include "lib/functions.cuh"
@@ -77,9 +79,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) uniform(const __grid_const
 
 INLINE double box_muller(u32 first, u32 second) {
     constexpr double STEP = 1.0 / 16777216.0;
-    // From (0, 1]: the logarithm of 0 cannot come up.
+    // u is in (0, 1]: the logarithm of 0 cannot occur.
     double u = ((first >> 8) + 1) * STEP, v = (second >> 8) * STEP;
-    // The angle is rounded as on the CPU, and not kept exact in a fused multiply-add of the cosine.
+    // The angle is rounded as on the CPU. The compiler must not keep it exact in an FMA of the
+    // cosine.
     double angle = __dmul_rn(v, 6.283185307179586);
     return sqrt_of(-2.0 * log_of(u)) * cos_of(angle);
 }
@@ -115,7 +118,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) dropout(const __grid_const
     }
 }
 
-// x and y lie in the order of their shape, and packs of four are aligned: a thread moves four elements at once.
+// x and y are contiguous in the order of their shape, and packs of four elements are aligned: a
+// thread moves four elements in one access (double: in two).
 extern "C" __global__ void __launch_bounds__(THREADS) dropout_line(const __grid_constant__ Random p) {
     wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;

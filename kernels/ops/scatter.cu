@@ -1,15 +1,20 @@
-// Putting and adding along an axis, after index.cu has told the place of each source and sort.cu has brought sources of one place together, in
-// their own order: keys[..] rises, numbers[..] are those of the sources.
+// Scatter along an axis: writes or adds sources to y. index.cu has computed the destination (key)
+// of each source, and sort.cu has sorted them stably: keys[..] ascends, and numbers[..] are the
+// indices of the sources.
 //
-//   keys     3 3 3 | 5 | 8 8 | nowhere ...      a run: one place of y
-//   scatter  the thread of a run's first key puts the last source, or adds all of them to what is there, rounded once
-//   add_rows the same for rows: the warp of a run's first key, lanes along the row; add_rows_packed 16 bytes of it each
+//   keys      3 3 3 | 5 | 8 8 | nowhere ...      a run: all sources of one destination in y
+//   scatter   the thread of a run's first key writes the run's last source, or (ADDS) adds all of
+//             them to the existing element, rounded once
+//   add_rows  the same for rows: the warp of a run's first key, with lanes along the row
+//   add_rows_packed  the same with 16 bytes per lane
 //
-//            columns ->   lane 0      lane 1    ...            A warp sees the next 31 keys at once. A longer run is that
-//   key 3, source 7      [pack]      [pack]                   of its whole block, a source for each warp in turn: where
-//   key 3, source 9    + [pack]    + [pack]                   all sources have one place, a warp alone would take long.
+//            columns ->   lane 0      lane 1    ...       A warp compares 31 keys at once. The
+//   key 3, source 7      [pack]      [pack]              whole block adds a run of 31 or more keys,
+//   key 3, source 9    + [pack]    + [pack]              each warp one source in turn: if all
+//                                                        sources had one destination, a single warp
+//                                                        would take long.
 //
-// TYPE is the element type (for putting, a type of its size). Limits: fewer than 2^31 sources.
+// TYPE is the element type (without ADDS, a type of its size). Limits: fewer than 2^31 sources.
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
@@ -25,7 +30,7 @@ struct Scatter {
     const u32* keys;
     const u32* numbers;
     u32 count;
-    u32 nowhere;       // the key of sources that go nowhere
+    u32 nowhere;       // the key of sources without a destination
     Space<1> places;   // of y, in row-major order of its shape
     Space<1> sources;  // of source, likewise
 };
@@ -68,7 +73,8 @@ struct AddRows {
 };
 
 constexpr int WARPS = THREADS / WARP;
-constexpr int AHEAD = WARP - 1;  // keys that a warp sees beyond the one before its own
+// Keys that a warp compares: its own (lane 1) and the 30 after it.
+constexpr int AHEAD = WARP - 1;
 
 template <int V> INLINE void add_pack(const E* from, Compute<E> (&sums)[V]) {
     Pack<E, V> pack = load<E, V>(from);
@@ -86,7 +92,8 @@ template <int V> INLINE void put_sums(E* y, const Compute<E> (&sums)[V]) {
 template <int V> INLINE void add_rows_of_block(const AddRows& p) {
     typedef Compute<E> C;
     __shared__ C tile[WARPS][WARP * V];
-    __shared__ u32 longest;  // where the long run of this block begins: one at most, as long runs begin far apart
+    // Start of this block's long run. There is at most one, because long runs start far apart.
+    __shared__ u32 longest;
     u32 warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     u32 column = (blockIdx.y * WARP + lane) * V;
     bool has_columns = column < p.columns;
@@ -95,7 +102,7 @@ template <int V> INLINE void add_rows_of_block(const AddRows& p) {
     if (threadIdx.x == 0) longest = p.count;
     __syncthreads();
 
-    // Lane 0 has the key before the warp's own, lane 1 its own, the others what follows.
+    // Lane 0 has the key before the warp's own key, lane 1 its own, the others those after it.
     u32 first = blockIdx.x * WARPS + warp, at = first + lane - 1;
     bool exists = first < p.count && (first > 0 || lane > 0) && at < p.count;
     u32 ahead = exists ? p.keys[at] : p.nowhere, number = exists ? p.numbers[at] : 0;
@@ -139,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_rows(const __grid_cons
     wait_for_earlier_launches();
     add_rows_of_block<1>(p);
 }
-// The columns of both sides lie side by side, and their rows at multiples of 16 bytes.
+// Columns are contiguous in y and source, and their rows are aligned to 16 bytes.
 extern "C" __global__ void __launch_bounds__(THREADS) add_rows_packed(const __grid_constant__ AddRows p) {
     wait_for_earlier_launches();
     add_rows_of_block<16 / sizeof(E)>(p);

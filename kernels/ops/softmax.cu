@@ -1,23 +1,30 @@
-// Softmax, its logarithm, and their gradients.
+// Softmax, log-softmax, and their gradients.
 //
-//   softmax       y = exp(x - max x) / sum exp(x - max x)        LOG: y = (x - max x) - log sum exp(x - max x)
-//   softmax_grad  dx = y * (dy - sum(y * dy))                    LOG: dx = dy - exp(y) * sum(dy)
+//   softmax       y = exp(x - max x) / sum exp(x - max x)
+//                 LOG: y = (x - max x) - log sum exp(x - max x)
+//   softmax_grad  dx = y * (dy - sum(y * dy))
+//                 LOG: dx = dy - exp(y) * sum(dy)
 //
-// Three forms of each, all of which read x (y, dy) before they write in its place:
+// Three algorithms for each. All of them read x (y, dy) before they write to the same elements:
 //
-//   softmax, softmax_grad                   along rows [rows, columns] of any row stride: a team of threads per row, see rows.cuh
-//   softmax_parts, then softmax_from_parts  few and long rows: every block takes a stretch of a row; the first kernel leaves the
-//   (softmax_grad_...)                      stretch's statistics in `parts` [rows, stretches], the second one meets them again
-//   softmax_columns, softmax_grad_columns   along the middle of [outer, axis, inner]: a thread has packs of neighbouring columns
+//   softmax, softmax_grad                   over rows [rows, columns] of any row stride: a team of
+//                                           threads per row, see rows.cuh
+//   softmax_parts, then softmax_from_parts  few and long rows, a block per chunk of a row: the
+//   (softmax_grad_...)                      first kernel writes the chunk's statistics to `parts`
+//                                           [rows, chunks], the second one merges them
+//   softmax_columns, softmax_grad_columns   over the middle axis of [outer, axis, inner]: a thread
+//                                           processes packs of adjacent columns
 //
-//      columns:            inner ->        ACROSS packs in a tile of columns, a block each
-//                 axis  | s0 s0 s0 s0 |    SEGMENTS threads share a pack of columns: segment s has axis s, s + SEGMENTS, ...
-//                   |   | s1 s1 s1 s1 |
+//      columns:            inner ->        A tile of columns, one per block, has ACROSS packs.
+//                 axis  | s0 s0 s0 s0 |    SEGMENTS threads share a pack of columns: segment s
+//                   |   | s1 s1 s1 s1 |    has axis indices s, s + SEGMENTS, ...
 //                   v   | s0 s0 s0 s0 |
 //
-// Limits: axis, inner, columns below 2^30. A row of only -infinity gives NaN, and so does one with +infinity or NaN.
-// Macros: those of rows.cuh; LOG (0 or 1); FORM (ROWS, PARTS, or COLUMNS: which kernels are compiled). PARTS asks for TEAM = 512, HOLD = MEMORY.
-// COLUMNS asks for ACROSS, a power of two with ACROSS * PACK <= 256; PACK divides inner, all strides and, as elements, all addresses.
+// Limits: axis, inner, columns below 2^30. The result of a row is NaN if all its elements are
+// -infinity, or if one is +infinity or NaN.
+// Macros: those of rows.cuh; LOG (0 or 1); FORM (ROWS, PARTS, or COLUMNS: which kernels are
+// compiled). PARTS needs TEAM = 512, HOLD = MEMORY. COLUMNS needs ACROSS, a power of two with
+// ACROSS * PACK <= 256; PACK divides inner, all strides and, in elements, all addresses.
 
 #include "lib/launch.cuh"
 #include "lib/rows.cuh"
@@ -32,7 +39,7 @@
 #define FORM ROWS
 #endif
 
-// Packs under way in a thread in the last two forms; what 64 bits are computed with leaves registers for one.
+// Packs in flight per thread in PARTS and COLUMNS. 64-bit arithmetic leaves registers for only one.
 constexpr int AHEAD = sizeof(C) == 8 ? 1 : UNROLL;
 
 struct Softmax {
@@ -40,9 +47,9 @@ struct Softmax {
     const T* x;
     Pair* parts;
     u64 rows;
-    i64 y_stride, x_stride;  // from row to row
+    i64 y_stride, x_stride;  // between rows
     u32 columns;
-    u32 stretch;  // packs of one block, in the form of parts
+    u32 stretch;  // packs of a block's chunk, if FORM = PARTS
 };
 struct SoftmaxGrad {
     T* dx;
@@ -55,12 +62,12 @@ struct SoftmaxGrad {
     u32 stretch;
 };
 
-// One element, given the row's statistics.
+// One element of y, from the statistics of its row.
 INLINE C softmax_element(C x, const Pair& statistics) {
     C shifted = x - statistics.first;
     return LOG ? shifted - statistics.second : exponential(shifted) * statistics.second;
 }
-// What softmax_element takes: the maximum, and the logarithm or the reciprocal of the sum.
+// The statistics for softmax_element: the maximum, and the logarithm or the reciprocal of the sum.
 INLINE Pair statistics_of(const Exponentials<false>& row) {
     return Pair{row.max, LOG ? log_of(row.sum) : C(1) / row.sum};
 }
@@ -71,7 +78,7 @@ INLINE Raw softmax_pack(const Raw& x, const Pair& statistics) {
     return Raw::of(y);
 }
 
-// One term of the row's sum, and one element, given it.
+// One term of the row's sum, and one element of dx from the whole sum.
 INLINE C gradient_term(C y, C dy) { return LOG ? dy : y * dy; }
 INLINE C gradient_element(C y, C dy, C sum) { return LOG ? dy - exponential(y) * sum : y * (dy - sum); }
 INLINE C gradient_terms(const Raw& y, const Raw& dy) {
@@ -87,7 +94,7 @@ INLINE Raw gradient_pack(const Raw& y, const Raw& dy, C sum) {
     return Raw::of(dx);
 }
 
-// ---------------------------------------------------------------- a team for a row
+// ---------------------------------------------------------------- a team per row
 
 #if FORM == ROWS
 INLINE void softmax_in_registers(const Cut& cut, T* y, const T* x, int member) {
@@ -102,7 +109,8 @@ INLINE void softmax_in_registers(const Cut& cut, T* y, const T* x, int member) {
             values[k][e] = raw[k].get(e);
             row.max = max_of(row.max, values[k][e]);
         }
-    // By the warp's maximum at first: each exponential is formed once, and one barrier is enough.
+    // Relative to the warp's maximum at first: each exponential is computed once, and one barrier
+    // is enough.
     row.max = lanes_max<TEAM_LANES>(row.max);
     C warp_max = row.max, base = row.shift(row.max);
 #pragma unroll
@@ -140,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS) softmax(co
     u64 row = row_of_thread();
     const T* x = p.x + i64(row) * p.x_stride;
     T* y = p.y + i64(row) * p.y_stride;
-    // Teams without a row take part in the exchange of their warp.
+    // Teams without a row take part in the shuffles of their warp.
     Cut cut(x, row < p.rows ? p.columns : 0);
     if (HOLD == REGISTERS) softmax_in_registers(cut, y, x, member_of_team());
     else softmax_in_two_readings(cut, y, x, member_of_team());
@@ -180,17 +188,18 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
 }
 #endif
 
-// ---------------------------------------------------------------- few and long rows: blocks (stretch, row)
+// ---------------------------------------------------------------- few long rows; grid (chunk, row)
 
 #if FORM == PARTS
-// The packs of this block's stretch of the row.
+// The packs of this block's chunk of the row.
 struct Stretch {
     int first, end;
     INLINE Stretch(const Cut& cut, u32 packs) {
         first = int(blockIdx.x * packs);
         end = min(cut.packs, first + int(packs));
     }
-    // Calls work(pack, raw of every tensor) for this thread's packs, AHEAD at a time: loads first, since none may pass a store.
+    // Calls work(first pack, raw packs of each tensor) for this thread's packs, AHEAD at a time.
+    // All loads of an iteration come first, because the compiler moves no load above a store.
     template <int COUNT, class Work> INLINE void each(const Cut& cut, const Tensors<COUNT>& from, Work work) const {
 #pragma unroll 1
         for (int pack = first + int(threadIdx.x); pack < end; pack += TEAM * AHEAD) {
@@ -206,7 +215,7 @@ struct Stretch {
     }
 };
 
-// The statistics of all stretches of a row, met in their order by every block alike.
+// Merges the statistics of all chunks of a row, in the same order in each block.
 INLINE Exponentials<false> meet(const Pair* parts) {
     Exponentials<false> row;
     for (u32 part = threadIdx.x; part < gridDim.x; part += TEAM) {
@@ -278,7 +287,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
 }
 #endif
 
-// ---------------------------------------------------------------- along the middle of [outer, axis, inner]
+// ---------------------------------------------------------------- columns of [outer, axis, inner]
 
 #if FORM == COLUMNS
 constexpr int COLUMN_THREADS = 256;
@@ -291,11 +300,11 @@ struct SoftmaxColumns {
     const T* x;   // gradient: y
     const T* dy;  // gradient only
     u64 outer;
-    i64 y_stride[2], x_stride[2], dy_stride[2];  // outer, axis; inner elements are neighbours
+    i64 y_stride[2], x_stride[2], dy_stride[2];  // outer, axis; inner elements are contiguous
     u32 axis, inner;
 };
 
-// Blocks: ceil(inner / TILE) for each outer index.
+// Grid: ceil(inner / TILE) blocks for each outer index.
 struct Column {
     u64 outer;
     u32 inner, place, segment, axis;
@@ -308,7 +317,8 @@ struct Column {
         axis = inner < p.inner ? p.axis : 0;
     }
     INLINE i64 offset(const i64 (&stride)[2]) const { return i64(outer) * stride[0] + inner; }
-    // Calls work(index along the axis, raw of every tensor) for this segment: loads first, since none may pass a store.
+    // Calls work(first index along the axis, raw packs of each tensor) for this segment. All loads
+    // of an iteration come first, because the compiler moves no load above a store.
     template <int COUNT, class Work>
     INLINE void each(const T* const (&from)[COUNT], const i64 (&strides)[COUNT], C missing, Work work) const {
 #pragma unroll 1

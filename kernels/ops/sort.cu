@@ -1,15 +1,19 @@
-// Sorting along an axis, stable, with the positions that values came from; and of (key, number) pairs for scatter.cu.
+// Stable sort along an axis, with the original indices of the values; and of (key, index) pairs for
+// scatter.cu.
 //
-// Elements become unsigned keys of the same order (NaN above everything, -0 equal to 0; descending: all bits turned over), so that one sort of
-// numbers serves all types.
+// Elements are mapped to unsigned keys of the same order (NaN above all numbers, -0 equal to 0;
+// descending: all bits inverted), so that one integer sort serves all types.
 //
-//   block    lines of up to 2048: a block per line, bitonic (Batcher 1968) in shared memory over (key, position)
-//   make_keys, count, offsets, place, take    longer lines: least significant digit first, 8 bits at a time
+//   block    lines of up to 2048 elements: a block per line, bitonic sort (Batcher 1968) of
+//            (key, index) in shared memory
+//   `make_keys`, then for each digit `count`, `offsets`, `place`, then `take`
+//            longer lines: radix sort from the least significant digit, 8 bits per pass
 //
-//       tile of 2048  -> count[digit][tile] -> running sum over (digit, tile) -> place: where its digit's elements of its tile begin,
-//                        plus its rank among them in the tile
+//       tile of 2048 -> count[digit][tile] -> exclusive prefix sum over (digit, tile) -> `place`:
+//                       start of its tile's elements with its digit + its rank among them
 //
-// Limits: lines below 2^31 elements, fewer than 65536 lines in a launch of the tiled kernels (the host cuts).
+// Limits: lines below 2^31 elements, fewer than 65536 lines in a launch of the tiled kernels (the
+// host splits more).
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
@@ -18,9 +22,11 @@
 typedef TYPE X;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / WARP;
-constexpr int LINE = 2048;   // 24 KiB of shared memory with 64-bit keys: two blocks on the smallest multiprocessor
-constexpr int TILE = 2048;   // 8 elements a thread: counts are then a thousandth of the data
-constexpr int DIGITS = 256;  // a digit of 8 bits: one per thread
+// 24 KiB of shared memory with 64-bit keys: two blocks fit on the smallest multiprocessor.
+constexpr int LINE = 2048;
+// 8 elements per thread: counts have 1/16 of the size of keys and indices (64-bit keys: 1/24).
+constexpr int TILE = 2048;
+constexpr int DIGITS = 256;  // 8 bits per digit: one value per thread
 constexpr int PER_WARP = TILE / WARPS;
 
 // ---------------------------------------------------------------- keys
@@ -39,7 +45,7 @@ template <> struct KeyOf<u64> {
 };
 typedef KeyOf<X>::type Key;
 
-// Bits of a float, of which the highest is the sign, in the order of the numbers.
+// Maps the bits of a float, of which `sign` is the highest, to an integer of the same order.
 INLINE u32 ordered(u32 bits, u32 sign) { return bits & sign ? ~bits & (sign | (sign - 1)) : bits | sign; }
 INLINE u32 key_of(float x) { return is_nan(x) ? ~0u : ordered(__float_as_uint(x == 0 ? 0.0f : x), 0x80000000u); }
 INLINE u32 half_key(u16 bits, float x) { return is_nan(x) ? 0xffffu : ordered(x == 0 ? 0 : bits, 0x8000u); }
@@ -86,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) block(const __grid_constan
     u32 room = 2;
     while (room < p.length) room *= 2;
     for (u32 i = threadIdx.x; i < room; i += THREADS) {
-        // What fills up to a power of two comes last: its position is beyond every element's.
+        // Padding to a power of two is sorted last: its index is above those of all elements.
         keys[i] = i < p.length ? turned(key_of(x[i64(i) * p.x_step]), p.descending) : ~Key(0);
         places[i] = i;
     }
@@ -161,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count(const __grid_constan
     p.counts[(u64(blockIdx.y) * DIGITS + threadIdx.x) * p.tiles + blockIdx.x] = histogram[threadIdx.x];
 }
 
-// Each count becomes the sum of all before it. A block per line, 1024 counts at a time.
+// Replaces each count by the sum of all counts before it. A block per line, 1024 counts at a time.
 extern "C" __global__ void __launch_bounds__(THREADS) offsets(const __grid_constant__ Digits p) {
     wait_for_earlier_launches();
     __shared__ u32 totals[WARPS];
@@ -199,7 +205,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) offsets(const __grid_const
     }
 }
 
-// A warp takes 256 neighbours, 32 at a time in order: equal digits then keep their order.
+// A warp processes 256 adjacent elements, 32 at a time: equal digits keep their order.
 extern "C" __global__ void __launch_bounds__(THREADS) place(const __grid_constant__ Digits p) {
     wait_for_earlier_launches();
     __shared__ u32 histograms[WARPS][DIGITS];
@@ -216,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) place(const __grid_constan
         u32 i = first + round * WARP;
         bool there = i < p.length;
         keys[round] = there ? p.keys[line + i] : Key(0);
-        // Lanes beyond the end have a digit of their own.
+        // Lanes past the end have a digit that no element has.
         digits[round] = there ? digit_of(keys[round], p.shift) : DIGITS;
         u32 same = __match_any_sync(ALL_LANES, digits[round]);
         u32 before = __popc(same & ((1u << lane) - 1));
@@ -227,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) place(const __grid_constan
         ranks[round] = base + before;
     }
     __syncthreads();
-    // Thread d: where digit d begins for each warp.
+    // Thread d: the offset at which digit d begins for each warp.
     u32 begin = p.counts[(u64(blockIdx.y) * DIGITS + threadIdx.x) * p.tiles + blockIdx.x];
 #pragma unroll
     for (int w = 0; w < WARPS; ++w) {
