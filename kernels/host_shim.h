@@ -122,8 +122,8 @@ double fma(double, double, double);
 #define PACK_OF 4
 #define INDEX long long
 #define REDUCER Sum
-#define ADDS 1
-#define MOST 64
+#define SCATTER_ADD 1
+#define MAX_TENSORS 64
 #define SMOOTHED 1
 #define HEAD_DIM 64
 #define VALUE_DIM 64

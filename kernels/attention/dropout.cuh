@@ -17,7 +17,7 @@ struct DropoutRng {
         return rng;
     }
     INLINE u32 block(u64 number) const {
-        Words words = philox(seed, first + number);
+        RandomWords words = philox(seed, first + number);
         u32 kept = 0;
 #pragma unroll
         for (int word = 0; word < 4; ++word) kept |= words.of[word] >> 8 >= threshold ? 1u << word : 0;
@@ -32,11 +32,11 @@ struct DropoutRng {
     }
 };
 // Indices of the weights. `head` is counted over the batch.
-struct WeightNumbers {
+struct WeightIndex {
     u32 queries, keys;
     u64 first;  // index offset of the block's sequence
 
-    template <class P> INLINE static WeightNumbers of(const P& p) {
+    template <class P> INLINE static WeightIndex of(const P& p) {
         const Varlen& all = p.varlen;
         if (VARLEN) return {all.queries, all.keys, u64(all.first_query) * all.keys + all.first_key};
         return {p.sizes.queries, p.sizes.keys, 0};
@@ -48,17 +48,17 @@ struct WeightNumbers {
 
 // Replaces KeepMask in variants without dropout.
 struct KeepAll {
-    INLINE void draw(const DropoutParams&, const WeightNumbers&, u32, i32, i32) {}
+    INLINE void draw(const DropoutParams&, const WeightIndex&, u32, i32, i32) {}
     INLINE void keep_all() {}
     INLINE bool has(int, int, int) const { return true; }
     INLINE float only(int, int, float x) const { return x; }
     template <class Operand> INLINE void apply(Operand&) const {}
 };
-template <class Mask, int DROPS> struct KeptOf {
+template <class Mask, int DROPS> struct SelectKeepMask {
     typedef Mask type;
 };
-template <class Mask> struct KeptOf<Mask, 0> {
+template <class Mask> struct SelectKeepMask<Mask, 0> {
     typedef KeepAll type;
 };
 // The keep mask of a variant: `Mask` with dropout, else KeepAll.
-template <class Mask> using Kept = typename KeptOf<Mask, DROPOUT>::type;
+template <class Mask> using KeepMaskFor = typename SelectKeepMask<Mask, DROPOUT>::type;

@@ -39,9 +39,9 @@ struct AttentionDropoutBits {
     DropoutParams dropout;
     u32* bits;
     BitLayout layout;
-    u32 work_rows;   // rows of a work tile, whose main loop covers all tiles that any row needs
-    u32 walk_tiles;  // tiles of bits per main-loop step
-    u32* ticket;     // reset to 0 by the gradient's kernel; may be null
+    u32 work_tile_rows;  // rows of a work tile, whose main loop covers all tiles that any row needs
+    u32 step_tiles;      // tiles of bits per main-loop step
+    u32* ticket;         // reset to 0 by the gradient's kernel; may be null
     Sizes sizes;
 };
 
@@ -50,21 +50,21 @@ struct BitBlock {
     u32 head, row_group;
     u32 first_tile, end_tile;
 
-    // `walked(first, end)` returns the range of columns that the rows of a work tile process.
-    template <class Walked>
-    INLINE static BitBlock of(const AttentionDropoutBits& p, u32 rows, u32 columns, Walked walked) {
+    // `column_range(first, end)` returns the range of columns that the rows of a work tile process.
+    template <class ColumnRange>
+    INLINE static BitBlock of(const AttentionDropoutBits& p, u32 rows, u32 columns, ColumnRange column_range) {
         u32 spans = (p.layout.tiles + SPAN - 1) / SPAN, blocks = p.layout.row_groups / GROUPS;
         u32 span = blockIdx.x % spans * SPAN, block = blockIdx.x / spans % blocks;
-        u32 work = block * GROUPS * BIT_ROWS / p.work_rows * p.work_rows;
-        Range range = walked(i32(work), i32(min(work + p.work_rows, rows)));
+        u32 work = block * GROUPS * BIT_ROWS / p.work_tile_rows * p.work_tile_rows;
+        Range range = column_range(i32(work), i32(min(work + p.work_tile_rows, rows)));
         // A fully masked work tile processes one step.
         if (range.first >= range.end) range = Range{0, 1};
-        u32 step = columns * p.walk_tiles;
+        u32 step = columns * p.step_tiles;
         BitBlock found;
         found.head = p.layout.first_head + blockIdx.x / spans / blocks;
         found.row_group = block * GROUPS + threadIdx.x / WARP;
-        found.first_tile = max(span, u32(range.first) / step * p.walk_tiles);
-        found.end_tile = min(span + SPAN, (u32(range.end) + step - 1) / step * p.walk_tiles);
+        found.first_tile = max(span, u32(range.first) / step * p.step_tiles);
+        found.end_tile = min(span + SPAN, (u32(range.end) + step - 1) / step * p.step_tiles);
         return found;
     }
 };
@@ -72,7 +72,7 @@ struct BitBlock {
 // Position of the weights in the Philox stream.
 struct WeightStream {
     u64 seed, first_block;
-    u32 least;  // smallest word that is kept
+    u32 keep_threshold;  // smallest word that is kept
 
     INLINE static WeightStream of(const DropoutParams& dropout) {
         return {u64(dropout.state[0]), u64(dropout.state[dropout.state_stride]) + dropout.offset,
@@ -82,16 +82,16 @@ struct WeightStream {
     // Philox block.
     template <bool ALIGNED> INLINE void four(bool (&kept)[4], u64 weight) const {
         u64 block = first_block + weight / 4;
-        Words words = philox(seed, block);
+        RandomWords words = philox(seed, block);
         if (ALIGNED) {
 #pragma unroll
-            for (int word = 0; word < 4; ++word) kept[word] = words.of[word] >= least;
+            for (int word = 0; word < 4; ++word) kept[word] = words.of[word] >= keep_threshold;
         } else {
-            Words next = philox(seed, block + 1);
+            RandomWords next = philox(seed, block + 1);
             u32 all = 0;
 #pragma unroll
             for (int word = 0; word < 4; ++word)
-                all |= (words.of[word] >= least) << word | (next.of[word] >= least) << (word + 4);
+                all |= (words.of[word] >= keep_threshold) << word | (next.of[word] >= keep_threshold) << (word + 4);
             all >>= u32(weight) % 4;
 #pragma unroll
             for (int word = 0; word < 4; ++word) kept[word] = all >> word & 1;
@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     wait_for_earlier_launches();
     const Sizes& sizes = p.sizes;
     BitBlock block =
-        BitBlock::of(p, sizes.queries, BIT_KEYS, [&](i32 first, i32 end) { return keys_of(sizes, first, end); });
+        BitBlock::of(p, sizes.queries, BIT_KEYS, [&](i32 first, i32 end) { return key_range(sizes, first, end); });
     u32 lane = threadIdx.x % WARP, query = block.row_group * BIT_ROWS + lane % 2 * 8 + lane / 4;
     u64 row = (u64(block.head) * sizes.queries + query) * sizes.keys;
     WeightStream stream = WeightStream::of(p.dropout);
@@ -175,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (p.ticket != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *p.ticket = 0;
     const Sizes& sizes = p.sizes;
     BitBlock block =
-        BitBlock::of(p, sizes.keys, BIT_QUERIES, [&](i32 first, i32 end) { return queries_of(sizes, first, end); });
+        BitBlock::of(p, sizes.keys, BIT_QUERIES, [&](i32 first, i32 end) { return query_range(sizes, first, end); });
     u32 lane = threadIdx.x % WARP, key = block.row_group * BIT_ROWS + lane / 8 * 4;
     WeightStream stream = WeightStream::of(p.dropout);
 #pragma unroll 1

@@ -46,7 +46,7 @@ INLINE float keep_or_zero(float x, u32 signs, int byte) {
 }
 
 // A lane's keep bits of a row group and a forward tile.
-struct KeptBits {
+struct KeepBits {
     u32 of[2];
 
     // `words` points to the first word of the tile.
@@ -74,7 +74,7 @@ struct KeptBits {
 };
 
 // A lane's keep bits of a row group and TILES consecutive gradient tiles.
-template <int TILES> struct KeptBitsByKeys {
+template <int TILES> struct KeepBitsByKeys {
     u32 of[TILES];
 
     INLINE void load(const u32* words) {

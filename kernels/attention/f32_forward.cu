@@ -61,7 +61,7 @@ INLINE TileCoord tile_in(const Attention& p) {
 
 typedef float Outputs[ROW_TILES][VALUE_DIM / 8][4];
 typedef float Scores[ROW_TILES][STEP / 8][4];
-typedef Kept<KeepMask<false, ROW_TILES, STEP / 8>> KeptWeights;
+typedef KeepMaskFor<KeepMask<false, ROW_TILES, STEP / 8>> TileKeepMask;
 
 // What a block computes, and the addresses of its tiles in shared memory.
 struct Block {
@@ -90,8 +90,8 @@ struct Block {
     // split.
     INLINE bool await_step(i32 key) const {
         cp_async_wait_group<0>();
-        return await_all_fit(has_fit_chunks<STEP, HEAD_DIM, THREADS>(k_tile(key)) &&
-                             has_fit_chunks<STEP, VALUE_DIM, THREADS>(v_tile(key)));
+        return sync_all_splittable(has_splittable_chunks<STEP, HEAD_DIM, THREADS>(k_tile(key)) &&
+                                   has_splittable_chunks<STEP, VALUE_DIM, THREADS>(v_tile(key)));
     }
 };
 
@@ -121,17 +121,17 @@ INLINE void mask_scores(Scores& s, const Block& block, i32 first_key) {
     } else {
         scale_scores(s, sizes.scale);
     }
-    if (all_seen(sizes, query, query + ROW_TILES * 16, first_key, first_key + STEP)) return;
-    hide_unseen<false>(s, sizes, query, first_key, -INFINITE, read_tid_x());
+    if (is_tile_unmasked(sizes, query, query + ROW_TILES * 16, first_key, first_key + STEP)) return;
+    apply_band_mask<false>(s, sizes, query, first_key, -INFINITE, read_tid_x());
 }
 
 // The largest of a row's scores, over the four lanes that share the row.
 INLINE float largest_score(const Scores& s, int i, int half) {
-    float found = -INFINITE;
+    float largest = -INFINITE;
 #pragma unroll
-    for (int j = 0; j < STEP / 8; ++j) found = fmaxf(found, fmaxf(s[i][j][half * 2], s[i][j][half * 2 + 1]));
-    found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, 1));
-    return fmaxf(found, __shfl_xor_sync(ALL_LANES, found, 2));
+    for (int j = 0; j < STEP / 8; ++j) largest = fmaxf(largest, fmaxf(s[i][j][half * 2], s[i][j][half * 2 + 1]));
+    largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, 1));
+    return fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, 2));
 }
 
 // Converts scores to weights relative to row_max, which is raised to the largest score. Rescales
@@ -145,12 +145,12 @@ INLINE void exp_scores(Scores& s, Outputs& y, Softmax& softmax) {
         for (int half = 0; half < 2; ++half) {
             float& row_max = softmax.row_max[i][half];
             float& row_sum = softmax.row_sum[i][half];
-            float higher = fmaxf(row_max, largest_score(s, i, half));
+            float new_max = fmaxf(row_max, largest_score(s, i, half));
             // If the row has no unmasked key yet: weights of 0, not of exp(-infinity + infinity).
-            float base = higher == -INFINITE ? 0 : higher;
+            float base = new_max == -INFINITE ? 0 : new_max;
             rescale[i][half] = ex2_approx_ftz((row_max - base) * LOG2_E);
             is_rescaled |= rescale[i][half] != 1;
-            row_max = higher;
+            row_max = new_max;
             row_sum *= rescale[i][half];
 #pragma unroll
             for (int j = 0; j < STEP / 8; ++j)
@@ -171,7 +171,7 @@ INLINE void exp_scores(Scores& s, Outputs& y, Softmax& softmax) {
 
 // Divides y by the sums of its weights, and stores y and the log-sum-exp of the scores. The
 // position of the warp's rows is recomputed, so that it takes no registers before.
-INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax) {
+INLINE void epilogue(const Attention& p, Outputs& y, const Softmax& softmax) {
     const Sizes& sizes = p.sizes;
     TileCoord tile = tile_in(p);
     u32 thread = read_tid_x();
@@ -192,7 +192,7 @@ INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax) 
                 for (int e = half * 2; e < half * 2 + 2; ++e) y[i][j][e] = is_fully_masked ? 0 : y[i][j][e] * inverse;
             i32 query = warp_query + i * 16 + half * 8 + i32(thread % WARP / 4);
             if (query < end_query && thread % 4 == 0)
-                put_log_sum(p, log_sum_index(p, tile.batch, tile.head, query), row_max, total, is_fully_masked);
+                store_lse(p, lse_index(p, tile.batch, tile.head, query), row_max, total, is_fully_masked);
         }
     write_columns<VALUE_DIM>(y, head_of(p.y, tile.batch, tile.head), warp_query, end_query, sizes.value_dim);
 }
@@ -200,12 +200,12 @@ INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax) 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention launched) {
     wait_for_earlier_launches();
     extern __shared__ __align__(1024) u8 shared[];
-    const Attention& p = of_own_sequence<false>(launched, shared + SHARED_BYTES, launched.blocks, QUERIES);
+    const Attention& p = sequence_params<false>(launched, shared + SHARED_BYTES, launched.blocks, QUERIES);
     const Sizes& sizes = p.sizes;
     TileCoord tile = tile_in(p);
     if (has_no_rows(tile, sizes.queries)) return;
     i32 end_query = min(tile.first_row + QUERIES, i32(sizes.queries));
-    Range keys = keys_of(sizes, tile.first_row, end_query);
+    Range keys = key_range(sizes, tile.first_row, end_query);
     u32 q_tile = cvta_to_shared(shared), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
     Block block = {p,
                    sizes,
@@ -221,25 +221,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
                                            sizes.head_dim);
     block.fetch_step(key);
     cp_async_wait_group<0>();
-    bool are_queries_fit = await_all_fit(has_fit_chunks<QUERIES, HEAD_DIM, THREADS>(q_tile));
+    bool are_queries_splittable = sync_all_splittable(has_splittable_chunks<QUERIES, HEAD_DIM, THREADS>(q_tile));
     Outputs y;
     Softmax softmax;
     clear(y);
     clear(softmax);
 #pragma unroll 1
     for (; key < keys.end; key += STEP) {
-        bool fit = block.await_step(key);
+        bool splittable = block.await_step(key);
         block.fetch_step(key + STEP);
         i32 query = block.warp_query();
-        if (!any_seen(sizes, query, query + ROW_TILES * 16, key, key + STEP)) continue;
-        KeptWeights kept;
-        kept.draw(p.dropout, WeightNumbers::of(p), tile.batch * sizes.heads + tile.head, query, key);
+        if (!has_tile_unmasked(sizes, query, query + ROW_TILES * 16, key, key + STEP)) continue;
+        TileKeepMask kept;
+        kept.draw(p.dropout, WeightIndex::of(p), tile.batch * sizes.heads + tile.head, query, key);
         Scores s;
-        product_of_rows<HEAD_DIM>(s, q_tile, block.warp_row(), block.k_tile(key), fit && are_queries_fit);
+        gemm_nt<HEAD_DIM>(s, q_tile, block.warp_row(), block.k_tile(key), splittable && are_queries_splittable);
         mask_scores(s, block, key);
         exp_scores(s, y, softmax);
         drop_weights(s, kept);
-        add_product<VALUE_DIM>(y, s, block.v_tile(key), fit);
+        accumulate_gemm_nn<VALUE_DIM>(y, s, block.v_tile(key), splittable);
     }
-    finish_rows(p, y, softmax);
+    epilogue(p, y, softmax);
 }

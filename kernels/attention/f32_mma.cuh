@@ -5,7 +5,7 @@
 //       gemm/tf32.cu (m16n8k8)
 //   1   bf16x6, as accurate as f32: operands are split into three bf16 terms, and of the nine
 //       products of terms the six largest are computed (m16n8k16), as in gemm/wgmma_bf16x6.cuh.
-//       Numbers that cannot be split (`is_fit` returns false) are multiplied by FMAs
+//       Numbers that cannot be split (`is_splittable` returns false) are multiplied by FMAs
 //
 // Either way, a warp multiplies 16 elements along the inner axis at a time. Their order is free if
 // both operands agree. Lane 4 g + t has four elements of each row: those that it loads at once, or
@@ -60,21 +60,21 @@ template <int WIDTH> struct FloatTile {
 
 // Calls work(address in shared memory, row, chunk) for the chunks of a tile that this thread
 // copies. A row is copied by as many adjacent threads as it has chunks.
-template <int ROWS, int WIDTH, int THREADS_, class Work> INLINE void for_own_chunks(u32 tile, Work work) {
+template <int ROWS, int WIDTH, int THREADS_, class Function> INLINE void for_own_chunks(u32 tile, Function function) {
     constexpr int CHUNKS = FloatTile<WIDTH>::CHUNKS, ROWS_AT_ONCE = THREADS_ / CHUNKS;
     static_assert(ROWS % ROWS_AT_ONCE == 0, "each thread copies as many");
     u32 thread = read_tid_x(), row = thread / CHUNKS, chunk = thread % CHUNKS;
 #pragma unroll 16
     for (int i = 0; i < ROWS / ROWS_AT_ONCE; ++i, row += ROWS_AT_ONCE)
-        work(tile + FloatTile<WIDTH>::at(row, chunk), row, chunk);
+        function(tile + FloatTile<WIDTH>::at(row, chunk), row, chunk);
 }
 
 // Copies ROWS rows from `first_row` on into a tile, with zeros beyond `rows` and `columns`.
 template <int ROWS, int WIDTH, int THREADS_>
 INLINE void fetch_tile(u32 to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
-    for_own_chunks<ROWS, WIDTH, THREADS_>(to, [&](u32 place, u32 row, u32 chunk) {
+    for_own_chunks<ROWS, WIDTH, THREADS_>(to, [&](u32 offset, u32 row, u32 chunk) {
         i32 at = first_row + i32(row);
-        cp_async<16>(place, from.first + row_start(at, from.row) + chunk * 4, at < rows && chunk * 4 < columns);
+        cp_async<16>(offset, from.first + row_start(at, from.row) + chunk * 4, at < rows && chunk * 4 < columns);
     });
 }
 
@@ -112,7 +112,7 @@ INLINE u32 to_tf32(float x) {
 }
 
 // Returns two numbers rounded to bf16, and replaces them by the remainders, which are exact.
-INLINE u32 take_part(float& low, float& high) {
+INLINE u32 split_off_bf16(float& low, float& high) {
     u32 pair = cvt_rn_bf16x2_f32(high, low);
     low -= __uint_as_float(pair << 16);
     high -= __uint_as_float(pair & 0xffff0000u);
@@ -124,8 +124,8 @@ INLINE Right right_of(float (&x)[4]) {
 #pragma unroll
     for (int piece = 0; piece < PIECES; ++piece) {
 #if SPLIT
-        right.of[piece][0] = take_part(x[0], x[1]);
-        right.of[piece][1] = take_part(x[2], x[3]);
+        right.of[piece][0] = split_off_bf16(x[0], x[1]);
+        right.of[piece][1] = split_off_bf16(x[2], x[3]);
 #else
         right.of[piece][0] = to_tf32(x[2 * piece]);
         right.of[piece][1] = to_tf32(x[2 * piece + 1]);
@@ -148,27 +148,28 @@ INLINE Left left_of(float (&upper)[4], float (&lower)[4]) {
 }
 
 // Blocks `first` to `first` + COUNT of c += left right, over 16 elements of the inner axis.
-template <int DOWN, int COUNT, int OVER>
-INLINE void multiply(float (&c)[DOWN][OVER][4], int first, const Left (&left)[DOWN], const Right (&right)[COUNT]) {
+template <int ROW_BLOCKS, int COUNT, int COLUMN_BLOCKS>
+INLINE void multiply(float (&c)[ROW_BLOCKS][COLUMN_BLOCKS][4], int first, const Left (&left)[ROW_BLOCKS],
+                     const Right (&right)[COUNT]) {
 #if SPLIT
     // The pairs of terms that are multiplied, small ones first, so that what is added last is as
     // large as the sum.
     constexpr int PAIRS = 6;
-    constexpr u32 PARTS_OF_LEFT = 0x001012, PARTS_OF_RIGHT = 0x010210;
-    float sums[DOWN][COUNT][4];
+    constexpr u32 LEFT_TERMS = 0x001012, RIGHT_TERMS = 0x010210;
+    float sums[ROW_BLOCKS][COUNT][4];
     clear(sums);
 #pragma unroll
     for (int pair = 0; pair < PAIRS; ++pair)
 #pragma unroll
         for (int j = 0; j < COUNT; ++j)
 #pragma unroll
-            for (int i = 0; i < DOWN; ++i) {
-                const u32(&a)[4] = left[i].of[PARTS_OF_LEFT >> 4 * pair & 3];
-                const u32(&b)[2] = right[j].of[PARTS_OF_RIGHT >> 4 * pair & 3];
+            for (int i = 0; i < ROW_BLOCKS; ++i) {
+                const u32(&a)[4] = left[i].of[LEFT_TERMS >> 4 * pair & 3];
+                const u32(&b)[2] = right[j].of[RIGHT_TERMS >> 4 * pair & 3];
                 mma_m16n8k16(sums[i][j], a, b[0], b[1], bf16());
             }
 #pragma unroll
-    for (int i = 0; i < DOWN; ++i)
+    for (int i = 0; i < ROW_BLOCKS; ++i)
 #pragma unroll
         for (int j = 0; j < COUNT; ++j)
 #pragma unroll
@@ -179,7 +180,7 @@ INLINE void multiply(float (&c)[DOWN][OVER][4], int first, const Left (&left)[DO
 #pragma unroll
         for (int j = 0; j < COUNT; ++j)
 #pragma unroll
-            for (int i = 0; i < DOWN; ++i)
+            for (int i = 0; i < ROW_BLOCKS; ++i)
                 mma_m16n8k8_tf32(c[i][first + j], left[i].of[piece], right[j].of[piece][0], right[j].of[piece][1]);
 #endif
 }
@@ -188,18 +189,18 @@ INLINE void multiply(float (&c)[DOWN][OVER][4], int first, const Left (&left)[DO
 
 // The maximum number of column blocks that are multiplied together, so that products wait less for
 // one another. The bf16 terms take the registers of more.
-constexpr int MOST_TOGETHER = SPLIT ? 2 : 4;
+constexpr int MAX_COLUMN_BLOCKS = SPLIT ? 2 : 4;
 // Unrolled steps of 16 along the inner axis. With more, loads are moved so far ahead that registers
 // spill.
 constexpr int UNROLLED = SPLIT ? 2 : 8;
 
-// c = a b^T over WIDTH columns, for the DOWN * 16 rows from `row` on of tile a and the OVER * 8
-// rows of tile b.
-template <int WIDTH, int DOWN, int OVER>
-INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
+// c = a b^T over WIDTH columns, for the ROW_BLOCKS * 16 rows from `row` on of tile a and the
+// COLUMN_BLOCKS * 8 rows of tile b.
+template <int WIDTH, int ROW_BLOCKS, int COLUMN_BLOCKS>
+INLINE void gemm_nt(float (&c)[ROW_BLOCKS][COLUMN_BLOCKS][4], u32 a_tile, u32 row, u32 b_tile) {
     typedef FloatTile<WIDTH> Tile;
-    constexpr int TOGETHER = smallest(MOST_TOGETHER, OVER);
-    static_assert(OVER % TOGETHER == 0, "whole groups of blocks");
+    constexpr int BLOCKS_AT_ONCE = smallest(MAX_COLUMN_BLOCKS, COLUMN_BLOCKS);
+    static_assert(COLUMN_BLOCKS % BLOCKS_AT_ONCE == 0, "whole groups of blocks");
     // Read again, so that values derived from it take no registers between products.
     u32 lane = read_tid_x() % WARP, swizzled = (lane % 4 ^ Tile::swizzle(lane / 4)) << 4;
     u32 a = a_tile + (row + lane / 4) * Tile::ROW_BYTES, b = b_tile + lane / 4 * Tile::ROW_BYTES;
@@ -207,19 +208,19 @@ INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 
 #pragma unroll UNROLLED
     for (int step = 0; step < WIDTH / 16; ++step) {
         u32 chunk = step * 64 ^ swizzled;
-        Left left[DOWN];
+        Left left[ROW_BLOCKS];
 #pragma unroll
-        for (int i = 0; i < DOWN; ++i) {
+        for (int i = 0; i < ROW_BLOCKS; ++i) {
             float upper[4], lower[4];
             load_chunk(upper, a + i * 16 * Tile::ROW_BYTES + chunk);
             load_chunk(lower, a + (i * 16 + 8) * Tile::ROW_BYTES + chunk);
             left[i] = left_of(upper, lower);
         }
 #pragma unroll
-        for (int first = 0; first < OVER; first += TOGETHER) {
-            Right right[TOGETHER];
+        for (int first = 0; first < COLUMN_BLOCKS; first += BLOCKS_AT_ONCE) {
+            Right right[BLOCKS_AT_ONCE];
 #pragma unroll
-            for (int j = 0; j < TOGETHER; ++j) {
+            for (int j = 0; j < BLOCKS_AT_ONCE; ++j) {
                 float x[4];
                 load_chunk(x, b + (first + j) * 8 * Tile::ROW_BYTES + chunk);
                 right[j] = right_of(x);
@@ -229,19 +230,20 @@ INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 
     }
 }
 
-// c += w b. The accumulators w are the left operand; their OVER * 8 columns correspond to the rows
-// of tile b. The WIDTH columns of b are those of c in the order described above.
-template <int WIDTH, int DOWN, int OVER>
-INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][OVER][4], u32 b_tile) {
+// c += w b. The accumulators w are the left operand; their COLUMN_BLOCKS * 8 columns correspond to
+// the rows of tile b. The WIDTH columns of b are those of c in the order described above.
+template <int WIDTH, int ROW_BLOCKS, int COLUMN_BLOCKS>
+INLINE void accumulate_gemm_nn(float (&c)[ROW_BLOCKS][WIDTH / 8][4], const float (&w)[ROW_BLOCKS][COLUMN_BLOCKS][4],
+                               u32 b_tile) {
     typedef FloatTile<WIDTH> Tile;
     u32 lane = read_tid_x() % WARP, row = lane % 4 * 2, chunk = lane / 4 ^ row;
     u32 even = b_tile + row * Tile::ROW_BYTES + (chunk << 4);
     u32 odd = b_tile + (row + 1) * Tile::ROW_BYTES + ((chunk ^ 4) << 4);
 #pragma unroll
-    for (int step = 0; step < OVER / 2; ++step) {
-        Left left[DOWN];
+    for (int step = 0; step < COLUMN_BLOCKS / 2; ++step) {
+        Left left[ROW_BLOCKS];
 #pragma unroll
-        for (int i = 0; i < DOWN; ++i) {
+        for (int i = 0; i < ROW_BLOCKS; ++i) {
             const float (&first)[4] = w[i][2 * step], (&second)[4] = w[i][2 * step + 1];
             float upper[4] = {first[0], first[1], second[0], second[1]};
             float lower[4] = {first[2], first[3], second[2], second[3]};
@@ -256,10 +258,10 @@ INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][O
             load_chunk(rows[2], even + from + 8 * Tile::ROW_BYTES);
             load_chunk(rows[3], odd + from + 8 * Tile::ROW_BYTES);
 #pragma unroll
-            for (int first = 0; first < 4; first += MOST_TOGETHER) {
-                Right right[MOST_TOGETHER];
+            for (int first = 0; first < 4; first += MAX_COLUMN_BLOCKS) {
+                Right right[MAX_COLUMN_BLOCKS];
 #pragma unroll
-                for (int j = 0; j < MOST_TOGETHER; ++j) {
+                for (int j = 0; j < MAX_COLUMN_BLOCKS; ++j) {
                     int at = first + j;
                     float x[4] = {rows[0][at], rows[1][at], rows[2][at], rows[3][at]};
                     right[j] = right_of(x);
@@ -273,14 +275,14 @@ INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][O
     }
 }
 
-// Writes a lane's columns of add_product's accumulators to rows of `to`, 16 bytes at a time. The
-// warp's rows begin at `first_row`.
-template <int WIDTH, int DOWN>
-INLINE void write_columns(const float (&c)[DOWN][WIDTH / 8][4], const View<Element>& to, i32 first_row, i32 rows,
+// Writes a lane's columns of accumulate_gemm_nn's accumulators to rows of `to`, 16 bytes at a time.
+// The warp's rows begin at `first_row`.
+template <int WIDTH, int ROW_BLOCKS>
+INLINE void write_columns(const float (&c)[ROW_BLOCKS][WIDTH / 8][4], const View<Element>& to, i32 first_row, i32 rows,
                           u32 columns) {
     u32 lane = threadIdx.x % WARP;
 #pragma unroll
-    for (int i = 0; i < DOWN; ++i)
+    for (int i = 0; i < ROW_BLOCKS; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             i32 row = first_row + i * 16 + half * 8 + i32(lane / 4);
@@ -300,12 +302,13 @@ INLINE void write_columns(const float (&c)[DOWN][WIDTH / 8][4], const View<Eleme
 }
 
 // Sets the weights of a warp that dropout drops to 0.
-template <int DOWN, int OVER, class Mask> INLINE void drop_weights(float (&w)[DOWN][OVER][4], const Mask& kept) {
+template <int ROW_BLOCKS, int COLUMN_BLOCKS, class Mask>
+INLINE void drop_weights(float (&w)[ROW_BLOCKS][COLUMN_BLOCKS][4], const Mask& kept) {
     if constexpr (DROPOUT)
 #pragma unroll
-        for (int i = 0; i < DOWN; ++i)
+        for (int i = 0; i < ROW_BLOCKS; ++i)
 #pragma unroll
-            for (int j = 0; j < OVER; ++j)
+            for (int j = 0; j < COLUMN_BLOCKS; ++j)
 #pragma unroll
                 for (int e = 0; e < 4; ++e) w[i][j][e] = kept.has(i, j, e) ? w[i][j][e] : 0;
 }
@@ -314,84 +317,86 @@ template <int DOWN, int OVER, class Mask> INLINE void drop_weights(float (&w)[DO
 
 // Whether a number is the sum of three bf16 terms of which none is subnormal, and too small for a
 // sum of products to overflow f32: 0, or from 2^-103 to below 2^48 (gemm/split_bf16x3.cu).
-INLINE bool is_fit(u32 bits) {
+INLINE bool is_splittable(u32 bits) {
     constexpr u32 LEAST = (127 - 103) << 23, BEYOND = (127 + 48) << 23;
     u32 magnitude = bits & 0x7fffffff;
     return magnitude == 0 || magnitude - LEAST < BEYOND - LEAST;
 }
 
 // Whether all that this thread copied of a tile can be split. In TF32 nothing is checked.
-template <int ROWS, int WIDTH, int THREADS_> INLINE bool has_fit_chunks(u32 tile) {
-    bool fit = true;
+template <int ROWS, int WIDTH, int THREADS_> INLINE bool has_splittable_chunks(u32 tile) {
+    bool splittable = true;
 #if SPLIT
-    for_own_chunks<ROWS, WIDTH, THREADS_>(tile, [&](u32 place, u32, u32) {
-        uint4 words = ld_shared_v4(place);
-        fit &= is_fit(words.x) & is_fit(words.y) & is_fit(words.z) & is_fit(words.w);
+    for_own_chunks<ROWS, WIDTH, THREADS_>(tile, [&](u32 offset, u32, u32) {
+        uint4 words = ld_shared_v4(offset);
+        splittable &= is_splittable(words.x) & is_splittable(words.y) & is_splittable(words.z) & is_splittable(words.w);
     });
 #endif
-    return fit;
+    return splittable;
 }
 // Whether a warp's accumulators can be a left operand. Small ones are not checked: they may lose
 // their last bits, which are small compared with sums of larger ones.
-template <int DOWN, int OVER> INLINE bool are_fit(const float (&w)[DOWN][OVER][4]) {
-    bool fit = true;
+template <int ROW_BLOCKS, int COLUMN_BLOCKS>
+INLINE bool are_splittable(const float (&w)[ROW_BLOCKS][COLUMN_BLOCKS][4]) {
+    bool splittable = true;
 #if SPLIT
 #pragma unroll
-    for (int i = 0; i < DOWN; ++i)
+    for (int i = 0; i < ROW_BLOCKS; ++i)
 #pragma unroll
-        for (int j = 0; j < OVER; ++j)
+        for (int j = 0; j < COLUMN_BLOCKS; ++j)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) fit &= fabsf(w[i][j][e]) < 0x1p48f;
-    fit = !__any_sync(ALL_LANES, !fit);
+            for (int e = 0; e < 4; ++e) splittable &= fabsf(w[i][j][e]) < 0x1p48f;
+    splittable = !__any_sync(ALL_LANES, !splittable);
 #endif
-    return fit;
+    return splittable;
 }
-// Synchronizes the block, and returns whether `fit` is true in all threads.
-INLINE bool await_all_fit(bool fit) {
+// Synchronizes the block, and returns whether `splittable` is true in all threads.
+INLINE bool sync_all_splittable(bool splittable) {
 #if SPLIT
-    return __syncthreads_and(fit);
+    return __syncthreads_and(splittable);
 #else
     __syncthreads();
-    return fit;
+    return splittable;
 #endif
 }
 
 // Converts products to scores. Each is rounded separately. Within an FMA together with the
 // subtraction that follows, a score would differ from the rounded score by up to half of its last
 // bit, which is 1 or more from 2^24 on. The weights would then differ from those of forward.
-template <int DOWN, int OVER> INLINE void scale_scores(float (&s)[DOWN][OVER][4], float scale) {
+template <int ROW_BLOCKS, int COLUMN_BLOCKS>
+INLINE void scale_scores(float (&s)[ROW_BLOCKS][COLUMN_BLOCKS][4], float scale) {
 #pragma unroll
-    for (int i = 0; i < DOWN; ++i)
+    for (int i = 0; i < ROW_BLOCKS; ++i)
 #pragma unroll
-        for (int j = 0; j < OVER; ++j)
+        for (int j = 0; j < COLUMN_BLOCKS; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) s[i][j][e] = __fmul_rn(s[i][j][e], scale);
 }
 
 INLINE float load_float(u32 from) { return __uint_as_float(ld_shared(from)); }
 
-// Like product_of_rows, by FMAs in the order of the columns.
-template <int WIDTH, int DOWN, int OVER>
-INLINE void product_of_rows_by_fma(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
+// Like gemm_nt, by FMAs in the order of the columns.
+template <int WIDTH, int ROW_BLOCKS, int COLUMN_BLOCKS>
+INLINE void product_of_rows_by_fma(float (&c)[ROW_BLOCKS][COLUMN_BLOCKS][4], u32 a_tile, u32 row, u32 b_tile) {
     typedef FloatTile<WIDTH> Tile;
     u32 lane = read_tid_x() % WARP, upper = row + lane / 4, first = lane % 4 * 2;
     clear(c);
 #pragma unroll 1
     for (u32 column = 0; column < WIDTH; ++column) {
-        u32 chunk = column / 4, place = column % 4 * 4;
-        float left[DOWN][2];
+        u32 chunk = column / 4, offset = column % 4 * 4;
+        float left[ROW_BLOCKS][2];
 #pragma unroll
-        for (int i = 0; i < DOWN; ++i)
+        for (int i = 0; i < ROW_BLOCKS; ++i)
 #pragma unroll
             for (int half = 0; half < 2; ++half)
-                left[i][half] = load_float(a_tile + Tile::at(upper + i * 16 + half * 8, chunk) + place);
+                left[i][half] = load_float(a_tile + Tile::at(upper + i * 16 + half * 8, chunk) + offset);
 #pragma unroll
-        for (int j = 0; j < OVER; ++j)
+        for (int j = 0; j < COLUMN_BLOCKS; ++j)
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-                float right = load_float(b_tile + Tile::at(first + j * 8 + e, chunk) + place);
+                float right = load_float(b_tile + Tile::at(first + j * 8 + e, chunk) + offset);
 #pragma unroll
-                for (int i = 0; i < DOWN; ++i)
+                for (int i = 0; i < ROW_BLOCKS; ++i)
 #pragma unroll
                     for (int half = 0; half < 2; ++half)
                         c[i][j][half * 2 + e] = fmaf(left[i][half], right, c[i][j][half * 2 + e]);
@@ -399,21 +404,22 @@ INLINE void product_of_rows_by_fma(float (&c)[DOWN][OVER][4], u32 a_tile, u32 ro
     }
 }
 
-// Like add_product, by FMAs in the order of the rows of b. Groups of four lanes share a row's
-// weights.
-template <int WIDTH, int DOWN, int OVER>
-INLINE void add_product_by_fma(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][OVER][4], u32 b_tile) {
+// Like accumulate_gemm_nn, by FMAs in the order of the rows of b. Groups of four lanes share a
+// row's weights.
+template <int WIDTH, int ROW_BLOCKS, int COLUMN_BLOCKS>
+INLINE void add_product_by_fma(float (&c)[ROW_BLOCKS][WIDTH / 8][4], const float (&w)[ROW_BLOCKS][COLUMN_BLOCKS][4],
+                               u32 b_tile) {
     typedef FloatTile<WIDTH> Tile;
     u32 lane = read_tid_x() % WARP;
 #pragma unroll
-    for (int j = 0; j < OVER; ++j)
+    for (int j = 0; j < COLUMN_BLOCKS; ++j)
 #pragma unroll 1
         for (u32 source = 0; source < 4; ++source)
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-                float weight[DOWN][2];
+                float weight[ROW_BLOCKS][2];
 #pragma unroll
-                for (int i = 0; i < DOWN; ++i)
+                for (int i = 0; i < ROW_BLOCKS; ++i)
 #pragma unroll
                     for (int half = 0; half < 2; ++half)
                         weight[i][half] = __shfl_sync(ALL_LANES, w[i][j][half * 2 + e], lane / 4 * 4 + source);
@@ -423,7 +429,7 @@ INLINE void add_product_by_fma(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[
                     float x[4];
                     load_chunk(x, b_tile + Tile::at(row, pack / 2 * 8 + lane % 4 * 2 + pack % 2));
 #pragma unroll
-                    for (int i = 0; i < DOWN; ++i)
+                    for (int i = 0; i < ROW_BLOCKS; ++i)
 #pragma unroll
                         for (int half = 0; half < 2; ++half)
 #pragma unroll
@@ -436,13 +442,14 @@ INLINE void add_product_by_fma(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[
 }
 
 // The products above, on the tensor cores if all operands can be split, else by FMAs.
-template <int WIDTH, int DOWN, int OVER>
-INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile, bool fit) {
-    if (!SPLIT || fit) product_of_rows<WIDTH>(c, a_tile, row, b_tile);
+template <int WIDTH, int ROW_BLOCKS, int COLUMN_BLOCKS>
+INLINE void gemm_nt(float (&c)[ROW_BLOCKS][COLUMN_BLOCKS][4], u32 a_tile, u32 row, u32 b_tile, bool splittable) {
+    if (!SPLIT || splittable) gemm_nt<WIDTH>(c, a_tile, row, b_tile);
     else product_of_rows_by_fma<WIDTH>(c, a_tile, row, b_tile);
 }
-template <int WIDTH, int DOWN, int OVER>
-INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const float (&w)[DOWN][OVER][4], u32 b_tile, bool fit) {
-    if (!SPLIT || fit) add_product<WIDTH>(c, w, b_tile);
+template <int WIDTH, int ROW_BLOCKS, int COLUMN_BLOCKS>
+INLINE void accumulate_gemm_nn(float (&c)[ROW_BLOCKS][WIDTH / 8][4], const float (&w)[ROW_BLOCKS][COLUMN_BLOCKS][4],
+                               u32 b_tile, bool splittable) {
+    if (!SPLIT || splittable) accumulate_gemm_nn<WIDTH>(c, w, b_tile);
     else add_product_by_fma<WIDTH>(c, w, b_tile);
 }

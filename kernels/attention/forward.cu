@@ -43,8 +43,8 @@
 //   (2) Two blocks run independently: softmax of one under products of the other.
 //   (3) y takes most of the registers.
 //
-// With PARTS (split-KV), for few queries and many keys, each tile has p.parts.count blocks, with
-// one split of the keys each. merge_parts.cu merges their partial results.
+// With SPLIT_KV (split-KV), for few queries and many keys, each tile has p.parts.count blocks, with
+// one split of the keys each. merge_splits.cu merges their partial results.
 //
 // Limits: queries + keys < 2^31, grid < 2^31, widths from 1 to 256. The last axis of y is
 // contiguous. With a mask, BAND is 1, and the strides of the mask's last two axes are below 2^24.
@@ -87,7 +87,7 @@ INLINE void apply_scale_sign(u32 q_tile, float scale) {
         Element low, high;
         low.bits = u16(pair);
         high.bits = u16(pair >> 16);
-        pair = pair_of(widen(low) * sign, widen(high) * sign, Element());
+        pair = pack_half2(widen(low) * sign, widen(high) * sign, Element());
         st_shared(at, pair);
     }
 }
@@ -105,16 +105,16 @@ INLINE float score_scale(u32 q_tile, float scale) {
     return scale * LOG2_E;
 }
 
-INLINE TileCoord tile_in(const Attention& p, u32 number) {
+INLINE TileCoord tile_in(const Attention& p, u32 block_index) {
     // In a causal band the last queries attend to most keys: their tiles run first.
-    return tile_coord(number, p.sizes.heads, p.blocks, true, QUERIES, p.varlen);
+    return tile_coord(block_index, p.sizes.heads, p.blocks, true, QUERIES, p.varlen);
 }
 
 typedef float Outputs[ROW_TILES][VALUE_DIM / 8][4];
 typedef float Scores[ROW_TILES][STEP / 8][4];
 typedef u32 Weights[ROW_TILES][STEP / 16][4];
 
-typedef Kept<KeepMask<false, ROW_TILES, STEP / 8>> KeptWeights;
+typedef KeepMaskFor<KeepMask<false, ROW_TILES, STEP / 8>> TileKeepMask;
 
 // A block's tile, its smem buffers, and the rows of this warp.
 struct Block {
@@ -136,8 +136,8 @@ struct Block {
     INLINE void fetch_values(i32 key) const {
         if (key < keys.end) fetch<STEP, VALUE_DIM, THREADS>(v_tile(key), v, key, sizes.keys, sizes.value_dim);
     }
-    INLINE void draw(KeptWeights& kept, i32 key) const {
-        kept.draw(p.dropout, WeightNumbers::of(p), tile.batch * sizes.heads + tile.head, warp_query, key);
+    INLINE void draw(TileKeepMask& kept, i32 key) const {
+        kept.draw(p.dropout, WeightIndex::of(p), tile.batch * sizes.heads + tile.head, warp_query, key);
     }
 };
 
@@ -147,8 +147,8 @@ INLINE void mask_scores(Scores& s, const Block& block, i32 first_key, float scal
     i32 query = block.warp_query;
     if (MASK != 0)
         apply_mask<false>(s, head_of(block.p.mask, block.tile.batch, block.tile.head), query, first_key, sizes, scale);
-    if (all_seen(sizes, query, query + ROW_TILES * 16, first_key, first_key + STEP)) return;
-    hide_unseen<false>(s, sizes, query, first_key, -INFINITE, read_tid_x());
+    if (is_tile_unmasked(sizes, query, query + ROW_TILES * 16, first_key, first_key + STEP)) return;
+    apply_band_mask<false>(s, sizes, query, first_key, -INFINITE, read_tid_x());
 }
 
 #if ASYNC_PRODUCTS
@@ -161,15 +161,15 @@ struct Queries {
     }
     // Issues s = q k^T of a step.
     INLINE void multiply(Scores& s, const Block& block, i32 key) const {
-        if (Q_IN_REGISTERS) product_of_loaded_rows<HEAD_DIM>(s, loaded, block.k_tile(key));
-        else product_of_rows<QUERIES, HEAD_DIM>(s, block.q_tile, block.warp_row, block.k_tile(key));
+        if (Q_IN_REGISTERS) gemm_nt_rs<HEAD_DIM>(s, loaded, block.k_tile(key));
+        else gemm_nt<QUERIES, HEAD_DIM>(s, block.q_tile, block.warp_row, block.k_tile(key));
     }
 };
 
 // Waits for the copies in flight and until all warps have finished with the buffers. Then issues
 // the copies of the next step's keys and of this step's values.
 INLINE void fetch_step(const Block& block, i32 key) {
-    publish_copies();
+    wait_for_copies();
     __syncthreads();
     block.fetch_keys(key + STEP);
     block.fetch_values(key);
@@ -177,7 +177,7 @@ INLINE void fetch_step(const Block& block, i32 key) {
 }
 
 // Converts complete products q k^T to weights. The caller must rescale y as `softmax` says.
-INLINE void weigh_scores(Scores& s, Softmax& softmax, const Block& block, i32 key, float scale) {
+INLINE void online_softmax(Scores& s, Softmax& softmax, const Block& block, i32 key, float scale) {
     fence_accumulator(s);
     mask_scores(s, block, key, scale);
     update_row_max(softmax, s, scale);
@@ -189,58 +189,60 @@ INLINE void weigh_scores(Scores& s, Softmax& softmax, const Block& block, i32 ke
 //
 //   tensor cores   | q k0 |      | q k1 | p0 v0 |      | q k2 | p1 v1 |
 //   softmax               |  p0  |      |      p1      |      |      p2
-INLINE void walk_keys(Outputs& y, Softmax& softmax, const Block& block, i32 key, float scale) {
+INLINE void mainloop(Outputs& y, Softmax& softmax, const Block& block, i32 key, float scale) {
     if (key >= block.keys.end) return;
     Queries q;
     Scores s;
     Weights weights;
-    KeptWeights kept;
+    TileKeepMask kept;
     fetch_step(block, key);
     q.load(block);
     block.draw(kept, key);
-    begin_products();
+    warpgroup_arrive();
     q.multiply(s, block, key);
-    commit_products();
-    await_products<0>();
-    weigh_scores(s, softmax, block, key, scale);
+    warpgroup_commit_batch();
+    warpgroup_wait<0>();
+    online_softmax(s, softmax, block, key, scale);
     round_to_operand(weights, s);
     kept.apply(weights);
 #pragma unroll 1
     for (key += STEP; key < block.keys.end; key += STEP) {
         fetch_step(block, key);
         block.draw(kept, key);
-        begin_products();
+        warpgroup_arrive();
         q.multiply(s, block, key);
-        commit_products();
-        add_product<VALUE_DIM>(y, weights, block.v_tile(key - STEP));
-        commit_products();
-        await_products<1>();
-        weigh_scores(s, softmax, block, key, scale);
-        await_products<0>();
+        warpgroup_commit_batch();
+        accumulate_gemm_nn<VALUE_DIM>(y, weights, block.v_tile(key - STEP));
+        warpgroup_commit_batch();
+        warpgroup_wait<1>();
+        online_softmax(s, softmax, block, key, scale);
+        warpgroup_wait<0>();
         fence_accumulator(y);
         rescale_output(y, softmax);
         round_to_operand(weights, s);
         kept.apply(weights);
     }
-    publish_copies();
+    wait_for_copies();
     __syncthreads();
-    begin_products();
-    add_product<VALUE_DIM>(y, weights, block.v_tile(key - STEP));
-    commit_products();
-    await_products<0>();
+    warpgroup_arrive();
+    accumulate_gemm_nn<VALUE_DIM>(y, weights, block.v_tile(key - STEP));
+    warpgroup_commit_batch();
+    warpgroup_wait<0>();
     fence_accumulator(y);
 }
 #endif
 
 // A block's split of the keys, and its tile of queries.
-INLINE u32 part_in(const Attention& p, u32 number) { return PARTS ? number % p.parts.count : 0; }
-INLINE u32 tile_number(const Attention& p, u32 number) { return PARTS ? number / p.parts.count : number; }
+INLINE u32 split_index(const Attention& p, u32 block_index) { return SPLIT_KV ? block_index % p.splits.count : 0; }
+INLINE u32 tile_index(const Attention& p, u32 block_index) {
+    return SPLIT_KV ? block_index / p.splits.count : block_index;
+}
 
 // Stores the partial result of a block's split of the keys. y is not normalized.
-INLINE void store_part(const Attention& p, const Outputs& y, const Softmax& softmax) {
-    TileCoord tile = tile_in(p, tile_number(p, read_ctaid_x()));
-    u32 thread = read_tid_x(), lane = thread % WARP, part = part_in(p, read_ctaid_x());
-    i64 numbers = i64(p.parts.rows) * p.parts.count * 2;
+INLINE void store_split(const Attention& p, const Outputs& y, const Softmax& softmax) {
+    TileCoord tile = tile_in(p, tile_index(p, read_ctaid_x()));
+    u32 thread = read_tid_x(), lane = thread % WARP, part = split_index(p, read_ctaid_x());
+    i64 numbers = i64(p.splits.rows) * p.splits.count * 2;
 #pragma unroll
     for (int i = 0; i < ROW_TILES; ++i)
 #pragma unroll
@@ -250,9 +252,9 @@ INLINE void store_part(const Attention& p, const Outputs& y, const Softmax& soft
             total += __shfl_xor_sync(ALL_LANES, total, 2);
             i32 query = tile.first_row + i32(thread / WARP * ROW_TILES * 16 + i * 16 + half * 8 + lane / 4);
             if (query >= i32(p.sizes.queries)) continue;
-            i64 row = log_sum_index(p, tile.batch, tile.head, query) * p.parts.count + part;
-            if (lane % 4 == 0) st_global_v2_f32(p.parts.results + row * 2, softmax.row_max[i][half], total);
-            float* to = p.parts.results + numbers + row * VALUE_DIM + lane % 4 * 2;
+            i64 row = lse_index(p, tile.batch, tile.head, query) * p.splits.count + part;
+            if (lane % 4 == 0) st_global_v2_f32(p.splits.results + row * 2, softmax.row_max[i][half], total);
+            float* to = p.splits.results + numbers + row * VALUE_DIM + lane % 4 * 2;
 #pragma unroll
             for (int j = 0; j < VALUE_DIM / 8; ++j)
                 st_global_v2_f32(to + j * 8, y[i][j][half * 2], y[i][j][half * 2 + 1]);
@@ -282,8 +284,8 @@ INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax, 
                 for (int e = half * 2; e < half * 2 + 2; ++e) y[i][j][e] = is_fully_masked ? 0 : y[i][j][e] * inverse;
             i32 query = tile.first_row + i32(warp_row + i * 16 + half * 8 + thread % WARP / 4);
             if (query < end_query && thread % 4 == 0)
-                put_log_sum(p, log_sum_index(p, tile.batch, tile.head, query), MASK == 0 ? row_max * LN_2 : row_max,
-                            total, is_fully_masked);
+                store_lse(p, lse_index(p, tile.batch, tile.head, query), MASK == 0 ? row_max * LN_2 : row_max, total,
+                          is_fully_masked);
         }
     write_rows<QUERIES, VALUE_DIM>(y, staging, warp_row, head_of(p.y, tile.batch, tile.head), tile.first_row, end_query,
                                    sizes.value_dim);
@@ -292,17 +294,17 @@ INLINE void finish_rows(const Attention& p, Outputs& y, const Softmax& softmax, 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __grid_constant__ Attention launched) {
     wait_for_earlier_launches();
     extern __shared__ __align__(1024) u8 shared[];
-    const Attention& p = of_own_sequence<false>(launched, shared + SHARED_BYTES, launched.blocks, QUERIES);
+    const Attention& p = sequence_params<false>(launched, shared + SHARED_BYTES, launched.blocks, QUERIES);
     const Sizes& sizes = p.sizes;
-    TileCoord tile = tile_in(p, tile_number(p, blockIdx.x));
+    TileCoord tile = tile_in(p, tile_index(p, blockIdx.x));
     if (has_no_rows(tile, sizes.queries)) return;
     i32 end_query = min(tile.first_row + QUERIES, i32(sizes.queries));
     View<const Element> k = head_of(p.k, tile.batch, tile.head / sizes.group);
     View<const Element> v = head_of(p.v, tile.batch, tile.head / sizes.group);
-    Range keys = keys_of(sizes, tile.first_row, end_query);
-    if (PARTS) {
-        i32 first = i32(part_in(p, blockIdx.x) * p.parts.keys);
-        keys = Range{max(keys.first, first), min(keys.end, first + i32(p.parts.keys))};
+    Range keys = key_range(sizes, tile.first_row, end_query);
+    if (SPLIT_KV) {
+        i32 first = i32(split_index(p, blockIdx.x) * p.splits.keys);
+        keys = Range{max(keys.first, first), min(keys.end, first + i32(p.splits.keys))};
     }
     i32 first_key = keys.first / STEP * STEP;
     u32 warp_row = threadIdx.x / WARP * ROW_TILES * 16;
@@ -320,36 +322,37 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(const __
     Softmax softmax;
     clear(softmax);
 #if ASYNC_PRODUCTS
-    walk_keys(y, softmax, block, first_key, scale);
+    mainloop(y, softmax, block, first_key, scale);
 #else
-    constexpr int TEAM_ROWS = team_rows(ROW_TILES);
+    constexpr int ROWS_PER_PRODUCT = rows_per_product(ROW_TILES);
     Scores s;
     Weights weights;
-    KeptWeights kept;
+    TileKeepMask kept;
 #pragma unroll 1
     for (; first_key < block.keys.end; first_key += STEP) {
-        publish_copies();
+        wait_for_copies();
         __syncthreads();
         block.fetch_keys(first_key + STEP);
         block.fetch_values(first_key + STEP);
         cp_async_commit_group();
-        if (!any_seen(block.sizes, block.warp_query, block.warp_query + TEAM_ROWS, first_key, first_key + STEP))
+        if (!has_tile_unmasked(block.sizes, block.warp_query, block.warp_query + ROWS_PER_PRODUCT, first_key,
+                               first_key + STEP))
             continue;
         block.draw(kept, first_key);
-        product_of_rows<QUERIES, HEAD_DIM>(s, block.q_tile, block.warp_row, block.k_tile(first_key));
+        gemm_nt<QUERIES, HEAD_DIM>(s, block.q_tile, block.warp_row, block.k_tile(first_key));
         mask_scores(s, block, first_key, scale);
         update_row_max(softmax, s, scale);
         rescale_output(y, softmax);
         exp_scores(s, softmax, scale);
         round_to_operand(weights, s);
         kept.apply(weights);
-        add_product<VALUE_DIM>(y, weights, block.v_tile(first_key));
+        accumulate_gemm_nn<VALUE_DIM>(y, weights, block.v_tile(first_key));
     }
 #endif
-#if PARTS
+#if SPLIT_KV
     // A split without keys has not waited for the copies of its queries.
     cp_async_wait_group<0>();
-    store_part(p, y, softmax);
+    store_split(p, y, softmax);
 #else
     // y now reuses the smem tile of q.
     cp_async_wait_group<0>();

@@ -29,8 +29,9 @@
 // before has left the buffer of q, and only its keys and values are loaded earlier.)
 //
 // Work tiles that process the most keys begin first: the last queries of a causal band. The work
-// tiles of `abreast` heads are interleaved, so that the keys and values of these heads stay in the
-// cache. Each result comes from one work tile: it does not depend on which block processes it.
+// tiles of `interleaved_heads` heads are interleaved, so that the keys and values of these heads
+// stay in the cache. Each result comes from one work tile: it does not depend on which block
+// processes it.
 //
 // Row maxima are updated only when one has risen by more than 8 in base 2, see softmax.cuh. A fully
 // masked query gives 0 and a log-sum-exp of -infinity. A score of NaN or +infinity makes its row
@@ -66,7 +67,7 @@
 #include "attention/warpgroup_softmax.cuh"
 #include "ptx/wgmma_ss.cuh"
 
-static_assert(HEAD_DIM == VALUE_DIM, "y takes the place of q");
+static_assert(HEAD_DIM == VALUE_DIM, "y reuses the buffers of q");
 static_assert(!DROPOUT || BIT_KEYS % STEP == 0, "a lane's bits of a step are in two words");
 
 constexpr int WARPGROUP = 128;
@@ -79,8 +80,8 @@ constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : QUERY_STAGES == 1 ? 23
 // Whether y stays in registers, rounded, and is stored during the next products, instead of before
 // they are issued. Wider heads and three consumers do not benefit, or have no registers left for it
 // (docs/kernels/attention.md).
-constexpr bool STORES_LATE = CONSUMERS == 2 && HEAD_DIM == 64;
-static_assert(!STORES_LATE || QUERY_STAGES > 2, "places of y, of the q at hand and of the next q");
+constexpr bool DEFERS_STORE = CONSUMERS == 2 && HEAD_DIM == 64;
+static_assert(!DEFERS_STORE || QUERY_STAGES > 2, "buffers for y, for the current q and for the next q");
 
 constexpr int ROWS = 64;  // per consumer
 constexpr int QUERIES = CONSUMERS * ROWS;
@@ -98,19 +99,19 @@ constexpr int BARRIERS = V_TILES + STAGES * STEP_BYTES;
 // empty.
 constexpr int BARRIER_COUNT = 3 * QUERY_STAGES + 4 * STAGES;
 // One message per stage of q, read as 16 bytes at once.
-constexpr int TASKS = BARRIERS + (BARRIER_COUNT + 1) / 2 * 16;
-constexpr int TASK_BYTES = 16;
+constexpr int MESSAGES = BARRIERS + (BARRIER_COUNT + 1) / 2 * 16;
+constexpr int MESSAGE_BYTES = 16;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = TASKS + QUERY_STAGES * TASK_BYTES + SWIZZLE_ALIGNMENT
+// SHARED = MESSAGES + QUERY_STAGES * MESSAGE_BYTES + SWIZZLE_ALIGNMENT
 
 struct AttentionTma {
     TensorMap q, k, v, y;  // axes: column, row, head, batch
     float* log_sums;       // LSE [batch, heads, queries], contiguous
     u32* ticket;           // counter of work tiles beyond the grid; wraps to 0 with the last draw
-    u32 works;
-    u32 tiles;    // of queries, per head
-    u32 heads;    // of the whole batch; with DROPOUT, of this launch
-    u32 abreast;  // heads whose work tiles are interleaved
+    u32 work_tiles;
+    u32 tiles;              // of queries, per head
+    u32 heads;              // of the whole batch; with DROPOUT, of this launch
+    u32 interleaved_heads;  // heads whose work tiles are interleaved
     Sizes sizes;
     const u32* bits;  // keep bits, only with DROPOUT
     BitLayout bit_layout;
@@ -118,26 +119,27 @@ struct AttentionTma {
 };
 
 // A work tile, as the producer sends it to the other warps. steps == 0: no work tiles are left.
-struct Task {
+struct WorkMessage {
     u32 head;  // counted over the batch
     i32 first_query;
     i32 first_key, steps;
 
-    INLINE static Task none() { return Task{0, 0, 0, 0}; }
-    INLINE static Task of(const AttentionTma& p, u32 number) {
-        u32 group_works = p.abreast * p.tiles, group = number / group_works;
-        number -= group * group_works;
-        u32 first = group * p.abreast, abreast = min(p.abreast, p.heads - first);
-        u32 row = number / abreast;
-        Task task;
-        task.head = (DROPOUT ? p.bit_layout.first_head : 0) + first + number - row * abreast;
-        task.first_query = i32(p.tiles - 1 - row) * QUERIES;
-        Range keys = keys_of(p.sizes, task.first_query, min(task.first_query + QUERIES, i32(p.sizes.queries)));
+    INLINE static WorkMessage none() { return WorkMessage{0, 0, 0, 0}; }
+    INLINE static WorkMessage of(const AttentionTma& p, u32 tile_index) {
+        u32 group_tiles = p.interleaved_heads * p.tiles, group = tile_index / group_tiles;
+        tile_index -= group * group_tiles;
+        u32 first = group * p.interleaved_heads, interleaved_heads = min(p.interleaved_heads, p.heads - first);
+        u32 row = tile_index / interleaved_heads;
+        WorkMessage work_tile;
+        work_tile.head = (DROPOUT ? p.bit_layout.first_head : 0) + first + tile_index - row * interleaved_heads;
+        work_tile.first_query = i32(p.tiles - 1 - row) * QUERIES;
+        Range keys =
+            key_range(p.sizes, work_tile.first_query, min(work_tile.first_query + QUERIES, i32(p.sizes.queries)));
         // A fully masked work tile still processes one step.
         bool any = keys.first < keys.end;
-        task.first_key = any ? keys.first / STEP * STEP : 0;
-        task.steps = any ? (keys.end - task.first_key + STEP - 1) / STEP : 1;
-        return task;
+        work_tile.first_key = any ? keys.first / STEP * STEP : 0;
+        work_tile.steps = any ? (keys.end - work_tile.first_key + STEP - 1) / STEP : 1;
+        return work_tile;
     }
 };
 
@@ -156,27 +158,27 @@ struct QueryRing {
         parity ^= stage == 0;
     }
 
-    INLINE void put(const Task& task) const {
-        u32 words[4] = {task.head, u32(task.first_query), u32(task.first_key), u32(task.steps)};
-        st_shared_v4(shared + TASKS + stage * TASK_BYTES, words);
+    INLINE void put(const WorkMessage& work_tile) const {
+        u32 words[4] = {work_tile.head, u32(work_tile.first_query), u32(work_tile.first_key), u32(work_tile.steps)};
+        st_shared_v4(shared + MESSAGES + stage * MESSAGE_BYTES, words);
     }
     // Waits for the next work tile.
-    INLINE Task await() const {
+    INLINE WorkMessage await() const {
         mbarrier_wait_parity(full(), parity);
-        uint4 words = ld_shared_v4(shared + TASKS + stage * TASK_BYTES);
-        return Task{words.x, i32(words.y), i32(words.z), i32(words.w)};
+        uint4 words = ld_shared_v4(shared + MESSAGES + stage * MESSAGE_BYTES);
+        return WorkMessage{words.x, i32(words.y), i32(words.z), i32(words.w)};
     }
 };
 // The ring of k buffers, or that of v buffers.
-struct StepRing {
+struct KvRing {
     u32 tiles, barriers;
     u32 stage = 0, parity = 0;
 
-    INLINE static StepRing of_keys(u32 shared) {
-        return StepRing{shared + K_TILES, shared + BARRIERS + 3 * QUERY_STAGES * 8};
+    INLINE static KvRing of_keys(u32 shared) {
+        return KvRing{shared + K_TILES, shared + BARRIERS + 3 * QUERY_STAGES * 8};
     }
-    INLINE static StepRing of_values(u32 shared) {
-        return StepRing{shared + V_TILES, shared + BARRIERS + (3 * QUERY_STAGES + 2 * STAGES) * 8};
+    INLINE static KvRing of_values(u32 shared) {
+        return KvRing{shared + V_TILES, shared + BARRIERS + (3 * QUERY_STAGES + 2 * STAGES) * 8};
     }
     INLINE u32 tile() const { return tiles + stage * STEP_BYTES; }
     INLINE u32 full() const { return barriers + stage * 8; }
@@ -196,7 +198,7 @@ struct StepRing {
 // ---------------------------------------------------------------- producer, storer
 
 // Issues the load of the keys or values of a step.
-INLINE void load_step(StepRing& ring, const TensorMap& map, i32 row, u32 head, u32 batch) {
+INLINE void load_step(KvRing& ring, const TensorMap& map, i32 row, u32 head, u32 batch) {
     mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
     mbarrier_arrive_expect_tx(ring.full(), STEP_BYTES);
 #pragma unroll
@@ -207,81 +209,81 @@ INLINE void load_step(StepRing& ring, const TensorMap& map, i32 row, u32 head, u
 }
 // Producer loop: loads all work tiles of the block. The first is the one with the block's index,
 // the others come from the ticket counter.
-INLINE void produce_all(const AttentionTma& p, u32 shared) {
+INLINE void producer_loop(const AttentionTma& p, u32 shared) {
     QueryRing queries(shared);
-    StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
-    u32 number = read_ctaid_x();
+    KvRing keys = KvRing::of_keys(shared), values = KvRing::of_values(shared);
+    u32 tile_index = read_ctaid_x();
 #pragma unroll 1
     for (;; queries.advance()) {
         mbarrier_wait_parity(queries.empty(), queries.parity ^ 1);
-        if (number >= p.works) break;
-        Task task = Task::of(p, number);
-        queries.put(task);
+        if (tile_index >= p.work_tiles) break;
+        WorkMessage work_tile = WorkMessage::of(p, tile_index);
+        queries.put(work_tile);
         mbarrier_arrive_expect_tx(queries.full(), Q_BYTES);
-        u32 batch = task.head / p.sizes.heads, head = task.head - batch * p.sizes.heads;
+        u32 batch = work_tile.head / p.sizes.heads, head = work_tile.head - batch * p.sizes.heads;
 #pragma unroll
         for (int at = 0; at < CONSUMERS * SLABS; ++at)
             cp_async_bulk_tensor_4d(queries.rows(0) + at * (ROWS * 128), p.q, at % SLABS * SLAB_COLUMNS,
-                                    task.first_query + at / SLABS * ROWS, head, batch, queries.full());
+                                    work_tile.first_query + at / SLABS * ROWS, head, batch, queries.full());
         head /= p.sizes.group;
 #pragma unroll 1
-        for (i32 step = 0; step < task.steps; ++step) {
-            load_step(keys, p.k, task.first_key + step * STEP, head, batch);
-            load_step(values, p.v, task.first_key + step * STEP, head, batch);
+        for (i32 step = 0; step < work_tile.steps; ++step) {
+            load_step(keys, p.k, work_tile.first_key + step * STEP, head, batch);
+            load_step(values, p.v, work_tile.first_key + step * STEP, head, batch);
         }
-        // Each launch draws `works` tickets: the grid takes its first tiles without one, and each
-        // block draws one ticket beyond the end. So the counter wraps to 0 with the last draw.
-        number = gridDim.x + atomicInc(p.ticket, p.works - 1);
+        // Each launch draws `work_tiles` tickets: the grid takes its first tiles without one, and
+        // each block draws one ticket beyond the end. So the counter wraps to 0 with the last draw.
+        tile_index = gridDim.x + atomicInc(p.ticket, p.work_tiles - 1);
     }
-    queries.put(Task::none());
+    queries.put(WorkMessage::none());
     mbarrier_arrive(queries.full());
 }
 // Waits for a free buffer of q, then sends the work tile and issues the load of its q.
-INLINE void load_queries(const AttentionTma& p, const QueryRing& queries, const Task& task, u32 batch) {
+INLINE void load_queries(const AttentionTma& p, const QueryRing& queries, const WorkMessage& work_tile, u32 batch) {
     mbarrier_wait_parity(queries.empty(), queries.parity ^ 1);
-    queries.put(task);
+    queries.put(work_tile);
     mbarrier_arrive_expect_tx(queries.full(), Q_BYTES);
-    u32 head = task.head - batch * p.sizes.heads;
+    u32 head = work_tile.head - batch * p.sizes.heads;
 #pragma unroll
     for (int at = 0; at < CONSUMERS * SLABS; ++at)
         cp_async_bulk_tensor_4d(queries.rows(0) + at * (ROWS * 128), p.q, at % SLABS * SLAB_COLUMNS,
-                                task.first_query + at / SLABS * ROWS, head, batch, queries.full());
+                                work_tile.first_query + at / SLABS * ROWS, head, batch, queries.full());
 }
 // Producer loop for one buffer of q, which is free only after y was stored. The first STAGES steps
 // are loaded before q: the tile before frees their stages without this q.
-INLINE void produce_all_ahead(const AttentionTma& p, u32 shared) {
+INLINE void producer_loop_single_q(const AttentionTma& p, u32 shared) {
     QueryRing queries(shared);
-    StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
+    KvRing keys = KvRing::of_keys(shared), values = KvRing::of_values(shared);
 #pragma unroll 1
-    for (u32 number = read_ctaid_x(); number < p.works; queries.advance()) {
-        Task task = Task::of(p, number);
-        u32 batch = task.head / p.sizes.heads, key_head = (task.head - batch * p.sizes.heads) / p.sizes.group;
-        i32 ahead = min(task.steps, STAGES);
+    for (u32 tile_index = read_ctaid_x(); tile_index < p.work_tiles; queries.advance()) {
+        WorkMessage work_tile = WorkMessage::of(p, tile_index);
+        u32 batch = work_tile.head / p.sizes.heads, key_head = (work_tile.head - batch * p.sizes.heads) / p.sizes.group;
+        i32 ahead = min(work_tile.steps, STAGES);
 #pragma unroll 1
         for (i32 step = 0;; ++step) {
-            if (step == ahead) load_queries(p, queries, task, batch);
-            if (step >= task.steps) break;
-            load_step(keys, p.k, task.first_key + step * STEP, key_head, batch);
-            load_step(values, p.v, task.first_key + step * STEP, key_head, batch);
+            if (step == ahead) load_queries(p, queries, work_tile, batch);
+            if (step >= work_tile.steps) break;
+            load_step(keys, p.k, work_tile.first_key + step * STEP, key_head, batch);
+            load_step(values, p.v, work_tile.first_key + step * STEP, key_head, batch);
         }
-        number = gridDim.x + atomicInc(p.ticket, p.works - 1);
+        tile_index = gridDim.x + atomicInc(p.ticket, p.work_tiles - 1);
     }
     mbarrier_wait_parity(queries.empty(), queries.parity ^ 1);
-    queries.put(Task::none());
+    queries.put(WorkMessage::none());
     mbarrier_arrive(queries.full());
 }
 // Storer loop: stores the y that the consumers have written over q, and releases the buffer.
-INLINE void store_all(const AttentionTma& p, u32 shared) {
+INLINE void storer_loop(const AttentionTma& p, u32 shared) {
     QueryRing queries(shared);
 #pragma unroll 1
     for (;; queries.advance()) {
-        Task task = queries.await();
-        if (task.steps == 0) return;
-        u32 batch = task.head / p.sizes.heads, head = task.head - batch * p.sizes.heads;
+        WorkMessage work_tile = queries.await();
+        if (work_tile.steps == 0) return;
+        u32 batch = work_tile.head / p.sizes.heads, head = work_tile.head - batch * p.sizes.heads;
         mbarrier_wait_parity(queries.done(), queries.parity);
 #pragma unroll
         for (int at = 0; at < CONSUMERS * SLABS; ++at) {
-            i32 column = at % SLABS * SLAB_COLUMNS, row = task.first_query + at / SLABS * ROWS;
+            i32 column = at % SLABS * SLAB_COLUMNS, row = work_tile.first_query + at / SLABS * ROWS;
             if (column < i32(p.sizes.value_dim) && row < i32(p.sizes.queries))
                 cp_async_bulk_tensor_store_4d(p.y, column, row, head, batch, queries.rows(0) + at * (ROWS * 128));
         }
@@ -298,13 +300,13 @@ typedef u32 Weights[1][STEP / 16][4];
 
 // The order in which consumers issue their products: one named barrier per consumer, at which the
 // consumer before it arrives.
-struct Turns {
+struct SchedulerBarriers {
     u32 consumer;
 
     INLINE static u32 barrier(u32 of) { return 1 + of; }
     // Synchronizes the warps of the consumer: their products of q are complete, and y may
     // overwrite it.
-    INLINE void meet() const { barrier_sync(1 + CONSUMERS + consumer, WARPGROUP); }
+    INLINE void sync_warpgroup() const { barrier_sync(1 + CONSUMERS + consumer, WARPGROUP); }
     // Gives the first consumer its first turn.
     INLINE void begin() const {
         if (consumer == CONSUMERS - 1) barrier_arrive(barrier(0), 2 * WARPGROUP);
@@ -318,7 +320,7 @@ struct Turns {
 };
 
 // Issues s = q k^T of a consumer's queries and one step.
-INLINE void begin_scores(Scores& s, u32 q_rows, u32 k_tile) {
+INLINE void issue_scores(Scores& s, u32 q_rows, u32 k_tile) {
     u64 a = smem_descriptor(q_rows, 16, 1024), b = smem_descriptor(k_tile, 16, 1024);
 #pragma unroll
     for (int step = 0; step < HEAD_DIM / 16; ++step) {
@@ -330,7 +332,7 @@ INLINE void begin_scores(Scores& s, u32 q_rows, u32 k_tile) {
 }
 
 // Issues y += p v of one step.
-INLINE void begin_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
+INLINE void issue_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
     u64 b = smem_descriptor(v_tile, STEP * 128, 1024);
 #pragma unroll
     for (int step = 0; step < STEP / 16; ++step)
@@ -340,17 +342,17 @@ INLINE void begin_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
 
 // Epilogue of a work tile's rows: y, divided by the row sums and rounded, the row maxima and sums
 // for the log-sum-exp, and the destinations of both.
-struct Finished {
+struct EpilogueRows {
     u32 y[1][VALUE_DIM / 16][4];
     float row_max[2], row_sum[2];
     u32 head;
     i32 first_query;
     u32 rows, done;  // smem addresses of the consumer's q buffer and of its barrier
 
-    INLINE void of(const AttentionTma& p, const Task& task, const QueryRing& queries, u32 consumer, Outputs& from,
-                   const Softmax& softmax) {
-        head = task.head;
-        first_query = task.first_query + i32(consumer) * ROWS;
+    INLINE void of(const AttentionTma& p, const WorkMessage& work_tile, const QueryRing& queries, u32 consumer,
+                   Outputs& from, const Softmax& softmax) {
+        head = work_tile.head;
+        first_query = work_tile.first_query + i32(consumer) * ROWS;
         rows = queries.rows(consumer);
         done = queries.done();
 #pragma unroll
@@ -360,12 +362,13 @@ struct Finished {
             total += __shfl_xor_sync(ALL_LANES, total, 2);
             row_max[half] = softmax.row_max[0][half];
             row_sum[half] = total;
-            bool sees_none = row_max[half] == -INFINITE && total == 0;
+            bool is_fully_masked = row_max[half] == -INFINITE && total == 0;
             float inverse = (DROPOUT ? p.dropout_scale : 1) / total;
 #pragma unroll
             for (int j = 0; j < VALUE_DIM / 8; ++j)
 #pragma unroll
-                for (int e = half * 2; e < half * 2 + 2; ++e) from[0][j][e] = sees_none ? 0 : from[0][j][e] * inverse;
+                for (int e = half * 2; e < half * 2 + 2; ++e)
+                    from[0][j][e] = is_fully_masked ? 0 : from[0][j][e] * inverse;
         }
         round_to_operand(y, from);
         // Moves y out of the accumulators, which the next products overwrite meanwhile.
@@ -393,12 +396,12 @@ struct Finished {
 
 // A lane's keep bits of one step: loaded before the scores are computed, applied to the weights.
 #if DROPOUT
-struct StepBits : KeptBits {
-    INLINE static StepBits of(const AttentionTma& p, const Task& task, u32 consumer) {
-        u32 row = u32(task.first_query) + consumer * ROWS, warp = read_tid_x() % WARPGROUP / WARP;
-        u32 key = u32(task.first_key), row_group = row / BIT_ROWS + warp;
+struct StepBits : KeepBits {
+    INLINE static StepBits of(const AttentionTma& p, const WorkMessage& work_tile, u32 consumer) {
+        u32 row = u32(work_tile.first_query) + consumer * ROWS, warp = read_tid_x() % WARPGROUP / WARP;
+        u32 key = u32(work_tile.first_key), row_group = row / BIT_ROWS + warp;
         StepBits bits;
-        bits.load(p.bits + bit_words_before(p.bit_layout, task.head, row_group, key / BIT_KEYS, 2));
+        bits.load(p.bits + bit_words_before(p.bit_layout, work_tile.head, row_group, key / BIT_KEYS, 2));
         // A step narrower than a tile of bits begins inside it.
         if (STEP < BIT_KEYS) bits.skip(key % BIT_KEYS);
         return bits;
@@ -406,40 +409,41 @@ struct StepBits : KeptBits {
 };
 #else
 struct StepBits {
-    INLINE static StepBits of(const AttentionTma&, const Task&, u32) { return {}; }
+    INLINE static StepBits of(const AttentionTma&, const WorkMessage&, u32) { return {}; }
     INLINE void apply(Weights&) const {}
 };
 #endif
 
 // Waits for the next work tile. The shuffle makes `steps` warp-uniform for the compiler.
-INLINE Task next_task(const QueryRing& queries) {
-    Task task = queries.await();
-    task.steps = __shfl_sync(ALL_LANES, task.steps, 0);
-    return task;
+INLINE WorkMessage next_task(const QueryRing& queries) {
+    WorkMessage work_tile = queries.await();
+    work_tile.steps = __shfl_sync(ALL_LANES, work_tile.steps, 0);
+    return work_tile;
 }
 
 // Prologue of a work tile: computes the scores of the first step, in a turn without p v, and their
 // weights.
-INLINE void weigh_first_step(const AttentionTma& p, Scores& s, Weights& weights, Rows& softmax, const Task& task,
-                             u32 q_rows, StepRing& keys, const Turns& turns, float scale) {
-    StepBits bits = StepBits::of(p, task, turns.consumer);
+INLINE void softmax_prologue(const AttentionTma& p, Scores& s, Weights& weights, SoftmaxRows& softmax,
+                             const WorkMessage& work_tile, u32 q_rows, KvRing& keys, const SchedulerBarriers& turns,
+                             float scale) {
+    StepBits bits = StepBits::of(p, work_tile, turns.consumer);
     keys.await();
     turns.await();
     wgmma_fence();
-    begin_scores(s, q_rows, keys.tile());
+    issue_scores(s, q_rows, keys.tile());
     turns.pass();
     wgmma_wait_group<0>();
     keys.release();
     keys.advance();
-    weigh(s, softmax, p.sizes, task.first_query + i32(turns.consumer) * ROWS, task.first_key, scale);
+    online_softmax(s, softmax, p.sizes, work_tile.first_query + i32(turns.consumer) * ROWS, work_tile.first_key, scale);
     round_to_operand(weights, s);
     bits.apply(weights);
 }
 // Issues the last p v of a work tile separately, and waits for it.
-INLINE void add_last_step(Outputs& y, const Weights& weights, StepRing& values) {
+INLINE void add_last_step(Outputs& y, const Weights& weights, KvRing& values) {
     values.await();
     wgmma_fence();
-    begin_outputs(y, weights, values.tile());
+    issue_outputs(y, weights, values.tile());
     wgmma_wait_group<0>();
     fence_accumulator(y);
     values.release();
@@ -447,78 +451,78 @@ INLINE void add_last_step(Outputs& y, const Weights& weights, StepRing& values) 
 }
 
 // Consumer loop over all steps of all work tiles: see the picture above.
-INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
+INLINE void consumer_loop(const AttentionTma& p, u32 shared, u32 consumer) {
     QueryRing queries(shared);
-    StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
-    Turns turns = {consumer};
+    KvRing keys = KvRing::of_keys(shared), values = KvRing::of_values(shared);
+    SchedulerBarriers turns = {consumer};
     float scale = p.sizes.scale * LOG2_E;
     i32 own = consumer * ROWS;
     Outputs y;
     Scores s;
     Weights weights;
-    Rows softmax;
-    Finished finished;
+    SoftmaxRows softmax;
+    EpilogueRows finished;
     bool is_pending = false;  // whether `finished` is still to be stored
     clear(y);
     clear(softmax);
     turns.begin();
-    Task task = next_task(queries);
-    weigh_first_step(p, s, weights, softmax, task, queries.rows(consumer), keys, turns, scale);
+    WorkMessage work_tile = next_task(queries);
+    softmax_prologue(p, s, weights, softmax, work_tile, queries.rows(consumer), keys, turns, scale);
 #pragma unroll 1
     while (true) {
-        Task before = task;
+        WorkMessage before = work_tile;
         Softmax softmax_before = softmax;
         QueryRing queries_before = queries;
-        bool is_new = task.steps == 1;
-        task.first_key += STEP;
-        --task.steps;
+        bool is_new = work_tile.steps == 1;
+        work_tile.first_key += STEP;
+        --work_tile.steps;
         if (is_new) {
             if (QUERY_STAGES == 1) {
                 add_last_step(y, weights, values);
-                turns.meet();
+                turns.sync_warpgroup();
                 finished.of(p, before, queries, consumer, y, softmax);
                 finished.store(p);
                 clear(y);
             }
             queries.advance();
-            task = next_task(queries);
-            if (task.steps == 0) {
+            work_tile = next_task(queries);
+            if (work_tile.steps == 0) {
                 turns.end();
                 if (QUERY_STAGES == 1) return;
                 if (is_pending) finished.store(p);
                 add_last_step(y, weights, values);
-                turns.meet();
+                turns.sync_warpgroup();
                 finished.of(p, before, queries_before, consumer, y, softmax);
                 finished.store(p);
                 return;
             }
             clear(softmax);
             if (QUERY_STAGES == 1) {
-                weigh_first_step(p, s, weights, softmax, task, queries.rows(consumer), keys, turns, scale);
+                softmax_prologue(p, s, weights, softmax, work_tile, queries.rows(consumer), keys, turns, scale);
                 continue;
             }
         }
-        StepBits bits = StepBits::of(p, task, consumer);
+        StepBits bits = StepBits::of(p, work_tile, consumer);
         keys.await();
         values.await();
         turns.await();
         wgmma_fence();
-        begin_scores(s, queries.rows(consumer), keys.tile());
-        begin_outputs(y, weights, values.tile());
+        issue_scores(s, queries.rows(consumer), keys.tile());
+        issue_outputs(y, weights, values.tile());
         turns.pass();
-        if (STORES_LATE && is_pending) finished.store(p);
-        is_pending = STORES_LATE && is_new;
+        if (DEFERS_STORE && is_pending) finished.store(p);
+        is_pending = DEFERS_STORE && is_new;
         wgmma_wait_group<1>();
         keys.release();
         keys.advance();
-        weigh(s, softmax, p.sizes, task.first_query + own, task.first_key, scale);
+        online_softmax(s, softmax, p.sizes, work_tile.first_query + own, work_tile.first_key, scale);
         wgmma_wait_group<0>();
         fence_accumulator(y);
         values.release();
         values.advance();
         if (is_new) {
             finished.of(p, before, queries_before, consumer, y, softmax_before);
-            if (!STORES_LATE) finished.store(p);
+            if (!DEFERS_STORE) finished.store(p);
             clear(y);
         } else {
             rescale_output(y, softmax);
@@ -537,7 +541,7 @@ INLINE void init_barriers(u32 shared) {
             mbarrier_init(queries.done(), CONSUMER_WARPS);
             mbarrier_init(queries.empty(), 1);
         }
-        StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
+        KvRing keys = KvRing::of_keys(shared), values = KvRing::of_values(shared);
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage, keys.advance(), values.advance()) {
             mbarrier_init(keys.full(), 1);
@@ -561,11 +565,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_tma(const __g
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x % WARP != 0) return;
-        if (warp == CONSUMER_WARPS && QUERY_STAGES == 1) produce_all_ahead(p, shared);
-        if (warp == CONSUMER_WARPS && QUERY_STAGES > 1) produce_all(p, shared);
-        if (warp == CONSUMER_WARPS + 1) store_all(p, shared);
+        if (warp == CONSUMER_WARPS && QUERY_STAGES == 1) producer_loop_single_q(p, shared);
+        if (warp == CONSUMER_WARPS && QUERY_STAGES > 1) producer_loop(p, shared);
+        if (warp == CONSUMER_WARPS + 1) storer_loop(p, shared);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
-        consume_all(p, shared, warpgroup);
+        consumer_loop(p, shared, warpgroup);
     }
 }

@@ -44,9 +44,9 @@
 // No deadlock. A work tile waits only for work tiles with smaller keys of the same head, which have
 // lower indices. Blocks draw tickets in the order of the indices while they run. So the unfinished
 // work tile with the lowest index can always proceed, however few blocks fit on the device. All
-// work tiles loop from the last query tile on. To keep the waits short, the work tiles of `abreast`
-// heads are interleaved: work tile 0 of each, work tile 1 of each, .. So a work tile begins some
-// steps after the one that it follows, and those with the most work begin first.
+// work tiles loop from the last query tile on. To keep the waits short, the work tiles of
+// `interleaved_heads` heads are interleaved: work tile 0 of each, work tile 1 of each, .. So a work
+// tile begins some steps after the one that it follows, and those with the most work begin first.
 //
 // (Alternatively a cluster could have all keys of a head and sum dq in its shared memory. But
 // clusters of 4 and more blocks do not fill an H100, and a causal band leaves blocks of a cluster
@@ -88,27 +88,27 @@
 // Run by one thread per consumer: adds each part of the consumer's dq to the sums after the
 // previous work tiles have added theirs. If this work tile adds last, the consumer itself reads the
 // sums and writes dq.
-INLINE void add_parts(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
-    OwnRing own(shared);
+INLINE void accumulate_dq_parts(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
+    KeyValueRing own(shared);
     u32 parity = 0;
 #pragma unroll 1
     for (;; own.advance()) {
-        u32 number = own.await();
-        if (number == NO_WORK) break;
+        u32 index = own.await();
+        if (index == NO_WORK_TILE) break;
         mbarrier_arrive(own.empty());
-        Work work(p, number);
+        WorkTile work(p, index);
         Step step(p, work);
 #pragma unroll 1
         for (i32 left = work.tiles * i32(p.sizes.group); left > 0; --left, parity ^= 1, step.advance(work)) {
-            Turn turn(p, work, step.tile);
-            u64 tile = tile_number(p, work, step);
-            u32* counter = p.turns + tile * CONSUMERS + consumer;
-            if (UNORDERED || !turn.is_last) mbarrier_wait_parity(staging_full(shared, consumer), parity);
-            if (!UNORDERED && !turn.is_first)
-                while (ld_acquire_gpu(counter) != turn.number) {}
+            DqSemaphore semaphore(p, work, step.tile);
+            u64 tile = tile_index(p, work, step);
+            u32* counter = p.dq_semaphores + tile * CONSUMERS + consumer;
+            if (UNORDERED || !semaphore.is_last) mbarrier_wait_parity(staging_full(shared, consumer), parity);
+            if (!UNORDERED && !semaphore.is_first)
+                while (ld_acquire_gpu(counter) != semaphore.index) {}
             delay_at_random();
-            if (!UNORDERED && turn.is_last) {
-                if (!turn.is_first) mbarrier_arrive(turn_barrier(shared, consumer));
+            if (!UNORDERED && semaphore.is_last) {
+                if (!semaphore.is_first) mbarrier_arrive(semaphore_barrier(shared, consumer));
                 mbarrier_wait_parity(staging_full(shared, consumer), parity);
                 mbarrier_arrive(staging_empty(shared, consumer));
                 continue;
@@ -117,7 +117,7 @@ INLINE void add_parts(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
             // Computed here because the thread has few registers.
             u32 staging = shared + STAGING + opaque(consumer) * STAGING_BYTES;
             float* sums = p.sums + tile * (QUERIES * HEAD_DIM) + consumer * (STAGING_BYTES / 4);
-            if (!UNORDERED && turn.is_first) cp_async_bulk_store(sums, staging, STAGING_BYTES);
+            if (!UNORDERED && semaphore.is_first) cp_async_bulk_store(sums, staging, STAGING_BYTES);
             else cp_reduce_async_bulk_add_f32(sums, staging, STAGING_BYTES);
             cp_async_bulk_commit_group();
             cp_async_bulk_wait_group_read<0>();
@@ -125,7 +125,7 @@ INLINE void add_parts(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
             if (UNORDERED) continue;
             cp_async_bulk_wait_group<0>();
             fence_proxy_async_global();
-            st_release_gpu(counter, turn.number + 1);
+            st_release_gpu(counter, semaphore.index + 1);
         }
     }
     cp_async_bulk_wait_group<0>();
@@ -173,20 +173,20 @@ INLINE void write_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 stagi
 
 // Passes the consumer's part of dq of a tile to the thread that adds it in its turn. If this work
 // tile is the last to add, the consumer adds the sums of the previous ones instead and writes dq.
-INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shared, const Work& work, const Step& step,
-                           u32 consumer, u32 parity, u32& turn_parity) {
-    Turn turn(p, work, step.tile);
+INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shared, const WorkTile& work,
+                           const Step& step, u32 consumer, u32 parity, u32& semaphore_parity) {
+    DqSemaphore semaphore(p, work, step.tile);
     u32 thread = read_tid_x() % WARPGROUP, staging = shared + STAGING + consumer * STAGING_BYTES;
     mbarrier_wait_parity(staging_empty(shared, consumer), parity ^ 1);
-    if (UNORDERED || !turn.is_last) {
+    if (UNORDERED || !semaphore.is_last) {
 #pragma unroll
         for (int j = 0; j < SLAB_COLUMNS / 8; ++j) st_shared_v4_f32(staging + (j * WARPGROUP + thread) * 16, dq[0][j]);
         fence_proxy_async_shared();
     } else {
-        if (!turn.is_first) {
-            mbarrier_wait_parity(turn_barrier(shared, consumer), turn_parity);
-            turn_parity ^= 1;
-            const float* sums = p.sums + tile_number(p, work, step) * (QUERIES * HEAD_DIM) +
+        if (!semaphore.is_first) {
+            mbarrier_wait_parity(semaphore_barrier(shared, consumer), semaphore_parity);
+            semaphore_parity ^= 1;
+            const float* sums = p.sums + tile_index(p, work, step) * (QUERIES * HEAD_DIM) +
                                 (consumer * (SLAB_COLUMNS / 8) * WARPGROUP + thread) * 4;
             float before[SLAB_COLUMNS / 8][4];
 #pragma unroll
@@ -213,15 +213,15 @@ INLINE void publish_grads(u32 shared, u32 stage, u32 parity, const ScoreOperand&
 }
 
 // Issues k q^T of a consumer's keys.
-INLINE void begin_scores(Scores& weight, u32 k_tile, u32 row, u32 q_tile) {
+INLINE void issue_scores(Scores& weight, u32 k_tile, u32 row, u32 q_tile) {
     wgmma_fence();
-    product_of_rows<KEYS, HEAD_DIM>(weight, k_tile, row, q_tile);
+    gemm_nt<KEYS, HEAD_DIM>(weight, k_tile, row, q_tile);
     wgmma_commit_group();
 }
 
 // Writes dk and dv, staged in the buffers of k and v after both consumers have read these.
-INLINE void write_keys(const AttentionGradByKeys& p, OwnSums& dk, OwnSums& dv, const Work& work, const OwnRing& own,
-                       u32 row) {
+INLINE void write_keys(const AttentionGradByKeys& p, OwnSums& dk, OwnSums& dv, const WorkTile& work,
+                       const KeyValueRing& own, u32 row) {
     barrier_sync(1, CONSUMERS * WARPGROUP);
     row += read_tid_x() % WARPGROUP / WARP * 16;
     scale_by(dk, score_grad_scale(p));
@@ -234,8 +234,8 @@ INLINE void write_keys(const AttentionGradByKeys& p, OwnSums& dk, OwnSums& dv, c
 
 // With LAG: dq of the last query tile of a work tile, after the main loop. `ring` is one stage past
 // that tile.
-INLINE void add_last_tile(const AttentionGradByKeys& p, u32 shared, const Work& work, const Step& step, u32 consumer,
-                          const OwnRing& own, const Ring& ring, u32& turn_parity) {
+INLINE void add_last_tile(const AttentionGradByKeys& p, u32 shared, const WorkTile& work, const Step& step,
+                          u32 consumer, const KeyValueRing& own, const Ring& ring, u32& semaphore_parity) {
     u32 stage = ring.stage ^ 1;
     mbarrier_wait_parity(grads_full(shared, stage), ring.parity ^ (ring.stage == 0));
     QuerySums dq;
@@ -245,12 +245,12 @@ INLINE void add_last_tile(const AttentionGradByKeys& p, u32 shared, const Work& 
     wgmma_wait_group<0>();
     fence_accumulator(dq);
     release(grads_empty(shared, stage));
-    add_to_queries(p, dq, shared, work, step, consumer, stage, turn_parity);
+    add_to_queries(p, dq, shared, work, step, consumer, stage, semaphore_parity);
 }
 
 // One work tile: see the picture above.
-INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer, const OwnRing& own,
-                    Ring& ring, u32& turn_parity) {
+INLINE void consume(const AttentionGradByKeys& p, u32 shared, const WorkTile& work, u32 consumer,
+                    const KeyValueRing& own, Ring& ring, u32& semaphore_parity) {
     const Sizes& sizes = p.sizes;
     OwnSums dk, dv;
     clear(dk);
@@ -264,37 +264,37 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
     Step before = step;
     if (steps > 0) {
         mbarrier_wait_parity(ring.full(), ring.parity);
-        begin_scores(weight, own.k_tile(), row, ring.tiles());
+        issue_scores(weight, own.k_tile(), row, ring.tiles());
         wgmma_wait_group<0>();
         fence_accumulator(weight);
     }
 #pragma unroll 1
-    for (i32 number = 0; number < steps; ++number) {
+    for (i32 index = 0; index < steps; ++index) {
         u32 q_tile = ring.tiles(), dy_tile = q_tile + TILE_BYTES, stage = ring.stage;
         Scores weight_grad;
         wgmma_fence();
-        product_of_rows<KEYS, HEAD_DIM>(weight_grad, own.v_tile(), row, dy_tile);
+        gemm_nt<KEYS, HEAD_DIM>(weight_grad, own.v_tile(), row, dy_tile);
         wgmma_commit_group();
-        weigh(weight, sizes, first_key, step.tile * QUERIES, ring.numbers(), scale);
+        recompute_weights(weight, sizes, first_key, step.tile * QUERIES, ring.row_stats(), scale);
         StepBits bits = step_bits(p, work, step);
         wgmma_wait_group<0>();
         fence_accumulator(weight_grad);
         ScoreOperand weights, grads;
-        differentiate(weights, grads, weight, weight_grad, ring.numbers() + NUMBER_BYTES, bits);
+        compute_ds(weights, grads, weight, weight_grad, ring.row_stats() + ROW_STAT_BYTES, bits);
         wgmma_fence();
-        add_product<HEAD_DIM>(dv, weights, dy_tile);
-        if (LAG) add_product<HEAD_DIM>(dk, grads, q_tile);
+        accumulate_gemm_nn<HEAD_DIM>(dv, weights, dy_tile);
+        if (LAG) accumulate_gemm_nn<HEAD_DIM>(dk, grads, q_tile);
         wgmma_commit_group();
         publish_grads(shared, stage, ring.parity, grads, consumer);
         // dq of this tile. With LAG, dq of the previous one, whose ds^T the other consumer has had
         // time to store; at the first tile the product is not used.
         u32 of = LAG ? stage ^ 1 : stage;
-        bool has_grads = !LAG || number > 0;
+        bool has_grads = !LAG || index > 0;
         if (has_grads) mbarrier_wait_parity(grads_full(shared, of), ring.parity ^ u32(LAG && stage == 0));
         QuerySums dq;
         wgmma_fence();
         if (!LAG) {
-            add_product<HEAD_DIM>(dk, grads, q_tile);
+            accumulate_gemm_nn<HEAD_DIM>(dk, grads, q_tile);
             wgmma_commit_group();
         }
         multiply_grads(dq, shared + GRADS + of * GRADS_BYTES, own.k_tile(), consumer);
@@ -306,32 +306,32 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         ring.advance();
         // The scores of the next tile. After the last tile the stage has no valid data, and the
         // product is not used.
-        if (number + 1 < steps) mbarrier_wait_parity(ring.full(), ring.parity);
-        begin_scores(weight, own.k_tile(), row, ring.tiles());
+        if (index + 1 < steps) mbarrier_wait_parity(ring.full(), ring.parity);
+        issue_scores(weight, own.k_tile(), row, ring.tiles());
         wgmma_wait_group<1>();
         fence_accumulator(dq);
         if (has_grads) {
             release(grads_empty(shared, of));
-            add_to_queries(p, dq, shared, work, LAG ? before : step, consumer, of, turn_parity);
+            add_to_queries(p, dq, shared, work, LAG ? before : step, consumer, of, semaphore_parity);
         }
         before = step;
         step.advance(work);
         wgmma_wait_group<0>();
         fence_accumulator(weight);
     }
-    if (LAG && steps > 0) add_last_tile(p, shared, work, before, consumer, own, ring, turn_parity);
+    if (LAG && steps > 0) add_last_tile(p, shared, work, before, consumer, own, ring, semaphore_parity);
     write_keys(p, dk, dv, work, own, row);
 }
 
-INLINE void consume_all(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
+INLINE void consumer_loop(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
     Ring ring(shared);
-    u32 turn_parity = 0;
-    OwnRing own(shared);
+    u32 semaphore_parity = 0;
+    KeyValueRing own(shared);
 #pragma unroll 1
     for (;; own.advance()) {
-        u32 number = __shfl_sync(ALL_LANES, own.await(), 0);
-        if (number == NO_WORK) return;
-        consume(p, shared, Work(p, number), consumer, own, ring, turn_parity);
+        u32 index = __shfl_sync(ALL_LANES, own.await(), 0);
+        if (index == NO_WORK_TILE) return;
+        consume(p, shared, WorkTile(p, index), consumer, own, ring, semaphore_parity);
         // The next loads overwrite what was stored and read here.
         fence_proxy_async_shared();
         __syncwarp();
@@ -353,12 +353,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         if (threadIdx.x % WARP != 0) return;
         // Read again where the other warpgroups have no register for it.
         u32 task = DROPOUT ? read_tid_x() / WARP : warp;
-        if (task == CONSUMER_WARPS) produce_all(p, shared);
+        if (task == CONSUMER_WARPS) producer_loop(p, shared);
         if (task > CONSUMER_WARPS && task <= CONSUMER_WARPS + CONSUMERS)
-            add_parts(p, shared, task - CONSUMER_WARPS - 1);
+            accumulate_dq_parts(p, shared, task - CONSUMER_WARPS - 1);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
-        consume_all(p, shared, warpgroup);
+        consumer_loop(p, shared, warpgroup);
     }
 }
 

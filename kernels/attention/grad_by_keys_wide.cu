@@ -75,27 +75,27 @@ INLINE u32 second_column(u32 consumer) { return 64 + consumer * (HEAD_DIM == 256
 
 // Run by one thread per consumer: lets the consumer add to a query tile after the previous
 // work tiles have, and passes the turn to the next work tile after the consumer has added.
-INLINE void keep_turns(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
-    OwnRing own(shared);
+INLINE void run_dq_semaphore(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
+    KeyValueRing own(shared);
     u32 parity = 0;
 #pragma unroll 1
     for (;; own.advance()) {
-        u32 number = own.await();
-        if (number == NO_WORK) return;
+        u32 index = own.await();
+        if (index == NO_WORK_TILE) return;
         mbarrier_arrive(own.empty());
-        Work work(p, number);
+        WorkTile work(p, index);
         Step step(p, work);
         i32 steps = work.tiles * i32(p.sizes.group);
 #pragma unroll 1
         for (i32 at = 0; at < steps; ++at, parity ^= 1, step.advance(work)) {
-            Turn turn(p, work, step.tile);
-            u32* counter = p.turns + tile_number(p, work, step) * CONSUMERS + consumer;
-            if (!turn.is_first)
-                while (ld_acquire_gpu(counter) != turn.number) {}
+            DqSemaphore semaphore(p, work, step.tile);
+            u32* counter = p.dq_semaphores + tile_index(p, work, step) * CONSUMERS + consumer;
+            if (!semaphore.is_first)
+                while (ld_acquire_gpu(counter) != semaphore.index) {}
             delay_at_random();
-            mbarrier_arrive(turn_barrier(shared, consumer));
+            mbarrier_arrive(semaphore_barrier(shared, consumer));
             mbarrier_wait_parity(added_barrier(shared, consumer), parity);
-            if (!turn.is_last) st_release_gpu(counter, turn.number + 1);
+            if (!semaphore.is_last) st_release_gpu(counter, semaphore.index + 1);
         }
     }
 }
@@ -104,13 +104,13 @@ INLINE void keep_turns(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
 
 // Issues a consumer's part of s^T = k q^T, or of dp^T = v dy^T: 64 keys and its half of the
 // queries.
-INLINE void multiply_rows(Scores& c, u32 own_tile, u32 walked_tile, u32 consumer) {
-    walked_tile += consumer * SCORE_QUERIES * 128;
+INLINE void gemm_k_major(Scores& c, u32 own_tile, u32 streamed_tile, u32 consumer) {
+    streamed_tile += consumer * SCORE_QUERIES * 128;
 #pragma unroll
     for (int step = 0; step < HEAD_DIM / 16; ++step) {
         u32 at = step / 4 * 64 * 128 + step % 4 * 32;
         wgmma_ss_ordered<false, false>(c[0], smem_descriptor(own_tile + at, 16, 1024),
-                                       smem_descriptor(walked_tile + at, 16, 1024), step > 0, Element());
+                                       smem_descriptor(streamed_tile + at, 16, 1024), step > 0, Element());
     }
 }
 
@@ -118,7 +118,7 @@ INLINE void multiply_rows(Scores& c, u32 own_tile, u32 walked_tile, u32 consumer
 // or its columns with A_MN_MAJOR. `b` is a tile of 64 rows, of which the columns from `column` on
 // are multiplied; they are in one slab.
 template <bool A_MN_MAJOR, bool ACCUMULATE, int BLOCKS>
-INLINE void multiply_columns(float (&c)[1][BLOCKS][4], u32 a, u32 b, u32 column) {
+INLINE void gemm_mn_major(float (&c)[1][BLOCKS][4], u32 a, u32 b, u32 column) {
     u64 left = A_MN_MAJOR ? smem_descriptor(a, 64 * 128, 1024) : smem_descriptor(a, 16, 1024);
     u64 right = smem_descriptor(b + column / 64 * (64 * 128) + column % 64 * 2, 64 * 128, 1024);
 #pragma unroll
@@ -136,16 +136,16 @@ INLINE void add_columns(Sums& c, u32 a, u32 b, u32 consumer) {
         wgmma_ss_ordered<false, true>(reinterpret_cast<float (&)[16][4]>(c), smem_descriptor_at(left, step * 32),
                                       smem_descriptor_at(right, step * 16 * 128), 1, Element());
 #else
-    multiply_columns<false, true>(c.first, a, b, first_column(consumer));
-    multiply_columns<false, true>(c.second, a, b, second_column(consumer));
+    gemm_mn_major<false, true>(c.first, a, b, first_column(consumer));
+    gemm_mn_major<false, true>(c.second, a, b, second_column(consumer));
 #endif
 }
 
 // Issues s and dp of a tile.
-INLINE void begin_scores(Scores& weight, Scores& weight_grad, u32 own_tiles, u32 tiles, u32 consumer) {
+INLINE void issue_scores(Scores& weight, Scores& weight_grad, u32 own_tiles, u32 tiles, u32 consumer) {
     wgmma_fence();
-    multiply_rows(weight, own_tiles, tiles, consumer);
-    multiply_rows(weight_grad, own_tiles + OWN_BYTES, tiles + TILE_BYTES, consumer);
+    gemm_k_major(weight, own_tiles, tiles, consumer);
+    gemm_k_major(weight_grad, own_tiles + OWN_BYTES, tiles + TILE_BYTES, consumer);
     wgmma_commit_group();
 }
 
@@ -165,14 +165,14 @@ INLINE u32 scores_of(u32 shared, u32 stage) { return shared + GRADS + stage * 2 
 // Converts scores and dp of a tile to p^T and ds^T in shared memory, which both consumers multiply.
 // Before it stores, it waits until the buffer's previous contents, those of two tiles before, have
 // been multiplied.
-INLINE void publish_scores(const AttentionGradByKeys& p, u32 shared, const Work& work, const Step& step,
+INLINE void publish_scores(const AttentionGradByKeys& p, u32 shared, const WorkTile& work, const Step& step,
                            const Ring& ring, Scores& weight, Scores& weight_grad, u32 consumer) {
-    u32 numbers = ring.numbers() + consumer * SCORE_QUERIES * 4;
-    weigh(weight, p.sizes, work.first_key(), step.tile * QUERIES + i32(consumer) * SCORE_QUERIES, numbers,
-          p.sizes.scale * LOG2_E);
+    u32 row_stats = ring.row_stats() + consumer * SCORE_QUERIES * 4;
+    recompute_weights(weight, p.sizes, work.first_key(), step.tile * QUERIES + i32(consumer) * SCORE_QUERIES, row_stats,
+                      p.sizes.scale * LOG2_E);
     StepBits bits = step_bits(p, work, step);
     ScoreOperand weights, grads;
-    differentiate(weights, grads, weight, weight_grad, numbers + NUMBER_BYTES, bits);
+    compute_ds(weights, grads, weight, weight_grad, row_stats + ROW_STAT_BYTES, bits);
     mbarrier_wait_parity(grads_empty(shared, ring.stage), ring.parity ^ 1);
     u32 to = scores_of(shared, ring.stage);
     store_scores(to, weights, consumer);
@@ -196,7 +196,7 @@ INLINE void write_columns(const float (&c)[1][BLOCKS][4], const View<Element>& t
 #pragma unroll
         for (int j = 0; j < BLOCKS; ++j)
             if (column + j * 8 < columns)
-                *reinterpret_cast<u32*>(line + j * 8) = pair_of(c[0][j][half * 2], c[0][j][half * 2 + 1], Element());
+                *reinterpret_cast<u32*>(line + j * 8) = pack_half2(c[0][j][half * 2], c[0][j][half * 2 + 1], Element());
     }
 }
 INLINE void write_sums(Sums& c, float scale, const View<Element>& to, i32 first_row, i32 rows, u32 columns,
@@ -210,10 +210,10 @@ INLINE void write_sums(Sums& c, float scale, const View<Element>& to, i32 first_
 // Adds a part of dq of a tile whose turn has come to that of the previous work tiles, and writes dq
 // if this work tile is the last. `sums` are the sums of the part, and `column` is its first column.
 template <int BLOCKS>
-INLINE void add_part(const AttentionGradByKeys& p, float (&dq)[1][BLOCKS][4], float* sums, const Turn& turn, u32 batch,
-                     const Step& step, u32 column) {
-    if (!turn.is_last) {
-        if (turn.is_first) {
+INLINE void add_part(const AttentionGradByKeys& p, float (&dq)[1][BLOCKS][4], float* sums, const DqSemaphore& semaphore,
+                     u32 batch, const Step& step, u32 column) {
+    if (!semaphore.is_last) {
+        if (semaphore.is_first) {
 #pragma unroll
             for (int j = 0; j < BLOCKS; ++j) st_relaxed_gpu_v4(sums + j * WARPGROUP * 4, dq[0][j]);
         } else {
@@ -222,7 +222,7 @@ INLINE void add_part(const AttentionGradByKeys& p, float (&dq)[1][BLOCKS][4], fl
         }
         return;
     }
-    if (!turn.is_first) {
+    if (!semaphore.is_first) {
 #pragma unroll
         for (int j = 0; j < BLOCKS; ++j) {
             float before[4];
@@ -234,29 +234,29 @@ INLINE void add_part(const AttentionGradByKeys& p, float (&dq)[1][BLOCKS][4], fl
     scale_by(dq, score_grad_scale(p));
     write_columns(dq, head_of(p.dq, batch, step.head), step.tile * QUERIES, p.sizes.queries, p.sizes.head_dim, column);
 }
-INLINE float* sums_of(const AttentionGradByKeys& p, const Work& work, const Step& step, u32 consumer) {
-    return p.sums + tile_number(p, work, step) * (QUERIES * HEAD_DIM) + consumer * (QUERIES * HEAD_DIM / CONSUMERS) +
+INLINE float* sums_of(const AttentionGradByKeys& p, const WorkTile& work, const Step& step, u32 consumer) {
+    return p.sums + tile_index(p, work, step) * (QUERIES * HEAD_DIM) + consumer * (QUERIES * HEAD_DIM / CONSUMERS) +
            read_tid_x() % WARPGROUP * 4;
 }
 // Adds the first part, after waiting for the tile's turn.
-INLINE void add_first(const AttentionGradByKeys& p, FirstSums& dq, u32 shared, const Work& work, const Step& step,
+INLINE void add_first(const AttentionGradByKeys& p, FirstSums& dq, u32 shared, const WorkTile& work, const Step& step,
                       u32 consumer, u32 parity) {
-    mbarrier_wait_parity(turn_barrier(shared, consumer), parity);
-    add_part(p, dq, sums_of(p, work, step, consumer), Turn(p, work, step.tile), work.batch, step,
+    mbarrier_wait_parity(semaphore_barrier(shared, consumer), parity);
+    add_part(p, dq, sums_of(p, work, step, consumer), DqSemaphore(p, work, step.tile), work.batch, step,
              first_column(consumer));
 }
 // Adds the second part, after which the next work tile may add.
-INLINE void add_second(const AttentionGradByKeys& p, SecondSums& dq, u32 shared, const Work& work, const Step& step,
+INLINE void add_second(const AttentionGradByKeys& p, SecondSums& dq, u32 shared, const WorkTile& work, const Step& step,
                        u32 consumer) {
     float* sums = sums_of(p, work, step, consumer) + FIRST_COLUMNS / 8 * WARPGROUP * 4;
-    add_part(p, dq, sums, Turn(p, work, step.tile), work.batch, step, second_column(consumer));
+    add_part(p, dq, sums, DqSemaphore(p, work, step.tile), work.batch, step, second_column(consumer));
     __syncwarp();
     release(added_barrier(shared, consumer));
 }
 
 // One work tile: see the picture above.
-INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer, const OwnRing& own,
-                    Ring& ring) {
+INLINE void consume(const AttentionGradByKeys& p, u32 shared, const WorkTile& work, u32 consumer,
+                    const KeyValueRing& own, Ring& ring) {
     Sums dk, dv;
     SecondSums second;  // of the previous tile
     clear(dk.first);
@@ -270,7 +270,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
     Scores weight, weight_grad;
     if (left > 0) {
         mbarrier_wait_parity(ring.full(), ring.parity);
-        begin_scores(weight, weight_grad, k_tile, ring.tiles(), consumer);
+        issue_scores(weight, weight_grad, k_tile, ring.tiles(), consumer);
         wgmma_wait_group<0>();
         fence_accumulator(weight);
         fence_accumulator(weight_grad);
@@ -284,7 +284,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         ring.advance();
         // After the last tile its own scores are computed again, and not used.
         if (has_next) mbarrier_wait_parity(ring.full(), ring.parity);
-        begin_scores(weight, weight_grad, k_tile, has_next ? ring.tiles() : tiles, consumer);
+        issue_scores(weight, weight_grad, k_tile, has_next ? ring.tiles() : tiles, consumer);
         mbarrier_wait_parity(grads_full(shared, stage), parity);
         wgmma_fence();
         add_columns(dv, scores, tiles + TILE_BYTES, consumer);
@@ -299,7 +299,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         if (has_next) publish_scores(p, shared, work, step, ring, weight, weight_grad, consumer);
         FirstSums first;
         wgmma_fence();
-        multiply_columns<true, false>(first, scores + GRADS_BYTES, k_tile, first_column(consumer));
+        gemm_mn_major<true, false>(first, scores + GRADS_BYTES, k_tile, first_column(consumer));
         wgmma_commit_group();
         wgmma_wait_group<1>();
         fence_accumulator(dv.first);
@@ -309,7 +309,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         // The stage is free for the tile after the next one.
         release(empty);
         wgmma_fence();
-        multiply_columns<true, false>(second, scores + GRADS_BYTES, k_tile, second_column(consumer));
+        gemm_mn_major<true, false>(second, scores + GRADS_BYTES, k_tile, second_column(consumer));
         wgmma_commit_group();
         wgmma_wait_group<1>();
         fence_accumulator(first);
@@ -327,14 +327,14 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
                p.sizes.value_dim, consumer);
 }
 
-INLINE void consume_all(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
+INLINE void consumer_loop(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
     Ring ring(shared);
-    OwnRing own(shared);
+    KeyValueRing own(shared);
 #pragma unroll 1
     for (;; own.advance()) {
-        u32 number = __shfl_sync(ALL_LANES, own.await(), 0);
-        if (number == NO_WORK) return;
-        consume(p, shared, Work(p, number), consumer, own, ring);
+        u32 index = __shfl_sync(ALL_LANES, own.await(), 0);
+        if (index == NO_WORK_TILE) return;
+        consume(p, shared, WorkTile(p, index), consumer, own, ring);
     }
 }
 
@@ -351,11 +351,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x % WARP != 0) return;
         u32 task = DROPOUT ? read_tid_x() / WARP : warp;
-        if (task == CONSUMER_WARPS) produce_all(p, shared);
+        if (task == CONSUMER_WARPS) producer_loop(p, shared);
         if (task > CONSUMER_WARPS && task <= CONSUMER_WARPS + CONSUMERS)
-            keep_turns(p, shared, task - CONSUMER_WARPS - 1);
+            run_dq_semaphore(p, shared, task - CONSUMER_WARPS - 1);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
-        consume_all(p, shared, warpgroup);
+        consumer_loop(p, shared, warpgroup);
     }
 }

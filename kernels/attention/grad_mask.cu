@@ -60,11 +60,11 @@ INLINE void fetch_tile(const AttentionGrad& p, const ScoreTile& at, u32 tiles) {
 
 // Computes both products of a warp's rows and waits for them.
 INLINE void multiply(Scores& scores, Scores& weight_grad, u32 tiles, u32 tile_row) {
-    begin_products();
-    product_of_rows<ROWS, HEAD_DIM>(scores, tiles, tile_row, tiles + KEYS);
-    product_of_rows<ROWS, VALUE_DIM>(weight_grad, tiles + GRADS, tile_row, tiles + VALUES);
-    commit_products();
-    await_products<0>();
+    warpgroup_arrive();
+    gemm_nt<ROWS, HEAD_DIM>(scores, tiles, tile_row, tiles + KEYS);
+    gemm_nt<ROWS, VALUE_DIM>(weight_grad, tiles + GRADS, tile_row, tiles + VALUES);
+    warpgroup_commit_batch();
+    warpgroup_wait<0>();
     fence_accumulator(scores);
     fence_accumulator(weight_grad);
 }
@@ -72,16 +72,16 @@ INLINE void multiply(Scores& scores, Scores& weight_grad, u32 tiles, u32 tile_ro
 // Converts masked scores and gradients of weights to gradients of scores. They become 0 for a query
 // that attends to no key; the caller applies the band.
 template <class Mask>
-INLINE void differentiate(Scores& scores, const Scores& weight_grad, const QueryNumbers (&numbers)[2], const Mask& kept,
-                          float dropout_scale) {
+INLINE void compute_ds(Scores& scores, const Scores& weight_grad, const RowStats (&row_stats)[2], const Mask& kept,
+                       float dropout_scale) {
 #pragma unroll
     for (int j = 0; j < STEP / 8; ++j)
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-            const QueryNumbers& query = numbers[e / 2];
-            float weight = ex2_approx_ftz((scores[0][j][e] - query.subtracted) * LOG2_E);
+            const RowStats& query = row_stats[e / 2];
+            float weight = ex2_approx_ftz((scores[0][j][e] - query.lse) * LOG2_E);
             float grad = fmaf(kept.has(0, j, e) ? weight_grad[0][j][e] : 0, dropout_scale, -query.row_dot);
-            scores[0][j][e] = query.subtracted == INFINITE ? 0 : weight * grad;
+            scores[0][j][e] = query.lse == INFINITE ? 0 : weight * grad;
         }
 }
 
@@ -89,19 +89,19 @@ INLINE void differentiate(Scores& scores, const Scores& weight_grad, const Query
 INLINE void add_tile(Scores& sums, const AttentionGrad& p, const ScoreTile& at, u32 tiles, u32 tile_row) {
     u32 thread = read_tid_x();
     i32 query = at.query + i32(tile_row);
-    Kept<KeepMask<false, 1, STEP / 8>> kept;
-    kept.draw(p.dropout, WeightNumbers::of(p), at.batch * p.sizes.heads + at.head, query, at.key);
-    QueryNumbers numbers[2];
+    KeepMaskFor<KeepMask<false, 1, STEP / 8>> kept;
+    kept.draw(p.dropout, WeightIndex::of(p), at.batch * p.sizes.heads + at.head, query, at.key);
+    RowStats row_stats[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-        numbers[half] = query_numbers(p, at, query + half * 8 + i32(thread % WARP / 4));
-    publish_copies();
+        row_stats[half] = load_row_stats(p, at, query + half * 8 + i32(thread % WARP / 4));
+    wait_for_copies();
     __syncthreads();
     Scores scores, weight_grad;
     multiply(scores, weight_grad, tiles, tile_row);
     apply_mask<false>(scores, head_of(p.mask, at.batch, at.head), query, at.key, p.sizes, p.sizes.scale);
-    differentiate(scores, weight_grad, numbers, kept, p.dropout.scale);
-    hide_unseen<false>(scores, p.sizes, query, at.key, 0, thread);
+    compute_ds(scores, weight_grad, row_stats, kept, p.dropout.scale);
+    apply_band_mask<false>(scores, p.sizes, query, at.key, 0, thread);
 #pragma unroll
     for (int j = 0; j < STEP / 8; ++j)
 #pragma unroll
@@ -117,9 +117,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     Scores sums;
     clear(sums);
 #pragma unroll 1
-    for (ScoreWalk walk = ScoreWalk::of(p, own, ROWS, STEP); walk.steps > 0; walk.advance()) {
-        ScoreTile at = score_tile(p, own, walk, ROWS, STEP);
-        if (!sees_any(p.grad.sizes, at, ROWS, STEP)) continue;
+    for (ScoreTileIterator iterator = ScoreTileIterator::of(p, own, ROWS, STEP); iterator.steps > 0;
+         iterator.advance()) {
+        ScoreTile at = score_tile(p, own, iterator, ROWS, STEP);
+        if (!has_unmasked(p.grad.sizes, at, ROWS, STEP)) continue;
         // Wait until the previous tiles have been read.
         __syncthreads();
         fetch_tile(p.grad, at, tiles);
@@ -133,5 +134,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
             staged[(tile_row + e / 2 * 8 + lane / 4) * PITCH + j * 8 + lane % 4 * 2 + e % 2] = sums[0][j][e];
-    put_mask_tile<ROWS, STEP, PITCH, THREADS>(p, own, staged);
+    store_mask_tile<ROWS, STEP, PITCH, THREADS>(p, own, staged);
 }

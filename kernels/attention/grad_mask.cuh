@@ -31,7 +31,7 @@ struct AttentionGradMask {
     u32 batch;       // of the scores
     u32 mask_batch, mask_heads, mask_queries, mask_keys;
     u32 parts;
-    u64 steps_of_part;
+    u64 steps_per_part;
 };
 
 INLINE bool repeats_queries(const AttentionGradMask& p) { return p.mask_queries == 1; }
@@ -44,41 +44,41 @@ INLINE u32 tiles_over(u32 count, u32 size) { return (count + size - 1) / size; }
 struct MaskTile {
     u32 head, query, key, part;
 };
-INLINE MaskTile mask_tile(const AttentionGradMask& p, u32 number, u32 rows, u32 columns) {
+INLINE MaskTile mask_tile(const AttentionGradMask& p, u32 index, u32 rows, u32 columns) {
     u32 query_tiles = tiles_over(p.mask_queries, rows), key_tiles = tiles_over(p.mask_keys, columns);
     MaskTile tile;
-    tile.part = number % p.parts;
-    number /= p.parts;
-    tile.key = number % key_tiles * columns;
-    number /= key_tiles;
-    tile.query = number % query_tiles * rows;
-    tile.head = number / query_tiles;
+    tile.part = index % p.parts;
+    index /= p.parts;
+    tile.key = index % key_tiles * columns;
+    index /= key_tiles;
+    tile.query = index % query_tiles * rows;
+    tile.head = index / query_tiles;
     return tile;
 }
 
 // The loop over the tiles of scores that share a tile of the mask, from the first one of a part on:
 // keys vary fastest, then queries, then heads.
-struct ScoreWalk {
+struct ScoreTileIterator {
     u64 steps;  // remaining
     u32 member, query_tile, key_tile;
     u32 query_tiles, key_tiles;
 
-    INLINE static ScoreWalk of(const AttentionGradMask& p, const MaskTile& tile, u32 rows, u32 columns) {
+    INLINE static ScoreTileIterator of(const AttentionGradMask& p, const MaskTile& tile, u32 rows, u32 columns) {
         const Sizes& sizes = p.grad.sizes;
-        ScoreWalk walk;
-        walk.query_tiles = repeats_queries(p) ? tiles_over(sizes.queries, rows) : 1;
-        walk.key_tiles = repeats_keys(p) ? tiles_over(sizes.keys, columns) : 1;
+        ScoreTileIterator iterator;
+        iterator.query_tiles = repeats_queries(p) ? tiles_over(sizes.queries, rows) : 1;
+        iterator.key_tiles = repeats_keys(p) ? tiles_over(sizes.keys, columns) : 1;
         u64 members = u64(p.batch / p.mask_batch) * (sizes.heads / p.mask_heads);
-        u64 all = members * walk.query_tiles * walk.key_tiles, first = tile.part * p.steps_of_part;
-        u64 end = min(all, first + p.steps_of_part);
-        walk.steps = end > first ? end - first : 0;
-        walk.member = walk.query_tile = walk.key_tile = 0;
-        if (walk.steps == 0) return walk;
-        walk.key_tile = u32(first % walk.key_tiles);
-        first /= walk.key_tiles;
-        walk.query_tile = u32(first % walk.query_tiles);
-        walk.member = u32(first / walk.query_tiles);
-        return walk;
+        u64 all = members * iterator.query_tiles * iterator.key_tiles, first = tile.part * p.steps_per_part;
+        u64 end = min(all, first + p.steps_per_part);
+        iterator.steps = end > first ? end - first : 0;
+        iterator.member = iterator.query_tile = iterator.key_tile = 0;
+        if (iterator.steps == 0) return iterator;
+        iterator.key_tile = u32(first % iterator.key_tiles);
+        first /= iterator.key_tiles;
+        iterator.query_tile = u32(first % iterator.query_tiles);
+        iterator.member = u32(first / iterator.query_tiles);
+        return iterator;
     }
     INLINE void advance() {
         --steps;
@@ -95,28 +95,28 @@ struct ScoreTile {
     u32 batch, head;
     i32 query, key;
 };
-INLINE ScoreTile score_tile(const AttentionGradMask& p, const MaskTile& tile, const ScoreWalk& walk, u32 rows,
-                            u32 columns) {
+INLINE ScoreTile score_tile(const AttentionGradMask& p, const MaskTile& tile, const ScoreTileIterator& iterator,
+                            u32 rows, u32 columns) {
     u32 heads = p.grad.sizes.heads / p.mask_heads;
     ScoreTile at;
-    at.batch = tile.head / p.mask_heads + walk.member / heads;
-    at.head = tile.head % p.mask_heads + walk.member % heads;
-    at.query = i32(tile.query + walk.query_tile * rows);
-    at.key = i32(tile.key + walk.key_tile * columns);
+    at.batch = tile.head / p.mask_heads + iterator.member / heads;
+    at.head = tile.head % p.mask_heads + iterator.member % heads;
+    at.query = i32(tile.query + iterator.query_tile * rows);
+    at.key = i32(tile.key + iterator.key_tile * columns);
     return at;
 }
 // Whether any query of the tile attends to any of its keys.
-INLINE bool sees_any(const Sizes& sizes, const ScoreTile& at, i32 rows, i32 columns) {
-    return any_seen(sizes, at.query, min(at.query + rows, i32(sizes.queries)), at.key,
-                    min(at.key + columns, i32(sizes.keys)));
+INLINE bool has_unmasked(const Sizes& sizes, const ScoreTile& at, i32 rows, i32 columns) {
+    return has_tile_unmasked(sizes, at.query, min(at.query + rows, i32(sizes.queries)), at.key,
+                             min(at.key + columns, i32(sizes.keys)));
 }
 
 // The LSE that is subtracted from a query's scores, which is infinity if its weights are 0; and
 // rowsum(dy y).
-struct QueryNumbers {
-    float subtracted, row_dot;
+struct RowStats {
+    float lse, row_dot;
 };
-INLINE QueryNumbers query_numbers(const AttentionGrad& p, const ScoreTile& at, i32 query) {
+INLINE RowStats load_row_stats(const AttentionGrad& p, const ScoreTile& at, i32 query) {
     if (query >= i32(p.sizes.queries)) return {INFINITE, 0};
     const float* rows = p.rows + i64(at.batch * p.sizes.heads + at.head) * 2 * p.padded + query;
     return {rows[0], rows[p.padded]};
@@ -128,7 +128,7 @@ constexpr u32 SUM_THREADS = 256;
 // results. `sums` is a tile of ROWS x COLUMNS in shared memory, with rows PITCH apart. The function
 // synchronizes the block before it reads the tile.
 template <int ROWS, int COLUMNS, int PITCH, int THREADS_>
-INLINE void put_mask_tile(const AttentionGradMask& p, const MaskTile& tile, float* sums) {
+INLINE void store_mask_tile(const AttentionGradMask& p, const MaskTile& tile, float* sums) {
     __syncthreads();
     if (repeats_keys(p)) {
         for (u32 row = threadIdx.x; row < ROWS; row += THREADS_) {
@@ -148,8 +148,8 @@ INLINE void put_mask_tile(const AttentionGradMask& p, const MaskTile& tile, floa
         __syncthreads();
     }
     u32 rows = min(u32(ROWS), p.mask_queries - tile.query);
-    for (u32 number = threadIdx.x; number < ROWS * COLUMNS; number += THREADS_) {
-        u32 row = number / COLUMNS, column = number % COLUMNS;
+    for (u32 index = threadIdx.x; index < ROWS * COLUMNS; index += THREADS_) {
+        u32 row = index / COLUMNS, column = index % COLUMNS;
         if (row >= rows || column >= columns) continue;
         u64 at = (u64(tile.head) * p.mask_queries + tile.query + row) * p.mask_keys + tile.key + column;
         float sum = sums[row * PITCH + column];

@@ -23,9 +23,9 @@ constexpr float UNIT = MASK == 0 && sizeof(Element) == 2 ? LOG2_E : 1;
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const __grid_constant__ AttentionGrad p) {
     wait_for_earlier_launches();
-    u64 number = (u64(blockIdx.x) * THREADS + threadIdx.x) / LANES;
+    u64 index = (u64(blockIdx.x) * THREADS + threadIdx.x) / LANES;
     u32 lane = threadIdx.x % LANES;
-    u32 head = u32(number / p.padded), row = u32(number % p.padded);
+    u32 head = u32(index / p.padded), row = u32(index % p.padded);
     u32 query = VARLEN ? query_of_row(p.varlen, row) : row;
     u32 batch = head / p.sizes.heads, inner = head % p.sizes.heads;
     float row_dot = 0, log_sum = -INFINITE;
@@ -43,7 +43,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const 
                 .first[i64(batch) * p.log_sums.batch + i64(inner) * p.log_sums.head + i64(query) * p.log_sums.row];
     }
 #pragma unroll
-    for (int apart = LANES / 2; apart > 0; apart /= 2) row_dot += __shfl_xor_sync(ALL_LANES, row_dot, apart);
+    for (int lane_mask = LANES / 2; lane_mask > 0; lane_mask /= 2)
+        row_dot += __shfl_xor_sync(ALL_LANES, row_dot, lane_mask);
     if (lane != 0) return;
     float* rows = p.rows + i64(head) * 2 * p.padded + row;
     rows[0] = log_sum == -INFINITE ? INFINITE : log_sum * UNIT;

@@ -21,16 +21,16 @@ template <int ROWS, int WIDTH> struct Tile {
 };
 
 // Rows that are multiplied together: either all take part in a product, or none.
-INLINE constexpr int team_rows(int row_tiles) { return row_tiles * 16; }
+INLINE constexpr int rows_per_product(int row_tiles) { return row_tiles * 16; }
 
 // A product is complete before the next instruction begins: there is nothing to wait for, and no
 // gain from issuing it early.
 #define ASYNC_PRODUCTS 0
-INLINE void publish_copies() { cp_async_wait_group<0>(); }
-INLINE void begin_products() {}
-INLINE void commit_products() {}
-template <int PENDING> INLINE void await_products() {}
-template <int DOWN, int OVER> INLINE void fence_accumulator(float (&)[DOWN][OVER][4]) {}
+INLINE void wait_for_copies() { cp_async_wait_group<0>(); }
+INLINE void warpgroup_arrive() {}
+INLINE void warpgroup_commit_batch() {}
+template <int PENDING> INLINE void warpgroup_wait() {}
+template <int ROW_BLOCKS, int COLUMN_BLOCKS> INLINE void fence_accumulator(float (&)[ROW_BLOCKS][COLUMN_BLOCKS][4]) {}
 
 // Smem address of a lane's row in a 16 x 16 block, for the two orders in which ldmatrix takes the
 // four 8 x 8 blocks:
@@ -61,23 +61,24 @@ template <int WIDTH> struct Reader {
     }
 };
 
-// c = a b^T over WIDTH columns: DOWN * 16 rows of tile a from `row`, OVER * 8 rows of tile b.
-template <int A_ROWS, int WIDTH, int DOWN, int OVER>
-INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 b_tile) {
+// c = a b^T over WIDTH columns: ROW_BLOCKS * 16 rows of tile a from `row`, COLUMN_BLOCKS * 8 rows
+// of tile b.
+template <int A_ROWS, int WIDTH, int ROW_BLOCKS, int COLUMN_BLOCKS>
+INLINE void gemm_nt(float (&c)[ROW_BLOCKS][COLUMN_BLOCKS][4], u32 a_tile, u32 row, u32 b_tile) {
     Reader<WIDTH> a = Reader<WIDTH>::down(a_tile + row * Tile<A_ROWS, WIDTH>::ROW_BYTES),
                   b = Reader<WIDTH>::across(b_tile);
     clear(c);
 #pragma unroll
     for (int step = 0; step < WIDTH / 16; ++step) {
-        u32 left[DOWN][4];
+        u32 left[ROW_BLOCKS][4];
 #pragma unroll
-        for (int i = 0; i < DOWN; ++i) ldmatrix_x4(left[i], a.block(i, step));
+        for (int i = 0; i < ROW_BLOCKS; ++i) ldmatrix_x4(left[i], a.block(i, step));
 #pragma unroll
-        for (int j = 0; j < OVER / 2; ++j) {
+        for (int j = 0; j < COLUMN_BLOCKS / 2; ++j) {
             u32 right[4];
             ldmatrix_x4(right, b.block(j, step));
 #pragma unroll
-            for (int i = 0; i < DOWN; ++i) {
+            for (int i = 0; i < ROW_BLOCKS; ++i) {
                 mma_m16n8k16(c[i][2 * j], left[i], right[0], right[1], Element());
                 mma_m16n8k16(c[i][2 * j + 1], left[i], right[2], right[3], Element());
             }
@@ -86,8 +87,8 @@ INLINE void product_of_rows(float (&c)[DOWN][OVER][4], u32 a_tile, u32 row, u32 
 }
 
 // c += a b, where b is a tile of STEPS * 16 rows and WIDTH columns.
-template <int WIDTH, int DOWN, int STEPS>
-INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const u32 (&a)[DOWN][STEPS][4], u32 b_tile) {
+template <int WIDTH, int ROW_BLOCKS, int STEPS>
+INLINE void accumulate_gemm_nn(float (&c)[ROW_BLOCKS][WIDTH / 8][4], const u32 (&a)[ROW_BLOCKS][STEPS][4], u32 b_tile) {
     Reader<WIDTH> b = Reader<WIDTH>::down(b_tile);
 #pragma unroll
     for (int step = 0; step < STEPS; ++step)
@@ -96,7 +97,7 @@ INLINE void add_product(float (&c)[DOWN][WIDTH / 8][4], const u32 (&a)[DOWN][STE
             u32 right[4];
             ldmatrix_x4_trans(right, b.block(step, j));
 #pragma unroll
-            for (int i = 0; i < DOWN; ++i) {
+            for (int i = 0; i < ROW_BLOCKS; ++i) {
                 mma_m16n8k16(c[i][2 * j], a[i][step], right[0], right[1], Element());
                 mma_m16n8k16(c[i][2 * j + 1], a[i][step], right[2], right[3], Element());
             }

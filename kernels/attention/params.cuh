@@ -10,12 +10,12 @@
 //   TYPE        element type of all operands except the log-sum-exp (LSE)
 //   HEAD_DIM    tile width of q and k; VALUE_DIM: tile width of v. Both are the wider of the two
 //               widths, rounded up to 32, 64, 128, 192 or 256
-//   BAND        1: query i attends to keys [i + reach_first, i + reach_end) (causal, window);
+//   BAND        1: query i attends to keys [i + band_begin, i + band_end) (causal, window);
 //               0: to all keys
 //   MASK        0: none; 1: Truth, true where a query attends to a key; 2: TYPE, added to the
 //               scaled scores
 //   DROPOUT     1: weights may be dropped (BAND must be 1); 0: never
-//   PARTS       1: split-KV: forward stores the partial result of each split of the keys; 0 or
+//   SPLIT_KV       1: split-KV: forward stores the partial result of each split of the keys; 0 or
 //               undefined: the final result of all keys
 //   WGMMA       1: half precision with wgmma; 0: with mma.sync
 //   VARLEN      1: sequences of different lengths are concatenated, and the batch is 1 (BAND must
@@ -27,8 +27,8 @@
 
 #pragma once
 
-#ifndef PARTS
-#define PARTS 0
+#ifndef SPLIT_KV
+#define SPLIT_KV 0
 #endif
 #ifndef VARLEN
 #define VARLEN 0
@@ -60,9 +60,9 @@ struct Sizes {
     u32 group;  // query heads that share a key head
     u32 queries, keys;
     u32 head_dim, value_dim;
-    // Query i attends to keys [i + reach_first, i + reach_end). The host clamps both bounds to
+    // Query i attends to keys [i + band_begin, i + band_end). The host clamps both bounds to
     // [-queries, keys], so that no sum overflows.
-    i32 reach_first, reach_end;
+    i32 band_begin, band_end;
     float scale;
 };
 
@@ -70,7 +70,7 @@ template <int KIND> struct MaskOf {
     typedef Element type;
 };
 template <> struct MaskOf<1> {
-    typedef Truth type;
+    typedef Bool type;
 };
 typedef MaskOf<MASK>::type MaskElement;
 
@@ -88,7 +88,7 @@ struct DropoutParams {
 // Stores the log-sum-exp of a query's scores: row_max is their maximum, total the sum of the
 // weights relative to it. If an additive mask is -1e9 for every key, the sum has no bits left for
 // the logarithm: the rounding error is stored separately.
-template <class P> INLINE void put_log_sum(const P& p, i64 at, float row_max, float total, bool is_fully_masked) {
+template <class P> INLINE void store_lse(const P& p, i64 at, float row_max, float total, bool is_fully_masked) {
     float log_total = logf(total), log_sum = row_max + log_total;
     p.log_sums[at] = log_sum;
     if (MASK == 2) p.log_sum_errors[at] = is_fully_masked ? 0 : (row_max - log_sum) + log_total;
@@ -96,8 +96,8 @@ template <class P> INLINE void put_log_sum(const P& p, i64 at, float row_max, fl
 
 // Cumulative lengths of packed sequences, and the rows of the block's sequence (varlen.cuh).
 struct Varlen {
-    const i32 *query_ends, *key_ends;  // cu_seqlens, [sequences + 1], the first element is 0
-    i64 query_ends_step, key_ends_step;
+    const i32 *cu_seqlens_q, *cu_seqlens_k;  // cu_seqlens, [sequences + 1], the first element is 0
+    i64 cu_seqlens_q_stride, cu_seqlens_k_stride;
     u32 sequences;
     u32 queries, keys;  // totals over all sequences
     u32 first_query, first_key;
@@ -105,9 +105,9 @@ struct Varlen {
     u32 padded;     // queries of the sequence, rounded up to 16
 };
 
-// Split-KV forward (forward.cu with PARTS, merge_parts.cu): a workspace holds the partial result of
-// each split of the keys.
-struct Parts {
+// Split-KV forward (forward.cu with SPLIT_KV, merge_splits.cu): a workspace holds the partial
+// result of each split of the keys.
+struct Splits {
     // [rows, count, 2]: row max and row sum of each split; then [rows, count, VALUE_DIM]: its
     // unnormalized y. Rows are the queries of all heads.
     float* results;
@@ -126,10 +126,10 @@ struct Attention {
     Sizes sizes;
     DropoutParams dropout;
     Varlen varlen;
-    Parts parts;
+    Splits splits;
 };
 // Index of a query's log-sum-exp.
-INLINE i64 log_sum_index(const Attention& p, u32 batch, u32 head, i32 query) {
+INLINE i64 lse_index(const Attention& p, u32 batch, u32 head, i32 query) {
     if (VARLEN) return i64(head) * p.varlen.queries + p.varlen.first_query + query;
     return i64(batch * p.sizes.heads + head) * p.sizes.queries + query;
 }

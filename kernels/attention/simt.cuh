@@ -35,12 +35,12 @@ INLINE void fetch(float* to, const View<const Element>& from, i32 first_row, i32
     constexpr int PACK = 4;
     constexpr int PACKS = WIDTH / PACK;
 #pragma unroll 4
-    for (u32 number = threadIdx.x; number < TILE_ROWS * PACKS; number += THREADS) {
-        u32 row = number / PACKS, column = number % PACKS * PACK;
+    for (u32 index = threadIdx.x; index < TILE_ROWS * PACKS; index += THREADS) {
+        u32 row = index / PACKS, column = index % PACKS * PACK;
         bool inside = first_row + i32(row) < rows && column < columns;
         const Element* source = from.first + i64(first_row + i32(row)) * from.row;
-        u32 place = cvta_to_shared(to + row * pitch_of(WIDTH) + column);
-        cp_async<16>(place, source + column, inside);
+        u32 position = cvta_to_shared(to + row * pitch_of(WIDTH) + column);
+        cp_async<16>(position, source + column, inside);
     }
 }
 
@@ -65,8 +65,7 @@ INLINE float scaled(float product, float scale) { return __fmul_rn(product, scal
 
 // c = a b^T over WIDTH columns, where a is the warp's rows of its tile, and b is a tile of COLUMNS
 // * 8 rows.
-template <int WIDTH, int COLUMNS>
-INLINE void product_of_rows(float (&c)[LANE_ROWS][COLUMNS], const float* a, const float* b) {
+template <int WIDTH, int COLUMNS> INLINE void gemm_nt(float (&c)[LANE_ROWS][COLUMNS], const float* a, const float* b) {
     constexpr int PITCH = pitch_of(WIDTH);
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
     a += group * PITCH;
@@ -91,7 +90,7 @@ INLINE void product_of_rows(float (&c)[LANE_ROWS][COLUMNS], const float* a, cons
 // c += w b, where w is the warp's rows of a tile of weights with DEPTH columns, and b is a tile of
 // DEPTH rows and WIDTH columns.
 template <int WIDTH, int DEPTH>
-INLINE void add_product(float (&c)[LANE_ROWS][WIDTH / LANES], const float* w, const float* b) {
+INLINE void accumulate_gemm_nn(float (&c)[LANE_ROWS][WIDTH / LANES], const float* w, const float* b) {
     constexpr int PITCH = pitch_of(WIDTH);
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
     w += group * weight_pitch(DEPTH);
@@ -143,31 +142,31 @@ template <bool BY_KEYS, int COLUMNS> struct KeepMask {
     // some of the first results in predicates that it had overwritten since (R2P), and so used
     // another element's bit.
     INLINE float only(int i, int j, float x) const {
-        int place = BY_KEYS ? j * 4 + i : i * ROUNDS * 4 + j;
-        return __int_as_float(__float_as_int(x) & (i32(bits << (31 - place)) >> 31));
+        int position = BY_KEYS ? j * 4 + i : i * ROUNDS * 4 + j;
+        return __int_as_float(__float_as_int(x) & (i32(bits << (31 - position)) >> 31));
     }
 
     // Computes the bits of the rows from `row` on and the columns from `column` on. `head` is the
     // query head, counted over the batch.
-    INLINE void draw(const DropoutParams& dropout, const WeightNumbers& numbers, u32 head, i32 row, i32 column) {
+    INLINE void draw(const DropoutParams& dropout, const WeightIndex& indices, u32 head, i32 row, i32 column) {
         u32 lane = read_tid_x() % LANES, group = read_tid_x() % WARP / LANES;
         u32 drawn = 0;
         DropoutRng rng = DropoutRng::of(dropout);
         bits = 0;
         if constexpr (BY_KEYS) {
-            u64 number = numbers.at(head, column + i32(lane), row + i32(group) * GROUPS);
+            u64 index = indices.at(head, column + i32(lane), row + i32(group) * GROUPS);
 #pragma unroll 2
-            for (int j = 0; j < COLUMNS; ++j, number += u64(numbers.keys) * LANES) drawn |= rng.four(number) << j * 4;
+            for (int j = 0; j < COLUMNS; ++j, index += u64(indices.keys) * LANES) drawn |= rng.four(index) << j * 4;
 #pragma unroll
             for (int i = 0; i < LANE_ROWS; ++i)
                 bits |= (__shfl_sync(ALL_LANES, drawn, i * LANES + lane) >> group & 0x1111) << i;
         } else {
 #pragma unroll 2
             for (int i = 0; i < LANE_ROWS; ++i) {
-                u64 number = numbers.at(head, row + GROUPS * i + i32(group), column + i32(lane) * 4);
+                u64 index = indices.at(head, row + GROUPS * i + i32(group), column + i32(lane) * 4);
 #pragma unroll
                 for (int round = 0; round < ROUNDS; ++round)
-                    drawn |= rng.four(number + round * LANES * 4) << (i * ROUNDS + round) * 4;
+                    drawn |= rng.four(index + round * LANES * 4) << (i * ROUNDS + round) * 4;
             }
             // One column's bit of each row.
             constexpr u32 ROWS_APART = ROUNDS == 2 ? 0x01010101 : 0x1111;

@@ -44,25 +44,25 @@ INLINE void fetch_tile(const AttentionGrad& p, const ScoreTile& at, float* tiles
 INLINE void add_tile(Scores& sums, const AttentionGrad& p, const ScoreTile& at, const float* tiles, u32 warp_row) {
     const Sizes& sizes = p.sizes;
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
-    Kept<KeepMask<false, COLUMNS>> kept;
+    KeepMaskFor<KeepMask<false, COLUMNS>> kept;
     if (p.dropout.threshold != 0)
-        kept.draw(p.dropout, WeightNumbers::of(p), at.batch * sizes.heads + at.head, at.query + i32(warp_row), at.key);
+        kept.draw(p.dropout, WeightIndex::of(p), at.batch * sizes.heads + at.head, at.query + i32(warp_row), at.key);
     else kept.keep_all();
     Scores scores, weight_grad;
-    product_of_rows<HEAD_DIM>(scores, tiles + warp_row * pitch_of(HEAD_DIM), tiles + KEYS);
-    product_of_rows<VALUE_DIM>(weight_grad, tiles + GRADS + warp_row * pitch_of(VALUE_DIM), tiles + VALUES);
+    gemm_nt<HEAD_DIM>(scores, tiles + warp_row * pitch_of(HEAD_DIM), tiles + KEYS);
+    gemm_nt<VALUE_DIM>(weight_grad, tiles + GRADS + warp_row * pitch_of(VALUE_DIM), tiles + VALUES);
     View<const MaskElement> mask = head_of(p.mask, at.batch, at.head);
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i) {
         i32 query = at.query + i32(warp_row + GROUPS * i + group);
-        QueryNumbers numbers = query_numbers(p, at, query);
+        RowStats row_stats = load_row_stats(p, at, query);
 #pragma unroll
         for (int j = 0; j < COLUMNS; ++j) {
             i32 key = at.key + i32(lane) + j * LANES;
-            if (numbers.subtracted == INFINITE || !seen(sizes, query, key)) continue;
+            if (row_stats.lse == INFINITE || !attends(sizes, query, key)) continue;
             float score = masked(scaled(scores[i][j], sizes.scale), mask, query, key);
-            float weight = ex2_approx_ftz((score - numbers.subtracted) * LOG2_E);
-            sums[i][j] += weight * fmaf(kept.only(i, j, weight_grad[i][j]), p.dropout.scale, -numbers.row_dot);
+            float weight = ex2_approx_ftz((score - row_stats.lse) * LOG2_E);
+            sums[i][j] += weight * fmaf(kept.only(i, j, weight_grad[i][j]), p.dropout.scale, -row_stats.row_dot);
         }
     }
 }
@@ -77,9 +77,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     Scores sums;
     clear(sums);
 #pragma unroll 1
-    for (ScoreWalk walk = ScoreWalk::of(p, own, ROWS, STEP); walk.steps > 0; walk.advance()) {
-        ScoreTile at = score_tile(p, own, walk, ROWS, STEP);
-        if (!sees_any(p.grad.sizes, at, ROWS, STEP)) continue;
+    for (ScoreTileIterator iterator = ScoreTileIterator::of(p, own, ROWS, STEP); iterator.steps > 0;
+         iterator.advance()) {
+        ScoreTile at = score_tile(p, own, iterator, ROWS, STEP);
+        if (!has_unmasked(p.grad.sizes, at, ROWS, STEP)) continue;
         // Wait until the previous tiles have been read.
         __syncthreads();
         fetch_tile(p.grad, at, tiles);
@@ -91,5 +92,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
         for (int j = 0; j < COLUMNS; ++j)
             tiles[(warp_row + GROUPS * i + group) * PITCH + lane + j * LANES] = sums[i][j];
-    put_mask_tile<ROWS, STEP, PITCH, THREADS>(p, own, tiles);
+    store_mask_tile<ROWS, STEP, PITCH, THREADS>(p, own, tiles);
 }

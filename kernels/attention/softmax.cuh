@@ -12,14 +12,15 @@
 #endif
 
 // Rise of a row max that is tolerated before sum and output are rescaled: a factor of 2^8.
-constexpr float SLACK = MASK == 0 ? 8 : 8 * LN_2;
+constexpr float RESCALE_THRESHOLD = MASK == 0 ? 8 : 8 * LN_2;
 
 // At this magnitude and above, neighboring floats are at least 2 apart: the rounded product of row
 // max and scale can differ by 1 or more from the product inside an FMA.
 constexpr float LARGE_SCORE = 16777216;
 INLINE bool is_large(float row_max) { return MASK == 0 && fabsf(row_max) >= LARGE_SCORE && row_max != -INFINITE; }
 
-// A lane's rows: row max (which may lag by SLACK), row sum, and the factor of the last rescaling.
+// A lane's rows: row max (which may lag by RESCALE_THRESHOLD), row sum, and the factor of the last
+// rescaling.
 struct Softmax {
     float row_max[ROW_TILES][2], row_sum[ROW_TILES][2], rescale[ROW_TILES][2];
     bool is_rescaled;
@@ -36,32 +37,34 @@ INLINE void clear(Softmax& softmax) {
         }
 }
 
-// If these scores exceed a row max of the warp by more than SLACK, updates all its row maxima and
-// rescales the row sums.
+// If these scores exceed a row max of the warp by more than RESCALE_THRESHOLD, updates all its row
+// maxima and rescales the row sums.
 INLINE void update_row_max(Softmax& softmax, const float (&s)[ROW_TILES][STEP / 8][4], float scale) {
-    float higher[ROW_TILES][2];
-    bool rises = false;
+    float new_row_max[ROW_TILES][2];
+    bool needs_rescale = false;
 #pragma unroll
     for (int i = 0; i < ROW_TILES; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            float found = -INFINITE;
+            float step_max = -INFINITE;
 #pragma unroll
-            for (int j = 0; j < STEP / 8; ++j) found = fmaxf(found, fmaxf(s[i][j][half * 2], s[i][j][half * 2 + 1]));
-            found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, 1));
-            found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, 2));
-            higher[i][half] = fmaxf(softmax.row_max[i][half], MASK == 0 ? found * scale : found);
-            rises |= higher[i][half] - softmax.row_max[i][half] > SLACK;
+            for (int j = 0; j < STEP / 8; ++j)
+                step_max = fmaxf(step_max, fmaxf(s[i][j][half * 2], s[i][j][half * 2 + 1]));
+            step_max = fmaxf(step_max, __shfl_xor_sync(ALL_LANES, step_max, 1));
+            step_max = fmaxf(step_max, __shfl_xor_sync(ALL_LANES, step_max, 2));
+            new_row_max[i][half] = fmaxf(softmax.row_max[i][half], MASK == 0 ? step_max * scale : step_max);
+            needs_rescale |= new_row_max[i][half] - softmax.row_max[i][half] > RESCALE_THRESHOLD;
         }
-    softmax.is_rescaled = __any_sync(ALL_LANES, rises);
+    softmax.is_rescaled = __any_sync(ALL_LANES, needs_rescale);
     if (!softmax.is_rescaled) return;
 #pragma unroll
     for (int i = 0; i < ROW_TILES; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            float fall = softmax.row_max[i][half] - (higher[i][half] == -INFINITE ? 0 : higher[i][half]);
-            softmax.rescale[i][half] = ex2_approx_ftz(MASK == 0 ? fall : fall * LOG2_E);
-            softmax.row_max[i][half] = higher[i][half];
+            float max_difference =
+                softmax.row_max[i][half] - (new_row_max[i][half] == -INFINITE ? 0 : new_row_max[i][half]);
+            softmax.rescale[i][half] = ex2_approx_ftz(MASK == 0 ? max_difference : max_difference * LOG2_E);
+            softmax.row_max[i][half] = new_row_max[i][half];
             softmax.row_sum[i][half] *= softmax.rescale[i][half];
         }
 }

@@ -21,15 +21,15 @@
 
 // Start of sequence `index`, which is the end of the one before. If `index` is greater than
 // `sequences`: the end of all rows.
-INLINE i32 end_of(const i32* ends, i64 step, u32 sequences, u32 rows, u32 index) {
+INLINE i32 cu_seqlen_at(const i32* ends, i64 step, u32 sequences, u32 rows, u32 index) {
     if (index > sequences) return i32(rows);
     return index == 0 ? 0 : min(max(ends[index * step], 0), i32(rows));
 }
-INLINE i32 query_end(const Varlen& all, u32 index) {
-    return end_of(all.query_ends, all.query_ends_step, all.sequences, all.queries, index);
+INLINE i32 query_start(const Varlen& all, u32 index) {
+    return cu_seqlen_at(all.cu_seqlens_q, all.cu_seqlens_q_stride, all.sequences, all.queries, index);
 }
-INLINE i32 key_end(const Varlen& all, u32 index) {
-    return end_of(all.key_ends, all.key_ends_step, all.sequences, all.keys, index);
+INLINE i32 key_start(const Varlen& all, u32 index) {
+    return cu_seqlen_at(all.cu_seqlens_k, all.cu_seqlens_k_stride, all.sequences, all.keys, index);
 }
 
 // The sequence that contains tile `number`, with tiles of `rows` rows, and its first tile.
@@ -38,7 +38,7 @@ struct SequenceTile {
 };
 template <bool BY_KEYS> INLINE SequenceTile sequence_of(const Varlen& all, u32 number, u32 rows) {
     auto first_tile = [&](u32 index) {
-        return u32(BY_KEYS ? key_end(all, index) : query_end(all, index)) / rows + index;
+        return u32(BY_KEYS ? key_start(all, index) : query_start(all, index)) / rows + index;
     };
     u32 low = 0, high = all.sequences;
     while (low < high) {
@@ -58,8 +58,8 @@ INLINE u32 workspace_start(i32 first_query, u32 sequence) {
 // Query of a workspace row, or `all.queries` if the row is padding.
 INLINE u32 query_of_row(const Varlen& all, u32 row) {
     SequenceTile tile = sequence_of<false>(all, row / WORKSPACE_ROWS, WORKSPACE_ROWS);
-    i32 query = query_end(all, tile.sequence) + i32(row - tile.first * WORKSPACE_ROWS);
-    return query < query_end(all, tile.sequence + 1) ? u32(query) : all.queries;
+    i32 query = query_start(all, tile.sequence) + i32(row - tile.first * WORKSPACE_ROWS);
+    return query < query_start(all, tile.sequence + 1) ? u32(query) : all.queries;
 }
 
 template <class T> INLINE void advance_rows(View<T>& view, i32 rows) { view.first += i64(rows) * view.row; }
@@ -69,9 +69,9 @@ template <class T> INLINE void advance_rows(View<T>& view, i32 rows) { view.firs
 template <bool BY_KEYS, class P> INLINE void narrow_to_sequence(P& p, u32 number, u32 rows) {
     Varlen& all = p.varlen;
     SequenceTile tile = sequence_of<BY_KEYS>(all, number, rows);
-    i32 query = query_end(all, tile.sequence), key = key_end(all, tile.sequence);
-    i32 queries = max(query_end(all, tile.sequence + 1) - query, 0),
-        keys = max(key_end(all, tile.sequence + 1) - key, 0);
+    i32 query = query_start(all, tile.sequence), key = key_start(all, tile.sequence);
+    i32 queries = max(query_start(all, tile.sequence + 1) - query, 0),
+        keys = max(key_start(all, tile.sequence + 1) - key, 0);
     // Rows after the last sequence: their queries attend to nothing, and no query attends to their
     // keys.
     if (tile.sequence == all.sequences) (BY_KEYS ? queries : keys) = 0;
@@ -79,11 +79,11 @@ template <bool BY_KEYS, class P> INLINE void narrow_to_sequence(P& p, u32 number
     advance_rows(p.k, key);
     advance_rows(p.v, key);
     // The host passes the first masked distance before and after a query's position.
-    i32 offset = keys - queries, back = p.sizes.reach_first, ahead = p.sizes.reach_end;
+    i32 offset = keys - queries, window_left = p.sizes.band_begin, window_right = p.sizes.band_end;
     // Clamped so that no sum reaches 2^31: larger distances than past all keys, or before all
     // queries, make no difference.
-    p.sizes.reach_first = max(offset - min(back, keys + 1) + 1, -queries);
-    p.sizes.reach_end = min(offset + min(ahead, queries), keys);
+    p.sizes.band_begin = max(offset - min(window_left, keys + 1) + 1, -queries);
+    p.sizes.band_end = min(offset + min(window_right, queries), keys);
     p.sizes.queries = u32(queries);
     p.sizes.keys = u32(keys);
     all.first_query = u32(query);
@@ -101,11 +101,11 @@ INLINE void advance_results(AttentionGrad& p, i32 query, i32 key, u32 sequence) 
     p.rows += workspace_start(query, sequence);
 }
 
-// Returns the parameters of the block's sequence, stored at `room` in shared memory; without VARLEN
+// Returns the parameters of the block's sequence, stored at `smem` in shared memory; without VARLEN
 // the launched ones, unchanged. Each head has `blocks` tiles.
-template <bool BY_KEYS, class P> INLINE const P& of_own_sequence(const P& launched, u8* room, u32 blocks, u32 rows) {
+template <bool BY_KEYS, class P> INLINE const P& sequence_params(const P& launched, u8* smem, u32 blocks, u32 rows) {
     if (!VARLEN) return launched;
-    P& own = *reinterpret_cast<P*>(room);
+    P& own = *reinterpret_cast<P*>(smem);
     const u32* from = reinterpret_cast<const u32*>(&launched);
     for (u32 word = threadIdx.x; word < sizeof(P) / 4; word += blockDim.x)
         reinterpret_cast<u32*>(&own)[word] = from[word];

@@ -9,17 +9,17 @@
 #endif
 
 #define ROW_TILES 1  // of 16 rows, per warp
-#include "attention/hide_keys.cuh"
+#include "attention/key_mask.cuh"
 #include "attention/softmax.cuh"
 #include "attention/wgmma.cuh"
 
 typedef float Scores[1][STEP / 8][4];
 
 // A lane's rows.
-struct Rows : Softmax {
+struct SoftmaxRows : Softmax {
     bool any_large;  // in the warp; changes only when a row max does
 };
-INLINE void clear(Rows& rows) {
+INLINE void clear(SoftmaxRows& rows) {
     clear(static_cast<Softmax&>(rows));
     rows.any_large = false;
 }
@@ -41,7 +41,7 @@ INLINE void scale_large_rows(Scores& s, const Softmax& softmax, float scale) {
 // Converts scores to weights, and adds them to the row sums. (A second version, which skipped the
 // weights of 16 keys that are masked for all queries of the warp, made causal bands slower:
 // docs/kernels/attention.md, What was tried.)
-INLINE void exp_rows(Scores& s, Rows& softmax, float scale) {
+INLINE void exp_rows(Scores& s, SoftmaxRows& softmax, float scale) {
     float factor[2], base[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -65,12 +65,13 @@ INLINE void exp_rows(Scores& s, Rows& softmax, float scale) {
 }
 
 // Converts complete products q k^T to weights. The caller must rescale y as `softmax` says.
-INLINE void weigh(Scores& s, Rows& softmax, const Sizes& sizes, i32 first_query, i32 first_key, float scale) {
+INLINE void online_softmax(Scores& s, SoftmaxRows& softmax, const Sizes& sizes, i32 first_query, i32 first_key,
+                           float scale) {
     fence_accumulator(s);
     u32 thread = read_tid_x();
     i32 query = first_query + i32(thread % 128 / WARP * 16);
-    if (!all_seen(sizes, query, query + 16, first_key, first_key + STEP))
-        hide_keys<(CONSUMERS > 2)>(s, sizes, query, first_key, thread);
+    if (!is_tile_unmasked(sizes, query, query + 16, first_key, first_key + STEP))
+        apply_key_mask<(CONSUMERS > 2)>(s, sizes, query, first_key, thread);
     update_row_max(softmax, s, scale);
     if (softmax.is_rescaled) softmax.any_large = any_large(softmax);
     if (softmax.any_large) scale_large_rows(s, softmax, scale);

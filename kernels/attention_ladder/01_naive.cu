@@ -35,7 +35,7 @@ constexpr int VALUE_QUERIES = THREADS / WIDTH;
 extern "C" __global__ void __launch_bounds__(THREADS) scores(const __grid_constant__ Attention<float> p) {
     u32 query = blockIdx.y * SCORE_QUERIES + threadIdx.x / SCORE_KEYS;
     u32 key = blockIdx.x * SCORE_KEYS + threadIdx.x % SCORE_KEYS, head = blockIdx.z;
-    if (query >= p.tokens || key >= keys_seen(query, p.tokens)) return;
+    if (query >= p.tokens || key >= key_count(query, p.tokens)) return;
     const float* q = head_of(p.q, head, p.tokens) + query * WIDTH;
     const float* k = head_of(p.k, head, p.tokens) + key * WIDTH;
     float sum = 0;
@@ -52,8 +52,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) values(const __grid_consta
     if (query >= p.tokens) return;
     const float* weights = scores_of(p, head) + i64(query) * p.pitch;
     const float* v = head_of(p.v, head, p.tokens) + column;
-    u32 seen = keys_seen(query, p.tokens);
+    u32 key_end = key_count(query, p.tokens);
     float sum = 0;
-    for (u32 key = 0; key < seen; ++key) sum = fmaf(weights[key], v[key * WIDTH], sum);
+    for (u32 key = 0; key < key_end; ++key) sum = fmaf(weights[key], v[key * WIDTH], sum);
     head_of(p.y, head, p.tokens)[query * WIDTH + column] = sum;
 }

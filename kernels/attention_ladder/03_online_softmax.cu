@@ -32,10 +32,10 @@
 #include "ladder/packs.cuh"
 
 constexpr int THREADS = 256, QUERIES = 64, STEP = 64;
-constexpr int THREADS_ABREAST = 16;               // a tile has 16 x 16 threads
-constexpr int APART = THREADS_ABREAST * PACK;     // columns between packs of a thread
-constexpr int COLUMNS = WIDTH / THREADS_ABREAST;  // columns of y per thread
-constexpr int SLICE = 16;                         // inner axis of one multiply_tiles
+constexpr int THREADS_PER_ROW = 16;                  // a tile has 16 x 16 threads
+constexpr int PACK_STRIDE = THREADS_PER_ROW * PACK;  // columns between packs of a thread
+constexpr int COLUMNS = WIDTH / THREADS_PER_ROW;     // columns of y per thread
+constexpr int SLICE = 16;                            // inner axis of one multiply_tiles
 constexpr int SLICES = WIDTH / SLICE, STEP_SLICES = STEP / SLICE;
 
 struct Tiles {
@@ -57,12 +57,12 @@ struct RowState {
 
 // Copies 64 rows from `first` on to shared memory, transposed; rows after the last are 0. All loads
 // are issued before the first store.
-INLINE void load_turned(float (&to)[SLICES][SLICE][64 + PACK], const float* from, u32 first, u32 rows) {
+INLINE void load_transposed(float (&to)[SLICES][SLICE][64 + PACK], const float* from, u32 first, u32 rows) {
     TilePacks<64, SLICE, THREADS> packs[SLICES];
 #pragma unroll
     for (int slice = 0; slice < SLICES; ++slice) packs[slice].fetch(from, first, slice * SLICE, rows, WIDTH);
 #pragma unroll
-    for (int slice = 0; slice < SLICES; ++slice) packs[slice].store_turned(to[slice]);
+    for (int slice = 0; slice < SLICES; ++slice) packs[slice].store_transposed(to[slice]);
 }
 // The same without the transpose, for STEP rows.
 INLINE void load_rows(float (&to)[STEP_SLICES][SLICE][WIDTH], const float* from, u32 first, u32 rows) {
@@ -78,15 +78,15 @@ INLINE void load_rows(float (&to)[STEP_SLICES][SLICE][WIDTH], const float* from,
 INLINE void online_softmax(Scores& s, Outputs& y, RowState& state, u32 query, u32 key, u32 tokens, float scale) {
 #pragma unroll
     for (int i = 0; i < PACK; ++i) {
-        u32 seen = keys_seen(query + i, tokens);
+        u32 key_end = key_count(query + i, tokens);
         float row_max = state.row_max[i];
 #pragma unroll
         for (int j = 0; j < PACK; ++j) {
-            s[i][j] = key + j < seen ? s[i][j] * scale : -INFINITE;
+            s[i][j] = key + j < key_end ? s[i][j] * scale : -INFINITE;
             row_max = fmaxf(row_max, s[i][j]);
         }
 #pragma unroll
-        for (int lanes = 1; lanes < THREADS_ABREAST; lanes *= 2)
+        for (int lanes = 1; lanes < THREADS_PER_ROW; lanes *= 2)
             row_max = fmaxf(row_max, __shfl_xor_sync(ALL_LANES, row_max, lanes));
         float factor = exp2f(state.row_max[i] - row_max);
         state.row_max[i] = row_max;
@@ -105,7 +105,7 @@ INLINE void online_softmax(Scores& s, Outputs& y, RowState& state, u32 query, u3
 INLINE void store_weights(Tiles& tiles, const Scores& s, int row, int column) {
 #pragma unroll
     for (int j = 0; j < PACK; ++j) {
-        Floats pack = {{s[0][j], s[1][j], s[2][j], s[3][j]}};
+        FloatPack pack = {{s[0][j], s[1][j], s[2][j], s[3][j]}};
         store<float, PACK>(&tiles.weights[(column + j) / SLICE][(column + j) % SLICE][row], pack);
     }
 }
@@ -116,7 +116,7 @@ INLINE void divide(Outputs& y, const RowState& state) {
     for (int i = 0; i < PACK; ++i) {
         float sum = state.row_sum[i];
 #pragma unroll
-        for (int lanes = 1; lanes < THREADS_ABREAST; lanes *= 2) sum += __shfl_xor_sync(ALL_LANES, sum, lanes);
+        for (int lanes = 1; lanes < THREADS_PER_ROW; lanes *= 2) sum += __shfl_xor_sync(ALL_LANES, sum, lanes);
 #pragma unroll
         for (int j = 0; j < COLUMNS; ++j) y[i][j] /= sum;
     }
@@ -127,20 +127,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) attention(const __grid_
     Tiles& tiles = *reinterpret_cast<Tiles*>(memory);
     // With a causal mask the last query tiles have the most keys: they are scheduled first.
     u32 tile = CAUSAL ? gridDim.x - 1 - blockIdx.x : blockIdx.x, head = blockIdx.y, first = tile * QUERIES;
-    u32 end = keys_seen(first + QUERIES - 1, p.tokens);
+    u32 end = key_count(first + QUERIES - 1, p.tokens);
     const float *k = head_of(p.k, head, p.tokens), *v = head_of(p.v, head, p.tokens);
-    int row = threadIdx.x / THREADS_ABREAST * PACK, column = threadIdx.x % THREADS_ABREAST * PACK;
+    int row = threadIdx.x / THREADS_PER_ROW * PACK, column = threadIdx.x % THREADS_PER_ROW * PACK;
     Outputs y = {};
     RowState state = {{-INFINITE, -INFINITE, -INFINITE, -INFINITE}, {}};
-    load_turned(tiles.q, head_of(p.q, head, p.tokens), first, p.tokens);
+    load_transposed(tiles.q, head_of(p.q, head, p.tokens), first, p.tokens);
 #pragma unroll 1
     for (u32 key = 0; key < end; key += STEP) {
         Scores s = {};
-        load_turned(tiles.k, k, key, p.tokens);
+        load_transposed(tiles.k, k, key, p.tokens);
         __syncthreads();
 #pragma unroll 1
         for (int slice = 0; slice < SLICES; ++slice)
-            multiply_tiles<APART, APART>(s, tiles.q[slice], tiles.k[slice], row, column);
+            multiply_tiles<PACK_STRIDE, PACK_STRIDE>(s, tiles.q[slice], tiles.k[slice], row, column);
         online_softmax(s, y, state, first + row, key + column, p.tokens, p.scale * LOG2_E);
         store_weights(tiles, s, row, column);
         // All threads have read the keys: the values overwrite their buffer.
@@ -149,10 +149,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) attention(const __grid_
         __syncthreads();
 #pragma unroll 1
         for (int slice = 0; slice < STEP_SLICES; ++slice)
-            multiply_tiles<APART, APART>(y, tiles.weights[slice], tiles.v[slice], row, column);
+            multiply_tiles<PACK_STRIDE, PACK_STRIDE>(y, tiles.weights[slice], tiles.v[slice], row, column);
         __syncthreads();
     }
     divide(y, state);
     Matrices<float> result = {head_of(p.y, head, p.tokens), nullptr, nullptr, p.tokens, WIDTH, STEP};
-    store_sums<APART, APART>(result, y, first + row, column);
+    store_accumulators<PACK_STRIDE, PACK_STRIDE>(result, y, first + row, column);
 }

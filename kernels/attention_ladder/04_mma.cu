@@ -38,7 +38,7 @@ constexpr int ROW_BYTES = WIDTH * 2;  // of a row of a tile
 constexpr int TILE_BYTES = STEP * ROW_BYTES;
 constexpr int STAGE = 2 * TILE_BYTES;
 constexpr int SHARED = TILE_BYTES + STAGES * STAGE;
-static_assert(QUERIES == STEP, "q, k and v have tiles of one size");
+static_assert(QUERIES == STEP, "tiles of q, k and v have the same size");
 
 typedef float Scores[STEP / 8][4];
 typedef float Outputs[WIDTH / 8][4];
@@ -53,7 +53,7 @@ INLINE void copy_tile(u32 tile, const bf16* rows, u32 first, u32 tokens) {
     constexpr int PER_ROW = WIDTH / CHUNK;
 #pragma unroll
     for (int i = 0; i < STEP * PER_ROW / THREADS; ++i) {
-        u32 at = threadIdx.x + i * THREADS, row = at / PER_ROW, chunk = at % PER_ROW;
+        u32 index = threadIdx.x + i * THREADS, row = index / PER_ROW, chunk = index % PER_ROW;
         bool exists = first + row < tokens;
         const bf16* from = rows + (exists ? (first + row) * WIDTH + chunk * CHUNK : 0);
         cp_async<16>(address_of(tile, row, chunk), from, exists);
@@ -70,7 +70,7 @@ INLINE void load_queries(Queries& q, u32 tile) {
 
 // s = q k^T. A matrix of ldmatrix is 8 keys by 8 columns. One ldmatrix_x4 loads two for the 16
 // columns of one mma, and two for the next 8 keys.
-INLINE void multiply_keys(Scores& s, const Queries& q, u32 tile) {
+INLINE void compute_scores(Scores& s, const Queries& q, u32 tile) {
     u32 lane = threadIdx.x % WARP, row = lane / 16 * 8 + lane % 8, chunk = lane / 8 % 2;
     clear(s);
 #pragma unroll
@@ -86,7 +86,7 @@ INLINE void multiply_keys(Scores& s, const Queries& q, u32 tile) {
 
 // y += p v. The inner axis of this product is the keys, which are rows of v: ldmatrix transposes
 // its matrices.
-INLINE void add_values(Outputs& y, const Weights& weights, u32 tile) {
+INLINE void accumulate_values(Outputs& y, const Weights& weights, u32 tile) {
     u32 lane = threadIdx.x % WARP;
 #pragma unroll
     for (int step = 0; step < STEP / 16; ++step)
@@ -104,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) attention(const __grid_
     u32 q_tile = cvta_to_shared(memory), stages = q_tile + TILE_BYTES;
     // With a causal mask the last query tiles have the most keys: they are scheduled first.
     u32 tile = CAUSAL ? gridDim.x - 1 - blockIdx.x : blockIdx.x, head = blockIdx.y, first = tile * QUERIES;
-    u32 end = keys_seen(first + QUERIES - 1, p.tokens), query = first + threadIdx.x / WARP * WARP_QUERIES;
+    u32 end = key_count(first + QUERIES - 1, p.tokens), query = first + threadIdx.x / WARP * WARP_QUERIES;
     const bf16 *k = head_of(p.k, head, p.tokens), *v = head_of(p.v, head, p.tokens);
     // Issues one cp.async group per step; the first group also contains q.
     auto copy_step = [&](u32 key, u32 stage) {
@@ -119,25 +119,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) attention(const __grid_
     RowState state;
     clear(y);
 #pragma unroll 1
-    for (u32 key = 0, reading = stages, writing = stages + STAGE; key < end; key += STEP) {
+    for (u32 key = 0, read_stage = stages, write_stage = stages + STAGE; key < end; key += STEP) {
         // This thread's copies are complete; after the barrier, those of all threads are. All
         // threads have also finished reading the previous stage, which is refilled.
         cp_async_wait_group<0>();
         __syncthreads();
-        if (key + STEP < end) copy_step(key + STEP, writing);
+        if (key + STEP < end) copy_step(key + STEP, write_stage);
         if (key == 0) load_queries(q, q_tile);
         Scores s;
         Weights weights;
         float factor[2];
-        multiply_keys(s, q, reading);
-        hide_unseen(s, query, key, p.tokens);
+        compute_scores(s, q, read_stage);
+        apply_band_mask(s, query, key, p.tokens);
         online_softmax(s, state, factor, p.scale * LOG2_E);
         rescale(y, factor);
         round_to_operand(weights, s);
-        add_values(y, weights, reading + TILE_BYTES);
-        u32 read = reading;
-        reading = writing;
-        writing = read;
+        accumulate_values(y, weights, read_stage + TILE_BYTES);
+        u32 read = read_stage;
+        read_stage = write_stage;
+        write_stage = read;
     }
     store_rows(head_of(p.y, head, p.tokens), y, state, query, p.tokens);
 }

@@ -39,9 +39,10 @@
 static_assert(CONSUMERS == 1, "the block is one warpgroup");
 
 // Issues the TMA loads of the keys and values of a step.
-INLINE void load_both(const MappedAttention& p, Ring& keys, Ring& values, const Work& work, u32 step) {
-    load_step(keys, p.k, step, work.head);
-    load_step(values, p.v, step, work.head);
+INLINE void load_both(const MappedAttention& p, PipelineState& keys, PipelineState& values, const WorkTile& work_tile,
+                      u32 step) {
+    load_step(keys, p.k, step, work_tile.head);
+    load_step(values, p.v, step, work_tile.head);
     keys.advance();
     values.advance();
 }
@@ -49,40 +50,42 @@ INLINE void load_both(const MappedAttention& p, Ring& keys, Ring& values, const 
 extern "C" __global__ void __launch_bounds__(WARPGROUP, 2) attention(const __grid_constant__ MappedAttention p) {
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = aligned_shared(memory);
-    Work work = Work::of_block(p.tokens);
-    bool leads = threadIdx.x == 0;
-    u32 query = work.first_query + threadIdx.x / WARP * 16;
+    WorkTile work_tile = WorkTile::of_block(p.tokens);
+    bool is_leader = threadIdx.x == 0;
+    u32 query = work_tile.first_query + threadIdx.x / WARP * 16;
     init_barriers(shared);
-    Ring keys = Ring::of_keys(shared), values = Ring::of_values(shared), next_keys = keys, next_values = values;
+    PipelineState keys = PipelineState::of_keys(shared), values = PipelineState::of_values(shared), next_keys = keys,
+                  next_values = values;
     u32 loaded = 0;
-    if (leads) {
-        load_queries(p, shared, work);
-        for (; loaded < STAGES && loaded < work.steps; ++loaded) load_both(p, next_keys, next_values, work, loaded);
+    if (is_leader) {
+        load_queries(p, shared, work_tile);
+        for (; loaded < STAGES && loaded < work_tile.steps; ++loaded)
+            load_both(p, next_keys, next_values, work_tile, loaded);
     }
     __syncwarp();
     Outputs y;
     RowState state;
     clear(y);
-    mbarrier_wait_parity(queries_full(shared), 0);
+    mbarrier_wait_parity(q_full_barrier(shared), 0);
 #pragma unroll 1
-    for (u32 step = 0; step < work.steps; ++step, keys.advance(), values.advance()) {
+    for (u32 step = 0; step < work_tile.steps; ++step, keys.advance(), values.advance()) {
         Scores s;
         Weights weights;
         float factor[2];
-        keys.await_full();
-        begin_scores(s, shared, keys.tile());
-        await_products<0>(s);
-        hide_unseen(s, query, step * STEP, p.tokens);
+        keys.wait_full();
+        issue_scores(s, shared, keys.tile());
+        warpgroup_wait<0>(s);
+        apply_band_mask(s, query, step * STEP, p.tokens);
         online_softmax(s, state, factor, p.scale * LOG2_E);
         rescale(y, factor);
         round_to_operand(weights, s);
-        values.await_full();
-        begin_values(y, weights, values.tile());
-        await_products<0>(y);
+        values.wait_full();
+        issue_values(y, weights, values.tile());
+        warpgroup_wait<0>(y);
         // A warp waits only for its own wgmmas: the stages are empty when all warps have waited.
         __syncthreads();
-        if (leads && loaded < work.steps) load_both(p, next_keys, next_values, work, loaded++);
+        if (is_leader && loaded < work_tile.steps) load_both(p, next_keys, next_values, work_tile, loaded++);
         __syncwarp();
     }
-    store_rows(head_of(p.y, work.head, p.tokens), y, state, query, p.tokens);
+    store_rows(head_of(p.y, work_tile.head, p.tokens), y, state, query, p.tokens);
 }

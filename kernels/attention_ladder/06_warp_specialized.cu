@@ -26,44 +26,44 @@
 
 #include "attention_ladder/producer.cuh"
 
-INLINE void consume(const MappedAttention& p, u32 shared, const Work& work, u32 consumer) {
-    Ring keys = Ring::of_keys(shared), values = Ring::of_values(shared);
-    u32 q_rows = shared + consumer * Q_BYTES, query = first_query_of_warp(work, consumer);
+INLINE void consume(const MappedAttention& p, u32 shared, const WorkTile& work_tile, u32 consumer) {
+    PipelineState keys = PipelineState::of_keys(shared), values = PipelineState::of_values(shared);
+    u32 q_rows = shared + consumer * Q_BYTES, query = first_query_of_warp(work_tile, consumer);
     Outputs y;
     RowState state;
     clear(y);
-    mbarrier_wait_parity(queries_full(shared), 0);
+    mbarrier_wait_parity(q_full_barrier(shared), 0);
 #pragma unroll 1
-    for (u32 step = 0; step < work.steps; ++step, keys.advance(), values.advance()) {
+    for (u32 step = 0; step < work_tile.steps; ++step, keys.advance(), values.advance()) {
         Scores s;
         Weights weights;
         float factor[2];
-        keys.await_full();
-        begin_scores(s, q_rows, keys.tile());
-        await_products<0>(s);
+        keys.wait_full();
+        issue_scores(s, q_rows, keys.tile());
+        warpgroup_wait<0>(s);
         keys.release();
-        hide_unseen(s, query, step * STEP, p.tokens);
+        apply_band_mask(s, query, step * STEP, p.tokens);
         online_softmax(s, state, factor, p.scale * LOG2_E);
         rescale(y, factor);
         round_to_operand(weights, s);
-        values.await_full();
-        begin_values(y, weights, values.tile());
-        await_products<0>(y);
+        values.wait_full();
+        issue_values(y, weights, values.tile());
+        warpgroup_wait<0>(y);
         values.release();
     }
-    store_rows(head_of(p.y, work.head, p.tokens), y, state, query, p.tokens);
+    store_rows(head_of(p.y, work_tile.head, p.tokens), y, state, query, p.tokens);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) attention(const __grid_constant__ MappedAttention p) {
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = aligned_shared(memory), warpgroup = threadIdx.x / WARPGROUP;
-    Work work = Work::of_block(p.tokens);
+    WorkTile work_tile = WorkTile::of_block(p.tokens);
     init_barriers(shared);
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x % WARPGROUP == 0) produce(p, shared, work);
+        if (threadIdx.x % WARPGROUP == 0) produce(p, shared, work_tile);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
-        consume(p, shared, work, warpgroup);
+        consume(p, shared, work_tile, warpgroup);
     }
 }

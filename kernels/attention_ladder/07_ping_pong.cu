@@ -34,7 +34,7 @@
 // Ping-pong order of the consumers: consumer c waits on named barrier 1 + c, and the other consumer
 // arrives there. Arrivals and waits on a barrier alternate, since a consumer arrives as often as it
 // waits.
-struct Turns {
+struct SchedulerBarriers {
     u32 consumer;
 
     INLINE static u32 barrier(u32 of) { return 1 + of; }
@@ -42,8 +42,8 @@ struct Turns {
     INLINE void begin() const {
         if (consumer == 1) barrier_arrive(barrier(0), 2 * WARPGROUP);
     }
-    INLINE void await() const { barrier_sync(barrier(consumer), 2 * WARPGROUP); }
-    INLINE void pass() const { barrier_arrive(barrier(1 - consumer), 2 * WARPGROUP); }
+    INLINE void sync() const { barrier_sync(barrier(consumer), 2 * WARPGROUP); }
+    INLINE void arrive() const { barrier_arrive(barrier(1 - consumer), 2 * WARPGROUP); }
     // Consumer 0 takes the last arrival of consumer 1, so that no barrier is left incomplete.
     INLINE void end() const {
         if (consumer == 0) barrier_sync(barrier(0), 2 * WARPGROUP);
@@ -52,20 +52,20 @@ struct Turns {
 
 // The state of a consumer: ring positions, parameters and softmax state.
 struct Consumer {
-    Ring keys, values;
+    PipelineState keys, values;
     u32 q_rows, query, tokens;
     float scale;
-    Turns turns;
+    SchedulerBarriers scheduler_barriers;
     RowState state;
 
-    INLINE Consumer(const MappedAttention& p, u32 shared, const Work& work, u32 number)
-        : keys(Ring::of_keys(shared)),
-          values(Ring::of_values(shared)),
-          q_rows(shared + number * Q_BYTES),
-          query(first_query_of_warp(work, number)),
+    INLINE Consumer(const MappedAttention& p, u32 shared, const WorkTile& work_tile, u32 consumer_index)
+        : keys(PipelineState::of_keys(shared)),
+          values(PipelineState::of_values(shared)),
+          q_rows(shared + consumer_index * Q_BYTES),
+          query(first_query_of_warp(work_tile, consumer_index)),
           tokens(p.tokens),
           scale(p.scale * LOG2_E),
-          turns{number} {}
+          scheduler_barriers{consumer_index} {}
 
     INLINE void release_keys() {
         keys.release();
@@ -76,75 +76,75 @@ struct Consumer {
         values.advance();
     }
     // Masks complete scores and replaces them with weights. y is to be multiplied by `factor`.
-    INLINE void weigh(Scores& s, float (&factor)[2], u32 step) {
-        hide_unseen(s, query, step * STEP, tokens);
+    INLINE void mask_and_softmax(Scores& s, float (&factor)[2], u32 step) {
+        apply_band_mask(s, query, step * STEP, tokens);
         online_softmax(s, state, factor, scale);
     }
     // Prologue: step 0 has scores only.
     INLINE void first_step(Scores& s, Weights& weights) {
         float factor[2];
-        keys.await_full();
-        turns.await();
-        begin_scores(s, q_rows, keys.tile());
-        turns.pass();
-        await_products<0>(s);
+        keys.wait_full();
+        scheduler_barriers.sync();
+        issue_scores(s, q_rows, keys.tile());
+        scheduler_barriers.arrive();
+        warpgroup_wait<0>(s);
         release_keys();
-        weigh(s, factor, 0);
+        mask_and_softmax(s, factor, 0);
         round_to_operand(weights, s);
     }
     // Main loop: scores of `step`, values of the previous step.
     INLINE void next_step(Scores& s, Weights& weights, Outputs& y, u32 step) {
         float factor[2];
-        keys.await_full();
-        values.await_full();
-        turns.await();
-        begin_scores(s, q_rows, keys.tile());
-        begin_values(y, weights, values.tile());
-        turns.pass();
-        await_products<1>(s);
+        keys.wait_full();
+        values.wait_full();
+        scheduler_barriers.sync();
+        issue_scores(s, q_rows, keys.tile());
+        issue_values(y, weights, values.tile());
+        scheduler_barriers.arrive();
+        warpgroup_wait<1>(s);
         release_keys();
-        weigh(s, factor, step);
+        mask_and_softmax(s, factor, step);
         fence_accumulator(s);
-        await_products<0>(y);
+        warpgroup_wait<0>(y);
         release_values();
         rescale(y, factor);
         round_to_operand(weights, s);
     }
     // Epilogue: the values of the last step.
     INLINE void last_values(const Weights& weights, Outputs& y) {
-        values.await_full();
-        begin_values(y, weights, values.tile());
-        await_products<0>(y);
+        values.wait_full();
+        issue_values(y, weights, values.tile());
+        warpgroup_wait<0>(y);
         release_values();
     }
 };
 
-INLINE void consume(const MappedAttention& p, u32 shared, const Work& work, u32 number) {
-    Consumer consumer(p, shared, work, number);
+INLINE void consume(const MappedAttention& p, u32 shared, const WorkTile& work_tile, u32 consumer_index) {
+    Consumer consumer(p, shared, work_tile, consumer_index);
     Scores s;
     Weights weights;
     Outputs y;
     clear(y);
-    consumer.turns.begin();
-    mbarrier_wait_parity(queries_full(shared), 0);
+    consumer.scheduler_barriers.begin();
+    mbarrier_wait_parity(q_full_barrier(shared), 0);
     consumer.first_step(s, weights);
 #pragma unroll 1
-    for (u32 step = 1; step < work.steps; ++step) consumer.next_step(s, weights, y, step);
-    consumer.turns.end();
+    for (u32 step = 1; step < work_tile.steps; ++step) consumer.next_step(s, weights, y, step);
+    consumer.scheduler_barriers.end();
     consumer.last_values(weights, y);
-    store_rows(head_of(p.y, work.head, p.tokens), y, consumer.state, consumer.query, p.tokens);
+    store_rows(head_of(p.y, work_tile.head, p.tokens), y, consumer.state, consumer.query, p.tokens);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) attention(const __grid_constant__ MappedAttention p) {
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = aligned_shared(memory), warpgroup = threadIdx.x / WARPGROUP;
-    Work work = Work::of_block(p.tokens);
+    WorkTile work_tile = WorkTile::of_block(p.tokens);
     init_barriers(shared);
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x % WARPGROUP == 0) produce(p, shared, work);
+        if (threadIdx.x % WARPGROUP == 0) produce(p, shared, work_tile);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
-        consume(p, shared, work, warpgroup);
+        consume(p, shared, work_tile, warpgroup);
     }
 }

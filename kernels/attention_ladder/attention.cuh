@@ -23,7 +23,7 @@
 
 #include "lib/base.cuh"
 
-static_assert(WIDTH == 64 || WIDTH == 128, "a row has whole tiles of columns");
+static_assert(WIDTH == 64 || WIDTH == 128, "WIDTH is a supported head dimension");
 
 constexpr float LOG2_E = 1.4426950408889634f;
 
@@ -43,4 +43,4 @@ template <class T> struct Attention {
 template <class T> INLINE T* head_of(T* rows, u32 head, u32 tokens) { return rows + i64(head) * tokens * WIDTH; }
 
 // Returns the number of keys that a query attends to. They are the first ones.
-INLINE u32 keys_seen(u32 query, u32 tokens) { return CAUSAL ? min(query + 1, tokens) : tokens; }
+INLINE u32 key_count(u32 query, u32 tokens) { return CAUSAL ? min(query + 1, tokens) : tokens; }

@@ -34,17 +34,17 @@ template <int BLOCKS> INLINE void clear(float (&c)[BLOCKS][4]) {
 
 // Causal and bounds mask: scores of keys after the query, or after the last token, become
 // -infinity. `query` is the first of the warp, `key` the first of the step.
-template <int BLOCKS> INLINE void hide_unseen(float (&s)[BLOCKS][4], u32 query, u32 key, u32 tokens) {
+template <int BLOCKS> INLINE void apply_band_mask(float (&s)[BLOCKS][4], u32 query, u32 key, u32 tokens) {
     // The first query has the fewest keys: most steps need no mask.
-    if (key + BLOCKS * 8 <= keys_seen(query, tokens)) return;
+    if (key + BLOCKS * 8 <= key_count(query, tokens)) return;
     u32 lane = threadIdx.x % WARP;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        i32 seen = i32(keys_seen(query + half * 8 + lane / 4, tokens)) - i32(key + lane % 4 * 2);
+        i32 key_end = i32(key_count(query + half * 8 + lane / 4, tokens)) - i32(key + lane % 4 * 2);
 #pragma unroll
         for (int j = 0; j < BLOCKS; ++j)
 #pragma unroll
-            for (int e = 0; e < 2; ++e) s[j][half * 2 + e] = j * 8 + e < seen ? s[j][half * 2 + e] : -INFINITE;
+            for (int e = 0; e < 2; ++e) s[j][half * 2 + e] = j * 8 + e < key_end ? s[j][half * 2 + e] : -INFINITE;
     }
 }
 
@@ -55,12 +55,12 @@ template <int BLOCKS>
 INLINE void online_softmax(float (&s)[BLOCKS][4], RowState& state, float (&factor)[2], float scale) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        float found = -INFINITE;
+        float step_max = -INFINITE;
 #pragma unroll
-        for (int j = 0; j < BLOCKS; ++j) found = fmaxf(found, fmaxf(s[j][half * 2], s[j][half * 2 + 1]));
-        found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, 1));
-        found = fmaxf(found, __shfl_xor_sync(ALL_LANES, found, 2));
-        float row_max = fmaxf(state.row_max[half], found * scale);
+        for (int j = 0; j < BLOCKS; ++j) step_max = fmaxf(step_max, fmaxf(s[j][half * 2], s[j][half * 2 + 1]));
+        step_max = fmaxf(step_max, __shfl_xor_sync(ALL_LANES, step_max, 1));
+        step_max = fmaxf(step_max, __shfl_xor_sync(ALL_LANES, step_max, 2));
+        float row_max = fmaxf(state.row_max[half], step_max * scale);
         factor[half] = ex2_approx_ftz(state.row_max[half] - row_max);
         state.row_max[half] = row_max;
         float sum = state.row_sum[half] * factor[half];

@@ -63,12 +63,12 @@ INLINE u32 aligned_shared(const u8* memory) {
 
 // The work tile of a block: its queries, and the steps over all keys that any of them attends to.
 // With a causal mask the last query tiles have the most keys: they are scheduled first.
-struct Work {
+struct WorkTile {
     u32 head, first_query, steps;
 
-    INLINE static Work of_block(u32 tokens) {
+    INLINE static WorkTile of_block(u32 tokens) {
         u32 tile = CAUSAL ? gridDim.x - 1 - blockIdx.x : blockIdx.x, first = tile * QUERIES;
-        return Work{blockIdx.y, first, (keys_seen(first + QUERIES - 1, tokens) + STEP - 1) / STEP};
+        return WorkTile{blockIdx.y, first, (key_count(first + QUERIES - 1, tokens) + STEP - 1) / STEP};
     }
 };
 
@@ -76,20 +76,22 @@ struct Work {
 
 // A position in the ring buffer of k or of v: the current stage and the parity of its mbarrier
 // phase. full: the bytes of the stage have arrived; empty: no consumer still reads it.
-struct Ring {
+struct PipelineState {
     u32 tiles, barriers;
     u32 stage = 0, parity = 0;
 
-    INLINE Ring(u32 tiles, u32 barriers) : tiles(tiles), barriers(barriers) {}
-    INLINE static Ring of_keys(u32 shared) { return Ring(shared + K_TILES, shared + BARRIERS + 8); }
-    INLINE static Ring of_values(u32 shared) { return Ring(shared + V_TILES, shared + BARRIERS + 8 + 16 * STAGES); }
+    INLINE PipelineState(u32 tiles, u32 barriers) : tiles(tiles), barriers(barriers) {}
+    INLINE static PipelineState of_keys(u32 shared) { return PipelineState(shared + K_TILES, shared + BARRIERS + 8); }
+    INLINE static PipelineState of_values(u32 shared) {
+        return PipelineState(shared + V_TILES, shared + BARRIERS + 8 + 16 * STAGES);
+    }
     INLINE u32 tile() const { return tiles + stage * STEP_BYTES; }
     INLINE u32 full() const { return barriers + stage * 8; }
     INLINE u32 empty() const { return barriers + (STAGES + stage) * 8; }
-    INLINE void await_full() const { mbarrier_wait_parity(full(), parity); }
+    INLINE void wait_full() const { mbarrier_wait_parity(full(), parity); }
     // In the first pass over the ring all stages are empty: this is the parity of the phase before
     // the first, so the wait returns at once.
-    INLINE void await_empty() const { mbarrier_wait_parity(empty(), parity ^ 1); }
+    INLINE void wait_empty() const { mbarrier_wait_parity(empty(), parity ^ 1); }
     // Releases the stage. One lane of each warp arrives, since a warp waits only for its own
     // wgmmas.
     INLINE void release() const {
@@ -101,13 +103,13 @@ struct Ring {
     }
 };
 
-INLINE u32 queries_full(u32 shared) { return shared + BARRIERS; }
+INLINE u32 q_full_barrier(u32 shared) { return shared + BARRIERS; }
 
 // Initializes all mbarriers of the block and synchronizes its threads.
 INLINE void init_barriers(u32 shared) {
     if (threadIdx.x == 0) {
-        mbarrier_init(queries_full(shared), 1);
-        Ring keys = Ring::of_keys(shared), values = Ring::of_values(shared);
+        mbarrier_init(q_full_barrier(shared), 1);
+        PipelineState keys = PipelineState::of_keys(shared), values = PipelineState::of_values(shared);
         for (int stage = 0; stage < STAGES; ++stage, keys.advance(), values.advance()) {
             mbarrier_init(keys.full(), 1);
             mbarrier_init(keys.empty(), CONSUMERS * WARPGROUP / WARP);
@@ -120,16 +122,16 @@ INLINE void init_barriers(u32 shared) {
 }
 
 // Issues the TMA loads of the block's queries: one box per consumer and slab.
-INLINE void load_queries(const MappedAttention& p, u32 shared, const Work& work) {
-    mbarrier_arrive_expect_tx(queries_full(shared), CONSUMERS * Q_BYTES);
+INLINE void load_queries(const MappedAttention& p, u32 shared, const WorkTile& work_tile) {
+    mbarrier_arrive_expect_tx(q_full_barrier(shared), CONSUMERS * Q_BYTES);
 #pragma unroll
     for (int box = 0; box < CONSUMERS * SLABS; ++box)
         cp_async_bulk_tensor_4d(shared + box * ROWS * LINE, p.q, box % SLABS * SLAB_COLUMNS,
-                                work.first_query + box / SLABS * ROWS, work.head, 0, queries_full(shared));
+                                work_tile.first_query + box / SLABS * ROWS, work_tile.head, 0, q_full_barrier(shared));
 }
 // Issues the TMA loads of the keys or values of a step into the ring's current stage, which is
 // empty.
-INLINE void load_step(const Ring& ring, const TensorMap& map, u32 step, u32 head) {
+INLINE void load_step(const PipelineState& ring, const TensorMap& map, u32 step, u32 head) {
     mbarrier_arrive_expect_tx(ring.full(), STEP_BYTES);
 #pragma unroll
     for (int slab = 0; slab < SLABS; ++slab)
@@ -144,18 +146,18 @@ typedef float Outputs[WIDTH / 8][4];
 typedef u32 Weights[STEP / 16][4];
 
 // Issues s = q k^T of a consumer's queries and a step. 16 of the inner axis are 32 bytes of a line.
-INLINE void begin_scores(Scores& s, u32 q_rows, u32 k_tile) {
+INLINE void issue_scores(Scores& s, u32 q_rows, u32 k_tile) {
     wgmma_fence();
 #pragma unroll
     for (int inner = 0; inner < WIDTH / 16; ++inner) {
-        u32 slab = inner / 4, along = inner % 4 * 32;
-        wgmma_ss(s, smem_descriptor(q_rows + slab * ROWS * LINE + along, 16, 8 * LINE),
-                 smem_descriptor(k_tile + slab * STEP * LINE + along, 16, 8 * LINE), inner > 0, bf16());
+        u32 slab = inner / 4, line_offset = inner % 4 * 32;
+        wgmma_ss(s, smem_descriptor(q_rows + slab * ROWS * LINE + line_offset, 16, 8 * LINE),
+                 smem_descriptor(k_tile + slab * STEP * LINE + line_offset, 16, 8 * LINE), inner > 0, bf16());
     }
     wgmma_commit_group();
 }
 // Issues y += p v of a step. 16 of the inner axis are 16 lines.
-INLINE void begin_values(Outputs& y, const Weights& weights, u32 v_tile) {
+INLINE void issue_values(Outputs& y, const Weights& weights, u32 v_tile) {
     wgmma_fence();
 #pragma unroll
     for (int inner = 0; inner < STEP / 16; ++inner)
@@ -171,7 +173,7 @@ template <int BLOCKS> INLINE void fence_accumulator(float (&c)[BLOCKS][4]) {
 }
 // Waits until at most PENDING of the most recent wgmma groups are in flight: after this `c`, of an
 // earlier group, may be read.
-template <int PENDING, int BLOCKS> INLINE void await_products(float (&c)[BLOCKS][4]) {
+template <int PENDING, int BLOCKS> INLINE void warpgroup_wait(float (&c)[BLOCKS][4]) {
     wgmma_wait_group<PENDING>();
     fence_accumulator(c);
 }

@@ -34,24 +34,24 @@ typedef TYPE Element;
 typedef TYPE_Y Output;
 
 // The type of accumulators. Integers are unsigned, since their sums wrap.
-template <class E> struct SumOf {
+template <class E> struct AccumulatorOf {
     typedef float type;
 };
-template <> struct SumOf<double> {
+template <> struct AccumulatorOf<double> {
     typedef double type;
 };
-template <> struct SumOf<i64> {
+template <> struct AccumulatorOf<i64> {
     typedef u64 type;
 };
-template <> struct SumOf<i32> {
+template <> struct AccumulatorOf<i32> {
     typedef u32 type;
 };
-template <> struct SumOf<u8> {
+template <> struct AccumulatorOf<u8> {
     typedef u32 type;
 };
-typedef SumOf<Element>::type Sum;
+typedef AccumulatorOf<Element>::type Sum;
 
-struct Product {
+struct GemmParams {
     Output* y;
     const Element* a;
     const Element* b;
@@ -72,7 +72,7 @@ struct Product {
     Space<3> batch;  // of y, a, b
 };
 
-INLINE bool is_wanted(const Product& p) { return !p.condition || *p.condition == u32(p.condition_value); }
+INLINE bool should_run(const GemmParams& p) { return !p.condition || *p.condition == u32(p.condition_value); }
 
 // ---------------------------------------------------------------- tiles
 
@@ -130,13 +130,13 @@ struct TileGrid {
 };
 
 // The offsets of matrix `matrix` of the batch in y, a and b.
-INLINE void locate_matrix(const Product& p, u32 matrix, i64 (&at)[3]) {
+INLINE void locate_matrix(const GemmParams& p, u32 matrix, i64 (&at)[3]) {
 #pragma unroll
     for (int tensor = 0; tensor < 3; ++tensor) at[tensor] = 0;
     if (p.matrices > 1) locate(p.batch, matrix, at);
 }
 // The tile with index `block`, and the offsets of its matrix.
-template <int ROWS, int COLUMNS, int HEIGHT> INLINE Tile locate_tile(const Product& p, u32 block, i64 (&at)[3]) {
+template <int ROWS, int COLUMNS, int HEIGHT> INLINE Tile locate_tile(const GemmParams& p, u32 block, i64 (&at)[3]) {
     Tile tile = tile_of<ROWS, COLUMNS, HEIGHT>(p, block);
     locate_matrix(p, tile.matrix, at);
     return tile;
@@ -144,10 +144,10 @@ template <int ROWS, int COLUMNS, int HEIGHT> INLINE Tile locate_tile(const Produ
 
 // A lane's warp, and the first row and column of the warp's tile in the block's tile. The warps'
 // tiles are ROWS x COLUMNS, with DOWN of them in each column.
-template <int DOWN, int ROWS, int COLUMNS> struct WarpPart {
+template <int DOWN, int ROWS, int COLUMNS> struct WarpTile {
     int warp, lane, row, column;
 
-    INLINE WarpPart() {
+    INLINE WarpTile() {
         warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
         row = warp % DOWN * ROWS, column = warp / DOWN * COLUMNS;
     }
@@ -159,37 +159,37 @@ struct KRange {
     i32 length;
     i32 left;  // from the start of the tile that is fetched next
 
-    INLINE KRange(const Product& p, const Tile& tile)
+    INLINE KRange(const GemmParams& p, const Tile& tile)
         : first(tile.split * p.split_length), length(min(p.k - first, p.split_length)), left(length) {}
 };
 template <class Loader>
-INLINE Loader loader_of_a(const Product& p, const Tile& tile, const i64 (&at)[3], const KRange& k) {
+INLINE Loader loader_of_a(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const KRange& k) {
     return Loader(p.a + at[1] + k.first * p.a_k, p.a_row, p.a_k, tile.row, p.m);
 }
 template <class Loader>
-INLINE Loader loader_of_b(const Product& p, const Tile& tile, const i64 (&at)[3], const KRange& k) {
+INLINE Loader loader_of_b(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const KRange& k) {
     return Loader(p.b + at[2] + k.first * p.b_k, p.b_column, p.b_k, tile.column, p.n);
 }
 
 // Tiles of LENGTH along k that pass through a ring buffer of BUFFERS stages in shared memory.
-// `Place` is the pointer or address type that a loader takes. In its units, a stage has size
+// `SmemPointer` is the pointer or address type that a loader takes. In its units, a stage has size
 // BUFFER, with the tile of a at its start and the tile of b at OFFSET_B. A loader's `fetch` issues
 // the loads of the next tile. Its `commit_to_smem` stores elements that pass through registers.
 // Loaders and range are references: as members of one struct with arrays they would stay in local
 // memory until loops are unrolled, too late for the compiler, and kernels of f64 took 10 to 16
 // registers more.
-template <class LoaderA, class LoaderB, class Place, int LENGTH, int BUFFERS, int BUFFER, int OFFSET_B>
+template <class LoaderA, class LoaderB, class SmemPointer, int LENGTH, int BUFFERS, int BUFFER, int OFFSET_B>
 struct TilePipeline {
     LoaderA& a;
     LoaderB& b;
     KRange& k;
-    Place buffers;
+    SmemPointer buffers;
 
-    INLINE void fetch(Place to) {
+    INLINE void fetch(SmemPointer to) {
         a.fetch(to, k.left);
         b.fetch(to + OFFSET_B, k.left);
     }
-    INLINE void commit_to_smem(Place to) {
+    INLINE void commit_to_smem(SmemPointer to) {
         a.commit_to_smem(to);
         b.commit_to_smem(to + OFFSET_B);
     }
@@ -213,7 +213,7 @@ struct TilePipeline {
     INLINE void fill() {
 #pragma unroll
         for (int buffer = 0; buffer < BUFFERS - 1; ++buffer) {
-            Place to = buffers + buffer * BUFFER;
+            SmemPointer to = buffers + buffer * BUFFER;
             fetch(to);
             commit_group();
             commit_to_smem(to);
@@ -226,7 +226,7 @@ struct TilePipeline {
 
 typedef Compute<Output> Value;
 
-INLINE Output finish(const Product& p, Sum sum, Output bias) {
+INLINE Output apply_epilogue(const GemmParams& p, Sum sum, Output bias) {
     Value x = product_of(constant<Value>(p.alpha), Value(sum));
     if (p.bias) x = sum_of(x, Value(widen(bias)));
     const Constants& k = p.constants;
@@ -234,9 +234,9 @@ INLINE Output finish(const Product& p, Sum sum, Output bias) {
     return narrow<Output>(x);
 }
 
-INLINE void finish_element(const Product& p, const i64 (&at)[3], Sum sum, u32 row, u32 column) {
+INLINE void store_element(const GemmParams& p, const i64 (&at)[3], Sum sum, u32 row, u32 column) {
     Output* y = p.y + at[0] + row * p.y_row + column * p.y_column;
-    *y = finish(p, sum, p.bias ? p.bias[column * p.bias_stride] : Output());
+    *y = apply_epilogue(p, sum, p.bias ? p.bias[column * p.bias_stride] : Output());
 }
 
 constexpr int OUTPUTS = 16 / sizeof(Output);
@@ -251,7 +251,8 @@ INLINE bool in_packs(const Output* first, i64 row, i64 column) {
 // full contiguous run, and keeps this code short: in registers the sums have the layout of the
 // arithmetic and could be indexed only by unrolling all of this code.
 template <int ROWS, int COLUMNS, int LEAD>
-INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3], const Sum* sums, u32 row, u32 column) {
+INLINE void store_block(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const Sum* sums, u32 row,
+                        u32 column) {
     int lane = threadIdx.x % WARP;
     if (p.splits > 1) {
         u64 first_row = (u64(tile.split) * p.matrices + tile.matrix) * p.m + row;
@@ -275,7 +276,7 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3],
                 r = c;
                 c = swapped;
             }
-            if (row + r < p.m && column + c < p.n) finish_element(p, at, sums[r * LEAD + c], row + r, column + c);
+            if (row + r < p.m && column + c < p.n) store_element(p, at, sums[r * LEAD + c], row + r, column + c);
         }
         return;
     }
@@ -301,7 +302,7 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3],
 #pragma unroll
             for (int e = 0; e < SUMS; ++e) {
                 int o = first + e;
-                pack.of[o] = finish(p, sum.of[e], bias.of[o]);
+                pack.of[o] = apply_epilogue(p, sum.of[e], bias.of[o]);
             }
         }
         store<Output, OUTPUTS>(to, pack);
@@ -309,10 +310,10 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3],
 }
 
 // Computes the elements of block `block` of y from the partial sums.
-INLINE void sum_splits_of(const Product& p, u32 block) {
+INLINE void sum_splits_of(const GemmParams& p, u32 block) {
     u32 count = p.matrices * p.m * p.n;
     u32 number = block * 256 + threadIdx.x;
-    if (number >= count || !is_wanted(p)) return;
+    if (number >= count || !should_run(p)) return;
     Sum sum = 0;
     const Sum* partial = p.partial + number;
 #pragma unroll 4
@@ -323,12 +324,12 @@ INLINE void sum_splits_of(const Product& p, u32 block) {
     row -= matrix * p.m;
     i64 at[3];
     locate_matrix(p, matrix, at);
-    finish_element(p, at, sum, row, column);
+    store_element(p, at, sum, row, column);
 }
 
 // Computes y from the partial sums: one thread per element, blocks of 256, matrices * m * n below
 // 2^31.
-extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_constant__ Product p) {
+extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_constant__ GemmParams p) {
     wait_for_earlier_launches();
     sum_splits_of(p, blockIdx.x);
 }

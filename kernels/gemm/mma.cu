@@ -16,10 +16,10 @@
 // In shared memory a tile has the order that it has in global memory, K-major or MN-major;
 // ldmatrix.trans transposes MN-major tiles:
 //
-//   A_INNER 1   a is K-major: rows are contiguous          [TILE_M][TILE_K]
-//   A_INNER 0   a is MN-major: columns are contiguous      [TILE_K][TILE_M]
-//   B_INNER 1   b is K-major: columns are contiguous       [TILE_N][TILE_K]
-//   B_INNER 0   b is MN-major: rows are contiguous         [TILE_K][TILE_N]
+//   A_K_MAJOR 1   a is K-major: rows are contiguous          [TILE_M][TILE_K]
+//   A_K_MAJOR 0   a is MN-major: columns are contiguous      [TILE_K][TILE_M]
+//   B_K_MAJOR 1   b is K-major: columns are contiguous       [TILE_N][TILE_K]
+//   B_K_MAJOR 0   b is MN-major: rows are contiguous         [TILE_K][TILE_N]
 //
 // A row of a tile consists of chunks of 8 elements (16 bytes). The swizzle XORs the index of a
 // chunk with the index of its row, so that the eight rows that ldmatrix reads at once are in
@@ -27,14 +27,14 @@
 //
 //   row 0  | 0 1 2 3 4 5 6 7        row 1  | 1 0 3 2 5 4 7 6        row 2  | 2 3 0 1 6 7 4 5  ...
 //
-// A_COPY and B_COPY are the number of elements of one copy, along the contiguous axis:
+// A_ALIGNMENT and B_ALIGNMENT are the number of elements of one copy, along the contiguous axis:
 //
 //   8   the first element and all other strides (of the batch too) are multiples of 8 elements, and
-//       the contiguous axis (k if INNER, else m or n) is a multiple of 8, or zeros pad it to one
+//       the contiguous axis (k if K_MAJOR, else m or n) is a multiple of 8, or zeros pad it to one
 //   1   any strides, also along the contiguous axis
 //
 // Tiles that the host chooses from, by their predicted time (TILE_M, TILE_N, TILE_K, WARP_M,
-// WARP_N, STAGES, RESIDENT blocks per multiprocessor):
+// WARP_N, STAGES, BLOCKS_PER_SM blocks per multiprocessor):
 //
 //   128 256 64  64 64  3 1    128 accumulators per lane; 48 KiB of operands for 4 million
 //                             operations, which relieves the L2 cache
@@ -62,17 +62,17 @@
 
 // The host defines all of these; an editor's parser gets the macros of one of the kernels.
 #ifdef HOST_SHIM
-#define A_INNER 1
-#define B_INNER 0
-#define A_COPY 1
-#define B_COPY 1
+#define A_K_MAJOR 1
+#define B_K_MAJOR 0
+#define A_ALIGNMENT 1
+#define B_ALIGNMENT 1
 #define TILE_M 128
 #define TILE_N 128
 #define TILE_K 32
 #define WARP_M 64
 #define WARP_N 32
 #define STAGES 4
-#define RESIDENT 1
+#define BLOCKS_PER_SM 1
 #endif
 #ifndef BAND
 #define BAND 8
@@ -90,7 +90,7 @@ constexpr int STEPS = TILE_K / 16;
 // Rows are padded by 8 floats: the quads that write pairs of sums then use different banks.
 constexpr int LEAD_Y = WARP_N + 8;
 // SHARED = max(STAGES * STAGE * 2, THREADS / 32 * 16 * LEAD_Y * 4)
-static_assert(STEPS % 2 == 0, "operands alternate between two sets of registers");
+static_assert(STEPS % 2 == 0, "operands are double buffered in registers");
 
 // The value that the index of a chunk in row `row` is XORed with, in a tile with ROW chunks per
 // row. 8 chunks are 128 bytes, all banks once, so shorter rows share a value.
@@ -98,30 +98,30 @@ template <int ROW> INLINE int swizzle(int row) { return ROW >= 8 ? row % 8 : row
 
 // Copies one operand's tiles to shared memory: LINES are rows of a or columns of b. Elements
 // outside the matrix are 0.
-template <int LINES, bool INNER, int COPY> struct TileLoader {
-    static constexpr int ROW = (INNER ? TILE_K : LINES) / CHUNK;  // chunks of a row in smem
-    static constexpr int ROWS = INNER ? LINES : TILE_K;
+template <int LINES, bool K_MAJOR, int ALIGNMENT> struct TileLoader {
+    static constexpr int ROW = (K_MAJOR ? TILE_K : LINES) / CHUNK;  // chunks of a row in smem
+    static constexpr int ROWS = K_MAJOR ? LINES : TILE_K;
     static constexpr int ROW_STEP = THREADS / ROW;  // rows between a thread's chunks
     static constexpr int COUNT = (ROWS + ROW_STEP - 1) / ROW_STEP;
     static_assert(THREADS % ROW == 0, "whole rows at once");
-    static_assert(COPY == CHUNK || COPY == 1, "whole chunks, or elements");
+    static_assert(ALIGNMENT == CHUNK || ALIGNMENT == 1, "copies of a chunk or of one element");
 
     const Element* from;
     i64 row_step, k_step, run_stride;
     u32 to;
     i32 row, chunk, rows_left;
-    Pack<Element, CHUNK> held[COPY == 1 ? COUNT : 1];
+    Pack<Element, CHUNK> held[ALIGNMENT == 1 ? COUNT : 1];
 
     INLINE TileLoader(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
         row = threadIdx.x / ROW;
         chunk = threadIdx.x % ROW * CHUNK;
         // Along a line's contiguous axis the stride is known to be 1, unless elements are copied
         // one by one.
-        run_stride = COPY > 1 ? 1 : INNER ? k_stride : line_stride;
-        i64 row_stride = INNER ? line_stride : k_stride;
-        from = first + (INNER ? line * line_stride : line * run_stride) + row * row_stride + chunk * run_stride;
+        run_stride = ALIGNMENT > 1 ? 1 : K_MAJOR ? k_stride : line_stride;
+        i64 row_stride = K_MAJOR ? line_stride : k_stride;
+        from = first + (K_MAJOR ? line * line_stride : line * run_stride) + row * row_stride + chunk * run_stride;
         row_step = ROW_STEP * row_stride;
-        k_step = TILE_K * (INNER ? run_stride : row_stride);
+        k_step = TILE_K * (K_MAJOR ? run_stride : row_stride);
         // Lines of the matrix from the first line of the tile on.
         rows_left = lines - line;
         to = row * (ROW * CHUNK) + (threadIdx.x % ROW ^ swizzle<ROW>(row)) * CHUNK;
@@ -129,14 +129,14 @@ template <int LINES, bool INNER, int COPY> struct TileLoader {
 
     // Issues the loads of the next tile; `left` is the length of k from its start.
     INLINE void fetch(Element* tile, i32 left) {
-        i32 rows_valid = INNER ? rows_left : left;
-        i32 chunk_valid = (INNER ? left : rows_left) - chunk;
+        i32 rows_valid = K_MAJOR ? rows_left : left;
+        i32 chunk_valid = (K_MAJOR ? left : rows_left) - chunk;
         const Element* source = from;
 #pragma unroll
         for (int i = 0; i < COUNT; ++i, source += row_step) {
             if (ROWS % ROW_STEP != 0 && row + i * ROW_STEP >= ROWS) break;
             bool valid = row + i * ROW_STEP < rows_valid;
-            if constexpr (COPY == 1) {
+            if constexpr (ALIGNMENT == 1) {
 #pragma unroll
                 for (int e = 0; e < CHUNK; ++e)
                     held[i].of[e] = valid && e < chunk_valid ? source[e * run_stride] : Element();
@@ -149,7 +149,7 @@ template <int LINES, bool INNER, int COPY> struct TileLoader {
     }
     // Stores the elements that pass through registers.
     INLINE void commit_to_smem(Element* tile) {
-        if constexpr (COPY == 1) {
+        if constexpr (ALIGNMENT == 1) {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
                 if (ROWS % ROW_STEP != 0 && row + i * ROW_STEP >= ROWS) break;
@@ -168,8 +168,8 @@ template <int LINES, bool INNER, int COPY> struct TileLoader {
 // Reads one operand of a warp: four 8 x 8 matrices at a time, two by two along the lines and along
 // k. A lane passes the address of one row. MATRIX_K: the second of the four matrices follows the
 // first along k (b), not along the lines (a).
-template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
-    static constexpr int ROW = (INNER ? TILE_K : LINES) / CHUNK;
+template <int LINES, bool K_MAJOR, bool MATRIX_K> struct Reader {
+    static constexpr int ROW = (K_MAJOR ? TILE_K : LINES) / CHUNK;
     u32 first;  // bytes from the start of the tile to this lane's row
     int chunk, pattern;
 
@@ -177,23 +177,23 @@ template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
         int second = lane / 8 % 2, third = lane / 16;
         int along_k = MATRIX_K ? second : third;
         int along_lines = MATRIX_K ? third : second;
-        int row = lane % 8 + 8 * (INNER ? along_lines : along_k) + (INNER ? line : 0);
-        chunk = (INNER ? along_k : along_lines) + (INNER ? 0 : line / CHUNK);
+        int row = lane % 8 + 8 * (K_MAJOR ? along_lines : along_k) + (K_MAJOR ? line : 0);
+        chunk = (K_MAJOR ? along_k : along_lines) + (K_MAJOR ? 0 : line / CHUNK);
         pattern = swizzle<ROW>(row);
         first = row * ROW * 16;
     }
     // Reads square `square` of 16 lines at step `step`; `tile` is the address of the tile.
     INLINE void read(u32 (&to)[4], u32 tile, int square, int step) const {
-        if constexpr (INNER)
+        if constexpr (K_MAJOR)
             ldmatrix_x4(to, tile + first + square * (16 * ROW * 16) + ((chunk + 2 * step) ^ pattern) * 16);
         else ldmatrix_x4_trans(to, tile + first + step * (16 * ROW * 16) + ((chunk + 2 * square) ^ pattern) * 16);
     }
 };
 
-typedef TileLoader<TILE_M, A_INNER, A_COPY> LoaderA;
-typedef TileLoader<TILE_N, B_INNER, B_COPY> LoaderB;
+typedef TileLoader<TILE_M, A_K_MAJOR, A_ALIGNMENT> LoaderA;
+typedef TileLoader<TILE_N, B_K_MAJOR, B_ALIGNMENT> LoaderB;
 typedef TilePipeline<LoaderA, LoaderB, Element*, TILE_K, STAGES, STAGE, STAGE_A> Tiles;
-typedef WarpPart<WARPS_M, WARP_M, WARP_N> Part;
+typedef WarpTile<WARPS_M, WARP_M, WARP_N> Part;
 typedef float Sums[SQUARES_M][2 * SQUARES_N][4];
 
 // A warp's operands of one step.
@@ -201,8 +201,8 @@ struct Operands {
     u32 a[SQUARES_M][4], b[SQUARES_N][4];
 };
 struct OperandReader {
-    Reader<TILE_M, A_INNER, false> a;
-    Reader<TILE_N, B_INNER, true> b;
+    Reader<TILE_M, A_K_MAJOR, false> a;
+    Reader<TILE_N, B_K_MAJOR, true> b;
 
     INLINE OperandReader(const Part& part) : a(part.row, part.lane), b(part.column, part.lane) {}
     // Reads the operands of step `step`; `stage` is the address of the stage.
@@ -229,8 +229,8 @@ INLINE void multiply(Sums& sums, const Operands& operands) {
 
 // Stores a warp's sums to y through shared memory, a row of squares at a time. Lane l holds columns
 // 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 and l / 4 + 8 of a 16 x 8 accumulator tile.
-INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], const Part& part, float* shared,
-                        const Sums& sums) {
+INLINE void store_accumulators(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const Part& part,
+                               float* shared, const Sums& sums) {
     float* block = shared + part.warp * (16 * LEAD_Y);
     float* mine = block + part.lane / 4 * LEAD_Y + part.lane % 4 * 2;
 #pragma unroll
@@ -241,12 +241,12 @@ INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], 
             store<float, 2>(mine + 8 * LEAD_Y + j * 8, Pack<float, 2>{{sums[i][j][2], sums[i][j][3]}});
         }
         __syncwarp();
-        finish_block<16, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + i * 16, tile.column + part.column);
+        store_block<16, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + i * 16, tile.column + part.column);
         __syncwarp();
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ Product p) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) product(const __grid_constant__ GemmParams p) {
     wait_for_earlier_launches();
     extern __shared__ __align__(128) u8 shared[];
     Element* stages = reinterpret_cast<Element*>(shared);
@@ -285,5 +285,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     }
     tiles.drain();
     tile = locate_tile<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x), at);
-    finish_sums(p, tile, at, part, reinterpret_cast<float*>(shared), sums);
+    store_accumulators(p, tile, at, part, reinterpret_cast<float*>(shared), sums);
 }

@@ -11,7 +11,8 @@
 // A term has 8 of the 24 bits of x, and its remainder is exact in f32; the third term leaves none.
 // That holds if x is 0 or 2^-103 <= |x| < 2^48: then no term is subnormal, and no sum of up to 2^31
 // products of terms exceeds the range of f32 unless the sum of the unsplit products does.
-// Infinities, NaN and all other numbers set `unfit`, and gemm/simt.cu computes the product.
+// Infinities, NaN and all other numbers set `not_splittable`, and gemm/simt.cu computes the
+// product.
 //
 // Macros: none. Limits: run, lines, fast and slow above 0; packs of 8 numbers of a term below 2^31.
 //
@@ -26,12 +27,12 @@ constexpr int THREADS = 256;
 constexpr int PACK = 8;
 constexpr int PARTS = 3;
 // The bits of the least magnitude that can be split, and of the least that is too large.
-constexpr u32 LEAST = (127 - 103) << 23, BEYOND = (127 + 48) << 23;
+constexpr u32 MIN_SPLITTABLE = (127 - 103) << 23, SPLITTABLE_END = (127 + 48) << 23;
 
 struct Split {
     u32* parts;  // two bf16 numbers per word
     const float* x;
-    u32* unfit;  // 0 before the launch; nonzero if a number is not the sum of its terms
+    u32* not_splittable;  // 0 before the launch; nonzero if a number is not the sum of its terms
     // Strides of x in elements: along a run, between lines, along the axes of the batch.
     i64 run_stride, line_stride, fast_stride, slow_stride;
     u32 run, lines, fast, slow;
@@ -39,9 +40,9 @@ struct Split {
     u32 in_packs;  // whether x is read 16 bytes at a time
 };
 
-INLINE bool is_fit(float x) {
+INLINE bool is_splittable(float x) {
     u32 magnitude = __float_as_uint(x) & 0x7fffffff;
-    return magnitude == 0 || magnitude - LEAST < BEYOND - LEAST;
+    return magnitude == 0 || magnitude - MIN_SPLITTABLE < SPLITTABLE_END - MIN_SPLITTABLE;
 }
 INLINE float low_of(u32 pair) { return __uint_as_float(pair << 16); }
 INLINE float high_of(u32 pair) { return __uint_as_float(pair & 0xffff0000); }
@@ -76,8 +77,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) split(const __grid_constan
     read(p, x, at, rest);
     bool fit = true;
 #pragma unroll
-    for (int e = 0; e < PACK; ++e) fit = fit && is_fit(rest[e]);
-    if (!fit) *p.unfit = 1;
+    for (int e = 0; e < PACK; ++e) fit = fit && is_splittable(rest[e]);
+    if (!fit) *p.not_splittable = 1;
 
     u64 part_length = u64(p.lines) * p.fast * p.slow * packs;
 #pragma unroll

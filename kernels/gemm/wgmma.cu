@@ -18,26 +18,26 @@
 //                while the other one stores
 //
 // Cooperative tiles of 16-bit results are stored during the main loop of the next tile
-// (wgmma_plain.cuh). In a block's last tile, the second consumer begins its last PAUSE stages when
-// the first one has issued all its stages; the first one stores meanwhile.
+// (wgmma_plain.cuh). In a block's last tile, the second consumer begins its last LAG_STAGES stages
+// when the first one has issued all its stages; the first one stores meanwhile.
 //
 // A stage has 128 bytes (TILE_K elements) of each line of a tile, in the 128-byte swizzle: 16-byte
 // chunk c of line r is stored at chunk c ^ (r % 8).
 //
-//   A_INNER 1   K-major: a line is a row of a, contiguous along k. One box of 128 bytes x TILE_M
-//   A_INNER 0   M-major: a line is an index of k, contiguous along m. Consecutive slabs of 64 rows
-//               of a, each a box of 64 x 64
-//   B_INNER     the same for columns of b and TILE_N
+//   A_K_MAJOR 1   K-major: a line is a row of a, contiguous along k. One box of 128 bytes x TILE_M
+//   A_K_MAJOR 0   M-major: a line is an index of k, contiguous along m. Consecutive slabs of
+//                 64 rows of a, each a box of 64 x 64
+//   B_K_MAJOR     the same for columns of b and TILE_N
 //
-// WGMMA reads TF32 from shared memory only if it is K-major. So TF32 has B_INNER 1. Where A_INNER
-// is 0, the consumers load a, in slabs of 32 rows, into registers and multiply from there
+// WGMMA reads TF32 from shared memory only if it is K-major. So TF32 has B_K_MAJOR 1. Where
+// A_K_MAJOR is 0, the consumers load a, in slabs of 32 rows, into registers and multiply from there
 // (A_FROM_REGISTERS 1, wgmma_registers.cuh). Where b is N-major and a is K-major, the host swaps a
-// and b, and with them m and n; the kernel computes y^T = b^T a^T and stores y (`TURNED 1`):
+// and b, and with them m and n; the kernel computes y^T = b^T a^T and stores y (`TRANSPOSED 1`):
 //
-//   a K-major, b K-major   A_INNER 1
-//   a M-major, b K-major   A_INNER 0, A_FROM_REGISTERS 1
-//   a K-major, b N-major   A_INNER 0, A_FROM_REGISTERS 1, `TURNED 1`: p.a is b transposed, p.b is
-//                          a transposed, p.m is n, p.n is m
+//   a K-major, b K-major   A_K_MAJOR 1
+//   a M-major, b K-major   A_K_MAJOR 0, A_FROM_REGISTERS 1
+//   a K-major, b N-major   A_K_MAJOR 0, A_FROM_REGISTERS 1, `TRANSPOSED 1`: p.a is b transposed,
+//                          p.b is a transposed, p.m is n, p.n is m
 //
 // f32 as bf16x6 (BF16X6 1: operands are split into three bf16 terms) has a different stage layout
 // (wgmma_bf16x6.cuh).
@@ -83,9 +83,10 @@
 //
 // Launch: blocks of THREADS threads, as many as there are tiles or as fit on the device at once
 // (clusters of four: as many as there are tiles), in whole clusters, with SHARED bytes of shared
-// memory. With splits > 1, the blocks add the partial sums (split-K fixup, wgmma_parts.cuh). If
-// there are more units than state words, y is the tensor of partial sums, f32 [splits, matrices, m,
-// n], alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
+// memory. With splits > 1, the blocks add the partial sums (split-K fixup,
+// wgmma_split_k_fixup.cuh). If there are more units than state words, y is the tensor of partial
+// sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with
+// the final output follows.
 //
 // Limits: the contiguous axis and all lines begin at multiples of 16 bytes (gemm/mma.cu computes
 // other products); at most two batch axes that cannot be merged; TF32 with an M-major a and an
@@ -94,9 +95,9 @@
 #include "gemm/wgmma_bf16x6.cuh"
 #include "gemm/wgmma_fused.cuh"
 #include "gemm/wgmma_loop.cuh"
-#include "gemm/wgmma_parts.cuh"
 #include "gemm/wgmma_plain.cuh"
 #include "gemm/wgmma_registers.cuh"
+#include "gemm/wgmma_split_k_fixup.cuh"
 #include "gemm/wgmma_sums.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "lib/launch.cuh"
@@ -110,17 +111,17 @@ typedef PlainOut Out;
 #endif
 
 // The main loop of a tile. Its last WGMMAs may still be in flight, except with BF16X6.
-INLINE void add_up_tile(Sums& sums, Ring& ring, Out& out, u32 blocks, u32 row, u32 pause = NOBODY) {
+INLINE void mainloop_tile(Sums& sums, Ring& ring, Out& out, u32 blocks, u32 row, u32 pause = NONE) {
 #if BF16X6
-    add_up_promoted(sums, ring, blocks, row);
+    mainloop_bf16x6(sums, ring, blocks, row);
 #elif A_FROM_REGISTERS
-    add_up_from_registers(sums, ring, blocks, row);
+    mainloop_rs(sums, ring, blocks, row);
 #else
-    add_up(sums, ring, out.add_up_beside(sums, ring, row), blocks, row, pause);
+    mainloop(sums, ring, out.store_pending_slabs(sums, ring, row), blocks, row, pause);
 #endif
 }
 // `is_last`: the consumer has no further work tile.
-INLINE void store(Sums& sums, Out& out, const Work& work, u32 row, bool is_last) {
+INLINE void store(Sums& sums, Out& out, const WorkTile& work, u32 row, bool is_last) {
 #if !EPILOGUE
     if (out.p.parts) return out.store_part(sums, work, row, is_last);
 #endif
@@ -129,58 +130,59 @@ INLINE void store(Sums& sums, Out& out, const Work& work, u32 row, bool is_last)
 
 // PINGPONG 0: both consumers process every tile. The next work tile is computed while WGMMAs run,
 // unless fragments of a leave no registers for it.
-INLINE void consume_together(const TensorMapProduct& p, Ring& ring, Out& out, u32 row) {
-    u32 number = first_number();
+INLINE void consume_cooperative(const TensorMapProduct& p, Ring& ring, Out& out, u32 row) {
+    u32 tile_index = first_tile_index();
     Sums sums;
-    Work work(p, number);
+    WorkTile work(p, tile_index);
 #pragma unroll 1
     for (bool is_last = false; !is_last;) {
         out.begin(work, row);
-        u32 following = next_number(number);
+        u32 following = next_tile_index(tile_index);
         is_last = following >= p.tiles.count;
         // Not in stages during which slabs of the previous tile are stored.
-        bool pauses = PAUSE > 0 && is_last && work.blocks >= SLABS + PAUSE;
-        add_up_tile(sums, ring, out, work.blocks, row, pauses && row > 0 ? work.blocks - PAUSE : NOBODY);
-        if (pauses && row == 0 && threadIdx.x % WARP == 0) mbarrier_arrive(turn_of(ring.first, 1));
+        bool pauses = LAG_STAGES > 0 && is_last && work.blocks >= SLABS + LAG_STAGES;
+        mainloop_tile(sums, ring, out, work.blocks, row, pauses && row > 0 ? work.blocks - LAG_STAGES : NONE);
+        if (pauses && row == 0 && threadIdx.x % WARP == 0) mbarrier_arrive(turn_barrier(ring.first, 1));
 #if A_FROM_REGISTERS
         await_sums(sums, ring, work.blocks);
-        store(sums, out, Work(p, opaque(number)), row, is_last);
-        work = Work(p, is_last ? number : following);
+        store(sums, out, WorkTile(p, opaque(tile_index)), row, is_last);
+        work = WorkTile(p, is_last ? tile_index : following);
 #else
-        Work next(p, is_last ? number : following);
+        WorkTile next(p, is_last ? tile_index : following);
         if (!BF16X6) await_sums(sums, ring, work.blocks);
         store(sums, out, work, row, is_last);
         work = next;
 #endif
-        number = following;
+        tile_index = following;
     }
 }
 
 // PINGPONG 1: the consumers alternate between tiles.
-INLINE void consume_in_turn(const TensorMapProduct& p, Ring& ring, Out& out, u32 shared, u32 consumer) {
+INLINE void consume_pingpong(const TensorMapProduct& p, Ring& ring, Out& out, u32 shared, u32 consumer) {
     Sums sums;
     u32 turn = consumer ^ 1;  // parity: the first consumer's first turn waits for no arrival
-    u32 number = first_number();
-    if (consumer == 1 && number < p.tiles.count) {
-        ring.skip(Work(p, number).blocks);
-        number = next_number(number);
+    u32 tile_index = first_tile_index();
+    if (consumer == 1 && tile_index < p.tiles.count) {
+        ring.skip(WorkTile(p, tile_index).blocks);
+        tile_index = next_tile_index(tile_index);
     }
 #pragma unroll 1
-    while (number < p.tiles.count) {
-        Work work(p, opaque(number));
+    while (tile_index < p.tiles.count) {
+        WorkTile work(p, opaque(tile_index));
         out.begin(work, 0);
-        mbarrier_wait_parity(turn_of(shared, out.consumer()), turn);
-        add_up_tile(sums, ring, out, work.blocks, 0);
+        mbarrier_wait_parity(turn_barrier(shared, out.consumer()), turn);
+        mainloop_tile(sums, ring, out, work.blocks, 0);
         // Its last stages have been full: the other consumer may wait for those that follow.
-        if (threadIdx.x % WARP == 0) mbarrier_arrive(turn_of(shared, out.consumer() ^ 1));
+        if (threadIdx.x % WARP == 0) mbarrier_arrive(turn_barrier(shared, out.consumer() ^ 1));
         await_sums(sums, ring, work.blocks);
         // Recomputed, so that it takes no registers during the main loop.
-        store(sums, out, Work(p, opaque(number)), 0, next_number(next_number(number)) >= p.tiles.count);
-        number = next_number(number);
+        store(sums, out, WorkTile(p, opaque(tile_index)), 0,
+              next_tile_index(next_tile_index(tile_index)) >= p.tiles.count);
+        tile_index = next_tile_index(tile_index);
         turn ^= 1;
-        if (number < p.tiles.count) {
-            ring.skip(Work(p, opaque(number)).blocks);
-            number = next_number(number);
+        if (tile_index < p.tiles.count) {
+            ring.skip(WorkTile(p, opaque(tile_index)).blocks);
+            tile_index = next_tile_index(tile_index);
         }
     }
 }
@@ -189,8 +191,8 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
     Ring ring(shared);
     if (CLUSTER > 1) ring.peer = peer_of_lane();
     Out out(p, shared);
-    if constexpr (PINGPONG) consume_in_turn(p, ring, out, shared, consumer);
-    else consume_together(p, ring, out, consumer * PART_M);
+    if constexpr (PINGPONG) consume_pingpong(p, ring, out, shared, consumer);
+    else consume_cooperative(p, ring, out, consumer * CONSUMER_M);
     // Shared memory must stay allocated until TMA stores have read it.
     if (out.leads()) cp_async_bulk_wait_group_read<0>();
 }
@@ -200,7 +202,7 @@ INLINE void prepare(u32 shared, u32 warp) {
     if (warp == PRODUCER_WARP + 1) {
         if (threadIdx.x % WARP == 0) init_barriers(shared);
         __syncwarp();
-        announce_barriers();
+        arrive_barriers_ready();
     }
     if (CLUSTER > 1) {
         barrier_cluster_arrive_relaxed();
@@ -220,7 +222,7 @@ INLINE void start_producer(const TensorMapProduct& p, u32 shared, u32 stages) {
 #if SUMS_OF_A
     // From lane 0, as the warpgroup's index is.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP % 4, 0);
-    if (warp > 0 && warp <= SUM_WARPS) add_up_rows_of_a(p, shared, warp - 1);
+    if (warp > 0 && warp <= SUM_WARPS) sum_rows_of_a(p, shared, warp - 1);
 #endif
 }
 
@@ -233,7 +235,7 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, 1)
     product(const __grid_constant__ TensorMapProduct p) {
 #if BF16X6
     wait_for_earlier_launches();
-    if (*p.unfit) return;
+    if (*p.not_splittable) return;
 #endif
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;

@@ -22,30 +22,31 @@
 
 constexpr int PAIRS = 6;
 // The terms of a and b of each pair: four bits for a pair.
-constexpr u32 PARTS_OF_A = 0x001012, PARTS_OF_B = 0x010210;
+constexpr u32 TERMS_OF_A = 0x001012, TERMS_OF_B = 0x010210;
 
 // The descriptor of a term in shared memory, at its first step along k (16 elements of all lines).
-template <bool INNER> INLINE u64 part_descriptor(u32 address) {
-    return INNER ? smem_descriptor_64(address, 8 * K_LINE) : smem_descriptor(address, SLAB_K, 8 * LINE);
+template <bool K_MAJOR> INLINE u64 term_descriptor(u32 address) {
+    return K_MAJOR ? smem_descriptor_64(address, 8 * K_LINE) : smem_descriptor(address, SLAB_K, 8 * LINE);
 }
 
 // Issues the WGMMAs of the pairs FIRST to END - 1 of a stage, accumulated from 0. `row` is the
 // consumer's first row.
 template <int FIRST, int END> INLINE void multiply_pairs(Sums& sums, u32 stage, u32 row) {
-    u64 a = part_descriptor<A_INNER>(stage + row * K_LINE), b = part_descriptor<B_INNER>(stage + STAGE_A);
+    u64 a = term_descriptor<A_K_MAJOR>(stage + row * K_LINE), b = term_descriptor<B_K_MAJOR>(stage + STAGE_A);
     wgmma_fence();
 #pragma unroll
     for (int pair = FIRST; pair < END; ++pair) {
-        u32 from_a = (PARTS_OF_A >> 4 * pair & 3) * PART_A, from_b = (PARTS_OF_B >> 4 * pair & 3) * PART_B;
+        u32 from_a = (TERMS_OF_A >> 4 * pair & 3) * TERM_A, from_b = (TERMS_OF_B >> 4 * pair & 3) * TERM_B;
 #pragma unroll
         for (int step = 0; step < STEPS; ++step)
-            wgmma_ss_wide<!A_INNER, !B_INNER>(
-                sums[0], smem_descriptor_at(a, from_a + step * (A_INNER ? 32 : 16 * LINE)),
-                smem_descriptor_at(b, from_b + step * (B_INNER ? 32 : 16 * LINE)), pair > FIRST || step > 0, Element());
+            wgmma_ss_wide<!A_K_MAJOR, !B_K_MAJOR>(sums[0],
+                                                  smem_descriptor_at(a, from_a + step * (A_K_MAJOR ? 32 : 16 * LINE)),
+                                                  smem_descriptor_at(b, from_b + step * (B_K_MAJOR ? 32 : 16 * LINE)),
+                                                  pair > FIRST || step > 0, Element());
     }
     wgmma_commit_group();
 }
-INLINE void await_products(Sums& products) {
+INLINE void warpgroup_wait(Sums& products) {
     wgmma_wait_group<0>();
 #pragma unroll
     for (int j = 0; j < TILE_N / 8; ++j)
@@ -59,7 +60,7 @@ INLINE void add_to(Sums& sums, const Sums& products) {
         for (int e = 0; e < 4; ++e) sums[0][j][e] += products[0][j][e];
 }
 
-INLINE void add_up_promoted(Sums& sums, Ring& ring, u32 blocks, u32 row) {
+INLINE void mainloop_bf16x6(Sums& sums, Ring& ring, u32 blocks, u32 row) {
 #pragma unroll
     for (int j = 0; j < TILE_N / 2; ++j) sums[0][j / 4][j % 4] = 0;
 #pragma unroll 1
@@ -70,13 +71,13 @@ INLINE void add_up_promoted(Sums& sums, Ring& ring, u32 blocks, u32 row) {
             // In its first stage, the second consumer promotes once more. From then on, one
             // consumer promotes while the other one multiplies.
             multiply_pairs<0, PAIRS / 2>(products, ring.address(), row);
-            await_products(products);
+            warpgroup_wait(products);
             add_to(sums, products);
             multiply_pairs<PAIRS / 2, PAIRS>(products, ring.address(), row);
         } else {
             multiply_pairs<0, PAIRS>(products, ring.address(), row);
         }
-        await_products(products);
+        warpgroup_wait(products);
         release(ring, ring.empty());
         ring.advance();
         add_to(sums, products);

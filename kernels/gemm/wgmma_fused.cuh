@@ -39,33 +39,36 @@
 // Columns that are computed together.
 constexpr int PIECE_N = 32;
 constexpr int COLUMN_PAIRS = PIECE_N / 16;  // pairs of eight columns, as stmatrix stores them
-constexpr bool READS_BESIDE = EPILOGUE != PRE_ACTIVATION;
+constexpr bool LOADS_SOURCE = EPILOGUE != PRE_ACTIVATION;
 static_assert(BLOCKS <= 2, "the block of a strip is found by one comparison");
 
 // Values of a lane that are computed together.
-constexpr int TOGETHER = 8;
+constexpr int VALUES_AT_ONCE = 8;
 
-template <class Half> INLINE void widen_pairs(float (&to)[TOGETHER], const u32 (&pairs)[TOGETHER / 2], Half type) {
+template <class Half>
+INLINE void widen_pairs(float (&to)[VALUES_AT_ONCE], const u32 (&pairs)[VALUES_AT_ONCE / 2], Half type) {
 #pragma unroll
-    for (int i = 0; i < TOGETHER / 2; ++i) to[2 * i] = low_of(pairs[i], type), to[2 * i + 1] = high_of(pairs[i], type);
+    for (int i = 0; i < VALUES_AT_ONCE / 2; ++i)
+        to[2 * i] = low_of(pairs[i], type), to[2 * i + 1] = high_of(pairs[i], type);
 }
-template <class Half> INLINE void round_pairs(u32 (&to)[TOGETHER / 2], const float (&x)[TOGETHER], Half type) {
+template <class Half>
+INLINE void round_pairs(u32 (&to)[VALUES_AT_ONCE / 2], const float (&x)[VALUES_AT_ONCE], Half type) {
 #pragma unroll
-    for (int i = 0; i < TOGETHER / 2; ++i) to[i] = pair_of(x[2 * i], x[2 * i + 1], type);
+    for (int i = 0; i < VALUES_AT_ONCE / 2; ++i) to[i] = pack_half2(x[2 * i], x[2 * i + 1], type);
 }
 
 #if EPILOGUE == PRE_ACTIVATION
-INLINE void activate(float (&x)[TOGETHER]) { ACTIVATED; }
+INLINE void activate(float (&x)[VALUES_AT_ONCE]) { ACTIVATED; }
 #elif EPILOGUE == GRAD_OF_ACTIVATION
-INLINE void multiply_by_grad(float (&d)[TOGETHER], const float (&z)[TOGETHER]) { ACTIVATION_GRAD; }
+INLINE void multiply_by_grad(float (&d)[VALUES_AT_ONCE], const float (&z)[VALUES_AT_ONCE]) { ACTIVATION_GRAD; }
 // Clamps a pair of pre-activations to BOUND, if defined: beyond it the gradient has reached its
 // limits.
 #ifdef BOUND
 INLINE u32 bounded(u32 z, f16 type) {
-    return clamp_nan_f16x2(z, pair_of(-float(BOUND), -float(BOUND), type), pair_of(BOUND, BOUND, type));
+    return clamp_nan_f16x2(z, pack_half2(-float(BOUND), -float(BOUND), type), pack_half2(BOUND, BOUND, type));
 }
 INLINE u32 bounded(u32 z, bf16 type) {
-    return clamp_nan_bf16x2(z, pair_of(-float(BOUND), -float(BOUND), type), pair_of(BOUND, BOUND, type));
+    return clamp_nan_bf16x2(z, pack_half2(-float(BOUND), -float(BOUND), type), pack_half2(BOUND, BOUND, type));
 }
 #else
 template <class Half> INLINE u32 bounded(u32 z, Half) { return z; }
@@ -77,7 +80,7 @@ struct Strips {
     u32 row, column;  // of the first strip
     u32 across, blocks, count;
 
-    INLINE Strips(const TensorMapProduct& p, const Work& work, u32 first_row)
+    INLINE Strips(const TensorMapProduct& p, const WorkTile& work, u32 first_row)
         : row(first_row), column(work.tile.column) {
         across = min((p.n - column + SLAB_N - 1) / SLAB_N, u32(SLABS_ACROSS));
         blocks = row < p.m ? min((p.m - row + 63) / 64, u32(BLOCKS)) : 0;
@@ -105,9 +108,9 @@ struct FusedOut {
     INLINE u32 lane() const { return read_tid_x() % WARP; }
     INLINE bool leads() const { return read_tid_x() % WARP == 0; }
     INLINE u32 consumer() const { return warp / (WARPGROUP / WARP); }
-    INLINE u32 strip_at(u32 number) const { return shared + OUT + (warp * BUFFERS + number) * STRIP; }
-    INLINE u32 barrier_of(u32 number) const { return turn_of(shared, CONSUMERS) + (warp * BUFFERS + number) * 8; }
-    INLINE Strips strips_of(const Work& work, u32 row) const {
+    INLINE u32 strip_at(u32 number) const { return shared + STAGING_OFFSET + (warp * BUFFERS + number) * STRIP; }
+    INLINE u32 barrier_of(u32 number) const { return turn_barrier(shared, CONSUMERS) + (warp * BUFFERS + number) * 8; }
+    INLINE Strips strips_of(const WorkTile& work, u32 row) const {
         return Strips(p, work, work.tile.row + row + warp % 4 * 16);
     }
 
@@ -124,8 +127,8 @@ struct FusedOut {
                                 barrier_of(to));
     }
     // Called before the tile's main loop, which hides the latency of these loads.
-    INLINE void begin(const Work& work, u32 row) {
-        if (READS_BESIDE && leads()) {
+    INLINE void begin(const WorkTile& work, u32 row) {
+        if (LOADS_SOURCE && leads()) {
             // All stores except that of the last strip of the previous tile have read their
             // buffers.
             cp_async_bulk_wait_group_read<1>();
@@ -137,12 +140,12 @@ struct FusedOut {
     }
 
     // The previous tile has no pending slabs.
-    INLINE u32 add_up_beside(Sums&, Ring&, u32) const { return 0; }
+    INLINE u32 store_pending_slabs(Sums&, Ring&, u32) const { return 0; }
 
     // ------------------------------------------------------------ bias
 
     INLINE u32 bias_at(u32 column) const {
-        return shared + BESIDE + (warp / 4 * 2 + turn) * BIAS_BYTES + column * u32(sizeof(Output));
+        return shared + BIAS_OFFSET + (warp / 4 * 2 + turn) * BIAS_BYTES + column * u32(sizeof(Output));
     }
     // Loads the bias of the tile's columns, or zeros if there is none. Each thread of a consumer
     // loads two elements. n is even: rows of y consist of whole packs.
@@ -189,9 +192,9 @@ struct FusedOut {
         for (int j = 0; j < 2 * COLUMN_PAIRS; ++j) bias[j] = bias_of(column + j * 8 + 2 * (lane() % 4), type);
 #pragma unroll
         for (int pair = 0; pair < COLUMN_PAIRS; ++pair) {
-            float x[TOGETHER];
+            float x[VALUES_AT_ONCE];
 #pragma unroll
-            for (int i = 0; i < TOGETHER; ++i) {
+            for (int i = 0; i < VALUES_AT_ONCE; ++i) {
                 float2 of = bias[2 * pair + i / 4];
                 x[i] = fmaf(p.alpha, sums[FIRST + 2 * pair + i / 4][i % 4], i % 2 ? of.y : of.x);
             }
@@ -226,9 +229,9 @@ struct FusedOut {
         for (int pair = 0; pair < COLUMN_PAIRS; ++pair) ldmatrix_x4(z[pair], chunk_at(strip, chunk + 2 * pair));
 #pragma unroll
         for (int pair = 0; pair < COLUMN_PAIRS; ++pair) {
-            float d[TOGETHER], x[TOGETHER];
+            float d[VALUES_AT_ONCE], x[VALUES_AT_ONCE];
 #pragma unroll
-            for (int i = 0; i < TOGETHER; ++i) d[i] = p.alpha * sums[FIRST + 2 * pair + i / 4][i % 4];
+            for (int i = 0; i < VALUES_AT_ONCE; ++i) d[i] = p.alpha * sums[FIRST + 2 * pair + i / 4][i % 4];
             round_pairs(y[pair], d, type);
             widen_pairs(d, y[pair], type);
 #pragma unroll
@@ -265,7 +268,7 @@ struct FusedOut {
     }
     // Stores the column sums of the warp's rows of a tile as one row of the matrix of sums, also if
     // these rows are outside y.
-    INLINE void store_column_sums(const Work& work, const ColumnSums& sums) const {
+    INLINE void store_column_sums(const WorkTile& work, const ColumnSums& sums) const {
         if (!p.sums) return;
         u32 row = work.tile.row / TILE_M * SUMS_OF_TILE + warp % SUMS_OF_TILE;
 #pragma unroll
@@ -277,7 +280,7 @@ struct FusedOut {
     static INLINE void store_pair(float* to, float2 pair) { ::store<float, 2>(to, {{pair.x, pair.y}}); }
 #else
     INLINE void add_columns(u32, float2&) const {}
-    INLINE void store_column_sums(const Work&, const ColumnSums&) const {}
+    INLINE void store_column_sums(const WorkTile&, const ColumnSums&) const {}
 #endif
 
 #if EPILOGUE == RESIDUAL
@@ -301,18 +304,18 @@ struct FusedOut {
 
     // Waits until the next strip's buffer contains z or the residual, or, without these, is free.
     INLINE void await_buffer() {
-        if (READS_BESIDE) mbarrier_wait_parity(barrier_of(buffer), parity);
+        if (LOADS_SOURCE) mbarrier_wait_parity(barrier_of(buffer), parity);
         else {
             if (leads()) cp_async_bulk_wait_group_read<1>();
             __syncwarp();
         }
     }
     INLINE void advance() {
-        constexpr int STEP = READS_BESIDE ? 1 : 2;
+        constexpr int STEP = LOADS_SOURCE ? 1 : 2;
         buffer = buffer == BUFFERS - STEP ? 0 : buffer + STEP;
         parity ^= buffer == 0;
     }
-    INLINE void store(Sums& sums, const Work& work, u32 row, bool) {
+    INLINE void store(Sums& sums, const WorkTile& work, u32 row, bool) {
         if (EPILOGUE != GRAD_OF_ACTIVATION) await_bias();
         Strips strips = strips_of(work, row);
         ColumnSums column_sums = {};
@@ -344,7 +347,7 @@ struct FusedOut {
         if (leads()) {
             store_boxes(strip, strips.column_of(number), strips.row_of(number));
             cp_async_bulk_commit_group();
-            if (READS_BESIDE) {
+            if (LOADS_SOURCE) {
                 // The store of the previous strip has read its buffer, which is free for the strip
                 // BUFFERS - 1 after this one.
                 cp_async_bulk_wait_group_read<1>();

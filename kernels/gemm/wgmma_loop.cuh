@@ -9,13 +9,13 @@
 #include "ptx/mbarrier.cuh"
 #include "ptx/wgmma_ss.cuh"
 
-constexpr u32 NOBODY = ~0u;
+constexpr u32 NONE = ~0u;
 
 // The state of the ring: index of the next stage, and parity of its mbarrier phase.
 struct Ring {
     u32 first;  // address of stage 0
     u32 stage = 0, parity = 0;
-    u32 peer = NOBODY;  // of a consumer: the block at whose mbarriers this lane arrives
+    u32 peer = NONE;  // of a consumer: the block at whose mbarriers this lane arrives
 
     INLINE Ring(u32 shared) : first(shared) {}
     INLINE u32 address() const { return first + stage * STAGE; }
@@ -38,9 +38,9 @@ struct Ring {
 // ---------------------------------------------------------------- producer
 
 // Loads one stage of an operand: the tile from line `line` on, along k from `k` on.
-template <bool INNER, int LINES>
+template <bool K_MAJOR, int LINES>
 INLINE void load_operand(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, i32 slow, u32 barrier) {
-    if constexpr (INNER) {
+    if constexpr (K_MAJOR) {
         cp_async_bulk_tensor_4d(to, map, k, line, fast, slow, barrier);
     } else {
         // Slabs whose lines are indices of k, 128 contiguous bytes each.
@@ -51,25 +51,29 @@ INLINE void load_operand(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast
 }
 // The part of an operand's stage that a block loads (`number`: its index), and the mask of the
 // cluster's blocks into whose shared memory it is multicast.
-struct Share {
+struct MulticastPart {
     u32 number, blocks;
 };
 // The part of a, for the blocks of the row: their ranks are CLUSTER_DOWN apart.
-INLINE Share share_of_a() {
+INLINE MulticastPart multicast_part_of_a() {
     u32 blocks = 0;
 #pragma unroll
     for (int across = 0; across < CLUSTER_ACROSS; ++across) blocks |= 1u << across * CLUSTER_DOWN;
-    return Share{rank_across(), blocks << rank_down()};
+    return MulticastPart{rank_across(), blocks << rank_down()};
 }
 // The part of b, for the blocks of the column.
-INLINE Share share_of_b() { return Share{rank_down(), ((1u << CLUSTER_DOWN) - 1) << rank_across() * CLUSTER_DOWN}; }
+INLINE MulticastPart multicast_part_of_b() {
+    return MulticastPart{rank_down(), ((1u << CLUSTER_DOWN) - 1) << rank_across() * CLUSTER_DOWN};
+}
 
-// Loads one of SHARES parts of one stage of an operand: some of its lines, or a range of k.
-template <bool INNER, int LINES, int SHARES>
-INLINE void load_share(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, i32 slow, u32 barrier, Share share) {
-    u32 first = share.number * ((INNER ? LINES : TILE_K) / SHARES);
+// Loads one of MULTICAST_PARTS parts of one stage of an operand: some of its lines, or a range of
+// k.
+template <bool K_MAJOR, int LINES, int MULTICAST_PARTS>
+INLINE void load_multicast(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, i32 slow, u32 barrier,
+                           MulticastPart share) {
+    u32 first = share.number * ((K_MAJOR ? LINES : TILE_K) / MULTICAST_PARTS);
     to += first * LINE;
-    if constexpr (INNER) {
+    if constexpr (K_MAJOR) {
         cp_async_bulk_tensor_4d_multicast(to, map, k, line + first, fast, slow, barrier, share.blocks);
     } else {
 #pragma unroll
@@ -83,17 +87,17 @@ INLINE void load_share(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, 
 // that of the phase before the first. Blocks of a cluster arrive at this barrier, too. Nothing that
 // they wrote before is read here, so the wait does not acquire at cluster scope (which would
 // invalidate the L1 cache each time).
-INLINE void await_empty(const Ring& ring) { mbarrier_wait_parity(ring.empty(), ring.parity ^ 1); }
+INLINE void producer_acquire(const Ring& ring) { mbarrier_wait_parity(ring.empty(), ring.parity ^ 1); }
 
 // The coordinates of the producer's loads of a tile.
 struct Loads {
     const TensorMapProduct& p;
-    Work work;
+    WorkTile work;
     i32 a_fast, a_slow, b_fast, b_slow;
-    Share a_share, b_share;
+    MulticastPart a_multicast, b_multicast;
 
     INLINE Loads(const TensorMapProduct& parameters, u32 number)
-        : p(parameters), work(p, number), a_share(share_of_a()), b_share(share_of_b()) {
+        : p(parameters), work(p, number), a_multicast(multicast_part_of_a()), b_multicast(multicast_part_of_b()) {
         a_fast = p.a_axes & 1 ? work.fast : 0, a_slow = p.a_axes & 2 ? work.slow : 0;
         b_fast = p.b_axes & 1 ? work.fast : 0, b_slow = p.b_axes & 2 ? work.slow : 0;
     }
@@ -101,24 +105,24 @@ struct Loads {
     INLINE void load_a(const Ring& ring, u32 k) const {
         mbarrier_arrive_expect_tx(ring.full(), STAGE);
         if constexpr (CLUSTER_ACROSS > 1)
-            load_share<A_INNER, TILE_M, CLUSTER_ACROSS>(ring.address(), p.a, work.tile.row, k, a_fast, a_slow,
-                                                        ring.full(), a_share);
+            load_multicast<A_K_MAJOR, TILE_M, CLUSTER_ACROSS>(ring.address(), p.a, work.tile.row, k, a_fast, a_slow,
+                                                              ring.full(), a_multicast);
         else
 #pragma unroll
-            for (int part = 0; part < PARTS; ++part)
-                load_operand<A_INNER, TILE_M>(ring.address() + part * PART_A, p.a, work.tile.row, k, a_fast,
-                                              a_slow + part * p.a_part, ring.full());
+            for (int part = 0; part < TERMS; ++part)
+                load_operand<A_K_MAJOR, TILE_M>(ring.address() + part * TERM_A, p.a, work.tile.row, k, a_fast,
+                                                a_slow + part * p.a_term_stride, ring.full());
     }
     INLINE void load_b(const Ring& ring, u32 k) const {
         u32 to = ring.address() + STAGE_A;
         if constexpr (CLUSTER_DOWN > 1)
-            load_share<B_INNER, TILE_N, CLUSTER_DOWN>(to, p.b, work.tile.column, k, b_fast, b_slow, ring.full(),
-                                                      b_share);
+            load_multicast<B_K_MAJOR, TILE_N, CLUSTER_DOWN>(to, p.b, work.tile.column, k, b_fast, b_slow, ring.full(),
+                                                            b_multicast);
         else
 #pragma unroll
-            for (int part = 0; part < PARTS; ++part)
-                load_operand<B_INNER, TILE_N>(to + part * PART_B, p.b, work.tile.column, k, b_fast,
-                                              b_slow + part * p.b_part, ring.full());
+            for (int part = 0; part < TERMS; ++part)
+                load_operand<B_K_MAJOR, TILE_N>(to + part * TERM_B, p.b, work.tile.column, k, b_fast,
+                                                b_slow + part * p.b_term_stride, ring.full());
     }
 };
 
@@ -127,7 +131,7 @@ INLINE void load_tile(const Loads& loads, Ring& ring, u32 block) {
     u32 k = loads.work.first + block * TILE_K;
 #pragma unroll 1
     for (; block < loads.work.blocks; ++block, k += TILE_K) {
-        await_empty(ring);
+        producer_acquire(ring);
         loads.load_a(ring, k);
         loads.load_b(ring, k);
         ring.advance();
@@ -148,18 +152,19 @@ INLINE void init_barriers(u32 shared) {
 #pragma unroll
     for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
         mbarrier_init(ring.full(), 1);
-        mbarrier_init(ring.empty(), SHARING * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP + SUM_WARPS);
+        mbarrier_init(ring.empty(), MULTICAST_PEERS * (PINGPONG ? 1 : CONSUMERS) * WARPGROUP / WARP + SUM_WARPS);
     }
 #pragma unroll
-    for (u32 consumer = 0; consumer < CONSUMERS; ++consumer) mbarrier_init(turn_of(shared, consumer), WARPGROUP / WARP);
-    for (u32 strip = 0; strip < STRIP_BARRIERS; ++strip) mbarrier_init(turn_of(shared, CONSUMERS + strip), 1);
+    for (u32 consumer = 0; consumer < CONSUMERS; ++consumer)
+        mbarrier_init(turn_barrier(shared, consumer), WARPGROUP / WARP);
+    for (u32 strip = 0; strip < STRIP_BARRIERS; ++strip) mbarrier_init(turn_barrier(shared, CONSUMERS + strip), 1);
     fence_mbarrier_init();
 }
 // The warp that initializes the barriers arrives and continues; the producer's warp waits for it.
 // (If both waited, in different code, compute-sanitizer's synccheck would report divergent
 // threads.)
-INLINE void announce_barriers() { barrier_arrive(1 + CONSUMERS, 2 * WARP); }
-INLINE void await_barriers() { barrier_sync(1 + CONSUMERS, 2 * WARP); }
+INLINE void arrive_barriers_ready() { barrier_arrive(1 + CONSUMERS, 2 * WARP); }
+INLINE void wait_barriers_ready() { barrier_sync(1 + CONSUMERS, 2 * WARP); }
 
 // Prologue of the producer's warp: issues the loads of the first stages and returns their number.
 // The latency of the first loads takes most of the time of a short product. So they are among the
@@ -173,10 +178,10 @@ INLINE u32 load_first_stages(const TensorMapProduct& p, u32 shared) {
         prefetch_tensormap(p.a);
         prefetch_tensormap(p.b);
     }
-    Loads loads(p, first_number());
+    Loads loads(p, first_tile_index());
     u32 stages = min(loads.work.blocks, FIRST_STAGES), k = loads.work.first;
     wait_for_earlier_launches();
-    await_barriers();
+    wait_barriers_ready();
     if (CLUSTER > 1) barrier_cluster_arrive_relaxed();
     if (LOADS_EARLY && leads)
 #pragma unroll 1
@@ -201,13 +206,13 @@ INLINE void produce(const TensorMapProduct& p, u32 shared, u32 stages) {
     Ring ring(shared);
     ring.skip(stages);
 #pragma unroll 1
-    for (u32 number = first_number(); number < p.tiles.count; number = next_number(number), stages = 0)
+    for (u32 number = first_tile_index(); number < p.tiles.count; number = next_tile_index(number), stages = 0)
         load_tile(Loads(p, number), ring, stages);
     // The other blocks of a cluster arrive at this block's barriers. Its shared memory must stay
     // allocated until they have.
     if (CLUSTER > 1)
 #pragma unroll 1
-        for (int stage = 0; stage < STAGES; ++stage, ring.advance()) await_empty(ring);
+        for (int stage = 0; stage < STAGES; ++stage, ring.advance()) producer_acquire(ring);
 }
 
 // ---------------------------------------------------------------- consumers
@@ -217,13 +222,13 @@ INLINE void produce(const TensorMapProduct& p, u32 shared, u32 stages) {
 // otherwise recompute it for every stage.
 INLINE u32 peer_of_lane() {
     u32 lane = threadIdx.x % WARP;
-    return opaque(lane < CLUSTER && shares_with(lane) ? lane : NOBODY);
+    return opaque(lane < CLUSTER && shares_operand_with(lane) ? lane : NONE);
 }
 // Releases a stage, which may then be refilled. Every warp arrives, since each waits for its
 // WGMMAs.
 INLINE void release(const Ring& ring, u32 empty) {
     if constexpr (CLUSTER > 1) {
-        if (ring.peer != NOBODY) mbarrier_arrive_cluster(mapa_shared_cluster(empty, ring.peer));
+        if (ring.peer != NONE) mbarrier_arrive_cluster(mapa_shared_cluster(empty, ring.peer));
     } else if (threadIdx.x % WARP == 0) {
         mbarrier_arrive(empty);
     }
@@ -238,7 +243,7 @@ INLINE void await_sums(Sums& sums, const Ring& ring, u32 blocks) {
 #pragma unroll
             for (int e = 0; e < 4; ++e) wgmma_fence_operand(sums[block][j][e]);
 #pragma unroll
-    for (u32 back = UNDER_WAY; back > 0; --back)
+    for (u32 back = STAGES_IN_FLIGHT; back > 0; --back)
         if (back <= blocks) release(ring, ring.empty_before(back));
 }
 
@@ -249,33 +254,34 @@ INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
-        u64 b_step = smem_descriptor_at(b_first, step * (B_INNER ? 32 : 16 * LINE));
+        u64 b_step = smem_descriptor_at(b_first, step * (B_K_MAJOR ? 32 : 16 * LINE));
 #pragma unroll
         for (int block = 0; block < BLOCKS; ++block)
-            wgmma_ss_wide<!A_INNER, !B_INNER>(
-                sums[block], smem_descriptor_at(a_first, block * SLAB + step * (A_INNER ? 32 : 16 * LINE)), b_step,
+            wgmma_ss_wide<!A_K_MAJOR, !B_K_MAJOR>(
+                sums[block], smem_descriptor_at(a_first, block * SLAB + step * (A_K_MAJOR ? 32 : 16 * LINE)), b_step,
                 accumulate || step > 0, Element());
     }
     wgmma_commit_group();
 }
 
-// Multiplies the next stage, which has index `block` in its tile. `beside` runs during its WGMMAs.
-template <class Beside> INLINE void add_stage(Sums& sums, Ring& ring, u32 block, u32 row, Beside beside) {
+// Multiplies the next stage, which has index `block` in its tile. `overlapped` runs during its
+// WGMMAs.
+template <class Overlapped> INLINE void add_stage(Sums& sums, Ring& ring, u32 block, u32 row, Overlapped overlapped) {
     mbarrier_wait_parity(ring.full(), ring.parity);
     multiply(sums, ring.address() + row * LINE, ring.address() + STAGE_A, block > 0);
-    beside();
-    // WGMMAs of the last UNDER_WAY stages stay in flight; earlier ones are complete.
-    wgmma_wait_group<UNDER_WAY>();
-    if (block >= UNDER_WAY) release(ring, ring.empty_before(UNDER_WAY));
+    overlapped();
+    // WGMMAs of the last STAGES_IN_FLIGHT stages stay in flight; earlier ones are complete.
+    wgmma_wait_group<STAGES_IN_FLIGHT>();
+    if (block >= STAGES_IN_FLIGHT) release(ring, ring.empty_before(STAGES_IN_FLIGHT));
     ring.advance();
 }
 // Multiplies the next stages, from index `block` to `blocks`. The last ones are not released: their
 // WGMMAs are in flight. Before stage `pause` the consumer waits until the other one has issued all
 // its stages.
-INLINE void add_up(Sums& sums, Ring& ring, u32 block, u32 blocks, u32 row, u32 pause) {
+INLINE void mainloop(Sums& sums, Ring& ring, u32 block, u32 blocks, u32 row, u32 pause) {
 #pragma unroll 1
     for (; block < blocks; ++block) {
-        if (PAUSE > 0 && block == pause) mbarrier_wait_parity(turn_of(ring.first, 1), 0);
+        if (LAG_STAGES > 0 && block == pause) mbarrier_wait_parity(turn_barrier(ring.first, 1), 0);
         add_stage(sums, ring, block, row, [] {});
     }
 }

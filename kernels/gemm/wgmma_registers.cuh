@@ -4,8 +4,8 @@
 //
 // In a stage, a is slabs of 32 rows, each 32 lines of k of 128 bytes: element (k, r) of a slab is
 // at 128 k + 16 ((r / 4) ^ (k % 8)) + 4 (r % 4). Lane l loads rows r and r + 1 at once, first for
-// k = l % 4, then for k + 4. The rows (row_of_sums) are chosen so that 16 lanes access every bank
-// once.
+// k = l % 4, then for k + 4. The rows (accumulator_row) are chosen so that 16 lanes access every
+// bank once.
 //
 //     load of set 1      | load of set 0      |
 //     WGMMAs of set 0    | WGMMAs of set 1    | WGMMAs of set 0 ..
@@ -34,7 +34,7 @@ struct FragmentOffsets {
     u32 low, high;
 
     INLINE FragmentOffsets() {
-        u32 lane = threadIdx.x % WARP, row = row_of_sums(threadIdx.x / WARP % 4, lane), k = lane % 4;
+        u32 lane = threadIdx.x % WARP, row = accumulator_row(threadIdx.x / WARP % 4, lane), k = lane % 4;
         low = row / 32 * SLAB_A + k * LINE + (row % 32 / 4 ^ k) * 16 + row % 4 * 4;
         high = (low ^ 4 * 16) + 4 * LINE;
     }
@@ -87,7 +87,7 @@ INLINE void add_sets(Sums& sums, Fragments (&sets)[2], const Ring& ring, u32 row
 }
 
 // Like add_up: the WGMMAs of the next `blocks` stages. The last stage is not released.
-INLINE void add_up_from_registers(Sums& sums, Ring& ring, u32 blocks, u32 row) {
+INLINE void mainloop_rs(Sums& sums, Ring& ring, u32 blocks, u32 row) {
     FragmentOffsets offsets;
     Fragments sets[2];
     u32 block = 0;

@@ -24,13 +24,13 @@
 // second kernel.
 //
 // A stage has 128 bytes of each line in the 128-byte swizzle, as in gemm/wgmma.cu: lines are rows
-// of a and columns of b (A_INNER, B_INNER 1: K-major), or indices of k with 64 rows or columns each
-// (0).
+// of a and columns of b (A_K_MAJOR, B_K_MAJOR 1: K-major), or indices of k with 64 rows or columns
+// each (0).
 //
 // Launch: tiles * ranks blocks of THREADS threads, in clusters of `ranks`, with SHARED bytes of
 // shared memory.
 //
-// Limits: TILE_M is 16, 32 or 64, and 64 where A_INNER is 0; the contiguous axis and all lines
+// Limits: TILE_M is 16, 32 or 64, and 64 where A_K_MAJOR is 0; the contiguous axis and all lines
 // begin at multiples of 16 bytes, those of y too; at most two batch axes that cannot be merged.
 // Ranges of k (split_length) are multiples of TILE_K; there are up to 8 ranks.
 
@@ -39,9 +39,9 @@
 #define TILE_M 16
 #define TILE_N 64
 #define STAGES 4
-#define RESIDENT 2
-#define A_INNER 1
-#define B_INNER 1
+#define BLOCKS_PER_SM 2
+#define A_K_MAJOR 1
+#define B_K_MAJOR 1
 #endif
 #define WGMMA_N TILE_M
 
@@ -73,8 +73,8 @@ constexpr int ROWS = CONSUMERS * PACK / TILE_N;
 
 static_assert(sizeof(Element) == 2, "operands of 16 bits");
 static_assert(TILE_N == 64, "the rows of wgmma");
-static_assert(TILE_M % 16 == 0 && (A_INNER ? TILE_M <= 64 : TILE_M == 64), "a slab of a");
-static_assert(TILE_M * LEAD * 4 <= BARRIERS, "sums are where the stages were");
+static_assert(TILE_M % 16 == 0 && (A_K_MAJOR ? TILE_M <= 64 : TILE_M == 64), "a slab of a");
+static_assert(TILE_M * LEAD * 4 <= BARRIERS, "partial sums overwrite the stages");
 
 struct SplitKProduct {
     TensorMap a, b;  // axes: contiguous axis, line, fast and slow batch axis
@@ -84,7 +84,7 @@ struct SplitKProduct {
     u32 k, split_length;
     u32 a_axes, b_axes;  // bit 0: the operand has the fast batch axis, bit 1: the slow one
     u32 reads_b_once;
-    Product product;  // splits is 1: there are no partial sums in global memory
+    GemmParams product;  // splits is 1: there are no partial sums in global memory
 };
 
 // The state of the ring: index of the next stage, and parity of its mbarrier phase.
@@ -143,9 +143,10 @@ INLINE void produce(const SplitKProduct& p, u32 shared, const Range& range) {
         mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
         mbarrier_arrive_expect_tx(ring.full(), STAGE);
         u32 to = ring.address();
-        cp_async_bulk_tensor_4d_cache_hint(to, p.b, B_INNER ? k : column, B_INNER ? column : k, b_fast, b_slow,
+        cp_async_bulk_tensor_4d_cache_hint(to, p.b, B_K_MAJOR ? k : column, B_K_MAJOR ? column : k, b_fast, b_slow,
                                            ring.full(), policy);
-        cp_async_bulk_tensor_4d(to + STAGE_B, p.a, A_INNER ? k : row, A_INNER ? row : k, a_fast, a_slow, ring.full());
+        cp_async_bulk_tensor_4d(to + STAGE_B, p.a, A_K_MAJOR ? k : row, A_K_MAJOR ? row : k, a_fast, a_slow,
+                                ring.full());
     }
 }
 
@@ -157,13 +158,13 @@ INLINE void multiply(Sums& sums, u32 stage, bool accumulate) {
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < STEPS; ++step)
-        wgmma_ss_wide<!B_INNER, !A_INNER>(sums, smem_descriptor_at(b, step * (B_INNER ? 32 : 16 * LINE)),
-                                          smem_descriptor_at(a, step * (A_INNER ? 32 : 16 * LINE)),
-                                          accumulate || step > 0, Element());
+        wgmma_ss_wide<!B_K_MAJOR, !A_K_MAJOR>(sums, smem_descriptor_at(b, step * (B_K_MAJOR ? 32 : 16 * LINE)),
+                                              smem_descriptor_at(a, step * (A_K_MAJOR ? 32 : 16 * LINE)),
+                                              accumulate || step > 0, Element());
     wgmma_commit_group();
 }
 
-INLINE void add_up(Sums& sums, u32 shared, u32 blocks) {
+INLINE void mainloop(Sums& sums, u32 shared, u32 blocks) {
     Ring ring(shared);
 #pragma unroll
     for (int j = 0; j < TILE_M / 2; ++j) sums[j / 4][j % 4] = 0;
@@ -196,7 +197,7 @@ INLINE void store_sums(const Sums& sums, u32 shared) {
 typedef Pack<Output, PACK> Outputs;
 
 // The bias of a thread's columns, loaded before the main loop.
-INLINE Outputs bias_of(const Product& p, u32 column) {
+INLINE Outputs bias_of(const GemmParams& p, u32 column) {
     Outputs bias = {};
     if (p.bias && column < p.n)
 #pragma unroll
@@ -207,7 +208,7 @@ INLINE u32 column_of_pack() { return threadIdx.x % (TILE_N / PACK) * PACK; }
 
 // Adds and stores the rows of the tile that the block finishes, each element in the order of the
 // ranks.
-INLINE void finish_rows(const Product& p, u32 shared, const Tile& tile, const Outputs& bias) {
+INLINE void finish_rows(const GemmParams& p, u32 shared, const Tile& tile, const Outputs& bias) {
     u32 ranks = read_cluster_nctarank(), column = tile.column + column_of_pack();
     if (column >= p.n) return;
     i64 at[3];
@@ -226,19 +227,19 @@ INLINE void finish_rows(const Product& p, u32 shared, const Tile& tile, const Ou
         }
         Outputs pack;
 #pragma unroll
-        for (int e = 0; e < PACK; ++e) pack.of[e] = finish(p, sums[e], bias.of[e]);
+        for (int e = 0; e < PACK; ++e) pack.of[e] = apply_epilogue(p, sums[e], bias.of[e]);
         if (tile.row + row < p.m) store<Output, PACK>(y + (tile.row + row) * p.y_row, pack);
     }
 }
 
 // Synchronizes the blocks of the cluster: what they stored before is visible after it.
-INLINE void meet() {
+INLINE void cluster_sync() {
     __syncwarp();
     barrier_cluster_arrive();
     barrier_cluster_wait();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ SplitKProduct p) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) product(const __grid_constant__ SplitKProduct p) {
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
     // From lane 0, so that the compiler knows that it is warp-uniform.
@@ -257,13 +258,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     if (consumes) {
         bias = bias_of(p.product, range.tile.column + column_of_pack());
         Sums sums;
-        add_up(sums, shared, range.blocks);
+        mainloop(sums, shared, range.blocks);
         // All warps have read the stages that the partial sums overwrite.
         barrier_sync(1, CONSUMERS);
         store_sums(sums, shared);
     }
-    meet();
+    cluster_sync();
     if (consumes) finish_rows(p.product, shared, range.tile, bias);
     // No block ends while another block still reads from its shared memory.
-    if (read_cluster_nctarank() > 1) meet();
+    if (read_cluster_nctarank() > 1) cluster_sync();
 }

@@ -1,6 +1,6 @@
 // The sums over k of the rows of a, computed with the product of gemm/wgmma.cu (SUMS_OF_A 1,
-// A_INNER 0). If a is the transposed gradient of a linear layer's output, they are the gradient of
-// the layer's bias. They need no second read of a from global memory: two more warps of the
+// A_K_MAJOR 0). If a is the transposed gradient of a linear layer's output, they are the gradient
+// of the layer's bias. They need no second read of a from global memory: two more warps of the
 // producer's warpgroup wait for each stage of a as a consumer does, and release it as one.
 //
 //   a stage of a, 64 lines of k:
@@ -76,13 +76,13 @@ INLINE void store_sums(const SumsOfRows& sums, float* to, i32 rows) {
 
 // One of SUM_WARPS warps: it sums rows of slab `slab` of each tile. It waits for and releases all
 // stages of the ring, also those that another tile sums.
-INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
+INLINE void sum_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
     Ring ring(shared);
     u32 half = threadIdx.x % WARP / 16, lane = threadIdx.x % 16, columns = (p.n + TILE_N - 1) / TILE_N;
     u32 first = slab * SLAB + half * LINE + (lane * 8 ^ half * 16);
 #pragma unroll 1
-    for (u32 number = first_number(); number < p.tiles.count; number = next_number(number)) {
-        Work work(p, number);
+    for (u32 number = first_tile_index(); number < p.tiles.count; number = next_tile_index(number)) {
+        WorkTile work(p, number);
         u32 column = work.tile.column / TILE_N, next = column;
         SumsOfRows sums = {0, 0, 0, 0};
 #pragma unroll 1
@@ -103,7 +103,7 @@ INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
 }
 
 struct SumParts {
-    Product product;
+    GemmParams product;
     const float* sums;  // [parts, m]
     Output* sums_of_a;
     u32 parts;

@@ -29,20 +29,20 @@
 
 #include "ladder/matrices.cuh"
 
-static_assert(TILE_M == TILE_K && TILE_N == TILE_K, "a thread copies one number of either operand");
+static_assert(TILE_M == TILE_K && TILE_N == TILE_K, "a thread copies one element of each operand");
 
 extern "C" __global__ void __launch_bounds__(TILE_M* TILE_N) product(const __grid_constant__ Matrices<float> p) {
     __shared__ float a[TILE_M][TILE_K], b[TILE_K][TILE_N];
-    u32 in_row = threadIdx.x / TILE_N, in_column = threadIdx.x % TILE_N;
-    u32 row = blockIdx.y * TILE_M + in_row, column = blockIdx.x * TILE_N + in_column;
+    u32 tile_row = threadIdx.x / TILE_N, tile_column = threadIdx.x % TILE_N;
+    u32 row = blockIdx.y * TILE_M + tile_row, column = blockIdx.x * TILE_N + tile_column;
     float sum = 0;
 #pragma unroll 1
     for (u32 k = 0; k < p.k; k += TILE_K) {
-        a[in_row][in_column] = element_or_zero(p.a, row, k + in_column, p.m, p.k);
-        b[in_row][in_column] = element_or_zero(p.b, k + in_row, column, p.k, p.n);
+        a[tile_row][tile_column] = element_or_zero(p.a, row, k + tile_column, p.m, p.k);
+        b[tile_row][tile_column] = element_or_zero(p.b, k + tile_row, column, p.k, p.n);
         __syncthreads();
 #pragma unroll
-        for (int e = 0; e < TILE_K; ++e) sum = fmaf(a[in_row][e], b[e][in_column], sum);
+        for (int e = 0; e < TILE_K; ++e) sum = fmaf(a[tile_row][e], b[e][tile_column], sum);
         // All threads have read the tiles before they are overwritten.
         __syncthreads();
     }

@@ -29,8 +29,8 @@
 #include "ladder/matrices.cuh"
 
 constexpr int THREADS = TILE_M * TILE_N / THREAD_M;
-static_assert(THREAD_N == 1, "a column of sums");
-static_assert(TILE_M * TILE_K == THREADS && TILE_K * TILE_N == THREADS, "a thread copies one number of either operand");
+static_assert(THREAD_N == 1, "a column of accumulators");
+static_assert(TILE_M * TILE_K == THREADS && TILE_K * TILE_N == THREADS, "a thread copies one element of each operand");
 
 extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_constant__ Matrices<float> p) {
     __shared__ float a[TILE_M][TILE_K], b[TILE_K][TILE_N];
@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_const
     u32 b_row = threadIdx.x / TILE_N, b_column = threadIdx.x % TILE_N;
     // The thread accumulates rows first to first + THREAD_M - 1 of the tile, in column b_column.
     u32 first = threadIdx.x / TILE_N * THREAD_M;
-    float sums[THREAD_M] = {};
+    float accumulators[THREAD_M] = {};
 #pragma unroll 1
     for (u32 k = 0; k < p.k; k += TILE_K) {
         a[a_row][a_column] = element_or_zero(p.a, row + a_row, k + a_column, p.m, p.k);
@@ -49,12 +49,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_const
         for (int e = 0; e < TILE_K; ++e) {
             float x = b[e][b_column];
 #pragma unroll
-            for (int i = 0; i < THREAD_M; ++i) sums[i] = fmaf(a[first + i][e], x, sums[i]);
+            for (int i = 0; i < THREAD_M; ++i) accumulators[i] = fmaf(a[first + i][e], x, accumulators[i]);
         }
         __syncthreads();
     }
     if (column + b_column >= p.n) return;
 #pragma unroll
     for (int i = 0; i < THREAD_M; ++i)
-        if (row + first + i < p.m) p.y[(row + first + i) * p.n + column + b_column] = sums[i];
+        if (row + first + i < p.m) p.y[(row + first + i) * p.n + column + b_column] = accumulators[i];
 }

@@ -34,34 +34,37 @@
 constexpr int THREADS_N = TILE_N / THREAD_N;
 constexpr int THREADS = TILE_M / THREAD_M * THREADS_N;
 static_assert(TILE_M * TILE_K % THREADS == 0 && TILE_K * TILE_N % THREADS == 0,
-              "every thread copies as many numbers of an operand");
+              "all threads copy the same number of elements");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2) product(const __grid_constant__ Matrices<float> p) {
     __shared__ float a[TILE_M][TILE_K], b[TILE_K][TILE_N];
     u32 row = blockIdx.y * TILE_M, column = blockIdx.x * TILE_N;
     u32 first_row = threadIdx.x / THREADS_N * THREAD_M, first_column = threadIdx.x % THREADS_N * THREAD_N;
-    float sums[THREAD_M][THREAD_N] = {};
+    float accumulators[THREAD_M][THREAD_N] = {};
 #pragma unroll 1
     for (u32 k = 0; k < p.k; k += TILE_K) {
 #pragma unroll
-        for (u32 at = threadIdx.x; at < TILE_M * TILE_K; at += THREADS)
-            a[at / TILE_K][at % TILE_K] = element_or_zero(p.a, row + at / TILE_K, k + at % TILE_K, p.m, p.k);
+        for (u32 index = threadIdx.x; index < TILE_M * TILE_K; index += THREADS)
+            a[index / TILE_K][index % TILE_K] =
+                element_or_zero(p.a, row + index / TILE_K, k + index % TILE_K, p.m, p.k);
 #pragma unroll
-        for (u32 at = threadIdx.x; at < TILE_K * TILE_N; at += THREADS)
-            b[at / TILE_N][at % TILE_N] = element_or_zero(p.b, k + at / TILE_N, column + at % TILE_N, p.k, p.n);
+        for (u32 index = threadIdx.x; index < TILE_K * TILE_N; index += THREADS)
+            b[index / TILE_N][index % TILE_N] =
+                element_or_zero(p.b, k + index / TILE_N, column + index % TILE_N, p.k, p.n);
         __syncthreads();
         // Full unrolling needs more registers than two resident blocks per multiprocessor allow.
 #pragma unroll 2
         for (int e = 0; e < TILE_K; ++e) {
-            float ws[THREAD_M], xs[THREAD_N];
+            float a_fragment[THREAD_M], b_fragment[THREAD_N];
 #pragma unroll
-            for (int i = 0; i < THREAD_M; ++i) ws[i] = a[first_row + i][e];
+            for (int i = 0; i < THREAD_M; ++i) a_fragment[i] = a[first_row + i][e];
 #pragma unroll
-            for (int j = 0; j < THREAD_N; ++j) xs[j] = b[e][first_column + j];
+            for (int j = 0; j < THREAD_N; ++j) b_fragment[j] = b[e][first_column + j];
 #pragma unroll
             for (int i = 0; i < THREAD_M; ++i)
 #pragma unroll
-                for (int j = 0; j < THREAD_N; ++j) sums[i][j] = fmaf(ws[i], xs[j], sums[i][j]);
+                for (int j = 0; j < THREAD_N; ++j)
+                    accumulators[i][j] = fmaf(a_fragment[i], b_fragment[j], accumulators[i][j]);
         }
         __syncthreads();
     }
@@ -70,6 +73,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) product(const __grid_co
 #pragma unroll
         for (int j = 0; j < THREAD_N; ++j) {
             u32 r = row + first_row + i, c = column + first_column + j;
-            if (r < p.m && c < p.n) p.y[r * p.n + c] = sums[i][j];
+            if (r < p.m && c < p.n) p.y[r * p.n + c] = accumulators[i][j];
         }
 }

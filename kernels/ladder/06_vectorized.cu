@@ -38,7 +38,7 @@
 
 constexpr int THREADS_M = TILE_M / THREAD_M, THREADS_N = TILE_N / THREAD_N;
 constexpr int THREADS = THREADS_M * THREADS_N;
-constexpr int STEP_M = THREADS_M * PACK, STEP_N = THREADS_N * PACK;
+constexpr int PACK_STRIDE_M = THREADS_M * PACK, PACK_STRIDE_N = THREADS_N * PACK;
 
 extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_constant__ Matrices<float> p) {
     __shared__ alignas(16) float a_tile[TILE_K][TILE_M + PACK], b_tile[TILE_K][TILE_N];
@@ -46,16 +46,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_const
     int first_row = threadIdx.x / THREADS_N * PACK, first_column = threadIdx.x % THREADS_N * PACK;
     TilePacks<TILE_M, TILE_K, THREADS> a;
     TilePacks<TILE_K, TILE_N, THREADS> b;
-    float sums[THREAD_M][THREAD_N] = {};
+    float accumulators[THREAD_M][THREAD_N] = {};
 #pragma unroll 1
     for (u32 k = 0; k < p.k; k += TILE_K) {
         a.fetch(p.a, row, k, p.m, p.k);
         b.fetch(p.b, k, column, p.k, p.n);
-        a.store_turned(a_tile);
+        a.store_transposed(a_tile);
         b.store_rows(b_tile);
         __syncthreads();
-        multiply_tiles<STEP_M, STEP_N>(sums, a_tile, b_tile, first_row, first_column);
+        multiply_tiles<PACK_STRIDE_M, PACK_STRIDE_N>(accumulators, a_tile, b_tile, first_row, first_column);
         __syncthreads();
     }
-    store_sums<STEP_M, STEP_N>(p, sums, row + first_row, column + first_column);
+    store_accumulators<PACK_STRIDE_M, PACK_STRIDE_N>(p, accumulators, row + first_row, column + first_column);
 }

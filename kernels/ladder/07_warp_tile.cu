@@ -39,8 +39,8 @@
 constexpr int WARPS_N = TILE_N / WARP_N;
 constexpr int THREADS = TILE_M / WARP_M * WARPS_N * WARP;
 constexpr int LANES_M = WARP_M / THREAD_M, LANES_N = WARP_N / THREAD_N;
-constexpr int STEP_M = LANES_M * PACK, STEP_N = LANES_N * PACK;
-static_assert(LANES_M * LANES_N == WARP, "a warp has its part alone");
+constexpr int PACK_STRIDE_M = LANES_M * PACK, PACK_STRIDE_N = LANES_N * PACK;
+static_assert(LANES_M * LANES_N == WARP, "each warp has one warp tile");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2) product(const __grid_constant__ Matrices<float> p) {
     __shared__ alignas(16) float a_tile[TILE_K][TILE_M + PACK], b_tile[TILE_K][TILE_N];
@@ -50,16 +50,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) product(const __grid_co
     int first_column = warp % WARPS_N * WARP_N + lane % LANES_N * PACK;
     TilePacks<TILE_M, TILE_K, THREADS> a;
     TilePacks<TILE_K, TILE_N, THREADS> b;
-    float sums[THREAD_M][THREAD_N] = {};
+    float accumulators[THREAD_M][THREAD_N] = {};
 #pragma unroll 1
     for (u32 k = 0; k < p.k; k += TILE_K) {
         a.fetch(p.a, row, k, p.m, p.k);
         b.fetch(p.b, k, column, p.k, p.n);
-        a.store_turned(a_tile);
+        a.store_transposed(a_tile);
         b.store_rows(b_tile);
         __syncthreads();
-        multiply_tiles<STEP_M, STEP_N>(sums, a_tile, b_tile, first_row, first_column);
+        multiply_tiles<PACK_STRIDE_M, PACK_STRIDE_N>(accumulators, a_tile, b_tile, first_row, first_column);
         __syncthreads();
     }
-    store_sums<STEP_M, STEP_N>(p, sums, row + first_row, column + first_column);
+    store_accumulators<PACK_STRIDE_M, PACK_STRIDE_N>(p, accumulators, row + first_row, column + first_column);
 }

@@ -36,8 +36,8 @@
 constexpr int WARPS_N = TILE_N / WARP_N;
 constexpr int THREADS = TILE_M / WARP_M * WARPS_N * WARP;
 constexpr int LANES_M = WARP_M / THREAD_M, LANES_N = WARP_N / THREAD_N;
-constexpr int STEP_M = LANES_M * PACK, STEP_N = LANES_N * PACK;
-static_assert(LANES_M * LANES_N == WARP, "a warp has its part alone");
+constexpr int PACK_STRIDE_M = LANES_M * PACK, PACK_STRIDE_N = LANES_N * PACK;
+static_assert(LANES_M * LANES_N == WARP, "each warp has one warp tile");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2) product(const __grid_constant__ Matrices<float> p) {
     __shared__ alignas(16) float a_tile[2][TILE_K][TILE_M + PACK], b_tile[2][TILE_K][TILE_N];
@@ -47,25 +47,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) product(const __grid_co
     int first_column = warp % WARPS_N * WARP_N + lane % LANES_N * PACK;
     TilePacks<TILE_M, TILE_K, THREADS> a;
     TilePacks<TILE_K, TILE_N, THREADS> b;
-    float sums[THREAD_M][THREAD_N] = {};
+    float accumulators[THREAD_M][THREAD_N] = {};
     // Prologue: tile 0. The last iteration fetches a tile after the end of k: fetch() then loads
     // nothing and returns zeros.
     a.fetch(p.a, row, 0, p.m, p.k);
     b.fetch(p.b, 0, column, p.k, p.n);
-    a.store_turned(a_tile[0]);
+    a.store_transposed(a_tile[0]);
     b.store_rows(b_tile[0]);
     __syncthreads();
-    int reading = 0;
+    int read_stage = 0;
 #pragma unroll 1
     for (u32 k = TILE_K; k < p.k + TILE_K; k += TILE_K) {
         a.fetch(p.a, row, k, p.m, p.k);
         b.fetch(p.b, k, column, p.k, p.n);
-        multiply_tiles<STEP_M, STEP_N>(sums, a_tile[reading], b_tile[reading], first_row, first_column);
+        multiply_tiles<PACK_STRIDE_M, PACK_STRIDE_N>(accumulators, a_tile[read_stage], b_tile[read_stage], first_row,
+                                                     first_column);
         // All threads have passed the last barrier, so no thread still reads the other pair.
-        reading ^= 1;
-        a.store_turned(a_tile[reading]);
-        b.store_rows(b_tile[reading]);
+        read_stage ^= 1;
+        a.store_transposed(a_tile[read_stage]);
+        b.store_rows(b_tile[read_stage]);
         __syncthreads();
     }
-    store_sums<STEP_M, STEP_N>(p, sums, row + first_row, column + first_column);
+    store_accumulators<PACK_STRIDE_M, PACK_STRIDE_N>(p, accumulators, row + first_row, column + first_column);
 }

@@ -38,7 +38,7 @@
 static_assert(CONSUMERS == 1, "the block is one warpgroup");
 
 // Issues the TMA loads of the tiles at k into the ring's current stage.
-INLINE void fill(const MappedMatrices& p, const Ring& ring, Tile tile, u32 k) {
+INLINE void load_stage(const MappedMatrices& p, const PipelineState& ring, Tile tile, u32 k) {
     mbarrier_arrive_expect_tx(ring.full(), STAGE);
     cp_async_bulk_tensor_2d(ring.a(), p.a, k, tile.row, ring.full());
 #pragma unroll
@@ -49,37 +49,38 @@ INLINE void fill(const MappedMatrices& p, const Ring& ring, Tile tile, u32 k) {
 extern "C" __global__ void __launch_bounds__(WARPGROUP, 2) product(const __grid_constant__ MappedMatrices p) {
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = aligned_shared(memory);
-    bool leads = threadIdx.x == 0;
+    bool is_leader = threadIdx.x == 0;
     Tile tile = {blockIdx.y * TILE_M, blockIdx.x * TILE_N};
-    u32 count = stages_of(p);
-    if (leads) {
-        Ring ring(shared);
+    u32 count = k_tile_count(p);
+    if (is_leader) {
+        PipelineState ring(shared);
         for (int stage = 0; stage < STAGES; ++stage, ring.advance()) mbarrier_init(ring.full(), 1);
         fence_mbarrier_init();
     }
     __syncthreads();
-    Ring filling(shared), reading(shared);
-    u32 filled = 0;
-    if (leads)
-        for (; filled < STAGES && filled < count; ++filled, filling.advance()) fill(p, filling, tile, filled * TILE_K);
+    PipelineState pipe_write(shared), pipe_read(shared);
+    u32 loads_issued = 0;
+    if (is_leader)
+        for (; loads_issued < STAGES && loads_issued < count; ++loads_issued, pipe_write.advance())
+            load_stage(p, pipe_write, tile, loads_issued * TILE_K);
     __syncwarp();
-    Sums sums;
+    Accumulators accumulators;
 #pragma unroll 1
-    for (u32 stage = 0; stage < count; ++stage, reading.advance()) {
-        mbarrier_wait_parity(reading.full(), reading.parity);
-        multiply(sums, reading.a(), reading.b(), 0, stage > 0);
+    for (u32 stage = 0; stage < count; ++stage, pipe_read.advance()) {
+        mbarrier_wait_parity(pipe_read.full(), pipe_read.parity);
+        issue_wgmma(accumulators, pipe_read.a(), pipe_read.b(), 0, stage > 0);
         // The wgmmas of the previous stage are complete; those of this stage are in flight.
         wgmma_wait_group<1>();
         if (stage == 0) continue;
         // A warp waits only for its own wgmmas: the stage is empty when all warps have waited.
         __syncthreads();
-        if (leads && filled < count) {
-            fill(p, filling, tile, filled * TILE_K);
-            ++filled;
-            filling.advance();
+        if (is_leader && loads_issued < count) {
+            load_stage(p, pipe_write, tile, loads_issued * TILE_K);
+            ++loads_issued;
+            pipe_write.advance();
         }
         __syncwarp();
     }
-    await_sums(sums);
-    store_sums(p, shared, sums, tile, 0);
+    wait_accumulators(accumulators);
+    store_accumulators(p, shared, accumulators, tile, 0);
 }

@@ -29,14 +29,14 @@ constexpr int BAND_HEIGHT = 8;
 // At launch a thread has 168 registers, 65536 / THREADS rounded down to a multiple of 8. The three
 // warpgroups redistribute 3 * 168 = 504 registers: 24 + 2 * 240.
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
-static_assert(CONSUMERS == 2, "registers are shared out among three warpgroups");
+static_assert(CONSUMERS == 2, "registers are distributed among three warpgroups");
 
 INLINE void produce(const MappedMatrices& p, u32 shared) {
-    Ring ring(shared);
-    u32 tiles = count_tiles<TILE_M>(p), count = stages_of(p);
+    PipelineState ring(shared);
+    u32 tiles = count_tiles<TILE_M>(p), count = k_tile_count(p);
 #pragma unroll 1
-    for (u32 number = blockIdx.x; number < tiles; number += gridDim.x) {
-        Tile tile = tile_of<TILE_M, BAND_HEIGHT>(p, number);
+    for (u32 tile_index = blockIdx.x; tile_index < tiles; tile_index += gridDim.x) {
+        Tile tile = tile_of<TILE_M, BAND_HEIGHT>(p, tile_index);
 #pragma unroll 1
         for (u32 stage = 0, k = 0; stage < count; ++stage, k += TILE_K, ring.advance()) {
             // In the first pass over the ring all stages are empty: this is the parity of the phase
@@ -58,24 +58,24 @@ INLINE void release(u32 empty) {
 }
 
 INLINE void consume(const MappedMatrices& p, u32 shared, u32 consumer) {
-    Ring ring(shared);
-    Sums sums;
-    u32 tiles = count_tiles<TILE_M>(p), count = stages_of(p);
+    PipelineState ring(shared);
+    Accumulators accumulators;
+    u32 tiles = count_tiles<TILE_M>(p), count = k_tile_count(p);
 #pragma unroll 1
-    for (u32 number = blockIdx.x; number < tiles; number += gridDim.x) {
-        u32 before = 0;
+    for (u32 tile_index = blockIdx.x; tile_index < tiles; tile_index += gridDim.x) {
+        u32 previous_empty = 0;
 #pragma unroll 1
         for (u32 stage = 0; stage < count; ++stage, ring.advance()) {
             mbarrier_wait_parity(ring.full(), ring.parity);
-            multiply(sums, ring.a(), ring.b(), consumer * PART_M, stage > 0);
+            issue_wgmma(accumulators, ring.a(), ring.b(), consumer * CONSUMER_M, stage > 0);
             // The wgmmas of the previous stage are complete; those of this stage are in flight.
             wgmma_wait_group<1>();
-            if (stage > 0) release(before);
-            before = ring.empty();
+            if (stage > 0) release(previous_empty);
+            previous_empty = ring.empty();
         }
-        await_sums(sums);
-        release(before);
-        store_sums(p, shared, sums, tile_of<TILE_M, BAND_HEIGHT>(p, number), consumer);
+        wait_accumulators(accumulators);
+        release(previous_empty);
+        store_accumulators(p, shared, accumulators, tile_of<TILE_M, BAND_HEIGHT>(p, tile_index), consumer);
     }
 }
 
@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_co
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = aligned_shared(memory);
     if (threadIdx.x == 0) {
-        Ring ring(shared);
+        PipelineState ring(shared);
         for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
             mbarrier_init(ring.full(), 1);
             mbarrier_init(ring.empty(), CONSUMERS * WARPGROUP / WARP);

@@ -41,14 +41,14 @@
 #include "ptx/registers.cuh"
 
 constexpr int CLUSTER = 2;
-constexpr u32 ALL_BLOCKS = (1u << CLUSTER) - 1;
+constexpr u32 MULTICAST_MASK = (1u << CLUSTER) - 1;
 constexpr int PAIR_M = CLUSTER * TILE_M;
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
 constexpr int BAND_HEIGHT = 4;
 // At launch a thread has 168 registers, 65536 / THREADS rounded down to a multiple of 8. The three
 // warpgroups redistribute 3 * 168 = 504 registers: 24 + 2 * 240.
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
-static_assert(CONSUMERS == 2, "registers are shared out among three warpgroups");
+static_assert(CONSUMERS == 2, "registers are distributed among three warpgroups");
 
 constexpr int SLABS = TILE_N / 64 / CLUSTER;  // slabs of b per block
 static_assert(SLABS * CLUSTER * 64 == TILE_N, "blocks load equal parts of b");
@@ -57,7 +57,7 @@ static_assert(SLABS * CLUSTER * 64 == TILE_N, "blocks load equal parts of b");
 // one-dimensional, and the blocks of a cluster are consecutive.
 struct Cluster {
     u32 rank = read_cluster_ctarank();
-    u32 number = blockIdx.x / CLUSTER, count = gridDim.x / CLUSTER;
+    u32 index = blockIdx.x / CLUSTER, count = gridDim.x / CLUSTER;
 
     // Returns this block's tile of the pair with index `pair`.
     INLINE Tile tile(const MappedMatrices& p, u32 pair) const {
@@ -67,12 +67,12 @@ struct Cluster {
 };
 
 INLINE void produce(const MappedMatrices& p, u32 shared) {
-    Ring ring(shared);
+    PipelineState ring(shared);
     Cluster cluster;
-    u32 pairs = count_tiles<PAIR_M>(p), count = stages_of(p);
+    u32 pairs = count_tiles<PAIR_M>(p), count = k_tile_count(p);
     u32 first = cluster.rank * SLABS;
 #pragma unroll 1
-    for (u32 pair = cluster.number; pair < pairs; pair += cluster.count) {
+    for (u32 pair = cluster.index; pair < pairs; pair += cluster.count) {
         Tile tile = cluster.tile(p, pair);
 #pragma unroll 1
         for (u32 stage = 0, k = 0; stage < count; ++stage, k += TILE_K, ring.advance()) {
@@ -84,7 +84,7 @@ INLINE void produce(const MappedMatrices& p, u32 shared) {
 #pragma unroll
             for (int slab = 0; slab < SLABS; ++slab)
                 cp_async_bulk_tensor_2d_multicast(ring.b() + (first + slab) * SLAB, p.b,
-                                                  tile.column + (first + slab) * 64, k, ring.full(), ALL_BLOCKS);
+                                                  tile.column + (first + slab) * 64, k, ring.full(), MULTICAST_MASK);
         }
     }
 }
@@ -97,30 +97,30 @@ INLINE void release(u32 empty) {
 }
 
 INLINE void consume(const MappedMatrices& p, u32 shared, u32 consumer) {
-    Ring ring(shared);
+    PipelineState ring(shared);
     Cluster cluster;
-    Sums sums;
-    u32 pairs = count_tiles<PAIR_M>(p), count = stages_of(p);
+    Accumulators accumulators;
+    u32 pairs = count_tiles<PAIR_M>(p), count = k_tile_count(p);
 #pragma unroll 1
-    for (u32 pair = cluster.number; pair < pairs; pair += cluster.count) {
-        u32 before = 0;
+    for (u32 pair = cluster.index; pair < pairs; pair += cluster.count) {
+        u32 previous_empty = 0;
 #pragma unroll 1
         for (u32 stage = 0; stage < count; ++stage, ring.advance()) {
             mbarrier_wait_parity(ring.full(), ring.parity);
-            multiply(sums, ring.a(), ring.b(), consumer * PART_M, stage > 0);
+            issue_wgmma(accumulators, ring.a(), ring.b(), consumer * CONSUMER_M, stage > 0);
             // The wgmmas of the previous stage are complete; those of this stage are in flight.
             wgmma_wait_group<1>();
-            if (stage > 0) release(before);
-            before = ring.empty();
+            if (stage > 0) release(previous_empty);
+            previous_empty = ring.empty();
         }
-        await_sums(sums);
-        release(before);
-        store_sums(p, shared, sums, cluster.tile(p, pair), consumer);
+        wait_accumulators(accumulators);
+        release(previous_empty);
+        store_accumulators(p, shared, accumulators, cluster.tile(p, pair), consumer);
     }
 }
 
 // Synchronizes all threads of the cluster. The warps reconverge first.
-INLINE void meet() {
+INLINE void sync() {
     __syncwarp();
     barrier_cluster_arrive();
     barrier_cluster_wait();
@@ -130,14 +130,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_co
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = aligned_shared(memory);
     if (threadIdx.x == 0) {
-        Ring ring(shared);
+        PipelineState ring(shared);
         for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
             mbarrier_init(ring.full(), 1);
             mbarrier_init(ring.empty(), CLUSTER * CONSUMERS * WARPGROUP / WARP);
         }
         fence_mbarrier_init();
     }
-    meet();
+    sync();
     u32 warpgroup = threadIdx.x / WARPGROUP;
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
@@ -146,5 +146,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_co
         setmaxnreg_inc<CONSUMER_REGISTERS>();
         consume(p, shared, warpgroup);
     }
-    meet();
+    sync();
 }

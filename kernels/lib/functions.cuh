@@ -51,10 +51,10 @@ template <class C> INLINE C remainder_of(C a, C b) {
     return rest != 0 && (rest < 0) != (b < 0) ? C(rest + b) : rest;
 }
 // `rest` is the exact remainder with the sign of a; one addition moves it to the sign of b.
-INLINE float moved(float rest, float b) { return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; }
-INLINE double moved(double rest, double b) { return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; }
-template <> INLINE float remainder_of(float a, float b) { return moved(fmodf(a, b), b); }
-template <> INLINE double remainder_of(double a, double b) { return moved(fmod(a, b), b); }
+INLINE float with_divisor_sign(float rest, float b) { return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; }
+INLINE double with_divisor_sign(double rest, double b) { return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; }
+template <> INLINE float remainder_of(float a, float b) { return with_divisor_sign(fmodf(a, b), b); }
+template <> INLINE double remainder_of(double a, double b) { return with_divisor_sign(fmod(a, b), b); }
 
 template <class C> INLINE C power_of(C base, C exponent) {
     if (exponent < C(0)) {
@@ -83,9 +83,9 @@ template <> INLINE double power_of(double base, double exponent) {
 //
 // One name for float and double.
 
-#define REAL(name, single, twice)                    \
-    INLINE float name(float x) { return single(x); } \
-    INLINE double name(double x) { return twice(x); }
+#define REAL(name, float_function, double_function)          \
+    INLINE float name(float x) { return float_function(x); } \
+    INLINE double name(double x) { return double_function(x); }
 REAL(exp_of, expf, exp)
 REAL(log_of, logf, log)
 REAL(log1p_of, log1pf, log1p)
@@ -103,8 +103,8 @@ REAL(abs_of, fabsf, fabs)
 #undef REAL
 INLINE float atan2_of(float y, float x) { return atan2f(y, x); }
 INLINE double atan2_of(double y, double x) { return atan2(y, x); }
-INLINE float with_sign(float size, float sign) { return copysignf(size, sign); }
-INLINE double with_sign(double size, double sign) { return copysign(size, sign); }
+INLINE float copy_sign(float size, float sign) { return copysignf(size, sign); }
+INLINE double copy_sign(double size, double sign) { return copysign(size, sign); }
 
 template <class C> INLINE C sigmoid_of(C x) { return C(1) / (C(1) + exp_of(-x)); }
 // The standard normal CDF, computed by erfc, which is accurate where it is small.
@@ -128,8 +128,8 @@ template <> INLINE u8 unary_abs(u8 x, Constants) { return x; }
 template <> INLINE float unary_abs(float x, Constants) { return fabsf(x); }
 template <> INLINE double unary_abs(double x, Constants) { return fabs(x); }
 UNARY(sign, return C(C(x > C(0)) - C(x < C(0)));)
-template <> INLINE float unary_sign(float x, Constants) { return x == 0 || is_nan(x) ? x : with_sign(1.0f, x); }
-template <> INLINE double unary_sign(double x, Constants) { return x == 0 || is_nan(x) ? x : with_sign(1.0, x); }
+template <> INLINE float unary_sign(float x, Constants) { return x == 0 || is_nan(x) ? x : copy_sign(1.0f, x); }
+template <> INLINE double unary_sign(double x, Constants) { return x == 0 || is_nan(x) ? x : copy_sign(1.0, x); }
 UNARY(exp, return exp_of(x);)
 UNARY(log, return log_of(x);)
 UNARY(log1p, return log1p_of(x);)
@@ -277,8 +277,8 @@ template <> struct Cast<u8> {
     static INLINE u8 of(float x) { return u8(smaller(larger(Cast<i32>::of(x), 0), 255)); }
     static INLINE u8 of(double x) { return u8(smaller(larger(Cast<i32>::of(x), 0), 255)); }
 };
-template <> struct Cast<Truth> {
-    template <class C> static INLINE Truth of(C x) { return Truth{u8(x != C(0))}; }
+template <> struct Cast<Bool> {
+    template <class C> static INLINE Bool of(C x) { return Bool{u8(x != C(0))}; }
 };
 
 #if NARROW_INTEGERS

@@ -25,14 +25,14 @@
 // The maximum number of blocks of a grid that triggers: two per multiprocessor of an H100. A grid
 // with more blocks than fit at once would trigger near its end, and the blocks of the next kernel
 // would crowd on the multiprocessors that become free first.
-constexpr u32 MOST_TRIGGERING_BLOCKS = 264;
+constexpr u32 MAX_TRIGGERING_BLOCKS = 264;
 
 // Waits until all earlier launches have ended and their writes are visible. The first statement of
 // a kernel; only code that accesses no global memory may precede it.
 INLINE void wait_for_earlier_launches() {
 #if WAITS_FOR_LAUNCHES
 #if TRIGGERS
-    if (gridDim.x * gridDim.y * gridDim.z <= MOST_TRIGGERING_BLOCKS) griddepcontrol_launch_dependents();
+    if (gridDim.x * gridDim.y * gridDim.z <= MAX_TRIGGERING_BLOCKS) griddepcontrol_launch_dependents();
 #endif
     griddepcontrol_wait();
 #endif

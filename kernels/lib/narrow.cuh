@@ -51,11 +51,11 @@ template <> struct Cast<u16> {
 };
 
 // For gemm.cuh and cumulative.cu: the type of sums, which is unsigned because sums wrap.
-template <class E> struct SumOf;
-template <> struct SumOf<i16> {
+template <class E> struct AccumulatorOf;
+template <> struct AccumulatorOf<i16> {
     typedef u32 type;
 };
-template <> struct SumOf<i8> {
+template <> struct AccumulatorOf<i8> {
     typedef u32 type;
 };
 

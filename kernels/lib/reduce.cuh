@@ -14,7 +14,7 @@
 // A pack as in memory, unpacked where it is used. The compiler would keep each element that is
 // narrower than a register in a separate register, and would wait for a pack to unpack it while
 // others are in flight.
-template <class X, int V> struct Words {
+template <class X, int V> struct PackedWords {
     u32 words[(sizeof(X) * V + 3) / 4];
 
     INLINE X get(int e) const {
@@ -28,10 +28,10 @@ template <class X, int V> struct Words {
         return both.x;
     }
 };
-template <class X, int V> INLINE Words<X, V> load_words(const X* from) {
+template <class X, int V> INLINE PackedWords<X, V> load_words(const X* from) {
     union {
         Pack<X, V> pack;
-        Words<X, V> words;
+        PackedWords<X, V> words;
     } both;
     if constexpr (sizeof(X) * V == 16) both.pack = load_once<X, V>(from);
     else both.pack = load<X, V>(from);
@@ -40,7 +40,7 @@ template <class X, int V> INLINE Words<X, V> load_words(const X* from) {
 // Calls merge(pack, i) for the packs i at x + i * step, i < count, while the next DEPTH are in
 // flight.
 template <class X, int V, int DEPTH, class Merge> INLINE void for_packs(const X* x, i64 step, u32 count, Merge merge) {
-    Words<X, V> packs[DEPTH];
+    PackedWords<X, V> packs[DEPTH];
     u32 i = 0;
     if (count >= DEPTH) {
 #pragma unroll
@@ -49,7 +49,7 @@ template <class X, int V, int DEPTH, class Merge> INLINE void for_packs(const X*
         for (; i + 2 * DEPTH <= count; i += DEPTH) {
 #pragma unroll
             for (int d = 0; d < DEPTH; ++d) {
-                Words<X, V> pack = packs[d];
+                PackedWords<X, V> pack = packs[d];
                 packs[d] = load_words<X, V>(x + (i + DEPTH + d) * step);
                 merge(pack, i + d);
             }
@@ -98,7 +98,7 @@ template <class C> struct Squares {
 };
 
 // The accumulator of the lane that is `by` lanes above this one.
-template <class Acc> INLINE Acc down(Acc acc, int by) {
+template <class Acc> INLINE Acc shuffle_down(Acc acc, int by) {
     union {
         Acc acc;
         u32 words[(sizeof(Acc) + 3) / 4];
@@ -109,21 +109,21 @@ template <class Acc> INLINE Acc down(Acc acc, int by) {
     return to.acc;
 }
 // Lane 0 returns the result of the whole warp.
-template <class R> INLINE typename R::Acc over_warp(typename R::Acc acc) {
+template <class R> INLINE typename R::Acc warp_reduce(typename R::Acc acc) {
 #pragma unroll
-    for (int by = WARP / 2; by > 0; by /= 2) acc = R::merge(acc, down(acc, by));
+    for (int by = WARP / 2; by > 0; by /= 2) acc = R::merge(acc, shuffle_down(acc, by));
     return acc;
 }
 // Thread 0 returns the result of the whole block. All threads must synchronize between two calls
 // with one R, which use the same shared memory.
-template <class R, int WARPS> INLINE typename R::Acc over_block(typename R::Acc acc) {
+template <class R, int WARPS> INLINE typename R::Acc block_reduce(typename R::Acc acc) {
     typedef typename R::Acc Acc;
     __shared__ alignas(16) unsigned char room[WARPS * sizeof(Acc)];
     Acc* warps = reinterpret_cast<Acc*>(room);
-    acc = over_warp<R>(acc);
+    acc = warp_reduce<R>(acc);
     if (threadIdx.x % WARP == 0) warps[threadIdx.x / WARP] = acc;
     __syncthreads();
     if (threadIdx.x >= WARP) return acc;
     acc = threadIdx.x < WARPS ? warps[threadIdx.x] : R::start();
-    return over_warp<R>(acc);
+    return warp_reduce<R>(acc);
 }

@@ -16,7 +16,7 @@
 //   MASKED  0: every row starts at a multiple of a pack and has a multiple of PACK columns;
 //           1: otherwise
 //   TEAM    threads per row, a power of two up to 1024; up to a warp, a block has several teams
-//   HOLD    where a row is kept between its two reads:
+//   ROW_STORAGE    where a row is kept between its two reads:
 //             REGISTERS  PACKS packs in each thread; PACKS * TEAM is at least the number of packs
 //                        of a row (one more if MASKED)
 //             SHARED     dynamic shared memory, one pack for each pack of the row in each tensor;
@@ -41,7 +41,7 @@
 #define PACK 4
 #define MASKED 1
 #define TEAM 128
-#define HOLD SHARED
+#define ROW_STORAGE SHARED
 #endif
 #ifndef PACKS
 #define PACKS 1
@@ -66,10 +66,10 @@ constexpr int UNROLL = sizeof(C) == 8 ? 2 : 4;
 INLINE u64 row_of_thread() { return u64(blockIdx.x) * TEAMS + (TEAMS > 1 ? threadIdx.x / TEAM : 0); }
 INLINE int member_of_team() { return TEAMS > 1 ? threadIdx.x % TEAM : threadIdx.x; }
 INLINE C infinite() { return C(INFINITE); }
-INLINE C not_a_number() { return C(__int_as_float(0x7fc00000)); }
+INLINE C quiet_nan() { return C(__int_as_float(0x7fc00000)); }
 INLINE float max_of(float a, float b) { return fmaxf(a, b); }
 INLINE double max_of(double a, double b) { return fmax(a, b); }
-INLINE C reciprocal_deviation(C variance, double eps) { return C(1) / sqrt_of(variance + C(eps)); }
+INLINE C rstd_of(C variance, double eps) { return C(1) / sqrt_of(variance + C(eps)); }
 
 // e^x for the numbers of a dtype. If results are rounded to half precision, one instruction is
 // accurate enough (error of 2 ulp of float near 0, |x| / 16 elsewhere).
@@ -142,7 +142,7 @@ struct alignas(PACK * sizeof(T)) Raw {
     }
 };
 extern __shared__ Raw held[];
-static_assert(HOLD != SHARED || TEAM > WARP, "shared memory holds one row");
+static_assert(ROW_STORAGE != SHARED || TEAM > WARP, "shared memory holds one row");
 
 INLINE Raw load_raw(const T* from) { return *reinterpret_cast<const Raw*>(from); }
 INLINE void store_raw(T* to, const Raw& raw) { *reinterpret_cast<Raw*>(to) = raw; }
@@ -151,12 +151,12 @@ INLINE void copy_to_shared(Raw* to, const T* from) { cp_async<16>(cvta_to_shared
 
 // ---------------------------------------------------------------- the packs of a row
 
-struct Cut {
+struct RowPacking {
     int lead;  // elements of pack 0 before the start of the row
     int columns;
     int packs;
 
-    INLINE Cut(const T* row, u32 row_columns) {
+    INLINE RowPacking(const T* row, u32 row_columns) {
         lead = MASKED ? int((u64(row) / sizeof(T)) % PACK) : 0;
         columns = int(row_columns);
         packs = columns > 0 ? (lead + columns + PACK - 1) / PACK : 0;
@@ -192,7 +192,7 @@ struct Cut {
     }
 };
 
-INLINE void load_row(Raw (&raw)[PACKS], const Cut& cut, const T* row, int member, C missing) {
+INLINE void load_row(Raw (&raw)[PACKS], const RowPacking& cut, const T* row, int member, C missing) {
 #pragma unroll
     for (int k = 0; k < PACKS; ++k) raw[k] = cut.load(row, member + k * TEAM, missing);
 }
@@ -204,7 +204,7 @@ template <int COUNT> struct Tensors {
     C missing[COUNT];
 };
 template <int COUNT, class Work>
-INLINE void for_packs(const Cut& cut, int member, const Tensors<COUNT>& from, Work work) {
+INLINE void for_packs(const RowPacking& cut, int member, const Tensors<COUNT>& from, Work work) {
 #pragma unroll 1
     for (int first = member; first < cut.packs; first += TEAM * UNROLL) {
         Raw raw[UNROLL][COUNT];
@@ -215,18 +215,18 @@ INLINE void for_packs(const Cut& cut, int member, const Tensors<COUNT>& from, Wo
         work(first, raw);
     }
 }
-// Like for_packs, for a row that is read again: if HOLD is SHARED, the row is kept in shared memory
-// between its reads.
+// Like for_packs, for a row that is read again: if ROW_STORAGE is SHARED, the row is kept in shared
+// memory between its reads.
 //
 //      load     group 0 | group 1 | group 2 | group 3 | group 4 ..  a group: UNROLL packs of each
 //      compute                                group 0 | group 1 ..  thread and tensor
 //
-// During work on one group, AHEAD_OF_WORK groups are in flight. Copies bypass the registers: a
+// During work on one group, GROUPS_IN_FLIGHT groups are in flight. Copies bypass the registers: a
 // thread could not hold as many packs as the memory latency requires.
-constexpr int AHEAD_OF_WORK = 3;
+constexpr int GROUPS_IN_FLIGHT = 3;
 template <int COUNT, class Work>
-INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& from, Work work) {
-    if constexpr (HOLD != SHARED) {
+INLINE void for_packs_first_pass(const RowPacking& cut, int member, const Tensors<COUNT>& from, Work work) {
+    if constexpr (ROW_STORAGE != SHARED) {
         for_packs<COUNT>(cut, member, from, work);
     } else if constexpr (sizeof(Raw) != 16) {
         for_packs<COUNT>(cut, member, from, [&](int first, const Raw(&raw)[UNROLL][COUNT]) {
@@ -238,7 +238,7 @@ INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& fro
             work(first, raw);
         });
     } else {
-        auto ask = [&](int first) {
+        auto issue_copies = [&](int first) {
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u) {
                 int pack = first + u * TEAM;
@@ -250,21 +250,21 @@ INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& fro
             cp_async_commit_group();
         };
         // The first and the last pack, if they are shared with other rows.
-        auto ask_for_edge = [&](int pack) {
+        auto load_edge_pack = [&](int pack) {
             if (pack % TEAM != member || pack < 0 || cut.whole(pack)) return;
 #pragma unroll
             for (int t = 0; t < COUNT; ++t) held[t * cut.packs + pack] = cut.load(from.rows[t], pack, from.missing[t]);
         };
 #pragma unroll
-        for (int group = 0; group < AHEAD_OF_WORK; ++group) ask(member + group * TEAM * UNROLL);
+        for (int group = 0; group < GROUPS_IN_FLIGHT; ++group) issue_copies(member + group * TEAM * UNROLL);
         if (MASKED) {
-            ask_for_edge(0);
-            ask_for_edge(cut.packs - 1);
+            load_edge_pack(0);
+            load_edge_pack(cut.packs - 1);
         }
 #pragma unroll 1
         for (int first = member; first < cut.packs; first += TEAM * UNROLL) {
             // Each thread works on what it copied itself: no barrier is needed.
-            cp_async_wait_group<AHEAD_OF_WORK - 1>();
+            cp_async_wait_group<GROUPS_IN_FLIGHT - 1>();
             Raw raw[UNROLL][COUNT];
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u)
@@ -273,7 +273,7 @@ INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& fro
                     int pack = first + u * TEAM;
                     raw[u][t] = pack < cut.packs ? held[t * cut.packs + pack] : Raw::filled(from.missing[t]);
                 }
-            ask(first + AHEAD_OF_WORK * TEAM * UNROLL);
+            issue_copies(first + GROUPS_IN_FLIGHT * TEAM * UNROLL);
             work(first, raw);
         }
     }
@@ -281,8 +281,8 @@ INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& fro
 // Calls work(pack, raw of every tensor) for the member's packs again. Each thread reads what it
 // stored itself: no barrier is needed.
 template <int COUNT, class Work>
-INLINE void for_packs_again(const Cut& cut, int member, const Tensors<COUNT>& from, Work work) {
-    if (HOLD == SHARED) {
+INLINE void for_packs_second_pass(const RowPacking& cut, int member, const Tensors<COUNT>& from, Work work) {
+    if (ROW_STORAGE == SHARED) {
         // One at a time is enough, and leaves the registers to a second block.
 #pragma unroll 1
         for (int pack = member; pack < cut.packs; pack += TEAM) {
@@ -363,10 +363,10 @@ template <int SLOT> INLINE Pair team_sums(C first, C second, int turn = 0) {
         __shared__ C of_warps[2][2][TEAM_WARPS];
         if (threadIdx.x % HALF == 0) of_warps[turn][upper][warp_of_block()] = mine;
         __syncthreads();
-        constexpr int PLACES = TEAM_WARPS > HALF ? HALF : TEAM_WARPS;
-        mine = of_warps[turn][upper][threadIdx.x % PLACES];
+        constexpr int READERS = TEAM_WARPS > HALF ? HALF : TEAM_WARPS;
+        mine = of_warps[turn][upper][threadIdx.x % READERS];
         if (TEAM_WARPS > HALF) mine += of_warps[turn][upper][HALF + threadIdx.x % HALF];
-        mine = lanes_sum<PLACES>(mine);
+        mine = lanes_sum<READERS>(mine);
     }
     C other = __shfl_xor_sync(ALL_LANES, mine, HALF);
     return upper ? Pair{other, mine} : Pair{mine, other};
@@ -391,12 +391,12 @@ template <int SLOT> INLINE void team_sums(C (&values)[4], int turn) {
         __shared__ C of_warps[2][4][TEAM_WARPS];
         if (threadIdx.x % QUARTER == 0) of_warps[turn][which][warp_of_block()] = mine;
         __syncthreads();
-        constexpr int PLACES = TEAM_WARPS > QUARTER ? QUARTER : TEAM_WARPS;
+        constexpr int READERS = TEAM_WARPS > QUARTER ? QUARTER : TEAM_WARPS;
         mine = 0;
 #pragma unroll
-        for (int from = 0; from < TEAM_WARPS; from += PLACES)
-            mine += of_warps[turn][which][from + threadIdx.x % PLACES];
-        mine = lanes_sum<PLACES>(mine);
+        for (int from = 0; from < TEAM_WARPS; from += READERS)
+            mine += of_warps[turn][which][from + threadIdx.x % READERS];
+        mine = lanes_sum<READERS>(mine);
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) values[i] = __shfl_sync(ALL_LANES, mine, i * QUARTER);

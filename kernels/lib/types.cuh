@@ -15,7 +15,7 @@ struct f16 {
 struct bf16 {
     u16 bits;
 };
-struct Truth {
+struct Bool {
     u8 byte;
 };
 
@@ -42,7 +42,7 @@ template <> struct ComputeOf<f16> {
 template <> struct ComputeOf<bf16> {
     typedef float type;
 };
-template <> struct ComputeOf<Truth> {
+template <> struct ComputeOf<Bool> {
     typedef u8 type;
 };
 template <class T> using Compute = typename ComputeOf<T>::type;
@@ -54,7 +54,7 @@ INLINE float widen(bf16 x) { return to_float(x); }
 INLINE i64 widen(i64 x) { return x; }
 INLINE i32 widen(i32 x) { return x; }
 INLINE u8 widen(u8 x) { return x; }
-INLINE u8 widen(Truth x) { return x.byte != 0; }
+INLINE u8 widen(Bool x) { return x.byte != 0; }
 // Bits that are only moved.
 INLINE u64 widen(u64 x) { return x; }
 INLINE u32 widen(u32 x) { return x; }
@@ -63,4 +63,4 @@ INLINE u16 widen(u16 x) { return x; }
 template <class T> INLINE T narrow(Compute<T> x) { return x; }
 template <> INLINE f16 narrow<f16>(float x) { return to_f16(x); }
 template <> INLINE bf16 narrow<bf16>(float x) { return to_bf16(x); }
-template <> INLINE Truth narrow<Truth>(u8 x) { return Truth{u8(x != 0)}; }
+template <> INLINE Bool narrow<Bool>(u8 x) { return Bool{u8(x != 0)}; }

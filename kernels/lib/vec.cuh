@@ -14,7 +14,7 @@ template <class T, int N> INLINE Pack<T, N> load(const T* from) { return *reinte
 // loads are issued in program order, ahead of the arithmetic, with an L2 prefetch of the
 // surrounding 256 bytes, and do not allocate in L1.
 template <class T, int N> INLINE Pack<T, N> load_once(const T* from) {
-    static_assert(sizeof(T) * N == 16, "one access of the widest kind");
+    static_assert(sizeof(T) * N == 16, "one 16-byte access");
     union {
         u32 words[4];
         Pack<T, N> pack;

@@ -13,7 +13,7 @@
 
 #include "lib/index_space.cuh"
 
-struct Slide {
+struct WindowAxis {
     i32 size;   // pixels
     i32 count;  // windows
     i32 kernel, stride, padding, dilation;
@@ -24,15 +24,15 @@ struct Slide {
     Divisor by_stride, by_dilation;
 };
 
-INLINE i32 start_of(const Slide& s, i32 window) { return window * s.stride - s.padding; }
-INLINE bool on_image(const Slide& s, i32 pixel) { return u32(pixel) < u32(s.size); }
+INLINE i32 window_start(const WindowAxis& s, i32 window) { return window * s.stride - s.padding; }
+INLINE bool is_on_image(const WindowAxis& s, i32 pixel) { return u32(pixel) < u32(s.size); }
 
 // Taps low, .., high - 1 of a window that starts at `start` are on the image.
-struct Taps {
+struct TapRange {
     i32 low, high;
 };
-INLINE Taps taps_of(const Slide& s, i32 start) {
-    Taps taps;
+INLINE TapRange tap_range(const WindowAxis& s, i32 start) {
+    TapRange taps;
     taps.low = start < 0 ? i32(divide(u32(-start - 1), s.by_dilation)) + 1 : 0;
     taps.high = start < s.size ? min(s.kernel, i32(divide(u32(s.size - start - 1), s.by_dilation)) + 1) : 0;
     return taps;
@@ -40,18 +40,18 @@ INLINE Taps taps_of(const Slide& s, i32 start) {
 
 // The windows first, first + window_step, .. up to last cover a pixel: the first one with its tap
 // `tap`, each next one with a tap that is less by tap_step.
-struct Reach {
+struct WindowRange {
     i32 first, last, tap;
 };
-INLINE i32 first_over(const Slide& s, i32 pixel) {
+INLINE i32 first_window(const WindowAxis& s, i32 pixel) {
     i32 missed = pixel + s.padding - (s.kernel - 1) * s.dilation;
     return missed > 0 ? i32(divide(u32(missed - 1), s.by_stride)) + 1 : 0;
 }
-INLINE i32 last_over(const Slide& s, i32 pixel) {
+INLINE i32 last_window(const WindowAxis& s, i32 pixel) {
     return min(i32(divide(u32(pixel + s.padding), s.by_stride)), s.count - 1);
 }
-INLINE Reach windows_over(const Slide& s, i32 pixel) {
-    Reach reach = {first_over(s, pixel), last_over(s, pixel), 0};
+INLINE WindowRange windows_covering(const WindowAxis& s, i32 pixel) {
+    WindowRange reach = {first_window(s, pixel), last_window(s, pixel), 0};
     // Dilated windows cover only some of the pixels in their range.
     for (; reach.first <= reach.last; ++reach.first) {
         i32 back = pixel + s.padding - reach.first * s.stride;
@@ -62,8 +62,8 @@ INLINE Reach windows_over(const Slide& s, i32 pixel) {
 }
 
 // Whether the window covers the pixel.
-INLINE bool shows(const Slide& s, i32 window, i32 pixel) {
-    i32 back = pixel - start_of(s, window);
+INLINE bool covers(const WindowAxis& s, i32 window, i32 pixel) {
+    i32 back = pixel - window_start(s, window);
     return back >= 0 && back <= (s.kernel - 1) * s.dilation &&
            i32(divide(u32(back), s.by_dilation)) * s.dilation == back;
 }
@@ -73,12 +73,12 @@ INLINE bool shows(const Slide& s, i32 window, i32 pixel) {
 struct Extent {
     Divisor channels, rows, columns;
 };
-struct Spot {
+struct ImageCoord {
     u32 image, channel;
     i32 row, column;
 };
-INLINE Spot spot_of(const Extent& extent, u32 number) {
-    Spot spot;
+INLINE ImageCoord image_coord(const Extent& extent, u32 number) {
+    ImageCoord spot;
     u32 lines = divide(number, extent.columns);
     spot.column = i32(number - lines * extent.columns.divisor);
     u32 planes = divide(lines, extent.rows);
@@ -91,9 +91,9 @@ INLINE Spot spot_of(const Extent& extent, u32 number) {
 struct Strides {
     i64 image, channel, row, column;
 };
-INLINE i64 plane_at(const Strides& strides, const Spot& spot) {
+INLINE i64 plane_offset(const Strides& strides, const ImageCoord& spot) {
     return i64(spot.image) * strides.image + i64(spot.channel) * strides.channel;
 }
-INLINE i64 pixel_at(const Strides& strides, i32 row, i32 column) {
+INLINE i64 pixel_offset(const Strides& strides, i32 row, i32 column) {
     return i64(row) * strides.row + i64(column) * strides.column;
 }

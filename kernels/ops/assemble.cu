@@ -43,9 +43,9 @@ struct Padding {
 // An element of y: its offset, and the element of x that it is copied from.
 struct Origin {
     i64 y;
-    const E* line;  // row of x, at index 0 of the last axis
-    i32 column;     // index along the last axis of x
-    bool on_line;   // whether the indices along all other axes are inside x
+    const E* line;       // row of x, at index 0 of the last axis
+    i32 column;          // index along the last axis of x
+    bool is_row_inside;  // whether the indices along all other axes are inside x
 };
 INLINE Origin origin_of(const Padding& p, u32 number) {
     Origin origin = {0, p.x, 0, true};
@@ -60,7 +60,7 @@ INLINE Origin origin_of(const Padding& p, u32 number) {
         if (axis == p.rank - 1) {
             origin.column = own;
         } else {
-            origin.on_line = origin.on_line && u32(own) < u32(p.sizes[axis]);
+            origin.is_row_inside = origin.is_row_inside && u32(own) < u32(p.sizes[axis]);
             origin.line += i64(own) * p.x_strides[axis];
         }
     }
@@ -79,7 +79,7 @@ template <int N> INLINE void write_padded(const Padding& p) {
 #pragma unroll
     for (int e = 0; e < N; ++e) {
         if (e > 0 && ++origin.column == end) origin = origin_of(p, min(first + e, p.count - 1));
-        bool inside = origin.on_line && u32(origin.column) < u32(size);
+        bool inside = origin.is_row_inside && u32(origin.column) < u32(size);
         pack.of[e] = inside ? origin.line[i64(origin.column) * step] : E(p.value);
     }
     if (N == 1) {

@@ -31,9 +31,9 @@
 // A forward part is three numbers: count, mean, and the sum of squared differences from the mean. A
 // backward part is two: sum dy, sum dy * n.
 //
-// Macros: TYPE, PACK (and MASKED = 0, TEAM = 32, HOLD = 0 for rows.cuh). Limits: channels below
-// 2^16 for channel_parts_of_planes, splits below 2^16 for channel_parts_of_columns (blockIdx.y).
-// Only y and dx may alias an input: y may be exactly x, dx exactly dy.
+// Macros: TYPE, PACK (and MASKED = 0, TEAM = 32, ROW_STORAGE = 0 for rows.cuh). Limits: channels
+// below 2^16 for channel_parts_of_planes, splits below 2^16 for channel_parts_of_columns
+// (blockIdx.y). Only y and dx may alias an input: y may be exactly x, dx exactly dy.
 
 #include "lib/index_space.cuh"
 #include "lib/launch.cuh"
@@ -43,8 +43,8 @@
 INLINE float ratio(float a, float b) { return __fdividef(a, b); }
 INLINE double ratio(double a, double b) { return a / b; }
 // 1 / sqrt(variance + eps) in few instructions (2 ulp), as a thread has many channels.
-INLINE float reciprocal_of(float variance, double eps) { return rsqrtf(variance + float(eps)); }
-INLINE double reciprocal_of(double variance, double eps) { return 1 / sqrt(variance + eps); }
+INLINE float fast_rstd(float variance, double eps) { return rsqrtf(variance + float(eps)); }
+INLINE double fast_rstd(double variance, double eps) { return 1 / sqrt(variance + eps); }
 
 // Sums are over values minus their channel's pivot, its first element: the differences are as small
 // as the spread of the values, and no digits are lost to a large mean.
@@ -60,20 +60,20 @@ struct Moments {
     INLINE void add(const Moments& other) {
         C total = count + other.count;
         if (other.count == C(0)) return;
-        C share = ratio(other.count, total), difference = other.mean - mean;
+        C fraction = ratio(other.count, total), difference = other.mean - mean;
         // An infinite mean stays infinite.
         bool bounded = abs_of(difference) < infinite();
-        mean = count == C(0) ? other.mean : (bounded ? mean + difference * share : mean + other.mean);
+        mean = count == C(0) ? other.mean : (bounded ? mean + difference * fraction : mean + other.mean);
         squares += other.squares;
-        if (count != C(0)) squares += difference * difference * (count * share);
+        if (count != C(0)) squares += difference * difference * (count * fraction);
         count = total;
     }
 };
 struct Sums {
-    C plain, along;
+    C sum_dy, dot;
     INLINE void add(const Sums& other) {
-        plain += other.plain;
-        along += other.along;
+        sum_dy += other.sum_dy;
+        dot += other.dot;
     }
 };
 INLINE Moments shuffled(const Moments& part, int step) {
@@ -81,10 +81,10 @@ INLINE Moments shuffled(const Moments& part, int step) {
                    __shfl_xor_sync(ALL_LANES, part.squares, step)};
 }
 INLINE Sums shuffled(const Sums& part, int step) {
-    return Sums{__shfl_xor_sync(ALL_LANES, part.plain, step), __shfl_xor_sync(ALL_LANES, part.along, step)};
+    return Sums{__shfl_xor_sync(ALL_LANES, part.sum_dy, step), __shfl_xor_sync(ALL_LANES, part.dot, step)};
 }
 // Adds the parts of all lanes; lane 0 has the total.
-template <class Part> INLINE void meet_lanes(Part& part) {
+template <class Part> INLINE void merge_lanes(Part& part) {
 #pragma unroll
     for (int step = 1; step < WARP; step *= 2) part.add(shuffled(part, step));
 }
@@ -123,12 +123,12 @@ template <int COUNT> INLINE Moments moments_of(const C (&values)[COUNT], int val
 // The origin of a channel's elements: forward its pivot, backward its mean, with the reciprocal
 // standard deviation.
 struct Origin {
-    C mean, reciprocal;
-    INLINE Origin(C mean, C reciprocal) : mean(mean), reciprocal(reciprocal) {}
-    INLINE Origin(const ChannelParts& p, u32 channel) : mean(0), reciprocal(0) {
+    C mean, rstd;
+    INLINE Origin(C mean, C rstd) : mean(mean), rstd(rstd) {}
+    INLINE Origin(const ChannelParts& p, u32 channel) : mean(0), rstd(0) {
         if (p.backward) {
             mean = p.mean[channel];
-            reciprocal = reciprocal_of(p.variance[channel], p.eps);
+            rstd = fast_rstd(p.variance[channel], p.eps);
         } else {
             mean = pivot_of(p.x, channel, p.batch, p.space);
         }
@@ -146,7 +146,7 @@ INLINE void add_values(Sums& part, const C (&x)[COUNT], const C (&dy)[COUNT], in
     Sums sums = {};
 #pragma unroll
     for (int e = 0; e < COUNT; ++e)
-        if (e < valid) sums.add(Sums{dy[e], dy[e] * ((x[e] - origin.mean) * origin.reciprocal)});
+        if (e < valid) sums.add(Sums{dy[e], dy[e] * ((x[e] - origin.mean) * origin.rstd)});
     part.add(sums);
 }
 
@@ -183,7 +183,7 @@ template <class Part> INLINE void parts_of_planes(const ChannelParts& p) {
             }
         add_values(part, x, dy, valid, origin);
     }
-    meet_lanes(part);
+    merge_lanes(part);
     __shared__ Part of_warps[CHANNEL_WARPS];
     if (lane() == 0) of_warps[warp_of_block()] = part;
     __syncthreads();
@@ -216,34 +216,34 @@ struct Columns {
 template <class Part> INLINE void parts_of_columns(const ChannelParts& p) {
     Columns at(p.channels, p.space, p.batch, p.batch_per_split);
     Part parts[PACK] = {};
-    C means[PACK], reciprocals[PACK];
+    C means[PACK], rstds[PACK];
 #pragma unroll
     for (int e = 0; e < PACK; ++e) {
         Origin origin(p, at.channel(e, p.space));
         means[e] = origin.mean;
-        reciprocals[e] = origin.reciprocal;
+        rstds[e] = origin.rstd;
     }
     // Several images at a time, because an update of the moments costs a division.
-    constexpr int TOGETHER = PACK < 4 ? 8 : 4;
+    constexpr int IMAGES_PER_ITERATION = PACK < 4 ? 8 : 4;
 #pragma unroll 1
-    for (u64 image = at.first; image < at.end; image += CHANNEL_WARPS * TOGETHER) {
-        Raw x[TOGETHER], dy[TOGETHER];
+    for (u64 image = at.first; image < at.end; image += CHANNEL_WARPS * IMAGES_PER_ITERATION) {
+        Raw x[IMAGES_PER_ITERATION], dy[IMAGES_PER_ITERATION];
         int valid = 0;
 #pragma unroll
-        for (int u = 0; u < TOGETHER; ++u) {
+        for (int u = 0; u < IMAGES_PER_ITERATION; ++u) {
             x[u] = dy[u] = Raw::filled(C(0));
             if (image + u * CHANNEL_WARPS >= at.end) continue;
-            u64 place = (image + u * CHANNEL_WARPS) * at.width + at.column;
-            x[u] = load_raw(p.x + place);
-            if (sizeof(Part) == sizeof(Sums)) dy[u] = load_raw(p.dy + place);
+            u64 offset = (image + u * CHANNEL_WARPS) * at.width + at.column;
+            x[u] = load_raw(p.x + offset);
+            if (sizeof(Part) == sizeof(Sums)) dy[u] = load_raw(p.dy + offset);
             ++valid;
         }
 #pragma unroll
         for (int e = 0; e < PACK; ++e) {
-            C values[TOGETHER], gradients[TOGETHER];
+            C values[IMAGES_PER_ITERATION], gradients[IMAGES_PER_ITERATION];
 #pragma unroll
-            for (int u = 0; u < TOGETHER; ++u) values[u] = x[u].get(e), gradients[u] = dy[u].get(e);
-            add_values(parts[e], values, gradients, valid, Origin(means[e], reciprocals[e]));
+            for (int u = 0; u < IMAGES_PER_ITERATION; ++u) values[u] = x[u].get(e), gradients[u] = dy[u].get(e);
+            add_values(parts[e], values, gradients, valid, Origin(means[e], rstds[e]));
         }
     }
     __shared__ Part of_warps[CHANNEL_WARPS][WARP * PACK];
@@ -279,13 +279,13 @@ struct Channels {
     u32 channels;
 };
 // Merges the parts of a channel. A warp per channel.
-template <class Part> INLINE bool meet_parts(const Channels& p, u32 channel, Part& part) {
+template <class Part> INLINE bool merge_parts(const Channels& p, u32 channel, Part& part) {
     if (channel >= p.channels) return false;
     const Part* parts = reinterpret_cast<const Part*>(p.parts) + u64(channel) * p.inner;
     part = {};
     for (u64 at = lane(); at < p.outer * p.inner; at += WARP)
         part.add(parts[at / p.inner * p.outer_stride + at % p.inner]);
-    meet_lanes(part);
+    merge_lanes(part);
     return lane() == 0;
 }
 INLINE u32 channel_of_warp() { return blockIdx.x * CHANNEL_WARPS + warp_of_block(); }
@@ -294,20 +294,20 @@ extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) channel_statistics
     wait_for_earlier_launches();
     Moments part;
     u32 channel = channel_of_warp();
-    if (!meet_parts(p, channel, part)) return;
+    if (!merge_parts(p, channel, part)) return;
     // The variance is 0 / 0 = NaN if there are no elements.
-    p.first[channel] = part.count == C(0) ? not_a_number() : pivot_of(p.x, channel, p.batch, p.space) + part.mean;
+    p.first[channel] = part.count == C(0) ? quiet_nan() : pivot_of(p.x, channel, p.batch, p.space) + part.mean;
     p.second[channel] = part.squares / part.count;
 }
 extern "C" __global__ void __launch_bounds__(CHANNEL_THREADS) channel_gradients(const __grid_constant__ Channels p) {
     wait_for_earlier_launches();
     Sums part;
     u32 channel = channel_of_warp();
-    if (!meet_parts(p, channel, part)) return;
-    p.first[channel] = part.plain;
-    p.second[channel] = part.along;
-    if (p.dweight) p.dweight[channel] = narrow<T>(part.along);
-    if (p.dbias) p.dbias[channel] = narrow<T>(part.plain);
+    if (!merge_parts(p, channel, part)) return;
+    p.first[channel] = part.sum_dy;
+    p.second[channel] = part.dot;
+    if (p.dweight) p.dweight[channel] = narrow<T>(part.dot);
+    if (p.dbias) p.dbias[channel] = narrow<T>(part.sum_dy);
 }
 
 struct BatchNorm {
@@ -316,8 +316,8 @@ struct BatchNorm {
     const T* dy;  // gradient only
     const C* mean;
     const C* variance;
-    const C* plain;  // gradient only: the sums of channel_gradients
-    const C* along;
+    const C* sum_dy;  // gradient only: the sums of channel_gradients
+    const C* dot;
     const T* weight;  // null: none
     const T* bias;    // null: none
     double eps;
@@ -346,27 +346,27 @@ INLINE u64 pack_of_thread(int u) {
 
 // The per-channel coefficients of an element.
 struct Forward {
-    C mean, reciprocal, weight, bias;
+    C mean, rstd, weight, bias;
     INLINE Forward() {}
     INLINE Forward(const BatchNorm& p, u32 channel) {
         mean = p.mean[channel];
-        reciprocal = reciprocal_of(p.variance[channel], p.eps);
+        rstd = fast_rstd(p.variance[channel], p.eps);
         weight = p.weight ? widen(p.weight[channel]) : C(1);
         bias = p.bias ? widen(p.bias[channel]) : C(0);
     }
-    INLINE C element(C x, C) const { return (x - mean) * reciprocal * weight + bias; }
+    INLINE C element(C x, C) const { return (x - mean) * rstd * weight + bias; }
 };
 struct Backward {
-    C mean, reciprocal, weight, sum, along;
+    C mean, rstd, weight, sum, dot;
     INLINE Backward() {}
     INLINE Backward(const BatchNorm& p, u32 channel) {
         mean = p.mean[channel];
-        reciprocal = reciprocal_of(p.variance[channel], p.eps);
+        rstd = fast_rstd(p.variance[channel], p.eps);
         weight = p.weight ? widen(p.weight[channel]) : C(1);
-        sum = p.plain[channel] * C(p.inverse_count);
-        along = p.along[channel] * C(p.inverse_count);
+        sum = p.sum_dy[channel] * C(p.inverse_count);
+        dot = p.dot[channel] * C(p.inverse_count);
     }
-    INLINE C element(C x, C dy) const { return reciprocal * ((dy - sum) - (x - mean) * reciprocal * along) * weight; }
+    INLINE C element(C x, C dy) const { return rstd * ((dy - sum) - (x - mean) * rstd * dot) * weight; }
 };
 // The raw pack of dy in the backward pass.
 template <class Way> INLINE Raw gradient_of(const BatchNorm& p, u64 at) {
@@ -404,9 +404,9 @@ template <class Way> INLINE void elements_of_columns(const BatchNorm& p) {
 #pragma unroll
         for (int u = 0; u < BATCH_NORM_UNROLL; ++u)
             if (image + u * CHANNEL_WARPS < at.end) {
-                u64 place = (image + u * CHANNEL_WARPS) * at.width + at.column;
-                x[u] = load_raw(p.x + place);
-                dy[u] = gradient_of<Way>(p, place);
+                u64 offset = (image + u * CHANNEL_WARPS) * at.width + at.column;
+                x[u] = load_raw(p.x + offset);
+                dy[u] = gradient_of<Way>(p, offset);
             }
 #pragma unroll
         for (int u = 0; u < BATCH_NORM_UNROLL; ++u)

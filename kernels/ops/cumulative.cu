@@ -15,14 +15,14 @@
 #include "lib/launch.cuh"
 
 typedef TYPE X;
-template <class T> struct SumOf {
+template <class T> struct AccumulatorOf {
     typedef T type;
 };
-template <> struct SumOf<float> {
+template <> struct AccumulatorOf<float> {
     typedef double type;
 };
 typedef Compute<X> Stored;
-typedef SumOf<Stored>::type C;
+typedef AccumulatorOf<Stored>::type C;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / WARP;
 constexpr int PER_THREAD = 4;  // chunks of 1024: the carry is passed on once per chunk
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) walk(const __grid_constant__ Cumulative p) {
+extern "C" __global__ void __launch_bounds__(THREADS) scan_serial(const __grid_constant__ Cumulative p) {
     wait_for_earlier_launches();
     u32 line = blockIdx.x * THREADS + threadIdx.x;
     if (line >= p.lines) return;

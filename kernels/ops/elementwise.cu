@@ -6,7 +6,7 @@
 //   ARITY       1, 2 or 3: the number of inputs among A, B, C
 //   TYPE_A, TYPE_B, TYPE_C, TYPE_Y  the element types in memory
 //   PACK_OF     elements per access: 16 bytes of the widest type that is read or written
-//   LEAST_BLOCKS  blocks of `line` per multiprocessor for which the compiler limits registers
+//   MIN_BLOCKS  blocks of `line` per multiprocessor for which the compiler limits registers
 //
 // Kernels, fastest first; the host launches the first one that fits:
 //
@@ -29,7 +29,7 @@
 #include "lib/vec.cuh"
 
 #ifdef HOST_SHIM
-#define LEAST_BLOCKS 1
+#define MIN_BLOCKS 1
 #endif
 
 constexpr int THREADS = 256;
@@ -86,7 +86,7 @@ template <class T> INLINE Pack<T, PACK> load_or(const T* from, u64 at, T scalar)
 }
 template <class T> INLINE T element_or(const T* from, i64 at, T scalar) { return from ? from[at] : scalar; }
 
-extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) line(const __grid_constant__ Elementwise p) {
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS) line(const __grid_constant__ Elementwise p) {
     wait_for_earlier_launches();
     u64 first = (u64(blockIdx.x) * THREADS * UNROLL + threadIdx.x) * PACK;
     A a_scalar = from_bits<A>(p.scalar);

@@ -94,15 +94,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) gather_rows(const __grid_c
 // The key of source n (counted row-major) is its destination: the row-major index in y.
 struct ScatterKeys {
     u32* keys;
-    u32* numbers;
+    u32* indices;
     const I* index;
     Fault* fault;
     u64 site;
     u32 count;
-    u32 nowhere;  // the key of an index outside the axis: above all others
+    u32 out_of_range;  // the key of an index outside the axis: above all others
     u64 size;
-    i64 place_step;  // row-major stride of the axis in y
-    Space<2> space;  // of index, and of the row-major order of y without the axis
+    i64 destination_step;  // row-major stride of the axis in y
+    Space<2> space;        // of index, and of the row-major order of y without the axis
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) scatter_keys(const __grid_constant__ ScatterKeys p) {
@@ -112,9 +112,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) scatter_keys(const __grid_
     i64 at[2];
     locate(p.space, number, at);
     i64 position = i64(p.index[at[0]]);
-    u32 key = p.nowhere;
-    if (u64(position) < p.size) key = u32(at[1] + position * p.place_step);
+    u32 key = p.out_of_range;
+    if (u64(position) < p.size) key = u32(at[1] + position * p.destination_step);
     else report(p.fault, p.site, position);
     p.keys[number] = key;
-    p.numbers[number] = number;
+    p.indices[number] = number;
 }

@@ -7,8 +7,8 @@
 //                                            - s / columns)
 //   cross_entropy_with_grad    all three outputs, for a dloss that is known beforehand: reads the
 //                              logits once
-//   cross_entropy_grad_update  cross_entropy_grad, except for rows with dloss == formed_for, where
-//                              dx is already computed
+//   cross_entropy_grad_update  cross_entropy_grad, except for rows with dloss == computed_for,
+//                              where dx is already computed
 //
 // logits, dx [rows, columns] of any row stride (dx may be exactly the logits); target [rows], i32
 // or i64; loss, log_sum, dloss [rows] in the compute type. m is the row's maximum; if that is
@@ -28,9 +28,9 @@
 //
 // A target outside 0..columns that is not the ignored one is never used as an index: it is recorded
 // in `fault`, the loss is NaN, the gradient 0.
-// Macros: those of rows.cuh (HOLD matters to all but the first kernel); FORM (LOSS, GRADIENT,
-// WITH_GRADIENT or UPDATE: which kernel is compiled); SMOOTHED (0: s = 0; cross_entropy_grad and
-// cross_entropy_grad_update take any s).
+// Macros: those of rows.cuh (ROW_STORAGE matters to all but the first kernel); FORM (LOSS,
+// GRADIENT, WITH_GRADIENT or UPDATE: which kernel is compiled); SMOOTHED (0: s = 0;
+// cross_entropy_grad and cross_entropy_grad_update take any s).
 
 #include "lib/launch.cuh"
 #include "lib/rows.cuh"
@@ -57,15 +57,15 @@ struct CrossEntropy {
     const void* target;  // i64 if target_is_long, otherwise i32
     const C* dloss;      // unused by cross_entropy
     // cross_entropy_grad_update: the dloss that dx was computed for.
-    const C* formed_for;
+    const C* computed_for;
     Fault* fault;  // in mapped host memory; keeps the first fault
     u64 site;      // op and call, never 0
     u64 rows;
-    // Strides of dloss and formed_for: 1, or 0 if all rows share one value.
-    i64 dx_stride, x_stride, dloss_stride, formed_stride;
+    // Strides of dloss and computed_for: 1, or 0 if all rows share one value.
+    i64 dx_stride, x_stride, dloss_stride, computed_for_stride;
     i64 ignore_index;
-    double target_share;  // 1 - s
-    double each_share;    // s / columns
+    double target_weight;  // 1 - s
+    double class_weight;   // s / columns
     u32 columns;
     u32 target_is_long;
 };
@@ -103,7 +103,7 @@ struct Logits {
         }
         powers.rescale(larger_max);
     }
-    template <int COUNT> INLINE void add(const Raw (&raw)[COUNT][1], const Cut& cut, int first) {
+    template <int COUNT> INLINE void add(const Raw (&raw)[COUNT][1], const RowPacking& cut, int first) {
         if (!SMOOTHED) return powers.add(raw);
         C old_max = powers.max;
         powers.add(raw);
@@ -135,10 +135,10 @@ struct Logits {
 
 INLINE C loss_of(const CrossEntropy& p, const Target& target, const T* x, const Logits& row, C log_sum) {
     if (target.ignored) return 0;
-    if (!target.inside) return not_a_number();
+    if (!target.inside) return quiet_nan();
     C base = Exponentials<true>::shift(row.powers.max);
-    C loss = log_sum - C(p.target_share) * (widen(x[target.index]) - base);
-    return SMOOTHED ? loss - C(p.each_share) * row.differences : loss;
+    C loss = log_sum - C(p.target_weight) * (widen(x[target.index]) - base);
+    return SMOOTHED ? loss - C(p.class_weight) * row.differences : loss;
 }
 #endif
 
@@ -149,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
     u64 row = row_of_thread();
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
-    Cut cut(x, row < p.rows ? p.columns : 0);
+    RowPacking cut(x, row < p.rows ? p.columns : 0);
     Target target(p, row);
     Logits logits;
     for_packs<1>(cut, member, {{x}, {-infinite()}},
@@ -165,12 +165,12 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
 
 #if FORM != LOSS
 // dloss * (probability - wanted) of a pack. `wanted`, the smoothed target distribution, is
-// each_share per class, and target_share more for the target.
-INLINE Raw loss_gradient(const Raw& x, C base, C log_sum, C dloss, C each_share, C target_share, int place) {
+// class_weight per class, and target_weight more for the target.
+INLINE Raw loss_gradient(const Raw& x, C base, C log_sum, C dloss, C class_weight, C target_weight, int target_offset) {
     C dx[PACK];
 #pragma unroll
     for (int e = 0; e < PACK; ++e) {
-        C wanted = e == place ? target_share + each_share : each_share;
+        C wanted = e == target_offset ? target_weight + class_weight : class_weight;
         dx[e] = dloss * (exponential((x.get(e) - base) - log_sum) - wanted);
     }
     return Raw::of(dx);
@@ -178,25 +178,25 @@ INLINE Raw loss_gradient(const Raw& x, C base, C log_sum, C dloss, C each_share,
 #endif
 
 #if FORM == GRADIENT || FORM == UPDATE
-// Computes dx of a row, unless it is `formed` (already computed).
-INLINE void gradient_of_row(const CrossEntropy& p, u64 row, bool formed) {
+// Computes dx of a row, unless it is `computed` (already computed).
+INLINE void gradient_of_row(const CrossEntropy& p, u64 row, bool computed) {
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
     T* dx = p.dx + i64(row) * p.dx_stride;
-    Cut cut(x, row < p.rows && !formed ? p.columns : 0);
+    RowPacking cut(x, row < p.rows && !computed ? p.columns : 0);
     Target target(p, row);
     C dloss = row < p.rows ? p.dloss[i64(row) * p.dloss_stride] : C(0);
     C log_sum = row < p.rows ? p.log_sum[row] : C(0);
     Raw raw[PACKS];
     C max = -infinite();
-    if (HOLD == REGISTERS) {
+    if (ROW_STORAGE == REGISTERS) {
         load_row(raw, cut, x, member, -infinite());
 #pragma unroll
         for (int k = 0; k < PACKS; ++k)
 #pragma unroll
             for (int e = 0; e < PACK; ++e) max = max_of(max, raw[k].get(e));
     } else {
-        for_packs_kept<1>(cut, member, {{x}, {-infinite()}}, [&](int, const Raw(&some)[UNROLL][1]) {
+        for_packs_first_pass<1>(cut, member, {{x}, {-infinite()}}, [&](int, const Raw(&some)[UNROLL][1]) {
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u)
 #pragma unroll
@@ -206,18 +206,18 @@ INLINE void gradient_of_row(const CrossEntropy& p, u64 row, bool formed) {
     max = team_max<0>(max);
     C base = abs_of(max) < infinite() ? max : C(0);
     if (member == 0) target.report(p);
-    C each_share = C(p.each_share), target_share = C(p.target_share);
+    C class_weight = C(p.class_weight), target_weight = C(p.target_weight);
     auto gradient = [&](int pack, const Raw& some) {
-        int place = int(target.index) - cut.column(pack);
-        return target.inside ? loss_gradient(some, base, log_sum, dloss, each_share, target_share, place)
+        int target_offset = int(target.index) - cut.column(pack);
+        return target.inside ? loss_gradient(some, base, log_sum, dloss, class_weight, target_weight, target_offset)
                              : Raw::filled(C(0));
     };
-    if (HOLD == REGISTERS) {
+    if (ROW_STORAGE == REGISTERS) {
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) cut.store(dx, member + k * TEAM, gradient(member + k * TEAM, raw[k]));
     } else {
-        for_packs_again<1>(cut, member, {{x}, {C(0)}},
-                           [&](int pack, const Raw(&some)[1]) { cut.store(dx, pack, gradient(pack, some[0])); });
+        for_packs_second_pass<1>(cut, member, {{x}, {C(0)}},
+                                 [&](int pack, const Raw(&some)[1]) { cut.store(dx, pack, gradient(pack, some[0])); });
     }
 }
 #endif
@@ -231,30 +231,30 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
 #endif
 
 #if FORM == UPDATE
-INLINE bool is_formed(const CrossEntropy& p, u64 row) {
-    return row < p.rows && p.dloss[i64(row) * p.dloss_stride] == p.formed_for[i64(row) * p.formed_stride];
+INLINE bool is_computed(const CrossEntropy& p, u64 row) {
+    return row < p.rows && p.dloss[i64(row) * p.dloss_stride] == p.computed_for[i64(row) * p.computed_for_stride];
 }
 // Whether dx is already computed in all rows of this block. Each thread checks one row at a time.
-INLINE bool all_formed(const CrossEntropy& p) {
+INLINE bool are_all_computed(const CrossEntropy& p) {
     u64 step = u64(gridDim.x) * TEAMS;
-    bool formed = true;
+    bool computed = true;
 #pragma unroll 1
     for (u64 number = threadIdx.x;; number += ROW_THREADS) {
         u64 row = number / TEAMS * step + u64(blockIdx.x) * TEAMS + number % TEAMS;
         if (row >= p.rows) break;
-        formed = formed && is_formed(p, row);
+        computed = computed && is_computed(p, row);
     }
-    return __syncthreads_and(formed);
+    return __syncthreads_and(computed);
 }
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
     cross_entropy_grad_update(const __grid_constant__ CrossEntropy p) {
     wait_for_earlier_launches();
-    if (all_formed(p)) return;
+    if (are_all_computed(p)) return;
     u64 step = u64(gridDim.x) * TEAMS;
 #pragma unroll 1
     for (u64 first = u64(blockIdx.x) * TEAMS; first < p.rows; first += step) {
         u64 row = first + row_of_thread() - u64(blockIdx.x) * TEAMS;
-        gradient_of_row(p, row, is_formed(p, row));
+        gradient_of_row(p, row, is_computed(p, row));
         // The next row overwrites the block's shared memory.
         __syncthreads();
     }
@@ -269,18 +269,18 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
     int member = member_of_team();
     const T* x = p.x + i64(row) * p.x_stride;
     T* dx = p.dx + i64(row) * p.dx_stride;
-    Cut cut(x, row < p.rows ? p.columns : 0);
+    RowPacking cut(x, row < p.rows ? p.columns : 0);
     Target target(p, row);
     C dloss = row < p.rows ? p.dloss[i64(row) * p.dloss_stride] : C(0);
     Logits logits;
     Raw raw[PACKS][1];
-    if (HOLD == REGISTERS) {
+    if (ROW_STORAGE == REGISTERS) {
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) raw[k][0] = cut.load(x, member + k * TEAM, -infinite());
         logits.add(raw, cut, member);
     } else {
-        for_packs_kept<1>(cut, member, {{x}, {-infinite()}},
-                          [&](int first, const Raw(&some)[UNROLL][1]) { logits.add(some, cut, first); });
+        for_packs_first_pass<1>(cut, member, {{x}, {-infinite()}},
+                                [&](int first, const Raw(&some)[UNROLL][1]) { logits.add(some, cut, first); });
     }
     logits.of_team();
     C log_sum = log_of(logits.powers.sum);
@@ -294,18 +294,18 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, MIN_BLOCKS)
         target.report(p);
     }
     C base = Exponentials<true>::shift(logits.powers.max);
-    C each_share = SMOOTHED ? C(p.each_share) : C(0), target_share = C(p.target_share);
+    C class_weight = SMOOTHED ? C(p.class_weight) : C(0), target_weight = C(p.target_weight);
     auto gradient = [&](int pack, const Raw& some) {
-        int place = int(target.index) - cut.column(pack);
-        return target.inside ? loss_gradient(some, base, log_sum, dloss, each_share, target_share, place)
+        int target_offset = int(target.index) - cut.column(pack);
+        return target.inside ? loss_gradient(some, base, log_sum, dloss, class_weight, target_weight, target_offset)
                              : Raw::filled(C(0));
     };
-    if (HOLD == REGISTERS) {
+    if (ROW_STORAGE == REGISTERS) {
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) cut.store(dx, member + k * TEAM, gradient(member + k * TEAM, raw[k][0]));
     } else {
-        for_packs_again<1>(cut, member, {{x}, {C(0)}},
-                           [&](int pack, const Raw(&some)[1]) { cut.store(dx, pack, gradient(pack, some[0])); });
+        for_packs_second_pass<1>(cut, member, {{x}, {C(0)}},
+                                 [&](int pack, const Raw(&some)[1]) { cut.store(dx, pack, gradient(pack, some[0])); });
     }
 }
 #endif

@@ -62,11 +62,11 @@ struct Plain {
 };
 
 // Reduces this thread's elements of a chunk with policy R.
-template <class R> INLINE typename R::Acc over_chunk(const X* x, u32 count) {
+template <class R> INLINE typename R::Acc reduce_chunk(const X* x, u32 count) {
     typename R::Acc acc = R::start();
     u32 packs = u64(x) % 16 == 0 ? count / PACK : 0, first = threadIdx.x;
     for_packs<X, PACK, UNROLL>(x + first * PACK, THREADS * PACK, first < packs ? (packs - first - 1) / THREADS + 1 : 0,
-                               [&](const Words<X, PACK>& pack, u32) {
+                               [&](const PackedWords<X, PACK>& pack, u32) {
 #pragma unroll
                                    for (int e = 0; e < PACK; ++e) acc = R::merge(acc, R::of(widen(pack.get(e))));
                                });
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) squares(const __grid_const
     u32 count = u32(smaller(source.count - begin, u64(CHUNK)));
 
     __shared__ bool is_plain;
-    C sum = over_block<Plain, THREADS / WARP>(over_chunk<Plain>(x, count));
+    C sum = block_reduce<Plain, THREADS / WARP>(reduce_chunk<Plain>(x, count));
     if (threadIdx.x == 0) {
         // If the sum is between the squares of both bounds, so are the squares of the values that
         // matter to it: none overflowed, and those that underflowed are negligible. NaN fails the
@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) squares(const __grid_const
     }
     __syncthreads();
     if (is_plain) return;
-    Acc acc = over_block<Acc, THREADS / WARP>(over_chunk<Acc>(x, count));
+    Acc acc = block_reduce<Acc, THREADS / WARP>(reduce_chunk<Acc>(x, count));
     if (threadIdx.x == 0) p.partial[blockIdx.x] = acc;
 }
 
@@ -109,6 +109,6 @@ extern "C" __global__ void __launch_bounds__(PART_THREADS) root_of_sum(const __g
     Acc acc = Acc::start();
 #pragma unroll 4
     for (u32 part = threadIdx.x; part < p.count; part += PART_THREADS) acc = Acc::merge(acc, p.partial[part]);
-    acc = over_block<Acc, PART_THREADS / WARP>(acc);
+    acc = block_reduce<Acc, PART_THREADS / WARP>(acc);
     if (threadIdx.x == 0) *p.y = acc.root();
 }

@@ -33,10 +33,10 @@ struct Random {
     Space<2> space;  // of y and x, in row-major order of their shape
 };
 
-INLINE Words words_of(const Random& p, u64 number) {
+INLINE RandomWords words_of(const Random& p, u64 number) {
     return philox(u64(p.state[0]), u64(p.state[p.state_stride]) + p.offset + number);
 }
-INLINE void place(const Random& p, u64 i, i64 (&at)[2]) {
+INLINE void locate_element(const Random& p, u64 i, i64 (&at)[2]) {
     if (p.count <= 0x7fffffffu) locate(p.space, u32(i), at);
     else locate(p.space, i, at);
 }
@@ -46,13 +46,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) bits(const __grid_constant
     wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number * 4 >= p.count) return;
-    Words words = words_of(p, number);
+    RandomWords words = words_of(p, number);
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
         u64 i = number * 4 + w;
         if (i >= p.count) return;
         i64 at[2];
-        place(p, i, at);
+        locate_element(p, i, at);
         p.y[at[0]] = i32(words.of[w] >> p.shift);
     }
 }
@@ -66,13 +66,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) uniform(const __grid_const
     wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number * 4 >= p.count) return;
-    Words words = words_of(p, number);
+    RandomWords words = words_of(p, number);
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
         u64 i = number * 4 + w;
         if (i >= p.count) return;
         i64 at[2];
-        place(p, i, at);
+        locate_element(p, i, at);
         p.y[at[0]] = narrow<Y>(C(words.of[w] >> 8) * UNIT);
     }
 }
@@ -91,13 +91,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) normal(const __grid_consta
     wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number * 2 >= p.count) return;
-    Words words = words_of(p, number);
+    RandomWords words = words_of(p, number);
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
         u64 i = number * 2 + pair;
         if (i >= p.count) return;
         i64 at[2];
-        place(p, i, at);
+        locate_element(p, i, at);
         p.y[at[0]] = narrow<Y>(C(box_muller(words.of[2 * pair], words.of[2 * pair + 1])));
     }
 }
@@ -106,13 +106,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) dropout(const __grid_const
     wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number * 4 >= p.count) return;
-    Words words = words_of(p, number);
+    RandomWords words = words_of(p, number);
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
         u64 i = number * 4 + w;
         if (i >= p.count) return;
         i64 at[2];
-        place(p, i, at);
+        locate_element(p, i, at);
         bool kept = (words.of[w] >> 8) >= p.threshold;
         p.y[at[0]] = kept ? narrow<Y>(widen(p.x[at[1]]) * C(p.scale)) : narrow<Y>(C(0));
     }
@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) dropout_line(const __grid_
     wait_for_earlier_launches();
     u64 number = u64(blockIdx.x) * THREADS + threadIdx.x;
     if (number * 4 >= p.count) return;
-    Words words = words_of(p, number);
+    RandomWords words = words_of(p, number);
     u64 first = number * 4;
     if (first + 4 > p.count) {
 #pragma unroll 1

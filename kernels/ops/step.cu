@@ -13,11 +13,12 @@
 // step continue the training. Formulas: step.rs of the core (Sutskever et al. 2013; Kingma and Ba
 // 2015; Loshchilov and Hutter 2019).
 //
-// MOST is the number of tensors that the kernel parameters have room for: 64 in 4 KiB, the limit of
-// older drivers, or 512 in 32 KiB. The room for half copies is reserved without HALF_COPY, too.
+// MAX_TENSORS is the number of tensors that the kernel parameters have room for: 64 in 4 KiB, the
+// limit of older drivers, or 512 in 32 KiB. The room for half copies is reserved without HALF_COPY,
+// too.
 //
-// Limits: all tensors of a group are dense, in the same order of axes; at most MOST tensors in a
-// launch; fewer than 2^31 blocks.
+// Limits: all tensors of a group are dense, in the same order of axes; at most MAX_TENSORS tensors
+// in a launch; fewer than 2^31 blocks.
 
 #include "lib/functions.cuh"
 #include "lib/launch.cuh"
@@ -54,11 +55,11 @@ struct Steps {
     u32 tensors;
     u32 nesterov;
     u32 decoupled;
-    u32 first_block[MOST];
+    u32 first_block[MAX_TENSORS];
     i64 hyper_stride;
-    double weight_decay, momentum, entering;         // SGD: entering = 1 - dampening
-    double beta1, beta2, entering1, entering2, eps;  // Adam: entering = 1 - beta
-    Target of[MOST];
+    double weight_decay, momentum, one_minus_dampening;          // SGD: entering = 1 - dampening
+    double beta1, beta2, one_minus_beta1, one_minus_beta2, eps;  // Adam: entering = 1 - beta
+    Target of[MAX_TENSORS];
 };
 
 INLINE C decayed(C gradient, C parameter, C clip, C decay) {
@@ -82,7 +83,7 @@ struct Sgd {
 };
 struct SgdMomentum {
     static constexpr int STATES = 1;
-    C rate, clip, decay, momentum, entering;
+    C rate, clip, decay, momentum, one_minus_dampening;
     bool is_first, nesterov;
     INLINE SgdMomentum(const Steps& p, const C* hyper) {
         rate = hyper[0];
@@ -90,19 +91,19 @@ struct SgdMomentum {
         is_first = hyper[2 * p.hyper_stride] != C(0);
         decay = C(p.weight_decay);
         momentum = C(p.momentum);
-        entering = C(p.entering);
+        one_minus_dampening = C(p.one_minus_dampening);
         nesterov = p.nesterov;
     }
     INLINE void change(C& parameter, C gradient, C& velocity, C&) const {
         C g = decayed(gradient, parameter, clip, decay);
         // The velocity before the first step is ignored, even if it is NaN.
-        velocity = is_first ? g : momentum * velocity + entering * g;
+        velocity = is_first ? g : momentum * velocity + one_minus_dampening * g;
         parameter -= rate * (nesterov ? g + momentum * velocity : velocity);
     }
 };
 struct Adam {
     static constexpr int STATES = 2;
-    C rate, clip, coupled, shrink, beta1, beta2, entering1, entering2, correction2, eps;
+    C rate, clip, coupled, shrink, beta1, beta2, one_minus_beta1, one_minus_beta2, correction2, eps;
     INLINE Adam(const Steps& p, const C* hyper) {
         C lr = hyper[0], decay = C(p.weight_decay);
         clip = hyper[p.hyper_stride];
@@ -112,14 +113,14 @@ struct Adam {
         shrink = p.decoupled ? C(1) - lr * decay : C(1);
         beta1 = C(p.beta1);
         beta2 = C(p.beta2);
-        entering1 = C(p.entering1);
-        entering2 = C(p.entering2);
+        one_minus_beta1 = C(p.one_minus_beta1);
+        one_minus_beta2 = C(p.one_minus_beta2);
         eps = C(p.eps);
     }
     INLINE void change(C& parameter, C gradient, C& m, C& v) const {
         C g = decayed(gradient, parameter, clip, coupled);
-        m = beta1 * m + entering1 * g;
-        v = beta2 * v + entering2 * (g * g);
+        m = beta1 * m + one_minus_beta1 * g;
+        v = beta2 * v + one_minus_beta2 * (g * g);
         parameter = parameter * shrink - rate * (m / (sqrt_of(v) / correction2 + eps));
     }
 };

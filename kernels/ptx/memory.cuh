@@ -99,9 +99,10 @@ INLINE u32 atom_add_relaxed_gpu(u32* at, u32 number) {
     return before;
 }
 
-// f32 sums that several blocks add to in a fixed order (Turn in attention/grad_work.cuh) or
-// exchange for split-K (gemm/wgmma_parts.cuh). These accesses bypass the L1 cache, which stores of
-// other blocks do not reach. The address is a multiple of 16 bytes.
+// f32 sums that several blocks add to in a fixed order (DqSemaphore in
+// attention/grad_scheduler.cuh) or exchange for split-K (gemm/wgmma_split_k_fixup.cuh). These
+// accesses bypass the L1 cache, which stores of other blocks do not reach. The address is a
+// multiple of 16 bytes.
 INLINE void ld_relaxed_gpu_v4(float (&to)[4], const float* from) {
     asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
                  : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])

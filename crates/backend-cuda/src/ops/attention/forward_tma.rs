@@ -92,15 +92,15 @@ impl Plan {
 
     /// Returns whether there are so many keys and queries that the tiles for many are faster.
     pub(super) fn is_long(&self, multiprocessors: usize) -> bool {
-        let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
+        let Sizes { queries, keys, band_begin, band_end, .. } = self.sizes;
         let is_band = self.products.mask_mode != MaskMode::Full;
         // Every query that attends to any key attends to the first one.
-        let is_causal = is_band && queries as i32 + reach_first <= 1;
+        let is_causal = is_band && queries as i32 + band_begin <= 1;
         if self.width() == 64 && is_causal && queries as usize <= MAX_PREDICTED {
             return self.causal_time(true, multiprocessors) < self.causal_time(false, multiprocessors);
         }
         let attended_keys =
-            if is_band { (reach_end - reach_first).clamp(0, keys as i32) as usize } else { keys as usize };
+            if is_band { (band_end - band_begin).clamp(0, keys as i32) as usize } else { keys as usize };
         forward_tma_long(self.width(), self.products.mask_mode)
             .is_some_and(|many| attended_keys.min(queries as usize) >= many)
             && self.fills(is_band, multiprocessors)
@@ -109,13 +109,13 @@ impl Plan {
     /// Returns the predicted microseconds of a causal band at width 64 with one kind of tiles: work
     /// tiles are distributed evenly, and the total is at least the time of the longest one.
     fn causal_time(&self, is_long: bool, multiprocessors: usize) -> f64 {
-        let Sizes { queries, keys, reach_end, .. } = self.sizes;
+        let Sizes { queries, keys, band_end, .. } = self.sizes;
         let tiles = forward_tma_tiles(self.width(), is_long, self.products.mask_mode);
         let (of_work, of_step) = CAUSAL_TIMES[usize::from(is_long)];
         let rows = tiles.consumers * ROWS;
         let time_of = |first: usize| {
             let last = (first + rows).min(queries as usize) as i32 - 1;
-            let attended_keys = (last + reach_end).clamp(1, keys as i32) as usize;
+            let attended_keys = (last + band_end).clamp(1, keys as i32) as usize;
             of_work + of_step * attended_keys.div_ceil(tiles.step) as f64
         };
         let times = (0..queries as usize).step_by(rows).map(time_of);
@@ -238,10 +238,10 @@ mod tests {
     use std::mem::offset_of;
 
     fn plan(mask_mode: MaskMode, [batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
-        let (reach_first, reach_end) = (-(queries as i32), keys as i32 - queries as i32 + 1);
+        let (band_begin, band_end) = (-(queries as i32), keys as i32 - queries as i32 + 1);
         let (heads, group) = (heads as u32, (heads / kv_heads) as u32);
         let (head_dim, value_dim, scale) = (64, 64, 0.125);
-        let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, reach_first, reach_end, scale };
+        let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, band_begin, band_end, scale };
         Plan { products: Products { engine: Engine::Wgmma, width: 64, mask_mode }, sizes, batch, kv_heads }
     }
 
@@ -280,7 +280,7 @@ mod tests {
     fn many_keys_have_tiles_of_their_own() {
         let is_long = |mask_mode, [queries, keys]: [u32; 2], window: i32| {
             let mut plan = plan(mask_mode, [4, 16, 16], [queries, keys]);
-            plan.sizes.reach_first = plan.sizes.reach_first.max(-window);
+            plan.sizes.band_begin = plan.sizes.band_begin.max(-window);
             plan.is_long(132)
         };
         let far = i32::MAX;

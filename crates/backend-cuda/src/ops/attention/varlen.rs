@@ -10,10 +10,10 @@ use ternion_core::ops::attention::AttentionConfig;
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Varlen {
-    query_ends: u64,
-    key_ends: u64,
-    query_ends_step: i64,
-    key_ends_step: i64,
+    cu_seqlens_q: u64,
+    cu_seqlens_k: u64,
+    cu_seqlens_q_stride: i64,
+    cu_seqlens_k_stride: i64,
     sequences: u32,
     queries: u32,
     keys: u32,
@@ -30,10 +30,10 @@ impl Varlen {
         let [of_queries, of_keys] = lengths.map(|at| &call.inputs[at]);
         let rows = |input: usize| call.inputs[input].layout.shape().dim(2) as u32;
         Ok(Varlen {
-            query_ends: call.gpu.address(call.name, of_queries)?,
-            key_ends: call.gpu.address(call.name, of_keys)?,
-            query_ends_step: of_queries.layout.strides()[0] as i64,
-            key_ends_step: of_keys.layout.strides()[0] as i64,
+            cu_seqlens_q: call.gpu.address(call.name, of_queries)?,
+            cu_seqlens_k: call.gpu.address(call.name, of_keys)?,
+            cu_seqlens_q_stride: of_queries.layout.strides()[0] as i64,
+            cu_seqlens_k_stride: of_keys.layout.strides()[0] as i64,
             sequences: (of_queries.layout.elements() - 1) as u32,
             queries: rows(0),
             keys: rows(1),

@@ -18,7 +18,7 @@ use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{DType, Result};
 
 /// bf16 terms of an operand.
-const PARTS: usize = 3;
+const TERMS: usize = 3;
 /// Elements of a term that a thread stores at a time.
 const PACK: usize = 8;
 /// Threads of a block.
@@ -44,7 +44,7 @@ struct Parameters {
     in_packs: u32,
 }
 
-/// The bf16 terms of an operand: `[PARTS, slow, fast, lines, pitch]`, where lines are contiguous
+/// The bf16 terms of an operand: `[TERMS, slow, fast, lines, pitch]`, where lines are contiguous
 /// along k or across it. Matrices that are broadcast along a batch axis are stored once.
 pub(super) struct Parts<'a> {
     operand: &'a Operand<'a>,
@@ -87,7 +87,7 @@ impl<'a> Parts<'a> {
     }
 
     fn bytes(&self) -> usize {
-        PARTS * self.elements() * DType::BF16.size()
+        TERMS * self.elements() * DType::BF16.size()
     }
 
     /// Returns whether the operand is read 16 bytes at a time.
@@ -132,14 +132,14 @@ impl<'a> Parts<'a> {
             lines: self.lines,
             line_stride: self.pitch as i64,
             extents: tensor_maps::operand_extents(self.load, tile, lines, DType::BF16.size()),
-            batch: [(fast, matrix), (PARTS * slow, matrix * fast as i64)],
+            batch: [(fast, matrix), (TERMS * slow, matrix * fast as i64)],
         };
         Ok(OperandMap { map: mapped.map(op)?, axes: tensor_maps::axes_bits(self.batch), part: slow as u32 })
     }
 }
 
 /// Splits the operands and launches both products, of which one computes and the other one returns
-/// at once: `bf16x6_choice`, or `exact` if an operand contains an unfit value.
+/// at once: `bf16x6_choice`, or `exact` if an operand contains a value that is not splittable.
 #[cold]
 pub(super) fn launch(
     call: &Call<'_>,

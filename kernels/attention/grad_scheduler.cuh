@@ -43,22 +43,22 @@ constexpr int GRADS_BYTES = KEYS * QUERIES * 2;
 constexpr int GRADS_COUNT = WIDE ? 4 : 2;  // ds^T of two tiles; for wide heads p^T, too
 // Of a consumer: its part of dq of a tile, in f32.
 constexpr int STAGING_BYTES = WIDE ? 0 : 64 * SLAB_COLUMNS * 4;
-constexpr int NUMBER_BYTES = QUERIES * 4;
-constexpr int OWN_STAGE_BYTES = 2 * OWN_BYTES;        // k, then v
-constexpr int WALKED = OWN_STAGES * OWN_STAGE_BYTES;  // stages of q, then dy
+constexpr int ROW_STAT_BYTES = QUERIES * 4;
+constexpr int OWN_STAGE_BYTES = 2 * OWN_BYTES;          // k, then v
+constexpr int STREAMED = OWN_STAGES * OWN_STAGE_BYTES;  // stages of q, then dy
 constexpr int STAGE_BYTES = 2 * TILE_BYTES;
-constexpr int GRADS = WALKED + STAGES * STAGE_BYTES;
+constexpr int GRADS = STREAMED + STAGES * STAGE_BYTES;
 constexpr int STAGING = GRADS + GRADS_COUNT * GRADS_BYTES;
 // Stages of the LSE and row_dot of each query.
-constexpr int NUMBERS = STAGING + CONSUMERS * STAGING_BYTES;
-constexpr int BARRIERS = NUMBERS + STAGES * 2 * NUMBER_BYTES;
+constexpr int ROW_STATS = STAGING + CONSUMERS * STAGING_BYTES;
+constexpr int BARRIERS = ROW_STATS + STAGES * 2 * ROW_STAT_BYTES;
 // mbarriers: full and empty of each stage, of each stage of k and v, and of each buffer of ds^T;
 // and for each consumer: its staging buffer is full (wide heads: it has added), its staging buffer
 // is empty, and its turn has come.
 constexpr int BARRIER_COUNT = 2 * STAGES + 2 * OWN_STAGES + 2 * STAGES + 3 * CONSUMERS;
 // The work tile index of each stage of k and v.
-constexpr int NUMBERS_OF_WORK = BARRIERS + 8 * BARRIER_COUNT;
-// SHARED (the host's `shared_bytes`) = NUMBERS_OF_WORK + 8 * OWN_STAGES
+constexpr int WORK_TILE_INDICES = BARRIERS + 8 * BARRIER_COUNT;
+// SHARED (the host's `shared_bytes`) = WORK_TILE_INDICES + 8 * OWN_STAGES
 
 // The parameters, like AttentionGrad in params.cuh.
 struct AttentionGradByKeys {
@@ -73,17 +73,17 @@ struct AttentionGradByKeys {
     float* sums;
     // [batch * heads, query_tiles, CONSUMERS]: the number of work tiles that have added to a
     // consumer's part of a query tile, initially 0.
-    u32* turns;
+    u32* dq_semaphores;
     u32 query_tiles, key_blocks;  // of a head
     u32 key_heads;                // of the whole batch; with DROPOUT, of this launch
-    u32 abreast;                  // interleaved key heads
+    u32 interleaved_heads;        // interleaved key heads
     Sizes sizes;
     u32* ticket;  // index of the next work tile, initially 0
-    u32 works;
+    u32 work_tiles;
     u32 first_key_head;  // only with DROPOUT, like the fields below
     const u32* bits;
     BitLayout bit_layout;
-    float dropout_scale, kept_share;  // factor of kept weights, and its inverse
+    float dropout_scale, keep_probability;  // factor of kept weights, and its inverse
 };
 // The factor of the finished dk and dq. Until then the gradient of the scores is without the
 // dropout scale.
@@ -91,26 +91,26 @@ INLINE float score_grad_scale(const AttentionGradByKeys& p) {
     return DROPOUT ? p.sizes.scale * p.dropout_scale : p.sizes.scale;
 }
 
-constexpr u32 NO_WORK = 0xffffffff;
+constexpr u32 NO_WORK_TILE = 0xffffffff;
 
 // A block of keys, and the query tiles that it loops over: for each query head that shares the key
 // head, from the last tile to the first.
-struct Work {
+struct WorkTile {
     u32 batch, head;  // the key head
     u32 block;
     i32 first_tile, tiles;
 
-    INLINE Work(const AttentionGradByKeys& p, u32 number) {
-        u32 group_blocks = p.abreast * p.key_blocks, group = number / group_blocks;
-        number -= group * group_blocks;
-        u32 first = group * p.abreast, abreast = min(p.abreast, p.key_heads - first);
-        block = number / abreast;
-        u32 at = (DROPOUT ? p.first_key_head : 0) + first + number - block * abreast,
+    INLINE WorkTile(const AttentionGradByKeys& p, u32 index) {
+        u32 group_blocks = p.interleaved_heads * p.key_blocks, group = index / group_blocks;
+        index -= group * group_blocks;
+        u32 first = group * p.interleaved_heads, interleaved_heads = min(p.interleaved_heads, p.key_heads - first);
+        block = index / interleaved_heads;
+        u32 at = (DROPOUT ? p.first_key_head : 0) + first + index - block * interleaved_heads,
             heads = p.sizes.heads / p.sizes.group;
         batch = at / heads;
         head = at - batch * heads;
         i32 key = first_key();
-        Range queries = queries_of(p.sizes, key, min(key + KEYS, i32(p.sizes.keys)));
+        Range queries = query_range(p.sizes, key, min(key + KEYS, i32(p.sizes.keys)));
         first_tile = queries.first / QUERIES;
         tiles = queries.end > queries.first ? (queries.end + QUERIES - 1) / QUERIES - first_tile : 0;
     }
@@ -121,28 +121,28 @@ struct Step {
     u32 head;  // the query head
     i32 tile;
 
-    INLINE Step(const AttentionGradByKeys& p, const Work& work)
+    INLINE Step(const AttentionGradByKeys& p, const WorkTile& work)
         : head(work.head * p.sizes.group), tile(work.first_tile + work.tiles - 1) {}
     INLINE Step(u32 head, i32 tile) : head(head), tile(tile) {}
-    INLINE void advance(const Work& work) {
+    INLINE void advance(const WorkTile& work) {
         if (--tile >= work.first_tile) return;
         tile = work.first_tile + work.tiles - 1;
         ++head;
     }
 };
-INLINE u64 tile_number(const AttentionGradByKeys& p, const Work& work, const Step& step) {
+INLINE u64 tile_index(const AttentionGradByKeys& p, const WorkTile& work, const Step& step) {
     return u64(work.batch * p.sizes.heads + step.head) * p.query_tiles + step.tile;
 }
 // The work tile's turn among those that add to a query tile.
-struct Turn {
-    u32 number;
+struct DqSemaphore {
+    u32 index;
     bool is_first, is_last;
 
-    INLINE Turn(const AttentionGradByKeys& p, const Work& work, i32 tile) {
+    INLINE DqSemaphore(const AttentionGradByKeys& p, const WorkTile& work, i32 tile) {
         i32 query = tile * QUERIES;
-        Range keys = keys_of(p.sizes, query, min(query + QUERIES, i32(p.sizes.queries)));
-        number = work.block - keys.first / KEYS;
-        is_first = number == 0;
+        Range keys = key_range(p.sizes, query, min(query + QUERIES, i32(p.sizes.queries)));
+        index = work.block - keys.first / KEYS;
+        is_first = index == 0;
         is_last = work.block == u32(keys.end - 1) / KEYS;
     }
 };
@@ -152,8 +152,8 @@ struct Ring {
     u32 stage = 0, parity = 0;
 
     INLINE Ring(u32 first) : shared(first) {}
-    INLINE u32 tiles() const { return shared + WALKED + stage * STAGE_BYTES; }
-    INLINE u32 numbers() const { return shared + NUMBERS + stage * 2 * NUMBER_BYTES; }
+    INLINE u32 tiles() const { return shared + STREAMED + stage * STAGE_BYTES; }
+    INLINE u32 row_stats() const { return shared + ROW_STATS + stage * 2 * ROW_STAT_BYTES; }
     INLINE u32 full() const { return shared + BARRIERS + stage * 8; }
     INLINE u32 empty() const { return full() + STAGES * 8; }
     INLINE void advance() {
@@ -162,16 +162,16 @@ struct Ring {
     }
 };
 // The same for k and v, and for the indices of work tiles.
-struct OwnRing {
+struct KeyValueRing {
     u32 shared;
     u32 stage = 0, parity = 0;
 
-    INLINE OwnRing(u32 first) : shared(first) {}
+    INLINE KeyValueRing(u32 first) : shared(first) {}
     INLINE u32 k_tile() const { return shared + stage * OWN_STAGE_BYTES; }
     INLINE u32 v_tile() const { return k_tile() + OWN_BYTES; }
     INLINE u32 full() const { return shared + BARRIERS + 2 * STAGES * 8 + stage * 8; }
     INLINE u32 empty() const { return full() + OWN_STAGES * 8; }
-    INLINE u32 number() const { return shared + NUMBERS_OF_WORK + stage * 8; }
+    INLINE u32 index() const { return shared + WORK_TILE_INDICES + stage * 8; }
     INLINE void advance() {
         stage = stage == OWN_STAGES - 1 ? 0 : stage + 1;
         parity ^= stage == 0;
@@ -179,7 +179,7 @@ struct OwnRing {
     // Waits for the next work tile and returns its index.
     INLINE u32 await() const {
         mbarrier_wait_parity(full(), parity);
-        return ld_shared(number());
+        return ld_shared(index());
     }
 };
 // mbarriers of the ds^T buffer that belongs to a stage.
@@ -197,7 +197,7 @@ INLINE u32 staging_full(u32 shared, u32 consumer) {
 INLINE u32 staging_empty(u32 shared, u32 consumer) { return staging_full(shared, consumer) + CONSUMERS * 8; }
 // For wide heads, which have no staging buffer: the consumer has added to a tile.
 INLINE u32 added_barrier(u32 shared, u32 consumer) { return staging_full(shared, consumer); }
-INLINE u32 turn_barrier(u32 shared, u32 consumer) { return staging_full(shared, consumer) + 2 * CONSUMERS * 8; }
+INLINE u32 semaphore_barrier(u32 shared, u32 consumer) { return staging_full(shared, consumer) + 2 * CONSUMERS * 8; }
 
 // Called by all threads, before everything else. Wide heads do not use staging_empty.
 INLINE void init_barriers(u32 shared) {
@@ -210,7 +210,7 @@ INLINE void init_barriers(u32 shared) {
             mbarrier_init(grads_full(shared, stage), CONSUMER_WARPS);
             mbarrier_init(grads_empty(shared, stage), CONSUMER_WARPS);
         }
-        OwnRing own(shared);
+        KeyValueRing own(shared);
 #pragma unroll
         for (int stage = 0; stage < OWN_STAGES; ++stage, own.advance()) {
             mbarrier_init(own.full(), 1);
@@ -220,7 +220,7 @@ INLINE void init_barriers(u32 shared) {
         for (int consumer = 0; consumer < CONSUMERS; ++consumer) {
             mbarrier_init(staging_full(shared, consumer), WARPGROUP / WARP);
             mbarrier_init(staging_empty(shared, consumer), 1);
-            mbarrier_init(turn_barrier(shared, consumer), 1);
+            mbarrier_init(semaphore_barrier(shared, consumer), 1);
         }
         fence_mbarrier_init();
     }

@@ -10,7 +10,7 @@
 // Which split adds depends on timing; what is added does not: results are bit-equal to those of
 // sum_splits. The last split to arrive takes chunks until none is left and waits for no other
 // block, so any number of blocks completes every unit. A split that arrived earlier polls for the
-// others only if its block has nothing else to do, and only LOOKS times: blocks that have not
+// others only if its block has nothing else to do, and only POLLS times: blocks that have not
 // started may be waiting for its multiprocessor.
 //
 // The state of a unit is one word, to which splits add: how many have arrived (8 bits), how many
@@ -28,9 +28,9 @@ constexpr int QUADS = CHUNK_N / 8;  // groups of four accumulators of a thread
 constexpr u32 QUAD_SUMS = 4 * WARPGROUP, CHUNK_SUMS = QUADS * QUAD_SUMS;
 // Splits of a chunk that are loaded before they are added: 64 KiB are in flight for a warpgroup,
 // and 32 KiB where more would spill registers.
-constexpr int PARTS_AT_ONCE = BF16X6 || TURNED || !MOVES_REGISTERS ? 2 : 4;
+constexpr int SPLITS_AT_ONCE = BF16X6 || TRANSPOSED || !MOVES_REGISTERS ? 2 : 4;
 // How often a split polls for the others, about a microsecond each time.
-constexpr int LOOKS = 32;
+constexpr int POLLS = 32;
 
 typedef float Chunk[QUADS][4];
 
@@ -40,15 +40,15 @@ INLINE u32 done_of(u32 word) { return word >> 8 & 0xff; }
 INLINE u32 taken_of(u32 word) { return word >> 16; }
 
 // One split's partial sums of a unit, from a consumer's registers to y.
-struct UnitPart {
+struct SplitFixup {
     const TensorMapProduct& p;
-    const Work& work;
-    u32 row;     // the consumer's first row in the tile
-    u32 notice;  // four bytes of shared memory: the leading thread broadcasts through them
+    const WorkTile& work;
+    u32 row;             // the consumer's first row in the tile
+    u32 broadcast_slot;  // four bytes of shared memory: the leading thread broadcasts through them
     u32 unit;
 
-    INLINE UnitPart(const TensorMapProduct& p, const Work& work, u32 row, u32 consumer, u32 shared)
-        : p(p), work(work), row(row), notice(turn_of(shared, CONSUMERS + STRIP_BARRIERS + consumer)) {
+    INLINE SplitFixup(const TensorMapProduct& p, const WorkTile& work, u32 row, u32 consumer, u32 shared)
+        : p(p), work(work), row(row), broadcast_slot(turn_barrier(shared, CONSUMERS + STRIP_BARRIERS + consumer)) {
         u32 rows = (p.m + CLUSTER_M - 1) / CLUSTER_M * CLUSTER_DOWN;
         u32 columns = (p.n + CLUSTER_N - 1) / CLUSTER_N * CLUSTER_ACROSS;
         unit = (work.tile.matrix * columns + work.tile.column / TILE_N) * rows + work.tile.row / TILE_M;
@@ -56,7 +56,7 @@ struct UnitPart {
     }
     INLINE u32 thread() const { return read_tid_x() % WARPGROUP; }
     INLINE bool leads() const { return thread() == 0; }
-    INLINE void meet() const { barrier_sync(1 + read_tid_x() / WARPGROUP, WARPGROUP); }
+    INLINE void sync() const { barrier_sync(1 + read_tid_x() / WARPGROUP, WARPGROUP); }
     INLINE u32* word() const { return p.states + unit; }
 
     INLINE u32 first_row(u32 chunk) const { return work.tile.row + row + chunk / CHUNKS_ACROSS * 64; }
@@ -64,7 +64,7 @@ struct UnitPart {
     // Whether the chunk has elements of y in the thread's warp: with few rows, most warps have
     // nothing to store.
     INLINE bool has_rows(u32 chunk) const {
-        return first_row(chunk) + row_of_sums(thread() / WARP, 0) < p.m && first_column(chunk) < p.n;
+        return first_row(chunk) + accumulator_row(thread() / WARP, 0) < p.m && first_column(chunk) < p.n;
     }
     // The thread's first quad of a split's chunk.
     INLINE float* quads(u32 split, u32 chunk) const {
@@ -85,26 +85,26 @@ struct UnitPart {
         }
     }
     // Broadcasts the leading thread's `number` to the consumer.
-    INLINE u32 announced(u32 number) const {
-        if (leads()) st_shared(notice, number);
-        meet();
-        number = ld_shared(notice);
-        meet();
+    INLINE u32 broadcast(u32 number) const {
+        if (leads()) st_shared(broadcast_slot, number);
+        sync();
+        number = ld_shared(broadcast_slot);
+        sync();
         return number;
     }
     // Arrives, and returns whether all splits have arrived. If they have not, it polls up to
-    // `looks` times. If they have, all threads see what the other splits wrote: each split releases
-    // the writes of its threads, by the barrier and the leading thread, and acquires what the
-    // splits before it released.
-    INLINE bool arrive(int looks) const {
-        meet();
+    // `max_polls` times. If they have, all threads see what the other splits wrote: each split
+    // releases the writes of its threads, by the barrier and the leading thread, and acquires what
+    // the splits before it released.
+    INLINE bool arrive(int max_polls) const {
+        sync();
         u32 arrived = 0;
         if (leads()) {
             arrived = arrived_of(atom_add_acq_rel_gpu(word(), ARRIVED)) + 1;
 #pragma unroll 1
-            for (int i = 0; i < looks && arrived < p.splits; ++i) arrived = arrived_of(ld_acquire_gpu(word()));
+            for (int i = 0; i < max_polls && arrived < p.splits; ++i) arrived = arrived_of(ld_acquire_gpu(word()));
         }
-        return announced(arrived) == p.splits;
+        return broadcast(arrived) == p.splits;
     }
 
     // ------------------------------------------------------------ chunks
@@ -113,30 +113,31 @@ struct UnitPart {
     INLINE u32 take() const {
         u32 chunk = 0;
         if (leads()) chunk = taken_of(atom_add_relaxed_gpu(word(), TAKEN));
-        return announced(chunk);
+        return broadcast(chunk);
     }
     // Adds a chunk over all splits.
-    INLINE void add_up(Chunk& sums, u32 chunk) const {
+    INLINE void reduce_splits(Chunk& sums, u32 chunk) const {
 #pragma unroll
         for (int i = 0; i < 4 * QUADS; ++i) sums[i / 4][i % 4] = 0;
         if (!has_rows(chunk)) return;
         u32 split = 0;
 #pragma unroll 1
-        for (; split + PARTS_AT_ONCE <= p.splits; split += PARTS_AT_ONCE) add_next<PARTS_AT_ONCE>(sums, split, chunk);
+        for (; split + SPLITS_AT_ONCE <= p.splits; split += SPLITS_AT_ONCE)
+            add_next<SPLITS_AT_ONCE>(sums, split, chunk);
 #pragma unroll 1
         for (; split + 2 <= p.splits; split += 2) add_next<2>(sums, split, chunk);
         if (split < p.splits) add_next<1>(sums, split, chunk);
     }
-    template <int PARTS> INLINE void add_next(Chunk& sums, u32 split, u32 chunk) const {
+    template <int SPLITS> INLINE void add_next(Chunk& sums, u32 split, u32 chunk) const {
         const float* from = quads(split, chunk);
-        Chunk parts[PARTS];
+        Chunk parts[SPLITS];
 #pragma unroll
-        for (int part = 0; part < PARTS; ++part)
+        for (int part = 0; part < SPLITS; ++part)
 #pragma unroll
             for (int j = 0; j < QUADS; ++j)
                 ld_relaxed_gpu_v4(parts[part][j], from + (u64(part) * CHUNKS * CHUNK_SUMS + j * QUAD_SUMS));
 #pragma unroll
-        for (int part = 0; part < PARTS; ++part)
+        for (int part = 0; part < SPLITS; ++part)
 #pragma unroll
             for (int i = 0; i < 4 * QUADS; ++i) sums[i / 4][i % 4] += parts[part][i / 4][i % 4];
     }

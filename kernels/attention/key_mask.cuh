@@ -1,6 +1,6 @@
 // Sets masked scores to -infinity, in accumulators of 16 queries (half.cuh).
 //
-//   s [1, OVER, 4]: 16 queries from `query`, OVER * 8 keys from `first_key`
+//   s [1, COLUMN_BLOCKS, 4]: 16 queries from `query`, COLUMN_BLOCKS * 8 keys from `first_key`
 //
 // With BY_BITS, a word has a bit for each unmasked key of a row, and each element is selected by
 // its bit: one instruction per element instead of three (R2P moves seven bits at a time to
@@ -19,17 +19,17 @@ INLINE u32 elements_below(i32 columns) {
     return count >= 32 ? ~0u : (1u << count) - 1;
 }
 
-template <int OVER>
-INLINE void hide_by_bits(float (&s)[1][OVER][4], const Sizes& sizes, i32 query, i32 first_key, u32 thread) {
-    static_assert(OVER <= 16, "a bit of a word for each element of a row");
+template <int COLUMN_BLOCKS>
+INLINE void apply_bit_mask(float (&s)[1][COLUMN_BLOCKS][4], const Sizes& sizes, i32 query, i32 first_key, u32 thread) {
+    static_assert(COLUMN_BLOCKS <= 16, "a bit of a word for each element of a row");
     i32 row = query + i32(thread % WARP / 4), column = first_key + i32(thread % 4) * 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        Range seen = keys_of(sizes, row + half * 8, row + half * 8 + 1);
+        Range seen = key_range(sizes, row + half * 8, row + half * 8 + 1);
         u32 kept = elements_below(seen.end - column);
         if (BAND) kept &= ~elements_below(seen.first - column);
 #pragma unroll
-        for (int j = 0; j < OVER; ++j)
+        for (int j = 0; j < COLUMN_BLOCKS; ++j)
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 float& score = s[0][j][half * 2 + e];
@@ -38,8 +38,8 @@ INLINE void hide_by_bits(float (&s)[1][OVER][4], const Sizes& sizes, i32 query, 
     }
 }
 
-template <bool BY_BITS, int OVER>
-INLINE void hide_keys(float (&s)[1][OVER][4], const Sizes& sizes, i32 query, i32 first_key, u32 thread) {
-    if constexpr (BY_BITS) hide_by_bits(s, sizes, query, first_key, thread);
-    else hide_unseen<false>(s, sizes, query, first_key, -INFINITE, thread);
+template <bool BY_BITS, int COLUMN_BLOCKS>
+INLINE void apply_key_mask(float (&s)[1][COLUMN_BLOCKS][4], const Sizes& sizes, i32 query, i32 first_key, u32 thread) {
+    if constexpr (BY_BITS) apply_bit_mask(s, sizes, query, first_key, thread);
+    else apply_band_mask<false>(s, sizes, query, first_key, -INFINITE, thread);
 }
