@@ -1,5 +1,6 @@
-// What NVRTC knows without a header, so that clangd and other tools for C++ can read the kernels: nothing here is compiled into one. They
-// get this file by compile_flags.txt. It is followed by macros of a variant, of those that the host passes, for files that need some.
+// What NVRTC declares without a header, so that clangd and other C++ tools can read the kernels. No
+// kernel includes this file: compile_flags.txt passes it to these tools. The end defines examples
+// of the macros that the host passes for a variant, for files that need some.
 
 #pragma once
 #define HOST_SHIM 1
@@ -121,8 +122,8 @@ double fma(double, double, double);
 #define PACK_OF 4
 #define INDEX long long
 #define REDUCER Sum
-#define ADDS 1
-#define MOST 64
+#define SCATTER_ADD 1
+#define MAX_TENSORS 64
 #define SMOOTHED 1
 #define HEAD_DIM 64
 #define VALUE_DIM 64

@@ -1,11 +1,11 @@
-// Dropout of the attention weights: which are kept is drawn again wherever they are formed.
+// Dropout of the attention weights: the dropout mask is recomputed wherever the weights are.
 
 #pragma once
 
 #include "attention/params.cuh"
 #include "lib/philox.cuh"
 
-// Whether the weights of four keys in a row are kept: bits 0 to 3. Not all of the keys need exist.
+// Keep bits of four consecutive keys, in bits 0 to 3. Some of the keys may not exist.
 struct DropoutRng {
     u64 seed, first;
     u32 threshold;
@@ -17,25 +17,26 @@ struct DropoutRng {
         return rng;
     }
     INLINE u32 block(u64 number) const {
-        Words words = philox(seed, first + number);
+        RandomWords words = philox(seed, first + number);
         u32 kept = 0;
 #pragma unroll
         for (int word = 0; word < 4; ++word) kept |= words.of[word] >> 8 >= threshold ? 1u << word : 0;
         return kept;
     }
-    // Of the weights from number `weight` on, which lie in two blocks of the stream where the keys' count is no multiple of 4.
+    // Of the four weights from index `weight`. They span two Philox blocks if the index is not a
+    // multiple of 4: where the number of keys is not a multiple of 4, or with VARLEN.
     INLINE u32 four(u64 weight) const {
         u32 kept = block(weight / 4), skipped = u32(weight) % 4;
         if (skipped != 0) kept = (kept | block(weight / 4 + 1) << 4) >> skipped & 15;
         return kept;
     }
 };
-// Numbers of the weights of a head that is counted over the batch.
-struct WeightNumbers {
+// Indices of the weights. `head` is counted over the batch.
+struct WeightIndex {
     u32 queries, keys;
-    u64 first;  // of the block's sequence
+    u64 first;  // index offset of the block's sequence
 
-    template <class P> INLINE static WeightNumbers of(const P& p) {
+    template <class P> INLINE static WeightIndex of(const P& p) {
         const Varlen& all = p.varlen;
         if (VARLEN) return {all.queries, all.keys, u64(all.first_query) * all.keys + all.first_key};
         return {p.sizes.queries, p.sizes.keys, 0};
@@ -45,19 +46,19 @@ struct WeightNumbers {
     }
 };
 
-// In place of a KeepMask where nothing is ever dropped.
+// Replaces KeepMask in variants without dropout.
 struct KeepAll {
-    INLINE void draw(const DropoutParams&, const WeightNumbers&, u32, i32, i32) {}
+    INLINE void draw(const DropoutParams&, const WeightIndex&, u32, i32, i32) {}
     INLINE void keep_all() {}
     INLINE bool has(int, int, int) const { return true; }
     INLINE float only(int, int, float x) const { return x; }
     template <class Operand> INLINE void apply(Operand&) const {}
 };
-template <class Mask, int DROPS> struct KeptOf {
+template <class Mask, int DROPS> struct SelectKeepMask {
     typedef Mask type;
 };
-template <class Mask> struct KeptOf<Mask, 0> {
+template <class Mask> struct SelectKeepMask<Mask, 0> {
     typedef KeepAll type;
 };
-// What a variant knows of the weights that it keeps.
-template <class Mask> using Kept = typename KeptOf<Mask, DROPOUT>::type;
+// The keep mask of a variant: `Mask` with dropout, else KeepAll.
+template <class Mask> using KeepMaskFor = typename SelectKeepMask<Mask, DROPOUT>::type;

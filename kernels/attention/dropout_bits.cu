@@ -1,17 +1,27 @@
-// Draws which weights dropout keeps, by the numbers of dropout.cuh, as the bits of dropout_bits.cuh. A Philox block is of four keys of a query. A warp has a row group and SPAN tiles one after another:
+// Draws the dropout mask, with the indices of dropout.cuh, as the keep bits of dropout_bits.cuh.
+// A Philox block covers four consecutive keys of a query. A warp has one row group and SPAN
+// consecutive tiles:
 //
-//   forward    16 queries, 128 keys a tile; of each 8 keys even lanes draw for the row l / 4, odd ones for the row 8 below:
+//   forward    A tile is 16 queries x 128 keys. Of each 8 keys, even lanes draw for row l / 4, odd
+//              lanes for row l / 4 + 8:
 //
-//     lane      0      1      2      3         a lane keeps the bits of two keys of its row, sends those of the other two to the lane beside it, and has two
-//     row l/4   k0-3          k4-7             bits of the other row from there
+//     lane      0      1      2      3
+//     row l/4   k0-3          k4-7
 //     + 8              k0-3          k4-7
 //
-//   gradient   16 keys, 64 queries a tile; of each 8 queries lane l draws for query l % 8 and the keys from l / 8 * 4 on, and four exchanges give every lane
-//              those of its two keys and two queries
+//              Of the four keys that it draws, a lane keeps the bits of two and sends the others to
+//              the other lane of its pair, which sends it two bits of the other row.
 //
-// Tiles that no work of forward_tma.cu, grad_by_keys.cu or grad_by_keys_wide.cu walks over are left out.
+//   gradient   A tile is 16 keys x 64 queries. Of each 8 queries, lane l draws for query l % 8 and
+//              the four keys from l / 8 * 4. Four shuffles give each lane the bits of its two keys
+//              and two queries.
 //
-// Launch: attention_dropout_bits, attention_dropout_bits_by_keys<<<heads * row_groups / 4 * ceil(tiles / SPAN), 128>>>. They know BAND alone, which is 1.
+// Tiles that no work tile of forward_tma.cu, grad_by_keys.cu or grad_by_keys_wide.cu processes are
+// skipped.
+//
+// Launch: attention_dropout_bits, attention_dropout_bits_by_keys
+// <<<heads * row_groups / 4 * ceil(tiles / SPAN), 128>>>. Of the variant's macros they use only
+// BAND, which is 1.
 // Limits: the threshold is above 0 and below 2^24.
 
 #include "attention/dropout_bits.cuh"
@@ -21,66 +31,67 @@
 #include "ptx/registers.cuh"
 
 constexpr int THREADS = 128;
-constexpr int GROUPS = THREADS / WARP;  // row groups of a block
-// Tiles of a block: its start and the steps of the key are then a small share.
+constexpr int GROUPS = THREADS / WARP;  // row groups per block
+// Tiles per warp, to amortize the start of the block and the Philox key schedule.
 constexpr u32 SPAN = 4;
 
 struct AttentionDropoutBits {
     DropoutParams dropout;
     u32* bits;
     BitLayout layout;
-    u32 work_rows;   // of a work, which walks over the tiles that any of them sees, or is seen by
-    u32 walk_tiles;  // of bits, of a step of a walk
-    u32* ticket;     // becomes 0; or none
+    u32 work_tile_rows;  // rows of a work tile, whose main loop covers all tiles that any row needs
+    u32 step_tiles;      // tiles of bits per main-loop step
+    u32* ticket;         // reset to 0 by the gradient's kernel; may be null
     Sizes sizes;
 };
 
-// What a block draws for: a head, a warp's row group, and tiles.
+// The part of a block: a head, the warp's row group, and a range of tiles.
 struct BitBlock {
     u32 head, row_group;
     u32 first_tile, end_tile;
 
-    // `walked(first, end)`: the range of columns that rows of a work walk over.
-    template <class Walked>
-    INLINE static BitBlock of(const AttentionDropoutBits& p, u32 rows, u32 columns, Walked walked) {
+    // `column_range(first, end)` returns the range of columns that the rows of a work tile process.
+    template <class ColumnRange>
+    INLINE static BitBlock of(const AttentionDropoutBits& p, u32 rows, u32 columns, ColumnRange column_range) {
         u32 spans = (p.layout.tiles + SPAN - 1) / SPAN, blocks = p.layout.row_groups / GROUPS;
         u32 span = blockIdx.x % spans * SPAN, block = blockIdx.x / spans % blocks;
-        u32 work = block * GROUPS * BIT_ROWS / p.work_rows * p.work_rows;
-        Range range = walked(i32(work), i32(min(work + p.work_rows, rows)));
-        // Works that see nothing walk over one tile.
+        u32 work = block * GROUPS * BIT_ROWS / p.work_tile_rows * p.work_tile_rows;
+        Range range = column_range(i32(work), i32(min(work + p.work_tile_rows, rows)));
+        // A fully masked work tile processes one step.
         if (range.first >= range.end) range = Range{0, 1};
-        u32 step = columns * p.walk_tiles;
+        u32 step = columns * p.step_tiles;
         BitBlock found;
         found.head = p.layout.first_head + blockIdx.x / spans / blocks;
         found.row_group = block * GROUPS + threadIdx.x / WARP;
-        found.first_tile = max(span, u32(range.first) / step * p.walk_tiles);
-        found.end_tile = min(span + SPAN, (u32(range.end) + step - 1) / step * p.walk_tiles);
+        found.first_tile = max(span, u32(range.first) / step * p.step_tiles);
+        found.end_tile = min(span + SPAN, (u32(range.end) + step - 1) / step * p.step_tiles);
         return found;
     }
 };
 
-// Where the random numbers of weights are.
+// Position of the weights in the Philox stream.
 struct WeightStream {
     u64 seed, first_block;
-    u32 least;  // word that is kept
+    u32 keep_threshold;  // smallest word that is kept
 
     INLINE static WeightStream of(const DropoutParams& dropout) {
         return {u64(dropout.state[0]), u64(dropout.state[dropout.state_stride]) + dropout.offset,
                 dropout.threshold << 8};
     }
-    // Whether the weights of four keys from number `weight` on are kept. ALIGNED: they are one Philox block.
+    // Whether the weights of the four keys from index `weight` are kept. ALIGNED: they are one
+    // Philox block.
     template <bool ALIGNED> INLINE void four(bool (&kept)[4], u64 weight) const {
         u64 block = first_block + weight / 4;
-        Words words = philox(seed, block);
+        RandomWords words = philox(seed, block);
         if (ALIGNED) {
 #pragma unroll
-            for (int word = 0; word < 4; ++word) kept[word] = words.of[word] >= least;
+            for (int word = 0; word < 4; ++word) kept[word] = words.of[word] >= keep_threshold;
         } else {
-            Words next = philox(seed, block + 1);
+            RandomWords next = philox(seed, block + 1);
             u32 all = 0;
 #pragma unroll
             for (int word = 0; word < 4; ++word)
-                all |= (words.of[word] >= least) << word | (next.of[word] >= least) << (word + 4);
+                all |= (words.of[word] >= keep_threshold) << word | (next.of[word] >= keep_threshold) << (word + 4);
             all >>= u32(weight) % 4;
 #pragma unroll
             for (int word = 0; word < 4; ++word) kept[word] = all >> word & 1;
@@ -88,12 +99,13 @@ struct WeightStream {
     }
 };
 
-// Bits that the lane keeps and those that it sends.
+// Bits of the first two and of the last two of each four keys. A lane keeps one of the words and
+// sends the other.
 struct DrawnBits {
     u32 first_two, last_two;
 };
 
-// Draws for weights from number `weight` on, of which this lane has 4 of each 8, for a tile of keys.
+// Draws for a tile of keys, from weight index `weight`. This lane draws four of each 8 keys.
 template <bool ALIGNED> INLINE DrawnBits draw(const WeightStream& stream, u64 weight) {
     DrawnBits drawn = {0, 0};
 #pragma unroll 2
@@ -119,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     wait_for_earlier_launches();
     const Sizes& sizes = p.sizes;
     BitBlock block =
-        BitBlock::of(p, sizes.queries, BIT_KEYS, [&](i32 first, i32 end) { return keys_of(sizes, first, end); });
+        BitBlock::of(p, sizes.queries, BIT_KEYS, [&](i32 first, i32 end) { return key_range(sizes, first, end); });
     u32 lane = threadIdx.x % WARP, query = block.row_group * BIT_ROWS + lane % 2 * 8 + lane / 4;
     u64 row = (u64(block.head) * sizes.queries + query) * sizes.keys;
     WeightStream stream = WeightStream::of(p.dropout);
@@ -135,12 +147,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// Bit of query 8 j + l % 8 and key c of four, before the exchange: apart by j as in the end, and by c as these are apart there by row and query.
+// Bit for query 8 j + l % 8 and key c of four, before the exchange. Different j have the same
+// distances as in the final word. The four c use the distances that the final word has between its
+// two rows (c % 2) and its two adjacent queries (c / 2).
 INLINE constexpr int drawn_bit(int j, int c) { return j % 2 * 16 + 7 - j / 2 * 2 + c / 2 * 8 - c % 2; }
-// Of key 0.
+// The bits of key 0.
 constexpr u32 DRAWN_BITS = 0x00AA00AA;
 
-// Draws for four keys from number `weight` on, of each eighth query of a tile; a query is `keys` weights behind the one before.
+// Draws four keys from weight index `weight`, for every eighth query of a tile. Consecutive queries
+// are `keys` weights apart.
 template <bool ALIGNED> INLINE u32 draw_by_keys(const WeightStream& stream, u64 weight, u32 keys) {
     u32 drawn = 0;
 #pragma unroll
@@ -160,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (p.ticket != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *p.ticket = 0;
     const Sizes& sizes = p.sizes;
     BitBlock block =
-        BitBlock::of(p, sizes.keys, BIT_QUERIES, [&](i32 first, i32 end) { return queries_of(sizes, first, end); });
+        BitBlock::of(p, sizes.keys, BIT_QUERIES, [&](i32 first, i32 end) { return query_range(sizes, first, end); });
     u32 lane = threadIdx.x % WARP, key = block.row_group * BIT_ROWS + lane / 8 * 4;
     WeightStream stream = WeightStream::of(p.dropout);
 #pragma unroll 1
@@ -169,7 +184,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         u64 weight = (u64(block.head) * sizes.queries + query) * sizes.keys + key;
         u32 drawn = sizes.keys % 4 == 0 ? draw_by_keys<true>(stream, weight, sizes.keys)
                                         : draw_by_keys<false>(stream, weight, sizes.keys);
-        // Of a lane's row, and the row 8 below, the key among four.
+        // Assembles the bits of the lane's row and of the row 8 below. Each row is key row % 4 of
+        // the four keys that one lane has drawn.
         u32 row = lane / 4, word = 0;
 #pragma unroll
         for (u32 half = 0; half < 2; ++half)

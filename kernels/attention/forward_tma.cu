@@ -1,37 +1,51 @@
-// forward.cu for f16 and bf16 by warpgroups (wgmma, sm_90a), without mask, with operands and results copied by the tensor memory accelerator (TMA):
-// y = dropout(softmax(scale q k^T)) v and the log-sum-exp of the scores. Which weights dropout keeps has been drawn before (dropout_bits.cuh).
+// forward.cu for f16 and bf16 with wgmma (sm_90a), without a mask, with operands and results copied
+// by the Tensor Memory Accelerator (TMA): y = dropout(softmax(scale q k^T)) v, and the log-sum-exp
+// (LSE) of the scores. dropout_bits.cu has drawn the dropout mask before (dropout_bits.cuh).
 //
-//   q [batch, heads, queries, head_dim]   k [batch, heads / group, keys, head_dim]   v [batch, heads / group, keys, value_dim]
-//   y [batch, heads, queries, value_dim]  log_sums [batch, heads, queries], natural logarithms in f32
+//   q        [batch, heads, queries, head_dim]
+//   k        [batch, heads / group, keys, head_dim]
+//   v        [batch, heads / group, keys, value_dim]
+//   y        [batch, heads, queries, value_dim]
+//   log_sums [batch, heads, queries], natural logarithms in f32
 //
-// A work is QUERIES rows of one head, 64 for each of the consumers, and a walk over the keys that any of them sees, STEP at a time. The grid is as
-// large as the device; a block takes one work after the other, by a ticket:
+// A work tile is QUERIES rows of one head, 64 for each consumer, and the keys to which any of them
+// attends, STEP per iteration. The grid is persistent. A block takes work tiles one after another,
+// from an atomic ticket counter:
 //
-//   producer (a thread)   q of a work, k and v of a step   ---TMA--->  rings of QUERY_STAGES and of STAGES buffers
-//   storer (a thread)     y of a work                      <--TMA----  where q was
+//   producer (a thread)   q of a tile, k and v of a step   ---TMA--->  rings of QUERY_STAGES and of
+//                                                                      STAGES buffers
+//   storer (a thread)     y of a tile                      <--TMA----  the buffer of q
 //   consumers (128 threads each, 64 queries)
 //
 //                 tensor cores                          other units
 //     consumer 0 | q k | p v before | . . . . . . . .  |  . . . | s becomes p               |
 //     consumer 1 | . . . . . . . .  | q k | p v before |  becomes p | . . . . . . . | s ...
 //
-// Products of one consumer run under the softmax of the other one: they take turns at the tensor cores, and values lag a step behind keys, so
-// that a turn is two products, of which the second one runs under the softmax of the first. Steps of one work follow those of the work before
-// without a gap: the last values of a work are multiplied beside the first keys of the next one. (Not where shared memory has one buffer of q, of
-// wide heads: there a work begins when y of the one before has left the place of q, and only its keys and values have come meanwhile.)
+// Ping-pong: the products of one consumer overlap the softmax of the other. Consumers take turns at
+// the tensor cores. Values lag one step behind keys, so a turn issues two products, and the second
+// one (p v of the step before) overlaps the softmax of the first. There is no gap between two work
+// tiles: the last p v of a tile is issued together with the first q k of the next one. (Except
+// where shared memory has one buffer of q, for wide heads: there a tile begins when y of the tile
+// before has left the buffer of q, and only its keys and values are loaded earlier.)
 //
-// Works that have most keys to see begin first: the last tiles of queries of a causal band. `abreast` heads have their works next to each other, so
-// that their keys and values stay in the cache. Every result is of one work: no number depends on which block does what.
+// Work tiles that process the most keys begin first: the last queries of a causal band. The work
+// tiles of `interleaved_heads` heads are interleaved, so that the keys and values of these heads
+// stay in the cache. Each result comes from one work tile: it does not depend on which block
+// processes it.
 //
-// Rows keep an older maximum for as long as the new one is less than 2^8 above it, see softmax.cuh. A query that sees no key gives 0 and a
-// log-sum-exp of -infinity; a score of NaN or +infinity makes its row NaN.
+// Row maxima are updated only when one has risen by more than 8 in base 2, see softmax.cuh. A fully
+// masked query gives 0 and a log-sum-exp of -infinity. A score of NaN or +infinity makes its row
+// NaN.
 //
 // Macros: those of params.cuh, and CONSUMERS, STEP, STAGES, QUERY_STAGES.
 //
-// Launch: attention_tma<<<grid, THREADS, SHARED>>>, with grid = works or multiprocessors, whichever is less, and works = batch * heads * tiles.
+// Launch: attention_tma<<<grid, THREADS, SHARED>>>, with grid = min(works, multiprocessors) and
+// works = batch * heads * tiles.
 //
-// Limits: as forward.cu; widths are rounded up to 64, 128, 192 or 256; there are queries and keys; the scale is above 0; strides are positive (TMA); *ticket
-// is 0 before and behind. MASK is 0; with DROPOUT, STEP is 64 or 128 and BAND 1, and a launch is of some heads.
+// Limits: as forward.cu. Widths are rounded up to 64, 128, 192 or 256. There is at least one query
+// and one key. The scale is above 0. Strides are positive (TMA). *ticket is 0 before and after each
+// launch. MASK is 0. With DROPOUT, STEP is 64 or 128, BAND is 1, and a launch covers some of the
+// heads.
 
 #ifdef HOST_SHIM
 #undef DROPOUT
@@ -53,79 +67,83 @@
 #include "attention/warpgroup_softmax.cuh"
 #include "ptx/wgmma_ss.cuh"
 
-static_assert(HEAD_DIM == VALUE_DIM, "y takes the place of q");
+static_assert(HEAD_DIM == VALUE_DIM, "y reuses the buffers of q");
 static_assert(!DROPOUT || BIT_KEYS % STEP == 0, "a lane's bits of a step are in two words");
 
 constexpr int WARPGROUP = 128;
 constexpr int THREADS = (1 + CONSUMERS) * WARPGROUP;
 constexpr int CONSUMER_WARPS = CONSUMERS * WARPGROUP / WARP;
-// Together as many as there are at launch: 65536 / THREADS, rounded down to a multiple of 8, for each thread.
-// A producer that loads ahead does not do with 24.
+// Their sum over all threads is at most the registers at launch, which are 65536 / THREADS per
+// thread, rounded down to a multiple of 8. A producer that loads ahead needs more than 24.
 constexpr int PRODUCER_REGISTERS = CONSUMERS == 3 ? 32 : QUERY_STAGES == 1 ? 40 : 24;
 constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : QUERY_STAGES == 1 ? 232 : 240;
-// Whether y waits in registers, rounded, and is stored while the next products are formed, in place of before they begin. Wider heads and three consumers
-// have no use for it, or no registers (docs/kernels/attention.md).
-constexpr bool STORES_LATE = CONSUMERS == 2 && HEAD_DIM == 64;
-static_assert(!STORES_LATE || QUERY_STAGES > 2, "places of y, of the q at hand and of the next q");
+// Whether y stays in registers, rounded, and is stored during the next products, instead of before
+// they are issued. Wider heads and three consumers do not benefit, or have no registers left for it
+// (docs/kernels/attention.md).
+constexpr bool DEFERS_STORE = CONSUMERS == 2 && HEAD_DIM == 64;
+static_assert(!DEFERS_STORE || QUERY_STAGES > 2, "buffers for y, for the current q and for the next q");
 
-constexpr int ROWS = 64;  // of a consumer
+constexpr int ROWS = 64;  // per consumer
 constexpr int QUERIES = CONSUMERS * ROWS;
 constexpr int SLAB_COLUMNS = 64;
 constexpr int SLABS = HEAD_DIM / SLAB_COLUMNS;
 
-// What is where in shared memory.
+// Layout of shared memory, in bytes.
 constexpr int ROWS_BYTES = ROWS * HEAD_DIM * 2;
 constexpr int Q_BYTES = CONSUMERS * ROWS_BYTES;
-constexpr int STEP_BYTES = STEP * HEAD_DIM * 2;  // of keys or of values
+constexpr int STEP_BYTES = STEP * HEAD_DIM * 2;  // of keys, or of values
 constexpr int K_TILES = QUERY_STAGES * Q_BYTES;
 constexpr int V_TILES = K_TILES + STAGES * STEP_BYTES;
 constexpr int BARRIERS = V_TILES + STAGES * STEP_BYTES;
-// Of each stage of q: it is there, y is there in its place, it is free. Of each stage of k and of v: full and empty.
+// Per stage of q: q is full, y is done (it has replaced q), empty. Per stage of k and of v: full,
+// empty.
 constexpr int BARRIER_COUNT = 3 * QUERY_STAGES + 4 * STAGES;
-constexpr int TASKS = BARRIERS + (BARRIER_COUNT + 1) / 2 * 16;  // of each stage of q, read as one word of 16 bytes
-constexpr int TASK_BYTES = 16;
+// One message per stage of q, read as 16 bytes at once.
+constexpr int MESSAGES = BARRIERS + (BARRIER_COUNT + 1) / 2 * 16;
+constexpr int MESSAGE_BYTES = 16;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = TASKS + QUERY_STAGES * TASK_BYTES + SWIZZLE_ALIGNMENT
+// SHARED = MESSAGES + QUERY_STAGES * MESSAGE_BYTES + SWIZZLE_ALIGNMENT
 
 struct AttentionTma {
     TensorMap q, k, v, y;  // axes: column, row, head, batch
-    float* log_sums;       // [batch, heads, queries], without gaps
-    u32* ticket;           // of the works beyond the grid; 0 again when all are drawn
-    u32 works;
-    u32 tiles;    // of queries, of a head
-    u32 heads;    // of the whole batch; of this launch, with DROPOUT
-    u32 abreast;  // heads whose works are next to each other
+    float* log_sums;       // LSE [batch, heads, queries], contiguous
+    u32* ticket;           // counter of work tiles beyond the grid; wraps to 0 with the last draw
+    u32 work_tiles;
+    u32 tiles;              // of queries, per head
+    u32 heads;              // of the whole batch; with DROPOUT, of this launch
+    u32 interleaved_heads;  // heads whose work tiles are interleaved
     Sizes sizes;
-    const u32* bits;  // with DROPOUT
+    const u32* bits;  // keep bits, only with DROPOUT
     BitLayout bit_layout;
     float dropout_scale;
 };
 
-// A work as the producer says it to the others. No steps: there are no more works.
-struct Task {
+// A work tile, as the producer sends it to the other warps. steps == 0: no work tiles are left.
+struct WorkMessage {
     u32 head;  // counted over the batch
     i32 first_query;
     i32 first_key, steps;
 
-    INLINE static Task none() { return Task{0, 0, 0, 0}; }
-    INLINE static Task of(const AttentionTma& p, u32 number) {
-        u32 group_works = p.abreast * p.tiles, group = number / group_works;
-        number -= group * group_works;
-        u32 first = group * p.abreast, abreast = min(p.abreast, p.heads - first);
-        u32 row = number / abreast;
-        Task task;
-        task.head = (DROPOUT ? p.bit_layout.first_head : 0) + first + number - row * abreast;
-        task.first_query = i32(p.tiles - 1 - row) * QUERIES;
-        Range keys = keys_of(p.sizes, task.first_query, min(task.first_query + QUERIES, i32(p.sizes.queries)));
-        // One step of which nothing is seen is what remains of none.
+    INLINE static WorkMessage none() { return WorkMessage{0, 0, 0, 0}; }
+    INLINE static WorkMessage of(const AttentionTma& p, u32 tile_index) {
+        u32 group_tiles = p.interleaved_heads * p.tiles, group = tile_index / group_tiles;
+        tile_index -= group * group_tiles;
+        u32 first = group * p.interleaved_heads, interleaved_heads = min(p.interleaved_heads, p.heads - first);
+        u32 row = tile_index / interleaved_heads;
+        WorkMessage work_tile;
+        work_tile.head = (DROPOUT ? p.bit_layout.first_head : 0) + first + tile_index - row * interleaved_heads;
+        work_tile.first_query = i32(p.tiles - 1 - row) * QUERIES;
+        Range keys =
+            key_range(p.sizes, work_tile.first_query, min(work_tile.first_query + QUERIES, i32(p.sizes.queries)));
+        // A fully masked work tile still processes one step.
         bool any = keys.first < keys.end;
-        task.first_key = any ? keys.first / STEP * STEP : 0;
-        task.steps = any ? (keys.end - task.first_key + STEP - 1) / STEP : 1;
-        return task;
+        work_tile.first_key = any ? keys.first / STEP * STEP : 0;
+        work_tile.steps = any ? (keys.end - work_tile.first_key + STEP - 1) / STEP : 1;
+        return work_tile;
     }
 };
 
-// The buffers of q, and later of y.
+// The ring of q buffers, which are reused for y.
 struct QueryRing {
     u32 shared;
     u32 stage = 0, parity = 0;
@@ -140,33 +158,34 @@ struct QueryRing {
         parity ^= stage == 0;
     }
 
-    INLINE void put(const Task& task) const {
-        u32 words[4] = {task.head, u32(task.first_query), u32(task.first_key), u32(task.steps)};
-        st_shared_v4(shared + TASKS + stage * TASK_BYTES, words);
+    INLINE void put(const WorkMessage& work_tile) const {
+        u32 words[4] = {work_tile.head, u32(work_tile.first_query), u32(work_tile.first_key), u32(work_tile.steps)};
+        st_shared_v4(shared + MESSAGES + stage * MESSAGE_BYTES, words);
     }
-    // Waits for the next work.
-    INLINE Task await() const {
+    // Waits for the next work tile.
+    INLINE WorkMessage await() const {
         mbarrier_wait_parity(full(), parity);
-        uint4 words = ld_shared_v4(shared + TASKS + stage * TASK_BYTES);
-        return Task{words.x, i32(words.y), i32(words.z), i32(words.w)};
+        uint4 words = ld_shared_v4(shared + MESSAGES + stage * MESSAGE_BYTES);
+        return WorkMessage{words.x, i32(words.y), i32(words.z), i32(words.w)};
     }
 };
-// The buffers of k, or those of v.
-struct StepRing {
+// The ring of k buffers, or that of v buffers.
+struct KvRing {
     u32 tiles, barriers;
     u32 stage = 0, parity = 0;
 
-    INLINE static StepRing of_keys(u32 shared) {
-        return StepRing{shared + K_TILES, shared + BARRIERS + 3 * QUERY_STAGES * 8};
+    INLINE static KvRing of_keys(u32 shared) {
+        return KvRing{shared + K_TILES, shared + BARRIERS + 3 * QUERY_STAGES * 8};
     }
-    INLINE static StepRing of_values(u32 shared) {
-        return StepRing{shared + V_TILES, shared + BARRIERS + (3 * QUERY_STAGES + 2 * STAGES) * 8};
+    INLINE static KvRing of_values(u32 shared) {
+        return KvRing{shared + V_TILES, shared + BARRIERS + (3 * QUERY_STAGES + 2 * STAGES) * 8};
     }
     INLINE u32 tile() const { return tiles + stage * STEP_BYTES; }
     INLINE u32 full() const { return barriers + stage * 8; }
     INLINE u32 empty() const { return full() + STAGES * 8; }
     INLINE void await() const { mbarrier_wait_parity(full(), parity); }
-    // A warp is done with it, behind products that all its lanes have waited for.
+    // Releases the stage for this warp. All its lanes must have waited for the products that read
+    // it.
     INLINE void release() const {
         if (read_tid_x() % WARP == 0) mbarrier_arrive(empty());
     }
@@ -178,8 +197,8 @@ struct StepRing {
 
 // ---------------------------------------------------------------- producer, storer
 
-// A step's keys or values.
-INLINE void load_step(StepRing& ring, const TensorMap& map, i32 row, u32 head, u32 batch) {
+// Issues the load of the keys or values of a step.
+INLINE void load_step(KvRing& ring, const TensorMap& map, i32 row, u32 head, u32 batch) {
     mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
     mbarrier_arrive_expect_tx(ring.full(), STEP_BYTES);
 #pragma unroll
@@ -188,80 +207,83 @@ INLINE void load_step(StepRing& ring, const TensorMap& map, i32 row, u32 head, u
                                 ring.full());
     ring.advance();
 }
-// Takes works until there are no more: first that of the block's number, then those beyond the grid.
-INLINE void produce_all(const AttentionTma& p, u32 shared) {
+// Producer loop: loads all work tiles of the block. The first is the one with the block's index,
+// the others come from the ticket counter.
+INLINE void producer_loop(const AttentionTma& p, u32 shared) {
     QueryRing queries(shared);
-    StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
-    u32 number = read_ctaid_x();
+    KvRing keys = KvRing::of_keys(shared), values = KvRing::of_values(shared);
+    u32 tile_index = read_ctaid_x();
 #pragma unroll 1
     for (;; queries.advance()) {
         mbarrier_wait_parity(queries.empty(), queries.parity ^ 1);
-        if (number >= p.works) break;
-        Task task = Task::of(p, number);
-        queries.put(task);
+        if (tile_index >= p.work_tiles) break;
+        WorkMessage work_tile = WorkMessage::of(p, tile_index);
+        queries.put(work_tile);
         mbarrier_arrive_expect_tx(queries.full(), Q_BYTES);
-        u32 batch = task.head / p.sizes.heads, head = task.head - batch * p.sizes.heads;
+        u32 batch = work_tile.head / p.sizes.heads, head = work_tile.head - batch * p.sizes.heads;
 #pragma unroll
         for (int at = 0; at < CONSUMERS * SLABS; ++at)
             cp_async_bulk_tensor_4d(queries.rows(0) + at * (ROWS * 128), p.q, at % SLABS * SLAB_COLUMNS,
-                                    task.first_query + at / SLABS * ROWS, head, batch, queries.full());
+                                    work_tile.first_query + at / SLABS * ROWS, head, batch, queries.full());
         head /= p.sizes.group;
 #pragma unroll 1
-        for (i32 step = 0; step < task.steps; ++step) {
-            load_step(keys, p.k, task.first_key + step * STEP, head, batch);
-            load_step(values, p.v, task.first_key + step * STEP, head, batch);
+        for (i32 step = 0; step < work_tile.steps; ++step) {
+            load_step(keys, p.k, work_tile.first_key + step * STEP, head, batch);
+            load_step(values, p.v, work_tile.first_key + step * STEP, head, batch);
         }
-        // As many are drawn as there are works, one of each block in vain: the last one leaves 0.
-        number = gridDim.x + atomicInc(p.ticket, p.works - 1);
+        // Each launch draws `work_tiles` tickets: the grid takes its first tiles without one, and
+        // each block draws one ticket beyond the end. So the counter wraps to 0 with the last draw.
+        tile_index = gridDim.x + atomicInc(p.ticket, p.work_tiles - 1);
     }
-    queries.put(Task::none());
+    queries.put(WorkMessage::none());
     mbarrier_arrive(queries.full());
 }
-// What a work is, and its q, when the place of these is free.
-INLINE void load_queries(const AttentionTma& p, const QueryRing& queries, const Task& task, u32 batch) {
+// Waits for a free buffer of q, then sends the work tile and issues the load of its q.
+INLINE void load_queries(const AttentionTma& p, const QueryRing& queries, const WorkMessage& work_tile, u32 batch) {
     mbarrier_wait_parity(queries.empty(), queries.parity ^ 1);
-    queries.put(task);
+    queries.put(work_tile);
     mbarrier_arrive_expect_tx(queries.full(), Q_BYTES);
-    u32 head = task.head - batch * p.sizes.heads;
+    u32 head = work_tile.head - batch * p.sizes.heads;
 #pragma unroll
     for (int at = 0; at < CONSUMERS * SLABS; ++at)
         cp_async_bulk_tensor_4d(queries.rows(0) + at * (ROWS * 128), p.q, at % SLABS * SLAB_COLUMNS,
-                                task.first_query + at / SLABS * ROWS, head, batch, queries.full());
+                                work_tile.first_query + at / SLABS * ROWS, head, batch, queries.full());
 }
-// The same with one buffer of q, which waits for y to leave it. As many steps as have buffers come first: the work before gives those back without it.
-INLINE void produce_all_ahead(const AttentionTma& p, u32 shared) {
+// Producer loop for one buffer of q, which is free only after y was stored. The first STAGES steps
+// are loaded before q: the tile before frees their stages without this q.
+INLINE void producer_loop_single_q(const AttentionTma& p, u32 shared) {
     QueryRing queries(shared);
-    StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
+    KvRing keys = KvRing::of_keys(shared), values = KvRing::of_values(shared);
 #pragma unroll 1
-    for (u32 number = read_ctaid_x(); number < p.works; queries.advance()) {
-        Task task = Task::of(p, number);
-        u32 batch = task.head / p.sizes.heads, key_head = (task.head - batch * p.sizes.heads) / p.sizes.group;
-        i32 ahead = min(task.steps, STAGES);
+    for (u32 tile_index = read_ctaid_x(); tile_index < p.work_tiles; queries.advance()) {
+        WorkMessage work_tile = WorkMessage::of(p, tile_index);
+        u32 batch = work_tile.head / p.sizes.heads, key_head = (work_tile.head - batch * p.sizes.heads) / p.sizes.group;
+        i32 ahead = min(work_tile.steps, STAGES);
 #pragma unroll 1
         for (i32 step = 0;; ++step) {
-            if (step == ahead) load_queries(p, queries, task, batch);
-            if (step >= task.steps) break;
-            load_step(keys, p.k, task.first_key + step * STEP, key_head, batch);
-            load_step(values, p.v, task.first_key + step * STEP, key_head, batch);
+            if (step == ahead) load_queries(p, queries, work_tile, batch);
+            if (step >= work_tile.steps) break;
+            load_step(keys, p.k, work_tile.first_key + step * STEP, key_head, batch);
+            load_step(values, p.v, work_tile.first_key + step * STEP, key_head, batch);
         }
-        number = gridDim.x + atomicInc(p.ticket, p.works - 1);
+        tile_index = gridDim.x + atomicInc(p.ticket, p.work_tiles - 1);
     }
     mbarrier_wait_parity(queries.empty(), queries.parity ^ 1);
-    queries.put(Task::none());
+    queries.put(WorkMessage::none());
     mbarrier_arrive(queries.full());
 }
-// Stores what the consumers have left in the place of q, and gives the place back.
-INLINE void store_all(const AttentionTma& p, u32 shared) {
+// Storer loop: stores the y that the consumers have written over q, and releases the buffer.
+INLINE void storer_loop(const AttentionTma& p, u32 shared) {
     QueryRing queries(shared);
 #pragma unroll 1
     for (;; queries.advance()) {
-        Task task = queries.await();
-        if (task.steps == 0) return;
-        u32 batch = task.head / p.sizes.heads, head = task.head - batch * p.sizes.heads;
+        WorkMessage work_tile = queries.await();
+        if (work_tile.steps == 0) return;
+        u32 batch = work_tile.head / p.sizes.heads, head = work_tile.head - batch * p.sizes.heads;
         mbarrier_wait_parity(queries.done(), queries.parity);
 #pragma unroll
         for (int at = 0; at < CONSUMERS * SLABS; ++at) {
-            i32 column = at % SLABS * SLAB_COLUMNS, row = task.first_query + at / SLABS * ROWS;
+            i32 column = at % SLABS * SLAB_COLUMNS, row = work_tile.first_query + at / SLABS * ROWS;
             if (column < i32(p.sizes.value_dim) && row < i32(p.sizes.queries))
                 cp_async_bulk_tensor_store_4d(p.y, column, row, head, batch, queries.rows(0) + at * (ROWS * 128));
         }
@@ -276,27 +298,29 @@ INLINE void store_all(const AttentionTma& p, u32 shared) {
 typedef float Outputs[1][VALUE_DIM / 8][4];
 typedef u32 Weights[1][STEP / 16][4];
 
-// Consumers begin their products in turn: a barrier for each, which the one before arrives at.
-struct Turns {
+// The order in which consumers issue their products: one named barrier per consumer, at which the
+// consumer before it arrives.
+struct SchedulerBarriers {
     u32 consumer;
 
     INLINE static u32 barrier(u32 of) { return 1 + of; }
-    // All warps of the consumer are here: their products of q are complete, and y may take its place.
-    INLINE void meet() const { barrier_sync(1 + CONSUMERS + consumer, WARPGROUP); }
-    // The first one need not wait for its first turn.
+    // Synchronizes the warps of the consumer: their products of q are complete, and y may
+    // overwrite it.
+    INLINE void sync_warpgroup() const { barrier_sync(1 + CONSUMERS + consumer, WARPGROUP); }
+    // Gives the first consumer its first turn.
     INLINE void begin() const {
         if (consumer == CONSUMERS - 1) barrier_arrive(barrier(0), 2 * WARPGROUP);
     }
     INLINE void await() const { barrier_sync(barrier(consumer), 2 * WARPGROUP); }
     INLINE void pass() const { barrier_arrive(barrier(consumer == CONSUMERS - 1 ? 0 : consumer + 1), 2 * WARPGROUP); }
-    // The turn that the last one has passed on to the first one.
+    // Consumes the turn that the last consumer has passed to the first.
     INLINE void end() const {
         if (consumer == 0) barrier_sync(barrier(0), 2 * WARPGROUP);
     }
 };
 
-// s = q k^T of a consumer's queries and a step, begun.
-INLINE void begin_scores(Scores& s, u32 q_rows, u32 k_tile) {
+// Issues s = q k^T of a consumer's queries and one step.
+INLINE void issue_scores(Scores& s, u32 q_rows, u32 k_tile) {
     u64 a = smem_descriptor(q_rows, 16, 1024), b = smem_descriptor(k_tile, 16, 1024);
 #pragma unroll
     for (int step = 0; step < HEAD_DIM / 16; ++step) {
@@ -307,8 +331,8 @@ INLINE void begin_scores(Scores& s, u32 q_rows, u32 k_tile) {
     wgmma_commit_group();
 }
 
-// y += p v of a step, begun.
-INLINE void begin_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
+// Issues y += p v of one step.
+INLINE void issue_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
     u64 b = smem_descriptor(v_tile, STEP * 128, 1024);
 #pragma unroll
     for (int step = 0; step < STEP / 16; ++step)
@@ -316,18 +340,19 @@ INLINE void begin_outputs(Outputs& y, const Weights& weights, u32 v_tile) {
     wgmma_commit_group();
 }
 
-// Rows of a work that are finished: y, divided by the sums of its weights and rounded, what the log-sum-exp of the scores is made of, and where both go.
-struct Finished {
+// Epilogue of a work tile's rows: y, divided by the row sums and rounded, the row maxima and sums
+// for the log-sum-exp, and the destinations of both.
+struct EpilogueRows {
     u32 y[1][VALUE_DIM / 16][4];
     float row_max[2], row_sum[2];
     u32 head;
     i32 first_query;
-    u32 rows, done;  // in shared memory, the place of the consumer's q and its barrier
+    u32 rows, done;  // smem addresses of the consumer's q buffer and of its barrier
 
-    INLINE void of(const AttentionTma& p, const Task& task, const QueryRing& queries, u32 consumer, Outputs& from,
-                   const Softmax& softmax) {
-        head = task.head;
-        first_query = task.first_query + i32(consumer) * ROWS;
+    INLINE void of(const AttentionTma& p, const WorkMessage& work_tile, const QueryRing& queries, u32 consumer,
+                   Outputs& from, const Softmax& softmax) {
+        head = work_tile.head;
+        first_query = work_tile.first_query + i32(consumer) * ROWS;
         rows = queries.rows(consumer);
         done = queries.done();
 #pragma unroll
@@ -337,15 +362,16 @@ struct Finished {
             total += __shfl_xor_sync(ALL_LANES, total, 2);
             row_max[half] = softmax.row_max[0][half];
             row_sum[half] = total;
-            bool sees_none = row_max[half] == -INFINITE && total == 0;
+            bool is_fully_masked = row_max[half] == -INFINITE && total == 0;
             float inverse = (DROPOUT ? p.dropout_scale : 1) / total;
 #pragma unroll
             for (int j = 0; j < VALUE_DIM / 8; ++j)
 #pragma unroll
-                for (int e = half * 2; e < half * 2 + 2; ++e) from[0][j][e] = sees_none ? 0 : from[0][j][e] * inverse;
+                for (int e = half * 2; e < half * 2 + 2; ++e)
+                    from[0][j][e] = is_fully_masked ? 0 : from[0][j][e] * inverse;
         }
         round_to_operand(y, from);
-        // In registers other than the accumulators, which the next products have meanwhile.
+        // Moves y out of the accumulators, which the next products overwrite meanwhile.
 #pragma unroll
         for (int step = 0; step < VALUE_DIM / 16; ++step)
 #pragma unroll
@@ -368,133 +394,135 @@ struct Finished {
     }
 };
 
-// Which of a lane's weights of a step are kept: loaded while the scores are formed, and applied when they have become weights.
+// A lane's keep bits of one step: loaded before the scores are computed, applied to the weights.
 #if DROPOUT
-struct StepBits : KeptBits {
-    INLINE static StepBits of(const AttentionTma& p, const Task& task, u32 consumer) {
-        u32 row = u32(task.first_query) + consumer * ROWS, warp = read_tid_x() % WARPGROUP / WARP;
-        u32 key = u32(task.first_key), row_group = row / BIT_ROWS + warp;
+struct StepBits : KeepBits {
+    INLINE static StepBits of(const AttentionTma& p, const WorkMessage& work_tile, u32 consumer) {
+        u32 row = u32(work_tile.first_query) + consumer * ROWS, warp = read_tid_x() % WARPGROUP / WARP;
+        u32 key = u32(work_tile.first_key), row_group = row / BIT_ROWS + warp;
         StepBits bits;
-        bits.load(p.bits + bit_words_before(p.bit_layout, task.head, row_group, key / BIT_KEYS, 2));
-        // Steps of less than a tile of bits begin within it.
+        bits.load(p.bits + bit_words_before(p.bit_layout, work_tile.head, row_group, key / BIT_KEYS, 2));
+        // A step narrower than a tile of bits begins inside it.
         if (STEP < BIT_KEYS) bits.skip(key % BIT_KEYS);
         return bits;
     }
 };
 #else
 struct StepBits {
-    INLINE static StepBits of(const AttentionTma&, const Task&, u32) { return {}; }
+    INLINE static StepBits of(const AttentionTma&, const WorkMessage&, u32) { return {}; }
     INLINE void apply(Weights&) const {}
 };
 #endif
 
-// The next work, as uniform in a warp as it is.
-INLINE Task next_task(const QueryRing& queries) {
-    Task task = queries.await();
-    task.steps = __shfl_sync(ALL_LANES, task.steps, 0);
-    return task;
+// Waits for the next work tile. The shuffle makes `steps` warp-uniform for the compiler.
+INLINE WorkMessage next_task(const QueryRing& queries) {
+    WorkMessage work_tile = queries.await();
+    work_tile.steps = __shfl_sync(ALL_LANES, work_tile.steps, 0);
+    return work_tile;
 }
 
-// The first scores of a work, in a turn without values, become weights.
-INLINE void weigh_first_step(const AttentionTma& p, Scores& s, Weights& weights, Rows& softmax, const Task& task,
-                             u32 q_rows, StepRing& keys, const Turns& turns, float scale) {
-    StepBits bits = StepBits::of(p, task, turns.consumer);
+// Prologue of a work tile: computes the scores of the first step, in a turn without p v, and their
+// weights.
+INLINE void softmax_prologue(const AttentionTma& p, Scores& s, Weights& weights, SoftmaxRows& softmax,
+                             const WorkMessage& work_tile, u32 q_rows, KvRing& keys, const SchedulerBarriers& turns,
+                             float scale) {
+    StepBits bits = StepBits::of(p, work_tile, turns.consumer);
     keys.await();
     turns.await();
     wgmma_fence();
-    begin_scores(s, q_rows, keys.tile());
+    issue_scores(s, q_rows, keys.tile());
     turns.pass();
     wgmma_wait_group<0>();
     keys.release();
     keys.advance();
-    weigh(s, softmax, p.sizes, task.first_query + i32(turns.consumer) * ROWS, task.first_key, scale);
+    online_softmax(s, softmax, p.sizes, work_tile.first_query + i32(turns.consumer) * ROWS, work_tile.first_key, scale);
     round_to_operand(weights, s);
     bits.apply(weights);
 }
-// The last values of a work, multiplied alone.
-INLINE void add_last_step(Outputs& y, const Weights& weights, StepRing& values) {
+// Issues the last p v of a work tile separately, and waits for it.
+INLINE void add_last_step(Outputs& y, const Weights& weights, KvRing& values) {
     values.await();
     wgmma_fence();
-    begin_outputs(y, weights, values.tile());
+    issue_outputs(y, weights, values.tile());
     wgmma_wait_group<0>();
     fence_accumulator(y);
     values.release();
     values.advance();
 }
 
-// All steps of all works: see the picture above.
-INLINE void consume_all(const AttentionTma& p, u32 shared, u32 consumer) {
+// Consumer loop over all steps of all work tiles: see the picture above.
+INLINE void consumer_loop(const AttentionTma& p, u32 shared, u32 consumer) {
     QueryRing queries(shared);
-    StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
-    Turns turns = {consumer};
+    KvRing keys = KvRing::of_keys(shared), values = KvRing::of_values(shared);
+    SchedulerBarriers turns = {consumer};
     float scale = p.sizes.scale * LOG2_E;
     i32 own = consumer * ROWS;
     Outputs y;
     Scores s;
     Weights weights;
-    Rows softmax;
-    Finished finished;
-    bool is_pending = false;  // whether it is to be stored
+    SoftmaxRows softmax;
+    EpilogueRows finished;
+    bool is_pending = false;  // whether `finished` is still to be stored
     clear(y);
     clear(softmax);
     turns.begin();
-    Task task = next_task(queries);
-    weigh_first_step(p, s, weights, softmax, task, queries.rows(consumer), keys, turns, scale);
+    WorkMessage work_tile = next_task(queries);
+    softmax_prologue(p, s, weights, softmax, work_tile, queries.rows(consumer), keys, turns, scale);
 #pragma unroll 1
     while (true) {
-        Task before = task;
+        WorkMessage before = work_tile;
         Softmax softmax_before = softmax;
         QueryRing queries_before = queries;
-        bool is_new = task.steps == 1;
-        task.first_key += STEP;
-        --task.steps;
+        bool is_new = work_tile.steps == 1;
+        work_tile.first_key += STEP;
+        --work_tile.steps;
         if (is_new) {
             if (QUERY_STAGES == 1) {
                 add_last_step(y, weights, values);
-                turns.meet();
+                turns.sync_warpgroup();
                 finished.of(p, before, queries, consumer, y, softmax);
                 finished.store(p);
                 clear(y);
             }
             queries.advance();
-            task = next_task(queries);
-            if (task.steps == 0) {
+            work_tile = next_task(queries);
+            if (work_tile.steps == 0) {
                 turns.end();
                 if (QUERY_STAGES == 1) return;
                 if (is_pending) finished.store(p);
                 add_last_step(y, weights, values);
-                turns.meet();
+                turns.sync_warpgroup();
                 finished.of(p, before, queries_before, consumer, y, softmax);
                 finished.store(p);
                 return;
             }
             clear(softmax);
             if (QUERY_STAGES == 1) {
-                weigh_first_step(p, s, weights, softmax, task, queries.rows(consumer), keys, turns, scale);
+                softmax_prologue(p, s, weights, softmax, work_tile, queries.rows(consumer), keys, turns, scale);
                 continue;
             }
         }
-        StepBits bits = StepBits::of(p, task, consumer);
+        StepBits bits = StepBits::of(p, work_tile, consumer);
         keys.await();
         values.await();
         turns.await();
         wgmma_fence();
-        begin_scores(s, queries.rows(consumer), keys.tile());
-        begin_outputs(y, weights, values.tile());
+        issue_scores(s, queries.rows(consumer), keys.tile());
+        issue_outputs(y, weights, values.tile());
         turns.pass();
-        if (STORES_LATE && is_pending) finished.store(p);
-        is_pending = STORES_LATE && is_new;
+        if (DEFERS_STORE && is_pending) finished.store(p);
+        is_pending = DEFERS_STORE && is_new;
         wgmma_wait_group<1>();
         keys.release();
         keys.advance();
-        weigh(s, softmax, p.sizes, task.first_query + own, task.first_key, scale);
+        online_softmax(s, softmax, p.sizes, work_tile.first_query + own, work_tile.first_key, scale);
         wgmma_wait_group<0>();
         fence_accumulator(y);
         values.release();
         values.advance();
         if (is_new) {
             finished.of(p, before, queries_before, consumer, y, softmax_before);
-            if (!STORES_LATE) finished.store(p);
+            if (!DEFERS_STORE) finished.store(p);
             clear(y);
         } else {
             rescale_output(y, softmax);
@@ -513,7 +541,7 @@ INLINE void init_barriers(u32 shared) {
             mbarrier_init(queries.done(), CONSUMER_WARPS);
             mbarrier_init(queries.empty(), 1);
         }
-        StepRing keys = StepRing::of_keys(shared), values = StepRing::of_values(shared);
+        KvRing keys = KvRing::of_keys(shared), values = KvRing::of_values(shared);
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage, keys.advance(), values.advance()) {
             mbarrier_init(keys.full(), 1);
@@ -531,16 +559,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_tma(const __g
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
     init_barriers(shared);
     wait_for_earlier_launches();
-    // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
+    // Broadcast from lane 0, so that the compiler knows that the value is warp-uniform: addresses
+    // and descriptors are then computed once for all lanes.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP);
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x % WARP != 0) return;
-        if (warp == CONSUMER_WARPS && QUERY_STAGES == 1) produce_all_ahead(p, shared);
-        if (warp == CONSUMER_WARPS && QUERY_STAGES > 1) produce_all(p, shared);
-        if (warp == CONSUMER_WARPS + 1) store_all(p, shared);
+        if (warp == CONSUMER_WARPS && QUERY_STAGES == 1) producer_loop_single_q(p, shared);
+        if (warp == CONSUMER_WARPS && QUERY_STAGES > 1) producer_loop(p, shared);
+        if (warp == CONSUMER_WARPS + 1) storer_loop(p, shared);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
-        consume_all(p, shared, warpgroup);
+        consumer_loop(p, shared, warpgroup);
     }
 }

@@ -1,44 +1,59 @@
-// The gradient of forward.cu, of f16 and bf16 on the tensor cores. The weights are formed anew from the saved log-sum-exp (Dao et al. 2022,
-// algorithm 4), and every output has one owner, so that no order of blocks shows in a sum:
+// Gradient of forward.cu: attention of f16 and bf16 on the tensor cores. The weights are recomputed
+// from the saved log-sum-exp (LSE) (Dao et al. 2022, algorithm 4). Each output element is computed
+// by one block, so no sum depends on the order of the blocks:
 //
 //   p = exp(scale q k^T + mask - lse)     dv = p^T dy                 dq = scale ds k
 //   row_dot = rowsum(dy y)                ds = p (dy v^T - row_dot)   dk = scale ds^T q
 //
-// Under dropout, whose factor of a weight is f: dv = (f p)^T dy and ds = p (f (dy v^T) - row_dot), with f drawn anew.
+// With dropout, let f be the factor of a weight: 0 if it is dropped, else the dropout scale. Then
+// dv = (f p)^T dy and ds = p (f (dy v^T) - row_dot). The dropout mask is recomputed.
 //
-//   attention_grad_rows      (a source of its own) row_dot, and the log-sum-exp as the next two want it, for each query
-//   attention_grad_queries   dq: a block has rows of q and dy, and walks over the keys       s  = q k^T      dp  = dy v^T
-//   attention_grad_keys      dk, dv: a block has rows of k and v, and walks over the         s^T = k q^T     dp^T = v dy^T
-//                            queries of all query heads that share the key head
-//   attention_grad_values    dv, where K_SPLIT leaves dk alone to the one before             s^T = k q^T
+//   attention_grad_rows      (grad_rows.cu) row_dot, and the LSE in the form that the others read
+//   attention_grad_queries   dq: a block owns rows of q and dy,        s   = q k^T   dp   = dy v^T
+//                            and loops over the keys
+//   attention_grad_keys      dk, dv: a block owns rows of k and v,     s^T = k q^T   dp^T = v dy^T
+//                            and loops over the queries of all
+//                            query heads that share the key head
+//   attention_grad_values    dv, with K_SPLIT: attention_grad_keys     s^T = k q^T
+//                            then computes only dk
 //
-// Those that walk are one loop with the parts exchanged:
+// The last three are one loop with the operands exchanged. The block's own rows stay in shared
+// memory. The other rows (`streamed`) are streamed through it, STEP at a time, with double
+// buffering:
 //
-//                    walked ->   STEP      STEP
-//                 +---------+---------+---------+     weights and their gradient in accumulators, which are the left operands
-//   own rows      |         |  p, ds  |         |     of the products that follow as they stand: own += ds walked
-//   (ROWS)        +---------+---------+---------+     the next step's rows are under way meanwhile
+//                  streamed ->  STEP      STEP
+//                 +---------+---------+---------+    Weights and their gradient are accumulators,
+//   own rows      |         |  p, ds  |         |    which are used without rearrangement as the
+//   (ROWS)        +---------+---------+---------+    left operands of the next products:
+//                                                    own += ds streamed
+//                                                    The next step's rows are in flight meanwhile.
 //
-// Launch, one after the other, with padded = queries rounded up to 16 and a workspace `rows` of batch * heads * 2 * padded floats:
+// Launch, in this order, with padded = queries rounded up to 16, and a workspace `rows` of
+// batch * heads * 2 * padded floats:
 //   attention_grad_rows<<<batch * heads * padded / 16, 256>>>
 //   attention_grad_queries<<<batch * heads * query_blocks, Q_WARPS * 32, QueryLoop::SHARED_BYTES>>>
-//   attention_grad_keys<<<batch * heads / group * key_blocks, K_WARPS * 32, KeyLoop::SHARED_BYTES>>>
-//   attention_grad_values, launched likewise, where K_SPLIT is 1
-// where a block has WARPS * ROW_TILES * 16 rows. The host says the tiles by Q_ROW_TILES, Q_STEP, Q_WARPS, Q_BLOCKS, and K_ likewise:
+//   attention_grad_keys<<<batch * heads / group * key_blocks, K_WARPS * 32,
+//                         KeyLoop::SHARED_BYTES>>>
+//   attention_grad_values, launched like attention_grad_keys, if K_SPLIT is 1
+// A block has WARPS * ROW_TILES * 16 rows. The host sets the tiles by Q_ROW_TILES, Q_STEP, Q_WARPS
+// and Q_BLOCKS (blocks per multiprocessor), and by K_ROW_TILES and so on:
 //
-//                                            Q: ROW_TILES STEP WARPS BLOCKS   K: ROW_TILES STEP WARPS BLOCKS
-//   mma    a width above 64                         2      16    4     2            1      32    4     2
-//          narrower                                 2      32    4     2            1      64    4     2
-//          under a mask                             1      32    4     2            1      32    4     2
-//   wgmma  a width above 64, or a mask              1      64    4     2            1      64    4     2
-//          narrower                                 1      64    4     3            1      64    4     2
-//   a width above 128, mma                          1      16    4     1            1      16    4     1
-//                      wgmma                        1      64    4     1            1      64    4     1
+//                                    Q: ROW_TILES STEP WARPS BLOCKS  K: ROW_TILES STEP WARPS BLOCKS
+//   mma    width above 64                    2      16    4     2            1      32    4     2
+//          narrower                          2      32    4     2            1      64    4     2
+//          mask or dropout                   1      32    4     2            1      32    4     2
+//   wgmma  above 64, mask or dropout         1      64    4     2            1      64    4     2
+//          narrower                          1      64    4     3            1      64    4     2
+//   width above 128, mma                     1      16    4     1            1      16    4     1
+//                    wgmma                   1      64    4     1            1      64    4     1
 //
-// Sums of dk and dv of heads wider than 128 do not fit the registers together. With K_SPLIT, attention_grad_keys forms dk alone and
-// attention_grad_values dv: five products for each tile of scores in place of four.
+// (With VARLEN, mma has smaller tiles in two cases: `backward_tiles` of the host.)
 //
-// Limits as for forward.cu; the last axes of dq, dk and dv are runs.
+// The accumulators of dk and dv of heads wider than 128 do not fit in the registers together. With
+// K_SPLIT, attention_grad_keys computes only dk, and attention_grad_values computes dv: five
+// products per tile of scores instead of four.
+//
+// Limits: those of forward.cu; the last axes of dq, dk and dv are contiguous.
 
 #if WGMMA
 #include "attention/wgmma.cuh"
@@ -50,46 +65,52 @@
 
 constexpr int STAGES = 2;
 
-// What a loop sums up: the gradient of the scores times the walked rows, which is dq or dk, and the weights times dy, which is dv.
+// What a loop accumulates. SCORE_GRADS: the gradient of the scores times the streamed rows, which
+// is dq or dk. WEIGHTS: the weights times dy, which is dv.
 enum Sums { SCORE_GRADS = 1, WEIGHTS = 2, BOTH = 3 };
 
-// Tile sizes of one of the loops, and where its tiles are in shared memory.
+// Tile sizes of one of the loops, and the offsets of its tiles in shared memory.
 template <bool BY_KEYS, int SUMS, int ROW_TILES_, int STEP_, int WARPS_, int BLOCKS_> struct TileLoop {
     static constexpr int ROW_TILES = ROW_TILES_, STEP = STEP_, WARPS = WARPS_, BLOCKS = BLOCKS_;
     static constexpr bool HAS_FIRST = SUMS & SCORE_GRADS, HAS_SECOND = SUMS & WEIGHTS;
     static constexpr int THREADS = WARPS * WARP;
     static constexpr int WARP_ROWS = ROW_TILES * 16;
     static constexpr int ROWS = WARPS * WARP_ROWS;
-    static constexpr int OWN_SECOND = ROWS * HEAD_DIM * 2;            // after q or k: dy or v
-    static constexpr int WALKED = OWN_SECOND + ROWS * VALUE_DIM * 2;  // stages of k or q
-    static constexpr int SECOND = STEP * HEAD_DIM * 2;                // and, within them, v or dy
+    static constexpr int OWN_SECOND = ROWS * HEAD_DIM * 2;              // dy or v, after q or k
+    static constexpr int STREAMED = OWN_SECOND + ROWS * VALUE_DIM * 2;  // stages of k or q
+    static constexpr int SECOND = STEP * HEAD_DIM * 2;                  // within a stage: v or dy
     static constexpr int STAGE_BYTES = SECOND + STEP * VALUE_DIM * 2;
-    static constexpr int NUMBERS = WALKED + STAGES * STAGE_BYTES;  // stages of two numbers for each walked query
-    static constexpr int NUMBER_BYTES = BY_KEYS ? STEP * 8 : 0;
-    static constexpr int SHARED_BYTES = NUMBERS + STAGES * NUMBER_BYTES;
+    // Stages of the LSE and row_dot of each streamed query.
+    static constexpr int ROW_STATS = STREAMED + STAGES * STAGE_BYTES;
+    static constexpr int ROW_STATS_BYTES = BY_KEYS ? STEP * 8 : 0;
+    static constexpr int SHARED_BYTES = ROW_STATS + STAGES * ROW_STATS_BYTES;
 };
 
-template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 number, i32 rows) {
-    // The first keys and the last queries have most to do: they begin first.
-    return BY_KEYS ? tile_coord(number, p.sizes.heads / p.sizes.group, p.key_blocks, false, rows, p.varlen)
-                   : tile_coord(number, p.sizes.heads, p.query_blocks, true, rows, p.varlen);
+template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 index, i32 rows) {
+    // The first keys and the last queries of a causal band have the most work: they start first.
+    return BY_KEYS ? tile_coord(index, p.sizes.heads / p.sizes.group, p.key_blocks, false, rows, p.varlen)
+                   : tile_coord(index, p.sizes.heads, p.query_blocks, true, rows, p.varlen);
 }
 
-// Rows of the loop from `at` on into a stage. `member` is the query head among those of the key head.
+// Copies the streamed rows from `at` on into a stage. `head_in_group` is the index of the query
+// head among those that share the key head.
 template <bool BY_KEYS, class W>
-INLINE void fetch_walked(const AttentionGrad& p, const TileCoord& tile, u32 tiles, u32 stage, u32 member, i32 at) {
-    u32 head = BY_KEYS ? tile.head * p.sizes.group + member : tile.head / p.sizes.group;
+INLINE void fetch_streamed(const AttentionGrad& p, const TileCoord& tile, u32 tiles, u32 stage, u32 head_in_group,
+                           i32 at) {
+    u32 head = BY_KEYS ? tile.head * p.sizes.group + head_in_group : tile.head / p.sizes.group;
     i32 rows = BY_KEYS ? p.sizes.queries : p.sizes.keys;
-    u32 to = tiles + W::WALKED + stage * W::STAGE_BYTES;
+    u32 to = tiles + W::STREAMED + stage * W::STAGE_BYTES;
     fetch<W::STEP, HEAD_DIM, W::THREADS>(to, head_of(BY_KEYS ? p.q : p.k, tile.batch, head), at, rows,
                                          p.sizes.head_dim);
     fetch<W::STEP, VALUE_DIM, W::THREADS>(to + W::SECOND, head_of(BY_KEYS ? p.dy : p.v, tile.batch, head), at, rows,
                                           p.sizes.value_dim);
-    // Packs of 4 rows. Rows beyond the workspace are zeros: their weights of 1 meet zeros of q and dy.
+    // Packs of 4 rows. Rows beyond the workspace are zero-filled: their weights are 1, but their q
+    // and dy are zero too.
     if (BY_KEYS && threadIdx.x < W::STEP / 2) {
         u32 which = threadIdx.x / (W::STEP / 4), pack = threadIdx.x % (W::STEP / 4);
-        const float* numbers = p.rows + (i64(tile.batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
-        cp_async<16>(tiles + W::NUMBERS + stage * W::NUMBER_BYTES + threadIdx.x * 16, numbers,
+        const float* row_stats =
+            p.rows + (i64(tile.batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
+        cp_async<16>(tiles + W::ROW_STATS + stage * W::ROW_STATS_BYTES + threadIdx.x * 16, row_stats,
                      at + pack * 4 < workspace_rows(p));
     }
     cp_async_commit_group();
@@ -97,59 +118,63 @@ INLINE void fetch_walked(const AttentionGrad& p, const TileCoord& tile, u32 tile
 
 template <class W> using Accumulators = float[W::ROW_TILES][W::STEP / 8][4];
 
-// Calls work(i, j, e, number) for a lane's accumulators with the number of the element's query: one of its `own`, or of the walked ones, which
-// lie at `walked` in shared memory.
-template <bool BY_KEYS, class W, class Work>
-INLINE void with_numbers(const float (&own)[W::ROW_TILES][2], u32 walked, u32 thread, Work work) {
+// Calls work(i, j, e, number) for each of a lane's accumulators, where `index` is the LSE or
+// row_dot of the element's query: of the lane's `own` queries, or (BY_KEYS) of the streamed ones,
+// at `streamed` in shared memory.
+template <bool BY_KEYS, class W, class Function>
+INLINE void for_each_with_stat(const float (&own)[W::ROW_TILES][2], u32 streamed, u32 thread, Function function) {
 #pragma unroll
     for (int j = 0; j < W::STEP / 8; ++j) {
         float2 two;
-        if (BY_KEYS) two = ld_shared_v2_f32(walked + j * 32 + thread % 4 * 8);
+        if (BY_KEYS) two = ld_shared_v2_f32(streamed + j * 32 + thread % 4 * 8);
 #pragma unroll
         for (int i = 0; i < W::ROW_TILES; ++i)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) work(i, j, e, BY_KEYS ? (e % 2 ? two.y : two.x) : own[i][e / 2]);
+            for (int e = 0; e < 4; ++e) function(i, j, e, BY_KEYS ? (e % 2 ? two.y : two.x) : own[i][e / 2]);
     }
 }
 
-// Products q k^T become weights, as if all keys were seen. `subtracted` and `numbers` say what is subtracted from the scores.
+// Converts products q k^T to weights, without masking. The LSE that is subtracted from the scores
+// is in `lse` (own queries) or at `row_stats` (streamed queries).
 template <bool BY_KEYS, class W>
-INLINE void exp_scores(Accumulators<W>& weight, const float (&subtracted)[W::ROW_TILES][2], u32 numbers, float scale,
+INLINE void exp_scores(Accumulators<W>& weight, const float (&lse)[W::ROW_TILES][2], u32 row_stats, float scale,
                        u32 thread) {
-    with_numbers<BY_KEYS, W>(subtracted, numbers, thread, [&](int i, int j, int e, float less) {
+    for_each_with_stat<BY_KEYS, W>(lse, row_stats, thread, [&](int i, int j, int e, float stat) {
         weight[i][j][e] =
-            ex2_approx_ftz(MASK == 0 ? fmaf(weight[i][j][e], scale, -less) : (weight[i][j][e] - less) * LOG2_E);
+            ex2_approx_ftz(MASK == 0 ? fmaf(weight[i][j][e], scale, -stat) : (weight[i][j][e] - stat) * LOG2_E);
     });
 }
 
-// Products dy v^T become the gradient of the scores, given the weights. `row_dot` and `numbers` say rowsum(dy y).
+// Converts products dy v^T to the gradient of the scores, given the weights. rowsum(dy y) is in
+// `row_dot` (own queries) or at `row_stats` (streamed queries).
 template <bool BY_KEYS, class W, class Mask>
 INLINE void score_gradient(Accumulators<W>& grad, const Accumulators<W>& weight,
-                           const float (&row_dot)[W::ROW_TILES][2], u32 numbers, const Mask& kept, float dropout_scale,
-                           u32 thread) {
-    with_numbers<BY_KEYS, W>(row_dot, numbers, thread, [&](int i, int j, int e, float less) {
+                           const float (&row_dot)[W::ROW_TILES][2], u32 row_stats, const Mask& kept,
+                           float dropout_scale, u32 thread) {
+    for_each_with_stat<BY_KEYS, W>(row_dot, row_stats, thread, [&](int i, int j, int e, float stat) {
         if (DROPOUT)
-            grad[i][j][e] = weight[i][j][e] * fmaf(kept.has(i, j, e) ? grad[i][j][e] : 0, dropout_scale, -less);
-        else grad[i][j][e] = weight[i][j][e] * (grad[i][j][e] - less);
+            grad[i][j][e] = weight[i][j][e] * fmaf(kept.has(i, j, e) ? grad[i][j][e] : 0, dropout_scale, -stat);
+        else grad[i][j][e] = weight[i][j][e] * (grad[i][j][e] - stat);
     });
 }
 
-// What is subtracted from the scores of a lane's own queries, and rowsum(dy y): of a warp's rows from `first` on.
+// Loads the LSE that is subtracted from the scores, and rowsum(dy y), of the lane's own queries in
+// the warp's rows from `first` on.
 template <int ROW_TILES>
-INLINE void load_numbers(float (&subtracted)[ROW_TILES][2], float (&row_dot)[ROW_TILES][2], const AttentionGrad& p,
-                         const TileCoord& tile, i32 first) {
+INLINE void load_row_stats(float (&lse)[ROW_TILES][2], float (&row_dot)[ROW_TILES][2], const AttentionGrad& p,
+                           const TileCoord& tile, i32 first) {
     const float* rows = p.rows + i64(tile.batch * p.sizes.heads + tile.head) * 2 * p.padded;
 #pragma unroll
     for (int i = 0; i < ROW_TILES; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             i32 row = first + i * 16 + half * 8 + i32(threadIdx.x % WARP / 4);
-            subtracted[i][half] = row < i32(p.sizes.queries) ? rows[row] : INFINITE;
+            lse[i][half] = row < i32(p.sizes.queries) ? rows[row] : INFINITE;
             row_dot[i][half] = row < i32(p.sizes.queries) ? rows[p.padded + row] : 0;
         }
 }
 
-// The block's own rows, of q and dy or of k and v.
+// Copies the block's own rows: of q and dy, or of k and v.
 template <bool BY_KEYS, class W> INLINE void fetch_own(const AttentionGrad& p, const TileCoord& tile, u32 tiles) {
     i32 rows = BY_KEYS ? p.sizes.keys : p.sizes.queries;
     fetch<W::ROWS, HEAD_DIM, W::THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row,
@@ -158,150 +183,156 @@ template <bool BY_KEYS, class W> INLINE void fetch_own(const AttentionGrad& p, c
                                           tile.first_row, rows, p.sizes.value_dim);
 }
 
-// Whether COUNT rows from `row` on see any, or all, of the walked rows of the step at `at`.
-template <bool BY_KEYS, class W> INLINE bool sees_any(const Sizes& sizes, i32 row, i32 count, i32 at) {
-    return BY_KEYS ? any_seen(sizes, at, at + W::STEP, row, row + count)
-                   : any_seen(sizes, row, row + count, at, at + W::STEP);
+// Whether, for `count` own rows from `row` on and the streamed rows of the step at `at`, any query
+// attends to any key (has_unmasked), or all queries attend to all keys (is_unmasked).
+template <bool BY_KEYS, class W> INLINE bool has_unmasked(const Sizes& sizes, i32 row, i32 count, i32 at) {
+    return BY_KEYS ? has_tile_unmasked(sizes, at, at + W::STEP, row, row + count)
+                   : has_tile_unmasked(sizes, row, row + count, at, at + W::STEP);
 }
-template <bool BY_KEYS, class W> INLINE bool sees_all(const Sizes& sizes, i32 row, i32 count, i32 at) {
-    return BY_KEYS ? all_seen(sizes, at, at + W::STEP, row, row + count)
-                   : all_seen(sizes, row, row + count, at, at + W::STEP);
+template <bool BY_KEYS, class W> INLINE bool is_unmasked(const Sizes& sizes, i32 row, i32 count, i32 at) {
+    return BY_KEYS ? is_tile_unmasked(sizes, at, at + W::STEP, row, row + count)
+                   : is_tile_unmasked(sizes, row, row + count, at, at + W::STEP);
 }
 
-// Whether dy v^T of a step is begun with q k^T, to run on while scores become weights; but not where a mask wants the registers.
+// Whether dy v^T of a step is issued together with q k^T, so that it runs while scores are
+// converted to weights. Not if a mask needs the registers.
 template <bool BY_KEYS, class W>
 constexpr bool EARLY_WEIGHT_GRAD = ASYNC_PRODUCTS && W::HAS_FIRST && !((BY_KEYS || HEAD_DIM > 128) && MASK != 0);
 
-// weight = q k^T of a step, and dy v^T begun if it is early: a warp's rows, `tile_row` and on of the tiles at `tiles`, by those of the stage at `walked`.
+// Computes weight = q k^T of a step, and issues dy v^T if that is early. The left operands are the
+// warp's own rows, from `tile_row` of the tiles at `tiles` on; the right ones are the stage at
+// `streamed`.
 template <bool BY_KEYS, class W>
-INLINE void begin_step(Accumulators<W>& weight, Accumulators<W>& weight_grad, u32 tiles, u32 tile_row, u32 walked) {
-    begin_products();
-    product_of_rows<W::ROWS, HEAD_DIM>(weight, tiles, tile_row, walked);
-    commit_products();
+INLINE void issue_step(Accumulators<W>& weight, Accumulators<W>& weight_grad, u32 tiles, u32 tile_row, u32 streamed) {
+    warpgroup_arrive();
+    gemm_nt<W::ROWS, HEAD_DIM>(weight, tiles, tile_row, streamed);
+    warpgroup_commit_batch();
     if (EARLY_WEIGHT_GRAD<BY_KEYS, W>) {
-        product_of_rows<W::ROWS, VALUE_DIM>(weight_grad, tiles + W::OWN_SECOND, tile_row, walked + W::SECOND);
-        commit_products();
+        gemm_nt<W::ROWS, VALUE_DIM>(weight_grad, tiles + W::OWN_SECOND, tile_row, streamed + W::SECOND);
+        warpgroup_commit_batch();
     }
-    await_products<EARLY_WEIGHT_GRAD<BY_KEYS, W> ? 1 : 0>();
+    warpgroup_wait<EARLY_WEIGHT_GRAD<BY_KEYS, W> ? 1 : 0>();
     fence_accumulator(weight);
 }
 
-// Products q k^T of a step become weights; those of keys that are not seen, 0.
+// Converts products q k^T of a step to weights. Masked weights become 0.
 template <bool BY_KEYS, class W>
-INLINE void weigh_scores(Accumulators<W>& weight, const float (&subtracted)[W::ROW_TILES][2], const AttentionGrad& p,
-                         const TileCoord& tile, u32 head, i32 warp_row, i32 here, u32 numbers, float scale,
-                         u32 thread) {
+INLINE void recompute_weights(Accumulators<W>& weight, const float (&lse)[W::ROW_TILES][2], const AttentionGrad& p,
+                              const TileCoord& tile, u32 head, i32 warp_row, i32 current, u32 row_stats, float scale,
+                              u32 thread) {
     const Sizes& sizes = p.sizes;
-    bool partly = !sees_all<BY_KEYS, W>(sizes, warp_row, W::WARP_ROWS, here);
-    if (MASK != 0) apply_mask<BY_KEYS>(weight, head_of(p.mask, tile.batch, head), warp_row, here, sizes, scale);
-    exp_scores<BY_KEYS, W>(weight, subtracted, numbers, scale, thread);
-    if (partly) hide_unseen<BY_KEYS>(weight, sizes, warp_row, here, 0, thread);
+    bool partially_masked = !is_unmasked<BY_KEYS, W>(sizes, warp_row, W::WARP_ROWS, current);
+    if (MASK != 0) apply_mask<BY_KEYS>(weight, head_of(p.mask, tile.batch, head), warp_row, current, sizes, scale);
+    exp_scores<BY_KEYS, W>(weight, lse, row_stats, scale, thread);
+    if (partially_masked) apply_band_mask<BY_KEYS>(weight, sizes, warp_row, current, 0, thread);
 }
 
-// dy v^T of a step, begun here if it is not early, becomes the gradient of the scores as a left operand, given the weights.
+// Converts dy v^T of a step to the gradient of the scores, given the weights, as a left operand.
+// Issues the product first if it is not early.
 template <bool BY_KEYS, class W, class Mask>
-INLINE void differentiate_scores(u32 (&grads)[W::ROW_TILES][W::STEP / 16][4], Accumulators<W>& grad,
-                                 const Accumulators<W>& weight, const float (&row_dot)[W::ROW_TILES][2], u32 tiles,
-                                 u32 tile_row, u32 walked, u32 numbers, const Mask& kept, float dropout_scale,
-                                 u32 thread) {
+INLINE void compute_ds(u32 (&grads)[W::ROW_TILES][W::STEP / 16][4], Accumulators<W>& grad,
+                       const Accumulators<W>& weight, const float (&row_dot)[W::ROW_TILES][2], u32 tiles, u32 tile_row,
+                       u32 streamed, u32 row_stats, const Mask& kept, float dropout_scale, u32 thread) {
     if (!EARLY_WEIGHT_GRAD<BY_KEYS, W>) {
-        begin_products();
-        product_of_rows<W::ROWS, VALUE_DIM>(grad, tiles + W::OWN_SECOND, tile_row, walked + W::SECOND);
-        commit_products();
+        warpgroup_arrive();
+        gemm_nt<W::ROWS, VALUE_DIM>(grad, tiles + W::OWN_SECOND, tile_row, streamed + W::SECOND);
+        warpgroup_commit_batch();
     }
-    await_products<EARLY_WEIGHT_GRAD<BY_KEYS, W> && W::HAS_SECOND ? 1 : 0>();
+    warpgroup_wait<EARLY_WEIGHT_GRAD<BY_KEYS, W> && W::HAS_SECOND ? 1 : 0>();
     fence_accumulator(grad);
-    score_gradient<BY_KEYS, W>(grad, weight, row_dot, numbers + W::STEP * 4, kept, dropout_scale, thread);
+    score_gradient<BY_KEYS, W>(grad, weight, row_dot, row_stats + W::STEP * 4, kept, dropout_scale, thread);
     round_to_operand(grads, grad);
 }
 
-// To the next step: behind the last one of a query head, the first one of the next head.
-template <bool BY_KEYS, class W> INLINE void advance(i32& at, u32& member, const Range& walked) {
+// Advances to the next step: after the last step of a query head, to the first of the next head.
+template <bool BY_KEYS, class W> INLINE void advance(i32& at, u32& head_in_group, const Range& streamed) {
     at += W::STEP;
-    if (BY_KEYS && at >= walked.end) {
-        at = walked.first / W::STEP * W::STEP;
-        ++member;
+    if (BY_KEYS && at >= streamed.end) {
+        at = streamed.first / W::STEP * W::STEP;
+        ++head_in_group;
     }
 }
 
 template <bool BY_KEYS> INLINE u32 tiles_of(const AttentionGrad& p) { return BY_KEYS ? p.key_blocks : p.query_blocks; }
 
-// The walked rows that any of the block's own sees, and the steps over them from `at` on.
-template <bool BY_KEYS, class W> INLINE Range walked_rows(const Sizes& sizes, const TileCoord& tile, i32 own_rows) {
+// The range of streamed rows that any of the block's own rows attends to (or that attend to it),
+// and the number of steps over the range from `at` on.
+template <bool BY_KEYS, class W> INLINE Range streamed_range(const Sizes& sizes, const TileCoord& tile, i32 own_rows) {
     i32 end_row = min(tile.first_row + W::ROWS, own_rows);
-    return BY_KEYS ? queries_of(sizes, tile.first_row, end_row) : keys_of(sizes, tile.first_row, end_row);
+    return BY_KEYS ? query_range(sizes, tile.first_row, end_row) : key_range(sizes, tile.first_row, end_row);
 }
-template <bool BY_KEYS, class W> INLINE i32 steps_over(const Sizes& sizes, const Range& walked, i32 at) {
-    i32 steps = walked.end > walked.first ? (walked.end - at + W::STEP - 1) / W::STEP : 0;
+template <bool BY_KEYS, class W> INLINE i32 steps_over(const Sizes& sizes, const Range& streamed, i32 at) {
+    i32 steps = streamed.end > streamed.first ? (streamed.end - at + W::STEP - 1) / W::STEP : 0;
     return BY_KEYS ? steps * i32(sizes.group) : steps;
 }
 
 template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& launched) {
     extern __shared__ __align__(1024) u8 shared[];
-    const auto& p = of_own_sequence<BY_KEYS>(launched, shared + W::SHARED_BYTES, tiles_of<BY_KEYS>(launched), W::ROWS);
+    const auto& p = sequence_params<BY_KEYS>(launched, shared + W::SHARED_BYTES, tiles_of<BY_KEYS>(launched), W::ROWS);
     const Sizes& sizes = p.sizes;
     TileCoord tile = tile_in<BY_KEYS>(p, blockIdx.x, W::ROWS);
     i32 own_rows = BY_KEYS ? sizes.keys : sizes.queries;
     if (has_no_rows(tile, own_rows)) return;
-    Range walked = walked_rows<BY_KEYS, W>(sizes, tile, own_rows);
-    i32 at = walked.first / W::STEP * W::STEP;
-    i32 steps = steps_over<BY_KEYS, W>(sizes, walked, at);
+    Range streamed = streamed_range<BY_KEYS, W>(sizes, tile, own_rows);
+    i32 at = streamed.first / W::STEP * W::STEP;
+    i32 steps = steps_over<BY_KEYS, W>(sizes, streamed, at);
     u32 tiles = cvta_to_shared(shared);
     u32 tile_row = threadIdx.x / WARP * W::WARP_ROWS;
     i32 warp_row = tile.first_row + i32(tile_row);
     fetch_own<BY_KEYS, W>(p, tile, tiles);
-    u32 member = 0;
-    if (steps > 0) fetch_walked<BY_KEYS, W>(p, tile, tiles, 0, member, at);
+    u32 head_in_group = 0;
+    if (steps > 0) fetch_streamed<BY_KEYS, W>(p, tile, tiles, 0, head_in_group, at);
     cp_async_commit_group();
     float own_first[W::ROW_TILES][W::HAS_FIRST ? HEAD_DIM / 8 : 1][4];
     float own_second[W::ROW_TILES][W::HAS_SECOND ? VALUE_DIM / 8 : 1][4];
     clear(own_first);
     clear(own_second);
-    float subtracted[W::ROW_TILES][2], row_dot[W::ROW_TILES][2];
-    if (!BY_KEYS) load_numbers(subtracted, row_dot, p, tile, warp_row);
+    float lse[W::ROW_TILES][2], row_dot[W::ROW_TILES][2];
+    if (!BY_KEYS) load_row_stats(lse, row_dot, p, tile, warp_row);
     float scale = MASK == 0 ? sizes.scale * LOG2_E : sizes.scale;
 #pragma unroll 1
     for (i32 step = 0; step < steps; ++step) {
-        // The stage that is filled next was read by these.
-        await_products<0>();
-        publish_copies();
+        // Wait for the products that read the stage that is filled next.
+        warpgroup_wait<0>();
+        wait_for_copies();
         __syncthreads();
-        i32 here = at;
-        u32 head = BY_KEYS ? tile.head * sizes.group + member : tile.head;
-        u32 walked_first = tiles + W::WALKED + step % STAGES * W::STAGE_BYTES, walked_second = walked_first + W::SECOND;
-        u32 numbers = tiles + W::NUMBERS + step % STAGES * W::NUMBER_BYTES;
-        advance<BY_KEYS, W>(at, member, walked);
-        if (step + 1 < steps) fetch_walked<BY_KEYS, W>(p, tile, tiles, (step + 1) % STAGES, member, at);
-        constexpr int TEAM_ROWS = team_rows(W::ROW_TILES);
-        i32 team_row = warp_row / TEAM_ROWS * TEAM_ROWS;
-        if (!sees_any<BY_KEYS, W>(sizes, team_row, TEAM_ROWS, here)) continue;
-        Kept<KeepMask<BY_KEYS, W::ROW_TILES, W::STEP / 8>> kept;
-        kept.draw(p.dropout, WeightNumbers::of(p), tile.batch * sizes.heads + head, warp_row, here);
+        i32 current = at;
+        u32 head = BY_KEYS ? tile.head * sizes.group + head_in_group : tile.head;
+        u32 streamed_first = tiles + W::STREAMED + step % STAGES * W::STAGE_BYTES,
+            streamed_second = streamed_first + W::SECOND;
+        u32 row_stats = tiles + W::ROW_STATS + step % STAGES * W::ROW_STATS_BYTES;
+        advance<BY_KEYS, W>(at, head_in_group, streamed);
+        if (step + 1 < steps) fetch_streamed<BY_KEYS, W>(p, tile, tiles, (step + 1) % STAGES, head_in_group, at);
+        constexpr int ROWS_PER_PRODUCT = rows_per_product(W::ROW_TILES);
+        i32 team_row = warp_row / ROWS_PER_PRODUCT * ROWS_PER_PRODUCT;
+        if (!has_unmasked<BY_KEYS, W>(sizes, team_row, ROWS_PER_PRODUCT, current)) continue;
+        KeepMaskFor<KeepMask<BY_KEYS, W::ROW_TILES, W::STEP / 8>> kept;
+        kept.draw(p.dropout, WeightIndex::of(p), tile.batch * sizes.heads + head, warp_row, current);
         float weight[W::ROW_TILES][W::STEP / 8][4], weight_grad[W::ROW_TILES][W::STEP / 8][4];
-        begin_step<BY_KEYS, W>(weight, weight_grad, tiles, tile_row, walked_first);
+        issue_step<BY_KEYS, W>(weight, weight_grad, tiles, tile_row, streamed_first);
         u32 thread = read_tid_x();
-        weigh_scores<BY_KEYS, W>(weight, subtracted, p, tile, head, warp_row, here, numbers, scale, thread);
+        recompute_weights<BY_KEYS, W>(weight, lse, p, tile, head, warp_row, current, row_stats, scale, thread);
         u32 weights[W::ROW_TILES][W::STEP / 16][4], weight_grads[W::ROW_TILES][W::STEP / 16][4];
         if constexpr (W::HAS_SECOND) {
             round_to_operand(weights, weight);
             kept.apply(weights);
-            begin_products();
-            add_product<VALUE_DIM>(own_second, weights, walked_second);
-            commit_products();
+            warpgroup_arrive();
+            accumulate_gemm_nn<VALUE_DIM>(own_second, weights, streamed_second);
+            warpgroup_commit_batch();
         }
         if constexpr (W::HAS_FIRST) {
-            differentiate_scores<BY_KEYS, W>(weight_grads, weight_grad, weight, row_dot, tiles, tile_row, walked_first,
-                                             numbers, kept, p.dropout.scale, thread);
-            begin_products();
-            add_product<HEAD_DIM>(own_first, weight_grads, walked_first);
-            commit_products();
+            compute_ds<BY_KEYS, W>(weight_grads, weight_grad, weight, row_dot, tiles, tile_row, streamed_first,
+                                   row_stats, kept, p.dropout.scale, thread);
+            warpgroup_arrive();
+            accumulate_gemm_nn<HEAD_DIM>(own_first, weight_grads, streamed_first);
+            warpgroup_commit_batch();
         }
     }
-    await_products<0>();
+    warpgroup_wait<0>();
     fence_accumulator(own_first);
     fence_accumulator(own_second);
-    // The places of the block's own rows are their gradients' now. (In a function of its own this makes ptxas serialize
-    // the products of wgmma: C7515.)
+    // The gradients are staged in the shared memory of the block's own rows. (In a separate
+    // function this makes ptxas serialize the products of wgmma: C7515.)
     cp_async_wait_group<0>();
     __syncthreads();
     tile = tile_in<BY_KEYS>(p, read_ctaid_x(), W::ROWS);

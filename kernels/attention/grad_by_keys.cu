@@ -1,54 +1,75 @@
-// The gradient of forward.cu in one walk, of f16 and bf16 by warpgroups (wgmma, sm_90a), without mask: five products for each tile of scores, where the
-// two walks of grad.cu take seven. Operands come by the tensor memory accelerator (TMA), and which weights dropout keeps has been drawn before
-// (dropout_bits.cuh).
+// One-pass gradient of forward.cu: attention of f16 and bf16 by wgmma (sm_90a), without mask. It
+// takes five products per tile of scores; the two passes of grad.cu take seven. Operands are loaded
+// by TMA. The dropout mask is computed beforehand (dropout_bits.cuh).
 //
-//   q, y, dy, dq [batch, heads, queries, width]   k, v, dk, dv [batch, heads / group, keys, width]   log_sums [batch, heads, queries]
+//   q, y, dy, dq [batch, heads, queries, width]
+//   k, v, dk, dv [batch, heads / group, keys, width]
+//   log_sums [batch, heads, queries]
 //
-//   s^T  = k q^T     dp^T = v dy^T       p^T = exp(scale s^T - lse)     ds^T = p^T (dp^T - row_dot)     row_dot = rowsum(dy y)
-//   dv  += p^T dy    dk  += ds^T q       p^T and ds^T are left operands as they stand in registers
-//   dq   = ds k                          ds^T goes through shared memory, k along its columns
+//   s^T  = k q^T     dp^T = v dy^T     p^T = exp(scale s^T - lse)
+//   row_dot = rowsum(dy y)             ds^T = p^T (dp^T - row_dot)
+//   dv  += p^T dy    dk  += ds^T q     p^T and ds^T are left operands in registers
+//   dq   = ds k                        ds^T goes through shared memory; ds and k are MN-major
 //
-// A work is KEYS keys of a head, and a walk over the tiles of queries that see any of them, the last tile first, of all query heads that share the
-// key head. The grid is as large as the device; a block takes one work after the other, by a ticket, and loads the next one's tiles meanwhile:
+// A work tile is KEYS keys of a head. It loops over the query tiles that attend to any of them,
+// from the last tile to the first, for each query head that shares the key head. The grid is
+// persistent: blocks fill the device, and each takes one work tile after another by a ticket. The
+// next work tile's operands are loaded meanwhile:
 //
-//   producer (a thread)   k, v of a work; q, dy, lse, row_dot of a tile  ---TMA--->  rings of OWN_STAGES and of STAGES buffers
-//   two threads           dq of a consumer's tiles                  ---TMA, in turn--->  sums in global memory
-//   two consumers (128 threads each, 64 keys)
+//   producer (1 thread)   k, v of a work tile; q, dy, LSE, row_dot of a query tile
+//                         ---TMA--->  ring buffers of OWN_STAGES and of STAGES stages
+//   2 threads             a consumer's parts of dq
+//                         ---bulk copies, in order--->  f32 sums in global memory
+//   2 consumers           (warpgroups of 128 threads, 64 keys each)
 //
-//      tensor cores  | dp        | dv, dk              | dq of the tile before | s of the next tile         |
-//      other units   | p         ds | ds to shared memory                        | dq before to its staging   |
+//   tensor cores  | dp        | dv, dk              | dq, previous tile | s, next tile           |
+//   other units   | p         ds | ds to shared memory                  | previous dq to staging |
 //
-// dq takes ds of both consumers. With LAG it lags a tile behind, so that neither waits for the other: one's exponentials run under the other one's
-// products. Without, it is that of the tile itself, and they wait: a tile's turn comes sooner, and a short walk has no end without other products.
-// Both consumers multiply ds by k: of width 64 each has 64 of the 128 queries, of width 128 half of the columns of 64 queries.
+// dq needs the ds of both consumers. With LAG, dq runs one tile behind, so that neither consumer
+// waits for the other: the exponentials of one overlap with the products of the other. Without LAG,
+// dq is that of the current tile, and the consumers wait for each other. Then a tile's turn comes
+// sooner, and a short loop does not end with a product that nothing overlaps. Both consumers
+// multiply ds by k: at width 64 each computes 64 of the 128 queries, at width 128 half of the
+// columns of 64 queries.
 //
-// Order of sums. dq of a tile is a sum over the works of a head, which add to f32 sums in global memory in the order of their keys, each in its
-// turn: two runs give the same bits. The first work of a tile stores, which takes no sums of 0 before; the last one, for a causal band that of the
-// diagonal, adds in registers and writes dq, which takes no pass behind. A consumer leaves its part of a tile in shared memory and goes on; a thread
-// for each consumer waits for the part's turn, which is a counter, adds it by a copy that sums (cp.reduce.async.bulk), and passes the turn on when the
-// copy is complete. So a consumer waits for a turn only where it writes dq itself, or where the part before has not been added for a whole tile.
+// Order of sums. dq of a query tile is a sum over the work tiles of a head. They add to f32 sums in
+// global memory in the order of their keys, each in its turn, so two runs are bit-identical. The
+// first work tile stores, so the sums need no initialization. The last one, for a causal band that
+// of the diagonal, adds in registers and writes dq, so no pass follows. A consumer leaves its part
+// of a tile in shared memory and continues. One thread per consumer waits for the part's turn,
+// which is a semaphore in global memory, adds the part by a reducing bulk copy
+// (cp.reduce.async.bulk), and passes the turn on when the copy is complete. So a consumer waits for
+// a turn only if it writes dq itself, or if its previous part has not been added for a whole tile.
 //
-// A work waits for works with smaller keys of the same head only, which have smaller numbers. Tickets are drawn in the order of numbers by blocks
-// that run: the undone work with the smallest number can always go on, however few blocks fit the device. All walk from the last tile on. That none
-// waits long, `abreast` heads have their works beside each other: work 0 of each, work 1 of each, .. So a work begins some steps after the one it
-// follows, and those with most to do begin first.
+// No deadlock. A work tile waits only for work tiles with smaller keys of the same head, which have
+// lower indices. Blocks draw tickets in the order of the indices while they run. So the unfinished
+// work tile with the lowest index can always proceed, however few blocks fit on the device. All
+// work tiles loop from the last query tile on. To keep the waits short, the work tiles of
+// `interleaved_heads` heads are interleaved: work tile 0 of each, work tile 1 of each, .. So a work
+// tile begins some steps after the one that it follows, and those with the most work begin first.
 //
-// (Instead a cluster could have all keys of a head, and add up dq in its shared memory; but clusters of 4 and more blocks do not fill an H100, and a
-// causal band leaves a cluster's blocks idle.)
+// (Alternatively a cluster could have all keys of a head and sum dq in its shared memory. But
+// clusters of 4 and more blocks do not fill an H100, and a causal band leaves blocks of a cluster
+// idle.)
 //
-// With UNORDERED, for measurement alone (docs/kernels/attention.md, "The price of the order"), no work waits for a turn: all add to sums that the first
-// launch set to 0, in whatever order they come, and a third launch converts the sums, as in FlashAttention-3. Two runs need not give the same bits
-// then. No op asks for it.
+// With UNORDERED, which is only for measurement (docs/kernels/attention.md, "The price of the
+// order"), no work tile waits for a turn. All add, in any order, to sums that the first launch set
+// to 0, and a third launch converts the sums, as in FlashAttention-3. Then two runs need not be
+// bit-identical. No op uses it.
 //
-// Macros: those of params.cuh, LAG, and UNORDERED (1; 0 or none: in a fixed order).
+// Macros: those of params.cuh, LAG, and UNORDERED (1: any order; 0 or undefined: fixed order).
 //
-// Launch, with tile = QUERIES (128 of width 64, else 64):
-//   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>     row_dot and lse; turns and the ticket become 0
-//   attention_grad_by_keys<<<works or multiprocessors, THREADS, SHARED>>>, with works = batch * heads / group * key_blocks
-//   attention_grad_convert_queries<<<batch * heads * query_tiles, 256>>>     with UNORDERED alone
+// Launch, with query tiles of QUERIES (128 at width 64, else 64):
+//   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>
+//       row_dot and LSE; sets the turns and the ticket to 0
+//   attention_grad_by_keys<<<min(works, multiprocessors), THREADS, SHARED>>>
+//       works = batch * heads / group * key_blocks
+//   attention_grad_convert_queries<<<batch * heads * query_tiles, 256>>>
+//       only with UNORDERED
 //
-// Limits: as forward.cu; widths are rounded up to 64 or 128; every query sees a key; strides are positive (TMA); MASK is 0. With DROPOUT,
-// BAND is 1 and a launch is of some heads: the kernel that draws their bits sets the ticket to 0 again.
+// Limits: those of forward.cu; widths are rounded up to 64 or 128; every query attends to a key;
+// strides are positive (TMA); MASK is 0. With DROPOUT, BAND is 1 and a launch covers some of the
+// heads: the kernel that computes their keep bits resets the ticket to 0.
 
 #ifdef HOST_SHIM
 #define LAG 1
@@ -59,42 +80,44 @@
 #include "ptx/barrier.cuh"
 #include "ptx/bulk.cuh"
 #include "ptx/stmatrix.cuh"
-#define WGMMA_N 64  // of dq
+#define WGMMA_N 64  // columns of dq
 #include "ptx/wgmma_ss.cuh"
 
-// ---------------------------------------------------------------- turns
+// ---------------------------------------------------------------- ordered sums of dq
 
-// A consumer's parts of dq: adds each to the sums when the works before have. What a work adds last, the consumer itself reads and writes.
-INLINE void add_parts(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
-    OwnRing own(shared);
+// Run by one thread per consumer: adds each part of the consumer's dq to the sums after the
+// previous work tiles have added theirs. If this work tile adds last, the consumer itself reads the
+// sums and writes dq.
+INLINE void accumulate_dq_parts(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
+    KeyValueRing own(shared);
     u32 parity = 0;
 #pragma unroll 1
     for (;; own.advance()) {
-        u32 number = own.await();
-        if (number == NO_WORK) break;
+        u32 index = own.await();
+        if (index == NO_WORK_TILE) break;
         mbarrier_arrive(own.empty());
-        Work work(p, number);
+        WorkTile work(p, index);
         Step step(p, work);
 #pragma unroll 1
         for (i32 left = work.tiles * i32(p.sizes.group); left > 0; --left, parity ^= 1, step.advance(work)) {
-            Turn turn(p, work, step.tile);
-            u64 tile = tile_number(p, work, step);
-            u32* counter = p.turns + tile * CONSUMERS + consumer;
-            if (UNORDERED || !turn.is_last) mbarrier_wait_parity(staging_full(shared, consumer), parity);
-            if (!UNORDERED && !turn.is_first)
-                while (ld_acquire_gpu(counter) != turn.number) {}
+            DqSemaphore semaphore(p, work, step.tile);
+            u64 tile = tile_index(p, work, step);
+            u32* counter = p.dq_semaphores + tile * CONSUMERS + consumer;
+            if (UNORDERED || !semaphore.is_last) mbarrier_wait_parity(staging_full(shared, consumer), parity);
+            if (!UNORDERED && !semaphore.is_first)
+                while (ld_acquire_gpu(counter) != semaphore.index) {}
             delay_at_random();
-            if (!UNORDERED && turn.is_last) {
-                if (!turn.is_first) mbarrier_arrive(turn_barrier(shared, consumer));
+            if (!UNORDERED && semaphore.is_last) {
+                if (!semaphore.is_first) mbarrier_arrive(semaphore_barrier(shared, consumer));
                 mbarrier_wait_parity(staging_full(shared, consumer), parity);
                 mbarrier_arrive(staging_empty(shared, consumer));
                 continue;
             }
             fence_proxy_async_global();
-            // Worked out here: the thread has few registers.
+            // Computed here because the thread has few registers.
             u32 staging = shared + STAGING + opaque(consumer) * STAGING_BYTES;
             float* sums = p.sums + tile * (QUERIES * HEAD_DIM) + consumer * (STAGING_BYTES / 4);
-            if (!UNORDERED && turn.is_first) cp_async_bulk_store(sums, staging, STAGING_BYTES);
+            if (!UNORDERED && semaphore.is_first) cp_async_bulk_store(sums, staging, STAGING_BYTES);
             else cp_reduce_async_bulk_add_f32(sums, staging, STAGING_BYTES);
             cp_async_bulk_commit_group();
             cp_async_bulk_wait_group_read<0>();
@@ -102,7 +125,7 @@ INLINE void add_parts(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
             if (UNORDERED) continue;
             cp_async_bulk_wait_group<0>();
             fence_proxy_async_global();
-            st_release_gpu(counter, turn.number + 1);
+            st_release_gpu(counter, semaphore.index + 1);
         }
     }
     cp_async_bulk_wait_group<0>();
@@ -113,7 +136,7 @@ INLINE void add_parts(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
 typedef float OwnSums[1][HEAD_DIM / 8][4];
 typedef float QuerySums[1][SLAB_COLUMNS / 8][4];
 
-// ds^T of a consumer's keys into shared memory: slabs of 64 queries, lines of keys.
+// Stores ds^T of a consumer's keys to shared memory: slabs of 64 queries, one row per key.
 INLINE void store_grads(u32 to, const ScoreOperand& grads, u32 row, u32 lane) {
     row += lane % 16;
 #pragma unroll
@@ -122,7 +145,8 @@ INLINE void store_grads(u32 to, const ScoreOperand& grads, u32 row, u32 lane) {
                     grads[0][step]);
 }
 
-// dq of a tile over the work's keys, begun: of width 64, 64 queries of each consumer; of width 128, 64 columns of each.
+// Issues dq of a tile over the work tile's keys: at width 64, 64 queries per consumer; at width
+// 128, 64 columns per consumer.
 INLINE void multiply_grads(QuerySums& dq, u32 grads, u32 k_tile, u32 consumer) {
     u64 a = smem_descriptor(grads + (HEAD_DIM == 64 ? consumer : 0) * KEYS * 128, KEYS * 128, 1024);
     u64 b = smem_descriptor(k_tile + (HEAD_DIM == 64 ? 0 : consumer) * KEYS * 128, KEYS * 128, 1024);
@@ -132,7 +156,7 @@ INLINE void multiply_grads(QuerySums& dq, u32 grads, u32 k_tile, u32 consumer) {
                                   step > 0, Element());
 }
 
-// A consumer's part of dq of a tile, by way of its place in shared memory.
+// Writes a consumer's part of dq of a tile, through its staging buffer in shared memory.
 INLINE void write_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 staging, u32 batch, const Step& step,
                           u32 consumer, u32 thread) {
     scale_by(dq, score_grad_scale(p));
@@ -147,21 +171,22 @@ INLINE void write_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 stagi
     write_rows<64, SLAB_COLUMNS>(dq, staging, thread / WARP * 16, to, first_row, p.sizes.queries, max(columns, 0));
 }
 
-// The consumer's part of dq of a tile: to the thread that adds it in its turn; or, if this work is the last one, to those of the works before, and written.
-INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shared, const Work& work, const Step& step,
-                           u32 consumer, u32 parity, u32& turn_parity) {
-    Turn turn(p, work, step.tile);
+// Passes the consumer's part of dq of a tile to the thread that adds it in its turn. If this work
+// tile is the last to add, the consumer adds the sums of the previous ones instead and writes dq.
+INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shared, const WorkTile& work,
+                           const Step& step, u32 consumer, u32 parity, u32& semaphore_parity) {
+    DqSemaphore semaphore(p, work, step.tile);
     u32 thread = read_tid_x() % WARPGROUP, staging = shared + STAGING + consumer * STAGING_BYTES;
     mbarrier_wait_parity(staging_empty(shared, consumer), parity ^ 1);
-    if (UNORDERED || !turn.is_last) {
+    if (UNORDERED || !semaphore.is_last) {
 #pragma unroll
         for (int j = 0; j < SLAB_COLUMNS / 8; ++j) st_shared_v4_f32(staging + (j * WARPGROUP + thread) * 16, dq[0][j]);
         fence_proxy_async_shared();
     } else {
-        if (!turn.is_first) {
-            mbarrier_wait_parity(turn_barrier(shared, consumer), turn_parity);
-            turn_parity ^= 1;
-            const float* sums = p.sums + tile_number(p, work, step) * (QUERIES * HEAD_DIM) +
+        if (!semaphore.is_first) {
+            mbarrier_wait_parity(semaphore_barrier(shared, consumer), semaphore_parity);
+            semaphore_parity ^= 1;
+            const float* sums = p.sums + tile_index(p, work, step) * (QUERIES * HEAD_DIM) +
                                 (consumer * (SLAB_COLUMNS / 8) * WARPGROUP + thread) * 4;
             float before[SLAB_COLUMNS / 8][4];
 #pragma unroll
@@ -177,7 +202,7 @@ INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shar
     if (thread % WARP == 0) mbarrier_arrive(staging_full(shared, consumer));
 }
 
-// ds^T of a consumer's keys for both to read, in the place of a stage.
+// Stores ds^T of a consumer's keys in the buffer of a stage, where both consumers read it.
 INLINE void publish_grads(u32 shared, u32 stage, u32 parity, const ScoreOperand& grads, u32 consumer) {
     u32 thread = read_tid_x() % WARPGROUP;
     mbarrier_wait_parity(grads_empty(shared, stage), parity ^ 1);
@@ -187,16 +212,16 @@ INLINE void publish_grads(u32 shared, u32 stage, u32 parity, const ScoreOperand&
     if (thread % WARP == 0) mbarrier_arrive(grads_full(shared, stage));
 }
 
-// k q^T of a consumer's keys, begun.
-INLINE void begin_scores(Scores& weight, u32 k_tile, u32 row, u32 q_tile) {
+// Issues k q^T of a consumer's keys.
+INLINE void issue_scores(Scores& weight, u32 k_tile, u32 row, u32 q_tile) {
     wgmma_fence();
-    product_of_rows<KEYS, HEAD_DIM>(weight, k_tile, row, q_tile);
+    gemm_nt<KEYS, HEAD_DIM>(weight, k_tile, row, q_tile);
     wgmma_commit_group();
 }
 
-// dk and dv, by way of the places of k and v once both consumers have read these.
-INLINE void write_keys(const AttentionGradByKeys& p, OwnSums& dk, OwnSums& dv, const Work& work, const OwnRing& own,
-                       u32 row) {
+// Writes dk and dv, staged in the buffers of k and v after both consumers have read these.
+INLINE void write_keys(const AttentionGradByKeys& p, OwnSums& dk, OwnSums& dv, const WorkTile& work,
+                       const KeyValueRing& own, u32 row) {
     barrier_sync(1, CONSUMERS * WARPGROUP);
     row += read_tid_x() % WARPGROUP / WARP * 16;
     scale_by(dk, score_grad_scale(p));
@@ -207,9 +232,10 @@ INLINE void write_keys(const AttentionGradByKeys& p, OwnSums& dk, OwnSums& dv, c
                                p.sizes.keys, p.sizes.value_dim);
 }
 
-// With LAG: dq of the last tile of a work, whose scores are done. `ring` is behind that tile.
-INLINE void add_last_tile(const AttentionGradByKeys& p, u32 shared, const Work& work, const Step& step, u32 consumer,
-                          const OwnRing& own, const Ring& ring, u32& turn_parity) {
+// With LAG: dq of the last query tile of a work tile, after the main loop. `ring` is one stage past
+// that tile.
+INLINE void add_last_tile(const AttentionGradByKeys& p, u32 shared, const WorkTile& work, const Step& step,
+                          u32 consumer, const KeyValueRing& own, const Ring& ring, u32& semaphore_parity) {
     u32 stage = ring.stage ^ 1;
     mbarrier_wait_parity(grads_full(shared, stage), ring.parity ^ (ring.stage == 0));
     QuerySums dq;
@@ -219,12 +245,12 @@ INLINE void add_last_tile(const AttentionGradByKeys& p, u32 shared, const Work& 
     wgmma_wait_group<0>();
     fence_accumulator(dq);
     release(grads_empty(shared, stage));
-    add_to_queries(p, dq, shared, work, step, consumer, stage, turn_parity);
+    add_to_queries(p, dq, shared, work, step, consumer, stage, semaphore_parity);
 }
 
-// One work: see the picture above.
-INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer, const OwnRing& own,
-                    Ring& ring, u32& turn_parity) {
+// One work tile: see the picture above.
+INLINE void consume(const AttentionGradByKeys& p, u32 shared, const WorkTile& work, u32 consumer,
+                    const KeyValueRing& own, Ring& ring, u32& semaphore_parity) {
     const Sizes& sizes = p.sizes;
     OwnSums dk, dv;
     clear(dk);
@@ -238,36 +264,37 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
     Step before = step;
     if (steps > 0) {
         mbarrier_wait_parity(ring.full(), ring.parity);
-        begin_scores(weight, own.k_tile(), row, ring.tiles());
+        issue_scores(weight, own.k_tile(), row, ring.tiles());
         wgmma_wait_group<0>();
         fence_accumulator(weight);
     }
 #pragma unroll 1
-    for (i32 number = 0; number < steps; ++number) {
+    for (i32 index = 0; index < steps; ++index) {
         u32 q_tile = ring.tiles(), dy_tile = q_tile + TILE_BYTES, stage = ring.stage;
         Scores weight_grad;
         wgmma_fence();
-        product_of_rows<KEYS, HEAD_DIM>(weight_grad, own.v_tile(), row, dy_tile);
+        gemm_nt<KEYS, HEAD_DIM>(weight_grad, own.v_tile(), row, dy_tile);
         wgmma_commit_group();
-        weigh(weight, sizes, first_key, step.tile * QUERIES, ring.numbers(), scale);
+        recompute_weights(weight, sizes, first_key, step.tile * QUERIES, ring.row_stats(), scale);
         StepBits bits = step_bits(p, work, step);
         wgmma_wait_group<0>();
         fence_accumulator(weight_grad);
         ScoreOperand weights, grads;
-        differentiate(weights, grads, weight, weight_grad, ring.numbers() + NUMBER_BYTES, bits);
+        compute_ds(weights, grads, weight, weight_grad, ring.row_stats() + ROW_STAT_BYTES, bits);
         wgmma_fence();
-        add_product<HEAD_DIM>(dv, weights, dy_tile);
-        if (LAG) add_product<HEAD_DIM>(dk, grads, q_tile);
+        accumulate_gemm_nn<HEAD_DIM>(dv, weights, dy_tile);
+        if (LAG) accumulate_gemm_nn<HEAD_DIM>(dk, grads, q_tile);
         wgmma_commit_group();
         publish_grads(shared, stage, ring.parity, grads, consumer);
-        // dq of this tile; or of the one before, whose ds^T the other consumer has had time to store, and of the first one what no one reads.
+        // dq of this tile. With LAG, dq of the previous one, whose ds^T the other consumer has had
+        // time to store; at the first tile the product is not used.
         u32 of = LAG ? stage ^ 1 : stage;
-        bool has_grads = !LAG || number > 0;
+        bool has_grads = !LAG || index > 0;
         if (has_grads) mbarrier_wait_parity(grads_full(shared, of), ring.parity ^ u32(LAG && stage == 0));
         QuerySums dq;
         wgmma_fence();
         if (!LAG) {
-            add_product<HEAD_DIM>(dk, grads, q_tile);
+            accumulate_gemm_nn<HEAD_DIM>(dk, grads, q_tile);
             wgmma_commit_group();
         }
         multiply_grads(dq, shared + GRADS + of * GRADS_BYTES, own.k_tile(), consumer);
@@ -277,34 +304,35 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         fence_accumulator(dk);
         release(ring.empty());
         ring.advance();
-        // The scores of the next tile; of the last one anew, which no one reads.
-        if (number + 1 < steps) mbarrier_wait_parity(ring.full(), ring.parity);
-        begin_scores(weight, own.k_tile(), row, ring.tiles());
+        // The scores of the next tile. After the last tile the stage has no valid data, and the
+        // product is not used.
+        if (index + 1 < steps) mbarrier_wait_parity(ring.full(), ring.parity);
+        issue_scores(weight, own.k_tile(), row, ring.tiles());
         wgmma_wait_group<1>();
         fence_accumulator(dq);
         if (has_grads) {
             release(grads_empty(shared, of));
-            add_to_queries(p, dq, shared, work, LAG ? before : step, consumer, of, turn_parity);
+            add_to_queries(p, dq, shared, work, LAG ? before : step, consumer, of, semaphore_parity);
         }
         before = step;
         step.advance(work);
         wgmma_wait_group<0>();
         fence_accumulator(weight);
     }
-    if (LAG && steps > 0) add_last_tile(p, shared, work, before, consumer, own, ring, turn_parity);
+    if (LAG && steps > 0) add_last_tile(p, shared, work, before, consumer, own, ring, semaphore_parity);
     write_keys(p, dk, dv, work, own, row);
 }
 
-INLINE void consume_all(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
+INLINE void consumer_loop(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
     Ring ring(shared);
-    u32 turn_parity = 0;
-    OwnRing own(shared);
+    u32 semaphore_parity = 0;
+    KeyValueRing own(shared);
 #pragma unroll 1
     for (;; own.advance()) {
-        u32 number = __shfl_sync(ALL_LANES, own.await(), 0);
-        if (number == NO_WORK) return;
-        consume(p, shared, Work(p, number), consumer, own, ring, turn_parity);
-        // What was stored and read here is the next loads' place.
+        u32 index = __shfl_sync(ALL_LANES, own.await(), 0);
+        if (index == NO_WORK_TILE) return;
+        consume(p, shared, WorkTile(p, index), consumer, own, ring, semaphore_parity);
+        // The next loads overwrite what was stored and read here.
         fence_proxy_async_shared();
         __syncwarp();
         if (read_tid_x() % WARP == 0) mbarrier_arrive(own.empty());
@@ -317,24 +345,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     u32 shared = cvta_to_shared(memory);  // aligned: the kernel has no static shared memory
     init_barriers(shared);
     wait_for_earlier_launches();
-    // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
+    // From lane 0, so that the compiler knows that the value is uniform in a warp: addresses and
+    // descriptors are then computed once for all lanes.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP);
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x % WARP != 0) return;
         // Read again where the other warpgroups have no register for it.
         u32 task = DROPOUT ? read_tid_x() / WARP : warp;
-        if (task == CONSUMER_WARPS) produce_all(p, shared);
+        if (task == CONSUMER_WARPS) producer_loop(p, shared);
         if (task > CONSUMER_WARPS && task <= CONSUMER_WARPS + CONSUMERS)
-            add_parts(p, shared, task - CONSUMER_WARPS - 1);
+            accumulate_dq_parts(p, shared, task - CONSUMER_WARPS - 1);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
-        consume_all(p, shared, warpgroup);
+        consumer_loop(p, shared, warpgroup);
     }
 }
 
 #if UNORDERED
-// dq of the sums of a tile, which all works have added to.
+// Converts the sums of a query tile, to which all work tiles have added, to dq.
 extern "C" __global__ void __launch_bounds__(CONSUMERS* WARPGROUP)
     attention_grad_convert_queries(const __grid_constant__ AttentionGradByKeys p) {
     wait_for_earlier_launches();

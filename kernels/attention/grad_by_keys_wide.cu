@@ -1,38 +1,49 @@
-// The gradient of attention in one walk for heads of 129 to 256 columns, of f16 and bf16 by warpgroups (wgmma, sm_90a), without mask: what
-// grad_by_keys.cu computes, with the same launches, works, turns and order of sums.
+// One-pass gradient of attention for heads of 129 to 256 columns: f16 and bf16 by wgmma (sm_90a),
+// without mask. It computes what grad_by_keys.cu computes, with the same launches, work tiles,
+// turns and order of sums.
 //
-//   q, y, dy, dq [batch, heads, queries, width]   k, v, dk, dv [batch, heads / group, keys, width]   log_sums [batch, heads, queries]
+//   q, y, dy, dq [batch, heads, queries, width]
+//   k, v, dk, dv [batch, heads / group, keys, width]
+//   log_sums [batch, heads, queries]
 //
-// Sums of dk and dv of 64 keys take all registers of two warpgroups. So a work is 64 keys, a tile 64 queries, and both consumers have the same keys:
-// of scores each has the half of the queries, of all sums the half of the columns. Weights and gradients of scores go through shared memory, where
-// both consumers read them.
+// The accumulators of dk and dv of 64 keys take all registers of two warpgroups. So a work tile is
+// 64 keys, a query tile is 64 queries, and both consumers have the same keys. Each consumer
+// computes the scores of half of the queries, and half of the columns of dq, dk and dv. Weights and
+// gradients of scores go through shared memory, where both consumers read them.
 //
-//              queries -> 0 ..       32 ..                       columns ->
-//              +------------+------------+                       +------------+------------+
-//   64 keys    |  s^T, dp^T |  s^T, dp^T |  -- p^T, ds^T -->     |   dv, dk   |   dv, dk   |  64 keys
-//              +------------+------------+   (shared memory)     |   dq       |   dq       |  64 queries
-//               consumer 0   consumer 1                          +------------+------------+
-//                                                                 consumer 0   consumer 1
+//            queries -> 0 ..       32 ..                     columns ->
+//            +------------+------------+                     +------------+------------+
+//   64 keys  |  s^T, dp^T |  s^T, dp^T |  -- p^T, ds^T -->   |   dv, dk   |   dv, dk   | 64 keys
+//            +------------+------------+   (shared memory)   |   dq       |   dq       | 64 queries
+//             consumer 0   consumer 1                        +------------+------------+
+//                                                             consumer 0   consumer 1
 //
-//   producer (a thread)   k, v of a work; q, dy, lse, row_dot of a tile  ---TMA--->  one buffer, and rings of STAGES
-//   two threads           turns of a consumer's part of dq
-//   two consumers (128 threads each)
+//   producer (1 thread)   k, v of a work tile; q, dy, LSE, row_dot of a query tile
+//                         ---TMA--->  one buffer, and a ring buffer of STAGES stages
+//   2 threads             turns of a consumer's part of dq
+//   2 consumers           (warpgroups of 128 threads)
 //
-//      tensor cores  | s, dp of the next tile | dv, dk               | dq, first part | dq, second part    |
-//      other units   | dq, second part of the tile before, added      | p, ds of the next tile | first part added |
+//   tensor cores  | s, dp of next tile | dv, dk                 | dq, 1st part | dq, 2nd part |
+//   other units   | add previous dq, 2nd part   | p, ds of next |              | add 1st part |
 //
-// What a consumer stores of p and ds the other one multiplies, too: two buffers of each, so that neither waits for the other long.
+// Each consumer also multiplies what the other one stores of p and ds. There are two buffers of
+// each, so that neither consumer waits for the other for long.
 //
-// Columns of a consumer, of width 256: two slabs of 64; of width 192: a slab, and half of the middle one.
+// Columns of a consumer: at width 256, two slabs of 64; at width 192, one slab and half of the
+// middle one.
 //
-// Width 256 has no room for dq in shared memory: consumers add it themselves, by reductions to global memory, behind a wait for their turn; a half at
-// a time, since registers have no room for all of it beside the next scores. Width 192 has room, but is slower that way (docs/kernels/attention.md).
+// Width 256 has no room for dq in shared memory. So the consumers add dq themselves, by reductions
+// to global memory, after waiting for their turn. They add it in two parts, because the registers
+// have no room for all of it and the next scores. Width 192 has room in shared memory, but is
+// slower that way (docs/kernels/attention.md).
 //
 // Macros: those of params.cuh.
 //
-// Launch, with tile = 64:
-//   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>     row_dot and lse; turns and the ticket become 0
-//   attention_grad_by_keys<<<works or multiprocessors, THREADS, SHARED>>>, with works = batch * heads / group * key_blocks
+// Launch, with query tiles of 64:
+//   attention_grad_tile_rows<<<batch * heads * query_tiles, 256>>>
+//       row_dot and LSE; sets the turns and the ticket to 0
+//   attention_grad_by_keys<<<min(works, multiprocessors), THREADS, SHARED>>>
+//       works = batch * heads / group * key_blocks
 //
 // Limits: those of grad_by_keys.cu, with widths rounded up to 192 or 256.
 
@@ -48,7 +59,8 @@
 #include "ptx/stmatrix.cuh"
 #include "ptx/wgmma_ordered.cuh"
 
-// Columns of a consumer, in two parts: those of a slab; and of width 256 those of the next one, of 192 its half of the middle one.
+// Columns of a consumer, in two parts: a slab; and at width 256 the next slab, at width 192 its
+// half of the middle slab.
 constexpr int FIRST_COLUMNS = 64, SECOND_COLUMNS = HEAD_DIM == 256 ? 64 : 32;
 typedef float FirstSums[1][FIRST_COLUMNS / 8][4];
 typedef float SecondSums[1][SECOND_COLUMNS / 8][4];
@@ -59,51 +71,54 @@ struct Sums {
 INLINE u32 first_column(u32 consumer) { return consumer * 128; }
 INLINE u32 second_column(u32 consumer) { return 64 + consumer * (HEAD_DIM == 256 ? 128 : 32); }
 
-// ---------------------------------------------------------------- turns
+// ---------------------------------------------------------------- turns to add to dq
 
-// Lets a consumer add to a tile when the works before have, and gives the turn to the next work when it has.
-INLINE void keep_turns(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
-    OwnRing own(shared);
+// Run by one thread per consumer: lets the consumer add to a query tile after the previous
+// work tiles have, and passes the turn to the next work tile after the consumer has added.
+INLINE void run_dq_semaphore(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
+    KeyValueRing own(shared);
     u32 parity = 0;
 #pragma unroll 1
     for (;; own.advance()) {
-        u32 number = own.await();
-        if (number == NO_WORK) return;
+        u32 index = own.await();
+        if (index == NO_WORK_TILE) return;
         mbarrier_arrive(own.empty());
-        Work work(p, number);
+        WorkTile work(p, index);
         Step step(p, work);
         i32 steps = work.tiles * i32(p.sizes.group);
 #pragma unroll 1
         for (i32 at = 0; at < steps; ++at, parity ^= 1, step.advance(work)) {
-            Turn turn(p, work, step.tile);
-            u32* counter = p.turns + tile_number(p, work, step) * CONSUMERS + consumer;
-            if (!turn.is_first)
-                while (ld_acquire_gpu(counter) != turn.number) {}
+            DqSemaphore semaphore(p, work, step.tile);
+            u32* counter = p.dq_semaphores + tile_index(p, work, step) * CONSUMERS + consumer;
+            if (!semaphore.is_first)
+                while (ld_acquire_gpu(counter) != semaphore.index) {}
             delay_at_random();
-            mbarrier_arrive(turn_barrier(shared, consumer));
+            mbarrier_arrive(semaphore_barrier(shared, consumer));
             mbarrier_wait_parity(added_barrier(shared, consumer), parity);
-            if (!turn.is_last) st_release_gpu(counter, turn.number + 1);
+            if (!semaphore.is_last) st_release_gpu(counter, semaphore.index + 1);
         }
     }
 }
 
 // ---------------------------------------------------------------- consumers
 
-// A consumer's part of s^T = k q^T, or of dp^T = v dy^T: 64 keys and its half of the queries, begun.
-INLINE void multiply_rows(Scores& c, u32 own_tile, u32 walked_tile, u32 consumer) {
-    walked_tile += consumer * SCORE_QUERIES * 128;
+// Issues a consumer's part of s^T = k q^T, or of dp^T = v dy^T: 64 keys and its half of the
+// queries.
+INLINE void gemm_k_major(Scores& c, u32 own_tile, u32 streamed_tile, u32 consumer) {
+    streamed_tile += consumer * SCORE_QUERIES * 128;
 #pragma unroll
     for (int step = 0; step < HEAD_DIM / 16; ++step) {
         u32 at = step / 4 * 64 * 128 + step % 4 * 32;
         wgmma_ss_ordered<false, false>(c[0], smem_descriptor(own_tile + at, 16, 1024),
-                                       smem_descriptor(walked_tile + at, 16, 1024), step > 0, Element());
+                                       smem_descriptor(streamed_tile + at, 16, 1024), step > 0, Element());
     }
 }
 
-// c (+)= a b, begun: `a` has 64 lines of 64 elements, which are its rows, or its columns if A_MN_MAJOR; `b` is a tile of 64 rows, of which columns from
-// `column` on are taken, within a slab.
+// Issues c = a b, or c += a b with ACCUMULATE. `a` has 64 lines of 64 elements, which are its rows,
+// or its columns with A_MN_MAJOR. `b` is a tile of 64 rows, of which the columns from `column` on
+// are multiplied; they are in one slab.
 template <bool A_MN_MAJOR, bool ACCUMULATE, int BLOCKS>
-INLINE void multiply_columns(float (&c)[1][BLOCKS][4], u32 a, u32 b, u32 column) {
+INLINE void gemm_mn_major(float (&c)[1][BLOCKS][4], u32 a, u32 b, u32 column) {
     u64 left = A_MN_MAJOR ? smem_descriptor(a, 64 * 128, 1024) : smem_descriptor(a, 16, 1024);
     u64 right = smem_descriptor(b + column / 64 * (64 * 128) + column % 64 * 2, 64 * 128, 1024);
 #pragma unroll
@@ -114,27 +129,27 @@ INLINE void multiply_columns(float (&c)[1][BLOCKS][4], u32 a, u32 b, u32 column)
 }
 INLINE void add_columns(Sums& c, u32 a, u32 b, u32 consumer) {
 #if HEAD_DIM == 256
-    // Both slabs by one instruction.
+    // One instruction for both slabs.
     u64 left = smem_descriptor(a, 16, 1024), right = smem_descriptor(b + consumer * (2 * 64 * 128), 64 * 128, 1024);
 #pragma unroll
     for (int step = 0; step < 64 / 16; ++step)
         wgmma_ss_ordered<false, true>(reinterpret_cast<float (&)[16][4]>(c), smem_descriptor_at(left, step * 32),
                                       smem_descriptor_at(right, step * 16 * 128), 1, Element());
 #else
-    multiply_columns<false, true>(c.first, a, b, first_column(consumer));
-    multiply_columns<false, true>(c.second, a, b, second_column(consumer));
+    gemm_mn_major<false, true>(c.first, a, b, first_column(consumer));
+    gemm_mn_major<false, true>(c.second, a, b, second_column(consumer));
 #endif
 }
 
-// s and dp of a tile, begun.
-INLINE void begin_scores(Scores& weight, Scores& weight_grad, u32 own_tiles, u32 tiles, u32 consumer) {
+// Issues s and dp of a tile.
+INLINE void issue_scores(Scores& weight, Scores& weight_grad, u32 own_tiles, u32 tiles, u32 consumer) {
     wgmma_fence();
-    multiply_rows(weight, own_tiles, tiles, consumer);
-    multiply_rows(weight_grad, own_tiles + OWN_BYTES, tiles + TILE_BYTES, consumer);
+    gemm_k_major(weight, own_tiles, tiles, consumer);
+    gemm_k_major(weight_grad, own_tiles + OWN_BYTES, tiles + TILE_BYTES, consumer);
     wgmma_commit_group();
 }
 
-// A consumer's part of p^T or ds^T into shared memory: lines of keys.
+// Stores a consumer's part of p^T or ds^T to shared memory: one row per key.
 INLINE void store_scores(u32 to, const ScoreOperand& from, u32 consumer) {
     u32 thread = read_tid_x() % WARPGROUP, lane = thread % WARP, row = thread / WARP * 16 + lane % 16;
 #pragma unroll
@@ -144,18 +159,20 @@ INLINE void store_scores(u32 to, const ScoreOperand& from, u32 consumer) {
     }
 }
 
-// Where p^T and, behind it, ds^T of a tile are.
+// The address of p^T of a tile, which ds^T follows.
 INLINE u32 scores_of(u32 shared, u32 stage) { return shared + GRADS + stage * 2 * GRADS_BYTES; }
 
-// Scores and dp of a tile become p^T and ds^T in shared memory, for both consumers to multiply, where those of the tile before the last have been.
-INLINE void publish_scores(const AttentionGradByKeys& p, u32 shared, const Work& work, const Step& step,
+// Converts scores and dp of a tile to p^T and ds^T in shared memory, which both consumers multiply.
+// Before it stores, it waits until the buffer's previous contents, those of two tiles before, have
+// been multiplied.
+INLINE void publish_scores(const AttentionGradByKeys& p, u32 shared, const WorkTile& work, const Step& step,
                            const Ring& ring, Scores& weight, Scores& weight_grad, u32 consumer) {
-    u32 numbers = ring.numbers() + consumer * SCORE_QUERIES * 4;
-    weigh(weight, p.sizes, work.first_key(), step.tile * QUERIES + i32(consumer) * SCORE_QUERIES, numbers,
-          p.sizes.scale * LOG2_E);
+    u32 row_stats = ring.row_stats() + consumer * SCORE_QUERIES * 4;
+    recompute_weights(weight, p.sizes, work.first_key(), step.tile * QUERIES + i32(consumer) * SCORE_QUERIES, row_stats,
+                      p.sizes.scale * LOG2_E);
     StepBits bits = step_bits(p, work, step);
     ScoreOperand weights, grads;
-    differentiate(weights, grads, weight, weight_grad, numbers + NUMBER_BYTES, bits);
+    compute_ds(weights, grads, weight, weight_grad, row_stats + ROW_STAT_BYTES, bits);
     mbarrier_wait_parity(grads_empty(shared, ring.stage), ring.parity ^ 1);
     u32 to = scores_of(shared, ring.stage);
     store_scores(to, weights, consumer);
@@ -165,7 +182,7 @@ INLINE void publish_scores(const AttentionGradByKeys& p, u32 shared, const Work&
     release(grads_full(shared, ring.stage));
 }
 
-// 64 rows of `to`, and columns from `column` on.
+// Writes 64 rows and BLOCKS * 8 columns of `to`, from `column` on.
 template <int BLOCKS>
 INLINE void write_columns(const float (&c)[1][BLOCKS][4], const View<Element>& to, i32 first_row, i32 rows, u32 columns,
                           u32 column) {
@@ -179,7 +196,7 @@ INLINE void write_columns(const float (&c)[1][BLOCKS][4], const View<Element>& t
 #pragma unroll
         for (int j = 0; j < BLOCKS; ++j)
             if (column + j * 8 < columns)
-                *reinterpret_cast<u32*>(line + j * 8) = pair_of(c[0][j][half * 2], c[0][j][half * 2 + 1], Element());
+                *reinterpret_cast<u32*>(line + j * 8) = pack_half2(c[0][j][half * 2], c[0][j][half * 2 + 1], Element());
     }
 }
 INLINE void write_sums(Sums& c, float scale, const View<Element>& to, i32 first_row, i32 rows, u32 columns,
@@ -190,13 +207,13 @@ INLINE void write_sums(Sums& c, float scale, const View<Element>& to, i32 first_
     write_columns(c.second, to, first_row, rows, columns, second_column(consumer));
 }
 
-// A part of dq of a tile whose turn it is: added to those of the works before, and written if this work is the last. `sums` are the part's, and `column`
-// its first.
+// Adds a part of dq of a tile whose turn has come to that of the previous work tiles, and writes dq
+// if this work tile is the last. `sums` are the sums of the part, and `column` is its first column.
 template <int BLOCKS>
-INLINE void add_part(const AttentionGradByKeys& p, float (&dq)[1][BLOCKS][4], float* sums, const Turn& turn, u32 batch,
-                     const Step& step, u32 column) {
-    if (!turn.is_last) {
-        if (turn.is_first) {
+INLINE void add_part(const AttentionGradByKeys& p, float (&dq)[1][BLOCKS][4], float* sums, const DqSemaphore& semaphore,
+                     u32 batch, const Step& step, u32 column) {
+    if (!semaphore.is_last) {
+        if (semaphore.is_first) {
 #pragma unroll
             for (int j = 0; j < BLOCKS; ++j) st_relaxed_gpu_v4(sums + j * WARPGROUP * 4, dq[0][j]);
         } else {
@@ -205,7 +222,7 @@ INLINE void add_part(const AttentionGradByKeys& p, float (&dq)[1][BLOCKS][4], fl
         }
         return;
     }
-    if (!turn.is_first) {
+    if (!semaphore.is_first) {
 #pragma unroll
         for (int j = 0; j < BLOCKS; ++j) {
             float before[4];
@@ -217,31 +234,31 @@ INLINE void add_part(const AttentionGradByKeys& p, float (&dq)[1][BLOCKS][4], fl
     scale_by(dq, score_grad_scale(p));
     write_columns(dq, head_of(p.dq, batch, step.head), step.tile * QUERIES, p.sizes.queries, p.sizes.head_dim, column);
 }
-INLINE float* sums_of(const AttentionGradByKeys& p, const Work& work, const Step& step, u32 consumer) {
-    return p.sums + tile_number(p, work, step) * (QUERIES * HEAD_DIM) + consumer * (QUERIES * HEAD_DIM / CONSUMERS) +
+INLINE float* sums_of(const AttentionGradByKeys& p, const WorkTile& work, const Step& step, u32 consumer) {
+    return p.sums + tile_index(p, work, step) * (QUERIES * HEAD_DIM) + consumer * (QUERIES * HEAD_DIM / CONSUMERS) +
            read_tid_x() % WARPGROUP * 4;
 }
-// The first part, behind a wait for the turn of the tile.
-INLINE void add_first(const AttentionGradByKeys& p, FirstSums& dq, u32 shared, const Work& work, const Step& step,
+// Adds the first part, after waiting for the tile's turn.
+INLINE void add_first(const AttentionGradByKeys& p, FirstSums& dq, u32 shared, const WorkTile& work, const Step& step,
                       u32 consumer, u32 parity) {
-    mbarrier_wait_parity(turn_barrier(shared, consumer), parity);
-    add_part(p, dq, sums_of(p, work, step, consumer), Turn(p, work, step.tile), work.batch, step,
+    mbarrier_wait_parity(semaphore_barrier(shared, consumer), parity);
+    add_part(p, dq, sums_of(p, work, step, consumer), DqSemaphore(p, work, step.tile), work.batch, step,
              first_column(consumer));
 }
-// The second part, after which the next work may add.
-INLINE void add_second(const AttentionGradByKeys& p, SecondSums& dq, u32 shared, const Work& work, const Step& step,
+// Adds the second part, after which the next work tile may add.
+INLINE void add_second(const AttentionGradByKeys& p, SecondSums& dq, u32 shared, const WorkTile& work, const Step& step,
                        u32 consumer) {
     float* sums = sums_of(p, work, step, consumer) + FIRST_COLUMNS / 8 * WARPGROUP * 4;
-    add_part(p, dq, sums, Turn(p, work, step.tile), work.batch, step, second_column(consumer));
+    add_part(p, dq, sums, DqSemaphore(p, work, step.tile), work.batch, step, second_column(consumer));
     __syncwarp();
     release(added_barrier(shared, consumer));
 }
 
-// One work: see the picture above.
-INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, u32 consumer, const OwnRing& own,
-                    Ring& ring) {
+// One work tile: see the picture above.
+INLINE void consume(const AttentionGradByKeys& p, u32 shared, const WorkTile& work, u32 consumer,
+                    const KeyValueRing& own, Ring& ring) {
     Sums dk, dv;
-    SecondSums second;  // of the tile before
+    SecondSums second;  // of the previous tile
     clear(dk.first);
     clear(dk.second);
     clear(dv.first);
@@ -253,7 +270,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
     Scores weight, weight_grad;
     if (left > 0) {
         mbarrier_wait_parity(ring.full(), ring.parity);
-        begin_scores(weight, weight_grad, k_tile, ring.tiles(), consumer);
+        issue_scores(weight, weight_grad, k_tile, ring.tiles(), consumer);
         wgmma_wait_group<0>();
         fence_accumulator(weight);
         fence_accumulator(weight_grad);
@@ -265,9 +282,9 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         u32 scores = scores_of(shared, stage);
         bool has_next = left > 1;
         ring.advance();
-        // Of the last tile those of this one anew, which no one reads.
+        // After the last tile its own scores are computed again, and not used.
         if (has_next) mbarrier_wait_parity(ring.full(), ring.parity);
-        begin_scores(weight, weight_grad, k_tile, has_next ? ring.tiles() : tiles, consumer);
+        issue_scores(weight, weight_grad, k_tile, has_next ? ring.tiles() : tiles, consumer);
         mbarrier_wait_parity(grads_full(shared, stage), parity);
         wgmma_fence();
         add_columns(dv, scores, tiles + TILE_BYTES, consumer);
@@ -282,17 +299,17 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
         if (has_next) publish_scores(p, shared, work, step, ring, weight, weight_grad, consumer);
         FirstSums first;
         wgmma_fence();
-        multiply_columns<true, false>(first, scores + GRADS_BYTES, k_tile, first_column(consumer));
+        gemm_mn_major<true, false>(first, scores + GRADS_BYTES, k_tile, first_column(consumer));
         wgmma_commit_group();
         wgmma_wait_group<1>();
         fence_accumulator(dv.first);
         fence_accumulator(dv.second);
         fence_accumulator(dk.first);
         fence_accumulator(dk.second);
-        // The tile after the next one may come.
+        // The stage is free for the tile after the next one.
         release(empty);
         wgmma_fence();
-        multiply_columns<true, false>(second, scores + GRADS_BYTES, k_tile, second_column(consumer));
+        gemm_mn_major<true, false>(second, scores + GRADS_BYTES, k_tile, second_column(consumer));
         wgmma_commit_group();
         wgmma_wait_group<1>();
         fence_accumulator(first);
@@ -310,14 +327,14 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const Work& work, 
                p.sizes.value_dim, consumer);
 }
 
-INLINE void consume_all(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
+INLINE void consumer_loop(const AttentionGradByKeys& p, u32 shared, u32 consumer) {
     Ring ring(shared);
-    OwnRing own(shared);
+    KeyValueRing own(shared);
 #pragma unroll 1
     for (;; own.advance()) {
-        u32 number = __shfl_sync(ALL_LANES, own.await(), 0);
-        if (number == NO_WORK) return;
-        consume(p, shared, Work(p, number), consumer, own, ring);
+        u32 index = __shfl_sync(ALL_LANES, own.await(), 0);
+        if (index == NO_WORK_TILE) return;
+        consume(p, shared, WorkTile(p, index), consumer, own, ring);
     }
 }
 
@@ -327,17 +344,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     u32 shared = cvta_to_shared(memory);  // aligned: the kernel has no static shared memory
     init_barriers(shared);
     wait_for_earlier_launches();
-    // Of lane 0, so that the compiler knows it to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
+    // From lane 0, so that the compiler knows that the value is uniform in a warp: addresses and
+    // descriptors are then computed once for all lanes.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP);
     if (warpgroup == CONSUMERS) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x % WARP != 0) return;
         u32 task = DROPOUT ? read_tid_x() / WARP : warp;
-        if (task == CONSUMER_WARPS) produce_all(p, shared);
+        if (task == CONSUMER_WARPS) producer_loop(p, shared);
         if (task > CONSUMER_WARPS && task <= CONSUMER_WARPS + CONSUMERS)
-            keep_turns(p, shared, task - CONSUMER_WARPS - 1);
+            run_dq_semaphore(p, shared, task - CONSUMER_WARPS - 1);
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
-        consume_all(p, shared, warpgroup);
+        consumer_loop(p, shared, warpgroup);
     }
 }

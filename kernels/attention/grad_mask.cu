@@ -1,17 +1,21 @@
-// The gradient of an additive mask, of f16 and bf16 on the tensor cores: grad_mask.cuh says what is computed, how it is cut into blocks, and the launch.
+// Gradient of an additive mask: f16 and bf16 on the tensor cores. grad_mask.cuh describes what is
+// computed, how it is divided into blocks, and the launch.
 //
-//   of each tile of scores    s = q k^T, dp = dy v^T     by the block's four warps, 16 queries each
-//                             p = exp(scale s + mask - lse)     dmask += p (f dp - row_dot), where f is dropout's factor of the weight
+//   per tile of scores    s = q k^T, dp = dy v^T           by four warps, 16 queries each
+//                         p = exp(scale s + mask - lse)
+//                         dmask += p (f dp - row_dot)      with f the dropout factor of the weight
 //
-// Tiles of q, dy, k and v pass through one buffer: blocks that share a multiprocessor load under one another's products. Tiles:
+// Tiles of q, dy, k and v have one buffer each: the loads of a block overlap with the products of
+// the other blocks on its multiprocessor. Tiles (BLOCKS is the number per multiprocessor):
 //
 //                                STEP BLOCKS
-//   mma    a width up to 128      64    2     three blocks spill
-//          256                    16    1     what fits 99 KiB of shared memory, of compute capability 8.6, 8.9 and 12.0
-//   wgmma  a width up to 128      64    3     four blocks spill
+//   mma    width up to 128        64    2     three blocks spill
+//          256                    16    1     fits in 99 KiB of shared memory: compute capability
+//                                             8.6, 8.9 and 12.0
+//   wgmma  width up to 128        64    3     four blocks spill
 //          256                    64    1
 //
-// Limits as for grad.cu.
+// Limits: those of grad.cu.
 
 #ifdef HOST_SHIM
 #define ROW_TILES 1
@@ -31,16 +35,17 @@ static_assert(MASK == 2 && DROPOUT == 1 && ROW_TILES == 1, "what the host compil
 
 constexpr int ROWS = WARPS * 16;
 constexpr int THREADS = WARPS * WARP;
-constexpr int GRADS = ROWS * HEAD_DIM * 2;          // after q: dy
+constexpr int GRADS = ROWS * HEAD_DIM * 2;          // dy, after q
 constexpr int KEYS = GRADS + ROWS * VALUE_DIM * 2;  // k
 constexpr int VALUES = KEYS + STEP * HEAD_DIM * 2;  // v
 constexpr int TILES = VALUES + STEP * VALUE_DIM * 2;
-// At the end the block's sums are where the tiles were; an odd pitch, so that a column's lie in different banks.
+// At the end the block's sums overwrite the tiles. The pitch is odd, so that the elements of a
+// column are in different banks.
 constexpr int PITCH = STEP + 1;
 
 typedef float Scores[1][STEP / 8][4];
 
-// All of a tile of scores that its products need.
+// Copies everything that the products of a tile of scores read.
 INLINE void fetch_tile(const AttentionGrad& p, const ScoreTile& at, u32 tiles) {
     const Sizes& sizes = p.sizes;
     u32 key_head = at.head / sizes.group;
@@ -53,49 +58,50 @@ INLINE void fetch_tile(const AttentionGrad& p, const ScoreTile& at, u32 tiles) {
     cp_async_commit_group();
 }
 
-// Both products of a warp's rows, complete.
+// Computes both products of a warp's rows and waits for them.
 INLINE void multiply(Scores& scores, Scores& weight_grad, u32 tiles, u32 tile_row) {
-    begin_products();
-    product_of_rows<ROWS, HEAD_DIM>(scores, tiles, tile_row, tiles + KEYS);
-    product_of_rows<ROWS, VALUE_DIM>(weight_grad, tiles + GRADS, tile_row, tiles + VALUES);
-    commit_products();
-    await_products<0>();
+    warpgroup_arrive();
+    gemm_nt<ROWS, HEAD_DIM>(scores, tiles, tile_row, tiles + KEYS);
+    gemm_nt<ROWS, VALUE_DIM>(weight_grad, tiles + GRADS, tile_row, tiles + VALUES);
+    warpgroup_commit_batch();
+    warpgroup_wait<0>();
     fence_accumulator(scores);
     fence_accumulator(weight_grad);
 }
 
-// Scores under the mask, and the gradients of weights, become the gradients of the scores: 0 where a key is not seen.
+// Converts masked scores and gradients of weights to gradients of scores. They become 0 for a query
+// that attends to no key; the caller applies the band.
 template <class Mask>
-INLINE void differentiate(Scores& scores, const Scores& weight_grad, const QueryNumbers (&numbers)[2], const Mask& kept,
-                          float dropout_scale) {
+INLINE void compute_ds(Scores& scores, const Scores& weight_grad, const RowStats (&row_stats)[2], const Mask& kept,
+                       float dropout_scale) {
 #pragma unroll
     for (int j = 0; j < STEP / 8; ++j)
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-            const QueryNumbers& query = numbers[e / 2];
-            float weight = ex2_approx_ftz((scores[0][j][e] - query.subtracted) * LOG2_E);
+            const RowStats& query = row_stats[e / 2];
+            float weight = ex2_approx_ftz((scores[0][j][e] - query.lse) * LOG2_E);
             float grad = fmaf(kept.has(0, j, e) ? weight_grad[0][j][e] : 0, dropout_scale, -query.row_dot);
-            scores[0][j][e] = query.subtracted == INFINITE ? 0 : weight * grad;
+            scores[0][j][e] = query.lse == INFINITE ? 0 : weight * grad;
         }
 }
 
-// Adds the gradients of a tile of scores, which has been fetched, to those of a warp's rows.
+// Adds the gradients of a tile of scores, whose copies have been issued, to those of a warp's rows.
 INLINE void add_tile(Scores& sums, const AttentionGrad& p, const ScoreTile& at, u32 tiles, u32 tile_row) {
     u32 thread = read_tid_x();
     i32 query = at.query + i32(tile_row);
-    Kept<KeepMask<false, 1, STEP / 8>> kept;
-    kept.draw(p.dropout, WeightNumbers::of(p), at.batch * p.sizes.heads + at.head, query, at.key);
-    QueryNumbers numbers[2];
+    KeepMaskFor<KeepMask<false, 1, STEP / 8>> kept;
+    kept.draw(p.dropout, WeightIndex::of(p), at.batch * p.sizes.heads + at.head, query, at.key);
+    RowStats row_stats[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-        numbers[half] = query_numbers(p, at, query + half * 8 + i32(thread % WARP / 4));
-    publish_copies();
+        row_stats[half] = load_row_stats(p, at, query + half * 8 + i32(thread % WARP / 4));
+    wait_for_copies();
     __syncthreads();
     Scores scores, weight_grad;
     multiply(scores, weight_grad, tiles, tile_row);
     apply_mask<false>(scores, head_of(p.mask, at.batch, at.head), query, at.key, p.sizes, p.sizes.scale);
-    differentiate(scores, weight_grad, numbers, kept, p.dropout.scale);
-    hide_unseen<false>(scores, p.sizes, query, at.key, 0, thread);
+    compute_ds(scores, weight_grad, row_stats, kept, p.dropout.scale);
+    apply_band_mask<false>(scores, p.sizes, query, at.key, 0, thread);
 #pragma unroll
     for (int j = 0; j < STEP / 8; ++j)
 #pragma unroll
@@ -111,10 +117,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     Scores sums;
     clear(sums);
 #pragma unroll 1
-    for (ScoreWalk walk = ScoreWalk::of(p, own, ROWS, STEP); walk.steps > 0; walk.advance()) {
-        ScoreTile at = score_tile(p, own, walk, ROWS, STEP);
-        if (!sees_any(p.grad.sizes, at, ROWS, STEP)) continue;
-        // The tiles before have been read.
+    for (ScoreTileIterator iterator = ScoreTileIterator::of(p, own, ROWS, STEP); iterator.steps > 0;
+         iterator.advance()) {
+        ScoreTile at = score_tile(p, own, iterator, ROWS, STEP);
+        if (!has_unmasked(p.grad.sizes, at, ROWS, STEP)) continue;
+        // Wait until the previous tiles have been read.
         __syncthreads();
         fetch_tile(p.grad, at, tiles);
         add_tile(sums, p.grad, at, tiles, tile_row);
@@ -127,5 +134,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
             staged[(tile_row + e / 2 * 8 + lane / 4) * PITCH + j * 8 + lane % 4 * 2 + e % 2] = sums[0][j][e];
-    put_mask_tile<ROWS, STEP, PITCH, THREADS>(p, own, staged);
+    store_mask_tile<ROWS, STEP, PITCH, THREADS>(p, own, staged);
 }

@@ -1,34 +1,36 @@
-// What the gradients in one walk have in common on the way in: the numbers of queries, and the loads of works.
+// Shared by the one-pass gradients: the launch that computes the row statistics of queries (LSE and
+// row_dot), and the producer, which loads the operands of work tiles.
 
 #pragma once
 
-#include "attention/grad_work.cuh"
+#include "attention/grad_scheduler.cuh"
 #include "lib/launch.cuh"
 
 // ---------------------------------------------------------------- rows
 
 constexpr int ROW_THREADS = 256;
-constexpr int ROW_LANES =
-    HEAD_DIM == 192 ? 32 : HEAD_DIM / 8;  // of a row: 16 bytes each; of width 192 the last eight have none
+// Lanes per row, 16 bytes each. At width 192 the last eight have no columns.
+constexpr int ROW_LANES = HEAD_DIM == 192 ? 32 : HEAD_DIM / 8;
 constexpr int ROWS_AT_ONCE = ROW_THREADS / ROW_LANES;
 constexpr int ROWS_OF_LANE = QUERIES / ROWS_AT_ONCE;
 
-// Without turns every work adds to a tile's sums.
-INLINE void clear_sums(const AttentionGradByKeys& p, u64 number) {
-    float* sums = p.sums + number * (QUERIES * HEAD_DIM);
+// With UNORDERED each work tile adds to a query tile's sums, so they are set to 0.
+INLINE void clear_sums(const AttentionGradByKeys& p, u64 index) {
+    float* sums = p.sums + index * (QUERIES * HEAD_DIM);
 #pragma unroll
     for (int at = 0; at < QUERIES * HEAD_DIM / 4; at += ROW_THREADS)
         st_global_v4(sums + (at + threadIdx.x) * 4, uint4{0, 0, 0, 0});
 }
 
-// The numbers of a tile's queries; and no work has added to it yet. Heads of the same queries are next to each other, as they are in memory where a
-// row has all heads: a page of DRAM then serves blocks that run at the same time.
+// Computes the row statistics of a tile's queries, and sets its turns to 0. Heads of the same
+// queries are in adjacent blocks. They are adjacent in memory, too, if a row has all heads. Blocks
+// that run at the same time then read the same DRAM pages.
 extern "C" __global__ void __launch_bounds__(ROW_THREADS)
     attention_grad_tile_rows(const __grid_constant__ AttentionGradByKeys p) {
     wait_for_earlier_launches();
     u32 tiles = blockIdx.x / p.sizes.heads, inner = blockIdx.x - tiles * p.sizes.heads;
     u32 batch = tiles / p.query_tiles, tile = tiles - batch * p.query_tiles;
-    u64 number = u64(batch * p.sizes.heads + inner) * p.query_tiles + tile;
+    u64 index = u64(batch * p.sizes.heads + inner) * p.query_tiles + tile;
     u32 lane = threadIdx.x % ROW_LANES, row = threadIdx.x / ROW_LANES, query = tile * QUERIES + row;
     View<const Element> y = head_of(p.rows_of_y, batch, inner), dy = head_of(p.rows_of_dy, batch, inner);
     Pack<Element, 8> left[ROWS_OF_LANE], right[ROWS_OF_LANE];
@@ -44,23 +46,24 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
         } else {
             left[i] = right[i] = Pack<Element, 8>{};
         }
-        // With the other loads, not after them.
+        // Loaded together with the others, not after them.
         log_sums[i] = lane == 0 && at < p.sizes.queries ? of_rows.first[i64(at) * of_rows.row] : -INFINITE;
     }
-    float* to = p.rows + number * (2 * QUERIES) + row;
+    float* to = p.rows + index * (2 * QUERIES) + row;
 #pragma unroll
     for (int i = 0; i < ROWS_OF_LANE; ++i) {
         float row_dot = 0;
 #pragma unroll
         for (int e = 0; e < 8; ++e) row_dot += widen(left[i].of[e]) * widen(right[i].of[e]);
 #pragma unroll
-        for (int apart = ROW_LANES / 2; apart > 0; apart /= 2) row_dot += __shfl_xor_sync(ALL_LANES, row_dot, apart);
+        for (int lane_mask = ROW_LANES / 2; lane_mask > 0; lane_mask /= 2)
+            row_dot += __shfl_xor_sync(ALL_LANES, row_dot, lane_mask);
         if (lane != 0) continue;
         to[i * ROWS_AT_ONCE] = log_sums[i] == -INFINITE ? INFINITE : log_sums[i] * LOG2_E;
-        to[QUERIES + i * ROWS_AT_ONCE] = DROPOUT ? row_dot * p.kept_share : row_dot;
+        to[QUERIES + i * ROWS_AT_ONCE] = DROPOUT ? row_dot * p.keep_probability : row_dot;
     }
-    if (UNORDERED) clear_sums(p, number);
-    if (!UNORDERED && threadIdx.x < CONSUMERS) p.turns[number * CONSUMERS + threadIdx.x] = 0;
+    if (UNORDERED) clear_sums(p, index);
+    if (!UNORDERED && threadIdx.x < CONSUMERS) p.dq_semaphores[index * CONSUMERS + threadIdx.x] = 0;
     if (threadIdx.x == 0 && blockIdx.x == 0) *p.ticket = 0;
 }
 
@@ -72,42 +75,44 @@ template <int ROWS> INLINE void load_tile(u32 to, const TensorMap& map, i32 row,
         cp_async_bulk_tensor_4d(to + slab * ROWS * 128, map, slab * SLAB_COLUMNS, row, head, batch, barrier);
 }
 
-// A step's loads; those of k and v of its work among them if `begins`.
-INLINE void produce_step(const AttentionGradByKeys& p, const Work& work, const Step& step, const OwnRing& own,
+// Issues the loads of a step, and with `begins` also that of v of its work tile.
+INLINE void produce_step(const AttentionGradByKeys& p, const WorkTile& work, const Step& step, const KeyValueRing& own,
                          Ring& ring, bool begins) {
     mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
-    mbarrier_arrive_expect_tx(ring.full(), STAGE_BYTES + 2 * NUMBER_BYTES);
+    mbarrier_arrive_expect_tx(ring.full(), STAGE_BYTES + 2 * ROW_STAT_BYTES);
     i32 query = step.tile * QUERIES;
     load_tile<QUERIES>(ring.tiles(), p.q, query, step.head, work.batch, ring.full());
     if (begins) load_tile<KEYS>(own.v_tile(), p.v, work.first_key(), work.head, work.batch, own.full());
     load_tile<QUERIES>(ring.tiles() + TILE_BYTES, p.dy, query, step.head, work.batch, ring.full());
-    cp_async_bulk(ring.numbers(), p.rows + tile_number(p, work, step) * (2 * QUERIES), 2 * NUMBER_BYTES, ring.full());
+    cp_async_bulk(ring.row_stats(), p.rows + tile_index(p, work, step) * (2 * QUERIES), 2 * ROW_STAT_BYTES,
+                  ring.full());
     ring.advance();
 }
-// Takes works until there are no more.
-INLINE void produce_all(const AttentionGradByKeys& p, u32 shared) {
+// Draws work tiles and issues their loads until no work tile is left.
+INLINE void producer_loop(const AttentionGradByKeys& p, u32 shared) {
     Ring ring(shared);
-    OwnRing own(shared);
+    KeyValueRing own(shared);
 #pragma unroll 1
     for (;; own.advance()) {
-        u32 number = atomicAdd(p.ticket, 1);
-        bool is_work = number < p.works;
+        u32 index = atomicAdd(p.ticket, 1);
+        bool is_work = index < p.work_tiles;
         if (!WIDE || !is_work) mbarrier_wait_parity(own.empty(), own.parity ^ 1);
         if (!is_work) {
-            st_shared(own.number(), NO_WORK);
+            st_shared(own.index(), NO_WORK_TILE);
             mbarrier_arrive(own.full());
             return;
         }
-        if (!WIDE) st_shared(own.number(), number);
-        Work work(p, number);
+        if (!WIDE) st_shared(own.index(), index);
+        WorkTile work(p, index);
         Step step(p, work);
         i32 steps = work.tiles * i32(p.sizes.group);
-        // With one buffer of k and v, the first tile comes while the work before is finished.
+        // Wide heads have one buffer of k and v: the first query tile is loaded while the consumers
+        // finish the previous work tile.
         bool ahead = WIDE && steps > 0;
         if (ahead) produce_step(p, work, step, own, ring, false);
         if (WIDE) {
             mbarrier_wait_parity(own.empty(), own.parity ^ 1);
-            st_shared(own.number(), number);
+            st_shared(own.index(), index);
         }
         mbarrier_arrive_expect_tx(own.full(), OWN_STAGE_BYTES);
         load_tile<KEYS>(own.k_tile(), p.k, work.first_key(), work.head, work.batch, own.full());

@@ -1,11 +1,15 @@
-// What the gradient of attention wants to know of each query beforehand: what is subtracted from its scores, and rowsum(dy y).
+// Row statistics of the attention gradient, for each query: the LSE that is subtracted from its
+// scores, and rowsum(dy y).
 //
-//   dy, y [batch, heads, queries, value_dim], log_sums [batch, heads, queries]  ->  rows [batch * heads, 2, padded]
+//   dy, y [batch, heads, queries, value_dim], log_sums [batch, heads, queries]
+//     ->  rows [batch * heads, 2, padded]
 //
-// Sixteen lanes have a row. Rows from the queries up to `padded`, a multiple of 16, get infinity and 0: their weights will be 0, as are those
-// of a query that saw no key. Of sequences of different lengths each begins with a row of its own among the sixteens (workspace_start of varlen.cuh).
+// Sixteen lanes process a row. Rows from the number of queries up to `padded`, a multiple of 16,
+// get infinity and 0, so that their weights are 0. A query that attends to no key gets infinity,
+// too. With VARLEN, each sequence begins at a multiple of 16 rows (workspace_start in varlen.cuh).
 //
-// Launch: attention_grad_rows<<<batch * heads * padded / 16, 256>>>. It knows TYPE, MASK and VARLEN alone.
+// Launch: attention_grad_rows<<<batch * heads * padded / 16, 256>>>. Of the macros, it depends only
+// on TYPE, MASK and VARLEN.
 
 #include "attention/params.cuh"
 #include "attention/varlen.cuh"
@@ -14,14 +18,14 @@
 constexpr int LANES = 16;
 constexpr int THREADS = 256;
 constexpr int PACK = 16 / sizeof(Element);
-// Scores of halves without a mask are kept as powers of two.
+// Without a mask, the LSE of f16 and bf16 is in base 2.
 constexpr float UNIT = MASK == 0 && sizeof(Element) == 2 ? LOG2_E : 1;
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const __grid_constant__ AttentionGrad p) {
     wait_for_earlier_launches();
-    u64 number = (u64(blockIdx.x) * THREADS + threadIdx.x) / LANES;
+    u64 index = (u64(blockIdx.x) * THREADS + threadIdx.x) / LANES;
     u32 lane = threadIdx.x % LANES;
-    u32 head = u32(number / p.padded), row = u32(number % p.padded);
+    u32 head = u32(index / p.padded), row = u32(index % p.padded);
     u32 query = VARLEN ? query_of_row(p.varlen, row) : row;
     u32 batch = head / p.sizes.heads, inner = head % p.sizes.heads;
     float row_dot = 0, log_sum = -INFINITE;
@@ -39,7 +43,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_grad_rows(const 
                 .first[i64(batch) * p.log_sums.batch + i64(inner) * p.log_sums.head + i64(query) * p.log_sums.row];
     }
 #pragma unroll
-    for (int apart = LANES / 2; apart > 0; apart /= 2) row_dot += __shfl_xor_sync(ALL_LANES, row_dot, apart);
+    for (int lane_mask = LANES / 2; lane_mask > 0; lane_mask /= 2)
+        row_dot += __shfl_xor_sync(ALL_LANES, row_dot, lane_mask);
     if (lane != 0) return;
     float* rows = p.rows + i64(head) * 2 * p.padded + row;
     rows[0] = log_sum == -INFINITE ? INFINITE : log_sum * UNIT;

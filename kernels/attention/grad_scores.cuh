@@ -1,32 +1,33 @@
-// Products become weights, and these gradients of scores, in the registers of a warpgroup that has 64 keys and SCORE_QUERIES queries of a tile: for the
-// gradients in one walk.
+// Converts products to weights, and these to gradients of scores, in the registers of a warpgroup
+// that has 64 keys and SCORE_QUERIES queries of a tile. For the one-pass gradients.
 
 #pragma once
 
-#include "attention/grad_work.cuh"
+#include "attention/grad_scheduler.cuh"
 
 typedef float Scores[1][SCORE_QUERIES / 8][4];
 typedef u32 ScoreOperand[1][SCORE_QUERIES / 16][4];
 
-// Calls work(j, e, number) for a lane's accumulators with the number of the element's query.
-template <class Function> INLINE void with_numbers(u32 numbers, u32 thread, Function work) {
+// Calls work(j, e, number) for each of a lane's accumulators, where `number` is the LSE or row_dot
+// of the element's query.
+template <class Function> INLINE void for_each_with_stat(u32 row_stats, u32 thread, Function work) {
 #pragma unroll
     for (int j = 0; j < SCORE_QUERIES / 8; ++j) {
-        float2 two = ld_shared_v2_f32(numbers + j * 32 + thread % 4 * 8);
+        float2 two = ld_shared_v2_f32(row_stats + j * 32 + thread % 4 * 8);
 #pragma unroll
         for (int e = 0; e < 4; ++e) work(j, e, e % 2 ? two.y : two.x);
     }
 }
 
-// Weights of keys that a query does not see, or that do not exist, become 0.
-INLINE void hide(Scores& weight, const Sizes& sizes, i32 first_key, i32 first_query, u32 thread) {
+// Sets masked weights, and those of keys that do not exist, to 0.
+INLINE void mask_weights(Scores& weight, const Sizes& sizes, i32 first_key, i32 first_query, u32 thread) {
     first_query += i32(thread % 4) * 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         i32 key = first_key + half * 8 + i32(thread % WARP / 4);
         bool exists = key < i32(sizes.keys);
-        i32 begin = BAND ? key - sizes.reach_end + 1 - first_query : 0;
-        i32 end = !exists ? -1 : BAND ? key - sizes.reach_first + 1 - first_query : SCORE_QUERIES;
+        i32 begin = BAND ? key - sizes.band_end + 1 - first_query : 0;
+        i32 end = !exists ? -1 : BAND ? key - sizes.band_begin + 1 - first_query : SCORE_QUERIES;
 #pragma unroll
         for (int j = 0; j < SCORE_QUERIES / 8; ++j)
 #pragma unroll
@@ -38,21 +39,26 @@ INLINE void hide(Scores& weight, const Sizes& sizes, i32 first_key, i32 first_qu
     }
 }
 
-// Products become weights; those of keys that a query does not see, or that do not exist, 0. `first_key` is the consumer's.
-INLINE void weigh(Scores& weight, const Sizes& sizes, i32 first_key, i32 query, u32 numbers, float scale) {
+// Converts products to weights. Masked weights, and those of keys that do not exist, become 0.
+// `first_key` is the consumer's.
+INLINE void recompute_weights(Scores& weight, const Sizes& sizes, i32 first_key, i32 query, u32 row_stats,
+                              float scale) {
     u32 thread = read_tid_x();
-    with_numbers(numbers, thread, [&](int j, int e, float less) {
-        weight[0][j][e] = ex2_approx_ftz(fmaf(weight[0][j][e], scale, -less));
+    for_each_with_stat(row_stats, thread, [&](int j, int e, float stat) {
+        weight[0][j][e] = ex2_approx_ftz(fmaf(weight[0][j][e], scale, -stat));
     });
-    if (!all_seen(sizes, query, query + SCORE_QUERIES, first_key, first_key + 64))
-        hide(weight, sizes, first_key + i32(thread % WARPGROUP / WARP * 16), query, thread);
+    if (!is_tile_unmasked(sizes, query, query + SCORE_QUERIES, first_key, first_key + 64))
+        mask_weights(weight, sizes, first_key + i32(thread % WARPGROUP / WARP * 16), query, thread);
 }
-// Which of a lane's weights of a step are kept. With k p the weights that are, and f what they are multiplied by,
+// The keep bits of a lane's weights of a step. Let k be 1 for a kept weight, else 0, and f the
+// dropout scale. Then
 //
-//   ds = f (k p) dp - p row_dot = f ((k p) dp - p (row_dot / f))     the rows have row_dot / f; the factor f comes with the scale at the end
+//   ds = f (k p) dp - p row_dot = f ((k p) dp - p (row_dot / f))
+//
+// The row statistics hold row_dot / f. The factor f is applied with the scale at the end.
 #if DROPOUT
-typedef KeptBitsByKeys<QUERIES / BIT_QUERIES> StepBits;
-INLINE StepBits step_bits(const AttentionGradByKeys& p, const Work& work, const Step& step) {
+typedef KeepBitsByKeys<QUERIES / BIT_QUERIES> StepBits;
+INLINE StepBits step_bits(const AttentionGradByKeys& p, const WorkTile& work, const Step& step) {
     u32 head = work.batch * p.sizes.heads + step.head, tile = u32(step.tile) * (QUERIES / BIT_QUERIES);
     u32 warp = read_tid_x() / WARP;
     u32 row_group = opaque(work.block) * (KEYS / BIT_ROWS) + (WIDE ? warp % (KEYS / BIT_ROWS) : warp);
@@ -64,23 +70,23 @@ INLINE StepBits step_bits(const AttentionGradByKeys& p, const Work& work, const 
 }
 #else
 struct StepBits {};
-INLINE StepBits step_bits(const AttentionGradByKeys&, const Work&, const Step&) { return {}; }
+INLINE StepBits step_bits(const AttentionGradByKeys&, const WorkTile&, const Step&) { return {}; }
 #endif
 
-// Weights and v dy^T become left operands: the weights that are kept, and the gradient of scores.
-INLINE void differentiate(ScoreOperand& weights, ScoreOperand& grads, Scores& weight, Scores& weight_grad, u32 numbers,
-                          const StepBits& bits) {
+// Converts weights and v dy^T to left operands: the kept weights, and the gradient of the scores.
+INLINE void compute_ds(ScoreOperand& weights, ScoreOperand& grads, Scores& weight, Scores& weight_grad, u32 row_stats,
+                       const StepBits& bits) {
 #if DROPOUT
-    with_numbers(numbers, read_tid_x(), [&](int j, int e, float less) {
+    for_each_with_stat(row_stats, read_tid_x(), [&](int j, int e, float stat) {
         float kept = keep_or_zero(weight[0][j][e], bits.signs(j, e / 2), j % 2 * 2 + e % 2);
-        weight_grad[0][j][e] = fmaf(kept, weight_grad[0][j][e], -(weight[0][j][e] * less));
+        weight_grad[0][j][e] = fmaf(kept, weight_grad[0][j][e], -(weight[0][j][e] * stat));
         weight[0][j][e] = kept;
     });
     round_to_operand(weights, weight);
 #else
     round_to_operand(weights, weight);
-    with_numbers(numbers, read_tid_x(), [&](int j, int e, float less) {
-        weight_grad[0][j][e] = weight[0][j][e] * (weight_grad[0][j][e] - less);
+    for_each_with_stat(row_stats, read_tid_x(), [&](int j, int e, float stat) {
+        weight_grad[0][j][e] = weight[0][j][e] * (weight_grad[0][j][e] - stat);
     });
 #endif
     round_to_operand(grads, weight_grad);

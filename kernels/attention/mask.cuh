@@ -1,41 +1,42 @@
-// Which keys a query sees: those of its band that exist, and of these those that the mask shows.
+// Masking: a query attends to the keys that exist, are in its band, and are not masked.
 
 #pragma once
 
 #include "attention/params.cuh"
 
-// Which keys a query sees: the band's and those that exist.
-INLINE bool seen(const Sizes& sizes, u32 query, u32 key) {
+// Whether the key exists and is in the query's band.
+INLINE bool attends(const Sizes& sizes, u32 query, u32 key) {
     if (key >= sizes.keys) return false;
     if (BAND == 0) return true;
     i32 ahead = i32(key) - i32(query);
-    return ahead >= sizes.reach_first && ahead < sizes.reach_end;
+    return ahead >= sizes.band_begin && ahead < sizes.band_end;
 }
-// Whether all of `queries` see all of `keys`; whether any sees any. (Both are ranges: first, and one past the last.)
-INLINE bool all_seen(const Sizes& sizes, i32 first_query, i32 end_query, i32 first_key, i32 end_key) {
+// is_tile_unmasked: every query of the range attends to every key of the range, and all keys exist.
+// has_tile_unmasked: the band of some query contains some key, which need not exist.
+// Ranges are [first, end).
+INLINE bool is_tile_unmasked(const Sizes& sizes, i32 first_query, i32 end_query, i32 first_key, i32 end_key) {
     if (end_key > i32(sizes.keys)) return false;
-    return BAND == 0 ||
-           (first_key - (end_query - 1) >= sizes.reach_first && end_key - 1 - first_query < sizes.reach_end);
+    return BAND == 0 || (first_key - (end_query - 1) >= sizes.band_begin && end_key - 1 - first_query < sizes.band_end);
 }
-INLINE bool any_seen(const Sizes& sizes, i32 first_query, i32 end_query, i32 first_key, i32 end_key) {
-    return BAND == 0 ||
-           (end_key - 1 - first_query >= sizes.reach_first && first_key - (end_query - 1) < sizes.reach_end);
+INLINE bool has_tile_unmasked(const Sizes& sizes, i32 first_query, i32 end_query, i32 first_key, i32 end_key) {
+    return BAND == 0 || (end_key - 1 - first_query >= sizes.band_begin && first_key - (end_query - 1) < sizes.band_end);
 }
 
-// The keys that any of the queries sees, and the queries that see any of the keys.
+// key_range: the keys to which any of the queries attends. query_range: the queries that attend to
+// any of the keys.
 struct Range {
     i32 first, end;
 };
-INLINE Range keys_of(const Sizes& sizes, i32 first_query, i32 end_query) {
+INLINE Range key_range(const Sizes& sizes, i32 first_query, i32 end_query) {
     if (BAND == 0) return Range{0, i32(sizes.keys)};
-    return Range{max(0, first_query + sizes.reach_first), min(i32(sizes.keys), end_query - 1 + sizes.reach_end)};
+    return Range{max(0, first_query + sizes.band_begin), min(i32(sizes.keys), end_query - 1 + sizes.band_end)};
 }
-INLINE Range queries_of(const Sizes& sizes, i32 first_key, i32 end_key) {
+INLINE Range query_range(const Sizes& sizes, i32 first_key, i32 end_key) {
     if (BAND == 0) return Range{0, i32(sizes.queries)};
-    return Range{max(0, first_key - sizes.reach_end + 1), min(i32(sizes.queries), end_key - sizes.reach_first)};
+    return Range{max(0, first_key - sizes.band_end + 1), min(i32(sizes.queries), end_key - sizes.band_begin)};
 }
 
-// A scaled score after the mask. The key and the query exist.
+// Applies the mask to a scaled score. The key and the query must exist.
 INLINE float masked(float score, const View<const MaskElement>& mask, u32 query, u32 key) {
     if (MASK == 0) return score;
     MaskElement element = mask.first[i64(query) * mask.row + i64(key) * mask.column];

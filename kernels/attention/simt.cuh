@@ -1,15 +1,16 @@
-// Tiles of floats in shared memory and products of them by fused multiply-adds, for the attention kernels of f32.
+// f32 tiles in shared memory and their products by FMAs, for the attention kernels of f32.
 //
-// A warp has WARP_ROWS rows of a product. Its four groups of 8 lanes take every fourth row, and the lanes of a group share a row's columns:
+// A warp has WARP_ROWS rows of a product. Each of its four groups of 8 lanes takes every fourth
+// row. The lanes of a group share a row's columns:
 //
-//            columns ->   0     1    ...   7   |  8     9   ...           of a b^T: one column a lane, 8 apart
-//   row 0               lane 0   1   ...   7   | lane 0   1 ...           of w b:  four columns a lane, 32 apart
+//            columns ->   0     1    ...   7   |  8     9   ...  a b^T: 1 column per lane, 8 apart
+//   row 0               lane 0   1   ...   7   | lane 0   1 ...  w b: 4 columns per lane, 32 apart
 //   row 1               lane 8   9   ...   15  | lane 8   9
 //   row 2               lane 16  17  ...
 //
-// Every access of a warp is then one pass over the banks: a row of a tile begins 4 floats further on than a multiple of 32 banks, so that the
-// rows that lanes read at the same column in packs of 4 lie in different banks; a row of weights begins 8 banks on, so that the groups write
-// to different ones.
+// So no access of a warp has bank conflicts. A row of a tile begins 4 floats after a multiple of 32
+// banks: lanes that read packs of 4 at the same column of different rows access different banks. A
+// row of weights begins 8 banks after a multiple of 32: the groups write to different banks.
 
 #pragma once
 
@@ -28,18 +29,18 @@ constexpr int ROWS = WARPS * WARP_ROWS;
 INLINE constexpr int pitch_of(int width) { return width + 4; }
 INLINE constexpr int weight_pitch(int columns) { return columns + 8; }
 
-// TILE_ROWS rows from `first_row` on into a tile, zeros beyond `rows` and `columns`.
+// Copies TILE_ROWS rows from `first_row` on into a tile, with zeros beyond `rows` and `columns`.
 template <int TILE_ROWS, int WIDTH>
 INLINE void fetch(float* to, const View<const Element>& from, i32 first_row, i32 rows, u32 columns) {
     constexpr int PACK = 4;
     constexpr int PACKS = WIDTH / PACK;
 #pragma unroll 4
-    for (u32 number = threadIdx.x; number < TILE_ROWS * PACKS; number += THREADS) {
-        u32 row = number / PACKS, column = number % PACKS * PACK;
+    for (u32 index = threadIdx.x; index < TILE_ROWS * PACKS; index += THREADS) {
+        u32 row = index / PACKS, column = index % PACKS * PACK;
         bool inside = first_row + i32(row) < rows && column < columns;
         const Element* source = from.first + i64(first_row + i32(row)) * from.row;
-        u32 place = cvta_to_shared(to + row * pitch_of(WIDTH) + column);
-        cp_async<16>(place, source + column, inside);
+        u32 position = cvta_to_shared(to + row * pitch_of(WIDTH) + column);
+        cp_async<16>(position, source + column, inside);
     }
 }
 
@@ -57,13 +58,14 @@ template <int N> INLINE void scale_by(float (&c)[LANE_ROWS][N], float factor) {
         for (int j = 0; j < N; ++j) c[i][j] *= factor;
 }
 
-// A product becomes a score, rounded by itself: inside a fused multiply-add, with what is subtracted next, it would differ from a score that was
-// rounded before by up to half of its last bit, which is 1 and more from 2^24 on. Weights would then not be what forward made of the same scores.
+// Converts a product to a score, which is rounded separately. Within an FMA together with the
+// subtraction that follows, a score would differ from the rounded score by up to half of its last
+// bit, which is 1 or more from 2^24 on. The weights would then differ from those of forward.
 INLINE float scaled(float product, float scale) { return __fmul_rn(product, scale); }
 
-// c = a b^T over WIDTH columns: a is the warp's rows of its tile, b a tile of COLUMNS * 8 rows.
-template <int WIDTH, int COLUMNS>
-INLINE void product_of_rows(float (&c)[LANE_ROWS][COLUMNS], const float* a, const float* b) {
+// c = a b^T over WIDTH columns, where a is the warp's rows of its tile, and b is a tile of COLUMNS
+// * 8 rows.
+template <int WIDTH, int COLUMNS> INLINE void gemm_nt(float (&c)[LANE_ROWS][COLUMNS], const float* a, const float* b) {
     constexpr int PITCH = pitch_of(WIDTH);
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
     a += group * PITCH;
@@ -85,9 +87,10 @@ INLINE void product_of_rows(float (&c)[LANE_ROWS][COLUMNS], const float* a, cons
     }
 }
 
-// c += w b: w is the warp's rows of a tile of weights with DEPTH columns, b a tile of DEPTH rows and WIDTH columns.
+// c += w b, where w is the warp's rows of a tile of weights with DEPTH columns, and b is a tile of
+// DEPTH rows and WIDTH columns.
 template <int WIDTH, int DEPTH>
-INLINE void add_product(float (&c)[LANE_ROWS][WIDTH / LANES], const float* w, const float* b) {
+INLINE void accumulate_gemm_nn(float (&c)[LANE_ROWS][WIDTH / LANES], const float* w, const float* b) {
     constexpr int PITCH = pitch_of(WIDTH);
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
     w += group * weight_pitch(DEPTH);
@@ -111,7 +114,8 @@ INLINE void add_product(float (&c)[LANE_ROWS][WIDTH / LANES], const float* w, co
     }
 }
 
-// What is kept of a lane's columns of a row of products into the warp's rows of a tile of weights. The warp has to wait before it reads them.
+// Stores the kept products of a lane, with 0 for dropped ones, to the warp's rows of a tile of
+// weights. The warp must synchronize before it reads them.
 template <int COLUMNS, class Mask>
 INLINE void store_weights(float* w, const float (&c)[LANE_ROWS][COLUMNS], const Mask& kept) {
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
@@ -122,44 +126,49 @@ INLINE void store_weights(float* w, const float (&c)[LANE_ROWS][COLUMNS], const 
             w[(GROUPS * i + group) * weight_pitch(COLUMNS * LANES) + lane + j * LANES] = kept.only(i, j, c[i][j]);
 }
 
-// Which weights of a warp's rows and COLUMNS * 8 columns are kept by dropout. Each draw decides on four keys in a row, so that lanes share draws:
+// The dropout mask of a warp's rows and COLUMNS * 8 columns. Each call of the random number
+// generator decides on four consecutive keys of a query, so lanes share the results:
 //
-//   rows are queries   the lanes of a group draw for four keys of their rows each
-//   rows are keys      a group draws for the four keys of one of its rows, and of the other groups beside it
+//   rows are queries   each lane of a group generates the bits of four keys of the group's rows
+//   rows are keys      a group generates the bits of four consecutive rows, one of each group
 template <bool BY_KEYS, int COLUMNS> struct KeepMask {
     static constexpr int ROUNDS = BY_KEYS ? 1 : COLUMNS / 4;
-    // One bit for each of the lane's rows and columns: what is kept of a step takes one register.
+    // One bit for each of the lane's rows and columns, so that the mask of a step takes one
+    // register.
     u32 bits;
 
-    // x of row i, column j of the lane if it is kept, else 0. By its bits and not by a condition: asked twice for the same sixteen conditions, ptxas
-    // 13.0 kept some from the first time in predicates that it had overwritten since (R2P), and answered with another element's bit.
+    // Returns x of row i, column j of the lane if it is kept, else 0. This uses bit operations
+    // instead of conditions: when the same sixteen conditions were tested twice, ptxas 13.0 kept
+    // some of the first results in predicates that it had overwritten since (R2P), and so used
+    // another element's bit.
     INLINE float only(int i, int j, float x) const {
-        int place = BY_KEYS ? j * 4 + i : i * ROUNDS * 4 + j;
-        return __int_as_float(__float_as_int(x) & (i32(bits << (31 - place)) >> 31));
+        int position = BY_KEYS ? j * 4 + i : i * ROUNDS * 4 + j;
+        return __int_as_float(__float_as_int(x) & (i32(bits << (31 - position)) >> 31));
     }
 
-    // Of rows from `row` on and columns from `column` on, of a query head that is counted over the batch.
-    INLINE void draw(const DropoutParams& dropout, const WeightNumbers& numbers, u32 head, i32 row, i32 column) {
+    // Computes the bits of the rows from `row` on and the columns from `column` on. `head` is the
+    // query head, counted over the batch.
+    INLINE void draw(const DropoutParams& dropout, const WeightIndex& indices, u32 head, i32 row, i32 column) {
         u32 lane = read_tid_x() % LANES, group = read_tid_x() % WARP / LANES;
         u32 drawn = 0;
         DropoutRng rng = DropoutRng::of(dropout);
         bits = 0;
         if constexpr (BY_KEYS) {
-            u64 number = numbers.at(head, column + i32(lane), row + i32(group) * GROUPS);
+            u64 index = indices.at(head, column + i32(lane), row + i32(group) * GROUPS);
 #pragma unroll 2
-            for (int j = 0; j < COLUMNS; ++j, number += u64(numbers.keys) * LANES) drawn |= rng.four(number) << j * 4;
+            for (int j = 0; j < COLUMNS; ++j, index += u64(indices.keys) * LANES) drawn |= rng.four(index) << j * 4;
 #pragma unroll
             for (int i = 0; i < LANE_ROWS; ++i)
                 bits |= (__shfl_sync(ALL_LANES, drawn, i * LANES + lane) >> group & 0x1111) << i;
         } else {
 #pragma unroll 2
             for (int i = 0; i < LANE_ROWS; ++i) {
-                u64 number = numbers.at(head, row + GROUPS * i + i32(group), column + i32(lane) * 4);
+                u64 index = indices.at(head, row + GROUPS * i + i32(group), column + i32(lane) * 4);
 #pragma unroll
                 for (int round = 0; round < ROUNDS; ++round)
-                    drawn |= rng.four(number + round * LANES * 4) << (i * ROUNDS + round) * 4;
+                    drawn |= rng.four(index + round * LANES * 4) << (i * ROUNDS + round) * 4;
             }
-            // Of each row the bit of one column.
+            // One column's bit of each row.
             constexpr u32 ROWS_APART = ROUNDS == 2 ? 0x01010101 : 0x1111;
 #pragma unroll
             for (int j = 0; j < COLUMNS; ++j)
@@ -170,7 +179,7 @@ template <bool BY_KEYS, int COLUMNS> struct KeepMask {
         }
     }
     INLINE void keep_all() { bits = ~0u; }
-    // Makes what is dropped of the lane's weights 0.
+    // Sets the lane's dropped weights to 0.
     INLINE void apply(float (&w)[LANE_ROWS][COLUMNS]) const {
 #pragma unroll
         for (int i = 0; i < LANE_ROWS; ++i)

@@ -1,29 +1,32 @@
-// The gradient of an additive mask in f32, by fused multiply-adds: grad_mask.cuh says what is computed, how it is cut into blocks, and the launch.
+// Gradient of an additive mask in f32, by FMAs. grad_mask.cuh describes what is computed, how it is
+// divided into blocks, and the launch.
 //
-//   of each tile of scores    s = q k^T, dp = dy v^T     4 rows x STEP / 8 columns a lane (simt.cuh)
-//                             p = exp(scale s + mask - lse)     dmask += p (f dp - row_dot), where f is dropout's factor of the weight
+//   per tile of scores    s = q k^T, dp = dy v^T         4 rows x STEP / 8 columns per lane
+//                         p = exp(scale s + mask - lse)
+//                         dmask += p (f dp - row_dot)    with f the dropout factor of the weight
 //
-// Blocks of 128 threads have 64 queries and 32 keys: with heads of 128 that is what the gradient of q, k and v takes of shared memory. Limits as for
-// simt_grad.cu.
+// Blocks of 128 threads have 64 queries and 32 keys: with heads of 128 columns that takes as much
+// shared memory as the gradient of q, k and v. Limits: those of simt_grad.cu.
 
 #include "attention/grad_mask.cuh"
 #include "attention/simt.cuh"
 
 static_assert(MASK == 2 && DROPOUT == 1, "what the host compiles");
 
-// As simt_grad.cu.
+// As in simt_grad.cu.
 constexpr int STEP = 32;
 constexpr int BLOCKS = 2;
 constexpr int COLUMNS = STEP / LANES;
 constexpr int GRADS = ROWS * pitch_of(HEAD_DIM);
 constexpr int KEYS = GRADS + ROWS * pitch_of(VALUE_DIM);
 constexpr int VALUES = KEYS + STEP * pitch_of(HEAD_DIM);
-// At the end the block's sums are where the tiles were; an odd pitch, so that a column's lie in different banks.
+// At the end the block's sums overwrite the tiles. The pitch is odd, so that the elements of a
+// column are in different banks.
 constexpr int PITCH = STEP + 1;
 
 typedef float Scores[LANE_ROWS][COLUMNS];
 
-// All of a tile of scores that its products need, until it is there.
+// Copies everything that the products of a tile of scores read, and waits for it.
 INLINE void fetch_tile(const AttentionGrad& p, const ScoreTile& at, float* tiles) {
     const Sizes& sizes = p.sizes;
     u32 key_head = at.head / sizes.group;
@@ -36,29 +39,30 @@ INLINE void fetch_tile(const AttentionGrad& p, const ScoreTile& at, float* tiles
     __syncthreads();
 }
 
-// Adds the gradients of a tile of scores to those of a warp's rows, which begin with `warp_row` of the tile.
+// Adds the gradients of a tile of scores to those of a warp's rows, which begin at `warp_row` of
+// the tile.
 INLINE void add_tile(Scores& sums, const AttentionGrad& p, const ScoreTile& at, const float* tiles, u32 warp_row) {
     const Sizes& sizes = p.sizes;
     u32 lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
-    Kept<KeepMask<false, COLUMNS>> kept;
+    KeepMaskFor<KeepMask<false, COLUMNS>> kept;
     if (p.dropout.threshold != 0)
-        kept.draw(p.dropout, WeightNumbers::of(p), at.batch * sizes.heads + at.head, at.query + i32(warp_row), at.key);
+        kept.draw(p.dropout, WeightIndex::of(p), at.batch * sizes.heads + at.head, at.query + i32(warp_row), at.key);
     else kept.keep_all();
     Scores scores, weight_grad;
-    product_of_rows<HEAD_DIM>(scores, tiles + warp_row * pitch_of(HEAD_DIM), tiles + KEYS);
-    product_of_rows<VALUE_DIM>(weight_grad, tiles + GRADS + warp_row * pitch_of(VALUE_DIM), tiles + VALUES);
+    gemm_nt<HEAD_DIM>(scores, tiles + warp_row * pitch_of(HEAD_DIM), tiles + KEYS);
+    gemm_nt<VALUE_DIM>(weight_grad, tiles + GRADS + warp_row * pitch_of(VALUE_DIM), tiles + VALUES);
     View<const MaskElement> mask = head_of(p.mask, at.batch, at.head);
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i) {
         i32 query = at.query + i32(warp_row + GROUPS * i + group);
-        QueryNumbers numbers = query_numbers(p, at, query);
+        RowStats row_stats = load_row_stats(p, at, query);
 #pragma unroll
         for (int j = 0; j < COLUMNS; ++j) {
             i32 key = at.key + i32(lane) + j * LANES;
-            if (numbers.subtracted == INFINITE || !seen(sizes, query, key)) continue;
+            if (row_stats.lse == INFINITE || !attends(sizes, query, key)) continue;
             float score = masked(scaled(scores[i][j], sizes.scale), mask, query, key);
-            float weight = ex2_approx_ftz((score - numbers.subtracted) * LOG2_E);
-            sums[i][j] += weight * fmaf(kept.only(i, j, weight_grad[i][j]), p.dropout.scale, -numbers.row_dot);
+            float weight = ex2_approx_ftz((score - row_stats.lse) * LOG2_E);
+            sums[i][j] += weight * fmaf(kept.only(i, j, weight_grad[i][j]), p.dropout.scale, -row_stats.row_dot);
         }
     }
 }
@@ -73,10 +77,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     Scores sums;
     clear(sums);
 #pragma unroll 1
-    for (ScoreWalk walk = ScoreWalk::of(p, own, ROWS, STEP); walk.steps > 0; walk.advance()) {
-        ScoreTile at = score_tile(p, own, walk, ROWS, STEP);
-        if (!sees_any(p.grad.sizes, at, ROWS, STEP)) continue;
-        // The tiles before have been read.
+    for (ScoreTileIterator iterator = ScoreTileIterator::of(p, own, ROWS, STEP); iterator.steps > 0;
+         iterator.advance()) {
+        ScoreTile at = score_tile(p, own, iterator, ROWS, STEP);
+        if (!has_unmasked(p.grad.sizes, at, ROWS, STEP)) continue;
+        // Wait until the previous tiles have been read.
         __syncthreads();
         fetch_tile(p.grad, at, tiles);
         add_tile(sums, p.grad, at, tiles, warp_row);
@@ -87,5 +92,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
         for (int j = 0; j < COLUMNS; ++j)
             tiles[(warp_row + GROUPS * i + group) * PITCH + lane + j * LANES] = sums[i][j];
-    put_mask_tile<ROWS, STEP, PITCH, THREADS>(p, own, tiles);
+    store_mask_tile<ROWS, STEP, PITCH, THREADS>(p, own, tiles);
 }

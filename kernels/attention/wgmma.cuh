@@ -1,8 +1,10 @@
-// Tiles of halves in shared memory and products of them by warpgroups (wgmma), for the attention kernels of f16 and bf16 on sm_90a: the
-// counterpart of mma.cuh, for widths that are multiples of 64.
+// Half-precision tiles in shared memory and their products by warpgroups (wgmma), for the f16 and
+// bf16 attention kernels on sm_90a. The counterpart of mma.cuh, for widths that are multiples
+// of 64.
 //
-// A tile is cut into slabs of 64 columns, which are rows of 128 bytes. Chunk c (16 bytes) of row r of a slab lies at place c ^ (r % 8): the
-// layout that wgmma calls the 128 byte swizzle. Four warps multiply together; each holds 16 rows of the result, lane for lane as with mma.sync.
+// A tile is split into slabs of 64 columns, with rows of 128 bytes. Chunk c (16 bytes) of row r of
+// a slab is stored at chunk index c ^ (r % 8): wgmma's 128-byte swizzle. Four warps multiply
+// together. Each has 16 rows of the result, with the lane layout of mma.sync.
 
 #pragma once
 
@@ -13,12 +15,12 @@
 #endif
 #include "ptx/wgmma.cuh"
 
-static_assert(HEAD_DIM % 64 == 0 && VALUE_DIM % 64 == 0, "whole slabs");
+static_assert(HEAD_DIM % 64 == 0 && VALUE_DIM % 64 == 0, "widths must be multiples of a slab's 64 columns");
 
-// Rows that are multiplied together: all of them take part in a product, or none.
-INLINE constexpr int team_rows(int) { return 64; }
+// Rows that are multiplied together: either all take part in a product, or none.
+INLINE constexpr int rows_per_product(int) { return 64; }
 
-// Products run on while other instructions follow, until they are awaited.
+// Products run asynchronously until the matching wait.
 #define ASYNC_PRODUCTS 1
 
 template <int ROWS, int WIDTH> struct Tile {
@@ -27,55 +29,58 @@ template <int ROWS, int WIDTH> struct Tile {
     INLINE static u32 at(u32 row, u32 chunk) { return chunk / 8 * SLAB_BYTES + row * 128 + (((chunk ^ row) & 7) << 4); }
 };
 
-// What copies and stores have put into shared memory is for wgmma to read after the next barrier.
-INLINE void publish_copies() {
+// Waits for this thread's copies. After the next barrier, wgmma can read what copies and stores
+// have written to shared memory.
+INLINE void wait_for_copies() {
     cp_async_wait_group<0>();
     fence_proxy_async_shared();
 }
 
-// The engine's side of what forward.cu and grad.cu say around products; mma.cuh has it empty.
-INLINE void begin_products() { wgmma_fence(); }
-INLINE void commit_products() { wgmma_commit_group(); }
-template <int PENDING> INLINE void await_products() { wgmma_wait_group<PENDING>(); }
+// The synchronization of products in forward.cu and grad.cu. In mma.cuh these are empty.
+INLINE void warpgroup_arrive() { wgmma_fence(); }
+INLINE void warpgroup_commit_batch() { wgmma_commit_group(); }
+template <int PENDING> INLINE void warpgroup_wait() { wgmma_wait_group<PENDING>(); }
 // Keeps the compiler from moving accumulators across a wait.
-template <int OVER> INLINE void fence_accumulator(float (&c)[1][OVER][4]) {
+template <int COLUMN_BLOCKS> INLINE void fence_accumulator(float (&c)[1][COLUMN_BLOCKS][4]) {
 #pragma unroll
-    for (int j = 0; j < OVER; ++j)
+    for (int j = 0; j < COLUMN_BLOCKS; ++j)
 #pragma unroll
         for (int e = 0; e < 4; ++e) wgmma_fence_operand(c[0][j][e]);
 }
 
-// c = a b^T over WIDTH columns, begun: the 64 rows from `row` on of a tile of A_ROWS, and all rows of a tile of OVER * 8.
-template <int A_ROWS, int WIDTH, int OVER> INLINE void product_of_rows(float (&c)[1][OVER][4], u32 a, u32 row, u32 b) {
+// Issues c = a b^T over WIDTH columns, with the 64-row group of tile a (A_ROWS rows) that contains
+// `row`, and all COLUMN_BLOCKS * 8 rows of tile b.
+template <int A_ROWS, int WIDTH, int COLUMN_BLOCKS>
+INLINE void gemm_nt(float (&c)[1][COLUMN_BLOCKS][4], u32 a, u32 row, u32 b) {
     row = row / 64 * 64;
 #pragma unroll
     for (int step = 0; step < WIDTH / 16; ++step)
         wgmma_ss(c[0],
                  smem_descriptor(a + step / 4 * Tile<A_ROWS, WIDTH>::SLAB_BYTES + row * 128 + step % 4 * 32, 16, 1024),
-                 smem_descriptor(b + step / 4 * Tile<OVER * 8, WIDTH>::SLAB_BYTES + step % 4 * 32, 16, 1024), step > 0,
-                 Element());
+                 smem_descriptor(b + step / 4 * Tile<COLUMN_BLOCKS * 8, WIDTH>::SLAB_BYTES + step % 4 * 32, 16, 1024),
+                 step > 0, Element());
 }
 
-// A warp's 16 rows of a tile as left operands.
+// Loads a warp's 16 rows of a tile as left operands.
 template <int A_ROWS, int WIDTH> INLINE void load_rows(u32 (&loaded)[WIDTH / 16][4], u32 a, u32 row) {
     u32 lane = threadIdx.x % WARP;
 #pragma unroll
     for (int step = 0; step < WIDTH / 16; ++step)
         ldmatrix_x4(loaded[step], a + Tile<A_ROWS, WIDTH>::at(row + lane % 16, step * 2 + lane / 16));
 }
-// c = a b^T of loaded rows, begun.
-template <int WIDTH, int OVER>
-INLINE void product_of_loaded_rows(float (&c)[1][OVER][4], const u32 (&loaded)[WIDTH / 16][4], u32 b) {
+// Issues c = a b^T with a from load_rows.
+template <int WIDTH, int COLUMN_BLOCKS>
+INLINE void gemm_nt_rs(float (&c)[1][COLUMN_BLOCKS][4], const u32 (&loaded)[WIDTH / 16][4], u32 b) {
 #pragma unroll
     for (int step = 0; step < WIDTH / 16; ++step)
         wgmma_rs(c[0], loaded[step],
-                 smem_descriptor(b + step / 4 * Tile<OVER * 8, WIDTH>::SLAB_BYTES + step % 4 * 32, 16, 1024), step > 0,
-                 Element());
+                 smem_descriptor(b + step / 4 * Tile<COLUMN_BLOCKS * 8, WIDTH>::SLAB_BYTES + step % 4 * 32, 16, 1024),
+                 step > 0, Element());
 }
 
-// c += a b, begun: b is a tile of STEPS * 16 rows and WIDTH columns.
+// Issues c += a b: b is a tile of STEPS * 16 rows and WIDTH columns.
 template <int WIDTH, int STEPS>
-INLINE void add_product(float (&c)[1][WIDTH / 8][4], const u32 (&a)[1][STEPS][4], u32 b) {
+INLINE void accumulate_gemm_nn(float (&c)[1][WIDTH / 8][4], const u32 (&a)[1][STEPS][4], u32 b) {
 #pragma unroll
     for (int step = 0; step < STEPS; ++step)
         wgmma_rs_trans(c[0], a[0][step],

@@ -1,35 +1,41 @@
-// Attention ladder, 3: one kernel in f32 that stores no scores, for study (attention_ladder/attention.cuh says what is computed).
+// Attention ladder, file 3 (online softmax): one kernel in f32 that does not store scores. A study
+// kernel; operands and shapes are in attention_ladder/attention.cuh.
 //
-// Idea: a softmax needs the largest score and the sum of all exponentials, which are known only at the end of a row. Both can be corrected while keys
-// pass by (Milakov and Gimelshein 2018): when a larger score appears, the sum gathered so far is multiplied by exp(old maximum - new maximum). The same
-// factor corrects the weighted sum of v, so that scores, softmax and values become one walk over the keys (Dao et al. 2022, FlashAttention): a tile of
-// scores is made, used and forgotten. Memory no longer grows with the square of the tokens.
+// Idea: a softmax needs the row max and the row sum of the exponentials, which are known only at
+// the end of a row. Both can be corrected during the loop over keys (Milakov and Gimelshein 2018):
+// when a larger score appears, the running row sum is multiplied by exp(old row max - new row max).
+// The same factor rescales the weighted sum of v, so that scores, softmax and values are one loop
+// over keys (Dao et al. 2022, FlashAttention): a tile of scores is computed, used and discarded.
+// Memory no longer grows with the square of the number of tokens.
 //
 //                 keys ->     STEP      STEP
-//             +---------+---------+---------+        for each STEP of keys:
-//   QUERIES   |         |  s, p   |         |          s = scale q k^T           registers, 4 x 4 a thread
-//   of a block|         |         |         |          new maximum, factor       shuffles of the 16 threads of a row
-//             +---------+---------+---------+          p = exp(s - maximum)      to shared memory, transposed
-//                                                      sum = sum factor + rowsum(p)
-//                                                      y = y factor + p v        registers, 4 x WIDTH / 16 a thread
-//             at the end: y / sum
+//             +---------+---------+---------+   for each STEP of keys:
+//   QUERIES   |         |  s, p   |         |     s = scale q k^T        registers, 4 x 4 a thread
+//   of a block|         |         |         |     new row_max, factor    shuffles, 16 threads a row
+//             +---------+---------+---------+     p = exp(s - row_max)   to smem, transposed
+//                                                 row_sum = row_sum factor + sum(p)
+//                                                 y = y factor + p v     registers, 4 x WIDTH / 16
+//                                                                        a thread
+//             at the end: y / row_sum
 //
-// Exponentials are of base 2, with log2(e) in the scale: one instruction less for each. k and v of a step have the same place in shared memory, one
-// after the other, so that two blocks fit on a multiprocessor. What limits it: f32 is multiplied by 128 lanes, not by tensor cores.
+// Exponentials are base 2, with log2(e) folded into the scale: one instruction less for each. k and
+// v of a step use the same shared-memory buffer one after another, so that two blocks fit on a
+// multiprocessor. Bottleneck: f32 FMAs run on 128 lanes, not on tensor cores.
 //
-// Limits: those of attention_ladder/attention.cuh; rows begin at multiples of 16 bytes. Every query sees key 0, so that a maximum is finite from the
-// first step on.
+// Launch: ceil(tokens / QUERIES) x heads blocks of THREADS, sizeof(Tiles) bytes of dynamic shared
+// memory.
 //
-// Launch: ceil(tokens / QUERIES) x heads blocks of THREADS, sizeof(Tiles) bytes of shared memory.
+// Limits: those of attention_ladder/attention.cuh; rows are aligned to 16 bytes. Every query
+// attends to key 0, so that the row max is finite from the first step on.
 
 #include "attention_ladder/attention.cuh"
 #include "ladder/packs.cuh"
 
 constexpr int THREADS = 256, QUERIES = 64, STEP = 64;
-constexpr int THREADS_ABREAST = 16;               // threads stand 16 x 16 in a tile
-constexpr int APART = THREADS_ABREAST * PACK;     // columns from one pack of a thread to its next one
-constexpr int COLUMNS = WIDTH / THREADS_ABREAST;  // of y, of a thread
-constexpr int SLICE = 16;                         // of the inner axis, multiplied at a time
+constexpr int THREADS_PER_ROW = 16;                  // a tile has 16 x 16 threads
+constexpr int PACK_STRIDE = THREADS_PER_ROW * PACK;  // columns between packs of a thread
+constexpr int COLUMNS = WIDTH / THREADS_PER_ROW;     // columns of y per thread
+constexpr int SLICE = 16;                            // inner axis of one multiply_tiles
 constexpr int SLICES = WIDTH / SLICE, STEP_SLICES = STEP / SLICE;
 
 struct Tiles {
@@ -44,19 +50,21 @@ struct Tiles {
 typedef float Scores[PACK][PACK];
 typedef float Outputs[PACK][COLUMNS];
 
-// Of a thread's four rows.
+// Running row max and this thread's part of the row sum, for the four rows of a thread.
 struct RowState {
     float row_max[PACK], row_sum[PACK];
 };
 
-// 64 rows from `first` on, transposed; zeros beyond the last one. All loads are issued before the first store.
-INLINE void load_turned(float (&to)[SLICES][SLICE][64 + PACK], const float* from, u32 first, u32 rows) {
+// Copies 64 rows from `first` on to shared memory, transposed; rows after the last are 0. All loads
+// are issued before the first store.
+INLINE void load_transposed(float (&to)[SLICES][SLICE][64 + PACK], const float* from, u32 first, u32 rows) {
     TilePacks<64, SLICE, THREADS> packs[SLICES];
 #pragma unroll
     for (int slice = 0; slice < SLICES; ++slice) packs[slice].fetch(from, first, slice * SLICE, rows, WIDTH);
 #pragma unroll
-    for (int slice = 0; slice < SLICES; ++slice) packs[slice].store_turned(to[slice]);
+    for (int slice = 0; slice < SLICES; ++slice) packs[slice].store_transposed(to[slice]);
 }
+// The same without the transpose, for STEP rows.
 INLINE void load_rows(float (&to)[STEP_SLICES][SLICE][WIDTH], const float* from, u32 first, u32 rows) {
     TilePacks<SLICE, WIDTH, THREADS> packs[STEP_SLICES];
 #pragma unroll
@@ -65,19 +73,20 @@ INLINE void load_rows(float (&to)[STEP_SLICES][SLICE][WIDTH], const float* from,
     for (int slice = 0; slice < STEP_SLICES; ++slice) packs[slice].store_rows(to[slice]);
 }
 
-// Scores of a step become weights, and what the thread has gathered is corrected. `query` and `key` are the thread's first.
+// Replaces the scores of a step with weights, updates row max and row sum, and rescales y. `query`
+// and `key` are the first ones of the thread.
 INLINE void online_softmax(Scores& s, Outputs& y, RowState& state, u32 query, u32 key, u32 tokens, float scale) {
 #pragma unroll
     for (int i = 0; i < PACK; ++i) {
-        u32 seen = keys_seen(query + i, tokens);
+        u32 key_end = key_count(query + i, tokens);
         float row_max = state.row_max[i];
 #pragma unroll
         for (int j = 0; j < PACK; ++j) {
-            s[i][j] = key + j < seen ? s[i][j] * scale : -INFINITE;
+            s[i][j] = key + j < key_end ? s[i][j] * scale : -INFINITE;
             row_max = fmaxf(row_max, s[i][j]);
         }
 #pragma unroll
-        for (int lanes = 1; lanes < THREADS_ABREAST; lanes *= 2)
+        for (int lanes = 1; lanes < THREADS_PER_ROW; lanes *= 2)
             row_max = fmaxf(row_max, __shfl_xor_sync(ALL_LANES, row_max, lanes));
         float factor = exp2f(state.row_max[i] - row_max);
         state.row_max[i] = row_max;
@@ -92,22 +101,22 @@ INLINE void online_softmax(Scores& s, Outputs& y, RowState& state, u32 query, u3
     }
 }
 
-// A thread's weights into shared memory, four queries of a key at a time.
+// Stores a thread's weights to shared memory, four queries of a key at a time.
 INLINE void store_weights(Tiles& tiles, const Scores& s, int row, int column) {
 #pragma unroll
     for (int j = 0; j < PACK; ++j) {
-        Floats pack = {{s[0][j], s[1][j], s[2][j], s[3][j]}};
+        FloatPack pack = {{s[0][j], s[1][j], s[2][j], s[3][j]}};
         store<float, PACK>(&tiles.weights[(column + j) / SLICE][(column + j) % SLICE][row], pack);
     }
 }
 
-// y divided by the sums of its weights, each of which 16 threads have parts of.
+// Divides y by the row sums. The 16 threads of a row have partial sums.
 INLINE void divide(Outputs& y, const RowState& state) {
 #pragma unroll
     for (int i = 0; i < PACK; ++i) {
         float sum = state.row_sum[i];
 #pragma unroll
-        for (int lanes = 1; lanes < THREADS_ABREAST; lanes *= 2) sum += __shfl_xor_sync(ALL_LANES, sum, lanes);
+        for (int lanes = 1; lanes < THREADS_PER_ROW; lanes *= 2) sum += __shfl_xor_sync(ALL_LANES, sum, lanes);
 #pragma unroll
         for (int j = 0; j < COLUMNS; ++j) y[i][j] /= sum;
     }
@@ -116,34 +125,34 @@ INLINE void divide(Outputs& y, const RowState& state) {
 extern "C" __global__ void __launch_bounds__(THREADS, 2) attention(const __grid_constant__ Attention<float> p) {
     extern __shared__ __align__(16) u8 memory[];
     Tiles& tiles = *reinterpret_cast<Tiles*>(memory);
-    // Of a causal mask the last queries see most keys: they begin first.
+    // With a causal mask the last query tiles have the most keys: they are scheduled first.
     u32 tile = CAUSAL ? gridDim.x - 1 - blockIdx.x : blockIdx.x, head = blockIdx.y, first = tile * QUERIES;
-    u32 end = keys_seen(first + QUERIES - 1, p.tokens);
+    u32 end = key_count(first + QUERIES - 1, p.tokens);
     const float *k = head_of(p.k, head, p.tokens), *v = head_of(p.v, head, p.tokens);
-    int row = threadIdx.x / THREADS_ABREAST * PACK, column = threadIdx.x % THREADS_ABREAST * PACK;
+    int row = threadIdx.x / THREADS_PER_ROW * PACK, column = threadIdx.x % THREADS_PER_ROW * PACK;
     Outputs y = {};
     RowState state = {{-INFINITE, -INFINITE, -INFINITE, -INFINITE}, {}};
-    load_turned(tiles.q, head_of(p.q, head, p.tokens), first, p.tokens);
+    load_transposed(tiles.q, head_of(p.q, head, p.tokens), first, p.tokens);
 #pragma unroll 1
     for (u32 key = 0; key < end; key += STEP) {
         Scores s = {};
-        load_turned(tiles.k, k, key, p.tokens);
+        load_transposed(tiles.k, k, key, p.tokens);
         __syncthreads();
 #pragma unroll 1
         for (int slice = 0; slice < SLICES; ++slice)
-            multiply_tiles<APART, APART>(s, tiles.q[slice], tiles.k[slice], row, column);
+            multiply_tiles<PACK_STRIDE, PACK_STRIDE>(s, tiles.q[slice], tiles.k[slice], row, column);
         online_softmax(s, y, state, first + row, key + column, p.tokens, p.scale * LOG2_E);
         store_weights(tiles, s, row, column);
-        // Nobody reads the keys any more, whose place the values take.
+        // All threads have read the keys: the values overwrite their buffer.
         __syncthreads();
         load_rows(tiles.v, v, key, p.tokens);
         __syncthreads();
 #pragma unroll 1
         for (int slice = 0; slice < STEP_SLICES; ++slice)
-            multiply_tiles<APART, APART>(y, tiles.weights[slice], tiles.v[slice], row, column);
+            multiply_tiles<PACK_STRIDE, PACK_STRIDE>(y, tiles.weights[slice], tiles.v[slice], row, column);
         __syncthreads();
     }
     divide(y, state);
     Matrices<float> result = {head_of(p.y, head, p.tokens), nullptr, nullptr, p.tokens, WIDTH, STEP};
-    store_sums<APART, APART>(result, y, first + row, column);
+    store_accumulators<PACK_STRIDE, PACK_STRIDE>(result, y, first + row, column);
 }

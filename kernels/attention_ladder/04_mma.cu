@@ -1,10 +1,13 @@
-// Attention ladder, 4: bf16 on the tensor cores by mma.sync (sm_80), for study (attention_ladder/attention.cuh says what is computed). Sums in f32;
-// weights are rounded to bf16 before they meet v, y is rounded once.
+// Attention ladder, file 4 (mma.sync): bf16 on the tensor cores by mma.sync (sm_80). A study
+// kernel; operands and shapes are in attention_ladder/attention.cuh. Accumulators are f32; weights
+// are rounded to bf16 before they are multiplied by v; y is rounded once.
 //
-// Idea: the walk of 03_online_softmax.cu with a warp's rows as the unit (Dao 2023, FlashAttention-2). A warp has 16 queries and all keys. It shares no
-// row with another warp: maxima and sums need shuffles of four lanes and no shared memory, and its weights, accumulators of q k^T, are the left operand
-// of p v as they stand (attention_ladder/fragments.cuh). Shared memory is left to k and v. Those of the next step come by cp.async while this one is
-// worked on.
+// Idea: the loop of 03_online_softmax.cu with whole rows per warp (Dao 2023, FlashAttention-2). A
+// warp has 16 queries and all their keys, and shares no row with another warp. Row max and row sum
+// need shuffles among four lanes and no shared memory. The weights, which are the accumulators of
+// q k^T, have the layout of the left operand of p v (attention_ladder/fragments.cuh). So only q, k
+// and v are in shared memory. cp.async loads k and v of the next step while the current step is
+// computed.
 //
 //                 keys ->     STEP      STEP
 //             +---------+---------+---------+        shared memory:
@@ -14,12 +17,14 @@
 //   warp 3    |         |         |         |        registers of a warp: q, s, p, y of 16 rows
 //             +---------+---------+---------+
 //
-// Chunk c (16 bytes) of row r of a tile is stored at c ^ (r % 8): the eight rows that ldmatrix reads at a time are in different banks. What limits it:
-// each operand passes through registers on its way to the tensor cores, and a warp's softmax runs under products of other warps only.
+// Swizzle: chunk c (16 bytes) of row r of a tile is stored at c ^ (r % 8), so that the eight rows
+// that ldmatrix reads at a time are in different banks. Bottleneck: each operand passes through
+// registers before it reaches the tensor cores, and the softmax of a warp overlaps only with
+// products of other warps.
 //
-// Limits: those of attention_ladder/attention.cuh; rows begin at multiples of 16 bytes.
+// Launch: ceil(tokens / QUERIES) x heads blocks of THREADS, SHARED bytes of dynamic shared memory.
 //
-// Launch: ceil(tokens / QUERIES) x heads blocks of THREADS, SHARED bytes of shared memory.
+// Limits: those of attention_ladder/attention.cuh; rows are aligned to 16 bytes.
 
 #include "attention_ladder/fragments.cuh"
 #include "ptx/cp_async.cuh"
@@ -28,41 +33,44 @@
 
 constexpr int WARPS = 4, THREADS = WARPS * WARP;
 constexpr int WARP_QUERIES = 16, QUERIES = WARPS * WARP_QUERIES, STEP = 64, STAGES = 2;
-constexpr int CHUNK = 8;              // elements of 16 bytes
-constexpr int ROW_BYTES = WIDTH * 2;  // of a tile
+constexpr int CHUNK = 8;              // elements in 16 bytes
+constexpr int ROW_BYTES = WIDTH * 2;  // of a row of a tile
 constexpr int TILE_BYTES = STEP * ROW_BYTES;
 constexpr int STAGE = 2 * TILE_BYTES;
 constexpr int SHARED = TILE_BYTES + STAGES * STAGE;
-static_assert(QUERIES == STEP, "q, k and v have tiles of one size");
+static_assert(QUERIES == STEP, "tiles of q, k and v have the same size");
 
 typedef float Scores[STEP / 8][4];
 typedef float Outputs[WIDTH / 8][4];
 typedef u32 Queries[WIDTH / 16][4];
 typedef u32 Weights[STEP / 16][4];
 
+// The swizzled address of a chunk.
 INLINE u32 address_of(u32 tile, u32 row, u32 chunk) { return tile + row * ROW_BYTES + (chunk ^ (row % 8)) * 16; }
 
-// Begins the copies of STEP rows from `first` on; zeros beyond the last one.
+// Issues the copies of STEP rows from `first` on; rows after the last are filled with 0.
 INLINE void copy_tile(u32 tile, const bf16* rows, u32 first, u32 tokens) {
     constexpr int PER_ROW = WIDTH / CHUNK;
 #pragma unroll
     for (int i = 0; i < STEP * PER_ROW / THREADS; ++i) {
-        u32 at = threadIdx.x + i * THREADS, row = at / PER_ROW, chunk = at % PER_ROW;
+        u32 index = threadIdx.x + i * THREADS, row = index / PER_ROW, chunk = index % PER_ROW;
         bool exists = first + row < tokens;
         const bf16* from = rows + (exists ? (first + row) * WIDTH + chunk * CHUNK : 0);
         cp_async<16>(address_of(tile, row, chunk), from, exists);
     }
 }
 
-// The warp's 16 rows as left operands. Lanes 0 to 15 name the rows of a step's first chunk, the others those of its second one.
+// Loads the warp's 16 rows as left operands. Lanes 0 to 15 give the row addresses of the first
+// chunk of a step, lanes 16 to 31 of the second.
 INLINE void load_queries(Queries& q, u32 tile) {
     u32 lane = threadIdx.x % WARP, row = threadIdx.x / WARP * WARP_QUERIES + lane % 16;
 #pragma unroll
     for (int step = 0; step < WIDTH / 16; ++step) ldmatrix_x4(q[step], address_of(tile, row, step * 2 + lane / 16));
 }
 
-// s = q k^T. A matrix of ldmatrix is 8 keys and 8 columns: two for the 16 columns of a product, and those of the 8 keys after.
-INLINE void multiply_keys(Scores& s, const Queries& q, u32 tile) {
+// s = q k^T. A matrix of ldmatrix is 8 keys by 8 columns. One ldmatrix_x4 loads two for the 16
+// columns of one mma, and two for the next 8 keys.
+INLINE void compute_scores(Scores& s, const Queries& q, u32 tile) {
     u32 lane = threadIdx.x % WARP, row = lane / 16 * 8 + lane % 8, chunk = lane / 8 % 2;
     clear(s);
 #pragma unroll
@@ -76,8 +84,9 @@ INLINE void multiply_keys(Scores& s, const Queries& q, u32 tile) {
         }
 }
 
-// y += p v. The inner axis of this product is the keys, which are rows of v: ldmatrix turns its matrices on the way.
-INLINE void add_values(Outputs& y, const Weights& weights, u32 tile) {
+// y += p v. The inner axis of this product is the keys, which are rows of v: ldmatrix transposes
+// its matrices.
+INLINE void accumulate_values(Outputs& y, const Weights& weights, u32 tile) {
     u32 lane = threadIdx.x % WARP;
 #pragma unroll
     for (int step = 0; step < STEP / 16; ++step)
@@ -93,11 +102,11 @@ INLINE void add_values(Outputs& y, const Weights& weights, u32 tile) {
 extern "C" __global__ void __launch_bounds__(THREADS, 2) attention(const __grid_constant__ Attention<bf16> p) {
     extern __shared__ __align__(128) u8 memory[];
     u32 q_tile = cvta_to_shared(memory), stages = q_tile + TILE_BYTES;
-    // Of a causal mask the last queries see most keys: they begin first.
+    // With a causal mask the last query tiles have the most keys: they are scheduled first.
     u32 tile = CAUSAL ? gridDim.x - 1 - blockIdx.x : blockIdx.x, head = blockIdx.y, first = tile * QUERIES;
-    u32 end = keys_seen(first + QUERIES - 1, p.tokens), query = first + threadIdx.x / WARP * WARP_QUERIES;
+    u32 end = key_count(first + QUERIES - 1, p.tokens), query = first + threadIdx.x / WARP * WARP_QUERIES;
     const bf16 *k = head_of(p.k, head, p.tokens), *v = head_of(p.v, head, p.tokens);
-    // A group of copies for each step, the first one with q.
+    // Issues one cp.async group per step; the first group also contains q.
     auto copy_step = [&](u32 key, u32 stage) {
         copy_tile(stage, k, key, p.tokens);
         copy_tile(stage + TILE_BYTES, v, key, p.tokens);
@@ -110,24 +119,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) attention(const __grid_
     RowState state;
     clear(y);
 #pragma unroll 1
-    for (u32 key = 0, reading = stages, writing = stages + STAGE; key < end; key += STEP) {
-        // This thread's copies have ended, then everybody's; and nobody reads the stage before any more, which is filled anew.
+    for (u32 key = 0, read_stage = stages, write_stage = stages + STAGE; key < end; key += STEP) {
+        // This thread's copies are complete; after the barrier, those of all threads are. All
+        // threads have also finished reading the previous stage, which is refilled.
         cp_async_wait_group<0>();
         __syncthreads();
-        if (key + STEP < end) copy_step(key + STEP, writing);
+        if (key + STEP < end) copy_step(key + STEP, write_stage);
         if (key == 0) load_queries(q, q_tile);
         Scores s;
         Weights weights;
         float factor[2];
-        multiply_keys(s, q, reading);
-        hide_unseen(s, query, key, p.tokens);
+        compute_scores(s, q, read_stage);
+        apply_band_mask(s, query, key, p.tokens);
         online_softmax(s, state, factor, p.scale * LOG2_E);
         rescale(y, factor);
         round_to_operand(weights, s);
-        add_values(y, weights, reading + TILE_BYTES);
-        u32 read = reading;
-        reading = writing;
-        writing = read;
+        accumulate_values(y, weights, read_stage + TILE_BYTES);
+        u32 read = read_stage;
+        read_stage = write_stage;
+        write_stage = read;
     }
     store_rows(head_of(p.y, head, p.tokens), y, state, query, p.tokens);
 }

@@ -2,14 +2,17 @@
 //
 //   y = softmax(scale q k^T) v        q, k, v and y [heads, tokens, WIDTH], row-major without gaps
 //
-// `heads` counts the heads of the whole batch; each is computed by itself. Row i of q, query i, has a score for each key, row j of k; its row of y is
-// the mean of the rows of v, weighted by the softmax of the scores.
+// `heads` is the number of heads of the whole batch; heads are independent. Row i of q, query i,
+// has a score for each key, row j of k. Its row of y is the mean of the rows of v, weighted by the
+// softmax of the scores.
 //
-// The ladder is for study and measurement (docs/kernels/attention-ladder.md); attention of tensors runs by the kernels in attention/.
+// The ladder is for study and measurement (docs/kernels/attention-ladder.md); attention ops use the
+// kernels in attention/.
 //
-// Macros: WIDTH, 64 or 128, and CAUSAL: 1, query i sees the keys 0 to i; 0, it sees all.
+// Macros: WIDTH, the head dimension: 64 or 128. CAUSAL: with 1, query i attends to keys 0 to i;
+// with 0, to all keys.
 //
-// Limits: inputs are finite, and so are their scores; the scale is above 0; any number of tokens above 0.
+// Limits: inputs and scores are finite; the scale is greater than 0; there is at least one token.
 
 #pragma once
 
@@ -20,7 +23,7 @@
 
 #include "lib/base.cuh"
 
-static_assert(WIDTH == 64 || WIDTH == 128, "a row has whole tiles of columns");
+static_assert(WIDTH == 64 || WIDTH == 128, "WIDTH is a supported head dimension");
 
 constexpr float LOG2_E = 1.4426950408889634f;
 
@@ -29,14 +32,15 @@ template <class T> struct Attention {
     const T* q;
     const T* k;
     const T* v;
-    // Scratch of the forms that store scores, [heads, tokens, pitch]. The pitch is `tokens` rounded up to 4: rows begin at multiples of 16 bytes.
+    // Workspace of 01_naive.cu and 02_tiled.cu, which store scores: [heads, tokens, pitch]. The
+    // pitch is `tokens` rounded up to a multiple of 4, so that rows are aligned to 16 bytes.
     float* scores;
     u32 tokens, pitch;
     float scale;
 };
 
-// A head's rows of q, k, v or y.
+// Returns the rows of a head of q, k, v or y.
 template <class T> INLINE T* head_of(T* rows, u32 head, u32 tokens) { return rows + i64(head) * tokens * WIDTH; }
 
-// How many keys a query sees: the first ones.
-INLINE u32 keys_seen(u32 query, u32 tokens) { return CAUSAL ? min(query + 1, tokens) : tokens; }
+// Returns the number of keys that a query attends to. They are the first ones.
+INLINE u32 key_count(u32 query, u32 tokens) { return CAUSAL ? min(query + 1, tokens) : tokens; }

@@ -1,14 +1,18 @@
 // Image patches as columns of a matrix, and back.
 //
-//   im2col  y[n, (c, i, j), (o, q)] = x[n, c, pixel (i, j) of window (o, q)], 0 where the window's place lies outside the image
-//   col2im  x[n, c, h, w] = sum of y[n, (c, i, j), (o, q)] over the windows (o, q) that show pixel (h, w) at their place (i, j), in rising order
+//   im2col  y[n, (c, i, j), (o, q)] = x[n, c, pixel of tap (i, j) of window (o, q)], 0 where the
+//           tap is outside the image
+//   col2im  x[n, c, h, w] = sum of y[n, (c, i, j), (o, q)] over the windows (o, q) that cover pixel
+//           (h, w) with their tap (i, j), in ascending order
 //
 //                     o, q ->
-//        c=0  i,j  | x[0, 0] of every window      |     a row of the matrix is the image, moved by (i, j) and thinned out by the stride
-//          |       | x[0, 1]                      |
-//        c=1       | ...                          |     a thread of *_line: a run of elements, which may go on in the next row
+//        c=0  i,j  | x[0, 0] of every window      |     a row of the matrix is the image, shifted
+//          |       | x[0, 1]                      |     by (i, j) and subsampled by the stride;
+//        c=1       | ...                          |     a thread of *_line: a run of elements,
+//                                                       which may continue in the next row
 //
-// TYPE is double, float, f16 or bf16 (summed in float). Any strides; *_line: `to` dense, in order, and aligned to the elements of a thread.
+// TYPE is double, float, f16 or bf16 (summed in float). Any strides; *_line: `to` is contiguous and
+// aligned to the elements of a thread.
 // Limits: fewer than 2^31 elements of `to`; those of window.cuh.
 
 #include "lib/functions.cuh"
@@ -19,50 +23,51 @@
 typedef TYPE E;
 typedef Compute<E> C;
 constexpr int THREADS = 256;
-constexpr int PATCH_LINE = 16 / sizeof(E);
-constexpr int IMAGE_LINE = 8 / sizeof(E);  // wider ones spread the loads of a warp over too many lines
+constexpr int PATCH_RUN = 16 / sizeof(E);
+// 8 bytes per thread: longer runs would spread the loads of a warp over too many cache lines.
+constexpr int IMAGE_RUN = 8 / sizeof(E);
 
 struct Patches {
     E* to;
     const E* from;
     u32 count;  // elements of `to`
-    Slide down, across;
-    Extent image;            // of the image
-    Extent places, windows;  // [channels, i, j] and [-, o, q] of the matrix
+    WindowAxis down, across;
+    Extent image;          // [channels, h, w] of the image
+    Extent taps, windows;  // [channels, i, j] and [-, o, q] of the matrix
     Strides image_strides;
-    i64 batch_stride, row_stride, place_stride;  // of the matrix
+    i64 batch_stride, row_stride, column_stride;  // of the matrix
 };
 
-// Where an element of the matrix comes from.
+// The source of an element of the matrix.
 struct Patch {
-    const E* line;  // of the image; anywhere where `on_line` is false
+    const E* line;  // of the image; invalid if `is_row_inside` is false
     const E* plane;
-    i32 top, left;  // place (i, j) in the window at the image's first corner
+    i32 top, left;  // pixel of tap (i, j) in window (0, 0)
     i32 o, q;
-    bool on_line;
+    bool is_row_inside;
 };
-INLINE void take_line(const Patches& p, Patch& patch) {
+INLINE void set_row(const Patches& p, Patch& patch) {
     i32 row = patch.top + patch.o * p.down.stride;
-    patch.on_line = on_image(p.down, row);
+    patch.is_row_inside = is_on_image(p.down, row);
     patch.line = patch.plane + i64(row) * p.image_strides.row;
 }
 INLINE Patch patch_of(const Patches& p, u32 number, i64& at) {
-    // [image, (channel, i, j), (o, q)]
+    // The matrix is [image, (channel, i, j), (o, q)], row-major.
     u32 rest = divide(number, p.windows.columns);
     i32 q = i32(number - rest * p.windows.columns.divisor);
     u32 row = divide(rest, p.windows.rows);
     i32 o = i32(rest - row * p.windows.rows.divisor);
-    Spot place = spot_of(p.places, row);
+    ImageCoord position = image_coord(p.taps, row);
     Patch patch;
-    patch.plane = p.from + plane_at(p.image_strides, place);
-    patch.top = place.row * p.down.dilation - p.down.padding;
-    patch.left = place.column * p.across.dilation - p.across.padding;
+    patch.plane = p.from + plane_offset(p.image_strides, position);
+    patch.top = position.row * p.down.dilation - p.down.padding;
+    patch.left = position.column * p.across.dilation - p.across.padding;
     patch.o = o;
     patch.q = q;
-    take_line(p, patch);
-    i64 row_of_image = (i64(place.channel) * p.down.kernel + place.row) * p.across.kernel + place.column;
-    at = i64(place.image) * p.batch_stride + row_of_image * p.row_stride +
-         (i64(o) * p.across.count + q) * p.place_stride;
+    set_row(p, patch);
+    i64 row_of_image = (i64(position.channel) * p.down.kernel + position.row) * p.across.kernel + position.column;
+    at = i64(position.image) * p.batch_stride + row_of_image * p.row_stride +
+         (i64(o) * p.across.count + q) * p.column_stride;
     return patch;
 }
 
@@ -77,14 +82,14 @@ template <int N> INLINE void write_patches(const Patches& p) {
         if (e > 0 && ++patch.q == p.across.count) {
             patch.q = 0;
             if (++patch.o < p.down.count) {
-                take_line(p, patch);
+                set_row(p, patch);
             } else {
                 i64 ignored;
                 patch = patch_of(p, min(first + e, p.count - 1), ignored);
             }
         }
         i32 column = patch.left + patch.q * p.across.stride;
-        bool inside = patch.on_line && on_image(p.across, column);
+        bool inside = patch.is_row_inside && is_on_image(p.across, column);
         pack.of[e] = inside ? patch.line[i64(column) * p.image_strides.column] : E();
     }
     if (N == 1) {
@@ -103,29 +108,30 @@ extern "C" __global__ void __launch_bounds__(THREADS) im2col(const __grid_consta
 }
 extern "C" __global__ void __launch_bounds__(THREADS) im2col_line(const __grid_constant__ Patches p) {
     wait_for_earlier_launches();
-    write_patches<PATCH_LINE>(p);
+    write_patches<PATCH_RUN>(p);
 }
 
 template <int N> INLINE void add_patches(const Patches& p) {
     u32 first = (blockIdx.x * THREADS + threadIdx.x) * N;
     if (first >= p.count) return;
-    // To the next window that shows a pixel: further on along the places, an earlier row.
-    i64 down_step = i64(p.down.window_step) * p.across.count * p.place_stride -
+    // To the next window that covers a pixel: a later column of the matrix and, as it covers the
+    // pixel with an earlier tap, an earlier row.
+    i64 down_step = i64(p.down.window_step) * p.across.count * p.column_stride -
                     i64(p.down.tap_step) * p.across.kernel * p.row_stride;
-    i64 across_step = i64(p.across.window_step) * p.place_stride - i64(p.across.tap_step) * p.row_stride;
-    Spot spot = spot_of(p.image, first);
-    Reach rows = windows_over(p.down, spot.row);
+    i64 across_step = i64(p.across.window_step) * p.column_stride - i64(p.across.tap_step) * p.row_stride;
+    ImageCoord spot = image_coord(p.image, first);
+    WindowRange rows = windows_covering(p.down, spot.row);
     Pack<E, N> pack;
 #pragma unroll
     for (int e = 0; e < N; ++e) {
         if (e > 0 && ++spot.column == p.across.size) {
-            spot = spot_of(p.image, min(first + e, p.count - 1));
-            rows = windows_over(p.down, spot.row);
+            spot = image_coord(p.image, min(first + e, p.count - 1));
+            rows = windows_covering(p.down, spot.row);
         }
-        Reach columns = windows_over(p.across, spot.column);
+        WindowRange columns = windows_covering(p.across, spot.column);
         i64 row = (i64(spot.channel) * p.down.kernel + rows.tap) * p.across.kernel + columns.tap;
-        i64 place = i64(rows.first) * p.across.count + columns.first;
-        i64 line = i64(spot.image) * p.batch_stride + row * p.row_stride + place * p.place_stride;
+        i64 position = i64(rows.first) * p.across.count + columns.first;
+        i64 line = i64(spot.image) * p.batch_stride + row * p.row_stride + position * p.column_stride;
         C sum = C(0);
         for (i32 o = rows.first; o <= rows.last; o += p.down.window_step, line += down_step) {
             i64 at = line;
@@ -135,7 +141,7 @@ template <int N> INLINE void add_patches(const Patches& p) {
         pack.of[e] = narrow<E>(sum);
     }
     if (N == 1) {
-        p.to[plane_at(p.image_strides, spot) + pixel_at(p.image_strides, spot.row, spot.column)] = pack.of[0];
+        p.to[plane_offset(p.image_strides, spot) + pixel_offset(p.image_strides, spot.row, spot.column)] = pack.of[0];
     } else if (first + N <= p.count) {
         store<E, N>(p.to + first, pack);
     } else {
@@ -150,5 +156,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) col2im(const __grid_consta
 }
 extern "C" __global__ void __launch_bounds__(THREADS) col2im_line(const __grid_constant__ Patches p) {
     wait_for_earlier_launches();
-    add_patches<IMAGE_LINE>(p);
+    add_patches<IMAGE_RUN>(p);
 }

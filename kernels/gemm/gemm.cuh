@@ -1,16 +1,18 @@
-// What the matrix products share: the parameters, the order of the tiles, and all that follows the sum over k:
+// Shared code of the matrix products: the parameters, the order of the tiles, and the epilogue:
 //
 //   y[batch, i, j] = activation(alpha * sum_k a[batch, i, k] * b[batch, k, j] + bias[j])
 //
 // Macros:
 //
 //   TYPE            element type of a and b
-//   TYPE_Y          of y and the bias                                                         (TYPE)
-//   ACTIVATION      over x in the compute type of y, and k, the constants of the function     (x)
+//   TYPE_Y          element type of y and the bias (default: TYPE)
+//   ACTIVATION      expression in x, of the compute type of y, and in k, the constants of the
+//                   function (default: x)
 //
-// Long sums, few tiles: the sum over k is cut into `splits` ranges of `split_length`, each is a tile of its own whose raw sums go
-// to `partial` [splits, matrices, m, n], and the kernel `sum_splits` adds them in the order of k. No atomics: the result
-// depends on nothing but shapes and values.
+// Split-K, for long k and few tiles: the range of k is divided into `splits` ranges of
+// `split_length`. Each is a separate tile whose raw sums are stored to `partial` [splits, matrices,
+// m, n], and the kernel `sum_splits` adds them in the order of k. There are no atomics: the result
+// depends only on shapes and values.
 
 #pragma once
 
@@ -31,44 +33,46 @@
 typedef TYPE Element;
 typedef TYPE_Y Output;
 
-// What products are added up in: integers without sign, since those wrap.
-template <class E> struct SumOf {
+// The type of accumulators. Integers are unsigned, since their sums wrap.
+template <class E> struct AccumulatorOf {
     typedef float type;
 };
-template <> struct SumOf<double> {
+template <> struct AccumulatorOf<double> {
     typedef double type;
 };
-template <> struct SumOf<i64> {
+template <> struct AccumulatorOf<i64> {
     typedef u64 type;
 };
-template <> struct SumOf<i32> {
+template <> struct AccumulatorOf<i32> {
     typedef u32 type;
 };
-template <> struct SumOf<u8> {
+template <> struct AccumulatorOf<u8> {
     typedef u32 type;
 };
-typedef SumOf<Element>::type Sum;
+typedef AccumulatorOf<Element>::type Sum;
 
-struct Product {
+struct GemmParams {
     Output* y;
     const Element* a;
     const Element* b;
-    const Output* bias;  // null: none
+    const Output* bias;  // null: no bias
     Sum* partial;
-    // Null: the kernels compute. Else those of simt.cu and sum_splits do so only where there is this number, and another kernel where there is not.
+    // If `condition` is not null, the kernels of simt.cu and sum_splits compute only if it points
+    // to condition_value. Another kernel computes if it does not.
     const u32* condition;
     u64 condition_value;
-    // Strides in elements: of a from row to row and along k, of b along k and from column to column.
+    // Strides in elements: of a between rows and along k, of b along k and between columns.
     i64 a_row, a_k, b_k, b_column, y_row, y_column, bias_stride;
     u64 alpha;  // bits of the compute type of y
     Constants constants;
     u32 m, n, k;
-    u32 matrices;              // of the batch
-    u32 splits, split_length;  // split_length is a multiple of TILE_K, splits = max(1, ceil(k / split_length))
-    Space<3> batch;            // of y, a, b
+    u32 matrices;  // in the batch
+    // split_length is a multiple of TILE_K, splits = max(1, ceil(k / split_length)).
+    u32 splits, split_length;
+    Space<3> batch;  // of y, a, b
 };
 
-INLINE bool is_wanted(const Product& p) { return !p.condition || *p.condition == u32(p.condition_value); }
+INLINE bool should_run(const GemmParams& p) { return !p.condition || *p.condition == u32(p.condition_value); }
 
 // ---------------------------------------------------------------- tiles
 
@@ -76,15 +80,17 @@ struct Tile {
     u32 row, column, matrix, split;
 };
 
-// Tile number `block`. HEIGHT rows of tiles are walked together, column by column, so that tiles under way at one time share rows
-// and columns in the L2 cache:
+// The tile with index `block`. Tiles are traversed in bands of HEIGHT rows of tiles, column by
+// column, so that tiles that are in progress at the same time share rows and columns in the L2
+// cache:
 //
 //     0 3 6 9       (HEIGHT = 3)
 //     1 4 7 10
 //     2 5 8 11
 //     12 13 14 15
 //
-// Most products have one matrix and whole sums: a division that has nothing to divide is left out, since a short product waits for each.
+// Most products have one matrix and no splits: divisions with a trivial result are skipped, since a
+// short product waits for each.
 template <int ROWS, int COLUMNS, int HEIGHT, class P> INLINE Tile tile_of(const P& p, u32 block) {
     u32 rows = (p.m + ROWS - 1) / ROWS;
     u32 columns = (p.n + COLUMNS - 1) / COLUMNS;
@@ -98,17 +104,18 @@ template <int ROWS, int COLUMNS, int HEIGHT, class P> INLINE Tile tile_of(const 
     return Tile{(band * HEIGHT + number - column * height) * ROWS, column * COLUMNS, matrix, rest - matrix * p.splits};
 }
 
-// The same, in tiles, by what the host has worked out: the first loads of a kernel by warpgroups wait for this.
+// The same in units of tiles, with divisors that the host has computed: the first loads of a
+// warpgroup kernel wait for this.
 struct TileGrid {
     Divisor matrix;     // tiles of a matrix
-    Divisor band;       // of BAND_ROWS rows of tiles
-    Divisor last_band;  // rows of tiles behind whole bands, if there are any
+    Divisor band;       // tiles of a band, which is BAND_ROWS rows of tiles
+    Divisor last_band;  // rows of tiles after the full bands, if there are any
     Divisor splits;
     Divisor fast;  // size of the fast axis of the batch
-    u32 rows;      // of tiles, of a matrix
+    u32 rows;      // rows of tiles of a matrix
     u32 count;     // of all tiles
 
-    static constexpr u32 BAND_ROWS = 8;  // whose divisor is {8, 1, 3}
+    static constexpr u32 BAND_ROWS = 8;  // its divisor is {8, 1, 3}
 
     INLINE Tile tile(u32 number) const {
         u32 rest = divide(number, matrix);
@@ -122,24 +129,25 @@ struct TileGrid {
     }
 };
 
-// The first elements of the matrices of batch number `matrix`: y, a, b.
-INLINE void locate_matrix(const Product& p, u32 matrix, i64 (&at)[3]) {
+// The offsets of matrix `matrix` of the batch in y, a and b.
+INLINE void locate_matrix(const GemmParams& p, u32 matrix, i64 (&at)[3]) {
 #pragma unroll
     for (int tensor = 0; tensor < 3; ++tensor) at[tensor] = 0;
     if (p.matrices > 1) locate(p.batch, matrix, at);
 }
-// Both of tile number `block`.
-template <int ROWS, int COLUMNS, int HEIGHT> INLINE Tile locate_tile(const Product& p, u32 block, i64 (&at)[3]) {
+// The tile with index `block`, and the offsets of its matrix.
+template <int ROWS, int COLUMNS, int HEIGHT> INLINE Tile locate_tile(const GemmParams& p, u32 block, i64 (&at)[3]) {
     Tile tile = tile_of<ROWS, COLUMNS, HEIGHT>(p, block);
     locate_matrix(p, tile.matrix, at);
     return tile;
 }
 
-// A lane's warp, and where the warp's part of the tile begins: DOWN parts of ROWS x COLUMNS stand below each other.
-template <int DOWN, int ROWS, int COLUMNS> struct WarpPart {
+// A lane's warp, and the first row and column of the warp's tile in the block's tile. The warps'
+// tiles are ROWS x COLUMNS, with DOWN of them in each column.
+template <int DOWN, int ROWS, int COLUMNS> struct WarpTile {
     int warp, lane, row, column;
 
-    INLINE WarpPart() {
+    INLINE WarpTile() {
         warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
         row = warp % DOWN * ROWS, column = warp / DOWN * COLUMNS;
     }
@@ -149,59 +157,63 @@ template <int DOWN, int ROWS, int COLUMNS> struct WarpPart {
 struct KRange {
     u32 first;
     i32 length;
-    i32 left;  // from the beginning of the tile that is fetched next
+    i32 left;  // from the start of the tile that is fetched next
 
-    INLINE KRange(const Product& p, const Tile& tile)
+    INLINE KRange(const GemmParams& p, const Tile& tile)
         : first(tile.split * p.split_length), length(min(p.k - first, p.split_length)), left(length) {}
 };
 template <class Loader>
-INLINE Loader loader_of_a(const Product& p, const Tile& tile, const i64 (&at)[3], const KRange& k) {
+INLINE Loader loader_of_a(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const KRange& k) {
     return Loader(p.a + at[1] + k.first * p.a_k, p.a_row, p.a_k, tile.row, p.m);
 }
 template <class Loader>
-INLINE Loader loader_of_b(const Product& p, const Tile& tile, const i64 (&at)[3], const KRange& k) {
+INLINE Loader loader_of_b(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const KRange& k) {
     return Loader(p.b + at[2] + k.first * p.b_k, p.b_column, p.b_k, tile.column, p.n);
 }
 
-// Tiles of LENGTH along k on their way through BUFFERS buffers in shared memory. Place is a pointer there, as a loader takes it; each buffer takes
-// BUFFER of it and has the tile of a first, that of b from OFFSET_B on. A loader's `fetch` starts the next tile on its way, `commit_to_smem` ends
-// it where it goes through registers. Loaders and range are references: as parts of one struct with arrays they would stay in memory until loops
-// are unrolled, too late for the compiler, and kernels of f64 took 10 to 16 registers more.
-template <class LoaderA, class LoaderB, class Place, int LENGTH, int BUFFERS, int BUFFER, int OFFSET_B>
+// Tiles of LENGTH along k that pass through a ring buffer of BUFFERS stages in shared memory.
+// `SmemPointer` is the pointer or address type that a loader takes. In its units, a stage has size
+// BUFFER, with the tile of a at its start and the tile of b at OFFSET_B. A loader's `fetch` issues
+// the loads of the next tile. Its `commit_to_smem` stores elements that pass through registers.
+// Loaders and range are references: as members of one struct with arrays they would stay in local
+// memory until loops are unrolled, too late for the compiler, and kernels of f64 took 10 to 16
+// registers more.
+template <class LoaderA, class LoaderB, class SmemPointer, int LENGTH, int BUFFERS, int BUFFER, int OFFSET_B>
 struct TilePipeline {
     LoaderA& a;
     LoaderB& b;
     KRange& k;
-    Place buffers;
+    SmemPointer buffers;
 
-    INLINE void fetch(Place to) {
+    INLINE void fetch(SmemPointer to) {
         a.fetch(to, k.left);
         b.fetch(to + OFFSET_B, k.left);
     }
-    INLINE void commit_to_smem(Place to) {
+    INLINE void commit_to_smem(SmemPointer to) {
         a.commit_to_smem(to);
         b.commit_to_smem(to + OFFSET_B);
     }
-    // All that was fetched since the last one is a group of copies, and the next tile that of the next k.
+    // Commits all copies since the last commit as one group, and advances to the next k.
     INLINE void commit_group() {
         cp_async_commit_group();
         k.left -= LENGTH;
     }
-    // Until the tile that is read next is there, and no warp reads that in whose place the next one goes.
+    // Waits until the tile that is read next is complete, and no warp reads the stage that is
+    // filled next.
     INLINE void await_tile() {
         cp_async_wait_group<BUFFERS - 2>();
         __syncthreads();
     }
-    // Until nothing is under way, and shared memory is free for what follows the sum.
+    // Waits until no copy is in flight and shared memory is free for the epilogue.
     INLINE void drain() {
         cp_async_wait_group<0>();
         __syncthreads();
     }
-    // The first tiles, into all buffers but one.
+    // The prologue: fetches the first tiles into all stages but one.
     INLINE void fill() {
 #pragma unroll
         for (int buffer = 0; buffer < BUFFERS - 1; ++buffer) {
-            Place to = buffers + buffer * BUFFER;
+            SmemPointer to = buffers + buffer * BUFFER;
             fetch(to);
             commit_group();
             commit_to_smem(to);
@@ -210,11 +222,11 @@ struct TilePipeline {
     }
 };
 
-// ---------------------------------------------------------------- after the sum
+// ---------------------------------------------------------------- epilogue
 
 typedef Compute<Output> Value;
 
-INLINE Output finish(const Product& p, Sum sum, Output bias) {
+INLINE Output apply_epilogue(const GemmParams& p, Sum sum, Output bias) {
     Value x = product_of(constant<Value>(p.alpha), Value(sum));
     if (p.bias) x = sum_of(x, Value(widen(bias)));
     const Constants& k = p.constants;
@@ -222,9 +234,9 @@ INLINE Output finish(const Product& p, Sum sum, Output bias) {
     return narrow<Output>(x);
 }
 
-INLINE void finish_element(const Product& p, const i64 (&at)[3], Sum sum, u32 row, u32 column) {
+INLINE void store_element(const GemmParams& p, const i64 (&at)[3], Sum sum, u32 row, u32 column) {
     Output* y = p.y + at[0] + row * p.y_row + column * p.y_column;
-    *y = finish(p, sum, p.bias ? p.bias[column * p.bias_stride] : Output());
+    *y = apply_epilogue(p, sum, p.bias ? p.bias[column * p.bias_stride] : Output());
 }
 
 constexpr int OUTPUTS = 16 / sizeof(Output);
@@ -234,11 +246,13 @@ INLINE bool in_packs(const Output* first, i64 row, i64 column) {
     return column == 1 && row % OUTPUTS == 0 && u64(first) % (OUTPUTS * sizeof(Output)) == 0;
 }
 
-// One warp stores a block of sums that it has laid out in shared memory (each row LEAD sums long), the first of them that of
-// y[row, column]. The way through shared memory makes every access to y a full run, and keeps this code short: the sums lie in
-// registers as the arithmetic wants them, and could be named there only by unrolling all of it.
+// One warp stores a block of sums that it has written to shared memory, in rows LEAD sums apart.
+// The first sum is that of y[row, column]. Staging through shared memory makes every access to y a
+// full contiguous run, and keeps this code short: in registers the sums have the layout of the
+// arithmetic and could be indexed only by unrolling all of this code.
 template <int ROWS, int COLUMNS, int LEAD>
-INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3], const Sum* sums, u32 row, u32 column) {
+INLINE void store_block(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const Sum* sums, u32 row,
+                        u32 column) {
     int lane = threadIdx.x % WARP;
     if (p.splits > 1) {
         u64 first_row = (u64(tile.split) * p.matrices + tile.matrix) * p.m + row;
@@ -252,7 +266,7 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3],
     }
     bool packs = in_packs(p.y + at[0], p.y_row, p.y_column) && column + COLUMNS <= p.n;
     if (!packs) {
-        // Neighbouring lanes take neighbouring elements, also where columns of y are runs.
+        // Neighboring lanes access neighboring elements, also if columns of y are contiguous.
         int run = p.y_row == 1 ? ROWS : COLUMNS;
 #pragma unroll 1
         for (int i = lane; i < ROWS * COLUMNS; i += WARP) {
@@ -262,7 +276,7 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3],
                 r = c;
                 c = swapped;
             }
-            if (row + r < p.m && column + c < p.n) finish_element(p, at, sums[r * LEAD + c], row + r, column + c);
+            if (row + r < p.m && column + c < p.n) store_element(p, at, sums[r * LEAD + c], row + r, column + c);
         }
         return;
     }
@@ -288,18 +302,18 @@ INLINE void finish_block(const Product& p, const Tile& tile, const i64 (&at)[3],
 #pragma unroll
             for (int e = 0; e < SUMS; ++e) {
                 int o = first + e;
-                pack.of[o] = finish(p, sum.of[e], bias.of[o]);
+                pack.of[o] = apply_epilogue(p, sum.of[e], bias.of[o]);
             }
         }
         store<Output, OUTPUTS>(to, pack);
     }
 }
 
-// The elements of block number `block` of y from the partial sums.
-INLINE void sum_splits_of(const Product& p, u32 block) {
+// Computes the elements of block `block` of y from the partial sums.
+INLINE void sum_splits_of(const GemmParams& p, u32 block) {
     u32 count = p.matrices * p.m * p.n;
     u32 number = block * 256 + threadIdx.x;
-    if (number >= count || !is_wanted(p)) return;
+    if (number >= count || !should_run(p)) return;
     Sum sum = 0;
     const Sum* partial = p.partial + number;
 #pragma unroll 4
@@ -310,11 +324,12 @@ INLINE void sum_splits_of(const Product& p, u32 block) {
     row -= matrix * p.m;
     i64 at[3];
     locate_matrix(p, matrix, at);
-    finish_element(p, at, sum, row, column);
+    store_element(p, at, sum, row, column);
 }
 
-// y from the partial sums: a thread per element, blocks of 256, matrices * m * n below 2^31.
-extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_constant__ Product p) {
+// Computes y from the partial sums: one thread per element, blocks of 256, matrices * m * n below
+// 2^31.
+extern "C" __global__ void __launch_bounds__(256) sum_splits(const __grid_constant__ GemmParams p) {
     wait_for_earlier_launches();
     sum_splits_of(p, blockIdx.x);
 }

@@ -1,41 +1,53 @@
-// Matrix products of f16 and bf16 on the tensor cores (mma.sync, sm_80 and newer), added up in f32. What is computed, and the macros of
-// what follows the sum, stand in gemm.cuh.
+// Matrix products of f16 and bf16 on the tensor cores (mma.sync, sm_80 and newer), accumulated in
+// f32. gemm.cuh defines the product and the macros of the epilogue.
 //
-//                      b: TILE_K x TILE_N                 A block has one tile of y. Tiles of a and b pass through STAGES
-//                         +---------+---------+           buffers in shared memory. A warp has WARP_M x WARP_N sums, made of
-//    a: TILE_M x TILE_K   |         |         |           16 x 8 squares; it reads its operands by ldmatrix one step of 16
-//        +-------+        +---------+---------+           along k ahead of the arithmetic.
+//                      b: TILE_K x TILE_N
+//                         +---------+---------+
+//    a: TILE_M x TILE_K   |         |         |
+//        +-------+        +---------+---------+
 //        |       |        | WARP_M  |         |
 //        |       |        | x WARP_N|   y     |
 //        +-------+        +---------+---------+
 //
-// In shared memory a tile keeps the order that it has in global memory, either way round; ldmatrix.trans turns it:
+// A block computes one tile of y. Tiles of a and b pass through a ring buffer of STAGES stages in
+// shared memory. A warp has WARP_M x WARP_N accumulators, in tiles of 16 x 8. It reads its operand
+// fragments by ldmatrix, one step of 16 along k ahead of the arithmetic.
 //
-//   A_INNER 1   a row of a is a run along k:          [TILE_M][TILE_K]
-//   A_INNER 0   a column of a is a run of rows:       [TILE_K][TILE_M]
-//   B_INNER 1   a column of b is a run along k:       [TILE_N][TILE_K]
-//   B_INNER 0   a row of b is a run of columns:       [TILE_K][TILE_N]
+// In shared memory a tile has the order that it has in global memory, K-major or MN-major;
+// ldmatrix.trans transposes MN-major tiles:
 //
-// as chunks of 8 elements (16 bytes), the chunk's number XORed with its row's, so that the eight rows that ldmatrix reads at once
-// lie in different banks:
+//   A_K_MAJOR 1   a is K-major: rows are contiguous          [TILE_M][TILE_K]
+//   A_K_MAJOR 0   a is MN-major: columns are contiguous      [TILE_K][TILE_M]
+//   B_K_MAJOR 1   b is K-major: columns are contiguous       [TILE_N][TILE_K]
+//   B_K_MAJOR 0   b is MN-major: rows are contiguous         [TILE_K][TILE_N]
+//
+// A row of a tile consists of chunks of 8 elements (16 bytes). The swizzle XORs the index of a
+// chunk with the index of its row, so that the eight rows that ldmatrix reads at once are in
+// different banks:
 //
 //   row 0  | 0 1 2 3 4 5 6 7        row 1  | 1 0 3 2 5 4 7 6        row 2  | 2 3 0 1 6 7 4 5  ...
 //
-// A_COPY and B_COPY are the elements that are copied at once, along the run: 8 if every run begins at a multiple of 8 elements, strides
-// (of the batch too) and first element, and its length (k if INNER, else m or n) is a multiple of 8 or has zeros behind it, up to one.
-// 1: any strides at all.
+// A_ALIGNMENT and B_ALIGNMENT are the number of elements of one copy, along the contiguous axis:
 //
-// Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES, RESIDENT):
+//   8   the first element and all other strides (of the batch too) are multiples of 8 elements, and
+//       the contiguous axis (k if K_MAJOR, else m or n) is a multiple of 8, or zeros pad it to one
+//   1   any strides, also along the contiguous axis
 //
-//   128 256 64  64 64  3 1    128 of a lane's registers are sums; 48 KiB of operands for 4 million operations spare the L2 cache
+// Tiles that the host chooses from, by their predicted time (TILE_M, TILE_N, TILE_K, WARP_M,
+// WARP_N, STAGES, BLOCKS_PER_SM blocks per multiprocessor):
+//
+//   128 256 64  64 64  3 1    128 accumulators per lane; 48 KiB of operands for 4 million
+//                             operations, which relieves the L2 cache
 //    64 128 64  32 64  4 2    for a few hundred tiles
 //    64  64 64  32 32  4 3
-//    32  32 64  16 16  6 4    for few tiles: many stages, since the way to memory is the time
+//    32  32 64  16 16  6 4    for few tiles: many stages, since they are bound by memory latency
 //    16 128 64  16 32  6 2    m of 16 and less
-//    32  32 64  16 16  4 2    elements one by one: registers left for what is on its way (docs/kernels/matmul.md has larger ones)
+//    32  32 64  16 16  4 2    copies of 1 element: leaves registers for elements in flight
+//                             (docs/kernels/matmul.md has larger tiles)
 //
-// Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
-// matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+// Launch: blocks of THREADS threads, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of
+// them, SHARED bytes of dynamic shared memory; m, n and matrices are above 0 (k may be 0).
+// sum_splits follows if splits > 1. Indices are below 2^31.
 
 #ifdef HOST_SHIM
 #undef TYPE
@@ -48,19 +60,19 @@
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mma.cuh"
 
-// The host says all of these; an editor's parser has one of the kernels.
+// The host defines all of these; an editor's parser gets the macros of one of the kernels.
 #ifdef HOST_SHIM
-#define A_INNER 1
-#define B_INNER 0
-#define A_COPY 1
-#define B_COPY 1
+#define A_K_MAJOR 1
+#define B_K_MAJOR 0
+#define A_ALIGNMENT 1
+#define B_ALIGNMENT 1
 #define TILE_M 128
 #define TILE_N 128
 #define TILE_K 32
 #define WARP_M 64
 #define WARP_N 32
 #define STAGES 4
-#define RESIDENT 1
+#define BLOCKS_PER_SM 1
 #endif
 #ifndef BAND
 #define BAND 8
@@ -69,60 +81,62 @@
 constexpr int CHUNK = 8;
 constexpr int WARPS_M = TILE_M / WARP_M;
 constexpr int THREADS = WARPS_M * (TILE_N / WARP_N) * WARP;
-// Elements of one buffer.
+// Elements of one stage.
 constexpr int STAGE_A = TILE_M * TILE_K;
 constexpr int STAGE = STAGE_A + TILE_N * TILE_K;
-// Squares of 16 x 16 in a warp's part, and steps of 16 along k in a tile.
+// Squares of 16 x 16 in a warp's tile, and steps of 16 along k in a tile.
 constexpr int SQUARES_M = WARP_M / 16, SQUARES_N = WARP_N / 16;
 constexpr int STEPS = TILE_K / 16;
-// 8 floats more than a warp's part is wide: the quads that write pairs of sums then meet different banks.
+// Rows are padded by 8 floats: the quads that write pairs of sums then use different banks.
 constexpr int LEAD_Y = WARP_N + 8;
 // SHARED = max(STAGES * STAGE * 2, THREADS / 32 * 16 * LEAD_Y * 4)
-static_assert(STEPS % 2 == 0, "operands alternate between two sets of registers");
+static_assert(STEPS % 2 == 0, "operands are double buffered in registers");
 
-// What the number of a chunk in row `row` of a tile with ROW chunks a row is XORed with: 8 chunks are 128 bytes, all banks once, so
-// shorter rows share a pattern.
+// The value that the index of a chunk in row `row` is XORed with, in a tile with ROW chunks per
+// row. 8 chunks are 128 bytes, all banks once, so shorter rows share a value.
 template <int ROW> INLINE int swizzle(int row) { return ROW >= 8 ? row % 8 : row / (8 / ROW) % ROW; }
 
-// Moves one operand's tiles to shared memory: LINES are rows of a or columns of b. Beyond the matrix there are zeros.
-template <int LINES, bool INNER, int COPY> struct TileLoader {
-    static constexpr int ROW = (INNER ? TILE_K : LINES) / CHUNK;  // chunks of a row in shared memory
-    static constexpr int ROWS = INNER ? LINES : TILE_K;
+// Copies one operand's tiles to shared memory: LINES are rows of a or columns of b. Elements
+// outside the matrix are 0.
+template <int LINES, bool K_MAJOR, int ALIGNMENT> struct TileLoader {
+    static constexpr int ROW = (K_MAJOR ? TILE_K : LINES) / CHUNK;  // chunks of a row in smem
+    static constexpr int ROWS = K_MAJOR ? LINES : TILE_K;
     static constexpr int ROW_STEP = THREADS / ROW;  // rows between a thread's chunks
     static constexpr int COUNT = (ROWS + ROW_STEP - 1) / ROW_STEP;
     static_assert(THREADS % ROW == 0, "whole rows at once");
-    static_assert(COPY == CHUNK || COPY == 1, "whole chunks, or elements");
+    static_assert(ALIGNMENT == CHUNK || ALIGNMENT == 1, "copies of a chunk or of one element");
 
     const Element* from;
     i64 row_step, k_step, run_stride;
     u32 to;
     i32 row, chunk, rows_left;
-    Pack<Element, CHUNK> held[COPY == 1 ? COUNT : 1];
+    Pack<Element, CHUNK> held[ALIGNMENT == 1 ? COUNT : 1];
 
     INLINE TileLoader(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
         row = threadIdx.x / ROW;
         chunk = threadIdx.x % ROW * CHUNK;
-        // Along a run the stride is known to be 1, unless elements are copied one by one.
-        run_stride = COPY > 1 ? 1 : INNER ? k_stride : line_stride;
-        i64 row_stride = INNER ? line_stride : k_stride;
-        from = first + (INNER ? line * line_stride : line * run_stride) + row * row_stride + chunk * run_stride;
+        // Along a line's contiguous axis the stride is known to be 1, unless elements are copied
+        // one by one.
+        run_stride = ALIGNMENT > 1 ? 1 : K_MAJOR ? k_stride : line_stride;
+        i64 row_stride = K_MAJOR ? line_stride : k_stride;
+        from = first + (K_MAJOR ? line * line_stride : line * run_stride) + row * row_stride + chunk * run_stride;
         row_step = ROW_STEP * row_stride;
-        k_step = TILE_K * (INNER ? run_stride : row_stride);
-        // Lines that the matrix has from the tile's first on.
+        k_step = TILE_K * (K_MAJOR ? run_stride : row_stride);
+        // Lines of the matrix from the first line of the tile on.
         rows_left = lines - line;
         to = row * (ROW * CHUNK) + (threadIdx.x % ROW ^ swizzle<ROW>(row)) * CHUNK;
     }
 
-    // Starts the next tile on its way; `left` of k are left from its beginning.
+    // Issues the loads of the next tile; `left` is the length of k from its start.
     INLINE void fetch(Element* tile, i32 left) {
-        i32 rows_valid = INNER ? rows_left : left;
-        i32 chunk_valid = (INNER ? left : rows_left) - chunk;
+        i32 rows_valid = K_MAJOR ? rows_left : left;
+        i32 chunk_valid = (K_MAJOR ? left : rows_left) - chunk;
         const Element* source = from;
 #pragma unroll
         for (int i = 0; i < COUNT; ++i, source += row_step) {
             if (ROWS % ROW_STEP != 0 && row + i * ROW_STEP >= ROWS) break;
             bool valid = row + i * ROW_STEP < rows_valid;
-            if constexpr (COPY == 1) {
+            if constexpr (ALIGNMENT == 1) {
 #pragma unroll
                 for (int e = 0; e < CHUNK; ++e)
                     held[i].of[e] = valid && e < chunk_valid ? source[e * run_stride] : Element();
@@ -133,9 +147,9 @@ template <int LINES, bool INNER, int COPY> struct TileLoader {
         }
         from += k_step;
     }
-    // Ends it.
+    // Stores the elements that pass through registers.
     INLINE void commit_to_smem(Element* tile) {
-        if constexpr (COPY == 1) {
+        if constexpr (ALIGNMENT == 1) {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
                 if (ROWS % ROW_STEP != 0 && row + i * ROW_STEP >= ROWS) break;
@@ -143,7 +157,7 @@ template <int LINES, bool INNER, int COPY> struct TileLoader {
             }
         }
     }
-    // The pattern of the banks repeats after 8 rows at most.
+    // The swizzle repeats after 8 rows at most.
     INLINE u32 to_of(int i) {
         if constexpr (ROW_STEP % 8 == 0 || COUNT == 1) return to + i * ROW_STEP * ROW * CHUNK;
         int mine = row + i * ROW_STEP;
@@ -151,10 +165,11 @@ template <int LINES, bool INNER, int COPY> struct TileLoader {
     }
 };
 
-// Where a lane's rows of the 8 x 8 matrices lie that its warp reads of one operand: four matrices at a time, two by two along the
-// lines and along k. MATRIX_K: the second of the four lies along k (b), not along the lines (a).
-template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
-    static constexpr int ROW = (INNER ? TILE_K : LINES) / CHUNK;
+// Reads one operand of a warp: four 8 x 8 matrices at a time, two by two along the lines and along
+// k. A lane passes the address of one row. MATRIX_K: the second of the four matrices follows the
+// first along k (b), not along the lines (a).
+template <int LINES, bool K_MAJOR, bool MATRIX_K> struct Reader {
+    static constexpr int ROW = (K_MAJOR ? TILE_K : LINES) / CHUNK;
     u32 first;  // bytes from the start of the tile to this lane's row
     int chunk, pattern;
 
@@ -162,23 +177,23 @@ template <int LINES, bool INNER, bool MATRIX_K> struct Reader {
         int second = lane / 8 % 2, third = lane / 16;
         int along_k = MATRIX_K ? second : third;
         int along_lines = MATRIX_K ? third : second;
-        int row = lane % 8 + 8 * (INNER ? along_lines : along_k) + (INNER ? line : 0);
-        chunk = (INNER ? along_k : along_lines) + (INNER ? 0 : line / CHUNK);
+        int row = lane % 8 + 8 * (K_MAJOR ? along_lines : along_k) + (K_MAJOR ? line : 0);
+        chunk = (K_MAJOR ? along_k : along_lines) + (K_MAJOR ? 0 : line / CHUNK);
         pattern = swizzle<ROW>(row);
         first = row * ROW * 16;
     }
-    // Square `square` of 16 lines in step `step`; `tile` is the address of the tile.
+    // Reads square `square` of 16 lines at step `step`; `tile` is the address of the tile.
     INLINE void read(u32 (&to)[4], u32 tile, int square, int step) const {
-        if constexpr (INNER)
+        if constexpr (K_MAJOR)
             ldmatrix_x4(to, tile + first + square * (16 * ROW * 16) + ((chunk + 2 * step) ^ pattern) * 16);
         else ldmatrix_x4_trans(to, tile + first + step * (16 * ROW * 16) + ((chunk + 2 * square) ^ pattern) * 16);
     }
 };
 
-typedef TileLoader<TILE_M, A_INNER, A_COPY> LoaderA;
-typedef TileLoader<TILE_N, B_INNER, B_COPY> LoaderB;
+typedef TileLoader<TILE_M, A_K_MAJOR, A_ALIGNMENT> LoaderA;
+typedef TileLoader<TILE_N, B_K_MAJOR, B_ALIGNMENT> LoaderB;
 typedef TilePipeline<LoaderA, LoaderB, Element*, TILE_K, STAGES, STAGE, STAGE_A> Tiles;
-typedef WarpPart<WARPS_M, WARP_M, WARP_N> Part;
+typedef WarpTile<WARPS_M, WARP_M, WARP_N> Part;
 typedef float Sums[SQUARES_M][2 * SQUARES_N][4];
 
 // A warp's operands of one step.
@@ -186,11 +201,11 @@ struct Operands {
     u32 a[SQUARES_M][4], b[SQUARES_N][4];
 };
 struct OperandReader {
-    Reader<TILE_M, A_INNER, false> a;
-    Reader<TILE_N, B_INNER, true> b;
+    Reader<TILE_M, A_K_MAJOR, false> a;
+    Reader<TILE_N, B_K_MAJOR, true> b;
 
     INLINE OperandReader(const Part& part) : a(part.row, part.lane), b(part.column, part.lane) {}
-    // Of step `step`; `stage` is the address of the buffer.
+    // Reads the operands of step `step`; `stage` is the address of the stage.
     INLINE void read(Operands& to, u32 stage, int step) const {
 #pragma unroll
         for (int i = 0; i < SQUARES_M; ++i) a.read(to.a[i], stage, i, step);
@@ -199,23 +214,23 @@ struct OperandReader {
     }
 };
 
-// The products of one step are added up.
+// Adds the products of one step to the accumulators.
 INLINE void multiply(Sums& sums, const Operands& operands) {
 #pragma unroll
     for (int j = 0; j < 2 * SQUARES_N; ++j)
 #pragma unroll
         for (int i = 0; i < SQUARES_M; ++i) {
             const u32(&both)[4] = operands.b[j / 2];
-            // Back and forth: neighbours in time share an operand.
+            // Back and forth: consecutive products share an operand.
             int to = j % 2 ? SQUARES_M - 1 - i : i;
             mma_m16n8k16(sums[to][j], operands.a[to], both[j % 2 * 2], both[j % 2 * 2 + 1], Element());
         }
 }
 
-// y of a warp's sums, a row of squares at a time by way of shared memory. Lane l holds columns 2 (l % 4) and the next of rows l / 4 and l / 4 + 8
-// of a 16 x 8 square.
-INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], const Part& part, float* shared,
-                        const Sums& sums) {
+// Stores a warp's sums to y through shared memory, a row of squares at a time. Lane l holds columns
+// 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 and l / 4 + 8 of a 16 x 8 accumulator tile.
+INLINE void store_accumulators(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const Part& part,
+                               float* shared, const Sums& sums) {
     float* block = shared + part.warp * (16 * LEAD_Y);
     float* mine = block + part.lane / 4 * LEAD_Y + part.lane % 4 * 2;
 #pragma unroll
@@ -226,12 +241,12 @@ INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], 
             store<float, 2>(mine + 8 * LEAD_Y + j * 8, Pack<float, 2>{{sums[i][j][2], sums[i][j][3]}});
         }
         __syncwarp();
-        finish_block<16, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + i * 16, tile.column + part.column);
+        store_block<16, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + i * 16, tile.column + part.column);
         __syncwarp();
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ Product p) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) product(const __grid_constant__ GemmParams p) {
     wait_for_earlier_launches();
     extern __shared__ __align__(128) u8 shared[];
     Element* stages = reinterpret_cast<Element*>(shared);
@@ -254,7 +269,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     for (i32 done = 0; done < k.length; done += TILE_K) {
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
-            // The next operands are read while these are multiplied, also across the end of the tile.
+            // The next operands are read while these are multiplied, also across the end of the
+            // tile.
             if (step == STEPS - 1) {
                 tiles.commit_to_smem(stages + writing * STAGE);
                 writing = writing == STAGES - 1 ? 0 : writing + 1;
@@ -269,5 +285,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     }
     tiles.drain();
     tile = locate_tile<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x), at);
-    finish_sums(p, tile, at, part, reinterpret_cast<float*>(shared), sums);
+    store_accumulators(p, tile, at, part, reinterpret_cast<float*>(shared), sums);
 }

@@ -1,49 +1,64 @@
-// Matrix products on the ordinary arithmetic units, in full precision: f32, f64, and integers. What
-// is computed, and the macros of what follows the sum, stand in gemm.cuh.
+// Matrix products on FMA units, in full precision: f32, f64, and integers. gemm.cuh defines the
+// product and the macros of the epilogue.
 //
-//                      b: a tile of TILE_K x TILE_N       A block has one tile of y. Tiles of a and b pass through STAGES
-//                         +-------------------+           buffers in shared memory. A warp has LANES_M x LANES_N lanes, a lane
-//                         |    |    |    |    |           THREAD_M x THREAD_N sums. It reads its numbers of two k at a time, while
-//    a: TILE_M x TILE_K   +----+----+----+----+           those of the two k before are multiplied.
+//                      b: a tile of TILE_K x TILE_N
+//                         +-------------------+
+//                         |    |    |    |    |
+//    a: TILE_M x TILE_K   +----+----+----+----+
 //        +-------+        |warp|warp|warp|warp|
 //        |       |        +----+----+----+----+
 //        |       |        |    |    | y  |    |
 //        +-------+        +----+----+----+----+
 //
-// COPY_A and COPY_B say how an operand lies in memory, and with it how its tile lies in shared memory. "Lines" are rows of a or columns of b:
+// A block computes one tile of y. Tiles of a and b pass through a ring buffer of STAGES stages in
+// shared memory. A warp has LANES_M x LANES_N lanes, a lane THREAD_M x THREAD_N accumulators. It
+// reads its operands of two k at a time, while those of the two k before are multiplied.
 //
-//   PACKS      lines are next to each other (stride 1), 16 bytes of them are copied at once           [TILE_K][lines]
-//   RUN_PACKS  every line is a run along k (stride 1), 16 bytes of it are copied at once              [lines][TILE_K]
-//   RUNS       every line is a run along k (stride 1), copied by elements                             [TILE_K][lines]
-//   ELEMENTS   any strides, copied by elements                                                        [TILE_K][lines]
+// COPY_A and COPY_B specify the layout of an operand in global memory, and with it the layout of
+// its tile in shared memory. "Lines" are rows of a or columns of b:
 //
-// With packs the first element lies at a multiple of 16 bytes, and all strides but that of 1, those of the batch too, and the number of
-// lines (PACKS) or k (RUN_PACKS) are multiples of PACK; types of 1 and 2 bytes are copied by elements. From [TILE_K][lines] a lane
-// reads squares of PACK lines, one of each LANES x PACK; from [lines][TILE_K] it reads two k of every LANES-th line. The rows of the
-// tiles are PACK elements longer than they need, so that the lanes of a warp meet different banks.
+//   VECTOR_MN   MN-major (lines have stride 1), copied 16 bytes at a time   [TILE_K][lines]
+//   VECTOR_K    K-major (k has stride 1), copied 16 bytes at a time         [lines][TILE_K]
+//   ELEMENTS_K  K-major (k has stride 1), copied by elements                [TILE_K][lines]
+//   ELEMENTS    any strides, copied by elements                             [TILE_K][lines]
 //
-// Numbers read as pairs along k lie in pairs of registers, those of one k in even ones, those of the next in odd ones. Where a has such pairs,
-// operands and sums often meet in one bank of the registers, so that RUN_PACKS for a and PACKS for b are slower than the other way round
-// (docs/kernels/matmul.md, What was tried). So with 64 sums and more a lane, take RUNS for an a that runs along k; RUN_PACKS is right for
-// b, and below 64 sums.
+// With packs the first element is at a multiple of 16 bytes, and all strides except that of 1
+// (those of the batch too) and the number of lines (VECTOR_MN) or k (VECTOR_K) are multiples of
+// PACK. Types of 1 and 2 bytes are copied by elements. From [TILE_K][lines] a lane reads groups of
+// PACK lines, one group of each LANES * PACK lines; from [lines][TILE_K] it reads two k of every
+// LANES-th line. The rows of the tiles are padded by PACK elements, so that the lanes of a warp use
+// different banks.
 //
-// Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, THREAD_M, THREAD_N, LANES_M, STAGES, RESIDENT):
+// Operands that are read as pairs along k are in pairs of registers, those of one k in even
+// registers, those of the next in odd ones. If a has such pairs, operands and accumulators often
+// use the same register bank, so that VECTOR_K for a and VECTOR_MN for b are slower than the
+// reverse (docs/kernels/matmul.md, What was tried). So with 64 or more accumulators per lane, use
+// ELEMENTS_K for a K-major a; VECTOR_K is right for b, and below 64 accumulators.
 //
-//   128 256  8   8 16  8  4 1    a block fills a multiprocessor: 128 of its lanes' registers are sums, 6 loads for 128 multiplications
-//   128 128  8   8 16  8  4 2    the same in two blocks, which cover each other's barriers
+// Tiles that the host chooses from, by their predicted time (TILE_M, TILE_N, TILE_K, THREAD_M,
+// THREAD_N, LANES_M, STAGES, BLOCKS_PER_SM blocks per multiprocessor). f32 and i32:
+//
+//   128 256  8   8 16  8  4 1    a block fills a multiprocessor: 128 accumulators per lane, 6 loads
+//                                for 128 multiplications
 //    64  64  8   8  8  8  4 6    for a few hundred tiles
-//    64  64 16   8  4  4  3 4
-//    32  64 32   4  4  4  3 5    for few tiles: deep ones, since the way to memory is the time
-//    32  32 32   4  4  4  3 7
-//     8 256 32   4  4  2  3 2    m of 8 and less: bound by reading b, of which shared memory is kept full
+//    32  32 32   4  4  4  3 7    for few tiles: long along k, since they are bound by memory
+//                                latency; the only one for integers of 8 and 16 bits
+//     8 256 32   4  4  2  3 2    m of 8 and less: bound by reading b, of which shared memory holds
+//                                as much as possible
 //
-// Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
-// matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+// f64, and i64 only with the second one:
+//
+//    64 128  8   8  8  8  3 2
+//    64  64 16   4  4  4  3 2
+//
+// Launch: blocks of THREADS threads, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of
+// them, SHARED bytes of dynamic shared memory; m, n and matrices are above 0 (k may be 0).
+// sum_splits follows if splits > 1. Indices are below 2^31.
 
 #include "gemm/gemm.cuh"
 #include "lib/launch.cuh"
 
-// The host says all of these; an editor's parser has one of the kernels.
+// The host defines all of these; an editor's parser gets the macros of one of the kernels.
 #ifdef HOST_SHIM
 #define COPY_A ELEMENTS
 #define COPY_B ELEMENTS
@@ -54,14 +69,14 @@
 #define THREAD_N 8
 #define LANES_M 8
 #define STAGES 3
-#define RESIDENT 4
+#define BLOCKS_PER_SM 4
 #endif
 #ifndef BAND
 #define BAND 8
 #endif
 
-constexpr int PACKS = 0, RUN_PACKS = 1, RUNS = 2, ELEMENTS = 3;
-constexpr bool A_INNER = COPY_A == RUN_PACKS, B_INNER = COPY_B == RUN_PACKS;
+constexpr int VECTOR_MN = 0, VECTOR_K = 1, ELEMENTS_K = 2, ELEMENTS = 3;
+constexpr bool A_K_MAJOR = COPY_A == VECTOR_K, B_K_MAJOR = COPY_B == VECTOR_K;
 constexpr int LANES_N = WARP / LANES_M;
 constexpr int WARP_M = LANES_M * THREAD_M;
 constexpr int WARP_N = LANES_N * THREAD_N;
@@ -69,80 +84,84 @@ constexpr int WARPS_M = TILE_M / WARP_M;
 constexpr int THREADS = (TILE_M / THREAD_M) * (TILE_N / THREAD_N);
 // Sums of one access of 16 bytes.
 constexpr int PACK = 16 / sizeof(Sum);
-constexpr int LEAD_A = (A_INNER ? TILE_K : TILE_M) + PACK;
-constexpr int LEAD_B = (B_INNER ? TILE_K : TILE_N) + PACK;
-constexpr int STAGE_A = (A_INNER ? TILE_M : TILE_K) * LEAD_A;
-constexpr int STAGE = STAGE_A + (B_INNER ? TILE_N : TILE_K) * LEAD_B;
-// k whose numbers a lane holds at once, and the columns that it multiplies at a time: all 16 with their successors would not fit in
-// the registers beside 8 x 16 sums.
+constexpr int LEAD_A = (A_K_MAJOR ? TILE_K : TILE_M) + PACK;
+constexpr int LEAD_B = (B_K_MAJOR ? TILE_K : TILE_N) + PACK;
+constexpr int STAGE_A = (A_K_MAJOR ? TILE_M : TILE_K) * LEAD_A;
+constexpr int STAGE = STAGE_A + (B_K_MAJOR ? TILE_N : TILE_K) * LEAD_B;
+// The number of k whose operands a lane holds at once, and of columns that it multiplies at a time:
+// all 16 columns and their successors would not fit in the registers in addition to 8 x 16
+// accumulators.
 constexpr int DEPTH = 2;
 constexpr int PART = smallest(THREAD_N, 32 / sizeof(Sum));
 constexpr int PARTS = THREAD_N / PART;
-// Copies by elements need many addresses: then blocks may take all registers.
+// Copies by elements need many addresses: then blocks may use all registers.
 constexpr int BLOCKS =
-    COPY_A <= RUN_PACKS && COPY_B <= RUN_PACKS ? RESIDENT : smallest(RESIDENT, 65536 / (256 * THREADS));
-// What one warp lays out for finish_block.
+    COPY_A <= VECTOR_K && COPY_B <= VECTOR_K ? BLOCKS_PER_SM : smallest(BLOCKS_PER_SM, 65536 / (256 * THREADS));
+// The block of sums that one warp stages for store_block.
 constexpr int BLOCK_M = LANES_M * PACK;
 constexpr int LEAD_Y = WARP_N + PACK;
 // SHARED = max(STAGES * STAGE, THREADS / 32 * BLOCK_M * LEAD_Y) * sizeof(Sum)
 
-// Moves one operand's tiles of LINES x TILE_K to shared memory. Beyond k there are zeros. Sums of lines beyond the matrix are never
-// stored: these lines repeat the last one or (RUN_PACKS) are zeros, since all blocks reading one run again and again would wait in line.
+// Copies one operand's tiles of LINES x TILE_K to shared memory. Elements beyond k are 0. Sums of
+// lines outside the matrix are never stored: these lines repeat the last one or (VECTOR_K) are 0,
+// since reads of one line by all blocks again and again would be serialized.
 template <int LINES, int FORM, int LEAD> struct TileLoader {
-    static constexpr bool INNER = FORM == RUN_PACKS;
-    static constexpr bool K_FIRST = FORM == RUN_PACKS || FORM == RUNS;
+    static constexpr bool K_MAJOR = FORM == VECTOR_K;
+    static constexpr bool K_FIRST = FORM == VECTOR_K || FORM == ELEMENTS_K;
     // Elements of one access, along the lines or along k.
-    static constexpr int WIDE_LINES = FORM == PACKS ? PACK : 1;
-    static constexpr int WIDE_K = FORM == RUN_PACKS ? PACK : 1;
-    // Neighbouring threads read neighbouring memory: along the lines, or along k. RUNS: 8 along k (a sector of f32) and 4 lines, which
-    // meet different banks when they are written.
-    static constexpr int K_THREADS = FORM == RUNS ? 8 : TILE_K / WIDE_K;
-    static constexpr int ALONG = smallest(LINES / WIDE_LINES, K_FIRST ? THREADS / K_THREADS : THREADS);
-    static constexpr int DEEP = THREADS / ALONG;
-    static constexpr int POINTERS = LINES / WIDE_LINES / ALONG;
-    static constexpr int STEPS = largest(1, TILE_K / (DEEP * WIDE_K));
-    static constexpr bool IDLE = DEEP * WIDE_K > TILE_K;  // some threads have nothing to do
-    // Narrow types are widened on their way, so they go through registers.
-    static constexpr bool HELD = sizeof(Element) != sizeof(Sum);
-    static_assert(THREADS % ALONG == 0 && LINES % (WIDE_LINES * ALONG) == 0, "whole rounds of lines");
-    static_assert(IDLE || TILE_K % (DEEP * WIDE_K) == 0, "whole rounds along k");
-    static_assert(!HELD || FORM == RUNS || FORM == ELEMENTS, "packs are copied as they are");
+    static constexpr int WIDE_LINES = FORM == VECTOR_MN ? PACK : 1;
+    static constexpr int WIDE_K = FORM == VECTOR_K ? PACK : 1;
+    // Neighboring threads read neighboring addresses: along the lines, or along k. ELEMENTS_K: 8
+    // threads along k (a sector of f32) and 4 lines, which use different banks when they are
+    // stored.
+    static constexpr int K_THREADS = FORM == ELEMENTS_K ? 8 : TILE_K / WIDE_K;
+    static constexpr int THREADS_ALONG_LINES = smallest(LINES / WIDE_LINES, K_FIRST ? THREADS / K_THREADS : THREADS);
+    static constexpr int THREADS_ALONG_K = THREADS / THREADS_ALONG_LINES;
+    static constexpr int POINTERS = LINES / WIDE_LINES / THREADS_ALONG_LINES;
+    static constexpr int STEPS = largest(1, TILE_K / (THREADS_ALONG_K * WIDE_K));
+    static constexpr bool IDLE = THREADS_ALONG_K * WIDE_K > TILE_K;  // some threads copy nothing
+    // Narrow types are widened during the copy, so they pass through registers.
+    static constexpr bool THROUGH_REGISTERS = sizeof(Element) != sizeof(Sum);
+    static_assert(THREADS % THREADS_ALONG_LINES == 0 && LINES % (WIDE_LINES * THREADS_ALONG_LINES) == 0,
+                  "all threads copy equally many lines");
+    static_assert(IDLE || TILE_K % (THREADS_ALONG_K * WIDE_K) == 0, "all threads copy equally much along k");
+    static_assert(!THROUGH_REGISTERS || FORM == ELEMENTS_K || FORM == ELEMENTS, "packs are copied unchanged");
 
     const Element* from[POINTERS];
     i64 stride;
     u32 deep, to;
     i32 lines_left;
-    Element held[HELD ? POINTERS * STEPS : 1];
+    Element held[THROUGH_REGISTERS ? POINTERS * STEPS : 1];
 
     INLINE TileLoader(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
-        u32 along = (K_FIRST ? threadIdx.x / DEEP : threadIdx.x % ALONG) * WIDE_LINES;
-        deep = (K_FIRST ? threadIdx.x % DEEP : threadIdx.x / ALONG) * WIDE_K;
+        u32 along = (K_FIRST ? threadIdx.x / THREADS_ALONG_K : threadIdx.x % THREADS_ALONG_LINES) * WIDE_LINES;
+        deep = (K_FIRST ? threadIdx.x % THREADS_ALONG_K : threadIdx.x / THREADS_ALONG_LINES) * WIDE_K;
         stride = K_FIRST ? 1 : k_stride;
-        to = INNER ? along * LEAD + deep : deep * LEAD + along;
+        to = K_MAJOR ? along * LEAD + deep : deep * LEAD + along;
         lines_left = i32(lines - line) - i32(along);
 #pragma unroll
         for (int i = 0; i < POINTERS; ++i) {
-            u32 mine = min(line + along + i * ALONG * WIDE_LINES, lines - WIDE_LINES);
-            from[i] = first + mine * (FORM == PACKS ? i64(1) : line_stride) + deep * stride;
+            u32 mine = min(line + along + i * THREADS_ALONG_LINES * WIDE_LINES, lines - WIDE_LINES);
+            from[i] = first + mine * (FORM == VECTOR_MN ? i64(1) : line_stride) + deep * stride;
         }
     }
-    // Where in the tile access number (i, step) goes.
+    // The address in the tile of access (i, step).
     INLINE Sum* target(Sum* tile, int i, int step) const {
-        int lines = i * ALONG * WIDE_LINES, k = step * DEEP * WIDE_K;
-        return tile + to + (INNER ? lines * LEAD + k : k * LEAD + lines);
+        int lines = i * THREADS_ALONG_LINES * WIDE_LINES, k = step * THREADS_ALONG_K * WIDE_K;
+        return tile + to + (K_MAJOR ? lines * LEAD + k : k * LEAD + lines);
     }
 
-    // Starts the next tile on its way; `left` of k are left from its beginning.
+    // Issues the loads of the next tile; `left` is the length of k from its start.
     INLINE void fetch(Sum* tile, i32 left) {
         if (IDLE && deep >= TILE_K) return;
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
-            bool in_k = i32(deep) + step * DEEP * WIDE_K < left;
+            bool in_k = i32(deep) + step * THREADS_ALONG_K * WIDE_K < left;
 #pragma unroll
             for (int i = 0; i < POINTERS; ++i) {
-                bool valid = in_k && (!INNER || i * ALONG < lines_left);
-                const Element* source = from[i] + step * DEEP * WIDE_K * stride;
-                if constexpr (HELD) held[i * STEPS + step] = valid ? *source : Element();
+                bool valid = in_k && (!K_MAJOR || i * THREADS_ALONG_LINES < lines_left);
+                const Element* source = from[i] + step * THREADS_ALONG_K * WIDE_K * stride;
+                if constexpr (THROUGH_REGISTERS) held[i * STEPS + step] = valid ? *source : Element();
                 else
                     cp_async<WIDE_LINES * WIDE_K * sizeof(Element)>(cvta_to_shared(target(tile, i, step)), source,
                                                                     valid);
@@ -151,9 +170,9 @@ template <int LINES, int FORM, int LEAD> struct TileLoader {
 #pragma unroll
         for (int i = 0; i < POINTERS; ++i) from[i] += TILE_K * stride;
     }
-    // Ends it.
+    // Stores the elements that pass through registers.
     INLINE void commit_to_smem(Sum* tile) {
-        if constexpr (HELD) {
+        if constexpr (THROUGH_REGISTERS) {
             if (IDLE && deep >= TILE_K) return;
 #pragma unroll
             for (int i = 0; i < POINTERS; ++i)
@@ -163,16 +182,18 @@ template <int LINES, int FORM, int LEAD> struct TileLoader {
     }
 };
 
-// A lane's lines of one operand: COUNT of those that its warp has from `line` on, one of LANES.
-template <int LANES, bool INNER, int LEAD> struct Reader {
+// A lane's lines of one operand: one of every LANES lines of its warp, which start at `line`.
+template <int LANES, bool K_MAJOR, int LEAD> struct Reader {
     int first, lane;
 
-    INLINE Reader(int line, int lane) : first(INNER ? (line + lane) * LEAD : line + lane * PACK), lane(lane) {}
-    // Line number i in the warp's lines.
-    INLINE int line(int i) const { return INNER ? i * LANES + lane : i / PACK * LANES * PACK + lane * PACK + i % PACK; }
-    // Numbers number `begin` and on, of DEPTH k.
+    INLINE Reader(int line, int lane) : first(K_MAJOR ? (line + lane) * LEAD : line + lane * PACK), lane(lane) {}
+    // The index of the lane's line i in the warp's lines.
+    INLINE int line(int i) const {
+        return K_MAJOR ? i * LANES + lane : i / PACK * LANES * PACK + lane * PACK + i % PACK;
+    }
+    // Reads COUNT of the lane's lines from `begin` on, for DEPTH k from `k` on.
     template <int COUNT> INLINE void read(Sum (&to)[DEPTH][COUNT], const Sum* tile, int begin, int k) const {
-        if constexpr (INNER) {
+        if constexpr (K_MAJOR) {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
                 Pack<Sum, DEPTH> pack = load<Sum, DEPTH>(tile + first + (begin + i) * LANES * LEAD + k);
@@ -197,22 +218,22 @@ INLINE double multiply_add(double a, double b, double sum) { return fma(a, b, su
 INLINE u32 multiply_add(u32 a, u32 b, u32 sum) { return a * b + sum; }
 INLINE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
 
-// One store of one number, also where neighbours follow: a store of four would force the sums into registers in fours, and those meet b's in
-// one bank in every multiply_add.
-INLINE void store_alone(Sum* to, Sum value) { *reinterpret_cast<volatile Sum*>(to) = value; }
+// Stores one sum, without vectorizing it with its neighbors: a store of four would force sums into
+// four consecutive registers, and those share a register bank with b in every multiply_add.
+INLINE void store_scalar(Sum* to, Sum value) { *reinterpret_cast<volatile Sum*>(to) = value; }
 
 typedef TileLoader<TILE_M, COPY_A, LEAD_A> LoaderA;
 typedef TileLoader<TILE_N, COPY_B, LEAD_B> LoaderB;
 typedef TilePipeline<LoaderA, LoaderB, Sum*, TILE_K, STAGES, STAGE, STAGE_A> Tiles;
-typedef WarpPart<WARPS_M, WARP_M, WARP_N> Part;
+typedef WarpTile<WARPS_M, WARP_M, WARP_N> Part;
 typedef Sum Sums[THREAD_M][THREAD_N];
 
-// A lane's lines of both operands. Lanes next to each other read two lines of the operand that has fewer lanes: a quarter of a warp then reads half
-// as much.
+// A lane's lines of both operands. Neighboring lanes alternate between two lines of the operand
+// with fewer lanes: a quarter of a warp then reads half as much.
 struct OperandReader {
     static constexpr int MANY = largest(LANES_M, LANES_N);
-    Reader<LANES_M, A_INNER, LEAD_A> a;
-    Reader<LANES_N, B_INNER, LEAD_B> b;
+    Reader<LANES_M, A_K_MAJOR, LEAD_A> a;
+    Reader<LANES_N, B_K_MAJOR, LEAD_B> b;
 
     INLINE OperandReader(const Part& part)
         : OperandReader(part, part.lane / (2 * MANY) * 2 + part.lane % 2, part.lane / 2 % MANY) {}
@@ -220,7 +241,7 @@ struct OperandReader {
         : a(part.row, LANES_M < LANES_N ? of_few : of_many), b(part.column, LANES_M < LANES_N ? of_many : of_few) {}
 };
 
-// The products of DEPTH k are added up, those of PART columns from `first` on.
+// Adds the products of DEPTH k to the accumulators, for PART columns from `first` on.
 INLINE void multiply(Sums& sums, const Sum (&a)[DEPTH][THREAD_M], const Sum (&b)[DEPTH][PART], int first) {
 #pragma unroll
     for (int e = 0; e < DEPTH; ++e)
@@ -233,9 +254,9 @@ INLINE void multiply(Sums& sums, const Sum (&a)[DEPTH][THREAD_M], const Sum (&b)
             }
 }
 
-// y of a warp's sums, BLOCK_M rows at a time by way of shared memory.
-INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], const Part& part,
-                        const OperandReader& reader, Sum* shared, const Sums& sums) {
+// Stores a warp's sums to y through shared memory, BLOCK_M rows at a time.
+INLINE void store_accumulators(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const Part& part,
+                               const OperandReader& reader, Sum* shared, const Sums& sums) {
     Sum* block = shared + part.warp * (BLOCK_M * LEAD_Y);
 #pragma unroll
     for (int group = 0; group < THREAD_M; group += PACK) {
@@ -243,18 +264,18 @@ INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], 
         for (int i = group; i < group + PACK; ++i) {
             Sum* to = block + (reader.a.line(i) - group * LANES_M) * LEAD_Y;
 #pragma unroll
-            for (int j = 0; j < THREAD_N; ++j) store_alone(to + reader.b.line(j), sums[i][j]);
+            for (int j = 0; j < THREAD_N; ++j) store_scalar(to + reader.b.line(j), sums[i][j]);
         }
         __syncwarp();
-        finish_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + group * LANES_M,
-                                              tile.column + part.column);
+        store_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + group * LANES_M,
+                                             tile.column + part.column);
         __syncwarp();
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __grid_constant__ Product p) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __grid_constant__ GemmParams p) {
     wait_for_earlier_launches();
-    if (!is_wanted(p)) return;
+    if (!should_run(p)) return;
     extern __shared__ __align__(16) u8 shared[];
     Sum* stages = reinterpret_cast<Sum*>(shared);
     i64 at[3];
@@ -274,12 +295,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
     reader.a.read(a[0], reading, 0, 0);
     reader.b.read(b[0], reading + STAGE_A, 0, 0);
     constexpr int STEPS = TILE_K / DEPTH * PARTS;
-    static_assert(TILE_K % (2 * DEPTH) == 0, "numbers alternate between two sets of registers");
+    static_assert(TILE_K % (2 * DEPTH) == 0, "operands are double buffered in registers");
 #pragma unroll 1
     for (i32 done = 0; done < k.length; done += TILE_K) {
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
-            // The next numbers are read while these are multiplied, also across the end of the tile.
+            // The next operands are read while these are multiplied, also across the end of the
+            // tile.
             if (step == STEPS - 1) {
                 tiles.commit_to_smem(writing);
                 writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
@@ -299,5 +321,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
     }
     tiles.drain();
     tile = locate_tile<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x), at);
-    finish_sums(p, tile, at, part, reader, stages, sums);
+    store_accumulators(p, tile, at, part, reader, stages, sums);
 }

@@ -1,17 +1,22 @@
-// An operand of f32 in three parts of bf16, for gemm/wgmma.cu with BF16X6:
+// Splits an f32 operand into three bf16 terms, for gemm/wgmma.cu with BF16X6:
 //
-//   x = part 0 + part 1 + part 2        each the rounding, to nearest even, of what the parts before leave of x
+//   x = term 0 + term 1 + term 2        each is what the previous terms leave of x, rounded to
+//                                       nearest even
 //
-//   x of any strides -->  [3, slow, fast, lines, pitch] of bf16     part after part, each line a run of `run` numbers that begins at a multiple
-//                                                                   of 16 bytes
+//   x of any strides -->  [3, slow, fast, lines, pitch] of bf16
 //
-// A part has 8 of the 24 bits of x, and what it leaves is exact in f32; the third part leaves nothing. That holds where x is 0 or 2^-103 <= |x| < 2^48: then
-// no part is a subnormal number, and no sum of up to 2^31 products is beyond the range of f32 that the sum of whole numbers is not beyond. Infinities, NaN
-// and all else set `unfit`, and the product is left to gemm/simt.cu.
+// One term follows another in memory. A line is a contiguous run of `run` numbers that begins at a
+// multiple of 16 bytes.
 //
-// Macros: none. Limits: run, lines, fast and slow above 0; packs of 8 numbers of a part below 2^31.
+// A term has 8 of the 24 bits of x, and its remainder is exact in f32; the third term leaves none.
+// That holds if x is 0 or 2^-103 <= |x| < 2^48: then no term is subnormal, and no sum of up to 2^31
+// products of terms exceeds the range of f32 unless the sum of the unsplit products does.
+// Infinities, NaN and all other numbers set `not_splittable`, and gemm/simt.cu computes the
+// product.
 //
-// Launch: threads of 256, one for each pack of 8 neighbors of a line.
+// Macros: none. Limits: run, lines, fast and slow above 0; packs of 8 numbers of a term below 2^31.
+//
+// Launch: blocks of 256 threads, one thread for each pack of 8 consecutive numbers of a line.
 
 #include "lib/base.cuh"
 #include "lib/launch.cuh"
@@ -21,28 +26,28 @@
 constexpr int THREADS = 256;
 constexpr int PACK = 8;
 constexpr int PARTS = 3;
-// The bits of the least magnitude, and of that which is too large.
-constexpr u32 LEAST = (127 - 103) << 23, BEYOND = (127 + 48) << 23;
+// The bits of the least magnitude that can be split, and of the least that is too large.
+constexpr u32 MIN_SPLITTABLE = (127 - 103) << 23, SPLITTABLE_END = (127 + 48) << 23;
 
 struct Split {
-    u32* parts;  // two numbers of bf16 in each word
+    u32* parts;  // two bf16 numbers per word
     const float* x;
-    u32* unfit;  // 0 before; anything else where a number is not the sum of its parts
-    // Of x, in elements: along a run, from line to line, along the axes of the batch.
+    u32* not_splittable;  // 0 before the launch; nonzero if a number is not the sum of its terms
+    // Strides of x in elements: along a run, between lines, along the axes of the batch.
     i64 run_stride, line_stride, fast_stride, slow_stride;
     u32 run, lines, fast, slow;
-    u32 pitch;     // run, rounded up to whole packs
+    u32 pitch;     // run, rounded up to full packs
     u32 in_packs;  // whether x is read 16 bytes at a time
 };
 
-INLINE bool is_fit(float x) {
+INLINE bool is_splittable(float x) {
     u32 magnitude = __float_as_uint(x) & 0x7fffffff;
-    return magnitude == 0 || magnitude - LEAST < BEYOND - LEAST;
+    return magnitude == 0 || magnitude - MIN_SPLITTABLE < SPLITTABLE_END - MIN_SPLITTABLE;
 }
 INLINE float low_of(u32 pair) { return __uint_as_float(pair << 16); }
 INLINE float high_of(u32 pair) { return __uint_as_float(pair & 0xffff0000); }
 
-// The pack that begins at number `at` of a run. Beyond the run there are zeros.
+// Reads the pack that begins at element `at` of a run. Elements beyond the run are 0.
 INLINE void read(const Split& p, const float* x, u32 at, float (&to)[PACK]) {
     if (p.in_packs && at + PACK <= p.run) {
 #pragma unroll
@@ -72,8 +77,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) split(const __grid_constan
     read(p, x, at, rest);
     bool fit = true;
 #pragma unroll
-    for (int e = 0; e < PACK; ++e) fit = fit && is_fit(rest[e]);
-    if (!fit) *p.unfit = 1;
+    for (int e = 0; e < PACK; ++e) fit = fit && is_splittable(rest[e]);
+    if (!fit) *p.not_splittable = 1;
 
     u64 part_length = u64(p.lines) * p.fast * p.slow * packs;
 #pragma unroll

@@ -1,66 +1,81 @@
-// Matrix products of f32 on the tensor cores (mma.sync, sm_80 and newer), for products that permit TF32: operands are rounded to 10 bits behind the point (to
-// nearest, ties away from zero; infinities and NaN stay), their products are added up in f32. What is computed, and the macros of what follows the sum, stand in
-// gemm.cuh.
+// Matrix products of f32 on the tensor cores (mma.sync, sm_80 and newer), for products that permit
+// TF32: operands are rounded to a mantissa of 10 bits (to nearest, ties away from zero; infinities
+// and NaN are preserved), their products are accumulated in f32. gemm.cuh defines the product and
+// the macros of the epilogue.
 //
-//                      b: TILE_K x TILE_N                 A block has one tile of y. Tiles of a and b pass through STAGES
-//                         +---------+---------+           buffers in shared memory. A warp has WARP_M x WARP_N sums, made of
-//    a: TILE_M x TILE_K   |         |         |           16 x 8 squares; it reads its operands one step of 8 along k ahead of
-//        +-------+        +---------+---------+           the arithmetic, and rounds them when they are multiplied.
+//                      b: TILE_K x TILE_N
+//                         +---------+---------+
+//    a: TILE_M x TILE_K   |         |         |
+//        +-------+        +---------+---------+
 //        |       |        | WARP_M  |         |
 //        |       |        | x WARP_N|   y     |
 //        +-------+        +---------+---------+
 //
-// In shared memory a tile keeps the order that it has in global memory, either way round. "Lines" are rows of a or columns of b:
+// A block computes one tile of y. Tiles of a and b pass through a ring buffer of STAGES stages in
+// shared memory. A warp has WARP_M x WARP_N accumulators, in tiles of 16 x 8. It reads its operands
+// one step of 8 along k ahead of the arithmetic, and rounds them just before they are multiplied.
 //
-//   A_INNER, B_INNER 1   a line is a run along k:       [lines][TILE_K]
-//   A_INNER, B_INNER 0   lines are next to each other:  [TILE_K][lines]
+// In shared memory a tile has the order that it has in global memory. "Lines" are rows of a or
+// columns of b:
 //
-// Lane l = 4 g + t of a warp multiplies, in each step, places t and t + 4 along k of the lines of eights: line g of each eight. Which lines make an eight is free,
-// as long as y knows. Here eight j has every TOGETHER-th line from line j on, so that a lane's lines lie together, and its sums in y too:
+//   A_K_MAJOR, B_K_MAJOR 1   K-major: each line is contiguous along k       [lines][TILE_K]
+//   A_K_MAJOR, B_K_MAJOR 0   MN-major: neighboring lines are contiguous     [TILE_K][lines]
 //
-//   TOGETHER 4    lines    0 1 2 3   4 5 6 7   ..  28 29 30 31        TOGETHER 2    0 1   2 3  ..  14 15
-//                 lane g      0         1      ..       7                           0     1    ..    7
-//                 eight j  0 1 2 3   0 1 2 3   ..   0  1  2  3                      0 1   0 1  ..   0 1
+// The lines of a warp are divided into groups of eight ("eights"). In each step, lane l = 4 g + t
+// multiplies k = t and t + 4 of line g of each eight. Any assignment works if the epilogue uses the
+// same one. Here eight j has every LINES_PER_LANE-th line from line j on, so that a lane's lines
+// are adjacent, and its sums in y too:
 //
-// A lane reads lines that are next to each other by one load for all of its eights, runs along k by ldmatrix, whose rows of 16 bytes are 4 elements of a line
-// each. So that either meets all banks once, tiles lie there in chunks of 4 elements, whose number is XORed with one of the row's:
+//   LINES_PER_LANE           4                                              2
+//             lines    0 1 2 3   4 5 6 7   ..  28 29 30 31       0 1   2 3  ..  14 15
+//             lane g      0         1      ..       7             0     1    ..    7
+//             eight j  0 1 2 3   0 1 2 3   ..   0  1  2  3       0 1   0 1  ..   0 1
 //
-//   runs along k (8 rows, each the next of an eight, one chunk of each):   the number of the row in its eight
-//   lines next to each other (4 rows, two chunks of each):                 twice the row's number
+// A lane reads adjacent lines (MN-major) by one load for all of its eights. It reads K-major lines
+// by ldmatrix, whose rows of 16 bytes are 4 elements of a line. So that both use all banks once,
+// tiles consist of chunks of 4 elements, whose index is XORed with a value that depends on the row:
 //
-// A_COPY and B_COPY are the elements that are copied at once, along the run: 4 if every run begins at a multiple of 4 elements, strides (of the batch too) and
-// first element, and its length (k if INNER, else m or n) is a multiple of 4 or has zeros behind it, up to one. 1: any strides at all.
+//   K-major (8 rows of one eight, one chunk of each):   index of the row in its eight
+//   MN-major (4 rows, two chunks of each):              2 * row index (16 lines: of a row pair)
 //
-// Tiles that the host chooses from, by the time that it expects (TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES, RESIDENT), those of mma.cu in bytes:
+// A_ALIGNMENT and B_ALIGNMENT are the number of elements of one copy, along the contiguous axis:
 //
-//   128 256 32  64 64  3 1    128 of a lane's registers are sums
+//   4   the first element and all other strides (of the batch too) are multiples of 4 elements, and
+//       the contiguous axis (k if K_MAJOR, else m or n) is a multiple of 4, or zeros pad it to one
+//   1   any strides, also along the contiguous axis
+//
+// Tiles that the host chooses from, by their predicted time (TILE_M, TILE_N, TILE_K, WARP_M,
+// WARP_N, STAGES, BLOCKS_PER_SM blocks per multiprocessor). In bytes they are those of mma.cu:
+//
+//   128 256 32  64 64  3 1    128 accumulators per lane
 //    64 128 32  32 64  4 2    for a few hundred tiles
 //    64  64 32  32 32  4 3
-//    32  32 32  16 16  6 4    for few tiles: many stages, since the way to memory is the time
+//    32  32 32  16 16  6 4    for few tiles: many stages, since they are bound by memory latency
 //    16 128 32  16 32  6 2    m of 16 and less
-//    32  32 32  16 16  4 4    elements one by one
+//    32  32 32  16 16  4 4    copies of 1 element
 //
-// Launch: blocks of THREADS, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of them, shared memory of SHARED bytes; m, n and
-// matrices are above 0 (k may be 0). sum_splits follows if splits > 1. Indices below 2^31.
+// Launch: blocks of THREADS threads, ceil(m / TILE_M) * ceil(n / TILE_N) * matrices * splits of
+// them, SHARED bytes of dynamic shared memory; m, n and matrices are above 0 (k may be 0).
+// sum_splits follows if splits > 1. Indices are below 2^31.
 
 #include "gemm/gemm.cuh"
 #include "lib/launch.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mma.cuh"
 
-// The host says all of these; an editor's parser has one of the kernels.
+// The host defines all of these; an editor's parser gets the macros of one of the kernels.
 #ifdef HOST_SHIM
-#define A_INNER 1
-#define B_INNER 0
-#define A_COPY 1
-#define B_COPY 1
+#define A_K_MAJOR 1
+#define B_K_MAJOR 0
+#define A_ALIGNMENT 1
+#define B_ALIGNMENT 1
 #define TILE_M 64
 #define TILE_N 64
 #define TILE_K 32
 #define WARP_M 32
 #define WARP_N 32
 #define STAGES 4
-#define RESIDENT 3
+#define BLOCKS_PER_SM 3
 #endif
 #ifndef BAND
 #define BAND 8
@@ -70,36 +85,37 @@ constexpr int CHUNK = 4;
 constexpr int SIZE = sizeof(Element);
 constexpr int WARPS_M = TILE_M / WARP_M;
 constexpr int THREADS = WARPS_M * (TILE_N / WARP_N) * WARP;
-// Bytes of one buffer.
+// Bytes of one stage.
 constexpr int STAGE_A = TILE_M * TILE_K * SIZE;
 constexpr int STAGE = STAGE_A + TILE_N * TILE_K * SIZE;
-// Pairs of eights in a warp's part, and steps of 8 along k in a tile.
+// Pairs of eights in a warp's tile, and steps of 8 along k in a tile.
 constexpr int PAIRS_M = WARP_M / 16, PAIRS_N = WARP_N / 16;
 constexpr int STEPS = TILE_K / 8;
-__device__ constexpr int together(int warp_lines) { return warp_lines % 32 == 0 ? 4 : 2; }
-constexpr int TOGETHER_M = together(WARP_M), TOGETHER_N = together(WARP_N);
-// What one warp lays out for finish_block.
-constexpr int BLOCK_M = 8 * TOGETHER_M;
+__device__ constexpr int lines_per_lane(int warp_lines) { return warp_lines % 32 == 0 ? 4 : 2; }
+constexpr int LINES_PER_LANE_M = lines_per_lane(WARP_M), LINES_PER_LANE_N = lines_per_lane(WARP_N);
+// The block of sums that one warp stages for store_block.
+constexpr int BLOCK_M = 8 * LINES_PER_LANE_M;
 constexpr int LEAD_Y = WARP_N + 8;
 // SHARED = max(STAGES * STAGE, THREADS / 32 * BLOCK_M * LEAD_Y * 4)
 static_assert(SIZE == 4, "TF32 is what f32 is rounded to");
-static_assert(TILE_K == 8 * CHUNK, "a run along k is 128 bytes, all banks once");
+static_assert(TILE_K == 8 * CHUNK, "a K-major row is 128 bytes, all banks once");
 static_assert(STEPS > 1, "the first and the last step of a tile differ");
-static_assert(WARP_M % (8 * TOGETHER_M) == 0 && WARP_N % (8 * TOGETHER_N) == 0, "whole eights");
+static_assert(WARP_M % (8 * LINES_PER_LANE_M) == 0 && WARP_N % (8 * LINES_PER_LANE_N) == 0, "whole eights");
 
-// What the number of a chunk in row `row` of a tile is XORed with. Of row + 2^n and more it is that of row, XORed with that of 2^n.
-template <int LINES, bool INNER, int TOGETHER> __device__ constexpr int swizzle(int row) {
-    return INNER ? row / TOGETHER % 8 : LINES >= 32 ? row % 4 * 2 : row / 2 % 2 * 2;
+// The value that the index of a chunk in row `row` is XORed with. For row < 2^n:
+// swizzle(row + i * 2^n) = swizzle(row) ^ swizzle(i * 2^n)
+template <int LINES, bool K_MAJOR, int LINES_PER_LANE> __device__ constexpr int swizzle(int row) {
+    return K_MAJOR ? row / LINES_PER_LANE % 8 : LINES >= 32 ? row % 4 * 2 : row / 2 % 2 * 2;
 }
 
-// Moves one operand's tiles to shared memory. Beyond the matrix there are zeros.
-template <int LINES, bool INNER, int TOGETHER, int COPY> struct TileLoader {
-    static constexpr int RUN = INNER ? TILE_K : LINES;  // elements of a row in shared memory
-    static constexpr int ROWS = INNER ? LINES : TILE_K;
-    static constexpr int PER_ROW = RUN / COPY;          // copies
+// Copies one operand's tiles to shared memory. Elements outside the matrix are 0.
+template <int LINES, bool K_MAJOR, int LINES_PER_LANE, int ALIGNMENT> struct TileLoader {
+    static constexpr int RUN = K_MAJOR ? TILE_K : LINES;  // elements of a row in shared memory
+    static constexpr int ROWS = K_MAJOR ? LINES : TILE_K;
+    static constexpr int PER_ROW = RUN / ALIGNMENT;     // copies
     static constexpr int ROW_STEP = THREADS / PER_ROW;  // rows between a thread's copies
     static constexpr int COUNT = ROWS / ROW_STEP;
-    static_assert(COPY == CHUNK || COPY == 1, "whole chunks, or elements");
+    static_assert(ALIGNMENT == CHUNK || ALIGNMENT == 1, "copies of a chunk or of one element");
     static_assert(THREADS % PER_ROW == 0 && ROWS % ROW_STEP == 0 && (ROW_STEP & (ROW_STEP - 1)) == 0,
                   "whole rows at once");
 
@@ -110,94 +126,101 @@ template <int LINES, bool INNER, int TOGETHER, int COPY> struct TileLoader {
 
     INLINE TileLoader(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
         row = threadIdx.x / PER_ROW;
-        place = threadIdx.x % PER_ROW * COPY;
-        // Along a run the stride is known to be 1, unless elements are copied one by one.
-        i64 run_stride = COPY > 1 ? 1 : INNER ? k_stride : line_stride;
-        i64 row_stride = INNER ? line_stride : k_stride;
-        from = first + (INNER ? line * line_stride : line * run_stride) + row * row_stride + place * run_stride;
+        place = threadIdx.x % PER_ROW * ALIGNMENT;
+        // Along a line's contiguous axis the stride is known to be 1, unless elements are copied
+        // one by one.
+        i64 run_stride = ALIGNMENT > 1 ? 1 : K_MAJOR ? k_stride : line_stride;
+        i64 row_stride = K_MAJOR ? line_stride : k_stride;
+        from = first + (K_MAJOR ? line * line_stride : line * run_stride) + row * row_stride + place * run_stride;
         row_step = ROW_STEP * row_stride;
-        k_step = TILE_K * (INNER ? run_stride : row_stride);
-        // Lines that the matrix has from the tile's first on.
+        k_step = TILE_K * (K_MAJOR ? run_stride : row_stride);
+        // Lines of the matrix from the first line of the tile on.
         lines_left = lines - line;
-        to = (row * RUN + (place / CHUNK ^ swizzle<LINES, INNER, TOGETHER>(row)) * CHUNK + place % CHUNK) * SIZE;
+        to =
+            (row * RUN + (place / CHUNK ^ swizzle<LINES, K_MAJOR, LINES_PER_LANE>(row)) * CHUNK + place % CHUNK) * SIZE;
     }
 
-    // Starts the next tile on its way; `left` of k are left from its beginning.
+    // Issues the loads of the next tile; `left` is the length of k from its start.
     INLINE void fetch(u32 tile, i32 left) {
-        i32 rows_left = INNER ? lines_left : left;
-        bool in_run = place < (INNER ? left : lines_left);
+        i32 rows_left = K_MAJOR ? lines_left : left;
+        bool in_run = place < (K_MAJOR ? left : lines_left);
         const Element* source = from;
 #pragma unroll
         for (int i = 0; i < COUNT; ++i, source += row_step) {
-            u32 swizzled = to ^ swizzle<LINES, INNER, TOGETHER>(i * ROW_STEP) * CHUNK * SIZE;
-            cp_async<COPY * SIZE>(tile + swizzled + i * ROW_STEP * RUN * SIZE, source,
-                                  in_run && row + i * ROW_STEP < rows_left);
+            u32 swizzled = to ^ swizzle<LINES, K_MAJOR, LINES_PER_LANE>(i * ROW_STEP) * CHUNK * SIZE;
+            cp_async<ALIGNMENT * SIZE>(tile + swizzled + i * ROW_STEP * RUN * SIZE, source,
+                                       in_run && row + i * ROW_STEP < rows_left);
         }
         from += k_step;
     }
-    // None goes through registers.
+    // No element passes through registers.
     INLINE void commit_to_smem(u32) {}
 };
 
-// What mma reads as TF32, rounded to nearest, ties away from zero: it leaves out the last 13 bits, so half of the last bit that it reads is added, a 2^-11th of the
-// number's power of two. As cvt.rna, but of numbers below 2^-126, which are cut off; unlike that, without a condition, into any register.
-INLINE u32 rounded(u32 bits) {
-    float power = __uint_as_float(bits & 0xff800000u);  // infinite of infinities and NaN, which both stay
+// Rounds to what mma reads as TF32, to nearest, ties away from zero. mma ignores the low 13 bits,
+// so this adds half of the last bit that it reads: 2^-11 times the power of two of the number. Like
+// cvt.rna, except that numbers below 2^-126 are truncated. Unlike cvt.rna, it needs no condition
+// and writes any register.
+INLINE u32 round_to_tf32(u32 bits) {
+    float power = __uint_as_float(bits & 0xff800000u);  // infinite for infinity and NaN: both stay
     return __float_as_uint(fmaf(power, 0x1p-11f, __uint_as_float(bits)));
 }
 
-// Reads a warp's WARP_LINES lines of one operand, a step of 8 along k at a time: for each pair of eights four numbers of a lane, of either eight and of
-// places t and t + 4. Of a the eight changes first, of b the place (PLACE_FIRST).
-template <int LINES, bool INNER, int WARP_LINES, bool PLACE_FIRST> struct Reader {
-    static constexpr int TOGETHER = together(WARP_LINES);
+// Reads a warp's WARP_LINES lines of one operand, one step of 8 along k at a time. For each pair of
+// eights a lane gets four values: of both eights, at k = t and t + 4. In the fragment of a the
+// eight varies fastest, in that of b the k (K_VARIES_FASTEST).
+template <int LINES, bool K_MAJOR, int WARP_LINES, bool K_VARIES_FASTEST> struct Reader {
+    static constexpr int LINES_PER_LANE = lines_per_lane(WARP_LINES);
     static constexpr int PAIRS = WARP_LINES / 16;
     u32 first;  // bytes from the start of the tile
 
     INLINE Reader(int line, int lane) {
-        if constexpr (INNER) {
-            // The row of 16 bytes that this lane names to ldmatrix: lane % 8 of matrix lane / 8.
+        if constexpr (K_MAJOR) {
+            // The row of 16 bytes whose address this lane passes to ldmatrix: lane % 8 of matrix
+            // lane / 8.
             int second = lane / 8 % 2, third = lane / 16, row = lane % 8;
-            int eight = PLACE_FIRST ? third : second, chunk = PLACE_FIRST ? second : third;
-            first = ((line + row * TOGETHER + eight) * TILE_K + (chunk ^ row) * CHUNK) * SIZE;
+            int eight = K_VARIES_FASTEST ? third : second, chunk = K_VARIES_FASTEST ? second : third;
+            first = ((line + row * LINES_PER_LANE + eight) * TILE_K + (chunk ^ row) * CHUNK) * SIZE;
         } else {
-            int mine = line + lane / 4 * TOGETHER, k = lane % 4;
-            first = (k * LINES + (mine / CHUNK ^ swizzle<LINES, INNER, TOGETHER>(k)) * CHUNK + mine % CHUNK) * SIZE;
+            int mine = line + lane / 4 * LINES_PER_LANE, k = lane % 4;
+            first =
+                (k * LINES + (mine / CHUNK ^ swizzle<LINES, K_MAJOR, LINES_PER_LANE>(k)) * CHUNK + mine % CHUNK) * SIZE;
         }
     }
     // `tile` is the address of the tile, a multiple of 128.
     INLINE void read(u32 (&to)[PAIRS][4], u32 tile, int step) const {
-        if constexpr (INNER) {
+        if constexpr (K_MAJOR) {
             u32 from = tile + first ^ step * 2 * CHUNK * SIZE;
 #pragma unroll
             for (int pair = 0; pair < PAIRS; ++pair) {
-                int line = 2 * pair / TOGETHER * 8 * TOGETHER + 2 * pair % TOGETHER;
+                int line = 2 * pair / LINES_PER_LANE * 8 * LINES_PER_LANE + 2 * pair % LINES_PER_LANE;
                 ldmatrix_x4(to[pair], from + line * TILE_K * SIZE);
             }
         } else {
 #pragma unroll
-            for (int line = 0; line < WARP_LINES; line += 8 * TOGETHER)
+            for (int line = 0; line < WARP_LINES; line += 8 * LINES_PER_LANE)
 #pragma unroll
                 for (int place = 0; place < 2; ++place) {
-                    u32 numbers[TOGETHER];
+                    u32 numbers[LINES_PER_LANE];
                     u32 from = tile + first + ((step * 8 + place * 4) * LINES + line) * SIZE;
-                    if constexpr (TOGETHER == 2) {
+                    if constexpr (LINES_PER_LANE == 2) {
                         ld_shared_v2_unordered(numbers, from);
                     } else {
                         ld_shared_v4_unordered(numbers, from);
                     }
 #pragma unroll
-                    for (int eight = 0; eight < TOGETHER; ++eight)
-                        to[line / 16 + eight / 2][PLACE_FIRST ? eight % 2 * 2 + place : place * 2 + eight % 2] =
+                    for (int eight = 0; eight < LINES_PER_LANE; ++eight)
+                        to[line / 16 + eight / 2][K_VARIES_FASTEST ? eight % 2 * 2 + place : place * 2 + eight % 2] =
                             numbers[eight];
                 }
         }
     }
 };
 
-typedef TileLoader<TILE_M, A_INNER, TOGETHER_M, A_COPY> LoaderA;
-typedef TileLoader<TILE_N, B_INNER, TOGETHER_N, B_COPY> LoaderB;
+typedef TileLoader<TILE_M, A_K_MAJOR, LINES_PER_LANE_M, A_ALIGNMENT> LoaderA;
+typedef TileLoader<TILE_N, B_K_MAJOR, LINES_PER_LANE_N, B_ALIGNMENT> LoaderB;
 typedef TilePipeline<LoaderA, LoaderB, u32, TILE_K, STAGES, STAGE, STAGE_A> Tiles;
-typedef WarpPart<WARPS_M, WARP_M, WARP_N> Part;
+typedef WarpTile<WARPS_M, WARP_M, WARP_N> Part;
 typedef float Sums[PAIRS_M][2 * PAIRS_N][4];
 
 // A warp's operands of one step.
@@ -205,11 +228,11 @@ struct Operands {
     u32 a[PAIRS_M][4], b[PAIRS_N][4];
 };
 struct OperandReader {
-    Reader<TILE_M, A_INNER, WARP_M, false> a;
-    Reader<TILE_N, B_INNER, WARP_N, true> b;
+    Reader<TILE_M, A_K_MAJOR, WARP_M, false> a;
+    Reader<TILE_N, B_K_MAJOR, WARP_N, true> b;
 
     INLINE OperandReader(const Part& part) : a(part.row, part.lane), b(part.column, part.lane) {}
-    // Of step `step`; `stage` is the address of the buffer.
+    // Reads the operands of step `step`; `stage` is the address of the stage.
     INLINE void read(Operands& to, u32 stage, int step) const {
         a.read(to.a, stage, step);
         b.read(to.b, stage + STAGE_A, step);
@@ -220,50 +243,51 @@ template <int PAIRS> INLINE void round_all(u32 (&to)[PAIRS][4], const u32 (&from
 #pragma unroll
     for (int pair = 0; pair < PAIRS; ++pair)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) to[pair][i] = rounded(from[pair][i]);
+        for (int i = 0; i < 4; ++i) to[pair][i] = round_to_tf32(from[pair][i]);
 }
 
-// The products of one step are added up.
+// Adds the products of one step to the accumulators.
 INLINE void multiply(Sums& sums, const Operands& operands) {
 #pragma unroll
     for (int j = 0; j < 2 * PAIRS_N; ++j)
 #pragma unroll
         for (int i = 0; i < PAIRS_M; ++i) {
             const u32(&both)[4] = operands.b[j / 2];
-            // Back and forth: neighbours in time share an operand.
+            // Back and forth: consecutive products share an operand.
             int to = j % 2 ? PAIRS_M - 1 - i : i;
             mma_m16n8k8_tf32(sums[to][j], operands.a[to], both[j % 2 * 2], both[j % 2 * 2 + 1]);
         }
 }
 
-// y of a warp's sums, BLOCK_M rows at a time by way of shared memory. Of a pair of eights of rows and an eight of columns, lane 4 g + t holds
-// rows g of the first and of the second, columns 2 t and 2 t + 1.
-INLINE void finish_sums(const Product& p, const Tile& tile, const i64 (&at)[3], const Part& part, float* shared,
-                        const Sums& sums) {
+// Stores a warp's sums to y through shared memory, BLOCK_M rows at a time. Of a pair of eights of
+// rows and an eight of columns, lane 4 g + t holds row g of the first and of the second eight, and
+// columns 2 t and 2 t + 1.
+INLINE void store_accumulators(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const Part& part,
+                               float* shared, const Sums& sums) {
     float* block = shared + part.warp * (BLOCK_M * LEAD_Y);
-    float* mine = block + part.lane / 4 * TOGETHER_M * LEAD_Y + part.lane % 4 * 2 * TOGETHER_N;
+    float* mine = block + part.lane / 4 * LINES_PER_LANE_M * LEAD_Y + part.lane % 4 * 2 * LINES_PER_LANE_N;
 #pragma unroll
     for (int group = 0; group < WARP_M; group += BLOCK_M) {
 #pragma unroll
-        for (int eight = 0; eight < TOGETHER_M; ++eight)
+        for (int eight = 0; eight < LINES_PER_LANE_M; ++eight)
 #pragma unroll
-            for (int first = 0; first < WARP_N; first += 8 * TOGETHER_N)
+            for (int first = 0; first < WARP_N; first += 8 * LINES_PER_LANE_N)
 #pragma unroll
                 for (int next = 0; next < 2; ++next) {
-                    Pack<float, TOGETHER_N> pack;
+                    Pack<float, LINES_PER_LANE_N> pack;
 #pragma unroll
-                    for (int j = 0; j < TOGETHER_N; ++j)
+                    for (int j = 0; j < LINES_PER_LANE_N; ++j)
                         pack.of[j] = sums[group / 16 + eight / 2][first / 8 + j][eight % 2 * 2 + next];
-                    store<float, TOGETHER_N>(mine + eight * LEAD_Y + first + next * TOGETHER_N, pack);
+                    store<float, LINES_PER_LANE_N>(mine + eight * LEAD_Y + first + next * LINES_PER_LANE_N, pack);
                 }
         __syncwarp();
-        finish_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + group,
-                                              tile.column + part.column);
+        store_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + group,
+                                             tile.column + part.column);
         __syncwarp();
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ Product p) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) product(const __grid_constant__ GemmParams p) {
     wait_for_earlier_launches();
     extern __shared__ __align__(128) u8 shared[];
     i64 at[3];
@@ -287,7 +311,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
         for (int step = 0; step < STEPS; ++step) {
             round_all(operands.a, next.a);
             round_all(operands.b, next.b);
-            // The next operands are read while these are multiplied, also across the end of the tile.
+            // The next operands are read while these are multiplied, also across the end of the
+            // tile.
             if (step == STEPS - 1) {
                 writing = writing == stages + (STAGES - 1) * STAGE ? stages : writing + STAGE;
                 reading = reading == stages + (STAGES - 1) * STAGE ? stages : reading + STAGE;
@@ -301,5 +326,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     }
     tiles.drain();
     tile = locate_tile<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x), at);
-    finish_sums(p, tile, at, part, reinterpret_cast<float*>(shared), sums);
+    store_accumulators(p, tile, at, part, reinterpret_cast<float*>(shared), sums);
 }

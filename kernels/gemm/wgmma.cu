@@ -1,80 +1,103 @@
-// Matrix products of f16, bf16 and TF32 by warpgroups (wgmma, sm_90a), added up in f32; operands come and results go by the tensor memory
-// accelerator (TMA). What is computed, and the macros of what follows the sum, stand in gemm.cuh.
+// GEMM of f16, bf16 and TF32 with WGMMA (sm_90a), accumulated in f32. TMA loads the operands and
+// stores the results. gemm.cuh states what is computed and the macros of the epilogue.
 //
-//   producer (one thread)              consumers (two warpgroups of 128 threads)
+//   producer (one thread)                   consumers (two warpgroups of 128 threads)
 //
-//   a ---TMA---> [ stage | stage | stage | stage ] ---wgmma---> sums in registers ---> slabs in shared memory ---TMA---> y
-//   b ---TMA--->     ring of STAGES buffers
+//   a ---TMA---> [ stage | stage | .. ] ---WGMMA---> accumulators ---> slabs ---TMA---> y
+//   b ---TMA--->  ring of STAGES stages              in registers      in smem
 //
-// The grid is as large as the device; a block takes the tiles blockIdx.x, blockIdx.x + gridDim.x, .. one after the other, so that loads of the next
-// tile run under the sums of this one. Two schedules:
+// The grid is persistent. A block processes the work tiles blockIdx.x, blockIdx.x + gridDim.x, ..
+// in order (in clusters: by the index of the cluster), so that the loads of the next tile overlap
+// the main loop of the current one. Two schedules:
 //
-//   PINGPONG 0   both consumers share a tile: each has TILE_M / 2 rows            producer  |tile 0 |tile 1 |tile 2 |
-//                (of 16 bits, a tile is stored beside the next one's products:    consumers   |tile 0|out|tile 1|out|
-//                wgmma_plain.cuh. Of a block's last tile, the second
-//                consumer begins its last PAUSE stages when the first one
-//                has begun all of its own, which stores meanwhile)
-//   PINGPONG 1   each consumer has tiles of its own, in turn: one multiplies      consumer 0  |tile 0|out|   |tile 2|out|
-//                while the other one stores                                       consumer 1         |tile 1|out|   |tile 3|
+//   PINGPONG 0   cooperative: both consumers share     producer    |tile 0 |tile 1 |tile 2 |
+//                a tile, each has TILE_M / 2 rows      consumers     |tile 0|out|tile 1|out|
 //
-// A stage has 128 bytes of each line of a tile (TILE_K elements), in the 128 byte swizzle: chunk c (16 bytes) of line r is stored at c ^ (r % 8).
+//   PINGPONG 1   ping-pong: the consumers alternate    consumer 0  |tile 0|out|   |tile 2|out|
+//                between tiles; one multiplies         consumer 1         |tile 1|out|   |tile 3|
+//                while the other one stores
 //
-//   A_INNER 1   lines are rows of a, runs along k:             one box of 128 bytes x TILE_M
-//   A_INNER 0   lines are those of k, runs along m:            a slab of 64 rows of a after the other, each a box of 64 x 64
-//   B_INNER     the same of columns of b and TILE_N
+// Cooperative tiles of 16-bit results are stored during the main loop of the next tile
+// (wgmma_plain.cuh). In a block's last tile, the second consumer begins its last LAG_STAGES stages
+// when the first one has issued all its stages; the first one stores meanwhile.
 //
-// wgmma reads TF32 from shared memory along k alone. So TF32 has B_INNER 1, and where A_INNER is 0 the consumers read a, in slabs of 32 rows, into
-// registers and multiply from there (A_FROM_REGISTERS 1, wgmma_registers.cuh). Where b runs along n and a along k, the host has a and b change
-// places, and with them m and n; the kernel multiplies y^T = b^T a^T and stores y (TURNED 1):
+// A stage has 128 bytes (TILE_K elements) of each line of a tile, in the 128-byte swizzle: 16-byte
+// chunk c of line r is stored at chunk c ^ (r % 8).
 //
-//   a along k, b along k        A_INNER 1
-//   a along m, b along k        A_INNER 0, A_FROM_REGISTERS 1
-//   a along k, b along n        A_INNER 0, A_FROM_REGISTERS 1, TURNED 1: p.a is b turned, p.b is a turned, p.m and p.n are n and m
+//   A_K_MAJOR 1   K-major: a line is a row of a, contiguous along k. One box of 128 bytes x TILE_M
+//   A_K_MAJOR 0   M-major: a line is an index of k, contiguous along m. Consecutive slabs of
+//                 64 rows of a, each a box of 64 x 64
+//   B_K_MAJOR     the same for columns of b and TILE_N
 //
-// f32 in parts of bf16 (BF16X6 1) has stages of its own (wgmma_bf16x6.cuh).
+// WGMMA reads TF32 from shared memory only if it is K-major. So TF32 has B_K_MAJOR 1. Where
+// A_K_MAJOR is 0, the consumers load a, in slabs of 32 rows, into registers and multiply from there
+// (A_FROM_REGISTERS 1, wgmma_registers.cuh). Where b is N-major and a is K-major, the host swaps a
+// and b, and with them m and n; the kernel computes y^T = b^T a^T and stores y (`TRANSPOSED 1`):
 //
-// Tiles (TILE_M, TILE_N, STAGES, PINGPONG), which the host chooses from by predicted time:
+//   a K-major, b K-major   A_K_MAJOR 1
+//   a M-major, b K-major   A_K_MAJOR 0, A_FROM_REGISTERS 1
+//   a K-major, b N-major   A_K_MAJOR 0, A_FROM_REGISTERS 1, `TRANSPOSED 1`: p.a is b transposed,
+//                          p.b is a transposed, p.m is n, p.n is m
 //
-//   128 256 4 0    large products; 128 sums a thread
-//   128 192 4 1    k up to 3072, where a tile's way out takes long beside its sums; 192 sums a thread
-//   128 128 6 1    waves that larger tiles do not fill
-//   128 128 6 0    in clusters of four, lines that begin beside multiples of 128 bytes
-//    64 128 8 1    fewer tiles than multiprocessors; in clusters of two, such lines
-//    64  64 8 1    few rows, sums in parts
+// f32 as bf16x6 (BF16X6 1: operands are split into three bf16 terms) has a different stage layout
+// (wgmma_bf16x6.cuh).
 //
-// A cluster has CLUSTER_DOWN x CLUSTER_ACROSS blocks. Those with tiles below each other have the same tile of b, those with tiles side by side the same
-// of a: each loads its share of a stage into the shared memory of all that have the same (multicast), and a stage is empty once the consumers of all
-// that share with the block have released it. Tiles beyond the result take part as all others do.
+// Tiles, from which the host selects by predicted time:
 //
-//                 b 0     b 1            block 0 loads   half of a 0 for blocks 0 and 2, half of b 0 for blocks 0 and 1
-//   a 0   block    0       2             block 1         half of a 1              1 and 3,         b 0            0 and 1
-//   a 1   block    1       3             block 2         half of a 0              0 and 2,         b 1            2 and 3
+//   TILE_M  TILE_N  STAGES  PINGPONG
+//      128     256       4         0   large products; 128 accumulators per thread; also in
+//                                      clusters of two, for lines that are not aligned to 128 bytes
+//      128     192       4         1   k up to 3072, where the epilogue of a tile is long compared
+//                                      with its main loop; 192 accumulators per thread
+//      128     128       6         1   waves that larger tiles do not fill
+//      128     128       6         0   in clusters of four, for lines that are not aligned
+//       64     128       8         1   fewer tiles than multiprocessors; also in clusters of two,
+//                                      for lines that are not aligned
+//       64      64       8         1   few rows, split-K
 //
-// With CLUSTER_ACROSS 1 what comes of a needs no other block, and is on its way before those have begun. A block has one tile at least.
+// A cluster has CLUSTER_DOWN x CLUSTER_ACROSS blocks. Blocks in one column of the cluster have the
+// same tile of b, blocks in one row the same tile of a. Each block loads its part of a stage into
+// the shared memory of all blocks that have the same tile (multicast). A stage is empty once the
+// consumers of all blocks that share a tile with the block have released it. Tiles outside the
+// result take part like all others.
 //
-// Limits: runs begin at multiples of 16 bytes, as do all lines (gemm/mma.cu has products of others); at most two axes of a batch that do not merge;
-// TF32 with a along m and b along n at once has no kernel: one of them is copied. k is above 0. Indices below 2^31.
+//                 b 0   b 1      block   loads half of   for blocks   and half of   for blocks
+//   a 0   block    0     2       0       a 0             0 and 2      b 0           0 and 1
+//   a 1   block    1     3       1       a 1             1 and 3      b 0           0 and 1
+//                                2       a 0             0 and 2      b 1           2 and 3
+//                                3       a 1             1 and 3      b 1           2 and 3
 //
-// What follows the sum (EPILOGUE; the last three with one matrix, and with sums in one part):
+// With CLUSTER_ACROSS 1, loads of a need no other block, and are issued before the other blocks
+// have started. Every block has at least one tile.
 //
-//   0  y = activation(alpha * sum + bias), each part if the call asks for it
-//   1  z = alpha * sum + bias, rounded and stored, y = ACTIVATED of z: of half precision
-//   2  y = ACTIVATION_GRAD of z and d, the rounded alpha * sum: of half precision; z is read beside
-//   3  y = alpha * sum + bias + residual, which is read beside: of f32
+// Epilogues (EPILOGUE; the last three for one matrix, without split-K):
 //
-// With SUMS_OF_A 1, for a of 16 bits along m, two warps beside the producer's add up the rows of a over k while its stages are in shared memory
-// (wgmma_sums.cuh): the gradient of a bias beside that of the weight. sum_parts follows then, instead of sum_splits.
+//   0  y = activation(alpha * sum + bias); alpha, bias and activation are optional
+//   1  z = alpha * sum + bias, rounded and stored, y = ACTIVATED of z; half precision
+//   2  y = ACTIVATION_GRAD of z and d, where d is alpha * sum, rounded; half precision; z is loaded
+//   3  y = alpha * sum + bias + residual; f32; the residual is loaded
 //
-// Launch: blocks of THREADS, as many as there are tiles or fit the device at once, whole clusters, SHARED bytes of shared memory. With splits > 1
-// blocks add the parts up (wgmma_parts.cuh). Where there are more units than words for them, y is that of the partial sums, f32 [splits, matrices, m, n],
-// alpha is 1 and there is no bias; sum_splits of a variant with the final output follows.
+// With SUMS_OF_A 1, for an M-major a of 16-bit elements, two more warps of the producer's warpgroup
+// sum the rows of a over k while its stages are in shared memory (wgmma_sums.cuh): the gradient of
+// a bias, computed with the gradient of the weight. Then sum_parts follows instead of sum_splits.
+//
+// Launch: blocks of THREADS threads, as many as there are tiles or as fit on the device at once
+// (clusters of four: as many as there are tiles), in whole clusters, with SHARED bytes of shared
+// memory. With splits > 1, the blocks add the partial sums (split-K fixup,
+// wgmma_split_k_fixup.cuh). If there are more units than state words, y is the tensor of partial
+// sums, f32 [splits, matrices, m, n], alpha is 1 and there is no bias; sum_splits of a variant with
+// the final output follows.
+//
+// Limits: the contiguous axis and all lines begin at multiples of 16 bytes (gemm/mma.cu computes
+// other products); at most two batch axes that cannot be merged; TF32 with an M-major a and an
+// N-major b has no kernel: one of them is copied. k is above 0. Indices are below 2^31.
 
 #include "gemm/wgmma_bf16x6.cuh"
 #include "gemm/wgmma_fused.cuh"
 #include "gemm/wgmma_loop.cuh"
-#include "gemm/wgmma_parts.cuh"
 #include "gemm/wgmma_plain.cuh"
 #include "gemm/wgmma_registers.cuh"
+#include "gemm/wgmma_split_k_fixup.cuh"
 #include "gemm/wgmma_sums.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "lib/launch.cuh"
@@ -87,77 +110,79 @@ typedef FusedOut Out;
 typedef PlainOut Out;
 #endif
 
-// The sums of a tile; its last products may run on, but for those of parts.
-INLINE void add_up_tile(Sums& sums, Ring& ring, Out& out, u32 blocks, u32 row, u32 pause = NOBODY) {
+// The main loop of a tile. Its last WGMMAs may still be in flight, except with BF16X6.
+INLINE void mainloop_tile(Sums& sums, Ring& ring, Out& out, u32 blocks, u32 row, u32 pause = NONE) {
 #if BF16X6
-    add_up_promoted(sums, ring, blocks, row);
+    mainloop_bf16x6(sums, ring, blocks, row);
 #elif A_FROM_REGISTERS
-    add_up_from_registers(sums, ring, blocks, row);
+    mainloop_rs(sums, ring, blocks, row);
 #else
-    add_up(sums, ring, out.add_up_beside(sums, ring, row), blocks, row, pause);
+    mainloop(sums, ring, out.store_pending_slabs(sums, ring, row), blocks, row, pause);
 #endif
 }
-// With `is_last` the consumer has no other work.
-INLINE void store(Sums& sums, Out& out, const Work& work, u32 row, bool is_last) {
+// `is_last`: the consumer has no further work tile.
+INLINE void store(Sums& sums, Out& out, const WorkTile& work, u32 row, bool is_last) {
 #if !EPILOGUE
     if (out.p.parts) return out.store_part(sums, work, row, is_last);
 #endif
     out.store(sums, work, row, is_last);
 }
 
-// Both consumers have each tile. What is known of the next one is worked out while products run, where fragments leave registers for it.
-INLINE void consume_together(const TensorMapProduct& p, Ring& ring, Out& out, u32 row) {
-    u32 number = first_number();
+// PINGPONG 0: both consumers process every tile. The next work tile is computed while WGMMAs run,
+// unless fragments of a leave no registers for it.
+INLINE void consume_cooperative(const TensorMapProduct& p, Ring& ring, Out& out, u32 row) {
+    u32 tile_index = first_tile_index();
     Sums sums;
-    Work work(p, number);
+    WorkTile work(p, tile_index);
 #pragma unroll 1
     for (bool is_last = false; !is_last;) {
         out.begin(work, row);
-        u32 following = next_number(number);
+        u32 following = next_tile_index(tile_index);
         is_last = following >= p.tiles.count;
-        // Not beside stages that slabs of the tile before go out with.
-        bool pauses = PAUSE > 0 && is_last && work.blocks >= SLABS + PAUSE;
-        add_up_tile(sums, ring, out, work.blocks, row, pauses && row > 0 ? work.blocks - PAUSE : NOBODY);
-        if (pauses && row == 0 && threadIdx.x % WARP == 0) mbarrier_arrive(turn_of(ring.first, 1));
+        // Not in stages during which slabs of the previous tile are stored.
+        bool pauses = LAG_STAGES > 0 && is_last && work.blocks >= SLABS + LAG_STAGES;
+        mainloop_tile(sums, ring, out, work.blocks, row, pauses && row > 0 ? work.blocks - LAG_STAGES : NONE);
+        if (pauses && row == 0 && threadIdx.x % WARP == 0) mbarrier_arrive(turn_barrier(ring.first, 1));
 #if A_FROM_REGISTERS
         await_sums(sums, ring, work.blocks);
-        store(sums, out, Work(p, opaque(number)), row, is_last);
-        work = Work(p, is_last ? number : following);
+        store(sums, out, WorkTile(p, opaque(tile_index)), row, is_last);
+        work = WorkTile(p, is_last ? tile_index : following);
 #else
-        Work next(p, is_last ? number : following);
+        WorkTile next(p, is_last ? tile_index : following);
         if (!BF16X6) await_sums(sums, ring, work.blocks);
         store(sums, out, work, row, is_last);
         work = next;
 #endif
-        number = following;
+        tile_index = following;
     }
 }
 
-// Each consumer has tiles of its own, in turn.
-INLINE void consume_in_turn(const TensorMapProduct& p, Ring& ring, Out& out, u32 shared, u32 consumer) {
+// PINGPONG 1: the consumers alternate between tiles.
+INLINE void consume_pingpong(const TensorMapProduct& p, Ring& ring, Out& out, u32 shared, u32 consumer) {
     Sums sums;
-    u32 turn = consumer ^ 1;  // parity: the first consumer's first turn needs no one
-    u32 number = first_number();
-    if (consumer == 1 && number < p.tiles.count) {
-        ring.skip(Work(p, number).blocks);
-        number = next_number(number);
+    u32 turn = consumer ^ 1;  // parity: the first consumer's first turn waits for no arrival
+    u32 tile_index = first_tile_index();
+    if (consumer == 1 && tile_index < p.tiles.count) {
+        ring.skip(WorkTile(p, tile_index).blocks);
+        tile_index = next_tile_index(tile_index);
     }
 #pragma unroll 1
-    while (number < p.tiles.count) {
-        Work work(p, opaque(number));
+    while (tile_index < p.tiles.count) {
+        WorkTile work(p, opaque(tile_index));
         out.begin(work, 0);
-        mbarrier_wait_parity(turn_of(shared, out.consumer()), turn);
-        add_up_tile(sums, ring, out, work.blocks, 0);
-        // Its last stages were full: the other one may wait for those that follow.
-        if (threadIdx.x % WARP == 0) mbarrier_arrive(turn_of(shared, out.consumer() ^ 1));
+        mbarrier_wait_parity(turn_barrier(shared, out.consumer()), turn);
+        mainloop_tile(sums, ring, out, work.blocks, 0);
+        // Its last stages have been full: the other consumer may wait for those that follow.
+        if (threadIdx.x % WARP == 0) mbarrier_arrive(turn_barrier(shared, out.consumer() ^ 1));
         await_sums(sums, ring, work.blocks);
-        // Worked out again, which takes no registers while sums are added up.
-        store(sums, out, Work(p, opaque(number)), 0, next_number(next_number(number)) >= p.tiles.count);
-        number = next_number(number);
+        // Recomputed, so that it takes no registers during the main loop.
+        store(sums, out, WorkTile(p, opaque(tile_index)), 0,
+              next_tile_index(next_tile_index(tile_index)) >= p.tiles.count);
+        tile_index = next_tile_index(tile_index);
         turn ^= 1;
-        if (number < p.tiles.count) {
-            ring.skip(Work(p, opaque(number)).blocks);
-            number = next_number(number);
+        if (tile_index < p.tiles.count) {
+            ring.skip(WorkTile(p, opaque(tile_index)).blocks);
+            tile_index = next_tile_index(tile_index);
         }
     }
 }
@@ -166,18 +191,18 @@ INLINE void consume(const TensorMapProduct& p, u32 shared, u32 consumer) {
     Ring ring(shared);
     if (CLUSTER > 1) ring.peer = peer_of_lane();
     Out out(p, shared);
-    if constexpr (PINGPONG) consume_in_turn(p, ring, out, shared, consumer);
-    else consume_together(p, ring, out, consumer * PART_M);
-    // Shared memory stays until it has been read.
+    if constexpr (PINGPONG) consume_pingpong(p, ring, out, shared, consumer);
+    else consume_cooperative(p, ring, out, consumer * CONSUMER_M);
+    // Shared memory must stay allocated until TMA stores have read it.
     if (out.leads()) cp_async_bulk_wait_group_read<0>();
 }
 
-// What the warps of the block but the producer's begin with.
+// The prologue of all warps except the producer's.
 INLINE void prepare(u32 shared, u32 warp) {
     if (warp == PRODUCER_WARP + 1) {
         if (threadIdx.x % WARP == 0) init_barriers(shared);
         __syncwarp();
-        announce_barriers();
+        arrive_barriers_ready();
     }
     if (CLUSTER > 1) {
         barrier_cluster_arrive_relaxed();
@@ -185,7 +210,8 @@ INLINE void prepare(u32 shared, u32 warp) {
     }
     wait_for_earlier_launches();
 }
-// The warpgroup of the producer, of which one thread loads: it has loaded `stages` stages.
+// The producer's warpgroup, of which one thread issues loads. It has issued those of the first
+// `stages` stages.
 INLINE void start_producer(const TensorMapProduct& p, u32 shared, u32 stages) {
     if (MOVES_REGISTERS) setmaxnreg_dec<PRODUCER_REGISTERS>();
     if (threadIdx.x % WARPGROUP == 0) {
@@ -194,9 +220,9 @@ INLINE void start_producer(const TensorMapProduct& p, u32 shared, u32 stages) {
         produce(p, shared, stages);
     }
 #if SUMS_OF_A
-    // As the warpgroup's number: of lane 0.
+    // From lane 0, as the warpgroup's index is.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP % 4, 0);
-    if (warp > 0 && warp <= SUM_WARPS) add_up_rows_of_a(p, shared, warp - 1);
+    if (warp > 0 && warp <= SUM_WARPS) sum_rows_of_a(p, shared, warp - 1);
 #endif
 }
 
@@ -209,11 +235,12 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, 1)
     product(const __grid_constant__ TensorMapProduct p) {
 #if BF16X6
     wait_for_earlier_launches();
-    if (*p.unfit) return;
+    if (*p.not_splittable) return;
 #endif
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
-    // Of lane 0, so that the compiler knows them to be the same in a warp: addresses and descriptors are then worked out once for all lanes.
+    // From lane 0, so that the compiler knows that they are warp-uniform. It then computes
+    // addresses and descriptors once for all lanes.
     u32 warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), warpgroup = warp / (WARPGROUP / WARP), stages = 0;
     if (warp == PRODUCER_WARP) stages = load_first_stages(p, shared);
     else prepare(shared, warp);

@@ -1,14 +1,18 @@
-// The products of f32 in parts of bf16 of gemm/wgmma.cu (BF16X6 1): x = p0 + p1 + p2 and y = q0 + q1 + q2 (split_bf16x3.cu), and of their nine products
-// the six that are large enough.
+// The main loop of gemm/wgmma.cu for f32 as bf16x6 (BF16X6 1): each operand is split into three
+// bf16 terms, x = p0 + p1 + p2 and y = q0 + q1 + q2 (split_bf16x3.cu). Of their nine products, the
+// six that are large enough are computed.
 //
 //   a stage    p0 p1 p2 of TILE_M rows, q0 q1 q2 of TILE_N columns, 32 elements along k each
-//   products   p2 q0, p1 q1, p0 q2, p1 q0, p0 q1, p0 q0     small ones first, so that what is added last is as large as the sum
+//   products   p2 q0, p1 q1, p0 q2, p1 q0, p0 q1, p0 q0
+//              the small ones first, so that the last addend is as large as the sum
 //
-// So a part comes into shared memory once for all its products. Operands that are runs along k have lines of 64 bytes in the swizzle of 64 bytes (chunk c of
-// 16 bytes of line r is stored at c ^ (r / 2 % 4)), others slabs of 32 lines of k with 64 rows each in that of 128 bytes.
+// So a term is loaded into shared memory once for all its products. K-major operands have lines of
+// 64 bytes in the 64-byte swizzle (16-byte chunk c of line r is stored at c ^ (r / 2 % 4)).
+// MN-major operands have slabs of 32 lines of k with 64 rows each, in the 128-byte swizzle.
 //
-// The tensor cores cut bits off what they add, ever more as the sums grow: so they add up the products of one stage, from 0, and what comes out in registers,
-// rounded to nearest. While one consumer does that the other one multiplies.
+// Tensor cores truncate what they add, and the error grows with the sum. So they accumulate one
+// stage, from 0, and the result is added to a second set of accumulators in registers, rounded to
+// nearest (promotion). While one consumer does that, the other one multiplies.
 
 #pragma once
 
@@ -17,30 +21,32 @@
 #if BF16X6
 
 constexpr int PAIRS = 6;
-// Which parts of a and b are multiplied, four bits of each pair.
-constexpr u32 PARTS_OF_A = 0x001012, PARTS_OF_B = 0x010210;
+// The terms of a and b of each pair: four bits for a pair.
+constexpr u32 TERMS_OF_A = 0x001012, TERMS_OF_B = 0x010210;
 
-// Of a part in shared memory: where 16 elements along k of all lines begin.
-template <bool INNER> INLINE u64 part_descriptor(u32 address) {
-    return INNER ? smem_descriptor_64(address, 8 * K_LINE) : smem_descriptor(address, SLAB_K, 8 * LINE);
+// The descriptor of a term in shared memory, at its first step along k (16 elements of all lines).
+template <bool K_MAJOR> INLINE u64 term_descriptor(u32 address) {
+    return K_MAJOR ? smem_descriptor_64(address, 8 * K_LINE) : smem_descriptor(address, SLAB_K, 8 * LINE);
 }
 
-// Products of the pairs FIRST to END of a stage, begun, from 0; `row` is the consumer's first one.
+// Issues the WGMMAs of the pairs FIRST to END - 1 of a stage, accumulated from 0. `row` is the
+// consumer's first row.
 template <int FIRST, int END> INLINE void multiply_pairs(Sums& sums, u32 stage, u32 row) {
-    u64 a = part_descriptor<A_INNER>(stage + row * K_LINE), b = part_descriptor<B_INNER>(stage + STAGE_A);
+    u64 a = term_descriptor<A_K_MAJOR>(stage + row * K_LINE), b = term_descriptor<B_K_MAJOR>(stage + STAGE_A);
     wgmma_fence();
 #pragma unroll
     for (int pair = FIRST; pair < END; ++pair) {
-        u32 from_a = (PARTS_OF_A >> 4 * pair & 3) * PART_A, from_b = (PARTS_OF_B >> 4 * pair & 3) * PART_B;
+        u32 from_a = (TERMS_OF_A >> 4 * pair & 3) * TERM_A, from_b = (TERMS_OF_B >> 4 * pair & 3) * TERM_B;
 #pragma unroll
         for (int step = 0; step < STEPS; ++step)
-            wgmma_ss_wide<!A_INNER, !B_INNER>(
-                sums[0], smem_descriptor_at(a, from_a + step * (A_INNER ? 32 : 16 * LINE)),
-                smem_descriptor_at(b, from_b + step * (B_INNER ? 32 : 16 * LINE)), pair > FIRST || step > 0, Element());
+            wgmma_ss_wide<!A_K_MAJOR, !B_K_MAJOR>(sums[0],
+                                                  smem_descriptor_at(a, from_a + step * (A_K_MAJOR ? 32 : 16 * LINE)),
+                                                  smem_descriptor_at(b, from_b + step * (B_K_MAJOR ? 32 : 16 * LINE)),
+                                                  pair > FIRST || step > 0, Element());
     }
     wgmma_commit_group();
 }
-INLINE void await_products(Sums& products) {
+INLINE void warpgroup_wait(Sums& products) {
     wgmma_wait_group<0>();
 #pragma unroll
     for (int j = 0; j < TILE_N / 8; ++j)
@@ -54,7 +60,7 @@ INLINE void add_to(Sums& sums, const Sums& products) {
         for (int e = 0; e < 4; ++e) sums[0][j][e] += products[0][j][e];
 }
 
-INLINE void add_up_promoted(Sums& sums, Ring& ring, u32 blocks, u32 row) {
+INLINE void mainloop_bf16x6(Sums& sums, Ring& ring, u32 blocks, u32 row) {
 #pragma unroll
     for (int j = 0; j < TILE_N / 2; ++j) sums[0][j / 4][j % 4] = 0;
 #pragma unroll 1
@@ -62,15 +68,16 @@ INLINE void add_up_promoted(Sums& sums, Ring& ring, u32 blocks, u32 row) {
         Sums products;
         mbarrier_wait_parity(ring.full(), ring.parity);
         if (block == 0 && row > 0) {
-            // The second consumer adds once more at first: then one of both adds while the other one multiplies.
+            // In its first stage, the second consumer promotes once more. From then on, one
+            // consumer promotes while the other one multiplies.
             multiply_pairs<0, PAIRS / 2>(products, ring.address(), row);
-            await_products(products);
+            warpgroup_wait(products);
             add_to(sums, products);
             multiply_pairs<PAIRS / 2, PAIRS>(products, ring.address(), row);
         } else {
             multiply_pairs<0, PAIRS>(products, ring.address(), row);
         }
-        await_products(products);
+        warpgroup_wait(products);
         release(ring, ring.empty());
         ring.advance();
         add_to(sums, products);

@@ -1,14 +1,19 @@
-// The fused epilogues of gemm/wgmma.cu: what follows the sum where another tensor is stored or read beside y.
+// The fused epilogues of gemm/wgmma.cu, which store or load another tensor besides y.
 //
-// Each warp has 16 rows of every 64 rows of its consumer's tile, and takes them out by itself, strip by strip (16 rows x 128 bytes), through a ring of
-// BUFFERS buffers in shared memory. Warps wait for one another only until all have loaded the bias of a tile:
+// Each warp has 16 rows of every 64 rows of its consumer's tile. It stores them independently of
+// the other warps, strip by strip (16 rows x 128 bytes), through a ring of BUFFERS buffers in
+// shared memory. The warps of a consumer synchronize only until all have loaded the bias of a tile:
 //
-//   sums ----> piece of 32 columns in registers ----> y ----> | strip | strip | strip | ---TMA---> y, z
-//                                      ^                          ^
-//                             z, residual <---- ldmatrix ---------+--------------------TMA---- z, residual (BUFFERS - 1 strips ahead, in the same buffers)
+//   accumulators ---> piece of 32 columns ---> y ---> | strip | strip | strip | ---TMA---> y, z
+//                     in registers                               ^
+//                          ^                                     |
+//                          +--- z, residual <--- ldmatrix -------+-------TMA---- z, residual
+//                                                        (BUFFERS - 1 strips ahead, same buffers)
 //
-// Functions are worked out in registers, by as few instructions as they take: one warp of a consumer is all that a scheduler has beside the products, and
-// these have time for some twenty instructions for each number. Every strip has code of its own, since sums have names alone.
+// Functions are computed in registers, in as few instructions as possible: during the other
+// consumer's WGMMAs, each warp scheduler has only one warp that runs the epilogue, and the WGMMAs
+// take as long as about twenty instructions for each element. Every strip has separate code, since
+// accumulators are registers, which cannot be indexed.
 
 #pragma once
 
@@ -31,47 +36,51 @@
 
 #if EPILOGUE
 
-// Columns that are worked out together.
+// Columns that are computed together.
 constexpr int PIECE_N = 32;
-constexpr int COLUMN_PAIRS = PIECE_N / 16;  // of eight columns, as stmatrix stores them
-constexpr bool READS_BESIDE = EPILOGUE != PRE_ACTIVATION;
+constexpr int COLUMN_PAIRS = PIECE_N / 16;  // pairs of eight columns, as stmatrix stores them
+constexpr bool LOADS_SOURCE = EPILOGUE != PRE_ACTIVATION;
 static_assert(BLOCKS <= 2, "the block of a strip is found by one comparison");
 
-// Numbers of a lane that are worked out together.
-constexpr int TOGETHER = 8;
+// Values of a lane that are computed together.
+constexpr int VALUES_AT_ONCE = 8;
 
-template <class Half> INLINE void widen_pairs(float (&to)[TOGETHER], const u32 (&pairs)[TOGETHER / 2], Half type) {
+template <class Half>
+INLINE void widen_pairs(float (&to)[VALUES_AT_ONCE], const u32 (&pairs)[VALUES_AT_ONCE / 2], Half type) {
 #pragma unroll
-    for (int i = 0; i < TOGETHER / 2; ++i) to[2 * i] = low_of(pairs[i], type), to[2 * i + 1] = high_of(pairs[i], type);
+    for (int i = 0; i < VALUES_AT_ONCE / 2; ++i)
+        to[2 * i] = low_of(pairs[i], type), to[2 * i + 1] = high_of(pairs[i], type);
 }
-template <class Half> INLINE void round_pairs(u32 (&to)[TOGETHER / 2], const float (&x)[TOGETHER], Half type) {
+template <class Half>
+INLINE void round_pairs(u32 (&to)[VALUES_AT_ONCE / 2], const float (&x)[VALUES_AT_ONCE], Half type) {
 #pragma unroll
-    for (int i = 0; i < TOGETHER / 2; ++i) to[i] = pair_of(x[2 * i], x[2 * i + 1], type);
+    for (int i = 0; i < VALUES_AT_ONCE / 2; ++i) to[i] = pack_half2(x[2 * i], x[2 * i + 1], type);
 }
 
 #if EPILOGUE == PRE_ACTIVATION
-INLINE void activate(float (&x)[TOGETHER]) { ACTIVATED; }
+INLINE void activate(float (&x)[VALUES_AT_ONCE]) { ACTIVATED; }
 #elif EPILOGUE == GRAD_OF_ACTIVATION
-INLINE void multiply_by_grad(float (&d)[TOGETHER], const float (&z)[TOGETHER]) { ACTIVATION_GRAD; }
-// A pair of pre-activations: beyond BOUND, if there is one, the gradient has reached its limits.
+INLINE void multiply_by_grad(float (&d)[VALUES_AT_ONCE], const float (&z)[VALUES_AT_ONCE]) { ACTIVATION_GRAD; }
+// Clamps a pair of pre-activations to BOUND, if defined: beyond it the gradient has reached its
+// limits.
 #ifdef BOUND
 INLINE u32 bounded(u32 z, f16 type) {
-    return clamp_nan_f16x2(z, pair_of(-float(BOUND), -float(BOUND), type), pair_of(BOUND, BOUND, type));
+    return clamp_nan_f16x2(z, pack_half2(-float(BOUND), -float(BOUND), type), pack_half2(BOUND, BOUND, type));
 }
 INLINE u32 bounded(u32 z, bf16 type) {
-    return clamp_nan_bf16x2(z, pair_of(-float(BOUND), -float(BOUND), type), pair_of(BOUND, BOUND, type));
+    return clamp_nan_bf16x2(z, pack_half2(-float(BOUND), -float(BOUND), type), pack_half2(BOUND, BOUND, type));
 }
 #else
 template <class Half> INLINE u32 bounded(u32 z, Half) { return z; }
 #endif
 #endif
 
-// The strips of a warp's rows of a tile: those that are inside y, row by row of blocks.
+// The strips of a warp's rows of a tile that are inside y, one block of 64 rows after another.
 struct Strips {
-    u32 row, column;  // of the first
+    u32 row, column;  // of the first strip
     u32 across, blocks, count;
 
-    INLINE Strips(const TensorMapProduct& p, const Work& work, u32 first_row)
+    INLINE Strips(const TensorMapProduct& p, const WorkTile& work, u32 first_row)
         : row(first_row), column(work.tile.column) {
         across = min((p.n - column + SLAB_N - 1) / SLAB_N, u32(SLABS_ACROSS));
         blocks = row < p.m ? min((p.m - row + 63) / 64, u32(BLOCKS)) : 0;
@@ -82,31 +91,33 @@ struct Strips {
     INLINE u32 column_of(u32 number) const { return column + (number - block_of(number) * across) * SLAB_N; }
 };
 
-typedef float2 ColumnSums[SLABS_ACROSS];  // a lane's, of the columns 2 l and the next of each slab
+typedef float2 ColumnSums[SLABS_ACROSS];  // of a lane: columns 2 l and 2 l + 1 of each slab
 
 struct FusedOut {
     const TensorMapProduct& p;
     u32 shared;
-    u32 buffer = 0, parity = 0;  // of the next strip; of PRE_ACTIVATION, whose strips take two: the first of them
-    u32 turn = 0;                // which of both biases is the tile's
-    // Of all consumers' warps. That of lane 0, so that the compiler knows it to be the same in a warp, and branches by it to be those of all lanes.
+    u32 buffer = 0, parity = 0;  // of the next strip (PRE_ACTIVATION: the first of its two)
+    u32 turn = 0;                // index of the tile's bias buffer, of two
+    // Index among all consumers' warps. From lane 0, so that the compiler knows that it, and every
+    // branch on it, is warp-uniform.
     u32 warp;
 
     INLINE FusedOut(const TensorMapProduct& parameters, u32 first)
         : p(parameters), shared(first), warp(__shfl_sync(ALL_LANES, threadIdx.x / WARP, 0)) {}
-    // Read again where they are used, which takes no registers before.
+    // Read from %tid.x at each use, so that they occupy no registers in between.
     INLINE u32 lane() const { return read_tid_x() % WARP; }
     INLINE bool leads() const { return read_tid_x() % WARP == 0; }
     INLINE u32 consumer() const { return warp / (WARPGROUP / WARP); }
-    INLINE u32 strip_at(u32 number) const { return shared + OUT + (warp * BUFFERS + number) * STRIP; }
-    INLINE u32 barrier_of(u32 number) const { return turn_of(shared, CONSUMERS) + (warp * BUFFERS + number) * 8; }
-    INLINE Strips strips_of(const Work& work, u32 row) const {
+    INLINE u32 strip_at(u32 number) const { return shared + STAGING_OFFSET + (warp * BUFFERS + number) * STRIP; }
+    INLINE u32 barrier_of(u32 number) const { return turn_barrier(shared, CONSUMERS) + (warp * BUFFERS + number) * 8; }
+    INLINE Strips strips_of(const WorkTile& work, u32 row) const {
         return Strips(p, work, work.tile.row + row + warp % 4 * 16);
     }
 
-    // ------------------------------------------------------------ what is read beside
+    // ------------------------------------------------------------ z or residual
 
-    // Requests z or the residual of a strip, `ahead` strips from the next one on, into its buffer. By the leading lane.
+    // Issues the load of z or of the residual of strip `number`, into the buffer `ahead` after that
+    // of the next strip. Called by the leading lane.
     INLINE void load(const Strips& strips, u32 number, u32 ahead) const {
         if (number >= strips.count) return;
         u32 to = buffer + ahead;
@@ -115,10 +126,11 @@ struct FusedOut {
         cp_async_bulk_tensor_4d(strip_at(to), p.z, strips.column_of(number), strips.row_of(number), 0, 0,
                                 barrier_of(to));
     }
-    // Before the tile's sums are added up, so that what takes long to arrive has arrived when they are.
-    INLINE void begin(const Work& work, u32 row) {
-        if (READS_BESIDE && leads()) {
-            // But for the last strip of the tile before, all have been read.
+    // Called before the tile's main loop, which hides the latency of these loads.
+    INLINE void begin(const WorkTile& work, u32 row) {
+        if (LOADS_SOURCE && leads()) {
+            // All stores except that of the last strip of the previous tile have read their
+            // buffers.
             cp_async_bulk_wait_group_read<1>();
             Strips strips = strips_of(work, row);
 #pragma unroll
@@ -127,15 +139,16 @@ struct FusedOut {
         if (EPILOGUE != GRAD_OF_ACTIVATION) load_bias(work.tile.column);
     }
 
-    // Nothing is left of the tile before.
-    INLINE u32 add_up_beside(Sums&, Ring&, u32) const { return 0; }
+    // The previous tile has no pending slabs.
+    INLINE u32 store_pending_slabs(Sums&, Ring&, u32) const { return 0; }
 
     // ------------------------------------------------------------ bias
 
     INLINE u32 bias_at(u32 column) const {
-        return shared + BESIDE + (warp / 4 * 2 + turn) * BIAS_BYTES + column * u32(sizeof(Output));
+        return shared + BIAS_OFFSET + (warp / 4 * 2 + turn) * BIAS_BYTES + column * u32(sizeof(Output));
     }
-    // That of the tile's columns, zeros where there is none; each thread of a consumer loads two. n is even: rows of y are whole packs.
+    // Loads the bias of the tile's columns, or zeros if there is none. Each thread of a consumer
+    // loads two elements. n is even: rows of y consist of whole packs.
     INLINE void load_bias(u32 first) {
         turn ^= 1;
         u32 column = 2 * (read_tid_x() % WARPGROUP);
@@ -144,7 +157,8 @@ struct FusedOut {
             cp_async<2 * sizeof(Output)>(bias_at(column), p.bias + (is_inside ? first + column : 0), is_inside);
         cp_async_commit_group();
     }
-    // All have loaded theirs. The other bias is that of the tile before, which nobody reads any longer behind this.
+    // Waits until all threads of the consumer have loaded their elements. After that no thread
+    // reads the other bias buffer, which is the previous tile's.
     INLINE void await_bias() const {
         cp_async_wait_group<0>();
         barrier_sync(1 + warp / 4, WARPGROUP);
@@ -157,15 +171,18 @@ struct FusedOut {
 
     // ------------------------------------------------------------ pieces
 
-    // Where a lane's 16 bytes are for stmatrix and ldmatrix: of columns 8 * chunk and, for the upper lanes, the eight behind.
+    // The address of a lane's 16 bytes for stmatrix and ldmatrix: eight columns from 8 * chunk on,
+    // and for the upper 16 lanes the next eight.
     INLINE u32 chunk_at(u32 strip, u32 chunk) const {
         u32 lane = this->lane(), row = lane % 16;
         return strip + row * LINE + ((chunk + lane / 16) ^ (row & 7)) * 16;
     }
 
 #if EPILOGUE == PRE_ACTIVATION
-    // z = alpha * sum + bias, rounded, and y of it, of columns from the tile's `column` on, which are chunks of the strip from `chunk` on. Of a lane's sums those
-    // of eight columns follow each other. Accesses stand before and behind all that is worked out: the compiler keeps their order.
+    // Computes z = alpha * sum + bias, rounded, and y from it, for columns from the tile's `column`
+    // on. They are chunks of the strip from `chunk` on. A lane's accumulators of eight columns are
+    // consecutive. All loads come before the arithmetic and all stores after it: the compiler does
+    // not reorder accesses.
     template <int FIRST>
     INLINE void finish(const float (&sums)[TILE_N / 8][4], u32 strip, u32 chunk, u32 column, u32) const {
         Output type{};
@@ -175,9 +192,9 @@ struct FusedOut {
         for (int j = 0; j < 2 * COLUMN_PAIRS; ++j) bias[j] = bias_of(column + j * 8 + 2 * (lane() % 4), type);
 #pragma unroll
         for (int pair = 0; pair < COLUMN_PAIRS; ++pair) {
-            float x[TOGETHER];
+            float x[VALUES_AT_ONCE];
 #pragma unroll
-            for (int i = 0; i < TOGETHER; ++i) {
+            for (int i = 0; i < VALUES_AT_ONCE; ++i) {
                 float2 of = bias[2 * pair + i / 4];
                 x[i] = fmaf(p.alpha, sums[FIRST + 2 * pair + i / 4][i % 4], i % 2 ? of.y : of.x);
             }
@@ -203,7 +220,7 @@ struct FusedOut {
 #endif
 
 #if EPILOGUE == GRAD_OF_ACTIVATION
-    // y of z, which is in the strip, and d = alpha * sum, rounded.
+    // Computes y from z, which is in the strip, and from d = alpha * sum, rounded.
     template <int FIRST>
     INLINE void finish(const float (&sums)[TILE_N / 8][4], u32 strip, u32 chunk, u32, u32 row) const {
         Output type{};
@@ -212,9 +229,9 @@ struct FusedOut {
         for (int pair = 0; pair < COLUMN_PAIRS; ++pair) ldmatrix_x4(z[pair], chunk_at(strip, chunk + 2 * pair));
 #pragma unroll
         for (int pair = 0; pair < COLUMN_PAIRS; ++pair) {
-            float d[TOGETHER], x[TOGETHER];
+            float d[VALUES_AT_ONCE], x[VALUES_AT_ONCE];
 #pragma unroll
-            for (int i = 0; i < TOGETHER; ++i) d[i] = p.alpha * sums[FIRST + 2 * pair + i / 4][i % 4];
+            for (int i = 0; i < VALUES_AT_ONCE; ++i) d[i] = p.alpha * sums[FIRST + 2 * pair + i / 4][i % 4];
             round_pairs(y[pair], d, type);
             widen_pairs(d, y[pair], type);
 #pragma unroll
@@ -227,15 +244,17 @@ struct FusedOut {
 #pragma unroll
         for (int pair = 0; pair < COLUMN_PAIRS; ++pair) stmatrix_x4(chunk_at(strip, chunk + 2 * pair), y[pair]);
     }
-    // Rows that y does not have are not stored, but would be added up: zeros may have met an infinity.
+    // Sets rows outside y to 0. They are not stored, but would enter the column sums: they may be
+    // NaN, a zero times an infinity.
     INLINE void clear_rows_beyond(u32 (&y)[COLUMN_PAIRS][4], u32 row) const {
         bool upper = row + lane() / 4 < p.m, lower = row + lane() / 4 + 8 < p.m;
 #pragma unroll
         for (int w = 0; w < 4 * COLUMN_PAIRS; ++w)
             if (!(w % 2 ? lower : upper)) y[w / 4][w % 4] = 0;
     }
-    // Adds the sums of the columns of the strip, of which a lane has two. (Formed by the tensor cores, as the transpose of y times ones, they would wait for
-    // the other consumer's products: docs/kernels/matmul.md, What was tried.)
+    // Adds the column sums of the strip; a lane has two columns. (On tensor cores, as the transpose
+    // of y times ones, they would wait for the other consumer's WGMMAs: docs/kernels/matmul.md,
+    // What was tried.)
     INLINE void add_columns(u32 strip, float2& sums) const {
         if (!p.sums) return;
         Output type{};
@@ -247,8 +266,9 @@ struct FusedOut {
 #pragma unroll
         for (u32 row = 0; row < STRIP / LINE; ++row) sums.x += low_of(y[row], type), sums.y += high_of(y[row], type);
     }
-    // Those of the warp's rows of a tile, which are a row of the matrix of sums, also where there are no such rows.
-    INLINE void store_column_sums(const Work& work, const ColumnSums& sums) const {
+    // Stores the column sums of the warp's rows of a tile as one row of the matrix of sums, also if
+    // these rows are outside y.
+    INLINE void store_column_sums(const WorkTile& work, const ColumnSums& sums) const {
         if (!p.sums) return;
         u32 row = work.tile.row / TILE_M * SUMS_OF_TILE + warp % SUMS_OF_TILE;
 #pragma unroll
@@ -260,11 +280,11 @@ struct FusedOut {
     static INLINE void store_pair(float* to, float2 pair) { ::store<float, 2>(to, {{pair.x, pair.y}}); }
 #else
     INLINE void add_columns(u32, float2&) const {}
-    INLINE void store_column_sums(const Work&, const ColumnSums&) const {}
+    INLINE void store_column_sums(const WorkTile&, const ColumnSums&) const {}
 #endif
 
 #if EPILOGUE == RESIDUAL
-    // y = alpha * sum + bias + residual, which is in the strip.
+    // Computes y = alpha * sum + bias + residual. The residual is in the strip.
     template <int FIRST> INLINE void finish(const float (&sums)[TILE_N / 8][4], u32 strip, u32, u32 column, u32) const {
         u32 lane = this->lane(), row = lane / 4, first = strip + row * LINE + lane % 2 * 8;
 #pragma unroll
@@ -282,20 +302,20 @@ struct FusedOut {
 
     // ------------------------------------------------------------ strips
 
-    // Until the next strip's buffer is full of what is read beside, or free.
+    // Waits until the next strip's buffer contains z or the residual, or, without these, is free.
     INLINE void await_buffer() {
-        if (READS_BESIDE) mbarrier_wait_parity(barrier_of(buffer), parity);
+        if (LOADS_SOURCE) mbarrier_wait_parity(barrier_of(buffer), parity);
         else {
             if (leads()) cp_async_bulk_wait_group_read<1>();
             __syncwarp();
         }
     }
     INLINE void advance() {
-        constexpr int STEP = READS_BESIDE ? 1 : 2;
+        constexpr int STEP = LOADS_SOURCE ? 1 : 2;
         buffer = buffer == BUFFERS - STEP ? 0 : buffer + STEP;
         parity ^= buffer == 0;
     }
-    INLINE void store(Sums& sums, const Work& work, u32 row, bool) {
+    INLINE void store(Sums& sums, const WorkTile& work, u32 row, bool) {
         if (EPILOGUE != GRAD_OF_ACTIVATION) await_bias();
         Strips strips = strips_of(work, row);
         ColumnSums column_sums = {};
@@ -303,7 +323,8 @@ struct FusedOut {
         store_strips<0>(sums, strips, number, column_sums);
         store_column_sums(work, column_sums);
     }
-    // Those from number NUMBER of a whole tile on; `number` counts the ones that are inside y.
+    // Stores the strips from NUMBER of a whole tile on. `number` counts the strips that are inside
+    // y.
     template <int NUMBER>
     INLINE void store_strips(Sums& sums, const Strips& strips, u32& number, ColumnSums& column_sums) {
         if constexpr (NUMBER < BLOCKS * SLABS_ACROSS) {
@@ -326,8 +347,9 @@ struct FusedOut {
         if (leads()) {
             store_boxes(strip, strips.column_of(number), strips.row_of(number));
             cp_async_bulk_commit_group();
-            if (READS_BESIDE) {
-                // The strip before has been read: its buffer is for the one that comes as many strips later as there are others.
+            if (LOADS_SOURCE) {
+                // The store of the previous strip has read its buffer, which is free for the strip
+                // BUFFERS - 1 after this one.
                 cp_async_bulk_wait_group_read<1>();
                 load(strips, number + BUFFERS - 1, BUFFERS - 1);
             }

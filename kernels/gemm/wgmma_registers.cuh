@@ -1,14 +1,17 @@
-// The main loop of gemm/wgmma.cu for TF32 whose a runs along m (A_FROM_REGISTERS). wgmma reads TF32 from shared memory along k alone; so the
-// consumers read a from there themselves, turned, and multiply from registers.
+// The main loop of gemm/wgmma.cu for TF32 with an M-major a (A_FROM_REGISTERS). WGMMA reads TF32
+// from shared memory only if it is K-major. So the consumers load a transposed from there into
+// registers, and multiply from registers.
 //
-// In a stage a is slabs of 32 rows, each 32 lines of k of 128 bytes: element (k, r) of a slab is at 128 k + 16 ((r / 4) ^ (k % 8)) + 4 (r % 4). A
-// lane reads rows r and r + 1 at once, for k = l % 4 and, by another read, k + 4. Which rows those are (row_of_sums) is such that 16 lanes meet
-// every bank once.
+// In a stage, a is slabs of 32 rows, each 32 lines of k of 128 bytes: element (k, r) of a slab is
+// at 128 k + 16 ((r / 4) ^ (k % 8)) + 4 (r % 4). Lane l loads rows r and r + 1 at once, first for
+// k = l % 4, then for k + 4. The rows (accumulator_row) are chosen so that 16 lanes access every
+// bank once.
 //
-//     read of set 1      | read of set 0      |
-//     products of set 0  | products of set 1  | products of set 0 ..
+//     load of set 1      | load of set 0      |
+//     WGMMAs of set 0    | WGMMAs of set 1    | WGMMAs of set 0 ..
 //
-// Fragments of a are in two sets of registers: one is read while products of the other one run.
+// Fragments of a are double-buffered in two sets of registers: one set is loaded while the WGMMAs
+// of the other one run.
 
 #pragma once
 
@@ -18,24 +21,26 @@
 
 #if A_FROM_REGISTERS || defined(HOST_SHIM)
 
-// Steps along k of a set: all of a stage; half of them where a consumer has 128 rows; one where its sums leave no registers for more.
+// Steps along k of a set: all steps of a stage; half of them where a consumer has 128 rows; one
+// where its accumulators leave no registers for more.
 constexpr int SET_STEPS = BLOCKS == 1 ? STEPS : TILE_N <= 128 ? STEPS / 2 : 1;
 constexpr int SLAB_A = TILE_K * LINE;  // bytes of 32 rows of a
 
 typedef u32 Fragments[SET_STEPS][BLOCKS][4];
 
-// Where a lane reads its rows in each step: the first one's k and the next four, from the beginning of the consumer's rows on.
+// Where a lane loads its rows in the first step, as offsets from the consumer's first row: at k
+// (low) and at k + 4 (high).
 struct FragmentOffsets {
     u32 low, high;
 
     INLINE FragmentOffsets() {
-        u32 lane = threadIdx.x % WARP, row = row_of_sums(threadIdx.x / WARP % 4, lane), k = lane % 4;
+        u32 lane = threadIdx.x % WARP, row = accumulator_row(threadIdx.x / WARP % 4, lane), k = lane % 4;
         low = row / 32 * SLAB_A + k * LINE + (row % 32 / 4 ^ k) * 16 + row % 4 * 4;
         high = (low ^ 4 * 16) + 4 * LINE;
     }
 };
 
-// The fragments of the steps from FIRST on; `a` is where the consumer's rows begin.
+// Loads the fragments of the steps from FIRST on; `a` is the address of the consumer's first row.
 template <int FIRST> INLINE void read_fragments(Fragments& set, u32 a, const FragmentOffsets& offsets) {
 #pragma unroll
     for (int step = 0; step < SET_STEPS; ++step)
@@ -50,7 +55,7 @@ template <int FIRST> INLINE void read_fragments(Fragments& set, u32 a, const Fra
         }
 }
 
-// Their products, begun.
+// Issues the WGMMAs of these fragments.
 template <int FIRST> INLINE void multiply_fragments(Sums& sums, const Fragments& set, u32 b, bool accumulate) {
     u64 b_first = smem_descriptor(b, SLAB, 8 * LINE);
     wgmma_fence();
@@ -63,7 +68,7 @@ template <int FIRST> INLINE void multiply_fragments(Sums& sums, const Fragments&
     wgmma_commit_group();
 }
 
-// Reads a set and begins its products; those of the other set are complete then.
+// Loads a set and issues its WGMMAs. On return, those of the other set are complete.
 template <int FIRST>
 INLINE void add_set(Sums& sums, Fragments& set, const Ring& ring, u32 row, const FragmentOffsets& offsets,
                     bool accumulate) {
@@ -72,7 +77,7 @@ INLINE void add_set(Sums& sums, Fragments& set, const Ring& ring, u32 row, const
     wgmma_wait_group<1>();
 }
 
-// The sets of a stage from that of step FIRST on.
+// The sets of a stage, from the one of step FIRST on.
 template <int FIRST>
 INLINE void add_sets(Sums& sums, Fragments (&sets)[2], const Ring& ring, u32 row, const FragmentOffsets& offsets) {
     if constexpr (FIRST < STEPS) {
@@ -81,21 +86,21 @@ INLINE void add_sets(Sums& sums, Fragments (&sets)[2], const Ring& ring, u32 row
     }
 }
 
-// As add_up: the products of the next `blocks` stages, of which the last one is not released.
-INLINE void add_up_from_registers(Sums& sums, Ring& ring, u32 blocks, u32 row) {
+// Like add_up: the WGMMAs of the next `blocks` stages. The last stage is not released.
+INLINE void mainloop_rs(Sums& sums, Ring& ring, u32 blocks, u32 row) {
     FragmentOffsets offsets;
     Fragments sets[2];
     u32 block = 0;
     auto add_stage = [&](Fragments& first) {
         mbarrier_wait_parity(ring.full(), ring.parity);
         add_set<0>(sums, first, ring, row, offsets, block > 0);
-        // The products of the stage before are complete.
+        // The WGMMAs of the previous stage are complete.
         if (block > 0) release(ring, ring.empty_before(1));
         add_sets<SET_STEPS>(sums, sets, ring, row, offsets);
         ring.advance();
         ++block;
     };
-    // Where a stage is one set, two stages in turn, so that the compiler knows the set of each.
+    // If a stage is one set, two stages alternate, so that the compiler knows the set of each.
 #pragma unroll 1
     while (block + 1 < blocks) {
         add_stage(sets[0]);

@@ -1,37 +1,47 @@
-// Matrix products of few tiles, in f16 or bf16 by a warpgroup (wgmma, sm_90a), added up in f32: the sums over k are cut into parts (split-K), which the blocks
-// of a cluster add up. For products of few rows, as when a model decodes, whose time is that of reading b once as long as enough of it is under way; and for
-// small ones, of which a block loads less the more blocks there are. What is computed, and the macros of what follows the sum, stand in gemm.cuh.
+// Split-K GEMM of few tiles, of f16 or bf16 with WGMMA (sm_90a), accumulated in f32: the sum over k
+// is split among the blocks of a cluster, which add their partial sums. For products of few rows,
+// as in decoding, whose time is that of reading b once if enough of it is in flight; and for small
+// products, in which each block loads less the more blocks there are. gemm.cuh states what is
+// computed and the macros of the epilogue.
 //
-// The 64 rows of wgmma are columns of y, and its columns are rows of y: y^T = b^T a^T. So a tile may have 16 rows. The blocks of a cluster have the same tile
-// of y and ranges of k one after the other:
+// The M of WGMMA (64) is columns of y, and its N is rows of y: y^T = b^T a^T. So a tile may have 16
+// rows. The blocks of a cluster have the same tile of y and consecutive ranges of k:
 //
-//                    m = 16, n = 4096: 64 tiles of 64 columns
-//          k    +-------+-------+-------+--
-//          |    | rank 0| rank 0| rank 0|        A block's ring of STAGES buffers holds TILE_K lines of k of both operands:
-//          v    +-------+-------+-------+--
-//               | rank 1| rank 1| rank 1|        producer (one thread)             consumers (a warpgroup)
-//               +-------+-------+-------+--      a, b ---TMA---> [ stage | stage | .. ] ---wgmma---> sums in registers
-//                cluster cluster cluster
+//         m = 16, n = 4096: 64 tiles of 64 columns
 //
-// Then every block stores its sums to its shared memory, and after the cluster's barrier adds up, for its share of the tile's rows, those of all ranks in
-// their order, which is that of k. So the result depends on nothing but shapes, values and the number of ranks, and there is no second kernel.
+//    k    +-------+-------+-------+--
+//    |    | rank 0| rank 0| rank 0|        Each of the STAGES stages of a block's ring holds TILE_K
+//    v    +-------+-------+-------+--      indices of k of both operands:
+//         | rank 1| rank 1| rank 1|
+//         +-------+-------+-------+--      producer (one thread):
+//          cluster cluster cluster           a, b ---TMA---> [ stage | stage | .. ]
+//                                          consumers (a warpgroup):
+//                                            stage ---WGMMA---> accumulators in registers
 //
-// A stage has 128 bytes of each line in the 128 byte swizzle, as those of gemm/wgmma.cu: rows of a and columns of b (A_INNER, B_INNER 1: runs along k), or
-// lines of k with 64 rows or columns each (0).
+// Then every block stores its partial sums to its shared memory. After the cluster's barrier, each
+// block adds those of all ranks, for some of the tile's rows, in the order of the ranks, which is
+// that of k. So the result depends only on shapes, values and the number of ranks, and there is no
+// second kernel.
 //
-// Limits: TILE_M is 16, 32 or 64, and 64 where A_INNER is 0; runs and lines begin at multiples of 16 bytes, those of y too; at most two axes of a batch that do
-// not merge. Ranges of k (split_length) are multiples of TILE_K; there are up to 8 ranks.
+// A stage has 128 bytes of each line in the 128-byte swizzle, as in gemm/wgmma.cu: lines are rows
+// of a and columns of b (A_K_MAJOR, B_K_MAJOR 1: K-major), or indices of k with 64 rows or columns
+// each (0).
 //
-// Launch: tiles * ranks blocks of THREADS in clusters of `ranks`, SHARED bytes of shared memory.
+// Launch: tiles * ranks blocks of THREADS threads, in clusters of `ranks`, with SHARED bytes of
+// shared memory.
+//
+// Limits: TILE_M is 16, 32 or 64, and 64 where A_K_MAJOR is 0; the contiguous axis and all lines
+// begin at multiples of 16 bytes, those of y too; at most two batch axes that cannot be merged.
+// Ranges of k (split_length) are multiples of TILE_K; there are up to 8 ranks.
 
 #ifdef HOST_SHIM
 #define TYPE f16
 #define TILE_M 16
 #define TILE_N 64
 #define STAGES 4
-#define RESIDENT 2
-#define A_INNER 1
-#define B_INNER 1
+#define BLOCKS_PER_SM 2
+#define A_K_MAJOR 1
+#define B_K_MAJOR 1
 #endif
 #define WGMMA_N TILE_M
 
@@ -43,9 +53,9 @@
 #include "ptx/tma.cuh"
 #include "ptx/wgmma_ss.cuh"
 
-constexpr int LINE = 128;  // bytes of a line of a stage: a period of the swizzle
+constexpr int LINE = 128;  // bytes of a line of a stage: the swizzle width
 constexpr int TILE_K = LINE / int(sizeof(Element));
-constexpr int STEPS = LINE / 32;  // wgmma takes 32 bytes of each line
+constexpr int STEPS = LINE / 32;  // a WGMMA takes 32 bytes along k
 constexpr int CONSUMERS = 128;
 constexpr int THREADS = CONSUMERS + WARP;
 constexpr int STAGE_B = TILE_N * LINE;
@@ -54,28 +64,30 @@ constexpr int BARRIERS = STAGES * STAGE;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
 // SHARED = BARRIERS + 8 * 2 * STAGES + SWIZZLE_ALIGNMENT
 
-// Sums of a block in shared memory are rows of y, LEAD apart: lanes that store a register each meet every bank once.
+// A block's partial sums in shared memory are rows of y with a stride of LEAD: the lanes of a store
+// access every bank once.
 constexpr int LEAD = TILE_N + 4;
-// A thread finishes packs of columns, of every ROWS-th row of its block.
+// A thread finishes one pack of columns, in one of every ROWS rows of its block.
 constexpr int PACK = 4;
 constexpr int ROWS = CONSUMERS * PACK / TILE_N;
 
 static_assert(sizeof(Element) == 2, "operands of 16 bits");
 static_assert(TILE_N == 64, "the rows of wgmma");
-static_assert(TILE_M % 16 == 0 && (A_INNER ? TILE_M <= 64 : TILE_M == 64), "a slab of a");
-static_assert(TILE_M * LEAD * 4 <= BARRIERS, "sums are where the stages were");
+static_assert(TILE_M % 16 == 0 && (A_K_MAJOR ? TILE_M <= 64 : TILE_M == 64), "a slab of a");
+static_assert(TILE_M * LEAD * 4 <= BARRIERS, "partial sums overwrite the stages");
 
 struct SplitKProduct {
-    TensorMap a, b;  // axes: run, line, fast and slow axis of the batch
-    // What the first loads need stands together: parameters come from device memory, 64 bytes at a time.
+    TensorMap a, b;  // axes: contiguous axis, line, fast and slow batch axis
+    // The fields that the first loads need are adjacent: parameters are fetched from device memory,
+    // 64 bytes at a time.
     TileGrid tiles;
     u32 k, split_length;
-    u32 a_axes, b_axes;  // bit 0: the operand has the fast axis of the batch, bit 1: the slow one
+    u32 a_axes, b_axes;  // bit 0: the operand has the fast batch axis, bit 1: the slow one
     u32 reads_b_once;
-    Product product;  // splits is 1: there are no partial sums in global memory
+    GemmParams product;  // splits is 1: there are no partial sums in global memory
 };
 
-// The ring: where the next stage is, and the parity of its turn.
+// The state of the ring: index of the next stage, and parity of its mbarrier phase.
 struct Ring {
     u32 first;  // address of stage 0
     u32 stage = 0, parity = 0;
@@ -84,7 +96,7 @@ struct Ring {
     INLINE u32 address() const { return first + stage * STAGE; }
     INLINE u32 full() const { return first + BARRIERS + stage * 8; }
     INLINE u32 empty() const { return first + BARRIERS + (STAGES + stage) * 8; }
-    // Of the stage before.
+    // The empty barrier of the previous stage.
     INLINE u32 empty_before() const { return empty() + (stage == 0 ? STAGES - 1 : -1) * 8; }
     INLINE void advance() {
         stage = stage == STAGES - 1 ? 0 : stage + 1;
@@ -92,7 +104,7 @@ struct Ring {
     }
 };
 
-// What a block adds up: a tile of y, and `blocks` stages along k.
+// What a block computes: a tile of y, over `blocks` stages along k.
 struct Range {
     Tile tile;
     u32 first, blocks;
@@ -115,8 +127,9 @@ INLINE void init_barriers(u32 shared) {
     fence_mbarrier_init();
 }
 
-// b that is read once makes room in the L2 cache for itself, not at the cost of what was there: with that hint the product is faster between kernels whose
-// results are in the cache (docs/kernels/matmul.md, What was tried).
+// Loads the stages of the block's range. If b is read only once, it is evicted first from the L2
+// cache, so that it does not displace other data: with that hint the product is faster between
+// kernels whose results are in the cache (docs/kernels/matmul.md, What was tried).
 INLINE void produce(const SplitKProduct& p, u32 shared, const Range& range) {
     Ring ring(shared);
     u64 policy = p.reads_b_once ? createpolicy_evict_first() : createpolicy_evict_normal();
@@ -126,31 +139,32 @@ INLINE void produce(const SplitKProduct& p, u32 shared, const Range& range) {
     u32 row = range.tile.row, column = range.tile.column, k = range.first;
 #pragma unroll 1
     for (u32 block = 0; block < range.blocks; ++block, k += TILE_K, ring.advance()) {
-        // In the first turn the stages are free: the parity is that of the phase before the first.
+        // In the first round the stages are free: the parity is that of the phase before the first.
         mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
         mbarrier_arrive_expect_tx(ring.full(), STAGE);
         u32 to = ring.address();
-        cp_async_bulk_tensor_4d_cache_hint(to, p.b, B_INNER ? k : column, B_INNER ? column : k, b_fast, b_slow,
+        cp_async_bulk_tensor_4d_cache_hint(to, p.b, B_K_MAJOR ? k : column, B_K_MAJOR ? column : k, b_fast, b_slow,
                                            ring.full(), policy);
-        cp_async_bulk_tensor_4d(to + STAGE_B, p.a, A_INNER ? k : row, A_INNER ? row : k, a_fast, a_slow, ring.full());
+        cp_async_bulk_tensor_4d(to + STAGE_B, p.a, A_K_MAJOR ? k : row, A_K_MAJOR ? row : k, a_fast, a_slow,
+                                ring.full());
     }
 }
 
 typedef float Sums[TILE_M / 8][4];
 
-// The products of one stage, begun.
+// Issues the WGMMAs of one stage.
 INLINE void multiply(Sums& sums, u32 stage, bool accumulate) {
     u64 b = smem_descriptor(stage, STAGE_B, 8 * LINE), a = smem_descriptor(stage + STAGE_B, STAGE_B, 8 * LINE);
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < STEPS; ++step)
-        wgmma_ss_wide<!B_INNER, !A_INNER>(sums, smem_descriptor_at(b, step * (B_INNER ? 32 : 16 * LINE)),
-                                          smem_descriptor_at(a, step * (A_INNER ? 32 : 16 * LINE)),
-                                          accumulate || step > 0, Element());
+        wgmma_ss_wide<!B_K_MAJOR, !A_K_MAJOR>(sums, smem_descriptor_at(b, step * (B_K_MAJOR ? 32 : 16 * LINE)),
+                                              smem_descriptor_at(a, step * (A_K_MAJOR ? 32 : 16 * LINE)),
+                                              accumulate || step > 0, Element());
     wgmma_commit_group();
 }
 
-INLINE void add_up(Sums& sums, u32 shared, u32 blocks) {
+INLINE void mainloop(Sums& sums, u32 shared, u32 blocks) {
     Ring ring(shared);
 #pragma unroll
     for (int j = 0; j < TILE_M / 2; ++j) sums[j / 4][j % 4] = 0;
@@ -158,7 +172,7 @@ INLINE void add_up(Sums& sums, u32 shared, u32 blocks) {
     for (u32 block = 0; block < blocks; ++block) {
         mbarrier_wait_parity(ring.full(), ring.parity);
         multiply(sums, ring.address(), block > 0);
-        // The products of the stage before are complete; those of this one run on.
+        // The WGMMAs of the previous stage are complete; those of this one stay in flight.
         wgmma_wait_group<1>();
         if (block > 0 && threadIdx.x % WARP == 0) mbarrier_arrive(ring.empty_before());
         ring.advance();
@@ -168,7 +182,8 @@ INLINE void add_up(Sums& sums, u32 shared, u32 blocks) {
     for (int j = 0; j < TILE_M / 2; ++j) wgmma_fence_operand(sums[j / 4][j % 4]);
 }
 
-// Into shared memory as rows of y. Lane l of warp w has columns 16 w + l / 4 and 8 more of y, and of each 8 rows 2 (l % 4) and the next.
+// Stores the partial sums to shared memory as rows of y. Lane l of warp w has columns 16 w + l / 4
+// and 16 w + l / 4 + 8 of y, and of each 8 rows 2 (l % 4) and the next.
 INLINE void store_sums(const Sums& sums, u32 shared) {
     u32 lane = threadIdx.x % WARP;
     u32 to = shared + (lane % 4 * 2 * LEAD + threadIdx.x / WARP * 16 + lane / 4) * 4;
@@ -181,8 +196,8 @@ INLINE void store_sums(const Sums& sums, u32 shared) {
 
 typedef Pack<Output, PACK> Outputs;
 
-// The bias of a thread's columns, read while sums are added up.
-INLINE Outputs bias_of(const Product& p, u32 column) {
+// The bias of a thread's columns, loaded before the main loop.
+INLINE Outputs bias_of(const GemmParams& p, u32 column) {
     Outputs bias = {};
     if (p.bias && column < p.n)
 #pragma unroll
@@ -191,8 +206,9 @@ INLINE Outputs bias_of(const Product& p, u32 column) {
 }
 INLINE u32 column_of_pack() { return threadIdx.x % (TILE_N / PACK) * PACK; }
 
-// The block's share of the rows of the tile: every element in the order of the ranks.
-INLINE void finish_rows(const Product& p, u32 shared, const Tile& tile, const Outputs& bias) {
+// Adds and stores the rows of the tile that the block finishes, each element in the order of the
+// ranks.
+INLINE void finish_rows(const GemmParams& p, u32 shared, const Tile& tile, const Outputs& bias) {
     u32 ranks = read_cluster_nctarank(), column = tile.column + column_of_pack();
     if (column >= p.n) return;
     i64 at[3];
@@ -211,22 +227,22 @@ INLINE void finish_rows(const Product& p, u32 shared, const Tile& tile, const Ou
         }
         Outputs pack;
 #pragma unroll
-        for (int e = 0; e < PACK; ++e) pack.of[e] = finish(p, sums[e], bias.of[e]);
+        for (int e = 0; e < PACK; ++e) pack.of[e] = apply_epilogue(p, sums[e], bias.of[e]);
         if (tile.row + row < p.m) store<Output, PACK>(y + (tile.row + row) * p.y_row, pack);
     }
 }
 
-// All blocks of the cluster are here, and what they have stored is seen.
-INLINE void meet() {
+// Synchronizes the blocks of the cluster: what they stored before is visible after it.
+INLINE void cluster_sync() {
     __syncwarp();
     barrier_cluster_arrive();
     barrier_cluster_wait();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __grid_constant__ SplitKProduct p) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) product(const __grid_constant__ SplitKProduct p) {
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
-    // Of lane 0, so that the compiler knows it to be the same in a warp.
+    // From lane 0, so that the compiler knows that it is warp-uniform.
     bool consumes = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0) < CONSUMERS / WARP;
     bool leads = threadIdx.x == CONSUMERS;
     if (leads) {
@@ -242,13 +258,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) product(const __
     if (consumes) {
         bias = bias_of(p.product, range.tile.column + column_of_pack());
         Sums sums;
-        add_up(sums, shared, range.blocks);
-        // All warps have read the stages whose room the sums take.
+        mainloop(sums, shared, range.blocks);
+        // All warps have read the stages that the partial sums overwrite.
         barrier_sync(1, CONSUMERS);
         store_sums(sums, shared);
     }
-    meet();
+    cluster_sync();
     if (consumes) finish_rows(p.product, shared, range.tile, bias);
-    // No block ends while another one still reads from it.
-    if (read_cluster_nctarank() > 1) meet();
+    // No block ends while another block still reads from its shared memory.
+    if (read_cluster_nctarank() > 1) cluster_sync();
 }

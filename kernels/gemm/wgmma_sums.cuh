@@ -1,28 +1,34 @@
-// The sums over k of the rows of a, beside the product of gemm/wgmma.cu (SUMS_OF_A 1, A_INNER 0): where a is the gradient of a linear layer's output,
-// turned, they are the gradient of the layer's bias. Nothing reads a again: two warps beside the producer's take each stage of a as a consumer does,
-// and release it as one.
+// The sums over k of the rows of a, computed with the product of gemm/wgmma.cu (SUMS_OF_A 1,
+// A_K_MAJOR 0). If a is the transposed gradient of a linear layer's output, they are the gradient
+// of the layer's bias. They need no second read of a from global memory: two more warps of the
+// producer's warpgroup wait for each stage of a as a consumer does, and release it as one.
 //
-//   a stage of a, 64 lines of k:   slab 0, 64 rows of a    warp 1    16 lanes read a line, 4 rows each, the other 16 lanes the next line:
-//                                  slab 1                  warp 2    each half of the warp meets every bank once
+//   a stage of a, 64 lines of k:
 //
-// All tiles of a row of tiles have the same a, so each adds up a share of its stages, and none takes longer than the others:
+//   slab 0, 64 rows of a    warp 1      16 lanes read a line, 4 rows each, the other 16 lanes the
+//   slab 1                  warp 2      next line: each half of the warp accesses every bank once
+//
+// All tiles in a row of tiles have the same a. So each sums some of its stages, in rotation, and
+// none takes longer than the others:
 //
 //   stage                      0 1 2 3 4 5 6 7 8 9
 //   tile 0 of 3 (columns)      x . . x . . x . . x      -> p.sums[split * 3 + 0]
 //   tile 1                     . x . . x . . x . .      -> p.sums[split * 3 + 1]
 //   tile 2                     . . x . . x . . x .      -> p.sums[split * 3 + 2]
 //
-// sum_parts adds up what is there, first of every eighth part, from the part on that has the warp's number, then of the eight warps, and rounds once to
-// the dtype of y. So few loads of a thread wait for one another, however many parts there are.
+// sum_parts adds these partial sums: first, each of eight warps adds every eighth part, starting
+// with the part of its warp index; then one warp adds the results of the eight and rounds once to
+// the dtype of y. So only a few loads of a thread wait for one another, however many parts exist.
 //
 //   p.sums[0] p.sums[8]  p.sums[16] ..  -> warp 0 \
-//   p.sums[1] p.sums[9]  p.sums[17] ..  -> warp 1  > shared memory -> warp 0 -> sums_of_a      a lane has a row
+//   p.sums[1] p.sums[9]  p.sums[17] ..  -> warp 1  > smem -> warp 0 -> sums_of_a     a row per lane
 //   ..                                            /
 //
-// No atomics: the result depends on nothing but shapes, values and the tile. Sums are f32: of every second line of a stage first, then of stages, then
-// of both kinds of lines, then of parts. Rows and lines beyond the matrix are zeros, by TMA.
+// No atomics: the result depends only on shapes, values and the tile. Sums are f32: first over
+// every second line of a stage, then over stages, then over both kinds of lines, then over parts.
+// TMA fills rows and lines outside the matrix with zeros.
 //
-// Limits: one matrix, a of 16 bits along m, CLUSTER 1.
+// Limits: one matrix, an M-major a of 16-bit elements, CLUSTER 1.
 
 #pragma once
 
@@ -32,10 +38,12 @@
 
 #if SUMS_OF_A || defined(HOST_SHIM)
 
-// Four rows of a, of every second line of k, by half a warp: the other half has the other lines.
+// A lane's sums of four rows of a, over every second line of k: the other half of the warp has the
+// other lines.
 typedef float SumsOfRows[4];
 
-// Adds the lines of k of a stage: `from` is where a lane's rows are in its first line. In line k of a slab chunk c of 16 bytes is stored at c ^ k % 8.
+// Adds the lines of k of a stage. `from` is the address of a lane's rows in its first line. In line
+// k of a slab, 16-byte chunk c is stored at c ^ k % 8.
 INLINE void add_stage(SumsOfRows& sums, u32 from) {
     constexpr int LOADS = 8;
     SumsOfRows of_stage = {0, 0, 0, 0};
@@ -56,7 +64,8 @@ INLINE void add_stage(SumsOfRows& sums, u32 from) {
     for (int e = 0; e < 4; ++e) sums[e] += of_stage[e];
 }
 
-// The sums of both halves of the warp, stored from `to` on by the first one; `rows` of them, from the lane's first on, are inside of the matrix.
+// Adds the sums of both halves of the warp. The first half stores them at `to`. `rows` rows, from
+// the lane's first one on, are inside the matrix.
 INLINE void store_sums(const SumsOfRows& sums, float* to, i32 rows) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
@@ -65,14 +74,15 @@ INLINE void store_sums(const SumsOfRows& sums, float* to, i32 rows) {
     }
 }
 
-// One of SUM_WARPS warps: rows of slab `slab` of each tile. It takes part in the ring in all stages, also in those that are another tile's.
-INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
+// One of SUM_WARPS warps: it sums rows of slab `slab` of each tile. It waits for and releases all
+// stages of the ring, also those that another tile sums.
+INLINE void sum_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
     Ring ring(shared);
     u32 half = threadIdx.x % WARP / 16, lane = threadIdx.x % 16, columns = (p.n + TILE_N - 1) / TILE_N;
     u32 first = slab * SLAB + half * LINE + (lane * 8 ^ half * 16);
 #pragma unroll 1
-    for (u32 number = first_number(); number < p.tiles.count; number = next_number(number)) {
-        Work work(p, number);
+    for (u32 number = first_tile_index(); number < p.tiles.count; number = next_tile_index(number)) {
+        WorkTile work(p, number);
         u32 column = work.tile.column / TILE_N, next = column;
         SumsOfRows sums = {0, 0, 0, 0};
 #pragma unroll 1
@@ -82,7 +92,7 @@ INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
                 add_stage(sums, ring.address() + first);
                 next += columns;
             }
-            // All lanes have read.
+            // All lanes have read the stage.
             __syncwarp();
             release(ring, ring.empty());
             ring.advance();
@@ -93,17 +103,18 @@ INLINE void add_up_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
 }
 
 struct SumParts {
-    Product product;
+    GemmParams product;
     const float* sums;  // [parts, m]
     Output* sums_of_a;
     u32 parts;
-    u32 blocks;  // those of the sums; the ones behind them add up the parts of y
+    u32 blocks;  // blocks that sum rows of a; later blocks add the partial sums of y
 };
 
-// sum_parts has blocks of 256 threads: of 32 rows each warp adds up every eighth part, of which it loads eight at a time.
+// sum_parts has blocks of 256 threads, for 32 rows. Each warp adds every eighth part, and loads
+// eight of them at a time.
 constexpr u32 PART_WARPS = 256 / WARP, LOADS_AT_ONCE = 8;
 
-// A warp's parts of a row of a: those from `number` on.
+// Adds a warp's parts of a row of a: every PART_WARPS-th one, from `number` on.
 INLINE float sum_of_parts(const SumParts& p, u32 number, u32 row) {
     float sum = 0;
 #pragma unroll 1
@@ -120,7 +131,8 @@ INLINE float sum_of_parts(const SumParts& p, u32 number, u32 row) {
     return sum;
 }
 
-// The sums of a from those of some stages each, and y from partial sums, if there are such: a thread per element, as sum_splits has it.
+// Adds the partial row sums of a and, if y has partial sums, those: one thread per element, as in
+// sum_splits.
 extern "C" __global__ void __launch_bounds__(256) sum_parts(const __grid_constant__ SumParts p) {
     wait_for_earlier_launches();
     if (blockIdx.x >= p.blocks) {

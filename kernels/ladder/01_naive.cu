@@ -1,21 +1,23 @@
-// Ladder, 1: y = a b in f32 by the definition, for study (ladder/matrices.cuh says what is computed).
+// GEMM ladder, file 1 (naive): y = a b in f32 by the definition. A study kernel; operands and
+// shapes are in ladder/matrices.cuh.
 //
-// Idea: a thread has one element of y and adds up its k products. Nothing is shared: each of the 2 k numbers that it needs is a load from global
-// memory of its own. Neighboring threads have neighboring rows, which is the wrong way round: what a warp reads of a, and writes to y, is 32 numbers
-// in 32 rows, each in another sector of 32 bytes.
+// Idea: a thread computes one element of y as a sum of k products. Threads share nothing: each of
+// the 2 k elements that a thread needs is a separate load from global memory. Neighboring threads
+// compute neighboring rows, which is the wrong order: the 32 elements of a that a warp reads, and
+// the 32 elements of y that it writes, are in 32 rows, each in another sector of 32 bytes.
 //
-//        column                        lanes of a warp stand below each other:
+//        column                        lanes of a warp are consecutive rows:
 //          |                           a   32 rows, 32 sectors for each k
-//     +----+------+                    b   one number for all
+//     +----+------+                    b   one element for all lanes
 //     |  lane 0   |                    y   32 rows, 32 sectors
 //     |  lane 1   |
 //     |  lane 2   |
 //     |   ..      | y
 //     +-----------+
 //
-// Limits: none but those of ladder/matrices.cuh; threads beyond y do nothing.
+// Launch: ceil(n / TILE_N) x ceil(m / TILE_M) blocks of TILE_M TILE_N threads.
 //
-// Launch: blocks of TILE_M TILE_N threads, ceil(n / TILE_N) x ceil(m / TILE_M) of them.
+// Limits: only those of ladder/matrices.cuh; threads outside y exit.
 
 #ifdef HOST_SHIM
 #define TILE_M 32

@@ -1,19 +1,22 @@
-// Ladder, 2: y = a b in f32, neighboring threads in neighboring columns, for study (ladder/matrices.cuh says what is computed).
+// GEMM ladder, file 2 (coalesced): y = a b in f32, neighboring threads in neighboring columns. A
+// study kernel; operands and shapes are in ladder/matrices.cuh.
 //
-// Idea: the same loop as in 01_naive.cu with row and column of a thread exchanged. Memory is read in sectors of 32 bytes, and a warp's load takes as
-// many of them as its lanes touch. Now a warp reads 32 neighbors of a row of b, which are four sectors, and one number of a for all its lanes; before
-// it were 33 sectors. The number of loads is the same; each moves less.
+// Idea: the loop of 01_naive.cu with the row and column of a thread exchanged. Memory is read in
+// sectors of 32 bytes, and a load of a warp moves every sector that one of its lanes accesses. Now
+// a warp reads 32 adjacent elements of a row of b, which are four sectors, and one element of a for
+// all lanes: 5 sectors for each k, where 01_naive.cu reads 33. The number of loads is the same;
+// each moves less.
 //
-//        column of lane 0, 1, 2, ..    lanes of a warp stand side by side:
-//          | | | |                     a   one number for all
-//     +----+-+-+-+--+                  b   32 neighbors, 4 sectors for each k
-//     |    0 1 2 .. |                  y   32 neighbors, 4 sectors
+//        column of lane 0, 1, 2, ..    lanes of a warp are consecutive columns:
+//          | | | |                     a   one element for all lanes
+//     +----+-+-+-+--+                  b   32 adjacent elements, 4 sectors for each k
+//     |    0 1 2 .. |                  y   32 adjacent elements, 4 sectors
 //     |             | y
 //     +-------------+
 //
-// Limits: none but those of ladder/matrices.cuh; threads beyond y do nothing.
+// Launch: ceil(n / TILE_N) x ceil(m / TILE_M) blocks of TILE_M TILE_N threads.
 //
-// Launch: blocks of TILE_M TILE_N threads, ceil(n / TILE_N) x ceil(m / TILE_M) of them.
+// Limits: only those of ladder/matrices.cuh; threads outside y exit.
 
 #ifdef HOST_SHIM
 #define TILE_M 32

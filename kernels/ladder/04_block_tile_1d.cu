@@ -1,7 +1,9 @@
-// Ladder, 4: y = a b in f32, a thread with a column of sums, for study (ladder/matrices.cuh says what is computed).
+// GEMM ladder, file 4 (1D block tile): y = a b in f32, a column of accumulators per thread. A study
+// kernel; operands and shapes are in ladder/matrices.cuh.
 //
-// Idea: a thread has THREAD_M rows of one column of y. A number of b that it has read from shared memory is used THREAD_M times, from a register. A
-// multiply-add takes 1 + 1 / THREAD_M loads from shared memory instead of two, and the loads of a are of one number for the whole warp.
+// Idea: a thread computes THREAD_M rows of one column of y. It reads an element of b from shared
+// memory once and uses it THREAD_M times from a register. An FMA takes 1 + 1 / THREAD_M loads from
+// shared memory instead of two, and each load of a is of one element for the whole warp.
 //
 //                      b: TILE_K x TILE_N
 //                         +---+-+---+
@@ -11,9 +13,10 @@
 //        |-------|        |   |y|   |
 //        +-------+        +---+-+---+
 //
-// Limits: none but those of ladder/matrices.cuh; beyond a and b there are zeros, and nothing is stored beyond y.
+// Launch: ceil(n / TILE_N) x ceil(m / TILE_M) blocks of TILE_M TILE_N / THREAD_M threads.
 //
-// Launch: blocks of TILE_M TILE_N / THREAD_M threads, ceil(n / TILE_N) x ceil(m / TILE_M) of them.
+// Limits: only those of ladder/matrices.cuh; elements outside a and b are read as 0, and nothing is
+// stored outside y.
 
 #ifdef HOST_SHIM
 #define TILE_M 64
@@ -26,17 +29,17 @@
 #include "ladder/matrices.cuh"
 
 constexpr int THREADS = TILE_M * TILE_N / THREAD_M;
-static_assert(THREAD_N == 1, "a column of sums");
-static_assert(TILE_M * TILE_K == THREADS && TILE_K * TILE_N == THREADS, "a thread copies one number of either operand");
+static_assert(THREAD_N == 1, "a column of accumulators");
+static_assert(TILE_M * TILE_K == THREADS && TILE_K * TILE_N == THREADS, "a thread copies one element of each operand");
 
 extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_constant__ Matrices<float> p) {
     __shared__ float a[TILE_M][TILE_K], b[TILE_K][TILE_N];
     u32 row = blockIdx.y * TILE_M, column = blockIdx.x * TILE_N;
     u32 a_row = threadIdx.x / TILE_K, a_column = threadIdx.x % TILE_K;
     u32 b_row = threadIdx.x / TILE_N, b_column = threadIdx.x % TILE_N;
-    // The thread's sums: rows first to first + THREAD_M of the tile, in the column that it copies of b.
+    // The thread accumulates rows first to first + THREAD_M - 1 of the tile, in column b_column.
     u32 first = threadIdx.x / TILE_N * THREAD_M;
-    float sums[THREAD_M] = {};
+    float accumulators[THREAD_M] = {};
 #pragma unroll 1
     for (u32 k = 0; k < p.k; k += TILE_K) {
         a[a_row][a_column] = element_or_zero(p.a, row + a_row, k + a_column, p.m, p.k);
@@ -46,12 +49,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_const
         for (int e = 0; e < TILE_K; ++e) {
             float x = b[e][b_column];
 #pragma unroll
-            for (int i = 0; i < THREAD_M; ++i) sums[i] = fmaf(a[first + i][e], x, sums[i]);
+            for (int i = 0; i < THREAD_M; ++i) accumulators[i] = fmaf(a[first + i][e], x, accumulators[i]);
         }
         __syncthreads();
     }
     if (column + b_column >= p.n) return;
 #pragma unroll
     for (int i = 0; i < THREAD_M; ++i)
-        if (row + first + i < p.m) p.y[(row + first + i) * p.n + column + b_column] = sums[i];
+        if (row + first + i < p.m) p.y[(row + first + i) * p.n + column + b_column] = accumulators[i];
 }

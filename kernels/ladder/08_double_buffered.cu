@@ -1,19 +1,25 @@
-// Ladder, 8: y = a b in f32, the next tile loaded under the products of this one, for study (ladder/matrices.cuh says what is computed).
+// GEMM ladder, file 8 (double-buffered; kernel 9 of docs/kernels/gemm-ladder.md): y = a b in f32,
+// the next tile is loaded while the current one is multiplied. A study kernel; operands and shapes
+// are in ladder/matrices.cuh.
 //
-// Idea: in all forms before, a block waits for global memory, then multiplies, then waits again; only other blocks on the multiprocessor fill the gaps.
-// Here loads of the next tile into registers are begun before this one is multiplied, and there are two pairs of tiles in shared memory: the next one
-// is stored into the pair that is not being read. So a block waits for its threads once for each tile, not twice.
+// Idea: in the previous kernels a block waits for global memory, multiplies, and waits again. Only
+// other blocks on the multiprocessor hide this latency. Here the loads of the next tile into
+// registers are issued before the current tile is multiplied. Shared memory has two pairs of tile
+// buffers: the next tile is stored to the pair that is not being read. So a block needs one barrier
+// per tile, not two.
 //
-//    tile 0:  load  store |                                    a_tile[0], b_tile[0]
-//    tile 1:              | load   multiply 0   store |        a_tile[1], b_tile[1]
-//    tile 2:                                          | load   multiply 1   store |       a_tile[0], b_tile[0]
-//                         ^ barrier                   ^ barrier                   ^
+//    tile 0:  load  store |                            a_tile[0], b_tile[0]
+//    tile 1:              | load  multiply 0  store |  a_tile[1], b_tile[1]
+//    tile 2:                                        | load  multiply 1  store |  as tile 0
+//                         ^ barrier                 ^ barrier                 ^ barrier
 //
-// The part of a warp is that of 07_warp_tile.cu.
+// The warp tile is that of 07_warp_tile.cu.
 //
-// Limits: those of ladder/packs.cuh: 4 divides k and n, rows begin at multiples of 16 bytes. Edges of the tiles are guarded.
+// Launch: ceil(n / TILE_N) x ceil(m / TILE_M) blocks of TILE_M TILE_N / (THREAD_M THREAD_N)
+// threads.
 //
-// Launch: blocks of TILE_M TILE_N / (THREAD_M THREAD_N) threads, ceil(n / TILE_N) x ceil(m / TILE_M) of them.
+// Limits: those of ladder/packs.cuh: n and k are multiples of 4, a, b and y are aligned to 16
+// bytes. Tiles at the edges are bounds-checked.
 
 #ifdef HOST_SHIM
 #define TILE_M 128
@@ -30,8 +36,8 @@
 constexpr int WARPS_N = TILE_N / WARP_N;
 constexpr int THREADS = TILE_M / WARP_M * WARPS_N * WARP;
 constexpr int LANES_M = WARP_M / THREAD_M, LANES_N = WARP_N / THREAD_N;
-constexpr int STEP_M = LANES_M * PACK, STEP_N = LANES_N * PACK;
-static_assert(LANES_M * LANES_N == WARP, "a warp has its part alone");
+constexpr int PACK_STRIDE_M = LANES_M * PACK, PACK_STRIDE_N = LANES_N * PACK;
+static_assert(LANES_M * LANES_N == WARP, "each warp has one warp tile");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2) product(const __grid_constant__ Matrices<float> p) {
     __shared__ alignas(16) float a_tile[2][TILE_K][TILE_M + PACK], b_tile[2][TILE_K][TILE_N];
@@ -41,24 +47,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) product(const __grid_co
     int first_column = warp % WARPS_N * WARP_N + lane % LANES_N * PACK;
     TilePacks<TILE_M, TILE_K, THREADS> a;
     TilePacks<TILE_K, TILE_N, THREADS> b;
-    float sums[THREAD_M][THREAD_N] = {};
-    // Beyond k there are zeros: the loads of the tile behind the last one read nothing.
+    float accumulators[THREAD_M][THREAD_N] = {};
+    // Prologue: tile 0. The last iteration fetches a tile after the end of k: fetch() then loads
+    // nothing and returns zeros.
     a.fetch(p.a, row, 0, p.m, p.k);
     b.fetch(p.b, 0, column, p.k, p.n);
-    a.store_turned(a_tile[0]);
+    a.store_transposed(a_tile[0]);
     b.store_rows(b_tile[0]);
     __syncthreads();
-    int reading = 0;
+    int read_stage = 0;
 #pragma unroll 1
     for (u32 k = TILE_K; k < p.k + TILE_K; k += TILE_K) {
         a.fetch(p.a, row, k, p.m, p.k);
         b.fetch(p.b, k, column, p.k, p.n);
-        multiply_tiles<STEP_M, STEP_N>(sums, a_tile[reading], b_tile[reading], first_row, first_column);
-        // All have passed the last barrier, so nobody reads this pair any more.
-        reading ^= 1;
-        a.store_turned(a_tile[reading]);
-        b.store_rows(b_tile[reading]);
+        multiply_tiles<PACK_STRIDE_M, PACK_STRIDE_N>(accumulators, a_tile[read_stage], b_tile[read_stage], first_row,
+                                                     first_column);
+        // All threads have passed the last barrier, so no thread still reads the other pair.
+        read_stage ^= 1;
+        a.store_transposed(a_tile[read_stage]);
+        b.store_rows(b_tile[read_stage]);
         __syncthreads();
     }
-    store_sums<STEP_M, STEP_N>(p, sums, row + first_row, column + first_column);
+    store_accumulators<PACK_STRIDE_M, PACK_STRIDE_N>(p, accumulators, row + first_row, column + first_column);
 }

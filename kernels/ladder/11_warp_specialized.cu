@@ -1,40 +1,46 @@
-// Ladder, 11: y = a b in bf16 by wgmma, a warpgroup that copies and two that multiply, persistent (sm_90a), for study (ladder/wgmma_tiles.cuh says what
-// is computed and how shared memory is laid out).
+// GEMM ladder, file 11 (warp-specialized, persistent; kernel 12 of docs/kernels/gemm-ladder.md):
+// y = a b in bf16 by wgmma, one producer warpgroup and two consumer warpgroups (sm_90a). A study
+// kernel; operands, shapes and the shared-memory layout are in ladder/wgmma_tiles.cuh.
 //
-// Idea: in 10_wgmma_tma.cu every thread waits at a barrier of the block for each stage, to let one of them start a copy. Here roles are split. The
-// producer, one thread of a warpgroup of its own, fills stages as soon as they are empty; the consumers, two warpgroups, multiply stages as soon as
-// they are full. Two barriers for each stage are all that they say to each other. The producer gives its registers to the consumers (setmaxnreg),
-// which makes room for a tile of 128 x 256: 85 operations for each byte that is copied, not 64. And the grid is persistent: a block takes tile after
-// tile, so that the copies of the next one run while this one's sums are stored.
+// Idea: in 10_wgmma_tma.cu all threads stop at a block barrier in each stage, so that one of them
+// can issue a copy. Here the roles are split. The producer, one thread of a separate warpgroup,
+// fills stages as soon as they are empty. The consumers, two warpgroups, multiply stages as soon as
+// they are full. They synchronize only through two mbarriers per stage, full and empty. The
+// producer warpgroup releases registers to the consumers (setmaxnreg), which makes room for a tile
+// of 128 x 256: 85 operations per byte that is copied, not 64. The grid is persistent: a block
+// computes one tile after another, so that the loads of the next tile run during the epilogue of
+// the current one.
 //
-//    producer    | fill 0 | fill 1 | fill 2 | .. waits for empty, has TMA fill, goes on to the next tile ..
+//    producer    | fill 0 | fill 1 | fill 2 | .. wait on empty, issue TMA, next tile ..
 //                     |  full      ^  empty
 //                     v            |
 //    consumer 0       | multiply 0 | multiply 1 | ..  | store its 64 rows of y |
 //    consumer 1       | multiply 0 | multiply 1 | ..  | store its 64 rows of y |
 //
-// Limits: those of ladder/wgmma_tiles.cuh. CONSUMERS is 2.
+// Launch: min(tiles, multiprocessors) blocks of THREADS, SHARED bytes of dynamic shared memory.
 //
-// Launch: blocks of THREADS, as many as there are tiles or multiprocessors, SHARED bytes of shared memory.
+// Limits: those of ladder/wgmma_tiles.cuh. CONSUMERS is 2.
 
 #include "ladder/wgmma_tiles.cuh"
 #include "ptx/registers.cuh"
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
 constexpr int BAND_HEIGHT = 8;
-// 504 registers of three warpgroups' threads: 168 each at launch, which 65536 / THREADS rounds down to.
+// At launch a thread has 168 registers, 65536 / THREADS rounded down to a multiple of 8. The three
+// warpgroups redistribute 3 * 168 = 504 registers: 24 + 2 * 240.
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
-static_assert(CONSUMERS == 2, "registers are shared out among three warpgroups");
+static_assert(CONSUMERS == 2, "registers are distributed among three warpgroups");
 
 INLINE void produce(const MappedMatrices& p, u32 shared) {
-    Ring ring(shared);
-    u32 tiles = count_tiles<TILE_M>(p), count = stages_of(p);
+    PipelineState ring(shared);
+    u32 tiles = count_tiles<TILE_M>(p), count = k_tile_count(p);
 #pragma unroll 1
-    for (u32 number = blockIdx.x; number < tiles; number += gridDim.x) {
-        Tile tile = tile_of<TILE_M, BAND_HEIGHT>(p, number);
+    for (u32 tile_index = blockIdx.x; tile_index < tiles; tile_index += gridDim.x) {
+        Tile tile = tile_of<TILE_M, BAND_HEIGHT>(p, tile_index);
 #pragma unroll 1
         for (u32 stage = 0, k = 0; stage < count; ++stage, k += TILE_K, ring.advance()) {
-            // In the first turn the stages are free: the parity is that of the phase before the first.
+            // In the first pass over the ring all stages are empty: this is the parity of the phase
+            // before the first, so the wait returns at once.
             mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
             mbarrier_arrive_expect_tx(ring.full(), STAGE);
             cp_async_bulk_tensor_2d(ring.a(), p.a, k, tile.row, ring.full());
@@ -45,30 +51,31 @@ INLINE void produce(const MappedMatrices& p, u32 shared) {
     }
 }
 
-// The stage may be filled anew. Of each warp, since each waits for its own products.
+// Releases a stage to the producer. One lane of each warp arrives, since a warp waits only for its
+// own wgmmas.
 INLINE void release(u32 empty) {
     if (threadIdx.x % WARP == 0) mbarrier_arrive(empty);
 }
 
 INLINE void consume(const MappedMatrices& p, u32 shared, u32 consumer) {
-    Ring ring(shared);
-    Sums sums;
-    u32 tiles = count_tiles<TILE_M>(p), count = stages_of(p);
+    PipelineState ring(shared);
+    Accumulators accumulators;
+    u32 tiles = count_tiles<TILE_M>(p), count = k_tile_count(p);
 #pragma unroll 1
-    for (u32 number = blockIdx.x; number < tiles; number += gridDim.x) {
-        u32 before = 0;
+    for (u32 tile_index = blockIdx.x; tile_index < tiles; tile_index += gridDim.x) {
+        u32 previous_empty = 0;
 #pragma unroll 1
         for (u32 stage = 0; stage < count; ++stage, ring.advance()) {
             mbarrier_wait_parity(ring.full(), ring.parity);
-            multiply(sums, ring.a(), ring.b(), consumer * PART_M, stage > 0);
-            // The products of the stage before are complete; those of this one run on.
+            issue_wgmma(accumulators, ring.a(), ring.b(), consumer * CONSUMER_M, stage > 0);
+            // The wgmmas of the previous stage are complete; those of this stage are in flight.
             wgmma_wait_group<1>();
-            if (stage > 0) release(before);
-            before = ring.empty();
+            if (stage > 0) release(previous_empty);
+            previous_empty = ring.empty();
         }
-        await_sums(sums);
-        release(before);
-        store_sums(p, shared, sums, tile_of<TILE_M, BAND_HEIGHT>(p, number), consumer);
+        wait_accumulators(accumulators);
+        release(previous_empty);
+        store_accumulators(p, shared, accumulators, tile_of<TILE_M, BAND_HEIGHT>(p, tile_index), consumer);
     }
 }
 
@@ -76,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) product(const __grid_co
     extern __shared__ __align__(1024) u8 memory[];
     u32 shared = aligned_shared(memory);
     if (threadIdx.x == 0) {
-        Ring ring(shared);
+        PipelineState ring(shared);
         for (int stage = 0; stage < STAGES; ++stage, ring.advance()) {
             mbarrier_init(ring.full(), 1);
             mbarrier_init(ring.empty(), CONSUMERS * WARPGROUP / WARP);

@@ -1,19 +1,27 @@
-// What 10_wgmma_tma.cu, 11_warp_specialized.cu and 12_multicast.cu share: how tiles of a and b are in shared memory, the products of a stage, and the
-// way of the sums into y. a [m, k], b [k, n], y [m, n] of bf16, row by row; sums in f32, rounded once.
+// Shared by 10_wgmma_tma.cu, 11_warp_specialized.cu and 12_multicast.cu: the layout of tiles of a
+// and b in shared memory, the wgmmas of a stage, and the epilogue.
 //
-// A stage has TILE_K = 64 of k, in slabs of 64 lines of 128 bytes, as a box of a tensor map brings them. In its swizzle of 128 bytes chunk c (16 bytes)
-// of line r is stored at c ^ (r % 8):
+//   y = a b        a [m, k], b [k, n], y [m, n], bf16, row-major
 //
-//   a   lines are rows of a, runs along k:      TILE_M lines              (K-major)
-//   b   lines are those of k, runs along n:     TILE_N / 64 slabs of 64   (MN-major)
+// Accumulators are f32, rounded once.
 //
-// Shared memory, from a multiple of 1024 bytes on:
+// A stage has TILE_K = 64 of k, in slabs of 64 lines of 128 bytes, as TMA writes a box. With the
+// 128-byte swizzle, chunk c (16 bytes) of line r is stored at c ^ (r % 8):
 //
-//   | stage 0: a, b | stage 1 | .. | 2 KiB for each warp of the consumers | barriers: full of each stage, empty of each stage |
+//   a   a line is a row of a, contiguous along k:         TILE_M lines              (K-major)
+//   b   a line is one k, contiguous along n:              TILE_N / 64 slabs of 64   (MN-major)
 //
-// Macros: TILE_M, TILE_N, TILE_K, STAGES, and CONSUMERS, the warpgroups that multiply, each TILE_M / CONSUMERS rows of the tile.
+// Shared memory, from an address that is a multiple of 1024 on:
 //
-// Limits: 8 divides k and n, a and b begin at multiples of 16 bytes. Tensor maps give zeros beyond a and b; stores beyond y are left out.
+//   | stage 0: a, b | stage 1 | .. | staging: 2 KiB per consumer warp | barriers: full[], empty[] |
+//
+// full[] and empty[] have one mbarrier per stage.
+//
+// Macros: TILE_M, TILE_N, TILE_K, STAGES, and CONSUMERS, the number of consumer warpgroups, each of
+// which computes TILE_M / CONSUMERS rows of the tile.
+//
+// Limits: n and k are multiples of 8, and a, b and y are aligned to 16 bytes. TMA reads elements
+// outside a and b as 0; stores outside y are skipped.
 
 #pragma once
 
@@ -35,41 +43,42 @@
 constexpr int LINE = 128;        // bytes
 constexpr int SLAB = 64 * LINE;  // bytes of 64 lines
 constexpr int WARPGROUP = 128;
-constexpr int PART_M = TILE_M / CONSUMERS;  // rows of a consumer
-constexpr int BLOCKS = PART_M / 64;         // products of 64 rows that a consumer makes of a stage
+constexpr int CONSUMER_M = TILE_M / CONSUMERS;  // rows per consumer
+constexpr int BLOCKS = CONSUMER_M / 64;         // 64-row wgmma tiles per consumer
 constexpr int STAGE_A = TILE_M * LINE;
 constexpr int STAGE = STAGE_A + TILE_N * LINE;
-constexpr int STAGING = 16 * LINE;  // bytes of a warp on the way out: 16 rows of 64 columns
-constexpr int OUT = STAGES * STAGE;
-constexpr int BARRIERS = OUT + CONSUMERS * WARPGROUP / WARP * STAGING;
+constexpr int STAGING = 16 * LINE;  // bytes of a warp's epilogue buffer: 16 rows of 64 columns
+constexpr int STAGING_OFFSET = STAGES * STAGE;
+constexpr int BARRIERS = STAGING_OFFSET + CONSUMERS * WARPGROUP / WARP * STAGING;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
 // SHARED = BARRIERS + 16 * STAGES + SWIZZLE_ALIGNMENT
 
-static_assert(TILE_K * sizeof(bf16) == LINE, "a line of a is a period of the swizzle");
-static_assert(PART_M % 64 == 0 && TILE_N % 64 == 0, "whole slabs");
+static_assert(TILE_K * sizeof(bf16) == LINE, "a line of a is one swizzle period");
+static_assert(CONSUMER_M % 64 == 0 && TILE_N % 64 == 0, "rows and columns are multiples of a slab");
 
 struct MappedMatrices {
     TensorMap a;  // axes k, m; boxes of 64 x TILE_M
     TensorMap b;  // axes n, k; boxes of 64 x 64
     bf16* y;
-    u32 m, n, k;  // above 0; m n is below 2^31
+    u32 m, n, k;  // at least 1; m n is below 2^31
 };
 
-// Where the tiles begin in what the host gives, which may begin anywhere.
+// Returns the aligned start of the tiles in dynamic shared memory, which may start anywhere.
 INLINE u32 aligned_shared(const u8* memory) {
     return (cvta_to_shared(memory) + SWIZZLE_ALIGNMENT - 1) / SWIZZLE_ALIGNMENT * SWIZZLE_ALIGNMENT;
 }
 
-INLINE u32 stages_of(const MappedMatrices& p) { return (p.k + TILE_K - 1) / TILE_K; }
+INLINE u32 k_tile_count(const MappedMatrices& p) { return (p.k + TILE_K - 1) / TILE_K; }
 
-// ---------------------------------------------------------------- the ring
+// ---------------------------------------------------------------- ring buffer
 
-// The ring of stages: where the next one is, and the parity of its turn. full: its bytes have come; empty: nobody reads it any more.
-struct Ring {
+// A position in the ring buffer: the current stage and the parity of its mbarrier phase. full: the
+// bytes of the stage have arrived; empty: no consumer still reads it.
+struct PipelineState {
     u32 shared;
     u32 stage = 0, parity = 0;
 
-    INLINE Ring(u32 first) : shared(first) {}
+    INLINE PipelineState(u32 first) : shared(first) {}
     INLINE u32 a() const { return shared + stage * STAGE; }
     INLINE u32 b() const { return a() + STAGE_A; }
     INLINE u32 full() const { return shared + BARRIERS + stage * 8; }
@@ -80,76 +89,80 @@ struct Ring {
     }
 };
 
-// ---------------------------------------------------------------- tiles of a persistent grid
+// ---------------------------------------------------------------- tile scheduler
 
 struct Tile {
     u32 row, column;
 };
 
-// How many there are of ROWS x TILE_N.
+// Returns the number of tiles of ROWS x TILE_N in y.
 template <int ROWS> INLINE u32 count_tiles(const MappedMatrices& p) {
     return (p.m + ROWS - 1) / ROWS * ((p.n + TILE_N - 1) / TILE_N);
 }
-// Tile number `number` of them. BAND rows of tiles are walked together, column by column, so that tiles under way at one time share rows of a and
+// Returns the tile with index `tile_index`. Tiles are ordered in bands of BAND_ROWS rows of tiles,
+// column by column within a band, so that tiles in flight at the same time share rows of a and
 // columns of b in the L2 cache:
 //
-//     0 3 6 9       (BAND = 3)
+//     0 3 6 9       (BAND_ROWS = 3)
 //     1 4 7 10
 //     2 5 8 11
 //     12 13 14 15
-template <int ROWS, int BAND_ROWS> INLINE Tile tile_of(const MappedMatrices& p, u32 number) {
+template <int ROWS, int BAND_ROWS> INLINE Tile tile_of(const MappedMatrices& p, u32 tile_index) {
     u32 rows = (p.m + ROWS - 1) / ROWS, columns = (p.n + TILE_N - 1) / TILE_N;
-    u32 band = number / (BAND_ROWS * columns);
+    u32 band = tile_index / (BAND_ROWS * columns);
     u32 height = min(rows - band * BAND_ROWS, u32(BAND_ROWS));
-    u32 in_band = number - band * BAND_ROWS * columns;
+    u32 in_band = tile_index - band * BAND_ROWS * columns;
     u32 column = in_band / height;
     return Tile{(band * BAND_ROWS + in_band - column * height) * ROWS, column * TILE_N};
 }
 
-// ---------------------------------------------------------------- products
+// ---------------------------------------------------------------- main loop
 
-typedef float Sums[BLOCKS][TILE_N / 8][4];
+typedef float Accumulators[BLOCKS][TILE_N / 8][4];
 
-// The products of one stage, begun: rows of a from line `row` on. A step has 16 of k: 32 bytes of the lines of a, 16 lines of b.
-INLINE void multiply(Sums& sums, u32 a, u32 b, u32 row, bool accumulate) {
+// Issues the wgmmas of one stage for the rows of a from line `row` on. A step is 16 of k: 32 bytes
+// of each line of a, 16 lines of b.
+INLINE void issue_wgmma(Accumulators& accumulators, u32 a, u32 b, u32 row, bool accumulate) {
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < TILE_K / 16; ++step) {
         u64 b_step = smem_descriptor(b + step * (16 * LINE), SLAB, 8 * LINE);
 #pragma unroll
         for (int block = 0; block < BLOCKS; ++block)
-            wgmma_ss_wide<false, true>(sums[block],
+            wgmma_ss_wide<false, true>(accumulators[block],
                                        smem_descriptor(a + row * LINE + block * SLAB + step * 32, SLAB, 8 * LINE),
                                        b_step, accumulate || step > 0, bf16());
     }
     wgmma_commit_group();
 }
-// Until all products have been added: from here on the sums may be read.
-INLINE void await_sums(Sums& sums) {
+// Waits until all wgmmas are complete: after this the accumulators may be read.
+INLINE void wait_accumulators(Accumulators& accumulators) {
     wgmma_wait_group<0>();
 #pragma unroll
     for (int block = 0; block < BLOCKS; ++block)
 #pragma unroll
         for (int j = 0; j < TILE_N / 8; ++j)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) wgmma_fence_operand(sums[block][j][e]);
+            for (int e = 0; e < 4; ++e) wgmma_fence_operand(accumulators[block][j][e]);
 }
 
-// ---------------------------------------------------------------- the way out
+// ---------------------------------------------------------------- epilogue
 
-// 16 rows and the 64 columns from 8 * FIRST on of a warp's sums into its staging memory, in the swizzle of the stages: lane l has columns 2 (l % 4)
-// and the next of rows l / 4 and l / 4 + 8 of each 8 columns.
-template <int FIRST> INLINE void stage_sums(u32 staging, const float (&sums)[TILE_N / 8][4]) {
+// Writes 16 rows and the 64 columns from 8 * FIRST on of a warp's accumulators to its staging
+// buffer, in the swizzle of the stages. Of each 8 columns, lane l has columns 2 (l % 4) and
+// 2 (l % 4) + 1 of rows l / 4 and l / 4 + 8.
+template <int FIRST> INLINE void stage_accumulators(u32 staging, const float (&accumulators)[TILE_N / 8][4]) {
     u32 lane = threadIdx.x % WARP, row = lane % 16;
 #pragma unroll
     for (int j = 0; j < 8; j += 2) {
-        const float (&left)[4] = sums[FIRST + j], (&right)[4] = sums[FIRST + j + 1];
+        const float (&left)[4] = accumulators[FIRST + j], (&right)[4] = accumulators[FIRST + j + 1];
         u32 words[4] = {cvt_rn_bf16x2_f32(left[1], left[0]), cvt_rn_bf16x2_f32(left[3], left[2]),
                         cvt_rn_bf16x2_f32(right[1], right[0]), cvt_rn_bf16x2_f32(right[3], right[2])};
         stmatrix_x4(staging + row * LINE + (((j + lane / 16) ^ row) & 7) * 16, words);
     }
 }
-// From there into y, whose element [row, column] is the first: each eight lanes store a line of 128 bytes.
+// Copies the staging buffer to y from element [row, column] on: eight lanes store a line of 128
+// bytes.
 INLINE void store_staged(const MappedMatrices& p, u32 staging, u32 row, u32 column) {
     u32 lane = threadIdx.x % WARP, chunk = lane % 8;
 #pragma unroll
@@ -160,20 +173,23 @@ INLINE void store_staged(const MappedMatrices& p, u32 staging, u32 row, u32 colu
     }
 }
 template <int FIRST>
-INLINE void store_columns(const MappedMatrices& p, u32 staging, const float (&sums)[TILE_N / 8][4], u32 row,
+INLINE void store_columns(const MappedMatrices& p, u32 staging, const float (&accumulators)[TILE_N / 8][4], u32 row,
                           u32 column) {
-    stage_sums<FIRST>(staging, sums);
+    stage_accumulators<FIRST>(staging, accumulators);
     __syncwarp();
     store_staged(p, staging, row, column + FIRST * 8);
-    // Read before the next columns are written there.
+    // All lanes have read the staging buffer before the next columns overwrite it.
     __syncwarp();
-    if constexpr (FIRST + 8 < TILE_N / 8) store_columns<FIRST + 8>(p, staging, sums, row, column);
+    if constexpr (FIRST + 8 < TILE_N / 8) store_columns<FIRST + 8>(p, staging, accumulators, row, column);
 }
-// The sums of a consumer, warpgroup `consumer` of the block, into its rows of the tile.
-INLINE void store_sums(const MappedMatrices& p, u32 shared, const Sums& sums, Tile tile, u32 consumer) {
+// Stores the accumulators of a consumer, warpgroup `consumer` of the block, to its rows of the
+// tile.
+INLINE void store_accumulators(const MappedMatrices& p, u32 shared, const Accumulators& accumulators, Tile tile,
+                               u32 consumer) {
     u32 warp = threadIdx.x / WARP;
-    u32 row = tile.row + consumer * PART_M + warp % 4 * 16;
+    u32 row = tile.row + consumer * CONSUMER_M + warp % 4 * 16;
 #pragma unroll
     for (int block = 0; block < BLOCKS; ++block)
-        store_columns<0>(p, shared + OUT + warp * STAGING, sums[block], row + block * 64, tile.column);
+        store_columns<0>(p, shared + STAGING_OFFSET + warp * STAGING, accumulators[block], row + block * 64,
+                         tile.column);
 }

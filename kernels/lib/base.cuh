@@ -1,5 +1,6 @@
-// What every file here is built on, in place of the toolkit's headers, which NVRTC does not find without a toolkit: names of integer types,
-// and of constants of the hardware. Every kernel that is compiled parses it, so it is kept short.
+// The base of all files here, in place of the toolkit's headers, which NVRTC cannot find without an
+// installed toolkit: names of integer types, and constants of the hardware. Every kernel parses
+// this file, so it is kept short.
 
 #pragma once
 

@@ -1,7 +1,8 @@
-// Functions of one, two and three elements, in the compute type: the device's side of the unary, binary and compare families. Their
-// names are the stems of core. Integers wrap; NaN wins in larger and smaller; integer division by zero gives 0.
+// Functions of one and two elements in the compute type: the device code of the unary, gradient,
+// binary and compare families, and of casts. Their names are those of the ops in core. Integers
+// wrap. larger and smaller propagate NaN. Integer division by zero gives 0.
 //
-// Constants of an op (a slope, a bound, the number of a scalar form) come as bits of the compute type.
+// Constants of an op (a slope, a bound, a scalar operand) are passed as bits of the compute type.
 
 #pragma once
 
@@ -17,7 +18,7 @@ template <> INLINE i64 constant<i64>(u64 bits) { return i64(bits); }
 template <> INLINE i32 constant<i32>(u64 bits) { return i32(bits); }
 template <> INLINE u8 constant<u8>(u64 bits) { return u8(bits); }
 
-// ---------------------------------------------------------------- numbers
+// ---------------------------------------------------------------- arithmetic
 
 INLINE bool is_nan(float x) { return x != x; }
 INLINE bool is_nan(double x) { return x != x; }
@@ -26,7 +27,8 @@ template <class C> INLINE bool is_nan(C) { return false; }
 template <class C> INLINE C larger(C a, C b) { return a > b || is_nan(a) ? a : b; }
 template <class C> INLINE C smaller(C a, C b) { return a < b || is_nan(a) ? a : b; }
 
-// Signed overflow is undefined in C++: integers are added as unsigned numbers of their width.
+// Signed overflow is undefined in C++: integers are computed as unsigned integers of the same
+// width.
 template <class C> INLINE C sum_of(C a, C b) { return a + b; }
 template <> INLINE i64 sum_of(i64 a, i64 b) { return i64(u64(a) + u64(b)); }
 template <> INLINE i32 sum_of(i32 a, i32 b) { return i32(u32(a) + u32(b)); }
@@ -48,11 +50,11 @@ template <class C> INLINE C remainder_of(C a, C b) {
     C rest = a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? C(rest + b) : rest;
 }
-// The exact remainder with the sign of a, moved once.
-INLINE float moved(float rest, float b) { return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; }
-INLINE double moved(double rest, double b) { return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; }
-template <> INLINE float remainder_of(float a, float b) { return moved(fmodf(a, b), b); }
-template <> INLINE double remainder_of(double a, double b) { return moved(fmod(a, b), b); }
+// `rest` is the exact remainder with the sign of a; one addition moves it to the sign of b.
+INLINE float with_divisor_sign(float rest, float b) { return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; }
+INLINE double with_divisor_sign(double rest, double b) { return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; }
+template <> INLINE float remainder_of(float a, float b) { return with_divisor_sign(fmodf(a, b), b); }
+template <> INLINE double remainder_of(double a, double b) { return with_divisor_sign(fmod(a, b), b); }
 
 template <class C> INLINE C power_of(C base, C exponent) {
     if (exponent < C(0)) {
@@ -66,7 +68,8 @@ template <class C> INLINE C power_of(C base, C exponent) {
     }
     return product;
 }
-// Powers of 2 are exact, as on the CPU: pow and powf may be off by an ulp even there. 2048: beyond the exponents of both types.
+// Powers of 2 are exact, as on the CPU: pow and powf may be off by an ulp even there. 2048 is
+// beyond the exponents of both types.
 template <> INLINE float power_of(float base, float exponent) {
     if (base == 2.0f && exponent == rintf(exponent) && fabsf(exponent) < 2048.0f) return scalbnf(1.0f, int(exponent));
     return powf(base, exponent);
@@ -76,11 +79,13 @@ template <> INLINE double power_of(double base, double exponent) {
     return pow(base, exponent);
 }
 
-// ---------------------------------------------------------------- functions of real numbers, under one name for float and double
+// ---------------------------------------------------------------- floating-point functions
+//
+// One name for float and double.
 
-#define REAL(name, single, twice)                    \
-    INLINE float name(float x) { return single(x); } \
-    INLINE double name(double x) { return twice(x); }
+#define REAL(name, float_function, double_function)          \
+    INLINE float name(float x) { return float_function(x); } \
+    INLINE double name(double x) { return double_function(x); }
 REAL(exp_of, expf, exp)
 REAL(log_of, logf, log)
 REAL(log1p_of, log1pf, log1p)
@@ -98,19 +103,20 @@ REAL(abs_of, fabsf, fabs)
 #undef REAL
 INLINE float atan2_of(float y, float x) { return atan2f(y, x); }
 INLINE double atan2_of(double y, double x) { return atan2(y, x); }
-INLINE float with_sign(float size, float sign) { return copysignf(size, sign); }
-INLINE double with_sign(double size, double sign) { return copysign(size, sign); }
+INLINE float copy_sign(float size, float sign) { return copysignf(size, sign); }
+INLINE double copy_sign(double size, double sign) { return copysign(size, sign); }
 
 template <class C> INLINE C sigmoid_of(C x) { return C(1) / (C(1) + exp_of(-x)); }
-// The probability that a standard normal number is below x: by erfc, which keeps its digits where it is small.
+// The standard normal CDF, computed by erfc, which is accurate where it is small.
 template <class C> INLINE C normal_cdf(C x) { return C(0.5) * erfc_of(x * C(-0.7071067811865476)); }
 template <class C> INLINE C normal_pdf(C x) { return C(0.3989422804014327) * exp_of(C(-0.5) * x * x); }
 // sqrt(2/pi) * (x + 0.044715 x^3)
 template <class C> INLINE C gelu_inner(C x) { return C(0.7978845608028654) * (x + C(0.044715) * (x * x * x)); }
-// Beyond 40 the normal density is 0 and tanh is 1, also in double: gradients have reached their limits, and x^2 must not overflow.
+// Beyond +-40 the normal density is 0 and tanh is +-1, also in double: gradients have reached their
+// limits, and x^2 must not overflow.
 template <class C> INLINE C gelu_bounded(C x) { return smaller(larger(x, C(-40)), C(40)); }
 
-// ---------------------------------------------------------------- unary: name(x, constants)
+// ---------------------------------------------------------------- unary: unary_NAME(x, constants)
 
 #define UNARY(name, ...) \
     template <class C> INLINE C unary_##name(C x, Constants k) { __VA_ARGS__ }
@@ -122,8 +128,8 @@ template <> INLINE u8 unary_abs(u8 x, Constants) { return x; }
 template <> INLINE float unary_abs(float x, Constants) { return fabsf(x); }
 template <> INLINE double unary_abs(double x, Constants) { return fabs(x); }
 UNARY(sign, return C(C(x > C(0)) - C(x < C(0)));)
-template <> INLINE float unary_sign(float x, Constants) { return x == 0 || is_nan(x) ? x : with_sign(1.0f, x); }
-template <> INLINE double unary_sign(double x, Constants) { return x == 0 || is_nan(x) ? x : with_sign(1.0, x); }
+template <> INLINE float unary_sign(float x, Constants) { return x == 0 || is_nan(x) ? x : copy_sign(1.0f, x); }
+template <> INLINE double unary_sign(double x, Constants) { return x == 0 || is_nan(x) ? x : copy_sign(1.0, x); }
 UNARY(exp, return exp_of(x);)
 UNARY(log, return log_of(x);)
 UNARY(log1p, return log1p_of(x);)
@@ -151,7 +157,9 @@ UNARY(softplus, return larger(x, C(0)) + log1p_of(exp_of(-abs_of(x)));)
 UNARY(clamp, return smaller(larger(x, constant<C>(k.first)), constant<C>(k.second));)
 #undef UNARY
 
-// ---------------------------------------------------------------- gradients: name(saved, dy, constants); saved is y where the gradient is a function of y
+// ---------------------------------------------------------------- gradients
+//
+// grad_NAME(saved, dy, constants); saved is y if the gradient is a function of y, else x.
 
 #define GRAD(name, ...) \
     template <class C> INLINE C grad_##name(C s, C d, Constants k) { __VA_ARGS__ }
@@ -186,7 +194,7 @@ GRAD(softplus, return sigmoid_of(s) * d;)
 GRAD(clamp, return s >= constant<C>(k.first) && s <= constant<C>(k.second) ? d : C(0);)
 #undef GRAD
 
-// ---------------------------------------------------------------- binary: name(a, b)
+// ---------------------------------------------------------------- binary: binary_NAME(a, b)
 
 #define BINARY(name, ...) \
     template <class C> INLINE C binary_##name(C a, C b) { __VA_ARGS__ }
@@ -214,16 +222,19 @@ COMPARE(gt, >)
 COMPARE(ge, >=)
 #undef COMPARE
 
-// ---------------------------------------------------------------- conversions: cast<Y>(x), rounded once
+// ---------------------------------------------------------------- casts: Cast<Y>::of(x)
 //
-// Float to integer truncates and saturates, NaN gives 0; integer to integer keeps the low bits; anything to Truth is x != 0.
+// Rounded once. Float to integer truncates and saturates, and NaN gives 0. Integer to integer keeps
+// the low bits. Anything to Truth is x != 0.
 
 INLINE float to_float_odd(double x) {
     float toward_zero = __double2float_rz(x);
     bool inexact = double(toward_zero) != x && x == x;
     return __uint_as_float(__float_as_uint(toward_zero) | u32(inexact));
 }
-// Bits below the 24 that a float keeps of a number above 2^53 cannot decide a rounding to 16 bits: one of them stands for all.
+// From a magnitude of 2^53 on, the low 12 bits are below the 24 bits that a float keeps. They can
+// only break ties when 16-bit types are rounded: one sticky bit (bit 12) replaces them, and the
+// conversion to double is exact.
 INLINE float to_float_odd(i64 x) {
     u64 size = x < 0 ? 0 - u64(x) : u64(x);
     if (size >> 53) size = (size & ~u64(0xfff)) | u64((size & 0xfff) != 0) << 12;
@@ -232,7 +243,7 @@ INLINE float to_float_odd(i64 x) {
 INLINE float to_float_odd(float x) { return x; }
 INLINE float to_float_odd(i32 x) { return to_float_odd(i64(x)); }
 INLINE float to_float_odd(u8 x) { return float(x); }
-// Without sign, so that there is room for one bit more: the last one stands for two.
+// Unsigned integers need one bit more: x is halved, and its two lowest bits become one sticky bit.
 INLINE float to_float_odd(u64 x) { return x >> 63 ? 2.0f * to_float_odd(i64(x >> 1 | (x & 1))) : to_float_odd(i64(x)); }
 INLINE float to_float_odd(u32 x) { return to_float_odd(i64(x)); }
 
@@ -250,7 +261,7 @@ template <> struct Cast<f16> {
 template <> struct Cast<bf16> {
     template <class C> static INLINE bf16 of(C x) { return to_bf16(to_float_odd(x)); }
 };
-// The instructions saturate; of NaN they make the lowest 64-bit number.
+// The instructions saturate, but convert NaN to the least 64-bit integer.
 template <> struct Cast<i64> {
     template <class C> static INLINE i64 of(C x) { return i64(x); }
     static INLINE i64 of(float x) { return is_nan(x) ? 0 : __float2ll_rz(x); }
@@ -266,8 +277,8 @@ template <> struct Cast<u8> {
     static INLINE u8 of(float x) { return u8(smaller(larger(Cast<i32>::of(x), 0), 255)); }
     static INLINE u8 of(double x) { return u8(smaller(larger(Cast<i32>::of(x), 0), 255)); }
 };
-template <> struct Cast<Truth> {
-    template <class C> static INLINE Truth of(C x) { return Truth{u8(x != C(0))}; }
+template <> struct Cast<Bool> {
+    template <class C> static INLINE Bool of(C x) { return Bool{u8(x != C(0))}; }
 };
 
 #if NARROW_INTEGERS

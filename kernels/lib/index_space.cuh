@@ -1,4 +1,5 @@
-// Strided index spaces: the axes that N tensors have in common, by value in the launch parameters, and where an element lies in each.
+// Strided index spaces: the common axes of N tensors, passed by value in the launch parameters, and
+// the offset of an element in each tensor.
 
 #pragma once
 
@@ -6,14 +7,15 @@
 
 constexpr int MAX_RANK = 8;
 
-// Division of numbers below 2^31 by a divisor that the host knows: n / d = (mulhi(n, factor) + n) >> shift
-// (Granlund and Montgomery 1994, figure 4.1).
+// Division of numbers below 2^31 by a divisor that the host knows:
+// n / d = (mulhi(n, factor) + n) >> shift (Granlund and Montgomery 1994, figure 4.1).
 struct Divisor {
     u32 divisor, factor, shift;
 };
 INLINE u32 divide(u32 n, const Divisor& d) { return (__umulhi(n, d.factor) + n) >> d.shift; }
 
-// The common index space of N tensors, slowest axis first, axes of size 1 dropped and evenly lying ones merged.
+// The common index space of N tensors, slowest axis first. Axes of size 1 are dropped, and axes
+// that all tensors traverse with one stride are merged.
 template <int N> struct Space {
     u32 rank;
     Divisor dims[MAX_RANK];
@@ -21,7 +23,7 @@ template <int N> struct Space {
     i64 strides[N][MAX_RANK];
 };
 
-// Where element number `linear` of the space lies in each tensor, in elements from the first.
+// The offset of element `linear` of the space in each tensor, in elements from the first.
 template <int N> INLINE void locate(const Space<N>& space, u32 linear, i64 (&at)[N]) {
 #pragma unroll
     for (int tensor = 0; tensor < N; ++tensor) at[tensor] = 0;
@@ -35,7 +37,8 @@ template <int N> INLINE void locate(const Space<N>& space, u32 linear, i64 (&at)
         for (int tensor = 0; tensor < N; ++tensor) at[tensor] += index * space.strides[tensor][axis];
     }
 }
-// The same in a loop, for what is located once: cold code takes longer to arrive than to run.
+// The same as a loop, for code that locates only one element: when code is cold, fetching it takes
+// longer than running it.
 template <int N> INLINE void locate_once(const Space<N>& space, u32 linear, i64 (&at)[N]) {
 #pragma unroll
     for (int tensor = 0; tensor < N; ++tensor) at[tensor] = 0;
@@ -48,7 +51,7 @@ template <int N> INLINE void locate_once(const Space<N>& space, u32 linear, i64 
         for (int tensor = 0; tensor < N; ++tensor) at[tensor] += index * space.strides[tensor][axis];
     }
 }
-// The same for spaces of 2^31 elements and more.
+// The same for spaces of 2^31 or more elements.
 template <int N> INLINE void locate(const Space<N>& space, u64 linear, i64 (&at)[N]) {
     for (int tensor = 0; tensor < N; ++tensor) at[tensor] = 0;
 #pragma unroll 1

@@ -1,14 +1,18 @@
-// The beginning of every kernel of an op. With compute capability 9.0 and later the host lets a kernel begin before the one queued ahead of it has
-// ended (programmatic dependent launch): its blocks are placed and its first instructions run meanwhile. So every thread waits before its first
-// access to global memory, a read or a write, and whatever is ordered behind such a wait by a barrier is covered too.
+// The beginning of every kernel of an op. From compute capability 9.0 on, the host lets a kernel
+// begin before the previous one in the stream has ended (programmatic dependent launch): its blocks
+// are scheduled and its first instructions run in the meantime. So every thread waits before its
+// first access to global memory, read or write. Accesses that a barrier orders after such a wait
+// are covered, too.
 //
-// What follows from one rule, that every kernel here waits before it touches memory:
-//   the kernel ahead has ended, and what it wrote is seen;
-//   it ended after its own wait, so the ones ahead of it have ended as well;
-//   nothing behind this kernel writes what it still reads: that one waits for this one's end.
+// Consequences of one rule, that every kernel here waits before it accesses memory:
+//   the previous kernel has ended, and its writes are visible;
+//   it ended after its own wait, so the kernels before it have ended as well;
+//   no later kernel writes what this kernel still reads: it waits for the end of this kernel.
 //
-// Before the wait stand only parameters, which are constants of the launch, and shared memory. The host defines DEPENDENT for each variant whose
-// launches carry the attribute (Variant::is_dependent), and TRIGGERS where the next kernel is to begin as soon as all blocks of this one have.
+// Before the wait, a kernel accesses only parameters, which are constants of the launch, and shared
+// memory. The host defines DEPENDENT for each variant whose launches have the attribute
+// (Variant::is_dependent), and TRIGGERS if the next kernel may begin as soon as all blocks of this
+// one have begun.
 
 #pragma once
 
@@ -18,16 +22,17 @@
 #define WAITS_FOR_LAUNCHES 1
 #endif
 
-// Blocks of a grid up to which it triggers: two on each multiprocessor of an H100. More than fit at once would trigger near its end, where
-// the blocks of the next kernel crowd on the multiprocessors that are free first.
-constexpr u32 MOST_TRIGGERING_BLOCKS = 264;
+// The maximum number of blocks of a grid that triggers: two per multiprocessor of an H100. A grid
+// with more blocks than fit at once would trigger near its end, and the blocks of the next kernel
+// would crowd on the multiprocessors that become free first.
+constexpr u32 MAX_TRIGGERING_BLOCKS = 264;
 
-// Until everything that was queued ahead has ended and its writes are seen. The first statement of a kernel, or one behind what touches no global
-// memory.
+// Waits until all earlier launches have ended and their writes are visible. The first statement of
+// a kernel; only code that accesses no global memory may precede it.
 INLINE void wait_for_earlier_launches() {
 #if WAITS_FOR_LAUNCHES
 #if TRIGGERS
-    if (gridDim.x * gridDim.y * gridDim.z <= MOST_TRIGGERING_BLOCKS) griddepcontrol_launch_dependents();
+    if (gridDim.x * gridDim.y * gridDim.z <= MAX_TRIGGERING_BLOCKS) griddepcontrol_launch_dependents();
 #endif
     griddepcontrol_wait();
 #endif

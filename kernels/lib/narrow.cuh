@@ -1,7 +1,9 @@
-// The integers of 16 and 8 bits, and those without sign of 64, 32 and 16, which are here for what depends on the sign: for sums,
-// differences and products the host takes the kernels of the signed ones. functions.cuh includes this file under NARROW_INTEGERS, which the host defines where they are among the
-// types: all that the kernels ask of a type stands here, so that everything else is compiled as if there were no such types. All are
-// computed in themselves: C++ adds and multiplies them in int, and the result keeps the low bits.
+// The 8-bit and 16-bit integers, and unsigned integers of 64, 32 and 16 bits. The unsigned types
+// are here for what depends on the sign: for sums, differences and products the host uses the
+// kernels of the signed types. functions.cuh includes this file if NARROW_INTEGERS is defined,
+// which the host does if one of these is among the types. All that kernels require of a type is
+// here, so that all other code is compiled as if these types did not exist. Each type is its own
+// compute type: C++ adds and multiplies in int, and the result keeps the low bits.
 
 #pragma once
 
@@ -34,7 +36,7 @@ template <> struct Cast<i8> {
     static INLINE i8 of(double x) { return i8(smaller(larger(Cast<i32>::of(x), -128), 127)); }
 };
 
-// The instructions saturate; of NaN they make the highest 64-bit number.
+// The instructions saturate, but convert NaN to the greatest 64-bit integer.
 template <> struct Cast<u64> {
     static INLINE u64 of(float x) { return is_nan(x) ? 0 : __float2ull_rz(x); }
     static INLINE u64 of(double x) { return is_nan(x) ? 0 : __double2ull_rz(x); }
@@ -48,12 +50,12 @@ template <> struct Cast<u16> {
     static INLINE u16 of(double x) { return u16(smaller(larger(Cast<i32>::of(x), 0), 65535)); }
 };
 
-// For gemm.cuh and cumulative.cu, what sums are formed in: without sign, since they wrap.
-template <class E> struct SumOf;
-template <> struct SumOf<i16> {
+// For gemm.cuh and cumulative.cu: the type of sums, which is unsigned because sums wrap.
+template <class E> struct AccumulatorOf;
+template <> struct AccumulatorOf<i16> {
     typedef u32 type;
 };
-template <> struct SumOf<i8> {
+template <> struct AccumulatorOf<i8> {
     typedef u32 type;
 };
 
@@ -71,7 +73,7 @@ template <> INLINE u64 highest<u64>() { return ~u64(0); }
 template <> INLINE u32 highest<u32>() { return ~u32(0); }
 template <> INLINE u16 highest<u16>() { return 65535; }
 
-// For sort.cu: unsigned numbers in the order of the signed ones.
+// For sort.cu: unsigned keys in the order of the integers.
 INLINE u32 key_of(i16 x) { return u16(x) ^ 0x8000u; }
 INLINE u32 key_of(i8 x) { return u8(x) ^ 0x80u; }
 INLINE u32 key_of(u16 x) { return x; }

@@ -1,8 +1,9 @@
-// What kernels that reduce to one number have in common: packs that are taken apart where they are used, sums of squares over the whole range of
-// numbers, and accumulators merged over a warp and a block.
+// Shared code of kernels that reduce to one value: packs that are unpacked where they are used,
+// sums of squares over the full range of numbers, and accumulators that are merged over a warp and
+// a block.
 //
-// R is a policy: a type R::Acc, R::start() of nothing, and R::merge(a, b) of two parts in this order. The order of all merging follows from the number
-// of threads alone.
+// R is a policy: a type R::Acc, R::start() for no elements, and R::merge(a, b) for two partial
+// results in this order. The merge order depends only on the number of threads.
 
 #pragma once
 
@@ -10,9 +11,10 @@
 #include "lib/vec.cuh"
 #include "ptx/memory.cuh"
 
-// A pack as it lies in memory, taken apart where it is used: of elements that are narrower than a register the compiler would hold each in one of
-// its own, and wait for a pack to take it apart while others are under way.
-template <class X, int V> struct Words {
+// A pack as in memory, unpacked where it is used. The compiler would keep each element that is
+// narrower than a register in a separate register, and would wait for a pack to unpack it while
+// others are in flight.
+template <class X, int V> struct PackedWords {
     u32 words[(sizeof(X) * V + 3) / 4];
 
     INLINE X get(int e) const {
@@ -26,18 +28,19 @@ template <class X, int V> struct Words {
         return both.x;
     }
 };
-template <class X, int V> INLINE Words<X, V> load_words(const X* from) {
+template <class X, int V> INLINE PackedWords<X, V> load_words(const X* from) {
     union {
         Pack<X, V> pack;
-        Words<X, V> words;
+        PackedWords<X, V> words;
     } both;
     if constexpr (sizeof(X) * V == 16) both.pack = load_once<X, V>(from);
     else both.pack = load<X, V>(from);
     return both.words;
 }
-// Calls merge(pack, i) for the packs i at x + i * step, i < count, while the next DEPTH are under way.
+// Calls merge(pack, i) for the packs i at x + i * step, i < count, while the next DEPTH are in
+// flight.
 template <class X, int V, int DEPTH, class Merge> INLINE void for_packs(const X* x, i64 step, u32 count, Merge merge) {
-    Words<X, V> packs[DEPTH];
+    PackedWords<X, V> packs[DEPTH];
     u32 i = 0;
     if (count >= DEPTH) {
 #pragma unroll
@@ -46,7 +49,7 @@ template <class X, int V, int DEPTH, class Merge> INLINE void for_packs(const X*
         for (; i + 2 * DEPTH <= count; i += DEPTH) {
 #pragma unroll
             for (int d = 0; d < DEPTH; ++d) {
-                Words<X, V> pack = packs[d];
+                PackedWords<X, V> pack = packs[d];
                 packs[d] = load_words<X, V>(x + (i + DEPTH + d) * step);
                 merge(pack, i + d);
             }
@@ -55,7 +58,7 @@ template <class X, int V, int DEPTH, class Merge> INLINE void for_packs(const X*
         for (int d = 0; d < DEPTH; ++d) merge(packs[d], i + d);
         i += DEPTH;
     }
-    // Fewer than DEPTH, and all of them under way together.
+    // Fewer than DEPTH remain, all of them in flight together.
 #pragma unroll
     for (int d = 0; d < DEPTH - 1; ++d)
         if (i + d < count) packs[d] = load_words<X, V>(x + (i + d) * step);
@@ -64,11 +67,12 @@ template <class X, int V, int DEPTH, class Merge> INLINE void for_packs(const X*
         if (i + d < count) merge(packs[d], i + d);
 }
 
-// Sums of squares of numbers whose squares overflow, of those between, and of those whose squares vanish, the first and the last scaled (Blue 1978).
+// Sums of squares in three accumulators: of numbers whose squares overflow, of those in between,
+// and of those whose squares underflow. The first and the last are scaled (Blue 1978).
 template <class C> struct Squares {
     typedef Squares Acc;
     static constexpr bool IS_DOUBLE = sizeof(C) == 8;
-    // Powers of two: of the bounds between the three, and of the scales.
+    // Powers of two: the bounds between the three ranges, and the scales.
     static constexpr C LARGE = IS_DOUBLE ? C(0x1p400) : C(0x1p50), SMALL = IS_DOUBLE ? C(0x1p-400) : C(0x1p-50);
     static constexpr C DOWN = IS_DOUBLE ? C(0x1p-600) : C(0x1p-76), UP = IS_DOUBLE ? C(0x1p600) : C(0x1p88);
     C large, middle, small;
@@ -84,17 +88,17 @@ template <class C> struct Squares {
     static INLINE Squares merge(Squares a, Squares b) {
         return Squares{sum_of(a.large, b.large), sum_of(a.middle, b.middle), sum_of(a.small, b.small)};
     }
-    // Of the sum of all three.
+    // The square root of the sum of all three.
     INLINE C root() const {
-        // NaN is in the middle.
+        // NaN is in `middle`.
         if (large > C(0)) return sqrt_of(large + middle * DOWN * DOWN) * (C(1) / DOWN);
         if (middle != C(0)) return sqrt_of(middle + small * (C(1) / UP) * (C(1) / UP));
         return sqrt_of(small) * (C(1) / UP);
     }
 };
 
-// The accumulator of the lane that is `by` above this one.
-template <class Acc> INLINE Acc down(Acc acc, int by) {
+// The accumulator of the lane that is `by` lanes above this one.
+template <class Acc> INLINE Acc shuffle_down(Acc acc, int by) {
     union {
         Acc acc;
         u32 words[(sizeof(Acc) + 3) / 4];
@@ -104,21 +108,22 @@ template <class Acc> INLINE Acc down(Acc acc, int by) {
     for (int w = 0; w < int((sizeof(Acc) + 3) / 4); ++w) to.words[w] = __shfl_down_sync(ALL_LANES, from.words[w], by);
     return to.acc;
 }
-// Lane 0 has the whole of the warp.
-template <class R> INLINE typename R::Acc over_warp(typename R::Acc acc) {
+// Lane 0 returns the result of the whole warp.
+template <class R> INLINE typename R::Acc warp_reduce(typename R::Acc acc) {
 #pragma unroll
-    for (int by = WARP / 2; by > 0; by /= 2) acc = R::merge(acc, down(acc, by));
+    for (int by = WARP / 2; by > 0; by /= 2) acc = R::merge(acc, shuffle_down(acc, by));
     return acc;
 }
-// Thread 0 has the whole of the block. All threads meet between two calls with one R, whose memory is the same.
-template <class R, int WARPS> INLINE typename R::Acc over_block(typename R::Acc acc) {
+// Thread 0 returns the result of the whole block. All threads must synchronize between two calls
+// with one R, which use the same shared memory.
+template <class R, int WARPS> INLINE typename R::Acc block_reduce(typename R::Acc acc) {
     typedef typename R::Acc Acc;
     __shared__ alignas(16) unsigned char room[WARPS * sizeof(Acc)];
     Acc* warps = reinterpret_cast<Acc*>(room);
-    acc = over_warp<R>(acc);
+    acc = warp_reduce<R>(acc);
     if (threadIdx.x % WARP == 0) warps[threadIdx.x / WARP] = acc;
     __syncthreads();
     if (threadIdx.x >= WARP) return acc;
     acc = threadIdx.x < WARPS ? warps[threadIdx.x] : R::start();
-    return over_warp<R>(acc);
+    return warp_reduce<R>(acc);
 }

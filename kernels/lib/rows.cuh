@@ -1,24 +1,31 @@
-// What softmax.cu, norm.cu, batch_norm.cu and loss.cu are built on: rows that a team of threads reads once and works on.
+// The base of softmax.cu, norm.cu, batch_norm.cu, loss.cu and column_sums.cuh: rows that are each
+// read and processed by a team of threads.
 //
-// A row is cut into packs at the addresses that are multiples of a pack, wherever it starts; team member t has packs t, t + TEAM, ...
+// A row is divided into packs at addresses that are multiples of a pack, wherever the row starts.
+// Team member t has packs t, t + TEAM, ...
 //
-//      memory  ...|....row0|row0row0|row0row0|row0row1|row1....|...      pack = PACK elements = one access
-//      member          0        1        2        3   (TEAM = 4)
+//    memory  ...|....row0|row0row0|row0row0|row0row1|row1....|...   pack: PACK elements, one access
+//    member          0        1        2        3   (TEAM = 4)
 //
-// The first and the last pack may be shared with other rows: their elements are read and written one by one (MASKED). All tensors of a
-// row must then start at the same place of a pack. The host says, per variant:
+// The first and the last pack may be shared with other rows: their elements are read and written
+// individually (MASKED). All tensors of a row must then start at the same offset in a pack. The
+// host defines, per variant:
 //
 //   TYPE    element type in memory: float, double, f16, bf16
 //   PACK    elements of one access, a power of two of at most 16 bytes
-//   MASKED  0: every row starts at a multiple of a pack and has a multiple of PACK columns; 1: not so
-//   TEAM    threads of one row, a power of two up to 1024; up to a warp, a block has several teams
-//   HOLD    where the row waits between its two readings:
-//             REGISTERS  PACKS packs in each thread; PACKS * TEAM is at least the number of packs of a row (one more if MASKED)
-//             SHARED     dynamic shared memory, a pack for each pack of the row in each tensor; more room than registers, and two blocks of
-//                        a multiprocessor take turns; TEAM is above 32
-//             MEMORY     nowhere: it is read again, from the L2 cache if that is large enough
+//   MASKED  0: every row starts at a multiple of a pack and has a multiple of PACK columns;
+//           1: otherwise
+//   TEAM    threads per row, a power of two up to 1024; up to a warp, a block has several teams
+//   ROW_STORAGE    where a row is kept between its two reads:
+//             REGISTERS  PACKS packs in each thread; PACKS * TEAM is at least the number of packs
+//                        of a row (one more if MASKED)
+//             SHARED     dynamic shared memory, one pack for each pack of the row in each tensor;
+//                        holds more than registers, and two blocks of a multiprocessor overlap;
+//                        TEAM is above 32
+//             MEMORY     not kept: the row is read again, from the L2 cache if that is large enough
 //
-// A row of `columns` elements has at most columns / PACK packs, or (columns + 2 * PACK - 2) / PACK if MASKED. columns is below 2^30.
+// A row of `columns` elements has at most columns / PACK packs, or (columns + 2 * PACK - 2) / PACK
+// if MASKED. columns is below 2^30.
 
 #pragma once
 
@@ -34,7 +41,7 @@
 #define PACK 4
 #define MASKED 1
 #define TEAM 128
-#define HOLD SHARED
+#define ROW_STORAGE SHARED
 #endif
 #ifndef PACKS
 #define PACKS 1
@@ -46,26 +53,26 @@
 typedef TYPE T;
 typedef Compute<T> C;
 
-// Four warps keep a multiprocessor full with 16 blocks, and leave a short tail.
+// With four warps a block, 16 blocks fill a multiprocessor, and the last wave is short.
 constexpr int BLOCK = TEAM > 128 ? TEAM : 128;
 constexpr int TEAMS = TEAM > WARP ? 1 : BLOCK / TEAM;
 constexpr int ROW_THREADS = TEAM > WARP ? TEAM : BLOCK;
 constexpr int TEAM_WARPS = TEAM > WARP ? TEAM / WARP : 1;
 constexpr int TEAM_LANES = TEAM > WARP ? WARP : TEAM;
-// Packs under way in a thread where the row is not held in registers: 64 bytes, with 512 threads of two blocks 64 KiB a multiprocessor.
-// Numbers of 64 bits leave no registers for more than two.
+// Packs in flight per thread if the row is not held in registers: 64 bytes, which is 64 KiB per
+// multiprocessor with two blocks of 512 threads. 64-bit types leave registers for only two packs.
 constexpr int UNROLL = sizeof(C) == 8 ? 2 : 4;
 
 INLINE u64 row_of_thread() { return u64(blockIdx.x) * TEAMS + (TEAMS > 1 ? threadIdx.x / TEAM : 0); }
 INLINE int member_of_team() { return TEAMS > 1 ? threadIdx.x % TEAM : threadIdx.x; }
 INLINE C infinite() { return C(INFINITE); }
-INLINE C not_a_number() { return C(__int_as_float(0x7fc00000)); }
+INLINE C quiet_nan() { return C(__int_as_float(0x7fc00000)); }
 INLINE float max_of(float a, float b) { return fmaxf(a, b); }
 INLINE double max_of(double a, double b) { return fmax(a, b); }
-INLINE C reciprocal_deviation(C variance, double eps) { return C(1) / sqrt_of(variance + C(eps)); }
+INLINE C rstd_of(C variance, double eps) { return C(1) / sqrt_of(variance + C(eps)); }
 
-// e^x for the numbers of a dtype: where they are rounded to halves, one instruction of the processor is exact enough (2 ulp of float near
-// 0, |x| / 16 elsewhere).
+// e^x for the numbers of a dtype. If results are rounded to half precision, one instruction is
+// accurate enough (error of 2 ulp of float near 0, |x| / 16 elsewhere).
 INLINE double exponential(double x, double) { return exp(x); }
 INLINE float exponential(float x, float) { return expf(x); }
 template <class Half> INLINE float exponential(float x, Half) { return ex2_approx_ftz(x * 1.4426950408889634f); }
@@ -81,7 +88,8 @@ template <> struct WordOf<2> {
 };
 typedef typename WordOf<PACK * sizeof(T)>::type Word;
 
-// Element e of a pack's words, and words of elements; a pack of one half is a word of 16 bits.
+// Element e of a pack's words, and the words of elements. A pack of one half-precision element is a
+// 16-bit word.
 INLINE float unpacked(float, const u32* words, int e) { return __uint_as_float(words[e]); }
 INLINE double unpacked(double, const u32* words, int e) {
     return __hiloint2double(int(words[2 * e + 1]), int(words[2 * e]));
@@ -115,7 +123,8 @@ template <class Half> INLINE void pack(Half, const float (&values)[1], u16* word
     words[0] = narrow<Half>(values[0]).bits;
 }
 
-// A pack as it lies in memory. Words, not elements: the compiler would hold two halves in two registers.
+// A pack as in memory, in words instead of elements: the compiler would keep two half-precision
+// elements in two registers.
 struct alignas(PACK * sizeof(T)) Raw {
     Word words[PACK * sizeof(T) / sizeof(Word)];
 
@@ -133,21 +142,21 @@ struct alignas(PACK * sizeof(T)) Raw {
     }
 };
 extern __shared__ Raw held[];
-static_assert(HOLD != SHARED || TEAM > WARP, "shared memory holds one row");
+static_assert(ROW_STORAGE != SHARED || TEAM > WARP, "shared memory holds one row");
 
 INLINE Raw load_raw(const T* from) { return *reinterpret_cast<const Raw*>(from); }
 INLINE void store_raw(T* to, const Raw& raw) { *reinterpret_cast<Raw*>(to) = raw; }
-// 16 bytes, which the thread sees once it has waited for the group of its copies.
+// Copies 16 bytes, which are visible to the thread once it has waited for the group of its copies.
 INLINE void copy_to_shared(Raw* to, const T* from) { cp_async<16>(cvta_to_shared(to), from); }
 
 // ---------------------------------------------------------------- the packs of a row
 
-struct Cut {
-    int lead;  // elements of pack 0 that lie before the row
+struct RowPacking {
+    int lead;  // elements of pack 0 before the start of the row
     int columns;
     int packs;
 
-    INLINE Cut(const T* row, u32 row_columns) {
+    INLINE RowPacking(const T* row, u32 row_columns) {
         lead = MASKED ? int((u64(row) / sizeof(T)) % PACK) : 0;
         columns = int(row_columns);
         packs = columns > 0 ? (lead + columns + PACK - 1) / PACK : 0;
@@ -157,7 +166,7 @@ struct Cut {
     INLINE bool inside(int column) const { return !MASKED || u32(column) < u32(columns); }
     INLINE bool whole(int pack) const { return !MASKED || (column(pack) >= 0 && column(pack) + PACK <= columns); }
 
-    // Elements that are not the row's are `missing`.
+    // Elements outside the row are `missing`.
     INLINE Raw load(const T* row, int pack, C missing) const {
         int first = column(pack);
         Raw raw = Raw::filled(missing);
@@ -183,18 +192,19 @@ struct Cut {
     }
 };
 
-INLINE void load_row(Raw (&raw)[PACKS], const Cut& cut, const T* row, int member, C missing) {
+INLINE void load_row(Raw (&raw)[PACKS], const RowPacking& cut, const T* row, int member, C missing) {
 #pragma unroll
     for (int k = 0; k < PACKS; ++k) raw[k] = cut.load(row, member + k * TEAM, missing);
 }
 
-// Calls work(pack, raw of every tensor) for the member's packs, UNROLL at a time; `tensors` are rows in memory.
+// Calls work(first, raw) for the member's packs, UNROLL at a time: raw[u][t] is the pack `first + u
+// * TEAM` of tensor t. `from` has the rows in memory.
 template <int COUNT> struct Tensors {
     const T* rows[COUNT];
     C missing[COUNT];
 };
 template <int COUNT, class Work>
-INLINE void for_packs(const Cut& cut, int member, const Tensors<COUNT>& from, Work work) {
+INLINE void for_packs(const RowPacking& cut, int member, const Tensors<COUNT>& from, Work work) {
 #pragma unroll 1
     for (int first = member; first < cut.packs; first += TEAM * UNROLL) {
         Raw raw[UNROLL][COUNT];
@@ -205,16 +215,18 @@ INLINE void for_packs(const Cut& cut, int member, const Tensors<COUNT>& from, Wo
         work(first, raw);
     }
 }
-// As for_packs, of a row that is read again: it waits in shared memory between its readings, if HOLD says so.
+// Like for_packs, for a row that is read again: if ROW_STORAGE is SHARED, the row is kept in shared
+// memory between its reads.
 //
-//      asked for    group 0 | group 1 | group 2 | group 3 ..      a group: UNROLL packs of each thread and tensor
-//      work on                         group 0 | group 1 ..       AHEAD groups are under way meanwhile
+//      load     group 0 | group 1 | group 2 | group 3 | group 4 ..  a group: UNROLL packs of each
+//      compute                                group 0 | group 1 ..  thread and tensor
 //
-// Copies go past the registers: a thread could not hold as much as the memory's latency asks for.
-constexpr int AHEAD_OF_WORK = 3;
+// During work on one group, GROUPS_IN_FLIGHT groups are in flight. Copies bypass the registers: a
+// thread could not hold as many packs as the memory latency requires.
+constexpr int GROUPS_IN_FLIGHT = 3;
 template <int COUNT, class Work>
-INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& from, Work work) {
-    if constexpr (HOLD != SHARED) {
+INLINE void for_packs_first_pass(const RowPacking& cut, int member, const Tensors<COUNT>& from, Work work) {
+    if constexpr (ROW_STORAGE != SHARED) {
         for_packs<COUNT>(cut, member, from, work);
     } else if constexpr (sizeof(Raw) != 16) {
         for_packs<COUNT>(cut, member, from, [&](int first, const Raw(&raw)[UNROLL][COUNT]) {
@@ -226,7 +238,7 @@ INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& fro
             work(first, raw);
         });
     } else {
-        auto ask = [&](int first) {
+        auto issue_copies = [&](int first) {
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u) {
                 int pack = first + u * TEAM;
@@ -237,22 +249,22 @@ INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& fro
             }
             cp_async_commit_group();
         };
-        // The first and the last pack, where they are shared with other rows.
-        auto ask_for_edge = [&](int pack) {
+        // The first and the last pack, if they are shared with other rows.
+        auto load_edge_pack = [&](int pack) {
             if (pack % TEAM != member || pack < 0 || cut.whole(pack)) return;
 #pragma unroll
             for (int t = 0; t < COUNT; ++t) held[t * cut.packs + pack] = cut.load(from.rows[t], pack, from.missing[t]);
         };
 #pragma unroll
-        for (int group = 0; group < AHEAD_OF_WORK; ++group) ask(member + group * TEAM * UNROLL);
+        for (int group = 0; group < GROUPS_IN_FLIGHT; ++group) issue_copies(member + group * TEAM * UNROLL);
         if (MASKED) {
-            ask_for_edge(0);
-            ask_for_edge(cut.packs - 1);
+            load_edge_pack(0);
+            load_edge_pack(cut.packs - 1);
         }
 #pragma unroll 1
         for (int first = member; first < cut.packs; first += TEAM * UNROLL) {
-            // Each thread works on what it asked for itself: no barrier is needed.
-            cp_async_wait_group<AHEAD_OF_WORK - 1>();
+            // Each thread works on what it copied itself: no barrier is needed.
+            cp_async_wait_group<GROUPS_IN_FLIGHT - 1>();
             Raw raw[UNROLL][COUNT];
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u)
@@ -261,15 +273,16 @@ INLINE void for_packs_kept(const Cut& cut, int member, const Tensors<COUNT>& fro
                     int pack = first + u * TEAM;
                     raw[u][t] = pack < cut.packs ? held[t * cut.packs + pack] : Raw::filled(from.missing[t]);
                 }
-            ask(first + AHEAD_OF_WORK * TEAM * UNROLL);
+            issue_copies(first + GROUPS_IN_FLIGHT * TEAM * UNROLL);
             work(first, raw);
         }
     }
 }
-// Calls work(pack, raw of every tensor) for the member's packs once more. Each thread reads what it kept itself: no barrier is needed.
+// Calls work(pack, raw of every tensor) for the member's packs again. Each thread reads what it
+// stored itself: no barrier is needed.
 template <int COUNT, class Work>
-INLINE void for_packs_again(const Cut& cut, int member, const Tensors<COUNT>& from, Work work) {
-    if (HOLD == SHARED) {
+INLINE void for_packs_second_pass(const RowPacking& cut, int member, const Tensors<COUNT>& from, Work work) {
+    if (ROW_STORAGE == SHARED) {
         // One at a time is enough, and leaves the registers to a second block.
 #pragma unroll 1
         for (int pack = member; pack < cut.packs; pack += TEAM) {
@@ -279,7 +292,8 @@ INLINE void for_packs_again(const Cut& cut, int member, const Tensors<COUNT>& fr
             work(pack, raw);
         }
     } else {
-        // Backwards: what was read last is in the cache still. Loads first: none may pass a store, which may be to the same place.
+        // Backward: what was read last is still in the cache. Loads come first: no load may move
+        // ahead of a store, which may be to the same address.
         int last = member + (cut.packs - 1) / TEAM * TEAM;
 #pragma unroll 1
         for (; last >= 0; last -= TEAM * UNROLL) {
@@ -298,7 +312,9 @@ INLINE void for_packs_again(const Cut& cut, int member, const Tensors<COUNT>& fr
     }
 }
 
-// ---------------------------------------------------------------- reductions of a team, in an order that depends on TEAM alone
+// ---------------------------------------------------------------- reductions of a team
+//
+// Their order depends only on TEAM.
 
 template <int LANES> INLINE C lanes_sum(C value) {
 #pragma unroll
@@ -313,7 +329,8 @@ template <int LANES> INLINE C lanes_max(C value) {
 INLINE int warp_of_block() { return threadIdx.x / WARP; }
 INLINE int lane() { return threadIdx.x % WARP; }
 
-// Every use in a kernel has a SLOT of its own: a second barrier, before the memory is used again, is not needed then.
+// Every use in a kernel has its own SLOT: so no second barrier is needed before the memory is used
+// again.
 template <int SLOT> INLINE C team_max(C value) {
     value = lanes_max<TEAM_LANES>(value);
     if (TEAM_WARPS == 1) return value;
@@ -333,8 +350,9 @@ template <int SLOT> INLINE C team_sum(C value) {
 struct Pair {
     C first, second;
 };
-// Two sums at once: after the first exchange the lower lanes go on with one, the upper lanes with the other.
-// In a loop `turn` alternates between 0 and 1: the memory of one turn is written again when all have left it.
+// Two sums at once: after the first exchange the lower lanes continue with one sum, the upper lanes
+// with the other. In a loop, `turn` alternates between 0 and 1: the memory of one turn is written
+// again only after all threads have read it.
 template <int SLOT> INLINE Pair team_sums(C first, C second, int turn = 0) {
     if (TEAM_LANES == 1) return Pair{first, second};
     constexpr int HALF = largest(TEAM_LANES / 2, 1);
@@ -345,10 +363,10 @@ template <int SLOT> INLINE Pair team_sums(C first, C second, int turn = 0) {
         __shared__ C of_warps[2][2][TEAM_WARPS];
         if (threadIdx.x % HALF == 0) of_warps[turn][upper][warp_of_block()] = mine;
         __syncthreads();
-        constexpr int PLACES = TEAM_WARPS > HALF ? HALF : TEAM_WARPS;
-        mine = of_warps[turn][upper][threadIdx.x % PLACES];
+        constexpr int READERS = TEAM_WARPS > HALF ? HALF : TEAM_WARPS;
+        mine = of_warps[turn][upper][threadIdx.x % READERS];
         if (TEAM_WARPS > HALF) mine += of_warps[turn][upper][HALF + threadIdx.x % HALF];
-        mine = lanes_sum<PLACES>(mine);
+        mine = lanes_sum<READERS>(mine);
     }
     C other = __shfl_xor_sync(ALL_LANES, mine, HALF);
     return upper ? Pair{other, mine} : Pair{mine, other};
@@ -357,7 +375,7 @@ template <int SLOT> INLINE void team_sums(C (&values)[2], int turn) {
     Pair pair = team_sums<SLOT>(values[0], values[1], turn);
     values[0] = pair.first, values[1] = pair.second;
 }
-// Four sums at once: after two exchanges each quarter of the lanes goes on with one of them.
+// Four sums at once: after two exchanges each quarter of the lanes continues with one of them.
 template <int SLOT> INLINE void team_sums(C (&values)[4], int turn) {
     static_assert(TEAM_LANES == WARP || SLOT < 0, "a quarter of the lanes for each sum");
     constexpr int QUARTER = WARP / 4;
@@ -373,12 +391,12 @@ template <int SLOT> INLINE void team_sums(C (&values)[4], int turn) {
         __shared__ C of_warps[2][4][TEAM_WARPS];
         if (threadIdx.x % QUARTER == 0) of_warps[turn][which][warp_of_block()] = mine;
         __syncthreads();
-        constexpr int PLACES = TEAM_WARPS > QUARTER ? QUARTER : TEAM_WARPS;
+        constexpr int READERS = TEAM_WARPS > QUARTER ? QUARTER : TEAM_WARPS;
         mine = 0;
 #pragma unroll
-        for (int from = 0; from < TEAM_WARPS; from += PLACES)
-            mine += of_warps[turn][which][from + threadIdx.x % PLACES];
-        mine = lanes_sum<PLACES>(mine);
+        for (int from = 0; from < TEAM_WARPS; from += READERS)
+            mine += of_warps[turn][which][from + threadIdx.x % READERS];
+        mine = lanes_sum<READERS>(mine);
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) values[i] = __shfl_sync(ALL_LANES, mine, i * QUARTER);
@@ -386,11 +404,12 @@ template <int SLOT> INLINE void team_sums(C (&values)[4], int turn) {
 
 // ---------------------------------------------------------------- sums of exponentials
 
-// The sum of e^(x - shift(max)) over numbers whose largest is max, -infinity if there is none. A part of a row may hold nothing but
-// -infinity, and adds 0 to it then.
+// The sum of e^(x - shift(max)) over numbers whose maximum is max, -infinity if there are none. A
+// part of a row may contain only -infinity, and then adds 0.
 //
-// Softmax lets +infinity be the largest: inf - inf = NaN is what 0/0 says of the whole row. The loss is not told by that of the other
-// numbers: there (BOUNDED) max is the largest number below +infinity, and the sum is +infinity.
+// In softmax the maximum may be +infinity: inf - inf = NaN is then the result of the whole row,
+// like 0/0. The loss needs a result for the other numbers: there (BOUNDED) max is the greatest
+// number below +infinity, and the sum is +infinity.
 template <bool BOUNDED> struct Exponentials {
     C max, sum;
 
@@ -402,7 +421,7 @@ template <bool BOUNDED> struct Exponentials {
         if (!BOUNDED || sum != infinite()) sum *= exponential(max - larger_max);
         max = larger_max;
     }
-    // Elements of one or more packs; those missing are -infinity.
+    // Adds the elements of one or more packs; missing ones are -infinity.
     template <int COUNT> INLINE void add(const Raw (&raw)[COUNT][1]) {
         C largest = -infinite();
 #pragma unroll
@@ -433,7 +452,7 @@ template <bool BOUNDED> struct Exponentials {
         of_lanes<TEAM_LANES>();
         of_warps<SLOT>();
     }
-    // The same where all lanes of a warp have the warp's numbers already.
+    // The same if all lanes of a warp already have the warp's values.
     template <int SLOT> INLINE void of_warps() {
         if (TEAM_WARPS == 1) return;
         __shared__ Pair of_each[TEAM_WARPS];

@@ -1,4 +1,4 @@
-// N elements that are read or written in one access, of 16 bytes at most.
+// N elements that are read or written in one access of at most 16 bytes.
 
 #pragma once
 
@@ -10,10 +10,11 @@ template <class T, int N> struct alignas(sizeof(T) * N) Pack {
 };
 
 template <class T, int N> INLINE Pack<T, N> load(const T* from) { return *reinterpret_cast<const Pack<T, N>*>(from); }
-// The same of 16 bytes that no other thread of the kernel writes and nobody reads again: they are asked for in the order in which they are written
-// here, ahead of the arithmetic, with the neighbouring sectors, and not kept in the L1 cache.
+// The same for 16 bytes that no other thread of the kernel writes and that are not read again. The
+// loads are issued in program order, ahead of the arithmetic, with an L2 prefetch of the
+// surrounding 256 bytes, and do not allocate in L1.
 template <class T, int N> INLINE Pack<T, N> load_once(const T* from) {
-    static_assert(sizeof(T) * N == 16, "one access of the widest kind");
+    static_assert(sizeof(T) * N == 16, "one 16-byte access");
     union {
         u32 words[4];
         Pack<T, N> pack;

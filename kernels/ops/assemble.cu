@@ -1,20 +1,22 @@
-// Tensors put together from parts: bits are moved, nothing is computed.
+// Pads and concatenates tensors. The kernels only move bits.
 //
-//   pad            y = x within a border of one value; anything strided
-//   pad_line       the same for a dense y: a thread writes PACK elements
+//   pad            y = x with a border of a constant value; any strides
+//   pad_line       the same for a contiguous y: a thread writes PACK elements
 //
-//        y  b b b b b b       axes slowest first; axes without a border have been merged into the one before them where both sides
-//           b b x x x b       lie evenly, so that a thread seldom comes to the end of a row
-//           b b x x x b
+//        y  b b b b b b      Axes are ordered slowest first. The host merges an axis without a
+//           b b x x x b      border into the axis before it where the strides of x and y allow it,
+//           b b x x x b      so that a thread seldom reaches the end of a row.
 //
-//   concat         y[o, start + i] = part[o, i] for up to PARTS tensors in one launch: each is [outer, length], its rows runs of memory
-//   concat_packed  the same, 16 bytes at a time
+//   concat         y[o, start + i] = part[o, i] for up to PARTS tensors in one launch: each is
+//                  [outer, length] with contiguous rows
+//   concat_packed  the same, 16 bytes per access
 //
-//        y  | part 0 | part 1  | part 2 |     blocks: [ part 0 ... | part 1 ... | part 2 ... ], each of them of one part
-//           | part 0 | part 1  | part 2 |
+//        y  | part 0 | part 1  | part 2 |     grid: [ part 0 ... | part 1 ... | part 2 ... ],
+//           | part 0 | part 1  | part 2 |     each block copies from one part
 //
-// TYPE = u8, u16, u32, u64. Limits: pad: fewer than 2^31 elements of y; concat: fewer than 2^31 words of a part. pad_line needs y aligned to 16 bytes,
-// concat_packed everything a multiple of 16 bytes.
+// TYPE = u8, u16, u32, u64. Limits: pad: fewer than 2^31 elements of y; concat: fewer than 2^31
+// words in a part. pad_line needs y aligned to 16 bytes; concat_packed needs all addresses, pitches
+// and lengths to be multiples of 16 bytes.
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
@@ -24,13 +26,13 @@
 typedef TYPE E;
 constexpr int THREADS = 256;
 constexpr int PACK = 16 / sizeof(E);
-constexpr int PER_THREAD = 4;  // words of a thread of concat, all read before the first is written
-constexpr int PARTS = 64;      // 3 KiB of the 4 KiB that parameters may have
+constexpr int PER_THREAD = 4;  // words per thread of concat, all loaded before the first store
+constexpr int PARTS = 64;      // 3 KiB of the 4 KiB that kernel parameters may have
 
 struct Padding {
     E* y;
     const E* x;
-    u64 value;  // bits of an element
+    u64 value;  // the bits of an element
     u32 count, rank;
     Divisor dims[MAX_RANK];  // of y
     i32 before[MAX_RANK];
@@ -38,12 +40,12 @@ struct Padding {
     i64 x_strides[MAX_RANK], y_strides[MAX_RANK];
 };
 
-// An element of y: where it is, and where it comes from.
+// An element of y: its offset, and the element of x that it is copied from.
 struct Origin {
     i64 y;
-    const E* line;  // of x, at index 0 of the last axis
-    i32 column;     // along the last axis of x
-    bool on_line;   // whether all other axes are within the border
+    const E* line;       // row of x, at index 0 of the last axis
+    i32 column;          // index along the last axis of x
+    bool is_row_inside;  // whether the indices along all other axes are inside x
 };
 INLINE Origin origin_of(const Padding& p, u32 number) {
     Origin origin = {0, p.x, 0, true};
@@ -58,7 +60,7 @@ INLINE Origin origin_of(const Padding& p, u32 number) {
         if (axis == p.rank - 1) {
             origin.column = own;
         } else {
-            origin.on_line = origin.on_line && u32(own) < u32(p.sizes[axis]);
+            origin.is_row_inside = origin.is_row_inside && u32(own) < u32(p.sizes[axis]);
             origin.line += i64(own) * p.x_strides[axis];
         }
     }
@@ -77,7 +79,7 @@ template <int N> INLINE void write_padded(const Padding& p) {
 #pragma unroll
     for (int e = 0; e < N; ++e) {
         if (e > 0 && ++origin.column == end) origin = origin_of(p, min(first + e, p.count - 1));
-        bool inside = origin.on_line && u32(origin.column) < u32(size);
+        bool inside = origin.is_row_inside && u32(origin.column) < u32(size);
         pack.of[e] = inside ? origin.line[i64(origin.column) * step] : E(p.value);
     }
     if (N == 1) {
@@ -99,14 +101,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) pad_line(const __grid_cons
     write_padded<PACK>(p);
 }
 
-// All in words.
+// Counts, offsets and pitches are in words.
 struct Part {
     u64 x;        // address
-    i64 x_pitch;  // between rows
-    u64 start;    // in a row of y
+    i64 x_pitch;  // between rows of x
+    u64 start;    // offset in a row of y
     u32 count;
     u32 first_block;
-    Divisor length;  // of a row
+    Divisor length;  // of a row of the part
 };
 struct Concatenation {
     u64 y;
@@ -116,7 +118,7 @@ struct Concatenation {
 };
 
 template <class Word> INLINE void write_part(const Concatenation& p) {
-    // The last part that starts at or before this block.
+    // Binary search for the last part whose first block is at or before this one.
     u32 low = 0, high = p.parts;
     while (high - low > 1) {
         u32 middle = (low + high) / 2;

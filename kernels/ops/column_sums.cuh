@@ -1,16 +1,19 @@
-// Sums of what blocks of norm.cu leave of the gradients of a norm's weight and bias: partials [count, one or two sums, columns] to sums [columns].
+// Adds the partial gradients of a norm's weight and bias, which the blocks of norm.cu write:
+// partials [count, 1 or 2, columns] -> sums [columns].
 #pragma once
 
 #include "lib/launch.cuh"
 #include "lib/rows.cuh"
 
 struct ColumnSums {
-    T* sums[2];         // each [columns]; null: not wanted
-    const C* partials;  // [count, one or two sums, columns]
+    T* sums[2];         // each [columns]; null: not requested
+    const C* partials;  // [count, 1 or 2, columns]
     u32 columns, count;
 };
-// 32 neighboring columns in a block: its warps take turns with the parts, and are added up in their order. As many warps as a block can
-// have: what is added up is stored far apart, and each load waits for all of memory's latency. Blocks: (ceil(columns / 32), sums in the partials).
+// A block adds 32 adjacent columns. Warp w adds the partials w, w + SUM_WARPS, ..; warp 0 then adds
+// the sums of the warps in order. SUM_WARPS is the most warps that a block can have: the addends of
+// a column are far apart in memory, and each load takes the full memory latency.
+// Grid: (ceil(columns / 32), sums per partial).
 constexpr int SUM_WARPS = 32;
 extern "C" __global__ void __launch_bounds__(SUM_WARPS* WARP) column_sums(const __grid_constant__ ColumnSums p) {
     wait_for_earlier_launches();

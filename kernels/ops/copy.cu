@@ -1,17 +1,19 @@
-// Copies between tensors whose fastest axes differ: y[.., i, j] = x[.., i, j], x dense along i, y dense along j.
+// Copies between tensors with different fastest axes: y[.., i, j] = x[.., i, j], x contiguous along
+// i, y contiguous along j.
 //
-//   in   x, elements `x_stride` apart along j, next to each other along i
-//   out  y, elements `y_stride` apart along i, next to each other along j
+//   in   x, elements `x_stride` apart along j, adjacent along i
+//   out  y, elements `y_stride` apart along i, adjacent along j
 //
-// A block moves one tile through shared memory, so that both sides see whole sectors:
+// A block moves one tile through shared memory, so that loads and stores access whole sectors:
 //
 //       j ->                     tile [j][i]                  i
 //   i   x . . .     read along i     | | |     written along j   y - - -
 //
-// VECTOR elements (4 bytes) are moved at once where everything is a multiple of VECTOR; `tiles` moves one at a time. A tile is twice as long along j
-// as along i: the longer runs are those that are written, which gain more from it. Other axes are batches.
+// tiles_packed moves VECTOR elements (4 bytes) per access where everything is a multiple of VECTOR;
+// `tiles` moves one. A tile is twice as long along j as along i: stores gain more from long runs
+// than loads. The other axes are batch axes.
 //
-// Limits: i and j below 2^31; fewer than 2^31 tiles. Casts and everything else: elementwise.cu.
+// Limits: i and j below 2^31; fewer than 2^31 tiles. Casts and all other copies: elementwise.cu.
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
@@ -19,10 +21,10 @@
 #include "lib/vec.cuh"
 
 typedef TYPE E;
-constexpr int SIDE = 32;  // threads of a row: a warp reads 128 bytes at once
+constexpr int SIDE = 32;  // threads along a row: a warp reads 128 bytes at once
 constexpr int ROWS = 8;   // rows of threads: 256 threads, each moves 8 x VECTOR x VECTOR elements
 constexpr int THREADS = SIDE * ROWS;
-constexpr int DEPTH = 2;  // packs of a thread along j
+constexpr int DEPTH = 2;  // packs per thread along j
 constexpr int VECTOR = sizeof(E) < 4 ? 4 / sizeof(E) : 1;
 
 struct Transposition {
@@ -36,7 +38,8 @@ struct Transposition {
 
 template <int V> INLINE void move_tile(const Transposition& p) {
     constexpr int ALONG_I = SIDE * V, ALONG_J = SIDE * V * DEPTH;
-    // A row is one word longer than a tile is wide: columns then lie in different banks.
+    // Rows are padded by V elements (one word of 4 bytes; two for elements of 8 bytes): the
+    // elements of a column are then in different banks.
     constexpr int PITCH = ALONG_I + V;
     __shared__ alignas(16) E tile[ALONG_J * PITCH];
     u32 rest = divide(blockIdx.x, p.j_tiles);

@@ -1,29 +1,31 @@
-// Running sums along an axis: y[l, i] = x[l, 0] + .. + x[l, i] for every line l.
+// Cumulative sums along an axis: y[l, i] = x[l, 0] + .. + x[l, i] for each line l.
 //
-// `lines` is the space of lines (strides in y, then in x); elements of a line are `y_step` and `x_step` apart. Floats are added in double, so that a
-// sum that comes back to near 0 keeps its digits in whichever order its terms were added; each is rounded where it is stored.
+// `space` is the index space of the lines (strides in y, then in x). The elements of a line are
+// `y_step` and `x_step` apart. Floats are added in double, so that a sum that returns to near 0
+// keeps its digits for any order of its terms. Each sum is rounded when it is stored.
 //
-//   scan    a block per line: 1024 elements at a time, [ thread 0: 4 | thread 1: 4 | ... ], the running total carried on
-//   walk    a thread per line: where lines lie side by side and there are many of them
+//   scan    a block per line: 1024 elements at a time, [ thread 0: 4 | thread 1: 4 | ... ]; the
+//           total so far is carried to the next 1024
+//   walk    a thread per line, for many adjacent lines
 //
-// Limits: lines below 2^31; any length.
+// Limits: fewer than 2^31 lines; any length.
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
 #include "lib/launch.cuh"
 
 typedef TYPE X;
-template <class T> struct SumOf {
+template <class T> struct AccumulatorOf {
     typedef T type;
 };
-template <> struct SumOf<float> {
+template <> struct AccumulatorOf<float> {
     typedef double type;
 };
 typedef Compute<X> Stored;
-typedef SumOf<Stored>::type C;
+typedef AccumulatorOf<Stored>::type C;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / WARP;
-constexpr int PER_THREAD = 4;  // a chunk of 1024: the carry is passed on once for each
+constexpr int PER_THREAD = 4;  // chunks of 1024: the carry is passed on once per chunk
 
 struct Cumulative {
     const X* x;
@@ -64,7 +66,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant
         for (u32 w = 0; w < warp; ++w) base = sum_of(base, totals[w]);
         C total = base;
         for (u32 w = warp; w < WARPS; ++w) total = sum_of(total, totals[w]);
-        // What the lanes before this one have: taken over, not by subtraction, which infinities would not survive.
+        // The sum of the lanes before this one comes from a shuffle. A subtraction would turn
+        // infinity into NaN.
         C lanes_before = C(__shfl_up_sync(ALL_LANES, before, 1));
         if (lane > 0) base = sum_of(base, lanes_before);
 #pragma unroll
@@ -76,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) walk(const __grid_constant__ Cumulative p) {
+extern "C" __global__ void __launch_bounds__(THREADS) scan_serial(const __grid_constant__ Cumulative p) {
     wait_for_earlier_launches();
     u32 line = blockIdx.x * THREADS + threadIdx.x;
     if (line >= p.lines) return;

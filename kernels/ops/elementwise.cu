@@ -3,20 +3,25 @@
 // The host compiles this file once for each op and dtype, with
 //   EXPRESSION  over a, b, c (in the compute types of their tensors) and k, the op's constants; or
 //   STORED      the same, already in the type of y
-//   ARITY       1, 2 or 3: how many of A, B, C there are
+//   ARITY       1, 2 or 3: the number of inputs among A, B, C
 //   TYPE_A, TYPE_B, TYPE_C, TYPE_Y  the element types in memory
-//   PACK_OF     elements of one access: 16 bytes of the widest type that is read or written
-//   LEAST_BLOCKS  blocks of `line` that the compiler keeps room for on a multiprocessor
+//   PACK_OF     elements per access: 16 bytes of the widest type that is read or written
+//   MIN_BLOCKS  blocks of `line` per multiprocessor for which the compiler limits registers
 //
-// Three kernels, fastest first; the host takes the first one that fits:
+// Kernels, fastest first; the host launches the first one that fits:
 //
-//   line     every tensor is one run of elements     [ pack | pack | pack | ... | tail ]   a thread: UNROLL packs
-//   rows     the last axis is a run or one repeated element in every tensor, and packs divide it
-//   strided  anything else; a thread: PER_THREAD elements, 256 apart
+//   line     each tensor is one contiguous run       [ pack | pack | pack | ... | tail ]
+//            a thread: UNROLL packs
+//   rows     in each tensor the last axis is contiguous or one broadcast element, and its length is
+//            a multiple of PACK
+//   strided  any strides; a thread: PER_THREAD elements, 256 apart (strided_long: 2^31 elements or
+//            more)
 //
-// A null pointer in place of a, b or c stands for the number `scalar` everywhere: how fills and scalar forms come by their operand.
+// A null pointer for a, b or c stands for the constant `scalar` in all elements. Fills and ops with
+// a scalar operand use this.
 //
-// Limits: any number of elements; the output may be exactly an input. line and rows need pointers that are multiples of a pack's bytes.
+// Limits: any number of elements; the output may be exactly an input. line and rows need pointers
+// aligned to a pack; rows needs fewer than 2^31 elements.
 
 #include "lib/functions.cuh"
 #include "lib/index_space.cuh"
@@ -24,13 +29,13 @@
 #include "lib/vec.cuh"
 
 #ifdef HOST_SHIM
-#define LEAST_BLOCKS 1
+#define MIN_BLOCKS 1
 #endif
 
 constexpr int THREADS = 256;
 constexpr int PACK = PACK_OF;
-// Two accesses of each tensor under way in a thread: one alone leaves a tenth of the bandwidth unused. (In double, where functions take many
-// registers and are slower than the memory, one.)
+// Accesses of each tensor in flight per thread. With only one, a tenth of the bandwidth is unused.
+// In double, where functions take many registers and are slower than the memory, one is enough.
 constexpr int UNROLL = sizeof(TYPE_Y) == 8 ? 1 : 2;
 constexpr int PER_THREAD = 4;
 
@@ -45,7 +50,7 @@ struct Elementwise {
     const B* b;
     const C* c;
     u64 count;
-    u64 scalar;  // bits of an element as it lies in memory
+    u64 scalar;  // the bits of an element, as in memory
     Constants k;
     Space<4> space;
 };
@@ -81,7 +86,7 @@ template <class T> INLINE Pack<T, PACK> load_or(const T* from, u64 at, T scalar)
 }
 template <class T> INLINE T element_or(const T* from, i64 at, T scalar) { return from ? from[at] : scalar; }
 
-extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) line(const __grid_constant__ Elementwise p) {
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS) line(const __grid_constant__ Elementwise p) {
     wait_for_earlier_launches();
     u64 first = (u64(blockIdx.x) * THREADS * UNROLL + threadIdx.x) * PACK;
     A a_scalar = from_bits<A>(p.scalar);
@@ -116,13 +121,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) line(const _
     }
 }
 
-// A pack at `from`, or one element repeated where the stride is 0.
+// A pack at `from`, or one element repeated if the stride is 0.
 template <class T> INLINE Pack<T, PACK> load_run(const T* from, i64 at, i64 stride, T scalar) {
     if (!from) return repeated(scalar);
     return stride != 0 ? load<T, PACK>(from + at) : repeated(from[at]);
 }
 
-// The last axis of the space is a multiple of PACK long.
+// The length of the last axis of the space is a multiple of PACK.
 extern "C" __global__ void __launch_bounds__(THREADS) rows(const __grid_constant__ Elementwise p) {
     wait_for_earlier_launches();
     u32 packs = u32(p.count / PACK);
@@ -142,7 +147,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) rows(const __grid_constant
     store<Y, PACK>(p.y + at[0], y);
 }
 
-// Not unrolled: what a thread waits for is its division chain, which other warps hide; four copies of it only take longer to compile.
+// Not unrolled: the latency is that of a thread's chain of index divisions, and other warps hide
+// it. Four copies of the chain would only take longer to compile.
 template <class Index> INLINE void strided_elements(const Elementwise& p) {
     u64 first = u64(blockIdx.x) * (THREADS * PER_THREAD) + threadIdx.x;
 #pragma unroll 1

@@ -1,13 +1,15 @@
-// Picking and putting along an axis by a tensor of positions.
+// Gather along an axis by a tensor of indices, and the keys for scatter.
 //
-//   gather        y[.., i, ..] = x[.., index[.., i, ..], ..], anything strided
-//   gather_rows   y[o, i, :] = x[o, index[i], :] for rows that lie dense: a thread moves PACK bytes
-//   scatter_keys  the place in y that each source element goes to, as a number; sort.cu and scatter.cu do the rest
+//   gather        y[.., i, ..] = x[.., index[.., i, ..], ..], any strides
+//   gather_rows   y[o, i, :] = x[o, index[i], :] for contiguous rows: a thread moves one pack,
+//                 which is a word of TYPE (the host uses u64)
+//   scatter_keys  the linear index in y that each source element goes to; sort.cu and scatter.cu do
+//                 the rest
 //
-// A position outside the axis is never followed: what it would have read is 0, what it would have written stays, and the first one that is
-// seen is left in `fault` for the host.
+// An index outside the axis is never dereferenced: gather writes 0 for it, scatter skips its
+// source, and the first such index that a thread finds is recorded in `fault` for the host.
 //
-// Only bits are moved: TYPE is u8, u16, u32 or u64. INDEX is i32 or i64.
+// The kernels only move bits: TYPE is u8, u16, u32 or u64. INDEX is i32 or i64.
 // Limits: fewer than 2^31 elements in index and source; y below 2^31 elements for scatter.
 
 #include "lib/functions.cuh"
@@ -20,7 +22,8 @@ typedef INDEX I;
 constexpr int THREADS = 256;
 constexpr int PER_THREAD = 4;
 
-// In host memory that the device sees. The site (op and call, never 0) is written with the position in one access.
+// In host memory that is mapped to the device. The site (op and call, never 0) and the index are
+// written in one access.
 struct alignas(16) Fault {
     i64 position;
     u64 site;
@@ -60,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gather(const __grid_consta
     }
 }
 
-// x [outer, size, inner packs], y [outer, count, inner packs]; TYPE is what is moved at once.
+// x [outer, size, inner packs], y [outer, count, inner packs]. A pack is one element of TYPE.
 struct GatherRows {
     E* y;
     const E* x;
@@ -88,18 +91,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) gather_rows(const __grid_c
     p.y[number] = value;
 }
 
-// Key of source number n (row-major): the number of its place in y (row-major).
+// The key of source n (counted row-major) is its destination: the row-major index in y.
 struct ScatterKeys {
     u32* keys;
-    u32* numbers;
+    u32* indices;
     const I* index;
     Fault* fault;
     u64 site;
     u32 count;
-    u32 nowhere;  // the key of a position outside the axis: above all others
+    u32 out_of_range;  // the key of an index outside the axis: above all others
     u64 size;
-    i64 place_step;  // of the axis in numbers of places
-    Space<2> space;  // of index, and of places without the axis
+    i64 destination_step;  // row-major stride of the axis in y
+    Space<2> space;        // of index, and of the row-major order of y without the axis
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) scatter_keys(const __grid_constant__ ScatterKeys p) {
@@ -109,9 +112,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) scatter_keys(const __grid_
     i64 at[2];
     locate(p.space, number, at);
     i64 position = i64(p.index[at[0]]);
-    u32 key = p.nowhere;
-    if (u64(position) < p.size) key = u32(at[1] + position * p.place_step);
+    u32 key = p.out_of_range;
+    if (u64(position) < p.size) key = u32(at[1] + position * p.destination_step);
     else report(p.fault, p.site, position);
     p.keys[number] = key;
-    p.numbers[number] = number;
+    p.indices[number] = number;
 }

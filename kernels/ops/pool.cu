@@ -1,22 +1,33 @@
 // Pooling over windows of two axes, and its gradients.
 //
-//   max_pool       y[n, c, o, q] = the largest element of window (o, q) of x[n, c], NaN if there is one; positions = where it lies in its plane,
-//                  row * width + column, the first one of equals; padding never wins
-//   avg_pool       y[n, c, o, q] = the sum of window (o, q) divided by `whole`, or (whole = 0) by how many of its places lie on the image
-//   *_grad         dx[n, c, h, w] = sum of what the windows that show pixel (h, w) give to it: each adds what comes from its windows in rising order, so
-//                  that nothing is added by two threads
+//   max_pool       y[n, c, o, q] = the largest element of window (o, q) of x[n, c], or NaN if the
+//                  window has one; positions = its index in the plane, row * width + column: the
+//                  first one of equal elements; padding is never selected
+//   avg_pool       y[n, c, o, q] = the sum of window (o, q) divided by `whole`, or (whole = 0) by
+//                  the number of its taps that are inside the image
+//   *_grad         dx[n, c, h, w] = sum of the contributions of the windows that cover pixel
+//                  (h, w). One thread adds all of them, in ascending order of the windows, so that
+//                  no two threads add to one element
 //
-//        x [h, w]         y [o, q]              dx [h, w]          dy [o, q]
-//        . . . . .                              . . . . .
-//        . a b . .   ->   . max .               . p p p p   <-     . + + .     a thread of max_pool and avg_pool: one window
-//        . c d . .                              . . . . .          . + + .     a thread of *_grad: RUN pixels of a row, and all windows over them
+//        x [h, w]         y [o, q]         dx [h, w]          dy [o, q]
+//        . . . . .                         . . . . .
+//        . a b . .   ->   . max .          . p p p p   <-     . + + .
+//        . c d . .                         . . . . .          . + + .
 //
-// Windows of 2 x 2 and 3 x 3 have kernels of their own, whose loads are under way together. Positions that do not come from these windows are rare, but
-// allowed: max_pool_grad leaves `call` in `stray` when it sees one, and max_pool_grad_strays, which follows it, forms dx from all windows of the plane
-// (windows times pixels: slow); what else lies there does no harm, for both forms add the same numbers in the same order. A position outside the plane goes nowhere, and the first one
-// that is seen is left in `fault` for the host.
+//        max_pool, avg_pool:               *_grad:
+//        a thread computes one window      a thread computes RUN pixels of a row from all windows
+//                                          that cover them
 //
-// TYPE is double, float, f16 or bf16 (summed in float). Any strides; `packed`: dx dense, rows and address multiples of RUN elements.
+// Windows of 2 x 2 and 3 x 3 have separate kernels, whose loads are in flight together.
+//
+// In max_pool_grad a position outside its window is rare, but allowed: the kernel stores `call` to
+// `stray` if it finds one. max_pool_grad_strays, which is launched after it, then recomputes dx
+// from all windows of the plane (windows times pixels: slow). A stale value in `stray` is harmless,
+// because both kernels add the same numbers in the same order. A position outside the plane is
+// ignored, and the first one that a thread finds is recorded in `fault` for the host.
+//
+// TYPE is double, float, f16 or bf16 (summed in float). Any strides; `packed`: dx is contiguous,
+// and rows and address are multiples of RUN elements.
 // Limits: fewer than 2^31 elements of `to` and of an image plane; those of window.cuh.
 
 #include "lib/functions.cuh"
@@ -28,13 +39,15 @@
 typedef TYPE E;
 typedef Compute<E> C;
 constexpr int THREADS = 256;
-// Blocks on a multiprocessor: aiming at more of them, in double the compiler spilled.
-constexpr int LEAST_BLOCKS = sizeof(E) == 8 ? 4 : 0;
-constexpr int RUN =
-    sizeof(E) == 8 ? 2 : 4;  // 16 bytes of dx, or 8: neighbouring pixels are shown by almost the same windows
-constexpr int GROUP = 4;     // windows whose loads are under way together
+// Minimum number of blocks per multiprocessor in the launch bounds. 0: the compiler chooses; in
+// double it would aim at more than 4 and spill.
+constexpr int MIN_BLOCKS = sizeof(E) == 8 ? 4 : 0;
+// Pixels per thread of *_grad: 16 or 8 bytes of dx. Almost the same windows cover adjacent pixels.
+constexpr int RUN = sizeof(E) == 8 ? 2 : 4;
+constexpr int GROUP = 4;  // windows whose loads are in flight together
 
-// In host memory that the device sees. The site (op and call, never 0) is written with the position in one access.
+// In host memory that is mapped to the device. The site (op and call, never 0) and the position are
+// written in one access.
 struct alignas(16) Fault {
     i64 position;
     u64 site;
@@ -48,22 +61,23 @@ struct Pooling {
     u64 site;
     u64* stray;
     u64 call;
-    double whole;       // avg_pool*
-    double part;        // avg_pool_grad: 1 / whole
-    u32 count;          // elements of y, or runs of dx
-    u32 packed;         // whether dx is written a run at a time
-    u32 channels_last;  // whether neighbouring threads take neighbouring channels, as x lies
-    Slide down, across;
-    Extent extent;  // of y, or of dx with runs for columns
+    double whole;  // avg_pool*
+    double part;   // avg_pool_grad: 1 / whole
+    u32 count;     // elements of y, or runs of dx
+    u32 packed;    // whether dx is written RUN elements at a time
+    // Whether adjacent threads process adjacent channels, as x is stored.
+    u32 channels_last;
+    WindowAxis down, across;
+    Extent extent;  // of y, or of dx with RUN pixels counted as one column
     Divisor width;  // of the image
     Strides to_strides, from_strides, position_strides;
 };
 
 // ---------------------------------------------------------------- forward
 
-INLINE Spot window_of(const Pooling& p, u32 number) {
-    if (!p.channels_last) return spot_of(p.extent, number);
-    Spot spot;
+INLINE ImageCoord window_of(const Pooling& p, u32 number) {
+    if (!p.channels_last) return image_coord(p.extent, number);
+    ImageCoord spot;
     u32 windows = divide(number, p.extent.channels);
     spot.channel = number - windows * p.extent.channels.divisor;
     u32 lines = divide(windows, p.extent.columns);
@@ -73,14 +87,14 @@ INLINE Spot window_of(const Pooling& p, u32 number) {
     return spot;
 }
 
-// All places of the window at (top, left), `outside` where there is no image.
+// Loads all taps of the window at (top, left); those outside the image are `outside`.
 template <int SIDE>
 INLINE void load_window(const Pooling& p, const E* x, i32 top, i32 left, C outside, C (&values)[SIDE * SIDE]) {
     i32 bottom = top + (SIDE - 1) * p.down.dilation, right = left + (SIDE - 1) * p.across.dilation;
-    bool whole =
-        on_image(p.down, top) && on_image(p.down, bottom) && on_image(p.across, left) && on_image(p.across, right);
+    bool whole = is_on_image(p.down, top) && is_on_image(p.down, bottom) && is_on_image(p.across, left) &&
+                 is_on_image(p.across, right);
     if (whole && p.across.dilation * p.from_strides.column == 1) {
-        const E* line = x + pixel_at(p.from_strides, top, left);
+        const E* line = x + pixel_offset(p.from_strides, top, left);
 #pragma unroll
         for (int i = 0; i < SIDE; ++i, line += p.down.dilation * p.from_strides.row)
 #pragma unroll
@@ -90,50 +104,53 @@ INLINE void load_window(const Pooling& p, const E* x, i32 top, i32 left, C outsi
 #pragma unroll
     for (int i = 0; i < SIDE * SIDE; ++i) {
         i32 row = top + i / SIDE * p.down.dilation, column = left + i % SIDE * p.across.dilation;
-        bool inside = on_image(p.down, row) && on_image(p.across, column);
-        values[i] = inside ? widen(x[pixel_at(p.from_strides, row, column)]) : outside;
+        bool inside = is_on_image(p.down, row) && is_on_image(p.across, column);
+        values[i] = inside ? widen(x[pixel_offset(p.from_strides, row, column)]) : outside;
     }
 }
 
-// SIDE > 0: windows of SIDE x SIDE places.
+// SIDE > 0: windows of SIDE x SIDE taps. SIDE = 0: windows of any size.
 template <int SIDE> INLINE void largest_of_window(const Pooling& p) {
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= p.count) return;
-    Spot spot = window_of(p, number);
-    const E* x = p.from + plane_at(p.from_strides, spot);
-    i32 top = start_of(p.down, spot.row), left = start_of(p.across, spot.column);
-    Taps rows = taps_of(p.down, top), columns = taps_of(p.across, left);
-    // The first place on the image has won as long as nothing beats -infinity.
+    ImageCoord spot = window_of(p, number);
+    const E* x = p.from + plane_offset(p.from_strides, spot);
+    i32 top = window_start(p.down, spot.row), left = window_start(p.across, spot.column);
+    TapRange rows = tap_range(p.down, top), columns = tap_range(p.across, left);
+    // The first tap inside the image is selected unless an element of the window is NaN or above
+    // -infinity.
     C best = C(-INFINITE);
     i32 winner = (top + rows.low * p.down.dilation) * p.across.size + left + columns.low * p.across.dilation;
     if constexpr (SIDE > 0) {
         C values[SIDE * SIDE];
         load_window<SIDE>(p, x, top, left, C(-INFINITE), values);
-        int place = -1;
+        int winning_tap = -1;
 #pragma unroll
         for (int i = 0; i < SIDE * SIDE; ++i) {
             bool wins = !(values[i] <= best) && !is_nan(best);
             best = wins ? values[i] : best;
-            place = wins ? i : place;
+            winning_tap = wins ? i : winning_tap;
         }
-        if (place >= 0)
-            winner = (top + place / SIDE * p.down.dilation) * p.across.size + left + place % SIDE * p.across.dilation;
+        if (winning_tap >= 0)
+            winner = (top + winning_tap / SIDE * p.down.dilation) * p.across.size + left +
+                     winning_tap % SIDE * p.across.dilation;
     } else {
         for (i32 i = rows.low; i < rows.high; ++i) {
             i32 row = top + i * p.down.dilation;
             for (i32 j = columns.low; j < columns.high; ++j) {
                 i32 column = left + j * p.across.dilation;
-                C value = widen(x[pixel_at(p.from_strides, row, column)]);
+                C value = widen(x[pixel_offset(p.from_strides, row, column)]);
                 bool wins = !(value <= best) && !is_nan(best);
                 best = wins ? value : best;
                 winner = wins ? row * p.across.size + column : winner;
             }
         }
     }
-    p.to[plane_at(p.to_strides, spot) + pixel_at(p.to_strides, spot.row, spot.column)] = narrow<E>(best);
-    p.positions[plane_at(p.position_strides, spot) + pixel_at(p.position_strides, spot.row, spot.column)] = winner;
+    p.to[plane_offset(p.to_strides, spot) + pixel_offset(p.to_strides, spot.row, spot.column)] = narrow<E>(best);
+    p.positions[plane_offset(p.position_strides, spot) + pixel_offset(p.position_strides, spot.row, spot.column)] =
+        winner;
 }
-#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
+#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 KERNEL max_pool(const __grid_constant__ Pooling p) {
     wait_for_earlier_launches();
     largest_of_window<0>(p);
@@ -147,18 +164,18 @@ KERNEL max_pool_3x3(const __grid_constant__ Pooling p) {
     largest_of_window<3>(p);
 }
 
-// By what the sum of a window is divided.
-INLINE C divisor_of(const Pooling& p, const Taps& rows, const Taps& columns) {
+// The divisor of a window's sum.
+INLINE C divisor_of(const Pooling& p, const TapRange& rows, const TapRange& columns) {
     return p.whole > 0 ? C(p.whole) : C(rows.high - rows.low) * C(columns.high - columns.low);
 }
 
 template <int SIDE> INLINE void mean_of_window(const Pooling& p) {
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= p.count) return;
-    Spot spot = window_of(p, number);
-    const E* x = p.from + plane_at(p.from_strides, spot);
-    i32 top = start_of(p.down, spot.row), left = start_of(p.across, spot.column);
-    Taps rows = taps_of(p.down, top), columns = taps_of(p.across, left);
+    ImageCoord spot = window_of(p, number);
+    const E* x = p.from + plane_offset(p.from_strides, spot);
+    i32 top = window_start(p.down, spot.row), left = window_start(p.across, spot.column);
+    TapRange rows = tap_range(p.down, top), columns = tap_range(p.across, left);
     C sum = C(0);
     if constexpr (SIDE > 0) {
         C values[SIDE * SIDE];
@@ -168,10 +185,10 @@ template <int SIDE> INLINE void mean_of_window(const Pooling& p) {
     } else {
         for (i32 i = rows.low; i < rows.high; ++i)
             for (i32 j = columns.low; j < columns.high; ++j)
-                sum += widen(x[pixel_at(p.from_strides, top + i, left + j)]);
+                sum += widen(x[pixel_offset(p.from_strides, top + i, left + j)]);
     }
     E mean = narrow<E>(sum / divisor_of(p, rows, columns));
-    p.to[plane_at(p.to_strides, spot) + pixel_at(p.to_strides, spot.row, spot.column)] = mean;
+    p.to[plane_offset(p.to_strides, spot) + pixel_offset(p.to_strides, spot.row, spot.column)] = mean;
 }
 KERNEL avg_pool(const __grid_constant__ Pooling p) {
     wait_for_earlier_launches();
@@ -188,14 +205,14 @@ KERNEL avg_pool_3x3(const __grid_constant__ Pooling p) {
 
 // ---------------------------------------------------------------- gradients
 
-INLINE Spot run_of(const Pooling& p, u32 number) {
-    Spot spot = spot_of(p.extent, number);
+INLINE ImageCoord run_of(const Pooling& p, u32 number) {
+    ImageCoord spot = image_coord(p.extent, number);
     spot.column *= RUN;
     return spot;
 }
 
-INLINE void write_run(const Pooling& p, const Spot& spot, const C (&sums)[RUN]) {
-    E* dx = p.to + plane_at(p.to_strides, spot) + pixel_at(p.to_strides, spot.row, spot.column);
+INLINE void write_run(const Pooling& p, const ImageCoord& spot, const C (&sums)[RUN]) {
+    E* dx = p.to + plane_offset(p.to_strides, spot) + pixel_offset(p.to_strides, spot.row, spot.column);
     Pack<E, RUN> pack;
 #pragma unroll
     for (int e = 0; e < RUN; ++e) pack.of[e] = narrow<E>(sums[e]);
@@ -208,8 +225,8 @@ INLINE void write_run(const Pooling& p, const Spot& spot, const C (&sums)[RUN]) 
         if (spot.column + e < p.across.size) dx[e * p.to_strides.column] = pack.of[e];
 }
 
-// What is wrong with a winner that its window does not show.
-__device__ __noinline__ void note(const Pooling& p, i32 winner) {
+// Reports a position outside its window: to `stray` if inside the plane, otherwise to `fault`.
+__device__ __noinline__ void report_position(const Pooling& p, i32 winner) {
     if (winner >= 0 && i64(winner) < i64(p.down.size) * p.across.size) {
         *p.stray = p.call;
     } else if (*reinterpret_cast<volatile u64*>(&p.fault->site) == 0) {
@@ -222,69 +239,71 @@ INLINE bool can_win(const Pooling& p, i32 winner, i32 o, i32 q) {
     bool undilated = (p.down.dilation | p.across.dilation) == 1;
     if (winner < 0 || row >= p.down.size) return false;
     if (undilated)
-        return u32(row - start_of(p.down, o)) < u32(p.down.kernel) &&
-               u32(column - start_of(p.across, q)) < u32(p.across.kernel);
-    return shows(p.down, o, row) && shows(p.across, q, column);
+        return u32(row - window_start(p.down, o)) < u32(p.down.kernel) &&
+               u32(column - window_start(p.across, q)) < u32(p.across.kernel);
+    return covers(p.down, o, row) && covers(p.across, q, column);
 }
 
 KERNEL max_pool_grad(const __grid_constant__ Pooling p) {
     wait_for_earlier_launches();
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= p.count) return;
-    Spot spot = run_of(p, number);
+    ImageCoord spot = run_of(p, number);
     i32 end = min(spot.column + RUN, p.across.size);
     i32 own = spot.row * p.across.size + spot.column;
-    Reach rows = windows_over(p.down, spot.row);
-    i32 first = first_over(p.across, spot.column), last = last_over(p.across, end - 1);
-    const E* dy = p.from + plane_at(p.from_strides, spot);
-    const i32* positions = p.positions + plane_at(p.position_strides, spot);
+    WindowRange rows = windows_covering(p.down, spot.row);
+    i32 first = first_window(p.across, spot.column), last = last_window(p.across, end - 1);
+    const E* dy = p.from + plane_offset(p.from_strides, spot);
+    const i32* positions = p.positions + plane_offset(p.position_strides, spot);
     C sums[RUN] = {};
     i32 row_tap = rows.tap;
     for (i32 o = rows.first; o <= rows.last; o += p.down.window_step, row_tap -= p.down.tap_step) {
-        // Each window is looked into where its first pixel on the image is.
+        // One thread checks the position of each window: the one whose pixels include the window's
+        // first pixel inside the image.
         bool is_first_row = row_tap == 0 || spot.row < p.down.dilation;
         for (i32 q = first; q <= last; q += GROUP) {
             i32 winners[GROUP];
-            C shares[GROUP];
+            C grads[GROUP];
 #pragma unroll
             for (int i = 0; i < GROUP; ++i) {
-                bool there = q + i <= last;
-                winners[i] = there ? positions[pixel_at(p.position_strides, o, q + i)] : own - 1;
-                shares[i] = there ? widen(dy[pixel_at(p.from_strides, o, q + i)]) : C(0);
+                bool in_range = q + i <= last;
+                winners[i] = in_range ? positions[pixel_offset(p.position_strides, o, q + i)] : own - 1;
+                grads[i] = in_range ? widen(dy[pixel_offset(p.from_strides, o, q + i)]) : C(0);
             }
 #pragma unroll
             for (int i = 0; i < GROUP; ++i) {
 #pragma unroll
                 for (int e = 0; e < RUN; ++e)
-                    if (winners[i] == own + e) sums[e] += shares[i];
+                    if (winners[i] == own + e) sums[e] += grads[i];
                 if (!is_first_row || q + i > last) continue;
-                i32 start = start_of(p.across, q + i);
-                i32 seen = start < 0 ? start + taps_of(p.across, start).low * p.across.dilation : start;
-                if (seen >= spot.column && seen < end && !can_win(p, winners[i], o, q + i)) note(p, winners[i]);
+                i32 start = window_start(p.across, q + i);
+                i32 first_column = start < 0 ? start + tap_range(p.across, start).low * p.across.dilation : start;
+                if (first_column >= spot.column && first_column < end && !can_win(p, winners[i], o, q + i))
+                    report_position(p, winners[i]);
             }
         }
     }
     write_run(p, spot, sums);
 }
 
-// dx from every window of the plane, where a winner lies outside its own window. Any number of blocks.
+// Computes dx from all windows of the plane if a position is outside its window. Any grid size.
 KERNEL max_pool_grad_strays(const __grid_constant__ Pooling p) {
     wait_for_earlier_launches();
     if (*p.stray != p.call) return;
     for (u64 number = u64(blockIdx.x) * THREADS + threadIdx.x; number < p.count; number += u64(gridDim.x) * THREADS) {
-        Spot spot = run_of(p, u32(number));
-        const E* dy = p.from + plane_at(p.from_strides, spot);
-        const i32* positions = p.positions + plane_at(p.position_strides, spot);
+        ImageCoord spot = run_of(p, u32(number));
+        const E* dy = p.from + plane_offset(p.from_strides, spot);
+        const i32* positions = p.positions + plane_offset(p.position_strides, spot);
         i32 own = spot.row * p.across.size + spot.column;
         C sums[RUN] = {};
         for (i32 o = 0; o < p.down.count; ++o)
             for (i32 q = 0; q < p.across.count; ++q) {
-                i32 winner = positions[pixel_at(p.position_strides, o, q)];
+                i32 winner = positions[pixel_offset(p.position_strides, o, q)];
                 if (winner < own || winner >= own + RUN) continue;
-                C share = widen(dy[pixel_at(p.from_strides, o, q)]);
+                C grad = widen(dy[pixel_offset(p.from_strides, o, q)]);
 #pragma unroll
                 for (int e = 0; e < RUN; ++e)
-                    if (winner == own + e) sums[e] += share;
+                    if (winner == own + e) sums[e] += grad;
             }
         write_run(p, spot, sums);
     }
@@ -294,27 +313,27 @@ KERNEL avg_pool_grad(const __grid_constant__ Pooling p) {
     wait_for_earlier_launches();
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     if (number >= p.count) return;
-    Spot spot = run_of(p, number);
+    ImageCoord spot = run_of(p, number);
     i32 end = min(spot.column + RUN, p.across.size);
-    i32 last_row = last_over(p.down, spot.row);
-    i32 first = first_over(p.across, spot.column), last = last_over(p.across, end - 1);
-    const E* dy = p.from + plane_at(p.from_strides, spot);
+    i32 last_row = last_window(p.down, spot.row);
+    i32 first = first_window(p.across, spot.column), last = last_window(p.across, end - 1);
+    const E* dy = p.from + plane_offset(p.from_strides, spot);
     C sums[RUN] = {};
-    for (i32 o = first_over(p.down, spot.row); o <= last_row; ++o) {
-        Taps row_taps = taps_of(p.down, start_of(p.down, o));
+    for (i32 o = first_window(p.down, spot.row); o <= last_row; ++o) {
+        TapRange row_taps = tap_range(p.down, window_start(p.down, o));
         for (i32 q = first; q <= last; q += GROUP) {
-            C shares[GROUP];
+            C grads[GROUP];
 #pragma unroll
             for (int i = 0; i < GROUP; ++i)
-                shares[i] = q + i <= last ? widen(dy[pixel_at(p.from_strides, o, q + i)]) : C(0);
+                grads[i] = q + i <= last ? widen(dy[pixel_offset(p.from_strides, o, q + i)]) : C(0);
 #pragma unroll
             for (int i = 0; i < GROUP; ++i) {
-                i32 start = start_of(p.across, q + i);
-                if (p.whole > 0) shares[i] *= C(p.part);
-                else if (q + i <= last) shares[i] /= divisor_of(p, row_taps, taps_of(p.across, start));
+                i32 start = window_start(p.across, q + i);
+                if (p.whole > 0) grads[i] *= C(p.part);
+                else if (q + i <= last) grads[i] /= divisor_of(p, row_taps, tap_range(p.across, start));
 #pragma unroll
                 for (int e = 0; e < RUN; ++e)
-                    if (u32(spot.column + e - start) < u32(p.across.kernel)) sums[e] += shares[i];
+                    if (u32(spot.column + e - start) < u32(p.across.kernel)) sums[e] += grads[i];
             }
         }
     }

@@ -1,17 +1,24 @@
-// Optimiser steps: parameters, gradients and states of many tensors in one launch, each element read once and written once.
+// Optimizer steps: parameters, gradients and states of many tensors in one launch. Each element is
+// read once and written once.
 //
 //   tensor 0      tensor 1   tensor 2                      a block: CHUNK elements of one tensor
 //   [ b0 | b1 ]   [ b2 ]     [ b3 | b4 | b5 ]              first_block = 0, 2, 3, 6
 //
-// With HALF_COPY, f16 or bf16, each parameter of f32 has a copy in it, to which its new value is written too, rounded as a cast rounds it: 2 more bytes written an element, where
-// a cast by itself reads 4 and writes 2.
+// With HALF_COPY (f16 or bf16), each f32 parameter has a copy of that type. The kernel also writes
+// the new value to it, rounded as by a cast: 2 more bytes written per element, where a separate
+// cast reads 4 and writes 2.
 //
-// STEP is Sgd, SgdMomentum or Adam. All arithmetic is in the accumulator type; what changes from step to step is read from `hyper` in device
-// memory, so that a captured step goes on training. Formulas: step.rs of the core (Sutskever et al. 2013; Kingma and Ba 2015; Loshchilov and Hutter 2019).
+// STEP is Sgd, SgdMomentum or Adam. All arithmetic is in the accumulator type. The values that
+// change from step to step are read from `hyper` in device memory, so that replays of a captured
+// step continue the training. Formulas: step.rs of the core (Sutskever et al. 2013; Kingma and Ba
+// 2015; Loshchilov and Hutter 2019).
 //
-// MOST is how many tensors the parameters have room for: 64 in 4 KiB, the limit of older drivers, or 512 in 32 KiB. Room for half copies is there without HALF_COPY, too.
+// MAX_TENSORS is the number of tensors that the kernel parameters have room for: 64 in 4 KiB, the
+// limit of older drivers, or 512 in 32 KiB. The room for half copies is reserved without HALF_COPY,
+// too.
 //
-// Limits: all tensors of a group lie dense in the same order; at most MOST tensors in a launch; fewer than 2^31 blocks.
+// Limits: all tensors of a group are dense, in the same order of axes; at most MAX_TENSORS tensors
+// in a launch; fewer than 2^31 blocks.
 
 #include "lib/functions.cuh"
 #include "lib/launch.cuh"
@@ -27,11 +34,11 @@ typedef Compute<E> C;
 typedef HALF_COPY H;
 constexpr bool HAS_COPY = true;
 #else
-typedef bf16 H;  // of no copy
+typedef bf16 H;  // placeholder without HALF_COPY
 constexpr bool HAS_COPY = false;
 #endif
 constexpr int THREADS = 256;
-constexpr int PACK = 4;  // 16 bytes of f32: four loads of it under way in a thread for Adam
+constexpr int PACK = 4;  // 16 bytes of f32: for Adam, four loads of this size in flight per thread
 constexpr int CHUNK = THREADS * PACK;
 
 struct Target {
@@ -48,16 +55,16 @@ struct Steps {
     u32 tensors;
     u32 nesterov;
     u32 decoupled;
-    u32 first_block[MOST];
+    u32 first_block[MAX_TENSORS];
     i64 hyper_stride;
-    double weight_decay, momentum, entering;         // sgd: 1 - dampening enters
-    double beta1, beta2, entering1, entering2, eps;  // adam
-    Target of[MOST];
+    double weight_decay, momentum, one_minus_dampening;          // SGD: entering = 1 - dampening
+    double beta1, beta2, one_minus_beta1, one_minus_beta2, eps;  // Adam: entering = 1 - beta
+    Target of[MAX_TENSORS];
 };
 
 INLINE C decayed(C gradient, C parameter, C clip, C decay) {
     C clipped = gradient * clip;
-    // Without decay an infinite parameter must not make a NaN.
+    // Without decay, an infinite parameter must not produce a NaN.
     return decay == C(0) ? clipped : clipped + decay * parameter;
 }
 
@@ -76,7 +83,7 @@ struct Sgd {
 };
 struct SgdMomentum {
     static constexpr int STATES = 1;
-    C rate, clip, decay, momentum, entering;
+    C rate, clip, decay, momentum, one_minus_dampening;
     bool is_first, nesterov;
     INLINE SgdMomentum(const Steps& p, const C* hyper) {
         rate = hyper[0];
@@ -84,19 +91,19 @@ struct SgdMomentum {
         is_first = hyper[2 * p.hyper_stride] != C(0);
         decay = C(p.weight_decay);
         momentum = C(p.momentum);
-        entering = C(p.entering);
+        one_minus_dampening = C(p.one_minus_dampening);
         nesterov = p.nesterov;
     }
     INLINE void change(C& parameter, C gradient, C& velocity, C&) const {
         C g = decayed(gradient, parameter, clip, decay);
-        // What the velocity held before the first step counts nothing, not even as NaN.
-        velocity = is_first ? g : momentum * velocity + entering * g;
+        // The velocity before the first step is ignored, even if it is NaN.
+        velocity = is_first ? g : momentum * velocity + one_minus_dampening * g;
         parameter -= rate * (nesterov ? g + momentum * velocity : velocity);
     }
 };
 struct Adam {
     static constexpr int STATES = 2;
-    C rate, clip, coupled, shrink, beta1, beta2, entering1, entering2, correction2, eps;
+    C rate, clip, coupled, shrink, beta1, beta2, one_minus_beta1, one_minus_beta2, correction2, eps;
     INLINE Adam(const Steps& p, const C* hyper) {
         C lr = hyper[0], decay = C(p.weight_decay);
         clip = hyper[p.hyper_stride];
@@ -106,14 +113,14 @@ struct Adam {
         shrink = p.decoupled ? C(1) - lr * decay : C(1);
         beta1 = C(p.beta1);
         beta2 = C(p.beta2);
-        entering1 = C(p.entering1);
-        entering2 = C(p.entering2);
+        one_minus_beta1 = C(p.one_minus_beta1);
+        one_minus_beta2 = C(p.one_minus_beta2);
         eps = C(p.eps);
     }
     INLINE void change(C& parameter, C gradient, C& m, C& v) const {
         C g = decayed(gradient, parameter, clip, coupled);
-        m = beta1 * m + entering1 * g;
-        v = beta2 * v + entering2 * (g * g);
+        m = beta1 * m + one_minus_beta1 * g;
+        v = beta2 * v + one_minus_beta2 * (g * g);
         parameter = parameter * shrink - rate * (m / (sqrt_of(v) / correction2 + eps));
     }
 };
@@ -125,7 +132,7 @@ INLINE bool is_packed(const Target& t) {
     return wide % 16 == 0 && narrow % (sizeof(E) * PACK > 16 ? 16 : sizeof(E) * PACK) == 0;
 }
 
-// Elements of one access: 16 bytes at most.
+// Elements per access: at most 16 bytes.
 constexpr int ACCESS = sizeof(C) == 8 ? 2 : 4;
 
 extern "C" __global__ void __launch_bounds__(THREADS) step(const __grid_constant__ Steps p) {

@@ -1,12 +1,15 @@
-// What a launch can carry beyond a grid from compute capability 9.0 on, each in the smallest kernel that shows that it arrived. Products use tensor maps;
-// the others only tests of launches use.
+// Features of launches from compute capability 9.0 on, each in the smallest kernel that shows that
+// it works. Only tests of launches use these kernels.
 //
-//   probe_tensor_map         y[i, j] = x[row + i, column + j], a tile that a tensor map in the parameters copies; 0 beyond x
-//   probe_cluster            sums[block] = this block's number + 1000 * that of the next block in its cluster, read from its shared memory
-//   probe_dependent_launch   y[i] = x[i] + 1, of what the launch ahead wrote, with the two launches overlapping
+//   probe_tensor_map         y[i, j] = x[row + i, column + j], a tile that is copied by a tensor
+//                            map in the parameters; 0 outside x
+//   probe_cluster            sums[block] = this block's index + 1000 * that of the next block in
+//                            its cluster, read from its shared memory
+//   probe_dependent_launch   y[i] = x[i] + 1, where the previous launch writes x while both overlap
 //
-// Launch: probe_tensor_map<<<1, 128>>> with a map of f32 in boxes of 32 x 32 without swizzle; probe_cluster<<<blocks, 32>>> in clusters of
-// any size that divides blocks; probe_dependent_launch<<<ceil(count / 256), 256>>>.
+// Launch: probe_tensor_map<<<1, 128>>> with a tensor map of f32 in boxes of 32 x 32 without
+// swizzle; probe_cluster<<<blocks, 32>>> in clusters of any size that divides blocks;
+// probe_dependent_launch<<<ceil(count / 256), 256>>>.
 
 #include "lib/launch.cuh"
 #include "ptx/cluster.cuh"
@@ -43,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(MAP_THREADS) probe_tensor_map(const
 }
 
 struct ClusterProbe {
-    u32* sums;  // a number for each block
+    u32* sums;  // one value per block
 };
 
 extern "C" __global__ void __launch_bounds__(32) probe_cluster(const __grid_constant__ ClusterProbe p) {
@@ -55,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(32) probe_cluster(const __grid_cons
     u32 next = (read_cluster_ctarank() + 1) % read_cluster_nctarank();
     if (threadIdx.x == 0)
         p.sums[blockIdx.x] = blockIdx.x + 1000 * ld_shared_cluster(mapa_shared_cluster(cvta_to_shared(&number), next));
-    // No block ends while another one still reads from it.
+    // No block may end while another one still reads from its shared memory.
     barrier_cluster_arrive();
     barrier_cluster_wait();
 }

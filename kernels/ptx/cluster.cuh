@@ -1,4 +1,5 @@
-// Clusters (sm_90): blocks that run at the same time and read each other's shared memory.
+// Thread block clusters (sm_90): blocks that run at the same time and can access each other's
+// shared memory.
 
 #pragma once
 
@@ -6,7 +7,7 @@
 #include "ptx/delay.cuh"
 #include "ptx/tma.cuh"
 
-// The same whenever it is read: the compiler may read it once.
+// Not volatile, since the rank never changes: the compiler may read it once.
 INLINE u32 read_cluster_ctarank() {
     u32 rank;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -17,23 +18,24 @@ INLINE u32 read_cluster_nctarank() {
     asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(ranks));
     return ranks;
 }
-// The cluster's number in the grid.
+// The index of the cluster in the grid.
 INLINE u32 read_clusterid_x() {
     u32 number;
     asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(number));
     return number;
 }
 
-// The barrier of all threads of a cluster: what was written before arriving is seen after waiting.
+// The barrier of all threads of a cluster: writes before the arrival are visible after the wait.
 INLINE void barrier_cluster_arrive() {
     delay_at_random();
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
-// Orders nothing by itself: for what a fence has ordered before, such as fence_mbarrier_init.
+// An arrival without memory ordering: for data that a fence has already ordered, such as
+// fence_mbarrier_init.
 INLINE void barrier_cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 INLINE void barrier_cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
-// The address of what block `rank` has at `address` of its shared memory.
+// Maps `address` of this block's shared memory to the same address in block `rank` of the cluster.
 INLINE u32 mapa_shared_cluster(u32 address, u32 rank) {
     u32 mapped;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
@@ -51,12 +53,14 @@ INLINE void ld_shared_cluster_v4(float (&to)[4], u32 from) {
                  : "memory");
 }
 
-// One arrival at a barrier (mbarrier.cuh) of any block of the cluster, whose address mapa_shared_cluster gives.
+// One arrival at an mbarrier (mbarrier.cuh) of any block of the cluster. mapa_shared_cluster
+// returns its address.
 INLINE void mbarrier_arrive_cluster(u32 barrier) {
     delay_at_random();
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-// Waits until the phase of this parity has ended, at which blocks of the cluster arrive: what they did before is seen after it.
+// Waits until the phase with this parity has completed, at an mbarrier at which blocks of the
+// cluster arrive. What they wrote before they arrived is visible after the wait.
 INLINE void mbarrier_wait_parity_cluster(u32 barrier, u32 parity) {
     delay_at_random();
     u32 ended = 0;
@@ -68,8 +72,9 @@ INLINE void mbarrier_wait_parity_cluster(u32 barrier, u32 parity) {
             : "memory");
 }
 
-// As cp_async_bulk_tensor_2d and _4d (tma.cuh), into each block whose bit `blocks` has, at the same address of its shared memory. The bytes that a block gets
-// count at its own barrier, which is at the same address too.
+// Like cp_async_bulk_tensor_2d and _4d (tma.cuh), but multicast to each block whose bit is set in
+// `blocks`, at the same shared memory address in each. In each block, the mbarrier at the same
+// address as `barrier` counts the bytes that the block receives.
 INLINE void cp_async_bulk_tensor_2d_multicast(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier, u32 blocks) {
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::

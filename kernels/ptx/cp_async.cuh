@@ -1,5 +1,5 @@
-// Asynchronous copies of 4, 8 or 16 bytes from global to shared memory (sm_80). They belong to the group that is committed next; a
-// thread waits for its own groups.
+// Async copies of 4, 8 or 16 bytes from global to shared memory (sm_80). A copy belongs to the
+// group that its thread commits next. A thread waits for its own groups.
 
 #pragma once
 
@@ -10,7 +10,7 @@ template <int BYTES, class T> INLINE void cp_async(u32 to, const T* from) {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
     else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
 }
-// Zeros where `valid` is false; nothing is read then.
+// Writes zeros if `valid` is false, and then reads nothing.
 template <int BYTES> INLINE void cp_async(u32 to, const void* from, bool valid) {
     int size = valid ? BYTES : 0;
     if constexpr (BYTES == 16)
@@ -20,7 +20,7 @@ template <int BYTES> INLINE void cp_async(u32 to, const void* from, bool valid) 
                      : "memory");
 }
 INLINE void cp_async_commit_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Until at most PENDING of the latest groups are not complete.
+// Waits until at most PENDING of the latest groups are incomplete.
 template <int PENDING> INLINE void cp_async_wait_group() {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }

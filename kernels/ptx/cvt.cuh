@@ -1,4 +1,4 @@
-// Conversions: cvt, rounded to nearest even.
+// Conversions (cvt), rounded to nearest even.
 
 #pragma once
 
@@ -25,7 +25,7 @@ INLINE u16 cvt_rn_bf16_f32(float x) {
     return y;
 }
 
-// Two numbers in a register, `low` in its low bits.
+// Two values packed into one register, `low` in the low 16 bits.
 INLINE u32 cvt_rn_f16x2_f32(float high, float low) {
     u32 pair;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));

@@ -1,11 +1,12 @@
-// Delays of random lengths, for tests: what is right only by how long things take comes out wrong with them. The host defines DELAYS where
-// TERNION_CUDA_DELAYS asks for them; without it there is nothing.
+// Random delays, for tests: they expose code that is correct only by its timing. The host defines
+// DELAYS if TERNION_CUDA_DELAYS=1; otherwise delay_at_random is empty.
 
 #pragma once
 
 #include "lib/base.cuh"
 
-// One call in four waits for up to 2048 cycles: of a warp, since all its lanes read the same clock. Where threads or copies wait for each other.
+// Called where threads or copies wait for each other. One call in four spins for up to 2048 cycles.
+// A warp spins as a whole, since all its lanes read the same clock.
 INLINE void delay_at_random() {
 #if DELAYS
     u32 begin, now, warp;

@@ -1,10 +1,11 @@
-// Programmatic dependent launch (sm_90): a kernel that is launched with the attribute begins before the one ahead of it has ended.
+// Programmatic dependent launch (sm_90): a kernel that is launched with this attribute may begin
+// before the previous kernel in the stream has ended.
 
 #pragma once
 
 #include "lib/base.cuh"
 
-// Until the launches ahead have ended, and what they wrote is seen.
+// Waits until all earlier launches have ended and their writes are visible.
 INLINE void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-// The next launch may begin once every block has said so, or ended.
+// Lets the next launch begin once every block has executed this or has ended.
 INLINE void griddepcontrol_launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }

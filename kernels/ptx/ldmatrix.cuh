@@ -1,5 +1,6 @@
-// Four 8 x 8 matrices of 16-bit elements from shared memory: lane l names row l % 8 of matrix l / 8, and gets of each the elements 2 (l % 4)
-// and the next of row l / 4. Transposed: of column l / 4.
+// Loads four 8 x 8 matrices of 16-bit elements from shared memory. Lane l passes the address of row
+// l % 8 of matrix l / 8. It receives elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 (trans: of
+// column l / 4) of each matrix.
 
 #pragma once
 

@@ -1,4 +1,5 @@
-// Products of a warp on the tensor cores (sm_80): c += a b, a by rows, b by columns, sums in f32. The last argument names the operands' type.
+// Products of a warp on the tensor cores (mma.sync, sm_80): c += a b with f32 accumulators, a
+// row-major, b column-major. The last parameter of mma_m16n8k16 selects the operand type.
 
 #pragma once
 

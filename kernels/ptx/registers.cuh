@@ -1,11 +1,11 @@
-// Special registers, and values that the compiler is not to keep. What is computed from a value that is read again at the end of a kernel
-// takes no registers before.
+// Special registers, and values that the compiler must not keep in registers. What is computed from
+// a value that is read again at the end of a kernel occupies no registers before.
 
 #pragma once
 
 #include "lib/base.cuh"
 
-// blockIdx.x and threadIdx.x, read again.
+// blockIdx.x and threadIdx.x, read again by each call.
 INLINE u32 read_ctaid_x() {
     u32 number;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(number));
@@ -17,14 +17,15 @@ INLINE u32 read_tid_x() {
     return number;
 }
 
-// The same value as if it were another one.
+// Returns the same value, which the compiler treats as a different one.
 INLINE u32 opaque(u32 value) {
     asm volatile("" : "+r"(value));
     return value;
 }
 INLINE void make_opaque(i64& first, i64& second) { asm volatile("" : "+l"(first), "+l"(second)); }
 
-// How many registers each thread of the warpgroup has from here on (sm_90a), a multiple of 8 from 24 to 240. Those of all warpgroups together are at
-// most what the kernel was launched with: ptxas says nothing of more, and the kernel hangs.
+// Sets the number of registers of each thread of the warpgroup (sm_90a), a multiple of 8 from 24 to
+// 240. All warpgroups together must not exceed the registers with which the kernel was launched:
+// ptxas does not report an excess, and the kernel hangs.
 template <int COUNT> INLINE void setmaxnreg_dec() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT)); }
 template <int COUNT> INLINE void setmaxnreg_inc() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT)); }

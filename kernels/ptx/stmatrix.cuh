@@ -1,5 +1,6 @@
-// Four 8 x 8 matrices of 16-bit elements into shared memory: the inverse of ldmatrix (sm_90). Lane l names row l % 8 of matrix l / 8, and gives of
-// each matrix the elements 2 (l % 4) and the next of row l / 4.
+// Stores four 8 x 8 matrices of 16-bit elements to shared memory: the inverse of ldmatrix (sm_90).
+// Lane l passes the address of row l % 8 of matrix l / 8 and, of each matrix, elements 2 (l % 4)
+// and 2 (l % 4) + 1 of row l / 4.
 
 #pragma once
 

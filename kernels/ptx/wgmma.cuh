@@ -1,34 +1,37 @@
-// Products of a warpgroup on the tensor cores (sm_90a), which run on while other instructions follow: c (+)= a b with m = 64 and k = 16, a
-// from shared memory (ss) or from registers (rs), b from shared memory; sums in f32. The width of c says how many columns, the last argument
-// names the operands' type. Where `accumulate` is 0, c is overwritten. Widths of 192 and 256 exist where WGMMA_WIDE is defined: NVRTC parses all of
-// their text.
+// Asynchronous products of a warpgroup on the tensor cores (WGMMA, sm_90a): c (+)= a b with m = 64,
+// k = 16 and f32 accumulators. a is in shared memory (ss) or in registers (rs), b is in shared
+// memory. The size of c determines n, the last parameter selects the operand type. If `accumulate`
+// is 0, c is overwritten. n = 192 and 256 exist only if WGMMA_WIDE is defined, since NVRTC parses
+// all of their text.
 
 #pragma once
 
 #include "lib/types.cuh"
 
-// Registers that were written before may be read by the products that follow.
+// Orders earlier register writes before the reads by the products that follow.
 INLINE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 INLINE void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Until at most PENDING of the latest groups are not complete.
+// Waits until at most PENDING of the latest groups are incomplete.
 template <int PENDING> INLINE void wgmma_wait_group() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 // Keeps the compiler from moving an accumulator across a wait.
 INLINE void wgmma_fence_operand(float& c) { asm volatile("" : "+f"(c)::"memory"); }
-// What copies and stores have put into shared memory is for wgmma to read, after the next barrier.
+// Makes data that copies and stores have written to shared memory visible to wgmma, after the next
+// barrier.
 INLINE void fence_proxy_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// A matrix in shared memory in the 128 byte swizzle. Along its rows (K-major) 8 rows are `stride` bytes apart from the next 8; along its
-// columns (MN-major) slabs of 64 columns are `leading` bytes apart as well.
+// The descriptor of a matrix in shared memory with 128-byte swizzle. K-major: groups of 8 rows are
+// `stride` bytes apart. MN-major: also, slabs of 64 columns are `leading` bytes apart.
 INLINE u64 smem_descriptor(u32 address, u32 leading, u32 stride) {
     return u64((address >> 4) & 0x3fff) | u64(leading >> 4) << 16 | u64(stride >> 4) << 32 | u64(1) << 62;
 }
-// A K-major matrix with rows of 64 bytes in the 64 byte swizzle: 8 rows are `stride` bytes apart from the next 8.
+// The descriptor of a K-major matrix with rows of 64 bytes and 64-byte swizzle: groups of 8 rows
+// are `stride` bytes apart.
 INLINE u64 smem_descriptor_64(u32 address, u32 stride) {
     return u64((address >> 4) & 0x3fff) | u64(1) << 16 | u64(stride >> 4) << 32 | u64(2) << 62;
 }
-// That of the same matrix so many bytes further on, within shared memory: one addition.
+// The descriptor of the same matrix `bytes` bytes further on in shared memory: one addition.
 INLINE u64 smem_descriptor_at(u64 first, u32 bytes) {
     return (first & 0xffffffff00000000) | u32(u32(first) + (bytes >> 4));
 }
@@ -56,7 +59,8 @@ INLINE u64 smem_descriptor_at(u64 first, u32 bytes) {
     ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
-// The products of N columns and a type: COUNT accumulators, then the operands number P0 to P5.
+// The products of one n and one type: COUNT accumulators come first, P0 to P5 are the indices of
+// the operands after them.
 #define WGMMA_PRODUCTS(N, TYPE, COUNT, P0, P1, P2, P3, P4, P5)                                                  \
     /* a and b K-major. */                                                                                      \
     INLINE void wgmma_ss(float (&c)[N / 8][4], u64 a, u64 b, u32 accumulate, TYPE) {                            \

@@ -1,5 +1,6 @@
-// Products of a warpgroup beside those of wgmma.cuh, with the same arguments: of 32 columns; and of 32, 64 and 128 columns with both operands in shared
-// memory, in all four orders of the operands (sm_90a). wgmma_ss.cuh has the latter for one width in a file; this is for files that need several.
+// WGMMA products with n = 32, 64 and 128 and both operands in shared memory, each K-major or
+// MN-major (sm_90a). The parameters are those of wgmma.cuh. wgmma_ss.cuh has the same products for
+// one n per file; this file is for kernels that need several.
 
 #pragma once
 
@@ -20,7 +21,8 @@
     ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-// The products of N columns and a type: the operands number P0 to P4 follow the sums.
+// The products of one n and one type: P0 to P4 are the indices of the operands after the
+// accumulators.
 #define WGMMA_ORDERED(N, TYPE, P0, P1, P2, P3, P4)                                                             \
     template <bool A_MN_MAJOR, bool B_MN_MAJOR>                                                                \
     INLINE void wgmma_ss_ordered(float (&c)[N / 8][4], u64 a, u64 b, u32 accumulate, TYPE) {                   \

@@ -1,7 +1,8 @@
-// Products of a warpgroup in TF32 whose left operand is in registers (sm_90a): c (+)= a b with m = 64, k = 8 and WGMMA_N columns, b in shared
-// memory along k, sums in f32. Lane l of warp w has of a the elements of row 16 w + l / 4 at k = l % 4, of 8 rows more, and the same of k + 4.
-// The low 13 bits of an element are cut off. Registers of a stay as they are until the products are complete. Where `accumulate` is 0, c is
-// overwritten.
+// WGMMA products in TF32 with a in registers (sm_90a): c (+)= a b with m = 64, k = 8, n = WGMMA_N
+// and f32 accumulators. b is in shared memory, K-major. Lane l of warp w holds the elements of a in
+// rows 16 w + l / 4 and 16 w + l / 4 + 8 at k = l % 4, then those at k = l % 4 + 4. The low 13 bits
+// of an element are truncated. Registers of a must not change until the products are complete. If
+// `accumulate` is 0, c is overwritten.
 
 #pragma once
 

@@ -1,9 +1,11 @@
-// Products of a warpgroup whose operands are both in shared memory, of WGMMA_N columns (16, 32, 64, 80, 112, 128, 192 or 256, which the including
-// file defines), in all four orders of the operands (sm_90a): c (+)= a b with m = 64, sums in f32. Its text is long, and NVRTC parses all of it: so
-// a file has the width that it uses and no other.
+// WGMMA products with both operands in shared memory, each K-major or MN-major (sm_90a): c (+)= a b
+// with m = 64, n = WGMMA_N and f32 accumulators. The including file defines WGMMA_N: 16, 32, 64,
+// 80, 112, 128, 192 or 256. The text is long, and NVRTC parses all of it: so a file has only the n
+// that it uses.
 //
-// A step along k has 32 bytes of each line: 16 elements of f16 and bf16, 8 of f32, which are read as TF32 (the low 13 bits are cut off; a tensor
-// map of TF32 has rounded them before). TF32 has no MN-major order. Where `accumulate` is 0, c is overwritten.
+// A step along k is 32 bytes of each row of a and column of b: 16 elements of f16 and bf16, or 8 of
+// f32, which are read as TF32 (the low 13 bits are truncated; a tensor map of TF32 has rounded them
+// before). TF32 has no MN-major order. If `accumulate` is 0, c is overwritten.
 
 #pragma once
 
@@ -120,7 +122,8 @@
 #define WGMMA_P_256_3 "%131"
 #define WGMMA_P_256_4 "%132"
 
-// The operands behind the sums: descriptors of a and b, accumulate, and for 16-bit types whether a and b are MN-major.
+// The operands after the accumulators: descriptors of a and b, `accumulate`, and for 16-bit types
+// whether a and b are MN-major.
 #define WGMMA_SS_16_BITS(TYPE)                                                                                        \
     template <bool A_MN_MAJOR, bool B_MN_MAJOR>                                                                       \
     INLINE void wgmma_ss_wide(float (&c)[WGMMA_N / 8][4], u64 a, u64 b, u32 accumulate, TYPE) {                       \

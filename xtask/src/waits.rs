@@ -1,10 +1,12 @@
-//! Where the kernels of a dependent launch wait for the launches ahead of them, read from machine code of compute capability 9.0: what a source asks for a compiler may
-//! move. An instruction has 128 bits; the numbers are those that nvdisasm of CUDA 13 names.
+//! Finds out where the kernels of a dependent launch wait for earlier launches. This reads machine
+//! code of compute capability 9.0, because a compiler may move instructions relative to the source.
+//! An instruction has 128 bits; the numbers are those of nvdisasm of CUDA 13.
 
 /// The architecture whose instructions are read.
 pub const ARCHITECTURE: &str = "sm_90a";
 
-/// This file: what it finds is known only of images that it was run on as it is.
+/// The text of this file: its results are valid only for images that were checked with the same
+/// version of it.
 pub const CHECKS: &str = include_str!("waits.rs");
 
 /// A 64-bit ELF image.
@@ -15,7 +17,7 @@ impl<'a> Image<'a> {
         self.0[at..at + bytes].iter().rev().fold(0, |number, &byte| number << 8 | usize::from(byte))
     }
 
-    /// The bytes of a section.
+    /// Returns the bytes of a section.
     fn section(&self, name: &str) -> Option<&'a [u8]> {
         let (headers, size) = (self.number(0x28, 8), self.number(0x3a, 2));
         let (count, names) = (self.number(0x3c, 2), self.number(0x3e, 2));
@@ -36,22 +38,22 @@ impl<'a> Image<'a> {
 struct Instruction(u64, u64);
 
 impl Instruction {
-    /// What it does, whatever kinds of operands it takes.
+    /// Returns the operation, independent of its kinds of operands.
     fn opcode(self) -> u16 {
         (self.0 & 0x1ff) as u16
     }
 
-    /// Whether threads skip it by a predicate.
+    /// Returns whether threads skip it by a predicate.
     fn is_predicated(self) -> bool {
         self.0 >> 12 & 0xf != 7
     }
 
-    /// Whether it is a load by a path that other threads' writes may not reach: LDG.CONSTANT.
+    /// Returns whether it is a load that may not see writes of other threads: LDG.CONSTANT.
     fn is_incoherent_load(self) -> bool {
         self.opcode() == LDG && self.1 >> 13 & 7 == 4
     }
 
-    /// Where a branch at instruction `at` goes.
+    /// Returns the target of a branch at instruction `at`.
     fn target(self, at: usize) -> i64 {
         let bytes = ((self.0 as i64 >> 34) << 8 | (self.0 >> 16 & 0xff) as i64) * 4;
         at as i64 + 1 + bytes / 16
@@ -61,10 +63,12 @@ impl Instruction {
 const ACQBULK: u16 = 0x2e;
 const BRA: u16 = 0x147;
 const LDG: u16 = 0x181;
-/// The first 64 bits of CCTL.IVALL, which throws away what the L1 cache has, behind the cluster's barrier. (Other CCTLs read.)
+/// The first 64 bits of CCTL.IVALL, which invalidates the L1 cache, after the cluster's barrier.
+/// (Other CCTLs read.)
 const CCTL_IVALL: u64 = 0x0000_0000_ff00_798f;
 
-/// What may stand ahead of a wait: nothing that reads or writes global memory, and nothing that leaves the paths to it.
+/// The instructions that may precede a wait: none of them reads or writes global memory, or leaves
+/// the paths to the wait.
 const AHEAD_OF_THE_WAIT: &[(u16, &str)] = &[
     (0x02, "MOV"),
     (0x03, "P2R"),
@@ -120,19 +124,20 @@ const AHEAD_OF_THE_WAIT: &[(u16, &str)] = &[
     (0x1c7, "UCGABAR_ARV and UCGABAR_WAIT, the cluster's barrier"),
 ];
 
-/// What lets a kernel touch global memory before what is ahead of it has ended.
+/// Returns what lets a kernel access global memory before the previous launch has ended.
 pub fn fault(image: &[u8], kernel: &str) -> Option<String> {
     let image = Image(image);
     let Some(code) = image.section(&format!(".text.{kernel}")) else { return Some("it has no code".into()) };
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
     let instructions: Vec<Instruction> =
         code.chunks_exact(16).map(|bytes| Instruction(word(&bytes[..8]), word(&bytes[8..]))).collect();
-    // Tables of the module's own, such as that of sines, are written by nobody.
+    // Tables of the module, such as that of sines, are never written.
     let has_tables = image.section(".nv.global.init").is_some();
     fault_in(&instructions, has_tables)
 }
 
-/// Follows every path from the first instruction to its wait; warps may take several, each with a wait of its own.
+/// Follows every path from the first instruction to its wait. Warps may take several paths, each
+/// with its own wait.
 fn fault_in(instructions: &[Instruction], has_tables: bool) -> Option<String> {
     if !instructions.iter().any(|instruction| instruction.opcode() == ACQBULK) {
         return Some("it never waits".into());
@@ -155,7 +160,8 @@ fn fault_in(instructions: &[Instruction], has_tables: bool) -> Option<String> {
         .map(|at| format!("the load {at} may read what a cache had before the wait"))
 }
 
-/// The instructions that may follow one that runs before a wait: none where it is that.
+/// Returns the instructions that may follow one that runs before a wait; none if the instruction is
+/// the wait.
 fn following(instruction: Instruction, at: usize) -> Result<Vec<usize>, String> {
     let opcode = instruction.opcode();
     match opcode {
@@ -190,7 +196,7 @@ fn accesses_ahead_of_a_wait_are_found() {
     assert!(of(&[branch(1), wait, load]).is_some_and(|fault| fault.contains("instruction 2, of")));
     assert!(of(&[branch(1000), wait, load]).is_some_and(|fault| fault.contains("leaves the code")));
     assert!(of(&[plain(0xb82), branch(-3), wait]).is_some_and(|fault| fault.contains("leaves the code")));
-    // Two paths, of which each waits, one waits, and that meet ahead of their wait; a loop.
+    // Two paths: both wait, only one waits, and they join before a wait; a loop.
     let perhaps = |instructions: i64| Instruction(branch(instructions).0 & !(7 << 12), 0);
     assert_eq!(of(&[perhaps(2), wait, branch(1), wait, load, end]), None);
     assert!(of(&[perhaps(2), wait, branch(1), plain(0x202), load, end]).is_some());
@@ -200,7 +206,7 @@ fn accesses_ahead_of_a_wait_are_found() {
     let incoherent = Instruction(load.0, 4 << 13);
     assert!(of(&[wait, incoherent]).is_some_and(|fault| fault.contains("a cache had")));
     assert_eq!(fault_in(&[wait, incoherent], true), None);
-    // Of nvdisasm's: at 0x60 to 0x120, at 0x410 to 0x6130, at 0x460 back to 0x430.
+    // From nvdisasm: at 0x60 to 0x120, at 0x410 to 0x6130, at 0x460 back to 0x430.
     assert_eq!(Instruction(0x0000_0000_002c_0947, 0).target(0x6), 0x12);
     assert_eq!(Instruction(0x0000_005c_0044_8947, 0).target(0x41), 0x613);
     assert_eq!(Instruction(0xffff_fffc_00f0_8947, 0).target(0x46), 0x43);

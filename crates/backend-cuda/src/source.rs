@@ -128,7 +128,7 @@ fn element(dtype: DType) -> &'static str {
         DType::U32 => "u32",
         DType::U16 => "u16",
         DType::U8 => "u8",
-        DType::Bool => "Truth",
+        DType::Bool => "Bool",
     }
 }
 
@@ -240,7 +240,7 @@ fn reduction(variant: ReductionVariant) -> Source {
                 .define_type("TYPE_Y", output)
                 .define("REDUCER", reducer(op));
             if matches!(dtype, DType::I16 | DType::U16) {
-                source.define("BOUNDS_OF_ROWS", "THREADS, 1")
+                source.define("ROWS_LAUNCH_BOUNDS", "THREADS, 1")
             } else {
                 source
             }
@@ -276,14 +276,14 @@ fn index(variant: IndexVariant) -> Source {
         IndexVariant::ScatterAdd(dtype) => {
             Source::new("ops/scatter.cu", &["scatter", "add_rows", "add_rows_packed"])
                 .elements_of(dtype)
-                .define("ADDS", 1)
+                .define("SCATTER_ADD", 1)
         }
         IndexVariant::Sort(dtype) => {
-            Source::new("ops/sort.cu", &["block", "make_keys", "count", "offsets", "place", "take"])
+            Source::new("ops/sort.cu", &["block", "make_keys", "count", "offsets", "scatter_sorted", "take"])
                 .elements_of(dtype)
         }
         IndexVariant::SortKeys => {
-            Source::new("ops/sort.cu", &["count", "offsets", "place"]).define(TYPE, "u32")
+            Source::new("ops/sort.cu", &["count", "offsets", "scatter_sorted"]).define(TYPE, "u32")
         }
     }
 }
@@ -297,7 +297,7 @@ fn step(variant: StepVariant) -> Source {
     let source = Source::new("ops/step.cu", &["step"])
         .elements_of(variant.dtype)
         .define("STEP", rule)
-        .define("MOST", variant.capacity.tensors());
+        .define("MAX_TENSORS", variant.capacity.tensors());
     match variant.half_copy {
         Some(half) => source.define_type("HALF_COPY", half),
         None => source,

@@ -56,8 +56,8 @@ struct Sizes {
     keys: u32,
     head_dim: u32,
     value_dim: u32,
-    reach_first: i32,
-    reach_end: i32,
+    band_begin: i32,
+    band_end: i32,
     scale: f32,
 }
 
@@ -233,7 +233,7 @@ impl Plan {
             None => MaskMode::Full,
         };
         let pack = 16 / q.dtype.size();
-        let (reach_first, reach_end) = match config.varlen {
+        let (band_begin, band_end) = match config.varlen {
             true => varlen::band_bounds(config, queries + keys),
             false => band_bounds(config, queries as i64, keys as i64),
         };
@@ -247,8 +247,8 @@ impl Plan {
                 // Columns that are padded with zeros do not change products.
                 head_dim: head_dim.next_multiple_of(pack) as u32,
                 value_dim: value_dim.next_multiple_of(pack) as u32,
-                reach_first,
-                reach_end,
+                band_begin,
+                band_end,
                 scale: config.scale as f32,
             },
             batch,

@@ -32,7 +32,7 @@ struct Parameters {
     image_strides: [i64; 4],
     batch_stride: i64,
     row_stride: i64,
-    tap_stride: i64,
+    column_stride: i64,
 }
 
 pub(crate) fn run_im2col(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -65,7 +65,7 @@ fn launch(
     let [_, channels, height, width] = image.layout.shape().to_array(op)?;
     let windows = window.output_size(op, [height, width])?;
     let [down, across] = window_axes(op, window, [height, width], windows)?;
-    let [batch_stride, row_stride, tap_stride] = strides(matrix);
+    let [batch_stride, row_stride, column_stride] = strides(matrix);
     let parameters = Parameters {
         to: gpu.address(op, to)?,
         from: gpu.address(op, from)?,
@@ -78,7 +78,7 @@ fn launch(
         image_strides: strides(image),
         batch_stride,
         row_stride,
-        tap_stride,
+        column_stride,
     };
     let (kernel, elements) = match takes_runs(gpu, op, to, run as u64)? {
         true => (first + 1, run / to.dtype.size()),

@@ -11,11 +11,11 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
             let source = Source::new("attention/forward.cu", &["attention"]).products(products, dtype);
             source
                 .tiles(products.split_kv_tiles())
-                .define("PARTS", 1)
+                .define("SPLIT_KV", 1)
                 .named(&format!("{}, parts", name_of(products, dtype)))
         }
         AttentionVariant::MergeSplitKv { width, mask, dtype } => {
-            let source = Source::new("attention/merge_parts.cu", &["attention_merge_parts"]);
+            let source = Source::new("attention/merge_splits.cu", &["attention_merge_splits"]);
             let source = source.mask_mode(mask, false, dtype).define("VALUE_DIM", width);
             source.named(&format!("{width} {mask:?}: {}", element(dtype)))
         }

@@ -103,7 +103,7 @@ pub(super) fn source(variant: ElementwiseVariant) -> Source {
     let operands = [("TYPE_A", input(0)), ("TYPE_B", input(1)), ("TYPE_C", input(2)), ("TYPE_Y", output)];
     let source = Source::new("ops/elementwise.cu", &["line", "rows", "strided", "strided_long"])
         .define(name, expression)
-        .define_all([("LEAST_BLOCKS", least_blocks(variant)), ("ARITY", inputs.len()), ("PACK_OF", pack)]);
+        .define_all([("MIN_BLOCKS", least_blocks(variant)), ("ARITY", inputs.len()), ("PACK_OF", pack)]);
     let source = operands.into_iter().fold(source, |source, (name, operand)| match operand {
         Operand::Element(dtype) => source.define_type(name, dtype),
         Operand::Bits(dtype) => source.define(name, bits(dtype)),

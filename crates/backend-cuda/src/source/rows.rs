@@ -16,14 +16,14 @@ impl Source {
             ("MASKED", usize::from(rows.packing == Packing::Masked && pack > 1)),
             ("TEAM", rows.team.threads()),
             ("PACKS", rows.team.packs()),
-            ("HOLD", rows.team.storage as usize),
+            ("ROW_STORAGE", rows.team.storage as usize),
             ("MIN_BLOCKS", if rows.team.storage == RowStorage::Shared { 2 } else { 1 }),
         ])
     }
 
     /// Adds the macros of `lib/rows.cuh` for kernels that use parts of it, but not its rows.
     fn no_rows(self, pack: usize) -> Source {
-        self.define_all([("PACK", pack), ("MASKED", 0), ("TEAM", 32), ("HOLD", 0)])
+        self.define_all([("PACK", pack), ("MASKED", 0), ("TEAM", 32), ("ROW_STORAGE", 0)])
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn norm(variant: NormVariant) -> Source {
     };
     match variant {
         NormVariant::Forward { centered, rows, dtype, y } => {
-            let source = source(&["norm_rows"], 0, dtype).define("CENTRED", usize::from(centered));
+            let source = source(&["norm_rows"], 0, dtype).define("CENTERED", usize::from(centered));
             let source = if y == dtype { source } else { source.define_type("TYPE_Y", y) };
             source.rows_of(&rows, dtype)
         }
@@ -67,10 +67,10 @@ pub(super) fn norm(variant: NormVariant) -> Source {
             let source = if dy == dtype { source } else { source.define_type("TYPE_DY", dy) };
             source
                 .define_all([
-                    ("CENTRED", centered),
+                    ("CENTERED", centered),
                     ("DWEIGHT", is_persistent),
                     ("DBIAS", is_persistent * centered),
-                    ("TOGETHER", rows_together(&rows, dtype)),
+                    ("ROWS_PER_ITERATION", rows_together(&rows, dtype)),
                 ])
                 .rows_of(&rows, dtype)
         }

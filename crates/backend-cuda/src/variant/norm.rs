@@ -80,7 +80,7 @@ pub(crate) fn mixes(dtype: DType, packing: Packing, other: DType) -> bool {
     dtype == DType::F32 && packing == Packing::Whole && other.is_half()
 }
 
-/// Returns the rows that a team processes together in the gradient's kernel, `TOGETHER` there. Half
+/// Returns the rows that a team processes together in the gradient's kernel, `ROWS_PER_ITERATION` there. Half
 /// precision has twice the work per byte, so two of its rows share the exchange of their sums; with
 /// one row the kernel would be limited by that latency, not by memory.
 pub(crate) fn rows_together(rows: &Rows, dtype: DType) -> usize {

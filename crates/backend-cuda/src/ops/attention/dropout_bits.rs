@@ -41,7 +41,7 @@ struct Parameters {
     dropout: DropoutParams,
     bits: u64,
     layout: BitLayout,
-    work_rows: u32,
+    work_tile_rows: u32,
     step_tiles: u32,
     ticket: u64,
     sizes: Sizes,
@@ -65,7 +65,7 @@ impl BitTraversal {
         }
     }
 
-    fn work_rows(self) -> usize {
+    fn work_tile_rows(self) -> usize {
         match self {
             BitTraversal::OverKeys { work_queries } => work_queries,
             BitTraversal::OverQueries { work_keys, .. } => work_keys,
@@ -86,7 +86,7 @@ impl BitTraversal {
             BitTraversal::OverKeys { .. } => (queries, keys.div_ceil(KEYS)),
             BitTraversal::OverQueries { step, .. } => (keys, queries.next_multiple_of(step) / QUERIES),
         };
-        [rows.next_multiple_of(self.work_rows()) / ROWS, tiles]
+        [rows.next_multiple_of(self.work_tile_rows()) / ROWS, tiles]
     }
 
     /// Returns the bytes of the bits of a head.
@@ -179,7 +179,7 @@ impl DropoutBits {
             dropout: self.dropout_params,
             bits: self.address(),
             layout,
-            work_rows: self.traversal.work_rows() as u32,
+            work_tile_rows: self.traversal.work_tile_rows() as u32,
             step_tiles: self.traversal.step_tiles() as u32,
             ticket: ticket.unwrap_or(0),
             sizes,
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn parameters_are_laid_out_as_in_the_kernels() {
         assert_eq!((offset_of!(Parameters, bits), offset_of!(Parameters, layout)), (32, 40));
-        assert_eq!((offset_of!(Parameters, work_rows), offset_of!(Parameters, ticket)), (52, 64));
+        assert_eq!((offset_of!(Parameters, work_tile_rows), offset_of!(Parameters, ticket)), (52, 64));
         assert_eq!((offset_of!(Parameters, sizes), size_of::<Parameters>()), (72, 112));
     }
 

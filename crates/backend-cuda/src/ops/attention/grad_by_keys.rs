@@ -80,7 +80,7 @@ struct Parameters {
     bits: u64,
     bit_layout: BitLayout,
     dropout_scale: f32,
-    kept_share: f32,
+    keep_probability: f32,
 }
 
 /// The order in which work tiles add to the gradient of queries.
@@ -144,9 +144,9 @@ impl Plan {
         let Sizes { heads, queries, keys, .. } = self.sizes;
         let is_attended = match self.products.mask_mode {
             MaskMode::Full => keys > 0,
-            MaskMode::Band => queries <= keys && self.sizes.reach_first < self.sizes.reach_end,
+            MaskMode::Band => queries <= keys && self.sizes.band_begin < self.sizes.band_end,
             MaskMode::Dropout => {
-                let is_attended = queries <= keys && self.sizes.reach_first < self.sizes.reach_end;
+                let is_attended = queries <= keys && self.sizes.band_begin < self.sizes.band_end;
                 (self.is_unmasked() || is_attended) && self.drops_by_keys(dropout_params)
             }
             MaskMode::BoolMask | MaskMode::AdditiveMask | MaskMode::Varlen | MaskMode::VarlenDropout => false,
@@ -169,8 +169,8 @@ impl Plan {
 
     /// Returns whether all queries attend to all keys, and there are keys.
     fn is_unmasked(&self) -> bool {
-        let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
-        keys > 0 && reach_first <= 1 - queries as i32 && reach_end >= keys as i32
+        let Sizes { queries, keys, band_begin, band_end, .. } = self.sizes;
+        keys > 0 && band_begin <= 1 - queries as i32 && band_end >= keys as i32
     }
 
     /// Returns the tiles that the dropout bits are computed for.
@@ -188,9 +188,9 @@ impl Plan {
 
     /// Returns whether queries attend only to keys up to a diagonal.
     fn is_causal(&self) -> bool {
-        let Sizes { queries, keys, reach_end, .. } = self.sizes;
+        let Sizes { queries, keys, band_end, .. } = self.sizes;
         self.products.mask_mode != MaskMode::Full
-            && reach_end <= (keys as i32 - queries as i32).saturating_add(1)
+            && band_end <= (keys as i32 - queries as i32).saturating_add(1)
     }
 
     /// Returns whether the gradient of queries is computed one tile later. Not for short work tiles
@@ -202,7 +202,7 @@ impl Plan {
 
     /// Returns the mean number of query tiles of a work tile, from evenly spaced samples.
     fn average_steps(&self) -> f64 {
-        let Sizes { queries, keys, reach_first, reach_end, group, .. } = self.sizes;
+        let Sizes { queries, keys, band_begin, band_end, group, .. } = self.sizes;
         let [query_tiles, key_blocks] = self.tiles_by_keys();
         if self.products.mask_mode == MaskMode::Full {
             return query_tiles as f64 * f64::from(group);
@@ -212,8 +212,8 @@ impl Plan {
         let steps_of_block = |block: usize| {
             let first_key = block as i64 * work;
             let end_key = (first_key + work).min(i64::from(keys));
-            let first = (first_key - i64::from(reach_end) + 1).max(0);
-            let end = (end_key - i64::from(reach_first)).min(i64::from(queries));
+            let first = (first_key - i64::from(band_end) + 1).max(0);
+            let end = (end_key - i64::from(band_begin)).min(i64::from(queries));
             if end > first { (end as u64).div_ceil(tile as u64) as i64 - first / tile } else { 0 }
         };
         let samples = key_blocks.clamp(1, SAMPLED_WORK_TILES);
@@ -325,7 +325,7 @@ impl Plan {
             bits: 0,
             bit_layout: BitLayout::default(),
             dropout_scale: 1.0,
-            kept_share: 1.0,
+            keep_probability: 1.0,
         })
     }
 
@@ -341,7 +341,7 @@ impl Plan {
         let workspace = self.workspace(call)?;
         let mut parameters = self.parameters_by_keys(call, dtype, gradients, &workspace)?;
         parameters.dropout_scale = dropout_params.scale;
-        parameters.kept_share = 1.0 / dropout_params.scale;
+        parameters.keep_probability = 1.0 / dropout_params.scale;
         let (width, mask_mode) = (self.by_keys_width() as u16, self.products.mask_mode);
         let variant = match order {
             SumOrder::Fixed => AttentionVariant::GradByKeys { width, lags: self.lags(), mask_mode, dtype },
@@ -402,10 +402,10 @@ mod tests {
     use std::mem::offset_of;
 
     fn plan(mask_mode: MaskMode, [batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
-        let (reach_first, reach_end) = (-(queries as i32), keys as i32 - queries as i32 + 1);
+        let (band_begin, band_end) = (-(queries as i32), keys as i32 - queries as i32 + 1);
         let (heads, group) = (heads as u32, (heads / kv_heads) as u32);
         let (head_dim, value_dim, scale) = (64, 64, 0.125);
-        let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, reach_first, reach_end, scale };
+        let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, band_begin, band_end, scale };
         Plan { products: Products { engine: Engine::Wgmma, width: 64, mask_mode }, sizes, batch, kv_heads }
     }
 
@@ -466,7 +466,7 @@ mod tests {
             "no more than there are"
         );
         let mut window = plan(MaskMode::Band, [1, 128, 128], [16_384, 16_384]);
-        window.sizes.reach_first = -511;
+        window.sizes.band_begin = -511;
         assert_eq!(
             window.grad_interleaved_heads(132),
             43,
@@ -501,7 +501,7 @@ mod tests {
         assert_eq!(steps(MaskMode::Band, [1, 1, 1], [1024, 1024]), 4.5, "8, 7, .. 1");
         assert_eq!(steps(MaskMode::Band, [1, 1, 1], [128, 1024]), 1.0, "the last queries attend to all keys");
         let mut window = plan(MaskMode::Band, [1, 1, 1], [131_072, 131_072]);
-        window.sizes.reach_first = -511;
+        window.sizes.band_begin = -511;
         assert_eq!(
             window.average_steps(),
             5.0,
@@ -517,7 +517,7 @@ mod tests {
         assert!(plan(MaskMode::Band, [2, 4, 4], [2048, 2048]).lags());
         let [mut wide, mut ahead] = [(); 2].map(|()| plan(MaskMode::Band, [2, 4, 4], [200, 300]));
         wide.products.width = 128;
-        ahead.sizes.reach_end += 1;
+        ahead.sizes.band_end += 1;
         assert!(wide.lags() && ahead.lags() && plan(MaskMode::Full, [2, 4, 4], [200, 300]).lags());
     }
 
@@ -554,7 +554,7 @@ mod tests {
         let is_by_keys = |rows, scale: f32, is_unmasked: bool| {
             let mut plan = plan(MaskMode::Dropout, [2, 4, 2], rows);
             if is_unmasked {
-                plan.sizes.reach_end = plan.sizes.keys as i32;
+                plan.sizes.band_end = plan.sizes.keys as i32;
             }
             let threshold = ((1.0 - 1.0 / scale) * 16_777_216.0) as u32;
             plan.is_by_keys(&valid, &DropoutParams { threshold, scale, ..DropoutParams::default() })

@@ -1,6 +1,6 @@
 //! Split-KV for few queries of many keys, as in a step of generation: if each block looped over all
 //! keys, there would be too few blocks for the device. So the keys are split among blocks, and
-//! `attention/merge_parts.cu` merges their results in the order of the keys.
+//! `attention/merge_splits.cu` merges their results in the order of the keys.
 
 use super::super::TOO_LONG;
 use super::{Forward, MASK_STRIDE, Plan, Sizes, forward_shared, grid};
@@ -79,8 +79,8 @@ impl Plan {
             queries,
             keys,
             // All keys, for every query.
-            reach_first: -(queries as i32),
-            reach_end: keys as i32,
+            band_begin: -(queries as i32),
+            band_end: keys as i32,
             ..self.sizes
         };
         tensors.sizes = self.sizes;
@@ -101,7 +101,7 @@ impl Plan {
     /// Skips the keys before the first and after the last key that any query of a band attends to,
     /// in whole steps of the kernels. Not with dropout, whose mask depends on the indices of keys.
     pub(super) fn skip_masked_keys(&mut self, tensors: &mut Forward, config: &AttentionConfig, dtype: DType) {
-        let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
+        let Sizes { queries, keys, band_begin, band_end, .. } = self.sizes;
         if self.products.mask_mode == MaskMode::Full
             || config.varlen
             || config.dropout.is_some()
@@ -109,15 +109,15 @@ impl Plan {
         {
             return;
         }
-        let first = reach_first.max(0) as u32 / WHOLE_STEPS * WHOLE_STEPS;
-        let end = (i64::from(queries) - 1 + i64::from(reach_end)).min(i64::from(keys));
+        let first = band_begin.max(0) as u32 / WHOLE_STEPS * WHOLE_STEPS;
+        let end = (i64::from(queries) - 1 + i64::from(band_end)).min(i64::from(keys));
         if end <= i64::from(first) {
             return;
         }
         self.skip_keys(tensors, first, dtype);
         self.sizes.keys = end as u32 - first;
-        self.sizes.reach_first -= first as i32;
-        self.sizes.reach_end -= first as i32;
+        self.sizes.band_begin -= first as i32;
+        self.sizes.band_end -= first as i32;
         tensors.sizes = self.sizes;
     }
 
@@ -195,8 +195,8 @@ mod tests {
             keys,
             head_dim: 64,
             value_dim: 64,
-            reach_first: -(queries as i32),
-            reach_end: (keys + 1 - queries) as i32,
+            band_begin: -(queries as i32),
+            band_end: (keys + 1 - queries) as i32,
             scale: 0.125,
         };
         let products = Products { engine: Engine::Wgmma, width: 64, mask_mode: MaskMode::Band };
@@ -280,12 +280,12 @@ mod tests {
         let narrowed = |[queries, keys]: [u32; 2], window: usize| {
             let config = AttentionConfig { window: Some(window), ..CONFIG };
             let mut plan = plan([1, 2, 2], [queries, keys]);
-            (plan.sizes.reach_first, plan.sizes.reach_end) =
+            (plan.sizes.band_begin, plan.sizes.band_end) =
                 band_bounds(&config, i64::from(queries), i64::from(keys));
             let mut tensors = tensors(&plan);
             plan.skip_masked_keys(&mut tensors, &config, DType::BF16);
-            let Sizes { keys, reach_first, reach_end, .. } = tensors.sizes;
-            ([keys as i32, reach_first, reach_end], (tensors.k.first - (1 << 20)) / 256)
+            let Sizes { keys, band_begin, band_end, .. } = tensors.sizes;
+            ([keys as i32, band_begin, band_end], (tensors.k.first - (1 << 20)) / 256)
         };
         // Query 0 is at key 32760 and attends to keys from 31737 on; 31616 is 247 times 128.
         assert_eq!(narrowed([8, 32768], 1024), ([1152, 121, 1145], 31616));

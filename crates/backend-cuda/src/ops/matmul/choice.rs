@@ -20,7 +20,7 @@ const MAX_PARTIAL_BYTES: usize = 256 << 20;
 /// The maximum number of splits of k.
 const MAX_SPLITS: usize = 128;
 
-/// The maximum number of splits that the word of a unit can count (`gemm/wgmma_parts.cuh`).
+/// The maximum number of splits that the word of a unit can count (`gemm/wgmma_split_k_fixup.cuh`).
 const MAX_ARRIVALS: usize = 255;
 const _: () = assert!(MAX_SPLITS <= MAX_ARRIVALS);
 /// Microseconds that a separate epilogue kernel takes in addition to its memory traffic, which a

@@ -333,7 +333,7 @@ fn kernels_count_as_the_host_does() {
     let program = crate::files::Program::new(&["gemm/wgmma.cu"], std::iter::empty());
     let text = |file: &str| program.headers.iter().find(|(path, _)| *path == file).expect("a header").1;
     // Eight bits of a word count splits: `MAX_ARRIVALS`.
-    assert!(text("gemm/wgmma_parts.cuh").contains("ARRIVED = 1, DONE = 1 << 8, TAKEN = 1 << 16"));
+    assert!(text("gemm/wgmma_split_k_fixup.cuh").contains("ARRIVED = 1, DONE = 1 << 8, TAKEN = 1 << 16"));
     assert!(
         text("gemm/wgmma_tile.cuh").contains("8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS)")
     );

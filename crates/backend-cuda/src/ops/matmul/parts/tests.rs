@@ -4,9 +4,9 @@
 use crate::files::Program;
 use half::bf16;
 
-/// The values that can be split: zero, and magnitudes from `LEAST` to below `BEYOND`.
-const LEAST: f32 = f32::from_bits((127 - 103) << 23);
-const BEYOND: f32 = f32::from_bits((127 + 48) << 23);
+/// The values that can be split: zero, and magnitudes from `MIN_SPLITTABLE` to below `SPLITTABLE_END`.
+const MIN_SPLITTABLE: f32 = f32::from_bits((127 - 103) << 23);
+const SPLITTABLE_END: f32 = f32::from_bits((127 + 48) << 23);
 
 /// Terms of a and of b, in the order of the kernel.
 const PAIRS: [(usize, usize); 6] = [(2, 0), (1, 1), (0, 2), (1, 0), (0, 1), (0, 0)];
@@ -15,7 +15,7 @@ const STAGE: usize = 32;
 const INSTRUCTION: usize = 16;
 
 fn is_fit(x: f32) -> bool {
-    x == 0.0 || (LEAST <= x.abs() && x.abs() < BEYOND)
+    x == 0.0 || (MIN_SPLITTABLE <= x.abs() && x.abs() < SPLITTABLE_END)
 }
 
 fn split(x: f32) -> [f32; 3] {
@@ -61,12 +61,12 @@ fn the_emulation_has_the_numbers_of_the_kernels() {
         found.unwrap_or_else(|| panic!("no {file}")).1
     };
     let split = text("gemm/split_bf16x3.cu", "gemm/split_bf16x3.cu");
-    assert!(split.contains("LEAST = (127 - 103) << 23, BEYOND = (127 + 48) << 23"));
+    assert!(split.contains("MIN_SPLITTABLE = (127 - 103) << 23, SPLITTABLE_END = (127 + 48) << 23"));
     let packed = |part: fn(&(usize, usize)) -> usize| {
         PAIRS.iter().enumerate().map(|(at, pair)| part(pair) << (4 * at)).sum::<usize>()
     };
     let (a, b) = (packed(|pair| pair.0), packed(|pair| pair.1));
-    let stated = format!("PARTS_OF_A = {a:#08x}, PARTS_OF_B = {b:#08x}");
+    let stated = format!("TERMS_OF_A = {a:#08x}, TERMS_OF_B = {b:#08x}");
     assert!(text("gemm/wgmma.cu", "gemm/wgmma_bf16x6.cuh").contains(&stated), "{stated}");
     let stated = format!("K_LINE = BF16X6 ? {} : LINE", STAGE * 2);
     assert!(text("gemm/wgmma.cu", "gemm/wgmma_tile.cuh").contains(&stated), "{stated}");
@@ -75,8 +75,8 @@ fn the_emulation_has_the_numbers_of_the_kernels() {
 #[test]
 fn parts_are_normal_numbers_whose_sum_is_exact() {
     let mut random = Random(1);
-    let below = f32::from_bits(BEYOND.to_bits() - 1);
-    let edges = [0.0, -0.0, LEAST, -LEAST, f32::from_bits(LEAST.to_bits() + 1), below, -below, 1.0, 0.1];
+    let below = f32::from_bits(SPLITTABLE_END.to_bits() - 1);
+    let edges = [0.0, -0.0, MIN_SPLITTABLE, -MIN_SPLITTABLE, f32::from_bits(MIN_SPLITTABLE.to_bits() + 1), below, -below, 1.0, 0.1];
     for x in edges.into_iter().chain((0..1_000_000).map(|_| random.fit())) {
         assert!(is_fit(x), "{x:e}");
         let parts = split(x);
@@ -89,7 +89,7 @@ fn parts_are_normal_numbers_whose_sum_is_exact() {
 
 #[test]
 fn numbers_outside_the_limits_are_left_to_the_other_kernel() {
-    let outside = [f32::INFINITY, f32::NAN, f32::MAX, BEYOND, 1e-40, f32::from_bits(1), LEAST / 2.0];
+    let outside = [f32::INFINITY, f32::NAN, f32::MAX, SPLITTABLE_END, 1e-40, f32::from_bits(1), MIN_SPLITTABLE / 2.0];
     for x in outside.into_iter().flat_map(|x| [x, -x]) {
         assert!(!is_fit(x), "{x:e}");
     }
@@ -98,10 +98,10 @@ fn numbers_outside_the_limits_are_left_to_the_other_kernel() {
     assert!(split(f32::MAX)[0].is_infinite());
     let lossy = f32::from_bits(0x007f_ffff);
     assert_ne!(split(lossy).iter().sum::<f32>(), lossy);
-    let small = f32::from_bits((LEAST / 2.0).to_bits() + 1);
+    let small = f32::from_bits((MIN_SPLITTABLE / 2.0).to_bits() + 1);
     assert!(split(small).iter().any(|part| part.is_subnormal()), "{:?}", split(small));
     // Values inside the range never overflow in sums of as many products as there are indices.
-    let most = f64::from(bf16::from_f32(f32::from_bits(BEYOND.to_bits() - 1)).to_f32());
+    let most = f64::from(bf16::from_f32(f32::from_bits(SPLITTABLE_END.to_bits() - 1)).to_f32());
     assert!(most * most * 2f64.powi(31) < f64::from(f32::MAX));
 }
 
