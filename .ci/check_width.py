@@ -4,9 +4,9 @@ check_width.py              checks all files of the repository
 check_width.py PATH ..      checks these files and folders
 
 Python docstrings count as comments. May be longer: code with a directive for a tool (noqa, type:
-ignore, fmt: skip), code blocks in the documentation of Rust, which rustfmt wraps, a line that ends
-in a URL. In stubs, which are generated from documentation that is indented less, the indentation
-does not count.
+ignore, fmt: skip), code blocks in the documentation of Rust, which rustfmt wraps, and a line that
+ends in a URL or continues a C macro. In stubs, which are generated from documentation that is
+indented less, the indentation does not count.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from check_words import LEXERS, ROOT, files, is_under
 
 LIMIT = 100
 COMMENT = re.compile(r"\A(?://|/\*|#(?!!?\[))")
-EXEMPT = re.compile(r"https?://\S+\Z|# (?:noqa|type: ignore|fmt: skip)\b")
+EXEMPT = re.compile(r"https?://\S+\Z|\s\\\Z|# (?:noqa|type: ignore|fmt: skip)\b")
 FENCE = re.compile(r"\s*//[/!] *```")
 SUFFIXES = {".rs", ".cu", ".cuh", ".h", ".wgsl", ".py", ".pyi", ".sh", ".toml", ""}
 

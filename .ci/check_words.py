@@ -1,6 +1,6 @@
 """Checks the wording of comments, strings and documents against the word list, `.ci/words.txt`.
 
-check_words.py              checks the whole tree; fails with file:line, the word and the term to use
+check_words.py              checks all files; fails with file:line, the word and the term to use
 check_words.py PATH ..      checks only these files and folders
 check_words.py --count      prints the number of hits in the whole tree, by folder and by pattern
 
@@ -21,8 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The word list itself, and the test that plants words.
 EXCLUDED = {".ci/words.txt", ".ci/test_check_words.py"}
 
-# Comments and strings by language. A character literal is matched so that a quote inside it does not
-# open a string.
+# Comments and strings by language. A character literal is matched so that a quote inside it does
+# not open a string.
 STRING = r'"(?:\\.|[^"\\\n])*"'
 C = re.compile(rf"//[^\n]*|/\*.*?\*/|{STRING}|'(?:\\[^\n]|[^'\\\n])'", re.S)
 RUST = re.compile(r"""//[^\n]*|/\*.*?\*/|b?r(?P<hashes>#*)".*?"(?P=hashes)|[bc]?"(?:\\.|[^"\\])*"|'(?:\\[^\n][^'\n]*|[^'\\\n])'""", re.S)

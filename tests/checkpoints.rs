@@ -91,7 +91,7 @@ fn a_checkpoint_that_runs_other_ops_or_gives_other_shapes_when_run_again_is_an_e
 }
 
 #[test]
-fn a_checkpoint_of_a_model_that_went_from_training_to_use_is_an_error() -> Result<()> {
+fn a_checkpoint_of_a_model_that_changed_to_evaluation_mode_is_an_error() -> Result<()> {
     use ternion::nn::{Dropout, Forward, Module};
     let dropout = std::sync::Arc::new(Dropout::new(0.5)?);
     let used = dropout.clone();

@@ -125,8 +125,8 @@ fn a_gradient_that_matches_no_parameter_is_reported() -> Result<()> {
     let input = x.requires_grad()?;
     let gradients = run(&input)?;
     let tensors: Vec<Tensor> = all.iter().map(Param::tensor).collect();
-    let unclaimed: Vec<_> = gradients.unclaimed(&tensors).into_iter().map(|(id, _)| Some(id)).collect();
-    assert_eq!(unclaimed, [input.id()]);
+    let unmatched: Vec<_> = gradients.unmatched(&tensors).into_iter().map(|(id, _)| Some(id)).collect();
+    assert_eq!(unmatched, [input.id()]);
     assert!(sgd.step_strict(&gradients).is_err());
     sgd.step(&gradients)
 }

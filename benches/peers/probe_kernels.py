@@ -20,7 +20,8 @@ REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__f
 KROOT = os.path.join(REPOSITORY, "kernels")
 # The folder of NVRTC's libraries, as everywhere in this repository.
 NVRTC = os.environ.get("TERNION_NVRTC", "/usr/local/cuda/lib64")
-OPTIONS = ["--std=c++17", "-DNDEBUG", "-diag-suppress=177", "-diag-suppress=186"]  # modules.rs: options
+# As in modules.rs.
+OPTIONS = ["--std=c++17", "-DNDEBUG", "-diag-suppress=177", "-diag-suppress=186"]
 ARCHITECTURE = "sm_90a"
 
 # ------------------------------------------------------------------------------------------- stamps
@@ -66,14 +67,14 @@ def _stamps(parameters, where):
     return _STAMP.replace("PARAMETERS", parameters).replace("WHERE", where)
 
 
-_PLACE = "// SUMS_OF_A: the warps next to the producer's that add up rows of a, a slab each.\n"
+_PLACE = "// SUMS_OF_A: the warps of the producer's warpgroup that sum rows of a, a slab each.\n"
 _LEAD = "if (threadIdx.x == CONSUMERS * WARPGROUP) "
 TRACE = [
     (_T, _PLACE, _stamps("const TensorMapProduct& p", "p.sums") + _PLACE),
     (_L, "    if (leads) {\n        prefetch_tensormap(p.a);",
      "    if (leads) {\n        STAMP(0);\n        stamp_global(p, 60);\n        stamp_place(p, 63);\n        prefetch_tensormap(p.a);"),
-    (_L, "    wait_for_earlier_launches();\n    await_barriers();\n",
-     "    if (leads) STAMP(1);\n    wait_for_earlier_launches();\n    await_barriers();\n    if (leads) STAMP(2);\n"),
+    (_L, "    wait_for_earlier_launches();\n    wait_barriers_ready();\n",
+     "    if (leads) STAMP(1);\n    wait_for_earlier_launches();\n    wait_barriers_ready();\n    if (leads) STAMP(2);\n"),
     (_W, "    if (warp == PRODUCER_WARP) stages = load_first_stages(p, shared);\n",
      f"    if (warp == PRODUCER_WARP) {{\n        stages = load_first_stages(p, shared);\n        {_LEAD}STAMP(3);\n    }}\n"),
     (_W, "        produce(p, shared, stages);\n", "        produce(p, shared, stages);\n        STAMP(4);\n"),
@@ -82,36 +83,36 @@ TRACE = [
     (_W, "    if (out.leads()) cp_async_bulk_wait_group_read<0>();\n",
      "    if (out.leads()) cp_async_bulk_wait_group_read<0>();\n    STAMP_CONSUMER(5);\n"
      "    if (out.leads()) stamp_global(p, 61 + consumer);\n"),
-    (_W, "#if BF16X6\n    add_up_promoted(sums, ring, blocks, row);",
+    (_W, "#if BF16X6\n    mainloop_bf16x6(sums, ring, blocks, row);",
      "    const TensorMapProduct& p = out.p;\n    mbarrier_wait_parity(ring.full(), ring.parity);\n    STAMP_CONSUMER(1);\n"
-     "#if BF16X6\n    add_up_promoted(sums, ring, blocks, row);"),
+     "#if BF16X6\n    mainloop_bf16x6(sums, ring, blocks, row);"),
     (_W, "        if (!BF16X6) await_sums(sums, ring, work.blocks);\n        store(sums, out, work, row, is_last);\n",
      "        STAMP_CONSUMER(2);\n        if (!BF16X6) await_sums(sums, ring, work.blocks);\n        STAMP_CONSUMER(3);\n        store(sums, out, work, row, is_last);\n"
      "        STAMP_CONSUMER(4);\n"),
-    (_W, "        // Its last stages were full: the other one may wait for those that follow.\n",
-     "        STAMP_CONSUMER(2);\n        // Its last stages were full: the other one may wait for those that follow.\n"),
-    (_W, "        await_sums(sums, ring, work.blocks);\n        // Worked out again, which takes no registers while sums are added up.\n"
-         "        store(sums, out, Work(p, opaque(number)), 0, next_number(next_number(number)) >= p.tiles.count);\n",
+    (_W, "        // Its last stages have been full: the other consumer may wait for those that follow.\n",
+     "        STAMP_CONSUMER(2);\n        // Its last stages have been full: the other consumer may wait for those that follow.\n"),
+    (_W, "        await_sums(sums, ring, work.blocks);\n        // Recomputed, so that it takes no registers during the main loop.\n"
+         "        store(sums, out, WorkTile(p, opaque(tile_index)), 0,\n              next_tile_index(next_tile_index(tile_index)) >= p.tiles.count);\n",
      "        await_sums(sums, ring, work.blocks);\n        STAMP_CONSUMER(3);\n"
-     "        store(sums, out, Work(p, opaque(number)), 0, next_number(next_number(number)) >= p.tiles.count);\n"
+     "        store(sums, out, WorkTile(p, opaque(tile_index)), 0,\n              next_tile_index(next_tile_index(tile_index)) >= p.tiles.count);\n"
      "        STAMP_CONSUMER(4);\n"),
 ]
 # Stamps whose source text another worktree has changed are skipped, with a note: all but the first.
 TRACE = TRACE[:1] + [(*patch, True) for patch in TRACE[1:]]
 # The same for split-K: the leading thread of the producer, and thread 0.
 TRACE_SPLIT_K = [
-    (_S, "// The ring: where the next stage is, and the parity of its turn.\n",
-     _stamps("const SplitKProduct& p", "p.product.partial") + "// The ring: where the next stage is, and the parity of its turn.\n"),
+    (_S, "// The state of the ring: index of the next stage, and parity of its mbarrier phase.\n",
+     _stamps("const SplitKProduct& p", "p.product.partial") + "// The state of the ring: index of the next stage, and parity of its mbarrier phase.\n"),
     (_S, "    if (leads) {\n        prefetch_tensormap(p.b);\n",
      "    if (leads) {\n        STAMP(0);\n        stamp_global(p, 60);\n        stamp_place(p, 63);\n        prefetch_tensormap(p.b);\n"),
     (_S, "    __syncthreads();\n    wait_for_earlier_launches();\n    Range range(p);\n    if (leads) produce(p, shared, range);\n",
      "    __syncthreads();\n    if (leads) STAMP(1);\n    wait_for_earlier_launches();\n    if (leads) STAMP(2);\n    Range range(p);\n"
      "    if (leads) {\n        STAMP(3);\n        produce(p, shared, range);\n        STAMP(4);\n    }\n"),
-    (_S, "        Sums sums;\n        add_up(sums, shared, range.blocks);\n",
+    (_S, "        Sums sums;\n        mainloop(sums, shared, range.blocks);\n",
      "        Sums sums;\n        STAMP_CONSUMER(0);\n        if (range.blocks) mbarrier_wait_parity(Ring(shared).full(), 0);\n"
-     "        STAMP_CONSUMER(1);\n        add_up(sums, shared, range.blocks);\n        STAMP_CONSUMER(3);\n"),
-    (_S, "    meet();\n    if (consumes) finish_rows(p.product, shared, range.tile, bias);\n",
-     "    meet();\n    if (consumes) {\n        STAMP_CONSUMER(4);\n        finish_rows(p.product, shared, range.tile, bias);\n"
+     "        STAMP_CONSUMER(1);\n        mainloop(sums, shared, range.blocks);\n        STAMP_CONSUMER(3);\n"),
+    (_S, "    cluster_sync();\n    if (consumes) finish_rows(p.product, shared, range.tile, bias);\n",
+     "    cluster_sync();\n    if (consumes) {\n        STAMP_CONSUMER(4);\n        finish_rows(p.product, shared, range.tile, bias);\n"
      "        STAMP_CONSUMER(5);\n        if (threadIdx.x == 0) stamp_global(p, 61);\n    }\n"),
 ]
 
@@ -122,7 +123,7 @@ def variant(name, macros, file="gemm/wgmma.cu", kroot=KROOT, layouts=("nn", "nt"
             ranks=(1, 2, 4, 8), blocks=None, persistent=None, l2_promotion=3, dependent=True, shared=None, options=()):
     """
     macros        TILE_M, TILE_N, STAGES, PINGPONG, CLUSTER_DOWN, CLUSTER_ACROSS (split-K:
-                  RESIDENT), and any others; A_INNER and B_INNER are derived from the layout
+                  BLOCKS_PER_SM), and any others; A_K_MAJOR and B_K_MAJOR follow from the layout
                   unless given
     patches       [(file, old, new)]: texts that occur once; with a fourth element, true, a patch is
                   skipped if its text does not
@@ -158,9 +159,9 @@ VARIANTS = [
     variant("wgmma_64x128x64_ping_pong", tile(64, 128, 8, True)),
     variant("wgmma_64x128x64_cluster", tile(64, 128, 8, True, 2)),
     variant("wgmma_64x64x64_ping_pong", tile(64, 64, 8, True)),
-    variant("wgmmasplitk_64x64x64", dict(TILE_M=64, TILE_N=64, STAGES=6, RESIDENT=2), file=_S),
-    variant("wgmmasplitk_32x64x64", dict(TILE_M=32, TILE_N=64, STAGES=9, RESIDENT=2), file=_S),
-    variant("wgmmasplitk_16x64x64", dict(TILE_M=16, TILE_N=64, STAGES=11, RESIDENT=2), file=_S),
+    variant("wgmmasplitk_64x64x64", dict(TILE_M=64, TILE_N=64, STAGES=6, BLOCKS_PER_SM=2), file=_S),
+    variant("wgmmasplitk_32x64x64", dict(TILE_M=32, TILE_N=64, STAGES=9, BLOCKS_PER_SM=2), file=_S),
+    variant("wgmmasplitk_16x64x64", dict(TILE_M=16, TILE_N=64, STAGES=11, BLOCKS_PER_SM=2), file=_S),
     #  Other variants, as in a file for --list:
     #  traced(variant("wgmma_128x128x64_ping_pong", tile(128, 128, 6, True))),
     #  variant("five_stages", tile(128, 128, 5, True), kroot="../other/kernels",
@@ -249,8 +250,8 @@ def macros_of(v, layout):
     macros = {"TYPE": v["type"], "TYPE_Y": v["output"]}
     macros.update({key: m[key] for key in ("TILE_M", "TILE_N", "STAGES")})
     macros["ACTIVATION"] = "(k.first ? unary_relu(x, k) : x)"
-    inner = {"A_INNER": int(layout[0] == "n"), "B_INNER": int(layout[1] == "t")}
-    rest = {"RESIDENT": 1} if split_k else {"PINGPONG": 0, "CLUSTER_DOWN": 1, "CLUSTER_ACROSS": 1}
+    inner = {"A_K_MAJOR": int(layout[0] == "n"), "B_K_MAJOR": int(layout[1] == "t")}
+    rest = {"BLOCKS_PER_SM": 1} if split_k else {"PINGPONG": 0, "CLUSTER_DOWN": 1, "CLUSTER_ACROSS": 1}
     macros.update({**rest, **inner})
     macros.update(m)
     if v["dependent"]:
@@ -286,9 +287,9 @@ def members(headers, struct):
 
 # The offsets in kernels/, which probe.py fills.
 WGMMA_OFFSETS = {
-    "a": 0, "b": 128, "y": 256, "z": 384, "tiles": 512, "k": 580, "split_length": 584, "a_axes": 588, "b_axes": 592, "a_part": 596,
-    "b_part": 600, "m": 604, "n": 608, "splits": 612, "is_partial": 616, "alpha": 620, "bias": 624, "sums": 632, "constants": 640,
-    "unfit": 656, "parts": 664, "states": 672, "": 704,
+    "a": 0, "b": 128, "y": 256, "z": 384, "tiles": 512, "k": 580, "split_length": 584, "a_axes": 588, "b_axes": 592, "a_term_stride": 596,
+    "b_term_stride": 600, "m": 604, "n": 608, "splits": 612, "is_partial": 616, "alpha": 620, "bias": 624, "sums": 632, "constants": 640,
+    "not_splittable": 656, "parts": 664, "states": 672, "": 704,
 }
 PRODUCT_OFFSETS = {
     "y": 0, "a": 8, "b": 16, "bias": 24, "partial": 32, "condition": 40, "condition_value": 48, "a_row": 56, "a_k": 64, "b_k": 72,
@@ -316,7 +317,7 @@ def layout_of(nvrtc, name, text, headers, v):
     struct = "SplitKProduct" if split_k else "TensorMapProduct"
     names = members(headers, struct)
     if split_k:
-        names += [f"product.{member}" for member in members(headers, "Product")]
+        names += [f"product.{member}" for member in members(headers, "GemmParams")]
         names += [f"product.batch.{member}" for member in members(headers, "Space")]
     grid, divisor = members(headers, "TileGrid"), members(headers, "Divisor")
     offset = offset_of
@@ -408,8 +409,8 @@ def build(job):
         name=v["name"], layout=layout, cubin=file, kernel="product", kind="split_k" if v["file"] == _S else "wgmma", kroot=v["kroot"],
         tile=[m["TILE_M"], m["TILE_N"], found["constants"]["tile_k"]], stages=m["STAGES"], ping_pong=bool(m.get("PINGPONG", 0)),
         cluster=[m.get("CLUSTER_DOWN", 1), m.get("CLUSTER_ACROSS", 1)], threads=found["constants"]["threads"],
-        shared=v["shared"] or found["constants"]["shared"], type=v["type"], output=v["output"], a_inner=int(macros_of(v, layout)["A_INNER"]),
-        b_inner=int(macros_of(v, layout)["B_INNER"]), ranks=v["ranks"], blocks=v["blocks"], persistent=v["persistent"],
+        shared=v["shared"] or found["constants"]["shared"], type=v["type"], output=v["output"], a_inner=int(macros_of(v, layout)["A_K_MAJOR"]),
+        b_inner=int(macros_of(v, layout)["B_K_MAJOR"]), ranks=v["ranks"], blocks=v["blocks"], persistent=v["persistent"],
         l2_promotion=v["l2_promotion"], dependent=v["dependent"], trace=v["trace"], params=found["params"], grid=found["grid"],
         divisor=found["divisor"], macros=macros_of(v, layout), compiler=facts,
         stamps={str(i): text for i, text in v.get("stamps", STAMPS).items()} if v["trace"] else {},
@@ -428,7 +429,7 @@ def check(nvrtc):
         text, headers, _ = program(of, "nn")
         groups = ((struct, offsets), ("TileGrid", TILE_GRID_OFFSETS), ("Divisor", DIVISOR_OFFSETS))
         if file == _S:
-            groups += (("Product", PRODUCT_OFFSETS), ("Space<3>", {"": 360}))
+            groups += (("GemmParams", PRODUCT_OFFSETS), ("Space<3>", {"": 360}))
         asserts = 0
         for name, known in groups:
             for key, at in known.items():

@@ -116,7 +116,7 @@ def main():
     print(origin)
     if arguments.target not in table.columns:
         raise ValueError(f"--target {arguments.target}: no such column; there are {', '.join(table.columns)}")
-    train, test = table.train_held_out(arguments.seed)
+    train, test = table.train_test_split(arguments.seed)
     scales = [ternion.data.StandardScaler(part) for part in (train.without([arguments.target]), train.select([arguments.target]))]
 
     def tensors(table):

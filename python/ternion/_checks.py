@@ -25,9 +25,9 @@ if TYPE_CHECKING:
         nan: int
         infinite: int
         zeros: int
-        nan_share: float
-        infinite_share: float
-        zero_share: float
+        nan_fraction: float
+        infinite_fraction: float
+        zero_fraction: float
         rms: float
         norm: float
         is_broken: bool

@@ -57,7 +57,7 @@ def record_owner(parameter: Any, module: str, name: str) -> None:
     ref = _ref_of(parameter)
     if not ref.owner_name:
         ref.owner_name = f"{module}.{name}"
-        _trust.note_owner(parameter, ref.owner_name)
+        _trust.record_owner(parameter, ref.owner_name)
 
 
 def record_plain(tensor: Any, module: str, name: str) -> None:

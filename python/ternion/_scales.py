@@ -11,12 +11,12 @@ from ._ternion import Tensor, _trust
 
 def enable_tracking() -> None:
     """Enables tracking: from now on the origin of gradients is recorded."""
-    _trust.note_scaler()
+    _trust.record_scaler()
 
 
 def record_scaled(loss: Tensor, scale: float) -> None:
     """Records that a loss, in its current state, was multiplied by a scale."""
-    _trust.note_scaled(loss, scale)
+    _trust.record_scaled(loss, scale)
 
 
 def scale_in(parameters: list[Tensor]) -> float:

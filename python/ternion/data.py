@@ -145,7 +145,7 @@ if TYPE_CHECKING:
                 ValueError: If no column has one of the names, or no column is left.
             """
 
-        def train_held_out(self, seed: int) -> tuple[Table, Table]:
+        def train_test_split(self, seed: int) -> tuple[Table, Table]:
             """Splits the rows by a seed into four fifths for training and one fifth for testing, at
             least one row each. Both parts keep the order of the rows.
 

@@ -68,7 +68,7 @@ def test_tables(tmp_path):
     table = data.read_csv(file)
     assert len(table) == 20 and table.columns == ["a", "b", "c"] and repr(table) == "Table(20 rows: a, b, c)"
     np.testing.assert_allclose(table.tensor().numpy(), np.array(rows, np.float32))
-    train, test = table.train_held_out(1)
+    train, test = table.train_test_split(1)
     assert (len(train), len(test)) == (16, 4)
     scale = data.StandardScaler(table.select(["b"]))
     standard = scale.apply(table.select(["b"])).tensor()
@@ -86,7 +86,7 @@ def test_tables(tmp_path):
 def test_seeds_below_0_are_those_of_manual_seed(digits):
     table, windows = data.Table(["a"], [[float(row)] for row in range(20)]), data.Windows(ternion.arange(100), 5)
     drawn = {
-        "train_held_out": lambda seed: table.train_held_out(seed)[0].tensor().flatten().tolist(),
+        "train_test_split": lambda seed: table.train_test_split(seed)[0].tensor().flatten().tolist(),
         "random": lambda seed: next(windows.random(2, seed=seed))[0].tolist(),
         "order": lambda seed: digits.train.order(0, seed).tolist(),
         "batches": lambda seed: next(iter(digits.train.batches(20, shuffle=seed)))[1].tolist(),

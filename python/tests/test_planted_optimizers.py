@@ -192,7 +192,7 @@ def a_layer_that_is_repeated_with_strict(planted):
 
 
 @names("SGD: parameter 4 is given twice: it is 0.weight already")
-def a_parameter_that_is_given_twice(planted):
+def a_parameter_that_is_passed_twice(planted):
     """A parameter is in the optimizer twice, and would be updated twice per step."""
     model = mlp(8, 16, 4)
     return watched(model, parameters=[*model.parameters(), *([model[0].weight] if planted else [])])
@@ -248,7 +248,7 @@ def gradients_that_are_never_reset(planted):
 
 
 @names("EvaluationMode 1 and 3: in evaluation mode during a training step")
-def a_training_in_evaluation_mode(planted):
+def training_in_evaluation_mode(planted):
     """The model remains in evaluation mode after validation: dropout is inactive, and batch norm
     does not update its statistics."""
     model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 4))
@@ -287,7 +287,7 @@ def a_state_that_does_not_belong_to_the_model(planted):
 
 
 @names("EqualWeights 0.weight: all of its numbers are 1", "stay the same")
-def first_weights_that_are_all_the_same(planted):
+def initial_weights_that_are_all_equal(planted):
     """All initial weights of a hidden layer are 0.1: its units are identical."""
     model = mlp(8, 16, 4)
     if planted:
@@ -296,7 +296,7 @@ def first_weights_that_are_all_the_same(planted):
 
 
 @names("EqualWeights 0.weight: all of its numbers are 0", "EqualWeights 2.weight")
-def first_weights_that_are_all_zero(planted):
+def initial_weights_that_are_all_zero(planted):
     """All initial weights are 0: no signal passes, neither forward nor backward."""
     model = mlp(8, 16, 4)
     if planted:
@@ -323,7 +323,7 @@ class Anew(nn.Module):
     "SGD: Linear.weight [8, 8], Linear.bias [8]: gradients came to parameters that are gone by now, so that no optimizer trains them",
     "UnvisitedLayer Linear after first: computes inside of the model", "[8, 8], [8] belong to no parameter", "create layers once, not at each call",
 )  # fmt: skip
-def a_layer_that_is_made_at_each_call(planted):
+def a_layer_that_is_created_in_each_call(planted):
     """`nn.Linear(..)` in forward: a new layer at each call, which is never trained."""
     return watched(Anew("layer" if planted else None), steps=3)
 

@@ -103,7 +103,7 @@ def a_rounding_that_stops_gradients(planted):
 
 
 @names("LargeUpdates 2.weight: the step changed it by", "divide the learning rate by about")
-def a_sum_in_place_of_a_mean(planted):
+def a_sum_instead_of_a_mean(planted):
     """The loss is the sum over the batch instead of the mean."""
     target = ternion.randn(512, 4)
     return watched(mlp(8, 16, 4), rate=0.05, x=ternion.randn(512, 8), loss_of=lambda output: F.mse_loss(output, target, reduction="sum" if planted else "mean"))
@@ -164,7 +164,7 @@ def a_schedule_before_its_optimizer(planted):
 
 
 @names("DoubleActivation 3: its output goes into", "give them the logits")
-def a_softmax_in_front_of_the_cross_entropy(planted):
+def a_softmax_before_the_cross_entropy(planted):
     """The model ends with a softmax, and cross_entropy applies another one."""
     layers = [nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4), *([nn.Softmax(dim=1)] if planted else [])]
     labels = ternion.randint(0, 4, (16,))
@@ -172,7 +172,7 @@ def a_softmax_in_front_of_the_cross_entropy(planted):
 
 
 @names("DoubleActivation sigmoid", "the cross-entropy of logits applies sigmoid itself", "the softplus of a cross-entropy of logits")
-def a_sigmoid_in_front_of_the_loss_of_logits(planted):
+def a_sigmoid_before_the_loss_of_logits(planted):
     """A sigmoid before a loss that applies one itself."""
     target = (ternion.randn(16, 1) > 0).float()
 
@@ -256,7 +256,7 @@ def a_division_of_0_by_0(planted):
 
 
 @names("softmax: NaN in 4 of 16 elements")
-def a_mask_that_hides_a_whole_row(planted):
+def a_mask_that_excludes_a_whole_row(planted):
     """A mask that excludes all keys of a row from the softmax."""
     hidden = ternion.ones(4, 4).triu(0 if planted else 1) > 0
     with autograd.detect_anomaly():
@@ -264,7 +264,7 @@ def a_mask_that_hides_a_whole_row(planted):
 
 
 @names("matmul: NaN in ", "its inputs had none, but ", " of 128 elements of its input 0 are infinite")
-def a_nan_that_is_made_of_infinity(planted):
+def a_nan_that_results_from_infinity(planted):
     """An exponential that overflows, and a product that turns infinity into NaN."""
     with autograd.detect_anomaly():
         return watched(mlp(8, 4), x=(ternion.randn(16, 8) * (1e4 if planted else 0.1)).exp(), rate=1e-9)
@@ -436,7 +436,7 @@ def a_tensor_that_is_changed_after_it_was_saved(planted):
 
 
 @names("output 0", "input 0", "gradients that were given: that of Cube")
-def a_gradient_of_ones_own_that_is_wrong(planted):
+def a_custom_gradient_that_is_wrong(planted):
     """A Function whose backward lacks a factor."""
 
     class Cube(autograd.Function):

@@ -20,7 +20,7 @@ def test_statistics():
     result = ternion.stats(x)
     finite = np.array([1.0, -2.0, 0.0, 4.0])
     assert (result.elements, result.nan, result.infinite, result.zeros) == (6, 1, 1, 1)
-    assert (result.nan_share, result.infinite_share, result.zero_share) == (1 / 6, 1 / 6, 1 / 6)
+    assert (result.nan_fraction, result.infinite_fraction, result.zero_fraction) == (1 / 6, 1 / 6, 1 / 6)
     assert result.mean == finite.mean() and result.min == -2 and result.max == 4 and result.is_broken
     assert math.isclose(result.std, finite.std()) and math.isclose(result.rms, math.sqrt((finite**2).mean()))
     assert repr(result) == "Stats(elements=6, mean=0.75, std=2.1651, min=-2, max=4, nan=1, infinite=1, zeros=1)"
@@ -36,7 +36,7 @@ def test_statistics_of_every_dtype(dtype):
 
 def test_statistics_of_nothing_and_of_other_things():
     result = ternion.stats(ternion.zeros(0))
-    assert math.isnan(result.mean) and result.elements == 0 and result.zero_share == 0 and repr(result) == "Stats(elements=0)" and str(result) == "no elements"
+    assert math.isnan(result.mean) and result.elements == 0 and result.zero_fraction == 0 and repr(result) == "Stats(elements=0)" and str(result) == "no elements"
     with pytest.raises(TypeError, match="stats: expected a tensor, got builtins.list: ternion.as_tensor"):
         ternion.stats([1.0])
 

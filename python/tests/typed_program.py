@@ -143,7 +143,7 @@ def fed() -> None:
         assert_type(images, ternion.Tensor)
         assert_type(labels, ternion.Tensor)
     table = data.read_csv("prices.csv")
-    rows, held_out = table.train_held_out(seed=1)
+    rows, held_out = table.train_test_split(seed=1)
     assert_type(data.StandardScaler(rows).apply(held_out).tensor("cpu"), ternion.Tensor)
 
 

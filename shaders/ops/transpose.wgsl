@@ -26,8 +26,8 @@ struct Parameters {
     // Words of a column of x, and number of columns.
     lines: u32,
     columns: u32,
-    tiles_across: u32,
-    tiles_down: u32,
+    horizontal_tiles: u32,
+    vertical_tiles: u32,
     batches: u32,
     spare_a: u32,
     spare_b: u32,
@@ -95,10 +95,10 @@ fn copy_pairs(at: Corner, lane: u32) {
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let number = workgroup_index(group, groups);
-    let across = number / params.tiles_across;
-    let batch = across / params.tiles_down;
-    let column = (number - across * params.tiles_across) * 64u;
-    let line = (across - batch * params.tiles_down) * LINES;
+    let across = number / params.horizontal_tiles;
+    let batch = across / params.vertical_tiles;
+    let column = (number - across * params.horizontal_tiles) * 64u;
+    let line = (across - batch * params.vertical_tiles) * LINES;
     if (batch < params.batches) {
         COPY_TILE(Corner(strided_index(0u, batch), strided_index(1u, batch), line, column), lane);
     }

@@ -8,7 +8,8 @@ mod resident;
 mod varlen;
 
 use super::{
-    both_ways, compare, difference, gpu, is_short, lock_shared, none_wrong, tensor, twice, unless_short,
+    assert_no_faults, compare, difference, forward_and_backward, gpu, is_short, lock_shared, tensor, twice,
+    unless_short,
 };
 use std::fmt::Write;
 use ternion::dispatch::apply_one;
@@ -145,7 +146,7 @@ impl Case {
 
     fn on(self, device: &Device) -> Result<Vec<Tensor>> {
         let mask = self.mask(device)?;
-        both_ways(&self.inputs(device)?, device, |inputs| self.attend(inputs, mask.as_ref()))
+        forward_and_backward(&self.inputs(device)?, device, |inputs| self.attend(inputs, mask.as_ref()))
     }
 
     /// Runs [`Self::on`] in f32 with the same numbers.
@@ -156,7 +157,9 @@ impl Case {
             Some(mask) if mask.dtype() != DType::Bool => Some(mask.to_dtype(DType::F32)?),
             mask => mask,
         };
-        both_ways(&inputs, device, |inputs| self.attend(inputs, mask.as_ref())?.to_dtype(self.dtype))
+        forward_and_backward(&inputs, device, |inputs| {
+            self.attend(inputs, mask.as_ref())?.to_dtype(self.dtype)
+        })
     }
 
     /// Runs [`Self::on`] op by op: every score, weight and gradient is rounded to the dtype.
@@ -164,7 +167,7 @@ impl Case {
         let group = self.lengths[2];
         let attended = self.attended(device)?;
         let mask = self.mask(device)?.filter(|mask| mask.dtype() != DType::Bool);
-        both_ways(&self.inputs(device)?, device, |inputs| {
+        forward_and_backward(&self.inputs(device)?, device, |inputs| {
             let (k, v) = (shared(&inputs[1], group)?, shared(&inputs[2], group)?);
             let mut scores = inputs[0].matmul(&k.t()?)?.mul_scalar(self.scale())?;
             if let Some(mask) = &mask {
@@ -267,7 +270,7 @@ fn attention_in_half_precision(dtype: DType, rounding: f64) -> Result<()> {
             break;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -306,7 +309,7 @@ fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -379,7 +382,7 @@ fn many_keys() -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -416,8 +419,8 @@ fn dropped_weights_of_many_heads() -> Result<()> {
                 let all: Vec<&Tensor> = inputs.iter().chain(mask).chain([&state]).collect();
                 apply_one(Attention { config }, &all)
             };
-            let found = both_ways(&inputs, device, |inputs| attend(inputs, None))?;
-            let expected = both_ways(&inputs, device, |inputs| attend(inputs, Some(&mask)))?;
+            let found = forward_and_backward(&inputs, device, |inputs| attend(inputs, None))?;
+            let expected = forward_and_backward(&inputs, device, |inputs| attend(inputs, Some(&mask)))?;
             for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
                 let difference = found.to_dtype(DType::F32)?.sub(&expected.to_dtype(DType::F32)?)?;
                 let size = |x: &Tensor| x.to_dtype(DType::F32)?.square()?.mean(..)?.item_f64();
@@ -432,7 +435,7 @@ fn dropped_weights_of_many_heads() -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -453,7 +456,7 @@ fn long_loops_of_many_blocks() -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -477,7 +480,7 @@ fn few_queries_of_many_keys() -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -512,7 +515,7 @@ fn equal_each_time(
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -525,7 +528,7 @@ fn attention_of_f32() -> Result<()> {
             with_precision(Precision::Ieee, || case.on(device))
         })?;
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub(super) fn backend(device: &Device) -> &CudaBackend {
 }
 
 /// Returns every rung that the device supports.
-pub(super) fn every_form(device: &Device) -> impl Iterator<Item = Rung> {
+pub(super) fn every_rung(device: &Device) -> impl Iterator<Item = Rung> {
     Rung::ALL.into_iter().filter(|rung| {
         let runs = attention_ladder::runs(backend(device), *rung);
         if !runs {
@@ -40,7 +40,7 @@ pub(super) fn forward(
     options: Options,
     [q, k, v, y]: [&Tensor; 4],
 ) -> Result<Option<Tensor>> {
-    let needed = rung.scratch_elements(q.dims()[0], q.dims()[1]);
+    let needed = rung.workspace_elements(q.dims()[0], q.dims()[1]);
     let scratch = match needed {
         0 => None,
         _ => Some(Tensor::full([2 * needed], MARK, DType::F32, device)?),
@@ -163,7 +163,7 @@ fn inputs(dtype: DType, shape: [usize; 3], values: impl Fn(usize, u64) -> Vec<f3
 
 /// Returns the rungs of a dtype that the device supports.
 fn rungs_of(device: &Device, dtype: DType) -> Vec<Rung> {
-    every_form(device).filter(|rung| rung.dtype() == dtype).collect()
+    every_rung(device).filter(|rung| rung.dtype() == dtype).collect()
 }
 
 /// Runs `check` for every dtype of the rungs, number of tokens, head_dim and mask.

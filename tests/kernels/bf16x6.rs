@@ -2,7 +2,7 @@
 //! that cannot be split.
 
 use super::gemm::{LAYOUTS, OperandLayout, matrix};
-use super::{compare, gpu, has_warpgroups, none_wrong, numbers, tensor, unless_short};
+use super::{assert_no_faults, compare, gpu, has_warpgroups, numbers, tensor, unless_short};
 use crate::{lock_shared, shared_device};
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
@@ -83,7 +83,7 @@ fn products_in_every_layout() -> Result<()> {
                 .collect())
         })?;
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -100,7 +100,7 @@ fn products_of_a_batch() -> Result<()> {
         let of_two = tensor(&[2, 1, k, n], DType::F32, device, 6)?;
         Ok(vec![a.matmul(&b)?, a.matmul(&one)?, of_three.matmul(&b)?, transposed.matmul(&of_two)?])
     })?;
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Matrix products by every tile, in every layout: forward, backward, and twice.
 
-use super::{compare, none_wrong, numbers, tensor};
+use super::{assert_no_faults, compare, numbers, tensor};
 use ternion::prelude::*;
 use ternion_core::UnaryOp;
 use ternion_core::dispatch::apply;
@@ -130,7 +130,7 @@ fn products(dtype: DType, sizes: &[[usize; 3]]) -> Result<()> {
             )?;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -190,7 +190,7 @@ fn products_of_tf32() -> Result<()> {
             })?;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -242,7 +242,7 @@ fn products_of_tf32_in_a_batch() -> Result<()> {
             ])
         })?;
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -267,7 +267,7 @@ fn tf32_preserves_non_finite_values() -> Result<()> {
             .map(|marks| marks.to_dtype(DType::I32))
             .collect()
     })?;
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -297,6 +297,6 @@ fn products_of_a_batch() -> Result<()> {
             })?;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }

@@ -4,8 +4,8 @@
 
 use super::gemm::{OperandLayout, integers, matrix};
 use super::{
-    both_ways, compare, difference_with_allowance, gpu, has_warpgroups, is_short, none_wrong, tensor,
-    unless_short,
+    assert_no_faults, compare, difference_with_allowance, forward_and_backward, gpu, has_warpgroups,
+    is_short, tensor, unless_short,
 };
 use crate::lock_shared;
 use std::fmt::Write;
@@ -143,7 +143,7 @@ fn activations_with_their_pre_activation() -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -174,7 +174,7 @@ fn gradients_of_activations() -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -248,7 +248,7 @@ fn sums_of_columns_are_exact() -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -285,7 +285,7 @@ fn residuals_and_accumulators_of_f32() -> Result<()> {
             })?;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -318,7 +318,7 @@ fn feed_forward_layers_both_ways() -> Result<()> {
                         scaled(&[width], 1, 5)?,
                         scaled(&[width, width], width, 6)?,
                     ];
-                    let results = both_ways(&inputs, device, |x| {
+                    let results = forward_and_backward(&inputs, device, |x| {
                         let first = LinearParameters { weight: &x[1], bias: Some(&x[2]) };
                         let second = LinearParameters { weight: &x[3], bias: Some(&x[4]) };
                         with_precision(precision, || {
@@ -336,7 +336,7 @@ fn feed_forward_layers_both_ways() -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 

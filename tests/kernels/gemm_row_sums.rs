@@ -3,7 +3,9 @@
 //! them. Other tiles compute a product and a separate sum. Bits are the same in every run. Also the
 //! gradients of linear layers that use such sums.
 
-use super::{both_ways, compare, gpu, has_warpgroups, none_wrong, numbers, tensor, unless_short};
+use super::{
+    assert_no_faults, compare, forward_and_backward, gpu, has_warpgroups, numbers, tensor, unless_short,
+};
 use crate::lock_shared;
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
@@ -173,7 +175,7 @@ fn linear_layers_with_a_bias_both_ways() -> Result<()> {
                     tensor(&[outputs, width], DType::F32, device, 2)?.mul_scalar(scale)?,
                     tensor(&[outputs], DType::F32, device, 3)?,
                 ];
-                let results = both_ways(&inputs, device, |x| {
+                let results = forward_and_backward(&inputs, device, |x| {
                     with_precision(precision, || x[0].linear(&x[1], Some(&x[2])))
                 })?;
                 // Sums are rounded to half precision, which devices may round to either neighbor.
@@ -181,6 +183,6 @@ fn linear_layers_with_a_bias_both_ways() -> Result<()> {
             })?;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }

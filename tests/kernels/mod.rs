@@ -54,16 +54,16 @@ fn tensor(shape: &[usize], dtype: DType, device: &Device, seed: u64) -> Result<T
 
 /// Returns the outputs of `f` and the gradients of their sum, weighted by random numbers, with
 /// respect to its inputs.
-fn both_ways(
+fn forward_and_backward(
     inputs: &[Tensor],
     device: &Device,
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
 ) -> Result<Vec<Tensor>> {
-    both_ways_by(inputs, f, |y| tensor(y.dims(), y.dtype(), device, 99))
+    forward_and_backward_with(inputs, f, |y| tensor(y.dims(), y.dtype(), device, 99))
 }
 
-/// Runs [`both_ways`] with these weights of the output.
-fn both_ways_by(
+/// Runs [`forward_and_backward`] with these weights of the output.
+fn forward_and_backward_with(
     inputs: &[Tensor],
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
     weights: impl Fn(&Tensor) -> Result<Tensor>,
@@ -166,6 +166,6 @@ fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Te
     Ok(())
 }
 
-fn none_wrong(faults: &str) {
+fn assert_no_faults(faults: &str) {
     assert!(faults.is_empty(), "{faults}");
 }

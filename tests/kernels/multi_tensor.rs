@@ -2,7 +2,7 @@
 //! of many chunks and of none, unaligned, permuted or with large strides, and numbers whose squares
 //! overflow or underflow in only some chunks.
 
-use super::{FLOATS, compare, none_wrong, tensor};
+use super::{FLOATS, assert_no_faults, compare, tensor};
 use ternion::prelude::*;
 use ternion_core::total_norm;
 
@@ -30,7 +30,7 @@ fn norms_of_every_length() -> Result<()> {
             norm(&LENGTHS.iter().map(of).collect::<Result<Vec<_>>>()?)
         })?;
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -45,7 +45,7 @@ fn norms_of_more_tensors_than_a_launch_takes() -> Result<()> {
             })?;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -66,7 +66,7 @@ fn norms_of_views() -> Result<()> {
             ])
         })?;
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -105,6 +105,6 @@ fn norms_of_numbers_out_of_the_range_of_squares() -> Result<()> {
             Ok(vec![nan[0].clone(), is_infinite])
         })?;
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }

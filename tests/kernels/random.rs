@@ -12,7 +12,7 @@ fn normals_are_those_of_the_cpu() -> Result<()> {
 }
 
 #[test]
-fn normals_of_the_least_and_largest_words() -> Result<()> {
+fn normals_of_the_smallest_and_largest_words() -> Result<()> {
     let Some((_shared, gpu)) = shared_device() else { return Ok(()) };
     normals::extreme_normals_agree(&gpu, &ternion::cpu()?)
 }

@@ -10,7 +10,10 @@ mod attention;
 use super::gemm::matrix;
 use super::gemm_epilogues::{ACTIVATIONS, FUSED_TILES, GRADIENTS};
 use super::tiles::{LAYOUTS, idle, options};
-use super::{attention_ladder, both_ways_by, gpu, has_tensor_maps, has_warpgroups, ladder, numbers, tensor};
+use super::{
+    attention_ladder, forward_and_backward_with, gpu, has_tensor_maps, has_warpgroups, ladder, numbers,
+    tensor,
+};
 use crate::lock_shared;
 use ternion::prelude::*;
 use ternion_core::dispatch::{apply, apply_one};
@@ -21,7 +24,7 @@ use ternion_core::ops::random::Dropout;
 use ternion_core::ops::step::{AdamStep, DecayMode};
 use ternion_core::{Precision, total_norm, with_precision};
 use ternion_cuda::tiles::{self, Operands, TileOverride, with_tile};
-use ternion_cuda::{CudaBackend, with_attention_by_parts};
+use ternion_cuda::{CudaBackend, with_attention_bf16x6};
 
 const REPEATS: usize = 20;
 const HALF_DTYPES: [DType; 2] = [DType::BF16, DType::F16];
@@ -299,7 +302,9 @@ fn layer_norms() -> Result<()> {
                 x[0].add(&normal.mul_scalar(0.5)?.to_dtype(dtype)?)?.to_dtype(output)
             };
             let what = format!("layer_norm, {dtype:?} [{rows}, {columns}] as {output:?}");
-            compare_runs(&mut faults, &what, || both_ways_by(&inputs, normalize, |_| Ok(dy.clone())))?;
+            compare_runs(&mut faults, &what, || {
+                forward_and_backward_with(&inputs, normalize, |_| Ok(dy.clone()))
+            })?;
         }
     }
     assert_no_faults(&faults);
@@ -350,7 +355,8 @@ fn sums_by_index() -> Result<()> {
             let add = || Ok(vec![sums.index_add(0, &indices, &source)?]);
             compare_runs(&mut faults, &format!("index_add, {what}"), add)?;
             let embed = |x: &[Tensor]| x[0].embedding(&indices);
-            let gradient = || both_ways_by(std::slice::from_ref(&sums), embed, |_| Ok(source.clone()));
+            let gradient =
+                || forward_and_backward_with(std::slice::from_ref(&sums), embed, |_| Ok(source.clone()));
             compare_runs(&mut faults, &format!("embedding, {what}"), gradient)?;
         }
     }

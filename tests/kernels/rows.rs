@@ -2,7 +2,7 @@
 //! index_add of rows. For each op the CUDA backend has a kernel for every range of lengths; the op
 //! table tests only the shortest range.
 
-use super::{FLOATS, both_ways, compare, none_wrong, tensor};
+use super::{FLOATS, assert_no_faults, compare, forward_and_backward, tensor};
 use ternion::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::loss::{CrossEntropyGradUpdate, CrossEntropyWithGrad};
@@ -70,16 +70,16 @@ fn softmax_of_rows() -> Result<()> {
     let mut faults = String::new();
     for_rows(&[SHAPES, LONG].concat(), |what, _, [_, columns], x| {
         compare(&mut faults, &format!("softmax {what}"), |device| {
-            both_ways(&[x(device, 1)?], device, |inputs| inputs[0].softmax(1))
+            forward_and_backward(&[x(device, 1)?], device, |inputs| inputs[0].softmax(1))
         })?;
         if columns > 60_000 {
             return Ok(());
         }
         compare(&mut faults, &format!("log_softmax {what}"), |device| {
-            both_ways(&[x(device, 1)?], device, |inputs| inputs[0].log_softmax(1))
+            forward_and_backward(&[x(device, 1)?], device, |inputs| inputs[0].log_softmax(1))
         })
     })?;
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -95,7 +95,7 @@ fn normalizations_in_residual_blocks() -> Result<()> {
         for out_dtype in out_dtypes {
             compare(&mut faults, &format!("layer_norm {what} as {out_dtype:?} with a residual"), |device| {
                 let inputs = [x(device, 1)?, vector(device, 2)?, vector(device, 3)?];
-                both_ways(&inputs, device, |inputs| {
+                forward_and_backward(&inputs, device, |inputs| {
                     let normal =
                         inputs[0].layer_norm_as(out_dtype, Some(&inputs[1]), Some(&inputs[2]), 1e-5)?;
                     inputs[0]
@@ -108,7 +108,7 @@ fn normalizations_in_residual_blocks() -> Result<()> {
             }
             compare(&mut faults, &format!("rms_norm {what} as {out_dtype:?} with a residual"), |device| {
                 let inputs = [x(device, 1)?, vector(device, 2)?];
-                both_ways(&inputs, device, |inputs| {
+                forward_and_backward(&inputs, device, |inputs| {
                     let normal = inputs[0].rms_norm_as(out_dtype, Some(&inputs[1]), 1e-5)?;
                     inputs[0]
                         .add(&normal.mul_scalar(0.5)?.to_dtype(dtype)?)?
@@ -118,7 +118,7 @@ fn normalizations_in_residual_blocks() -> Result<()> {
         }
         Ok(())
     })?;
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -131,15 +131,15 @@ fn softmax_of_columns() -> Result<()> {
         {
             compare(&mut faults, &format!("softmax axis 1 {shape:?} {dtype:?}"), |device| {
                 let x = tensor(&shape, dtype, device, 1)?;
-                both_ways(&[x], device, |inputs| inputs[0].softmax(1))
+                forward_and_backward(&[x], device, |inputs| inputs[0].softmax(1))
             })?;
             compare(&mut faults, &format!("log_softmax axis 0 {shape:?} {dtype:?}"), |device| {
                 let x = tensor(&shape, dtype, device, 1)?.transpose(0, 1)?;
-                both_ways(&[x], device, |inputs| inputs[0].log_softmax(0))
+                forward_and_backward(&[x], device, |inputs| inputs[0].log_softmax(0))
             })?;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -150,16 +150,16 @@ fn normalizations_of_rows() -> Result<()> {
         let vector = |device: &Device, seed| tensor(&[columns], dtype, device, seed);
         compare(&mut faults, &format!("layer_norm {what}"), |device| {
             let inputs = [x(device, 1)?, vector(device, 2)?, vector(device, 3)?];
-            both_ways(&inputs, device, |inputs| {
+            forward_and_backward(&inputs, device, |inputs| {
                 inputs[0].layer_norm(Some(&inputs[1]), Some(&inputs[2]), 1e-5)
             })
         })?;
         compare(&mut faults, &format!("layer_norm {what}, bias only"), |device| {
             let inputs = [x(device, 1)?, vector(device, 3)?];
-            both_ways(&inputs, device, |inputs| inputs[0].layer_norm(None, Some(&inputs[1]), 1e-5))
+            forward_and_backward(&inputs, device, |inputs| inputs[0].layer_norm(None, Some(&inputs[1]), 1e-5))
         })?;
         compare(&mut faults, &format!("layer_norm {what}, plain"), |device| {
-            both_ways(&[x(device, 1)?], device, |inputs| inputs[0].layer_norm(None, None, 1e-5))
+            forward_and_backward(&[x(device, 1)?], device, |inputs| inputs[0].layer_norm(None, None, 1e-5))
         })?;
         // A single column is its own mean, and layer_norm's gradient is exactly 0; rms_norm's
         // gradient is the rounding error of terms that cancel.
@@ -168,10 +168,10 @@ fn normalizations_of_rows() -> Result<()> {
         }
         compare(&mut faults, &format!("rms_norm {what}"), |device| {
             let inputs = [x(device, 1)?, vector(device, 2)?];
-            both_ways(&inputs, device, |inputs| inputs[0].rms_norm(Some(&inputs[1]), 1e-5))
+            forward_and_backward(&inputs, device, |inputs| inputs[0].rms_norm(Some(&inputs[1]), 1e-5))
         })
     })?;
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -190,12 +190,14 @@ fn cross_entropy_of_rows() -> Result<()> {
                 let classes: Vec<i64> = (0..rows).map(|row| (row * 7919 % columns) as i64).collect();
                 let target = Tensor::from_vec(classes, [rows], device)?;
                 let target = if rows % 2 == 0 { target } else { target.to_dtype(DType::I32)? };
-                both_ways(&[x(device, 1)?], device, |inputs| inputs[0].cross_entropy_with(&target, options))
+                forward_and_backward(&[x(device, 1)?], device, |inputs| {
+                    inputs[0].cross_entropy_with(&target, options)
+                })
             })?;
         }
         Ok(())
     })?;
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -238,7 +240,7 @@ fn cross_entropy_with_its_gradient() -> Result<()> {
         }
         Ok(())
     })?;
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -273,7 +275,7 @@ fn cross_entropy_with_an_unpredicted_output_gradient() -> Result<()> {
             })?;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -292,13 +294,13 @@ fn batch_normalization() -> Result<()> {
             compare(&mut faults, &format!("batch_norm {shape:?} {dtype:?}"), |device| {
                 let vector = |seed| tensor(&[shape[1]], dtype, device, seed);
                 let inputs = [tensor(&shape, dtype, device, 1)?, vector(2)?, vector(3)?];
-                both_ways(&inputs, device, |inputs| {
+                forward_and_backward(&inputs, device, |inputs| {
                     Ok(inputs[0].batch_norm_train(Some(&inputs[1]), Some(&inputs[2]), 1e-5)?.0)
                 })
             })?;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -330,7 +332,9 @@ fn rows_that_are_added_at_indices() -> Result<()> {
                 &format!("index_select [{count}, {table_rows}, {columns}] {dtype:?}"),
                 |device| {
                     let table = tensor(&[table_rows, columns], dtype, device, 1)?;
-                    both_ways(&[table], device, |inputs| inputs[0].index_select(0, &index(device)?))
+                    forward_and_backward(&[table], device, |inputs| {
+                        inputs[0].index_select(0, &index(device)?)
+                    })
                 },
             )?;
             compare(
@@ -345,6 +349,6 @@ fn rows_that_are_added_at_indices() -> Result<()> {
             )?;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }

@@ -176,7 +176,7 @@ fn a_rounding_that_stops_gradients() {
 /// The sum over a batch and its outputs instead of the mean: updates are thousands of times too
 /// large.
 #[test]
-fn a_sum_in_place_of_a_mean() {
+fn a_sum_instead_of_a_mean() {
     let training = |sums: bool| {
         let device = device();
         let model = Mlp::new([8, 16, 4], &device)?;

@@ -52,7 +52,7 @@ fn a_division_of_0_by_0() {
 
 /// A mask that excludes all keys of a row from its softmax.
 #[test]
-fn a_mask_that_hides_a_whole_row() {
+fn a_mask_that_excludes_a_whole_row() {
     let training = |whole: bool| {
         let device = NanCheck::new(device());
         let model = Mlp::new([8, 16, 4], &device)?;
@@ -267,7 +267,7 @@ fn functions_are_checked_as_a_whole() {
 /// An exponential that overflows. A product makes a NaN of the infinity, and the report names the
 /// exponential too.
 #[test]
-fn a_nan_that_is_made_of_infinity() {
+fn a_nan_that_results_from_infinity() {
     let training = |large: bool| {
         let device = device();
         let model = Mlp::new([8, 16, 4], &device)?;
@@ -345,7 +345,7 @@ fn own_square(x: &Tensor, is_wrong: bool) -> Result<Tensor> {
 
 /// A function with a wrong custom gradient: training "works" at another learning rate.
 #[test]
-fn a_gradient_of_ones_own_that_is_wrong() {
+fn a_custom_gradient_that_is_wrong() {
     let training = |is_wrong: bool| {
         let x = Tensor::from_slice(&[0.5, -1.0, 2.0], [3], &device())?;
         gradcheck(|inputs| own_square(&inputs[0].tanh()?, is_wrong)?.sum_all(), &[x]).map(|_| String::new())

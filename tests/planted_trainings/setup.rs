@@ -57,7 +57,7 @@ fn an_optimizer_without_a_layer() {
 
 /// A parameter is passed to an optimizer twice, and would be updated twice in a step.
 #[test]
-fn a_parameter_that_is_given_twice() {
+fn a_parameter_that_is_passed_twice() {
     let training = |twice: bool| {
         let model = Mlp::new([8, 4], &device())?;
         let mut parameters = model.parameters();
@@ -191,7 +191,7 @@ fn a_model_that_is_frozen_as_a_whole() {
 /// Training continues in evaluation mode after a validation: dropout drops nothing, batch norm does
 /// not update its statistics.
 #[test]
-fn a_training_in_evaluation_mode() {
+fn training_in_evaluation_mode() {
     let training = |evaluated: bool| {
         let device = device();
         let model = Sequential::new()
@@ -210,7 +210,7 @@ fn a_training_in_evaluation_mode() {
 
 /// A softmax before the cross-entropy, which applies one itself.
 #[test]
-fn a_softmax_in_front_of_the_cross_entropy() {
+fn a_softmax_before_the_cross_entropy() {
     let training = |doubled: bool| {
         let device = device();
         let mut model = Sequential::new().with(Linear::new(8, 16, &device)?).with(ReLU);
@@ -226,7 +226,7 @@ fn a_softmax_in_front_of_the_cross_entropy() {
 
 /// A sigmoid, as a function, before the loss of logits.
 #[test]
-fn a_sigmoid_in_front_of_the_loss_of_logits() {
+fn a_sigmoid_before_the_loss_of_logits() {
     let training = |doubled: bool| {
         let device = device();
         let model = Mlp::new([8, 16, 1], &device)?;
@@ -246,7 +246,7 @@ fn a_sigmoid_in_front_of_the_loss_of_logits() {
 
 /// The initial weights of a hidden layer are all 0.1: its units stay equal.
 #[test]
-fn first_weights_that_are_all_the_same() {
+fn initial_weights_that_are_all_equal() {
     let training = |same: bool| {
         let device = device();
         let model = Mlp::new([8, 16, 4], &device)?;
@@ -260,7 +260,7 @@ fn first_weights_that_are_all_the_same() {
 
 /// All initial weights are 0: outputs and gradients are 0.
 #[test]
-fn first_weights_that_are_all_zero() {
+fn initial_weights_that_are_all_zero() {
     let training = |zero: bool| {
         let device = device();
         let model = Mlp::new([8, 16, 4], &device)?;
@@ -329,7 +329,7 @@ impl Forward for Forgets {
 }
 
 #[test]
-fn a_layer_that_is_made_at_each_call() {
+fn a_layer_that_is_created_in_each_call() {
     let training = |is_fresh| {
         let device = device();
         let linear = || Linear::new(8, 8, &device);

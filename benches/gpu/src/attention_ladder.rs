@@ -86,7 +86,7 @@ impl CaseSpec {
 
     /// Returns the bytes of the workspace.
     fn scratch(&self) -> usize {
-        let elements_of = |rung: Rung| rung.scratch_elements(self.sizes.heads(), self.sizes.tokens);
+        let elements_of = |rung: Rung| rung.workspace_elements(self.sizes.heads(), self.sizes.tokens);
         4 * self.rung.map_or(0, elements_of)
     }
 

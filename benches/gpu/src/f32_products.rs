@@ -8,7 +8,7 @@ use crate::clock::{Clock, emit_with};
 use crate::device::Kind;
 use serde_json::json;
 use ternion::{AttentionOptions, Causal, DType, Precision, Result, with_precision};
-use ternion_cuda::with_attention_by_parts;
+use ternion_cuda::with_attention_bf16x6;
 
 /// Returns the cases, `f32_products/fwd/d64/t512/causal`.
 pub fn cases() -> Vec<Case> {
@@ -48,7 +48,7 @@ fn run(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     let default_time = with_precision(Precision::F32, measure)?;
     // bf16x6 is not allowed with this precision.
     let fma = with_precision(Precision::Ieee, measure)?;
-    let bf16x6 = with_attention_by_parts(|| with_precision(Precision::F32, measure))?;
+    let bf16x6 = with_attention_bf16x6(|| with_precision(Precision::F32, measure))?;
     let tf32 = with_precision(Precision::Tf32, measure)?;
     emit_with(
         name,

@@ -69,7 +69,7 @@ impl CpuBackend {
             NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling());
         // SAFETY: guaranteed by the caller.
         let buffer = Buffer::new(unsafe { Pool::adopt(&self.pool, start, bytes, owner) });
-        buffer.share_outside();
+        buffer.mark_externally_shared();
         buffer
     }
 }
@@ -163,7 +163,7 @@ impl Interop for CpuBackend {
             return None;
         }
         let memory: &CpuMemory = buffer.downcast()?;
-        buffer.share_outside();
+        buffer.mark_externally_shared();
         Some(memory.start().expose_provenance())
     }
 }

@@ -77,8 +77,8 @@ pub struct Operands<'a> {
     pub v: &'a View<'a>,
     /// The output.
     pub y: &'a View<'a>,
-    /// For rungs that store scores, at least [`scratch_elements`](Rung::scratch_elements) elements
-    /// of f32.
+    /// For rungs that store scores, at least
+    /// [`workspace_elements`](Rung::workspace_elements) elements of f32.
     pub scratch: Option<&'a View<'a>>,
 }
 
@@ -173,7 +173,7 @@ fn check_scale(rung: Rung, scale: f32) -> Result<()> {
 }
 
 fn check_scratch(rung: Rung, [heads, tokens, _]: [usize; 3], scratch: Option<&View<'_>>) -> Result<()> {
-    let needed = rung.scratch_elements(heads, tokens);
+    let needed = rung.workspace_elements(heads, tokens);
     match scratch {
         None if needed == 0 => Ok(()),
         None => Err(refused(rung, format!("scratch of {needed} elements of f32, got none"))),

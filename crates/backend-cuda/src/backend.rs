@@ -205,7 +205,7 @@ impl Interop for CudaBackend {
     fn address(&self, buffer: &Buffer) -> Option<usize> {
         self.gpu.stream();
         let memory: &CudaMemory = buffer.downcast()?;
-        buffer.share_outside();
+        buffer.mark_externally_shared();
         Some(memory.address() as usize)
     }
 }

@@ -300,7 +300,7 @@ impl Gpu {
     }
 
     /// As `scratch`, filled with zeros.
-    pub(crate) fn zeroed_scratch(&self, bytes: usize) -> Result<Scratch> {
+    pub(crate) fn zeroed_workspace(&self, bytes: usize) -> Result<Scratch> {
         let scratch = self.scratch(bytes)?;
         self.context.bind()?;
         // SAFETY: the memory was just allocated with `bytes` bytes.
@@ -367,7 +367,7 @@ impl Gpu {
     /// Returns an error if a step is being recorded: `what` is not allowed in a recorded step, nor
     /// on another thread during a recording.
     #[inline]
-    pub(crate) fn refuse_while_recording(&self, what: &'static str) -> Result<()> {
+    pub(crate) fn check_not_recording(&self, what: &'static str) -> Result<()> {
         if !self.is_recording() {
             return Ok(());
         }
@@ -454,7 +454,7 @@ impl Gpu {
         // SAFETY: the stream lives as long as this.
         let code = unsafe { sys::cuStreamSynchronize(self.stream()) };
         self.check_status(if self.env.synchronous { last } else { "cuda" }, code)?;
-        self.report_refusals()?;
+        self.check_failed_launches()?;
         self.history.lock().mark_ended(launched);
         Ok(())
     }
@@ -508,7 +508,7 @@ impl Gpu {
 
     fn wait_for_all(&self) -> Result<()> {
         let _guard = self.submission_guard();
-        self.refuse_while_recording("synchronize")?;
+        self.check_not_recording("synchronize")?;
         self.wait_stream()?;
         self.index_errors.take()
     }
@@ -537,7 +537,7 @@ impl Gpu {
     /// Queues a copy between two addresses of the device.
     pub(crate) fn copy_bytes(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         let _guard = self.submission_guard();
-        self.refuse_while_recording("copy")?;
+        self.check_not_recording("copy")?;
         self.context.bind()?;
         // SAFETY: the caller has checked that both buffers contain that many bytes.
         self.check_status("copy", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream()) })
@@ -546,7 +546,7 @@ impl Gpu {
     /// Queues a copy of `host` to `address`.
     pub(crate) fn upload(&self, host: &[u8], address: u64) -> Result<()> {
         let _guard = self.submission_guard();
-        self.refuse_while_recording("upload")?;
+        self.check_not_recording("upload")?;
         self.context.bind()?;
         self.uploads.lock().upload(self.stream(), host, address, &|op, code| self.check_status(op, code))
     }
@@ -554,13 +554,13 @@ impl Gpu {
     /// Copies device memory to the host, after everything that was queued before.
     pub(crate) fn download(&self, transfers: Vec<Transfer<'_>>) -> Result<()> {
         let _guard = self.submission_guard();
-        self.refuse_while_recording("download")?;
+        self.check_not_recording("download")?;
         self.context.bind()?;
         let launched = self.history.lock().count;
         let mut downloads = self.downloads.lock().pop().unwrap_or_default();
         let ended = downloads.download(self.stream(), transfers, &|op, code| self.check_status(op, code));
         self.downloads.lock().push(downloads);
-        ended.and_then(|()| self.report_refusals())?;
+        ended.and_then(|()| self.check_failed_launches())?;
         self.history.lock().mark_ended(launched);
         self.index_errors.take()
     }

@@ -27,7 +27,7 @@ impl CudaBackend {
     /// stream, or 2, the per-thread default stream.
     pub unsafe fn precede(&self, stream: usize) -> Result<()> {
         let _guard = self.gpu.submission_guard();
-        self.gpu.refuse_while_recording("dlpack")?;
+        self.gpu.check_not_recording("dlpack")?;
         self.gpu.context.make_current()?;
         // SAFETY: this backend's stream lives as long as this; the caller guarantees the other one.
         unsafe { Event::record("dlpack", self.gpu.stream())?.wait_on("dlpack", stream as sys::CUstream) }
@@ -43,7 +43,7 @@ impl CudaBackend {
     /// As [`CudaBackend::precede`].
     pub unsafe fn follow(&self, stream: usize) -> Result<()> {
         let _guard = self.gpu.submission_guard();
-        self.gpu.refuse_while_recording("dlpack")?;
+        self.gpu.check_not_recording("dlpack")?;
         self.gpu.context.make_current()?;
         // SAFETY: as in `precede`.
         unsafe { Event::record("dlpack", stream as sys::CUstream)?.wait_on("dlpack", self.gpu.stream())? };
@@ -59,7 +59,7 @@ impl CudaBackend {
     /// A step is being recorded, or the device has a fault.
     pub fn synchronize_all(&self) -> Result<()> {
         let _guard = self.gpu.submission_guard();
-        self.gpu.refuse_while_recording("dlpack")?;
+        self.gpu.check_not_recording("dlpack")?;
         self.gpu.context.make_current()?;
         let _ = self.gpu.stream();
         // SAFETY: the context is current.
@@ -76,7 +76,7 @@ impl CudaBackend {
     /// # Safety
     /// The bytes stay readable and writable as long as `owner` lives.
     pub unsafe fn adopt(&self, address: usize, bytes: usize, owner: Owner) -> Result<Buffer> {
-        self.gpu.refuse_while_recording("dlpack")?;
+        self.gpu.check_not_recording("dlpack")?;
         self.gpu.context.make_current()?;
         if bytes > 0 {
             let (owner_index, this_device) = (self.gpu.device_of(address)?, self.gpu.context.index);
@@ -91,7 +91,7 @@ impl CudaBackend {
             Foreign { address: address as u64, gpu: self.gpu.clone(), owner: OwnerHandle::new(owner) };
         let memory = CudaMemory::foreign(self.gpu.main_pool(), foreign, bytes);
         let buffer = Buffer::new(memory);
-        buffer.share_outside();
+        buffer.mark_externally_shared();
         Ok(buffer)
     }
 }

@@ -23,7 +23,7 @@ impl Gpu {
     /// driver.
     pub(crate) fn launch_floor(&self, launches: usize) -> Result<Duration> {
         let _guard = self.submission_guard();
-        self.refuse_while_recording(OP)?;
+        self.check_not_recording(OP)?;
         self.wait_stream()?;
         let mut module = std::ptr::null_mut();
         // SAFETY: the source ends with 0; the module is unloaded below, when none of its kernels is

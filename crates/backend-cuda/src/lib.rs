@@ -58,7 +58,7 @@ pub use kernel_trace::{Activity, ActivityKind, KernelTrace};
 pub use modules::{keep, options};
 pub use nvtx::Nvtx;
 #[doc(hidden)]
-pub use ops::attention::f32_products::with_attention_by_parts;
+pub use ops::attention::f32_products::with_attention_bf16x6;
 pub use source::Source;
 pub use submit::history::LaunchRecord;
 pub use timing::Timer;

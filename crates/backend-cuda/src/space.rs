@@ -53,7 +53,7 @@ pub(crate) struct Space<const N: usize> {
 
 impl<const N: usize> Space<N> {
     /// A space without axes: a placeholder for kernels that do not use their space, and the initial
-    /// value for `become_of`.
+    /// value for `fill_from`.
     pub(crate) const EMPTY: Space<N> = Space {
         rank: 0,
         dims: [Divisor { divisor: 1, factor: 1, shift: 0 }; MAX_RANK],
@@ -72,14 +72,14 @@ impl<const N: usize> Space<N> {
     /// Returns the space of these axes, slowest first, in this order.
     pub(crate) fn in_order(axes: &[(usize, [i64; N])]) -> Space<N> {
         let mut space = Space::EMPTY;
-        space.become_of(axes);
+        space.fill_from(axes);
         space
     }
 
     /// Fills this space, which must be [`EMPTY`](Space::EMPTY), with these axes, slowest first, in
     /// this order. It does so in the parameters of the kernel, because a space is large to copy.
     #[inline]
-    pub(crate) fn become_of(&mut self, axes: &[(usize, [i64; N])]) {
+    pub(crate) fn fill_from(&mut self, axes: &[(usize, [i64; N])]) {
         let rank = merge_axes(axes.iter().copied(), |axis, (size, strides)| {
             self.sizes[axis] = size as i64;
             (0..N).for_each(|tensor| self.strides[tensor][axis] = strides[tensor]);

@@ -30,7 +30,7 @@ impl Timer {
 
     fn record(&self, event: sys::CUevent) -> Result<()> {
         let _guard = self.gpu.submission_guard();
-        self.gpu.refuse_while_recording("timer")?;
+        self.gpu.check_not_recording("timer")?;
         self.gpu.context.bind()?;
         // SAFETY: both handles live as long as this.
         check("timer", unsafe { sys::cuEventRecord(event, self.gpu.stream()) })

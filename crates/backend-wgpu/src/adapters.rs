@@ -22,7 +22,7 @@ pub struct AdapterDescription {
     /// that they may use), if the interface reports it. Vulkan does.
     pub memory_bytes: Option<u64>,
     /// Maximum size of a buffer, in bytes.
-    pub most_buffer_bytes: u64,
+    pub max_buffer_bytes: u64,
 }
 
 /// Returns the usable adapters of these interfaces.
@@ -99,7 +99,7 @@ pub(crate) fn describe(index: usize, adapter: &Adapter) -> AdapterDescription {
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
         kind: kind.into(),
         memory_bytes: memory_bytes(adapter),
-        most_buffer_bytes: adapter.limits().max_buffer_size,
+        max_buffer_bytes: adapter.limits().max_buffer_size,
     }
 }
 

@@ -73,8 +73,8 @@ pub fn device(index: usize) -> Result<Device> {
 /// the minimum.
 pub fn device_with(index: usize, options: Options) -> Result<Device> {
     match options.binding_bytes {
-        Some(bytes) if bytes < Options::LEAST_BINDING_BYTES => {
-            let least = Options::LEAST_BINDING_BYTES;
+        Some(bytes) if bytes < Options::MIN_BINDING_BYTES => {
+            let least = Options::MIN_BINDING_BYTES;
             Err(Error::invalid("wgpu", format!("bindings of {bytes} bytes; they have {least} at least")))
         }
         _ => Ok(Device::new(WgpuBackend { gpu: Gpu::open(index, options)? })),

@@ -7,7 +7,7 @@
 
 use crate::names::{self, Fill};
 use crate::repeat::unroll;
-use crate::shaders::{self, Class, class_texts};
+use crate::shaders::{self, Class, class_sources};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -29,12 +29,12 @@ type Words = FxHashMap<String, bool>;
 type Library = FxHashMap<String, Arc<Declaration>>;
 
 static CLASSES: [LazyLock<Library>; 6] = [
-    LazyLock::new(|| library(class_texts(Class::Float))),
-    LazyLock::new(|| library(class_texts(Class::Int))),
-    LazyLock::new(|| library(class_texts(Class::Byte))),
-    LazyLock::new(|| library(class_texts(Class::Wide))),
-    LazyLock::new(|| library(class_texts(Class::Unsigned))),
-    LazyLock::new(|| library(class_texts(Class::WideUnsigned))),
+    LazyLock::new(|| library(class_sources(Class::Float))),
+    LazyLock::new(|| library(class_sources(Class::Int))),
+    LazyLock::new(|| library(class_sources(Class::Byte))),
+    LazyLock::new(|| library(class_sources(Class::Wide))),
+    LazyLock::new(|| library(class_sources(Class::Unsigned))),
+    LazyLock::new(|| library(class_sources(Class::WideUnsigned))),
 ];
 
 /// Declarations that shaders of every class may reference.

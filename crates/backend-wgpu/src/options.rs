@@ -6,7 +6,7 @@ use ternion_core::{Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Maximum size of a binding in bytes, if it should be less than the adapter allows, so that
-    /// tests need no large tensors. At least [`Options::LEAST_BINDING_BYTES`].
+    /// tests need no large tensors. At least [`Options::MIN_BINDING_BYTES`].
     pub binding_bytes: Option<u64>,
     /// Whether compilers add their own checks around every memory access and every loop. This is
     /// slower, and needed only to find an error in a shader.
@@ -34,7 +34,7 @@ impl Options {
 
     /// The minimum of [`Options::binding_bytes`]. On every device, the start of a binding may be
     /// any multiple of this.
-    pub const LEAST_BINDING_BYTES: u64 = 256;
+    pub const MIN_BINDING_BYTES: u64 = 256;
 
     /// Reads the options from the environment.
     ///

@@ -59,7 +59,7 @@ impl Variant {
         let mut binding = 1;
         for slot in &self.slots {
             slot.declare(binding, window_bytes, &mut header);
-            binding += slot.own_windows() as usize;
+            binding += slot.unshared_windows() as usize;
         }
         header.push_str(self.shader.text());
         link(&header, self.class, &self.fills).map_err(|placeholder| format!("nothing fills {placeholder}"))
@@ -188,7 +188,7 @@ impl Pipelines {
     }
 
     fn layout(&self, device: &wgpu::Device, variant: &Variant) -> Arc<Layout> {
-        let windows = |slot: &Slot| std::iter::repeat_n(slot.writable(), slot.own_windows() as usize);
+        let windows = |slot: &Slot| std::iter::repeat_n(slot.writable(), slot.unshared_windows() as usize);
         let key: SmallVec<[bool; 8]> = variant.slots.iter().flat_map(windows).collect();
         if let Some(layout) = self.layouts.read().get(&key) {
             return layout.clone();

@@ -93,7 +93,7 @@ shaders! {
 
 /// Returns the sources that define the number type of a class and its functions. All classes use
 /// the same names.
-pub(crate) const fn class_texts(class: Class) -> &'static [&'static str] {
+pub(crate) const fn class_sources(class: Class) -> &'static [&'static str] {
     match class {
         Class::Float => &[
             text!("lib/float.wgsl"),
@@ -169,7 +169,7 @@ mod tests {
             [Class::Float, Class::Int, Class::Byte, Class::Wide, Class::Unsigned, Class::WideUnsigned];
         let mut known: Vec<&str> = SHADERS.iter().map(|shader| shader.text()).collect();
         known.extend(COMMON);
-        known.extend(classes.into_iter().flat_map(class_texts));
+        known.extend(classes.into_iter().flat_map(class_sources));
         let missing: Vec<&str> = sources
             .iter()
             .filter(|text| !known.contains(&text.as_str()))

@@ -163,7 +163,7 @@ impl Slot {
     }
 
     /// Returns the number of bindings that are not shared with an earlier slot.
-    pub(crate) fn own_windows(&self) -> u32 {
+    pub(crate) fn unshared_windows(&self) -> u32 {
         if self.shares_with.is_some() { 0 } else { self.windows }
     }
 
@@ -239,7 +239,7 @@ impl Slot {
         let name = self.name.wgsl();
         let word = if self.atomic() { "atomic<u32>" } else { self.word_type() };
         let mode = if self.writable() { "read_write" } else { "read" };
-        for window in 0..self.own_windows() {
+        for window in 0..self.unshared_windows() {
             let array = window_name(name, window);
             let at = binding + window as usize;
             let _ = writeln!(text, "@group(0) @binding({at}) var<storage, {mode}> {array}: array<{word}>;");

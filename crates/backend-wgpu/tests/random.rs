@@ -16,7 +16,7 @@ fn normals_are_those_of_the_cpu() -> Result<()> {
 }
 
 #[test]
-fn normals_of_the_least_and_largest_words() -> Result<()> {
+fn normals_of_the_smallest_and_largest_words() -> Result<()> {
     let Some([wgpu, cpu]) = devices() else { return Ok(()) };
     normals::extreme_normals_agree(&wgpu, &cpu)
 }

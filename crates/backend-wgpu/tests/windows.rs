@@ -196,7 +196,7 @@ fn more_windows_than_bindings_are_an_error() -> Result<()> {
     if narrow().is_none() {
         return Ok(());
     }
-    let least = Options { binding_bytes: Some(Options::LEAST_BINDING_BYTES), ..Options::default() };
+    let least = Options { binding_bytes: Some(Options::MIN_BINDING_BYTES), ..Options::default() };
     let device = ternion_wgpu::device_with(0, least)?;
     // More windows than a bind group has bindings on any adapter.
     let x = Tensor::zeros([1 << 20], DType::F32, &device)?;

@@ -1,6 +1,6 @@
 //! The interface to hardware: [`Backend`], and the plain data types that it uses.
 
-pub use crate::error::index_teller;
+pub use crate::error::index_error_op;
 
 use crate::error::Result;
 use crate::op::Op;
@@ -243,7 +243,7 @@ pub trait Replay: Send + Sync {
 /// Raw access to a backend's memory.
 pub trait Interop: Send + Sync {
     /// Returns the address of the buffer's first byte in the device's address space. The caller may
-    /// write to it, so backends record this with [`Buffer::share_outside`].
+    /// write to it, so backends record this with [`Buffer::mark_externally_shared`].
     fn address(&self, buffer: &Buffer) -> Option<usize>;
 }
 
@@ -291,12 +291,12 @@ impl Buffer {
 
     /// Records that other libraries may write to this memory from now on. Such changes are not
     /// counted, so values that are derived from the contents must not be cached.
-    pub fn share_outside(&self) {
+    pub fn mark_externally_shared(&self) {
         self.0.version_counter().fetch_or(SHARED_OUTSIDE, Ordering::AcqRel);
     }
 
     /// Returns whether other libraries may write to this memory.
-    pub fn is_shared_outside(&self) -> bool {
+    pub fn is_externally_shared(&self) -> bool {
         self.0.version_counter().load(Ordering::Acquire) & SHARED_OUTSIDE != 0
     }
 

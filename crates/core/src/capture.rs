@@ -75,19 +75,19 @@ pub fn refused_while_recording(what: &'static str) -> Error {
 ///
 /// # Errors
 /// Returns an error if no step is being recorded.
-pub fn before_replay(hook: impl FnMut() -> Result<()> + Send + 'static) -> Result<()> {
+pub fn on_replay(hook: impl FnMut() -> Result<()> + Send + 'static) -> Result<()> {
     RECORDING.with_borrow_mut(|hooks| match hooks {
         Some(hooks) => {
             hooks.push(Box::new(hook));
             Ok(())
         }
-        None => Err(Error::invalid("before_replay", "no step is being recorded on this thread")),
+        None => Err(Error::invalid("on_replay", "no step is being recorded on this thread")),
     })
 }
 
 /// Runs code that a step executes only the first time, such as the creation of optimizer states. It
 /// is not part of the recorded step.
-pub fn only_once<T>(f: impl FnOnce() -> T) -> T {
+pub fn excluded_from_capture<T>(f: impl FnOnce() -> T) -> T {
     unobserved(f)
 }
 

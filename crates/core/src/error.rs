@@ -411,6 +411,6 @@ pub(crate) fn with_index_error_op<T>(op: &'static str, f: impl FnOnce() -> Resul
 
 /// Returns the op name for index errors that a backend detects later: that of the op that the user
 /// called, if `op` runs as part of another one.
-pub fn index_teller(op: &'static str) -> &'static str {
+pub fn index_error_op(op: &'static str) -> &'static str {
     INDEX_ERROR_OP.get().unwrap_or(op)
 }

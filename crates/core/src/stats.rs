@@ -60,7 +60,7 @@ impl Stats {
     }
 
     /// Returns the fraction of the elements that are zero; 0 without elements.
-    pub fn zero_share(&self) -> f64 {
+    pub fn zero_fraction(&self) -> f64 {
         self.zeros as f64 / self.elements.max(1) as f64
     }
 

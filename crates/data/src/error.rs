@@ -157,12 +157,12 @@ pub enum DataError {
         file: PathBuf,
     },
     /// All columns of a table are excluded.
-    #[error("{}: no column is left besides {}, expected at least 1", file.display(), left_out.join(", "))]
+    #[error("{}: no column is left besides {}, expected at least 1", file.display(), excluded_columns.join(", "))]
     NoColumnLeft {
         /// The file.
         file: PathBuf,
         /// The excluded columns.
-        left_out: Vec<String>,
+        excluded_columns: Vec<String>,
     },
     /// The files belong to another data set that uses the same file names.
     #[error("{}: these are the files of {found}, not of {expected}", file.display())]

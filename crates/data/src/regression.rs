@@ -27,7 +27,7 @@ impl Regression {
     /// Returns an error if there are fewer than two rows, a target is not a column, or no column is
     /// left for the features.
     pub fn new(table: &Table, targets: &[&str], seed: u64) -> Result<Regression> {
-        let (train, held_out) = table.train_held_out(seed)?;
+        let (train, held_out) = table.train_test_split(seed)?;
         let parts = |table: &Table| Ok::<_, DataError>((table.without(targets)?, table.select(targets)?));
         let (train_features, train_targets) = parts(&train)?;
         let (held_out_features, held_out_targets) = parts(&held_out)?;

@@ -164,8 +164,8 @@ impl Table {
         let kept_columns: Vec<&str> =
             self.columns.iter().map(String::as_str).filter(|name| !names.contains(name)).collect();
         if kept_columns.is_empty() {
-            let left_out = names.iter().map(|&name| name.to_owned()).collect();
-            return Err(DataError::NoColumnLeft { file: self.file.to_path_buf(), left_out });
+            let excluded_columns = names.iter().map(|&name| name.to_owned()).collect();
+            return Err(DataError::NoColumnLeft { file: self.file.to_path_buf(), excluded_columns });
         }
         self.select(&kept_columns)
     }
@@ -178,7 +178,7 @@ impl Table {
     ///
     /// # Errors
     /// Returns an error if there are fewer than two rows.
-    pub fn train_held_out(&self, seed: u64) -> Result<(Table, Table)> {
+    pub fn train_test_split(&self, seed: u64) -> Result<(Table, Table)> {
         let rows = self.rows();
         if rows < 2 {
             return Err(DataError::FewRows { file: self.file.to_path_buf(), rows });

@@ -126,7 +126,7 @@ pub(crate) fn info(mut values: Vec<i32>, like: &Tensor) -> Result<Tensor> {
 
 /// Describes which matrix of a batch an error concerns; an empty string if there is only one
 /// matrix.
-pub(crate) fn of_batch_element(tensor: &Tensor, index: usize) -> String {
+pub(crate) fn describe_batch_element(tensor: &Tensor, index: usize) -> String {
     match tensor.rank() {
         2 => String::new(),
         _ => format!(" (of the batch element {index})"),

@@ -28,7 +28,7 @@ pub fn cholesky(a: &Tensor, upper: bool) -> Result<Tensor> {
     const OP: &str = "linalg.cholesky";
     let (factor, minors) = factor_triangle(OP, a, upper)?;
     if let Some(index) = minors.iter().position(|minor| *minor > 0) {
-        let (batch_element, minor) = (checks::of_batch_element(a, index), minors[index]);
+        let (batch_element, minor) = (checks::describe_batch_element(a, index), minors[index]);
         let detail = format!(
             "the matrix{batch_element} is not positive definite (the leading minor of order {minor} is not)"
         );

@@ -38,7 +38,7 @@ impl Matrices {
         match self.values.iter().position(|value| !value.is_finite()) {
             None => Ok(()),
             Some(at) => {
-                let batch_element = checks::of_batch_element(tensor, at / (self.rows * self.columns));
+                let batch_element = checks::describe_batch_element(tensor, at / (self.rows * self.columns));
                 Err(Error::matrix(op, format!("the matrix{batch_element} has a NaN or an infinity")))
             }
         }
@@ -100,6 +100,6 @@ pub(crate) fn normalized(matrix: MatRef<'_, f64>) -> (Mat<f64>, f64) {
 
 /// Returns the error of an iteration that did not converge for a matrix of `tensor`.
 pub(crate) fn not_converged(op: &'static str, tensor: &Tensor, index: usize) -> Error {
-    let batch_element = checks::of_batch_element(tensor, index);
+    let batch_element = checks::describe_batch_element(tensor, index);
     Error::matrix(op, format!("the iteration for the matrix{batch_element} did not converge"))
 }

@@ -211,7 +211,7 @@ pub fn lu_factor(a: &Tensor) -> Result<(Tensor, Tensor)> {
     const OP: &str = "linalg.lu_factor";
     let factors = factor(OP, a)?;
     if let Some(index) = factors.zeros.iter().position(|zero| *zero > 0) {
-        let (batch_element, zero) = (checks::of_batch_element(a, index), factors.zeros[index]);
+        let (batch_element, zero) = (checks::describe_batch_element(a, index), factors.zeros[index]);
         let detail = format!(
             "the matrix{batch_element} has no inverse (the pivot {zero} is 0): lu_factor_ex takes it"
         );

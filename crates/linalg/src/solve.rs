@@ -170,7 +170,7 @@ fn reject_singular(
     if singular == Singular::DivideByZero || !factors.is_singular() {
         return Ok(());
     }
-    Err(Error::matrix(op, format!("the matrix{} is singular", checks::of_batch_element(a, index))))
+    Err(Error::matrix(op, format!("the matrix{} is singular", checks::describe_batch_element(a, index))))
 }
 
 /// Returns `a^-1 b`, and for each matrix the index of its first pivot that is 0, starting at 1, or

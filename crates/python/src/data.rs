@@ -322,11 +322,11 @@ impl PyTable {
     }
 
     /// Splits the rows by a seed into four fifths for training and one fifth for testing.
-    fn train_held_out(
+    fn train_test_split(
         &self,
-        #[pyo3(from_py_with = of::train_held_out)] seed: Seed,
+        #[pyo3(from_py_with = of::train_test_split)] seed: Seed,
     ) -> Outcome<(PyTable, PyTable)> {
-        let (train, test) = self.0.train_held_out(seed.0)?;
+        let (train, test) = self.0.train_test_split(seed.0)?;
         Ok((PyTable(train), PyTable(test)))
     }
 

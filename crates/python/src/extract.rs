@@ -225,6 +225,6 @@ functions! {
     masked_scatter masked_select matmul max max_abs max_pool2d maximum mean min minimum mm mse_loss mv mvlgamma nanmean nansum narrow nll_loss nonzero norm normal_
     one_hot ones ones_like order outer pad poisson polygamma position prod
     r#where rand rand_like randint randn randn_like random randperm requires_grad requires_grad_ rms_norm roll scaled_dot_product_attention scaled_dot_product_attention_with_lse scatter
-    scatter_ scatter_add scatter_add_ select sequential sinusoidal size softmax softplus sort split squeeze stack std stride sum sum_squares tensor to topk train_held_out transpose tril triu type_as unbind
+    scatter_ scatter_add scatter_add_ select sequential sinusoidal size softmax softplus sort split squeeze stack std stride sum sum_squares tensor to topk train_test_split transpose tril triu type_as unbind
     unflatten unfold uniform_ unsqueeze var var_mean varlen_attn xlog1py xlogy zeros zeros_like zeta
 }

@@ -76,9 +76,9 @@ fn _load<'py>(
 ) -> Outcome<Loaded<'py>> {
     let device = or_default(py, device)?;
     let name = name.to_owned();
-    let (tensors, texts, left_out) = wait_on_thread(py, move || {
+    let (tensors, texts, skipped) = wait_on_thread(py, move || {
         let in_file = |detail, code| ternion::Error::File { path: name.clone(), detail, code };
-        let (tensors, texts, left_out) = checkpoint::read_host_known(&path).map_err(|error| match error {
+        let (tensors, texts, skipped) = checkpoint::read_host_known(&path).map_err(|error| match error {
             ternion::Error::File { detail, code, .. } => in_file(detail, code),
             other => other,
         })?;
@@ -88,9 +88,9 @@ fn _load<'py>(
             }
             moved => Ok((key, moved?)),
         };
-        Ok((tensors.into_iter().map(moved).collect::<ternion::Result<StateDict>>()?, texts, left_out))
+        Ok((tensors.into_iter().map(moved).collect::<ternion::Result<StateDict>>()?, texts, skipped))
     })?;
-    Ok((dict_of(py, tensors)?, texts, left_out))
+    Ok((dict_of(py, tensors)?, texts, skipped))
 }
 
 /// Adds the functions to the module.

@@ -24,7 +24,7 @@ use crate::report::{Check, Failure, Outcome};
 use crate::rounding::RoundingStep;
 use crate::table::{Instance, OpCase};
 use oracle_cache::OracleResults;
-use run::run_twice;
+use run::run_double_backward;
 use selection::{hostile_key, rejects_key};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -380,7 +380,7 @@ impl<'a> Session<'a> {
         let expected = self.oracle_results(case);
         let directions = expected.case.directions();
         let (got_inputs, got_cotangents) =
-            run_twice(self.row, &self.device, dtype, memory_layout, &expected, &directions)
+            run_double_backward(self.row, &self.device, dtype, memory_layout, &expected, &directions)
                 .map_err(|error| self.classify(error))?;
         let differentiable = self.row.differentiable_inputs(dtype);
         let directions: Vec<Option<Array>> = directions

@@ -2,7 +2,7 @@
 //! the same device.
 
 use crate::values::Rng;
-use ternion_core::autograd::given_gradients;
+use ternion_core::autograd::custom_gradient_names;
 use ternion_core::{DType, Error, GradOptions, Result, Tensor, grad, no_grad};
 
 /// The result of [`gradcheck`].
@@ -71,7 +71,7 @@ pub fn gradcheck_all(
     let mut rng = Rng::seeded("gradcheck");
     let mut random = |output: &Tensor| (0..output.elements()).map(|_| rng.uniform(-1.0, 1.0)).collect();
     let weights: Vec<Vec<f64>> = outputs.iter().map(&mut random).collect();
-    let custom_gradients = given_gradients(&outputs);
+    let custom_gradients = custom_gradient_names(&outputs);
     let weighted = Weighted { f: &f, inputs, weights: weights.concat(), custom_gradients };
     weighted.check_reproducible(&values_of(&outputs)?)?;
     let computed = gradients(&outputs, &leaves, &weights)?;

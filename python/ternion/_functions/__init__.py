@@ -99,7 +99,7 @@ def _write_in_place(name: str, input: Tensor, result: Tensor) -> Tensor:
     """
     if not kinds.can_cast(result.dtype, input.dtype):
         raise RuntimeError(f"{name}: result type {kinds._dtype_name(result.dtype)} can't be cast to the desired output type {kinds._dtype_name(input.dtype)}")
-    return input._take_over(result)
+    return input._replace_with(result)
 
 
 def _in_place_function(name: str, function: Any) -> Any:
@@ -113,7 +113,7 @@ def _in_place_function(name: str, function: Any) -> Any:
 
 def _in_place_view(name: str, function: Any) -> Any:
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return input._take_form(function(input, *args, **kwargs))
+        return input._take_layout(function(input, *args, **kwargs))
 
     in_place.__name__ = in_place.__qualname__ = f"{name}_"
     in_place.__doc__ = f"`{name}` in place: changes the shape and strides of this tensor and returns it."

@@ -57,7 +57,7 @@ class Module(Stateful):
         hooks = self.__dict__.get(_HOOKS)
         if hooks is not None:
             return hooks.call(self, _forward, args, kwargs)
-        return _trust.in_layer(self, self.forward, args, kwargs) if _trust.layers_are_watched() else self.forward(*args, **kwargs)
+        return _trust.in_layer(self, self.forward, args, kwargs) if _trust.layers_are_observed() else self.forward(*args, **kwargs)
 
     # ---- Hooks
 
@@ -545,7 +545,7 @@ def _is_computing():
 
 
 def _forward(module, *args, **kwargs):
-    return _trust.in_layer(module, module.forward, args, kwargs) if _trust.layers_are_watched() else module.forward(*args, **kwargs)
+    return _trust.in_layer(module, module.forward, args, kwargs) if _trust.layers_are_observed() else module.forward(*args, **kwargs)
 
 
 def _check_kind(module, name, value):

@@ -92,7 +92,7 @@ def memory_warning(optimizer: Any) -> str:
     """
     by_location: dict[Any, Any] = {}
     parameters = [parameter for parameter in _parameters(optimizer) if parameter.requires_grad]
-    for parameter, location in zip(parameters, _trust.places_of(parameters)):
+    for parameter, location in zip(parameters, _trust.addresses_of(parameters)):
         other = by_location.setdefault((location, tuple(parameter.shape)), parameter)
         if other is not parameter and parameter.numel():
             one, two = [name or f"a parameter of shape {tuple(parameter.shape)}" for name in full_names([other, parameter])]

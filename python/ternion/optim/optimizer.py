@@ -276,7 +276,7 @@ class Optimizer:
     def _record_used(self) -> None:
         """Marks the gradients as used, as long as steps are checked."""
         if self._checked_steps < 2 or getattr(self, "strict", False):
-            _trust.note_used([parameter for group in self.param_groups for parameter in group["params"]])
+            _trust.mark_used([parameter for group in self.param_groups for parameter in group["params"]])
             record_gradients(self)
 
     def _stale_gradients_warning(self) -> str:

@@ -253,7 +253,7 @@ class _CheckedFunction:
             return
         row, column = (int(index) for index in np.argwhere(wrong)[0])
         by = np.unravel_index(column, self._tensors[number].shape)
-        set_gradients = ", ".join(_trust.given_gradients(self._outputs))
+        set_gradients = ", ".join(_trust.custom_gradient_names(self._outputs))
         raise GradcheckError(
             f"gradcheck: Jacobian mismatch for output {output} with respect to input {number}: {int(wrong.sum())} of {wrong.size} derivatives differ; "
             f"first that of output{self._element_index(output, row)} by input{_index(by)}: numerical {numerical[row, column]:.9g}, analytical {analytical[row, column]:.9g}"

@@ -2,7 +2,8 @@
 //! operand, and with bf16x6, with the limits of f32.
 
 use super::super::{
-    both_ways_by, compare, difference, gpu, lock_shared, none_wrong, numbers, tensor, twice, unless_short,
+    assert_no_faults, compare, difference, forward_and_backward_with, gpu, lock_shared, numbers, tensor,
+    twice, unless_short,
 };
 use super::{Case, FEW_LENGTHS, HEADS, LENGTHS, REACHES, Reach, shared, state};
 use std::fmt::Write;
@@ -11,7 +12,7 @@ use ternion::ops::attention::{Attention, AttentionConfig};
 use ternion::ops::random::Dropout;
 use ternion::prelude::*;
 use ternion_core::{Precision, with_precision};
-use ternion_cuda::with_attention_by_parts;
+use ternion_cuda::with_attention_bf16x6;
 
 /// Head dims of the kernels: those of complete tiles, and smaller ones.
 const WIDTHS: [[usize; 2]; 8] =
@@ -186,7 +187,7 @@ fn tf32_is_within_its_rounding() -> Result<()> {
             let _ = writeln!(faults, "{what}: y is off by {error} of its magnitude");
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -196,9 +197,9 @@ fn bf16x6_is_within_the_limits_of_f32() -> Result<()> {
     let mut faults = String::new();
     for case in cases() {
         let what = format!("{case:?} by parts");
-        compare(&mut faults, &what, |device| with_attention_by_parts(|| case.on(device)))?;
+        compare(&mut faults, &what, |device| with_attention_bf16x6(|| case.on(device)))?;
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -214,11 +215,11 @@ fn the_precision_scope_selects_the_kernel() -> Result<()> {
             Case { dtype: DType::F32, widths, heads: HEADS, lengths, reach: Reach::Causal, dropout: None };
         let all = |run: &dyn Fn() -> Result<Vec<Tensor>>| run()?.iter().map(bits).collect::<Result<Vec<_>>>();
         let expected = all(&|| by_fused_multiply_adds(|| case.on(gpu)))?;
-        let strict = all(&|| with_attention_by_parts(|| by_fused_multiply_adds(|| case.on(gpu))))?;
+        let strict = all(&|| with_attention_bf16x6(|| by_fused_multiply_adds(|| case.on(gpu))))?;
         assert_eq!(strict, expected, "{case:?}: IEEE 754");
         let nested = all(&|| in_tf32(|| by_fused_multiply_adds(|| case.on(gpu))))?;
         assert_eq!(nested, expected, "{case:?}: IEEE 754 within TF32");
-        let parts = all(&|| with_attention_by_parts(|| case.on(gpu)))?;
+        let parts = all(&|| with_attention_bf16x6(|| case.on(gpu)))?;
         let rounded = all(&|| in_tf32(|| case.on(gpu)))?;
         for at in 0..4 {
             assert!(parts[at] != expected[at], "{case:?}, result {at}: no parts");
@@ -246,7 +247,7 @@ fn bf16x6_is_as_accurate_as_fma() -> Result<()> {
         let case =
             Case { dtype: DType::F32, widths, heads: HEADS, lengths, reach: Reach::Full, dropout: None };
         let Exact { results, .. } = Steps::of(case, &cpu)?.exact(case)?;
-        let parts = with_attention_by_parts(|| case.on(gpu))?;
+        let parts = with_attention_bf16x6(|| case.on(gpu))?;
         let fused = by_fused_multiply_adds(|| case.on(gpu))?;
         for at in 0..4 {
             let [parts, fused] =
@@ -264,7 +265,7 @@ fn attend(config: AttentionConfig, inputs: &[Tensor; 3], dy: &Tensor) -> Result<
         let all: Vec<&Tensor> = x.iter().chain(&state).collect();
         apply_one(Attention { config }, &all)
     };
-    both_ways_by(inputs, attend, |_| Ok(dy.clone()))
+    forward_and_backward_with(inputs, attend, |_| Ok(dy.clone()))
 }
 
 /// The values are an identity matrix, so that y is the weights: the same weights must be 0.
@@ -288,7 +289,7 @@ fn the_same_weights_are_dropped() -> Result<()> {
         let share = expected.iter().filter(|&&is_kept| is_kept).count() as f64 / expected.len() as f64;
         assert!((0.4..0.6).contains(&share), "{share} of the weights are kept");
         assert!(dropout_mask(in_tf32(run)?)? == expected, "{queries} x {keys} in TF32");
-        assert!(dropout_mask(with_attention_by_parts(run)?)? == expected, "{queries} x {keys} by parts");
+        assert!(dropout_mask(with_attention_bf16x6(run)?)? == expected, "{queries} x {keys} by parts");
     }
     Ok(())
 }
@@ -327,7 +328,7 @@ fn infinities_nan_and_unsplittable_numbers() -> Result<()> {
         let (inputs, dy) = ([random(0)?, random(1)?, random(2)?], random(3)?);
         let run = || attend(AttentionConfig { scale: 0.05, ..AttentionConfig::PLAIN }, &inputs, &dy);
         let expected = by_fused_multiply_adds(run)?;
-        let (parts, rounded) = (with_attention_by_parts(run)?, in_tf32(run)?);
+        let (parts, rounded) = (with_attention_bf16x6(run)?, in_tf32(run)?);
         if classes(&parts)? != classes(&expected)? {
             let _ = writeln!(faults, "{value} in input {input} by parts: other numbers are infinite or NaN");
         }
@@ -344,6 +345,6 @@ fn infinities_nan_and_unsplittable_numbers() -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }

@@ -2,8 +2,8 @@
 //! default give the same bits, the other tiles the same values up to rounding.
 
 use super::super::{difference, lock_shared, tensor, unless_short};
+use super::order::assert_no_faults_of;
 pub(in crate::kernels) use super::order::device;
-use super::order::none_wrong_of;
 use std::fmt::Write;
 use ternion::dispatch::apply;
 use ternion::ops::attention::{Attention, AttentionConfig};
@@ -89,7 +89,7 @@ fn tiles_for_few_and_for_many_keys_agree_up_to_rounding() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
     let _shared = lock_shared();
     // For head dims 40 and 136 the tiles are padded with zeros.
-    none_wrong_of(
+    assert_no_faults_of(
         [40, 64, 136, 192],
         unless_short(&SIZES[..], &FEW[..]),
         CONFIGS,

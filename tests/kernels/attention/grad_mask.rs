@@ -1,7 +1,7 @@
 //! The gradient of an additive mask, computed by the op itself and compared with the CPU backend's
 //! gradient in f64 from the same inputs.
 
-use super::super::{gpu, lock_shared, none_wrong, tensor, unless_short};
+use super::super::{assert_no_faults, gpu, lock_shared, tensor, unless_short};
 use super::{DROPOUTS, WINDOW, state};
 use std::fmt::Write;
 use ternion::dispatch::apply_one;
@@ -138,6 +138,6 @@ fn gradients_of_masks() -> Result<()> {
             case.compare(&mut faults, device, rounding)?;
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }

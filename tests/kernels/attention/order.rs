@@ -1,7 +1,7 @@
 //! The single-pass gradient whose sums have no fixed order, which is only for measurements: it is
 //! within rounding of the kernel that tensors use.
 
-use super::super::{difference, gpu, lock_shared, none_wrong, tensor, unless_short};
+use super::super::{assert_no_faults, difference, gpu, lock_shared, tensor, unless_short};
 use std::fmt::Write;
 use ternion::dispatch::apply;
 use ternion::ops::attention::{Attention, AttentionConfig, AttentionGrad};
@@ -101,7 +101,7 @@ fn faults(
 }
 
 /// Fails if `faults` finds any, in f16 and bf16, for each head_dim, size and configuration.
-pub(super) fn none_wrong_of(
+pub(super) fn assert_no_faults_of(
     widths: [usize; 4],
     sizes: &[[usize; 5]],
     configs: [AttentionConfig; 3],
@@ -120,7 +120,7 @@ pub(super) fn none_wrong_of(
             }
         }
     }
-    none_wrong(&all);
+    assert_no_faults(&all);
     Ok(())
 }
 
@@ -129,7 +129,7 @@ fn sums_in_any_order_equal_those_in_fixed_order_up_to_rounding() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
     let _shared = lock_shared();
     // For head dims 40 and 72 the tiles are padded with zeros.
-    none_wrong_of(
+    assert_no_faults_of(
         [40, 64, 72, 128],
         unless_short(&SIZES[..], &FEW[..]),
         CONFIGS,

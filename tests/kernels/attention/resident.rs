@@ -1,7 +1,7 @@
 //! Persistent attention kernels with fewer blocks than they would use: no block waits for a work
 //! tile that it must itself process later, and results are bit-identical.
 
-use super::super::{both_ways_by, is_short, lock_shared, none_wrong, tensor};
+use super::super::{assert_no_faults, forward_and_backward_with, is_short, lock_shared, tensor};
 use super::order::device;
 use std::fmt::Write;
 use std::num::NonZeroU32;
@@ -34,7 +34,7 @@ fn faults(
     let state = Tensor::from_slice(&[-77_i64, 5], [2], device)?;
     let state = config.dropout.map(|_| &state);
     let attend = |x: &[Tensor]| apply_one(Attention { config }, &x.iter().chain(state).collect::<Vec<_>>());
-    let run = || both_ways_by(&inputs, attend, |_| Ok(dy.clone()));
+    let run = || forward_and_backward_with(&inputs, attend, |_| Ok(dy.clone()));
     let bytes = |results: Vec<Tensor>| results.iter().map(Tensor::to_bytes).collect::<Result<Vec<_>>>();
     let expected = bytes(run()?)?;
     let mut faults = String::new();
@@ -67,7 +67,7 @@ fn fewer_blocks_than_work_tiles_give_the_same_bits() -> Result<()> {
             all += &faults(device, sizes, width, config, &[1, 3, 100])?;
         }
     }
-    none_wrong(&all);
+    assert_no_faults(&all);
     Ok(())
 }
 
@@ -84,6 +84,6 @@ fn a_head_may_have_more_blocks_of_keys_than_there_are_multiprocessors() -> Resul
             all += &faults(device, [1, 1, 1, tokens, tokens], width, config, &[1, 50])?;
         }
     }
-    none_wrong(&all);
+    assert_no_faults(&all);
     Ok(())
 }

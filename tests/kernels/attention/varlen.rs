@@ -1,7 +1,8 @@
 //! Varlen attention, compared with attention that has a mask of the keys of each query's sequence.
 
 use super::super::{
-    both_ways, difference, difference_with_allowance, lock_shared, none_wrong, tensor, twice, unless_short,
+    assert_no_faults, difference, difference_with_allowance, forward_and_backward, lock_shared, tensor,
+    twice, unless_short,
 };
 use super::{WINDOW, report_errors, state};
 use std::fmt::Write;
@@ -10,7 +11,7 @@ use ternion::ops::attention::{Attention, AttentionConfig};
 use ternion::ops::random::Dropout;
 use ternion::prelude::*;
 use ternion_core::{Precision, with_precision};
-use ternion_cuda::with_attention_by_parts;
+use ternion_cuda::with_attention_bf16x6;
 
 /// Queries and keys of each sequence: several tiles, part of a tile, none, and more queries than
 /// keys. Rows that belong to no sequence follow.
@@ -122,7 +123,7 @@ impl Case {
     fn attend(self, device: &Device, dtype: DType, varlen: bool, extras: &[Tensor]) -> Result<Vec<Tensor>> {
         let config = self.config(varlen);
         let inputs = self.inputs(device)?.iter().map(|x| x.to_dtype(dtype)).collect::<Result<Vec<_>>>()?;
-        both_ways(&inputs, device, |inputs| {
+        forward_and_backward(&inputs, device, |inputs| {
             let state = self.dropout.map(|_| state(device)).transpose()?;
             let all: Vec<&Tensor> = inputs.iter().chain(extras).chain(&state).collect();
             apply_one(Attention { config }, &all)?.to_dtype(self.dtype)
@@ -155,7 +156,7 @@ fn compare_with_masks(dtype: DType) -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -168,7 +169,7 @@ fn sequences_of_f32() -> Result<()> {
 /// By bf16x6, with sequences and with masks.
 #[test]
 fn sequences_of_f32_with_bf16x6() -> Result<()> {
-    with_attention_by_parts(|| compare_with_masks(DType::F32))
+    with_attention_bf16x6(|| compare_with_masks(DType::F32))
 }
 
 /// In TF32, compared with FMA. The rounding differs from that of the same attention with a mask,
@@ -190,7 +191,7 @@ fn sequences_of_f32_in_tf32() -> Result<()> {
             }
         }
     }
-    none_wrong(&faults);
+    assert_no_faults(&faults);
     Ok(())
 }
 
@@ -219,7 +220,7 @@ fn invalid_lengths_access_no_other_memory() -> Result<()> {
             let (queries, keys) = (queries?, keys?);
             let inputs = [1, 2, 3].map(|seed| tensor(&[1, 2, 75, 64], dtype, device, seed));
             let [q, k, v] = inputs;
-            let all = both_ways(&[q?, k?, v?], device, |x| {
+            let all = forward_and_backward(&[q?, k?, v?], device, |x| {
                 apply_one(Attention { config }, &[&x[0], &x[1], &x[2], &queries, &keys])
             })?;
             for result in all {

@@ -15,7 +15,7 @@ fn attention_of_the_ladder() -> Result<()> {
     let _shared = lock_shared();
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = Vec::new();
-    for form in attention_ladder::every_form(device) {
+    for form in attention_ladder::every_rung(device) {
         let sizes = if form.dtype() == DType::BF16 {
             &ATTENTION_LADDER_SIZES[..]
         } else {
@@ -63,7 +63,9 @@ fn attention() -> Result<()> {
                 apply_one(Attention { config }, &inputs)
             };
             let what = format!("attention, {dtype:?} of width {width}, {rows} rows, causal: {causal}");
-            compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+            compare_runs(&mut faults, &what, || {
+                forward_and_backward_with(&inputs, attend, |_| Ok(dy.clone()))
+            })?;
         }
     }
     for (heads, kv_heads, queries, width, dtype) in
@@ -90,7 +92,7 @@ fn attention() -> Result<()> {
             apply_one(Attention { config }, &inputs)
         };
         let what = format!("attention, a mask {of_mask:?} of {dtype:?}");
-        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+        compare_runs(&mut faults, &what, || forward_and_backward_with(&inputs, attend, |_| Ok(dy.clone())))?;
     }
     let lengths = Tensor::from_slice(&[0, 300, 301, 700, 1040], [5], device)?;
     for dtype in HALF_DTYPES {
@@ -101,7 +103,7 @@ fn attention() -> Result<()> {
             apply_one(Attention { config }, &[&inputs[0], &inputs[1], &inputs[2], &lengths, &lengths])
         };
         let what = format!("attention, sequences of {dtype:?}");
-        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+        compare_runs(&mut faults, &what, || forward_and_backward_with(&inputs, attend, |_| Ok(dy.clone())))?;
     }
     assert_no_faults(&faults);
     Ok(())
@@ -118,12 +120,12 @@ fn attention_of_f32() -> Result<()> {
         let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
         let config = AttentionConfig { scale: 0.1, causal, ..AttentionConfig::PLAIN };
         let attend = |x: &[Tensor]| apply_one(Attention { config }, &[&x[0], &x[1], &x[2]]);
-        let run = || both_ways_by(&inputs, attend, |_| Ok(dy.clone()));
+        let run = || forward_and_backward_with(&inputs, attend, |_| Ok(dy.clone()));
         let what = format!("attention, f32 of width {width}, causal: {causal}");
         for precision in [Precision::Ieee, Precision::Tf32] {
             compare_runs(&mut faults, &format!("{what}, {precision:?}"), || with_precision(precision, run))?;
         }
-        compare_runs(&mut faults, &format!("{what}, by parts"), || with_attention_by_parts(run))?;
+        compare_runs(&mut faults, &format!("{what}, by parts"), || with_attention_bf16x6(run))?;
     }
     assert_no_faults(&faults);
     Ok(())
@@ -157,7 +159,7 @@ fn attention_with_dropout_and_of_sequences() -> Result<()> {
         let dropped = dropout.map_or(0.0, |dropout| dropout.p);
         let what =
             format!("attention of width {width}, causal: {causal}, sequences: {varlen}, dropout {dropped}");
-        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+        compare_runs(&mut faults, &what, || forward_and_backward_with(&inputs, attend, |_| Ok(dy.clone())))?;
     }
     assert_no_faults(&faults);
     Ok(())
@@ -183,7 +185,7 @@ fn attention_under_windows_and_masks() -> Result<()> {
             |x: &[Tensor]| apply_one(Attention { config }, &x.iter().chain(extra).collect::<Vec<_>>());
         let kind = if config.mask { "bool mask" } else { "window" };
         let what = format!("attention, {dtype:?} of width {width}, {kind}");
-        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+        compare_runs(&mut faults, &what, || forward_and_backward_with(&inputs, attend, |_| Ok(dy.clone())))?;
     }
     assert_no_faults(&faults);
     Ok(())
@@ -228,7 +230,7 @@ fn attention_of_grouped_heads() -> Result<()> {
             ([random(36, 390, 1)?, random(12, 520, 2)?, random(12, 520, 3)?], random(36, 390, 4)?);
         let config = AttentionConfig { scale: 0.1, causal, ..AttentionConfig::PLAIN };
         let attend = |x: &[Tensor]| apply_one(Attention { config }, &[&x[0], &x[1], &x[2]]);
-        let run = || both_ways_by(&inputs, attend, |_| Ok(dy.clone()));
+        let run = || forward_and_backward_with(&inputs, attend, |_| Ok(dy.clone()));
         let what = format!("attention of grouped heads of width {width}, causal: {causal}");
         compare_runs(&mut faults, &what, run)?;
         compare_runs(&mut faults, &format!("{what}, 7 blocks"), || with_resident_blocks(few, run))?;
@@ -257,7 +259,7 @@ fn attention_with_dropout_in_f16_and_under_a_mask() -> Result<()> {
             apply_one(Attention { config }, &x.iter().chain(extras.iter().copied()).collect::<Vec<_>>())
         };
         let what = format!("attention, dropout in f16 of width {width}, mask: {is_masked}");
-        compare_runs(&mut faults, &what, || both_ways_by(&inputs, attend, |_| Ok(dy.clone())))?;
+        compare_runs(&mut faults, &what, || forward_and_backward_with(&inputs, attend, |_| Ok(dy.clone())))?;
     }
     assert_no_faults(&faults);
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::access::Locked;
 use crate::kernel::Variant;
-use crate::ops::copy::copy_part;
+use crate::ops::copy::copy_same_dtype;
 use crate::ops::create::fill_view;
 use smallvec::SmallVec;
 use ternion_core::backend::{Meta, Plan, Unsupported};
@@ -20,7 +20,7 @@ fn run_concat(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
     for input in inputs {
         let end = start + input.layout.shape().dim(*axis);
         let target = range(outputs[0].layout, *axis, start, end)?;
-        copy_part(*input, outputs[0].part(&target))?;
+        copy_same_dtype(*input, outputs[0].part(&target))?;
         start = end;
     }
     Ok(())
@@ -50,5 +50,5 @@ fn run_pad(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()>
     for slab in slabs.iter().filter(|slab| slab.elements() > 0) {
         fill_view(outputs[0].part(slab), *value)?;
     }
-    copy_part(inputs[0], outputs[0].part(&inside))
+    copy_same_dtype(inputs[0], outputs[0].part(&inside))
 }

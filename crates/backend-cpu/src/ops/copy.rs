@@ -16,16 +16,16 @@ pub(crate) fn run_copy(_: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
 pub(crate) fn copy_view(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
     if input.dtype == output.dtype {
         return match input.dtype.size() {
-            8 => move_bits::<i64>(input, output),
-            4 => move_bits::<i32>(input, output),
-            2 => move_bits::<u16>(input, output),
-            _ => move_bits::<u8>(input, output),
+            8 => copy_bits::<i64>(input, output),
+            4 => copy_bits::<i32>(input, output),
+            2 => copy_bits::<u16>(input, output),
+            _ => copy_bits::<u8>(input, output),
         };
     }
     with_compute!(input.dtype, From => cast_from::<From>(input, output))
 }
 
-fn move_bits<C: Compute>(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
+fn copy_bits<C: Compute>(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
     if copy_transposed::<C>(&input, &output) {
         return Ok(());
     }
@@ -138,7 +138,7 @@ cast! {
 }
 
 /// Copies `input` to `output`, which has the same shape. Fails only if the dtypes differ.
-pub(crate) fn copy_part(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
+pub(crate) fn copy_same_dtype(input: Locked<'_>, output: Locked<'_>) -> Result<()> {
     if input.dtype != output.dtype {
         return Err(Error::DTypeMismatch { op: "copy", left: input.dtype, right: output.dtype });
     }

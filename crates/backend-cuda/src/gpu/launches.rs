@@ -33,7 +33,7 @@ impl Gpu {
         // returns to the pool, which reuses it only for later work in the stream.
         let code = unsafe { self.queue.push(op, config, params, at_once) };
         self.check_status(op, code)?;
-        self.report(self.queue.take_own_refusal())?;
+        self.report(self.queue.take_error_of_this_thread())?;
         if self.env.synchronous && !self.is_recording() { self.wait_stream() } else { Ok(()) }
     }
 
@@ -55,14 +55,14 @@ impl Gpu {
         let config = launch.config(std::ptr::null_mut(), self.overlaps_launches.load(Ordering::Relaxed));
         // SAFETY: as in `launch`.
         unsafe { self.queue.push_awaited(op, config, Box::new(awaited), params) };
-        self.report(self.queue.take_own_refusal())?;
+        self.report(self.queue.take_error_of_this_thread())?;
         Ok(true)
     }
 
     /// Returns the error of a launch that failed after its op had returned, if there is one.
     #[inline]
-    pub(crate) fn report_refusals(&self) -> Result<()> {
-        self.report(self.queue.take_any_refusal())
+    pub(crate) fn check_failed_launches(&self) -> Result<()> {
+        self.report(self.queue.take_error_of_any_thread())
     }
 
     #[inline]

@@ -49,7 +49,7 @@ impl Functions {
     }
 
     /// Checks that the layout of its records is known.
-    pub(super) fn new_enough(self) -> Result<Functions, String> {
+    pub(super) fn check_version(self) -> Result<Functions, String> {
         let mut version = 0;
         // SAFETY: the call writes an integer.
         match unsafe { (self.version)(&mut version) } {
@@ -130,7 +130,7 @@ fn load_functions(path: &std::path::Path) -> Result<Functions, Option<String>> {
             version: nvrtc::symbol(&library, "cuptiGetVersion")?,
         }
     };
-    let functions = functions.new_enough()?;
+    let functions = functions.check_version()?;
     // The library installs hooks in the driver, and stays loaded.
     std::mem::forget(library);
     Ok(functions)

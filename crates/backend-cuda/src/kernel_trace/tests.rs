@@ -195,8 +195,8 @@ fn one_trace_at_a_time_and_none_beside_another_profiler() {
 fn an_old_library_is_refused() {
     let _turn = TURN.lock();
     VERSION.store(17, Ordering::Relaxed);
-    let why = FAKE_CUPTI.new_enough().err().expect("refused");
+    let why = FAKE_CUPTI.check_version().err().expect("refused");
     assert_eq!(why, "its API version is 17, expected 18 (CUDA 12.0) or newer");
     VERSION.store(18, Ordering::Relaxed);
-    assert!(FAKE_CUPTI.new_enough().is_ok());
+    assert!(FAKE_CUPTI.check_version().is_ok());
 }

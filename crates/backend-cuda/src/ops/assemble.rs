@@ -3,7 +3,7 @@
 use super::TOO_LONG;
 use super::copy::copy;
 use super::elementwise::{self, Operand};
-use super::window::takes_runs;
+use super::window::supports_runs;
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::space::{Divisor, Space};
@@ -73,7 +73,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
         parameters.x_strides[index] = axis.x_stride as i64;
         parameters.y_strides[index] = axis.y_stride as i64;
     }
-    let (kernel, elements) = match takes_runs(gpu, call.name, y, ACCESS as u64)? {
+    let (kernel, elements) = match supports_runs(gpu, call.name, y, ACCESS as u64)? {
         true => (PAD + 1, ACCESS / y.dtype.size()),
         false => (PAD, 1),
     };

@@ -419,7 +419,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     plan.fold_heads_into_rows(&mut tensors, config, q.dtype);
     let (dtype, multiprocessors) = (q.dtype, call.gpu.multiprocessors());
-    if plan.is_by_tma(&tensors, multiprocessors) {
+    if plan.uses_tma(&tensors, multiprocessors) {
         plan.launch_tma(call, dtype, &tensors, plan.is_long(multiprocessors))?;
     } else {
         plan.skip_masked_keys(&mut tensors, config, dtype);
@@ -481,8 +481,8 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         dv,
     };
     let dropout_params = DropoutParams::of(call, config)?;
-    if plan.is_by_keys(&gradients, &dropout_params) {
-        plan.launch_by_keys(call, q.dtype, &gradients, dropout_params, SumOrder::Fixed)?;
+    if plan.uses_one_pass(&gradients, &dropout_params) {
+        plan.launch_one_pass(call, q.dtype, &gradients, dropout_params, SumOrder::Fixed)?;
     } else {
         plan.launch_two_passes(call, config, &gradients)?;
     }

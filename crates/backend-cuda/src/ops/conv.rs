@@ -1,6 +1,6 @@
 //! Image patches as columns of a matrix (im2col), and back (col2im).
 
-use super::window::{Extent, WindowAxis, strides, takes_runs, window_axes};
+use super::window::{Extent, WindowAxis, strides, supports_runs, window_axes};
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::variant::Kind;
@@ -80,7 +80,7 @@ fn launch(
         row_stride,
         column_stride,
     };
-    let (kernel, elements) = match takes_runs(gpu, op, to, run as u64)? {
+    let (kernel, elements) = match supports_runs(gpu, op, to, run as u64)? {
         true => (first + 1, run / to.dtype.size()),
         false => (first, 1),
     };

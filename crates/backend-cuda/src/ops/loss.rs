@@ -22,14 +22,14 @@ struct Parameters {
     x: u64,
     target: u64,
     dloss: u64,
-    formed_for: u64,
+    predicted_dloss: u64,
     fault: u64,
     site: u64,
     rows: u64,
     dx_stride: i64,
     x_stride: i64,
     dloss_stride: i64,
-    formed_stride: i64,
+    predicted_stride: i64,
     ignore_index: i64,
     target_share: f64,
     each_share: f64,
@@ -46,7 +46,7 @@ fn parameters(
     smoothing: f64,
 ) -> Result<Parameters> {
     let [rows, columns] = call.inputs[0].layout.shape().to_array(call.name)?;
-    super::fits_rows(call.name, columns)?;
+    super::check_fits_rows(call.name, columns)?;
     Ok(Parameters {
         dx: 0,
         loss: 0,
@@ -54,14 +54,14 @@ fn parameters(
         x: x.address,
         target,
         dloss: 0,
-        formed_for: 0,
+        predicted_dloss: 0,
         fault: call.gpu.index_errors.address,
         site: IndexErrors::site(call.name, columns),
         rows: rows as u64,
         dx_stride: 0,
         x_stride: x.stride,
         dloss_stride: 0,
-        formed_stride: 0,
+        predicted_stride: 0,
         ignore_index,
         target_share: 1.0 - smoothing,
         each_share: smoothing / columns.max(1) as f64,
@@ -172,15 +172,15 @@ fn run_update(op: &Op, call: &Call<'_>) -> Result<()> {
     let dx = operands.output_rows(0, 1)?;
     let stride = |layout: &Layout| Some(layout.strides()[0] as i64);
     let (dloss, dloss_stride) = operands.input(3, stride)?;
-    let (formed_for, formed_stride) = operands.input(4, stride)?;
+    let (predicted_dloss, predicted_stride) = operands.input(4, stride)?;
     let parameters = Parameters {
         dx: dx.address,
         log_sum: operands.dense_input(2)?,
         dloss,
-        formed_for,
+        predicted_dloss,
         dx_stride: dx.stride,
         dloss_stride,
-        formed_stride,
+        predicted_stride,
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
     let row_kernel = grad_row_kernel(call, x, dx)?;

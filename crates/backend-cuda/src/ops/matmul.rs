@@ -360,7 +360,7 @@ fn launch(
         split_length: choice.split_length as u32,
         batch: Space::EMPTY,
     };
-    parameters.batch.become_of(&batch_axes([y, &a.view, &b.view]));
+    parameters.batch.fill_from(&batch_axes([y, &a.view, &b.view]));
     let (tile, [load_a, load_b]) = (choice.tile, choice.loads);
     let variant = GemmVariant {
         tile,

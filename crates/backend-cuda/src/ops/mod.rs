@@ -28,7 +28,7 @@ pub(crate) const TOO_LONG: usize = 1 << 31;
 
 /// Checks that the kernels of rows support this number of columns. They also count packs beyond
 /// both ends of a row.
-pub(crate) fn fits_rows(op: &'static str, columns: usize) -> ternion_core::Result<()> {
+pub(crate) fn check_fits_rows(op: &'static str, columns: usize) -> ternion_core::Result<()> {
     match columns < 1 << 30 {
         true => Ok(()),
         false => Err(ternion_core::Error::invalid(

@@ -152,7 +152,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let (gpu, dtype) = (call.gpu, call.inputs[0].dtype);
     let (count, columns) = rows_and_columns(&call.inputs[0]);
-    super::fits_rows(call.name, columns)?;
+    super::check_fits_rows(call.name, columns)?;
     let mut operands = Operands::new(call);
     let last_axis = call.inputs[0].layout.shape().rank() - 1;
     let (x, y) = (operands.input_rows(0, last_axis)?, operands.output_rows(0, last_axis)?);
@@ -294,7 +294,7 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let grad = Grad::of(op, call)?;
     let (gpu, dtype) = (call.gpu, call.inputs[0].dtype);
     let (count, columns) = rows_and_columns(&call.inputs[0]);
-    super::fits_rows(call.name, columns)?;
+    super::check_fits_rows(call.name, columns)?;
     let mut operands = Operands::new(call);
     let last_axis = call.inputs[0].layout.shape().rank() - 1;
     let (x, dx) = (operands.input_rows(0, last_axis)?, operands.output_rows(0, last_axis)?);

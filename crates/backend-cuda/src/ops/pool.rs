@@ -1,6 +1,6 @@
 //! Pooling over windows of two axes.
 
-use super::window::{Extent, WindowAxis, strides, takes_runs, window_axes};
+use super::window::{Extent, WindowAxis, strides, supports_runs, window_axes};
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::space::Divisor;
@@ -121,7 +121,7 @@ fn with_runs(call: &Call<'_>, parameters: Parameters) -> Result<Parameters> {
     let run = pixels_per_thread(dx.dtype);
     let runs = width.div_ceil(run);
     let packed =
-        width.is_multiple_of(run) && takes_runs(call.gpu, call.name, dx, (run * dx.dtype.size()) as u64)?;
+        width.is_multiple_of(run) && supports_runs(call.gpu, call.name, dx, (run * dx.dtype.size()) as u64)?;
     Ok(Parameters {
         count: (batch * channels * height * runs) as u32,
         packed: u32::from(packed),
@@ -172,7 +172,7 @@ pub(crate) fn run_max_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     }
     let gpu = call.gpu;
     // Allocated for this call, because kernels of other threads may run between its two kernels.
-    let stray = gpu.zeroed_scratch(size_of::<u64>())?;
+    let stray = gpu.zeroed_workspace(size_of::<u64>())?;
     let parameters = Parameters {
         positions: gpu.address(call.name, positions)?,
         position_strides: strides(positions),

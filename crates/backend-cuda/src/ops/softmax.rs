@@ -86,7 +86,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let params = params(op)?;
     let dims = call.outputs[0].layout.shape().dims();
     let inner: usize = dims[params.axis + 1..].iter().product();
-    super::fits_rows(call.name, dims[params.axis].max(inner))?;
+    super::check_fits_rows(call.name, dims[params.axis].max(inner))?;
     if call.outputs[0].layout.elements() == 0 {
         return Ok(());
     }

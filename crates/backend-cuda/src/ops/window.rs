@@ -84,7 +84,7 @@ pub(crate) fn is_dense(layout: &Layout) -> bool {
 }
 
 /// Returns whether threads can write `view` in runs of `bytes` bytes.
-pub(crate) fn takes_runs(gpu: &Gpu, op: &'static str, view: &View<'_>, bytes: u64) -> Result<bool> {
+pub(crate) fn supports_runs(gpu: &Gpu, op: &'static str, view: &View<'_>, bytes: u64) -> Result<bool> {
     Ok(is_dense(view.layout) && gpu.address(op, view)?.is_multiple_of(bytes))
 }
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_are_not_made_may_be_long() {
+    fn unused_steps_may_be_long() {
         let window = Window { kernel: [3, 1], stride: [1 << 40, 1], padding: [0; 2], dilation: [1, 1 << 40] };
         let [vertical, horizontal] = window_axes("test", &window, [4, 5], [1, 5]).expect("fits");
         assert_eq!((vertical.stride, horizontal.dilation), (1, 1));

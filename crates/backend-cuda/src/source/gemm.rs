@@ -31,8 +31,8 @@ pub(super) fn source(variant: GemmVariant) -> Source {
     let source = match tile.part {
         // One block on a multiprocessor, 128 bytes along k.
         Part::Warpgroup { .. } => source,
-        Part::SwappedWarpgroup { .. } => source.define_all([("RESIDENT", tile.resident)]),
-        _ => source.define_all([("TILE_K", k), ("RESIDENT", tile.resident)]),
+        Part::SwappedWarpgroup { .. } => source.define_all([("BLOCKS_PER_SM", tile.resident)]),
+        _ => source.define_all([("TILE_K", k), ("BLOCKS_PER_SM", tile.resident)]),
     };
     let source = match tile.part {
         Part::Warpgroup { .. } => {
@@ -44,19 +44,21 @@ pub(super) fn source(variant: GemmVariant) -> Source {
             ]);
             match variant.reads_registers() {
                 true => source.define_all([
-                    ("A_INNER", 0),
-                    ("B_INNER", 1),
+                    ("A_K_MAJOR", 0),
+                    ("B_K_MAJOR", 1),
                     ("A_FROM_REGISTERS", 1),
-                    ("TURNED", usize::from(variant.swaps_operands())),
+                    ("TRANSPOSED", usize::from(variant.swaps_operands())),
                 ]),
                 false => source.define_all([
-                    ("A_INNER", usize::from(a.is_k_major())),
-                    ("B_INNER", usize::from(b.is_k_major())),
+                    ("A_K_MAJOR", usize::from(a.is_k_major())),
+                    ("B_K_MAJOR", usize::from(b.is_k_major())),
                 ]),
             }
         }
-        Part::SwappedWarpgroup { .. } => source
-            .define_all([("A_INNER", usize::from(a.is_k_major())), ("B_INNER", usize::from(b.is_k_major()))]),
+        Part::SwappedWarpgroup { .. } => source.define_all([
+            ("A_K_MAJOR", usize::from(a.is_k_major())),
+            ("B_K_MAJOR", usize::from(b.is_k_major())),
+        ]),
         Part::Thread { m, n, lanes_m } => source
             .define_all([("THREAD_M", m), ("THREAD_N", n), ("LANES_M", lanes_m)])
             .define("COPY_A", simt_copy(a))
@@ -67,10 +69,10 @@ pub(super) fn source(variant: GemmVariant) -> Source {
             source.define_all([
                 ("WARP_M", m),
                 ("WARP_N", n),
-                ("A_INNER", usize::from(a.is_k_major())),
-                ("A_COPY", copy_elements(a)),
-                ("B_INNER", usize::from(b.is_k_major())),
-                ("B_COPY", copy_elements(b)),
+                ("A_K_MAJOR", usize::from(a.is_k_major())),
+                ("A_ALIGNMENT", copy_elements(a)),
+                ("B_K_MAJOR", usize::from(b.is_k_major())),
+                ("B_ALIGNMENT", copy_elements(b)),
             ])
         }
     };
@@ -108,9 +110,9 @@ fn with_epilogue(source: Source, epilogue: EpilogueVariant) -> Source {
 /// panic.
 fn simt_copy(load: LoadMode) -> &'static str {
     match load {
-        LoadMode::VectorMn | LoadMode::MnMajor => "PACKS",
-        LoadMode::VectorK | LoadMode::KMajor => "RUN_PACKS",
-        LoadMode::ElementsK | LoadMode::KMajorElements => "RUNS",
+        LoadMode::VectorMn | LoadMode::MnMajor => "VECTOR_MN",
+        LoadMode::VectorK | LoadMode::KMajor => "VECTOR_K",
+        LoadMode::ElementsK | LoadMode::KMajorElements => "ELEMENTS_K",
         LoadMode::Elements | LoadMode::MnMajorElements => "ELEMENTS",
     }
 }

@@ -61,7 +61,7 @@ impl Capture for Recorder {
     fn begin(&self) -> Result<()> {
         self.gpu.begin_recording()?;
         // Relaxed: other threads may call the driver during the capture. `Gpu::retain` and
-        // `Gpu::refuse_while_recording` ensure that they do not use this stream.
+        // `Gpu::check_not_recording` ensure that they do not use this stream.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the stream lives as long as the device.
         let code = unsafe { sys::cuStreamBeginCapture_v2(self.gpu.stream(), mode) };
@@ -151,7 +151,7 @@ impl Gpu {
 
 impl Replay for RecordedStep {
     fn ready(&self) -> Result<()> {
-        self.gpu.refuse_while_recording("replay")
+        self.gpu.check_not_recording("replay")
     }
 
     fn replay(&self) -> Result<()> {
@@ -159,7 +159,7 @@ impl Replay for RecordedStep {
         self.ready()?;
         self.gpu.context.bind()?;
         let stream = self.gpu.stream();
-        self.gpu.report_refusals()?;
+        self.gpu.check_failed_launches()?;
         self.gpu.add_to_history("replay");
         // SAFETY: the graph lives as long as this, and so do the buffers that its kernels use.
         self.gpu.check_status("replay", unsafe { sys::cuGraphLaunch(self.executable.0, stream) })

@@ -8,7 +8,7 @@ use crate::driver::check;
 use cudarc::driver::sys;
 use parking_lot::Mutex;
 use std::ffi::c_void;
-use ternion_core::backend::index_teller;
+use ternion_core::backend::index_error_op;
 use ternion_core::{Error, Result};
 
 /// Names of the ops that have reported indices so far. A site contains the index of the op in this
@@ -68,7 +68,7 @@ impl IndexErrors {
     /// Returns the `site` that kernels of `op` write together with an index outside an axis of
     /// `size` elements.
     pub(crate) fn site(op: &'static str, size: usize) -> u64 {
-        let op = index_teller(op);
+        let op = index_error_op(op);
         let mut ops = OPS.lock();
         let op_index = ops.iter().position(|&name| name == op).unwrap_or_else(|| {
             ops.push(op);

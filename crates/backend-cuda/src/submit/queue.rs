@@ -206,7 +206,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
 
     /// Launches a kernel of `op`: immediately if `at_once` is set, otherwise possibly later, on the
     /// queue's thread. The driver's error for a later launch is reported by
-    /// [`SubmissionQueue::take_own_refusal`].
+    /// [`SubmissionQueue::take_error_of_this_thread`].
     ///
     /// # Safety
     /// The kernel takes one struct by value, which `P` mirrors. The buffers at its addresses are
@@ -400,14 +400,14 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
 
     /// Returns the first launch of this thread that failed since the last call, and why.
     #[inline]
-    pub(crate) fn take_own_refusal(&self) -> Option<Refusal> {
+    pub(crate) fn take_error_of_this_thread(&self) -> Option<Refusal> {
         if self.has_refusals.load(Ordering::Acquire) { self.take_refusal(false) } else { None }
     }
 
-    /// As `take_own_refusal`, but if this thread has no refusal, returns that of another thread.
+    /// As `take_error_of_this_thread`, but if this thread has none, returns that of another thread.
     /// Discards all others. Called after a wait for the device.
     #[inline]
-    pub(crate) fn take_any_refusal(&self) -> Option<Refusal> {
+    pub(crate) fn take_error_of_any_thread(&self) -> Option<Refusal> {
         if self.has_refusals.load(Ordering::Acquire) { self.take_refusal(true) } else { None }
     }
 

@@ -86,7 +86,7 @@ impl Rung {
 
     /// Returns the f32 elements of the rung's workspace: the scores of all pairs of tokens, in rows
     /// whose length is rounded up to a multiple of 4; 0 for rungs that do not store them.
-    pub fn scratch_elements(self, heads: usize, tokens: usize) -> usize {
+    pub fn workspace_elements(self, heads: usize, tokens: usize) -> usize {
         if self.stores_scores() { heads * tokens * self.pitch(tokens) } else { 0 }
     }
 
@@ -250,9 +250,9 @@ mod tests {
 
     #[test]
     fn only_forms_that_store_scores_take_scratch() {
-        assert_eq!(Rung::Naive.scratch_elements(2, 3), 2 * 3 * 4);
-        assert_eq!(Rung::Tiled.scratch_elements(1, 128), 128 * 128);
-        assert_eq!(Rung::OnlineSoftmax.scratch_elements(2, 3), 0);
+        assert_eq!(Rung::Naive.workspace_elements(2, 3), 2 * 3 * 4);
+        assert_eq!(Rung::Tiled.workspace_elements(1, 128), 128 * 128);
+        assert_eq!(Rung::OnlineSoftmax.workspace_elements(2, 3), 0);
     }
 
     /// 128 tokens of a head: rungs that do not store scores load keys and values once for each

@@ -80,9 +80,9 @@ pub(crate) fn mixes(dtype: DType, packing: Packing, other: DType) -> bool {
     dtype == DType::F32 && packing == Packing::Whole && other.is_half()
 }
 
-/// Returns the rows that a team processes together in the gradient's kernel, `ROWS_PER_ITERATION` there. Half
-/// precision has twice the work per byte, so two of its rows share the exchange of their sums; with
-/// one row the kernel would be limited by that latency, not by memory.
+/// Returns the rows that a team processes together in the gradient's kernel, `ROWS_PER_ITERATION`
+/// there. Half precision has twice the work per byte, so two of its rows share the exchange of
+/// their sums; with one row the kernel would be limited by that latency, not by memory.
 pub(crate) fn rows_together(rows: &Rows, dtype: DType) -> usize {
     let is_half = dtype.size() == 2 && rows.packing == Packing::Whole;
     if is_half && rows.team.storage == RowStorage::Registers && rows.team.threads() >= 32 { 2 } else { 1 }

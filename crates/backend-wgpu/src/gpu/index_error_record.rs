@@ -10,7 +10,7 @@ use ternion_core::Result;
 impl Gpu {
     /// Returns the id with which launches of `op` record indices that are not below `size`.
     pub(crate) fn index_check_id(&self, op: &'static str, size: usize) -> u32 {
-        self.batch.lock().index_errors.check_id(ternion_core::backend::index_teller(op), size)
+        self.batch.lock().index_errors.check_id(ternion_core::backend::index_error_op(op), size)
     }
 
     /// Returns the binding of the record of indices out of range.

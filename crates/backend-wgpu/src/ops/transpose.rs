@@ -21,8 +21,8 @@ pub(crate) struct Parameters {
     y_step: u32,
     lines: u32,
     columns: u32,
-    tiles_across: u32,
-    tiles_down: u32,
+    horizontal_tiles: u32,
+    vertical_tiles: u32,
     batches: u32,
     spares: [u32; 3],
     offsets: [u32; 4],
@@ -97,8 +97,8 @@ impl Transpose {
             y_step: y[vertical] / per_word,
             lines,
             columns,
-            tiles_across: columns.div_ceil(COLUMNS),
-            tiles_down: lines.div_ceil(COLUMNS / per_word),
+            horizontal_tiles: columns.div_ceil(COLUMNS),
+            vertical_tiles: lines.div_ceil(COLUMNS / per_word),
             batches,
             spares: [0; 3],
             offsets: [offsets[0] / per_word, offsets[1] / per_word, 0, 0],
@@ -116,7 +116,7 @@ impl Transpose {
             .slot(SlotName::Y, Store::Word, Access::Words)
             .slot(SlotName::X, Store::Word, Access::Read);
         let bindings = smallvec![gpu.bind(op, y)?.0, gpu.bind(op, x)?.0];
-        let tiles = [parameters.tiles_across, parameters.tiles_down, parameters.batches];
+        let tiles = [parameters.horizontal_tiles, parameters.vertical_tiles, parameters.batches];
         let groups = tiles.iter().map(|&number| number as usize).product();
         gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(parameters))
     }

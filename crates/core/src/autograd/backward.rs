@@ -463,7 +463,7 @@ fn deliver_all(
 fn check_shape(node: &Node, index: usize, grad: Option<&Tensor>) -> Result<()> {
     let Some(grad) = grad else { return Ok(()) };
     let (shape, dtype) = node.input_kind(index);
-    let fits = || grad.dtype() == dtype || node.uncast(index) == Some(grad.dtype());
+    let fits = || grad.dtype() == dtype || node.pre_cast_dtype(index) == Some(grad.dtype());
     if grad.shape() != shape || !fits() {
         let input = format!("{} gave its input {index} of shape {shape:?} ", node.function().name());
         return Err(Error::autograd(text![input, dtype, " a gradient of shape ", grad]));

@@ -4,7 +4,7 @@ use super::fusion::{Extra, Fusion};
 use super::node::{Edge, Function, Node, Unpacked};
 use crate::error::{Error, Result};
 use crate::op::Op;
-use crate::ops::matmul::gives_row_sums;
+use crate::ops::matmul::computes_row_sums;
 use crate::tensor::Tensor;
 use crate::{DType, Layout, Shape, UnaryOp};
 
@@ -75,8 +75,8 @@ impl Context<'_> {
 
     /// Returns f32 if input `index` is half precision that was cast from f32. A rule that computes
     /// its gradient in f32 may then return it in f32, which saves the rounding and the cast.
-    pub fn uncast(&self, index: usize) -> Option<DType> {
-        self.node.uncast(index)
+    pub fn pre_cast_dtype(&self, index: usize) -> Option<DType> {
+        self.node.pre_cast_dtype(index)
     }
 
     /// Returns the number of inputs.
@@ -109,8 +109,8 @@ impl Context<'_> {
 
     /// Returns whether input `index` is f32 and the op that computed it reads its gradient in
     /// `dtype`, a half precision. The rule, which computes this gradient, may then also
-    /// [provide](Context::give_rounded) it in `dtype`.
-    pub fn takes_rounded(&self, index: usize, dtype: DType) -> bool {
+    /// [provide](Context::set_half_grad) it in `dtype`.
+    pub fn wants_half_grad(&self, index: usize, dtype: DType) -> bool {
         let edge = self.node.edges().get(index).and_then(Option::as_ref);
         self.fusion.is_offered()
             && self.needs(index)
@@ -119,14 +119,14 @@ impl Context<'_> {
 
     /// Provides a copy, rounded to half precision, of the gradient that the rule returns for input
     /// `index`.
-    pub fn give_rounded(&self, index: usize, rounded: Option<Tensor>) {
+    pub fn set_half_grad(&self, index: usize, rounded: Option<Tensor>) {
         if let Some(rounded) = rounded {
             self.fusion.provide(Extra::Rounded, index, rounded);
         }
     }
 
     /// Returns the gradient of the first output in the half precision `dtype`, if it was provided.
-    pub fn rounded_grad(&self, dtype: DType) -> Option<Tensor> {
+    pub fn half_grad(&self, dtype: DType) -> Option<Tensor> {
         self.fusion.of_output(Extra::Rounded).filter(|rounded| rounded.dtype() == dtype)
     }
 
@@ -150,7 +150,7 @@ impl Context<'_> {
 
     /// Provides the column sums of the gradient that the rule returns for input `index`, in its
     /// accumulator dtype.
-    pub fn give_column_sums(&self, index: usize, sums: Option<Tensor>) {
+    pub fn set_column_sums(&self, index: usize, sums: Option<Tensor>) {
         if let Some(sums) = sums {
             self.fusion.provide(Extra::ColumnSums, index, sums);
         }
@@ -164,7 +164,7 @@ impl Context<'_> {
 
     /// Declares that `grad`, which the rule returns for input `index`, is the gradient of its
     /// [pre-activation](Context::pre_activation). A rule that also [provides column
-    /// sums](Context::give_column_sums) must do so first.
+    /// sums](Context::set_column_sums) must do so first.
     pub fn skip_activation(&self, index: usize, grad: &Tensor) {
         match self.activated(index) {
             Some((.., PRE_ACTIVATION)) => self.fusion.skip(index),
@@ -198,7 +198,7 @@ pub struct PreActivation {
 fn takes_column_sums(node: &Node) -> bool {
     let Function::Op(Op::Matmul(matmul)) = node.function() else { return false };
     let needs = |input: usize| node.edges().get(input).is_some_and(Option::is_some);
-    matmul.epilogue.bias && needs(2) && !(needs(1) && gives_row_sums(node.input_layout(1)))
+    matmul.epilogue.bias && needs(2) && !(needs(1) && computes_row_sums(node.input_layout(1)))
 }
 
 /// The output indices of a product with an activation and a pre-activation output.

@@ -55,7 +55,7 @@ pub fn with_gradient(
 /// Returns the names, without duplicates, of the functions in the graph of `outputs` that have a
 /// custom gradient: from [`with_gradient`], from the rule of a custom op, or from a checkpoint.
 /// Messages about a wrong gradient list them, because they are the most likely cause.
-pub fn given_gradients(outputs: &[Tensor]) -> Vec<&'static str> {
+pub fn custom_gradient_names(outputs: &[Tensor]) -> Vec<&'static str> {
     let mut stack: Vec<Arc<Node>> =
         outputs.iter().filter_map(|output| Some(output.0.edge.as_ref()?.node.clone())).collect();
     let mut visited: HashSet<u64> = stack.iter().map(|node| node.id()).collect();
@@ -85,7 +85,8 @@ where
         let grads = (self.backward)(context, grad_outputs)?;
         for (index, grad) in grads.iter().enumerate().take(context.inputs()) {
             let Some(grad) = grad else { continue };
-            let fits = [Some(context.dtype(index)), context.uncast(index)].contains(&Some(grad.dtype()));
+            let fits =
+                [Some(context.dtype(index)), context.pre_cast_dtype(index)].contains(&Some(grad.dtype()));
             if grad.shape() != context.shape(index) || !fits {
                 let returned = format!("{} returned a gradient of shape ", self.name);
                 let input = format!(" for input {index}, which has shape ");

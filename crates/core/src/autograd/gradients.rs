@@ -75,18 +75,18 @@ impl Gradients {
 
     /// Returns the gradients of leaves that are not among `parameters`: of inputs that require one
     /// deliberately, or of a layer that was omitted by mistake.
-    pub fn unclaimed<'t>(
+    pub fn unmatched<'t>(
         &self,
         parameters: impl IntoIterator<Item = &'t Tensor>,
     ) -> Vec<(TensorId, &Tensor)> {
         let claimed: HashSet<TensorId> = parameters.into_iter().filter_map(Tensor::id).collect();
-        let mut unclaimed: Vec<_> = self.iter().filter(|(id, _)| !claimed.contains(id)).collect();
-        unclaimed.sort_by_key(|(id, _)| *id);
-        unclaimed
+        let mut unmatched: Vec<_> = self.iter().filter(|(id, _)| !claimed.contains(id)).collect();
+        unmatched.sort_by_key(|(id, _)| *id);
+        unmatched
     }
 
     /// Records that an optimizer step used these gradients.
-    pub fn note_used(&self) {
+    pub fn mark_used(&self) {
         self.used.store(true, Ordering::Relaxed);
     }
 

@@ -21,12 +21,12 @@ mod view_op;
 pub use backward::{GradOptions, grad};
 pub use checkpoint::checkpoint;
 pub use context::{Context, PreActivation};
-pub use custom::{given_gradients, with_gradient};
+pub use custom::{custom_gradient_names, with_gradient};
 pub use dot::DotOptions;
 pub use gradients::{GradientSink, Gradients, TensorId};
 pub use mode::{
-    are_layers_apart, enable_grad, is_fusing, is_recording, no_grad, set_layers_apart, set_recording,
-    without_fusion,
+    enable_grad, is_fusing, is_layer_fusion_disabled, is_recording, no_grad, set_layer_fusion_disabled,
+    set_recording, without_fusion,
 };
 pub use node::{Edge, Function, Grads, Node, next_node_id};
 pub use observe::{BackwardCall, observe_backward, observe_backward_calls};

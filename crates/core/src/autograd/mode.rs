@@ -130,12 +130,12 @@ impl FusionMode {
 /// one, for observers of layers. A [checkpointed](crate::checkpoint) segment and a
 /// [captured](crate::Device::capture) step use the value of their first run when they run again.
 #[inline]
-pub fn are_layers_apart() -> bool {
+pub fn is_layer_fusion_disabled() -> bool {
     MODE.get() & LAYER_FUSION_DISABLED != 0
 }
 
-/// Switches [`are_layers_apart`] for this thread.
-pub fn set_layers_apart(on: bool) {
+/// Switches [`is_layer_fusion_disabled`] for this thread.
+pub fn set_layer_fusion_disabled(on: bool) {
     MODE.set(if on { MODE.get() | LAYER_FUSION_DISABLED } else { MODE.get() & !LAYER_FUSION_DISABLED });
 }
 

@@ -218,7 +218,7 @@ impl Node {
     /// be f32, and is not rounded in between. A limited number of views between cast and input is
     /// allowed. If there are hooks, the result is `None`, because hooks receive gradients of their
     /// tensor's dtype.
-    pub(super) fn uncast(&self, index: usize) -> Option<DType> {
+    pub(super) fn pre_cast_dtype(&self, index: usize) -> Option<DType> {
         let mut node = self.inputs.get(index).filter(|(_, dtype)| dtype.is_half()).map(|_| self)?;
         let mut input = index;
         for _ in 0..MAX_RANK {

@@ -50,7 +50,7 @@ pub struct CrossEntropyGrad {
     pub label_smoothing: f64,
 }
 
-fn rows_and_targets(op: &'static str, inputs: &[Meta<'_>], count: usize) -> Result<(Shape, DType)> {
+fn check_rows_and_targets(op: &'static str, inputs: &[Meta<'_>], count: usize) -> Result<(Shape, DType)> {
     check::count(op, inputs, count)?;
     check::float(op, "logits", &inputs[0])?;
     let [rows, classes] = inputs[0].shape().to_array(op)?;
@@ -68,7 +68,7 @@ impl Rule for CrossEntropy {
         "cross_entropy"
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
-        let (rows, dtype) = rows_and_targets("cross_entropy", inputs, 2)?;
+        let (rows, dtype) = check_rows_and_targets("cross_entropy", inputs, 2)?;
         Ok([Output::fresh(rows, dtype), Output::fresh(rows, dtype)].into_iter().collect())
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -163,7 +163,7 @@ impl Rule for CrossEntropyGrad {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let name = "cross_entropy_grad";
-        let (rows, dtype) = rows_and_targets(name, inputs, 4)?;
+        let (rows, dtype) = check_rows_and_targets(name, inputs, 4)?;
         for (what, meta) in [("log_sum", &inputs[2]), ("grad_output", &inputs[3])] {
             check::dtype(name, what, meta, dtype)?;
             check::shape(name, what, meta, rows)?;

@@ -22,7 +22,7 @@ pub use epilogue::Epilogue;
 pub use fused::LinearParameters;
 pub use options::MatmulOptions;
 
-pub(crate) use gradient::gives_row_sums;
+pub(crate) use gradient::computes_row_sums;
 use gradient::sum_over_rows;
 use shapes::{as_matrices, one_matrix, with_matrix_of};
 
@@ -212,7 +212,7 @@ impl Rule for Matmul {
         let mut grads = Grads::from_elem(None, context.inputs());
         let Some(grad) = self.grad_of_sum(context, grad_outputs)? else { return Ok(grads) };
         let dtype = context.dtype(0);
-        let operand_grad = || context.rounded_grad(dtype).map_or_else(|| grad.to_dtype(dtype), Ok);
+        let operand_grad = || context.half_grad(dtype).map_or_else(|| grad.to_dtype(dtype), Ok);
         let shared_grad = (context.needs(0) || context.needs(1)).then(operand_grad).transpose()?;
         let mut bias_grad = self.received_bias_grad(context)?;
         if let (true, Some(grad)) = (context.needs(0), &shared_grad) {

@@ -175,7 +175,7 @@ impl Rule for LayerNorm {
             let bias = self.bias && context.needs(context.inputs() - 1);
             let residual = partial_of(context, x.dtype());
             let has_only_output_grad = grad_outputs[1..].iter().all(Option::is_none);
-            let rounds = has_only_output_grad && context.takes_rounded(0, dy.dtype());
+            let rounds = has_only_output_grad && context.wants_half_grad(0, dy.dtype());
             let op = LayerNormGrad { weight: self.weight, bias, residual: residual.is_some(), rounds };
             let mut inputs: SmallVec<[&Tensor; 6]> = SmallVec::from_slice(&[x, mean, rstd, dy]);
             if self.weight {
@@ -183,7 +183,7 @@ impl Rule for LayerNorm {
             }
             inputs.extend(&residual);
             let mut outputs = apply(op, &inputs)?;
-            context.give_rounded(0, if rounds { outputs.pop() } else { None });
+            context.set_half_grad(0, if rounds { outputs.pop() } else { None });
             grads = outputs.into_iter().map(Some).collect();
             grads.resize(context.inputs(), None);
         }
@@ -318,7 +318,7 @@ impl Rule for RmsNorm {
         if let Some(dy) = &grad_outputs[0] {
             let residual = partial_of(context, x.dtype());
             let has_only_output_grad = grad_outputs[1..].iter().all(Option::is_none);
-            let rounds = has_only_output_grad && context.takes_rounded(0, dy.dtype());
+            let rounds = has_only_output_grad && context.wants_half_grad(0, dy.dtype());
             let op = RmsNormGrad { weight: self.weight, residual: residual.is_some(), rounds };
             let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[x, rrms, dy]);
             if self.weight {
@@ -326,7 +326,7 @@ impl Rule for RmsNorm {
             }
             inputs.extend(&residual);
             let mut outputs = apply(op, &inputs)?;
-            context.give_rounded(0, if rounds { outputs.pop() } else { None });
+            context.set_half_grad(0, if rounds { outputs.pop() } else { None });
             grads = outputs.into_iter().map(Some).collect();
         }
         if let (Some(grad), true) = (&grad_outputs[1], context.needs(0)) {

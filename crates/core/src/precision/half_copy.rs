@@ -15,7 +15,7 @@
 
 use crate::autograd::{is_fusing, no_grad, record_copy, wants_record};
 use crate::backend::{Buffer, WeakBuffer};
-use crate::capture::{before_replay, is_recording_step};
+use crate::capture::{is_recording_step, on_replay};
 use crate::error::{Error, Result};
 use crate::observe::{self, OpCall, apply_observed, unobserved};
 use crate::op::Op;
@@ -90,7 +90,7 @@ impl HalfCopy {
     }
 
     fn is_current(&self, source: &Buffer) -> bool {
-        self.lead.load(Ordering::Acquire) == self.current_lead(source) && !source.is_shared_outside()
+        self.lead.load(Ordering::Acquire) == self.current_lead(source) && !source.is_externally_shared()
     }
 
     /// Casts `leaf` again if other code has changed it.
@@ -132,7 +132,7 @@ fn may_have_copy(tensor: &Tensor) -> bool {
     tensor.dtype() == DType::F32
         && tensor.is_leaf()
         && tensor.is_contiguous()
-        && !tensor.buffer().is_shared_outside()
+        && !tensor.buffer().is_externally_shared()
 }
 
 /// Returns the half precision to which scopes have cast `leaf` since the last call: the dtype of
@@ -176,7 +176,7 @@ pub(super) fn find(leaf: &Tensor, dtype: DType) -> Result<Option<Tensor>> {
     };
     if is_recording_step() {
         let leaf = leaf.clone();
-        before_replay(move || {
+        on_replay(move || {
             // Replays do not cast, but count as uses.
             record_use(&leaf, dtype);
             copy.refresh(&leaf)

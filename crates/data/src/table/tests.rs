@@ -152,18 +152,18 @@ fn tables_of_invalid_numbers_are_errors() {
 #[test]
 fn a_fifth_of_the_rows_is_held_out_by_seed() {
     let table = Table::new(&["row"], (0..50).map(f64::from).collect()).unwrap();
-    let (train, held_out) = table.train_held_out(1).unwrap();
+    let (train, held_out) = table.train_test_split(1).unwrap();
     assert_eq!((train.rows(), held_out.rows()), (40, 10));
     assert!(held_out.cells().is_sorted() && train.cells().is_sorted());
     let mut cells = [train.cells(), held_out.cells()].concat();
     cells.sort_by(f64::total_cmp);
     assert_eq!(cells, table.cells());
-    assert_eq!(table.train_held_out(1).unwrap().1, held_out);
-    assert_ne!(table.train_held_out(2).unwrap().1, held_out);
+    assert_eq!(table.train_test_split(1).unwrap().1, held_out);
+    assert_ne!(table.train_test_split(2).unwrap().1, held_out);
     let two = Table::new(&["row"], vec![1.0, 2.0]).unwrap();
-    assert_eq!(two.train_held_out(0).unwrap().1.rows(), 1);
+    assert_eq!(two.train_test_split(0).unwrap().1.rows(), 1);
     let one = Table::new(&["row"], vec![1.0]).unwrap();
-    let message = one.train_held_out(0).unwrap_err().to_string();
+    let message = one.train_test_split(0).unwrap_err().to_string();
     assert_eq!(message, "table: 1 rows, expected at least 2: some to train on and some held out");
 }
 

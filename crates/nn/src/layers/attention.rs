@@ -5,7 +5,7 @@ use super::position::Rotary;
 use crate::init::Init;
 use crate::module::{Forward, Mode, Module, Param, in_layer};
 use std::sync::Arc;
-use ternion_core::autograd::are_layers_apart;
+use ternion_core::autograd::is_layer_fusion_disabled;
 use ternion_core::autograd::is_recording;
 use ternion_core::{
     AttentionOptions, Causal, CumulativeLengths, DType, Device, Error, Result, Tensor, no_grad,
@@ -248,7 +248,7 @@ impl MultiHeadAttention {
         cache: Option<&mut KeyValueCache>,
         residual: &Tensor,
     ) -> Result<Tensor> {
-        match are_layers_apart() {
+        match is_layer_fusion_disabled() {
             true => residual.add(&self.attend_self(input, mask, cache)?),
             false => self.out_proj.forward_add(&self.self_attention_heads(input, mask, cache)?, residual),
         }

@@ -1,7 +1,7 @@
 //! Dropout layers.
 
 use crate::module::{Forward, Mode, Module, in_layer};
-use ternion_core::autograd::are_layers_apart;
+use ternion_core::autograd::is_layer_fusion_disabled;
 use ternion_core::{Error, Result, Tensor};
 
 /// In training mode, sets each element to 0 with probability `p` and scales the others by `1 / (1 -
@@ -55,7 +55,7 @@ impl Dropout {
 
     /// Whether a caller may skip this layer: it changes nothing, and layers are not observed.
     pub(crate) fn is_identity(&self) -> bool {
-        !self.is_active() && !are_layers_apart()
+        !self.is_active() && !is_layer_fusion_disabled()
     }
 }
 

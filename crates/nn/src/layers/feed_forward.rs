@@ -3,7 +3,7 @@
 use super::dropout::Dropout;
 use super::linear::{Linear, LinearConfig};
 use crate::module::{Forward, Module, in_layer};
-use ternion_core::autograd::are_layers_apart;
+use ternion_core::autograd::is_layer_fusion_disabled;
 use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::{DType, Device, Result, Tensor, UnaryOp};
 
@@ -119,7 +119,7 @@ impl FeedForward {
     /// # Errors
     /// Same as [`forward`](Forward::forward); also if the residual has another shape.
     pub fn forward_add(&self, input: &Tensor, residual: &Tensor) -> Result<Tensor> {
-        match are_layers_apart() {
+        match is_layer_fusion_disabled() {
             true => residual.add(&self.forward(input)?),
             false => self.output(input, Some(residual)),
         }

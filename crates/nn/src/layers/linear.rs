@@ -2,7 +2,7 @@
 
 use crate::init::Init;
 use crate::module::{Forward, Module, Param, in_layer};
-use ternion_core::autograd::are_layers_apart;
+use ternion_core::autograd::is_layer_fusion_disabled;
 use ternion_core::dispatch::apply_one;
 use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::ops::unary::Unary;
@@ -78,7 +78,7 @@ impl Linear {
     /// # Errors
     /// Same as [`forward`](Forward::forward); also if the residual has another shape.
     pub fn forward_add(&self, input: &Tensor, residual: &Tensor) -> Result<Tensor> {
-        if are_layers_apart() {
+        if is_layer_fusion_disabled() {
             return residual.add(&self.forward(input)?);
         }
         let (weight, bias) = self.tensors();
@@ -94,7 +94,7 @@ impl Linear {
     /// # Errors
     /// Same as [`forward`](Forward::forward); also if the dtype does not support the activation.
     pub fn forward_activation(&self, input: &Tensor, activation: UnaryOp) -> Result<Tensor> {
-        if are_layers_apart() {
+        if is_layer_fusion_disabled() {
             return apply_one(Unary { op: activation }, &[&self.forward(input)?]);
         }
         let (weight, bias) = self.tensors();

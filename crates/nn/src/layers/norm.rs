@@ -1,7 +1,7 @@
 //! Layers that normalize each example independently.
 
 use crate::module::{Forward, Module, Param, in_layer};
-use ternion_core::autograd::{are_layers_apart, is_fusing};
+use ternion_core::autograd::{is_fusing, is_layer_fusion_disabled};
 use ternion_core::{DType, Device, Error, Result, Tensor, precision};
 
 /// Shifts each row (along the last axis) to mean 0 and scales it to variance 1, then computes `*
@@ -84,7 +84,7 @@ impl Forward for LayerNorm {
 /// with the scope's casts and layers are not observed.
 fn matmul_dtype() -> Option<DType> {
     let dtype = precision::current()?.dtype();
-    (dtype.is_half() && is_fusing() && !are_layers_apart()).then_some(dtype)
+    (dtype.is_half() && is_fusing() && !is_layer_fusion_disabled()).then_some(dtype)
 }
 
 /// Divides each row (along the last axis) by its root mean square, then computes `* weight`, as

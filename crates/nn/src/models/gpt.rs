@@ -8,7 +8,7 @@ use crate::layers::{
 };
 use crate::module::{Forward, Module, in_layer};
 use std::sync::Arc;
-use ternion_core::autograd::are_layers_apart;
+use ternion_core::autograd::is_layer_fusion_disabled;
 use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::{DType, Device, Error, LinearCrossEntropyOptions, Result, Tensor};
 
@@ -204,7 +204,7 @@ impl GPT {
         in_layer(self, "GPT", || {
             let hidden = self.hidden(tokens, None)?;
             let (weight, bias) = match &self.lm_head {
-                Some(head) if are_layers_apart() => {
+                Some(head) if is_layer_fusion_disabled() => {
                     let scores = head.forward(&hidden)?.permute([0, 2, 1])?;
                     return scores.cross_entropy_with(targets, options.loss);
                 }

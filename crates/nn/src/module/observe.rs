@@ -4,7 +4,7 @@ use super::{Member, Module, address_of, visit_members};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use ternion_core::autograd::set_layers_apart;
+use ternion_core::autograd::set_layer_fusion_disabled;
 use ternion_core::trace::{SpanKind, in_span};
 use ternion_core::{Result, Tensor};
 
@@ -88,7 +88,7 @@ pub fn open_layer_observer<M: Module + ?Sized>(
     let observer = Rc::new(LayerObserver { keys: LayerKeys::of_model(model), callback: Box::new(observer) });
     OBSERVERS.with_borrow_mut(|observers| observers.push(observer));
     IS_OBSERVED.set(true);
-    set_layers_apart(true);
+    set_layer_fusion_disabled(true);
 }
 
 /// Removes the observer that [`open_layer_observer`] installed last on this thread.
@@ -98,7 +98,7 @@ pub fn close_layer_observer() {
         observers.len()
     });
     IS_OBSERVED.set(remaining > 0);
-    set_layers_apart(remaining > 0);
+    set_layer_fusion_disabled(remaining > 0);
 }
 
 /// Whether layers are observed on this thread.

@@ -4,7 +4,7 @@ use super::optimizer::Optimizer;
 use crate::module::StateDict;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use ternion_core::capture::{is_recording_step, only_once};
+use ternion_core::capture::{excluded_from_capture, is_recording_step};
 use ternion_core::{DType, Device, Error, Gradients, Result, Tensor, no_grad, text, without_precision};
 
 const OP: &str = "loss_scale";
@@ -337,7 +337,7 @@ impl State {
             let detail = "scale a loss on this device once before a step is recorded";
             return Err(Error::invalid(OP, detail));
         }
-        let tensor = only_once(|| Tensor::full((), self.scale, dtype, device))?;
+        let tensor = excluded_from_capture(|| Tensor::full((), self.scale, dtype, device))?;
         self.tensors.push(tensor.clone());
         Ok(tensor)
     }

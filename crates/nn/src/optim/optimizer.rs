@@ -18,7 +18,7 @@ pub trait Optimizer {
     /// gradient belongs to no parameter of this optimizer. Without this check, a layer that its
     /// module does not list, or an optimizer that got only a part of a model, would leave
     /// parameters untrained without a message. Use [`step`](Optimizer::step) and
-    /// [`Gradients::unclaimed`] if inputs require a gradient on purpose, or if several optimizers
+    /// [`Gradients::unmatched`] if inputs require a gradient on purpose, or if several optimizers
     /// train a model.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ pub trait Optimizer {
             return Err(Error::invalid("step", detail));
         }
         let parameters: Vec<Tensor> = self.parameters().iter().map(Param::tensor).collect();
-        let unmatched = gradients.unclaimed(&parameters);
+        let unmatched = gradients.unmatched(&parameters);
         if unmatched.is_empty() {
             return self.step(gradients);
         }

@@ -8,7 +8,7 @@ use super::group::ParamGroup;
 use crate::module::Param;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use ternion_core::capture::{before_replay, is_recording_step, only_once};
+use ternion_core::capture::{excluded_from_capture, is_recording_step, on_replay};
 use ternion_core::trace::{SpanKind, in_span};
 use ternion_core::{
     DType, Device, Element, Error, Gradients, Layout, Result, Shape, Tensor, grad_norm, no_grad,
@@ -284,7 +284,7 @@ impl<R: StepRule> Steps<R> {
         if !is_recording_step() {
             self.progress().advance(&slots);
         }
-        gradients.note_used();
+        gradients.mark_used();
         Ok(())
     }
 
@@ -322,7 +322,7 @@ impl<R: StepRule> Steps<R> {
             if slot.states.is_empty() {
                 let new_states =
                     names.iter().map(|_| Tensor::full(*tensor.shape(), initial, dtype, tensor.device()));
-                slot.states = only_once(|| new_states.collect::<Result<_>>())?;
+                slot.states = excluded_from_capture(|| new_states.collect::<Result<_>>())?;
             }
             if let Some(state) = slot.states.iter().find(|state| !state_fits(state, tensor)) {
                 let parameter_text =
@@ -369,7 +369,7 @@ impl<R: StepRule> Steps<R> {
         let recorded_params: Vec<(Param, Tensor, String)> = recorded_params
             .map(|(slot, tensor)| (slot.param.clone(), tensor.detach(), slot.label.clone()))
             .collect();
-        before_replay(move || {
+        on_replay(move || {
             let replaced =
                 |(param, tensor, _): &&(Param, Tensor, String)| !param.tensor().buffer().is(tensor.buffer());
             if let Some((_, _, label)) = recorded_params.iter().find(replaced) {

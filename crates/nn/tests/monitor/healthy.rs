@@ -18,7 +18,7 @@ fn a_healthy_mlp_gives_no_warning() -> Result<()> {
     assert_eq!(names, expected);
     let known = input.stats()?;
     assert!((last.layers[0].output.std - known.std).abs() < 1e-6 * known.std);
-    assert!(last.layers[2].output.min == 0.0 && last.layers[2].output.zero_share() > 0.2);
+    assert!(last.layers[2].output.min == 0.0 && last.layers[2].output.zero_fraction() > 0.2);
     assert!(last.layers[2].silent.is_some_and(|fraction| fraction < 0.5));
     assert!(last.layers[5].gradient.is_some_and(|gradient| gradient.norm() > 0.0));
     assert!(last.layers[0].gradient.is_none(), "the input asks for none");

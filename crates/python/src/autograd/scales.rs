@@ -243,13 +243,13 @@ impl GradSlot {
 
 /// Starts recording the origin of gradients, because a scaler was created.
 #[pyfunction]
-fn note_scaler() {
+fn record_scaler() {
     IN_USE.store(true, Relaxed);
 }
 
 /// Records that a loss, with its current node, was multiplied by a scale.
 #[pyfunction]
-fn note_scaled(loss: &Bound<'_, PyTensor>, scale: f64) {
+fn record_scaled(loss: &Bound<'_, PyTensor>, scale: f64) {
     let tensor = loss.get().tensor();
     if let Some(node) = tensor.node().filter(|_| scale != 1.0) {
         let mut losses = LOSSES.lock();
@@ -289,8 +289,8 @@ fn keep_scales(py: Python<'_>, tensors: Vec<Py<PyTensor>>, scales: Vec<(f64, f64
 
 /// Adds the functions to the module `_trust`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(note_scaler, module)?)?;
-    module.add_function(wrap_pyfunction!(note_scaled, module)?)?;
+    module.add_function(wrap_pyfunction!(record_scaler, module)?)?;
+    module.add_function(wrap_pyfunction!(record_scaled, module)?)?;
     module.add_function(wrap_pyfunction!(scales_of, module)?)?;
     module.add_function(wrap_pyfunction!(keep_scales, module)?)
 }

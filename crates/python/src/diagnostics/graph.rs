@@ -17,7 +17,7 @@ fn backward_number(tensor: &Bound<'_, PyTensor>) -> u64 {
 
 /// Records that an optimizer has used the gradients of these tensors.
 #[pyfunction]
-fn note_used(py: Python<'_>, tensors: Vec<Py<PyTensor>>) {
+fn mark_used(py: Python<'_>, tensors: Vec<Py<PyTensor>>) {
     for tensor in tensors {
         // Without a slot there is no gradient.
         let Some(slot) = tensor.get().slot.initialized() else { continue };
@@ -37,7 +37,7 @@ fn is_stale(tensor: &Bound<'_, PyTensor>) -> bool {
 /// Returns the address of each tensor's buffer, and the offset of the tensor's first element in it.
 /// Does not wait for the device.
 #[pyfunction]
-fn places_of(tensors: Vec<Py<PyTensor>>) -> Vec<(usize, Option<usize>)> {
+fn addresses_of(tensors: Vec<Py<PyTensor>>) -> Vec<(usize, Option<usize>)> {
     let address = |tensor: &Py<PyTensor>| {
         let tensor = tensor.get().tensor();
         (tensor.buffer().address(), tensor.layout().bounds().map(|(low, _)| low))
@@ -47,9 +47,9 @@ fn places_of(tensors: Vec<Py<PyTensor>>) -> Vec<(usize, Option<usize>)> {
 
 /// Returns the names of the functions with custom gradients in the graph of `outputs`.
 #[pyfunction]
-fn given_gradients(outputs: Vec<Py<PyTensor>>) -> Vec<&'static str> {
+fn custom_gradient_names(outputs: Vec<Py<PyTensor>>) -> Vec<&'static str> {
     let outputs: Vec<Tensor> = outputs.iter().map(|output| output.get().tensor()).collect();
-    ternion::autograd::given_gradients(&outputs)
+    ternion::autograd::custom_gradient_names(&outputs)
 }
 
 /// Returns the graph that computed a tensor in Graphviz's DOT language. The names of tensors are
@@ -70,9 +70,9 @@ fn to_dot(
 /// Adds the functions to the module `_trust`.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(backward_number, module)?)?;
-    module.add_function(wrap_pyfunction!(note_used, module)?)?;
+    module.add_function(wrap_pyfunction!(mark_used, module)?)?;
     module.add_function(wrap_pyfunction!(is_stale, module)?)?;
-    module.add_function(wrap_pyfunction!(places_of, module)?)?;
-    module.add_function(wrap_pyfunction!(given_gradients, module)?)?;
+    module.add_function(wrap_pyfunction!(addresses_of, module)?)?;
+    module.add_function(wrap_pyfunction!(custom_gradient_names, module)?)?;
     module.add_function(wrap_pyfunction!(to_dot, module)?)
 }

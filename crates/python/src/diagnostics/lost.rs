@@ -59,7 +59,7 @@ pub fn lost_gradients_in(pass_index: u64) -> Vec<(TensorId, Shape)> {
 
 /// Stores the name of a parameter, for use after it is dropped.
 #[pyfunction]
-fn note_owner(parameter: &Bound<'_, PyTensor>, name: String) {
+fn record_owner(parameter: &Bound<'_, PyTensor>, name: String) {
     parameter.get().slot.record_name(name);
 }
 
@@ -73,6 +73,6 @@ fn lost_gradients() -> (u64, Vec<String>) {
 
 /// Adds the functions to the module `_trust`.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(note_owner, module)?)?;
+    module.add_function(wrap_pyfunction!(record_owner, module)?)?;
     module.add_function(wrap_pyfunction!(lost_gradients, module)?)
 }

@@ -134,7 +134,7 @@ pub(super) fn first_tensor(object: &Bound<'_, PyAny>) -> Option<Tensor> {
 
 /// Returns whether the layers of this thread are observed.
 #[pyfunction]
-fn layers_are_watched() -> bool {
+fn layers_are_observed() -> bool {
     are_layers_observed()
 }
 
@@ -202,11 +202,11 @@ fn unclaimed_gradients(
         parameters.iter().chain(held).filter_map(|tensor| tensor.get().tensor().id()).collect();
     let inputs = LAYER_INPUTS.take();
     let others = accumulated_in(py, pass_index).into_iter();
-    let mut unclaimed: Vec<_> =
+    let mut unmatched: Vec<_> =
         others.filter(|(id, _)| !claimed.contains(id) && !inputs.contains(id)).collect();
-    unclaimed.extend(lost_gradients_in(pass_index));
-    unclaimed.sort_by_key(|(id, _)| *id);
-    unclaimed
+    unmatched.extend(lost_gradients_in(pass_index));
+    unmatched.sort_by_key(|(id, _)| *id);
+    unmatched
 }
 
 fn ids_of(tensors: &[Py<PyTensor>]) -> HashSet<TensorId> {
@@ -427,6 +427,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyWarning>()?;
     module.add_class::<PyLayer>()?;
     module.add_class::<PyWeight>()?;
-    module.add_function(wrap_pyfunction!(layers_are_watched, module)?)?;
+    module.add_function(wrap_pyfunction!(layers_are_observed, module)?)?;
     module.add_function(wrap_pyfunction!(in_layer, module)?)
 }

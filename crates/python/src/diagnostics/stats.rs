@@ -74,20 +74,20 @@ impl PyStats {
 
     /// The fraction of NaN elements.
     #[getter]
-    fn nan_share(&self) -> f64 {
+    fn nan_fraction(&self) -> f64 {
         self.0.nan as f64 / self.0.elements.max(1) as f64
     }
 
     /// The fraction of infinite elements.
     #[getter]
-    fn infinite_share(&self) -> f64 {
+    fn infinite_fraction(&self) -> f64 {
         self.0.infinite as f64 / self.0.elements.max(1) as f64
     }
 
     /// The fraction of elements that are 0.
     #[getter]
-    fn zero_share(&self) -> f64 {
-        self.0.zero_share()
+    fn zero_fraction(&self) -> f64 {
+        self.0.zero_fraction()
     }
 
     /// The root mean square of the finite elements.

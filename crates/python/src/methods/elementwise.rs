@@ -403,7 +403,7 @@ impl PyTensor {
 
     /// Called by in-place methods that are written in Python: this tensor takes over a result that
     /// has no other owner, with its history if it has one.
-    fn _take_over<'py>(slf: &Bound<'py, Self>, result: Bound<'py, PyTensor>) -> Outcome<Bound<'py, Self>> {
+    fn _replace_with<'py>(slf: &Bound<'py, Self>, result: Bound<'py, PyTensor>) -> Outcome<Bound<'py, Self>> {
         let (tensor, new) = (slf.get().tensor(), result.get().tensor());
         let fits = new.shape() == tensor.shape() && new.dtype() == tensor.dtype();
         if !fits || !new.needs_grad() || !new.device().is(tensor.device()) {

@@ -218,7 +218,7 @@ impl PyTensor {
 
     /// Called by the in-place versions of views: this tensor takes the layout of `view`, a view of
     /// it.
-    fn _take_form<'py>(slf: &Bound<'py, Self>, view: Bound<'_, PyTensor>) -> Outcome<Bound<'py, Self>> {
+    fn _take_layout<'py>(slf: &Bound<'py, Self>, view: Bound<'_, PyTensor>) -> Outcome<Bound<'py, Self>> {
         slf.get().take_layout_of(view.get())?;
         Ok(slf.clone())
     }

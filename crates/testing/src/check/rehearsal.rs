@@ -1,7 +1,7 @@
 //! Determines which checks would skip every case of a row on a device, from the device's plans and
 //! without running any op.
 
-use super::run::run_twice;
+use super::run::run_double_backward;
 use super::{Case, CheckError, Filter, NO_GRADIENT, Session, Target, cases};
 use crate::array::Array;
 use crate::case::case_key;
@@ -137,7 +137,8 @@ impl Session<'_> {
     /// as sums of gradients.
     fn rehearse_twice(&self, case: Case<'_>) -> Result<()> {
         let expected = self.oracle_results(case);
-        run_twice(self.row, &self.device, case.1, case.2, &expected, &expected.case.directions()).map(|_| ())
+        run_double_backward(self.row, &self.device, case.1, case.2, &expected, &expected.case.directions())
+            .map(|_| ())
     }
 
     fn outcome_of_error(&self, error: Error) -> Rehearsed {

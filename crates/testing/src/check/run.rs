@@ -157,7 +157,7 @@ impl OpCase {
 
 /// Returns the gradients of `<directions, first-order gradients>` with respect to the inputs and
 /// the cotangents.
-pub(super) fn run_twice(
+pub(super) fn run_double_backward(
     row: &OpCase,
     device: &Device,
     dtype: DType,

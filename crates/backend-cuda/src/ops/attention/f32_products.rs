@@ -15,7 +15,7 @@ thread_local! {
 
 /// Runs `f` with this thread's f32 attention computed as bf16x6 wherever that is permitted, whether
 /// or not it is faster: for tests and measurements.
-pub fn with_attention_by_parts<R>(f: impl FnOnce() -> R) -> R {
+pub fn with_attention_bf16x6<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -122,9 +122,8 @@ mod tests {
     #[test]
     fn bf16x6_is_used_where_it_is_forced_and_permitted() {
         let engines = || [&PLAIN, &TF32, &IEEE].map(|config| engine(config, device((8, 0), 163 << 10), 64));
-        assert_eq!(with_attention_by_parts(engines), [Engine::Bf16x6, Engine::Tf32, Engine::Simt]);
-        let panicked =
-            std::panic::catch_unwind(|| with_attention_by_parts(|| panic!("a fault of the caller")));
+        assert_eq!(with_attention_bf16x6(engines), [Engine::Bf16x6, Engine::Tf32, Engine::Simt]);
+        let panicked = std::panic::catch_unwind(|| with_attention_bf16x6(|| panic!("a fault of the caller")));
         assert!(panicked.is_err());
         assert_eq!(engines(), [Engine::Simt, Engine::Tf32, Engine::Simt]);
     }
@@ -162,7 +161,7 @@ mod tests {
                 && !is_supported(&TF32, 129, true)
         );
         assert!(!is_supported(&PLAIN, 129, false) && !is_supported(&IEEE, 129, false));
-        assert!(!with_attention_by_parts(|| is_supported(&PLAIN, 129, false)));
+        assert!(!with_attention_bf16x6(|| is_supported(&PLAIN, 129, false)));
         let short = device((8, 6), 99 << 10);
         assert!(select(&TF32, short, 256, false).is_err(), "composed where memory is short");
         assert!(select(&TF32, short, 128, true).is_ok() && select(&PLAIN, short, 128, true).is_err());

@@ -61,7 +61,7 @@ impl Plan {
     /// Returns whether forward uses TMA: with wgmma, without a mask, with a positive scale (so that
     /// the maximum score is that of the maximum product), with work for both consumer warpgroups,
     /// and with more blocks of [`ROWS`] queries than multiprocessors.
-    pub(super) fn is_by_tma(&self, tensors: &Forward, multiprocessors: usize) -> bool {
+    pub(super) fn uses_tma(&self, tensors: &Forward, multiprocessors: usize) -> bool {
         let Sizes { heads, queries, keys, scale, .. } = self.sizes;
         let [heads, queries, keys] = [heads, queries, keys].map(|count| count as usize);
         let [query_shape, key_shape] =
@@ -92,15 +92,15 @@ impl Plan {
 
     /// Returns whether there are so many keys and queries that the tiles for many are faster.
     pub(super) fn is_long(&self, multiprocessors: usize) -> bool {
-        let Sizes { queries, keys, reach_first, reach_end, .. } = self.sizes;
+        let Sizes { queries, keys, band_begin, band_end, .. } = self.sizes;
         let is_band = self.products.mask_mode != MaskMode::Full;
         // Every query that attends to any key attends to the first one.
-        let is_causal = is_band && queries as i32 + reach_first <= 1;
+        let is_causal = is_band && queries as i32 + band_begin <= 1;
         if self.width() == 64 && is_causal && queries as usize <= MAX_PREDICTED {
             return self.causal_time(true, multiprocessors) < self.causal_time(false, multiprocessors);
         }
         let attended_keys =
-            if is_band { (reach_end - reach_first).clamp(0, keys as i32) as usize } else { keys as usize };
+            if is_band { (band_end - band_begin).clamp(0, keys as i32) as usize } else { keys as usize };
         forward_tma_long(self.width(), self.products.mask_mode)
             .is_some_and(|many| attended_keys.min(queries as usize) >= many)
             && self.fills_device(is_band, multiprocessors)
@@ -110,13 +110,13 @@ impl Plan {
     /// keys if `is_long`, otherwise with those for few: work tiles are distributed evenly, and the
     /// total is at least the time of the longest one.
     fn causal_time(&self, is_long: bool, multiprocessors: usize) -> f64 {
-        let Sizes { queries, keys, reach_end, .. } = self.sizes;
+        let Sizes { queries, keys, band_end, .. } = self.sizes;
         let tiles = forward_tma_tiles(self.width(), is_long, self.products.mask_mode);
         let (tile_time, step_time) = CAUSAL_TIMES[usize::from(is_long)];
         let rows = tiles.consumers * ROWS;
         let time_of = |first: usize| {
             let last = (first + rows).min(queries as usize) as i32 - 1;
-            let attended_keys = (last + reach_end).clamp(1, keys as i32) as usize;
+            let attended_keys = (last + band_end).clamp(1, keys as i32) as usize;
             tile_time + step_time * attended_keys.div_ceil(tiles.step) as f64
         };
         let times = (0..queries as usize).step_by(rows).map(time_of);
@@ -238,10 +238,10 @@ mod tests {
     use std::mem::offset_of;
 
     fn plan(mask_mode: MaskMode, [batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
-        let (reach_first, reach_end) = (-(queries as i32), keys as i32 - queries as i32 + 1);
+        let (band_begin, band_end) = (-(queries as i32), keys as i32 - queries as i32 + 1);
         let (heads, group) = (heads as u32, (heads / kv_heads) as u32);
         let (head_dim, value_dim, scale) = (64, 64, 0.125);
-        let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, reach_first, reach_end, scale };
+        let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, band_begin, band_end, scale };
         Plan { products: Products { engine: Engine::Wgmma, width: 64, mask_mode }, sizes, batch, kv_heads }
     }
 
@@ -280,7 +280,7 @@ mod tests {
     fn many_keys_have_tiles_of_their_own() {
         let is_long = |mask_mode, [queries, keys]: [u32; 2], window: i32| {
             let mut plan = plan(mask_mode, [4, 16, 16], [queries, keys]);
-            plan.sizes.reach_first = plan.sizes.reach_first.max(-window);
+            plan.sizes.band_begin = plan.sizes.band_begin.max(-window);
             plan.is_long(132)
         };
         let far = i32::MAX;
@@ -345,42 +345,42 @@ mod tests {
     #[test]
     fn tma_is_for_many_rows_without_mask_and_operands_of_their_own_rows() {
         let valid = tensors(12, 300);
-        let is_by_tma = |mask_mode, [queries, keys]: [u32; 2], tensors: &Forward| {
-            plan(mask_mode, [4, 12, 12], [queries, keys]).is_by_tma(tensors, 132)
+        let uses_tma = |mask_mode, [queries, keys]: [u32; 2], tensors: &Forward| {
+            plan(mask_mode, [4, 12, 12], [queries, keys]).uses_tma(tensors, 132)
         };
         for mask_mode in [MaskMode::Full, MaskMode::Band] {
             assert!(
-                is_by_tma(mask_mode, [300, 300], &valid) && is_by_tma(mask_mode, [300, 200], &valid),
+                uses_tma(mask_mode, [300, 300], &valid) && uses_tma(mask_mode, [300, 200], &valid),
                 "{mask_mode:?}"
             );
-            assert!(!is_by_tma(mask_mode, [300, 0], &valid), "no keys");
-            assert!(!is_by_tma(mask_mode, [128, 300], &valid), "96 blocks of 64 rows");
+            assert!(!uses_tma(mask_mode, [300, 0], &valid), "no keys");
+            assert!(!uses_tma(mask_mode, [128, 300], &valid), "96 blocks of 64 rows");
             let many = plan(mask_mode, [40, 12, 12], [64, 300]);
-            assert!(!many.is_by_tma(&valid, 132), "one of two warpgroups would have no rows");
+            assert!(!many.uses_tma(&valid, 132), "one of two warpgroups would have no rows");
         }
         for mask_mode in
             [MaskMode::BoolMask, MaskMode::AdditiveMask, MaskMode::Varlen, MaskMode::VarlenDropout]
         {
-            assert!(!is_by_tma(mask_mode, [300, 300], &valid), "{mask_mode:?}");
+            assert!(!uses_tma(mask_mode, [300, 300], &valid), "{mask_mode:?}");
         }
         let mut with_dropout = tensors(12, 300);
-        assert!(!is_by_tma(MaskMode::Dropout, [300, 300], &with_dropout), "nothing is dropped");
+        assert!(!uses_tma(MaskMode::Dropout, [300, 300], &with_dropout), "nothing is dropped");
         with_dropout.dropout_params.threshold = 1 << 20;
-        assert!(is_by_tma(MaskMode::Dropout, [300, 300], &with_dropout));
+        assert!(uses_tma(MaskMode::Dropout, [300, 300], &with_dropout));
         let mut wide = plan(MaskMode::Dropout, [4, 12, 12], [5000, 5000]);
         (wide.products.width, wide.sizes.head_dim, wide.sizes.value_dim) = (192, 192, 192);
-        assert!(wide.is_by_tma(&with_dropout, 132) && !wide.is_long(132), "one kind of tiles");
-        assert!(!is_by_tma(MaskMode::Dropout, [40_000, 40_000], &with_dropout), "200 MB of bits for a head");
+        assert!(wide.uses_tma(&with_dropout, 132) && !wide.is_long(132), "one kind of tiles");
+        assert!(!uses_tma(MaskMode::Dropout, [40_000, 40_000], &with_dropout), "200 MB of bits for a head");
         with_dropout.dropout_params.threshold = 1 << 24;
-        assert!(!is_by_tma(MaskMode::Dropout, [300, 300], &with_dropout), "all are dropped");
+        assert!(!uses_tma(MaskMode::Dropout, [300, 300], &with_dropout), "all are dropped");
         let mut repeated = tensors(12, 300);
         repeated.q.strides[1] = 0;
-        assert!(!is_by_tma(MaskMode::Full, [300, 300], &repeated), "heads of q are the same");
+        assert!(!uses_tma(MaskMode::Full, [300, 300], &repeated), "heads of q are the same");
         let mut backwards = tensors(12, 300);
         backwards.v.strides[2] *= -1;
-        assert!(!is_by_tma(MaskMode::Full, [300, 300], &backwards), "values are traversed backward");
+        assert!(!uses_tma(MaskMode::Full, [300, 300], &backwards), "values are traversed backward");
         let mut falling = plan(MaskMode::Full, [4, 12, 12], [300, 300]);
         falling.sizes.scale = -0.125;
-        assert!(!falling.is_by_tma(&valid, 132), "the largest product is the smallest score");
+        assert!(!falling.uses_tma(&valid, 132), "the largest product is the smallest score");
     }
 }

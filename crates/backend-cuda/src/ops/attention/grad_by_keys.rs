@@ -140,7 +140,7 @@ impl Plan {
     /// Returns whether the gradient is computed in one pass: with wgmma, without a mask, for heads
     /// of more than 32 columns, and if every query attends to a key, because the work tile of a
     /// query's last key writes its gradient.
-    pub(super) fn is_by_keys(&self, gradients: &Gradients, dropout_params: &DropoutParams) -> bool {
+    pub(super) fn uses_one_pass(&self, gradients: &Gradients, dropout_params: &DropoutParams) -> bool {
         let Sizes { heads, queries, keys, .. } = self.sizes;
         let is_attended = match self.products.mask_mode {
             MaskMode::Full => keys > 0,
@@ -162,7 +162,7 @@ impl Plan {
 
     /// Returns the width of the tiles in one pass. The kernels with two passes have no width
     /// between 128 and 256.
-    pub(super) fn by_keys_width(&self) -> usize {
+    pub(super) fn one_pass_width(&self) -> usize {
         let Sizes { head_dim, value_dim, .. } = self.sizes;
         if self.width() == 256 && head_dim.max(value_dim) <= 192 { 192 } else { self.width() }
     }
@@ -175,7 +175,7 @@ impl Plan {
 
     /// Returns the tiles that the dropout bits are computed for.
     fn bit_traversal(&self) -> BitTraversal {
-        let width = self.by_keys_width();
+        let width = self.one_pass_width();
         BitTraversal::OverQueries { work_keys: keys_of(width), step: queries_of(width) }
     }
 
@@ -197,17 +197,17 @@ impl Plan {
     /// of a causal band at width 64, because a work tile's last product for queries then overlaps
     /// with no other product.
     fn lags(&self) -> bool {
-        self.by_keys_width() != 64 || !self.is_causal() || self.average_steps() >= MIN_LAGGING_STEPS
+        self.one_pass_width() != 64 || !self.is_causal() || self.average_steps() >= MIN_LAGGING_STEPS
     }
 
     /// Returns the mean number of query tiles of a work tile, from evenly spaced samples.
     fn average_steps(&self) -> f64 {
         let Sizes { queries, keys, band_begin, band_end, group, .. } = self.sizes;
-        let [query_tiles, key_blocks] = self.tiles_by_keys();
+        let [query_tiles, key_blocks] = self.one_pass_tiles();
         if self.products.mask_mode == MaskMode::Full {
             return query_tiles as f64 * f64::from(group);
         }
-        let width = self.by_keys_width();
+        let width = self.one_pass_width();
         let (tile, work) = (queries_of(width) as i64, keys_of(width) as i64);
         let steps_of_block = |block: usize| {
             let first_key = block as i64 * work;
@@ -229,7 +229,7 @@ impl Plan {
         let key_heads = self.batch * self.kv_heads;
         let steps = self.average_steps().max(1.0);
         let heads_for = |step_distance: f64| (step_distance * multiprocessors as f64 / steps).ceil() as usize;
-        let min_for_mask = match (self.by_keys_width(), self.is_causal()) {
+        let min_for_mask = match (self.one_pass_width(), self.is_causal()) {
             (64, true) if steps >= MIN_LAGGING_STEPS => CAUSAL_HEADS,
             (192.., true) => WIDE_CAUSAL_HEADS,
             (192.., false) => 1,
@@ -264,15 +264,15 @@ impl Plan {
     }
 
     /// Returns the tiles of queries, and the blocks of keys, of a head.
-    fn tiles_by_keys(&self) -> [usize; 2] {
-        let (Sizes { queries, keys, .. }, width) = (self.sizes, self.by_keys_width());
+    fn one_pass_tiles(&self) -> [usize; 2] {
+        let (Sizes { queries, keys, .. }, width) = (self.sizes, self.one_pass_width());
         [(queries as usize).div_ceil(queries_of(width)), (keys as usize).div_ceil(keys_of(width))]
     }
 
     fn workspace(&self, call: &Call<'_>) -> Result<Workspace> {
-        let width = self.by_keys_width();
+        let width = self.one_pass_width();
         let tile = queries_of(width);
-        let [query_tiles, _] = self.tiles_by_keys();
+        let [query_tiles, _] = self.one_pass_tiles();
         let tiles = self.batch * self.sizes.heads as usize * query_tiles;
         Ok(Workspace {
             rows: call.gpu.scratch(tiles * 2 * tile * 4)?,
@@ -289,8 +289,8 @@ impl Plan {
         gradients: &Gradients,
         workspace: &Workspace,
     ) -> Result<Parameters> {
-        let (sizes, width) = (self.sizes, self.by_keys_width());
-        let [query_tiles, key_blocks] = self.tiles_by_keys();
+        let (sizes, width) = (self.sizes, self.one_pass_width());
+        let [query_tiles, key_blocks] = self.one_pass_tiles();
         let Workspace { rows, sums, order_counters, tiles } = workspace;
         let query_map = |operand: &Operand, columns: u32| {
             let shape = [sizes.heads as usize, sizes.queries as usize, columns as usize];
@@ -330,7 +330,7 @@ impl Plan {
     }
 
     /// Queues the kernels.
-    pub(super) fn launch_by_keys(
+    pub(super) fn launch_one_pass(
         &self,
         call: &Call<'_>,
         dtype: DType,
@@ -342,12 +342,12 @@ impl Plan {
         let mut parameters = self.parameters_by_keys(call, dtype, gradients, &workspace)?;
         parameters.dropout_scale = dropout_params.scale;
         parameters.keep_probability = 1.0 / dropout_params.scale;
-        let (width, mask_mode) = (self.by_keys_width() as u16, self.products.mask_mode);
+        let (width, mask_mode) = (self.one_pass_width() as u16, self.products.mask_mode);
         let variant = match order {
             SumOrder::Fixed => AttentionVariant::GradByKeys { width, lags: self.lags(), mask_mode, dtype },
             SumOrder::Any { lags } => AttentionVariant::GradByKeysUnordered { width, lags, mask_mode, dtype },
         };
-        let [query_tiles, _] = self.tiles_by_keys();
+        let [query_tiles, _] = self.one_pass_tiles();
         let row_grid = grid(call.name, self.batch * self.sizes.heads as usize, query_tiles)?;
         call.gpu.launch(call.name, Launch::new(variant, ROWS_KERNEL, row_grid, ROW_THREADS), &parameters)?;
         let launch_pass = |parameters: &Parameters| {
@@ -484,8 +484,8 @@ mod tests {
         };
         let (narrower, widest) =
             (wide(MaskMode::Band, 192, [1000, 4096]), wide(MaskMode::Band, 200, [1000, 4096]));
-        assert_eq!([narrower.by_keys_width(), widest.by_keys_width()], [192, 256]);
-        assert_eq!((narrower.tiles_by_keys(), narrower.lags()), ([16, 64], true));
+        assert_eq!([narrower.one_pass_width(), widest.one_pass_width()], [192, 256]);
+        assert_eq!((narrower.one_pass_tiles(), narrower.lags()), ([16, 64], true));
         assert_eq!(wide(MaskMode::Band, 256, [4096, 4096]).grad_interleaved_heads(132), 16, "a causal band");
         assert_eq!(
             wide(MaskMode::Full, 256, [4096, 4096]).grad_interleaved_heads(132),
@@ -524,45 +524,50 @@ mod tests {
     #[test]
     fn one_pass_is_for_queries_that_attend_to_keys_and_operands_of_their_own_rows() {
         let valid = gradients(4, 300);
-        let is_by_keys = |mask_mode, [queries, keys]: [u32; 2], gradients: &Gradients| {
+        let uses_one_pass = |mask_mode, [queries, keys]: [u32; 2], gradients: &Gradients| {
             let dropout_params = DropoutParams { scale: 1.0, ..DropoutParams::default() };
-            plan(mask_mode, [2, 4, 4], [queries, keys]).is_by_keys(gradients, &dropout_params)
+            plan(mask_mode, [2, 4, 4], [queries, keys]).uses_one_pass(gradients, &dropout_params)
         };
         assert!(
-            is_by_keys(MaskMode::Full, [300, 300], &valid) && is_by_keys(MaskMode::Band, [300, 300], &valid)
+            uses_one_pass(MaskMode::Full, [300, 300], &valid)
+                && uses_one_pass(MaskMode::Band, [300, 300], &valid)
         );
         assert!(
-            is_by_keys(MaskMode::Band, [200, 300], &valid) && is_by_keys(MaskMode::Full, [300, 200], &valid)
+            uses_one_pass(MaskMode::Band, [200, 300], &valid)
+                && uses_one_pass(MaskMode::Full, [300, 200], &valid)
         );
-        assert!(!is_by_keys(MaskMode::Band, [300, 200], &valid), "fully masked queries");
+        assert!(!uses_one_pass(MaskMode::Band, [300, 200], &valid), "fully masked queries");
         for mask_mode in
             [MaskMode::BoolMask, MaskMode::AdditiveMask, MaskMode::Varlen, MaskMode::VarlenDropout]
         {
-            assert!(!is_by_keys(mask_mode, [300, 300], &valid), "{mask_mode:?}");
+            assert!(!uses_one_pass(mask_mode, [300, 300], &valid), "{mask_mode:?}");
         }
         let mut repeated = gradients(4, 300);
         repeated.dy.strides[1] = 0;
-        assert!(!is_by_keys(MaskMode::Full, [300, 300], &repeated), "heads of dy are the same");
+        assert!(!uses_one_pass(MaskMode::Full, [300, 300], &repeated), "heads of dy are the same");
         let mut backwards = gradients(4, 300);
         backwards.k.strides[2] *= -1;
-        assert!(!is_by_keys(MaskMode::Full, [300, 300], &backwards), "keys are traversed backward");
+        assert!(!uses_one_pass(MaskMode::Full, [300, 300], &backwards), "keys are traversed backward");
     }
 
     #[test]
     fn one_pass_is_for_dropped_weights_whose_bits_are_few() {
         let valid = gradients(4, 300);
-        let is_by_keys = |rows, scale: f32, is_unmasked: bool| {
+        let uses_one_pass = |rows, scale: f32, is_unmasked: bool| {
             let mut plan = plan(MaskMode::Dropout, [2, 4, 2], rows);
             if is_unmasked {
                 plan.sizes.band_end = plan.sizes.keys as i32;
             }
             let threshold = ((1.0 - 1.0 / scale) * 16_777_216.0) as u32;
-            plan.is_by_keys(&valid, &DropoutParams { threshold, scale, ..DropoutParams::default() })
+            plan.uses_one_pass(&valid, &DropoutParams { threshold, scale, ..DropoutParams::default() })
         };
-        assert!(is_by_keys([300, 300], 1.25, false) && is_by_keys([300, 200], 2.0, true));
-        assert!(!is_by_keys([300, 200], 1.25, false), "fully masked queries");
-        assert!(!is_by_keys([300, 300], 4.0, false), "gradients of scores that are a fourth of theirs");
-        assert!(!is_by_keys([300, 300], 1.0, false), "nothing is dropped");
-        assert!(!is_by_keys([32_000, 32_000], 1.25, false), "256 MB of bits for two heads that share keys");
+        assert!(uses_one_pass([300, 300], 1.25, false) && uses_one_pass([300, 200], 2.0, true));
+        assert!(!uses_one_pass([300, 200], 1.25, false), "fully masked queries");
+        assert!(!uses_one_pass([300, 300], 4.0, false), "gradients of scores that are a fourth of theirs");
+        assert!(!uses_one_pass([300, 300], 1.0, false), "nothing is dropped");
+        assert!(
+            !uses_one_pass([32_000, 32_000], 1.25, false),
+            "256 MB of bits for two heads that share keys"
+        );
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn forward(call: &Call<'_>, config: &AttentionConfig, tiles: ForwardT
     };
     let has_tiles =
         tiles == ForwardTiles::Few || forward_tma_long(plan.width(), plan.products.mask_mode).is_some();
-    if !has_tiles || !plan.is_by_tma(&tensors, call.gpu.multiprocessors()) {
+    if !has_tiles || !plan.uses_tma(&tensors, call.gpu.multiprocessors()) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of more than 32 columns (tiles for many \
              keys: 33 to 64 or 129 to 192), more than 64 queries and more tiles of 64 of them than multiprocessors, and no repeated axis";
         return Err(Error::invalid(call.name, EXPECTED));
@@ -83,11 +83,11 @@ pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrde
     };
     let dropout_params = DropoutParams::of(call, config)?;
     let has_variant =
-        GRAD_BY_KEYS_UNORDERED_WIDTHS.iter().any(|&width| usize::from(width) == plan.by_keys_width());
-    if !has_variant || !plan.is_by_keys(&gradients, &dropout_params) {
+        GRAD_BY_KEYS_UNORDERED_WIDTHS.iter().any(|&width| usize::from(width) == plan.one_pass_width());
+    if !has_variant || !plan.uses_one_pass(&gradients, &dropout_params) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of 33 to 128 columns, \
              queries that each attend to a key, and no repeated axis";
         return Err(Error::invalid(call.name, EXPECTED));
     }
-    plan.launch_by_keys(call, q.dtype, &gradients, dropout_params, order)
+    plan.launch_one_pass(call, q.dtype, &gradients, dropout_params, order)
 }

@@ -10,10 +10,10 @@ use ternion_core::ops::attention::AttentionConfig;
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Varlen {
-    query_ends: u64,
-    key_ends: u64,
-    query_ends_step: i64,
-    key_ends_step: i64,
+    cu_seqlens_q: u64,
+    cu_seqlens_k: u64,
+    cu_seqlens_q_stride: i64,
+    cu_seqlens_k_stride: i64,
     sequences: u32,
     queries: u32,
     keys: u32,
@@ -30,10 +30,10 @@ impl Varlen {
         let [query_lengths, key_lengths] = lengths.map(|input| &call.inputs[input]);
         let rows = |input: usize| call.inputs[input].layout.shape().dim(2) as u32;
         Ok(Varlen {
-            query_ends: call.gpu.address(call.name, query_lengths)?,
-            key_ends: call.gpu.address(call.name, key_lengths)?,
-            query_ends_step: query_lengths.layout.strides()[0] as i64,
-            key_ends_step: key_lengths.layout.strides()[0] as i64,
+            cu_seqlens_q: call.gpu.address(call.name, query_lengths)?,
+            cu_seqlens_k: call.gpu.address(call.name, key_lengths)?,
+            cu_seqlens_q_stride: query_lengths.layout.strides()[0] as i64,
+            cu_seqlens_k_stride: key_lengths.layout.strides()[0] as i64,
             sequences: (query_lengths.layout.elements() - 1) as u32,
             queries: rows(0),
             keys: rows(1),

@@ -18,7 +18,7 @@ use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{DType, Result};
 
 /// bf16 terms of an operand.
-const PARTS: usize = 3;
+const TERMS: usize = 3;
 /// Elements of a term that a thread stores at a time.
 const PACK: usize = 8;
 /// Threads of a block.
@@ -44,7 +44,7 @@ struct Parameters {
     in_packs: u32,
 }
 
-/// The bf16 terms of an operand: `[PARTS, slow, fast, lines, pitch]`, where lines are contiguous
+/// The bf16 terms of an operand: `[TERMS, slow, fast, lines, pitch]`, where lines are contiguous
 /// along k or across it. Matrices that are broadcast along a batch axis are stored once.
 pub(super) struct Parts<'a> {
     operand: &'a Operand<'a>,
@@ -87,7 +87,7 @@ impl<'a> Parts<'a> {
     }
 
     fn bytes(&self) -> usize {
-        PARTS * self.elements() * DType::BF16.size()
+        TERMS * self.elements() * DType::BF16.size()
     }
 
     /// Returns whether the operand is read 16 bytes at a time.
@@ -132,7 +132,7 @@ impl<'a> Parts<'a> {
             lines: self.lines,
             line_stride: self.pitch as i64,
             extents: tensor_maps::operand_extents(self.load, tile, lines, DType::BF16.size()),
-            batch: [(fast, matrix_elements), (PARTS * slow, matrix_elements * fast as i64)],
+            batch: [(fast, matrix_elements), (TERMS * slow, matrix_elements * fast as i64)],
         };
         Ok(OperandMap { map: mapped.map(op)?, axes: tensor_maps::axes_bits(self.batch), part: slow as u32 })
     }
@@ -155,7 +155,7 @@ pub(super) fn launch(
         Parts::of(operand, bf16x6_choice.loads[tensor - 1], tensor_maps::batch_axes(&batch, tensor))
     });
     // The memory lives until the kernels have been queued.
-    let not_representable = gpu.zeroed_scratch(4)?;
+    let not_representable = gpu.zeroed_workspace(4)?;
     let memory: [Scratch; 2] = [gpu.scratch(parts[0].bytes())?, gpu.scratch(parts[1].bytes())?];
     for (parts, memory) in parts.iter_mut().zip(&memory) {
         parts.address = memory.address();

@@ -150,12 +150,12 @@ fn what_the_driver_refuses_later_is_reported_once_with_the_op() {
     let at_once = push_many(&queue);
     queue.drain();
     // The thread may have fallen asleep if it was kept waiting.
-    let reported = queue.take_own_refusal().map(op_and_status);
+    let reported = queue.take_error_of_this_thread().map(op_and_status);
     assert_eq!(
         at_once.map(|code| ("test", code)).or(reported),
         Some(("test", sys::CUresult::CUDA_ERROR_INVALID_VALUE))
     );
-    assert!(queue.take_own_refusal().is_none() && queue.take_any_refusal().is_none());
+    assert!(queue.take_error_of_this_thread().is_none() && queue.take_error_of_any_thread().is_none());
     queue.stop();
 }
 
@@ -167,16 +167,16 @@ fn what_is_refused_to_one_thread_is_reported_to_it_or_to_whoever_waits() {
     let reason = || Reason::Driver(sys::CUresult::CUDA_ERROR_INVALID_VALUE);
     let refusal = |thread, op| Refusal { thread, op, reason: reason() };
     queue.record_refusal(refusal(other, "theirs"));
-    assert!(queue.take_own_refusal().is_none(), "not to the next op of another thread");
+    assert!(queue.take_error_of_this_thread().is_none(), "not to the next op of another thread");
     queue.record_refusal(refusal(own, "ours"));
     queue.record_refusal(refusal(own, "later"));
-    assert_eq!(queue.take_own_refusal().map(|refused| refused.op), Some("ours"));
-    assert_eq!(queue.take_any_refusal().map(|refused| refused.op), Some("theirs"), "by a wait");
-    assert!(queue.take_any_refusal().is_none());
+    assert_eq!(queue.take_error_of_this_thread().map(|refused| refused.op), Some("ours"));
+    assert_eq!(queue.take_error_of_any_thread().map(|refused| refused.op), Some("theirs"), "by a wait");
+    assert!(queue.take_error_of_any_thread().is_none());
     queue.record_refusal(refusal(other, "theirs"));
     queue.record_refusal(refusal(own, "ours"));
-    assert_eq!(queue.take_any_refusal().map(|refused| refused.op), Some("ours"), "its own first");
-    assert!(queue.take_any_refusal().is_none());
+    assert_eq!(queue.take_error_of_any_thread().map(|refused| refused.op), Some("ours"), "its own first");
+    assert!(queue.take_error_of_any_thread().is_none());
 }
 
 /// A kernel that is compiled when the other end of the channel sends its handle, or fails when that
@@ -245,12 +245,12 @@ fn a_kernel_that_does_not_compile_is_reported_and_what_follows_is_launched() {
     drop(push_awaited(&queue, 0));
     assert_eq!(push(&queue, 1, false), sys::CUresult::CUDA_SUCCESS);
     queue.drain();
-    let refusal = queue.take_own_refusal().expect("reported");
+    let refusal = queue.take_error_of_this_thread().expect("reported");
     assert!(
         matches!(&refusal.reason, Reason::Kernel(error) if error.to_string() == "test: does not compile"),
         "{refusal:?}"
     );
-    assert!(refusal.op == "test" && queue.take_any_refusal().is_none(), "once");
+    assert!(refusal.op == "test" && queue.take_error_of_any_thread().is_none(), "once");
     assert_eq!(*queue.target.numbers.lock(), [1]);
     queue.stop();
 }
@@ -264,7 +264,7 @@ fn more_kernels_than_there_are_slots_are_awaited() {
         _ => assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS),
     });
     queue.drain();
-    assert!(queue.take_any_refusal().is_none());
+    assert!(queue.take_error_of_any_thread().is_none());
     assert_eq!(*queue.target.numbers.lock(), (0..count).collect::<Vec<u64>>());
     queue.stop();
 }

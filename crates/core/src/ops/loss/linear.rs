@@ -362,7 +362,7 @@ impl Layer {
         let scaled = |precomputed: Option<Tensor>, index: usize| -> Result<Option<Tensor>> {
             let Some(grad) = precomputed.filter(|_| context.needs(index)) else { return Ok(None) };
             grad.mul_(&factor)?;
-            grad.to_dtype(context.uncast(index).unwrap_or(context.dtype(index))).map(Some)
+            grad.to_dtype(context.pre_cast_dtype(index).unwrap_or(context.dtype(index))).map(Some)
         };
         let mut grads: Grads =
             [scaled(precomputed.x, 0)?, scaled(precomputed.weight, 1)?, None].into_iter().collect();

@@ -7,7 +7,7 @@
 //! left unchanged, and the others are recomputed, with the same result as without a prediction.
 
 use super::{
-    CrossEntropy, CrossEntropyGrad, CrossEntropyOptions, Reduction, add_optional, rows_and_targets,
+    CrossEntropy, CrossEntropyGrad, CrossEntropyOptions, Reduction, add_optional, check_rows_and_targets,
     target_distribution,
 };
 use crate::autograd::{self, Context, Grads};
@@ -40,9 +40,9 @@ pub struct CrossEntropyWithGrad {
 }
 
 /// Computes [`CrossEntropyGrad`] in place, where necessary: rows of dlogits with
-/// `dloss == formed_for` are unchanged.
+/// `dloss == predicted_dloss` are unchanged.
 ///
-/// Inputs: logits, target, log_sum, dloss as for [`CrossEntropyGrad`], formed_for `[rows]`
+/// Inputs: logits, target, log_sum, dloss as for [`CrossEntropyGrad`], predicted_dloss `[rows]`
 /// (accumulator dtype), dlogits (shape and dtype of the logits), which is updated in place.
 #[derive(Clone, Debug)]
 pub struct CrossEntropyGradUpdate {
@@ -58,7 +58,7 @@ impl Rule for CrossEntropyWithGrad {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let name = self.name();
-        let (rows, dtype) = rows_and_targets(name, inputs, 3)?;
+        let (rows, dtype) = check_rows_and_targets(name, inputs, 3)?;
         check::dtype(name, "grad_output", &inputs[2], dtype)?;
         check::shape(name, "grad_output", &inputs[2], rows)?;
         let role = if self.in_place { Role::Aliases(0) } else { Role::Fresh };
@@ -116,8 +116,8 @@ impl CrossEntropyWithGrad {
     fn update_precomputed(&self, context: &Context<'_>, dloss: &Tensor, dlogits: &Tensor) -> Result<Grads> {
         let CrossEntropyWithGrad { ignore_index, label_smoothing, .. } = *self;
         let op = CrossEntropyGradUpdate { ignore_index, label_smoothing };
-        let (logits, target, formed_for) = (context.input(0)?, context.input(1)?, context.input(2)?);
-        let inputs = [logits, target, context.output(1)?, dloss, formed_for, dlogits];
+        let (logits, target, predicted_dloss) = (context.input(0)?, context.input(1)?, context.input(2)?);
+        let inputs = [logits, target, context.output(1)?, dloss, predicted_dloss, dlogits];
         Ok([Some(apply_one(op, &inputs)?), None, None].into_iter().collect())
     }
 
@@ -148,8 +148,9 @@ impl Rule for CrossEntropyGradUpdate {
     }
     fn infer(&self, inputs: &[Meta<'_>]) -> Result<Outputs> {
         let name = self.name();
-        let (rows, dtype) = rows_and_targets(name, inputs, 6)?;
-        for (what, meta) in [("log_sum", &inputs[2]), ("grad_output", &inputs[3]), ("formed_for", &inputs[4])]
+        let (rows, dtype) = check_rows_and_targets(name, inputs, 6)?;
+        for (what, meta) in
+            [("log_sum", &inputs[2]), ("grad_output", &inputs[3]), ("predicted_dloss", &inputs[4])]
         {
             check::dtype(name, what, meta, dtype)?;
             check::shape(name, what, meta, rows)?;
@@ -161,11 +162,11 @@ impl Rule for CrossEntropyGradUpdate {
     }
     fn compose(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let [logits, target, log_sum] = [&inputs[0], &inputs[1], &inputs[2]];
-        let [dloss, formed_for, dlogits] = [&inputs[3], &inputs[4], &inputs[5]];
+        let [dloss, predicted_dloss, dlogits] = [&inputs[3], &inputs[4], &inputs[5]];
         let CrossEntropyGradUpdate { ignore_index, label_smoothing } = *self;
         let op = CrossEntropyGrad { ignore_index, label_smoothing };
         let fresh = with_index_error_op(self.name(), || apply_one(op, &[logits, target, log_sum, dloss]))?;
-        dlogits.copy_(&dloss.eq(formed_for)?.unsqueeze(1)?.where_(dlogits, &fresh)?)?;
+        dlogits.copy_(&dloss.eq(predicted_dloss)?.unsqueeze(1)?.where_(dlogits, &fresh)?)?;
         Ok(vec![dlogits.clone()])
     }
     fn differentiability(&self) -> Differentiability {
@@ -198,10 +199,10 @@ pub(super) fn losses(
         return without_grad();
     }
     // 1 / count, computed as by the backward pass, so that the values are equal.
-    let formed_for = match count {
+    let predicted_dloss = match count {
         Some(count) => count.recip()?,
         None => Tensor::ones((), dtype, rows.device())?,
     };
-    let formed_for = formed_for.expand([rows.dims()[0]])?;
-    Ok(with_index_error_op(plain.name(), || apply(op, &[rows, target, &formed_for]))?.swap_remove(0))
+    let predicted_dloss = predicted_dloss.expand([rows.dims()[0]])?;
+    Ok(with_index_error_op(plain.name(), || apply(op, &[rows, target, &predicted_dloss]))?.swap_remove(0))
 }

@@ -41,7 +41,7 @@ impl Matmul {
         left: &Tensor,
         right: &Tensor,
     ) -> Result<Tensor> {
-        let out_dtype = context.uncast(index);
+        let out_dtype = context.pre_cast_dtype(index);
         let epilogue = Epilogue { alpha: self.epilogue.alpha, out_dtype, ..Epilogue::NONE };
         let product = |epilogue| Matmul { epilogue, ..*self };
         if let Some(PreActivation { op, z, takes_column_sums }) =
@@ -50,7 +50,7 @@ impl Matmul {
             let column_sums = takes_column_sums && z.rank() == 2;
             let epilogue = Epilogue { activation_grad: Some(op), column_sums, ..epilogue };
             let mut outputs = apply(product(epilogue), &[left, right, &z])?;
-            context.give_column_sums(index, if column_sums { outputs.pop() } else { None });
+            context.set_column_sums(index, if column_sums { outputs.pop() } else { None });
             let grad = outputs.swap_remove(0);
             context.skip_activation(index, &grad);
             return Ok(grad);
@@ -90,8 +90,8 @@ impl Matmul {
         bias_grad: &mut Option<Tensor>,
     ) -> Result<Tensor> {
         let computes_bias = self.needs_bias(context) && bias_grad.is_none() && context.is_fusing();
-        let is_column_major = grad.rank() == 2 && gives_row_sums(context.layout(1));
-        let out_dtype = context.uncast(1);
+        let is_column_major = grad.rank() == 2 && computes_row_sums(context.layout(1));
+        let out_dtype = context.pre_cast_dtype(1);
         // A product that is added to a partial gradient, or multiplied by the gradient of an
         // activation, cannot output row sums.
         let is_separate = context.pre_activation(1).is_none()
@@ -121,13 +121,13 @@ pub(super) fn sum_over_rows(context: &Context<'_>, grad: &Tensor) -> Result<Tens
 
 /// Returns the dtype of the bias, or f32 if it was cast from f32.
 fn bias_grad_dtype(context: &Context<'_>) -> DType {
-    context.uncast(2).unwrap_or(context.dtype(2))
+    context.pre_cast_dtype(2).unwrap_or(context.dtype(2))
 }
 
 /// Returns whether the product that computes the gradient of a right operand with this layout can
 /// also output the gradient of the bias, as the row sums of its left operand. This is the case for
 /// the weight of a linear layer.
-pub(crate) fn gives_row_sums(right: &Layout) -> bool {
+pub(crate) fn computes_row_sums(right: &Layout) -> bool {
     is_column_major(right)
 }
 

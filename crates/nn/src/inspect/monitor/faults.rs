@@ -503,7 +503,7 @@ fn dead_units(layer: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> 
     let text = if is_zero {
         format!("{}: all its outputs are 0, for each example: {ADVICE}", layer.name())
     } else if persists {
-        let (percent, zeros) = (100.0 * silent, 100.0 * layer.output.zero_share());
+        let (percent, zeros) = (100.0 * silent, 100.0 * layer.output.zero_fraction());
         format!(
             "{}: {percent:.0} % of its units gave 0 for each example {} ({zeros:.0} % of its outputs are 0 now): {ADVICE}",
             layer.name(),

@@ -359,7 +359,7 @@ impl fmt::Display for StatsReport {
             for value in [stats.mean, stats.std, stats.min, stats.max] {
                 write!(f, "  {value:>9.2e}")?;
             }
-            let zeros = 100.0 * stats.zero_share();
+            let zeros = 100.0 * stats.zero_fraction();
             write!(f, "  {:>6}  {:>6}  {zeros:>4.0} %", stats.nan, stats.infinite)?;
             if let Some(update) = line.update {
                 write!(f, "  {update:>8.1e}")?;

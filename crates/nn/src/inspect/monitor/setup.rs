@@ -117,7 +117,7 @@ impl Setup {
         }
         self.not_optimized = self.untrained_parameters(&model.optimized, parameters);
         let tensors: Vec<Tensor> = parameters.iter().map(Param::tensor).collect();
-        let unmatched = gradients.unclaimed(&tensors);
+        let unmatched = gradients.unmatched(&tensors);
         self.unmatched = unmatched.iter().map(|(id, grad)| (*id, *grad.shape())).collect();
         self.unmatched.extend_from_slice(&model.unmatched);
         let has_gradient = |tensor: &&BareTensor| self.unmatched.iter().any(|(id, _)| *id == tensor.id);

@@ -2,7 +2,7 @@
 //! it.
 
 use super::{ParamUpdate, StepRule, Steps, overlap, share_buffers};
-use ternion_core::capture::only_once;
+use ternion_core::capture::excluded_from_capture;
 use ternion_core::precision::{HalfCopy, half_copy_wanted};
 use ternion_core::{Result, Tensor};
 
@@ -31,7 +31,7 @@ impl<R: StepRule> Steps<R> {
                 Some(dtype) => {
                     match slot.half_copy.take().filter(|copy| copy.serves(&update.tensor, dtype)) {
                         Some(copy) => Some(copy),
-                        None => Some(only_once(|| HalfCopy::new(&update.tensor, dtype))?),
+                        None => Some(excluded_from_capture(|| HalfCopy::new(&update.tensor, dtype))?),
                     }
                 }
             };

@@ -4,7 +4,8 @@
 use crate::files::Program;
 use half::bf16;
 
-/// The values that can be split: zero, and magnitudes from `MIN_SPLITTABLE` to below `SPLITTABLE_END`.
+/// The values that can be split: zero, and magnitudes from `MIN_SPLITTABLE` to below
+/// `SPLITTABLE_END`.
 const MIN_SPLITTABLE: f32 = f32::from_bits((127 - 103) << 23);
 const SPLITTABLE_END: f32 = f32::from_bits((127 + 48) << 23);
 
@@ -76,7 +77,17 @@ fn the_emulation_has_the_numbers_of_the_kernels() {
 fn parts_are_normal_numbers_whose_sum_is_exact() {
     let mut random = Random(1);
     let below = f32::from_bits(SPLITTABLE_END.to_bits() - 1);
-    let edges = [0.0, -0.0, MIN_SPLITTABLE, -MIN_SPLITTABLE, f32::from_bits(MIN_SPLITTABLE.to_bits() + 1), below, -below, 1.0, 0.1];
+    let edges = [
+        0.0,
+        -0.0,
+        MIN_SPLITTABLE,
+        -MIN_SPLITTABLE,
+        f32::from_bits(MIN_SPLITTABLE.to_bits() + 1),
+        below,
+        -below,
+        1.0,
+        0.1,
+    ];
     for x in edges.into_iter().chain((0..1_000_000).map(|_| random.fit())) {
         assert!(is_fit(x), "{x:e}");
         let parts = split(x);
@@ -89,7 +100,8 @@ fn parts_are_normal_numbers_whose_sum_is_exact() {
 
 #[test]
 fn numbers_outside_the_limits_are_left_to_the_other_kernel() {
-    let outside = [f32::INFINITY, f32::NAN, f32::MAX, SPLITTABLE_END, 1e-40, f32::from_bits(1), MIN_SPLITTABLE / 2.0];
+    let outside =
+        [f32::INFINITY, f32::NAN, f32::MAX, SPLITTABLE_END, 1e-40, f32::from_bits(1), MIN_SPLITTABLE / 2.0];
     for x in outside.into_iter().flat_map(|x| [x, -x]) {
         assert!(!is_fit(x), "{x:e}");
     }
