@@ -99,17 +99,16 @@ if TYPE_CHECKING:
                 device: The device of the batches. Default: the default device.
                 drop_last: Whether to omit a last batch that is not full. By default it is smaller.
                 mean, std: A number for each channel: the images become `(pixels - mean) / std`.
-                    One of them without the other has no effect.
                 padding: For training: the number of black pixels with which each image is padded on
                     each side, before a random part of the original size is cropped.
                 flip: For training: whether each image is flipped horizontally with probability 1/2.
                 prefetch: The number of batches that a thread prepares ahead.
 
             Raises:
-                ValueError: If `batch_size` is below 1, `mean` and `std` do not have one finite
-                    number for each channel, a number of `std` is not above 0, `padding` is greater
-                    than the longer side of the images, `padding` or `prefetch` is negative, or
-                    `shuffle` is not from -2**63 to 2**64 - 1.
+                ValueError: If `batch_size` is below 1, only one of `mean` and `std` is given, they
+                    do not have one finite number for each channel, a number of `std` is not above
+                    0, `padding` is greater than the longer side of the images, `padding` or
+                    `prefetch` is negative, or `shuffle` is not from -2**63 to 2**64 - 1.
                 TypeError: If `shuffle` is not an integer.
                 RuntimeError: If the device is not available.
             """

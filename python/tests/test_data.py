@@ -59,6 +59,10 @@ def test_wrong_sources_and_sizes(digits):
         data.mnist(3)
     with pytest.raises(ValueError, match="batch size of 0"):
         digits.train.batches(0)
+    with pytest.raises(ValueError, match="^batches: mean without std, expected both or none$"):
+        digits.train.batches(2, mean=[0.5])
+    with pytest.raises(ValueError, match="^batches: std without mean, expected both or none$"):
+        digits.train.batches(2, std=[0.5])
 
 
 def test_tables(tmp_path):

@@ -169,8 +169,15 @@ impl PySplit {
         if drop_last {
             batches = batches.last_batch(LastBatch::Drop);
         }
-        if let (Some(mean), Some(std)) = (&mean, &std) {
-            batches = batches.normalize_channels(mean, std)?;
+        match (&mean, &std) {
+            (Some(mean), Some(std)) => batches = batches.normalize_channels(mean, std)?,
+            (None, None) => {}
+            (Some(_), None) => {
+                return Err(Failure::value_error("batches: mean without std, expected both or none"));
+            }
+            (None, Some(_)) => {
+                return Err(Failure::value_error("batches: std without mean, expected both or none"));
+            }
         }
         let mut transforms = Vec::new();
         if padding > 0 {
