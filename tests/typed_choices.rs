@@ -52,7 +52,7 @@ const ALLOWED: [(&str, &str, &str); 27] = [
     ("nvrtc.rs", "trim_end_matches('\\0')", "the end of the compiler's message"),
     ("env_config.rs", "=> DependentLaunches::", "values of an environment variable"),
     ("gpu/launches.rs", "launch.grid.contains(&0)", "numbers of blocks"),
-    ("modules.rs", "KNOWN.contains(&variant)", "a set of variants, by their derived equality"),
+    ("modules.rs", "LISTED.contains(&variant)", "a set of variants, by their derived equality"),
     ("variant/gemm.rs", "modes.contains(&", "load modes, an enum"),
     ("variant/gemm.rs", "tiles().contains(&tile)", "tiles, by their addresses"),
     ("variant/gemm.rs", "outputs(operands).contains(&output)", "dtypes, an enum"),
@@ -67,7 +67,7 @@ const ALLOWED: [(&str, &str, &str); 27] = [
     ("submit/errors.rs", "op == \"index\"", "the op that an error names counts from the end"),
     ("submit/queue.rs", "value != \"0\"", "an environment variable"),
     ("env_config.rs", "value != \"0\"", "environment variables"),
-    ("options.rs", "text != \"0\"", "an environment variable"),
+    ("options.rs", "value != \"0\"", "an environment variable"),
     ("adapters.rs", "\"high-performance\" =>", "an environment variable"),
     ("adapters.rs", "\"low-power\" =>", "an environment variable"),
 ];

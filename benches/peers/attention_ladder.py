@@ -15,7 +15,7 @@ import collections
 import functools
 import statistics
 
-from charts import BASELINE_STYLE, TERNION_STYLE, Panel, Series, render_panels, series_style
+from charts import BASELINE_STYLE, SERIES_STYLE, Panel, Series, render_panels, series_style
 from compare import read_single_run, write_atomically
 from ladder import group_lines
 from pages import format_digits, format_row, replace_between_markers, run_sentence, run_write_command
@@ -25,7 +25,7 @@ FAMILY = "attention_ladder"
 # Implementations that are not rungs: Ternion's attention op, and PyTorch's by its backends.
 TERNION, MATH, CUDNN = "ternion", "math", "cudnn"
 REFERENCES = (TERNION, MATH, CUDNN)
-STYLES = {TERNION: TERNION_STYLE, MATH: ("#bb77bb", ' stroke-width="2" stroke-dasharray="7 4"'), CUDNN: BASELINE_STYLE}
+STYLES = {TERNION: SERIES_STYLE, MATH: ("#bb77bb", ' stroke-width="2" stroke-dasharray="7 4"'), CUDNN: BASELINE_STYLE}
 # Titles that are not the name with spaces.
 TITLES = {
     TERNION: "Ternion's attention",

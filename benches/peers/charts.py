@@ -19,7 +19,7 @@ Series = collections.namedtuple("Series", "label points values stroke style")
 
 # Styles of the series that the others are compared with.
 BASELINE_STYLE = ("#000000", ' stroke-width="2" stroke-dasharray="7 4"')
-TERNION_STYLE = ("#777777", ' stroke-width="2" stroke-dasharray="2 3"')
+SERIES_STYLE = ("#777777", ' stroke-width="2" stroke-dasharray="2 3"')
 
 
 def series_color(index, count):

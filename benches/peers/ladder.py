@@ -13,7 +13,7 @@ Values are medians over all rounds in the files. `write` needs only Python's sta
 import functools
 import statistics
 
-from charts import BASELINE_STYLE, TERNION_STYLE, Panel, Series, render_panels, series_style
+from charts import BASELINE_STYLE, SERIES_STYLE, Panel, Series, render_panels, series_style
 from compare import read_single_run, write_atomically
 from pages import format_digits, format_row, replace_between_markers, run_sentence, run_write_command
 
@@ -133,7 +133,7 @@ def rung_series(ladder):
     """Returns a series for each rung: TFLOP/s by size."""
     rungs = ladder.rungs()
     rung_count = sum(rung not in REFERENCES for rung in rungs)
-    styles = {CUBLAS: BASELINE_STYLE, TERNION: TERNION_STYLE}
+    styles = {CUBLAS: BASELINE_STYLE, TERNION: SERIES_STYLE}
     series = []
     for index, rung in enumerate(rungs):
         rates = ladder.rates[rung]

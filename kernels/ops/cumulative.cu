@@ -4,9 +4,9 @@
 // `y_step` and `x_step` apart. Floats are added in double, so that a sum that returns to near 0
 // keeps its digits for any order of its terms. Each sum is rounded when it is stored.
 //
-//   scan    a block per line: 1024 elements at a time, [ thread 0: 4 | thread 1: 4 | ... ]; the
-//           total so far is carried to the next 1024
-//   walk    a thread per line, for many adjacent lines
+//   scan          a block per line: 1024 elements at a time, [ thread 0: 4 | thread 1: 4 | ... ];
+//                 the total so far is carried to the next 1024
+//   scan_serial   a thread per line, for many adjacent lines
 //
 // Limits: fewer than 2^31 lines; any length.
 

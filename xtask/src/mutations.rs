@@ -149,8 +149,8 @@ const MUTATIONS: &[Mutation] = &[
     Mutation { file: "ops/pool.rs", from: "value > best ||", to: "value >= best ||", ops: "max_pool2d" },
     Mutation {
         file: "ops/pool.rs",
-        from: "false => down.taps(row).len() * across.taps(column).len(),",
-        to: "false => down.kernel * across.kernel,",
+        from: "false => vertical.taps(row).len() * horizontal.taps(column).len(),",
+        to: "false => vertical.kernel * horizontal.kernel,",
         ops: "avg_pool2d",
     },
     Mutation {

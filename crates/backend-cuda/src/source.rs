@@ -231,7 +231,7 @@ const PROBE: &[&str] = &["probe_tensor_map", "probe_cluster", "probe_dependent_l
 fn reduction(variant: ReductionVariant) -> Source {
     match variant {
         ReductionVariant::CumulativeSum(dtype) => {
-            Source::new("ops/cumulative.cu", &["scan", "walk"]).elements_of(dtype)
+            Source::new("ops/cumulative.cu", &["scan", "scan_serial"]).elements_of(dtype)
         }
         ReductionVariant::Reduce { op, dtype, output } => {
             let kernels = &["rows", "rows_in_parts", "warps", "columns", "columns_packed"];

@@ -97,7 +97,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Splits the operand.
-    fn split(&self, gpu: &Arc<Gpu>, op: &'static str, not_representable: u64) -> Result<()> {
+    fn split_operand(&self, gpu: &Arc<Gpu>, op: &'static str, not_representable: u64) -> Result<()> {
         let packs = self.elements() / PACK;
         crate::ops::fits(op, &[packs + THREADS])?;
         let [(fast, fast_stride), (slow, slow_stride)] = self.batch;
@@ -159,7 +159,7 @@ pub(super) fn launch(
     let memory: [Scratch; 2] = [gpu.scratch(parts[0].bytes())?, gpu.scratch(parts[1].bytes())?];
     for (parts, memory) in parts.iter_mut().zip(&memory) {
         parts.address = memory.address();
-        parts.split(gpu, op, not_representable.address())?;
+        parts.split_operand(gpu, op, not_representable.address())?;
     }
     let condition = |value| Condition { address: not_representable.address(), value };
     launch_product(call, epilogue, sizes, bf16x6_choice, [a, b], Some(&parts), condition(0))?;
