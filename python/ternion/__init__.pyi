@@ -856,7 +856,7 @@ def elu(input: Tensor, alpha: _float = 1.0) -> Tensor:
     Shapes: [..] -> the same; integers become float32
     """
 def eq(input: Tensor, other: Other) -> Tensor:
-    """Computes element-wise equality with `other`, a tensor or a number; broadcast."""
+    """Computes elementwise equality with `other`, a tensor or a number; broadcast."""
 def equal(input: Tensor, other: Tensor) -> _bool:
     """Returns whether both tensors have the same shape and the same elements."""
 def erf(input: Tensor) -> Tensor:
@@ -916,7 +916,7 @@ def floor(input: Tensor) -> Tensor:
 def floor_divide(input: Tensor, other: Other) -> Tensor:
     """Computes the largest integer less than or equal to the quotient, broadcast."""
 def fmax(input: Tensor, other: Tensor) -> Tensor:
-    """Computes the element-wise maximum, broadcast; if one element is NaN, the result is the other
+    """Computes the elementwise maximum, broadcast; if one element is NaN, the result is the other
     one. At ties the gradient flows to this tensor.
 
     Shapes: two tensors, broadcast -> the broadcast shape
@@ -925,7 +925,7 @@ def fmax(input: Tensor, other: Tensor) -> Tensor:
         ValueError: shapes that do not broadcast.
     """
 def fmin(input: Tensor, other: Tensor) -> Tensor:
-    """Computes the element-wise minimum, broadcast; if one element is NaN, the result is the other
+    """Computes the elementwise minimum, broadcast; if one element is NaN, the result is the other
     one. At ties the gradient flows to this tensor.
 
     Shapes: two tensors, broadcast -> the broadcast shape
@@ -944,11 +944,11 @@ def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = Fals
     Raises:
         IndexError: an axis that does not exist, or an index out of range.
         TypeError: an index that is not int32 or int64.
-        ValueError: an index with another number of axes, or larger than this tensor along
-            another axis than `dim`; or `sparse_grad`, which only PyTorch supports.
+        ValueError: an index with another number of axes, or larger than this tensor along an
+            axis other than `dim`; or `sparse_grad`, which only PyTorch supports.
     """
 def gcd(input: Tensor, other: Tensor) -> Tensor:
-    """Computes the greatest common divisor element-wise; 0 for two zeros.
+    """Computes the greatest common divisor elementwise; 0 for two zeros.
 
     Shapes: two tensors, broadcast -> the broadcast shape
 
@@ -957,10 +957,10 @@ def gcd(input: Tensor, other: Tensor) -> Tensor:
         ValueError: shapes that do not broadcast.
     """
 def ge(input: Tensor, other: Other) -> Tensor:
-    """Computes `self >= other` element-wise."""
+    """Computes `self >= other` elementwise."""
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Computes `x * Phi(x)`, with the exact distribution function, or with its tanh approximation
-    if `approximate` is "tanh".
+    """Computes `x * Phi(x)`, where `Phi` is the CDF of the standard normal distribution, or its
+    tanh approximation if `approximate` is "tanh".
 
     Shapes: [..] -> the same; integers become float32
 
@@ -968,10 +968,10 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         ValueError: an unknown `approximate`.
     """
 def gt(input: Tensor, other: Other) -> Tensor:
-    """Computes `self > other` element-wise."""
+    """Computes `self > other` elementwise."""
 def histc(input: Tensor, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
     """Computes a histogram with `bins` equal bins from `min` to `max`. If these are equal, the
-    range is that of the elements.
+    range is from the smallest to the largest element.
 
     Shapes: [..] -> [bins]
 
@@ -1020,7 +1020,7 @@ def isinf(input: Tensor) -> Tensor:
 def isnan(input: Tensor) -> Tensor:
     """Returns a bool tensor that is True where an element is NaN."""
 def lcm(input: Tensor, other: Tensor) -> Tensor:
-    """Computes the least common multiple element-wise; 0 if either is 0.
+    """Computes the least common multiple elementwise; 0 if either is 0.
 
     Shapes: two tensors, broadcast -> the broadcast shape
 
@@ -1029,7 +1029,7 @@ def lcm(input: Tensor, other: Tensor) -> Tensor:
         ValueError: shapes that do not broadcast.
     """
 def le(input: Tensor, other: Other) -> Tensor:
-    """Computes `self <= other` element-wise."""
+    """Computes `self <= other` elementwise."""
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
     """Computes `x` where it is positive, and `negative_slope * x` elsewhere.
 
@@ -1101,7 +1101,7 @@ def logsumexp(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False
         IndexError: an axis that does not exist.
     """
 def lt(input: Tensor, other: Other) -> Tensor:
-    """Computes `self < other` element-wise."""
+    """Computes `self < other` elementwise."""
 def masked_fill(input: Tensor, mask: Tensor, value: Number | Tensor) -> Tensor:
     """Returns a copy with `value` where the mask is True; broadcast. If `value` is a tensor, a
     gradient flows to it.
@@ -1121,8 +1121,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Computes the matrix product.
 
     Shapes: [.., m, k] x [.., k, n] -> [.., m, n], outer axes broadcast; an operand with one
-        axis is a
-    row on the left, a column on the right.
+    axis is a row on the left, a column on the right.
 
     Raises:
         ValueError: incompatible sizes.
@@ -1148,7 +1147,7 @@ def max(input: Tensor, dim: Tensor) -> Tensor: ...
 @overload
 def max(input: Tensor, *, other: Tensor) -> Tensor: ...
 def maximum(input: Tensor, other: Tensor) -> Tensor:
-    """Computes the element-wise maximum, broadcast; NaN if either element is NaN."""
+    """Computes the elementwise maximum, broadcast; NaN if either element is NaN."""
 def mean(input: Tensor, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
     """Computes the mean over axes. Raises a TypeError if the dtype is not floating.
 
@@ -1185,7 +1184,7 @@ def min(input: Tensor, dim: Tensor) -> Tensor: ...
 @overload
 def min(input: Tensor, *, other: Tensor) -> Tensor: ...
 def minimum(input: Tensor, other: Tensor) -> Tensor:
-    """Computes the element-wise minimum, broadcast; NaN if either element is NaN."""
+    """Computes the elementwise minimum, broadcast; NaN if either element is NaN."""
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Computes the product of two matrices: [m, k] x [k, n] -> [m, n].
 
@@ -1193,7 +1192,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
         ValueError: other numbers of axes, or inner sizes that differ.
     """
 def mul(input: Tensor, other: Other) -> Tensor:
-    """Multiplies by another tensor, or a number, element-wise, broadcast."""
+    """Multiplies by another tensor, or a number, elementwise, broadcast."""
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Computes the product of a matrix and a vector: [m, k] x [k] -> [m].
 
@@ -1220,7 +1219,7 @@ def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
         TypeError: a start that is not an integer.
     """
 def ne(input: Tensor, other: Other) -> Tensor:
-    """Computes `self != other` element-wise."""
+    """Computes `self != other` elementwise."""
 def neg(input: Tensor) -> Tensor:
     """Computes `-x` of each element. Integers wrap.
 
@@ -1281,14 +1280,14 @@ def relu(input: Tensor) -> Tensor:
 def remainder(input: Tensor, other: Other) -> Tensor:
     """Computes the remainder of a division, with the sign of the divisor; broadcast."""
 def reshape(input: Tensor, *shape: SizeLike) -> Tensor:
-    """Returns the elements in row-major order with another shape, of which one size may be -1; a
-    view if possible.
+    """Returns the elements in row-major order with another shape; a view if possible. One of the
+    sizes may be -1.
 
     Raises:
         ValueError: sizes whose product is not the number of elements.
     """
 def roll(input: Tensor, shifts: SizeLike, dims: SizeLike | None = None) -> Tensor:
-    """Shifts the elements along `dims`; elements that leave at one end reenter at the other.
+    """Shifts the elements along `dims`; elements shifted past one end reappear at the other end.
 
     Shapes: [..] -> the same
 
@@ -1305,9 +1304,8 @@ def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None = None,
     """Writes `src`, a tensor or a number, to a copy of this tensor at the positions `index` along
     `dim`.
 
-    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
-        elements
-    are used -> [.., n, ..]
+    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] (if it is larger, only the first
+    elements are used) -> [.., n, ..]
 
     Args:
         reduce: "add" adds to the current values, "multiply" multiplies them.
@@ -1321,9 +1319,8 @@ def scatter(input: Tensor, dim: _int, index: Tensor, src: Operand | None = None,
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
     """Adds the elements of `src` to a copy of this tensor at the positions `index` along `dim`.
 
-    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
-        elements
-    are used -> [.., n, ..]
+    Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] (if it is larger, only the first
+    elements are used) -> [.., n, ..]
 
     Raises:
         IndexError: an axis that does not exist, or an index out of range.
@@ -1410,7 +1407,7 @@ def square(input: Tensor) -> Tensor:
     Shapes: [..] -> the same
     """
 def squeeze(input: Tensor, dim: SizeLike | None = None, *, axis: SizeLike | None = None) -> Tensor:
-    """Removes all axes of size 1, or those of the given axes that have size 1.
+    """Removes all axes of size 1, or only the given axes if their size is 1.
 
     Shapes: [.., 1, ..] -> [..]
 

@@ -567,16 +567,14 @@ class Tensor:
 
         Args:
             gradient: weights of the elements, of this tensor's shape; required unless the tensor
-                has
-                exactly one element.
+                has exactly one element.
             retain_graph: keep the saved tensors, so that backward can be called again on the graph.
             create_graph: record the backward pass itself, to allow higher-order gradients.
             inputs: the tensors whose gradients are accumulated; all others are left unchanged.
 
         Raises:
             RuntimeError: nothing was recorded, a saved tensor was changed in place, or the graph
-                was
-                already freed by an earlier backward pass.
+                was already freed by an earlier backward pass.
             ValueError: `gradient` has another shape.
         """
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1.0, alpha: _float = 1.0) -> Tensor:
@@ -1142,7 +1140,7 @@ class Tensor:
         Shapes: [..] -> the same; integers become float32
         """
     def eq(self, other: Other) -> Tensor:
-        """Computes element-wise equality with `other`, a tensor or a number; broadcast."""
+        """Computes elementwise equality with `other`, a tensor or a number; broadcast."""
     def eq_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`eq`, in place: the tensor itself is changed and returned."""
     def equal(self, other: Tensor) -> _bool:
@@ -1355,7 +1353,7 @@ class Tensor:
         In place: the tensor itself is changed and returned.
         """
     def fmax(self, other: Tensor) -> Tensor:
-        """Computes the element-wise maximum, broadcast; if one element is NaN, the result is the other
+        """Computes the elementwise maximum, broadcast; if one element is NaN, the result is the other
         one. At ties the gradient flows to this tensor.
 
         Shapes: two tensors, broadcast -> the broadcast shape
@@ -1364,7 +1362,7 @@ class Tensor:
             ValueError: shapes that do not broadcast.
         """
     def fmin(self, other: Tensor) -> Tensor:
-        """Computes the element-wise minimum, broadcast; if one element is NaN, the result is the other
+        """Computes the elementwise minimum, broadcast; if one element is NaN, the result is the other
         one. At ties the gradient flows to this tensor.
 
         Shapes: two tensors, broadcast -> the broadcast shape
@@ -1407,11 +1405,11 @@ class Tensor:
         Raises:
             IndexError: an axis that does not exist, or an index out of range.
             TypeError: an index that is not int32 or int64.
-            ValueError: an index with another number of axes, or larger than this tensor along
-                another axis than `dim`; or `sparse_grad`, which only PyTorch supports.
+            ValueError: an index with another number of axes, or larger than this tensor along an
+                axis other than `dim`; or `sparse_grad`, which only PyTorch supports.
         """
     def gcd(self, other: Tensor) -> Tensor:
-        """Computes the greatest common divisor element-wise; 0 for two zeros.
+        """Computes the greatest common divisor elementwise; 0 for two zeros.
 
         Shapes: two tensors, broadcast -> the broadcast shape
 
@@ -1422,12 +1420,12 @@ class Tensor:
     def gcd_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`gcd`, in place: the tensor itself is changed and returned."""
     def ge(self, other: Other) -> Tensor:
-        """Computes `self >= other` element-wise."""
+        """Computes `self >= other` elementwise."""
     def ge_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ge`, in place: the tensor itself is changed and returned."""
     def gelu(self, approximate: str = "none") -> Tensor:
-        """Computes `x * Phi(x)`, with the exact distribution function, or with its tanh approximation
-        if `approximate` is "tanh".
+        """Computes `x * Phi(x)`, where `Phi` is the CDF of the standard normal distribution, or its
+        tanh approximation if `approximate` is "tanh".
 
         Shapes: [..] -> the same; integers become float32
 
@@ -1458,15 +1456,15 @@ class Tensor:
     def grad_fn(self) -> str | None:
         """The name of the op that computed the tensor, if it was recorded."""
     def greater(self, other: Other) -> Tensor:
-        """Computes `self > other` element-wise."""
+        """Computes `self > other` elementwise."""
     def greater_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`gt`, in place: the tensor itself is changed and returned."""
     def greater_equal(self, other: Other) -> Tensor:
-        """Computes `self >= other` element-wise."""
+        """Computes `self >= other` elementwise."""
     def greater_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ge`, in place: the tensor itself is changed and returned."""
     def gt(self, other: Other) -> Tensor:
-        """Computes `self > other` element-wise."""
+        """Computes `self > other` elementwise."""
     def gt_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`gt`, in place: the tensor itself is changed and returned."""
     def half(self, *, memory_format: Any = None) -> Tensor:
@@ -1487,7 +1485,7 @@ class Tensor:
         """`heaviside`, in place: the tensor itself is changed and returned."""
     def histc(self, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
         """Computes a histogram with `bins` equal bins from `min` to `max`. If these are equal, the
-        range is that of the elements.
+        range is from the smallest to the largest element.
 
         Shapes: [..] -> [bins]
 
@@ -1778,7 +1776,7 @@ class Tensor:
     def layout(self) -> layout:
         """The memory layout: always `ternion.strided`."""
     def lcm(self, other: Tensor) -> Tensor:
-        """Computes the least common multiple element-wise; 0 if either is 0.
+        """Computes the least common multiple elementwise; 0 if either is 0.
 
         Shapes: two tensors, broadcast -> the broadcast shape
 
@@ -1799,7 +1797,7 @@ class Tensor:
     def ldexp_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ldexp`, in place: the tensor itself is changed and returned."""
     def le(self, other: Other) -> Tensor:
-        """Computes `self <= other` element-wise."""
+        """Computes `self <= other` elementwise."""
     def le_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`le`, in place: the tensor itself is changed and returned."""
     def leaky_relu(self, negative_slope: _float = 0.01) -> Tensor:
@@ -1820,11 +1818,11 @@ class Tensor:
     def lerp_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lerp`, in place: the tensor itself is changed and returned."""
     def less(self, other: Other) -> Tensor:
-        """Computes `self < other` element-wise."""
+        """Computes `self < other` elementwise."""
     def less_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lt`, in place: the tensor itself is changed and returned."""
     def less_equal(self, other: Other) -> Tensor:
-        """Computes `self <= other` element-wise."""
+        """Computes `self <= other` elementwise."""
     def less_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`le`, in place: the tensor itself is changed and returned."""
     def lgamma(self) -> Tensor:
@@ -1882,8 +1880,7 @@ class Tensor:
                 operations are recorded.
         """
     def log_ndtr(self) -> Tensor:
-        """Computes the logarithm of the normal distribution function of each element; finite where the
-        function underflows to 0.
+        """Computes the logarithm of `ndtr` of each element; finite where `ndtr` underflows to 0.
 
         Shapes: [..] -> the same; integers become float32
         """
@@ -1991,7 +1988,7 @@ class Tensor:
         Shapes: [..] -> the same
         """
     def lt(self, other: Other) -> Tensor:
-        """Computes `self < other` element-wise."""
+        """Computes `self < other` elementwise."""
     def lt_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lt`, in place: the tensor itself is changed and returned."""
     def lu(self, pivot: _bool = True, get_infos: _bool = False) -> Any:
@@ -2064,8 +2061,7 @@ class Tensor:
         """Computes the matrix product.
 
         Shapes: [.., m, k] x [.., k, n] -> [.., m, n], outer axes broadcast; an operand with one
-            axis is a
-        row on the left, a column on the right.
+        axis is a row on the left, a column on the right.
 
         Raises:
             ValueError: incompatible sizes.
@@ -2110,7 +2106,7 @@ class Tensor:
     @overload
     def max(self, *, other: Tensor) -> Tensor: ...
     def maximum(self, other: Tensor) -> Tensor:
-        """Computes the element-wise maximum, broadcast; NaN if either element is NaN."""
+        """Computes the elementwise maximum, broadcast; NaN if either element is NaN."""
     def mean(self, dim: SizeLike | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None, axis: SizeLike | None = None, keepdims: _bool = False) -> Tensor:
         """Computes the mean over axes. Raises a TypeError if the dtype is not floating.
 
@@ -2158,7 +2154,7 @@ class Tensor:
     @overload
     def min(self, *, other: Tensor) -> Tensor: ...
     def minimum(self, other: Tensor) -> Tensor:
-        """Computes the element-wise minimum, broadcast; NaN if either element is NaN."""
+        """Computes the elementwise minimum, broadcast; NaN if either element is NaN."""
     def mm(self, mat2: Tensor) -> Tensor:
         """Computes the product of two matrices: [m, k] x [k, n] -> [m, n].
 
@@ -2199,9 +2195,9 @@ class Tensor:
         Shapes: [..] -> the same shape
         """
     def mul(self, other: Other) -> Tensor:
-        """Multiplies by another tensor, or a number, element-wise, broadcast."""
+        """Multiplies by another tensor, or a number, elementwise, broadcast."""
     def mul_(self, other: Other) -> Self:
-        """Multiplies by another tensor, or a number, element-wise, broadcast.
+        """Multiplies by another tensor, or a number, elementwise, broadcast.
 
         In place: the tensor itself is changed and returned.
         """
@@ -2219,9 +2215,9 @@ class Tensor:
                 without replacement.
         """
     def multiply(self, other: Other) -> Tensor:
-        """Multiplies by another tensor, or a number, element-wise, broadcast."""
+        """Multiplies by another tensor, or a number, elementwise, broadcast."""
     def multiply_(self, other: Other) -> Self:
-        """Multiplies by another tensor, or a number, element-wise, broadcast.
+        """Multiplies by another tensor, or a number, elementwise, broadcast.
 
         In place: the tensor itself is changed and returned.
         """
@@ -2314,19 +2310,18 @@ class Tensor:
     def ndimension(self) -> _int:
         """Returns the number of axes."""
     def ndtr(self) -> Tensor:
-        """Computes the cumulative distribution function of the standard normal distribution of each
+        """Computes the cumulative distribution function of the standard normal distribution at each
         element.
 
         Shapes: [..] -> the same; integers become float32
         """
     def ndtri(self) -> Tensor:
-        """Computes the inverse of the normal distribution function of each element: infinite at 0 and
-        1, NaN outside.
+        """Computes the inverse of `ndtr` of each element: infinite at 0 and 1, NaN outside.
 
         Shapes: [..] -> the same; integers become float32
         """
     def ne(self, other: Other) -> Tensor:
-        """Computes `self != other` element-wise."""
+        """Computes `self != other` elementwise."""
     def ne_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ne`, in place: the tensor itself is changed and returned."""
     def neg(self) -> Tensor:
@@ -2444,7 +2439,7 @@ class Tensor:
                 recorded.
         """
     def not_equal(self, other: Other) -> Tensor:
-        """Computes `self != other` element-wise."""
+        """Computes `self != other` elementwise."""
     def not_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ne`, in place: the tensor itself is changed and returned."""
     def numel(self) -> _int:
@@ -2719,8 +2714,8 @@ class Tensor:
             RuntimeError: `requires_grad` is False for a computed tensor.
         """
     def reshape(self, *shape: SizeLike) -> Tensor:
-        """Returns the elements in row-major order with another shape, of which one size may be -1; a
-        view if possible.
+        """Returns the elements in row-major order with another shape; a view if possible. One of the
+        sizes may be -1.
 
         Raises:
             ValueError: sizes whose product is not the number of elements.
@@ -2740,7 +2735,7 @@ class Tensor:
             RuntimeError: the tensor does not require a gradient.
         """
     def roll(self, shifts: SizeLike, dims: SizeLike | None = None) -> Tensor:
-        """Shifts the elements along `dims`; elements that leave at one end reenter at the other.
+        """Shifts the elements along `dims`; elements shifted past one end reappear at the other end.
 
         Shapes: [..] -> the same
 
@@ -2788,9 +2783,8 @@ class Tensor:
         """Writes `src`, a tensor or a number, to a copy of this tensor at the positions `index` along
         `dim`.
 
-        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
-            elements
-        are used -> [.., n, ..]
+        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] (if it is larger, only the first
+        elements are used) -> [.., n, ..]
 
         Args:
             reduce: "add" adds to the current values, "multiply" multiplies them.
@@ -2813,9 +2807,8 @@ class Tensor:
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
         """Adds the elements of `src` to a copy of this tensor at the positions `index` along `dim`.
 
-        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] or larger, of which the first
-            elements
-        are used -> [.., n, ..]
+        Shapes: [.., n, ..], index [.., m, ..] and src [.., m, ..] (if it is larger, only the first
+        elements are used) -> [.., n, ..]
 
         Raises:
             IndexError: an axis that does not exist, or an index out of range.
@@ -3075,7 +3068,7 @@ class Tensor:
                 recorded.
         """
     def squeeze(self, dim: SizeLike | None = None, *, axis: SizeLike | None = None) -> Tensor:
-        """Removes all axes of size 1, or those of the given axes that have size 1.
+        """Removes all axes of size 1, or only the given axes if their size is 1.
 
         Shapes: [.., 1, ..] -> [..]
 
@@ -3466,8 +3459,8 @@ class Tensor:
             ValueError: If an argument is not a vector, or if the sizes differ.
         """
     def view(self, *shape: SizeLike) -> Tensor:
-        """Returns a view with another shape, of which one size may be -1; or, given a dtype, the bytes
-        reinterpreted as numbers of another dtype of the same size.
+        """Returns a view with another shape, where one size may be -1; or, given a dtype of the same
+        size, with the bytes reinterpreted as elements of that dtype.
 
         Raises:
             ValueError: incompatible sizes, or a shape that requires a copy.
@@ -3599,6 +3592,7 @@ class Tensor:
     def _rad2deg(self, *args: Any, **kwargs: Any) -> Any: ...
     def _renorm(self, *args: Any, **kwargs: Any) -> Any: ...
     def _repeat_interleave(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _replace_with(self, *args: Any, **kwargs: Any) -> Any: ...
     def _rot90(self, *args: Any, **kwargs: Any) -> Any: ...
     def _round(self, *args: Any, **kwargs: Any) -> Any: ...
     def _rsub(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -3611,7 +3605,6 @@ class Tensor:
     def _take(self, *args: Any, **kwargs: Any) -> Any: ...
     def _take_along_dim(self, *args: Any, **kwargs: Any) -> Any: ...
     def _take_layout(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _replace_with(self, *args: Any, **kwargs: Any) -> Any: ...
     def _tensordot(self, *args: Any, **kwargs: Any) -> Any: ...
     def _tile(self, *args: Any, **kwargs: Any) -> Any: ...
     def _trace(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -3687,7 +3680,7 @@ def devices() -> list[dict[str, Any]]:
     No device is opened.
     """
 def einsum(equation: str, *operands: Tensor) -> Tensor:
-    """Sums products by names of axes: `einsum("bij,bjk->bik", a, b)`.
+    """Computes sums of products over named axes: `einsum("bij,bjk->bik", a, b)`.
 
     Shapes: determined by the equation: "bij,bjk->bik" is [b, i, j] and [b, j, k] -> [b, i, k]
 

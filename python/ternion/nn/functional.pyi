@@ -126,8 +126,8 @@ def rms_norm(input: Tensor, normalized_shape: SizeLike, weight: Tensor | None = 
         ValueError: last axes of other sizes.
     """
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Computes `x * Phi(x)`, with the exact distribution function, or with its tanh approximation
-    if `approximate` is "tanh".
+    """Computes `x * Phi(x)`, where `Phi` is the CDF of the standard normal distribution, or its
+    tanh approximation if `approximate` is "tanh".
 
     Shapes: [..] -> the same; integers become float32
 
