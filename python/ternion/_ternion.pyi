@@ -510,7 +510,7 @@ class Tensor:
                 if a size or a stride is negative, or if the tensor is not contiguous.
         """
     def as_strided_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`as_strided` in place: changes the shape and strides of this tensor and returns it."""
+        """`as_strided` in place: the tensor itself gets the new shape and strides, and is returned."""
     def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _int | None = None) -> Tensor:
         """Returns a copy of this tensor in which the elements that `as_strided` selects are replaced by
         `src`.
@@ -3076,7 +3076,7 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`squeeze` in place: changes the shape and strides of this tensor and returns it."""
+        """`squeeze` in place: the tensor itself gets the new shape and strides, and is returned."""
     def std(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """Computes the standard deviation over axes: the square root of `var`.
 
@@ -3159,7 +3159,7 @@ class Tensor:
             IndexError: If an axis is out of range.
         """
     def swapaxes_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`swapaxes` in place: changes the shape and strides of this tensor and returns it."""
+        """`swapaxes` in place: the tensor itself gets the new shape and strides, and is returned."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
         """Swaps two axes; the same as `transpose`.
 
@@ -3169,7 +3169,7 @@ class Tensor:
             IndexError: If an axis is out of range.
         """
     def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`swapdims` in place: changes the shape and strides of this tensor and returns it."""
+        """`swapdims` in place: the tensor itself gets the new shape and strides, and is returned."""
     def t(self) -> Tensor:
         """Returns a view of a matrix with its two axes exchanged.
 
@@ -3179,7 +3179,7 @@ class Tensor:
             ValueError: more than two axes.
         """
     def t_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`t` in place: changes the shape and strides of this tensor and returns it."""
+        """`t` in place: the tensor itself gets the new shape and strides, and is returned."""
     def take(self, index: Tensor) -> Tensor:
         """Returns the elements of the flattened tensor at `index`, in the shape of `index`.
 
@@ -3291,7 +3291,7 @@ class Tensor:
             IndexError: an axis that does not exist.
         """
     def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`transpose` in place: changes the shape and strides of this tensor and returns it."""
+        """`transpose` in place: the tensor itself gets the new shape and strides, and is returned."""
     def triangular_solve(self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> Any:
         """Returns the `X` with `A @ X = input` (or with `A.mT`), where one triangle of `A` is used: a
         tuple of solution and cloned_coefficient, a copy of `A`.
@@ -3432,7 +3432,7 @@ class Tensor:
             TypeError: no `dim`.
         """
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`unsqueeze` in place: changes the shape and strides of this tensor and returns it."""
+        """`unsqueeze` in place: the tensor itself gets the new shape and strides, and is returned."""
     def var(self, dim: SizeLike | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: SizeLike | _bool | None = None, keepdims: _bool = False) -> Tensor:
         """Computes the variance over axes: the sum of squares is divided by the number of elements
         less `correction`.

@@ -116,7 +116,7 @@ def _in_place_view(name: str, function: Any) -> Any:
         return input._take_layout(function(input, *args, **kwargs))
 
     in_place.__name__ = in_place.__qualname__ = f"{name}_"
-    in_place.__doc__ = f"`{name}` in place: changes the shape and strides of this tensor and returns it."
+    in_place.__doc__ = f"`{name}` in place: the tensor itself gets the new shape and strides, and is returned."
     return named(in_place)
 
 
