@@ -68,16 +68,14 @@ OPT_IN_FAMILIES = ("ladder", "attention_ladder", "attention_study")
 # Measured only with the CUDA backend.
 CUDA_ONLY_FAMILIES = ("start", "ladder", "attention_ladder", "attention_study")
 
-# Families of host times, which depend on other load of the machine. They are measured in several
-# rounds, spread over the whole run.
+# Families that depend on other load of the machine: measured in rounds, spread over the run.
 HOST_FAMILIES = ("host",)
 HOST_ROUNDS = 3
 
 # Arguments with which ternion-bench trains GPT-2. It prints the first line after four eager steps,
 # the first of which compiles the kernels. The recorded step after that line is not measured.
 FIRST_STEPS_ARGUMENTS = ["--case", "train/gpt2_124m/bf16", "--once"]
-# NVRTC 12.9 and newer also stores compiled kernels in CUDA's compute cache, independently of
-# TERNION_CACHE. Cold starts disable that cache.
+# From NVRTC 12.9 on, CUDA's compute cache stores kernels, too. Cold starts disable it.
 WITHOUT_CUDA_CACHE = {"CUDA_CACHE_DISABLE": "1"}
 
 # Family -> CUDA C++ baseline with cases of it.
@@ -129,8 +127,7 @@ def request_key(line):
 
 def write_atomically(path, text):
     """Replaces a file by writing a temporary file and renaming it: readers get either the complete
-    text or the previous content.
-    """
+    text or the previous content."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)
@@ -143,8 +140,7 @@ def read_results_if_present(path):
 
 def read_results(path):
     """Returns the lines of a results file, which must exist. An incomplete last line is ignored;
-    any other invalid line is an error.
-    """
+    any other invalid line is an error."""
     if not path.exists():
         raise SystemExit(f"error: {path}: expected a results file, found none")
     texts = path.read_text(encoding="utf-8").splitlines()
@@ -168,8 +164,7 @@ def read_single_run(paths):
 
 
 def capture_output(*command, timeout=60):
-    """Runs a program. Returns its output and None, or None and the error. `timeout` is in seconds.
-    """
+    """Runs a program. Returns its output and None, or None and the error. `timeout`: seconds."""
     try:
         completed = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

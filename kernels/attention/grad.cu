@@ -331,8 +331,7 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& launc
     warpgroup_wait<0>();
     fence_accumulator(own_first);
     fence_accumulator(own_second);
-    // The gradients are staged in the shared memory of the block's own rows. (In a separate
-    // function this makes ptxas serialize the products of wgmma: C7515.)
+    // Staged in the memory of the own rows. In a function, ptxas would serialize wgmma (C7515).
     cp_async_wait_group<0>();
     __syncthreads();
     tile = tile_in<BY_KEYS>(p, read_ctaid_x(), W::ROWS);

@@ -454,8 +454,7 @@ INLINE void rows_grad_in_registers(const NormGrad& p) {
         out.load_residual(is_missing);
         ring.wait();
         C normal[ROWS_PER_ITERATION][PACKS][PACK], grad[ROWS_PER_ITERATION][PACKS][PACK];
-        // For each row: the sum of g, then that of g * n.
-        C totals[2 * ROWS_PER_ITERATION] = {};
+        C totals[2 * ROWS_PER_ITERATION] = {};  // for each row: the sum of g, then that of g * n
 #pragma unroll
         for (int k = 0; k < PACKS; ++k) {
             Raw weight = weights.at(k);

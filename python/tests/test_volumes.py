@@ -367,7 +367,7 @@ def test_borders_that_pytorch_refuses(mode, shape, amounts):
 def test_borders_have_no_value_of_their_own():
     with pytest.raises(ValueError, match="value"):
         F.pad(ternion.ones(1, 1, 5), (1, 1), "reflect", 1.0)
-    with pytest.raises(TypeError, match="bools"):
+    with pytest.raises(TypeError, match="^pad: a bool input"):
         F.pad(ternion.ones(1, 1, 5) > 0, (1, 1), "reflect")
     x = ternion.ones(1, 1, 5)
     F.pad(x, (0, 0), "replicate").zero_()
