@@ -175,19 +175,17 @@ def missing_pages(listed, root=ROOT):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", nargs="?", type=pathlib.Path, default=ROOT / "target/site", help="the folder of the site")
-    parser.add_argument("--out", dest="option", type=pathlib.Path, help="the same")
     parser.add_argument("--sources", action="store_true", help="write the sources only")
     given = parser.parse_args()
-    out = given.option or given.out
-    listed = write_sources(out)
+    listed = write_sources(given.out)
     left_out = missing_pages(listed)
     if left_out:
         sys.exit(f"error: docs/SUMMARY.md does not list {', '.join(left_out)}")
     if not given.sources:
         if shutil.which("mdbook") is None:
-            sys.exit(f"error: mdbook is not installed; the sources are in {out}")
-        subprocess.run(["mdbook", "build", str(out)], check=True)
-    print(f"{len(listed)} pages of the repository in {out}")
+            sys.exit(f"error: mdbook is not installed; the sources are in {given.out}")
+        subprocess.run(["mdbook", "build", str(given.out)], check=True)
+    print(f"{len(listed)} pages of the repository in {given.out}")
 
 
 if __name__ == "__main__":
