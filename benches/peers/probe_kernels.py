@@ -77,23 +77,23 @@ TRACE = [
      "    if (leads) STAMP(1);\n    wait_for_earlier_launches();\n    wait_barriers_ready();\n    if (leads) STAMP(2);\n"),
     (_W, "    if (warp == PRODUCER_WARP) stages = load_first_stages(p, shared);\n",
      f"    if (warp == PRODUCER_WARP) {{\n        stages = load_first_stages(p, shared);\n        {_LEAD}STAMP(3);\n    }}\n"),
-    (_W, "        produce(p, shared, stages);\n", "        produce(p, shared, stages);\n        STAMP(4);\n"),
+    (_W, "        producer_loop(p, shared, stages);\n", "        producer_loop(p, shared, stages);\n        STAMP(4);\n"),
     (_W, "    Ring ring(shared);\n    if (CLUSTER > 1) ring.peer = peer_of_lane();\n",
      "    STAMP_CONSUMER(0);\n    Ring ring(shared);\n    if (CLUSTER > 1) ring.peer = peer_of_lane();\n"),
     (_W, "    if (out.leads()) cp_async_bulk_wait_group_read<0>();\n",
      "    if (out.leads()) cp_async_bulk_wait_group_read<0>();\n    STAMP_CONSUMER(5);\n"
      "    if (out.leads()) stamp_global(p, 61 + consumer);\n"),
-    (_W, "#if BF16X6\n    mainloop_bf16x6(sums, ring, blocks, row);",
+    (_W, "#if BF16X6\n    mainloop_bf16x6(sums, ring, k_tiles, row);",
      "    const TensorMapProduct& p = out.p;\n    mbarrier_wait_parity(ring.full(), ring.parity);\n    STAMP_CONSUMER(1);\n"
-     "#if BF16X6\n    mainloop_bf16x6(sums, ring, blocks, row);"),
-    (_W, "        if (!BF16X6) await_sums(sums, ring, work.blocks);\n        store(sums, out, work, row, is_last);\n",
-     "        STAMP_CONSUMER(2);\n        if (!BF16X6) await_sums(sums, ring, work.blocks);\n        STAMP_CONSUMER(3);\n        store(sums, out, work, row, is_last);\n"
+     "#if BF16X6\n    mainloop_bf16x6(sums, ring, k_tiles, row);"),
+    (_W, "        if (!BF16X6) await_sums(sums, ring, work.k_tiles);\n        store(sums, out, work, row, is_last);\n",
+     "        STAMP_CONSUMER(2);\n        if (!BF16X6) await_sums(sums, ring, work.k_tiles);\n        STAMP_CONSUMER(3);\n        store(sums, out, work, row, is_last);\n"
      "        STAMP_CONSUMER(4);\n"),
     (_W, "        // Its last stages have been full: the other consumer may wait for those that follow.\n",
      "        STAMP_CONSUMER(2);\n        // Its last stages have been full: the other consumer may wait for those that follow.\n"),
-    (_W, "        await_sums(sums, ring, work.blocks);\n        // Recomputed, so that it takes no registers during the main loop.\n"
+    (_W, "        await_sums(sums, ring, work.k_tiles);\n        // Recomputed, so that it takes no registers during the main loop.\n"
          "        store(sums, out, WorkTile(p, opaque(tile_index)), 0,\n              next_tile_index(next_tile_index(tile_index)) >= p.tiles.count);\n",
-     "        await_sums(sums, ring, work.blocks);\n        STAMP_CONSUMER(3);\n"
+     "        await_sums(sums, ring, work.k_tiles);\n        STAMP_CONSUMER(3);\n"
      "        store(sums, out, WorkTile(p, opaque(tile_index)), 0,\n              next_tile_index(next_tile_index(tile_index)) >= p.tiles.count);\n"
      "        STAMP_CONSUMER(4);\n"),
 ]
@@ -101,16 +101,16 @@ TRACE = [
 TRACE = TRACE[:1] + [(*patch, True) for patch in TRACE[1:]]
 # The same for split-K: the leading thread of the producer, and thread 0.
 TRACE_SPLIT_K = [
-    (_S, "// The state of the ring: index of the next stage, and parity of its mbarrier phase.\n",
-     _stamps("const SplitKProduct& p", "p.product.partial") + "// The state of the ring: index of the next stage, and parity of its mbarrier phase.\n"),
+    (_S, "// A position in the ring of stages, each of which holds one k-tile of a and of b: the index of the\n",
+     _stamps("const SplitKProduct& p", "p.product.partial") + "// A position in the ring of stages, each of which holds one k-tile of a and of b: the index of the\n"),
     (_S, "    if (leads) {\n        prefetch_tensormap(p.b);\n",
      "    if (leads) {\n        STAMP(0);\n        stamp_global(p, 60);\n        stamp_place(p, 63);\n        prefetch_tensormap(p.b);\n"),
-    (_S, "    __syncthreads();\n    wait_for_earlier_launches();\n    Range range(p);\n    if (leads) produce(p, shared, range);\n",
+    (_S, "    __syncthreads();\n    wait_for_earlier_launches();\n    Range range(p);\n    if (leads) producer_loop(p, shared, range);\n",
      "    __syncthreads();\n    if (leads) STAMP(1);\n    wait_for_earlier_launches();\n    if (leads) STAMP(2);\n    Range range(p);\n"
-     "    if (leads) {\n        STAMP(3);\n        produce(p, shared, range);\n        STAMP(4);\n    }\n"),
-    (_S, "        Sums sums;\n        mainloop(sums, shared, range.blocks);\n",
-     "        Sums sums;\n        STAMP_CONSUMER(0);\n        if (range.blocks) mbarrier_wait_parity(Ring(shared).full(), 0);\n"
-     "        STAMP_CONSUMER(1);\n        mainloop(sums, shared, range.blocks);\n        STAMP_CONSUMER(3);\n"),
+     "    if (leads) {\n        STAMP(3);\n        producer_loop(p, shared, range);\n        STAMP(4);\n    }\n"),
+    (_S, "        Sums sums;\n        mainloop(sums, shared, range.k_tiles);\n",
+     "        Sums sums;\n        STAMP_CONSUMER(0);\n        if (range.k_tiles) mbarrier_wait_parity(Ring(shared).full(), 0);\n"
+     "        STAMP_CONSUMER(1);\n        mainloop(sums, shared, range.k_tiles);\n        STAMP_CONSUMER(3);\n"),
     (_S, "    cluster_sync();\n    if (consumes) finish_rows(p.product, shared, range.tile, bias);\n",
      "    cluster_sync();\n    if (consumes) {\n        STAMP_CONSUMER(4);\n        finish_rows(p.product, shared, range.tile, bias);\n"
      "        STAMP_CONSUMER(5);\n        if (threadIdx.x == 0) stamp_global(p, 61);\n    }\n"),
@@ -325,9 +325,9 @@ def layout_of(nvrtc, name, text, headers, v):
     asked += [("grid", at, offset("TileGrid", at)) for at in grid] + [("grid", "", "sizeof(TileGrid)")]
     asked += [("divisor", at, offset("Divisor", at)) for at in divisor] + [("divisor", "", "sizeof(Divisor)")]
     if split_k:
-        asked += [("constants", "threads", "THREADS"), ("constants", "shared", "BARRIERS + 8 * 2 * STAGES + SWIZZLE_ALIGNMENT")]
+        asked += [("constants", "threads", "THREADS"), ("constants", "shared", "BARRIERS_OFFSET + 8 * 2 * STAGES + SWIZZLE_ALIGNMENT")]
     else:
-        shared = "BARRIERS + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS) + SWIZZLE_ALIGNMENT"
+        shared = "BARRIERS_OFFSET + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS) + SWIZZLE_ALIGNMENT"
         asked += [("constants", "threads", "THREADS"), ("constants", "shared", shared)]
     asked += [("constants", "tile_k", "TILE_K"), ("constants", "output_bytes", "sizeof(Output)")]
     # The error message contains the numbers; it occurs before any code is generated.

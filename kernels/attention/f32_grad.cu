@@ -52,15 +52,17 @@ constexpr int THREADS = WARPS * WARP;
 constexpr int WARP_ROWS = ROW_TILES * 16;
 constexpr int ROWS = WARPS * WARP_ROWS;
 constexpr int STAGES = 2;
-constexpr int OWN_SECOND = ROWS * HEAD_DIM * 4;              // dy or v, after q or k
-constexpr int STREAMED = OWN_SECOND + ROWS * VALUE_DIM * 4;  // stages of k or q
-constexpr int SECOND = STEP * HEAD_DIM * 4;                  // within a stage: v or dy
-constexpr int STAGE_BYTES = SECOND + STEP * VALUE_DIM * 4;
+// dy or v, after q or k.
+constexpr int OWN_SECOND_OFFSET = ROWS * HEAD_DIM * 4;
+// Stages of k or q; in each, v or dy follows.
+constexpr int STREAMED_OFFSET = OWN_SECOND_OFFSET + ROWS * VALUE_DIM * 4;
+constexpr int SECOND_OFFSET = STEP * HEAD_DIM * 4;
+constexpr int STAGE_BYTES = SECOND_OFFSET + STEP * VALUE_DIM * 4;
 // Stages of the LSE and row_dot of each streamed query.
-constexpr int ROW_STATS = STREAMED + STAGES * STAGE_BYTES;
+constexpr int ROW_STATS_OFFSET = STREAMED_OFFSET + STAGES * STAGE_BYTES;
 constexpr int ROW_STATS_BYTES = STEP * 8;
 // A loop over keys has its own queries' row statistics in registers.
-template <bool BY_KEYS> constexpr int SHARED_BYTES = ROW_STATS + (BY_KEYS ? STAGES * ROW_STATS_BYTES : 0);
+template <bool BY_KEYS> constexpr int SHARED_BYTES = ROW_STATS_OFFSET + (BY_KEYS ? STAGES * ROW_STATS_BYTES : 0);
 
 template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 index) {
     // The first keys and the last queries of a causal band have the most work: they start first.
@@ -90,21 +92,22 @@ template <bool BY_KEYS> struct Block {
     INLINE u32 query_head(const Step& step) const {
         return BY_KEYS ? tile.head * sizes.group + step.head_in_group : tile.head;
     }
-    INLINE u32 first(const Step& step) const { return tiles + STREAMED + step.stage * STAGE_BYTES; }
-    INLINE u32 second(const Step& step) const { return first(step) + SECOND; }
-    INLINE u32 row_stats(const Step& step) const { return tiles + ROW_STATS + step.stage * ROW_STATS_BYTES; }
+    INLINE u32 first(const Step& step) const { return tiles + STREAMED_OFFSET + step.stage * STAGE_BYTES; }
+    INLINE u32 second(const Step& step) const { return first(step) + SECOND_OFFSET; }
+    INLINE u32 row_stats(const Step& step) const { return tiles + ROW_STATS_OFFSET + step.stage * ROW_STATS_BYTES; }
 
     // Copies the block's own rows: of q and dy, or of k and v.
     INLINE void fetch_own(i32 rows) const {
         fetch_tile<ROWS, HEAD_DIM, THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row,
                                             rows, sizes.head_dim);
-        fetch_tile<ROWS, VALUE_DIM, THREADS>(tiles + OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head),
-                                             tile.first_row, rows, sizes.value_dim);
+        fetch_tile<ROWS, VALUE_DIM, THREADS>(tiles + OWN_SECOND_OFFSET,
+                                             head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head), tile.first_row, rows,
+                                             sizes.value_dim);
     }
     INLINE bool await_own() const {
         cp_async_wait_group<0>();
         return sync_all_splittable(has_splittable_chunks<ROWS, HEAD_DIM, THREADS>(tiles) &&
-                                   has_splittable_chunks<ROWS, VALUE_DIM, THREADS>(tiles + OWN_SECOND));
+                                   has_splittable_chunks<ROWS, VALUE_DIM, THREADS>(tiles + OWN_SECOND_OFFSET));
     }
     // Copies the streamed rows of a step: of k and v, or of a query head's q and dy.
     INLINE void fetch_streamed(const Step& step) const {
@@ -211,7 +214,7 @@ INLINE void add_step(Gradients<SUMS>& to, const RowStats& own, const Block<BY_KE
     gemm_nt<HEAD_DIM>(weight, block.tiles, block.tile_row, block.first(step), splittable && block.splittable);
     exp_scores(weight, own, block, step);
     if constexpr (Gradients<SUMS>::HAS_FIRST) {
-        gemm_nt<VALUE_DIM>(grad, block.tiles + OWN_SECOND, block.tile_row, block.second(step),
+        gemm_nt<VALUE_DIM>(grad, block.tiles + OWN_SECOND_OFFSET, block.tile_row, block.second(step),
                            splittable && block.splittable);
         score_gradient(grad, weight, own, block, step, kept);
     }

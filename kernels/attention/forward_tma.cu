@@ -17,16 +17,17 @@
 //   storer (a thread)     y of a tile                      <--TMA----  the buffer of q
 //   consumers (128 threads each, 64 queries)
 //
-//                 tensor cores                          other units
-//     consumer 0 | q k | p v before | . . . . . . . .  |  . . . | s becomes p               |
-//     consumer 1 | . . . . . . . .  | q k | p v before |  becomes p | . . . . . . . | s ...
+//               turn of consumer 0            turn of consumer 1            turn of consumer 0
+//   consumer 0  s(i) = q k(i), p(i-1) v(i-1)  p(i) = softmax of s(i)        s(i+1), p(i) v(i)
+//   consumer 1  p(i-1) = softmax of s(i-1)    s(i) = q k(i), p(i-1) v(i-1)  p(i) = softmax of s(i)
 //
-// Ping-pong: the products of one consumer overlap the softmax of the other. Consumers take turns at
-// the tensor cores. Values lag one step behind keys, so a turn issues two products, and the second
-// one (p v of the step before) overlaps the softmax of the first. There is no gap between two work
-// tiles: the last p v of a tile is issued together with the first q k of the next one. (Except
-// where shared memory has one buffer of q, for wide heads: there a tile begins when y of the tile
-// before has left the buffer of q, and only its keys and values are loaded earlier.)
+// Ping-pong: consumers take turns at the tensor cores, so that the products of one overlap the
+// softmax of the other. Values lag one step behind keys: the turn of step i issues the scores s(i)
+// and then the product p(i-1) v(i-1), which overlaps the softmax of s(i), too. There is no gap
+// between two work tiles: the last p v of a tile is issued together with the first scores of the
+// next one. (Except where shared memory has one buffer of q, for wide heads: there a tile begins
+// when y of the previous tile has left the buffer of q, and only its keys and values are loaded
+// earlier.)
 //
 // Work tiles that process the most keys begin first: the last queries of a causal band. The work
 // tiles of `interleaved_heads` heads are interleaved, so that the keys and values of these heads
@@ -92,17 +93,17 @@ constexpr int SLABS = HEAD_DIM / SLAB_COLUMNS;
 constexpr int ROWS_BYTES = ROWS * HEAD_DIM * 2;
 constexpr int Q_BYTES = CONSUMERS * ROWS_BYTES;
 constexpr int STEP_BYTES = STEP * HEAD_DIM * 2;  // of keys, or of values
-constexpr int K_TILES = QUERY_STAGES * Q_BYTES;
-constexpr int V_TILES = K_TILES + STAGES * STEP_BYTES;
-constexpr int BARRIERS = V_TILES + STAGES * STEP_BYTES;
+constexpr int K_OFFSET = QUERY_STAGES * Q_BYTES;
+constexpr int V_OFFSET = K_OFFSET + STAGES * STEP_BYTES;
+constexpr int BARRIERS_OFFSET = V_OFFSET + STAGES * STEP_BYTES;
 // Per stage of q: q is full, y is done (it has replaced q), empty. Per stage of k and of v: full,
 // empty.
 constexpr int BARRIER_COUNT = 3 * QUERY_STAGES + 4 * STAGES;
 // One message per stage of q, read as 16 bytes at once.
-constexpr int MESSAGES = BARRIERS + (BARRIER_COUNT + 1) / 2 * 16;
+constexpr int MESSAGES_OFFSET = BARRIERS_OFFSET + (BARRIER_COUNT + 1) / 2 * 16;
 constexpr int MESSAGE_BYTES = 16;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = MESSAGES + QUERY_STAGES * MESSAGE_BYTES + SWIZZLE_ALIGNMENT
+// SHARED = MESSAGES_OFFSET + QUERY_STAGES * MESSAGE_BYTES + SWIZZLE_ALIGNMENT
 
 struct AttentionTma {
     TensorMap q, k, v, y;  // axes: column, row, head, batch
@@ -150,7 +151,7 @@ struct QueryRing {
 
     INLINE QueryRing(u32 first) : shared(first) {}
     INLINE u32 rows(u32 consumer) const { return shared + stage * Q_BYTES + consumer * ROWS_BYTES; }
-    INLINE u32 full() const { return shared + BARRIERS + stage * 8; }
+    INLINE u32 full() const { return shared + BARRIERS_OFFSET + stage * 8; }
     INLINE u32 done() const { return full() + QUERY_STAGES * 8; }
     INLINE u32 empty() const { return done() + QUERY_STAGES * 8; }
     INLINE void advance() {
@@ -160,12 +161,12 @@ struct QueryRing {
 
     INLINE void put(const WorkMessage& work_tile) const {
         u32 words[4] = {work_tile.head, u32(work_tile.first_query), u32(work_tile.first_key), u32(work_tile.steps)};
-        st_shared_v4(shared + MESSAGES + stage * MESSAGE_BYTES, words);
+        st_shared_v4(shared + MESSAGES_OFFSET + stage * MESSAGE_BYTES, words);
     }
     // Waits for the next work tile.
     INLINE WorkMessage await() const {
         mbarrier_wait_parity(full(), parity);
-        uint4 words = ld_shared_v4(shared + MESSAGES + stage * MESSAGE_BYTES);
+        uint4 words = ld_shared_v4(shared + MESSAGES_OFFSET + stage * MESSAGE_BYTES);
         return WorkMessage{words.x, i32(words.y), i32(words.z), i32(words.w)};
     }
 };
@@ -175,10 +176,10 @@ struct KvRing {
     u32 stage = 0, parity = 0;
 
     INLINE static KvRing of_keys(u32 shared) {
-        return KvRing{shared + K_TILES, shared + BARRIERS + 3 * QUERY_STAGES * 8};
+        return KvRing{shared + K_OFFSET, shared + BARRIERS_OFFSET + 3 * QUERY_STAGES * 8};
     }
     INLINE static KvRing of_values(u32 shared) {
-        return KvRing{shared + V_TILES, shared + BARRIERS + (3 * QUERY_STAGES + 2 * STAGES) * 8};
+        return KvRing{shared + V_OFFSET, shared + BARRIERS_OFFSET + (3 * QUERY_STAGES + 2 * STAGES) * 8};
     }
     INLINE u32 tile() const { return tiles + stage * STEP_BYTES; }
     INLINE u32 full() const { return barriers + stage * 8; }
@@ -349,8 +350,9 @@ struct EpilogueRows {
     i32 first_query;
     u32 rows, done;  // smem addresses of the consumer's q buffer and of its barrier
 
-    INLINE void of(const AttentionTma& p, const WorkMessage& work_tile, const QueryRing& queries, u32 consumer,
-                   Outputs& from, const Softmax& softmax) {
+    // Takes over the results of a work tile: divides `from` by the row sums and rounds it.
+    INLINE void finalize(const AttentionTma& p, const WorkMessage& work_tile, const QueryRing& queries, u32 consumer,
+                         Outputs& from, const Softmax& softmax) {
         head = work_tile.head;
         first_query = work_tile.first_query + i32(consumer) * ROWS;
         rows = queries.rows(consumer);
@@ -377,6 +379,7 @@ struct EpilogueRows {
 #pragma unroll
             for (int e = 0; e < 4; ++e) y[0][step][e] = opaque(y[0][step][e]);
     }
+    // Writes y over the consumer's q, for the storer, and the log-sum-exp to device memory.
     INLINE void store(const AttentionTma& p) const {
         u32 thread = read_tid_x() % WARPGROUP, lane = thread % WARP, row = thread / WARP * 16;
 #pragma unroll
@@ -415,7 +418,7 @@ struct StepBits {
 #endif
 
 // Waits for the next work tile. The shuffle makes `steps` warp-uniform for the compiler.
-INLINE WorkMessage next_task(const QueryRing& queries) {
+INLINE WorkMessage next_work_tile(const QueryRing& queries) {
     WorkMessage work_tile = queries.await();
     work_tile.steps = __shfl_sync(ALL_LANES, work_tile.steps, 0);
     return work_tile;
@@ -466,33 +469,35 @@ INLINE void consumer_loop(const AttentionTma& p, u32 shared, u32 consumer) {
     clear(y);
     clear(softmax);
     turns.begin();
-    WorkMessage work_tile = next_task(queries);
+    WorkMessage work_tile = next_work_tile(queries);
     softmax_prologue(p, s, weights, softmax, work_tile, queries.rows(consumer), keys, turns, scale);
 #pragma unroll 1
     while (true) {
-        WorkMessage before = work_tile;
-        Softmax softmax_before = softmax;
-        QueryRing queries_before = queries;
-        bool is_new = work_tile.steps == 1;
+        WorkMessage previous = work_tile;
+        Softmax previous_softmax = softmax;
+        QueryRing previous_queries = queries;
+        // Whether this iteration computes the first scores of a work tile, and the last p v of the
+        // previous one.
+        bool begins_tile = work_tile.steps == 1;
         work_tile.first_key += STEP;
         --work_tile.steps;
-        if (is_new) {
+        if (begins_tile) {
             if (QUERY_STAGES == 1) {
                 add_last_step(y, weights, values);
                 turns.sync_warpgroup();
-                finished.of(p, before, queries, consumer, y, softmax);
+                finished.finalize(p, previous, queries, consumer, y, softmax);
                 finished.store(p);
                 clear(y);
             }
             queries.advance();
-            work_tile = next_task(queries);
+            work_tile = next_work_tile(queries);
             if (work_tile.steps == 0) {
                 turns.end();
                 if (QUERY_STAGES == 1) return;
                 if (is_pending) finished.store(p);
                 add_last_step(y, weights, values);
                 turns.sync_warpgroup();
-                finished.of(p, before, queries_before, consumer, y, softmax);
+                finished.finalize(p, previous, previous_queries, consumer, y, softmax);
                 finished.store(p);
                 return;
             }
@@ -511,7 +516,7 @@ INLINE void consumer_loop(const AttentionTma& p, u32 shared, u32 consumer) {
         issue_outputs(y, weights, values.tile());
         turns.pass();
         if (DEFERS_STORE && is_pending) finished.store(p);
-        is_pending = DEFERS_STORE && is_new;
+        is_pending = DEFERS_STORE && begins_tile;
         wgmma_wait_group<1>();
         keys.release();
         keys.advance();
@@ -520,8 +525,8 @@ INLINE void consumer_loop(const AttentionTma& p, u32 shared, u32 consumer) {
         fence_accumulator(y);
         values.release();
         values.advance();
-        if (is_new) {
-            finished.of(p, before, queries_before, consumer, y, softmax_before);
+        if (begins_tile) {
+            finished.finalize(p, previous, previous_queries, consumer, y, previous_softmax);
             if (!DEFERS_STORE) finished.store(p);
             clear(y);
         } else {

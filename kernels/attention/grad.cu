@@ -76,14 +76,16 @@ template <bool BY_KEYS, int SUMS, int ROW_TILES_, int STEP_, int WARPS_, int BLO
     static constexpr int THREADS = WARPS * WARP;
     static constexpr int WARP_ROWS = ROW_TILES * 16;
     static constexpr int ROWS = WARPS * WARP_ROWS;
-    static constexpr int OWN_SECOND = ROWS * HEAD_DIM * 2;              // dy or v, after q or k
-    static constexpr int STREAMED = OWN_SECOND + ROWS * VALUE_DIM * 2;  // stages of k or q
-    static constexpr int SECOND = STEP * HEAD_DIM * 2;                  // within a stage: v or dy
-    static constexpr int STAGE_BYTES = SECOND + STEP * VALUE_DIM * 2;
+    // dy or v, after q or k.
+    static constexpr int OWN_SECOND_OFFSET = ROWS * HEAD_DIM * 2;
+    // Stages of k or q; in each, v or dy follows.
+    static constexpr int STREAMED_OFFSET = OWN_SECOND_OFFSET + ROWS * VALUE_DIM * 2;
+    static constexpr int SECOND_OFFSET = STEP * HEAD_DIM * 2;
+    static constexpr int STAGE_BYTES = SECOND_OFFSET + STEP * VALUE_DIM * 2;
     // Stages of the LSE and row_dot of each streamed query.
-    static constexpr int ROW_STATS = STREAMED + STAGES * STAGE_BYTES;
+    static constexpr int ROW_STATS_OFFSET = STREAMED_OFFSET + STAGES * STAGE_BYTES;
     static constexpr int ROW_STATS_BYTES = BY_KEYS ? STEP * 8 : 0;
-    static constexpr int SHARED_BYTES = ROW_STATS + STAGES * ROW_STATS_BYTES;
+    static constexpr int SHARED_BYTES = ROW_STATS_OFFSET + STAGES * ROW_STATS_BYTES;
 };
 
 template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 index, i32 rows) {
@@ -99,18 +101,18 @@ INLINE void fetch_streamed(const AttentionGrad& p, const TileCoord& tile, u32 ti
                            i32 at) {
     u32 head = BY_KEYS ? tile.head * p.sizes.group + head_in_group : tile.head / p.sizes.group;
     i32 rows = BY_KEYS ? p.sizes.queries : p.sizes.keys;
-    u32 to = tiles + W::STREAMED + stage * W::STAGE_BYTES;
+    u32 to = tiles + W::STREAMED_OFFSET + stage * W::STAGE_BYTES;
     fetch<W::STEP, HEAD_DIM, W::THREADS>(to, head_of(BY_KEYS ? p.q : p.k, tile.batch, head), at, rows,
                                          p.sizes.head_dim);
-    fetch<W::STEP, VALUE_DIM, W::THREADS>(to + W::SECOND, head_of(BY_KEYS ? p.dy : p.v, tile.batch, head), at, rows,
-                                          p.sizes.value_dim);
+    fetch<W::STEP, VALUE_DIM, W::THREADS>(to + W::SECOND_OFFSET, head_of(BY_KEYS ? p.dy : p.v, tile.batch, head), at,
+                                          rows, p.sizes.value_dim);
     // Packs of 4 rows. Rows beyond the workspace are zero-filled: their weights are 1, but their q
     // and dy are zero too.
     if (BY_KEYS && threadIdx.x < W::STEP / 2) {
         u32 which = threadIdx.x / (W::STEP / 4), pack = threadIdx.x % (W::STEP / 4);
         const float* row_stats =
             p.rows + (i64(tile.batch * p.sizes.heads + head) * 2 + which) * p.padded + at + pack * 4;
-        cp_async<16>(tiles + W::ROW_STATS + stage * W::ROW_STATS_BYTES + threadIdx.x * 16, row_stats,
+        cp_async<16>(tiles + W::ROW_STATS_OFFSET + stage * W::ROW_STATS_BYTES + threadIdx.x * 16, row_stats,
                      at + pack * 4 < workspace_rows(p));
     }
     cp_async_commit_group();
@@ -179,8 +181,9 @@ template <bool BY_KEYS, class W> INLINE void fetch_own(const AttentionGrad& p, c
     i32 rows = BY_KEYS ? p.sizes.keys : p.sizes.queries;
     fetch<W::ROWS, HEAD_DIM, W::THREADS>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row,
                                          rows, p.sizes.head_dim);
-    fetch<W::ROWS, VALUE_DIM, W::THREADS>(tiles + W::OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head),
-                                          tile.first_row, rows, p.sizes.value_dim);
+    fetch<W::ROWS, VALUE_DIM, W::THREADS>(tiles + W::OWN_SECOND_OFFSET,
+                                          head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head), tile.first_row, rows,
+                                          p.sizes.value_dim);
 }
 
 // Whether, for `count` own rows from `row` on and the streamed rows of the step at `at`, any query
@@ -208,7 +211,7 @@ INLINE void issue_step(Accumulators<W>& weight, Accumulators<W>& weight_grad, u3
     gemm_nt<W::ROWS, HEAD_DIM>(weight, tiles, tile_row, streamed);
     warpgroup_commit_batch();
     if (EARLY_WEIGHT_GRAD<BY_KEYS, W>) {
-        gemm_nt<W::ROWS, VALUE_DIM>(weight_grad, tiles + W::OWN_SECOND, tile_row, streamed + W::SECOND);
+        gemm_nt<W::ROWS, VALUE_DIM>(weight_grad, tiles + W::OWN_SECOND_OFFSET, tile_row, streamed + W::SECOND_OFFSET);
         warpgroup_commit_batch();
     }
     warpgroup_wait<EARLY_WEIGHT_GRAD<BY_KEYS, W> ? 1 : 0>();
@@ -235,7 +238,7 @@ INLINE void compute_ds(u32 (&grads)[W::ROW_TILES][W::STEP / 16][4], Accumulators
                        u32 streamed, u32 row_stats, const Mask& kept, float dropout_scale, u32 thread) {
     if (!EARLY_WEIGHT_GRAD<BY_KEYS, W>) {
         warpgroup_arrive();
-        gemm_nt<W::ROWS, VALUE_DIM>(grad, tiles + W::OWN_SECOND, tile_row, streamed + W::SECOND);
+        gemm_nt<W::ROWS, VALUE_DIM>(grad, tiles + W::OWN_SECOND_OFFSET, tile_row, streamed + W::SECOND_OFFSET);
         warpgroup_commit_batch();
     }
     warpgroup_wait<EARLY_WEIGHT_GRAD<BY_KEYS, W> && W::HAS_SECOND ? 1 : 0>();
@@ -298,9 +301,9 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& launc
         __syncthreads();
         i32 current = at;
         u32 head = BY_KEYS ? tile.head * sizes.group + head_in_group : tile.head;
-        u32 streamed_first = tiles + W::STREAMED + step % STAGES * W::STAGE_BYTES,
-            streamed_second = streamed_first + W::SECOND;
-        u32 row_stats = tiles + W::ROW_STATS + step % STAGES * W::ROW_STATS_BYTES;
+        u32 streamed_first = tiles + W::STREAMED_OFFSET + step % STAGES * W::STAGE_BYTES,
+            streamed_second = streamed_first + W::SECOND_OFFSET;
+        u32 row_stats = tiles + W::ROW_STATS_OFFSET + step % STAGES * W::ROW_STATS_BYTES;
         advance<BY_KEYS, W>(at, head_in_group, streamed);
         if (step + 1 < steps) fetch_streamed<BY_KEYS, W>(p, tile, tiles, (step + 1) % STAGES, head_in_group, at);
         constexpr int ROWS_PER_PRODUCT = rows_per_product(W::ROW_TILES);
@@ -343,7 +346,7 @@ template <bool BY_KEYS, class W> INLINE void gradient(const AttentionGrad& launc
     }
     if constexpr (W::HAS_SECOND && DROPOUT) scale_by(own_second, p.dropout.scale);
     if constexpr (W::HAS_SECOND)
-        write_rows<W::ROWS, VALUE_DIM>(own_second, tiles + W::OWN_SECOND, tile_row,
+        write_rows<W::ROWS, VALUE_DIM>(own_second, tiles + W::OWN_SECOND_OFFSET, tile_row,
                                        head_of(p.dv, tile.batch, tile.head), tile.first_row, own_rows, sizes.value_dim);
 }
 

@@ -115,7 +115,7 @@ INLINE void accumulate_dq_parts(const AttentionGradByKeys& p, u32 shared, u32 co
             }
             fence_proxy_async_global();
             // Computed here because the thread has few registers.
-            u32 staging = shared + STAGING + opaque(consumer) * STAGING_BYTES;
+            u32 staging = shared + STAGING_OFFSET + opaque(consumer) * STAGING_BYTES;
             float* sums = p.sums + tile * (QUERIES * HEAD_DIM) + consumer * (STAGING_BYTES / 4);
             if (!UNORDERED && semaphore.is_first) cp_async_bulk_store(sums, staging, STAGING_BYTES);
             else cp_reduce_async_bulk_add_f32(sums, staging, STAGING_BYTES);
@@ -176,7 +176,7 @@ INLINE void write_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 stagi
 INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shared, const WorkTile& work,
                            const Step& step, u32 consumer, u32 parity, u32& semaphore_parity) {
     DqSemaphore semaphore(p, work, step.tile);
-    u32 thread = read_tid_x() % WARPGROUP, staging = shared + STAGING + consumer * STAGING_BYTES;
+    u32 thread = read_tid_x() % WARPGROUP, staging = shared + STAGING_OFFSET + consumer * STAGING_BYTES;
     mbarrier_wait_parity(staging_empty(shared, consumer), parity ^ 1);
     if (UNORDERED || !semaphore.is_last) {
 #pragma unroll
@@ -206,7 +206,7 @@ INLINE void add_to_queries(const AttentionGradByKeys& p, QuerySums& dq, u32 shar
 INLINE void publish_grads(u32 shared, u32 stage, u32 parity, const ScoreOperand& grads, u32 consumer) {
     u32 thread = read_tid_x() % WARPGROUP;
     mbarrier_wait_parity(grads_empty(shared, stage), parity ^ 1);
-    store_grads(shared + GRADS + stage * GRADS_BYTES, grads, consumer * 64 + thread / WARP * 16, thread % WARP);
+    store_grads(shared + GRADS_OFFSET + stage * GRADS_BYTES, grads, consumer * 64 + thread / WARP * 16, thread % WARP);
     fence_proxy_async_shared();
     __syncwarp();
     if (thread % WARP == 0) mbarrier_arrive(grads_full(shared, stage));
@@ -240,7 +240,7 @@ INLINE void add_last_tile(const AttentionGradByKeys& p, u32 shared, const WorkTi
     mbarrier_wait_parity(grads_full(shared, stage), ring.parity ^ (ring.stage == 0));
     QuerySums dq;
     wgmma_fence();
-    multiply_grads(dq, shared + GRADS + stage * GRADS_BYTES, own.k_tile(), consumer);
+    multiply_grads(dq, shared + GRADS_OFFSET + stage * GRADS_BYTES, own.k_tile(), consumer);
     wgmma_commit_group();
     wgmma_wait_group<0>();
     fence_accumulator(dq);
@@ -297,7 +297,7 @@ INLINE void consume(const AttentionGradByKeys& p, u32 shared, const WorkTile& wo
             accumulate_gemm_nn<HEAD_DIM>(dk, grads, q_tile);
             wgmma_commit_group();
         }
-        multiply_grads(dq, shared + GRADS + of * GRADS_BYTES, own.k_tile(), consumer);
+        multiply_grads(dq, shared + GRADS_OFFSET + of * GRADS_BYTES, own.k_tile(), consumer);
         wgmma_commit_group();
         wgmma_wait_group<1>();
         fence_accumulator(dv);

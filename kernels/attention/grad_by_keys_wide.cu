@@ -160,7 +160,7 @@ INLINE void store_scores(u32 to, const ScoreOperand& from, u32 consumer) {
 }
 
 // The address of p^T of a tile, which ds^T follows.
-INLINE u32 scores_of(u32 shared, u32 stage) { return shared + GRADS + stage * 2 * GRADS_BYTES; }
+INLINE u32 scores_of(u32 shared, u32 stage) { return shared + GRADS_OFFSET + stage * 2 * GRADS_BYTES; }
 
 // Converts scores and dp of a tile to p^T and ds^T in shared memory, which both consumers multiply.
 // Before it stores, it waits until the buffer's previous contents, those of two tiles before, have

@@ -35,10 +35,10 @@ static_assert(MASK == 2 && DROPOUT == 1 && ROW_TILES == 1, "what the host compil
 
 constexpr int ROWS = WARPS * 16;
 constexpr int THREADS = WARPS * WARP;
-constexpr int GRADS = ROWS * HEAD_DIM * 2;          // dy, after q
-constexpr int KEYS = GRADS + ROWS * VALUE_DIM * 2;  // k
-constexpr int VALUES = KEYS + STEP * HEAD_DIM * 2;  // v
-constexpr int TILES = VALUES + STEP * VALUE_DIM * 2;
+constexpr int GRADS_OFFSET = ROWS * HEAD_DIM * 2;                 // dy, after q
+constexpr int KEYS_OFFSET = GRADS_OFFSET + ROWS * VALUE_DIM * 2;  // k
+constexpr int VALUES_OFFSET = KEYS_OFFSET + STEP * HEAD_DIM * 2;  // v
+constexpr int TILES_BYTES = VALUES_OFFSET + STEP * VALUE_DIM * 2;
 // At the end the block's sums overwrite the tiles. The pitch is odd, so that the elements of a
 // column are in different banks.
 constexpr int PITCH = STEP + 1;
@@ -50,10 +50,11 @@ INLINE void fetch_tile(const AttentionGrad& p, const ScoreTile& at, u32 tiles) {
     const Sizes& sizes = p.sizes;
     u32 key_head = at.head / sizes.group;
     fetch<ROWS, HEAD_DIM, THREADS>(tiles, head_of(p.q, at.batch, at.head), at.query, sizes.queries, sizes.head_dim);
-    fetch<STEP, HEAD_DIM, THREADS>(tiles + KEYS, head_of(p.k, at.batch, key_head), at.key, sizes.keys, sizes.head_dim);
-    fetch<ROWS, VALUE_DIM, THREADS>(tiles + GRADS, head_of(p.dy, at.batch, at.head), at.query, sizes.queries,
+    fetch<STEP, HEAD_DIM, THREADS>(tiles + KEYS_OFFSET, head_of(p.k, at.batch, key_head), at.key, sizes.keys,
+                                   sizes.head_dim);
+    fetch<ROWS, VALUE_DIM, THREADS>(tiles + GRADS_OFFSET, head_of(p.dy, at.batch, at.head), at.query, sizes.queries,
                                     sizes.value_dim);
-    fetch<STEP, VALUE_DIM, THREADS>(tiles + VALUES, head_of(p.v, at.batch, key_head), at.key, sizes.keys,
+    fetch<STEP, VALUE_DIM, THREADS>(tiles + VALUES_OFFSET, head_of(p.v, at.batch, key_head), at.key, sizes.keys,
                                     sizes.value_dim);
     cp_async_commit_group();
 }
@@ -61,8 +62,8 @@ INLINE void fetch_tile(const AttentionGrad& p, const ScoreTile& at, u32 tiles) {
 // Computes both products of a warp's rows and waits for them.
 INLINE void multiply(Scores& scores, Scores& weight_grad, u32 tiles, u32 tile_row) {
     warpgroup_arrive();
-    gemm_nt<ROWS, HEAD_DIM>(scores, tiles, tile_row, tiles + KEYS);
-    gemm_nt<ROWS, VALUE_DIM>(weight_grad, tiles + GRADS, tile_row, tiles + VALUES);
+    gemm_nt<ROWS, HEAD_DIM>(scores, tiles, tile_row, tiles + KEYS_OFFSET);
+    gemm_nt<ROWS, VALUE_DIM>(weight_grad, tiles + GRADS_OFFSET, tile_row, tiles + VALUES_OFFSET);
     warpgroup_commit_batch();
     warpgroup_wait<0>();
     fence_accumulator(scores);

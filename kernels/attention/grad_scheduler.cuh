@@ -44,21 +44,21 @@ constexpr int GRADS_COUNT = WIDE ? 4 : 2;  // ds^T of two tiles; for wide heads 
 // Of a consumer: its part of dq of a tile, in f32.
 constexpr int STAGING_BYTES = WIDE ? 0 : 64 * SLAB_COLUMNS * 4;
 constexpr int ROW_STAT_BYTES = QUERIES * 4;
-constexpr int OWN_STAGE_BYTES = 2 * OWN_BYTES;          // k, then v
-constexpr int STREAMED = OWN_STAGES * OWN_STAGE_BYTES;  // stages of q, then dy
+constexpr int OWN_STAGE_BYTES = 2 * OWN_BYTES;                 // k, then v
+constexpr int STREAMED_OFFSET = OWN_STAGES * OWN_STAGE_BYTES;  // stages of q, then dy
 constexpr int STAGE_BYTES = 2 * TILE_BYTES;
-constexpr int GRADS = STREAMED + STAGES * STAGE_BYTES;
-constexpr int STAGING = GRADS + GRADS_COUNT * GRADS_BYTES;
+constexpr int GRADS_OFFSET = STREAMED_OFFSET + STAGES * STAGE_BYTES;
+constexpr int STAGING_OFFSET = GRADS_OFFSET + GRADS_COUNT * GRADS_BYTES;
 // Stages of the LSE and row_dot of each query.
-constexpr int ROW_STATS = STAGING + CONSUMERS * STAGING_BYTES;
-constexpr int BARRIERS = ROW_STATS + STAGES * 2 * ROW_STAT_BYTES;
+constexpr int ROW_STATS_OFFSET = STAGING_OFFSET + CONSUMERS * STAGING_BYTES;
+constexpr int BARRIERS_OFFSET = ROW_STATS_OFFSET + STAGES * 2 * ROW_STAT_BYTES;
 // mbarriers: full and empty of each stage, of each stage of k and v, and of each buffer of ds^T;
 // and for each consumer: its staging buffer is full (wide heads: it has added), its staging buffer
 // is empty, and its turn has come.
 constexpr int BARRIER_COUNT = 2 * STAGES + 2 * OWN_STAGES + 2 * STAGES + 3 * CONSUMERS;
 // The work tile index of each stage of k and v.
-constexpr int WORK_TILE_INDICES = BARRIERS + 8 * BARRIER_COUNT;
-// SHARED (the host's `shared_bytes`) = WORK_TILE_INDICES + 8 * OWN_STAGES
+constexpr int WORK_TILE_INDICES_OFFSET = BARRIERS_OFFSET + 8 * BARRIER_COUNT;
+// SHARED (the host's `shared_bytes`) = WORK_TILE_INDICES_OFFSET + 8 * OWN_STAGES
 
 // The parameters, like AttentionGrad in params.cuh.
 struct AttentionGradByKeys {
@@ -152,9 +152,9 @@ struct Ring {
     u32 stage = 0, parity = 0;
 
     INLINE Ring(u32 first) : shared(first) {}
-    INLINE u32 tiles() const { return shared + STREAMED + stage * STAGE_BYTES; }
-    INLINE u32 row_stats() const { return shared + ROW_STATS + stage * 2 * ROW_STAT_BYTES; }
-    INLINE u32 full() const { return shared + BARRIERS + stage * 8; }
+    INLINE u32 tiles() const { return shared + STREAMED_OFFSET + stage * STAGE_BYTES; }
+    INLINE u32 row_stats() const { return shared + ROW_STATS_OFFSET + stage * 2 * ROW_STAT_BYTES; }
+    INLINE u32 full() const { return shared + BARRIERS_OFFSET + stage * 8; }
     INLINE u32 empty() const { return full() + STAGES * 8; }
     INLINE void advance() {
         stage = stage == STAGES - 1 ? 0 : stage + 1;
@@ -169,9 +169,9 @@ struct KeyValueRing {
     INLINE KeyValueRing(u32 first) : shared(first) {}
     INLINE u32 k_tile() const { return shared + stage * OWN_STAGE_BYTES; }
     INLINE u32 v_tile() const { return k_tile() + OWN_BYTES; }
-    INLINE u32 full() const { return shared + BARRIERS + 2 * STAGES * 8 + stage * 8; }
+    INLINE u32 full() const { return shared + BARRIERS_OFFSET + 2 * STAGES * 8 + stage * 8; }
     INLINE u32 empty() const { return full() + OWN_STAGES * 8; }
-    INLINE u32 index() const { return shared + WORK_TILE_INDICES + stage * 8; }
+    INLINE u32 index() const { return shared + WORK_TILE_INDICES_OFFSET + stage * 8; }
     INLINE void advance() {
         stage = stage == OWN_STAGES - 1 ? 0 : stage + 1;
         parity ^= stage == 0;
@@ -183,7 +183,9 @@ struct KeyValueRing {
     }
 };
 // mbarriers of the ds^T buffer that belongs to a stage.
-INLINE u32 grads_full(u32 shared, u32 stage) { return shared + BARRIERS + (2 * STAGES + 2 * OWN_STAGES + stage) * 8; }
+INLINE u32 grads_full(u32 shared, u32 stage) {
+    return shared + BARRIERS_OFFSET + (2 * STAGES + 2 * OWN_STAGES + stage) * 8;
+}
 INLINE u32 grads_empty(u32 shared, u32 stage) { return grads_full(shared, stage) + STAGES * 8; }
 // Arrives for a warp, after all its lanes have waited for the products that read the buffer.
 INLINE void release(u32 barrier) {
@@ -192,7 +194,7 @@ INLINE void release(u32 barrier) {
 // mbarriers of a consumer: its staging buffer holds its part of dq of a tile; the staging buffer
 // has been read; (below) its turn has come.
 INLINE u32 staging_full(u32 shared, u32 consumer) {
-    return shared + BARRIERS + (4 * STAGES + 2 * OWN_STAGES + consumer) * 8;
+    return shared + BARRIERS_OFFSET + (4 * STAGES + 2 * OWN_STAGES + consumer) * 8;
 }
 INLINE u32 staging_empty(u32 shared, u32 consumer) { return staging_full(shared, consumer) + CONSUMERS * 8; }
 // For wide heads, which have no staging buffer: the consumer has added to a tile.

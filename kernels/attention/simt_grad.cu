@@ -17,13 +17,13 @@
 // width 128.
 constexpr int STEP = 32;
 constexpr int COLUMNS = STEP / LANES;
-constexpr int OWN_SECOND = ROWS * pitch_of(HEAD_DIM);
-constexpr int STREAMED_FIRST = OWN_SECOND + ROWS * pitch_of(VALUE_DIM);
-constexpr int STREAMED_SECOND = STREAMED_FIRST + STEP * pitch_of(HEAD_DIM);
-constexpr int WEIGHTS = STREAMED_SECOND + STEP * pitch_of(VALUE_DIM);
-constexpr int ROW_STATS = WEIGHTS + ROWS * weight_pitch(STEP);
+constexpr int OWN_SECOND_OFFSET = ROWS * pitch_of(HEAD_DIM);
+constexpr int STREAMED_FIRST_OFFSET = OWN_SECOND_OFFSET + ROWS * pitch_of(VALUE_DIM);
+constexpr int STREAMED_SECOND_OFFSET = STREAMED_FIRST_OFFSET + STEP * pitch_of(HEAD_DIM);
+constexpr int WEIGHTS_OFFSET = STREAMED_SECOND_OFFSET + STEP * pitch_of(VALUE_DIM);
+constexpr int ROW_STATS_OFFSET = WEIGHTS_OFFSET + ROWS * weight_pitch(STEP);
 // Two statistics (LSE and row_dot) for each query, own or streamed.
-constexpr int SHARED_BYTES = (ROW_STATS + 2 * ROWS) * 4;
+constexpr int SHARED_BYTES = (ROW_STATS_OFFSET + 2 * ROWS) * 4;
 constexpr int BLOCKS = 2;
 
 template <bool BY_KEYS> INLINE TileCoord tile_in(const AttentionGrad& p, u32 index) {
@@ -58,9 +58,9 @@ template <bool BY_KEYS> struct Block {
     INLINE void fetch_own() const {
         fetch<ROWS, HEAD_DIM>(tiles, head_of(BY_KEYS ? p.k : p.q, tile.batch, tile.head), tile.first_row, own_rows,
                               sizes.head_dim);
-        fetch<ROWS, VALUE_DIM>(tiles + OWN_SECOND, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head), tile.first_row,
-                               own_rows, sizes.value_dim);
-        if (!BY_KEYS) fetch_row_stats<ROWS>(tiles + ROW_STATS, p, tile.batch, tile.head, tile.first_row);
+        fetch<ROWS, VALUE_DIM>(tiles + OWN_SECOND_OFFSET, head_of(BY_KEYS ? p.v : p.dy, tile.batch, tile.head),
+                               tile.first_row, own_rows, sizes.value_dim);
+        if (!BY_KEYS) fetch_row_stats<ROWS>(tiles + ROW_STATS_OFFSET, p, tile.batch, tile.head, tile.first_row);
         cp_async_commit_group();
     }
     // Copies the streamed rows of a step, of k and v or of a query head's q and dy, and waits for
@@ -69,12 +69,12 @@ template <bool BY_KEYS> struct Block {
         u32 head = BY_KEYS ? query_head : tile.head / sizes.group;
         i32 rows = BY_KEYS ? sizes.queries : sizes.keys;
         __syncthreads();
-        fetch<STEP, HEAD_DIM>(tiles + STREAMED_FIRST, head_of(BY_KEYS ? p.q : p.k, tile.batch, head), at, rows,
+        fetch<STEP, HEAD_DIM>(tiles + STREAMED_FIRST_OFFSET, head_of(BY_KEYS ? p.q : p.k, tile.batch, head), at, rows,
                               sizes.head_dim);
-        if (BY_KEYS) fetch_row_stats<STEP>(tiles + ROW_STATS, p, tile.batch, query_head, at);
+        if (BY_KEYS) fetch_row_stats<STEP>(tiles + ROW_STATS_OFFSET, p, tile.batch, query_head, at);
         cp_async_commit_group();
-        fetch<STEP, VALUE_DIM>(tiles + STREAMED_SECOND, head_of(BY_KEYS ? p.dy : p.v, tile.batch, head), at, rows,
-                               sizes.value_dim);
+        fetch<STEP, VALUE_DIM>(tiles + STREAMED_SECOND_OFFSET, head_of(BY_KEYS ? p.dy : p.v, tile.batch, head), at,
+                               rows, sizes.value_dim);
         cp_async_commit_group();
         cp_async_wait_group<1>();
         __syncthreads();
@@ -140,7 +140,7 @@ INLINE void add_step(float (&own_first)[LANE_ROWS][HEAD_DIM / LANES],
     else kept.keep_all();
     Products weight, weight_grad;
     if (any) {
-        gemm_nt<HEAD_DIM>(weight, block.first_rows, tiles + STREAMED_FIRST);
+        gemm_nt<HEAD_DIM>(weight, block.first_rows, tiles + STREAMED_FIRST_OFFSET);
         exp_scores(weight, block, mask, at, fully_unmasked);
     }
     cp_async_wait_group<0>();
@@ -149,15 +149,15 @@ INLINE void add_step(float (&own_first)[LANE_ROWS][HEAD_DIM / LANES],
     if constexpr (BY_KEYS) {
         store_weights(block.weights, weight, kept);
         __syncwarp();
-        accumulate_gemm_nn<VALUE_DIM, STEP>(own_second, block.weights, tiles + STREAMED_SECOND);
+        accumulate_gemm_nn<VALUE_DIM, STEP>(own_second, block.weights, tiles + STREAMED_SECOND_OFFSET);
     }
-    gemm_nt<VALUE_DIM>(weight_grad, block.second_rows, tiles + STREAMED_SECOND);
+    gemm_nt<VALUE_DIM>(weight_grad, block.second_rows, tiles + STREAMED_SECOND_OFFSET);
     score_gradient(weight_grad, weight, block, kept);
     // Wait until all lanes have read the weights that these replace.
     __syncwarp();
     store_weights(block.weights, weight_grad, KeepAll());
     __syncwarp();
-    accumulate_gemm_nn<HEAD_DIM, STEP>(own_first, block.weights, tiles + STREAMED_FIRST);
+    accumulate_gemm_nn<HEAD_DIM, STEP>(own_first, block.weights, tiles + STREAMED_FIRST_OFFSET);
     __syncwarp();
 }
 
@@ -176,9 +176,9 @@ template <bool BY_KEYS> INLINE void gradient(const AttentionGrad& launched) {
     u32 warp = threadIdx.x / WARP, lane = threadIdx.x % LANES, group = threadIdx.x % WARP / LANES;
     i32 warp_row = tile.first_row + i32(warp) * WARP_ROWS;
     const float* first_rows = tiles + warp * WARP_ROWS * pitch_of(HEAD_DIM);
-    const float* second_rows = tiles + OWN_SECOND + warp * WARP_ROWS * pitch_of(VALUE_DIM);
-    float* weights = tiles + WEIGHTS + warp * WARP_ROWS * weight_pitch(STEP);
-    const float* row_stats = tiles + ROW_STATS;
+    const float* second_rows = tiles + OWN_SECOND_OFFSET + warp * WARP_ROWS * pitch_of(VALUE_DIM);
+    float* weights = tiles + WEIGHTS_OFFSET + warp * WARP_ROWS * weight_pitch(STEP);
+    const float* row_stats = tiles + ROW_STATS_OFFSET;
     Block<BY_KEYS> block = {p,        sizes, tile,       own_rows,    warp,      lane,   group,
                             warp_row, tiles, first_rows, second_rows, row_stats, weights};
     block.fetch_own();

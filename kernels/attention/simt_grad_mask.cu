@@ -17,9 +17,9 @@ static_assert(MASK == 2 && DROPOUT == 1, "what the host compiles");
 constexpr int STEP = 32;
 constexpr int BLOCKS = 2;
 constexpr int COLUMNS = STEP / LANES;
-constexpr int GRADS = ROWS * pitch_of(HEAD_DIM);
-constexpr int KEYS = GRADS + ROWS * pitch_of(VALUE_DIM);
-constexpr int VALUES = KEYS + STEP * pitch_of(HEAD_DIM);
+constexpr int GRADS_OFFSET = ROWS * pitch_of(HEAD_DIM);
+constexpr int KEYS_OFFSET = GRADS_OFFSET + ROWS * pitch_of(VALUE_DIM);
+constexpr int VALUES_OFFSET = KEYS_OFFSET + STEP * pitch_of(HEAD_DIM);
 // At the end the block's sums overwrite the tiles. The pitch is odd, so that the elements of a
 // column are in different banks.
 constexpr int PITCH = STEP + 1;
@@ -31,9 +31,11 @@ INLINE void fetch_tile(const AttentionGrad& p, const ScoreTile& at, float* tiles
     const Sizes& sizes = p.sizes;
     u32 key_head = at.head / sizes.group;
     fetch<ROWS, HEAD_DIM>(tiles, head_of(p.q, at.batch, at.head), at.query, sizes.queries, sizes.head_dim);
-    fetch<STEP, HEAD_DIM>(tiles + KEYS, head_of(p.k, at.batch, key_head), at.key, sizes.keys, sizes.head_dim);
-    fetch<ROWS, VALUE_DIM>(tiles + GRADS, head_of(p.dy, at.batch, at.head), at.query, sizes.queries, sizes.value_dim);
-    fetch<STEP, VALUE_DIM>(tiles + VALUES, head_of(p.v, at.batch, key_head), at.key, sizes.keys, sizes.value_dim);
+    fetch<STEP, HEAD_DIM>(tiles + KEYS_OFFSET, head_of(p.k, at.batch, key_head), at.key, sizes.keys, sizes.head_dim);
+    fetch<ROWS, VALUE_DIM>(tiles + GRADS_OFFSET, head_of(p.dy, at.batch, at.head), at.query, sizes.queries,
+                           sizes.value_dim);
+    fetch<STEP, VALUE_DIM>(tiles + VALUES_OFFSET, head_of(p.v, at.batch, key_head), at.key, sizes.keys,
+                           sizes.value_dim);
     cp_async_commit_group();
     cp_async_wait_group<0>();
     __syncthreads();
@@ -49,8 +51,8 @@ INLINE void add_tile(Scores& sums, const AttentionGrad& p, const ScoreTile& at, 
         kept.draw(p.dropout, WeightIndex::of(p), at.batch * sizes.heads + at.head, at.query + i32(warp_row), at.key);
     else kept.keep_all();
     Scores scores, weight_grad;
-    gemm_nt<HEAD_DIM>(scores, tiles + warp_row * pitch_of(HEAD_DIM), tiles + KEYS);
-    gemm_nt<VALUE_DIM>(weight_grad, tiles + GRADS + warp_row * pitch_of(VALUE_DIM), tiles + VALUES);
+    gemm_nt<HEAD_DIM>(scores, tiles + warp_row * pitch_of(HEAD_DIM), tiles + KEYS_OFFSET);
+    gemm_nt<VALUE_DIM>(weight_grad, tiles + GRADS_OFFSET + warp_row * pitch_of(VALUE_DIM), tiles + VALUES_OFFSET);
     View<const MaskElement> mask = head_of(p.mask, at.batch, at.head);
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i) {

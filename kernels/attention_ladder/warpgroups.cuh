@@ -39,15 +39,15 @@
 constexpr int WARPGROUP = 128;
 constexpr int ROWS = 64;  // queries per consumer
 constexpr int QUERIES = CONSUMERS * ROWS;
-constexpr int LINE = 128;  // bytes
+constexpr int LINE_BYTES = 128;  // bytes
 constexpr int SLAB_COLUMNS = 64, SLABS = WIDTH / SLAB_COLUMNS;
-constexpr int Q_BYTES = ROWS * SLABS * LINE;  // per consumer
-constexpr int STEP_BYTES = STEP * SLABS * LINE;
-constexpr int K_TILES = CONSUMERS * Q_BYTES;
-constexpr int V_TILES = K_TILES + STAGES * STEP_BYTES;
-constexpr int BARRIERS = V_TILES + STAGES * STEP_BYTES;
+constexpr int Q_BYTES = ROWS * SLABS * LINE_BYTES;  // per consumer
+constexpr int STEP_BYTES = STEP * SLABS * LINE_BYTES;
+constexpr int K_OFFSET = CONSUMERS * Q_BYTES;
+constexpr int V_OFFSET = K_OFFSET + STAGES * STEP_BYTES;
+constexpr int BARRIERS_OFFSET = V_OFFSET + STAGES * STEP_BYTES;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = BARRIERS + 8 * (1 + 4 * STAGES) + SWIZZLE_ALIGNMENT
+// SHARED = BARRIERS_OFFSET + 8 * (1 + 4 * STAGES) + SWIZZLE_ALIGNMENT
 
 struct MappedAttention {
     TensorMap q, k, v;  // axes: column, token, head, 1; boxes: q 64 x ROWS, k and v 64 x STEP
@@ -81,9 +81,11 @@ struct PipelineState {
     u32 stage = 0, parity = 0;
 
     INLINE PipelineState(u32 tiles, u32 barriers) : tiles(tiles), barriers(barriers) {}
-    INLINE static PipelineState of_keys(u32 shared) { return PipelineState(shared + K_TILES, shared + BARRIERS + 8); }
+    INLINE static PipelineState of_keys(u32 shared) {
+        return PipelineState(shared + K_OFFSET, shared + BARRIERS_OFFSET + 8);
+    }
     INLINE static PipelineState of_values(u32 shared) {
-        return PipelineState(shared + V_TILES, shared + BARRIERS + 8 + 16 * STAGES);
+        return PipelineState(shared + V_OFFSET, shared + BARRIERS_OFFSET + 8 + 16 * STAGES);
     }
     INLINE u32 tile() const { return tiles + stage * STEP_BYTES; }
     INLINE u32 full() const { return barriers + stage * 8; }
@@ -103,7 +105,7 @@ struct PipelineState {
     }
 };
 
-INLINE u32 q_full_barrier(u32 shared) { return shared + BARRIERS; }
+INLINE u32 q_full_barrier(u32 shared) { return shared + BARRIERS_OFFSET; }
 
 // Initializes all mbarriers of the block and synchronizes its threads.
 INLINE void init_barriers(u32 shared) {
@@ -126,7 +128,7 @@ INLINE void load_queries(const MappedAttention& p, u32 shared, const WorkTile& w
     mbarrier_arrive_expect_tx(q_full_barrier(shared), CONSUMERS * Q_BYTES);
 #pragma unroll
     for (int box = 0; box < CONSUMERS * SLABS; ++box)
-        cp_async_bulk_tensor_4d(shared + box * ROWS * LINE, p.q, box % SLABS * SLAB_COLUMNS,
+        cp_async_bulk_tensor_4d(shared + box * ROWS * LINE_BYTES, p.q, box % SLABS * SLAB_COLUMNS,
                                 work_tile.first_query + box / SLABS * ROWS, work_tile.head, 0, q_full_barrier(shared));
 }
 // Issues the TMA loads of the keys or values of a step into the ring's current stage, which is
@@ -135,7 +137,7 @@ INLINE void load_step(const PipelineState& ring, const TensorMap& map, u32 step,
     mbarrier_arrive_expect_tx(ring.full(), STEP_BYTES);
 #pragma unroll
     for (int slab = 0; slab < SLABS; ++slab)
-        cp_async_bulk_tensor_4d(ring.tile() + slab * STEP * LINE, map, slab * SLAB_COLUMNS, step * STEP, head, 0,
+        cp_async_bulk_tensor_4d(ring.tile() + slab * STEP * LINE_BYTES, map, slab * SLAB_COLUMNS, step * STEP, head, 0,
                                 ring.full());
 }
 
@@ -151,8 +153,9 @@ INLINE void issue_scores(Scores& s, u32 q_rows, u32 k_tile) {
 #pragma unroll
     for (int inner = 0; inner < WIDTH / 16; ++inner) {
         u32 slab = inner / 4, line_offset = inner % 4 * 32;
-        wgmma_ss(s, smem_descriptor(q_rows + slab * ROWS * LINE + line_offset, 16, 8 * LINE),
-                 smem_descriptor(k_tile + slab * STEP * LINE + line_offset, 16, 8 * LINE), inner > 0, bf16());
+        wgmma_ss(s, smem_descriptor(q_rows + slab * ROWS * LINE_BYTES + line_offset, 16, 8 * LINE_BYTES),
+                 smem_descriptor(k_tile + slab * STEP * LINE_BYTES + line_offset, 16, 8 * LINE_BYTES), inner > 0,
+                 bf16());
     }
     wgmma_commit_group();
 }
@@ -161,7 +164,8 @@ INLINE void issue_values(Outputs& y, const Weights& weights, u32 v_tile) {
     wgmma_fence();
 #pragma unroll
     for (int inner = 0; inner < STEP / 16; ++inner)
-        wgmma_rs_trans(y, weights[inner], smem_descriptor(v_tile + inner * 16 * LINE, STEP * LINE, 8 * LINE), bf16());
+        wgmma_rs_trans(y, weights[inner],
+                       smem_descriptor(v_tile + inner * 16 * LINE_BYTES, STEP * LINE_BYTES, 8 * LINE_BYTES), bf16());
     wgmma_commit_group();
 }
 // Keeps the compiler from moving uses of an accumulator across the wait for its wgmmas.

@@ -111,9 +111,9 @@ struct TileGrid {
     Divisor band;       // tiles of a band, which is BAND_ROWS rows of tiles
     Divisor last_band;  // rows of tiles after the full bands, if there are any
     Divisor splits;
-    Divisor fast;  // size of the fast axis of the batch
-    u32 rows;      // rows of tiles of a matrix
-    u32 count;     // of all tiles
+    Divisor inner_batch;  // size of the fast axis of the batch
+    u32 rows;             // rows of tiles of a matrix
+    u32 count;            // of all tiles
 
     static constexpr u32 BAND_ROWS = 8;  // its divisor is {8, 1, 3}
 

@@ -34,8 +34,8 @@ struct Split {
     const float* x;
     u32* not_splittable;  // 0 before the launch; nonzero if a number is not the sum of its terms
     // Strides of x in elements: along a run, between lines, along the axes of the batch.
-    i64 run_stride, line_stride, fast_stride, slow_stride;
-    u32 run, lines, fast, slow;
+    i64 run_stride, line_stride, inner_stride, outer_stride;
+    u32 run, lines, inner, outer;
     u32 pitch;     // run, rounded up to full packs
     u32 in_packs;  // whether x is read 16 bytes at a time
 };
@@ -67,12 +67,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) split(const __grid_constan
     u32 packs = p.pitch / PACK;
     u32 number = blockIdx.x * THREADS + threadIdx.x;
     u32 line = number / packs;
-    if (line >= p.lines * p.fast * p.slow) return;
+    if (line >= p.lines * p.inner * p.outer) return;
     u32 at = (number - line * packs) * PACK;
     u32 matrix = line / p.lines;
-    u32 slow = matrix / p.fast;
-    const float* x = p.x + i64(line - matrix * p.lines) * p.line_stride + i64(matrix - slow * p.fast) * p.fast_stride +
-                     i64(slow) * p.slow_stride;
+    u32 outer = matrix / p.inner;
+    const float* x = p.x + i64(line - matrix * p.lines) * p.line_stride +
+                     i64(matrix - outer * p.inner) * p.inner_stride + i64(outer) * p.outer_stride;
     float rest[PACK];
     read(p, x, at, rest);
     bool fit = true;
@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) split(const __grid_constan
     for (int e = 0; e < PACK; ++e) fit = fit && is_splittable(rest[e]);
     if (!fit) *p.not_splittable = 1;
 
-    u64 part_length = u64(p.lines) * p.fast * p.slow * packs;
+    u64 part_length = u64(p.lines) * p.inner * p.outer * packs;
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
         Pack<u32, PACK / 2> words;

@@ -111,13 +111,13 @@ typedef PlainOut Out;
 #endif
 
 // The main loop of a tile. Its last WGMMAs may still be in flight, except with BF16X6.
-INLINE void mainloop_tile(Sums& sums, Ring& ring, Out& out, u32 blocks, u32 row, u32 pause = NONE) {
+INLINE void mainloop_tile(Sums& sums, Ring& ring, Out& out, u32 k_tiles, u32 row, u32 pause = NONE) {
 #if BF16X6
-    mainloop_bf16x6(sums, ring, blocks, row);
+    mainloop_bf16x6(sums, ring, k_tiles, row);
 #elif A_FROM_REGISTERS
-    mainloop_rs(sums, ring, blocks, row);
+    mainloop_rs(sums, ring, k_tiles, row);
 #else
-    mainloop(sums, ring, out.store_pending_slabs(sums, ring, row), blocks, row, pause);
+    mainloop(sums, ring, out.store_pending_slabs(sums, ring, row), k_tiles, row, pause);
 #endif
 }
 // `is_last`: the consumer has no further work tile.
@@ -140,16 +140,16 @@ INLINE void consume_cooperative(const TensorMapProduct& p, Ring& ring, Out& out,
         u32 following = next_tile_index(tile_index);
         is_last = following >= p.tiles.count;
         // Not in stages during which slabs of the previous tile are stored.
-        bool pauses = LAG_STAGES > 0 && is_last && work.blocks >= SLABS + LAG_STAGES;
-        mainloop_tile(sums, ring, out, work.blocks, row, pauses && row > 0 ? work.blocks - LAG_STAGES : NONE);
-        if (pauses && row == 0 && threadIdx.x % WARP == 0) mbarrier_arrive(turn_barrier(ring.first, 1));
+        bool pauses = LAG_STAGES > 0 && is_last && work.k_tiles >= SLABS + LAG_STAGES;
+        mainloop_tile(sums, ring, out, work.k_tiles, row, pauses && row > 0 ? work.k_tiles - LAG_STAGES : NONE);
+        if (pauses && row == 0 && threadIdx.x % WARP == 0) mbarrier_arrive(turn_barrier(ring.shared, 1));
 #if A_FROM_REGISTERS
-        await_sums(sums, ring, work.blocks);
+        await_sums(sums, ring, work.k_tiles);
         store(sums, out, WorkTile(p, opaque(tile_index)), row, is_last);
         work = WorkTile(p, is_last ? tile_index : following);
 #else
         WorkTile next(p, is_last ? tile_index : following);
-        if (!BF16X6) await_sums(sums, ring, work.blocks);
+        if (!BF16X6) await_sums(sums, ring, work.k_tiles);
         store(sums, out, work, row, is_last);
         work = next;
 #endif
@@ -163,7 +163,7 @@ INLINE void consume_pingpong(const TensorMapProduct& p, Ring& ring, Out& out, u3
     u32 turn = consumer ^ 1;  // parity: the first consumer's first turn waits for no arrival
     u32 tile_index = first_tile_index();
     if (consumer == 1 && tile_index < p.tiles.count) {
-        ring.skip(WorkTile(p, tile_index).blocks);
+        ring.skip(WorkTile(p, tile_index).k_tiles);
         tile_index = next_tile_index(tile_index);
     }
 #pragma unroll 1
@@ -171,17 +171,17 @@ INLINE void consume_pingpong(const TensorMapProduct& p, Ring& ring, Out& out, u3
         WorkTile work(p, opaque(tile_index));
         out.begin(work, 0);
         mbarrier_wait_parity(turn_barrier(shared, out.consumer()), turn);
-        mainloop_tile(sums, ring, out, work.blocks, 0);
+        mainloop_tile(sums, ring, out, work.k_tiles, 0);
         // Its last stages have been full: the other consumer may wait for those that follow.
         if (threadIdx.x % WARP == 0) mbarrier_arrive(turn_barrier(shared, out.consumer() ^ 1));
-        await_sums(sums, ring, work.blocks);
+        await_sums(sums, ring, work.k_tiles);
         // Recomputed, so that it takes no registers during the main loop.
         store(sums, out, WorkTile(p, opaque(tile_index)), 0,
               next_tile_index(next_tile_index(tile_index)) >= p.tiles.count);
         tile_index = next_tile_index(tile_index);
         turn ^= 1;
         if (tile_index < p.tiles.count) {
-            ring.skip(WorkTile(p, opaque(tile_index)).blocks);
+            ring.skip(WorkTile(p, opaque(tile_index)).k_tiles);
             tile_index = next_tile_index(tile_index);
         }
     }
@@ -217,7 +217,7 @@ INLINE void start_producer(const TensorMapProduct& p, u32 shared, u32 stages) {
     if (threadIdx.x % WARPGROUP == 0) {
         prefetch_tensormap(p.y);
         if (EPILOGUE) prefetch_tensormap(p.z);
-        produce(p, shared, stages);
+        producer_loop(p, shared, stages);
     }
 #if SUMS_OF_A
     // From lane 0, as the warpgroup's index is.

@@ -26,23 +26,25 @@ constexpr u32 TERMS_OF_A = 0x001012, TERMS_OF_B = 0x010210;
 
 // The descriptor of a term in shared memory, at its first step along k (16 elements of all lines).
 template <bool K_MAJOR> INLINE u64 term_descriptor(u32 address) {
-    return K_MAJOR ? smem_descriptor_64(address, 8 * K_LINE) : smem_descriptor(address, SLAB_K, 8 * LINE);
+    return K_MAJOR ? smem_descriptor_64(address, 8 * TILE_K_BYTES)
+                   : smem_descriptor(address, SLAB_K_BYTES, 8 * LINE_BYTES);
 }
 
 // Issues the WGMMAs of the pairs FIRST to END - 1 of a stage, accumulated from 0. `row` is the
 // consumer's first row.
 template <int FIRST, int END> INLINE void multiply_pairs(Sums& sums, u32 stage, u32 row) {
-    u64 a = term_descriptor<A_K_MAJOR>(stage + row * K_LINE), b = term_descriptor<B_K_MAJOR>(stage + STAGE_A);
+    u64 a = term_descriptor<A_K_MAJOR>(stage + row * TILE_K_BYTES),
+        b = term_descriptor<B_K_MAJOR>(stage + STAGE_A_BYTES);
     wgmma_fence();
 #pragma unroll
     for (int pair = FIRST; pair < END; ++pair) {
-        u32 from_a = (TERMS_OF_A >> 4 * pair & 3) * TERM_A, from_b = (TERMS_OF_B >> 4 * pair & 3) * TERM_B;
+        u32 from_a = (TERMS_OF_A >> 4 * pair & 3) * TERM_A_BYTES, from_b = (TERMS_OF_B >> 4 * pair & 3) * TERM_B_BYTES;
 #pragma unroll
         for (int step = 0; step < STEPS; ++step)
-            wgmma_ss_wide<!A_K_MAJOR, !B_K_MAJOR>(sums[0],
-                                                  smem_descriptor_at(a, from_a + step * (A_K_MAJOR ? 32 : 16 * LINE)),
-                                                  smem_descriptor_at(b, from_b + step * (B_K_MAJOR ? 32 : 16 * LINE)),
-                                                  pair > FIRST || step > 0, Element());
+            wgmma_ss_wide<!A_K_MAJOR, !B_K_MAJOR>(
+                sums[0], smem_descriptor_at(a, from_a + step * (A_K_MAJOR ? 32 : 16 * LINE_BYTES)),
+                smem_descriptor_at(b, from_b + step * (B_K_MAJOR ? 32 : 16 * LINE_BYTES)), pair > FIRST || step > 0,
+                Element());
     }
     wgmma_commit_group();
 }
@@ -60,14 +62,14 @@ INLINE void add_to(Sums& sums, const Sums& products) {
         for (int e = 0; e < 4; ++e) sums[0][j][e] += products[0][j][e];
 }
 
-INLINE void mainloop_bf16x6(Sums& sums, Ring& ring, u32 blocks, u32 row) {
+INLINE void mainloop_bf16x6(Sums& sums, Ring& ring, u32 k_tiles, u32 row) {
 #pragma unroll
     for (int j = 0; j < TILE_N / 2; ++j) sums[0][j / 4][j % 4] = 0;
 #pragma unroll 1
-    for (u32 block = 0; block < blocks; ++block) {
+    for (u32 k_tile = 0; k_tile < k_tiles; ++k_tile) {
         Sums products;
         mbarrier_wait_parity(ring.full(), ring.parity);
-        if (block == 0 && row > 0) {
+        if (k_tile == 0 && row > 0) {
             // In its first stage, the second consumer promotes once more. From then on, one
             // consumer promotes while the other one multiplies.
             multiply_pairs<0, PAIRS / 2>(products, ring.address(), row);

@@ -40,7 +40,7 @@
 constexpr int PIECE_N = 32;
 constexpr int COLUMN_PAIRS = PIECE_N / 16;  // pairs of eight columns, as stmatrix stores them
 constexpr bool LOADS_SOURCE = EPILOGUE != PRE_ACTIVATION;
-static_assert(BLOCKS <= 2, "the block of a strip is found by one comparison");
+static_assert(ATOMS_M <= 2, "the WGMMA of a strip is found by one comparison");
 
 // Values of a lane that are computed together.
 constexpr int VALUES_AT_ONCE = 8;
@@ -75,20 +75,21 @@ template <class Half> INLINE u32 bounded(u32 z, Half) { return z; }
 #endif
 #endif
 
-// The strips of a warp's rows of a tile that are inside y, one block of 64 rows after another.
+// The strips of a warp's rows of a tile that are inside y: those of its first WGMMA's 64 rows, then
+// those of the second one's.
 struct Strips {
-    u32 row, column;  // of the first strip
-    u32 across, blocks, count;
+    u32 row, column;           // of the first strip
+    u32 across, atoms, count;  // strips side by side, WGMMAs with rows in y, all strips
 
     INLINE Strips(const TensorMapProduct& p, const WorkTile& work, u32 first_row)
         : row(first_row), column(work.tile.column) {
-        across = min((p.n - column + SLAB_N - 1) / SLAB_N, u32(SLABS_ACROSS));
-        blocks = row < p.m ? min((p.m - row + 63) / 64, u32(BLOCKS)) : 0;
-        count = across * blocks;
+        across = min((p.n - column + SLAB_COLUMNS - 1) / SLAB_COLUMNS, u32(SLABS_ACROSS));
+        atoms = row < p.m ? min((p.m - row + 63) / 64, u32(ATOMS_M)) : 0;
+        count = across * atoms;
     }
-    INLINE u32 block_of(u32 number) const { return number >= across; }
-    INLINE u32 row_of(u32 number) const { return row + block_of(number) * 64; }
-    INLINE u32 column_of(u32 number) const { return column + (number - block_of(number) * across) * SLAB_N; }
+    INLINE u32 atom_of(u32 strip) const { return strip >= across; }
+    INLINE u32 row_of(u32 strip) const { return row + atom_of(strip) * 64; }
+    INLINE u32 column_of(u32 strip) const { return column + (strip - atom_of(strip) * across) * SLAB_COLUMNS; }
 };
 
 typedef float2 ColumnSums[SLABS_ACROSS];  // of a lane: columns 2 l and 2 l + 1 of each slab
@@ -108,7 +109,7 @@ struct FusedOut {
     INLINE u32 lane() const { return read_tid_x() % WARP; }
     INLINE bool leads() const { return read_tid_x() % WARP == 0; }
     INLINE u32 consumer() const { return warp / (WARPGROUP / WARP); }
-    INLINE u32 strip_at(u32 number) const { return shared + STAGING_OFFSET + (warp * BUFFERS + number) * STRIP; }
+    INLINE u32 strip_at(u32 number) const { return shared + STAGING_OFFSET + (warp * BUFFERS + number) * STRIP_BYTES; }
     INLINE u32 barrier_of(u32 number) const { return turn_barrier(shared, CONSUMERS) + (warp * BUFFERS + number) * 8; }
     INLINE Strips strips_of(const WorkTile& work, u32 row) const {
         return Strips(p, work, work.tile.row + row + warp % 4 * 16);
@@ -122,7 +123,7 @@ struct FusedOut {
         if (number >= strips.count) return;
         u32 to = buffer + ahead;
         to = to < BUFFERS ? to : to - BUFFERS;
-        mbarrier_arrive_expect_tx(barrier_of(to), STRIP);
+        mbarrier_arrive_expect_tx(barrier_of(to), STRIP_BYTES);
         cp_async_bulk_tensor_4d(strip_at(to), p.z, strips.column_of(number), strips.row_of(number), 0, 0,
                                 barrier_of(to));
     }
@@ -175,7 +176,7 @@ struct FusedOut {
     // and for the upper 16 lanes the next eight.
     INLINE u32 chunk_at(u32 strip, u32 chunk) const {
         u32 lane = this->lane(), row = lane % 16;
-        return strip + row * LINE + ((chunk + lane / 16) ^ (row & 7)) * 16;
+        return strip + row * LINE_BYTES + ((chunk + lane / 16) ^ (row & 7)) * 16;
     }
 
 #if EPILOGUE == PRE_ACTIVATION
@@ -206,12 +207,12 @@ struct FusedOut {
 #pragma unroll
         for (int pair = 0; pair < COLUMN_PAIRS; ++pair) {
             stmatrix_x4(chunk_at(strip, chunk + 2 * pair), z[pair]);
-            stmatrix_x4(chunk_at(strip + STRIP, chunk + 2 * pair), y[pair]);
+            stmatrix_x4(chunk_at(strip + STRIP_BYTES, chunk + 2 * pair), y[pair]);
         }
     }
     INLINE void store_boxes(u32 strip, u32 column, u32 row) const {
         cp_async_bulk_tensor_store_4d(p.z, column, row, 0, 0, strip);
-        cp_async_bulk_tensor_store_4d(p.y, column, row, 0, 0, strip + STRIP);
+        cp_async_bulk_tensor_store_4d(p.y, column, row, 0, 0, strip + STRIP_BYTES);
     }
 #else
     INLINE void store_boxes(u32 strip, u32 column, u32 row) const {
@@ -258,13 +259,14 @@ struct FusedOut {
     INLINE void add_columns(u32 strip, float2& sums) const {
         if (!p.sums) return;
         Output type{};
-        u32 lane = this->lane(), y[STRIP / LINE];
+        u32 lane = this->lane(), y[STRIP_BYTES / LINE_BYTES];
         __syncwarp();
 #pragma unroll
-        for (u32 row = 0; row < STRIP / LINE; ++row)
-            y[row] = ld_shared(strip + row * LINE + (lane * 4 ^ (row & 7) * 16));
+        for (u32 row = 0; row < STRIP_BYTES / LINE_BYTES; ++row)
+            y[row] = ld_shared(strip + row * LINE_BYTES + (lane * 4 ^ (row & 7) * 16));
 #pragma unroll
-        for (u32 row = 0; row < STRIP / LINE; ++row) sums.x += low_of(y[row], type), sums.y += high_of(y[row], type);
+        for (u32 row = 0; row < STRIP_BYTES / LINE_BYTES; ++row)
+            sums.x += low_of(y[row], type), sums.y += high_of(y[row], type);
     }
     // Stores the column sums of the warp's rows of a tile as one row of the matrix of sums, also if
     // these rows are outside y.
@@ -273,7 +275,7 @@ struct FusedOut {
         u32 row = work.tile.row / TILE_M * SUMS_OF_TILE + warp % SUMS_OF_TILE;
 #pragma unroll
         for (u32 slab = 0; slab < SLABS_ACROSS; ++slab) {
-            u32 column = work.tile.column + slab * SLAB_N + lane() * 2;
+            u32 column = work.tile.column + slab * SLAB_COLUMNS + lane() * 2;
             if (column < p.n) store_pair(p.sums + u64(row) * p.n + column, sums[slab]);
         }
     }
@@ -286,15 +288,15 @@ struct FusedOut {
 #if EPILOGUE == RESIDUAL
     // Computes y = alpha * sum + bias + residual. The residual is in the strip.
     template <int FIRST> INLINE void finish(const float (&sums)[TILE_N / 8][4], u32 strip, u32, u32 column, u32) const {
-        u32 lane = this->lane(), row = lane / 4, first = strip + row * LINE + lane % 2 * 8;
+        u32 lane = this->lane(), row = lane / 4, first = strip + row * LINE_BYTES + lane % 2 * 8;
 #pragma unroll
         for (int j = 0; j < PIECE_N / 8; ++j) {
             const float (&c)[4] = sums[FIRST + j];
             float2 bias = bias_of(column + j * 8 + 2 * (lane % 4), Output());
             u32 at = first + ((2 * j + lane % 4 / 2) ^ row) * 16;
-            float2 above = ld_shared_v2_f32(at), below = ld_shared_v2_f32(at + 8 * LINE);
+            float2 above = ld_shared_v2_f32(at), below = ld_shared_v2_f32(at + 8 * LINE_BYTES);
             st_shared_v2_f32(at, fmaf(p.alpha, c[0], bias.x) + above.x, fmaf(p.alpha, c[1], bias.y) + above.y);
-            st_shared_v2_f32(at + 8 * LINE, fmaf(p.alpha, c[2], bias.x) + below.x,
+            st_shared_v2_f32(at + 8 * LINE_BYTES, fmaf(p.alpha, c[2], bias.x) + below.x,
                              fmaf(p.alpha, c[3], bias.y) + below.y);
         }
     }
@@ -327,10 +329,10 @@ struct FusedOut {
     // y.
     template <int NUMBER>
     INLINE void store_strips(Sums& sums, const Strips& strips, u32& number, ColumnSums& column_sums) {
-        if constexpr (NUMBER < BLOCKS * SLABS_ACROSS) {
-            constexpr u32 BLOCK = NUMBER / SLABS_ACROSS, SLAB_INDEX = NUMBER % SLABS_ACROSS;
-            if (SLAB_INDEX < strips.across && BLOCK < strips.blocks) {
-                store_strip<SLAB_INDEX>(sums[BLOCK], strips, number, column_sums[SLAB_INDEX]);
+        if constexpr (NUMBER < ATOMS_M * SLABS_ACROSS) {
+            constexpr u32 ATOM = NUMBER / SLABS_ACROSS, SLAB_INDEX = NUMBER % SLABS_ACROSS;
+            if (SLAB_INDEX < strips.across && ATOM < strips.atoms) {
+                store_strip<SLAB_INDEX>(sums[ATOM], strips, number, column_sums[SLAB_INDEX]);
                 ++number;
             }
             store_strips<NUMBER + 1>(sums, strips, number, column_sums);
@@ -340,7 +342,7 @@ struct FusedOut {
     INLINE void store_strip(float (&sums)[TILE_N / 8][4], const Strips& strips, u32 number, float2& column_sums) {
         await_buffer();
         u32 strip = strip_at(buffer);
-        finish_pieces<SLAB_INDEX * SLAB_N, 0>(sums, strip, strips.row_of(number));
+        finish_pieces<SLAB_INDEX * SLAB_COLUMNS, 0>(sums, strip, strips.row_of(number));
         add_columns(strip, column_sums);
         fence_proxy_async_shared();
         __syncwarp();
@@ -357,7 +359,7 @@ struct FusedOut {
         advance();
     }
     template <int COLUMN, int DONE> INLINE void finish_pieces(float (&sums)[TILE_N / 8][4], u32 strip, u32 row) const {
-        if constexpr (DONE < SLAB_N) {
+        if constexpr (DONE < SLAB_COLUMNS) {
             finish<(COLUMN + DONE) / 8>(sums, strip, DONE / 8, COLUMN + DONE, row);
             finish_pieces<COLUMN, DONE + PIECE_N>(sums, strip, row);
         }

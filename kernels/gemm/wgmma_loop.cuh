@@ -11,25 +11,26 @@
 
 constexpr u32 NONE = ~0u;
 
-// The state of the ring: index of the next stage, and parity of its mbarrier phase.
+// A position in the ring of stages, each of which holds one k-tile of a and of b: the index of the
+// next stage, and the parity of its mbarrier phase.
 struct Ring {
-    u32 first;  // address of stage 0
+    u32 shared;  // address of stage 0
     u32 stage = 0, parity = 0;
     u32 peer = NONE;  // of a consumer: the block at whose mbarriers this lane arrives
 
-    INLINE Ring(u32 shared) : first(shared) {}
-    INLINE u32 address() const { return first + stage * STAGE; }
-    INLINE u32 full() const { return first + BARRIERS + stage * 8; }
-    INLINE u32 empty() const { return first + BARRIERS + (STAGES + stage) * 8; }
+    INLINE Ring(u32 address) : shared(address) {}
+    INLINE u32 address() const { return shared + stage * STAGE_BYTES; }
+    INLINE u32 full() const { return shared + BARRIERS_OFFSET + stage * 8; }
+    INLINE u32 empty() const { return shared + BARRIERS_OFFSET + (STAGES + stage) * 8; }
     // The empty barrier of the stage `back` stages before.
     INLINE u32 empty_before(u32 back) const { return empty() + i32(stage < back ? STAGES - back : -back) * 8; }
     INLINE void advance() {
         stage = stage == STAGES - 1 ? 0 : stage + 1;
         parity ^= stage == 0;
     }
-    // Skips the stages of the other consumer's tile.
-    INLINE void skip(u32 blocks) {
-        u32 position = stage + blocks;
+    // Advances by `stages` stages, which another warpgroup or an earlier function processes.
+    INLINE void skip(u32 stages) {
+        u32 position = stage + stages;
         parity ^= position / STAGES & 1;
         stage = position % STAGES;
     }
@@ -37,49 +38,52 @@ struct Ring {
 
 // ---------------------------------------------------------------- producer
 
-// Loads one stage of an operand: the tile from line `line` on, along k from `k` on.
-template <bool K_MAJOR, int LINES>
-INLINE void load_operand(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, i32 slow, u32 barrier) {
+// Loads one stage of an operand: TILE_MN rows of a or columns of b, from index `mn` on, and TILE_K
+// indices of k.
+template <bool K_MAJOR, int TILE_MN>
+INLINE void load_operand(u32 to, const TensorMap& map, u32 mn, u32 k, i32 inner_batch, i32 outer_batch, u32 barrier) {
     if constexpr (K_MAJOR) {
-        cp_async_bulk_tensor_4d(to, map, k, line, fast, slow, barrier);
+        cp_async_bulk_tensor_4d(to, map, k, mn, inner_batch, outer_batch, barrier);
     } else {
-        // Slabs whose lines are indices of k, 128 contiguous bytes each.
+        // Slabs of LINE_ELEMENTS rows or columns: a line is an index of k, 128 contiguous bytes.
 #pragma unroll
-        for (int slab = 0; slab < LINES / RUN; ++slab)
-            cp_async_bulk_tensor_4d(to + slab * SLAB_K, map, line + slab * RUN, k, fast, slow, barrier);
+        for (int slab = 0; slab < TILE_MN / LINE_ELEMENTS; ++slab)
+            cp_async_bulk_tensor_4d(to + slab * SLAB_K_BYTES, map, mn + slab * LINE_ELEMENTS, k, inner_batch,
+                                    outer_batch, barrier);
     }
 }
-// The part of an operand's stage that a block loads (`number`: its index), and the mask of the
-// cluster's blocks into whose shared memory it is multicast.
+// The part of an operand's stage that a thread block loads.
 struct MulticastPart {
-    u32 number, blocks;
+    u32 index;
+    // Bit r: it is also written to the shared memory of the block of rank r in the cluster.
+    u32 cta_mask;
 };
-// The part of a, for the blocks of the row: their ranks are CLUSTER_DOWN apart.
+// The part of a, for the thread blocks of the row: their ranks are CLUSTER_DOWN apart.
 INLINE MulticastPart multicast_part_of_a() {
-    u32 blocks = 0;
+    u32 row_mask = 0;
 #pragma unroll
-    for (int across = 0; across < CLUSTER_ACROSS; ++across) blocks |= 1u << across * CLUSTER_DOWN;
-    return MulticastPart{rank_across(), blocks << rank_down()};
+    for (int across = 0; across < CLUSTER_ACROSS; ++across) row_mask |= 1u << across * CLUSTER_DOWN;
+    return MulticastPart{rank_across(), row_mask << rank_down()};
 }
-// The part of b, for the blocks of the column.
+// The part of b, for the thread blocks of the column.
 INLINE MulticastPart multicast_part_of_b() {
     return MulticastPart{rank_down(), ((1u << CLUSTER_DOWN) - 1) << rank_across() * CLUSTER_DOWN};
 }
 
-// Loads one of MULTICAST_PARTS parts of one stage of an operand: some of its lines, or a range of
-// k.
-template <bool K_MAJOR, int LINES, int MULTICAST_PARTS>
-INLINE void load_multicast(u32 to, const TensorMap& map, u32 line, u32 k, i32 fast, i32 slow, u32 barrier,
-                           MulticastPart share) {
-    u32 first = share.number * ((K_MAJOR ? LINES : TILE_K) / MULTICAST_PARTS);
-    to += first * LINE;
+// Loads one of MULTICAST_PARTS parts of one stage of an operand: some rows or columns of a K-major
+// operand, some indices of k of an MN-major one.
+template <bool K_MAJOR, int TILE_MN, int MULTICAST_PARTS>
+INLINE void load_multicast(u32 to, const TensorMap& map, u32 mn, u32 k, i32 inner_batch, i32 outer_batch, u32 barrier,
+                           MulticastPart part) {
+    u32 first = part.index * ((K_MAJOR ? TILE_MN : TILE_K) / MULTICAST_PARTS);
+    to += first * LINE_BYTES;
     if constexpr (K_MAJOR) {
-        cp_async_bulk_tensor_4d_multicast(to, map, k, line + first, fast, slow, barrier, share.blocks);
+        cp_async_bulk_tensor_4d_multicast(to, map, k, mn + first, inner_batch, outer_batch, barrier, part.cta_mask);
     } else {
 #pragma unroll
-        for (int slab = 0; slab < LINES / RUN; ++slab)
-            cp_async_bulk_tensor_4d_multicast(to + slab * SLAB_K, map, line + slab * RUN, k + first, fast, slow,
-                                              barrier, share.blocks);
+        for (int slab = 0; slab < TILE_MN / LINE_ELEMENTS; ++slab)
+            cp_async_bulk_tensor_4d_multicast(to + slab * SLAB_K_BYTES, map, mn + slab * LINE_ELEMENTS, k + first,
+                                              inner_batch, outer_batch, barrier, part.cta_mask);
     }
 }
 
@@ -93,44 +97,44 @@ INLINE void producer_acquire(const Ring& ring) { mbarrier_wait_parity(ring.empty
 struct Loads {
     const TensorMapProduct& p;
     WorkTile work;
-    i32 a_fast, a_slow, b_fast, b_slow;
+    i32 a_inner, a_outer, b_inner, b_outer;
     MulticastPart a_multicast, b_multicast;
 
-    INLINE Loads(const TensorMapProduct& parameters, u32 number)
-        : p(parameters), work(p, number), a_multicast(multicast_part_of_a()), b_multicast(multicast_part_of_b()) {
-        a_fast = p.a_axes & 1 ? work.fast : 0, a_slow = p.a_axes & 2 ? work.slow : 0;
-        b_fast = p.b_axes & 1 ? work.fast : 0, b_slow = p.b_axes & 2 ? work.slow : 0;
+    INLINE Loads(const TensorMapProduct& parameters, u32 tile_index)
+        : p(parameters), work(p, tile_index), a_multicast(multicast_part_of_a()), b_multicast(multicast_part_of_b()) {
+        a_inner = p.a_batch_axes & 1 ? work.inner_batch : 0, a_outer = p.a_batch_axes & 2 ? work.outer_batch : 0;
+        b_inner = p.b_batch_axes & 1 ? work.inner_batch : 0, b_outer = p.b_batch_axes & 2 ? work.outer_batch : 0;
     }
     // Expects all bytes of the stage, whichever block loads them, and issues the loads of a.
     INLINE void load_a(const Ring& ring, u32 k) const {
-        mbarrier_arrive_expect_tx(ring.full(), STAGE);
+        mbarrier_arrive_expect_tx(ring.full(), STAGE_BYTES);
         if constexpr (CLUSTER_ACROSS > 1)
-            load_multicast<A_K_MAJOR, TILE_M, CLUSTER_ACROSS>(ring.address(), p.a, work.tile.row, k, a_fast, a_slow,
+            load_multicast<A_K_MAJOR, TILE_M, CLUSTER_ACROSS>(ring.address(), p.a, work.tile.row, k, a_inner, a_outer,
                                                               ring.full(), a_multicast);
         else
 #pragma unroll
-            for (int part = 0; part < TERMS; ++part)
-                load_operand<A_K_MAJOR, TILE_M>(ring.address() + part * TERM_A, p.a, work.tile.row, k, a_fast,
-                                                a_slow + part * p.a_term_stride, ring.full());
+            for (int term = 0; term < TERMS; ++term)
+                load_operand<A_K_MAJOR, TILE_M>(ring.address() + term * TERM_A_BYTES, p.a, work.tile.row, k, a_inner,
+                                                a_outer + term * p.a_term_stride, ring.full());
     }
     INLINE void load_b(const Ring& ring, u32 k) const {
-        u32 to = ring.address() + STAGE_A;
+        u32 to = ring.address() + STAGE_A_BYTES;
         if constexpr (CLUSTER_DOWN > 1)
-            load_multicast<B_K_MAJOR, TILE_N, CLUSTER_DOWN>(to, p.b, work.tile.column, k, b_fast, b_slow, ring.full(),
+            load_multicast<B_K_MAJOR, TILE_N, CLUSTER_DOWN>(to, p.b, work.tile.column, k, b_inner, b_outer, ring.full(),
                                                             b_multicast);
         else
 #pragma unroll
-            for (int part = 0; part < TERMS; ++part)
-                load_operand<B_K_MAJOR, TILE_N>(to + part * TERM_B, p.b, work.tile.column, k, b_fast,
-                                                b_slow + part * p.b_term_stride, ring.full());
+            for (int term = 0; term < TERMS; ++term)
+                load_operand<B_K_MAJOR, TILE_N>(to + term * TERM_B_BYTES, p.b, work.tile.column, k, b_inner,
+                                                b_outer + term * p.b_term_stride, ring.full());
     }
 };
 
-// Loads the stages of a tile from index `block` on.
-INLINE void load_tile(const Loads& loads, Ring& ring, u32 block) {
-    u32 k = loads.work.first + block * TILE_K;
+// Loads the k-tiles of a work tile from index `k_tile` on.
+INLINE void load_tile(const Loads& loads, Ring& ring, u32 k_tile) {
+    u32 k = loads.work.first_k + k_tile * TILE_K;
 #pragma unroll 1
-    for (; block < loads.work.blocks; ++block, k += TILE_K) {
+    for (; k_tile < loads.work.k_tiles; ++k_tile, k += TILE_K) {
         producer_acquire(ring);
         loads.load_a(ring, k);
         loads.load_b(ring, k);
@@ -138,8 +142,8 @@ INLINE void load_tile(const Loads& loads, Ring& ring, u32 block) {
     }
 }
 
-// Whether a is loaded only into the block itself: then these loads may precede the initialization
-// of the other blocks' barriers, which only loads of b need.
+// Whether a is loaded only into the thread block itself: then these loads may precede the
+// initialization of the other blocks' barriers, which only loads of b need.
 constexpr bool LOADS_EARLY = CLUSTER == 1 || (CLUSTER_DOWN > 1 && CLUSTER_ACROSS == 1);
 // Stages whose loads are issued by the first instructions of the kernel.
 constexpr u32 FIRST_STAGES = STAGES < 4 ? STAGES : 4;
@@ -179,15 +183,15 @@ INLINE u32 load_first_stages(const TensorMapProduct& p, u32 shared) {
         prefetch_tensormap(p.b);
     }
     Loads loads(p, first_tile_index());
-    u32 stages = min(loads.work.blocks, FIRST_STAGES), k = loads.work.first;
+    u32 stages = min(loads.work.k_tiles, FIRST_STAGES), k = loads.work.first_k;
     wait_for_earlier_launches();
     wait_barriers_ready();
     if (CLUSTER > 1) barrier_cluster_arrive_relaxed();
     if (LOADS_EARLY && leads)
 #pragma unroll 1
-        for (u32 block = 0; block < stages; ++block, ring.advance()) {
-            loads.load_a(ring, k + block * TILE_K);
-            if (CLUSTER == 1) loads.load_b(ring, k + block * TILE_K);
+        for (u32 stage = 0; stage < stages; ++stage, ring.advance()) {
+            loads.load_a(ring, k + stage * TILE_K);
+            if (CLUSTER == 1) loads.load_b(ring, k + stage * TILE_K);
         }
     if (CLUSTER == 1) return stages;
     __syncwarp();
@@ -195,19 +199,20 @@ INLINE u32 load_first_stages(const TensorMapProduct& p, u32 shared) {
     ring = Ring(shared);
     if (leads)
 #pragma unroll 1
-        for (u32 block = 0; block < stages; ++block, ring.advance()) {
-            if (!LOADS_EARLY) loads.load_a(ring, k + block * TILE_K);
-            loads.load_b(ring, k + block * TILE_K);
+        for (u32 stage = 0; stage < stages; ++stage, ring.advance()) {
+            if (!LOADS_EARLY) loads.load_a(ring, k + stage * TILE_K);
+            loads.load_b(ring, k + stage * TILE_K);
         }
     return stages;
 }
-// The producer. Loads of the first tile's first `stages` stages are in flight.
-INLINE void produce(const TensorMapProduct& p, u32 shared, u32 stages) {
+// Producer loop. Loads of the first tile's first `stages` stages are in flight.
+INLINE void producer_loop(const TensorMapProduct& p, u32 shared, u32 stages) {
     Ring ring(shared);
     ring.skip(stages);
 #pragma unroll 1
-    for (u32 number = first_tile_index(); number < p.tiles.count; number = next_tile_index(number), stages = 0)
-        load_tile(Loads(p, number), ring, stages);
+    for (u32 tile_index = first_tile_index(); tile_index < p.tiles.count;
+         tile_index = next_tile_index(tile_index), stages = 0)
+        load_tile(Loads(p, tile_index), ring, stages);
     // The other blocks of a cluster arrive at this block's barriers. Its shared memory must stay
     // allocated until they have.
     if (CLUSTER > 1)
@@ -217,7 +222,7 @@ INLINE void produce(const TensorMapProduct& p, u32 shared, u32 stages) {
 
 // ---------------------------------------------------------------- consumers
 
-// The block at whose barriers the lane arrives. The lanes have one each of the blocks that share
+// The thread block at whose barriers the lane arrives: each lane has one of the blocks that share
 // operands with this one, any of which may refill a stage. Opaque, since the compiler would
 // otherwise recompute it for every stage.
 INLINE u32 peer_of_lane() {
@@ -233,56 +238,57 @@ INLINE void release(const Ring& ring, u32 empty) {
         mbarrier_arrive(empty);
     }
 }
-// Waits until all WGMMAs are complete, and releases the last of `blocks` stages.
-INLINE void await_sums(Sums& sums, const Ring& ring, u32 blocks) {
+// Waits until all WGMMAs are complete, and releases those of a tile's `k_tiles` stages that the
+// main loop has not released.
+INLINE void await_sums(Sums& sums, const Ring& ring, u32 k_tiles) {
     wgmma_wait_group<0>();
 #pragma unroll
-    for (int block = 0; block < BLOCKS; ++block)
+    for (int atom = 0; atom < ATOMS_M; ++atom)
 #pragma unroll
         for (int j = 0; j < TILE_N / 8; ++j)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) wgmma_fence_operand(sums[block][j][e]);
+            for (int e = 0; e < 4; ++e) wgmma_fence_operand(sums[atom][j][e]);
 #pragma unroll
     for (u32 back = STAGES_IN_FLIGHT; back > 0; --back)
-        if (back <= blocks) release(ring, ring.empty_before(back));
+        if (back <= k_tiles) release(ring, ring.empty_before(back));
 }
 
 #if !A_FROM_REGISTERS && !BF16X6
 // Issues the WGMMAs of one stage. `a` is the address of the consumer's first row.
 INLINE void multiply(Sums& sums, u32 a, u32 b, bool accumulate) {
-    u64 a_first = smem_descriptor(a, SLAB, 8 * LINE), b_first = smem_descriptor(b, SLAB, 8 * LINE);
+    u64 a_first = smem_descriptor(a, SLAB_BYTES, 8 * LINE_BYTES),
+        b_first = smem_descriptor(b, SLAB_BYTES, 8 * LINE_BYTES);
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
-        u64 b_step = smem_descriptor_at(b_first, step * (B_K_MAJOR ? 32 : 16 * LINE));
+        u64 b_step = smem_descriptor_at(b_first, step * (B_K_MAJOR ? 32 : 16 * LINE_BYTES));
 #pragma unroll
-        for (int block = 0; block < BLOCKS; ++block)
+        for (int atom = 0; atom < ATOMS_M; ++atom)
             wgmma_ss_wide<!A_K_MAJOR, !B_K_MAJOR>(
-                sums[block], smem_descriptor_at(a_first, block * SLAB + step * (A_K_MAJOR ? 32 : 16 * LINE)), b_step,
-                accumulate || step > 0, Element());
+                sums[atom], smem_descriptor_at(a_first, atom * SLAB_BYTES + step * (A_K_MAJOR ? 32 : 16 * LINE_BYTES)),
+                b_step, accumulate || step > 0, Element());
     }
     wgmma_commit_group();
 }
 
-// Multiplies the next stage, which has index `block` in its tile. `overlapped` runs during its
-// WGMMAs.
-template <class Overlapped> INLINE void add_stage(Sums& sums, Ring& ring, u32 block, u32 row, Overlapped overlapped) {
+// Multiplies the next stage, k-tile `k_tile` of a work tile. `overlapped` runs during its WGMMAs.
+template <class Overlapped> INLINE void add_stage(Sums& sums, Ring& ring, u32 k_tile, u32 row, Overlapped overlapped) {
     mbarrier_wait_parity(ring.full(), ring.parity);
-    multiply(sums, ring.address() + row * LINE, ring.address() + STAGE_A, block > 0);
+    multiply(sums, ring.address() + row * LINE_BYTES, ring.address() + STAGE_A_BYTES, k_tile > 0);
     overlapped();
     // WGMMAs of the last STAGES_IN_FLIGHT stages stay in flight; earlier ones are complete.
     wgmma_wait_group<STAGES_IN_FLIGHT>();
-    if (block >= STAGES_IN_FLIGHT) release(ring, ring.empty_before(STAGES_IN_FLIGHT));
+    if (k_tile >= STAGES_IN_FLIGHT) release(ring, ring.empty_before(STAGES_IN_FLIGHT));
     ring.advance();
 }
-// Multiplies the next stages, from index `block` to `blocks`. The last ones are not released: their
-// WGMMAs are in flight. Before stage `pause` the consumer waits until the other one has issued all
-// its stages.
-INLINE void mainloop(Sums& sums, Ring& ring, u32 block, u32 blocks, u32 row, u32 pause) {
+// Multiplies the k-tiles from `k_tile` to `k_tiles`. The last stages are not released: their WGMMAs
+// are in flight. Before k-tile `pause` the consumer waits until the other one has issued all its
+// WGMMAs.
+INLINE void mainloop(Sums& sums, Ring& ring, u32 k_tile, u32 k_tiles, u32 row, u32 pause) {
 #pragma unroll 1
-    for (; block < blocks; ++block) {
-        if (LAG_STAGES > 0 && block == pause) mbarrier_wait_parity(turn_barrier(ring.first, 1), 0);
-        add_stage(sums, ring, block, row, [] {});
+    for (; k_tile < k_tiles; ++k_tile) {
+        if (LAG_STAGES > 0 && k_tile == pause) mbarrier_wait_parity(turn_barrier(ring.shared, 1), 0);
+        add_stage(sums, ring, k_tile, row, [] {});
     }
 }
 #endif

@@ -49,14 +49,14 @@ INLINE float2 bias_of(const TensorMapProduct& p, u32 column) {
 // The position in y of a consumer's accumulators, or of some of them.
 struct TileOrigin {
     u32 row, column;
-    i32 fast, slow;  // batch indices
+    i32 inner_batch, outer_batch;  // batch indices
 
     INLINE TileOrigin() {}
     INLINE TileOrigin(const TensorMapProduct& p, const WorkTile& work, u32 row_of_tile)
         : row(work.tile.row + row_of_tile),
           column(work.tile.column),
-          fast(p.is_partial ? work.tile.matrix : work.fast),
-          slow(p.is_partial ? work.tile.split : work.slow) {}
+          inner_batch(p.is_partial ? work.tile.matrix : work.inner_batch),
+          outer_batch(p.is_partial ? work.tile.split : work.outer_batch) {}
     INLINE TileOrigin moved(u32 down, u32 right) const {
         TileOrigin corner = *this;
         corner.row += down, corner.column += right;
@@ -65,7 +65,7 @@ struct TileOrigin {
 };
 
 // Whether slabs of a tile are stored during the main loop of the next one.
-constexpr bool OVERLAPS = !PINGPONG && BLOCKS == 1 && !EPILOGUE && sizeof(Output) == 2;
+constexpr bool OVERLAPS = !PINGPONG && ATOMS_M == 1 && !EPILOGUE && sizeof(Output) == 2;
 
 struct PlainOut {
     const TensorMapProduct& p;
@@ -112,13 +112,13 @@ struct PlainOut {
     // Stores a lane's pairs of eight columns and of the next eight.
     INLINE void write_pairs(u32 slab, int j, const u32 (&words)[4]) const {
         u32 lane = this->lane(), row = warp() * 16 + lane % 16;
-        stmatrix_x4(slab + row * LINE + (((j + lane / 16) ^ row) & 7) * 16, words);
+        stmatrix_x4(slab + row * LINE_BYTES + (((j + lane / 16) ^ row) & 7) * 16, words);
     }
-    // Stores accumulators of 64 rows and of SLAB_N columns from 8 * FIRST on.
+    // Stores accumulators of 64 rows and of SLAB_COLUMNS columns from 8 * FIRST on.
     template <int FIRST, int QUADS, class Half>
     INLINE void write(u32 slab, const float (&sums)[QUADS][4], Half type) const {
 #pragma unroll
-        for (int j = 0; j < SLAB_N / 8; j += 2) {
+        for (int j = 0; j < SLAB_COLUMNS / 8; j += 2) {
             u32 words[4];
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
@@ -132,34 +132,35 @@ struct PlainOut {
         if constexpr (TRANSPOSED) return write_transposed<FIRST>(slab, sums);
         u32 lane = this->lane(), row = accumulator_row(warp(), lane);
 #pragma unroll
-        for (int j = 0; j < SLAB_N / 8; ++j) {
+        for (int j = 0; j < SLAB_COLUMNS / 8; ++j) {
             const float (&c)[4] = sums[FIRST + j];
-            u32 to = slab + row * LINE + (((2 * j + lane % 4 / 2) ^ row) & 7) * 16 + lane % 2 * 8;
-            u32 below = NEXT_ROW == 8 ? to + 8 * LINE : (to ^ 16) + LINE;
+            u32 to = slab + row * LINE_BYTES + (((2 * j + lane % 4 / 2) ^ row) & 7) * 16 + lane % 2 * 8;
+            u32 below = NEXT_ROW == 8 ? to + 8 * LINE_BYTES : (to ^ 16) + LINE_BYTES;
             st_shared_v2_f32(to, c[0], c[1]);
             st_shared_v2_f32(below, c[2], c[3]);
         }
     }
-    // The same transposed: two boxes of 32 columns of y and SLAB_N rows each. For each j, a lane
-    // has two columns of two rows of y. Half of the lanes store the second row first, so that 16
-    // lanes access every bank once.
+    // The same transposed: two boxes of 32 columns of y and SLAB_COLUMNS rows each. For each j, a
+    // lane has two columns of two rows of y. Half of the lanes store the second row first, so that
+    // 16 lanes access every bank once.
     template <int FIRST, int QUADS> INLINE void write_transposed(u32 slab, const float (&sums)[QUADS][4]) const {
         u32 lane = this->lane(), from = accumulator_row(warp(), lane);
         bool begins_second = lane / 8 % 2;
         u32 line = lane % 4 * 2 + begins_second;
-        u32 to = slab + from / 32 * STORE_BOX_ROWS * LINE + line * LINE + (from % 32 / 4 ^ line) * 16 + from % 4 * 4;
-        u32 other = to ^ (LINE + 16);
+        u32 to = slab + from / 32 * STORE_BOX_ROWS * LINE_BYTES + line * LINE_BYTES + (from % 32 / 4 ^ line) * 16 +
+                 from % 4 * 4;
+        u32 other = to ^ (LINE_BYTES + 16);
 #pragma unroll
-        for (int j = 0; j < SLAB_N / 8; ++j) {
+        for (int j = 0; j < SLAB_COLUMNS / 8; ++j) {
             const float (&x)[4] = sums[FIRST + j];
-            u32 down = j * 8 * LINE;
+            u32 down = j * 8 * LINE_BYTES;
             st_shared_v2_f32(to + down, begins_second ? x[1] : x[0], begins_second ? x[3] : x[2]);
             st_shared_v2_f32(other + down, begins_second ? x[0] : x[1], begins_second ? x[2] : x[3]);
         }
     }
     template <int FIRST> INLINE void write_rounded(u32 slab) const {
 #pragma unroll
-        for (int j = 0; j < SLAB_N / 8; j += 2) {
+        for (int j = 0; j < SLAB_COLUMNS / 8; j += 2) {
             u32 words[4];
 #pragma unroll
             for (int w = 0; w < 4; ++w) words[w] = rounded[FIRST + j + w / 2][w % 2];
@@ -168,27 +169,27 @@ struct PlainOut {
     }
     // Stores slab NUMBER of a tile.
     template <int NUMBER> INLINE void write_slab(u32 slab, const Sums& sums) const {
-        constexpr int BLOCK = NUMBER / SLABS_ACROSS, FIRST = NUMBER % SLABS_ACROSS * (SLAB_N / 8);
+        constexpr int BLOCK = NUMBER / SLABS_ACROSS, FIRST = NUMBER % SLABS_ACROSS * (SLAB_COLUMNS / 8);
         if constexpr (OVERLAPS) write_rounded<FIRST>(slab);
         else write<FIRST>(slab, sums[BLOCK], Output());
     }
-    INLINE u32 slab_at(int number) const { return shared + STAGING_OFFSET + (consumer() * 2 + number) * SLAB; }
+    INLINE u32 slab_at(int number) const { return shared + STAGING_OFFSET + (consumer() * 2 + number) * SLAB_BYTES; }
 
     // ------------------------------------------------------------ slab to y
 
     // Called by the leading thread.
     INLINE void copy_out(u32 slab, const TileOrigin& to) const {
         if constexpr (TRANSPOSED) {
-            cp_async_bulk_tensor_store_4d(p.y, to.row, to.column, to.fast, to.slow, slab);
+            cp_async_bulk_tensor_store_4d(p.y, to.row, to.column, to.inner_batch, to.outer_batch, slab);
             if (to.row + 32 < p.m)
-                cp_async_bulk_tensor_store_4d(p.y, to.row + 32, to.column, to.fast, to.slow,
-                                              slab + STORE_BOX_ROWS * LINE);
+                cp_async_bulk_tensor_store_4d(p.y, to.row + 32, to.column, to.inner_batch, to.outer_batch,
+                                              slab + STORE_BOX_ROWS * LINE_BYTES);
         } else {
-            cp_async_bulk_tensor_store_4d(p.y, to.column, to.row, to.fast, to.slow, slab);
+            cp_async_bulk_tensor_store_4d(p.y, to.column, to.row, to.inner_batch, to.outer_batch, slab);
         }
     }
     static INLINE TileOrigin slab_origin(const TileOrigin& tile, int number) {
-        return tile.moved(number / SLABS_ACROSS * 64, number % SLABS_ACROSS * SLAB_N);
+        return tile.moved(number / SLABS_ACROSS * 64, number % SLABS_ACROSS * SLAB_COLUMNS);
     }
 
     // Stores one slab at the corner `to`. `write` fills it in shared memory.
@@ -224,9 +225,9 @@ struct PlainOut {
         }
     }
     template <EpilogueKind FINISH, int NUMBER> INLINE void store_slab(Sums& sums, const TileOrigin& tile) {
-        constexpr int BLOCK = NUMBER / SLABS_ACROSS, FIRST = NUMBER % SLABS_ACROSS * (SLAB_N / 8);
+        constexpr int BLOCK = NUMBER / SLABS_ACROSS, FIRST = NUMBER % SLABS_ACROSS * (SLAB_COLUMNS / 8);
         store_next(slab_origin(tile, NUMBER), [&](u32 slab) {
-            finish<FINISH, FIRST, FIRST + SLAB_N / 8>(sums[BLOCK], tile.moved(BLOCK * 64, 0));
+            finish<FINISH, FIRST, FIRST + SLAB_COLUMNS / 8>(sums[BLOCK], tile.moved(BLOCK * 64, 0));
             write_slab<NUMBER>(slab, sums);
         });
     }
@@ -240,7 +241,7 @@ struct PlainOut {
     // Stores the accumulators of a tile, or rounds them to store them later.
     INLINE void store(Sums& sums, const WorkTile& work, u32 row, bool is_last) {
         TileOrigin tile(p, work, row);
-        if constexpr (BLOCKS > 1) {
+        if constexpr (ATOMS_M > 1) {
             // Slab by slab: otherwise all biases would be in registers at once.
             EpilogueKind form = epilogue_kind(p);
             if (form == PLAIN) store_in_turn<PLAIN>(sums, tile);
@@ -251,7 +252,7 @@ struct PlainOut {
         finish_all(sums[0], tile);
         if constexpr (OVERLAPS) {
             round(sums, Output());
-            if (!is_last && work.blocks >= SLABS) {  // all tiles have the same number of stages
+            if (!is_last && work.k_tiles >= SLABS) {  // all tiles have the same number of stages
                 corner = tile;
                 is_pending = true;
                 return;
@@ -289,7 +290,7 @@ struct PlainOut {
     // Stores the slabs of a chunk that has been added over all splits.
     template <int FIRST = 0> INLINE void store_chunk(const Chunk& sums, const TileOrigin& chunk) {
         store_next(chunk.moved(0, FIRST * 8), [&](u32 slab) { write<FIRST>(slab, sums, Output()); });
-        if constexpr (FIRST + SLAB_N / 8 < QUADS) store_chunk<FIRST + SLAB_N / 8>(sums, chunk);
+        if constexpr (FIRST + SLAB_COLUMNS / 8 < QUADS) store_chunk<FIRST + SLAB_COLUMNS / 8>(sums, chunk);
     }
     // Stores the partial sums of one of `splits` splits, and chunks of y if all splits have
     // arrived. `is_last`: the consumer has no further work tile.
@@ -312,6 +313,6 @@ struct PlainOut {
         // The accumulators are dead, which the compiler does not know: the next WGMMAs start from
         // whatever their registers contain. Without this it would preserve them.
 #pragma unroll
-        for (int i = 0; i < BLOCKS * TILE_N / 2; ++i) sums[i / (TILE_N / 2)][i / 4 % (TILE_N / 8)][i % 4] = 0;
+        for (int i = 0; i < ATOMS_M * TILE_N / 2; ++i) sums[i / (TILE_N / 2)][i / 4 % (TILE_N / 8)][i % 4] = 0;
     }
 };

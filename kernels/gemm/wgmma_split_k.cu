@@ -53,16 +53,16 @@
 #include "ptx/tma.cuh"
 #include "ptx/wgmma_ss.cuh"
 
-constexpr int LINE = 128;  // bytes of a line of a stage: the swizzle width
-constexpr int TILE_K = LINE / int(sizeof(Element));
-constexpr int STEPS = LINE / 32;  // a WGMMA takes 32 bytes along k
+constexpr int LINE_BYTES = 128;  // bytes of a line of a stage: the swizzle width
+constexpr int TILE_K = LINE_BYTES / int(sizeof(Element));
+constexpr int STEPS = LINE_BYTES / 32;  // a WGMMA takes 32 bytes along k
 constexpr int CONSUMERS = 128;
 constexpr int THREADS = CONSUMERS + WARP;
-constexpr int STAGE_B = TILE_N * LINE;
-constexpr int STAGE = STAGE_B + TILE_M * LINE;
-constexpr int BARRIERS = STAGES * STAGE;
+constexpr int STAGE_B_BYTES = TILE_N * LINE_BYTES;
+constexpr int STAGE_BYTES = STAGE_B_BYTES + TILE_M * LINE_BYTES;
+constexpr int BARRIERS_OFFSET = STAGES * STAGE_BYTES;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = BARRIERS + 8 * 2 * STAGES + SWIZZLE_ALIGNMENT
+// SHARED = BARRIERS_OFFSET + 8 * 2 * STAGES + SWIZZLE_ALIGNMENT
 
 // A block's partial sums in shared memory are rows of y with a stride of LEAD: the lanes of a store
 // access every bank once.
@@ -74,28 +74,30 @@ constexpr int ROWS = CONSUMERS * PACK / TILE_N;
 static_assert(sizeof(Element) == 2, "operands of 16 bits");
 static_assert(TILE_N == 64, "the rows of wgmma");
 static_assert(TILE_M % 16 == 0 && (A_K_MAJOR ? TILE_M <= 64 : TILE_M == 64), "a slab of a");
-static_assert(TILE_M * LEAD * 4 <= BARRIERS, "partial sums overwrite the stages");
+static_assert(TILE_M * LEAD * 4 <= BARRIERS_OFFSET, "partial sums overwrite the stages");
 
 struct SplitKProduct {
-    TensorMap a, b;  // axes: contiguous axis, line, fast and slow batch axis
+    TensorMap a, b;  // axes: contiguous axis, line, inner and outer batch axis
     // The fields that the first loads need are adjacent: parameters are fetched from device memory,
     // 64 bytes at a time.
     TileGrid tiles;
     u32 k, split_length;
-    u32 a_axes, b_axes;  // bit 0: the operand has the fast batch axis, bit 1: the slow one
+    // Bit 0: the operand has the inner batch axis, bit 1: the outer one.
+    u32 a_batch_axes, b_batch_axes;
     u32 reads_b_once;
     GemmParams product;  // splits is 1: there are no partial sums in global memory
 };
 
-// The state of the ring: index of the next stage, and parity of its mbarrier phase.
+// A position in the ring of stages, each of which holds one k-tile of a and of b: the index of the
+// next stage, and the parity of its mbarrier phase.
 struct Ring {
-    u32 first;  // address of stage 0
+    u32 shared;  // address of stage 0
     u32 stage = 0, parity = 0;
 
-    INLINE Ring(u32 shared) : first(shared) {}
-    INLINE u32 address() const { return first + stage * STAGE; }
-    INLINE u32 full() const { return first + BARRIERS + stage * 8; }
-    INLINE u32 empty() const { return first + BARRIERS + (STAGES + stage) * 8; }
+    INLINE Ring(u32 address) : shared(address) {}
+    INLINE u32 address() const { return shared + stage * STAGE_BYTES; }
+    INLINE u32 full() const { return shared + BARRIERS_OFFSET + stage * 8; }
+    INLINE u32 empty() const { return shared + BARRIERS_OFFSET + (STAGES + stage) * 8; }
     // The empty barrier of the previous stage.
     INLINE u32 empty_before() const { return empty() + (stage == 0 ? STAGES - 1 : -1) * 8; }
     INLINE void advance() {
@@ -104,16 +106,16 @@ struct Ring {
     }
 };
 
-// What a block computes: a tile of y, over `blocks` stages along k.
+// What a thread block computes: a tile of y, over `k_tiles` stages from index `first_k` on.
 struct Range {
     Tile tile;
-    u32 first, blocks;
+    u32 first_k, k_tiles;
 
     INLINE Range(const SplitKProduct& p) : tile(p.tiles.tile(read_clusterid_x())) {
         tile.row *= TILE_M;
         tile.column *= TILE_N;
-        first = read_cluster_ctarank() * p.split_length;
-        blocks = first < p.k ? (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K : 0;
+        first_k = read_cluster_ctarank() * p.split_length;
+        k_tiles = first_k < p.k ? (min(p.k - first_k, p.split_length) + TILE_K - 1) / TILE_K : 0;
     }
 };
 
@@ -127,25 +129,26 @@ INLINE void init_barriers(u32 shared) {
     fence_mbarrier_init();
 }
 
-// Loads the stages of the block's range. If b is read only once, it is evicted first from the L2
-// cache, so that it does not displace other data: with that hint the product is faster between
-// kernels whose results are in the cache (docs/kernels/matmul.md, What was tried).
-INLINE void produce(const SplitKProduct& p, u32 shared, const Range& range) {
+// Producer loop: loads the stages of the block's range. If b is read only once, it is evicted first
+// from the L2 cache, so that it does not displace other data: with that hint the product is faster
+// between kernels whose results are in the cache (docs/kernels/matmul.md, What was tried).
+INLINE void producer_loop(const SplitKProduct& p, u32 shared, const Range& range) {
     Ring ring(shared);
     u64 policy = p.reads_b_once ? createpolicy_evict_first() : createpolicy_evict_normal();
-    i32 slow = divide(range.tile.matrix, p.tiles.fast), fast = range.tile.matrix - slow * p.tiles.fast.divisor;
-    i32 a_fast = p.a_axes & 1 ? fast : 0, a_slow = p.a_axes & 2 ? slow : 0;
-    i32 b_fast = p.b_axes & 1 ? fast : 0, b_slow = p.b_axes & 2 ? slow : 0;
-    u32 row = range.tile.row, column = range.tile.column, k = range.first;
+    i32 outer_batch = divide(range.tile.matrix, p.tiles.inner_batch),
+        inner_batch = range.tile.matrix - outer_batch * p.tiles.inner_batch.divisor;
+    i32 a_inner = p.a_batch_axes & 1 ? inner_batch : 0, a_outer = p.a_batch_axes & 2 ? outer_batch : 0;
+    i32 b_inner = p.b_batch_axes & 1 ? inner_batch : 0, b_outer = p.b_batch_axes & 2 ? outer_batch : 0;
+    u32 row = range.tile.row, column = range.tile.column, k = range.first_k;
 #pragma unroll 1
-    for (u32 block = 0; block < range.blocks; ++block, k += TILE_K, ring.advance()) {
+    for (u32 k_tile = 0; k_tile < range.k_tiles; ++k_tile, k += TILE_K, ring.advance()) {
         // In the first round the stages are free: the parity is that of the phase before the first.
         mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
-        mbarrier_arrive_expect_tx(ring.full(), STAGE);
+        mbarrier_arrive_expect_tx(ring.full(), STAGE_BYTES);
         u32 to = ring.address();
-        cp_async_bulk_tensor_4d_cache_hint(to, p.b, B_K_MAJOR ? k : column, B_K_MAJOR ? column : k, b_fast, b_slow,
+        cp_async_bulk_tensor_4d_cache_hint(to, p.b, B_K_MAJOR ? k : column, B_K_MAJOR ? column : k, b_inner, b_outer,
                                            ring.full(), policy);
-        cp_async_bulk_tensor_4d(to + STAGE_B, p.a, A_K_MAJOR ? k : row, A_K_MAJOR ? row : k, a_fast, a_slow,
+        cp_async_bulk_tensor_4d(to + STAGE_B_BYTES, p.a, A_K_MAJOR ? k : row, A_K_MAJOR ? row : k, a_inner, a_outer,
                                 ring.full());
     }
 }
@@ -154,27 +157,28 @@ typedef float Sums[TILE_M / 8][4];
 
 // Issues the WGMMAs of one stage.
 INLINE void multiply(Sums& sums, u32 stage, bool accumulate) {
-    u64 b = smem_descriptor(stage, STAGE_B, 8 * LINE), a = smem_descriptor(stage + STAGE_B, STAGE_B, 8 * LINE);
+    u64 b = smem_descriptor(stage, STAGE_B_BYTES, 8 * LINE_BYTES),
+        a = smem_descriptor(stage + STAGE_B_BYTES, STAGE_B_BYTES, 8 * LINE_BYTES);
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < STEPS; ++step)
-        wgmma_ss_wide<!B_K_MAJOR, !A_K_MAJOR>(sums, smem_descriptor_at(b, step * (B_K_MAJOR ? 32 : 16 * LINE)),
-                                              smem_descriptor_at(a, step * (A_K_MAJOR ? 32 : 16 * LINE)),
+        wgmma_ss_wide<!B_K_MAJOR, !A_K_MAJOR>(sums, smem_descriptor_at(b, step * (B_K_MAJOR ? 32 : 16 * LINE_BYTES)),
+                                              smem_descriptor_at(a, step * (A_K_MAJOR ? 32 : 16 * LINE_BYTES)),
                                               accumulate || step > 0, Element());
     wgmma_commit_group();
 }
 
-INLINE void mainloop(Sums& sums, u32 shared, u32 blocks) {
+INLINE void mainloop(Sums& sums, u32 shared, u32 k_tiles) {
     Ring ring(shared);
 #pragma unroll
     for (int j = 0; j < TILE_M / 2; ++j) sums[j / 4][j % 4] = 0;
 #pragma unroll 1
-    for (u32 block = 0; block < blocks; ++block) {
+    for (u32 k_tile = 0; k_tile < k_tiles; ++k_tile) {
         mbarrier_wait_parity(ring.full(), ring.parity);
-        multiply(sums, ring.address(), block > 0);
+        multiply(sums, ring.address(), k_tile > 0);
         // The WGMMAs of the previous stage are complete; those of this one stay in flight.
         wgmma_wait_group<1>();
-        if (block > 0 && threadIdx.x % WARP == 0) mbarrier_arrive(ring.empty_before());
+        if (k_tile > 0 && threadIdx.x % WARP == 0) mbarrier_arrive(ring.empty_before());
         ring.advance();
     }
     wgmma_wait_group<0>();
@@ -253,12 +257,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) product(con
     __syncthreads();
     wait_for_earlier_launches();
     Range range(p);
-    if (leads) produce(p, shared, range);
+    if (leads) producer_loop(p, shared, range);
     Outputs bias;
     if (consumes) {
         bias = bias_of(p.product, range.tile.column + column_of_pack());
         Sums sums;
-        mainloop(sums, shared, range.blocks);
+        mainloop(sums, shared, range.k_tiles);
         // All warps have read the stages that the partial sums overwrite.
         barrier_sync(1, CONSUMERS);
         store_sums(sums, shared);

@@ -23,7 +23,7 @@
 #include "ptx/barrier.cuh"
 #include "ptx/memory.cuh"
 
-constexpr int CHUNK_N = 64, CHUNKS_ACROSS = TILE_N / CHUNK_N, CHUNKS = BLOCKS * CHUNKS_ACROSS;
+constexpr int CHUNK_N = 64, CHUNKS_ACROSS = TILE_N / CHUNK_N, CHUNKS = ATOMS_M * CHUNKS_ACROSS;
 constexpr int QUADS = CHUNK_N / 8;  // groups of four accumulators of a thread
 constexpr u32 QUAD_SUMS = 4 * WARPGROUP, CHUNK_SUMS = QUADS * QUAD_SUMS;
 // Splits of a chunk that are loaded before they are added: 64 KiB are in flight for a warpgroup,

@@ -48,10 +48,10 @@ INLINE void add_stage(SumsOfRows& sums, u32 from) {
     constexpr int LOADS = 8;
     SumsOfRows of_stage = {0, 0, 0, 0};
 #pragma unroll 1
-    for (u32 end = from + SLAB; from != end; from += LOADS * 2 * LINE) {
+    for (u32 end = from + SLAB_BYTES; from != end; from += LOADS * 2 * LINE_BYTES) {
         u32 pairs[LOADS][2];
 #pragma unroll
-        for (int i = 0; i < LOADS; ++i) ld_shared_v2_unordered(pairs[i], (from ^ 2 * i % 8 * 16) + 2 * i * LINE);
+        for (int i = 0; i < LOADS; ++i) ld_shared_v2_unordered(pairs[i], (from ^ 2 * i % 8 * 16) + 2 * i * LINE_BYTES);
 #pragma unroll
         for (int i = 0; i < LOADS; ++i)
 #pragma unroll
@@ -79,16 +79,16 @@ INLINE void store_sums(const SumsOfRows& sums, float* to, i32 rows) {
 INLINE void sum_rows_of_a(const TensorMapProduct& p, u32 shared, u32 slab) {
     Ring ring(shared);
     u32 half = threadIdx.x % WARP / 16, lane = threadIdx.x % 16, columns = (p.n + TILE_N - 1) / TILE_N;
-    u32 first = slab * SLAB + half * LINE + (lane * 8 ^ half * 16);
+    u32 first = slab * SLAB_BYTES + half * LINE_BYTES + (lane * 8 ^ half * 16);
 #pragma unroll 1
-    for (u32 number = first_tile_index(); number < p.tiles.count; number = next_tile_index(number)) {
-        WorkTile work(p, number);
+    for (u32 tile_index = first_tile_index(); tile_index < p.tiles.count; tile_index = next_tile_index(tile_index)) {
+        WorkTile work(p, tile_index);
         u32 column = work.tile.column / TILE_N, next = column;
         SumsOfRows sums = {0, 0, 0, 0};
 #pragma unroll 1
-        for (u32 block = 0; block < work.blocks; ++block) {
+        for (u32 k_tile = 0; k_tile < work.k_tiles; ++k_tile) {
             mbarrier_wait_parity(ring.full(), ring.parity);
-            if (block == next) {
+            if (k_tile == next) {
                 add_stage(sums, ring.address() + first);
                 next += columns;
             }

@@ -60,12 +60,12 @@
 #include "ptx/cvt.cuh"
 #include "ptx/tma.cuh"
 
-constexpr int LINE = 128;                         // bytes of a line of a stage: the swizzle width
-constexpr int RUN = LINE / int(sizeof(Element));  // elements of a line
+constexpr int LINE_BYTES = 128;  // of a line of a stage: the swizzle width
+constexpr int LINE_ELEMENTS = LINE_BYTES / int(sizeof(Element));
 // Bytes and elements of a stage along k: half as many with BF16X6, where operands have three terms.
-constexpr int K_LINE = BF16X6 ? 64 : LINE;
-constexpr int TILE_K = K_LINE / int(sizeof(Element));
-constexpr int STEPS = K_LINE / 32;  // a WGMMA takes 32 bytes along k
+constexpr int TILE_K_BYTES = BF16X6 ? 64 : LINE_BYTES;
+constexpr int TILE_K = TILE_K_BYTES / int(sizeof(Element));
+constexpr int STEPS = TILE_K_BYTES / 32;  // a WGMMA takes 32 bytes along k
 constexpr int WARPGROUP = 128;
 constexpr int CONSUMERS = 2;
 constexpr int CLUSTER = CLUSTER_DOWN * CLUSTER_ACROSS;
@@ -77,15 +77,15 @@ constexpr int TERMS = BF16X6 ? 3 : 1;  // bf16 terms of each operand
 constexpr int PRODUCER_REGISTERS = SUMS_OF_A ? 40 : 24, CONSUMER_REGISTERS = SUMS_OF_A ? 232 : 240;
 
 constexpr int CONSUMER_M = PINGPONG ? TILE_M : TILE_M / CONSUMERS;  // rows of a consumer
-constexpr int BLOCKS = CONSUMER_M / 64;
+constexpr int ATOMS_M = CONSUMER_M / 64;                            // WGMMAs that cover its rows
 // Where 64 accumulators and the epilogue's temporaries fit into 168 registers, consumers need not
 // wait for registers that the producer releases.
-constexpr bool MOVES_REGISTERS = BLOCKS * TILE_N > 128 || EPILOGUE || SUMS_OF_A || BF16X6;
+constexpr bool MOVES_REGISTERS = ATOMS_M * TILE_N > 128 || EPILOGUE || SUMS_OF_A || BF16X6;
 // Stages whose WGMMAs stay in flight while those of the next stage are issued. Where a stage takes
 // 128 cycles, or consumers release it at the barriers of other blocks, tensor cores would otherwise
 // idle now and then until a warp has observed that WGMMAs are complete. (At 64 x 128 without
 // clusters, two or three are slower: docs/kernels/matmul.md, What was tried.)
-constexpr bool IS_SMALL = PINGPONG && BLOCKS * TILE_N <= 128 && !A_FROM_REGISTERS && !BF16X6;
+constexpr bool IS_SMALL = PINGPONG && ATOMS_M * TILE_N <= 128 && !A_FROM_REGISTERS && !BF16X6;
 constexpr u32 STAGES_IN_FLIGHT = !IS_SMALL ? 1 : CLUSTER > 1 ? 3 : TILE_N == 64 ? 2 : 1;
 // In a block's last tile that both consumers share, the second one begins its last LAG_STAGES
 // stages when the first one has issued all its stages. Tensor cores have as much work as before,
@@ -93,21 +93,21 @@ constexpr u32 STAGES_IN_FLIGHT = !IS_SMALL ? 1 : CLUSTER > 1 ? 3 : TILE_N == 64 
 // released the stage before.
 constexpr u32 LAG_STAGES = !PINGPONG && EPILOGUE == 0 && !A_FROM_REGISTERS && !BF16X6 ? 3 : 0;
 static_assert(LAG_STAGES < STAGES, "stages of the last tile that are loaded before the second consumer releases any");
-constexpr int TERM_A = TILE_M * K_LINE, TERM_B = TILE_N * K_LINE;
-constexpr int STAGE_A = TERMS * TERM_A;
-constexpr int STAGE = STAGE_A + TERMS * TERM_B;
-// Bytes of a slab of an MN-major operand: the stage's lines of k, RUN elements each.
-constexpr int SLAB_K = RUN * K_LINE;
-constexpr int SLAB = 64 * LINE;                       // bytes of 64 lines
-constexpr int SLAB_N = LINE / int(sizeof(Output));    // columns of y in a slab
-constexpr int STORE_BOX_ROWS = TRANSPOSED ? 32 : 64;  // rows of y in a stored box
-constexpr int SLABS_ACROSS = TILE_N / SLAB_N;
-constexpr int SLABS = BLOCKS * SLABS_ACROSS;  // of a consumer's tile
+constexpr int TERM_A_BYTES = TILE_M * TILE_K_BYTES, TERM_B_BYTES = TILE_N * TILE_K_BYTES;
+constexpr int STAGE_A_BYTES = TERMS * TERM_A_BYTES;
+constexpr int STAGE_BYTES = STAGE_A_BYTES + TERMS * TERM_B_BYTES;
+// Bytes of a slab of an MN-major operand: the stage's lines of k, LINE_ELEMENTS elements each.
+constexpr int SLAB_K_BYTES = LINE_ELEMENTS * TILE_K_BYTES;
+constexpr int SLAB_BYTES = 64 * LINE_BYTES;                     // bytes of 64 lines
+constexpr int SLAB_COLUMNS = LINE_BYTES / int(sizeof(Output));  // columns of y in a slab
+constexpr int STORE_BOX_ROWS = TRANSPOSED ? 32 : 64;            // rows of y in a stored box
+constexpr int SLABS_ACROSS = TILE_N / SLAB_COLUMNS;
+constexpr int SLABS = ATOMS_M * SLABS_ACROSS;  // of a consumer's tile
 
 // Fused epilogues (wgmma_fused.cuh): a warp stores strips of its 16 rows from its ring of BUFFERS
 // buffers. PRE_ACTIVATION uses them in pairs, for z and y. RESIDUAL has fewer because its two f32
 // biases need shared memory, too.
-constexpr int STRIP = 16 * LINE;
+constexpr int STRIP_BYTES = 16 * LINE_BYTES;
 constexpr int BUFFERS = EPILOGUE == RESIDUAL ? 3 : 4;
 constexpr int WARPS = CONSUMERS * WARPGROUP / WARP;  // of the consumers
 // Rows of the matrix of column sums for each tile: one for each warp that has a part of the tile.
@@ -115,17 +115,17 @@ constexpr int SUMS_OF_TILE = PINGPONG ? WARPS / 2 : WARPS;
 
 // Offsets in shared memory, after the stages. The staging buffers of the epilogue: strips, or two
 // slabs for each consumer.
-constexpr int STAGING_OFFSET = STAGES * STAGE;
-constexpr int BIAS_OFFSET = STAGING_OFFSET + (EPILOGUE ? WARPS * BUFFERS * STRIP : CONSUMERS * 2 * SLAB);
+constexpr int STAGING_OFFSET = STAGES * STAGE_BYTES;
+constexpr int BIAS_OFFSET = STAGING_OFFSET + (EPILOGUE ? WARPS * BUFFERS * STRIP_BYTES : CONSUMERS * 2 * SLAB_BYTES);
 // The biases of each consumer's tile and of its next one.
 constexpr int BIAS_BYTES = TILE_N * int(sizeof(Output));
 constexpr int BIAS_BUFFERS_BYTES = EPILOGUE == PRE_ACTIVATION || EPILOGUE == RESIDUAL ? CONSUMERS * 2 * BIAS_BYTES : 0;
 // The mbarriers: full and empty of each stage, turns of the consumers, full of each strip that the
 // epilogue loads.
-constexpr int BARRIERS = BIAS_OFFSET + BIAS_BUFFERS_BYTES;
+constexpr int BARRIERS_OFFSET = BIAS_OFFSET + BIAS_BUFFERS_BYTES;
 constexpr int STRIP_BARRIERS = EPILOGUE ? WARPS * BUFFERS : 0;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = BARRIERS + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS)
+// SHARED = BARRIERS_OFFSET + 8 * (2 * STAGES + CONSUMERS + STRIP_BARRIERS + CONSUMERS)
 //          + SWIZZLE_ALIGNMENT: the last CONSUMERS are notices (wgmma_split_k_fixup.cuh)
 
 static_assert(CONSUMER_M % 64 == 0 && TILE_N % 64 == 0, "widths must be multiples of a slab's 64 columns");
@@ -136,17 +136,17 @@ static_assert(!TRANSPOSED || (A_FROM_REGISTERS && sizeof(Output) == 4), "pairs o
 static_assert(!BF16X6 || (!PINGPONG && EPILOGUE == 0), "two sets of accumulators, cooperative schedule");
 
 struct TensorMapProduct {
-    // Axes: contiguous axis, line, fast and slow batch axis. Of partial sums: column, row, matrix,
-    // split.
+    // Axes: contiguous axis, line, inner and outer batch axis. Of partial sums: column, row,
+    // matrix, split.
     TensorMap a, b, y;
     TensorMap z;  // the pre-activation or the residual, with the axes of y
     // The fields that the first loads need are adjacent: parameters are fetched from device memory,
     // 64 bytes at a time.
     TileGrid tiles;  // of cluster tiles, CLUSTER_M x CLUSTER_N
     u32 k, split_length;
-    // Bit 0: the operand has the fast batch axis, bit 1: the slow one.
-    u32 a_axes, b_axes;
-    // BF16X6: stride between terms along the slow axis of an operand's map
+    // Bit 0: the operand has the inner batch axis, bit 1: the outer one.
+    u32 a_batch_axes, b_batch_axes;
+    // BF16X6: stride between terms along the outer batch axis of an operand's map
     u32 a_term_stride, b_term_stride;
     u32 m, n, splits;
     u32 is_partial;  // y is the tensor of partial sums
@@ -186,28 +186,28 @@ INLINE bool shares_operand_with(u32 rank) {
 }
 
 INLINE u32 first_tile_index() { return blockIdx.x / CLUSTER; }
-INLINE u32 next_tile_index(u32 number) { return number + gridDim.x / CLUSTER; }
+INLINE u32 next_tile_index(u32 tile_index) { return tile_index + gridDim.x / CLUSTER; }
 
-// A work tile of y, and the beginning of its operands. `number` is the index of the cluster's work
-// tile, which has a tile for each block.
+// A work tile of y, and its range of k. `cluster_tile` is the index of the cluster's work tile,
+// which has a tile for each thread block.
 struct WorkTile {
     Tile tile;
-    u32 first, blocks;  // along k: the first index, and the number of stages
-    i32 fast, slow;     // batch indices
+    u32 first_k, k_tiles;
+    i32 inner_batch, outer_batch;  // batch indices
 
-    INLINE WorkTile(const TensorMapProduct& p, u32 number) {
-        tile = p.tiles.tile(number);
+    INLINE WorkTile(const TensorMapProduct& p, u32 cluster_tile) {
+        tile = p.tiles.tile(cluster_tile);
         tile.row = tile.row * CLUSTER_M + rank_down() * TILE_M;
         tile.column = tile.column * CLUSTER_N + rank_across() * TILE_N;
-        first = tile.split * p.split_length;
-        blocks = (min(p.k - first, p.split_length) + TILE_K - 1) / TILE_K;
-        slow = divide(tile.matrix, p.tiles.fast);
-        fast = tile.matrix - slow * p.tiles.fast.divisor;
+        first_k = tile.split * p.split_length;
+        k_tiles = (min(p.k - first_k, p.split_length) + TILE_K - 1) / TILE_K;
+        outer_batch = divide(tile.matrix, p.tiles.inner_batch);
+        inner_batch = tile.matrix - outer_batch * p.tiles.inner_batch.divisor;
     }
 };
 
 // The mbarrier of a consumer's turn to multiply.
-INLINE u32 turn_barrier(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }
+INLINE u32 turn_barrier(u32 shared, u32 consumer) { return shared + BARRIERS_OFFSET + (2 * STAGES + consumer) * 8; }
 
 // The first of a lane's two accumulator rows among 64 rows; the other one is NEXT_ROW below. Where
 // fragments are loaded into registers, a warp has 16 of 32 rows in adjacent pairs: 16 lanes that
@@ -221,7 +221,7 @@ constexpr int NEXT_ROW = A_FROM_REGISTERS ? 1 : 8;
 
 // A consumer's accumulators, for each 64 rows and each 8 columns. Lane l of warp w has columns
 // 2 (l % 4) and the next of two rows (accumulator_row).
-typedef float Sums[BLOCKS][TILE_N / 8][4];
+typedef float Sums[ATOMS_M][TILE_N / 8][4];
 
 INLINE u32 pack_half2(float low, float high, f16) { return cvt_rn_f16x2_f32(high, low); }
 INLINE u32 pack_half2(float low, float high, bf16) { return cvt_rn_bf16x2_f32(high, low); }

@@ -39,11 +39,11 @@ static_assert(CONSUMERS == 1, "the block is one warpgroup");
 
 // Issues the TMA loads of the tiles at k into the ring's current stage.
 INLINE void load_stage(const MappedMatrices& p, const PipelineState& ring, Tile tile, u32 k) {
-    mbarrier_arrive_expect_tx(ring.full(), STAGE);
+    mbarrier_arrive_expect_tx(ring.full(), STAGE_BYTES);
     cp_async_bulk_tensor_2d(ring.a(), p.a, k, tile.row, ring.full());
 #pragma unroll
     for (int slab = 0; slab < TILE_N / 64; ++slab)
-        cp_async_bulk_tensor_2d(ring.b() + slab * SLAB, p.b, tile.column + slab * 64, k, ring.full());
+        cp_async_bulk_tensor_2d(ring.b() + slab * SLAB_BYTES, p.b, tile.column + slab * 64, k, ring.full());
 }
 
 extern "C" __global__ void __launch_bounds__(WARPGROUP, 2) product(const __grid_constant__ MappedMatrices p) {

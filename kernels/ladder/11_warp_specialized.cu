@@ -42,11 +42,11 @@ INLINE void produce(const MappedMatrices& p, u32 shared) {
             // In the first pass over the ring all stages are empty: this is the parity of the phase
             // before the first, so the wait returns at once.
             mbarrier_wait_parity(ring.empty(), ring.parity ^ 1);
-            mbarrier_arrive_expect_tx(ring.full(), STAGE);
+            mbarrier_arrive_expect_tx(ring.full(), STAGE_BYTES);
             cp_async_bulk_tensor_2d(ring.a(), p.a, k, tile.row, ring.full());
 #pragma unroll
             for (int slab = 0; slab < TILE_N / 64; ++slab)
-                cp_async_bulk_tensor_2d(ring.b() + slab * SLAB, p.b, tile.column + slab * 64, k, ring.full());
+                cp_async_bulk_tensor_2d(ring.b() + slab * SLAB_BYTES, p.b, tile.column + slab * 64, k, ring.full());
         }
     }
 }

@@ -40,20 +40,20 @@
 #include "ptx/tma.cuh"
 #include "ptx/wgmma_ss.cuh"
 
-constexpr int LINE = 128;        // bytes
-constexpr int SLAB = 64 * LINE;  // bytes of 64 lines
+constexpr int LINE_BYTES = 128;              // bytes
+constexpr int SLAB_BYTES = 64 * LINE_BYTES;  // bytes of 64 lines
 constexpr int WARPGROUP = 128;
 constexpr int CONSUMER_M = TILE_M / CONSUMERS;  // rows per consumer
-constexpr int BLOCKS = CONSUMER_M / 64;         // 64-row wgmma tiles per consumer
-constexpr int STAGE_A = TILE_M * LINE;
-constexpr int STAGE = STAGE_A + TILE_N * LINE;
-constexpr int STAGING = 16 * LINE;  // bytes of a warp's epilogue buffer: 16 rows of 64 columns
-constexpr int STAGING_OFFSET = STAGES * STAGE;
-constexpr int BARRIERS = STAGING_OFFSET + CONSUMERS * WARPGROUP / WARP * STAGING;
+constexpr int ATOMS_M = CONSUMER_M / 64;        // 64-row wgmma tiles per consumer
+constexpr int STAGE_A_BYTES = TILE_M * LINE_BYTES;
+constexpr int STAGE_BYTES = STAGE_A_BYTES + TILE_N * LINE_BYTES;
+constexpr int STAGING_BYTES = 16 * LINE_BYTES;  // a warp's epilogue buffer: 16 rows of 64 columns
+constexpr int STAGING_OFFSET = STAGES * STAGE_BYTES;
+constexpr int BARRIERS_OFFSET = STAGING_OFFSET + CONSUMERS * WARPGROUP / WARP * STAGING_BYTES;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
-// SHARED = BARRIERS + 16 * STAGES + SWIZZLE_ALIGNMENT
+// SHARED = BARRIERS_OFFSET + 16 * STAGES + SWIZZLE_ALIGNMENT
 
-static_assert(TILE_K * sizeof(bf16) == LINE, "a line of a is one swizzle period");
+static_assert(TILE_K * sizeof(bf16) == LINE_BYTES, "a line of a is one swizzle period");
 static_assert(CONSUMER_M % 64 == 0 && TILE_N % 64 == 0, "rows and columns are multiples of a slab");
 
 struct MappedMatrices {
@@ -79,10 +79,10 @@ struct PipelineState {
     u32 stage = 0, parity = 0;
 
     INLINE PipelineState(u32 first) : shared(first) {}
-    INLINE u32 a() const { return shared + stage * STAGE; }
-    INLINE u32 b() const { return a() + STAGE_A; }
-    INLINE u32 full() const { return shared + BARRIERS + stage * 8; }
-    INLINE u32 empty() const { return shared + BARRIERS + (STAGES + stage) * 8; }
+    INLINE u32 a() const { return shared + stage * STAGE_BYTES; }
+    INLINE u32 b() const { return a() + STAGE_A_BYTES; }
+    INLINE u32 full() const { return shared + BARRIERS_OFFSET + stage * 8; }
+    INLINE u32 empty() const { return shared + BARRIERS_OFFSET + (STAGES + stage) * 8; }
     INLINE void advance() {
         stage = stage == STAGES - 1 ? 0 : stage + 1;
         parity ^= stage == 0;
@@ -118,7 +118,7 @@ template <int ROWS, int BAND_ROWS> INLINE Tile tile_of(const MappedMatrices& p, 
 
 // ---------------------------------------------------------------- main loop
 
-typedef float Accumulators[BLOCKS][TILE_N / 8][4];
+typedef float Accumulators[ATOMS_M][TILE_N / 8][4];
 
 // Issues the wgmmas of one stage for the rows of a from line `row` on. A step is 16 of k: 32 bytes
 // of each line of a, 16 lines of b.
@@ -126,12 +126,13 @@ INLINE void issue_wgmma(Accumulators& accumulators, u32 a, u32 b, u32 row, bool 
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < TILE_K / 16; ++step) {
-        u64 b_step = smem_descriptor(b + step * (16 * LINE), SLAB, 8 * LINE);
+        u64 b_step = smem_descriptor(b + step * (16 * LINE_BYTES), SLAB_BYTES, 8 * LINE_BYTES);
 #pragma unroll
-        for (int block = 0; block < BLOCKS; ++block)
-            wgmma_ss_wide<false, true>(accumulators[block],
-                                       smem_descriptor(a + row * LINE + block * SLAB + step * 32, SLAB, 8 * LINE),
-                                       b_step, accumulate || step > 0, bf16());
+        for (int block = 0; block < ATOMS_M; ++block)
+            wgmma_ss_wide<false, true>(
+                accumulators[block],
+                smem_descriptor(a + row * LINE_BYTES + block * SLAB_BYTES + step * 32, SLAB_BYTES, 8 * LINE_BYTES),
+                b_step, accumulate || step > 0, bf16());
     }
     wgmma_commit_group();
 }
@@ -139,7 +140,7 @@ INLINE void issue_wgmma(Accumulators& accumulators, u32 a, u32 b, u32 row, bool 
 INLINE void wait_accumulators(Accumulators& accumulators) {
     wgmma_wait_group<0>();
 #pragma unroll
-    for (int block = 0; block < BLOCKS; ++block)
+    for (int block = 0; block < ATOMS_M; ++block)
 #pragma unroll
         for (int j = 0; j < TILE_N / 8; ++j)
 #pragma unroll
@@ -158,7 +159,7 @@ template <int FIRST> INLINE void stage_accumulators(u32 staging, const float (&a
         const float (&left)[4] = accumulators[FIRST + j], (&right)[4] = accumulators[FIRST + j + 1];
         u32 words[4] = {cvt_rn_bf16x2_f32(left[1], left[0]), cvt_rn_bf16x2_f32(left[3], left[2]),
                         cvt_rn_bf16x2_f32(right[1], right[0]), cvt_rn_bf16x2_f32(right[3], right[2])};
-        stmatrix_x4(staging + row * LINE + (((j + lane / 16) ^ row) & 7) * 16, words);
+        stmatrix_x4(staging + row * LINE_BYTES + (((j + lane / 16) ^ row) & 7) * 16, words);
     }
 }
 // Copies the staging buffer to y from element [row, column] on: eight lanes store a line of 128
@@ -167,7 +168,7 @@ INLINE void store_staged(const MappedMatrices& p, u32 staging, u32 row, u32 colu
     u32 lane = threadIdx.x % WARP, chunk = lane % 8;
 #pragma unroll
     for (u32 r = lane / 8; r < 16; r += WARP / 8) {
-        uint4 words = ld_shared_v4(staging + r * LINE + ((chunk ^ r) & 7) * 16);
+        uint4 words = ld_shared_v4(staging + r * LINE_BYTES + ((chunk ^ r) & 7) * 16);
         u32 c = column + chunk * 8;
         if (row + r < p.m && c < p.n) *reinterpret_cast<uint4*>(p.y + (row + r) * p.n + c) = words;
     }
@@ -189,7 +190,7 @@ INLINE void store_accumulators(const MappedMatrices& p, u32 shared, const Accumu
     u32 warp = threadIdx.x / WARP;
     u32 row = tile.row + consumer * CONSUMER_M + warp % 4 * 16;
 #pragma unroll
-    for (int block = 0; block < BLOCKS; ++block)
-        store_columns<0>(p, shared + STAGING_OFFSET + warp * STAGING, accumulators[block], row + block * 64,
+    for (int block = 0; block < ATOMS_M; ++block)
+        store_columns<0>(p, shared + STAGING_OFFSET + warp * STAGING_BYTES, accumulators[block], row + block * 64,
                          tile.column);
 }

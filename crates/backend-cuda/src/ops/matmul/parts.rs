@@ -34,17 +34,17 @@ struct Parameters {
     not_representable: u64,
     run_stride: i64,
     line_stride: i64,
-    fast_stride: i64,
-    slow_stride: i64,
+    inner_stride: i64,
+    outer_stride: i64,
     run: u32,
     lines: u32,
-    fast: u32,
-    slow: u32,
+    inner: u32,
+    outer: u32,
     pitch: u32,
     in_packs: u32,
 }
 
-/// The bf16 terms of an operand: `[TERMS, slow, fast, lines, pitch]`, where lines are contiguous
+/// The bf16 terms of an operand: `[TERMS, outer, inner, lines, pitch]`, where lines are contiguous
 /// along k or across it. Matrices that are broadcast along a batch axis are stored once.
 pub(super) struct Parts<'a> {
     operand: &'a Operand<'a>,
@@ -56,7 +56,7 @@ pub(super) struct Parts<'a> {
     lines: usize,
     line_stride: i64,
     pitch: usize,
-    /// Size and stride of the axes of the batch, the fast one first.
+    /// Size and stride of the axes of the batch, the inner one first.
     batch: [(usize, i64); BATCH_AXES],
 }
 
@@ -100,19 +100,19 @@ impl<'a> Parts<'a> {
     fn split_operand(&self, gpu: &Arc<Gpu>, op: &'static str, not_representable: u64) -> Result<()> {
         let packs = self.elements() / PACK;
         crate::ops::fits(op, &[packs + THREADS])?;
-        let [(fast, fast_stride), (slow, slow_stride)] = self.batch;
+        let [(inner, inner_stride), (outer, outer_stride)] = self.batch;
         let parameters = Parameters {
             parts: self.address,
             x: self.operand.address,
             not_representable,
             run_stride: self.run_stride,
             line_stride: self.line_stride,
-            fast_stride,
-            slow_stride,
+            inner_stride,
+            outer_stride,
             run: self.run as u32,
             lines: self.lines as u32,
-            fast: fast as u32,
-            slow: slow as u32,
+            inner: inner as u32,
+            outer: outer as u32,
             pitch: self.pitch as u32,
             in_packs: u32::from(self.is_read_in_packs()),
         };
@@ -120,9 +120,9 @@ impl<'a> Parts<'a> {
         gpu.launch(op, Launch::new(Kind::SplitBf16x3, 0, blocks, THREADS as u32), &parameters)
     }
 
-    /// Returns the map of all terms, which are concatenated along the slow axis of the batch.
+    /// Returns the map of all terms, which are concatenated along the outer axis of the batch.
     pub(super) fn map(&self, tile: &Tile, lines: usize, op: &'static str) -> Result<OperandMap> {
-        let [(fast, _), (slow, _)] = self.batch;
+        let [(inner, _), (outer, _)] = self.batch;
         let matrix_elements = (self.lines * self.pitch) as i64;
         let mapped = tensor_maps::Mapped {
             address: self.address,
@@ -132,9 +132,9 @@ impl<'a> Parts<'a> {
             lines: self.lines,
             line_stride: self.pitch as i64,
             extents: tensor_maps::operand_extents(self.load, tile, lines, DType::BF16.size()),
-            batch: [(fast, matrix_elements), (TERMS * slow, matrix_elements * fast as i64)],
+            batch: [(inner, matrix_elements), (TERMS * outer, matrix_elements * inner as i64)],
         };
-        Ok(OperandMap { map: mapped.map(op)?, axes: tensor_maps::axes_bits(self.batch), part: slow as u32 })
+        Ok(OperandMap { map: mapped.map(op)?, axes: tensor_maps::axes_bits(self.batch), part: outer as u32 })
     }
 }
 

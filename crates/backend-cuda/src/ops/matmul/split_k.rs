@@ -18,8 +18,8 @@ struct SplitKParameters {
     tiles: TileGrid,
     k: u32,
     split_length: u32,
-    a_axes: u32,
-    b_axes: u32,
+    a_batch_axes: u32,
+    b_batch_axes: u32,
     reads_b_once: u32,
     product: Parameters,
 }
@@ -38,15 +38,15 @@ pub(super) fn launch(
         ..Launch::new(variant, PRODUCT, choice.blocks as u32, choice.threads as u32)
     };
     // The splits of a tile are the blocks of one cluster.
-    let (block, fast) = (choice.tile.block, batch_axes(&product.batch, 0)[0].0);
+    let (block, inner_batch) = (choice.tile.block, batch_axes(&product.batch, 0)[0].0);
     let [m, n, matrices] = [product.m, product.n, product.matrices].map(|size| size as usize);
     let parameters = SplitKParameters {
         maps: [a.map, b.map],
-        tiles: TileGrid::new([m, n], [block.m, block.n], matrices, 1, fast),
+        tiles: TileGrid::new([m, n], [block.m, block.n], matrices, 1, inner_batch),
         k: product.k,
         split_length: product.split_length,
-        a_axes: a.axes,
-        b_axes: b.axes,
+        a_batch_axes: a.axes,
+        b_batch_axes: b.axes,
         reads_b_once: u32::from(m <= block.m && matrices == 1),
         product,
     };

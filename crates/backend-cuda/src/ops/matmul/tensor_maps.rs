@@ -33,8 +33,8 @@ struct TensorMapParameters {
     tiles: TileGrid,
     k: u32,
     split_length: u32,
-    a_axes: u32,
-    b_axes: u32,
+    a_batch_axes: u32,
+    b_batch_axes: u32,
     a_term_stride: u32,
     b_term_stride: u32,
     m: u32,
@@ -98,7 +98,7 @@ pub(super) struct Mapped {
     pub(super) line_stride: i64,
     /// The sizes of a box.
     pub(super) extents: [usize; 2],
-    /// Size and stride of the axes of the batch, the fast one first; a stride of 0 for a broadcast
+    /// Size and stride of the axes of the batch, the inner one first; a stride of 0 for a broadcast
     /// axis.
     pub(super) batch: [(usize, i64); BATCH_AXES],
 }
@@ -123,7 +123,7 @@ impl Mapped {
     }
 }
 
-/// Returns the batch axes of the tensor with index `tensor` in the space (y, a, b), the fast one
+/// Returns the batch axes of the tensor with index `tensor` in the space (y, a, b), the inner one
 /// first.
 pub(super) fn batch_axes(batch: &Space<3>, tensor: usize) -> [(usize, i64); BATCH_AXES] {
     let rank = batch.rank as usize;
@@ -144,7 +144,7 @@ pub(super) struct OperandMap {
     pub(super) map: TensorMap,
     /// A bit for each batch axis that it has.
     pub(super) axes: u32,
-    /// For operands in bf16 terms, the distance from term to term along the slow axis of the batch.
+    /// For operands in bf16 terms, the distance from term to term along the outer axis of the batch.
     pub(super) part: u32,
 }
 
@@ -409,8 +409,8 @@ pub(super) fn launch(
         k: parameters.k,
         splits: parameters.splits,
         split_length: parameters.split_length,
-        a_axes: a.axes,
-        b_axes: b.axes,
+        a_batch_axes: a.axes,
+        b_batch_axes: b.axes,
         is_partial: u32::from(is_partial),
         a_term_stride: a.part,
         b_term_stride: b.part,
@@ -432,11 +432,11 @@ pub(super) fn launch(
 
 /// Returns the grid of clusters: the tiles of a cluster's blocks together, for a result of the
 /// kernel's `m` rows and `n` columns.
-fn tiles_of_clusters(tile: &Tile, sizes: [u32; 2], parameters: &Parameters, fast: usize) -> TileGrid {
+fn tiles_of_clusters(tile: &Tile, sizes: [u32; 2], parameters: &Parameters, inner_batch: usize) -> TileGrid {
     let [along_m, along_n] = tile.cluster_shape();
     let extents = [tile.block.m * along_m, tile.block.n * along_n];
     let [matrices, splits] = [parameters.matrices, parameters.splits].map(|count| count as usize);
-    TileGrid::new(sizes.map(|size| size as usize), extents, matrices, splits, fast)
+    TileGrid::new(sizes.map(|size| size as usize), extents, matrices, splits, inner_batch)
 }
 
 /// Returns the map of the product's output, which is its result or the partial sums, and the map of

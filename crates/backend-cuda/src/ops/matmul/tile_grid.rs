@@ -15,20 +15,20 @@ pub(super) struct TileGrid {
     band: Divisor,
     last_band: Divisor,
     splits: Divisor,
-    fast: Divisor,
+    inner_batch: Divisor,
     rows: u32,
     count: u32,
 }
 
 impl TileGrid {
     /// Returns the grid of `matrices` results of `m` rows and `n` columns in tiles of `tile_m` x
-    /// `tile_n`, each in `splits` splits. The fast axis of the batch has `fast` matrices.
+    /// `tile_n`, each in `splits` splits. The inner axis of the batch has `inner_batch` matrices.
     pub(super) fn new(
         [m, n]: [usize; 2],
         [tile_m, tile_n]: [usize; 2],
         matrices: usize,
         splits: usize,
-        fast: usize,
+        inner_batch: usize,
     ) -> TileGrid {
         let (rows, columns) = (m.div_ceil(tile_m), n.div_ceil(tile_n));
         TileGrid {
@@ -37,7 +37,7 @@ impl TileGrid {
             // If there is no partial band, this divisor is not used.
             last_band: Divisor::new(rows % BAND),
             splits: Divisor::new(splits),
-            fast: Divisor::new(fast),
+            inner_batch: Divisor::new(inner_batch),
             rows: rows as u32,
             count: (rows * columns * matrices * splits) as u32,
         }
