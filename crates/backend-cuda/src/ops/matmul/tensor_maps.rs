@@ -144,7 +144,7 @@ pub(super) struct OperandMap {
     pub(super) map: TensorMap,
     /// A bit for each batch axis that it has.
     pub(super) axes: u32,
-    /// For operands in bf16 terms, the distance from term to term along the outer axis of the batch.
+    /// For operands in bf16 terms, the distance between terms along the outer axis of the batch.
     pub(super) part: u32,
 }
 
