@@ -92,6 +92,9 @@ WGPU_SECTIONS = {
 # The code whose changes matter, by page and block.
 MEASURED = {
     ("README.md", "results"): (*CUDA, *MODELS),
+    ("docs/results.md", "cuda"): (*CUDA, *MODELS),
+    ("docs/results.md", "wgpu"): (*WGPU, *MODELS),
+    ("docs/results.md", "cpu"): (*CPU, *MODELS),
     ("docs/benchmarks.md", "cpu"): (*CPU, *MODELS),
     ("docs/benchmarks.md", "gpu"): Parts(BY_HEADING, GPU_SECTIONS),
     ("docs/benchmarks.md", "commits"): (*LAUNCH, *DISPATCH),
@@ -115,6 +118,7 @@ NOT_MEASURED = {
     ("ARCHITECTURE.md", "imports"): "read from the sources; .ci/run compares it with them",
     ("docs/conformance.md", "python/conformance/run.py"): "results of tests, which fail if they change",
     ("docs/conformance.md", "python/conformance/torch_database/run.py"): "results of tests, which fail if they change",
+    ("docs/results.md", "losses"): "a picture, whose caption states the commit",
     ("docs/kernels/attention.md", "parts"): "a simulation of the arithmetic, without a device",
     ("docs/kernels/attention.md", "probes"): "a history: each row states its commit",
     ("docs/kernels/matmul.md", "probes"): "a history: each row states its commit",

@@ -1,5 +1,5 @@
 //! Developer commands: `cargo xtask bundle`, `coverage`, `imports`, `kernels`, `lengths`,
-//! `mutations`, `profile`, `shader`.
+//! `mutations`, `plots`, `profile`, `shader`.
 
 mod bundle;
 mod cargo;
@@ -9,6 +9,7 @@ mod kernels;
 mod known;
 mod lengths;
 mod mutations;
+mod plots;
 mod profile;
 mod shader;
 mod waits;
@@ -118,6 +119,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Draws the figures of docs/results.md from the tables in docs/benchmarks.md. Needs Python.
+    Plots {
+        /// Compares them with the committed files instead, and fails if they differ.
+        #[arg(long)]
+        check: bool,
+    },
     /// Checks that no function and no file is longer than allowed.
     Lengths,
 }
@@ -139,6 +146,9 @@ fn main() -> ExitCode {
             kernels::run(&root(), &options)
         }
         Command::Shader { name, dtype } => shader::run(&name, &dtype),
+        Command::Plots { check } => {
+            plots::run(&root(), if check { plots::Mode::Check } else { plots::Mode::Write })
+        }
         Command::Profile { case, out } => profile::run(&root(), &case, out.as_deref()),
         Command::Mutations { only, check } => mutations::run(&root(), only.as_deref(), check),
     };

@@ -18,7 +18,7 @@ use ternion_core::Result;
 /// # Errors
 /// If the dtype is not computed in `C`, or there is no memory.
 pub(crate) fn dense<'a, C: Compute>(op: &'static str, view: &'a Locked<'a>) -> Result<Dense<'a, C>> {
-    let rows = Rows::<C>::whole(op, view)?;
+    let rows = Rows::<C>::as_single_row(op, view)?;
     if let Some(first) = rows.readable() {
         // SAFETY: contiguous, inside the locked buffer, and not written while the op runs.
         return Ok(Dense::Borrowed(unsafe { std::slice::from_raw_parts(first, rows.width()) }));
@@ -85,7 +85,7 @@ impl<C: Compute> DenseOutput<C> {
     /// # Errors
     /// If the dtype is not computed in `C`, or there is no memory.
     pub(crate) fn new(op: &'static str, view: &Locked<'_>) -> Result<DenseOutput<C>> {
-        let rows = Rows::<C>::whole(op, view)?;
+        let rows = Rows::<C>::as_single_row(op, view)?;
         let staged = match rows.writable() {
             Some(_) => None,
             None => Some(WorkBuffer::uninit(rows.width())?),

@@ -93,7 +93,7 @@ impl<C: Compute> Rows<C> {
     ///
     /// # Errors
     /// As for [`new`](Rows::new).
-    pub(crate) fn last(op: &'static str, view: &Locked<'_>) -> Result<Rows<C>> {
+    pub(crate) fn along_last_axis(op: &'static str, view: &Locked<'_>) -> Result<Rows<C>> {
         let rank = view.layout.shape().rank();
         Rows::new(op, view, |axis| axis + 1 == rank)
     }
@@ -102,7 +102,7 @@ impl<C: Compute> Rows<C> {
     ///
     /// # Errors
     /// As for [`new`](Rows::new).
-    pub(crate) fn whole(op: &'static str, view: &Locked<'_>) -> Result<Rows<C>> {
+    pub(crate) fn as_single_row(op: &'static str, view: &Locked<'_>) -> Result<Rows<C>> {
         Rows::new(op, view, |_| true)
     }
 
@@ -318,7 +318,7 @@ fn wrong_dtype(op: &'static str, got: DType) -> Error {
 /// # Errors
 /// If the dtype is not computed in `C`, or there is no memory.
 pub(crate) fn vector<C: Compute>(op: &'static str, view: &Locked<'_>) -> Result<Vec<C>> {
-    let rows = Rows::<C>::whole(op, view)?;
+    let rows = Rows::<C>::as_single_row(op, view)?;
     let mut values = zeros::<C>(rows.width())?;
     // SAFETY: the tensor has these elements, and the op does not write them.
     unsafe { rows.copy(0, 0, &mut values) };

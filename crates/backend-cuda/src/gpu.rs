@@ -271,7 +271,7 @@ impl Gpu {
     }
 
     pub(crate) fn restart_peak(&self, floor: usize) {
-        self.pool.restart_peak(floor);
+        self.pool.reset_peak(floor);
     }
 
     /// Releases unused segments to the driver. Not allowed while a step is recorded.

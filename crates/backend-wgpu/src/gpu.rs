@@ -402,7 +402,7 @@ impl Gpu {
             parameters.len()
         );
         let Launch { mut variant, bindings, groups } = launch;
-        mark_shared(&mut variant, &bindings);
+        mark_aliased_reads(&mut variant, &bindings);
         let bindings = assign_windows(&mut variant.slots, bindings, self.binding_limits);
         check_binding_count(op, &self.name, &bindings, self.binding_limits)?;
         let pipeline = self
@@ -521,13 +521,13 @@ impl Flush for Gpu {
 }
 
 /// Gives slots that read memory which the same launch writes the access of written memory.
-fn mark_shared(variant: &mut Variant, bindings: &[Binding<'_>]) {
+fn mark_aliased_reads(variant: &mut Variant, bindings: &[Binding<'_>]) {
     debug_assert_eq!(variant.slots.len(), bindings.len(), "{variant:?}");
     let written: SmallVec<[u64; 4]> = variant
         .slots
         .iter()
         .zip(bindings)
-        .filter(|(slot, _)| slot.access.writes())
+        .filter(|(slot, _)| slot.access.binds_read_write())
         .map(|(_, binding)| binding.memory.id())
         .collect();
     for (slot, binding) in variant.slots.iter_mut().zip(bindings) {
@@ -535,8 +535,8 @@ fn mark_shared(variant: &mut Variant, bindings: &[Binding<'_>]) {
             continue;
         }
         slot.access = match slot.access {
-            Access::Read => Access::Shared,
-            Access::Vec4 => Access::Vec4Written,
+            Access::Read => Access::ReadAliased,
+            Access::ReadVec4 => Access::WriteVec4,
             other => other,
         };
     }

@@ -4,7 +4,7 @@ use crate::linker::link;
 use crate::names::{Fill, SlotName};
 use crate::pipeline_cache::PipelineCache;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Slot, Store};
+use crate::slots::{Access, Slot, StorageFormat};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -27,7 +27,7 @@ impl Variant {
         Variant { shader, class, slots: SmallVec::new(), fills: SmallVec::new() }
     }
 
-    pub(crate) fn slot(mut self, name: SlotName, store: Store, access: Access) -> Variant {
+    pub(crate) fn slot(mut self, name: SlotName, store: StorageFormat, access: Access) -> Variant {
         self.slots.push(Slot::new(name, store, access));
         self
     }
@@ -44,7 +44,7 @@ impl Variant {
     /// A placeholder has no value.
     fn source(&self, window_bytes: u64) -> Result<String, String> {
         let mut header = String::new();
-        if self.slots.iter().any(|slot| slot.access == Access::Half) {
+        if self.slots.iter().any(|slot| slot.access == Access::ReadHalfVec4) {
             header.push_str("enable f16;\nenable wgpu_cooperative_matrix;\n");
         }
         header.push_str("@group(0) @binding(0) var<uniform> params: Parameters;\n");

@@ -1,13 +1,17 @@
 //! The tensors of a shader: how the elements of each dtype are stored in words, and the functions
 //! with which a shader reads and writes elements.
 //!
-//! For a slot `x`, a shader has `x_at(i)` (element i as a number of its class) and `x_bits(i)` (its
-//! bits). If the slot is written, it also has `x_put(i, number)`, `x_put_bits(i, bits)`, and
+//! A word is a u32, or a `vec2<u32>` for elements of 64 bits. Elements of 16 and 8 bits share
+//! words. A number is an element in its arithmetic type, in which the shader computes: f32, i32,
+//! u32, or `vec2<u32>` for 64-bit integers.
+//!
+//! For a slot `x`, a shader has `x_at(i)` (element i as a number) and `x_bits(i)` (its bits). If
+//! the slot is written, it also has `x_put(i, number)`, `x_put_bits(i, bits)`, and
 //! `x_put_pair(i, number, next)`, which writes a whole word if elements i and i + 1 share one.
-//! `x_PER` is the number of elements per word. Elements of 16 and 8 bits share words. A shader that
-//! writes elements in any order (`Scattered`) changes the bits of an element in its word with
-//! atomic integer operations, and each bit is written by one thread. A shader whose threads own
-//! whole words (`Words`) uses `x_put_word(w, word)`.
+//! `x_PER` is the number of elements per word. A shader that writes elements in any order
+//! (`Scattered`) changes the bits of an element in its word with atomic integer operations, and
+//! each bit is written by one thread. A shader whose threads own whole words (`Words`) uses
+//! `x_put_word(w, word)`.
 //!
 //! A tensor that exceeds the maximum size of a binding is bound as several windows. Its functions
 //! then select the window of a word, and the rest of the shader stays the same.
@@ -21,39 +25,41 @@ use ternion_core::DType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
     Read,
-    /// Reads memory that the same launch also writes through another slot.
-    Shared,
+    /// Reads memory that the same launch also writes through another slot: declared read_write, but
+    /// only read.
+    ReadAliased,
     /// Writes elements in any order.
     Scattered,
     /// Writes whole words, each by one thread, which may also read the word.
     Words,
     /// Reads elements of up to 32 bits as vec4: `x_vec4(i)` returns floats, and equals
     /// `x_of_words(x_words(i))`.
-    Vec4,
-    /// Like `Vec4`, for f16 elements of cooperative matrices: `x_f16(i)`.
-    Half,
+    ReadVec4,
+    /// Like `ReadVec4`, for f16 elements of cooperative matrices: `x_f16(i)`.
+    ReadHalfVec4,
     /// An array `x` of f32, to which cooperative matrices are stored.
-    Sums,
+    CooperativeAccumulator,
     /// Writes elements of up to 32 bits as vec4: `x_put_vec4_bits(i, bits)`, `x_put_words(i,
     /// words)` in their memory format, and `x_put_vec4(i, v)` for floats. Each vec4 is written by
     /// one thread, which may also read it.
-    Vec4Written,
+    WriteVec4,
 }
 
 impl Access {
-    pub(crate) fn writes(self) -> bool {
-        !matches!(self, Access::Read | Access::Vec4 | Access::Half)
+    /// Returns whether the access requires a binding that is declared read_write.
+    pub(crate) fn binds_read_write(self) -> bool {
+        !matches!(self, Access::Read | Access::ReadVec4 | Access::ReadHalfVec4)
     }
 
     /// Returns whether the tensor is declared as an array of vec4.
     fn by_vec4(self) -> bool {
-        matches!(self, Access::Vec4 | Access::Half | Access::Vec4Written)
+        matches!(self, Access::ReadVec4 | Access::ReadHalfVec4 | Access::WriteVec4)
     }
 }
 
 /// How elements are stored in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Store {
+pub(crate) enum StorageFormat {
     F32,
     F16,
     BF16,
@@ -67,61 +73,65 @@ pub(crate) enum Store {
     U8,
     Bool,
     /// Two bytes that are only copied.
-    Bits16,
+    Raw16,
     /// Words that are internal to a shader.
-    Word,
+    RawWord,
     /// Words that threads use for atomic counters and marks.
     Atomic,
 }
 
-impl Store {
+impl StorageFormat {
     /// Returns how `dtype` is stored. 64-bit floats are unsupported: `select` rejects them.
-    pub(crate) fn of(dtype: DType) -> Store {
+    pub(crate) fn of(dtype: DType) -> StorageFormat {
         match dtype {
-            DType::F32 => Store::F32,
-            DType::F16 => Store::F16,
-            DType::BF16 => Store::BF16,
-            DType::I32 => Store::I32,
-            DType::I64 | DType::F64 => Store::I64,
-            DType::I16 => Store::I16,
-            DType::U64 => Store::U64,
-            DType::U32 => Store::U32,
-            DType::U16 => Store::U16,
-            DType::I8 => Store::I8,
-            DType::U8 => Store::U8,
-            DType::Bool => Store::Bool,
+            DType::F32 => StorageFormat::F32,
+            DType::F16 => StorageFormat::F16,
+            DType::BF16 => StorageFormat::BF16,
+            DType::I32 => StorageFormat::I32,
+            DType::I64 | DType::F64 => StorageFormat::I64,
+            DType::I16 => StorageFormat::I16,
+            DType::U64 => StorageFormat::U64,
+            DType::U32 => StorageFormat::U32,
+            DType::U16 => StorageFormat::U16,
+            DType::I8 => StorageFormat::I8,
+            DType::U8 => StorageFormat::U8,
+            DType::Bool => StorageFormat::Bool,
         }
     }
 
     /// Returns the storage for elements that are only copied.
-    pub(crate) fn bits_of(dtype: DType) -> Store {
+    pub(crate) fn bits_of(dtype: DType) -> StorageFormat {
         match dtype.size() {
-            8 => Store::I64,
-            4 => Store::Word,
-            2 => Store::Bits16,
-            _ => Store::U8,
+            8 => StorageFormat::I64,
+            4 => StorageFormat::RawWord,
+            2 => StorageFormat::Raw16,
+            _ => StorageFormat::U8,
         }
     }
 
-    /// Returns the number of elements in a word. A 64-bit element has its own double word.
+    /// Returns the number of elements in a word. A 64-bit element has its own word.
     pub(crate) fn per_word(self) -> usize {
         match self {
-            Store::F16 | Store::BF16 | Store::I16 | Store::U16 | Store::Bits16 => 2,
-            Store::I8 | Store::U8 | Store::Bool => 4,
+            StorageFormat::F16
+            | StorageFormat::BF16
+            | StorageFormat::I16
+            | StorageFormat::U16
+            | StorageFormat::Raw16 => 2,
+            StorageFormat::I8 | StorageFormat::U8 | StorageFormat::Bool => 4,
             _ => 1,
         }
     }
 
-    /// Returns the class of arithmetic of its elements.
+    /// Returns the class of the arithmetic type of its elements.
     pub(crate) fn class(self) -> Class {
         match self {
-            Store::F32 | Store::F16 | Store::BF16 => Class::Float,
+            StorageFormat::F32 | StorageFormat::F16 | StorageFormat::BF16 => Class::Float,
             // Narrow integers are computed in 32 bits, and the low bits are stored: they wrap at
             // that point.
-            Store::I32 | Store::I16 | Store::I8 => Class::Int,
-            Store::I64 => Class::Wide,
-            Store::U32 | Store::U16 => Class::Unsigned,
-            Store::U64 => Class::WideUnsigned,
+            StorageFormat::I32 | StorageFormat::I16 | StorageFormat::I8 => Class::Int,
+            StorageFormat::I64 => Class::Wide,
+            StorageFormat::U32 | StorageFormat::U16 => Class::Unsigned,
+            StorageFormat::U64 => Class::WideUnsigned,
             _ => Class::Byte,
         }
     }
@@ -130,15 +140,17 @@ impl Store {
     /// for the bits of a number `v`.
     fn conversions(self) -> Option<(&'static str, &'static str, &'static str)> {
         Some(match self {
-            Store::F32 => ("f32", "bitcast<f32>(bits)", "bitcast<u32>(v)"),
-            Store::F16 => ("f32", "f16_to_f32(bits)", "f32_to_f16(v)"),
-            Store::BF16 => ("f32", "bf16_to_f32(bits)", "f32_to_bf16(v)"),
-            Store::I32 => ("i32", "bitcast<i32>(bits)", "bitcast<u32>(v)"),
-            Store::I64 | Store::U64 => ("vec2<u32>", "bits", "v"),
-            Store::U16 => ("u32", "bits", "(v & 0xffffu)"),
-            Store::I16 => ("i32", "(bitcast<i32>(bits << 16u) >> 16u)", "(bitcast<u32>(v) & 0xffffu)"),
-            Store::I8 => ("i32", "(bitcast<i32>(bits << 24u) >> 24u)", "(bitcast<u32>(v) & 0xffu)"),
-            Store::U32 | Store::U8 | Store::Bool => ("u32", "bits", "v"),
+            StorageFormat::F32 => ("f32", "bitcast<f32>(bits)", "bitcast<u32>(v)"),
+            StorageFormat::F16 => ("f32", "f16_to_f32(bits)", "f32_to_f16(v)"),
+            StorageFormat::BF16 => ("f32", "bf16_to_f32(bits)", "f32_to_bf16(v)"),
+            StorageFormat::I32 => ("i32", "bitcast<i32>(bits)", "bitcast<u32>(v)"),
+            StorageFormat::I64 | StorageFormat::U64 => ("vec2<u32>", "bits", "v"),
+            StorageFormat::U16 => ("u32", "bits", "(v & 0xffffu)"),
+            StorageFormat::I16 => {
+                ("i32", "(bitcast<i32>(bits << 16u) >> 16u)", "(bitcast<u32>(v) & 0xffffu)")
+            }
+            StorageFormat::I8 => ("i32", "(bitcast<i32>(bits << 24u) >> 24u)", "(bitcast<u32>(v) & 0xffu)"),
+            StorageFormat::U32 | StorageFormat::U8 | StorageFormat::Bool => ("u32", "bits", "v"),
             _ => return None,
         })
     }
@@ -148,7 +160,7 @@ impl Store {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Slot {
     pub(crate) name: SlotName,
-    pub(crate) store: Store,
+    pub(crate) store: StorageFormat,
     pub(crate) access: Access,
     /// Number of consecutive bindings of the tensor: more than one if it exceeds the maximum size
     /// of a binding.
@@ -158,7 +170,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(name: SlotName, store: Store, access: Access) -> Slot {
+    pub(crate) fn new(name: SlotName, store: StorageFormat, access: Access) -> Slot {
         Slot { name, store, access, windows: 1, shares_with: None }
     }
 
@@ -170,34 +182,35 @@ impl Slot {
     /// Returns whether the slot may share the windows of `other` if both are the same memory: both
     /// are only read, with words of the same type.
     pub(crate) fn can_share_windows(&self, other: &Slot) -> bool {
-        let read = |slot: &Slot| slot.access == Access::Read && slot.store != Store::Atomic;
+        let read = |slot: &Slot| slot.access == Access::Read && slot.store != StorageFormat::Atomic;
         read(self) && read(other) && self.word_type() == other.word_type()
     }
 
     /// Returns whether its memory is bound for writing.
     pub(crate) fn writable(&self) -> bool {
-        self.access.writes() || self.store == Store::Atomic
+        self.access.binds_read_write() || self.store == StorageFormat::Atomic
     }
 
     /// Returns whether its words are changed by atomic operations.
     fn atomic(&self) -> bool {
-        self.store == Store::Atomic || (self.access == Access::Scattered && self.store.per_word() > 1)
+        self.store == StorageFormat::Atomic || (self.access == Access::Scattered && self.store.per_word() > 1)
     }
 
-    /// Returns the type of a word, or of the words of a vec4.
+    /// Returns the element type of a binding's array: a word, the words of a vec4, or a float of
+    /// cooperative matrices.
     fn word_type(&self) -> &'static str {
         self.word_type_and_bytes().0
     }
 
-    /// Returns the type of a word, or of the words of a vec4, and its size in bytes.
+    /// Returns the element type of a binding's array and its size in bytes.
     fn word_type_and_bytes(&self) -> (&'static str, u64) {
         match (self.access, self.store) {
-            (Access::Half, _) => ("vec4<f16>", 8),
-            (Access::Sums, _) => ("f32", 4),
+            (Access::ReadHalfVec4, _) => ("vec4<f16>", 8),
+            (Access::CooperativeAccumulator, _) => ("f32", 4),
             (access, store) if access.by_vec4() => {
                 [("vec4<u32>", 16), ("vec2<u32>", 8), ("u32", 4)][store.per_word() / 2]
             }
-            (_, Store::I64 | Store::U64) => ("vec2<u32>", 8),
+            (_, StorageFormat::I64 | StorageFormat::U64) => ("vec2<u32>", 8),
             _ => ("u32", 4),
         }
     }
@@ -214,12 +227,12 @@ impl Slot {
         if self.windows > 1 {
             self.declare_windows(window_bytes, text);
         }
-        if self.store == Store::Atomic {
+        if self.store == StorageFormat::Atomic {
             let (name, atomic_max) = (self.name.wgsl(), self.store_statement("atomicMax", "i", "v"));
             let _ = writeln!(text, "fn {name}_max(i: u32, v: u32) {{ {atomic_max} }}");
             return;
         }
-        if self.access == Access::Sums {
+        if self.access == Access::CooperativeAccumulator {
             return;
         }
         if self.access.by_vec4() {
@@ -267,7 +280,7 @@ impl Slot {
         };
         if !self.atomic() {
             function(&format!("load(w: u32) -> {bits}"), &|array| format!("return {array}[i];"));
-            if self.access.writes() && self.access != Access::Shared {
+            if self.access.binds_read_write() && self.access != Access::ReadAliased {
                 function(&format!("store(w: u32, v: {bits})"), &|array| format!("{array}[i] = v;"));
             }
             return;
@@ -335,7 +348,7 @@ impl Slot {
     /// Declares functions for vec4 and for the elements in them.
     fn declare_vec4(&self, text: &mut String) {
         let (name, bits) = (self.name.wgsl(), self.word_type());
-        if self.access == Access::Half {
+        if self.access == Access::ReadHalfVec4 {
             let word = self.load_expression("i");
             let _ = writeln!(text, "fn {name}_f16(i: u32) -> {bits} {{ return {word}; }}");
             let _ =
@@ -366,7 +379,7 @@ impl Slot {
             text,
             "fn {name}_vec4_bits(i: u32) -> vec4<u32> {{ return {name}_bits_of_words({name}_words(i)); }}"
         );
-        if self.access.writes() {
+        if self.access.binds_read_write() {
             let statement = self.store_statement("", "i", packed);
             let _ = writeln!(text, "fn {name}_put_vec4_bits(i: u32, v: vec4<u32>) {{ {statement} }}");
             let statement = self.store_statement("", "i", "w");
@@ -379,7 +392,7 @@ impl Slot {
     }
 
     fn declare_float_vec4(&self, text: &mut String) {
-        let (name, writes) = (self.name.wgsl(), self.access.writes());
+        let (name, writes) = (self.name.wgsl(), self.access.binds_read_write());
         let number = |bits: &str| format!("{name}_number({bits})");
         let components = ["x", "y", "z", "w"];
         let numbers = components.map(|part| number(&format!("b.{part}"))).join(", ");

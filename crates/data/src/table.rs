@@ -1,4 +1,4 @@
-//! Numeric tables with named columns, from CSV files. This module is independent of the data set.
+//! Numeric tables with named columns, from CSV files.
 
 mod reading;
 
@@ -221,9 +221,8 @@ impl Table {
     }
 
     /// Checks that no number of a column becomes infinite in `dtype`, that in f32 no nonzero number
-    /// becomes 0, and that large numbers stay distinct. Numbers are large if `dtype` cannot
-    /// represent all integers of their size. In f32, any two different large numbers must stay
-    /// different; in half precision, where digits after the point do not matter, only integers.
+    /// becomes 0, and that large numbers stay distinct: from 2^`significant_bits` on, distinct
+    /// values must round to distinct values (all values in f32, only integers in f16 and bf16).
     fn check_column(&self, column: usize, dtype: DType) -> Result<()> {
         let width = self.columns.len();
         let cell = |row: usize| self.cells[row * width + column];
@@ -231,16 +230,16 @@ impl Table {
             let (number, dtype) = (cell(row).to_string(), dtype.to_string());
             self.cell_error(row, column, CellFault::Inexact { number, dtype })
         };
-        let beyond = overflow_threshold(dtype);
+        let overflow = overflow_threshold(dtype);
         let vanishes = |number: f64| dtype == DType::F32 && number != 0.0 && number as f32 == 0.0;
-        if let Some(row) = (0..self.rows()).find(|&row| cell(row).abs() >= beyond || vanishes(cell(row))) {
+        if let Some(row) = (0..self.rows()).find(|&row| cell(row).abs() >= overflow || vanishes(cell(row))) {
             return Err(fault(row));
         }
-        let is_whole = |number: f64| dtype == DType::F32 || number.fract() == 0.0;
+        let must_stay_distinct = |number: f64| dtype == DType::F32 || number.fract() == 0.0;
         // Below this limit the dtype represents all integers, and rounds only digits after the
         // point.
-        let last = 2f64.powi(significant_bits(dtype));
-        let is_large = |&row: &usize| cell(row).abs() >= last && is_whole(cell(row));
+        let exact_integer_limit = 2f64.powi(significant_bits(dtype));
+        let is_large = |&row: &usize| cell(row).abs() >= exact_integer_limit && must_stay_distinct(cell(row));
         let mut large: Vec<usize> = (0..self.rows()).filter(is_large).collect();
         large.sort_by(|&left, &right| cell(left).total_cmp(&cell(right)));
         let becomes_equal = |pair: &&[usize]| {
@@ -251,10 +250,10 @@ impl Table {
     }
 
     /// Returns the rows at these indices, which must exist.
-    pub(crate) fn take(&self, positions: &[usize]) -> Result<Table> {
+    pub(crate) fn take(&self, indices: &[usize]) -> Result<Table> {
         let width = self.columns.len();
-        let cells = positions.iter().flat_map(|&row| &self.cells[row * width..(row + 1) * width]).copied();
-        let lines = positions.iter().filter_map(|&row| self.lines.get(row)).copied().collect();
+        let cells = indices.iter().flat_map(|&row| &self.cells[row * width..(row + 1) * width]).copied();
+        let lines = indices.iter().filter_map(|&row| self.lines.get(row)).copied().collect();
         Table::from_parts(&self.file, self.columns.to_vec(), cells.collect(), lines)
     }
 

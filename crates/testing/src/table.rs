@@ -1,5 +1,5 @@
-//! The row format: an op's contract in ten lines. [`crate::cases`] contains the rows, one file per
-//! family.
+//! [`OpCase`], a row of the table: one op with its inputs, oracle and limits. [`crate::cases`]
+//! contains the rows, one file per family.
 //!
 //! A row names an op and its parameters, defines its random inputs and their shapes, calls the op
 //! through the [`Tensor`] API, and gives a float64 oracle written from the definition. Everything
@@ -39,8 +39,9 @@
 //!   random directions), odd and prime, and include one less and one more than the tile sizes of
 //!   the kernels: [`edges`]. Three to six shapes are plenty; give large ones to [`OpCase::perf`].
 //! - Integer and bool outputs are compared exactly, and so are all outputs of an [`OpCase::exact`]
-//!   row. Floats: `|got - want| <= abs + rel |want|`. In half precision one rounding at the end is
-//!   added, since ops accumulate in f32: twice the error of the rounded oracle plus one ulp.
+//!   row. Floats: `|got - want| <= abs + rel |want|`. In half precision,
+//!   `2 |rounded oracle - oracle| + 1 ulp` is added to the limit, since ops accumulate in f32 and
+//!   round once.
 //! - Rows of [`INTEGERS`] and [`UNSIGNED`] run in i16, i8, u64, u32 and u16 on every shape, dense
 //!   and sliced; in i64, i32 and u8 in every layout.
 //! - Never loosen a limit to make a row pass; find the error. A row that needs more than the
@@ -452,10 +453,10 @@ impl OpCase {
     }
 
     /// Declares that the first `factors` inputs are multiplied with one another, and that a device
-    /// may round them to TF32 first. In f32 each output as a whole is then correct if it matches
-    /// the oracle, or the oracle on rounded factors, within the same limit. The same applies to
-    /// each gradient, whose alternative has rounded factors and a rounded cotangent. For rows that
-    /// are linear in each factor (and may have a kink far away from the random inputs).
+    /// may round them to TF32 first. An f32 output then passes if all its elements match the
+    /// oracle, or all match the oracle on TF32-rounded factors, within the same limit. Gradients
+    /// likewise, with the cotangent rounded too. For rows that are linear in each factor (and may
+    /// have a kink far away from the random inputs).
     pub fn tf32_factors(mut self, factors: usize) -> OpCase {
         self.tf32_factors = factors;
         self
@@ -505,8 +506,8 @@ impl OpCase {
         }
     }
 
-    /// Returns the seed of the inputs of an instance, which is also the start of its printed keys:
-    /// `softmax axis=1 [7,33]`.
+    /// Returns the key of an instance, from which its inputs are seeded and with which printed keys
+    /// begin: `softmax axis=1 [7,33]`.
     pub fn key(&self, instance: &[Vec<usize>]) -> String {
         let shapes: Vec<String> = instance.iter().map(|shape| shape_text(shape)).collect();
         match shapes.is_empty() {

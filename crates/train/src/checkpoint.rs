@@ -29,7 +29,7 @@ use ternion_nn::checkpoint::{HostTensor, HostTensors, read_host, read_metadata, 
 /// not read that file: a crash between the two writes leaves an older FILE.json with another
 /// `checksum`, and a complete FILE.
 ///
-/// The same training run gives the same bytes on any device that computes the same values.
+/// The file is deterministic: equal state gives equal bytes, whatever device it was on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     document: Document,
@@ -66,7 +66,7 @@ impl Checkpoint {
         let mut document = Document {
             version: VERSION,
             step,
-            random: position(state.device),
+            random: random_position(state.device),
             further_random: BTreeMap::new(),
             parts: BTreeMap::new(),
             settings: BTreeMap::new(),
@@ -192,8 +192,8 @@ impl Checkpoint {
     /// Restores everything in `state` from this checkpoint, and returns the number of steps. The
     /// device may differ from the one that was used when saving.
     ///
-    /// Nothing is changed unless everything matches. Steps that [`Device::capture`] recorded before
-    /// this must be recorded again.
+    /// Nothing is changed unless everything matches. Steps that were captured before this call
+    /// ([`Device::capture`]) must be captured again.
     ///
     /// # Errors
     /// Returns an error if the checkpoint and `state` do not have the same parts, a setting has
@@ -209,11 +209,13 @@ impl Checkpoint {
                 Part::Value(value) => value
                     .set(&self.document.values[name.as_str()])
                     .map_err(|error| self.mismatch(format!("value {name}: {error}")))?,
-                Part::Random(device) => set_position(device, self.document.further_random[name.as_str()]),
+                Part::Random(device) => {
+                    set_random_position(device, self.document.further_random[name.as_str()])
+                }
                 _ => {}
             }
         }
-        set_position(state.device, self.document.random);
+        set_random_position(state.device, self.document.random);
         Ok(self.document.step)
     }
 
@@ -265,21 +267,22 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Loads the tensors into their parts; if one does not match, the parts before it are restored.
+    /// Loads the tensors into their parts. If one does not match, that part and all earlier ones
+    /// are rolled back.
     fn restore_tensors(&self, state: &mut TrainingState<'_>) -> Result<()> {
-        let mut before: Vec<(usize, StateDict)> = Vec::new();
+        let mut saved: Vec<(usize, StateDict)> = Vec::new();
         for at in 0..state.parts.len() {
             let (name, part) = &mut state.parts[at];
             if part.tensor_kind().is_none() {
                 continue;
             }
-            let earlier = part.tensors(state.device)?;
+            let previous = part.tensors(state.device)?;
             let restored = self.state_dict(name, state.device).and_then(|tensors| part.restore(&tensors));
-            before.push((at, earlier));
+            saved.push((at, previous));
             if let Err(error) = restored {
                 let error = self.mismatch(text![&*name, ": ", error]);
-                for (at, earlier) in before.into_iter().rev() {
-                    state.parts[at].1.restore(&earlier)?;
+                for (at, previous) in saved.into_iter().rev() {
+                    state.parts[at].1.restore(&previous)?;
                 }
                 return Err(error);
             }
@@ -301,7 +304,7 @@ impl Document {
         let rejected = |detail: &String| Error::invalid("checkpoint", format!("{name}: {detail}"));
         let name = name.to_owned();
         match part {
-            Part::Random(device) => drop(self.further_random.insert(name, position(device))),
+            Part::Random(device) => drop(self.further_random.insert(name, random_position(device))),
             Part::Value(value) => {
                 let json: Json = value.to_json().map_err(|detail| rejected(&detail))?;
                 self.values.insert(name, json);
@@ -340,12 +343,12 @@ fn kind(part: &Part<'_>) -> &'static str {
     }
 }
 
-fn position(device: &Device) -> RandomPosition {
+fn random_position(device: &Device) -> RandomPosition {
     let (seed, offset) = device.random_position();
     RandomPosition { seed, offset }
 }
 
-fn set_position(device: &Device, RandomPosition { seed, offset }: RandomPosition) {
+fn set_random_position(device: &Device, RandomPosition { seed, offset }: RandomPosition) {
     device.set_random_position((seed, offset));
 }
 

@@ -148,8 +148,8 @@ impl<T: Float> Mask<T> {
         let layout = view.layout.expand(&scores)?;
         let view = view.part(&layout);
         Ok(match view.dtype {
-            DType::Bool => Mask::Bool(Rows::last(op, &view)?),
-            _ => Mask::Additive(Rows::last(op, &view)?),
+            DType::Bool => Mask::Bool(Rows::along_last_axis(op, &view)?),
+            _ => Mask::Additive(Rows::along_last_axis(op, &view)?),
         })
     }
 

@@ -38,8 +38,10 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
         true => Some((vector::<T>(op.name(), &inputs[1])?, vector::<T>(op.name(), &inputs[2])?)),
         false => None,
     };
-    let (means, variances) =
-        (Rows::<T>::whole(op.name(), &outputs[1])?, Rows::<T>::whole(op.name(), &outputs[2])?);
+    let (means, variances) = (
+        Rows::<T>::as_single_row(op.name(), &outputs[1])?,
+        Rows::<T>::as_single_row(op.name(), &outputs[2])?,
+    );
     for_rows(y.count(), y.width(), Cost::Light, |rows| {
         let mut scratch = Scratch::new();
         for channel in rows {
@@ -87,7 +89,9 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
     let (means, variances) = (vector::<T>(name, &inputs[1])?, vector::<T>(name, &inputs[2])?);
     let weight = affine.then(|| vector::<T>(name, &inputs[4])).transpose()?;
     let sums = match affine {
-        true => Some((Rows::<T>::whole(name, &outputs[1])?, Rows::<T>::whole(name, &outputs[2])?)),
+        true => {
+            Some((Rows::<T>::as_single_row(name, &outputs[1])?, Rows::<T>::as_single_row(name, &outputs[2])?))
+        }
         false => None,
     };
     for_rows(dx.count(), dx.width(), Cost::Light, |rows| {

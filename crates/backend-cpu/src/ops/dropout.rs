@@ -25,7 +25,8 @@ pub(crate) fn select(_: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported
 
 fn run<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
     let Op::Dropout(dropout) = op else { return Err(Error::invalid(op.name(), "is not dropout")) };
-    let (x, y) = (Rows::<T>::whole(op.name(), &inputs[0])?, Rows::<T>::whole(op.name(), &outputs[0])?);
+    let (x, y) =
+        (Rows::<T>::as_single_row(op.name(), &inputs[0])?, Rows::<T>::as_single_row(op.name(), &outputs[0])?);
     let mask = DropoutMask::new(dropout, inputs[1]);
     for_ranges(y.width(), Cost::Heavy.piece(), |range| {
         let mut scratch = Scratch::new();

@@ -62,10 +62,12 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     let Op::CrossEntropy(CrossEntropy { ignore_index, label_smoothing }) = op else {
         return Err(Error::invalid(op.name(), "is not cross_entropy"));
     };
-    let logits = Rows::<T>::last(op.name(), &inputs[0])?;
+    let logits = Rows::<T>::along_last_axis(op.name(), &inputs[0])?;
     let targets = classes_of(op.name(), &inputs[1], *ignore_index, logits.width())?;
-    let (losses, log_sums) =
-        (Rows::<T>::whole(op.name(), &outputs[0])?, Rows::<T>::whole(op.name(), &outputs[1])?);
+    let (losses, log_sums) = (
+        Rows::<T>::as_single_row(op.name(), &outputs[0])?,
+        Rows::<T>::as_single_row(op.name(), &outputs[1])?,
+    );
     let smoothing = LabelSmoothing::new(*label_smoothing, logits.width());
     for_rows(logits.count(), logits.width(), Cost::Heavy, |rows| {
         let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];
@@ -118,10 +120,13 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
     let Op::CrossEntropyGrad(CrossEntropyGrad { ignore_index, label_smoothing }) = op else {
         return Err(Error::invalid(op.name(), "is not cross_entropy_grad"));
     };
-    let (logits, dx) = (Rows::<T>::last(op.name(), &inputs[0])?, Rows::<T>::last(op.name(), &outputs[0])?);
+    let (logits, dx) = (
+        Rows::<T>::along_last_axis(op.name(), &inputs[0])?,
+        Rows::<T>::along_last_axis(op.name(), &outputs[0])?,
+    );
     let targets = classes_of(op.name(), &inputs[1], *ignore_index, logits.width())?;
     let (log_sums, dlosses) =
-        (Rows::<T>::whole(op.name(), &inputs[2])?, Rows::<T>::whole(op.name(), &inputs[3])?);
+        (Rows::<T>::as_single_row(op.name(), &inputs[2])?, Rows::<T>::as_single_row(op.name(), &inputs[3])?);
     let smoothing = LabelSmoothing::new(*label_smoothing, logits.width());
     for_rows(dx.count(), dx.width(), Cost::Heavy, |rows| {
         let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];

@@ -15,12 +15,12 @@ use ternion_core::{DType, Error, Op, Result};
 
 /// Supports both normalizations and their gradients, and all floats.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<Variant, Unsupported> {
-    let has_residual = match op {
+    let is_fused_gradient = match op {
         Op::LayerNormGrad(grad) => grad.residual || grad.rounds,
         Op::RmsNormGrad(grad) => grad.residual || grad.rounds,
         _ => false,
     };
-    if has_residual {
+    if is_fused_gradient {
         return Err(Unsupported::because(
             "the residual's gradient is added, and the sum rounded, on its own",
         ));
@@ -69,11 +69,11 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
 }
 
 fn normalize<T: Float>(op: &'static str, norm: &Forward<'_>, x: &Locked<'_>, y: &Locked<'_>) -> Result<()> {
-    let (x, y) = (Rows::<T>::last(op, x)?, Rows::<T>::last(op, y)?);
+    let (x, y) = (Rows::<T>::along_last_axis(op, x)?, Rows::<T>::along_last_axis(op, y)?);
     let weight = norm.weight.map(|view| vector::<T>(op, view)).transpose()?;
     let bias = norm.bias.map(|view| vector::<T>(op, view)).transpose()?;
-    let rstds = Rows::<T>::whole(op, norm.rstd)?;
-    let means = norm.mean.map(|view| Rows::<T>::whole(op, view)).transpose()?;
+    let rstds = Rows::<T>::as_single_row(op, norm.rstd)?;
+    let means = norm.mean.map(|view| Rows::<T>::as_single_row(op, view)).transpose()?;
     for_rows(y.count(), y.width(), Cost::Light, |rows| {
         let mut scratch = Scratch::new();
         let mut statistics = [vec![T::ZERO; rows.len()], vec![T::ZERO; rows.len()]];
@@ -199,18 +199,21 @@ fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) ->
 }
 
 fn differentiate<T: Float>(op: &'static str, grad: &Gradient<'_>) -> Result<()> {
-    let (x, dy, dx) =
-        (Rows::<T>::last(op, grad.x)?, Rows::<T>::last(op, grad.dy)?, Rows::<T>::last(op, grad.dx)?);
+    let (x, dy, dx) = (
+        Rows::<T>::along_last_axis(op, grad.x)?,
+        Rows::<T>::along_last_axis(op, grad.dy)?,
+        Rows::<T>::along_last_axis(op, grad.dx)?,
+    );
     let mean = grad.mean.map(|view| vector::<T>(op, view)).transpose()?;
     let rstd = vector::<T>(op, grad.rstd)?;
     let weight = grad.weight.map(|view| vector::<T>(op, view)).transpose()?;
     let width = dx.width();
-    let weights = if grad.dweight.is_some() { width } else { 0 };
-    let biases = if grad.dbias.is_some() { width } else { 0 };
-    let sums = column_sums(dx.count(), width, weights + biases, |rows, sums: &mut [T]| {
+    let dweight_len = if grad.dweight.is_some() { width } else { 0 };
+    let dbias_len = if grad.dbias.is_some() { width } else { 0 };
+    let sums = column_sums(dx.count(), width, dweight_len + dbias_len, |rows, sums: &mut [T]| {
         let mut scratch = [Scratch::new(), Scratch::new(), Scratch::new()];
         let [scratch_x, scratch_dy, scratch_dx] = &mut scratch;
-        let (dweight, dbias) = sums.split_at_mut(weights);
+        let (dweight, dbias) = sums.split_at_mut(dweight_len);
         for row in rows {
             let statistics = (mean.as_ref().map(|mean| mean[row]), rstd[row]);
             // SAFETY: the row is used only by this thread; dx shares no memory with the inputs.
@@ -223,10 +226,10 @@ fn differentiate<T: Float>(op: &'static str, grad: &Gradient<'_>) -> Result<()> 
             }
         }
     });
-    let (dweight, dbias) = sums.split_at(weights);
+    let (dweight, dbias) = sums.split_at(dweight_len);
     for (view, values) in [(grad.dweight, dweight), (grad.dbias, dbias)] {
         if let Some(view) = view {
-            store_vector(&Rows::whole(op, view)?, 0..width, values);
+            store_vector(&Rows::as_single_row(op, view)?, 0..width, values);
         }
     }
     Ok(())
@@ -285,11 +288,11 @@ pub(super) fn row_gradient<T: Float>(
                 }
                 None => dx.copy_from_slice(dy),
             }
-            let [sum, projection] = lanes::sums_of_pairs(x, dx, |x, g| [g, g * ((x - mean) * rstd)]);
-            let sum = if centered { sum / width } else { T::ZERO };
-            let projection = projection / width;
+            let [sum_g, sum_g_n] = lanes::sums_of_pairs(x, dx, |x, g| [g, g * ((x - mean) * rstd)]);
+            let mean_g = if centered { sum_g / width } else { T::ZERO };
+            let mean_g_n = sum_g_n / width;
             for (g, &x) in dx.iter_mut().zip(x) {
-                *g = rstd * ((*g - sum) - ((x - mean) * rstd) * projection);
+                *g = rstd * ((*g - mean_g) - ((x - mean) * rstd) * mean_g_n);
             }
         },
     );

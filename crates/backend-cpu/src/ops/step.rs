@@ -75,8 +75,9 @@ fn for_blocks<T: Float, const N: usize>(
     outputs: &[Locked<'_>],
     step: impl Fn(&[T], [&mut [T]; N]) + Sync,
 ) -> Result<()> {
-    let gradient = Rows::<T>::whole(op.name(), gradient)?;
-    let rows = outputs.iter().map(|view| Rows::<T>::whole(op.name(), view)).collect::<Result<Vec<_>>>()?;
+    let gradient = Rows::<T>::as_single_row(op.name(), gradient)?;
+    let rows =
+        outputs.iter().map(|view| Rows::<T>::as_single_row(op.name(), view)).collect::<Result<Vec<_>>>()?;
     let Some((updated, copies)) = rows.split_first_chunk::<N>() else {
         return Err(Error::invalid(op.name(), format!("expected {N} outputs")));
     };

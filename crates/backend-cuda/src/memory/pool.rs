@@ -117,12 +117,13 @@ pub(crate) struct Pool<S: Source> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CachePolicy {
     /// Keeps it for the next request, and releases whole segments if the device has no more memory.
-    Segments,
-    /// Never releases it, because recorded kernels use it even if no tensor does.
-    Everything,
+    Reclaimable,
+    /// Never releases it, because captured steps replay with these addresses even if no tensor uses
+    /// them.
+    Pinned,
     /// Keeps nothing: each request gets a segment of exactly its size, which is released as soon as
     /// it is freed, so that memory checkers detect every access outside of it.
-    Nothing,
+    Disabled,
 }
 
 /// An allocated block: its address and size.
@@ -134,23 +135,23 @@ pub(crate) struct Allocation {
 
 impl<S: Source> Pool<S> {
     pub(crate) fn new(source: S) -> Pool<S> {
-        Pool { source, state: Mutex::default(), policy: CachePolicy::Segments }
+        Pool { source, state: Mutex::default(), policy: CachePolicy::Reclaimable }
     }
 
     /// Creates a pool that releases nothing before it is dropped.
     pub(crate) fn arena(source: S) -> Pool<S> {
-        Pool { source, state: Mutex::default(), policy: CachePolicy::Everything }
+        Pool { source, state: Mutex::default(), policy: CachePolicy::Pinned }
     }
 
     /// Creates a pool that caches nothing.
     pub(crate) fn without_cache(source: S) -> Pool<S> {
-        Pool { source, state: Mutex::default(), policy: CachePolicy::Nothing }
+        Pool { source, state: Mutex::default(), policy: CachePolicy::Disabled }
     }
 
     /// Allocates at least `bytes` bytes (more than 0). Returns `None` if the device has no more
     /// memory even after all unused segments were released.
     pub(crate) fn alloc(&self, bytes: usize) -> Option<Allocation> {
-        if self.policy == CachePolicy::Nothing {
+        if self.policy == CachePolicy::Disabled {
             let address = self.source.allocate(bytes)?;
             self.state.lock().add_segment(address, bytes);
             return Some(Allocation { address, bytes });
@@ -175,7 +176,7 @@ impl<S: Source> Pool<S> {
             self.source.allocate(size)
         };
         let address = match self.source.allocate(size) {
-            None if self.policy == CachePolicy::Segments => retry()?,
+            None if self.policy == CachePolicy::Reclaimable => retry()?,
             allocated => allocated?,
         };
         state.segments.insert(address, size);
@@ -187,7 +188,7 @@ impl<S: Source> Pool<S> {
 
     /// Frees a block. Work that was submitted before may still use it.
     pub(crate) fn free(&self, allocation: Allocation) {
-        if self.policy != CachePolicy::Nothing {
+        if self.policy != CachePolicy::Disabled {
             return self.state.lock().free_block(allocation);
         }
         self.state.lock().remove_segment(allocation);
@@ -226,9 +227,10 @@ impl<S: Source> Pool<S> {
         MemoryStats { in_use: state.in_use, cached: state.reserved - state.in_use, peak: state.peak }
     }
 
-    pub(crate) fn restart_peak(&self, floor: usize) {
+    /// Resets the peak to the memory in use now, or to `at_least` if that is larger.
+    pub(crate) fn reset_peak(&self, at_least: usize) {
         let mut state = self.state.lock();
-        state.peak = floor.max(state.in_use);
+        state.peak = at_least.max(state.in_use);
     }
 }
 impl<S: Source> Drop for Pool<S> {
@@ -240,7 +242,7 @@ impl<S: Source> Drop for Pool<S> {
 }
 
 impl State {
-    /// Adds a segment that is one block.
+    /// Counts an uncached allocation, which is a separate segment.
     fn add_segment(&mut self, address: u64, bytes: usize) {
         self.segments.insert(address, bytes);
         self.reserved += bytes;
@@ -381,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arena_gives_nothing_back_before_it_is_dropped() {
+    fn an_arena_releases_nothing_before_it_is_dropped() {
         let device = Device::of(64 << 20);
         let arena = Pool::arena(&device);
         arena.free(arena.alloc(40 << 20).expect("there is room"));
@@ -392,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_cache_pieces_are_exact_and_given_back_at_once() {
+    fn without_a_cache_blocks_are_exact_and_released_when_freed() {
         let device = Device::of(1000);
         let pool = Pool::without_cache(&device);
         let allocation = pool.alloc(999).expect("there is room");
@@ -403,15 +405,15 @@ mod tests {
         assert_eq!(device.left.load(Ordering::Relaxed), 1000);
         assert_eq!(pool.stats(), MemoryStats { in_use: 0, cached: 0, peak: 999 });
         let allocation = pool.alloc(10).expect("there is room");
-        for (floor, peak) in [(0, 10), (7, 10), (700, 700)] {
-            pool.restart_peak(floor);
+        for (at_least, peak) in [(0, 10), (7, 10), (700, 700)] {
+            pool.reset_peak(at_least);
             assert_eq!(pool.stats().peak, peak);
         }
         pool.free(allocation);
     }
 
     #[test]
-    fn blocks_never_overlap_and_come_back_whole() {
+    fn blocks_never_overlap_and_are_coalesced_when_freed() {
         let device = Device::of(1 << 32);
         let pool = Pool::new(&device);
         let mut live: Vec<Allocation> = Vec::new();
@@ -443,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freed_block_is_given_out_again() {
+    fn a_freed_block_is_allocated_again() {
         let device = Device::of(1 << 30);
         let pool = Pool::new(&device);
         let first = pool.alloc(3_000_000).expect("memory");
@@ -452,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn small_blocks_that_wait_are_joined_before_more_is_asked_for() {
+    fn recent_small_blocks_are_coalesced_before_more_is_requested() {
         let device = Device::of(SMALL_SEGMENT);
         let pool = Pool::new(&device);
         let eighths: Vec<Allocation> =

@@ -8,7 +8,7 @@ use crate::gpu::Launch;
 use crate::names::{ElementResult, PadValue, SlotName};
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::{SmallVec, smallvec};
@@ -63,7 +63,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
         parameters.space.strides[0][at] = axis.y_stride as u32;
         parameters.space.strides[1][at] = axis.x_stride as u32;
     }
-    let store = Store::bits_of(y.dtype);
+    let store = StorageFormat::bits_of(y.dtype);
     let writing = Writing::of(y, store);
     let value = if y.dtype.size() == 8 { PadValue::Wide } else { PadValue::Narrow };
     let variant = Variant::new(Shader::Pad, Class::Byte).fill(ElementResult::Pad).fill(value);
@@ -105,7 +105,7 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
 
 /// Concatenates at most seven parts, which together fill `y`, in one launch.
 fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -> Result<()> {
-    let (gpu, op, store) = (call.gpu, call.name, Store::bits_of(y.dtype));
+    let (gpu, op, store) = (call.gpu, call.name, StorageFormat::bits_of(y.dtype));
     let axes = joined_axes(axis, y.layout, parts.iter().map(|part| part.layout));
     let (to, y_offset) = gpu.bind(op, y)?;
     let mut parameters = Concatenation {

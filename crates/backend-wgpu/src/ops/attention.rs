@@ -13,7 +13,7 @@ use crate::names::{
 };
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Slot, Store};
+use crate::slots::{Access, Slot, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use gemm::UntiledAttention;
@@ -198,11 +198,11 @@ impl<'a> Slots<'a> {
 
     fn bind(&mut self, call: &Call<'a>, name: SlotName, view: &View<'a>, access: Access) -> Result<u32> {
         let (binding, offset) = call.gpu.bind(call.name, view)?;
-        self.bind_memory(name, Store::of(view.dtype), access, binding);
+        self.bind_memory(name, StorageFormat::of(view.dtype), access, binding);
         Ok(offset)
     }
 
-    fn bind_memory(&mut self, name: SlotName, store: Store, access: Access, binding: Binding<'a>) {
+    fn bind_memory(&mut self, name: SlotName, store: StorageFormat, access: Access, binding: Binding<'a>) {
         self.variant.slots.push(Slot::new(name, store, access));
         self.bindings.push(binding);
     }
@@ -234,7 +234,7 @@ impl<'a> Slots<'a> {
     fn select_groups(&mut self, records: Option<Binding<'a>>) {
         self.fill([Constant::Leftover.is_one_if(records.is_some())]);
         if let Some(records) = records {
-            self.bind_memory(SlotName::Records, Store::Word, Access::Read, records);
+            self.bind_memory(SlotName::Records, StorageFormat::RawWord, Access::Read, records);
         }
     }
 
@@ -325,7 +325,7 @@ fn launch_vec4<'a>(
         MatrixWords::Value.into(),
         Switch::HasMask.is(call.inputs.len() > 3),
     ]);
-    launch_forward(call, slots, sizes, batch, [Access::Vec4, Access::Vec4Written])
+    launch_forward(call, slots, sizes, batch, [Access::ReadVec4, Access::WriteVec4])
 }
 
 fn launch_forward<'a>(
@@ -454,13 +454,13 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
         .collect();
     let (space, rank) = Space::from_axes(&axes);
     let mut slots = Slots::new(Shader::AttentionGradRows);
-    slots.bind_memory(SlotName::RowNumbers, Store::F32, Access::Scattered, row_numbers);
+    slots.bind_memory(SlotName::RowNumbers, StorageFormat::F32, Access::Scattered, row_numbers);
     let vec4 = [dy, y].iter().try_fold(true, |all, view| {
         let (_, offset) = call.gpu.bind(call.name, view)?;
         Ok::<_, Error>(all && is_vec4_aligned(view, offset, 3))
     })?;
     slots.fill([Constant::Vec4s.is_one_if(vec4), Constant::Elements.is_one_if(!vec4)]);
-    let access = if vec4 { Access::Vec4 } else { Access::Read };
+    let access = if vec4 { Access::ReadVec4 } else { Access::Read };
     let dy_offset = slots.bind(call, SlotName::Dy, &dy, access)?;
     let y_offset = slots.bind(call, SlotName::Y, &y, access)?;
     let lse_offset = slots.bind(call, SlotName::LogSumExp, &lse, Access::Read)?;
@@ -501,7 +501,7 @@ fn launch_grad<'a>(
         slots.fill_tiles(width, [1088, 0, 1088, GRAD_VEC4S]);
         slots.fill(target.vec4_operands());
         slots.fill([by_keys, Switch::HasMask.is(call.inputs.len() > 6)]);
-        let access = [Access::Vec4, Access::Vec4Written];
+        let access = [Access::ReadVec4, Access::WriteVec4];
         return launch_tiles(call, slots, sizes.in_one_chunk(), row_numbers, target, access);
     }
     let mut slots = Slots::new(Shader::AttentionGrad);
@@ -523,7 +523,7 @@ fn launch_tiles<'a>(
     let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
     let (mask, outputs) = (call.inputs.get(6), target.outputs(call));
     let offsets = slots.bind_operands(call, read, (SlotName::Dy, &dy, read))?;
-    slots.bind_memory(SlotName::RowNumbers, Store::F32, Access::Read, row_numbers);
+    slots.bind_memory(SlotName::RowNumbers, StorageFormat::F32, Access::Read, row_numbers);
     let mut more_offsets = [slots.bind_mask(call, mask)?, 0, 0, 0];
     for ((name, out), offset) in
         [SlotName::Out, SlotName::Other].into_iter().zip(outputs).zip(&mut more_offsets[1..])

@@ -10,7 +10,7 @@ use crate::names::{
 };
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use bytemuck::{Pod, Zeroable};
 use ternion_core::backend::View;
 use ternion_core::ops::conv::ConvConfig;
@@ -250,8 +250,8 @@ impl<'a> Product<'a> {
 
     /// Returns the shader with this tile. `y` and `a` are the element formats of these tensors. If
     /// the launch adds partial sums, they are bound as a.
-    fn variant(&self, tile: Tile, output: ConvOutput, y: Store, a: Store) -> Variant {
-        let operand = Store::of(self.right.dtype);
+    fn variant(&self, tile: Tile, output: ConvOutput, y: StorageFormat, a: StorageFormat) -> Variant {
+        let operand = StorageFormat::of(self.right.dtype);
         let (index, value, pixel) = match self.reads {
             Right::Patches => (ConvIndex::Patch, ConvValue::Patch, ConvPixel::Patch),
             Right::Spread => (ConvIndex::Spread, ConvValue::Spread, ConvPixel::Spread),
@@ -302,7 +302,7 @@ fn launch<'a>(call: &Call<'a>, product: &Product<'a>) -> Result<()> {
     if tiling.splits > 1 {
         return launch_parts(call, product, bindings, parameters, tiling);
     }
-    let (y, a) = (Store::of(product.y.dtype), Store::of(product.left.dtype));
+    let (y, a) = (StorageFormat::of(product.y.dtype), StorageFormat::of(product.left.dtype));
     let variant = product.variant(tiling.tile, ConvOutput::Whole, y, a);
     let launch = Launch { variant, bindings: bindings.into_iter().collect(), groups: tiling.groups };
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
@@ -320,14 +320,24 @@ fn launch_parts<'a>(
     let workspace = call.gpu.alloc(tiling.splits * count * 4)?;
     let parts = call.gpu.workspace(call.name, &workspace)?;
     let first = Launch {
-        variant: product.variant(tiling.tile, ConvOutput::Part, Store::F32, Store::of(product.left.dtype)),
+        variant: product.variant(
+            tiling.tile,
+            ConvOutput::Part,
+            StorageFormat::F32,
+            StorageFormat::of(product.left.dtype),
+        ),
         bindings: smallvec::smallvec![parts, a, b, bias],
         groups: tiling.groups,
     };
     let without_bias = Parameters { with_bias: 0, ..parameters };
     call.gpu.launch(call.name, first, bytemuck::bytes_of(&without_bias))?;
     let second = Launch {
-        variant: product.variant(Tile::SumParts, ConvOutput::Whole, Store::of(product.y.dtype), Store::F32),
+        variant: product.variant(
+            Tile::SumParts,
+            ConvOutput::Whole,
+            StorageFormat::of(product.y.dtype),
+            StorageFormat::F32,
+        ),
         bindings: smallvec::smallvec![y, parts, b, bias],
         groups: count.div_ceil(GROUP),
     };

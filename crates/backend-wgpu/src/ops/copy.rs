@@ -5,7 +5,7 @@ use super::transpose::Transpose;
 use crate::call::Call;
 use crate::gpu::Gpu;
 use crate::names::{Cast, ElementResult, Function};
-use crate::slots::Store;
+use crate::slots::StorageFormat;
 use ternion_core::backend::View;
 use ternion_core::{DType, Op, Result};
 
@@ -73,7 +73,7 @@ fn kernel(from: DType, to: DType) -> Kernel {
     if from == to {
         return Kernel::moving(to, ElementResult::Bits);
     }
-    let (x, y) = (Store::of(from), Store::of(to));
+    let (x, y) = (StorageFormat::of(from), StorageFormat::of(to));
     let (result, function) = match cast(from, to) {
         None => (ElementResult::Same, Function::None),
         Some((cast, true)) => (ElementResult::CastBits, Function::Cast(cast)),

@@ -7,7 +7,7 @@ use crate::names::{
     Merge, ReduceEnter, ReduceLeave, SlotName, Start,
 };
 use crate::shaders::Class;
-use crate::slots::Store;
+use crate::slots::StorageFormat;
 use ternion_core::ops::reduce::CumulativeSum;
 use ternion_core::{Error, Op, Result};
 
@@ -37,7 +37,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     )];
     let lines = axes.iter().map(|(size, _)| size).product();
     let partition = Partition::of(call.name, lines, over[0].0, contiguous_axis(&axes, &over))?;
-    let class = Store::of(x.dtype).class();
+    let class = StorageFormat::of(x.dtype).class();
     let (accumulator, enter, leave) = match class {
         Class::Float => (PAIR, ReduceEnter::Pair, ReduceLeave::Pair),
         _ => (Accumulator::SUM, ReduceEnter::Plain, ReduceLeave::Plain),

@@ -6,7 +6,7 @@ use crate::gpu::{Gpu, Launch};
 use crate::names::{Constant, ElementIndex, ElementResult, Function, SlotName, Write};
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use ternion_core::backend::View;
@@ -33,7 +33,7 @@ struct Parameters {
 pub(crate) struct Kernel {
     pub(crate) class: Class,
     /// How y and the inputs are stored.
-    pub(crate) stores: [Store; 4],
+    pub(crate) stores: [StorageFormat; 4],
     /// The function of element_result.wgsl that computes the bits of an element.
     pub(crate) result: ElementResult,
     pub(crate) function: Function,
@@ -45,14 +45,14 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     fn new(dtype: DType, result: ElementResult, function: Function) -> Kernel {
-        let store = Store::of(dtype);
+        let store = StorageFormat::of(dtype);
         Kernel { class: store.class(), stores: [store; 4], result, function, constants: [0; 2], scalar: 0 }
     }
 
     /// Returns a kernel that copies the bits of elements of `dtype`.
     pub(crate) fn moving(dtype: DType, result: ElementResult) -> Kernel {
         Kernel {
-            stores: [Store::bits_of(dtype); 4],
+            stores: [StorageFormat::bits_of(dtype); 4],
             class: Class::Byte,
             ..Kernel::new(DType::U8, result, Function::None)
         }
@@ -70,7 +70,7 @@ impl Kernel {
         })
     }
 
-    pub(crate) fn storing(self, y: Store) -> Kernel {
+    pub(crate) fn storing(self, y: StorageFormat) -> Kernel {
         let [_, a, b, c] = self.stores;
         Kernel { stores: [y, a, b, c], ..self }
     }
@@ -172,7 +172,9 @@ impl Vec4 {
     fn of(shader: &Kernel, parameters: &Parameters, views: &[View<'_>]) -> Option<Vec4> {
         let Parameters { count, rank, offsets, space, .. } = parameters;
         let last = *rank as usize - 1;
-        let wide = shader.stores[..views.len()].iter().any(|store| matches!(store, Store::I64 | Store::U64));
+        let wide = shader.stores[..views.len()]
+            .iter()
+            .any(|store| matches!(store, StorageFormat::I64 | StorageFormat::U64));
         let is_ragged = last > 0 && space.sizes[last] % 4 != 0;
         // Indices beyond the last element are computed, too.
         let countable = (MIN_VEC4_ELEMENTS..1 << 31).contains(&(*count as usize));
@@ -208,8 +210,8 @@ impl Vec4 {
             .fill(Constant::Rank.is(self.rank));
         let slots = (0..tensors).map(|at| {
             let access = match self.vec4_mask >> at & 1 {
-                _ if at == 0 => Access::Vec4Written,
-                1 => Access::Vec4,
+                _ if at == 0 => Access::WriteVec4,
+                1 => Access::ReadVec4,
                 _ => Access::Read,
             };
             (at, access)
@@ -336,7 +338,7 @@ pub(crate) fn run_bias_activation(op: &Op, call: &Call<'_>) -> Result<()> {
 pub(crate) fn run_compare(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Compare(payload) = op else { return Err(call.wrong_op()) };
     let shader = Kernel::new(call.inputs[0].dtype, ElementResult::Compare, Function::compare(payload.op));
-    queue(call, shader.storing(Store::Bool))
+    queue(call, shader.storing(StorageFormat::Bool))
 }
 
 /// The scalar is first rounded to the tensor's dtype.
@@ -346,11 +348,11 @@ pub(crate) fn run_compare_scalar(op: &Op, call: &Call<'_>) -> Result<()> {
     let scalar = rounded_bits(*scalar, dtype);
     let shader =
         Kernel { scalar, ..Kernel::new(dtype, ElementResult::CompareScalar, Function::compare(*op)) };
-    queue(call, shader.storing(Store::Bool))
+    queue(call, shader.storing(StorageFormat::Bool))
 }
 
 pub(crate) fn run_select(_: &Op, call: &Call<'_>) -> Result<()> {
     let moving = Kernel::moving(call.inputs[1].dtype, ElementResult::Select);
     let [y, _, b, c] = moving.stores;
-    queue(call, Kernel { stores: [y, Store::Bool, b, c], ..moving })
+    queue(call, Kernel { stores: [y, StorageFormat::Bool, b, c], ..moving })
 }

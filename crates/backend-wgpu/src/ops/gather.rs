@@ -6,7 +6,7 @@ use crate::gpu::Launch;
 use crate::names::{ElementResult, IndexPosition, SlotName};
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::smallvec;
@@ -65,14 +65,14 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
         })
         .collect();
     let (space, rank) = Space::from_axes(&axes);
-    let (store, writing) = (Store::bits_of(x.dtype), Writing::of(y, Store::bits_of(x.dtype)));
+    let (store, writing) = (StorageFormat::bits_of(x.dtype), Writing::of(y, StorageFormat::bits_of(x.dtype)));
     let variant = writing
         .slot(
             Variant::new(Shader::Gather, Class::Byte).fill(ElementResult::Gather).fill(position(index.dtype)),
         )
-        .slot(SlotName::Index, Store::of(index.dtype), Access::Read)
+        .slot(SlotName::Index, StorageFormat::of(index.dtype), Access::Read)
         .slot(SlotName::X, store, Access::Read)
-        .slot(SlotName::IndexErrors, Store::Atomic, Access::Scattered);
+        .slot(SlotName::IndexErrors, StorageFormat::Atomic, Access::Scattered);
     let [(to, y_offset), (positions, index_offset), (from, x_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, x)?];
     let size = x.layout.shape().dim(axis);

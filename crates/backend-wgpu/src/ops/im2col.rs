@@ -7,7 +7,7 @@ use crate::gpu::Launch;
 use crate::names::{ElementResult, SlotName};
 use crate::pipelines::Variant;
 use crate::shaders::Shader;
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::smallvec;
@@ -60,7 +60,7 @@ fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: ElementRe
         across,
         space: unmerged_space(&[y, x]),
     };
-    let store = Store::of(y.dtype);
+    let store = StorageFormat::of(y.dtype);
     let writing = Writing::of(y, store);
     let variant = writing.slot(Variant::new(Shader::Im2col, store.class()).fill(result));
     let variant = variant.slot(SlotName::X, store, Access::Read);

@@ -13,7 +13,7 @@ use crate::names::{
 };
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use cooperative::Cooperative;
@@ -282,7 +282,7 @@ fn vec4_k_major(tensors: &Tensors<'_>, offsets: [u32; 4]) -> Option<[bool; 2]> {
 /// memory.
 fn supports_vec4(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
     let [m, n, ..] = tensors.sizes();
-    Store::of(tensors.a.dtype).class() == Class::Float
+    StorageFormat::of(tensors.a.dtype).class() == Class::Float
         && m.min(n) > TILE_64.size
         && gpu.limits.max_compute_workgroup_storage_size >= VEC4_TILE_BYTES
 }
@@ -292,14 +292,14 @@ fn supports_vec4(gpu: &Gpu, tensors: &Tensors<'_>) -> bool {
 fn variant(
     tensors: &Tensors<'_>,
     tiling: Tiling,
-    [y, a]: [Store; 2],
+    [y, a]: [StorageFormat; 2],
     function: Function,
     plain: bool,
 ) -> Variant {
-    let store = |view: &View<'_>| Store::of(view.dtype);
+    let store = |view: &View<'_>| StorageFormat::of(view.dtype);
     let (written, read) = match tiling.vec4 {
         None => (Access::Scattered, Access::Read),
-        Some(_) => (Access::Vec4Written, Access::Vec4),
+        Some(_) => (Access::WriteVec4, Access::ReadVec4),
     };
     let variant = Variant::new(Shader::Matmul, store(&tensors.a).class())
         .slot(SlotName::Y, y, written)
@@ -341,7 +341,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let k_major = supports_vec4(call.gpu, &tensors).then(|| vec4_k_major(&tensors, offsets)).flatten();
     let tiling = match k_major {
         Some(k_major) => Tiling::with_vec4_tile(sizes, k_major),
-        None => Tiling::of(Store::of(tensors.a.dtype).class(), sizes),
+        None => Tiling::of(StorageFormat::of(tensors.a.dtype).class(), sizes),
     };
     let mut parameters = parameters(call, &tensors, &payload.epilogue, tiling);
     parameters.offsets = offsets;
@@ -371,7 +371,7 @@ fn launch_unsplit(
     tiling: Tiling,
     function: Function,
 ) -> Result<()> {
-    let (y, a) = (Store::of(tensors.y.dtype), Store::of(tensors.a.dtype));
+    let (y, a) = (StorageFormat::of(tensors.y.dtype), StorageFormat::of(tensors.a.dtype));
     let variant = variant(tensors, tiling, [y, a], function, parameters.is_plain(function));
     let bindings = bindings(call, tensors)?.into_iter().collect();
     let launch = Launch { variant, bindings, groups: tiling.groups };
@@ -394,7 +394,7 @@ fn launch_parts(
         variant: variant(
             tensors,
             tiling,
-            [Store::F32, Store::of(tensors.a.dtype)],
+            [StorageFormat::F32, StorageFormat::of(tensors.a.dtype)],
             Function::Unchanged,
             true,
         ),
@@ -404,7 +404,13 @@ fn launch_parts(
     call.gpu.launch(call.name, first, bytemuck::bytes_of(&partial_sum_parameters(parameters, tensors)))?;
     let added = Tiling { tile: Tile::SumParts, vec4: None, ..tiling };
     let second = Launch {
-        variant: variant(tensors, added, [Store::of(tensors.y.dtype), Store::F32], function, false),
+        variant: variant(
+            tensors,
+            added,
+            [StorageFormat::of(tensors.y.dtype), StorageFormat::F32],
+            function,
+            false,
+        ),
         bindings: smallvec::smallvec![y, parts, b, bias, residual],
         groups: count.div_ceil(GROUP),
     };

@@ -8,7 +8,7 @@ use crate::gpu::Launch;
 use crate::names::{Constant, SlotName};
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use bytemuck::{Pod, Zeroable};
 use smallvec::{SmallVec, smallvec};
 use ternion_core::backend::{Buffer, View};
@@ -85,8 +85,8 @@ pub(crate) fn run(_: &Op, call: &Call<'_>) -> Result<()> {
     }
     let (to, offset) = gpu.bind(op, y)?;
     let variant = Variant::new(Shader::MultiTensorRoot, Class::Float)
-        .slot(SlotName::Y, Store::of(y.dtype), Access::Scattered)
-        .slot(SlotName::Parts, Store::F32, Access::Vec4);
+        .slot(SlotName::Y, StorageFormat::of(y.dtype), Access::Scattered)
+        .slot(SlotName::Parts, StorageFormat::F32, Access::ReadVec4);
     let root = Root { launched: 0, count: count as u32, offset, spare: 0 };
     gpu.launch(op, Launch { variant, bindings: smallvec![to, parts], groups: 1 }, bytemuck::bytes_of(&root))
 }
@@ -128,7 +128,7 @@ fn squares(
     let mut bindings = SmallVec::new();
     let mut groups = 0;
     for (at, source) in sources.iter().enumerate() {
-        variant = variant.slot(SLOTS[at], Store::of(dtype), Access::Vec4);
+        variant = variant.slot(SLOTS[at], StorageFormat::of(dtype), Access::ReadVec4);
         bindings.push(source.binding);
         groups += source.groups();
         parameters.ends[at] = groups as u32;
@@ -136,7 +136,7 @@ fn squares(
         parameters.offsets[at] = source.first;
     }
     bindings.push(parts);
-    let variant = variant.slot(SlotName::Parts, Store::F32, Access::Vec4Written);
+    let variant = variant.slot(SlotName::Parts, StorageFormat::F32, Access::WriteVec4);
     call.gpu.launch(call.name, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))?;
     Ok(groups)
 }

@@ -8,7 +8,7 @@ use crate::gpu::{Binding, Launch};
 use crate::names::{ElementResult, PoolCondition, SlotName};
 use crate::pipelines::Variant;
 use crate::shaders::Shader;
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::smallvec;
@@ -49,7 +49,7 @@ struct Pooling<'a> {
 }
 
 /// A slot in addition to y, x and positions, and its binding.
-type Bound<'a> = (SlotName, Store, Access, Binding<'a>);
+type Bound<'a> = (SlotName, StorageFormat, Access, Binding<'a>);
 
 fn launch(
     call: &Call<'_>,
@@ -83,14 +83,14 @@ fn launch(
         spare: [0; 2],
         space: unmerged_space(&[to, x, positions]),
     };
-    let store = Store::of(to.dtype);
+    let store = StorageFormat::of(to.dtype);
     let writing = Writing::of(to, store);
     let variant = Variant::new(Shader::Pool, store.class()).fill(pooling.result).fill(condition);
     let mut variant = writing.slot(variant).slot(SlotName::X, store, Access::Read);
     let mut bindings = smallvec![y_memory, x_memory];
     if pooling.positions.is_some() {
         let access = if pooling.result == ElementResult::MaxPool { Access::Scattered } else { Access::Read };
-        variant = variant.slot(SlotName::Positions, Store::Word, access);
+        variant = variant.slot(SlotName::Positions, StorageFormat::RawWord, access);
         bindings.push(positions_memory);
     }
     for (name, store, access, binding) in extra_slots {
@@ -169,8 +169,8 @@ fn max_grad(call: &Call<'_>, window: &Window) -> Result<()> {
         divisor: 0.0,
     };
     let extra_slots = [
-        (SlotName::OutOfWindow, Store::Atomic, Access::Scattered, flag_binding),
-        (SlotName::IndexErrors, Store::Atomic, Access::Scattered, gpu.index_error_record()),
+        (SlotName::OutOfWindow, StorageFormat::Atomic, Access::Scattered, flag_binding),
+        (SlotName::IndexErrors, StorageFormat::Atomic, Access::Scattered, gpu.index_error_record()),
     ];
     launch(call, &pooling, PoolCondition::Always, &extra_slots)?;
     let plane_grad = Pooling { result: ElementResult::MaxPoolPlaneGrad, ..pooling };
@@ -178,6 +178,6 @@ fn max_grad(call: &Call<'_>, window: &Window) -> Result<()> {
         call,
         &plane_grad,
         PoolCondition::IfOutOfWindow,
-        &[(SlotName::OutOfWindow, Store::Word, Access::Read, flag_binding)],
+        &[(SlotName::OutOfWindow, StorageFormat::RawWord, Access::Read, flag_binding)],
     )
 }

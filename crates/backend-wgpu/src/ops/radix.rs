@@ -4,7 +4,7 @@ use crate::gpu::{Gpu, Launch};
 use crate::names::{RadixStage, SlotName};
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::smallvec;
@@ -135,7 +135,7 @@ fn launch(
 ) -> Result<()> {
     let mut bindings = smallvec![];
     for &(name, buffer, access) in slots {
-        variant = variant.slot(name, Store::Word, access);
+        variant = variant.slot(name, StorageFormat::RawWord, access);
         bindings.push(gpu.workspace(op, buffer)?);
     }
     gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(parameters))

@@ -6,7 +6,7 @@ use crate::gpu::Launch;
 use crate::names::{Constant, RandomNumber, SlotName, Switch, Write};
 use crate::pipelines::Variant;
 use crate::shaders::Shader;
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::smallvec;
@@ -55,7 +55,7 @@ fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) ->
         [gpu.bind(op, y)?, gpu.bind(op, state)?, gpu.bind(op, x)?];
     let (space, rank) = Space::of(&[y.layout, y.layout, x.layout]);
     let dense = y.layout.is_contiguous() && x.layout.is_contiguous();
-    let store = Store::of(y.dtype);
+    let store = StorageFormat::of(y.dtype);
     let pairs = dense && store.per_word() == 2 && y_offset % 2 == 0;
     let (write, access) =
         if pairs { (Write::RandomPairs, Access::Words) } else { (Write::RandomElements, Access::Scattered) };
@@ -65,7 +65,7 @@ fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) ->
         .fill(Constant::Elements.is(numbers.elements))
         .fill(Switch::Dense.is(dense))
         .slot(SlotName::Y, store, access)
-        .slot(SlotName::State, Store::I64, Access::Read);
+        .slot(SlotName::State, StorageFormat::I64, Access::Read);
     let mut bindings = smallvec![to, seed];
     if numbers.number == RandomNumber::Dropout {
         variant = variant.slot(SlotName::X, store, Access::Read);

@@ -6,7 +6,7 @@ use crate::names::{
     Accumulate, AccumulatorFromLane, AccumulatorFromWords, AccumulatorType, AccumulatorWords, Bases, Finish,
     Merge, PositionBetter, ReduceEnter, ReduceLeave, SlotName, Start,
 };
-use crate::slots::Store;
+use crate::slots::StorageFormat;
 use ternion_core::backend::View;
 use ternion_core::geometry::{ReductionAxes, ReductionOrder};
 use ternion_core::ops::reduce::{Reduce, ReduceOp, Variance};
@@ -113,7 +113,7 @@ impl Spaces {
 
 fn reduce(call: &Call<'_>, reducer: &Reducer, spaces: &Spaces, number: f64) -> Result<()> {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    let class = Store::of(x.dtype).class();
+    let class = StorageFormat::of(x.dtype).class();
     let partition = Partition::of(
         call.name,
         spaces.results,

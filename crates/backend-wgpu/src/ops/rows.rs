@@ -16,7 +16,7 @@ use crate::names::{
 };
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
@@ -55,7 +55,7 @@ enum RowOperand {
 
 struct Bound<'a> {
     name: SlotName,
-    store: Store,
+    store: StorageFormat,
     access: Access,
     binding: Binding<'a>,
     first: u32,
@@ -151,7 +151,7 @@ impl<'a> Rows<'a> {
         let (binding, operand) = (self.gpu.workspace(self.op, teams)?, RowOperand::Unindexed);
         self.inputs.push(Bound {
             name: SlotName::Teams,
-            store: Store::I64,
+            store: StorageFormat::I64,
             access: Access::Read,
             binding,
             first: 0,
@@ -166,7 +166,7 @@ impl<'a> Rows<'a> {
         let (binding, operand) = (self.gpu.index_error_record(), RowOperand::Unindexed);
         self.outputs.push(Bound {
             name: SlotName::IndexErrors,
-            store: Store::Atomic,
+            store: StorageFormat::Atomic,
             access: Access::Scattered,
             binding,
             first: 0,
@@ -183,7 +183,7 @@ impl<'a> Rows<'a> {
         operand: RowOperand,
     ) -> Result<Rows<'a>> {
         let (binding, first) = self.gpu.bind(self.op, view)?;
-        let bound = Bound { name, store: Store::of(view.dtype), access, binding, first, operand };
+        let bound = Bound { name, store: StorageFormat::of(view.dtype), access, binding, first, operand };
         match access {
             Access::Read => self.inputs.push(bound),
             _ => self.outputs.push(bound),
@@ -330,7 +330,7 @@ impl<'a> Rows<'a> {
             }
         }
         if let Some((parts, access)) = parts {
-            let store = if access == Access::Vec4Written { Store::F32 } else { Store::I64 };
+            let store = if access == Access::WriteVec4 { StorageFormat::F32 } else { StorageFormat::I64 };
             variant = variant.slot(SlotName::Parts, store, access);
             bindings.push(self.gpu.workspace(self.op, parts)?);
         }

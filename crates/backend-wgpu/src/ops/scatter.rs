@@ -12,7 +12,7 @@ use crate::gpu::{Binding, Launch};
 use crate::names::{RecordIndexError, ScatterStage, SlotName};
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
@@ -41,7 +41,7 @@ struct Parameters {
 }
 
 /// A slot of a stage and its binding.
-type Bound<'a> = (SlotName, Store, Access, Binding<'a>);
+type Bound<'a> = (SlotName, StorageFormat, Access, Binding<'a>);
 
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let (base, y) = (&call.inputs[0], &call.outputs[0]);
@@ -71,7 +71,7 @@ fn stage(
         return Err(Error::invalid(call.name, detail));
     }
     let adds = matches!(stage, ScatterStage::AddRuns | ScatterStage::AddRows);
-    let class = if adds { Store::of(call.outputs[0].dtype).class() } else { Class::Byte };
+    let class = if adds { StorageFormat::of(call.outputs[0].dtype).class() } else { Class::Byte };
     // An out-of-range index is recorded only by the first stage that reads it.
     let record = match stage {
         ScatterStage::PutWinners => RecordIndexError::Nothing,
@@ -124,7 +124,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
         spare: 0,
         space,
     };
-    let index = (SlotName::Index, Store::of(index.dtype), Access::Read, positions);
+    let index = (SlotName::Index, StorageFormat::of(index.dtype), Access::Read, positions);
     match mode {
         ScatterMode::Set => set(call, &parameters, index, from, to),
         ScatterMode::Add => {
@@ -148,15 +148,16 @@ fn set<'a>(
     let winners = alloc_words(gpu, op, span)?;
     let layout = Layout::row_major(Shape::new(&[span])?);
     fill(gpu, op, &View { buffer: &winners, dtype: DType::I32, layout: &layout }, 0)?;
-    let marked = (SlotName::Winners, Store::Atomic, Access::Scattered, gpu.workspace(op, &winners)?);
-    let index_errors = (SlotName::IndexErrors, Store::Atomic, Access::Scattered, gpu.index_error_record());
+    let marked = (SlotName::Winners, StorageFormat::Atomic, Access::Scattered, gpu.workspace(op, &winners)?);
+    let index_errors =
+        (SlotName::IndexErrors, StorageFormat::Atomic, Access::Scattered, gpu.index_error_record());
     stage(call, ScatterStage::MarkWinners, &[index, marked, index_errors], count, parameters)?;
-    let bits = Store::bits_of(dtype);
+    let bits = StorageFormat::bits_of(dtype);
     let slots = [
         (SlotName::Y, bits, Access::Scattered, to),
         index,
         (SlotName::Source, bits, Access::Read, from),
-        (SlotName::Winners, Store::Word, Access::Read, gpu.workspace(op, &winners)?),
+        (SlotName::Winners, StorageFormat::RawWord, Access::Read, gpu.workspace(op, &winners)?),
     ];
     stage(call, ScatterStage::PutWinners, &slots, count, parameters)
 }
@@ -166,10 +167,10 @@ fn sorted(call: &Call<'_>, parameters: &Parameters, index: Bound<'_>) -> Result<
     let (gpu, op) = (call.gpu, call.name);
     let mut pairs = Pairs::new(gpu, op, 1, parameters.count as usize)?;
     let slots = [
-        (SlotName::Keys, Store::Word, Access::Scattered, gpu.workspace(op, &pairs.keys)?),
-        (SlotName::Numbers, Store::Word, Access::Scattered, gpu.workspace(op, &pairs.numbers)?),
+        (SlotName::Keys, StorageFormat::RawWord, Access::Scattered, gpu.workspace(op, &pairs.keys)?),
+        (SlotName::Numbers, StorageFormat::RawWord, Access::Scattered, gpu.workspace(op, &pairs.numbers)?),
         index,
-        (SlotName::IndexErrors, Store::Atomic, Access::Scattered, gpu.index_error_record()),
+        (SlotName::IndexErrors, StorageFormat::Atomic, Access::Scattered, gpu.index_error_record()),
     ];
     stage(call, ScatterStage::MakeKeys, &slots, pairs.length, parameters)?;
     pairs.sort(gpu, op, u32::BITS - parameters.invalid_key.leading_zeros())?;
@@ -184,12 +185,12 @@ fn add(
     pairs: &Pairs,
     [to, from]: [Binding<'_>; 2],
 ) -> Result<()> {
-    let (gpu, op, store) = (call.gpu, call.name, Store::of(call.outputs[0].dtype));
+    let (gpu, op, store) = (call.gpu, call.name, StorageFormat::of(call.outputs[0].dtype));
     let slots = [
         (SlotName::Y, store, Access::Scattered, to),
         (SlotName::Source, store, Access::Read, from),
-        (SlotName::Keys, Store::Word, Access::Read, gpu.workspace(op, &pairs.keys)?),
-        (SlotName::Numbers, Store::Word, Access::Read, gpu.workspace(op, &pairs.numbers)?),
+        (SlotName::Keys, StorageFormat::RawWord, Access::Read, gpu.workspace(op, &pairs.keys)?),
+        (SlotName::Numbers, StorageFormat::RawWord, Access::Read, gpu.workspace(op, &pairs.numbers)?),
     ];
     stage(call, step, &slots, pairs.length * parameters.columns as usize, parameters)
 }
@@ -217,7 +218,8 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         spare: 0,
         space: vector,
     };
-    let pairs = sorted(call, &keys, (SlotName::Index, Store::of(index.dtype), Access::Read, positions))?;
+    let pairs =
+        sorted(call, &keys, (SlotName::Index, StorageFormat::of(index.dtype), Access::Read, positions))?;
     let shape = y.layout.shape();
     let axes: Vec<(usize, Vec<i64>)> = (0..shape.rank())
         .filter(|&other| other != axis)

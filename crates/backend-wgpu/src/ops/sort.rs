@@ -7,7 +7,7 @@ use crate::gpu::{Binding, Launch};
 use crate::names::{KeyAbove, KeyPart, RadixStage, SlotName, SortKey, SortOrder};
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::{SmallVec, smallvec};
@@ -96,10 +96,10 @@ fn lines<'a>(call: &Call<'a>, axis: usize) -> Result<Lines<'a>> {
 
 /// Adds the slots of values, positions and x.
 fn with_slots(variant: Variant, dtype: DType) -> Variant {
-    let bits = Store::bits_of(dtype);
+    let bits = StorageFormat::bits_of(dtype);
     variant
         .slot(SlotName::Values, bits, Access::Scattered)
-        .slot(SlotName::Positions, Store::Word, Access::Scattered)
+        .slot(SlotName::Positions, StorageFormat::RawWord, Access::Scattered)
         .slot(SlotName::X, bits, Access::Read)
 }
 
@@ -157,9 +157,9 @@ fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
             .fill(stage)
             .fill(part)
             .fill(order(dtype))
-            .slot(SlotName::Keys, Store::Word, Access::Scattered)
-            .slot(SlotName::Numbers, Store::Word, numbers)
-            .slot(SlotName::X, Store::bits_of(dtype), Access::Read);
+            .slot(SlotName::Keys, StorageFormat::RawWord, Access::Scattered)
+            .slot(SlotName::Numbers, StorageFormat::RawWord, numbers)
+            .slot(SlotName::X, StorageFormat::bits_of(dtype), Access::Read);
         let bindings =
             smallvec![gpu.workspace(op, &pairs.keys)?, gpu.workspace(op, &pairs.numbers)?, lines.bindings[2]];
         gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))?;
@@ -168,6 +168,6 @@ fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     let variant = with_slots(Variant::new(Shader::Radix, Class::Byte).fill(RadixStage::GatherSorted), dtype);
     let mut bindings: SmallVec<[Binding<'_>; 6]> = lines.bindings.into_iter().collect();
     bindings.push(gpu.workspace(op, &pairs.numbers)?);
-    let variant = variant.slot(SlotName::Numbers, Store::Word, Access::Read);
+    let variant = variant.slot(SlotName::Numbers, StorageFormat::RawWord, Access::Read);
     gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
 }

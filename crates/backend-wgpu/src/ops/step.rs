@@ -8,7 +8,7 @@ use crate::gpu::Launch;
 use crate::names::{ElementResult, SlotName, StepRule, Switch};
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
@@ -137,7 +137,7 @@ fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
     let tensors = tensors_of(group);
     let layouts: SmallVec<[&Layout; 4]> = tensors.iter().map(|view| view.layout).collect();
     let (space, rank) = Space::of(&layouts);
-    let (store, writing) = (Store::of(y.dtype), Writing::of(y, Store::of(y.dtype)));
+    let (store, writing) = (StorageFormat::of(y.dtype), Writing::of(y, StorageFormat::of(y.dtype)));
     let result = [ElementResult::StatelessStep, ElementResult::OneStateStep, ElementResult::TwoStatesStep]
         [rule.states];
     let variant = Variant::new(Shader::Step, Class::Float)
@@ -146,7 +146,7 @@ fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
         .fill(Switch::Dense.is(layouts.iter().all(|layout| layout.is_contiguous())));
     let mut variant = writing.slot(variant).slot(SlotName::G, store, Access::Read);
     for name in [SlotName::FirstState, SlotName::SecondState].into_iter().take(rule.states) {
-        variant = variant.slot(name, Store::F32, Access::Scattered);
+        variant = variant.slot(name, StorageFormat::F32, Access::Scattered);
     }
     let (numbers, hyper_first) = gpu.bind(op, hyper)?;
     let mut parameters = Parameters {
@@ -172,6 +172,6 @@ fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
         bindings.push(binding);
     }
     bindings.push(numbers);
-    let variant = variant.slot(SlotName::Numbers, Store::F32, Access::Read);
+    let variant = variant.slot(SlotName::Numbers, StorageFormat::F32, Access::Read);
     gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))
 }

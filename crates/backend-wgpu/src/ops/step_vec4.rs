@@ -9,7 +9,7 @@ use crate::gpu::Launch;
 use crate::names::{Constant, SlotName};
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use bytemuck::{Pod, Zeroable};
 use smallvec::SmallVec;
 use ternion_core::Result;
@@ -132,8 +132,8 @@ pub(crate) fn step_fused(call: &Call<'_>, rule: &Rule, fused: &FusedSteps<'_, '_
             let (binding, first) = gpu.bind(op, view)?;
             bindings.push(binding);
             parameters.offsets[at][slot] = first / 4;
-            let access = if slot == 1 { Access::Vec4 } else { Access::Vec4Written };
-            variant = variant.slot(SLOTS[at][slot], Store::of(view.dtype), access);
+            let access = if slot == 1 { Access::ReadVec4 } else { Access::WriteVec4 };
+            variant = variant.slot(SLOTS[at][slot], StorageFormat::of(view.dtype), access);
         }
         let vec4s = tensors[0].layout.elements() / 4;
         groups += vec4s.div_ceil(GROUP);
@@ -141,6 +141,6 @@ pub(crate) fn step_fused(call: &Call<'_>, rule: &Rule, fused: &FusedSteps<'_, '_
         parameters.ends[at] = groups as u32;
     }
     bindings.push(numbers);
-    let variant = variant.slot(SlotName::Numbers, Store::F32, Access::Read);
+    let variant = variant.slot(SlotName::Numbers, StorageFormat::F32, Access::Read);
     gpu.launch(op, Launch { variant, bindings, groups }, bytemuck::bytes_of(&parameters))
 }

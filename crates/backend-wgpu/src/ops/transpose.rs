@@ -4,7 +4,7 @@ use crate::gpu::{Gpu, Launch};
 use crate::names::{Constant, CopyTile, SlotName};
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use smallvec::smallvec;
@@ -113,8 +113,8 @@ impl Transpose {
         let variant = Variant::new(Shader::Transpose, Class::Byte)
             .fill(if *per_word == 1 { CopyTile::Words } else { CopyTile::Pairs })
             .fill(Constant::Lines.is(COLUMNS / per_word))
-            .slot(SlotName::Y, Store::Word, Access::Words)
-            .slot(SlotName::X, Store::Word, Access::Read);
+            .slot(SlotName::Y, StorageFormat::RawWord, Access::Words)
+            .slot(SlotName::X, StorageFormat::RawWord, Access::Read);
         let bindings = smallvec![gpu.bind(op, y)?.0, gpu.bind(op, x)?.0];
         let tiles = [parameters.horizontal_tiles, parameters.vertical_tiles, parameters.batches];
         let groups = tiles.iter().map(|&number| number as usize).product();

@@ -4,21 +4,21 @@
 use super::GROUP;
 use crate::names::{SlotName, Write};
 use crate::pipelines::Variant;
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use ternion_core::backend::View;
 
 /// The function that writes a view, and the number of threads.
 #[derive(Clone, Copy)]
 pub(crate) struct Writing {
     function: Write,
-    store: Store,
+    store: StorageFormat,
     access: Access,
     threads: usize,
 }
 
 impl Writing {
     /// Returns the way to write `y`, whose elements are stored as `store`.
-    pub(crate) fn of(y: &View<'_>, store: Store) -> Writing {
+    pub(crate) fn of(y: &View<'_>, store: StorageFormat) -> Writing {
         let (count, per_word) = (y.layout.elements(), store.per_word());
         let (function, access) = match (y.layout.is_contiguous(), per_word) {
             (false, _) => (Write::Anywhere, Access::Scattered),

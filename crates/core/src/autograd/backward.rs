@@ -41,10 +41,10 @@ impl Hasher for IdHasher {
 
 type Visits = HashMap<u64, Visit, BuildHasherDefault<IdHasher>>;
 
-/// A priority queue of the nodes whose gradient is final. Leaves come first, so that code that
-/// waits for their gradients can start. Then the node that was recorded last comes first, so that
-/// memory of the forward pass is freed in the reverse order of its allocation.
-type Ready = BinaryHeap<(bool, u64)>;
+/// A max-heap of `(is_leaf, node id)` for the nodes whose gradient is final. Leaves come first, so
+/// that code that waits for their gradients can start. Then the node that was recorded last comes
+/// first, so that memory of the forward pass is freed in the reverse order of its allocation.
+type ReadyQueue = BinaryHeap<(bool, u64)>;
 
 /// The state of a node in the backward pass.
 struct Visit {
@@ -151,8 +151,8 @@ pub fn grad(
     grad_within(&Boundary::NONE, outputs, inputs, cotangents, options)
 }
 
-/// The nodes at which a backward pass ends before it reaches the leaves. It delivers their
-/// gradients, but runs neither their hooks nor the nodes before them.
+/// The nodes at which a backward pass ends before it reaches the leaves. The pass delivers
+/// the gradients of these nodes but runs neither their hooks nor their backward functions.
 pub(super) struct Boundary {
     /// All nodes with smaller ids belong to the boundary.
     before: u64,
@@ -185,8 +185,8 @@ pub(super) fn grad_within(
     options: GradOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     if outputs.len() != cotangents.len() {
-        let (against, weights) = (Term::OutputsAgainst, Term::Cotangents);
-        let counts = text![outputs.len(), " ", against, " ", cotangents.len(), " ", weights];
+        let (outputs_term, cotangents_term) = (Term::OutputsAgainst, Term::Cotangents);
+        let counts = text![outputs.len(), " ", outputs_term, " ", cotangents.len(), " ", cotangents_term];
         return Err(Error::autograd(counts));
     }
     let mut chosen = HashMap::new();
@@ -312,7 +312,7 @@ fn mark_needed(visits: &mut Visits, chosen: &HashMap<TensorId, Option<Tensor>>, 
 
 /// Delivers the gradient of an edge (`None` if there is none) to its node, and queues the node if
 /// this was its last pending edge.
-fn deliver(visits: &mut Visits, ready: &mut Ready, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
+fn deliver(visits: &mut Visits, ready: &mut ReadyQueue, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
     let Some(visit) = visits.get_mut(&edge.node.id()) else { return Ok(()) };
     if let Some(grad) = grad
         && visit.needed
@@ -341,7 +341,7 @@ fn deliver(visits: &mut Visits, ready: &mut Ready, edge: &Edge, grad: Option<Ten
 
 fn process(
     visits: &mut Visits,
-    ready: &mut Ready,
+    ready: &mut ReadyQueue,
     boundary: &Boundary,
     options: GradOptions,
     targets: &mut Targets<'_>,
@@ -371,8 +371,9 @@ fn process(
         let mut grad_inputs = Grads::new();
         let mut fusion = Fusion::default();
         if needed && grads.iter().any(Option::is_some) && needs.contains(&true) {
-            let is_visible = options.create_graph || is_observed() || anomaly::is_anomaly_detected();
-            if !is_visible && mode::is_fusing() {
+            let must_materialize_grads =
+                options.create_graph || is_observed() || anomaly::is_anomaly_detected();
+            if !must_materialize_grads && mode::is_fusing() {
                 fusion = offer_fusion(&node, &needs, extra, visits, targets);
             }
             let compute = || {
@@ -380,7 +381,7 @@ fn process(
                 anomaly::in_gradient(backward)
             };
             grad_inputs = trace::in_span(SpanKind::Node, node.function().name(), "", compute)?;
-            node.view_rounded(&fusion)?;
+            node.reshape_rounded_grad(&fusion)?;
             notify(&node, &grads, &mut grad_inputs)?;
             anomaly::after_gradient(&node, &grads, &grad_inputs)?;
         }
@@ -408,11 +409,11 @@ fn offer_fusion(
         let sum = visits.get_mut(&edge.node.id())?.grads.get_mut(edge.index as usize)?.take()?;
         Some(Partial { sum, node: edge.node.id(), output: edge.index })
     };
-    let is_output_observed = |node: &Node, index: u32| match targets {
+    let is_requested_output = |node: &Node, index: u32| match targets {
         Targets::Leaves(_) => false,
         Targets::Chosen(chosen) => chosen.contains_key(&TensorId { node: node.id(), index }),
     };
-    Fusion::of(node, needs, extra, partial, is_output_observed)
+    Fusion::of(node, needs, extra, partial, is_requested_output)
 }
 
 /// Returns whether exactly one gradient is pending for a node, and none has arrived.
@@ -424,7 +425,7 @@ fn is_single_use(visits: &Visits, node: &Node) -> bool {
 /// did not take.
 fn deliver_all(
     visits: &mut Visits,
-    ready: &mut Ready,
+    ready: &mut ReadyQueue,
     node: &Node,
     mut grad_inputs: Grads,
     fusion: Fusion,

@@ -75,23 +75,23 @@ fn bit(index: usize) -> u64 {
 
 impl Fusion {
     /// Returns what the rule of `node` may fuse. `partial` takes the sum that has arrived for an
-    /// edge so far, and `is_output_observed` returns whether the gradient of an output of a node is
-    /// observed.
+    /// edge so far, and `is_requested_output` returns whether the caller of the backward pass
+    /// requested the gradient of an output of a node.
     pub(super) fn of(
         node: &Node,
         needs: &[bool],
         received: Option<(Extra, Tensor)>,
         mut partial: impl FnMut(&Edge) -> Option<Partial>,
-        is_output_observed: impl Fn(&Node, u32) -> bool,
+        is_requested_output: impl Fn(&Node, u32) -> bool,
     ) -> Fusion {
         let mut fusion = Fusion { is_offered: true, received, ..Fusion::default() };
         let partials = fusion.partials.get_mut();
         for (index, edge) in node.edges().iter().enumerate() {
             let edge = edge.as_ref().filter(|_| needs[index]);
             partials.push(edge.and_then(&mut partial));
-            let is_unobserved =
-                |node: &Node| ![ACTIVATED, PRE_ACTIVATION].iter().any(|&at| is_output_observed(node, at));
-            let can_skip = |node: &Node| node.activation().is_some() && is_unobserved(node);
+            let is_unrequested =
+                |node: &Node| ![ACTIVATED, PRE_ACTIVATION].iter().any(|&at| is_requested_output(node, at));
+            let can_skip = |node: &Node| node.activation().is_some() && is_unrequested(node);
             if edge.is_some_and(|edge| edge.index == ACTIVATED && can_skip(&edge.node)) {
                 fusion.may_skip |= bit(index);
             }

@@ -398,7 +398,7 @@ impl Node {
 
     /// If this is a reshape, passes the rounded gradient through it, as it passes the gradient
     /// itself.
-    pub(super) fn view_rounded(&self, fusion: &Fusion) -> Result<()> {
+    pub(super) fn reshape_rounded_grad(&self, fusion: &Fusion) -> Result<()> {
         let (Function::View(view @ ViewOp::Reshape), Some(rounded)) =
             (&self.function, fusion.of_output(Extra::Rounded))
         else {

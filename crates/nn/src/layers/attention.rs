@@ -57,7 +57,7 @@ impl Default for MultiHeadAttentionConfig {
     }
 }
 
-/// Which keys a query attends to: those that no field of this mask excludes.
+/// Restricts which keys a query attends to. All fields apply together; the default masks nothing.
 #[derive(Clone, Copy, Default)]
 pub struct AttentionMask<'a> {
     /// Whether to attend only to keys at or before the query.
@@ -263,7 +263,8 @@ impl MultiHeadAttention {
     /// input `[rows, width]`, cu_seqlens i32 `[sequences + 1] -> [rows, width]`
     ///
     /// # Errors
-    /// Returns an error if shapes or dtypes do not match, or for a mask or [`Causal::UpperLeft`].
+    /// Returns an error if shapes or dtypes do not match, or if `mask.mask` or `mask.key_mask` is
+    /// set, or `mask.causal` is [`UpperLeft`](Causal::UpperLeft).
     pub fn attend_self_varlen(
         &self,
         input: &Tensor,
@@ -274,7 +275,7 @@ impl MultiHeadAttention {
             let [rows, _] = input.shape().to_array("attention")?;
             let bias = self.in_proj_bias.as_ref().map(Param::tensor);
             let qkv = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
-            let parts = qkv.split_sizes(-1, &self.rows())?;
+            let parts = qkv.split_sizes(-1, &self.qkv_sizes())?;
             let split = |part: &Tensor, heads: usize| part.reshape([rows, heads, self.head_dim]);
             let (mut q, mut k) = (split(&parts[0], self.heads)?, split(&parts[1], self.kv_heads)?);
             let v = split(&parts[2], self.kv_heads)?;
@@ -306,7 +307,7 @@ impl MultiHeadAttention {
     ) -> Result<Tensor> {
         let bias = self.in_proj_bias.as_ref().map(Param::tensor);
         let qkv = input.linear(&self.in_proj_weight.tensor(), bias.as_ref())?;
-        let projections = qkv.split_sizes(-1, &self.rows())?;
+        let projections = qkv.split_sizes(-1, &self.qkv_sizes())?;
         let first_position = cache.as_ref().map_or(0, |cache| cache.len());
         let q = self.apply_rotary(self.split(&projections[0], self.heads)?, first_position)?;
         let k = self.apply_rotary(self.split(&projections[1], self.kv_heads)?, first_position)?;
@@ -334,7 +335,7 @@ impl MultiHeadAttention {
         mask: AttentionMask<'_>,
     ) -> Result<Tensor> {
         in_layer(self, "MultiHeadAttention", || {
-            let [q_rows, k_rows, v_rows] = self.rows();
+            let [q_rows, k_rows, v_rows] = self.qkv_sizes();
             let (weight, bias) =
                 (self.in_proj_weight.tensor(), self.in_proj_bias.as_ref().map(Param::tensor));
             let project = |x: &Tensor, first: usize, rows: usize, heads: usize| {
@@ -349,7 +350,7 @@ impl MultiHeadAttention {
     }
 
     /// Returns the number of rows of `in_proj_weight` for queries, keys and values.
-    fn rows(&self) -> [usize; 3] {
+    fn qkv_sizes(&self) -> [usize; 3] {
         [self.heads, self.kv_heads, self.kv_heads].map(|heads| heads * self.head_dim)
     }
 

@@ -10,7 +10,7 @@ use crate::names::{
     PackedRight, SlotName,
 };
 use crate::shaders::Shader;
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use bytemuck::{Pod, Zeroable};
 use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::attention::AttentionConfig;
@@ -222,7 +222,7 @@ impl PackedF16 {
         let mut parameters = PackParameters { scale: binary_scale(config), ..Zeroable::zeroed() };
         let mut first = 0;
         for (tensor, view) in tensors.iter().enumerate() {
-            let offset = slots.bind(call, NAMES[tensor], view, Access::Vec4)?;
+            let offset = slots.bind(call, NAMES[tensor], view, Access::ReadVec4)?;
             let [heads, lines] = self.sizes.lines(tensor);
             let chunks = lines.div_ceil(CHUNK);
             let chunks_per_group = heads / self.sizes.kv_heads * chunks;
@@ -236,16 +236,16 @@ impl PackedF16 {
             for (name, packed) in PACKED.into_iter().zip(&self.packed) {
                 slots.bind_memory(
                     name,
-                    Store::F16,
-                    Access::Vec4Written,
+                    StorageFormat::F16,
+                    Access::WriteVec4,
                     call.gpu.workspace(call.name, packed)?,
                 );
             }
-            slots.bind_memory(SlotName::Records, Store::Word, Access::Words, self.records(call)?);
+            slots.bind_memory(SlotName::Records, StorageFormat::RawWord, Access::Words, self.records(call)?);
         }
         slots.bind_memory(
             SlotName::Ranges,
-            Store::Word,
+            StorageFormat::RawWord,
             if packs { Access::Read } else { Access::Words },
             ranges,
         );
@@ -268,9 +268,14 @@ impl PackedF16 {
     fn slots<'a>(&'a self, call: &Call<'a>, output: LaunchOutput, lines: u32) -> Result<Slots<'a>> {
         let mut slots = Slots::new(output.shader());
         for (name, packed) in PACKED.into_iter().zip(&self.packed) {
-            slots.bind_memory(name, Store::F16, Access::Half, call.gpu.workspace(call.name, packed)?);
+            slots.bind_memory(
+                name,
+                StorageFormat::F16,
+                Access::ReadHalfVec4,
+                call.gpu.workspace(call.name, packed)?,
+            );
         }
-        slots.bind_memory(SlotName::Records, Store::Word, Access::Read, self.records(call)?);
+        slots.bind_memory(SlotName::Records, StorageFormat::RawWord, Access::Read, self.records(call)?);
         let vec4s = self.sizes.width as u32 / 4;
         slots.fill([
             Constant::Lines.is(lines),
@@ -295,7 +300,7 @@ impl PackedF16 {
         let [y, lse] = [0, 1].map(|at| call.outputs[at]);
         let lines = LaunchOutput::Output.lines(call, sizes.width);
         let mut slots = self.slots(call, LaunchOutput::Output, lines)?;
-        let y_offset = slots.bind(call, SlotName::Y, &y, Access::Vec4Written)?;
+        let y_offset = slots.bind(call, SlotName::Y, &y, Access::WriteVec4)?;
         let lse_offset = slots.bind(call, SlotName::LogSumExp, &lse, Access::Scattered)?;
         let tiles = sizes.queries.div_ceil(lines as usize);
         let [window_left, window_right] = window_bounds(config);
@@ -340,14 +345,14 @@ impl PackedF16 {
         let sizes = self.sizes;
         let count = output.lines(call, sizes.width);
         let mut slots = self.slots(call, output, count)?;
-        slots.bind_memory(SlotName::RowNumbers, Store::F32, Access::Read, row_numbers);
+        slots.bind_memory(SlotName::RowNumbers, StorageFormat::F32, Access::Read, row_numbers);
         slots.fill(output.operands());
         let (out, other) = output.outputs(call);
         let mut offsets = [0; 4];
         for (offset, (name, view)) in offsets.iter_mut().zip([(SlotName::Out, out), (SlotName::Other, other)])
         {
             if let Some(view) = view {
-                *offset = slots.bind(call, name, &view, Access::Vec4Written)?;
+                *offset = slots.bind(call, name, &view, Access::WriteVec4)?;
             }
         }
         let by_keys = output.by_keys();

@@ -9,7 +9,7 @@ use crate::names::{
 };
 use crate::ops::matmul::VEC4_TILE_BYTES;
 use crate::shaders::Shader;
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use bytemuck::{Pod, Zeroable};
 use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::attention::AttentionConfig;
@@ -69,7 +69,7 @@ struct Parameters {
 #[derive(Clone, Copy)]
 struct Matrix<'a> {
     binding: Binding<'a>,
-    store: Store,
+    store: StorageFormat,
     first: u32,
     heads: [u32; 4],
     line: u32,
@@ -85,7 +85,7 @@ impl<'a> Matrix<'a> {
         let (line, inner) = if is_transposed { (column, line) } else { (line, column) };
         Ok(Matrix {
             binding,
-            store: Store::of(view.dtype),
+            store: StorageFormat::of(view.dtype),
             first,
             heads: [batch, head, 0, q_heads_per_kv],
             line,
@@ -291,7 +291,14 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         let [queries, keys] = self.shape.padded.map(|lines| lines as u32);
         let (line, inner) = if is_transposed { (1, keys) } else { (keys, 1) };
         let binding = self.workspace(&self.memory.weights)?;
-        Ok(Matrix { binding, store: Store::F32, first: 0, heads: [0, 0, queries * keys, 1], line, inner })
+        Ok(Matrix {
+            binding,
+            store: StorageFormat::F32,
+            first: 0,
+            heads: [0, 0, queries * keys, 1],
+            line,
+            inner,
+        })
     }
 
     fn parameters(&self, heads: Heads) -> Parameters {
@@ -335,11 +342,11 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         let mut slots = self.slots(step, [left, right], TILE);
         slots.bind_memory(
             SlotName::Weights,
-            Store::F32,
-            Access::Vec4Written,
+            StorageFormat::F32,
+            Access::WriteVec4,
             self.workspace(&self.memory.weights)?,
         );
-        slots.bind_memory(name, Store::F32, access, numbers);
+        slots.bind_memory(name, StorageFormat::F32, access, numbers);
         let mut parameters = Parameters {
             m: sizes.queries,
             n: sizes.keys,
@@ -367,8 +374,8 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
     /// Returns the slots and placeholders that all steps need, for tiles of this many columns.
     fn slots<'c>(&self, step: AttentionStep, [left, right]: [Matrix<'c>; 2], columns: usize) -> Slots<'c> {
         let mut slots = Slots::new(Shader::AttentionGemm);
-        slots.bind_memory(SlotName::Left, left.store, Access::Vec4, left.binding);
-        slots.bind_memory(SlotName::Right, right.store, Access::Vec4, right.binding);
+        slots.bind_memory(SlotName::Left, left.store, Access::ReadVec4, left.binding);
+        slots.bind_memory(SlotName::Right, right.store, Access::ReadVec4, right.binding);
         slots.fill([
             step.into(),
             Constant::Threads.is(2 * columns as u32),
@@ -399,7 +406,7 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         let destination = self.sum_destination(&tiling, output, out)?;
         let step = if output.by_keys { AttentionStep::KeyOutput } else { AttentionStep::Output };
         let mut slots = self.slots(step, [left, right], tiling.columns);
-        slots.bind_memory(SlotName::Out, destination.store, Access::Vec4Written, destination.binding);
+        slots.bind_memory(SlotName::Out, destination.store, Access::WriteVec4, destination.binding);
         let mut parameters = Parameters {
             m: tiling.padded as u32,
             n: output.width as u32,
@@ -416,7 +423,7 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         };
         slots.fill_factors(forward.is_some());
         if let Some((parts, lse)) = forward {
-            slots.bind_memory(SlotName::Parts, Store::F32, Access::Read, parts);
+            slots.bind_memory(SlotName::Parts, StorageFormat::F32, Access::Read, parts);
             parameters.lse_offset = slots.bind(self.call, SlotName::LogSumExp, lse, Access::Scattered)?;
             parameters.lse = strides(lse);
             parameters.lse[3] = slots.bind_error(self.call)?;
@@ -436,7 +443,7 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         let Some(sums) = self.memory.sums.as_ref().filter(|_| tiling.splits > 1) else { return Ok(out) };
         Ok(Matrix {
             binding: self.workspace(sums)?,
-            store: Store::F32,
+            store: StorageFormat::F32,
             first: 0,
             heads: [0, 0, (tiling.lines * output.width) as u32, out.heads[3]],
             line: output.width as u32,
@@ -452,8 +459,8 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         vec4s: usize,
     ) -> Result<()> {
         let mut slots = Slots::new(Shader::AttentionGemm);
-        slots.bind_memory(SlotName::Left, Store::F32, Access::Vec4, part.binding);
-        slots.bind_memory(SlotName::Out, out.store, Access::Vec4Written, out.binding);
+        slots.bind_memory(SlotName::Left, StorageFormat::F32, Access::ReadVec4, part.binding);
+        slots.bind_memory(SlotName::Out, out.store, Access::WriteVec4, out.binding);
         slots.fill([AttentionStep::AddParts.into(), Constant::Threads.is(256)]);
         let parameters = Parameters {
             m: (vec4s * 4 / (parameters.lines * parameters.n) as usize) as u32,

@@ -11,7 +11,7 @@ use crate::names::{
 use crate::ops::GROUP;
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use ternion_core::{DType, Result};
@@ -130,7 +130,7 @@ impl Cooperative {
             variant: super::variant(
                 tensors,
                 tiling,
-                [Store::of(tensors.y.dtype), Store::F32],
+                [StorageFormat::of(tensors.y.dtype), StorageFormat::F32],
                 function,
                 plain,
             ),
@@ -147,9 +147,9 @@ impl Cooperative {
         let number = |k_major: bool, [along, across]: [u32; 2]| if k_major { along } else { across };
         let [left, right] = self.k_major;
         Variant::new(Shader::MatmulCooperative, Class::Float)
-            .slot(SlotName::Parts, Store::F32, Access::Sums)
-            .slot(SlotName::A, Store::F16, Access::Half)
-            .slot(SlotName::B, Store::F16, Access::Half)
+            .slot(SlotName::Parts, StorageFormat::F32, Access::CooperativeAccumulator)
+            .slot(SlotName::A, StorageFormat::F16, Access::ReadHalfVec4)
+            .slot(SlotName::B, StorageFormat::F16, Access::ReadHalfVec4)
             .fill(if left { LeftKMajor::Yes } else { LeftKMajor::No })
             .fill(if right { RightKMajor::Yes } else { RightKMajor::No })
             .fill(Constant::LeftAcross.is(number(left, [4, 32])))

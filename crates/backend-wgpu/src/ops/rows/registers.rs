@@ -11,7 +11,7 @@ use crate::names::{
     RowPadding, SlotName, SoftmaxVec4, Switch, TeamMax, TeamSum, TeamSums, Vec4OfWords, WordsOfVec4,
 };
 use crate::shaders::{Class, Shader};
-use crate::slots::{Access, Store};
+use crate::slots::{Access, StorageFormat};
 use ternion_core::Result;
 use ternion_core::backend::Buffer;
 use wgpu::Limits;
@@ -163,11 +163,11 @@ enum Padding {
 
 /// Returns the functions for elements stored as `store`. `single`: elements may also be written one
 /// by one.
-fn store_fills(store: Store, padding: Padding, single: bool) -> [Fill; 8] {
+fn store_fills(store: StorageFormat, padding: Padding, single: bool) -> [Fill; 8] {
     let (vec4, words, lowest) = match store {
-        Store::F16 => (Vec4OfWords::F16, WordsOfVec4::F16, RowPadding::LowestF16),
-        Store::BF16 if single => (Vec4OfWords::BF16, WordsOfVec4::OneBF16, RowPadding::LowestBF16),
-        Store::BF16 => (Vec4OfWords::BF16, WordsOfVec4::BF16, RowPadding::LowestBF16),
+        StorageFormat::F16 => (Vec4OfWords::F16, WordsOfVec4::F16, RowPadding::LowestF16),
+        StorageFormat::BF16 if single => (Vec4OfWords::BF16, WordsOfVec4::OneBF16, RowPadding::LowestBF16),
+        StorageFormat::BF16 => (Vec4OfWords::BF16, WordsOfVec4::BF16, RowPadding::LowestBF16),
         _ => (Vec4OfWords::F32, WordsOfVec4::F32, RowPadding::LowestF32),
     };
     let is_half = store.per_word() == 2;
@@ -218,7 +218,7 @@ impl<'a> Rows<'a> {
     /// Returns how the elements of these tensors are stored, and whether rows begin or end in the
     /// middle of a vec4. Returns `None` unless all of the tensors can be read as vec4, with the
     /// same alignment of rows.
-    fn vec4_store(&self, names: &[SlotName]) -> Option<(Store, bool)> {
+    fn vec4_store(&self, names: &[SlotName]) -> Option<(StorageFormat, bool)> {
         let (space, rank, over) = (&self.parameters.space, self.parameters.rank, &self.parameters.over);
         let mut store = None;
         // The alignment of rows modulo 4: of the first row, and of the stride from row to row along
@@ -251,7 +251,8 @@ impl<'a> Rows<'a> {
     fn access_as_vec4(&mut self, names: &[SlotName]) {
         for bound in self.outputs.iter_mut().chain(&mut self.inputs) {
             if names.contains(&bound.name) {
-                bound.access = if bound.access.writes() { Access::Vec4Written } else { Access::Vec4 };
+                bound.access =
+                    if bound.access.binds_read_write() { Access::WriteVec4 } else { Access::ReadVec4 };
             }
         }
     }
@@ -282,8 +283,11 @@ impl<'a> Rows<'a> {
                 self.fills.extend(counts.into_iter().chain([terms.into(), accumulator.into()]));
             }
         }
-        let store =
-            self.inputs.iter().find(|bound| bound.name == SlotName::X).map_or(Store::F32, |x| x.store);
+        let store = self
+            .inputs
+            .iter()
+            .find(|bound| bound.name == SlotName::X)
+            .map_or(StorageFormat::F32, |x| x.store);
         self.fills.extend(store_fills(store, padding, single));
         self.fills.extend([
             Constant::Long.is_one_if(register_partition.long),
@@ -382,7 +386,7 @@ impl<'a> Rows<'a> {
         self.fills.extend(store_fills(row_loop.store, Padding::Zero, false));
         self.fills.extend(row_loop.register_partition.fills(self.gpu));
         self.parameters.partition = row_loop.partition;
-        self.queue(None, None, Some((parts, Access::Vec4Written)))
+        self.queue(None, None, Some((parts, Access::WriteVec4)))
     }
 }
 
@@ -390,7 +394,7 @@ impl<'a> Rows<'a> {
 pub(crate) struct RowLoop {
     register_partition: RegisterPartition,
     partition: Partition,
-    store: Store,
+    store: StorageFormat,
 }
 
 impl RowLoop {
