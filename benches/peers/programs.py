@@ -359,7 +359,12 @@ def update_page(text, lines):
             earlier_rows.setdefault((cells[0], cells[1]), []).append(table_row)
     earlier_rows = {key: old_rows for key, old_rows in earlier_rows.items() if key not in measured_keys}
     devices = {device for title, device in earlier_rows if title in {program.title for program in PROGRAMS.values()}}
-    run_lines = {f"- {line['device']}: {line['machine']}, commit {line['commit']}, {line['time'].split()[0]}" for line in lines}
+    runs = {}
+    for line in lines:
+        run_line = f"- {line['device']}: {line['machine']}, commit {line['commit']}, {line['time'].split()[0]}"
+        runs.setdefault((line["device"], run_line), set()).add(PROGRAMS[line["program"]].binary)
+    # If rows of an earlier run of the device remain, the line names the programs of this run.
+    run_lines = {run_line + (f": {', '.join(sorted(binaries))}" if device in devices else "") for (device, run_line), binaries in runs.items()}
     run_lines |= {run_line for run_line in old.splitlines() if run_line.startswith("- ") and run_line[2:].split(":")[0] in devices}
     body = "\n".join([*sorted(run_lines), "", *table_rows(lines, earlier_rows)])
     return f"{before}{START}\n{body}\n{END}{after}"

@@ -62,6 +62,7 @@ class Write(unittest.TestCase):
         self.assertIn("| cpu | test r2 | 0.83 |", page)
         self.assertIn("| cpu | test accuracy | 98.00 % |", page)
         self.assertNotIn("0.82", page)
+        self.assertRegex(page, r"- cpu: M, commit d, \S+: housing\n")
         for run_line in ["- cuda: M, commit c,", "- cpu: M, commit c,", "- cpu: M, commit d,"]:
             self.assertIn(run_line, page)
         page = programs.update_page(page, [line("housing", "cuda", {"test_r2": 0.84}, commit="e")])

@@ -56,6 +56,23 @@ class Steps(unittest.TestCase):
         (key, (time, count, grids)), *_ = graph.kernels()
         self.assertEqual((key, time, count, grids), (("products", "matmul", "product", "gemm/mma.cu (A)"), 6.0, 2, {"132x1x1", "64x1x1"}))
 
+    def test_recorded_steps_of_two_commits_are_compared(self):
+        (self.path / "before.tsv").write_text(OURS.replace("\t4.000\t0.000\tproducts", "\t4.400\t0.000\tproducts"))
+        (self.path / "page.md").write_text("a\n" + "\n".join(timeline.COMMITS_MARKERS) + "\nb\n")
+        missing = self.run_script("commits", "before.tsv", "ours.tsv", "page.md")
+        self.assertIn("before.tsv: expected before.json next to it", missing.stderr)
+        for name, commit in (("before", "b1"), ("ours", "c2")):
+            (self.path / f"{name}.json").write_text(json.dumps(dict(modes=[], device="D", driver="1", commit=commit, date="now")))
+        written = self.run_script("commits", "before.tsv", "ours.tsv", "page.md")
+        self.assertEqual(written.returncode, 0, written.stderr)
+        text = (self.path / "page.md").read_text()
+        self.assertIn("Before: D, driver 1, commit b1, now. Now: D, driver 1, commit c2, now.", text)
+        self.assertIn("| products | 0.006 (2) | 0.006 (2) | -0.000 |", text)
+        self.assertIn("| elementwise | 0.001 (1) | 0.001 (1) | +0.000 |", text)
+        eager_alone = "\n".join(OURS.splitlines()[:2]) + "\n"
+        (self.path / "before.tsv").write_text(eager_alone)
+        self.assertIn("expected the mode ternion/graph, got ternion/eager", self.run_script("commits", "before.tsv", "ours.tsv", "page.md").stderr)
+
     def test_pytorch_trace_is_converted_to_same_table(self):
         (self.path / "trace.json").write_text(json.dumps(TRACE))
         completed = self.run_script("convert", "trace.json", "--out", "torch.tsv")

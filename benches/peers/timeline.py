@@ -8,6 +8,8 @@ and PyTorch's.
         on any machine: converts a Chrome trace of torch.profiler
     timeline.py write CASE.tsv.. docs/profiles/gpt2-step.md
         on any machine: writes the table between the page's markers, and gpt2-step.svg
+    timeline.py commits BEFORE.tsv NOW.tsv docs/profiles/gpt2-step.md
+        on any machine: writes a table that compares two commits
 
 A .tsv file has a row for each kernel, copy and fill. A missing page is created. `ternion-bench
 timeline` also writes CASE.json with the device, driver, commit and date, which are written to the
@@ -25,7 +27,9 @@ from pages import provenance_lines, replace_between_markers
 
 COLUMNS = ["mode", "index", "start_us", "us", "gap_us", "group", "op", "kernel", "variant", "grid", "block", "shared", "registers", "bytes"]
 MARKERS = START, END = "<!-- timeline:start -->", "<!-- timeline:end -->"
+COMMITS_MARKERS = "<!-- timeline-commits:start -->", "<!-- timeline-commits:end -->"
 MEMORY, GAPS, OTHER = "memset and memcpy", "gaps", "other"
+RECORDED = "ternion/graph"
 
 # Group -> color, in the order of the stacked bar.
 COLORS = {
@@ -279,6 +283,37 @@ def write_page(args):
     target.write_text(text, encoding="utf-8")
 
 
+def read_recorded_step(path):
+    """Returns the provenance of a table of `ternion-bench timeline`, and its recorded step."""
+    sentences = describe_runs([path])
+    if not sentences:
+        raise SystemExit(f"error: {path}: expected {path.with_suffix('.json').name} next to it, which names the commit")
+    modes = {mode.name: mode for mode in group_by_mode(read_tsv(path))}
+    if RECORDED not in modes:
+        raise SystemExit(f"error: {path}: expected the mode {RECORDED}, got {', '.join(modes) or 'none'}")
+    return sentences[0], modes[RECORDED]
+
+
+def commits_table(before, now):
+    """Returns a table of the times of each group in the recorded steps of two commits."""
+    names = sorted(before.times | now.times, key=lambda group: (-now.times[group], group))
+
+    def cells(group):
+        times = [f"{mode.times[group] / 1e3:.3f} ({mode.counts[group]})" for mode in (before, now)]
+        return [group, *times, f"{(now.times[group] - before.times[group]) / 1e3:+.3f}"]
+
+    total = ["**all**", *(f"**{mode.span / 1e3:.3f}**" for mode in (before, now)), f"{(now.span - before.span) / 1e3:+.3f}"]
+    head = ["group", "before, ms (kernels)", "now, ms (kernels)", "difference, ms"]
+    return [format_row(head), format_row(["---", *["---:"] * 3]), *(format_row(cells(group)) for group in names), format_row(total)]
+
+
+def write_commits(args):
+    (old, before), (new, now) = read_recorded_step(args.before), read_recorded_step(args.now)
+    lines = [f"Before: {old} Now: {new}", "", *commits_table(before, now), ""]
+    text = replace_between_markers(args.page.read_text(encoding="utf-8"), COMMITS_MARKERS, "\n".join(lines))
+    args.page.write_text(text, encoding="utf-8")
+
+
 def trace_torch(args):
     """Traces a step of PyTorch after warm-up steps without the profiler and one with it."""
     import torch
@@ -326,13 +361,16 @@ def parse_arguments():
     write_parser = commands.add_parser("write", help="write the tables and the plot")
     write_parser.add_argument("files", type=pathlib.Path, nargs="+", metavar="FILE", help="tables, followed by the page")
     write_parser.add_argument("--title", default="A training step, kernel by kernel", help="title of a page that is created")
+    commits_parser = commands.add_parser("commits", help="write the table that compares two commits")
+    for name in ("before", "now", "page"):
+        commits_parser.add_argument(name, type=pathlib.Path)
     return parser.parse_args()
 
 
 def main():
     args = parse_arguments()
     try:
-        {"torch": trace_torch, "convert": convert, "write": write_page}[args.command](args)
+        {"torch": trace_torch, "convert": convert, "write": write_page, "commits": write_commits}[args.command](args)
     except OSError as error:
         raise SystemExit(f"error: {error}") from error
 
