@@ -19,11 +19,10 @@ import statistics
 import sys
 import tempfile
 
-from compare import capture_output, describe_machine, parse_json_line, positive, read_single_run, seconds_to_first_line, write_atomically
+from compare import WITHOUT_CUDA_CACHE, capture_output, describe_machine, parse_json_line, positive, read_single_run, seconds_to_first_line, write_atomically
 from pages import format_row, replace_between_markers, run_write_command
 
 MARKERS = ("<!-- commits:start -->", "<!-- commits:end -->")
-START_CASES = ("context", "result")
 # Maximum ratio of the times of a single op: 1 plus the noise of medians on one machine.
 MAX_HOST_RATIO = 1.05
 
@@ -39,15 +38,18 @@ def host_times(program):
 
 
 def start_times(program, cache):
-    """Returns case -> microseconds to the first line of output, for a bare context and for a first
-    result with cached kernels, and None; or None and an error.
+    """Returns case -> microseconds to the first line of output, for a bare context, and for a first
+    result with and without cached kernels, and None; or None and an error.
     """
     times = {}
-    for start_case in START_CASES:
-        seconds, error = seconds_to_first_line([program, "start", start_case], {"TERNION_CACHE": cache})
-        if error is not None:
-            return None, error
-        times[f"start/{start_case}"] = seconds * 1e6
+    with tempfile.TemporaryDirectory() as empty:
+        cold = {"TERNION_CACHE": empty, **WITHOUT_CUDA_CACHE}
+        cases = {"context": ("context", {"TERNION_CACHE": cache}), "result": ("result", {"TERNION_CACHE": cache}), "cold": ("result", cold)}
+        for case, (argument, environment) in cases.items():
+            seconds, error = seconds_to_first_line([program, "start", argument], environment)
+            if error is not None:
+                return None, error
+            times[f"start/{case}"] = seconds * 1e6
     return times, None
 
 

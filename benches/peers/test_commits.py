@@ -14,7 +14,11 @@ PROGRAM = """#!/bin/sh
 case "$1 $2" in
     "--only host/") echo '{"case": "host/launch", "impl": "driver", "ms": 0.004}'; echo '{"case": "host/add", "impl": "ternion", "ms": %s}' ;;
     "start context") echo '{"case": "start"}' ;;
-    "start result") sleep 0.02; echo '{"case": "start"}' ;;
+    "start result")
+        # A cold start has an empty kernel cache, and none of the driver's.
+        if [ "$CUDA_CACHE_DISABLE" = 1 ] && [ -n "$(ls -A "$TERNION_CACHE")" ]; then exit 3; fi
+        mkdir -p "$TERNION_CACHE" && touch "$TERNION_CACHE/kernel"
+        sleep 0.02; echo '{"case": "start"}' ;;
     *) exit 2 ;;
 esac
 """
@@ -50,6 +54,7 @@ class Commits(unittest.TestCase):
         self.assertEqual((lines[0]["run"]["commit"], lines[0]["run"]["before"]), ("now1234", "before1234"))
         asked = [(line["turn"], line["commit"]) for line in lines[1:] if line["case"] == "host/add"]
         self.assertEqual(asked, [(0, "before"), (0, "now"), (1, "now"), (1, "before"), (2, "before"), (2, "now")])
+        self.assertTrue({"start/context", "start/result", "start/cold"} <= {line["case"] for line in lines[1:]})
         self.assertNotIn("host/launch", {line.get("case") for line in lines}, "the driver's is of no commit")
         page = self.folder / "page.md"
         page.write_text("a\n" + "\n".join(commits.MARKERS) + "\nb\n", encoding="utf-8")

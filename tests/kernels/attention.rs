@@ -3,6 +3,7 @@
 mod f32_tensor_cores;
 pub(super) mod forward_tiles;
 mod grad_mask;
+mod mma;
 mod order;
 mod resident;
 mod varlen;

@@ -129,15 +129,25 @@ impl Case {
     }
 }
 
-#[test]
-fn gradients_of_masks() -> Result<()> {
+/// Compares the gradients of masks in these dtypes with f64.
+pub(super) fn compare_gradients(dtypes: &[DType]) -> Result<()> {
     let Some(device) = gpu() else { return Ok(()) };
     let mut faults = String::new();
-    for (dtype, rounding) in [(DType::F32, 0.0), (DType::F16, 1.0 / 2048.0), (DType::BF16, 1.0 / 256.0)] {
+    for &dtype in dtypes {
+        let rounding = match dtype {
+            DType::F16 => 1.0 / 2048.0,
+            DType::BF16 => 1.0 / 256.0,
+            _ => 0.0,
+        };
         for case in cases(dtype) {
             case.compare(&mut faults, device, rounding)?;
         }
     }
     assert_no_faults(&faults);
     Ok(())
+}
+
+#[test]
+fn gradients_of_masks() -> Result<()> {
+    compare_gradients(&[DType::F32, DType::F16, DType::BF16])
 }

@@ -134,7 +134,7 @@ impl Case {
 /// In f32 both are equal up to the order of sums. In half precision both round the same gradients
 /// of scores; one gradient that is rounded differently changes a result by that rounding. So both
 /// are compared with f32.
-fn compare_with_masks(dtype: DType) -> Result<()> {
+pub(super) fn compare_with_masks(dtype: DType) -> Result<()> {
     let mut faults = String::new();
     for case in cases(dtype) {
         let _shared = lock_shared();

@@ -4,6 +4,7 @@ use super::super::attention::forward_tiles;
 use super::*;
 use std::num::NonZeroU32;
 use ternion_cuda::attention_study::{ForwardTiles, with_resident_blocks};
+use ternion_cuda::with_attention_mma;
 
 /// Heads and tokens: several steps, with edges in queries and keys; and, for the rungs in bf16,
 /// more blocks than fit the device at once.
@@ -160,6 +161,31 @@ fn attention_with_dropout_and_of_sequences() -> Result<()> {
         let what =
             format!("attention of width {width}, causal: {causal}, sequences: {varlen}, dropout {dropped}");
         compare_runs(&mut faults, &what, || forward_and_backward_with(&inputs, attend, |_| Ok(dy.clone())))?;
+    }
+    assert_no_faults(&faults);
+    Ok(())
+}
+
+/// With `mma.sync` at all widths, as on devices of compute capability 8.0.
+#[test]
+fn attention_with_mma() -> Result<()> {
+    let _shared = lock_shared();
+    let Some(device) = gpu() else { return Ok(()) };
+    let mut faults = Vec::new();
+    let state = Tensor::from_slice(&[-77_i64, 5], [2], device)?;
+    for (width, dropout) in [64, 128, 192, 256]
+        .into_iter()
+        .flat_map(|width| [None, Some(Dropout { p: 0.25, offset: 3 })].map(|dropout| (width, dropout)))
+    {
+        let random = |seed| tensor(&[2, 6, 330, width], DType::BF16, device, seed);
+        let (inputs, dy) = ([random(1)?, random(2)?, random(3)?], random(4)?);
+        let config = AttentionConfig { scale: 0.1, causal: true, dropout, ..AttentionConfig::PLAIN };
+        let attend = |x: &[Tensor]| {
+            apply_one(Attention { config }, &x.iter().chain(dropout.map(|_| &state)).collect::<Vec<_>>())
+        };
+        let what = format!("attention of width {width} with mma.sync, dropout: {}", dropout.is_some());
+        let run = || forward_and_backward_with(&inputs, attend, |_| Ok(dy.clone()));
+        compare_runs(&mut faults, &what, || with_attention_mma(run))?;
     }
     assert_no_faults(&faults);
     Ok(())

@@ -5,6 +5,7 @@ pub(crate) mod f32_products;
 mod forward_tma;
 mod grad_by_keys;
 mod grad_mask;
+pub(crate) mod half_products;
 mod parts;
 mod resident;
 mod study;
@@ -218,8 +219,7 @@ impl Plan {
         let widest = head_dim.max(value_dim);
         let engine = match q.dtype {
             DType::F32 => f32_products::engine(config, f32_products::Device::of(gpu), widest),
-            _ if has_wgmma(gpu) && widest > 32 => Engine::Wgmma,
-            _ => Engine::Mma,
+            _ => half_products::engine(gpu.architecture(), widest),
         };
         let width =
             engine.width_of(widest, is_grad).ok_or_else(|| Error::invalid(op, "heads are too wide"))?;
@@ -260,11 +260,6 @@ impl Plan {
     fn width(&self) -> usize {
         usize::from(self.products.width)
     }
-}
-
-/// Returns whether the device has the instructions of [`Engine::Wgmma`].
-fn has_wgmma(gpu: &Gpu) -> bool {
-    Engine::Wgmma.architectures().contain(gpu.architecture())
 }
 
 /// Returns first and end of the band: query i attends to the keys from i + first up to, and
