@@ -96,7 +96,7 @@ fn bits(parameters: &[Param]) -> Result<Vec<Vec<u8>>> {
 
 /// Marks the half-precision copies of these parameters as outdated, without changing a parameter's
 /// values.
-fn spoil(parameters: &[Param]) {
+fn mark_copies_outdated(parameters: &[Param]) {
     parameters.iter().for_each(|param| param.tensor().buffer().bump_version());
 }
 
@@ -190,7 +190,7 @@ fn train(inner: &Device, precision: Precision, optimizer: OptimizerOf, is_spoile
         let mut sum = Gradients::default();
         for _ in 0..2 {
             if is_spoiled {
-                spoil(&parameters);
+                mark_copies_outdated(&parameters);
             }
             let loss = with_precision(precision, || {
                 model.forward(&tokens)?.reshape([8, 11])?.cross_entropy(&tokens.reshape([8])?)

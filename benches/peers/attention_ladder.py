@@ -203,7 +203,7 @@ def memory_panel(all_results, top):
         label = names[0][1] if len(names) == 1 else f"{names[0][1]}{separator}{format_title(names[-1][0])}"
         series.append(Series(label, points, format_points(points), *STYLES.get(names[0][0], series_style(min(index, rung_count - 1), rung_count))))
     width, mask = detailed_settings(all_results)[0].setting[1:]
-    return Panel(f"width {width[1:]}, {mask}: MiB of operands, result and scratch", "tokens", series, top, is_logarithmic=True)
+    return Panel(f"width {width[1:]}, {mask}: MiB of operands, result and workspace", "tokens", series, top, is_logarithmic=True)
 
 
 def write_page(args):

@@ -176,7 +176,7 @@ class Prediction(unittest.TestCase):
             value = re.search(rf"const {name}: \w+ = ([^;]+);", source)[1]
             total = sum(math.prod(float(factor) for factor in term.split("*")) for term in value.split("+"))
             self.assertEqual(getattr(tile_times, name), total, name)
-        self.assertIn(f"const COUNTS: usize = {tile_times.MOST_COUNTS};", (BACKEND / "gpu.rs").read_text())
+        self.assertIn(f"const ARRIVAL_COUNTERS: usize = {tile_times.ARRIVAL_COUNTERS};", (BACKEND / "gpu.rs").read_text())
 
     def test_choices_match_backend_tests(self):
         tiles = tiles_of_source()

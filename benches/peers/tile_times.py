@@ -15,7 +15,7 @@ ARRIVAL_MICROSECONDS_OF_PART = 0.155
 CLUSTER_SPLIT_MICROSECONDS = 1.9
 CLUSTER_SPLIT_MICROSECONDS_OF_PART = 0.179
 SUMMED_BYTES_PER_MICROSECOND = 3.35e6
-MOST_COUNTS = 4096
+ARRIVAL_COUNTERS = 4096
 COPY_MICROSECONDS = 4.0
 PADDED_COPY_MICROSECONDS = 6.0
 PARTS_MICROSECONDS = 0.897
@@ -325,7 +325,7 @@ def reduces_in_kernel(measurement, tile):
     enough counters for all tiles and consumers.
     """
     consumers = 1 if tile.name.endswith("_ping_pong") else 2
-    return tile.name.startswith(MAPPED_TILE) and tile_count(measurement, tile) * consumers <= MOST_COUNTS
+    return tile.name.startswith(MAPPED_TILE) and tile_count(measurement, tile) * consumers <= ARRIVAL_COUNTERS
 
 
 def reduction_time(measurement, tile, model):

@@ -320,7 +320,7 @@ def trace_torch(args):
 
     import torch_training
 
-    training = next((training for training in torch_training.trainings() if training.name == args.case), None)
+    training = next((training for training in torch_training.training_cases() if training.name == args.case), None)
     if training is None:
         raise SystemExit(f"error: no training case is called {args.case}")
     step = training.step(args.mode)

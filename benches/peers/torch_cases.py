@@ -501,7 +501,7 @@ def all_cases():
     embedding_case()
     adamw_case()
     total_norm_case()
-    for training in torch_training.trainings():
+    for training in torch_training.training_cases():
         training_case(training)
 
 

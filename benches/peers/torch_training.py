@@ -166,7 +166,7 @@ def texts(name, batch, vocabulary, context, layers, heads, width):
     return Training(f"train/{name}", batch * context, "tokens/s", ("eager", "graph", "compile"), make)
 
 
-def trainings():
+def training_cases():
     """Returns all training cases."""
     tiny, characters, gpt2 = (65, 256, 4, 4, 128), (65, 256, 6, 6, 384), (50304, 1024, 12, 12, 768)
     return [

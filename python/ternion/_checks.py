@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         zero_fraction: float
         rms: float
         norm: float
-        is_broken: bool
+        has_non_finite: bool
 else:
     Stats = _trust.Stats
 

@@ -21,7 +21,7 @@ def test_statistics():
     finite = np.array([1.0, -2.0, 0.0, 4.0])
     assert (result.elements, result.nan, result.infinite, result.zeros) == (6, 1, 1, 1)
     assert (result.nan_fraction, result.infinite_fraction, result.zero_fraction) == (1 / 6, 1 / 6, 1 / 6)
-    assert result.mean == finite.mean() and result.min == -2 and result.max == 4 and result.is_broken
+    assert result.mean == finite.mean() and result.min == -2 and result.max == 4 and result.has_non_finite
     assert math.isclose(result.std, finite.std()) and math.isclose(result.rms, math.sqrt((finite**2).mean()))
     assert repr(result) == "Stats(elements=6, mean=0.75, std=2.1651, min=-2, max=4, nan=1, infinite=1, zeros=1)"
     assert str(result) == "mean 0.75, std 2.1651, min -2, max 4, nan 1, inf 1, zero 1 of 6"

@@ -1,7 +1,7 @@
 //! No op uses an outdated copy after another change of a parameter, or after a replacement of its
 //! tensor.
 
-use super::{adamw, bits, loss, mlp, numbers, spoil, watched};
+use super::{adamw, bits, loss, mark_copies_outdated, mlp, numbers, watched};
 use ternion::checkpoint;
 use ternion::nn::Mlp;
 use ternion::prelude::*;
@@ -111,7 +111,7 @@ fn two_optimizers_of_one_parameter_invalidate_each_others_copies() -> Result<()>
         // Steps with the same gradients, one after another, and alternating.
         for order in [&[0usize, 1][..], &[0, 1], &[0], &[1], &[0], &[1, 0], &[1]] {
             if is_spoiled {
-                spoil(&parameters);
+                mark_copies_outdated(&parameters);
             }
             let gradients = loss(&model, &x, BF16)?.backward()?;
             order.iter().try_for_each(|&one| both[one].step(&gradients))?;
@@ -139,7 +139,7 @@ fn flat(ranges: [(usize, usize); 2], is_spoiled: bool) -> Result<(Vec<Vec<u8>>, 
     let mut last = 0;
     for _ in 0..4 {
         if is_spoiled {
-            spoil(&params);
+            mark_copies_outdated(&params);
         }
         casts.copies_used(&[]);
         let output = |param: &Param| x.linear(&param.tensor(), None)?.square()?.mean(..);

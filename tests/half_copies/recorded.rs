@@ -1,7 +1,7 @@
 //! Recorded steps read the copies that the previous replay wrote, and recompute copies of
 //! parameters that changed otherwise.
 
-use super::{adamw, bits, devices, loss, mlp, numbers, spoil, support, watched};
+use super::{adamw, bits, devices, loss, mark_copies_outdated, mlp, numbers, support, watched};
 use std::cell::RefCell;
 use ternion::nn::Mlp;
 use ternion::prelude::*;
@@ -37,7 +37,7 @@ fn run(
     for number in 0..STEPS {
         between(number, &model, &adam, &x)?;
         if is_spoiled {
-            spoil(&model.parameters());
+            mark_copies_outdated(&model.parameters());
         }
         match (&mut recorded, capture) {
             (_, false) => losses.push(step()?.item::<f32>()?),

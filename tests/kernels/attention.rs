@@ -9,8 +9,8 @@ mod resident;
 mod varlen;
 
 use super::{
-    assert_no_faults, compare, difference, forward_and_backward, gpu, is_short, lock_shared, tensor, twice,
-    unless_short,
+    assert_no_faults, compare, first_difference, forward_and_backward, gpu, is_short, lock_shared, tensor,
+    twice, unless_short,
 };
 use std::fmt::Write;
 use ternion::dispatch::apply_one;
@@ -19,9 +19,9 @@ use ternion::ops::random::Dropout;
 use ternion::prelude::*;
 use ternion_core::{Precision, with_precision};
 
-/// Which keys a query attends to.
+/// What excludes keys from a query.
 #[derive(Clone, Copy, Debug)]
-enum Reach {
+enum MaskKind {
     Full,
     Causal,
     CausalWindow,
@@ -30,8 +30,14 @@ enum Reach {
     Additive,
 }
 
-const REACHES: [Reach; 6] =
-    [Reach::Full, Reach::Causal, Reach::CausalWindow, Reach::Window, Reach::Bool, Reach::Additive];
+const MASK_KINDS: [MaskKind; 6] = [
+    MaskKind::Full,
+    MaskKind::Causal,
+    MaskKind::CausalWindow,
+    MaskKind::Window,
+    MaskKind::Bool,
+    MaskKind::Additive,
+];
 
 /// head_dim and value_dim: the full width of each tile, and less. The last ones are so large that
 /// attention is composed.
@@ -81,17 +87,17 @@ struct Case {
     widths: [usize; 2],
     heads: usize,
     lengths: [usize; 3],
-    reach: Reach,
+    mask_kind: MaskKind,
     dropout: Option<Dropout>,
 }
 
 fn cases(dtype: DType) -> impl Iterator<Item = Case> {
     let of = move |widths| {
         unless_short(LENGTHS.to_vec(), FEW_LENGTHS.to_vec()).into_iter().flat_map(move |lengths| {
-            let case = move |reach| {
-                DROPOUTS.map(|dropout| Case { dtype, widths, heads: HEADS, lengths, reach, dropout })
+            let case = move |mask_kind| {
+                DROPOUTS.map(|dropout| Case { dtype, widths, heads: HEADS, lengths, mask_kind, dropout })
             };
-            REACHES.into_iter().flat_map(case)
+            MASK_KINDS.into_iter().flat_map(case)
         })
     };
     unless_short(WIDTHS.to_vec(), FEW_WIDTHS.to_vec()).into_iter().flat_map(of)
@@ -110,9 +116,9 @@ impl Case {
 
     fn mask(self, device: &Device) -> Result<Option<Tensor>> {
         let [queries, keys, _] = self.lengths;
-        Ok(match self.reach {
-            Reach::Bool => Some(tensor(&[2, 1, queries, keys], DType::F32, device, 4)?.gt_scalar(-1.0)?),
-            Reach::Additive => Some(tensor(&[self.heads, queries, keys], self.dtype, device, 4)?),
+        Ok(match self.mask_kind {
+            MaskKind::Bool => Some(tensor(&[2, 1, queries, keys], DType::F32, device, 4)?.gt_scalar(-1.0)?),
+            MaskKind::Additive => Some(tensor(&[self.heads, queries, keys], self.dtype, device, 4)?),
             _ => None,
         })
     }
@@ -122,11 +128,11 @@ impl Case {
     }
 
     fn is_causal(self) -> bool {
-        matches!(self.reach, Reach::Causal | Reach::CausalWindow)
+        matches!(self.mask_kind, MaskKind::Causal | MaskKind::CausalWindow)
     }
 
     fn has_window(self) -> bool {
-        matches!(self.reach, Reach::Window | Reach::CausalWindow)
+        matches!(self.mask_kind, MaskKind::Window | MaskKind::CausalWindow)
     }
 
     fn attend(self, inputs: &[Tensor], mask: Option<&Tensor>) -> Result<Tensor> {
@@ -280,21 +286,21 @@ fn attention_in_half_precision(dtype: DType, rounding: f64) -> Result<()> {
 #[test]
 fn gradients_of_queries_are_sums_in_one_order() -> Result<()> {
     let mut faults = String::new();
-    let of = |width, lengths, reach| Case {
+    let of = |width, lengths, mask_kind| Case {
         dtype: DType::BF16,
         widths: [width, width],
         heads: HEADS,
         lengths,
-        reach,
+        mask_kind,
         dropout: None,
     };
     for case in [64, 128, 192, 256].into_iter().flat_map(|width| {
         [
-            of(width, [700, 1100, 2], Reach::Full),
-            of(width, [700, 1100, 1], Reach::Causal),
-            of(width, [1024, 1024, 4], Reach::Causal),
-            of(width, [900, 900, 1], Reach::CausalWindow),
-            Case { dropout: DROPOUTS[1], ..of(width, [700, 900, 2], Reach::Causal) },
+            of(width, [700, 1100, 2], MaskKind::Full),
+            of(width, [700, 1100, 1], MaskKind::Causal),
+            of(width, [1024, 1024, 4], MaskKind::Causal),
+            of(width, [900, 900, 1], MaskKind::CausalWindow),
+            Case { dropout: DROPOUTS[1], ..of(width, [700, 900, 2], MaskKind::Causal) },
         ]
     }) {
         let Some(found) = compare_half_precision(&mut faults, case, 1.0 / 256.0)? else { break };
@@ -377,7 +383,7 @@ fn many_keys() -> Result<()> {
             };
             let found = apply_one(Attention { config: config(causal, false) }, &[&q, &k, &v])?;
             let expected = apply_one(Attention { config: config(false, true) }, &[&q, &k, &v, &mask])?;
-            if let Some(text) = difference(&found, &expected)? {
+            if let Some(text) = first_difference(&found, &expected)? {
                 let _ =
                     writeln!(faults, "{dtype:?} of width {width}, length {length}, causal {causal}: {text}");
             }
@@ -447,11 +453,11 @@ fn long_loops_of_many_blocks() -> Result<()> {
     let lengths = unless_short(vec![[40, 700, 1]], vec![[40, 300, 1]]);
     let mut faults = String::new();
     for widths in [[40, 32], [64, 64], [128, 100]] {
-        for (reach, &lengths) in [Reach::Full, Reach::Causal]
+        for (mask_kind, &lengths) in [MaskKind::Full, MaskKind::Causal]
             .into_iter()
-            .flat_map(|reach| lengths.iter().map(move |at| (reach, at)))
+            .flat_map(|mask_kind| lengths.iter().map(move |at| (mask_kind, at)))
         {
-            let case = Case { dtype: DType::BF16, widths, heads: 70, lengths, reach, dropout: None };
+            let case = Case { dtype: DType::BF16, widths, heads: 70, lengths, mask_kind, dropout: None };
             if compare_half_precision(&mut faults, case, 1.0 / 256.0)?.is_none() {
                 return Ok(());
             }
@@ -473,8 +479,8 @@ fn few_queries_of_many_keys() -> Result<()> {
         for (widths, &lengths) in
             widths.into_iter().flat_map(|widths| lengths.iter().map(move |at| (widths, at)))
         {
-            for reach in REACHES {
-                let case = Case { dtype, widths, heads: HEADS, lengths, reach, dropout: None };
+            for mask_kind in MASK_KINDS {
+                let case = Case { dtype, widths, heads: HEADS, lengths, mask_kind, dropout: None };
                 if compare_half_precision(&mut faults, case, rounding)?.is_none() {
                     return Ok(());
                 }
@@ -495,12 +501,12 @@ fn equal_each_time(
     let mut faults = String::new();
     let dtype = DType::BF16;
     let cases = cases.flat_map(|(widths, lengths)| {
-        [Reach::Full, Reach::Causal, Reach::Window].map(|reach| Case {
+        [MaskKind::Full, MaskKind::Causal, MaskKind::Window].map(|mask_kind| Case {
             dtype,
             widths,
             heads: MANY_HEADS,
             lengths,
-            reach,
+            mask_kind,
             dropout,
         })
     });

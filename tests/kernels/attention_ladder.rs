@@ -41,18 +41,18 @@ pub(super) fn forward(
     [q, k, v, y]: [&Tensor; 4],
 ) -> Result<Option<Tensor>> {
     let needed = rung.workspace_elements(q.dims()[0], q.dims()[1]);
-    let scratch = match needed {
+    let workspace = match needed {
         0 => None,
         _ => Some(Tensor::full([2 * needed], MARK, DType::F32, device)?),
     };
-    if let Some(scratch) = &scratch {
-        scratch.narrow(0, 0, needed)?.fill_(f64::NAN)?;
+    if let Some(workspace) = &workspace {
+        workspace.narrow(0, 0, needed)?.fill_(f64::NAN)?;
     }
-    let view = scratch.as_ref().map(|scratch| scratch.view());
+    let view = workspace.as_ref().map(|workspace| workspace.view());
     let operands =
-        Operands { q: &q.view(), k: &k.view(), v: &v.view(), y: &y.view(), scratch: view.as_ref() };
+        Operands { q: &q.view(), k: &k.view(), v: &v.view(), y: &y.view(), workspace: view.as_ref() };
     attention_ladder::forward(backend(device), rung, options, operands)?;
-    Ok(scratch)
+    Ok(workspace)
 }
 
 /// Returns y of the rung as f64, for q, k and v on the CPU. Checks that nothing is written around
@@ -64,16 +64,16 @@ fn outputs(device: &Device, rung: Rung, options: Options, inputs: &[Tensor; 3]) 
     let y = around.narrow(0, 1, heads)?;
     // Elements that are not written stay NaN.
     y.fill_(f64::NAN)?;
-    let scratch = forward(device, rung, options, [&on_device[0], &on_device[1], &on_device[2], &y])?;
+    let workspace = forward(device, rung, options, [&on_device[0], &on_device[1], &on_device[2], &y])?;
     let mut all = around.to_vec_f64()?;
     let end = all.split_off((heads + 1) * tokens * width);
     let y = all.split_off(tokens * width);
     let is_untouched = |values: &[f64]| values.iter().all(|&value| value == MARK);
     assert!(is_untouched(&all) && is_untouched(&end), "{rung:?} {tokens} x {width}: written around y");
-    if let Some(scratch) = scratch {
-        let scratch = scratch.to_vec_f64()?;
-        let (_, second_half) = scratch.split_at(scratch.len() / 2);
-        assert!(is_untouched(second_half), "{rung:?} {tokens} x {width}: written behind the scratch");
+    if let Some(workspace) = workspace {
+        let workspace = workspace.to_vec_f64()?;
+        let (_, second_half) = workspace.split_at(workspace.len() / 2);
+        assert!(is_untouched(second_half), "{rung:?} {tokens} x {width}: written after the workspace");
     }
     Ok(y)
 }
@@ -260,14 +260,19 @@ fn invalid_arguments_of_a_rung_are_errors() -> Result<()> {
     let _shared = lock_shared();
     let zeros = |shape: [usize; 3], dtype| Tensor::zeros(shape, dtype, device);
     let options = Options { scale: 1.0, mask: Mask::Full };
-    let attempt = |rung, options, [q, k, v, y]: [&Tensor; 4], scratch: Option<&Tensor>| {
-        let scratch = scratch.map(Tensor::view);
-        let operands =
-            Operands { q: &q.view(), k: &k.view(), v: &v.view(), y: &y.view(), scratch: scratch.as_ref() };
+    let attempt = |rung, options, [q, k, v, y]: [&Tensor; 4], workspace: Option<&Tensor>| {
+        let workspace = workspace.map(Tensor::view);
+        let operands = Operands {
+            q: &q.view(),
+            k: &k.view(),
+            v: &v.view(),
+            y: &y.view(),
+            workspace: workspace.as_ref(),
+        };
         attention_ladder::forward(backend(device), rung, options, operands)
     };
-    let check_rejected = |rung, tensors: [&Tensor; 4], scratch: Option<&Tensor>, expected: &str| {
-        let text = attempt(rung, options, tensors, scratch).expect_err(expected).to_string();
+    let check_rejected = |rung, tensors: [&Tensor; 4], workspace: Option<&Tensor>, expected: &str| {
+        let text = attempt(rung, options, tensors, workspace).expect_err(expected).to_string();
         assert!(text.starts_with("attention_ladder: ") && text.contains(expected), "{text}");
     };
     let (x, half) = (zeros([2, 3, 64], DType::F32)?, zeros([2, 3, 64], DType::BF16)?);
@@ -287,14 +292,19 @@ fn invalid_arguments_of_a_rung_are_errors() -> Result<()> {
     check_rejected(Rung::Naive, [&transposed; 4], None, "q row-major without gaps, got strides");
     let none = zeros([2, 0, 64], DType::F32)?;
     check_rejected(Rung::OnlineSoftmax, [&none; 4], None, "at least a head and a token, got 2 and 0");
-    check_rejected(Rung::Naive, [&x; 4], None, "naive: expected scratch of 24 elements of f32, got none");
+    check_rejected(Rung::Naive, [&x; 4], None, "naive: expected a workspace of 24 elements of f32, got none");
     let few = Tensor::zeros([23], DType::F32, device)?;
-    check_rejected(Rung::Tiled, [&x; 4], Some(&few), "tiled: expected scratch of 24 elements of f32, got 23");
+    check_rejected(
+        Rung::Tiled,
+        [&x; 4],
+        Some(&few),
+        "tiled: expected a workspace of 24 elements of f32, got 23",
+    );
     check_rejected(
         Rung::OnlineSoftmax,
         [&x; 4],
         Some(&few),
-        "online_softmax: expected no scratch, got 23 elements",
+        "online_softmax: expected no workspace, got 23 elements",
     );
     let shifted = Tensor::zeros([2 * 3 * 64 + 1], DType::F32, device)?;
     let shifted = shifted.narrow(0, 1, 2 * 3 * 64)?.reshape([2, 3, 64])?;

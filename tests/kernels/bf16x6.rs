@@ -215,7 +215,7 @@ const MIN_SUBNORMAL: f64 = f32::from_bits(1) as f64;
 /// to `magnitude`.
 ///
 /// Each operand is split exactly, x = p0 + p1 + p2, with |p1| <= 2^-8 |x| and |p2| <= 2^-16 |x|,
-/// and y likewise (`ops/matmul/parts/tests.rs` of the CUDA backend, which has the arithmetic, too).
+/// and y likewise (`ops/matmul/bf16x6/tests.rs` of the CUDA backend has the arithmetic, too).
 /// In units of 2^-24 of the magnitude:
 ///
 /// - The products that are omitted, p1 q2, p2 q1 and p2 q2, are 2 + 2^-8 at most: below 2.1.

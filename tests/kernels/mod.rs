@@ -80,11 +80,11 @@ fn forward_and_backward_with(
 /// element and to the root mean square of all. Elements below the smallest normal f16 number, which
 /// have a spacing of 2^-24, may differ by one rounding step of a result, times a derivative of up
 /// to 3 by which a gradient multiplies it, plus their own rounding step.
-fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
+fn first_difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>> {
     difference_with_allowance(found, expected, 0.0)
 }
 
-/// Runs [`difference`] with an additional relative allowance `lost` for f32 sums that are not
+/// Runs [`first_difference`] with an additional relative allowance `lost` for f32 sums that are not
 /// rounded further.
 fn difference_with_allowance(found: &Tensor, expected: &Tensor, lost: f64) -> Result<Option<String>> {
     let tolerance = match expected.dtype() {
@@ -159,7 +159,7 @@ fn compare(faults: &mut String, what: &str, f: impl Fn(&Device) -> Result<Vec<Te
     let _shared = lock_shared();
     let Some(found) = twice(faults, what, &f)? else { return Ok(()) };
     for (at, (found, expected)) in found.iter().zip(f(&ternion::cpu()?)?).enumerate() {
-        if let Some(text) = difference(found, &expected)? {
+        if let Some(text) = first_difference(found, &expected)? {
             let _ = writeln!(faults, "{what}, result {at}: {text}");
         }
     }

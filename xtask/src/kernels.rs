@@ -17,7 +17,7 @@ pub const ARCHITECTURES: &str = "sm_80,sm_90a,sm_100a";
 /// no log, and without a log registers and spills are unknown.
 const NVRTC_CACHES_SINCE: (i32, i32) = (12, 9);
 
-/// The prefix with which a process that compiles a part of the variants prints the path of a file
+/// The prefix with which a process that compiles a shard of the variants prints the path of a file
 /// in the kernel cache.
 const KEPT_PREFIX: &str = "kept ";
 
@@ -63,13 +63,13 @@ pub struct KernelOptions {
     pub record: bool,
     /// Whether to compile kernels whose threads pause for random times.
     pub delays: bool,
-    /// Which part of how many to compile: `1/4`.
-    pub share: Option<String>,
+    /// Which shard of how many to compile: `1/4`.
+    pub shard: Option<String>,
 }
 
 pub fn run(root: &Path, options: &KernelOptions) -> Result<(), String> {
-    if let Some(share) = &options.share {
-        return run_share(root, options, share);
+    if let Some(shard) = &options.shard {
+        return run_shard(root, options, shard);
     }
     run_all(options)?;
     if options.record {
@@ -86,7 +86,7 @@ fn run_all(options: &KernelOptions) -> Result<(), String> {
     if options.keep {
         unread(&options.architectures).for_each(|note| eprintln!("note: {note}"));
     }
-    let (lines, failed) = run_shares(options)?;
+    let (lines, failed) = run_shards(options)?;
     let (kept, mut rows): (Vec<_>, Vec<_>) =
         lines.into_iter().partition(|line| line.starts_with(KEPT_PREFIX));
     rows.sort();
@@ -100,11 +100,11 @@ fn run_all(options: &KernelOptions) -> Result<(), String> {
     }
 }
 
-/// Returns the output lines of as many processes as there are CPUs, each with its part, and whether
-/// one of them failed.
-fn run_shares(options: &KernelOptions) -> Result<(Vec<String>, bool), String> {
+/// Returns the output lines of as many processes as there are CPUs, each with its shard, and
+/// whether one of them failed.
+fn run_shards(options: &KernelOptions) -> Result<(Vec<String>, bool), String> {
     let processes = std::thread::available_parallelism().map_or(1, usize::from);
-    let start = |number: usize| start_share(options, &format!("{number}/{processes}"));
+    let start = |number: usize| start_shard(options, &format!("{number}/{processes}"));
     let started = (1..=processes).map(start).collect::<Result<Vec<_>, _>>()?;
     // All outputs are read at the same time: a process whose output is not read would stop when its
     // pipe is full.
@@ -123,10 +123,10 @@ fn run_shares(options: &KernelOptions) -> Result<(Vec<String>, bool), String> {
     Ok((lines, failed))
 }
 
-fn start_share(options: &KernelOptions, share: &str) -> Result<Child, String> {
+fn start_shard(options: &KernelOptions, shard: &str) -> Result<Child, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(&program);
-    command.args(["kernels", "--arch", &options.architectures.join(","), "--share", share]);
+    command.args(["kernels", "--arch", &options.architectures.join(","), "--shard", shard]);
     if let Some(only) = &options.only {
         command.args(["--only", only]);
     }
@@ -161,8 +161,8 @@ fn unread(architectures: &[String]) -> impl Iterator<Item = String> {
     })
 }
 
-fn run_share(root: &Path, options: &KernelOptions, share: &str) -> Result<(), String> {
-    let (number, of) = parse_share(share)?;
+fn run_shard(root: &Path, options: &KernelOptions, shard: &str) -> Result<(), String> {
+    let (number, of) = parse_shard(shard)?;
     let version = nvrtc::version().map_err(|error| error.to_string())?;
     let mut tasks = selected(options)?;
     if options.known {
@@ -176,7 +176,7 @@ fn run_share(root: &Path, options: &KernelOptions, share: &str) -> Result<(), St
         println!("{}", row.text);
         faults.extend(row.faults);
         let Some(image) = row.image.filter(|_| options.keep) else { continue };
-        match ternion_cuda::keep(&source, architecture, &image) {
+        match ternion_cuda::store_kernel(&source, architecture, &image) {
             Ok(file) => println!("{KEPT_PREFIX}{}", file.display()),
             Err(error) => {
                 faults.push(format!("{} {architecture}: not stored: {error}", source.name));
@@ -188,13 +188,13 @@ fn run_share(root: &Path, options: &KernelOptions, share: &str) -> Result<(), St
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-/// Parses the index of a part, and the number of parts.
-fn parse_share(share: &str) -> Result<(usize, usize), String> {
+/// Parses the index of a shard, and the number of shards.
+fn parse_shard(shard: &str) -> Result<(usize, usize), String> {
     let parsed =
-        share.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        shard.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
     parsed
         .filter(|&(number, of)| (1..=of).contains(&number))
-        .ok_or_else(|| format!("share {share:?}, expected such as 1/4"))
+        .ok_or_else(|| format!("shard {shard:?}, expected such as 1/4"))
 }
 
 /// A variant, and an architecture that it supports.
@@ -373,7 +373,7 @@ mod tests {
             known: false,
             record: false,
             delays: false,
-            share: None,
+            shard: None,
         }
     }
 
@@ -436,10 +436,10 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_parsed() {
-        assert_eq!(parse_share("4/4"), Ok((4, 4)));
-        for share in ["0/4", "5/4", "1", "a/4", "1/0"] {
-            assert_eq!(parse_share(share), Err(format!("share {share:?}, expected such as 1/4")));
+    fn shards_are_parsed() {
+        assert_eq!(parse_shard("4/4"), Ok((4, 4)));
+        for shard in ["0/4", "5/4", "1", "a/4", "1/0"] {
+            assert_eq!(parse_shard(shard), Err(format!("shard {shard:?}, expected such as 1/4")));
         }
     }
 }

@@ -53,7 +53,7 @@ impl Known {
             let compiler = format!("{major}.{minor}");
             let checks = if architecture == waits::ARCHITECTURE { waits::CHECKS } else { "" };
             let context = [source.name.as_str(), options.as_str(), compiler.as_str(), checks];
-            for text in context.into_iter().chain(program.parts()) {
+            for text in context.into_iter().chain(program.digest_parts()) {
                 digest.update(text.len().to_le_bytes());
                 digest.update(text.as_bytes());
             }

@@ -92,7 +92,7 @@ enum Command {
         /// Only every n-th unit: `1/4` and so on. (A process compiles one unit after another, so
         /// this program starts itself once for each CPU.)
         #[arg(long)]
-        share: Option<String>,
+        shard: Option<String>,
     },
     /// Prints the WGSL that the wgpu backend links for an op of the op table, without an adapter.
     Shader {
@@ -140,9 +140,9 @@ fn main() -> ExitCode {
             imports::run(&root(), if check { imports::Mode::Check } else { imports::Mode::Write })
         }
         Command::Lengths => lengths::run(&root()),
-        Command::Kernels { only, arch, keep, known, record, delays, share } => {
+        Command::Kernels { only, arch, keep, known, record, delays, shard } => {
             let options =
-                kernels::KernelOptions { only, architectures: arch, keep, known, record, delays, share };
+                kernels::KernelOptions { only, architectures: arch, keep, known, record, delays, shard };
             kernels::run(&root(), &options)
         }
         Command::Shader { name, dtype } => shader::run(&name, &dtype),

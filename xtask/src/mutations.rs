@@ -84,8 +84,8 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         file: "ops/norm.rs",
-        from: "let sum = if centered { sum / width } else { T::ZERO };",
-        to: "let sum = if centered { sum } else { T::ZERO };",
+        from: "let mean_g = if centered { sum_g / width } else { T::ZERO };",
+        to: "let mean_g = if centered { sum_g } else { T::ZERO };",
         ops: "layer_norm::",
     },
     // Products.

@@ -16,7 +16,7 @@ const TOKENS: [usize; 9] = [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768]
 const LIMIT: f64 = 100.0;
 
 /// The maximum bytes of scores that a rung may store; larger cases are omitted.
-const MAX_SCRATCH: usize = 16 << 30;
+const MAX_WORKSPACE_BYTES: usize = 16 << 30;
 
 /// Heads of a width with a number of tokens.
 #[derive(Clone, Copy)]
@@ -73,7 +73,7 @@ impl Sizes {
 
     /// Returns the multiplications and additions of the unmasked scores.
     fn operations(self) -> f64 {
-        4.0 * (self.elements() * self.tokens) as f64 * self.mask.share()
+        4.0 * (self.elements() * self.tokens) as f64 * self.mask.unmasked_fraction()
     }
 }
 
@@ -85,13 +85,13 @@ impl CaseSpec {
     }
 
     /// Returns the bytes of the workspace.
-    fn scratch(&self) -> usize {
+    fn workspace_bytes(&self) -> usize {
         let elements_of = |rung: Rung| rung.workspace_elements(self.sizes.heads(), self.sizes.tokens);
         4 * self.rung.map_or(0, elements_of)
     }
 
     fn fits(&self) -> bool {
-        self.scratch() <= MAX_SCRATCH
+        self.workspace_bytes() <= MAX_WORKSPACE_BYTES
     }
 
     fn case(self) -> Case {
@@ -113,20 +113,20 @@ impl CaseSpec {
         let random = || clock.randn(&shape, self.dtype);
         let (q, k, v) = (random()?, random()?, random()?);
         let y = Tensor::zeros(shape, self.dtype, &clock.device)?;
-        let scratch = match self.scratch() {
+        let workspace = match self.workspace_bytes() {
             0 => None,
             bytes => Some(Tensor::zeros([bytes / 4], DType::F32, &clock.device)?),
         };
-        let scratch = scratch.as_ref().map(Tensor::view);
+        let workspace = workspace.as_ref().map(Tensor::view);
         let options = Options { scale: 1.0 / (width as f32).sqrt(), mask };
         let call = || {
             let (q, k, v, y) = (q.view(), k.view(), v.view(), y.view());
-            let operands = Operands { q: &q, k: &k, v: &v, y: &y, scratch: scratch.as_ref() };
+            let operands = Operands { q: &q, k: &k, v: &v, y: &y, workspace: workspace.as_ref() };
             attention_ladder::forward(backend, rung, options, operands)
         };
         let (milliseconds, calls) = clock.median_or_one(LIMIT, call)?;
         let global_bytes = rung.global_bytes(self.sizes.heads(), tokens, width, mask);
-        let memory = 4 * self.sizes.elements() * self.dtype.size() + self.scratch();
+        let memory = 4 * self.sizes.elements() * self.dtype.size() + self.workspace_bytes();
         let mut extra_fields = vec![("moved_bytes", json!(global_bytes)), ("memory_bytes", json!(memory))];
         if calls == Calls::One {
             extra_fields.push(("calls", json!(1)));

@@ -61,7 +61,7 @@ impl Pace {
 }
 
 /// What is timed, and for how long.
-pub struct Settings<'a> {
+pub struct ClockConfig<'a> {
     pub kind: Kind,
     /// The device's name.
     pub name: &'a str,
@@ -87,8 +87,8 @@ pub struct Clock {
 
 impl Clock {
     /// Opens the device.
-    pub fn new(settings: Settings<'_>) -> Result<Clock> {
-        let Settings { kind, name, measure, pace, milliseconds, steps } = settings;
+    pub fn new(config: ClockConfig<'_>) -> Result<Clock> {
+        let ClockConfig { kind, name, measure, pace, milliseconds, steps } = config;
         let (device, timed) = device::open(kind, name)?;
         // A kernel clears it, as in PyTorch's script: work after a copy engine's work would begin
         // later.
@@ -106,12 +106,12 @@ impl Clock {
     fn once(&self, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
         call()?;
         self.device.synchronize()?;
-        self.timed.show()?;
+        self.timed.start_profiler()?;
         let start = Instant::now();
         call()?;
         self.device.synchronize()?;
         let seconds = start.elapsed().as_secs_f64();
-        self.timed.hide()?;
+        self.timed.stop_profiler()?;
         Ok(seconds)
     }
 

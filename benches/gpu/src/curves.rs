@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn trainings_that_show_nothing_are_errors() {
+    fn training_runs_that_show_nothing_are_errors() {
         assert_eq!(check(&WAYS[0], &[1.0, 2.0]), Ok(()));
         let message = check(&WAYS[0], &[1.0, f32::NAN]).expect_err("refused");
         assert_eq!(message, "bf16/eager: the loss of step 2 is NaN");

@@ -57,11 +57,11 @@ pub trait Timed {
         Ok(None)
     }
     /// Enables a profiler that starts disabled.
-    fn show(&self) -> Result<()> {
+    fn start_profiler(&self) -> Result<()> {
         Ok(())
     }
     /// Disables the profiler.
-    fn hide(&self) -> Result<()> {
+    fn stop_profiler(&self) -> Result<()> {
         Ok(())
     }
     /// Returns what the device is and which clock measures the times, if printed lines do not show
@@ -138,10 +138,10 @@ mod cuda {
         fn copy_bytes(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
             backend::<CudaBackend>(&self.device)?.copy_bytes(from, to, bytes)
         }
-        fn show(&self) -> Result<()> {
+        fn start_profiler(&self) -> Result<()> {
             cudarc::driver::profiler_start().map_err(|error| self.unprofiled(error))
         }
-        fn hide(&self) -> Result<()> {
+        fn stop_profiler(&self) -> Result<()> {
             cudarc::driver::profiler_stop().map_err(|error| self.unprofiled(error))
         }
     }

@@ -33,7 +33,7 @@ mod timeline;
 mod train;
 
 use clap::{Parser, Subcommand};
-use clock::{Clock, Measure, Pace, Settings, emit_error, ended_by, print_lines};
+use clock::{Clock, ClockConfig, Measure, Pace, emit_error, ended_by, print_lines};
 use device::Kind;
 use serve::Served;
 use std::path::{Path, PathBuf};
@@ -187,7 +187,7 @@ fn measure(kind: Kind, arguments: &Arguments) -> std::result::Result<(), String>
     }
     let measure = if arguments.once { Measure::Once } else { Measure::Median };
     let Arguments { device: name, rep: milliseconds, steps, .. } = arguments;
-    let settings = Settings {
+    let config = ClockConfig {
         kind,
         name,
         measure,
@@ -195,7 +195,7 @@ fn measure(kind: Kind, arguments: &Arguments) -> std::result::Result<(), String>
         milliseconds: *milliseconds,
         steps: *steps as usize,
     };
-    let clock = Clock::new(settings).map_err(|error| error.to_string())?;
+    let clock = Clock::new(config).map_err(|error| error.to_string())?;
     if let Some(about) = clock.timed.about() {
         print_lines(about);
     }

@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     let date = output(Command::new("date").args(["-u", "+%Y-%m-%d"]), "date")?;
     let head = format!("{}\n{device}, {version}, commit {commit}, {}", arguments.case, date.trim());
     let text = format!("{head}\n\n{}", ncu::report(&kernels));
-    keep(&arguments.out.join(arguments.case.replace('/', "-") + ".txt"), text.trim_end())?;
+    write_atomically(&arguments.out.join(arguments.case.replace('/', "-") + ".txt"), text.trim_end())?;
     crate::clock::print_lines(text.trim_end());
     Ok(())
 }
@@ -105,7 +105,7 @@ fn commit(arguments: &Arguments) -> Result<String, String> {
 
 /// Writes a temporary file next to `path` and renames it to `path`, so that a reader finds the
 /// whole new content or the previous one.
-pub fn keep(path: &Path, text: &str) -> Result<(), String> {
+pub fn write_atomically(path: &Path, text: &str) -> Result<(), String> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))?;
     }

@@ -3,7 +3,7 @@
 
 mod fused;
 
-use crate::clock::{Clock, Measure, Pace, Settings, positive_milliseconds, print_lines};
+use crate::clock::{Clock, ClockConfig, Measure, Pace, positive_milliseconds, print_lines};
 use crate::device::{Kind, backend, hardware};
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
@@ -162,7 +162,7 @@ impl Random {
 /// Prints a line of JSON for each tile, and for each tile of each product.
 pub fn run(arguments: &Arguments) -> std::result::Result<(), String> {
     check_only(arguments)?;
-    let settings = Settings {
+    let config = ClockConfig {
         kind: Kind::Cuda,
         name: "cuda",
         measure: Measure::Median,
@@ -170,7 +170,7 @@ pub fn run(arguments: &Arguments) -> std::result::Result<(), String> {
         milliseconds: arguments.rep / PASSES,
         steps: 1,
     };
-    let clock = Clock::new(settings).map_err(|error| error.to_string())?;
+    let clock = Clock::new(config).map_err(|error| error.to_string())?;
     check_tile(&clock, arguments)?;
     print_lines(about(&clock).map_err(|error| error.to_string())?);
     for name in &arguments.kinds {

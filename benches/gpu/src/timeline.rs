@@ -4,9 +4,9 @@
 mod groups;
 mod table;
 
-use crate::clock::{Clock, Measure, Pace, Settings, print_lines};
+use crate::clock::{Clock, ClockConfig, Measure, Pace, print_lines};
 use crate::device::{Kind, backend};
-use crate::train::{Training, trainings};
+use crate::train::{TrainingCase, training_cases};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -29,19 +29,22 @@ pub struct Arguments {
 
 /// Traces the steps, stores every kernel and prints their groups.
 pub fn run(arguments: &Arguments) -> Result<(), String> {
-    let every = trainings();
-    let Some(training) = every.iter().find(|training| training.name == arguments.case) else {
-        let names: Vec<&str> = every.iter().map(|training| training.name.as_str()).collect();
+    let cases = training_cases();
+    let Some(case) = cases.iter().find(|case| case.name == arguments.case) else {
+        let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         return Err(format!("no training case is called {}, but {}", arguments.case, names.join(", ")));
     };
     let clock = clock().map_err(|error| error.to_string())?;
     let mut about = crate::provenance::of(&clock.device)?;
-    let modes = trace_steps(&clock, training).map_err(|error| error.to_string())??;
+    let modes = trace_steps(&clock, case).map_err(|error| error.to_string())??;
     about["case"] = arguments.case.as_str().into();
     about["modes"] = modes.iter().map(Mode::json).collect();
     let name = arguments.case.replace('/', "-");
-    crate::profile::keep(&arguments.out.join(format!("{name}.tsv")), table::tsv(&modes).trim_end())?;
-    crate::profile::keep(&arguments.out.join(format!("{name}.json")), &format!("{about:#}"))?;
+    crate::profile::write_atomically(
+        &arguments.out.join(format!("{name}.tsv")),
+        table::tsv(&modes).trim_end(),
+    )?;
+    crate::profile::write_atomically(&arguments.out.join(format!("{name}.json")), &format!("{about:#}"))?;
     for mode in &modes {
         print_lines(mode.report().trim_end());
     }
@@ -49,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
 }
 
 fn clock() -> ternion::Result<Clock> {
-    let settings = Settings {
+    let config = ClockConfig {
         kind: Kind::Cuda,
         name: "cuda",
         measure: Measure::Median,
@@ -57,22 +60,22 @@ fn clock() -> ternion::Result<Clock> {
         milliseconds: 0.0,
         steps: 20,
     };
-    Clock::new(settings)
+    Clock::new(config)
 }
 
 /// Traces an eager step and a recorded one. The inner error is about the measurement, the outer one
 /// comes from the framework.
-fn trace_steps(clock: &Clock, training: &Training) -> ternion::Result<Result<Vec<Mode>, String>> {
-    let eager = eager(clock, training)?;
-    let recorded = recorded(clock, training)?;
+fn trace_steps(clock: &Clock, case: &TrainingCase) -> ternion::Result<Result<Vec<Mode>, String>> {
+    let eager = eager(clock, case)?;
+    let recorded = recorded(clock, case)?;
     Ok(eager.and_then(|eager| Ok(vec![eager, recorded?])))
 }
 
 /// Replays of a recorded step that are traced. The last one is reported.
 const REPLAYS: usize = 3;
 
-fn eager(clock: &Clock, training: &Training) -> ternion::Result<Result<Mode, String>> {
-    let mut step = training.step(&clock.device)?;
+fn eager(clock: &Clock, case: &TrainingCase) -> ternion::Result<Result<Mode, String>> {
+    let mut step = case.step(&clock.device)?;
     let untraced = clock.seconds_of_step(&mut step)?;
     let trace = KernelTrace::begin()?;
     for _ in 0..WARM_UPS {
@@ -90,11 +93,11 @@ fn eager(clock: &Clock, training: &Training) -> ternion::Result<Result<Mode, Str
     Ok(rows.map(|rows| mode("ternion/eager", rows, untraced, traced)))
 }
 
-fn recorded(clock: &Clock, training: &Training) -> ternion::Result<Result<Mode, String>> {
+fn recorded(clock: &Clock, case: &TrainingCase) -> ternion::Result<Result<Mode, String>> {
     let cuda = backend::<CudaBackend>(&clock.device)?;
     let trace = KernelTrace::begin()?;
     cuda.begin_launch_records();
-    let mut step = clock.device.capture(training.step(&clock.device)?)?;
+    let mut step = clock.device.capture(case.step(&clock.device)?)?;
     let mut records: Vec<LaunchRecord> = cuda.take_launch_records();
     records.retain(|record| record.is_recorded);
     for _ in 0..WARM_UPS {

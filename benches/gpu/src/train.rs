@@ -14,14 +14,14 @@ use ternion::{DType, Device, LinearCrossEntropyOptions, Precision, Result, Tenso
 pub type Step = Box<dyn FnMut() -> Result<()>>;
 
 /// A model that is trained, and the amount that a step processes.
-pub struct Training {
+pub struct TrainingCase {
     pub name: String,
     amount: usize,
     unit: &'static str,
     make: Box<dyn Fn(&Device) -> Result<Step>>,
 }
 
-impl Training {
+impl TrainingCase {
     /// Returns the step of a new model.
     pub fn step(&self, device: &Device) -> Result<Step> {
         (self.make)(device)
@@ -29,7 +29,7 @@ impl Training {
 }
 
 /// Returns the models of the PyTorch script in `benches/peers`.
-pub fn trainings() -> Vec<Training> {
+pub fn training_cases() -> Vec<TrainingCase> {
     let digits = [1, 28, 28];
     vec![
         images("mnist_mlp", digits, 64, Precision::F32, mlp),
@@ -49,33 +49,33 @@ pub fn trainings() -> Vec<Training> {
 
 /// Returns cases for the steps of the models: op by op and recorded.
 pub fn cases() -> Vec<Case> {
-    let case = |training: Training| {
-        Case::new(training.name.clone(), move |clock, name| {
-            eager(clock, name, &training)?;
+    let to_case = |case: TrainingCase| {
+        Case::new(case.name.clone(), move |clock, name| {
+            eager(clock, name, &case)?;
             // wgpu does not record steps.
-            if clock.kind == Kind::Wgpu { Ok(()) } else { recorded(clock, name, &training) }
+            if clock.kind == Kind::Wgpu { Ok(()) } else { recorded(clock, name, &case) }
         })
     };
-    trainings().into_iter().map(case).collect()
+    training_cases().into_iter().map(to_case).collect()
 }
 
-fn eager(clock: &Clock, name: &str, training: &Training) -> Result<()> {
+fn eager(clock: &Clock, name: &str, case: &TrainingCase) -> Result<()> {
     let kind = format!("{}/eager", clock.implementation());
     let before = begin_memory(clock)?;
-    let mut step = training.step(&clock.device)?;
+    let mut step = case.step(&clock.device)?;
     step()?;
     let launched = clock.timed.launches()?;
     step()?;
     let launches = clock.timed.launches()? - launched;
-    report(clock, name, &kind, training, before, step)?;
+    report(clock, name, &kind, case, before, step)?;
     emit(&format!("launches/{name}"), &kind, 0.0, launches as f64, "launches");
     Ok(())
 }
 
-fn recorded(clock: &Clock, name: &str, training: &Training) -> Result<()> {
+fn recorded(clock: &Clock, name: &str, case: &TrainingCase) -> Result<()> {
     let before = begin_memory(clock)?;
-    let mut recorded = clock.device.capture(training.step(&clock.device)?)?;
-    report(clock, name, "ternion/graph", training, before, || recorded.replay().map(drop))
+    let mut recorded = clock.device.capture(case.step(&clock.device)?)?;
+    report(clock, name, "ternion/graph", case, before, || recorded.replay().map(drop))
 }
 
 /// Resets the peak memory. Returns the memory in use now, which does not belong to the case.
@@ -90,14 +90,14 @@ fn report(
     clock: &Clock,
     name: &str,
     kind: &str,
-    training: &Training,
+    case: &TrainingCase,
     before: usize,
     step: impl FnMut() -> Result<()>,
 ) -> Result<()> {
     let seconds = clock.seconds_of_step(step)?;
     let peak = clock.device.memory().peak.saturating_sub(before) >> 20;
-    let rate = training.amount as f64 / seconds;
-    emit_with(name, kind, seconds * 1e3, rate, training.unit, &[("peak_mib", json!(peak))]);
+    let rate = case.amount as f64 / seconds;
+    emit_with(name, kind, seconds * 1e3, rate, case.unit, &[("peak_mib", json!(peak))]);
     Ok(())
 }
 
@@ -116,7 +116,7 @@ fn images(
     batch: usize,
     precision: Precision,
     network: fn(&Device) -> Result<Box<dyn Forward>>,
-) -> Training {
+) -> TrainingCase {
     let make = move |device: &Device| -> Result<Step> {
         let model = network(device)?;
         let mut adam = Adam::new(model.parameters(), AdamConfig { lr: 1e-3, ..Default::default() })?;
@@ -129,7 +129,7 @@ fn images(
         }))
     };
     let name = format!("train/{model}/{}/b{batch}", precision.name());
-    Training { name, amount: batch, unit: "images/s", make: Box::new(make) }
+    TrainingCase { name, amount: batch, unit: "images/s", make: Box::new(make) }
 }
 
 /// The sizes of a GPT.
@@ -178,7 +178,7 @@ impl Loss {
 }
 
 /// Returns a GPT with a tied head, trained by AdamW on `batch` full contexts.
-fn gpt(model: &str, sizes: Sizes, batch: usize, precision: Precision, loss_kind: Loss) -> Training {
+fn gpt(model: &str, sizes: Sizes, batch: usize, precision: Precision, loss_kind: Loss) -> TrainingCase {
     let Sizes { vocabulary, context, layers, heads, width } = sizes;
     let make = move |device: &Device| -> Result<Step> {
         let config = GPTConfig { vocabulary, context, layers, heads, width, ..Default::default() };
@@ -192,7 +192,7 @@ fn gpt(model: &str, sizes: Sizes, batch: usize, precision: Precision, loss_kind:
         }))
     };
     let name = format!("train/{model}/{}", precision.name());
-    Training { name, amount: batch * context, unit: "tokens/s", make: Box::new(make) }
+    TrainingCase { name, amount: batch * context, unit: "tokens/s", make: Box::new(make) }
 }
 
 fn mlp(device: &Device) -> Result<Box<dyn Forward>> {
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn cases_have_the_names_of_the_pytorch_script() {
-        let names: Vec<String> = trainings().into_iter().map(|training| training.name).collect();
+        let names: Vec<String> = training_cases().into_iter().map(|case| case.name).collect();
         let script = include_str!("../../peers/torch_training.py");
         // Variants of a step of which PyTorch has only one.
         let own = ["gpt2_124m_logits", "gpt2_124m_chunked", "gpt2_50257"];
@@ -271,17 +271,17 @@ mod tests {
     fn a_step_of_a_gpt_and_of_a_network_trains() {
         let device = ternion_cpu::device();
         let sizes = Sizes { vocabulary: 7, context: 4, layers: 1, heads: 1, width: 8 };
-        for training in [
+        for case in [
             gpt("small", sizes, 2, Precision::Bf16, Loss::OfLogits),
             gpt("small", sizes, 2, Precision::Bf16, Loss::Chunked { chunks: 4 }),
             images("small", [1, 28, 28], 2, Precision::F32, cnn),
             images("small", [3, 32, 32], 1, Precision::F32, alexnet),
         ] {
-            let mut step = training.step(&device).expect("a model");
-            step().and_then(|()| step()).unwrap_or_else(|error| panic!("{}: {error}", training.name));
+            let mut step = case.step(&device).expect("a model");
+            step().and_then(|()| step()).unwrap_or_else(|error| panic!("{}: {error}", case.name));
         }
-        let training = gpt("small", sizes, 2, Precision::Bf16, Loss::OfLogits);
-        assert_eq!((training.name.as_str(), training.amount), ("train/small/bf16", 8));
+        let case = gpt("small", sizes, 2, Precision::Bf16, Loss::OfLogits);
+        assert_eq!((case.name.as_str(), case.amount), ("train/small/bf16", 8));
     }
 
     #[test]

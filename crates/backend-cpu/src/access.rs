@@ -81,7 +81,7 @@ impl<'a> Locked<'a> {
     /// Returns another view of the same buffer. `layout` contains only elements of this view, so
     /// that they are inside the buffer too.
     #[inline]
-    pub(crate) fn part<'b>(&self, layout: &'b Layout) -> Locked<'b>
+    pub(crate) fn with_layout<'b>(&self, layout: &'b Layout) -> Locked<'b>
     where
         'a: 'b,
     {

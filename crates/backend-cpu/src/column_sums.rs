@@ -1,7 +1,7 @@
 //! Sums over all rows for each column, computed by several threads in an order that depends only on
 //! the shape.
 
-use crate::dense::Parts;
+use crate::dense::DisjointSlices;
 use crate::float::Float;
 use crate::simd::vectorized;
 use crate::threads::for_pieces;
@@ -27,10 +27,10 @@ pub(crate) fn column_sums<T: Float>(
     let pieces = rows.div_ceil(piece).max(1);
     let range = |index: usize| index * piece..rows.min((index + 1) * piece);
     let mut sums = vec![T::ZERO; pieces * length];
-    let parts = Parts::of(&mut sums);
+    let slices = DisjointSlices::of(&mut sums);
     for_pieces(pieces, |index| {
         // SAFETY: each piece has its own accumulators.
-        work(range(index), unsafe { parts.part(index * length..(index + 1) * length) });
+        work(range(index), unsafe { slices.slice_mut(index * length..(index + 1) * length) });
     });
     add_pairwise(&mut sums, length);
     sums.truncate(length);

@@ -24,38 +24,38 @@ pub(crate) fn dense<'a, C: Compute>(op: &'static str, view: &'a Locked<'a>) -> R
         return Ok(Dense::Borrowed(unsafe { std::slice::from_raw_parts(first, rows.width()) }));
     }
     let mut values = WorkBuffer::uninit(rows.width())?;
-    let parts = Parts::of(&mut values);
+    let slices = DisjointSlices::of(&mut values);
     for_ranges(rows.width(), Cost::Light.piece(), |range| {
         // SAFETY: the elements exist; ranges are disjoint.
-        unsafe { rows.copy(0, range.start, parts.part(range)) };
+        unsafe { rows.copy(0, range.start, slices.slice_mut(range)) };
     });
     Ok(Dense::Converted(values))
 }
 
 /// A slice whose disjoint ranges are written by several threads.
 #[derive(Clone, Copy)]
-pub(crate) struct Parts<'a, C> {
+pub(crate) struct DisjointSlices<'a, C> {
     first: *mut C,
     length: usize,
     marker: PhantomData<&'a mut [C]>,
 }
 
-// SAFETY: callers of `part` guarantee that ranges are disjoint.
-unsafe impl<C: Send> Send for Parts<'_, C> {}
+// SAFETY: callers of `slice_mut` guarantee that ranges are disjoint.
+unsafe impl<C: Send> Send for DisjointSlices<'_, C> {}
 // SAFETY: as above.
-unsafe impl<C: Send> Sync for Parts<'_, C> {}
+unsafe impl<C: Send> Sync for DisjointSlices<'_, C> {}
 
-impl<'a, C> Parts<'a, C> {
-    pub(crate) fn of(values: &'a mut [C]) -> Parts<'a, C> {
-        Parts { first: values.as_mut_ptr(), length: values.len(), marker: PhantomData }
+impl<'a, C> DisjointSlices<'a, C> {
+    pub(crate) fn of(values: &'a mut [C]) -> DisjointSlices<'a, C> {
+        DisjointSlices { first: values.as_mut_ptr(), length: values.len(), marker: PhantomData }
     }
 
     /// Returns the elements of `range`.
     ///
     /// # Safety
     /// No other slice or thread uses these elements while the slice lives.
-    #[allow(clippy::mut_from_ref, reason = "the caller promises that parts do not meet")]
-    pub(crate) unsafe fn part(&self, range: Range<usize>) -> &'a mut [C] {
+    #[allow(clippy::mut_from_ref, reason = "the caller promises that slices are disjoint")]
+    pub(crate) unsafe fn slice_mut(&self, range: Range<usize>) -> &'a mut [C] {
         assert!(
             range.start <= range.end && range.end <= self.length,
             "{range:?} of {} elements",
@@ -94,10 +94,10 @@ impl<C: Compute> DenseOutput<C> {
     }
 
     /// Returns the elements, with unspecified values.
-    pub(crate) fn parts(&mut self) -> Parts<'_, C> {
+    pub(crate) fn disjoint_slices(&mut self) -> DisjointSlices<'_, C> {
         match &mut self.staged {
-            Some(values) => Parts::of(values),
-            None => Parts {
+            Some(values) => DisjointSlices::of(values),
+            None => DisjointSlices {
                 first: self.rows.writable().unwrap_or(std::ptr::null_mut()),
                 length: self.rows.width(),
                 marker: PhantomData,

@@ -27,7 +27,7 @@ impl<C: Compute> Scratch<C> {
     }
 
     #[inline(always)]
-    pub(crate) fn first(&mut self, length: usize) -> &mut [C] {
+    pub(crate) fn slice(&mut self, length: usize) -> &mut [C] {
         assert!(length <= BLOCK, "a block of {length} elements");
         // SAFETY: inside the array; any bits are a valid `C`, and every caller writes the elements
         // before it reads them.
@@ -143,7 +143,7 @@ impl<'a, C: Compute> Reader<'a, C> {
                 (reader.conversion.load)(
                     data,
                     0,
-                    reader.scratch.first(BLOCK.min(operand.view.layout.elements())),
+                    reader.scratch.slice(BLOCK.min(operand.view.layout.elements())),
                 )
             };
             reader.is_broadcast = true;
@@ -154,7 +154,7 @@ impl<'a, C: Compute> Reader<'a, C> {
     /// Creates a reader of one value, for a tensor of `elements` elements.
     #[inline]
     pub(crate) fn constant(value: C, elements: usize, scratch: &'a mut Scratch<C>) -> Reader<'a, C> {
-        scratch.first(BLOCK.min(elements)).fill(value);
+        scratch.slice(BLOCK.min(elements)).fill(value);
         let layout = OperandLayout { dims: &[], strides: &[] };
         let (data, conversion) = (std::ptr::null(), C::raw());
         Reader { layout, data, conversion, direct: false, can_borrow: false, is_broadcast: true, scratch }
@@ -170,13 +170,13 @@ impl<'a, C: Compute> Reader<'a, C> {
             return unsafe { std::slice::from_raw_parts(self.data.cast::<C>().add(start), length) };
         }
         if self.is_broadcast {
-            return self.scratch.first(length);
+            return self.scratch.slice(length);
         }
         if let Some(position) = self.dense_run(start, length) {
             // SAFETY: as above; the run is within one contiguous row.
             return unsafe { std::slice::from_raw_parts(self.data.cast::<C>().offset(position), length) };
         }
-        let block = self.scratch.first(length);
+        let block = self.scratch.slice(length);
         let (data, size, load) = (self.data, self.conversion.size as isize, self.conversion.load);
         let mut done = 0;
         self.layout.runs(start, length, |position, stride, count| {
@@ -225,7 +225,7 @@ impl<'a, C: Compute> Writer<'a, C> {
             // elements, and readers of the same view copy them to scratch memory first.
             return fill(unsafe { std::slice::from_raw_parts_mut(self.data.cast::<C>().add(start), length) });
         }
-        let block = self.scratch.first(length);
+        let block = self.scratch.slice(length);
         fill(block);
         let (data, size, store) = (self.data, self.conversion.size as isize, self.conversion.store);
         let mut done = 0;

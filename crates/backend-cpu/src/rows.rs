@@ -25,7 +25,7 @@ impl<C: Compute> Scratch<C> {
 
     /// Returns `length` elements with unspecified values.
     #[inline]
-    fn first(&mut self, length: usize) -> &mut [C] {
+    fn slice(&mut self, length: usize) -> &mut [C] {
         if self.0.len() < length {
             self.0.resize(length, C::default());
         }
@@ -146,7 +146,7 @@ impl<C: Compute> Rows<C> {
             // locked buffer; contiguous.
             return unsafe { std::slice::from_raw_parts(start, range.len()) };
         }
-        let values = scratch.first(range.len());
+        let values = scratch.slice(range.len());
         // SAFETY: guaranteed by the caller.
         unsafe { self.gather(row, range, values) };
         values
@@ -203,7 +203,7 @@ impl<C: Compute> Rows<C> {
             let values = unsafe { std::slice::from_raw_parts_mut(start, range.len()) };
             return RowBuffer { values, direct: true };
         }
-        RowBuffer { values: scratch.first(range.len()), direct: false }
+        RowBuffer { values: scratch.slice(range.len()), direct: false }
     }
 
     /// Writes a filled buffer to its row, from element `start` on.

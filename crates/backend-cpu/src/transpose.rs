@@ -94,7 +94,7 @@ impl<C: Compute> Plane<C> {
     fn copy_tile(&self, offsets: [isize; 2], start: [usize; 2], side: usize) {
         let (rows, columns) = (side.min(self.rows - start[0]), side.min(self.columns - start[1]));
         let mut scratch = Scratch::new();
-        let tile = scratch.first(MAX_SIDE * MAX_SIDE);
+        let tile = scratch.slice(MAX_SIDE * MAX_SIDE);
         for column in 0..columns {
             let position = offsets[1] + start[0] as isize + (start[1] + column) as isize * self.from_stride;
             // SAFETY: a contiguous run inside the input; the target is local to this function.

@@ -79,7 +79,7 @@ pub struct Operands<'a> {
     pub y: &'a View<'a>,
     /// For rungs that store scores, at least
     /// [`workspace_elements`](Rung::workspace_elements) elements of f32.
-    pub scratch: Option<&'a View<'a>>,
+    pub workspace: Option<&'a View<'a>>,
 }
 
 /// Returns whether the backend's device has the instructions of this rung.
@@ -96,15 +96,15 @@ pub fn runs(backend: &CudaBackend, rung: Rung) -> bool {
 /// the scale is not positive and finite; the workspace is missing, too small, or passed to a rung
 /// that does not use it; or the device lacks the rung's instructions.
 pub fn forward(backend: &CudaBackend, rung: Rung, options: Options, operands: Operands<'_>) -> Result<()> {
-    let Operands { q, k, v, y, scratch } = operands;
+    let Operands { q, k, v, y, workspace } = operands;
     let sizes = sizes(rung, [q, k, v, y])?;
     check_scale(rung, options.scale)?;
-    check_scratch(rung, sizes, scratch)?;
+    check_workspace(rung, sizes, workspace)?;
     let launches = launches(rung, options.mask, sizes)?;
     let gpu = &backend.gpu;
     let mut addresses = [0; 5];
-    let names = ["q", "k", "v", "y", "scratch"];
-    let views = [q, k, v, y].into_iter().chain(scratch);
+    let names = ["q", "k", "v", "y", "workspace"];
+    let views = [q, k, v, y].into_iter().chain(workspace);
     for (address, (name, view)) in addresses.iter_mut().zip(names.into_iter().zip(views)) {
         *address = gpu.address(OP, view)?;
         if !address.is_multiple_of(ALIGNMENT) {
@@ -113,7 +113,7 @@ pub fn forward(backend: &CudaBackend, rung: Rung, options: Options, operands: Op
         }
     }
     let _guard = gpu.submission_guard();
-    gpu.retain([q, k, v, y].into_iter().chain(scratch).map(|view| view.buffer))?;
+    gpu.retain([q, k, v, y].into_iter().chain(workspace).map(|view| view.buffer))?;
     if rung.warpgroups().is_some() {
         let parameters = mapped_params(rung, sizes, addresses, options.scale)?;
         return launches.into_iter().try_for_each(|launch| gpu.launch(OP, launch, &parameters));
@@ -172,19 +172,19 @@ fn check_scale(rung: Rung, scale: f32) -> Result<()> {
     Err(refused(rung, format!("a finite scale above 0, got {scale}")))
 }
 
-fn check_scratch(rung: Rung, [heads, tokens, _]: [usize; 3], scratch: Option<&View<'_>>) -> Result<()> {
+fn check_workspace(rung: Rung, [heads, tokens, _]: [usize; 3], workspace: Option<&View<'_>>) -> Result<()> {
     let needed = rung.workspace_elements(heads, tokens);
-    match scratch {
+    match workspace {
         None if needed == 0 => Ok(()),
-        None => Err(refused(rung, format!("scratch of {needed} elements of f32, got none"))),
+        None => Err(refused(rung, format!("a workspace of {needed} elements of f32, got none"))),
         Some(view) if needed == 0 => {
-            Err(refused(rung, format!("no scratch, got {} elements", view.layout.elements())))
+            Err(refused(rung, format!("no workspace, got {} elements", view.layout.elements())))
         }
         Some(view) => {
-            check_view(rung, "scratch", view, DType::F32)?;
+            check_view(rung, "workspace", view, DType::F32)?;
             let count = view.layout.elements();
             match count < needed {
-                true => Err(refused(rung, format!("scratch of {needed} elements of f32, got {count}"))),
+                true => Err(refused(rung, format!("a workspace of {needed} elements of f32, got {count}"))),
                 false => Ok(()),
             }
         }
@@ -217,10 +217,10 @@ fn launches(rung: Rung, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Resul
         return Err(refused(rung, format!("at most {MAX_GRID} blocks of queries, got {blocks}")));
     }
     let variant = AttentionLadderVariant { rung, width: width as u16, mask };
-    let shared = rung.shared(width) as u32;
+    let shared_bytes = rung.shared_bytes(width) as u32;
     let launch = |(kernel, grid): (usize, [usize; 3])| Launch {
         grid: grid.map(|blocks| blocks as u32),
-        shared,
+        shared_bytes,
         ..Launch::new(variant, kernel, 1, rung.threads() as u32)
     };
     Ok(grids.into_iter().enumerate().map(launch).collect())
@@ -327,10 +327,10 @@ mod tests {
     }
 
     #[test]
-    fn scratch_is_asked_for_where_scores_are_stored() {
-        let text = check_scratch(Rung::Naive, [2, 3, 64], None).expect_err("none").to_string();
-        assert_eq!(text, "attention_ladder: naive: expected scratch of 24 elements of f32, got none");
-        assert!(check_scratch(Rung::OnlineSoftmax, [2, 3, 64], None).is_ok());
+    fn a_workspace_is_required_where_scores_are_stored() {
+        let text = check_workspace(Rung::Naive, [2, 3, 64], None).expect_err("none").to_string();
+        assert_eq!(text, "attention_ladder: naive: expected a workspace of 24 elements of f32, got none");
+        assert!(check_workspace(Rung::OnlineSoftmax, [2, 3, 64], None).is_ok());
     }
 
     #[test]

@@ -150,7 +150,7 @@ pub(crate) const FILES: &[File] = &[
 #[derive(Debug)]
 pub struct Program {
     /// The macros of a variant, and the `#include` directives of its roots.
-    pub text: String,
+    pub source: String,
     /// The roots and everything that they include, directly or indirectly.
     pub headers: Vec<File>,
 }
@@ -159,15 +159,15 @@ impl Program {
     /// Creates the program that defines `macros` and includes `roots` in this order.
     pub(crate) fn new<'a>(roots: &[&str], macros: impl Iterator<Item = (&'a str, &'a str)>) -> Program {
         let defines = macros.map(|(name, value)| format!("#define {name} {value}\n"));
-        let text = defines.chain(roots.iter().map(|root| format!("#include \"{root}\"\n"))).collect();
-        Program { text, headers: with_includes(roots) }
+        let source = defines.chain(roots.iter().map(|root| format!("#include \"{root}\"\n"))).collect();
+        Program { source, headers: with_includes(roots) }
     }
 
     /// Returns the source, and the path and the source of each header: everything that the machine
     /// code depends on, for digests.
-    pub fn parts(&self) -> impl Iterator<Item = &str> {
+    pub fn digest_parts(&self) -> impl Iterator<Item = &str> {
         let headers = self.headers.iter().flat_map(|&(path, text)| [path, text]);
-        std::iter::once(self.text.as_str()).chain(headers)
+        std::iter::once(self.source.as_str()).chain(headers)
     }
 }
 
@@ -276,13 +276,16 @@ mod tests {
     #[test]
     fn a_program_depends_on_what_its_headers_include() {
         let program = Program::new(&["ops/softmax.cu"], [("TYPE", "float")].into_iter());
-        assert_eq!(program.text, "#define TYPE float\n#include \"ops/softmax.cu\"\n");
+        assert_eq!(program.source, "#define TYPE float\n#include \"ops/softmax.cu\"\n");
         let paths: Vec<&str> = program.headers.iter().map(|&(path, _)| path).collect();
         assert_eq!(paths[0], "ops/softmax.cu");
         for path in ["lib/rows.cuh", "lib/functions.cuh", "lib/narrow.cuh", "ptx/cvt.cuh"] {
             assert!(paths.contains(&path), "{path} in {paths:?}");
         }
-        assert!(program.parts().any(|part| part.contains("struct f16")), "the text of an indirect header");
+        assert!(
+            program.digest_parts().any(|part| part.contains("struct f16")),
+            "the text of an indirect header"
+        );
         assert!(Program::new(&["no/such.cu"], std::iter::empty()).headers.is_empty());
     }
 }

@@ -6,9 +6,9 @@ use crate::driver::stream::Stream;
 use crate::driver::{Context, OptionalFunction, check};
 use crate::env_config::{DependentLaunches, EnvConfig};
 use crate::memory::foreign::PendingReleases;
-use crate::memory::pool::{Allocation, Pool, Source};
-use crate::memory::scratch::Scratch;
+use crate::memory::pool::{Allocation, Pool, SegmentSource};
 use crate::memory::staging::{Downloads, Transfer, Uploads};
+use crate::memory::workspace::Workspace;
 use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
 use crate::submit::capture::{Recording, RetiredGraph};
@@ -33,7 +33,7 @@ pub(crate) struct Gpu {
     pool: Arc<Pool<DeviceMemory>>,
     modules: Arc<Modules>,
     pub(crate) index_errors: IndexErrors,
-    counts: Counts,
+    arrival_counters: ArrivalCounters,
     uploads: Mutex<Uploads>,
     /// Download buffers that no thread is using. A thread takes one of them, or creates one, for a
     /// download, so that it does not wait for the download of another thread.
@@ -54,29 +54,30 @@ pub(crate) struct Gpu {
     submissions: RwLock<()>,
 }
 
-/// Counters of arrived blocks. All are 0 between kernels: a kernel resets the counters that it used
-/// before it ends, and kernels run one after another, whichever thread queued them.
+/// Counters of the blocks that arrive at a common result, or draw a work tile. All are 0 between
+/// kernels: a kernel resets the counters that it used before it ends, and kernels run one after
+/// another, whichever thread queued them.
 #[derive(Debug)]
-struct Counts {
+struct ArrivalCounters {
     memory: DeviceMemory,
     address: u64,
 }
 
-impl Counts {
-    fn new(queue: &Arc<SubmissionQueue<Stream>>) -> Result<Counts> {
+impl ArrivalCounters {
+    fn new(queue: &Arc<SubmissionQueue<Stream>>) -> Result<ArrivalCounters> {
         let memory = DeviceMemory { queue: queue.clone() };
-        let bytes = Gpu::COUNTS * size_of::<u32>();
+        let bytes = Gpu::ARRIVAL_COUNTERS * size_of::<u32>();
         let Some(address) = memory.allocate(bytes) else {
             let device = queue.target.context.properties.name.clone();
             return Err(Error::OutOfMemory { device, requested: bytes, in_use: 0, cached: 0, peak: 0 });
         };
         // SAFETY: the memory was just allocated with `bytes` bytes.
         check("cuda", unsafe { sys::cuMemsetD8Async(address, 0, bytes, queue.target.handle) })?;
-        Ok(Counts { memory, address })
+        Ok(ArrivalCounters { memory, address })
     }
 }
 
-impl Drop for Counts {
+impl Drop for ArrivalCounters {
     fn drop(&mut self) {
         self.memory.release(&[self.address]);
     }
@@ -130,7 +131,7 @@ impl Gpu {
             }),
             modules: Arc::new(Modules::new(&context, env.compile_config())),
             index_errors: IndexErrors::new()?,
-            counts: Counts::new(&queue)?,
+            arrival_counters: ArrivalCounters::new(&queue)?,
             queue,
             uploads: Mutex::default(),
             downloads: Mutex::default(),
@@ -169,17 +170,17 @@ impl Gpu {
         self.context.properties.multiprocessors
     }
 
-    /// The number of counters.
-    pub(crate) const COUNTS: usize = 4096;
+    /// The number of arrival counters.
+    pub(crate) const ARRIVAL_COUNTERS: usize = 4096;
 
-    /// Returns the address of the counters of arrived blocks.
-    pub(crate) fn counts(&self) -> u64 {
-        self.counts.address
+    /// Returns the address of the arrival counters.
+    pub(crate) fn arrival_counters(&self) -> u64 {
+        self.arrival_counters.address
     }
 
     /// Returns the maximum shared memory of a block in bytes.
-    pub(crate) fn shared_memory(&self) -> usize {
-        self.context.properties.shared_memory
+    pub(crate) fn max_shared_memory(&self) -> usize {
+        self.context.properties.max_shared_memory
     }
 
     /// Returns a guard during whose lifetime no recording begins.
@@ -291,23 +292,23 @@ impl Gpu {
 
     /// Allocates a workspace that is freed after the op's kernels have been queued.
     #[inline]
-    pub(crate) fn scratch(&self, bytes: usize) -> Result<Scratch> {
+    pub(crate) fn workspace(&self, bytes: usize) -> Result<Workspace> {
         if bytes == 0 {
-            return Ok(Scratch::EMPTY);
+            return Ok(Workspace::EMPTY);
         }
         let pool = self.current_pool()?;
-        Ok(Scratch::new(self.allocate_block(&pool, bytes)?, pool))
+        Ok(Workspace::new(self.allocate_block(&pool, bytes)?, pool))
     }
 
-    /// As `scratch`, filled with zeros.
-    pub(crate) fn zeroed_workspace(&self, bytes: usize) -> Result<Scratch> {
-        let scratch = self.scratch(bytes)?;
+    /// As `workspace`, filled with zeros.
+    pub(crate) fn zeroed_workspace(&self, bytes: usize) -> Result<Workspace> {
+        let workspace = self.workspace(bytes)?;
         self.context.bind()?;
         // SAFETY: the memory was just allocated with `bytes` bytes.
-        self.check_status("scratch", unsafe {
-            sys::cuMemsetD8Async(scratch.address(), 0, bytes, self.stream())
+        self.check_status("workspace", unsafe {
+            sys::cuMemsetD8Async(workspace.address(), 0, bytes, self.stream())
         })?;
-        Ok(scratch)
+        Ok(workspace)
     }
 
     /// Fills a matrix of `rows` rows of `width` bytes with zeros. The first row is at `address`,

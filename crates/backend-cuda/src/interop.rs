@@ -25,7 +25,7 @@ impl CudaBackend {
     /// # Safety
     /// `stream` is a handle of a stream of the device's primary context, or 1, the legacy default
     /// stream, or 2, the per-thread default stream.
-    pub unsafe fn precede(&self, stream: usize) -> Result<()> {
+    pub unsafe fn make_stream_wait(&self, stream: usize) -> Result<()> {
         let _guard = self.gpu.submission_guard();
         self.gpu.check_not_recording("dlpack")?;
         self.gpu.context.make_current()?;
@@ -37,15 +37,15 @@ impl CudaBackend {
     /// `stream` so far.
     ///
     /// # Errors
-    /// As [`CudaBackend::precede`].
+    /// As [`CudaBackend::make_stream_wait`].
     ///
     /// # Safety
-    /// As [`CudaBackend::precede`].
-    pub unsafe fn follow(&self, stream: usize) -> Result<()> {
+    /// As [`CudaBackend::make_stream_wait`].
+    pub unsafe fn wait_for_stream(&self, stream: usize) -> Result<()> {
         let _guard = self.gpu.submission_guard();
         self.gpu.check_not_recording("dlpack")?;
         self.gpu.context.make_current()?;
-        // SAFETY: as in `precede`.
+        // SAFETY: as in `make_stream_wait`.
         unsafe { Event::record("dlpack", stream as sys::CUstream)?.wait_on("dlpack", self.gpu.stream())? };
         // Submits the kernels that other threads have launched in the meantime: the next kernel
         // comes after the wait.
@@ -68,7 +68,8 @@ impl CudaBackend {
 
     /// Returns a buffer of the `bytes` bytes at `address`. `owner` keeps this memory alive; it is
     /// dropped when the kernels that use the buffer have ended. If another library has queued work
-    /// on these bytes, call [`CudaBackend::follow`] with its stream before any op uses the buffer.
+    /// on these bytes, call [`CudaBackend::wait_for_stream`] with its stream before any op uses the
+    /// buffer.
     ///
     /// # Errors
     /// The memory is not on this device, or a step is being recorded.

@@ -149,7 +149,7 @@ fn launch(variant: LadderVariant, [m, n, _]: [usize; 3], multiprocessors: usize)
     }
     Ok(Launch {
         grid: [x as u32, y as u32, 1],
-        shared: tile.shared() as u32,
+        shared_bytes: tile.shared_bytes() as u32,
         cluster: [cluster as u8, 1, 1],
         ..Launch::new(variant, 0, 1, tile.threads(rung) as u32)
     })

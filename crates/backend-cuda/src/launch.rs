@@ -15,7 +15,7 @@ pub(crate) struct Launch {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     /// Bytes of dynamic shared memory.
-    pub(crate) shared: u32,
+    pub(crate) shared_bytes: u32,
     /// Blocks of a cluster along each axis. Each axis of the grid must be a multiple of it.
     pub(crate) cluster: [u8; 3],
 }
@@ -29,7 +29,7 @@ impl Launch {
             kernel,
             grid: [blocks, 1, 1],
             block: [threads, 1, 1],
-            shared: 0,
+            shared_bytes: 0,
             cluster: LaunchAttributes::NONE.cluster,
         }
     }
@@ -39,7 +39,7 @@ impl Launch {
     #[inline]
     pub(crate) fn function(&self, op: &'static str, functions: &[Function]) -> Result<sys::CUfunction> {
         let function = &functions[self.kernel];
-        function.allow_shared(op, self.shared)?;
+        function.allow_shared_bytes(op, self.shared_bytes)?;
         Ok(function.handle)
     }
 
@@ -47,8 +47,8 @@ impl Launch {
     /// before the previous ones have ended; which kernels may do so depends on the variant only.
     #[inline]
     pub(crate) fn config(&self, function: sys::CUfunction, overlaps: bool) -> LaunchConfig {
-        let Launch { grid, block, shared, cluster, .. } = *self;
+        let Launch { grid, block, shared_bytes, cluster, .. } = *self;
         let attributes = LaunchAttributes { cluster, dependent: overlaps && self.variant.is_dependent() };
-        LaunchConfig { function, grid, block, shared, attributes }
+        LaunchConfig { function, grid, block, shared_bytes, attributes }
     }
 }

@@ -55,7 +55,7 @@ mod variant;
 
 pub use backend::{CudaBackend, descriptions, device, has_kernels};
 pub use kernel_trace::{Activity, ActivityKind, KernelTrace};
-pub use modules::{keep, options};
+pub use modules::{options, store_kernel};
 pub use nvtx::Nvtx;
 #[doc(hidden)]
 pub use ops::attention::f32_products::with_attention_bf16x6;

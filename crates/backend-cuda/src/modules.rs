@@ -31,7 +31,7 @@ const DEFAULT_SHARED_LIMIT: u32 = 32 << 10;
 pub(crate) struct Function {
     pub(crate) handle: sys::CUfunction,
     /// Bytes of dynamic shared memory that launches are allowed to use so far.
-    shared: AtomicU32,
+    shared_limit: AtomicU32,
     /// Held while the limit is raised: the driver keeps the last value that was set, not the
     /// largest.
     limit_lock: Mutex<()>,
@@ -45,18 +45,18 @@ unsafe impl Sync for Function {}
 impl Function {
     /// Allows launches with `bytes` bytes of dynamic shared memory.
     #[inline]
-    pub(crate) fn allow_shared(&self, op: &'static str, bytes: u32) -> Result<()> {
-        if bytes <= DEFAULT_SHARED_LIMIT || bytes <= self.shared.load(Ordering::Relaxed) {
+    pub(crate) fn allow_shared_bytes(&self, op: &'static str, bytes: u32) -> Result<()> {
+        if bytes <= DEFAULT_SHARED_LIMIT || bytes <= self.shared_limit.load(Ordering::Relaxed) {
             return Ok(());
         }
         let _guard = self.limit_lock.lock();
-        if bytes <= self.shared.load(Ordering::Relaxed) {
+        if bytes <= self.shared_limit.load(Ordering::Relaxed) {
             return Ok(());
         }
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the driver returned the handle, and its module stays loaded.
         check(op, unsafe { sys::cuFuncSetAttribute(self.handle, attribute, bytes as i32) })?;
-        self.shared.fetch_max(bytes, Ordering::Relaxed);
+        self.shared_limit.fetch_max(bytes, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -120,7 +120,7 @@ pub fn options(architecture: &str) -> Vec<String> {
 /// get the version, NVRTC must be loaded, which takes longer than everything else.
 fn key<'a>(program: &'a Program, options: &'a [String]) -> Vec<&'a str> {
     let version = std::iter::once(env!("CARGO_PKG_VERSION"));
-    version.chain(program.parts()).chain(options.iter().map(String::as_str)).collect()
+    version.chain(program.digest_parts()).chain(options.iter().map(String::as_str)).collect()
 }
 
 /// Returns the result of `load` for the machine code of `source`, cached or compiled.
@@ -172,7 +172,7 @@ fn cached_or_compiled<T>(
 ///
 /// # Errors
 /// There is no folder for the cache, or the file cannot be written.
-pub fn keep(source: &Source, architecture: &str, code: &[u8]) -> Result<PathBuf> {
+pub fn store_kernel(source: &Source, architecture: &str, code: &[u8]) -> Result<PathBuf> {
     Cache::from_environment().store(&key(&source.program(), &options(architecture)), code)
 }
 
@@ -287,7 +287,7 @@ impl Modules {
             check("cuda", code).map_err(|error| {
                 Error::invalid("cuda", format!("{}: kernel {name}: {error}", source.name))
             })?;
-            Ok(Function { handle, shared: AtomicU32::new(0), limit_lock: Mutex::default() })
+            Ok(Function { handle, shared_limit: AtomicU32::new(0), limit_lock: Mutex::default() })
         };
         let functions = source.kernels.iter().map(function).collect::<Result<_>>()?;
         self.images.lock().push(image);

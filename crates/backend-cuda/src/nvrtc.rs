@@ -37,7 +37,7 @@ pub fn compile(name: &str, program: &files::Program, options: &[String]) -> Resu
     let nvrtc = nvrtc()?;
     let c_string =
         |text: &str| CString::new(text).map_err(|_| Error::invalid("nvrtc", "a zero byte in the source"));
-    let (source, c_name) = (c_string(&program.text)?, c_string(name)?);
+    let (source, c_name) = (c_string(&program.source)?, c_string(name)?);
     let options = options.iter().map(|option| c_string(option)).collect::<Result<Vec<CString>>>()?;
     let header =
         |&(path, content): &files::File| Ok(Header { path: c_string(path)?, source: c_string(content)? });

@@ -49,8 +49,8 @@ pub(crate) struct RowRequest<'a> {
     pub(crate) dtype: DType,
     pub(crate) columns: usize,
     pub(crate) layouts: &'a [RowLayout],
-    /// Shared memory of the device.
-    pub(crate) room: usize,
+    /// Maximum bytes of shared memory of a block.
+    pub(crate) max_shared_memory: usize,
 }
 
 /// A kernel for rows, and the number of packs of a row.
@@ -59,16 +59,16 @@ pub(crate) struct RowKernel {
     pub(crate) rows: Rows,
     pub(crate) packs: usize,
     /// Bytes of dynamic shared memory.
-    pub(crate) shared: usize,
+    pub(crate) shared_bytes: usize,
 }
 
 impl Rows {
-    /// Returns the first of the `teams` of a packing that is large enough. `shared` returns the
-    /// shared memory that a kernel needs, given the packs of a row.
+    /// Returns the first of the `teams` of a packing that is large enough. `shared_bytes` returns
+    /// the bytes of shared memory that a kernel needs, given the packs of a row.
     pub(crate) fn choose(
         request: &RowRequest<'_>,
         teams: impl Fn(Packing) -> &'static [Team],
-        shared: impl Fn(&Rows, usize) -> usize,
+        shared_bytes: impl Fn(&Rows, usize) -> usize,
     ) -> Result<RowKernel> {
         let fitting = Packing::fitting(request.dtype, request.columns, request.layouts);
         let candidates: &[Packing] = match fitting {
@@ -84,9 +84,9 @@ impl Rows {
             };
             for &team in teams(packing) {
                 let rows = Rows { packing, team };
-                let bytes = shared(&rows, packs);
-                if packs <= team.longest() && bytes + STATIC_SHARED_BYTES <= request.room {
-                    return Ok(RowKernel { rows, packs, shared: bytes });
+                let bytes = shared_bytes(&rows, packs);
+                if packs <= team.max_packs() && bytes + STATIC_SHARED_BYTES <= request.max_shared_memory {
+                    return Ok(RowKernel { rows, packs, shared_bytes: bytes });
                 }
             }
         }
@@ -105,7 +105,7 @@ impl RowKernel {
     ) -> Result<Launch> {
         let blocks = grid(op, count.div_ceil(self.rows.per_block()))?;
         let launch = Launch::new(variant, kernel, blocks, self.rows.threads() as u32);
-        Ok(Launch { shared: self.shared as u32, ..launch })
+        Ok(Launch { shared_bytes: self.shared_bytes as u32, ..launch })
     }
 }
 
@@ -126,7 +126,8 @@ mod tests {
     fn row_kernel(columns: usize, layouts: &[(u64, i64)]) -> RowKernel {
         let layouts: Vec<RowLayout> =
             layouts.iter().map(|&(address, stride)| RowLayout { address, stride }).collect();
-        let request = RowRequest { dtype: DType::F32, columns, layouts: &layouts, room: 100 << 10 };
+        let request =
+            RowRequest { dtype: DType::F32, columns, layouts: &layouts, max_shared_memory: 100 << 10 };
         Rows::choose(&request, |_| TEAMS, |rows, packs| rows.stored_bytes(DType::F32, packs, 1))
             .expect("a kernel")
     }
@@ -148,7 +149,7 @@ mod tests {
     fn a_row_takes_the_first_team_that_it_fits() {
         let storage = |columns| {
             let row_kernel = row_kernel(columns, &[(0, 0)]);
-            (row_kernel.rows.team.threads(), row_kernel.rows.team.storage, row_kernel.shared)
+            (row_kernel.rows.team.threads(), row_kernel.rows.team.storage, row_kernel.shared_bytes)
         };
         assert_eq!(storage(0), (8, RowStorage::Registers, 0));
         assert_eq!(storage(32), (8, RowStorage::Registers, 0));

@@ -13,7 +13,7 @@ use crate::files::Program;
 use crate::variant::index::IndexVariant;
 use crate::variant::reduction::ReductionVariant;
 use crate::variant::step::{StepVariant, UpdateRule};
-use crate::variant::{Kind, Variant};
+use crate::variant::{KernelFamily, Variant};
 use ternion_core::DType;
 use ternion_core::ops::reduce::ReduceOp;
 
@@ -155,7 +155,7 @@ pub(crate) struct CompileConfig {
 impl Variant {
     /// Returns the source that this variant is compiled from.
     pub fn source(&self) -> Source {
-        Source { is_dependent: self.is_dependent(), ..self.source_of_kind() }
+        Source { is_dependent: self.is_dependent(), ..self.source_of_family() }
     }
 
     /// As `source`, with threads that pause for random times where they wait for each other, as
@@ -173,42 +173,44 @@ impl Variant {
         }
     }
 
-    fn source_of_kind(&self) -> Source {
+    fn source_of_family(&self) -> Source {
         let source = match self.0 {
-            Kind::Elementwise(variant) => return elementwise::source(variant),
-            Kind::Attention(variant) => return attention::source(variant),
-            Kind::AttentionLadder(variant) => return attention_ladder::source(variant),
-            Kind::Gemm(variant) => return gemm::source(variant),
-            Kind::Ladder(variant) => return ladder::source(variant),
-            Kind::Softmax(variant) => rows::softmax(variant),
-            Kind::Norm(variant) => rows::norm(variant),
-            Kind::BatchNorm(variant) => rows::batch_norm(variant),
-            Kind::Loss(variant) => rows::loss(variant),
-            Kind::Reduction(variant) => reduction(variant),
-            Kind::Index(variant) => index(variant),
-            Kind::Step(variant) => step(variant),
-            Kind::Transpose(size) => Source::new("ops/copy.cu", &["tiles", "tiles_packed"]).bits_of(size),
-            Kind::Assemble(size) => {
+            KernelFamily::Elementwise(variant) => return elementwise::source(variant),
+            KernelFamily::Attention(variant) => return attention::source(variant),
+            KernelFamily::AttentionLadder(variant) => return attention_ladder::source(variant),
+            KernelFamily::Gemm(variant) => return gemm::source(variant),
+            KernelFamily::Ladder(variant) => return ladder::source(variant),
+            KernelFamily::Softmax(variant) => rows::softmax(variant),
+            KernelFamily::Norm(variant) => rows::norm(variant),
+            KernelFamily::BatchNorm(variant) => rows::batch_norm(variant),
+            KernelFamily::Loss(variant) => rows::loss(variant),
+            KernelFamily::Reduction(variant) => reduction(variant),
+            KernelFamily::Index(variant) => index(variant),
+            KernelFamily::Step(variant) => step(variant),
+            KernelFamily::Transpose(size) => {
+                Source::new("ops/copy.cu", &["tiles", "tiles_packed"]).bits_of(size)
+            }
+            KernelFamily::Assemble(size) => {
                 Source::new("ops/assemble.cu", &["pad", "pad_line", "concat", "concat_packed"]).bits_of(size)
             }
-            Kind::Iota(dtype) => Source::new("ops/create.cu", &["iota"]).elements_of(dtype),
-            Kind::RandomBits => {
+            KernelFamily::Iota(dtype) => Source::new("ops/create.cu", &["iota"]).elements_of(dtype),
+            KernelFamily::RandomBits => {
                 Source::new("ops/random.cu", &["bits"]).define_type(TYPE, DType::I32).define("BITS", 1)
             }
-            Kind::Random(dtype) => {
+            KernelFamily::Random(dtype) => {
                 Source::new("ops/random.cu", &["uniform", "normal", "dropout", "dropout_line"])
                     .elements_of(dtype)
             }
-            Kind::Pool(dtype) => Source::new("ops/pool.cu", POOL).elements_of(dtype),
-            Kind::Patches(dtype) => {
+            KernelFamily::Pool(dtype) => Source::new("ops/pool.cu", POOL).elements_of(dtype),
+            KernelFamily::Patches(dtype) => {
                 Source::new("conv/im2col.cu", &["im2col", "im2col_line", "col2im", "col2im_line"])
                     .elements_of(dtype)
             }
-            Kind::MultiTensorNorm(dtype) => {
+            KernelFamily::MultiTensorNorm(dtype) => {
                 Source::new("ops/multi_tensor.cu", &["squares", "root_of_sum"]).elements_of(dtype)
             }
-            Kind::SplitBf16x3 => Source::new("gemm/split_bf16x3.cu", &["split"]),
-            Kind::Probe => Source::new("probe/launch.cu", PROBE),
+            KernelFamily::SplitBf16x3 => Source::new("gemm/split_bf16x3.cu", &["split"]),
+            KernelFamily::Probe => Source::new("probe/launch.cu", PROBE),
         };
         source.named_by_defines()
     }
@@ -336,17 +338,17 @@ mod tests {
         for variant in variants().into_iter().chain(study_variants()) {
             let (source, is_dependent) = (variant.source(), variant.is_dependent());
             let program = source.program();
-            assert_eq!(program.text.contains("#define DEPENDENT 1\n"), is_dependent, "{}", source.name);
+            assert_eq!(program.source.contains("#define DEPENDENT 1\n"), is_dependent, "{}", source.name);
             let config = CompileConfig { triggers: true, has_delays: true };
-            let text = variant.source_as(config).program().text;
+            let text = variant.source_as(config).program().source;
             assert_eq!(text.contains("#define TRIGGERS 1\n"), variant.may_trigger(), "{}", source.name);
             assert!(
-                text.contains("#define DELAYS 1\n") && !program.text.contains("DELAYS"),
+                text.contains("#define DELAYS 1\n") && !program.source.contains("DELAYS"),
                 "{}",
                 source.name
             );
             assert!(
-                text.contains("#include \"ptx/delayed_barriers.cuh\"\n") && !program.text.contains("delay"),
+                text.contains("#include \"ptx/delayed_barriers.cuh\"\n") && !program.source.contains("delay"),
                 "{}",
                 source.name
             );

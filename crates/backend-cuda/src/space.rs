@@ -100,7 +100,7 @@ impl<const N: usize> Space<N> {
     }
 
     /// Returns whether every tensor is dense in the order of this space.
-    pub(crate) fn is_line(&self) -> bool {
+    pub(crate) fn is_dense(&self) -> bool {
         self.rank == 1 && (0..N).all(|tensor| self.strides[tensor][0] == 1)
     }
 
@@ -148,16 +148,16 @@ mod tests {
     #[test]
     fn evenly_spaced_axes_are_merged() {
         let dense = Layout::row_major(shape(&[4, 6, 8]));
-        assert!(Space::of([&dense, &dense]).is_line());
+        assert!(Space::of([&dense, &dense]).is_dense());
         let permuted = dense.permute(&[2, 0, 1]).expect("a permutation");
-        assert!(Space::of([&permuted, &permuted]).is_line(), "the same order of memory");
+        assert!(Space::of([&permuted, &permuted]).is_dense(), "the same order of memory");
         let space = Space::of([&dense, &permuted.permute(&[1, 2, 0]).expect("a permutation")]);
-        assert!(space.is_line());
+        assert!(space.is_dense());
         let bias = Layout::row_major(shape(&[8])).expand(&shape(&[4, 6, 8])).expect("broadcasts");
         let space = Space::of([&dense, &bias]);
         assert_eq!((space.rank, space.sizes[0], space.strides[1][0]), (2, 24, 0));
-        assert!(space.has_rows(8) && !space.has_rows(16) && !space.is_line());
+        assert!(space.has_rows(8) && !space.has_rows(16) && !space.is_dense());
         let point = Layout::row_major(shape(&[1, 1]));
-        assert!(Space::of([&point]).is_line(), "one element is a line");
+        assert!(Space::of([&point]).is_dense(), "one element is dense");
     }
 }

@@ -67,9 +67,10 @@ pub fn of(backend: &CudaBackend, operands: Operands) -> Vec<TileCost> {
         Operands::Bf16x6 => (&BF16X6_TILES[..], DType::BF16),
     };
     let architecture = backend.gpu.architecture();
-    let room = backend.gpu.shared_memory();
-    let is_supported =
-        |tile: &&Tile| tile.engine.architectures().contain(architecture) && tile.max_shared(dtype) <= room;
+    let max_shared_memory = backend.gpu.max_shared_memory();
+    let is_supported = |tile: &&Tile| {
+        tile.engine.architectures().contain(architecture) && tile.max_shared_bytes(dtype) <= max_shared_memory
+    };
     list.iter().copied().filter(|tile| is_supported(tile)).map(TileCost::from).collect()
 }
 

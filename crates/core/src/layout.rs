@@ -394,32 +394,32 @@ impl Layout {
         Ok(Layout::of(shape, strides, self.offset))
     }
 
-    /// Replaces axes `first` and `second` by their diagonal, as the last axis. `offset` 0 is the
-    /// main diagonal; a positive one begins that many columns (`second`) later, a negative one that
-    /// many rows (`first`) later.
+    /// Replaces `row_axis` and `column_axis` by their diagonal, as the last axis. `offset` 0 is the
+    /// main diagonal; a positive one begins that many columns later, a negative one that many rows
+    /// later.
     ///
     /// # Errors
     /// Returns an error if an axis does not exist, or if both are the same.
-    pub fn diagonal(&self, offset: isize, first: usize, second: usize) -> Result<Layout> {
+    pub fn diagonal(&self, offset: isize, row_axis: usize, column_axis: usize) -> Result<Layout> {
         let rank = self.shape.rank();
-        if first.max(second) >= rank || first == second {
-            let detail = format!("axes {first} and {second} of shape {:?}, expected two", self.shape);
+        if row_axis.max(column_axis) >= rank || row_axis == column_axis {
+            let detail = format!("axes {row_axis} and {column_axis} of shape {:?}, expected two", self.shape);
             return Err(Error::invalid("diagonal", detail));
         }
         let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
-        let [rows, columns] = [first, second].map(|axis| self.shape.dim(axis));
+        let [rows, columns] = [row_axis, column_axis].map(|axis| self.shape.dim(axis));
         let mut dims = [0; MAX_RANK];
         let mut strides = [0; MAX_RANK];
-        for (to, from) in (0..rank).filter(|&axis| axis != first && axis != second).enumerate() {
+        for (to, from) in (0..rank).filter(|&axis| axis != row_axis && axis != column_axis).enumerate() {
             (dims[to], strides[to]) = (self.shape.dim(from), self.strides[from]);
         }
         dims[rank - 2] = rows.saturating_sub(below).min(columns.saturating_sub(above));
-        strides[rank - 2] = self.strides[first].saturating_add(self.strides[second]);
+        strides[rank - 2] = self.strides[row_axis].saturating_add(self.strides[column_axis]);
         let shape = Shape::unchecked(&dims[..rank - 1]);
         // As in `slice`, the offset of a tensor without elements is kept.
         let skipped = match shape.elements() {
             0 => 0,
-            _ => below as isize * self.strides[first] + above as isize * self.strides[second],
+            _ => below as isize * self.strides[row_axis] + above as isize * self.strides[column_axis],
         };
         Ok(Layout::of(shape, strides, (self.offset as isize + skipped) as usize))
     }

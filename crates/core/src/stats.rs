@@ -55,7 +55,7 @@ impl Stats {
     }
 
     /// Returns whether an element is NaN or infinite.
-    pub fn is_broken(&self) -> bool {
+    pub fn has_non_finite(&self) -> bool {
         self.nan + self.infinite > 0
     }
 

@@ -96,6 +96,6 @@ fn merged_statistics_are_those_of_all_values() {
     }
     let stats = Stats::of(&[3.0, -4.0, 0.0, 0.0]);
     assert!((stats.norm() - 5.0).abs() < 1e-14 && (stats.rms() - 2.5).abs() < 1e-14);
-    assert_eq!((stats.zero_fraction(), stats.finite(), stats.is_broken()), (0.5, 4, false));
+    assert_eq!((stats.zero_fraction(), stats.finite(), stats.has_non_finite()), (0.5, 4, false));
     assert_eq!(Stats::of(&[]).norm(), 0.0);
 }

@@ -60,7 +60,7 @@ fn handle(_: &Device) -> Option<usize> {
 pub fn precede(device: &Device, stream: Option<usize>) -> ternion::Result<()> {
     match (device.downcast::<ternion_cuda::CudaBackend>(), stream) {
         // SAFETY: guaranteed by the consumer.
-        (Some(backend), Some(stream)) => unsafe { backend.precede(stream) },
+        (Some(backend), Some(stream)) => unsafe { backend.make_stream_wait(stream) },
         _ => Ok(()),
     }
 }
@@ -78,7 +78,7 @@ pub fn follow(device: &Device, stream: Option<usize>) -> bool {
     let Some(backend) = device.downcast::<ternion_cuda::CudaBackend>() else { return true };
     match stream {
         // SAFETY: the driver's own constants.
-        Some(stream @ 1..=2) => unsafe { backend.follow(stream) }.is_ok(),
+        Some(stream @ 1..=2) => unsafe { backend.wait_for_stream(stream) }.is_ok(),
         // The stream of a handle may have been destroyed.
         _ => backend.synchronize_all().is_ok(),
     }

@@ -2,10 +2,10 @@
 //! operand, and with bf16x6, with the limits of f32.
 
 use super::super::{
-    assert_no_faults, compare, difference, forward_and_backward_with, gpu, lock_shared, numbers, tensor,
-    twice, unless_short,
+    assert_no_faults, compare, first_difference, forward_and_backward_with, gpu, lock_shared, numbers,
+    tensor, twice, unless_short,
 };
-use super::{Case, FEW_LENGTHS, HEADS, LENGTHS, REACHES, Reach, shared, state};
+use super::{Case, FEW_LENGTHS, HEADS, LENGTHS, MASK_KINDS, MaskKind, shared, state};
 use std::fmt::Write;
 use ternion::dispatch::apply_one;
 use ternion::ops::attention::{Attention, AttentionConfig};
@@ -35,13 +35,13 @@ fn cases() -> impl Iterator<Item = Case> {
     let dropouts = [None, Some(Dropout { p: 0.25, offset: 3 })];
     widths.into_iter().flat_map(move |widths| {
         lengths.clone().into_iter().flat_map(move |lengths| {
-            REACHES.into_iter().flat_map(move |reach| {
+            MASK_KINDS.into_iter().flat_map(move |mask_kind| {
                 dropouts.map(|dropout| Case {
                     dtype: DType::F32,
                     widths,
                     heads: HEADS,
                     lengths,
-                    reach,
+                    mask_kind,
                     dropout,
                 })
             })
@@ -196,7 +196,7 @@ fn tf32_is_within_its_rounding() -> Result<()> {
 fn bf16x6_is_within_the_limits_of_f32() -> Result<()> {
     let mut faults = String::new();
     for case in cases() {
-        let what = format!("{case:?} by parts");
+        let what = format!("{case:?} by bf16x6");
         compare(&mut faults, &what, |device| with_attention_bf16x6(|| case.on(device)))?;
     }
     assert_no_faults(&faults);
@@ -211,8 +211,14 @@ fn the_precision_scope_selects_the_kernel() -> Result<()> {
     let Some(gpu) = gpu() else { return Ok(()) };
     for (widths, lengths) in [([64, 64], [130, 200, 1]), ([128, 100], [70, 65, 2]), ([32, 32], [257, 129, 1])]
     {
-        let case =
-            Case { dtype: DType::F32, widths, heads: HEADS, lengths, reach: Reach::Causal, dropout: None };
+        let case = Case {
+            dtype: DType::F32,
+            widths,
+            heads: HEADS,
+            lengths,
+            mask_kind: MaskKind::Causal,
+            dropout: None,
+        };
         let all = |run: &dyn Fn() -> Result<Vec<Tensor>>| run()?.iter().map(bits).collect::<Result<Vec<_>>>();
         let expected = all(&|| by_fused_multiply_adds(|| case.on(gpu)))?;
         let strict = all(&|| with_attention_bf16x6(|| by_fused_multiply_adds(|| case.on(gpu))))?;
@@ -244,8 +250,14 @@ fn bf16x6_is_as_accurate_as_fma() -> Result<()> {
         .into_iter()
         .flat_map(|widths| lengths.iter().map(move |&lengths| (widths, lengths)))
     {
-        let case =
-            Case { dtype: DType::F32, widths, heads: HEADS, lengths, reach: Reach::Full, dropout: None };
+        let case = Case {
+            dtype: DType::F32,
+            widths,
+            heads: HEADS,
+            lengths,
+            mask_kind: MaskKind::Full,
+            dropout: None,
+        };
         let Exact { results, .. } = Steps::of(case, &cpu)?.exact(case)?;
         let parts = with_attention_bf16x6(|| case.on(gpu))?;
         let fused = by_fused_multiply_adds(|| case.on(gpu))?;
@@ -289,7 +301,7 @@ fn the_same_weights_are_dropped() -> Result<()> {
         let share = expected.iter().filter(|&&is_kept| is_kept).count() as f64 / expected.len() as f64;
         assert!((0.4..0.6).contains(&share), "{share} of the weights are kept");
         assert!(dropout_mask(in_tf32(run)?)? == expected, "{queries} x {keys} in TF32");
-        assert!(dropout_mask(with_attention_bf16x6(run)?)? == expected, "{queries} x {keys} by parts");
+        assert!(dropout_mask(with_attention_bf16x6(run)?)? == expected, "{queries} x {keys} by bf16x6");
     }
     Ok(())
 }
@@ -330,7 +342,7 @@ fn infinities_nan_and_unsplittable_numbers() -> Result<()> {
         let expected = by_fused_multiply_adds(run)?;
         let (parts, rounded) = (with_attention_bf16x6(run)?, in_tf32(run)?);
         if classes(&parts)? != classes(&expected)? {
-            let _ = writeln!(faults, "{value} in input {input} by parts: other numbers are infinite or NaN");
+            let _ = writeln!(faults, "{value} in input {input} by bf16x6: other numbers are infinite or NaN");
         }
         if classes(&rounded[..1])? != classes(&expected[..1])? {
             let _ = writeln!(faults, "{value} in input {input} in TF32: other numbers are infinite or NaN");
@@ -340,8 +352,8 @@ fn infinities_nan_and_unsplittable_numbers() -> Result<()> {
                 let all = x.to_vec::<f32>()?.into_iter().map(|x| if x.is_finite() { x } else { 0.0 });
                 Tensor::from_vec(all.collect::<Vec<_>>(), *x.shape(), &ternion::cpu()?)
             };
-            if let Some(text) = difference(&finite(found)?, &finite(expected)?)? {
-                let _ = writeln!(faults, "{value} in input {input} by parts, result {at}: {text}");
+            if let Some(text) = first_difference(&finite(found)?, &finite(expected)?)? {
+                let _ = writeln!(faults, "{value} in input {input} by bf16x6, result {at}: {text}");
             }
         }
     }

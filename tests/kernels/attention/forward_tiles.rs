@@ -1,7 +1,7 @@
 //! The TMA forward kernel with its tiles for few and for many keys: the tiles that tensors get by
 //! default give the same bits, the other tiles the same values up to rounding.
 
-use super::super::{difference, lock_shared, tensor, unless_short};
+use super::super::{first_difference, lock_shared, tensor, unless_short};
 use super::order::assert_no_faults_of;
 pub(in crate::kernels) use super::order::device;
 use std::fmt::Write;
@@ -72,7 +72,7 @@ fn faults(
         let mut same = true;
         for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
             same &= found.to_vec_f64()? == expected.to_vec_f64()?;
-            if let Some(text) = difference(found, expected)? {
+            if let Some(text) = first_difference(found, expected)? {
                 let _ = writeln!(faults, "result {at}, {tiles:?}: {text}");
             }
         }

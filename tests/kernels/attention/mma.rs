@@ -2,7 +2,7 @@
 //! devices use them only for narrow heads, so the tests require them.
 
 use super::{
-    Case, DROPOUTS, FEW_LENGTHS, HEADS, LENGTHS, REACHES, assert_no_faults, compare_half_precision,
+    Case, DROPOUTS, FEW_LENGTHS, HEADS, LENGTHS, MASK_KINDS, assert_no_faults, compare_half_precision,
     grad_mask, unless_short, varlen,
 };
 use ternion::prelude::*;
@@ -23,8 +23,10 @@ fn attention_of_half_precision() -> Result<()> {
         for (widths, &lengths) in
             WIDTHS.into_iter().flat_map(|widths| lengths.iter().map(move |lengths| (widths, lengths)))
         {
-            for (reach, dropout) in REACHES.into_iter().flat_map(|reach| DROPOUTS.map(|p| (reach, p))) {
-                let case = Case { dtype, widths, heads: HEADS, lengths, reach, dropout };
+            for (mask_kind, dropout) in
+                MASK_KINDS.into_iter().flat_map(|mask_kind| DROPOUTS.map(|p| (mask_kind, p)))
+            {
+                let case = Case { dtype, widths, heads: HEADS, lengths, mask_kind, dropout };
                 let found = with_attention_mma(|| compare_half_precision(&mut faults, case, rounding))?;
                 if found.is_none() {
                     return Ok(());

@@ -1,7 +1,7 @@
 //! The single-pass gradient whose sums have no fixed order, which is only for measurements: it is
 //! within rounding of the kernel that tensors use.
 
-use super::super::{assert_no_faults, difference, gpu, lock_shared, tensor, unless_short};
+use super::super::{assert_no_faults, first_difference, gpu, lock_shared, tensor, unless_short};
 use std::fmt::Write;
 use ternion::dispatch::apply;
 use ternion::ops::attention::{Attention, AttentionConfig, AttentionGrad};
@@ -92,7 +92,7 @@ fn faults(
         // Neither is necessarily bit-identical in two runs, or equal to the other.
         let found = gradient(backend, &config, SumOrder::Any { lags }, &operands)?;
         for (at, (found, fixed)) in found.iter().zip(&fixed).enumerate() {
-            if let Some(text) = difference(found, fixed)? {
+            if let Some(text) = first_difference(found, fixed)? {
                 let _ = writeln!(faults, "result {at}, lags {lags}: {text}");
             }
         }

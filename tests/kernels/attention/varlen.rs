@@ -1,7 +1,7 @@
 //! Varlen attention, compared with attention that has a mask of the keys of each query's sequence.
 
 use super::super::{
-    assert_no_faults, difference, difference_with_allowance, forward_and_backward, lock_shared, tensor,
+    assert_no_faults, difference_with_allowance, first_difference, forward_and_backward, lock_shared, tensor,
     twice, unless_short,
 };
 use super::{WINDOW, report_errors, state};
@@ -37,7 +37,7 @@ struct Case {
 }
 
 fn cases(dtype: DType) -> impl Iterator<Item = Case> {
-    let reaches = [(false, None), (true, None), (true, Some(WINDOW)), (false, Some(WINDOW))];
+    let bands = [(false, None), (true, None), (true, Some(WINDOW)), (false, Some(WINDOW))];
     let of = move |widths| {
         let case = move |(causal, window)| {
             [None, Some(Dropout { p: 0.25, offset: 3 })].map(|dropout| Case {
@@ -48,7 +48,7 @@ fn cases(dtype: DType) -> impl Iterator<Item = Case> {
                 dropout,
             })
         };
-        reaches.into_iter().flat_map(case)
+        bands.into_iter().flat_map(case)
     };
     unless_short(WIDTHS.to_vec(), FEW_WIDTHS.to_vec()).into_iter().flat_map(of)
 }
@@ -151,7 +151,7 @@ pub(super) fn compare_with_masks(dtype: DType) -> Result<()> {
             continue;
         }
         for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
-            if let Some(text) = difference(found, expected)? {
+            if let Some(text) = first_difference(found, expected)? {
                 let _ = writeln!(faults, "{case:?}, result {at}: {text}");
             }
         }

@@ -126,7 +126,7 @@ fn attention_of_f32() -> Result<()> {
         for precision in [Precision::Ieee, Precision::Tf32] {
             compare_runs(&mut faults, &format!("{what}, {precision:?}"), || with_precision(precision, run))?;
         }
-        compare_runs(&mut faults, &format!("{what}, by parts"), || with_attention_bf16x6(run))?;
+        compare_runs(&mut faults, &format!("{what}, by bf16x6"), || with_attention_bf16x6(run))?;
     }
     assert_no_faults(&faults);
     Ok(())

@@ -20,7 +20,7 @@ fn run_concat(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<
     for input in inputs {
         let end = start + input.layout.shape().dim(*axis);
         let target = range(outputs[0].layout, *axis, start, end)?;
-        copy_same_dtype(*input, outputs[0].part(&target))?;
+        copy_same_dtype(*input, outputs[0].with_layout(&target))?;
         start = end;
     }
     Ok(())
@@ -48,7 +48,7 @@ fn run_pad(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()>
         inside = range(&inside, axis, before, before + size)?;
     }
     for slab in slabs.iter().filter(|slab| slab.elements() > 0) {
-        fill_view(outputs[0].part(slab), *value)?;
+        fill_view(outputs[0].with_layout(slab), *value)?;
     }
-    copy_same_dtype(inputs[0], outputs[0].part(&inside))
+    copy_same_dtype(inputs[0], outputs[0].with_layout(&inside))
 }

@@ -17,7 +17,7 @@ mod grad_mask;
 mod sequences;
 
 use crate::access::Locked;
-use crate::dense::{DenseOutput, Parts, dense, with_workspace};
+use crate::dense::{DenseOutput, DisjointSlices, dense, with_workspace};
 use crate::float::{Float, Matrix};
 use crate::kernel::Variant;
 use crate::lanes;
@@ -146,7 +146,7 @@ impl<T: Float> Mask<T> {
         let Some(view) = view else { return Ok(Mask::None) };
         let scores = Shape::new(&[sizes.batch, sizes.heads, sizes.queries, sizes.keys])?;
         let layout = view.layout.expand(&scores)?;
-        let view = view.part(&layout);
+        let view = view.with_layout(&layout);
         Ok(match view.dtype {
             DType::Bool => Mask::Bool(Rows::along_last_axis(op, &view)?),
             _ => Mask::Additive(Rows::along_last_axis(op, &view)?),
@@ -291,13 +291,16 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
         (DenseOutput::<T>::new(op.name(), &outputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[1])?);
     // The rounding errors of the log-sum-exp, which are an output only with an additive mask.
     let mut errors = outputs.get(2).map(|output| DenseOutput::<T>::new(op.name(), output)).transpose()?;
-    let parts =
-        OutputParts { y: y.parts(), lse: lse.parts(), errors: errors.as_mut().map(DenseOutput::parts) };
+    let slices = OutputSlices {
+        y: y.disjoint_slices(),
+        lse: lse.disjoint_slices(),
+        errors: errors.as_mut().map(DenseOutput::disjoint_slices),
+    };
     let tiles = input.sizes.queries.div_ceil(QUERIES);
     for_pieces(input.sizes.batch * input.sizes.heads * tiles, |piece| {
         let head = piece / tiles;
         let queries = piece % tiles * QUERIES..input.sizes.queries.min((piece % tiles + 1) * QUERIES);
-        attend(&input, head, queries, &parts);
+        attend(&input, head, queries, &slices);
     });
     y.finish();
     lse.finish();
@@ -308,22 +311,27 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
 }
 
 /// The outputs of forward.
-struct OutputParts<'a, T> {
-    y: Parts<'a, T>,
-    lse: Parts<'a, T>,
-    errors: Option<Parts<'a, T>>,
+struct OutputSlices<'a, T> {
+    y: DisjointSlices<'a, T>,
+    lse: DisjointSlices<'a, T>,
+    errors: Option<DisjointSlices<'a, T>>,
 }
 
 /// Computes the outputs of a tile of queries of a head. No other call accesses these outputs.
-fn attend<T: Float>(input: &Inputs<'_, T>, head: usize, queries: Range<usize>, outputs: &OutputParts<'_, T>) {
+fn attend<T: Float>(
+    input: &Inputs<'_, T>,
+    head: usize,
+    queries: Range<usize>,
+    outputs: &OutputSlices<'_, T>,
+) {
     let (first, width) = (head * input.sizes.queries, input.sizes.value_dim);
     let rows = first + queries.start..first + queries.end;
     // SAFETY: the rows are used only by this call.
     let (y, lse, mut errors) = unsafe {
         (
-            outputs.y.part(rows.start * width..rows.end * width),
-            outputs.lse.part(rows.clone()),
-            outputs.errors.map(|errors| errors.part(rows)),
+            outputs.y.slice_mut(rows.start * width..rows.end * width),
+            outputs.lse.slice_mut(rows.clone()),
+            outputs.errors.map(|errors| errors.slice_mut(rows)),
         )
     };
     let (mut max, mut sum) = ([T::NEG_INFINITY; QUERIES], [T::ZERO; QUERIES]);

@@ -13,7 +13,7 @@ mod columns;
 
 use crate::access::Locked;
 use crate::column_sums::add_pairwise;
-use crate::dense::{DenseOutput, Parts, dense, with_workspace};
+use crate::dense::{DenseOutput, DisjointSlices, dense, with_workspace};
 use crate::float::{Float, Matrix};
 use crate::kernel::Variant;
 use crate::threads::for_pieces;
@@ -151,7 +151,7 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
     let (x, weight) = (dense::<T>(name, &inputs[0])?, dense::<T>(name, &inputs[1])?);
     let bias = conv.bias.then(|| dense::<T>(name, &inputs[2])).transpose()?;
     let mut y = DenseOutput::<T>::new(name, &outputs[0])?;
-    let parts = y.parts();
+    let slices = y.disjoint_slices();
     let tile = geometry.tile(geometry.patch());
     let tiles = geometry.positions().div_ceil(tile);
     for_pieces(geometry.batch * geometry.groups * tiles, |piece| {
@@ -164,14 +164,14 @@ fn forward<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> 
             {
                 let start = first + out * geometry.positions();
                 // SAFETY: the tile is used only by this piece.
-                unsafe { parts.part(start..start + positions.len()) }.fill(bias);
+                unsafe { slices.slice_mut(start..start + positions.len()) }.fill(bias);
             }
         }
         let planes = &x[geometry.image(image, group, &(0..geometry.channels))];
         let weight = &weight[group * geometry.out_channels * geometry.patch()
             ..(group + 1) * geometry.out_channels * geometry.patch()];
         let beta = if bias.is_some() { T::ONE } else { T::ZERO };
-        let target = Matrix::rows(parts.at(first), geometry.positions());
+        let target = Matrix::rows(slices.at(first), geometry.positions());
         forward_tile(&geometry, planes, weight, positions, (beta, target));
     });
     y.finish();
@@ -208,13 +208,13 @@ fn grad_input<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) 
     let geometry = Geometry::new(op.name(), &conv.config, &outputs[0], &inputs[1])?;
     let (weight, dy) = (dense::<T>(op.name(), &inputs[0])?, dense::<T>(op.name(), &inputs[1])?);
     let mut dx = DenseOutput::<T>::new(op.name(), &outputs[0])?;
-    let parts = dx.parts();
+    let slices = dx.disjoint_slices();
     let blocks: Vec<Range<usize>> = ranges(geometry.channels, geometry.channel_block()).collect();
     for_pieces(geometry.batch * geometry.groups * blocks.len(), |piece| {
         let (image, group) = (piece / blocks.len() / geometry.groups, piece / blocks.len() % geometry.groups);
         let channels = &blocks[piece % blocks.len()];
         // SAFETY: the planes of these channels are used only by this piece.
-        let planes = unsafe { parts.part(geometry.image(image, group, channels)) };
+        let planes = unsafe { slices.slice_mut(geometry.image(image, group, channels)) };
         planes.fill(T::ZERO);
         let dy = &dy[geometry.outputs(image, group)
             ..geometry.outputs(image, group) + geometry.out_channels * geometry.positions()];
@@ -274,7 +274,7 @@ fn grad_weight<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>])
     let splits = PIECES.div_ceil((geometry.groups * blocks.len()).max(1)).min(geometry.batch).max(1);
     let images: Vec<Range<usize>> = ranges(geometry.batch, geometry.batch.div_ceil(splits)).collect();
     let mut sums = vec![T::ZERO; length * images.len().max(1)];
-    let parts = Parts::of(&mut sums);
+    let slices = DisjointSlices::of(&mut sums);
     for_pieces(images.len() * geometry.groups * blocks.len(), |piece| {
         let (split, rest) =
             (piece / (geometry.groups * blocks.len()), piece % (geometry.groups * blocks.len()));
@@ -282,7 +282,7 @@ fn grad_weight<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>])
         let first = split * length
             + group * geometry.out_channels * geometry.patch()
             + channels.start * geometry.taps();
-        let target = Matrix::rows(parts.at(first), geometry.patch());
+        let target = Matrix::rows(slices.at(first), geometry.patch());
         for image in images[split].clone() {
             let planes = &x[geometry.image(image, group, channels)];
             let start = geometry.outputs(image, group);
@@ -293,7 +293,7 @@ fn grad_weight<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>])
     add_pairwise(&mut sums, length);
     let mut dweight = DenseOutput::<T>::new(op.name(), &outputs[0])?;
     // SAFETY: no other thread writes the output.
-    unsafe { dweight.parts().part(0..length) }.copy_from_slice(&sums[..length]);
+    unsafe { dweight.disjoint_slices().slice_mut(0..length) }.copy_from_slice(&sums[..length]);
     dweight.finish();
     Ok(())
 }

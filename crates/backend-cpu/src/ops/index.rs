@@ -38,7 +38,7 @@ fn run_index_select(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> R
         return rows.select(inputs[1]);
     }
     let expanded = expand_index(*axis, inputs[1].layout, outputs[0].layout)?;
-    gather("index_select", *axis, inputs[0], inputs[1].part(&expanded), outputs[0])
+    gather("index_select", *axis, inputs[0], inputs[1].with_layout(&expanded), outputs[0])
 }
 
 /// Expands the layout of the vector `index` to the shape of `target`: indices vary only along
@@ -271,8 +271,12 @@ fn run_index_add(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Resu
         return Err(Error::invalid(op.name(), "is not index_add"));
     };
     let expanded = expand_index(*axis, inputs[1].layout, inputs[2].layout)?;
-    let args =
-        ScatterArgs { op: "index_add", axis: *axis, index: inputs[1].part(&expanded), source: inputs[2] };
+    let args = ScatterArgs {
+        op: "index_add",
+        axis: *axis,
+        index: inputs[1].with_layout(&expanded),
+        source: inputs[2],
+    };
     scatter_add(args, inputs[0], outputs[0])
 }
 

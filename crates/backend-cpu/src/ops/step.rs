@@ -31,7 +31,7 @@ trait Step {
     /// Returns the number of inputs of a parameter: the parameter, its gradient, the
     /// hyperparameters, and the other tensors that are changed.
     fn width(op: &Op) -> usize;
-    fn one<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()>;
+    fn update<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()>;
 }
 
 struct Sgd;
@@ -41,7 +41,7 @@ impl Step for Sgd {
     fn width(op: &Op) -> usize {
         if let Op::SgdStep(step) = op { step.width() } else { 3 }
     }
-    fn one<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    fn update<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
         sgd::<T>(op, inputs, outputs)
     }
 }
@@ -50,7 +50,7 @@ impl Step for Adam {
     fn width(op: &Op) -> usize {
         if let Op::AdamStep(step) = op { step.width() } else { 3 + AdamStep::STATES }
     }
-    fn one<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
+    fn update<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked<'_>]) -> Result<()> {
         adam::<T>(op, inputs, outputs)
     }
 }
@@ -64,7 +64,7 @@ fn for_each_parameter<S: Step, T: Float>(
 ) -> Result<()> {
     let width = S::width(op);
     let mut parameters = inputs.chunks(width).zip(outputs.chunks(width - 2));
-    parameters.try_for_each(|(inputs, outputs)| S::one::<T>(op, inputs, outputs))
+    parameters.try_for_each(|(inputs, outputs)| S::update::<T>(op, inputs, outputs))
 }
 
 /// Calls `step(gradient, [parameter, states ..])` for blocks of all elements; all tensors except

@@ -47,7 +47,7 @@ pub(crate) struct LaunchConfig {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     /// Bytes of dynamic shared memory.
-    pub(crate) shared: u32,
+    pub(crate) shared_bytes: u32,
     pub(crate) attributes: LaunchAttributes,
 }
 
@@ -83,7 +83,7 @@ impl Stream {
                 bx,
                 by,
                 bz,
-                config.shared,
+                config.shared_bytes,
                 self.handle,
                 arguments.as_mut_ptr(),
                 std::ptr::null_mut(),
@@ -108,7 +108,7 @@ impl Stream {
             blockDimX: bx,
             blockDimY: by,
             blockDimZ: bz,
-            sharedMemBytes: config.shared,
+            sharedMemBytes: config.shared_bytes,
             hStream: self.handle,
             attrs: attributes.as_mut_ptr(),
             numAttrs: count,

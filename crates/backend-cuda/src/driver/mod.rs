@@ -133,7 +133,7 @@ pub(crate) struct Properties {
     pub(crate) capability: Capability,
     pub(crate) multiprocessors: usize,
     /// Maximum bytes of shared memory of a block.
-    pub(crate) shared_memory: usize,
+    pub(crate) max_shared_memory: usize,
     /// The CUDA version of the driver, as 1000 * major + 10 * minor.
     pub(crate) driver: i32,
 }
@@ -249,7 +249,7 @@ impl Properties {
                 attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
             ),
             multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as usize,
-            shared_memory: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+            max_shared_memory: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
                 as usize,
             driver,
         })

@@ -3,7 +3,7 @@
 use super::Gpu;
 use crate::launch::Launch;
 use crate::modules::PendingKernel;
-use crate::submit::queue::{Reason, Refusal};
+use crate::submit::queue::{LaunchError, LaunchErrorReason};
 use cudarc::driver::sys;
 use std::sync::atomic::Ordering;
 use ternion_core::{Error, Result};
@@ -66,14 +66,17 @@ impl Gpu {
     }
 
     #[inline]
-    fn report(&self, refusal: Option<Refusal>) -> Result<()> {
-        match refusal {
+    fn report(&self, launch_error: Option<LaunchError>) -> Result<()> {
+        match launch_error {
             None => Ok(()),
-            Some(Refusal { op, reason: Reason::Driver(code), .. }) => self.check_status(op, code),
-            Some(Refusal { reason: Reason::Kernel(Error::OutOfMemory { requested, .. }), .. }) => {
-                Err(self.out_of_memory(&self.pool, requested))
+            Some(LaunchError { op, reason: LaunchErrorReason::Driver(code), .. }) => {
+                self.check_status(op, code)
             }
-            Some(Refusal { reason: Reason::Kernel(error), .. }) => Err(error),
+            Some(LaunchError {
+                reason: LaunchErrorReason::Kernel(Error::OutOfMemory { requested, .. }),
+                ..
+            }) => Err(self.out_of_memory(&self.pool, requested)),
+            Some(LaunchError { reason: LaunchErrorReason::Kernel(error), .. }) => Err(error),
         }
     }
 

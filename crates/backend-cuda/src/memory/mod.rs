@@ -2,14 +2,14 @@
 
 pub(crate) mod foreign;
 pub(crate) mod pool;
-pub(crate) mod scratch;
 pub(crate) mod staging;
+pub(crate) mod workspace;
 
 use crate::driver::stream::Stream;
 use crate::submit::queue::SubmissionQueue;
 use cudarc::driver::sys;
 use foreign::Foreign;
-use pool::{Allocation, Pool, Source};
+use pool::{Allocation, Pool, SegmentSource};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use ternion_core::backend::Memory;
@@ -72,7 +72,7 @@ pub(crate) struct DeviceMemory {
     pub(crate) queue: Arc<SubmissionQueue<Stream>>,
 }
 
-impl Source for DeviceMemory {
+impl SegmentSource for DeviceMemory {
     fn allocate(&self, bytes: usize) -> Option<u64> {
         // The context is made current again, because another library may have made its own device
         // the thread's current one.

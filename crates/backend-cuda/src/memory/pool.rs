@@ -43,7 +43,7 @@ const LARGE_SEGMENT: usize = 20 << 20;
 const MAX_RECENT: usize = 8;
 
 /// The source of segments.
-pub(crate) trait Source: Send + Sync {
+pub(crate) trait SegmentSource: Send + Sync {
     /// Allocates `bytes` bytes of device memory, or returns `None` if the device has no more.
     fn allocate(&self, bytes: usize) -> Option<u64>;
     /// Waits until nothing uses these segments, then releases them.
@@ -107,7 +107,7 @@ struct State {
 
 /// A pool with a source of segments.
 #[derive(Debug)]
-pub(crate) struct Pool<S: Source> {
+pub(crate) struct Pool<S: SegmentSource> {
     source: S,
     state: Mutex<State>,
     policy: CachePolicy,
@@ -120,7 +120,7 @@ enum CachePolicy {
     Reclaimable,
     /// Never releases it, because captured steps replay with these addresses even if no tensor uses
     /// them.
-    Pinned,
+    Retained,
     /// Keeps nothing: each request gets a segment of exactly its size, which is released as soon as
     /// it is freed, so that memory checkers detect every access outside of it.
     Disabled,
@@ -133,14 +133,14 @@ pub(crate) struct Allocation {
     pub(crate) bytes: usize,
 }
 
-impl<S: Source> Pool<S> {
+impl<S: SegmentSource> Pool<S> {
     pub(crate) fn new(source: S) -> Pool<S> {
         Pool { source, state: Mutex::default(), policy: CachePolicy::Reclaimable }
     }
 
     /// Creates a pool that releases nothing before it is dropped.
     pub(crate) fn arena(source: S) -> Pool<S> {
-        Pool { source, state: Mutex::default(), policy: CachePolicy::Pinned }
+        Pool { source, state: Mutex::default(), policy: CachePolicy::Retained }
     }
 
     /// Creates a pool that caches nothing.
@@ -233,7 +233,7 @@ impl<S: Source> Pool<S> {
         state.peak = at_least.max(state.in_use);
     }
 }
-impl<S: Source> Drop for Pool<S> {
+impl<S: SegmentSource> Drop for Pool<S> {
     /// No block is in use, because the owner of each block holds a reference to the pool.
     fn drop(&mut self) {
         let segments: Vec<u64> = self.state.get_mut().segments.keys().copied().collect();
@@ -366,7 +366,7 @@ mod tests {
         }
     }
 
-    impl Source for &Device {
+    impl SegmentSource for &Device {
         fn allocate(&self, bytes: usize) -> Option<u64> {
             let enough = |left: usize| left.checked_sub(bytes);
             self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough).ok()?;

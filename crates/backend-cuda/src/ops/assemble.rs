@@ -1,6 +1,6 @@
 //! Tensors assembled from parts: padding, concatenation, slice assignment.
 
-use super::TOO_LONG;
+use super::INDEX_LIMIT;
 use super::copy::copy;
 use super::elementwise::{self, Operand};
 use super::window::supports_runs;
@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::launch::Launch;
 use crate::space::{Divisor, Space};
 use crate::variant::elementwise::ElementwiseVariant;
-use crate::variant::{Kind, bits_like};
+use crate::variant::{KernelFamily, bits_like};
 use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::geometry::padded_axes;
@@ -50,7 +50,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     if count == 0 {
         return Ok(());
     }
-    if count >= TOO_LONG {
+    if count >= INDEX_LIMIT {
         return fill_and_copy(pad, call);
     }
     let axes = padded_axes(&pad.amounts, x.layout, y.layout);
@@ -78,7 +78,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
         false => (PAD, 1),
     };
     let blocks = count.div_ceil(THREADS * elements) as u32;
-    let variant = Kind::Assemble(bits_like(x.dtype));
+    let variant = KernelFamily::Assemble(bits_like(x.dtype));
     gpu.launch(call.name, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }
 
@@ -137,7 +137,7 @@ impl Rows {
             Space::in_order(&axes)
         };
         let (outer, inner) = (space(0..axis), space(axis..view.layout.shape().rank()));
-        if outer.rank != 1 || !inner.is_line() || view.layout.elements() >= TOO_LONG {
+        if outer.rank != 1 || !inner.is_dense() || view.layout.elements() >= INDEX_LIMIT {
             return Ok(None);
         }
         let size = view.dtype.size();
@@ -205,7 +205,7 @@ fn concatenate(call: &Call<'_>, target: &Rows, parts: &[(Rows, usize)]) -> Resul
         2 => (CONCAT, DType::F16),
         _ => (CONCAT, DType::U8),
     };
-    let variant = Kind::Assemble(dtype);
+    let variant = KernelFamily::Assemble(dtype);
     call.gpu.launch(call.name, Launch::new(variant, kernel, blocks as u32, THREADS as u32), &parameters)
 }
 

@@ -165,8 +165,8 @@ pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected
     let sequences = config.lengths_inputs(optional_input).map_or(0, |[lengths, _]| dim(lengths, 0));
     let blocks_of_head = (queries.max(dim(1, 2)) / ROWS).saturating_add(sequences + 1);
     let blocks = batch.saturating_mul(heads).saturating_mul(blocks_of_head);
-    let is_long = queries + dim(1, 2) >= super::TOO_LONG || blocks_of_head >= super::TOO_LONG / ROWS;
-    if is_long || blocks >= super::TOO_LONG {
+    let is_long = queries + dim(1, 2) >= super::INDEX_LIMIT || blocks_of_head >= super::INDEX_LIMIT / ROWS;
+    if is_long || blocks >= super::INDEX_LIMIT {
         return unsupported("more than 2^31 blocks of queries");
     }
     let mask = config.mask.then(|| inputs[optional_input]);
@@ -291,7 +291,8 @@ struct StagedOutput {
 }
 
 impl<'a> Operands<'a> {
-    fn plain(&self, view: &View<'_>) -> Result<Operand> {
+    /// Returns the operand of a view that kernels can read in place.
+    fn operand(&self, view: &View<'_>) -> Result<Operand> {
         let mut strides = [0; 4];
         for (axis, stride) in strides.iter_mut().enumerate() {
             // The stride of an axis of size 1 is arbitrary, but it is used to compute the addresses
@@ -305,15 +306,15 @@ impl<'a> Operands<'a> {
 
     /// Returns the operand of a mask, which is broadcast along axes of size 1.
     fn mask(&self, view: &View<'_>) -> Result<Operand> {
-        let mut operand = self.plain(view)?;
+        let mut operand = self.operand(view)?;
         if view.layout.shape().dim(3) == 1 {
             operand.strides[3] = 0;
         }
         Ok(operand)
     }
 
-    /// As `plain`, with all strides unchanged.
-    fn plain_strides(&self, view: &View<'_>) -> Result<Operand> {
+    /// As `operand`, with all strides unchanged.
+    fn operand_with_strides(&self, view: &View<'_>) -> Result<Operand> {
         let mut operand = Operand { first: self.gpu.address(self.op, view)?, strides: [0; 4] };
         for (stride, view_stride) in operand.strides.iter_mut().zip(view.layout.strides()) {
             *stride = *view_stride as i64;
@@ -330,7 +331,7 @@ impl<'a> Operands<'a> {
         let shape = view.layout.shape();
         let strides_are_multiples =
             (0..3).all(|axis| shape.dim(axis) <= 1 || is_multiple(strides[axis].unsigned_abs()));
-        let strides_fit = strides[2].unsigned_abs() < super::TOO_LONG;
+        let strides_fit = strides[2].unsigned_abs() < super::INDEX_LIMIT;
         let address = self.gpu.address(self.op, view)?;
         Ok(strides[3] == 1
             && is_multiple(shape.dim(3))
@@ -352,7 +353,7 @@ impl<'a> Operands<'a> {
 
     fn input(&mut self, view: &View<'_>) -> Result<Operand> {
         if self.is_aligned(view)? {
-            return self.plain(view);
+            return self.operand(view);
         }
         let (buffer, padded, unpadded) = self.alloc_padded(view)?;
         let padded_view = View { buffer: &buffer, dtype: view.dtype, layout: &padded };
@@ -360,17 +361,17 @@ impl<'a> Operands<'a> {
             fill(self.gpu, self.op, &padded_view, Scalar::Float(0.0))?;
         }
         copy(self.gpu, self.op, view, &View { layout: &unpadded, ..padded_view })?;
-        let operand = self.plain(&padded_view)?;
+        let operand = self.operand(&padded_view)?;
         self.copies.push(buffer);
         Ok(operand)
     }
 
     fn output(&self, view: &View<'_>) -> Result<(Operand, Option<StagedOutput>)> {
         if self.is_aligned(view)? {
-            return Ok((self.plain(view)?, None));
+            return Ok((self.operand(view)?, None));
         }
         let (buffer, padded, unpadded) = self.alloc_padded(view)?;
-        let operand = self.plain(&View { buffer: &buffer, dtype: view.dtype, layout: &padded })?;
+        let operand = self.operand(&View { buffer: &buffer, dtype: view.dtype, layout: &padded })?;
         Ok((operand, Some(StagedOutput { buffer, layout: unpadded })))
     }
 
@@ -385,7 +386,7 @@ impl<'a> Operands<'a> {
 fn grid(op: &'static str, heads: usize, blocks: usize) -> Result<u32> {
     u32::try_from(heads * blocks)
         .ok()
-        .filter(|&grid| (grid as usize) < super::TOO_LONG)
+        .filter(|&grid| (grid as usize) < super::INDEX_LIMIT)
         .ok_or_else(|| Error::invalid(op, "more blocks than a launch takes"))
 }
 
@@ -429,19 +430,23 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
 impl Plan {
     /// Queues the kernel in which a block has a tile of queries and loops over all keys.
     fn launch_forward(&self, call: &Call<'_>, dtype: DType, tensors: Forward) -> Result<()> {
-        let Pass { rows, threads, shared } = forward_launch(self.products, dtype.size());
+        let Pass { rows, threads, shared_bytes } = forward_launch(self.products, dtype.size());
         let blocks = tensors.varlen.tiles(self.sizes.queries, rows);
         let grid = grid(call.name, self.batch * self.sizes.heads as usize, blocks)?;
         let parameters = Forward { blocks: blocks as u32, ..tensors };
         let variant = AttentionVariant::Forward { products: self.products, dtype };
-        let shared = (shared + tensors.varlen.room::<Forward>()) as u32;
-        call.gpu.launch(call.name, Launch { shared, ..Launch::new(variant, 0, grid, threads) }, &parameters)
+        let shared_bytes = (shared_bytes + tensors.varlen.parameter_bytes::<Forward>()) as u32;
+        call.gpu.launch(
+            call.name,
+            Launch { shared_bytes, ..Launch::new(variant, 0, grid, threads) },
+            &parameters,
+        )
     }
 }
 
 /// Returns the dynamic shared memory of the f32 forward kernel: one tile of queries, one of keys or
 /// weights, and one of values. The stride of their rows is an odd number of packs.
-fn simt_shared(width: usize) -> usize {
+fn simt_shared_bytes(width: usize) -> usize {
     (64 * (width + 4) + 64 * (width + 4).max(72) + 64 * (width + 4)) * 4
 }
 
@@ -470,7 +475,7 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         y: operands.input(y)?,
         dy: operands.input(dy)?,
         mask: mask.map_or(Ok(Operand::default()), |mask| operands.mask(mask))?,
-        log_sums: operands.plain_strides(log_sums)?,
+        log_sums: operands.operand_with_strides(log_sums)?,
         dq,
         dk,
         dv,
@@ -501,7 +506,7 @@ impl Plan {
         let padded = varlen.tiles(self.sizes.queries, ROWS) * ROWS;
         let query_blocks = varlen.tiles(self.sizes.queries, for_queries.rows);
         let key_blocks = varlen.tiles(self.sizes.keys, for_keys.rows);
-        let rows = call.gpu.scratch(heads * 2 * padded * 4)?;
+        let rows = call.gpu.workspace(heads * 2 * padded * 4)?;
         let parameters = Backward {
             tensors: *gradients,
             rows: rows.address(),
@@ -512,12 +517,12 @@ impl Plan {
             dropout_params: DropoutParams::of(call, config)?,
             varlen,
         };
-        let variant = AttentionVariant::GradRows { mask: self.products.mask_mode.of_rows(), dtype };
+        let variant = AttentionVariant::GradRows { mask: self.products.mask_mode.row_kernel_mode(), dtype };
         let row_grid = grid(call.name, heads, padded / ROWS)?;
         call.gpu.launch(call.name, Launch::new(variant, 0, row_grid, 256), &parameters)?;
         let variant = AttentionVariant::Grad { products: self.products, dtype };
         let launch = |kernel: usize, grid: u32, pass: &Pass| Launch {
-            shared: (pass.shared + varlen.room::<Backward>()) as u32,
+            shared_bytes: (pass.shared_bytes + varlen.parameter_bytes::<Backward>()) as u32,
             ..Launch::new(variant, kernel, grid, pass.threads)
         };
         let query_grid = grid(call.name, heads, query_blocks)?;
@@ -535,27 +540,27 @@ impl Plan {
 struct Pass {
     rows: usize,
     threads: u32,
-    shared: usize,
+    shared_bytes: usize,
 }
 
 /// Returns the dynamic shared memory of forward on tensor cores: a tile of queries, two of keys and
 /// two of values.
-fn forward_shared(products: Products, tiles: Tiles, element: usize) -> usize {
+fn forward_shared_bytes(products: Products, tiles: Tiles, element: usize) -> usize {
     (tiles.rows() + 4 * tiles.step) * usize::from(products.width) * element
 }
 
 /// Returns the kernel in which a block has a tile of queries and loops over all keys.
 fn forward_launch(products: Products, element: usize) -> Pass {
     if products.engine == Engine::Simt {
-        return Pass { rows: 64, threads: 128, shared: simt_shared(usize::from(products.width)) };
+        return Pass { rows: 64, threads: 128, shared_bytes: simt_shared_bytes(usize::from(products.width)) };
     }
     let tiles = products.forward_tiles();
-    let shared = forward_shared(products, tiles, element);
-    Pass { rows: tiles.rows(), threads: tiles.threads(), shared }
+    let shared_bytes = forward_shared_bytes(products, tiles, element);
+    Pass { rows: tiles.rows(), threads: tiles.threads(), shared_bytes }
 }
 
 /// Returns the bytes of shared memory of the f32 gradient for heads of this width.
-fn simt_grad_shared(width: usize) -> usize {
+fn simt_grad_shared_bytes(width: usize) -> usize {
     (2 * 96 * (width + 4) + 64 * 40 + 128) * 4
 }
 
@@ -564,14 +569,15 @@ fn simt_grad_shared(width: usize) -> usize {
 fn grad_launches(products: Products, element: usize) -> [Pass; 2] {
     let width = usize::from(products.width);
     if products.engine == Engine::Simt {
-        let shared = simt_grad_shared(width);
-        return [(); 2].map(|()| Pass { rows: 64, threads: 128, shared });
+        let shared_bytes = simt_grad_shared_bytes(width);
+        return [(); 2].map(|()| Pass { rows: 64, threads: 128, shared_bytes });
     }
     let [queries, keys] = products.backward_tiles();
     let pass = |tiles: &Tiles, bytes_per_query: usize| Pass {
         rows: tiles.rows(),
         threads: tiles.threads(),
-        shared: (tiles.rows() + 2 * tiles.step) * 2 * width * element + 2 * tiles.step * bytes_per_query,
+        shared_bytes: (tiles.rows() + 2 * tiles.step) * 2 * width * element
+            + 2 * tiles.step * bytes_per_query,
     };
     // In addition to its tiles, each step of the second pass loads two floats per query.
     [pass(&queries, 0), pass(&keys, 8)]

@@ -113,7 +113,7 @@ impl Plan {
     fn of(call: &Call<'_>, addresses: &[u64]) -> Result<Plan> {
         let (op, dtype, dims) = (call.name, call.inputs[0].dtype, call.inputs[0].layout.shape().dims());
         let (batch, channels, space) = (dims[0], dims[1], dims[2..].iter().product::<usize>());
-        super::fits(op, &[channels])?;
+        super::check_fits(op, &[channels])?;
         let planes = space * dtype.size() >= PLANE && channels <= MAX_GRID_Y;
         let contiguous = if planes { space } else { channels * space };
         let fits_pack = |&&pack: &&usize| {
@@ -129,7 +129,7 @@ impl Plan {
         let batch_per_split = batch.div_ceil(splits.max(1)).max(1);
         let splits = batch.div_ceil(batch_per_split).max(1);
         if planes {
-            super::fits(op, &[batch_per_split.saturating_mul(space / pack)])?;
+            super::check_fits(op, &[batch_per_split.saturating_mul(space / pack)])?;
         }
         Ok(Plan { op, dtype, batch, channels, space, pack, planes, splits, batch_per_split })
     }
@@ -151,9 +151,9 @@ impl Plan {
         let backward = parts.backward == 1;
         let width = if self.planes { self.channels } else { self.channels * self.space };
         let values = if backward { 2 } else { 3 };
-        let scratch = gpu.scratch(self.splits * width * values * self.dtype.accumulator().size())?;
+        let workspace = gpu.workspace(self.splits * width * values * self.dtype.accumulator().size())?;
         let parameters = PartParameters {
-            parts: scratch.address(),
+            parts: workspace.address(),
             batch: self.batch as u64,
             space: self.space as u64,
             batch_per_split: self.batch_per_split as u64,
@@ -171,7 +171,7 @@ impl Plan {
             false => [self.splits, width, self.space],
         };
         let parameters = ChannelParameters {
-            parts: scratch.address(),
+            parts: workspace.address(),
             outer: outer as u64,
             outer_stride: outer_stride as u64,
             inner: inner as u64,
@@ -195,7 +195,7 @@ impl Plan {
             packs: packs as u64,
             packs_of_plane: plane as u64,
             channels: self.channels as u32,
-            narrow: u32::from(packs < super::TOO_LONG),
+            narrow: u32::from(packs < super::INDEX_LIMIT),
             plane: Divisor::new(plane),
             channel: Divisor::new(self.channels),
             batch: self.batch as u64,
@@ -301,8 +301,8 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let plan = Plan::of(call, &[x, dx, dy])?;
     // Sums of dy and of dy * n of each channel.
     let bytes = plan.channels * plan.dtype.accumulator().size();
-    let scratch = call.gpu.scratch(2 * bytes)?;
-    let sums = [scratch.address(), scratch.address() + bytes as u64];
+    let workspace = call.gpu.workspace(2 * bytes)?;
+    let sums = [workspace.address(), workspace.address() + bytes as u64];
     let parts = PartParameters { backward: 1, ..part_parameters(x, dy, statistics, payload.eps) };
     let elements = element_parameters(&parts, dx, sums, [weight, 0]);
     plan.compute_sums(call.gpu, parts, channel_parameters(x, sums, gradients))?;

@@ -3,7 +3,7 @@
 use super::window::{Extent, WindowAxis, strides, supports_runs, window_axes};
 use crate::call::Call;
 use crate::launch::Launch;
-use crate::variant::Kind;
+use crate::variant::KernelFamily;
 use ternion_core::backend::View;
 use ternion_core::ops::conv::Window;
 use ternion_core::{Error, Op, Result};
@@ -61,7 +61,7 @@ fn launch(
     if count == 0 {
         return Ok(());
     }
-    super::fits(op, &[count])?;
+    super::check_fits(op, &[count])?;
     let [_, channels, height, width] = image.layout.shape().to_array(op)?;
     let windows = window.output_size(op, [height, width])?;
     let [down, across] = window_axes(op, window, [height, width], windows)?;
@@ -85,6 +85,6 @@ fn launch(
         false => (first, 1),
     };
     let blocks = count.div_ceil(THREADS * elements) as u32;
-    let variant = Kind::Patches(to.dtype);
+    let variant = KernelFamily::Patches(to.dtype);
     gpu.launch(op, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }

@@ -6,7 +6,7 @@ use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::space::{Divisor, Space};
 use crate::variant::elementwise::ElementwiseVariant;
-use crate::variant::{Kind, bits_like};
+use crate::variant::{KernelFamily, bits_like};
 use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::geometry::sort_slowest_first;
@@ -66,7 +66,7 @@ fn copy_transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> R
     let fastest_axis =
         |view: &View<'_>| (0..rank).find(|&axis| view.layout.strides()[axis] == 1 && dim(axis) > 1);
     let (Some(i), Some(j)) = (fastest_axis(x), fastest_axis(y)) else { return Ok(false) };
-    if i == j || dim(i) < MIN_SIDE || dim(j) < MIN_SIDE || y.layout.elements() >= super::TOO_LONG {
+    if i == j || dim(i) < MIN_SIDE || dim(j) < MIN_SIDE || y.layout.elements() >= super::INDEX_LIMIT {
         return Ok(false);
     }
     let stride = |view: &View<'_>, axis: usize| view.layout.strides()[axis] as i64;
@@ -101,7 +101,7 @@ fn copy_transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> R
         j_tiles: Divisor::new(j_tiles),
         batch: Space::in_order(&batch),
     };
-    let variant = Kind::Transpose(bits_like(x.dtype));
+    let variant = KernelFamily::Transpose(bits_like(x.dtype));
     let launch = Launch {
         block: [SIDE as u32, ROWS as u32, 1],
         ..Launch::new(variant, usize::from(is_packed), blocks as u32, 0)

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::variant::elementwise::ElementwiseVariant;
-use crate::variant::{Kind, bits_like, wrapping_like};
+use crate::variant::{KernelFamily, bits_like, wrapping_like};
 use ternion_core::backend::View;
 use ternion_core::{Error, Op, Result, Scalar};
 
@@ -50,6 +50,6 @@ pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let blocks = u32::try_from(payload.count.div_ceil(THREADS))
         .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
-    let variant = Kind::Iota(wrapping_like(payload.dtype));
+    let variant = KernelFamily::Iota(wrapping_like(payload.dtype));
     call.gpu.launch(call.name, Launch::new(variant, 0, blocks, THREADS as u32), &parameters)
 }

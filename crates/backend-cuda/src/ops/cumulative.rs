@@ -43,7 +43,7 @@ fn run_cumulative_sum(op: &Op, call: &Call<'_>) -> Result<()> {
         .collect();
     sort_slowest_first(&mut axes, 0);
     let lines: usize = axes.iter().map(|(size, _)| size).product();
-    super::fits(call.name, &[lines])?;
+    super::check_fits(call.name, &[lines])?;
     let length = shape.dim(payload.axis);
     if lines == 0 || length == 0 {
         return Ok(());

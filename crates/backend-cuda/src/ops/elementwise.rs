@@ -81,17 +81,17 @@ pub(crate) fn launch(
             Operand::Tensor(view) => is_aligned(address, view.dtype),
             _ => true,
         });
-    let is_dense = layouts.iter().all(|layout| layout.is_row_major());
-    if !(is_dense && all_aligned) {
+    let is_row_major = layouts.iter().all(|layout| layout.is_row_major());
+    if !(is_row_major && all_aligned) {
         parameters.space = Space::of(layouts);
     }
-    let is_line = all_aligned && (is_dense || parameters.space.is_line());
+    let is_line = all_aligned && (is_row_major || parameters.space.is_dense());
     let (kernel, per_block) = if is_line {
         (0, THREADS * unroll(y.dtype) * pack)
-    } else if all_aligned && parameters.space.has_rows(pack) && count < super::TOO_LONG {
+    } else if all_aligned && parameters.space.has_rows(pack) && count < super::INDEX_LIMIT {
         (1, THREADS * pack)
     } else {
-        (if count < super::TOO_LONG { 2 } else { 3 }, THREADS * PER_THREAD)
+        (if count < super::INDEX_LIMIT { 2 } else { 3 }, THREADS * PER_THREAD)
     };
     let blocks = u32::try_from(count.div_ceil(per_block))
         .map_err(|_| Error::invalid(op, format!("{count} elements are more than a launch takes")))?;

@@ -43,12 +43,12 @@ pub(crate) fn run_index_select(op: &Op, call: &Call<'_>) -> Result<()> {
     if gather_rows(call, payload.axis)? {
         return Ok(());
     }
-    let expanded = along(payload.axis, call.inputs[1].layout, call.outputs[0].layout)?;
+    let expanded = broadcast_index(payload.axis, call.inputs[1].layout, call.outputs[0].layout)?;
     gather(call, payload.axis, &View { layout: &expanded, ..call.inputs[1] })
 }
 
 /// Returns the vector `index` broadcast to the shape of `target`: it varies only along `axis`.
-pub(crate) fn along(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
+pub(crate) fn broadcast_index(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> {
     let mut strides = [0; MAX_RANK];
     strides[axis] = index.strides()[0];
     Layout::new(*target.shape(), &strides[..target.shape().rank()], index.offset())
@@ -57,7 +57,7 @@ pub(crate) fn along(axis: usize, index: &Layout, target: &Layout) -> Result<Layo
 fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
     let (gpu, op, x, y) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0]);
     let count = y.layout.elements();
-    super::fits(op, &[count])?;
+    super::check_fits(op, &[count])?;
     let mut axes: SmallVec<[(usize, [i64; 3]); MAX_RANK]> = (0..y.layout.shape().rank())
         .map(|other| {
             let x_stride = if other == axis { 0 } else { x.layout.strides()[other] };
@@ -101,7 +101,7 @@ struct RowParameters {
 
 /// Returns the strides of `view` as `[outer, axis, inner]`, if the axes before `axis` can be merged
 /// into one, and also the axes after it.
-pub(crate) fn three_axes(view: &View<'_>, axis: usize) -> Option<[i64; 3]> {
+pub(crate) fn merged_strides(view: &View<'_>, axis: usize) -> Option<[i64; 3]> {
     let merged = |range: std::ops::Range<usize>| {
         let axes: SmallVec<[(usize, [i64; 1]); MAX_RANK]> =
             range.map(|axis| (view.layout.shape().dim(axis), [view.layout.strides()[axis] as i64])).collect();
@@ -116,7 +116,7 @@ pub(crate) fn three_axes(view: &View<'_>, axis: usize) -> Option<[i64; 3]> {
 fn gather_rows(call: &Call<'_>, axis: usize) -> Result<bool> {
     let (gpu, op, x, y, index) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0], &call.inputs[1]);
     let inner: usize = y.layout.shape().dims()[axis + 1..].iter().product();
-    let (Some([outer, row, 1]), true) = (three_axes(x, axis), y.layout.is_contiguous()) else {
+    let (Some([outer, row, 1]), true) = (merged_strides(x, axis), y.layout.is_contiguous()) else {
         return Ok(false);
     };
     // If all outer axes have size 1, their stride is not used.
@@ -128,7 +128,7 @@ fn gather_rows(call: &Call<'_>, axis: usize) -> Result<bool> {
     let total = y.layout.elements() / word;
     if inner < 2
         || !(are_aligned && is_whole(inner as i64) && is_whole(outer) && is_whole(row))
-        || total >= super::TOO_LONG
+        || total >= super::INDEX_LIMIT
     {
         return Ok(false);
     }

@@ -82,7 +82,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         ..parameters(call, x, target, payload.ignore_index, payload.label_smoothing)?
     };
     let columns = parameters.columns as usize;
-    let request = RowRequest { dtype, columns, layouts: &[x], room: gpu.shared_memory() };
+    let request = RowRequest { dtype, columns, layouts: &[x], max_shared_memory: gpu.max_shared_memory() };
     let row_kernel = Rows::choose(&request, |packing| teams(smoothed, dtype, packing), |_, _| 0)?;
     let variant = LossVariant::Forward { smoothed, rows: row_kernel.rows, dtype };
     gpu.launch(call.name, row_kernel.launch(call.name, variant, 0, parameters.rows as usize)?, &parameters)?;
@@ -93,7 +93,8 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 fn grad_row_kernel(call: &Call<'_>, x: RowLayout, dx: RowLayout) -> Result<RowKernel> {
     let (dtype, layout) = (call.inputs[0].dtype, call.inputs[0].layout);
     let columns = layout.shape().dim(1);
-    let request = RowRequest { dtype, columns, layouts: &[x, dx], room: call.gpu.shared_memory() };
+    let request =
+        RowRequest { dtype, columns, layouts: &[x, dx], max_shared_memory: call.gpu.max_shared_memory() };
     Rows::choose(
         &request,
         |packing| grad_teams(dtype, packing),

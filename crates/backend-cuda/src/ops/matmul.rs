@@ -1,9 +1,9 @@
 //! Matrix products: the tile, how operands are copied into it, and the number of splits of a long
 //! k.
 
+mod bf16x6;
 mod choice;
 mod operand;
-mod parts;
 mod prediction;
 mod remembered;
 mod split_k;
@@ -17,9 +17,9 @@ use crate::ops::elementwise::{run_binary, run_unary, run_unary_grad};
 use crate::space::Space;
 use crate::variant::gemm::{EpilogueVariant, GemmVariant, MmaInput};
 use crate::variant::wrapping_like;
+use bf16x6::Bf16Terms;
 use choice::{Choice, Choices, Device, Output, Sizes};
 use operand::Operand;
-use parts::Parts;
 pub(crate) use remembered::clear_choices;
 use smallvec::SmallVec;
 use ternion_core::backend::{Buffer, Meta, Unsupported, View};
@@ -35,7 +35,7 @@ const SUM_SPLITS: usize = 1;
 /// Only in variants with row sums of a.
 const SUM_PARTS: usize = 2;
 
-/// The parameters; mirrors `Product` in the kernels.
+/// The parameters; mirrors `GemmParams` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Parameters {
@@ -250,13 +250,13 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         unaligned_to_l2_line: [false; 2],
         element_bytes: [0; 2],
     };
-    super::fits(call.name, &[sizes.outputs(), sizes.k, sizes.m, sizes.n])?;
+    super::check_fits(call.name, &[sizes.outputs(), sizes.k, sizes.m, sizes.n])?;
     if sizes.outputs() == 0 {
         return sums_of_empty_result(payload, call);
     }
     let device = Device {
         multiprocessors: call.gpu.multiprocessors(),
-        room: call.gpu.shared_memory(),
+        max_shared_memory: call.gpu.max_shared_memory(),
         architecture: call.gpu.architecture(),
     };
     let input = match a.view.dtype {
@@ -274,7 +274,7 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         return run_unfused(payload, call);
     }
     if let Some(bf16x6_choice) = bf16x6_choice {
-        return parts::launch(call, &payload.epilogue, &sizes, [&bf16x6_choice, &choice], [&a, &b]);
+        return bf16x6::launch(call, &payload.epilogue, &sizes, [&bf16x6_choice, &choice], [&a, &b]);
     }
     match choice.is_copied {
         [false, false] => launch(call, &payload.epilogue, &sizes, &choice, [&a, &b], None, Condition::NONE),
@@ -325,7 +325,7 @@ fn launch(
     sizes: &Sizes,
     choice: &Choice,
     [a, b]: [&Operand<'_>; 2],
-    parts: Option<&[Parts<'_>; 2]>,
+    terms: Option<&[Bf16Terms<'_>; 2]>,
     condition: Condition,
 ) -> Result<()> {
     let (gpu, op, y) = (call.gpu, call.name, &call.outputs[0]);
@@ -333,7 +333,7 @@ fn launch(
     let splits = if choice.tile.engine.reduces_in_cluster() { 1 } else { choice.splits };
     let sum_size = if a.view.dtype.size() == 8 { 8 } else { 4 };
     let all_partials = if splits > 1 { splits * sizes.outputs() * sum_size } else { 0 };
-    let partial = gpu.scratch(choice.fused_partial_bytes().unwrap_or(all_partials))?;
+    let partial = gpu.workspace(choice.fused_partial_bytes().unwrap_or(all_partials))?;
     let bias = epilogue.bias.then(|| &call.inputs[2]);
     let mut parameters = Parameters {
         y: gpu.address(op, y)?,
@@ -370,9 +370,9 @@ fn launch(
         output: wrapping_like(y.dtype),
         epilogue: choice.epilogue,
     };
-    super::fits(op, &[choice.blocks])?;
+    super::check_fits(op, &[choice.blocks])?;
     if tile.engine.uses_tensor_maps() {
-        let maps = match parts {
+        let maps = match terms {
             Some([a, b]) => [a.map(tile, tile.block.m, op)?, b.map(tile, tile.block.n, op)?],
             None => tensor_maps::operand_maps([a, b], choice, &parameters.batch, op)?,
         };
@@ -382,7 +382,7 @@ fn launch(
         };
     }
     let product = Launch {
-        shared: choice.shared as u32,
+        shared_bytes: choice.shared_bytes as u32,
         ..Launch::new(variant, PRODUCT, choice.blocks as u32, choice.threads as u32)
     };
     gpu.launch(op, product, &parameters)?;

@@ -24,7 +24,7 @@ pub(crate) mod window;
 
 /// The number of elements from which on an element's index does not fit the kernels' 32-bit
 /// integers.
-pub(crate) const TOO_LONG: usize = 1 << 31;
+pub(crate) const INDEX_LIMIT: usize = 1 << 31;
 
 /// Checks that the kernels of rows support this number of columns. They also count packs beyond
 /// both ends of a row.
@@ -39,8 +39,8 @@ pub(crate) fn check_fits_rows(op: &'static str, columns: usize) -> ternion_core:
 }
 
 /// Checks that all of these counts fit the kernels' 32-bit integers.
-pub(crate) fn fits(op: &'static str, counts: &[usize]) -> ternion_core::Result<()> {
-    match counts.iter().find(|&&count| count >= TOO_LONG) {
+pub(crate) fn check_fits(op: &'static str, counts: &[usize]) -> ternion_core::Result<()> {
+    match counts.iter().find(|&&count| count >= INDEX_LIMIT) {
         None => Ok(()),
         Some(count) => Err(ternion_core::Error::invalid(
             op,

@@ -4,7 +4,7 @@
 use super::copy::copy;
 use crate::call::{Call, Selected};
 use crate::launch::Launch;
-use crate::variant::{Kind, pack_of};
+use crate::variant::{KernelFamily, pack_of};
 use smallvec::SmallVec;
 use ternion_core::backend::{Buffer, Unsupported, View};
 use ternion_core::{Error, Op, Result};
@@ -64,19 +64,20 @@ fn run(_: &Op, call: &Call<'_>) -> Result<()> {
         .filter(|&count| count < 1 << 31)
         .ok_or_else(|| Error::invalid(call.name, "more elements than a launch takes"))?;
     let accumulator = 3 * dtype.accumulator().size();
-    let scratch = call.gpu.scratch(count as usize * accumulator)?;
-    let mut partial = scratch.address();
+    let workspace = call.gpu.workspace(count as usize * accumulator)?;
+    let mut partial = workspace.address();
     for launch_sources in sources.chunks(MAX_TENSORS) {
         let blocks = blocks_of(launch_sources);
-        let launch = Launch::new(Kind::MultiTensorNorm(dtype), SQUARES_KERNEL, blocks as u32, THREADS as u32);
+        let launch =
+            Launch::new(KernelFamily::MultiTensorNorm(dtype), SQUARES_KERNEL, blocks as u32, THREADS as u32);
         call.gpu.launch(call.name, launch, &parameters(launch_sources, chunk, partial))?;
         partial += (blocks * accumulator) as u64;
     }
     let parts =
-        Parts { partial: scratch.address(), y: call.gpu.address(call.name, &call.outputs[0])?, count };
+        Parts { partial: workspace.address(), y: call.gpu.address(call.name, &call.outputs[0])?, count };
     call.gpu.launch(
         call.name,
-        Launch::new(Kind::MultiTensorNorm(dtype), ROOT_KERNEL, 1, PART_THREADS),
+        Launch::new(KernelFamily::MultiTensorNorm(dtype), ROOT_KERNEL, 1, PART_THREADS),
         &parts,
     )
 }

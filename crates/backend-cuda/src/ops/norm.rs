@@ -166,7 +166,8 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         RowLayout { address: weight_address, stride: 0 },
         RowLayout { address: bias_address, stride: 0 },
     ];
-    let request = RowRequest { dtype, columns, layouts: &layouts, room: gpu.shared_memory() };
+    let request =
+        RowRequest { dtype, columns, layouts: &layouts, max_shared_memory: gpu.max_shared_memory() };
     let row_kernel = Rows::choose(&request, |packing| teams(dtype, packing), |_, _| 0)?;
     let y_dtype = call.outputs[0].dtype;
     if y_dtype != dtype && !fuses(&row_kernel, dtype, y_dtype) {
@@ -194,7 +195,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
 fn persistent_blocks(row_kernel: &RowKernel, count: usize) -> usize {
     let max_blocks = match row_kernel {
         _ if row_kernel.rows.team.threads() <= QUARTER_THREADS => BLOCKS[0],
-        _ if row_kernel.shared <= HALF_SHARED_BYTES => BLOCKS[1],
+        _ if row_kernel.shared_bytes <= HALF_SHARED_BYTES => BLOCKS[1],
         _ => BLOCKS[2],
     };
     count.div_ceil(row_kernel.rows.per_block()).min(max_blocks)
@@ -235,7 +236,7 @@ impl Grad {
 /// if blocks loop over them.
 fn grad_row_kernel(call: &Call<'_>, columns: usize, layouts: &[RowLayout]) -> Result<RowKernel> {
     let dtype = call.inputs[0].dtype;
-    let request = RowRequest { dtype, columns, layouts, room: call.gpu.shared_memory() };
+    let request = RowRequest { dtype, columns, layouts, max_shared_memory: call.gpu.max_shared_memory() };
     let ring = |rows: &Rows, _: usize| match rows.team.storage {
         RowStorage::Registers => {
             let packs = 2 * STAGES * rows_together(rows, dtype) * rows.team.packs() * rows.threads();
@@ -317,10 +318,10 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         return run_grad_unfused(op, call, &grad);
     }
     let partials = Partials::of(&grad, &row_kernel, count);
-    let scratch = gpu.scratch(partials.count * partials.sums * columns * dtype.accumulator().size())?;
+    let workspace = gpu.workspace(partials.count * partials.sums * columns * dtype.accumulator().size())?;
     let parameters = GradParameters {
         dx: dx.address,
-        partials: scratch.address(),
+        partials: workspace.address(),
         x: x.address,
         dy: dy.address,
         mean,

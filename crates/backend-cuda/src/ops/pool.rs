@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::launch::Launch;
 use crate::space::Divisor;
 use crate::submit::errors::IndexErrors;
-use crate::variant::Kind;
+use crate::variant::KernelFamily;
 use ternion_core::backend::View;
 use ternion_core::ops::conv::Window;
 use ternion_core::{DType, Error, Op, Result};
@@ -65,7 +65,7 @@ fn parameters(
     let (gpu, op) = (call.gpu, call.name);
     let [_, channels, _, _] = to.layout.shape().to_array(op)?;
     let count = to.layout.elements();
-    super::fits(op, &[count])?;
+    super::check_fits(op, &[count])?;
     let size = image_size(op, large)?;
     let [down, across] = window_axes(op, window, size, image_size(op, small)?)?;
     Ok(Parameters {
@@ -110,7 +110,7 @@ fn forward(call: &Call<'_>, window: &Window, first: usize, parameters: Parameter
     let parameters =
         Parameters { channels_last: u32::from(channel.abs() == 1 && column.abs() > 1), ..parameters };
     let blocks = (parameters.count as usize).div_ceil(THREADS) as u32;
-    let variant = Kind::Pool(call.inputs[0].dtype);
+    let variant = KernelFamily::Pool(call.inputs[0].dtype);
     call.gpu.launch(call.name, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn run_max_pool2d(op: &Op, call: &Call<'_>) -> Result<()> {
     if y.layout.elements() == 0 {
         return Ok(());
     }
-    super::fits(call.name, &[pixels(call.name, x)?])?;
+    super::check_fits(call.name, &[pixels(call.name, x)?])?;
     let parameters = Parameters {
         positions: call.gpu.address(call.name, positions)?,
         position_strides: strides(positions),
@@ -184,7 +184,7 @@ pub(crate) fn run_max_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let parameters = with_runs(call, parameters)?;
     let blocks = (parameters.count as usize).div_ceil(THREADS);
-    let variant = Kind::Pool(dx.dtype);
+    let variant = KernelFamily::Pool(dx.dtype);
     let launch = |kernel: usize, blocks: usize| Launch::new(variant, kernel, blocks as u32, THREADS as u32);
     gpu.launch(call.name, launch(MAX_POOL_GRAD, blocks), &parameters)?;
     let stray_blocks = blocks.min(gpu.multiprocessors() * STRAY_BLOCKS);
@@ -202,7 +202,7 @@ pub(crate) fn run_avg_pool2d_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         Parameters { whole, part: whole.recip(), ..parameters(call, &pool.window, [dx, dy], [dy, dx])? };
     let parameters = with_runs(call, parameters)?;
     let blocks = (parameters.count as usize).div_ceil(THREADS);
-    let variant = Kind::Pool(dx.dtype);
+    let variant = KernelFamily::Pool(dx.dtype);
     let launch = Launch::new(variant, AVG_POOL_GRAD, blocks as u32, THREADS as u32);
     call.gpu.launch(call.name, launch, &parameters)
 }

@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::space::Space;
-use crate::variant::Kind;
+use crate::variant::KernelFamily;
 use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::{Error, MAX_RANK, Op, Result};
@@ -51,7 +51,7 @@ fn parameters(call: &Call<'_>, x: &View<'_>, state: &View<'_>, offset: u64) -> R
 /// Launches a kernel in which a thread computes `per_thread` elements.
 fn launch(
     call: &Call<'_>,
-    variant: Kind,
+    variant: KernelFamily,
     kernel: usize,
     per_thread: u64,
     parameters: &Parameters,
@@ -65,19 +65,19 @@ pub(crate) fn run_bits(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::RandomBits(payload) = op else { return Err(Error::invalid(call.name, "is not random_bits")) };
     let mut parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
     parameters.shift = 32 - u32::from(payload.bits);
-    launch(call, Kind::RandomBits, 0, 4, &parameters)
+    launch(call, KernelFamily::RandomBits, 0, 4, &parameters)
 }
 
 pub(crate) fn run_uniform(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Uniform(payload) = op else { return Err(Error::invalid(call.name, "is not uniform")) };
     let parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
-    launch(call, Kind::Random(payload.dtype), 0, 4, &parameters)
+    launch(call, KernelFamily::Random(payload.dtype), 0, 4, &parameters)
 }
 
 pub(crate) fn run_normal(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Normal(payload) = op else { return Err(Error::invalid(call.name, "is not normal")) };
     let parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
-    launch(call, Kind::Random(payload.dtype), 1, 2, &parameters)
+    launch(call, KernelFamily::Random(payload.dtype), 1, 2, &parameters)
 }
 
 pub(crate) fn run_dropout(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -89,5 +89,5 @@ pub(crate) fn run_dropout(op: &Op, call: &Call<'_>) -> Result<()> {
     let pack = 4 * x.dtype.size() as u64;
     let are_aligned = [parameters.x, parameters.y].iter().all(|address| address.is_multiple_of(pack.min(16)));
     let is_line = x.layout.is_row_major() && y.layout.is_row_major() && are_aligned;
-    launch(call, Kind::Random(x.dtype), if is_line { 3 } else { 2 }, 4, &parameters)
+    launch(call, KernelFamily::Random(x.dtype), if is_line { 3 } else { 2 }, 4, &parameters)
 }

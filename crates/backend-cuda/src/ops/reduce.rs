@@ -88,7 +88,7 @@ fn run_reduce(op: &Op, call: &Call<'_>) -> Result<()> {
     let accumulator = accumulator_bytes(payload.op, x.dtype);
     let variant = ReductionVariant::reduce(payload.op, x.dtype, y.dtype);
     let spaces = Spaces::of(payload, x, y);
-    super::fits(call.name, &[spaces.results, spaces.reduced])?;
+    super::check_fits(call.name, &[spaces.results, spaces.reduced])?;
     if spaces.results == 0 {
         return Ok(());
     }
@@ -150,7 +150,8 @@ impl Partition {
         let result_stride = spaces.kept.strides[1][spaces.kept.last()];
         let reduced_stride = spaces.over.strides[0][spaces.over.last()];
         let partition = |kernel: usize, blocks: usize, round: usize, each: usize| {
-            let target = (gpu.multiprocessors() * each * element.div_ceil(2).min(2)).min(Gpu::COUNTS);
+            let target =
+                (gpu.multiprocessors() * each * element.div_ceil(2).min(2)).min(Gpu::ARRIVAL_COUNTERS);
             let parts = (target / blocks.max(1)).clamp(1, reduced.div_ceil(round).max(1)).min(1024);
             let per_part = reduced.div_ceil(parts).next_multiple_of(round);
             Partition { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }
@@ -197,13 +198,13 @@ fn reduce(
     let partition = Partition::of(gpu, &spaces, x.dtype.size(), spaces.column_pack(x.dtype, address));
     let is_one_run = spaces.over.rank == 1 && spaces.over.strides[0][0] == 1;
     let is_line = is_one_run && address.is_multiple_of(16) && spaces.results_begin_at_multiples_of(pack);
-    let scratch =
-        gpu.scratch(if partition.parts > 1 { partition.parts * spaces.results * accumulator } else { 0 })?;
+    let workspace =
+        gpu.workspace(if partition.parts > 1 { partition.parts * spaces.results * accumulator } else { 0 })?;
     let parameters = Parameters {
         x: address,
         y: gpu.address(op, y)?,
-        partial: scratch.address(),
-        arrived: gpu.counts(),
+        partial: workspace.address(),
+        arrived: gpu.arrival_counters(),
         results: spaces.results as u32,
         reduced: spaces.reduced as u32,
         parts: partition.parts as u32,

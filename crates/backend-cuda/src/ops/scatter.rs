@@ -2,7 +2,7 @@
 //! result does not depend on the order of threads.
 
 use super::copy::copy;
-use super::index::{along, three_axes, variant};
+use super::index::{broadcast_index, merged_strides, variant};
 use super::sort::{Pairs, sort_keys};
 use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
@@ -31,7 +31,7 @@ const MAX_BLOCKS: usize = 65535;
 #[repr(C)]
 struct KeyParameters {
     keys: u64,
-    numbers: u64,
+    indices: u64,
     index: u64,
     fault: u64,
     site: u64,
@@ -47,7 +47,7 @@ struct ScatterParameters {
     y: u64,
     source: u64,
     keys: u64,
-    numbers: u64,
+    indices: u64,
     count: u32,
     out_of_range: u32,
     destinations: Space<1>,
@@ -59,7 +59,7 @@ struct RowParameters {
     y: u64,
     source: u64,
     keys: u64,
-    numbers: u64,
+    indices: u64,
     count: u32,
     out_of_range: u32,
     columns: u32,
@@ -94,11 +94,11 @@ fn sorted_destinations(
     space: Space<2>,
 ) -> Result<Pairs> {
     let count = index.layout.elements();
-    super::fits(call.name, &[count, destinations])?;
+    super::check_fits(call.name, &[count, destinations])?;
     let mut pairs = Pairs::new(gpu, 1, count, 4)?;
     let parameters = KeyParameters {
         keys: pairs.keys[0].address(),
-        numbers: pairs.numbers[0].address(),
+        indices: pairs.indices[0].address(),
         index: gpu.address(call.name, index)?,
         fault: gpu.index_errors.address,
         site: IndexErrors::site(call.name, size),
@@ -143,7 +143,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode, index: &View<'_>) ->
         y: gpu.address(op, y)?,
         source: gpu.address(op, source)?,
         keys: pairs.keys[0].address(),
-        numbers: pairs.numbers[0].address(),
+        indices: pairs.indices[0].address(),
         count: count as u32,
         out_of_range: destinations as u32,
         destinations: space_in_order(y.layout),
@@ -167,12 +167,13 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
     if count == 0 || outer == 0 || columns == 0 {
         return Ok(());
     }
-    let (Some(y_strides), Some(source_strides)) = (three_axes(y, axis), three_axes(source, axis)) else {
-        let expanded = along(axis, index.layout, source.layout)?;
+    let (Some(y_strides), Some(source_strides)) = (merged_strides(y, axis), merged_strides(source, axis))
+    else {
+        let expanded = broadcast_index(axis, index.layout, source.layout)?;
         return scatter(call, axis, ScatterMode::Add, &View { layout: &expanded, ..*index });
     };
     if outer > MAX_BLOCKS || columns.div_ceil(LANES) > MAX_BLOCKS {
-        let expanded = along(axis, index.layout, source.layout)?;
+        let expanded = broadcast_index(axis, index.layout, source.layout)?;
         return scatter(call, axis, ScatterMode::Add, &View { layout: &expanded, ..*index });
     }
     let vector = Space::in_order(&[(count, [index.layout.strides()[0] as i64, 0])]);
@@ -181,7 +182,7 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         y: gpu.address(op, y)?,
         source: gpu.address(op, source)?,
         keys: pairs.keys[0].address(),
-        numbers: pairs.numbers[0].address(),
+        indices: pairs.indices[0].address(),
         count: count as u32,
         out_of_range: dims[axis] as u32,
         columns: columns as u32,

@@ -109,7 +109,7 @@ fn launch_rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
     }
     layouts[tensors] = operands.output_rows(0, params.axis)?;
     let layouts = &layouts[..=tensors];
-    let request = RowRequest { dtype, columns, layouts, room: gpu.shared_memory() };
+    let request = RowRequest { dtype, columns, layouts, max_shared_memory: gpu.max_shared_memory() };
     let row_kernel = Rows::choose(
         &request,
         |packing| teams(params.log, dtype, packing),
@@ -120,7 +120,7 @@ fn launch_rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
         && count < MAX_ROWS
         && columns >= MIN_COLUMNS;
     let chunks = if is_chunked { row_kernel.packs.div_ceil(CHUNK_PACKS) } else { 0 };
-    let scratch = gpu.scratch(chunks * count * 2 * dtype.accumulator().size())?;
+    let workspace = gpu.workspace(chunks * count * 2 * dtype.accumulator().size())?;
     let launches = match is_chunked {
         true => {
             let variant = SoftmaxVariant::Chunks(dtype);
@@ -144,7 +144,7 @@ fn launch_rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
                     dx: dx.address,
                     y: y.address,
                     dy: dy.address,
-                    parts: scratch.address(),
+                    parts: workspace.address(),
                     rows: count as u64,
                     dx_stride: dx.stride,
                     y_stride: y.stride,
@@ -159,7 +159,7 @@ fn launch_rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
                 let parameters = Parameters {
                     y: y.address,
                     x: x.address,
-                    parts: scratch.address(),
+                    parts: workspace.address(),
                     rows: count as u64,
                     y_stride: y.stride,
                     x_stride: x.stride,

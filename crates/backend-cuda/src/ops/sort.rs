@@ -3,7 +3,7 @@
 use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
 use crate::launch::Launch;
-use crate::memory::scratch::Scratch;
+use crate::memory::workspace::Workspace;
 use crate::space::Space;
 use crate::variant::index::IndexVariant;
 use smallvec::SmallVec;
@@ -51,7 +51,7 @@ struct LineParameters {
 #[repr(C)]
 struct KeyParameters {
     keys: u64,
-    numbers: u64,
+    indices: u64,
     x: u64,
     length: u32,
     descending: u32,
@@ -62,9 +62,9 @@ struct KeyParameters {
 #[repr(C)]
 struct DigitParameters {
     keys: u64,
-    numbers: u64,
+    indices: u64,
     keys_out: u64,
-    numbers_out: u64,
+    indices_out: u64,
     counts: u64,
     length: u32,
     tiles: u32,
@@ -76,7 +76,7 @@ struct TakeParameters {
     values: u64,
     positions: u64,
     x: u64,
-    numbers: u64,
+    indices: u64,
     length: u32,
     value_step: i64,
     position_step: i64,
@@ -120,7 +120,7 @@ fn run_sort(op: &Op, call: &Call<'_>) -> Result<()> {
 
 fn sort(call: &Call<'_>, payload: &Sort, views: [&View<'_>; 3]) -> Result<()> {
     let lines = Lines::of(payload.axis, views);
-    super::fits(call.name, &[lines.count, lines.length])?;
+    super::check_fits(call.name, &[lines.count, lines.length])?;
     if lines.count == 0 || lines.length == 0 {
         return Ok(());
     }
@@ -185,7 +185,7 @@ fn long(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descen
     let launch = |kernel: usize| Launch { grid, ..Launch::new(variant, kernel, 0, THREADS as u32) };
     let keys = KeyParameters {
         keys: pairs.keys[0].address(),
-        numbers: pairs.numbers[0].address(),
+        indices: pairs.indices[0].address(),
         x,
         length: lines.length as u32,
         descending,
@@ -198,7 +198,7 @@ fn long(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descen
         values,
         positions,
         x,
-        numbers: pairs.numbers[0].address(),
+        indices: pairs.indices[0].address(),
         length: lines.length as u32,
         value_step,
         position_step,
@@ -210,9 +210,9 @@ fn long(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descen
 
 /// Keys and their indices, with a second buffer for each, to which a pass moves them.
 pub(crate) struct Pairs {
-    pub(crate) keys: [Scratch; 2],
-    pub(crate) numbers: [Scratch; 2],
-    counts: Scratch,
+    pub(crate) keys: [Workspace; 2],
+    pub(crate) indices: [Workspace; 2],
+    counts: Workspace,
     lines: usize,
     length: usize,
 }
@@ -221,18 +221,18 @@ impl Pairs {
     /// Allocates lines of pairs, with keys of 4 or 8 bytes.
     pub(crate) fn new(gpu: &Gpu, lines: usize, length: usize, key_bytes: usize) -> Result<Pairs> {
         let total = lines * length;
-        let room = |bytes: usize| gpu.scratch(total * bytes);
+        let workspace = |bytes: usize| gpu.workspace(total * bytes);
         Ok(Pairs {
-            keys: [room(key_bytes)?, room(key_bytes)?],
-            numbers: [room(4)?, room(4)?],
-            counts: gpu.scratch(lines * DIGITS * length.div_ceil(TILE) * 4)?,
+            keys: [workspace(key_bytes)?, workspace(key_bytes)?],
+            indices: [workspace(4)?, workspace(4)?],
+            counts: gpu.workspace(lines * DIGITS * length.div_ceil(TILE) * 4)?,
             lines,
             length,
         })
     }
 
     /// Sorts by the lowest `bits` bits of the keys. `first` is the index of the kernel `count` in
-    /// `variant`, which is followed by `offsets` and `place`.
+    /// `variant`, which is followed by `offsets` and `scatter_sorted`.
     pub(crate) fn sort(
         &mut self,
         gpu: &Gpu,
@@ -245,9 +245,9 @@ impl Pairs {
         for shift in (0..bits).step_by(DIGIT_BITS as usize) {
             let parameters = DigitParameters {
                 keys: self.keys[0].address(),
-                numbers: self.numbers[0].address(),
+                indices: self.indices[0].address(),
                 keys_out: self.keys[1].address(),
-                numbers_out: self.numbers[1].address(),
+                indices_out: self.indices[1].address(),
                 counts: self.counts.address(),
                 length: self.length as u32,
                 tiles,
@@ -262,7 +262,7 @@ impl Pairs {
             gpu.launch(op, launch(1, [lines, 1, 1]), &parameters)?;
             gpu.launch(op, launch(2, [tiles, lines, 1]), &parameters)?;
             self.keys.swap(0, 1);
-            self.numbers.swap(0, 1);
+            self.indices.swap(0, 1);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use ternion_core::geometry::{SlidingWindow, axes_of, sliding_windows};
 use ternion_core::ops::conv::Window;
 use ternion_core::{Layout, Result};
 
-/// A window along one axis; mirrors `Slide` in the kernels.
+/// A window along one axis; mirrors `WindowAxis` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowAxis {
@@ -28,7 +28,7 @@ impl WindowAxis {
     fn new(op: &'static str, window: SlidingWindow) -> Result<WindowAxis> {
         // Every index of every window is less than the padded size, so all other values are also
         // less than 2^31.
-        super::fits(op, &[window.padded_size()])?;
+        super::check_fits(op, &[window.padded_size()])?;
         let window = window.with_taken_steps();
         let (window_step, tap_step) = window.steps_over_element();
         Ok(WindowAxis {
@@ -80,7 +80,7 @@ pub(crate) fn strides<const N: usize>(view: &View<'_>) -> [i64; N] {
 
 /// Returns whether the elements are contiguous in the order of the shape.
 pub(crate) fn is_dense(layout: &Layout) -> bool {
-    Space::in_order(&axes_of([layout])).is_line()
+    Space::in_order(&axes_of([layout])).is_dense()
 }
 
 /// Returns whether threads can write `view` in runs of `bytes` bytes.

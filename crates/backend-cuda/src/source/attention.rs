@@ -85,7 +85,7 @@ impl Source {
         let source = self.define_type(TYPE, dtype).define_all([
             ("BAND", usize::from(band)),
             ("MASK", mask),
-            ("DROPOUT", usize::from(mask_mode.drops())),
+            ("DROPOUT", usize::from(mask_mode.may_drop())),
         ]);
         if mask_mode.is_varlen() { source.define("VARLEN", 1) } else { source }
     }

@@ -1,7 +1,7 @@
 //! Kernels of the ladder.
 
 use super::Source;
-use crate::variant::ladder::{LadderVariant, Share};
+use crate::variant::ladder::{LadderVariant, Partition};
 
 pub(super) fn source(LadderVariant { rung, tile }: LadderVariant) -> Source {
     let [m, n, k] = tile.block;
@@ -11,11 +11,11 @@ pub(super) fn source(LadderVariant { rung, tile }: LadderVariant) -> Source {
         source.define(names[0], m).define(names[1], n)
     };
     let (thread, warp) = (["THREAD_M", "THREAD_N"], ["WARP_M", "WARP_N"]);
-    let source = match tile.share {
-        Share::Thread(sums) => part(source, sums, thread),
-        Share::Lanes { warp: of_warp, thread: sums } => part(part(source, sums, thread), of_warp, warp),
-        Share::Warp(sums) => part(source, sums, warp).define("STAGES", tile.stages),
-        Share::Warpgroups(consumers) => {
+    let source = match tile.partition {
+        Partition::Thread(sums) => part(source, sums, thread),
+        Partition::Lanes { warp: of_warp, thread: sums } => part(part(source, sums, thread), of_warp, warp),
+        Partition::Warp(sums) => part(source, sums, warp).define("STAGES", tile.stages),
+        Partition::Warpgroups(consumers) => {
             source.define_all([("STAGES", tile.stages), ("CONSUMERS", consumers)])
         }
     };

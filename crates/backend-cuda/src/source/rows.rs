@@ -45,7 +45,7 @@ pub(super) fn softmax(variant: SoftmaxVariant) -> Source {
         SoftmaxVariant::Columns { log, tile, dtype } => {
             source(&["softmax_columns", "softmax_grad_columns"], 2, log, dtype)
                 .no_rows(usize::from(tile.pack))
-                .define("ACROSS", tile.across)
+                .define("ACROSS", tile.adjacent_packs)
         }
     }
 }

@@ -41,7 +41,7 @@ struct LaunchEntry {
 
 impl LaunchEntry {
     fn record(&self) -> LaunchRecord {
-        let Launch { variant, kernel, grid, block, shared, .. } = self.launch;
+        let Launch { variant, kernel, grid, block, shared_bytes, .. } = self.launch;
         let source = variant.source();
         LaunchRecord {
             op: self.op,
@@ -50,7 +50,7 @@ impl LaunchEntry {
             variant: source.name,
             grid,
             block,
-            dynamic_shared: shared,
+            dynamic_shared: shared_bytes,
             is_recorded: self.is_recorded,
         }
     }
@@ -170,7 +170,7 @@ mod tests {
         history.begin_records();
         history.add_launch("eager", &launch, false);
         history.add("replay");
-        history.add_launch("recorded", &Launch { shared: 16, ..launch }, true);
+        history.add_launch("recorded", &Launch { shared_bytes: 16, ..launch }, true);
         let records = history.take_records();
         let recorded: Vec<_> =
             records.iter().map(|record| (record.op, record.is_recorded, record.dynamic_shared)).collect();

@@ -100,15 +100,15 @@ struct Slot {
 
 /// A launch that failed.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct LaunchError {
     thread: ThreadId,
     pub(crate) op: &'static str,
-    pub(crate) reason: Reason,
+    pub(crate) reason: LaunchErrorReason,
 }
 
 /// Why a launch failed.
 #[derive(Debug)]
-pub(crate) enum Reason {
+pub(crate) enum LaunchErrorReason {
     /// The status that the driver returned.
     Driver(sys::CUresult),
     /// Its kernel could not be compiled or loaded.
@@ -150,9 +150,9 @@ pub(crate) struct SubmissionQueue<D> {
     is_stopped: AtomicBool,
     thread: OnceLock<Option<Thread>>,
     handle: Mutex<Option<JoinHandle<()>>>,
-    /// Whether `refusals` is not empty. Changed by the holder of its lock.
-    has_refusals: AtomicBool,
-    refusals: Mutex<Vec<Refusal>>,
+    /// Whether `errors` is not empty. Changed by the holder of its lock.
+    has_errors: AtomicBool,
+    errors: Mutex<Vec<LaunchError>>,
 }
 
 // SAFETY: slots between `issued` and `pushed` are only read, by the holder of `issuing`; the others
@@ -199,8 +199,8 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
             is_stopped: AtomicBool::new(false),
             thread: OnceLock::new(),
             handle: Mutex::default(),
-            has_refusals: AtomicBool::new(false),
-            refusals: Mutex::default(),
+            has_errors: AtomicBool::new(false),
+            errors: Mutex::default(),
         }
     }
 
@@ -351,8 +351,8 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
             let slot = self.slots[index % SLOTS].get().cast::<Slot>();
             // SAFETY: the slot was filled before `pushed` counted it, and is not filled again
             // before `issued` counts it.
-            if let Err(refusal) = unsafe { self.issue_slot(index, slot) } {
-                self.record_refusal(refusal);
+            if let Err(launch_error) = unsafe { self.issue_slot(index, slot) } {
+                self.record_error(launch_error);
             }
             self.issued.0.store(index + 1, Ordering::Release);
         }
@@ -363,21 +363,21 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
     /// # Safety
     /// The slot is filled, no other thread writes to it during the call, and it is issued once.
     #[inline]
-    unsafe fn issue_slot(&self, index: usize, slot: *mut Slot) -> Result<(), Refusal> {
+    unsafe fn issue_slot(&self, index: usize, slot: *mut Slot) -> Result<(), LaunchError> {
         // SAFETY: the caller guarantees the slot.
         let (op, thread, function) = unsafe { ((*slot).op, (*slot).thread, (*slot).config.function) };
-        let refusal = |reason| Refusal { thread, op, reason };
+        let launch_error = |reason| LaunchError { thread, op, reason };
         if function.is_null()
             && let Some(awaited) = self.take_awaited(index)
         {
-            let function = awaited.wait().map_err(|error| refusal(Reason::Kernel(error)))?;
+            let function = awaited.wait().map_err(|error| launch_error(LaunchErrorReason::Kernel(error)))?;
             // SAFETY: as above.
             unsafe { (&raw mut (*slot).config.function).write(function) };
         }
         // SAFETY: as above; the caller of `push` guaranteed the parameters.
         match unsafe { self.target.launch(&(*slot).config, (&raw mut (*slot).parameters).cast()) } {
             sys::CUresult::CUDA_SUCCESS => Ok(()),
-            code => Err(refusal(Reason::Driver(code))),
+            code => Err(launch_error(LaunchErrorReason::Driver(code))),
         }
     }
 
@@ -388,40 +388,40 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         if is_next { awaited.pop_front().map(|(_, kernel)| kernel) } else { None }
     }
 
-    /// Records the first refusal of each thread.
+    /// Records the first error of each thread.
     #[cold]
-    fn record_refusal(&self, refusal: Refusal) {
-        let mut refusals = self.refusals.lock();
-        if refusals.iter().all(|known| known.thread != refusal.thread) {
-            refusals.push(refusal);
+    fn record_error(&self, launch_error: LaunchError) {
+        let mut errors = self.errors.lock();
+        if errors.iter().all(|known| known.thread != launch_error.thread) {
+            errors.push(launch_error);
         }
-        self.has_refusals.store(true, Ordering::Release);
+        self.has_errors.store(true, Ordering::Release);
     }
 
     /// Returns the first launch of this thread that failed since the last call, and why.
     #[inline]
-    pub(crate) fn take_error_of_this_thread(&self) -> Option<Refusal> {
-        if self.has_refusals.load(Ordering::Acquire) { self.take_refusal(false) } else { None }
+    pub(crate) fn take_error_of_this_thread(&self) -> Option<LaunchError> {
+        if self.has_errors.load(Ordering::Acquire) { self.take_error(false) } else { None }
     }
 
     /// As `take_error_of_this_thread`, but if this thread has none, returns that of another thread.
     /// Discards all others. Called after a wait for the device.
     #[inline]
-    pub(crate) fn take_error_of_any_thread(&self) -> Option<Refusal> {
-        if self.has_refusals.load(Ordering::Acquire) { self.take_refusal(true) } else { None }
+    pub(crate) fn take_error_of_any_thread(&self) -> Option<LaunchError> {
+        if self.has_errors.load(Ordering::Acquire) { self.take_error(true) } else { None }
     }
 
     #[cold]
-    fn take_refusal(&self, any_thread: bool) -> Option<Refusal> {
+    fn take_error(&self, any_thread: bool) -> Option<LaunchError> {
         let this_thread = std::thread::current().id();
-        let mut refusals = self.refusals.lock();
-        let index = refusals.iter().position(|refusal| refusal.thread == this_thread);
+        let mut errors = self.errors.lock();
+        let index = errors.iter().position(|error| error.thread == this_thread);
         let taken =
-            index.or((any_thread && !refusals.is_empty()).then_some(0)).map(|index| refusals.remove(index));
+            index.or((any_thread && !errors.is_empty()).then_some(0)).map(|index| errors.remove(index));
         if any_thread {
-            refusals.clear();
+            errors.clear();
         }
-        self.has_refusals.store(!refusals.is_empty(), Ordering::Release);
+        self.has_errors.store(!errors.is_empty(), Ordering::Release);
         taken
     }
 

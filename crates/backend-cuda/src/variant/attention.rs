@@ -112,23 +112,23 @@ impl MaskMode {
     }
 
     /// Returns whether there is always dropout. Masked modes may or may not have it.
-    fn is_dropping(self) -> bool {
+    fn always_drops(self) -> bool {
         matches!(self, MaskMode::Dropout | MaskMode::VarlenDropout)
     }
 
     /// Returns whether there is a split-KV kernel.
     pub(crate) fn has_split_kv(self) -> bool {
-        !self.is_dropping() && !self.is_varlen()
+        !self.always_drops() && !self.is_varlen()
     }
 
     /// Returns whether the kernels have code for dropout.
-    pub(crate) fn drops(self) -> bool {
-        self.is_masked() || self.is_dropping()
+    pub(crate) fn may_drop(self) -> bool {
+        self.is_masked() || self.always_drops()
     }
 
-    /// Returns the mode of the kernel that prepares the gradient, which depends only on the mask
-    /// and on whether lengths differ.
-    pub(crate) fn of_rows(self) -> MaskMode {
+    /// Returns the mode of the kernels without matrix products: the one that prepares the gradient,
+    /// and the one that merges splits. It depends only on the mask and on whether lengths differ.
+    pub(crate) fn row_kernel_mode(self) -> MaskMode {
         match self {
             MaskMode::BoolMask | MaskMode::AdditiveMask => self,
             MaskMode::Varlen | MaskMode::VarlenDropout => MaskMode::Varlen,
@@ -288,8 +288,8 @@ pub(crate) fn forward_tma_tiles(width: usize, is_long: bool, mask_mode: MaskMode
         (64, true) => (3, 128, 3, 4),
         (128, _) => (2, 128, 2, 3),
         // Dropout bits are computed for 128 keys, which must be a multiple of the step.
-        (192, _) if mask_mode.is_dropping() => (2, 64, 2, 2),
-        (_, _) if mask_mode.is_dropping() => (2, 64, 2, 1),
+        (192, _) if mask_mode.always_drops() => (2, 64, 2, 2),
+        (_, _) if mask_mode.always_drops() => (2, 64, 2, 1),
         (192, false) => (2, 80, 2, 2),
         (192, true) => (2, 112, 2, 1),
         _ => (2, 80, 2, 1),
@@ -303,7 +303,7 @@ pub(crate) fn forward_tma_long(width: usize, mask_mode: MaskMode) -> Option<usiz
     match (width, mask_mode) {
         (64, MaskMode::Full) => Some(512),
         (64, _) => Some(2048),
-        (192, _) if !mask_mode.is_dropping() => Some(4096),
+        (192, _) if !mask_mode.always_drops() => Some(4096),
         _ => None,
     }
 }
@@ -326,7 +326,7 @@ impl Products {
             (_, 192..) => ROWS_64_STEP_32_BLOCKS_1,
             _ if self.mask_mode.is_masked() => ROWS_64_STEP_64_BLOCKS_2,
             // The dropout bits of 64 keys fit the words that store them.
-            (Engine::Wgmma, 64) if self.mask_mode.is_dropping() => ROWS_64_STEP_64_BLOCKS_3,
+            (Engine::Wgmma, 64) if self.mask_mode.always_drops() => ROWS_64_STEP_64_BLOCKS_3,
             (Engine::Wgmma, 64) => ROWS_64_STEP_128_BLOCKS_3,
             (Engine::Wgmma, _) => ROWS_64_STEP_64_BLOCKS_2,
             (_, 128) => ROWS_128_STEP_32_BLOCKS_2,
@@ -343,7 +343,7 @@ impl Products {
     /// Returns the tiles of the gradient on tensor cores: first those of the kernel for queries,
     /// then those of the kernel for keys and values.
     pub(crate) fn backward_tiles(self) -> [Tiles; 2] {
-        let is_plain = !self.mask_mode.drops();
+        let is_plain = !self.mask_mode.may_drop();
         match (self.engine, self.width) {
             // Fits into 99 KiB, with f32 operands.
             (Engine::Tf32 | Engine::Bf16x6, 128) => [ROWS_64_STEP_16_BLOCKS_2; 2],

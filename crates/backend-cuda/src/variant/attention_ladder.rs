@@ -97,7 +97,7 @@ impl Rung {
     pub fn global_bytes(self, heads: usize, tokens: usize, width: usize, mask: Mask) -> f64 {
         let row = (width * self.dtype().size()) as f64;
         let rows = (heads * tokens) as f64;
-        let pairs = rows * tokens as f64 * mask.share();
+        let pairs = rows * tokens as f64 * mask.unmasked_fraction();
         // The softmax writes rows of scores to their end.
         let scores = |reads_as_weights: f64| 4.0 * ((5.0 + reads_as_weights) * pairs + rows * tokens as f64);
         match self {
@@ -149,7 +149,7 @@ impl Rung {
     }
 
     /// Returns the bytes of dynamic shared memory.
-    pub(crate) fn shared(self, width: usize) -> usize {
+    pub(crate) fn shared_bytes(self, width: usize) -> usize {
         let size = self.dtype().size();
         match (self, self.warpgroups()) {
             // These kernels use static arrays.
@@ -190,7 +190,7 @@ pub enum Mask {
 impl Mask {
     /// Returns the fraction of all pairs of a query and a key that are unmasked, ignoring half of
     /// the diagonal.
-    pub fn share(self) -> f64 {
+    pub fn unmasked_fraction(self) -> f64 {
         match self {
             Mask::Full => 1.0,
             Mask::Causal => 0.5,
@@ -222,23 +222,23 @@ mod tests {
     #[test]
     fn blocks_fit_a_multiprocessor() {
         for AttentionLadderVariant { rung, width, .. } in variants() {
-            let (threads, shared) = (rung.threads(), rung.shared(width.into()));
+            let (threads, shared_bytes) = (rung.threads(), rung.shared_bytes(width.into()));
             assert!(threads.is_multiple_of(LANES) && threads <= 1024, "{rung:?}: {threads} threads");
             // With compute capability 8.0 a block may have 163 KiB, with 9.0 it may have 227.
-            let room = if rung.warpgroups().is_some() { 227 << 10 } else { 163 << 10 };
-            assert!(shared <= room, "{rung:?} {width}: {shared} bytes");
+            let limit = if rung.warpgroups().is_some() { 227 << 10 } else { 163 << 10 };
+            assert!(shared_bytes <= limit, "{rung:?} {width}: {shared_bytes} bytes");
         }
     }
 
     /// Sizes as the kernels compute them: `sizeof(Tiles)`, SHARED.
     #[test]
     fn shared_memory_is_what_the_kernels_lay_out() {
-        assert_eq!(Rung::OnlineSoftmax.shared(128), 4 * (8 * 16 * 68 + 8 * 16 * 68 + 4 * 16 * 68));
+        assert_eq!(Rung::OnlineSoftmax.shared_bytes(128), 4 * (8 * 16 * 68 + 8 * 16 * 68 + 4 * 16 * 68));
         // With width 64, keys take more memory than values: 64 x 68 floats, not 64 x 64.
-        assert_eq!(Rung::OnlineSoftmax.shared(64), 4 * (4 * 16 * 68 + 4 * 16 * 68 + 4 * 16 * 68));
-        assert_eq!(Rung::Mma.shared(64), 64 * 128 * 5);
-        assert_eq!(Rung::Wgmma.shared(128), 16384 + 4 * 16384 + 72 + 1024);
-        assert_eq!(Rung::PingPong.shared(128), 32768 + 4 * 32768 + 72 + 1024);
+        assert_eq!(Rung::OnlineSoftmax.shared_bytes(64), 4 * (4 * 16 * 68 + 4 * 16 * 68 + 4 * 16 * 68));
+        assert_eq!(Rung::Mma.shared_bytes(64), 64 * 128 * 5);
+        assert_eq!(Rung::Wgmma.shared_bytes(128), 16384 + 4 * 16384 + 72 + 1024);
+        assert_eq!(Rung::PingPong.shared_bytes(128), 32768 + 4 * 32768 + 72 + 1024);
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn only_forms_that_store_scores_take_scratch() {
+    fn only_rungs_that_store_scores_need_a_workspace() {
         assert_eq!(Rung::Naive.workspace_elements(2, 3), 2 * 3 * 4);
         assert_eq!(Rung::Tiled.workspace_elements(1, 128), 128 * 128);
         assert_eq!(Rung::OnlineSoftmax.workspace_elements(2, 3), 0);

@@ -12,7 +12,7 @@ const INTEGERS: [DType; 5] = [DType::I64, DType::I32, DType::I16, DType::I8, DTy
 pub(super) const UNSIGNED: [DType; 3] = [DType::U64, DType::U32, DType::U16];
 
 /// Returns the dtypes that sums, differences and products are compiled for.
-pub(super) fn numbers() -> impl Iterator<Item = DType> {
+pub(super) fn arithmetic_dtypes() -> impl Iterator<Item = DType> {
     DType::FLOATS.into_iter().chain(INTEGERS)
 }
 

@@ -1,7 +1,7 @@
 //! Variants of kernels in which each output element depends only on the input elements at its
 //! index.
 
-use super::dtypes::{SIZES, UNSIGNED, numbers, wrapping_like};
+use super::dtypes::{SIZES, UNSIGNED, arithmetic_dtypes, wrapping_like};
 use ternion_core::ops::binary::BinaryOp;
 use ternion_core::ops::compare::CompareOp;
 pub(crate) use ternion_core::ops::unary::UnaryFunction;
@@ -161,7 +161,7 @@ pub(super) fn variants() -> Vec<ElementwiseVariant> {
             ElementwiseVariant::cast(dtype, to).filter(|&variant| variant == unchanged)
         }));
     }
-    all.extend(numbers().map(ElementwiseVariant::MultiplyAdd));
+    all.extend(arithmetic_dtypes().map(ElementwiseVariant::MultiplyAdd));
     for dtype in DType::FLOATS {
         all.extend([ElementwiseVariant::ScaleAdd(dtype), ElementwiseVariant::AddRelu(dtype)]);
         all.extend(
@@ -180,8 +180,8 @@ fn unary_variants() -> Vec<ElementwiseVariant> {
         let dtypes: Vec<DType> = match op {
             UnaryOp::Not => vec![DType::Bool],
             // Negation and squares have no separate kernels for unsigned integers.
-            UnaryOp::Neg | UnaryOp::Square => numbers().collect(),
-            op if op.takes_integers() => numbers().chain(UNSIGNED).collect(),
+            UnaryOp::Neg | UnaryOp::Square => arithmetic_dtypes().collect(),
+            op if op.takes_integers() => arithmetic_dtypes().chain(UNSIGNED).collect(),
             _ => DType::FLOATS.to_vec(),
         };
         all.extend(dtypes.iter().map(|&dtype| ElementwiseVariant::unary(op, dtype)));

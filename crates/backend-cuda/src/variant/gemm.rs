@@ -13,7 +13,7 @@ pub(crate) use tiles::*;
 pub(crate) use warpgroup_tiles::*;
 
 use super::architecture::Architectures;
-use super::dtypes::{ACCESS, numbers};
+use super::dtypes::{ACCESS, arithmetic_dtypes};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use ternion_core::DType;
@@ -111,7 +111,7 @@ impl MmaInput {
 
     /// Returns every input type except [`MmaInput::Bf16x6`], which has the tiles of f32.
     pub(crate) fn all() -> impl Iterator<Item = MmaInput> {
-        numbers().map(MmaInput::Of).chain([MmaInput::Tf32])
+        arithmetic_dtypes().map(MmaInput::Of).chain([MmaInput::Tf32])
     }
 }
 
@@ -324,7 +324,7 @@ impl Tile {
 
     /// Returns the bytes of dynamic shared memory: the stages, or the results that are staged for
     /// the store.
-    pub(crate) fn shared(&self, dtype: DType, loads: [LoadMode; 2]) -> usize {
+    pub(crate) fn shared_bytes(&self, dtype: DType, loads: [LoadMode; 2]) -> usize {
         let BlockShape { m, n, k } = self.block;
         let warps = self.threads() / 32;
         match self.part {
@@ -359,12 +359,12 @@ impl Tile {
     }
 
     /// Returns the maximum of these bytes over all load modes.
-    pub(crate) fn max_shared(&self, dtype: DType) -> usize {
+    pub(crate) fn max_shared_bytes(&self, dtype: DType) -> usize {
         let [k_load, mn_load] = match self.engine.uses_tensor_cores() {
             true => [LoadMode::KMajor, LoadMode::MnMajor],
             false => [LoadMode::VectorK, LoadMode::VectorMn],
         };
-        self.shared(dtype, [k_load; 2]).max(self.shared(dtype, [mn_load; 2]))
+        self.shared_bytes(dtype, [k_load; 2]).max(self.shared_bytes(dtype, [mn_load; 2]))
     }
 }
 
@@ -489,9 +489,9 @@ impl GemmVariant {
 
     /// Returns the bytes of dynamic shared memory of a tile of warpgroups: the stages, the buffers
     /// for the store, the barriers and notices, and the padding for alignment.
-    pub(crate) fn shared(&self) -> usize {
+    pub(crate) fn shared_bytes(&self) -> usize {
         if let Part::SwappedWarpgroup { .. } = self.tile.part {
-            return self.tile.shared(self.operands, [self.a, self.b]);
+            return self.tile.shared_bytes(self.operands, [self.a, self.b]);
         }
         let stages = self.stages() * self.tile.stage_bytes();
         let barriers = 2 * self.stages() + 2 * CONSUMERS + CONSUMER_WARPS * self.epilogue.buffers();

@@ -1,6 +1,6 @@
 //! Variants that gather, scatter and sort.
 
-use super::dtypes::{SIZES, numbers};
+use super::dtypes::{SIZES, arithmetic_dtypes};
 use ternion_core::DType;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -24,7 +24,7 @@ pub(super) fn variants() -> Vec<IndexVariant> {
         all.push(IndexVariant::ScatterSet(bits));
         all.extend([DType::I32, DType::I64].map(|index| IndexVariant::Gather { bits, index }));
     }
-    all.extend(numbers().map(IndexVariant::ScatterAdd));
+    all.extend(arithmetic_dtypes().map(IndexVariant::ScatterAdd));
     all.extend(DType::ALL.map(IndexVariant::Sort));
     all
 }

@@ -36,9 +36,9 @@ pub enum Rung {
     Multicast,
 }
 
-/// The part of a block's tile that a thread, a warp or a warpgroup computes.
+/// How a block's tile is partitioned: the part of a thread, a warp or a warpgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Share {
+pub(crate) enum Partition {
     /// Elements of a thread: rows and columns.
     Thread([usize; 2]),
     /// Elements of a warp, and of a thread.
@@ -54,22 +54,22 @@ pub(crate) enum Share {
 pub struct Tile {
     /// Rows and columns of y, and the length of k in one step.
     pub(crate) block: [usize; 3],
-    pub(crate) share: Share,
+    pub(crate) partition: Partition,
     /// Stages of the ring buffer for tiles of a and b, for rungs that are compiled with different
     /// numbers of them.
     pub(crate) stages: usize,
 }
 
 const fn thread(block: [usize; 3], sums: [usize; 2]) -> Tile {
-    Tile { block, share: Share::Thread(sums), stages: 1 }
+    Tile { block, partition: Partition::Thread(sums), stages: 1 }
 }
 
 const fn lanes(block: [usize; 3], warp: [usize; 2], thread: [usize; 2]) -> Tile {
-    Tile { block, share: Share::Lanes { warp, thread }, stages: 1 }
+    Tile { block, partition: Partition::Lanes { warp, thread }, stages: 1 }
 }
 
 const fn warpgroups(block: [usize; 3], consumers: usize, stages: usize) -> Tile {
-    Tile { block, share: Share::Warpgroups(consumers), stages }
+    Tile { block, partition: Partition::Warpgroups(consumers), stages }
 }
 
 const ELEMENT: &[Tile] = &[thread([32, 32, 32], [1, 1])];
@@ -89,7 +89,7 @@ const CANDIDATES: &[Tile] = &[
     thread([128, 256, 8], [8, 16]),
 ];
 const WARP: &[Tile] = &[lanes([128, 128, 16], [64, 32], [8, 8])];
-const MMA: &[Tile] = &[Tile { block: [128, 128, 64], share: Share::Warp([64, 32]), stages: 3 }];
+const MMA: &[Tile] = &[Tile { block: [128, 128, 64], partition: Partition::Warp([64, 32]), stages: 3 }];
 const WGMMA: &[Tile] = &[warpgroups([128, 128, 64], 1, 3)];
 const SPECIALIZED: &[Tile] = &[warpgroups([128, 256, 64], 2, 4)];
 
@@ -108,13 +108,13 @@ impl fmt::Display for Tile {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [m, n, k] = self.block;
         write!(out, "{m}x{n}x{k}, ")?;
-        match self.share {
-            Share::Thread([m, n]) => write!(out, "{m}x{n} a thread"),
-            Share::Lanes { warp, thread } => {
+        match self.partition {
+            Partition::Thread([m, n]) => write!(out, "{m}x{n} a thread"),
+            Partition::Lanes { warp, thread } => {
                 write!(out, "{}x{} a warp, {}x{} a thread", warp[0], warp[1], thread[0], thread[1])
             }
-            Share::Warp([m, n]) => write!(out, "{m}x{n} a warp, {} stages", self.stages),
-            Share::Warpgroups(consumers) => {
+            Partition::Warp([m, n]) => write!(out, "{m}x{n} a warp, {} stages", self.stages),
+            Partition::Warpgroups(consumers) => {
                 write!(out, "{}x{n} a warpgroup, {} stages", m / consumers, self.stages)
             }
         }
@@ -124,22 +124,22 @@ impl fmt::Display for Tile {
 impl Tile {
     pub(crate) fn threads(&self, rung: Rung) -> usize {
         let [m, n, _] = self.block;
-        match self.share {
-            Share::Thread(part) | Share::Lanes { thread: part, .. } => m / part[0] * (n / part[1]),
-            Share::Warp(part) => m / part[0] * (n / part[1]) * LANES,
-            Share::Warpgroups(consumers) => (consumers + usize::from(rung.is_persistent())) * WARPGROUP,
+        match self.partition {
+            Partition::Thread(part) | Partition::Lanes { thread: part, .. } => m / part[0] * (n / part[1]),
+            Partition::Warp(part) => m / part[0] * (n / part[1]) * LANES,
+            Partition::Warpgroups(consumers) => (consumers + usize::from(rung.is_persistent())) * WARPGROUP,
         }
     }
 
     /// Returns the bytes of dynamic shared memory.
-    pub(crate) fn shared(&self) -> usize {
+    pub(crate) fn shared_bytes(&self) -> usize {
         let [m, n, k] = self.block;
         let size = DType::BF16.size();
-        match self.share {
+        match self.partition {
             // These kernels use static arrays.
-            Share::Thread(_) | Share::Lanes { .. } => 0,
-            Share::Warp(_) => self.stages * (m + n) * k * size,
-            Share::Warpgroups(consumers) => {
+            Partition::Thread(_) | Partition::Lanes { .. } => 0,
+            Partition::Warp(_) => self.stages * (m + n) * k * size,
+            Partition::Warpgroups(consumers) => {
                 let out = consumers * WARPGROUP / LANES * STAGING;
                 self.stages * (m + n) * LINE + out + 2 * 8 * self.stages + SWIZZLE_ALIGNMENT
             }
@@ -254,11 +254,11 @@ mod tests {
     #[test]
     fn tiles_fit_a_multiprocessor() {
         for LadderVariant { rung, tile } in variants() {
-            let (threads, shared) = (tile.threads(rung), tile.shared());
+            let (threads, shared_bytes) = (tile.threads(rung), tile.shared_bytes());
             assert!(threads.is_multiple_of(LANES) && threads <= 1024, "{rung:?} {tile}: {threads} threads");
             // With compute capability 8.0 a block may have 163 KiB, with 9.0 it may have 227.
-            let room = if rung.uses_tensor_maps() { 227 << 10 } else { 163 << 10 };
-            assert!(shared <= room, "{rung:?} {tile}: {shared} bytes");
+            let limit = if rung.uses_tensor_maps() { 227 << 10 } else { 163 << 10 };
+            assert!(shared_bytes <= limit, "{rung:?} {tile}: {shared_bytes} bytes");
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) use dtypes::{ACCESS, bits_like, pack_of, wrapping_like};
 
 use attention::AttentionVariant;
 use attention_ladder::AttentionLadderVariant;
-use dtypes::{SIZES, numbers};
+use dtypes::{SIZES, arithmetic_dtypes};
 use elementwise::ElementwiseVariant;
 use gemm::GemmVariant;
 use index::IndexVariant;
@@ -45,7 +45,7 @@ use ternion_core::{DType, UnaryOp};
 
 /// The unit of compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Variant(pub(crate) Kind);
+pub struct Variant(pub(crate) KernelFamily);
 
 /// A function in core's lists of functions, which a variant computes.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -60,9 +60,9 @@ pub enum ListedFunction {
     Compare(CompareOp),
 }
 
-/// The families of kernels.
+/// A family of kernels, with the parameters of a variant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum KernelFamily {
     Elementwise(ElementwiseVariant),
     /// Tiled copies, for elements of the size of this dtype.
     Transpose(DType),
@@ -96,11 +96,11 @@ pub(crate) enum Kind {
 }
 
 macro_rules! families {
-    ($($kind:ident($variant:ident)),* $(,)?) => {
+    ($($family:ident($variant:ident)),* $(,)?) => {
         $(impl From<$variant> for Variant {
             #[inline]
             fn from(variant: $variant) -> Variant {
-                Variant(Kind::$kind(variant))
+                Variant(KernelFamily::$family(variant))
             }
         })*
     };
@@ -112,16 +112,16 @@ families! {
     AttentionLadder(AttentionLadderVariant),
 }
 
-impl From<Kind> for Variant {
+impl From<KernelFamily> for Variant {
     #[inline]
-    fn from(kind: Kind) -> Variant {
-        Variant(kind)
+    fn from(family: KernelFamily) -> Variant {
+        Variant(family)
     }
 }
 
 impl Variant {
     /// The variant that tests of the launch path use. It is not one of [`variants`].
-    pub const PROBE: Variant = Variant(Kind::Probe);
+    pub const PROBE: Variant = Variant(KernelFamily::Probe);
 
     /// Returns whether it supports this architecture.
     pub fn is_for(&self, architecture: Architecture) -> bool {
@@ -136,27 +136,27 @@ impl Variant {
     pub fn is_dependent(&self) -> bool {
         match self.0 {
             // These kernels are for study, and are measured individually.
-            Kind::Ladder(_) | Kind::AttentionLadder(_) => false,
-            Kind::Elementwise(_)
-            | Kind::Transpose(_)
-            | Kind::Assemble(_)
-            | Kind::Iota(_)
-            | Kind::RandomBits
-            | Kind::Random(_)
-            | Kind::Reduction(_)
-            | Kind::Softmax(_)
-            | Kind::Norm(_)
-            | Kind::BatchNorm(_)
-            | Kind::Loss(_)
-            | Kind::Index(_)
-            | Kind::Step(_)
-            | Kind::Attention(_)
-            | Kind::Gemm(_)
-            | Kind::Pool(_)
-            | Kind::Patches(_)
-            | Kind::MultiTensorNorm(_)
-            | Kind::SplitBf16x3
-            | Kind::Probe => true,
+            KernelFamily::Ladder(_) | KernelFamily::AttentionLadder(_) => false,
+            KernelFamily::Elementwise(_)
+            | KernelFamily::Transpose(_)
+            | KernelFamily::Assemble(_)
+            | KernelFamily::Iota(_)
+            | KernelFamily::RandomBits
+            | KernelFamily::Random(_)
+            | KernelFamily::Reduction(_)
+            | KernelFamily::Softmax(_)
+            | KernelFamily::Norm(_)
+            | KernelFamily::BatchNorm(_)
+            | KernelFamily::Loss(_)
+            | KernelFamily::Index(_)
+            | KernelFamily::Step(_)
+            | KernelFamily::Attention(_)
+            | KernelFamily::Gemm(_)
+            | KernelFamily::Pool(_)
+            | KernelFamily::Patches(_)
+            | KernelFamily::MultiTensorNorm(_)
+            | KernelFamily::SplitBf16x3
+            | KernelFamily::Probe => true,
         }
     }
 
@@ -164,48 +164,53 @@ impl Variant {
     /// kernels whose blocks end at very different times: the blocks of the next kernel would
     /// accumulate on the multiprocessors whose blocks end first.
     pub(crate) fn may_trigger(&self) -> bool {
-        self.is_dependent() && !matches!(self.0, Kind::Gemm(_) | Kind::Attention(_) | Kind::Probe)
+        self.is_dependent()
+            && !matches!(self.0, KernelFamily::Gemm(_) | KernelFamily::Attention(_) | KernelFamily::Probe)
     }
 
     /// Returns the function of core's lists that it computes, if there is one.
     pub fn listed_function(&self) -> Option<ListedFunction> {
         match self.0 {
-            Kind::Elementwise(ElementwiseVariant::Unary { function, .. }) => {
+            KernelFamily::Elementwise(ElementwiseVariant::Unary { function, .. }) => {
                 Some(ListedFunction::Unary(function.0))
             }
-            Kind::Elementwise(ElementwiseVariant::UnaryGrad { function, .. }) => {
+            KernelFamily::Elementwise(ElementwiseVariant::UnaryGrad { function, .. }) => {
                 Some(ListedFunction::UnaryGrad(function.0))
             }
-            Kind::Elementwise(ElementwiseVariant::Binary { op, .. }) => Some(ListedFunction::Binary(op)),
-            Kind::Elementwise(ElementwiseVariant::Compare { op, .. }) => Some(ListedFunction::Compare(op)),
+            KernelFamily::Elementwise(ElementwiseVariant::Binary { op, .. }) => {
+                Some(ListedFunction::Binary(op))
+            }
+            KernelFamily::Elementwise(ElementwiseVariant::Compare { op, .. }) => {
+                Some(ListedFunction::Compare(op))
+            }
             _ => None,
         }
     }
 
     fn architectures(&self) -> Architectures {
         match self.0 {
-            Kind::Gemm(gemm) => gemm.tile.engine.architectures(),
-            Kind::Attention(attention) => attention.architectures(),
-            Kind::SplitBf16x3 => gemm::Engine::WgmmaBf16x6.architectures(),
-            Kind::Probe => Architectures::Minimum((9, 0)),
-            Kind::Ladder(ladder) => ladder.rung.architectures(),
-            Kind::AttentionLadder(ladder) => ladder.rung.architectures(),
-            Kind::Elementwise(_)
-            | Kind::Transpose(_)
-            | Kind::Assemble(_)
-            | Kind::Iota(_)
-            | Kind::RandomBits
-            | Kind::Random(_)
-            | Kind::Reduction(_)
-            | Kind::Softmax(_)
-            | Kind::Norm(_)
-            | Kind::BatchNorm(_)
-            | Kind::Loss(_)
-            | Kind::Index(_)
-            | Kind::Step(_)
-            | Kind::Pool(_)
-            | Kind::Patches(_)
-            | Kind::MultiTensorNorm(_) => Architectures::ALL,
+            KernelFamily::Gemm(gemm) => gemm.tile.engine.architectures(),
+            KernelFamily::Attention(attention) => attention.architectures(),
+            KernelFamily::SplitBf16x3 => gemm::Engine::WgmmaBf16x6.architectures(),
+            KernelFamily::Probe => Architectures::Minimum((9, 0)),
+            KernelFamily::Ladder(ladder) => ladder.rung.architectures(),
+            KernelFamily::AttentionLadder(ladder) => ladder.rung.architectures(),
+            KernelFamily::Elementwise(_)
+            | KernelFamily::Transpose(_)
+            | KernelFamily::Assemble(_)
+            | KernelFamily::Iota(_)
+            | KernelFamily::RandomBits
+            | KernelFamily::Random(_)
+            | KernelFamily::Reduction(_)
+            | KernelFamily::Softmax(_)
+            | KernelFamily::Norm(_)
+            | KernelFamily::BatchNorm(_)
+            | KernelFamily::Loss(_)
+            | KernelFamily::Index(_)
+            | KernelFamily::Step(_)
+            | KernelFamily::Pool(_)
+            | KernelFamily::Patches(_)
+            | KernelFamily::MultiTensorNorm(_) => Architectures::ALL,
         }
     }
 }
@@ -223,7 +228,7 @@ pub fn variants() -> Vec<Variant> {
     all.extend(loss::variants().into_iter().map(Variant::from));
     all.extend(attention::variants().into_iter().map(Variant::from));
     all.extend(gemm::variants().into_iter().map(Variant::from));
-    all.extend(plain_kinds().into_iter().map(Variant::from));
+    all.extend(variants_by_dtype().into_iter().map(Variant::from));
     all
 }
 
@@ -242,12 +247,15 @@ pub fn study_variants() -> Vec<Variant> {
 }
 
 /// Returns the variants of families that have no parameter or only a dtype.
-fn plain_kinds() -> Vec<Kind> {
-    let mut all = vec![Kind::RandomBits, Kind::SplitBf16x3];
-    all.extend(SIZES.into_iter().flat_map(|size| [Kind::Transpose(size), Kind::Assemble(size)]));
-    all.extend(numbers().map(Kind::Iota));
-    let of_floats = [Kind::Random, Kind::Pool, Kind::Patches, Kind::MultiTensorNorm];
-    all.extend(of_floats.into_iter().flat_map(|kind| DType::FLOATS.map(kind)));
+fn variants_by_dtype() -> Vec<KernelFamily> {
+    let mut all = vec![KernelFamily::RandomBits, KernelFamily::SplitBf16x3];
+    all.extend(
+        SIZES.into_iter().flat_map(|size| [KernelFamily::Transpose(size), KernelFamily::Assemble(size)]),
+    );
+    all.extend(arithmetic_dtypes().map(KernelFamily::Iota));
+    let of_floats =
+        [KernelFamily::Random, KernelFamily::Pool, KernelFamily::Patches, KernelFamily::MultiTensorNorm];
+    all.extend(of_floats.into_iter().flat_map(|family| DType::FLOATS.map(family)));
     all
 }
 

@@ -1,6 +1,6 @@
 //! Variants of reductions and cumulative sums.
 
-use super::dtypes::{numbers, wrapping_like};
+use super::dtypes::{arithmetic_dtypes, wrapping_like};
 use ternion_core::DType;
 use ternion_core::ops::reduce::ReduceOp;
 
@@ -38,6 +38,6 @@ pub(super) fn variants() -> Vec<ReductionVariant> {
     };
     let half_dtypes = DType::ALL.into_iter().filter(|dtype| dtype.is_half());
     let wide_sums = half_dtypes.map(|dtype| ReductionVariant::reduce(ReduceOp::Sum, dtype, DType::F32));
-    let cumulative = numbers().map(ReductionVariant::CumulativeSum);
+    let cumulative = arithmetic_dtypes().map(ReductionVariant::CumulativeSum);
     ReduceOp::ALL.into_iter().flat_map(reduce).chain(wide_sums).chain(cumulative).collect()
 }

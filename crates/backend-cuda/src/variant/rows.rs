@@ -24,22 +24,22 @@ pub(crate) struct Team {
     threads: u16,
     packs: u8,
     pub(crate) storage: RowStorage,
-    longest: u32,
+    max_packs: u32,
 }
 
 impl Team {
     /// A team whose threads keep `packs` packs each in registers.
     pub(crate) const fn registers(threads: u16, packs: u8) -> Team {
-        Team { threads, packs, storage: RowStorage::Registers, longest: threads as u32 * packs as u32 }
+        Team { threads, packs, storage: RowStorage::Registers, max_packs: threads as u32 * packs as u32 }
     }
 
     /// A team for rows that fit into shared memory.
     pub(crate) const SHARED: Team =
-        Team { threads: 512, packs: 1, storage: RowStorage::Shared, longest: u32::MAX };
+        Team { threads: 512, packs: 1, storage: RowStorage::Shared, max_packs: u32::MAX };
 
-    /// A team for rows of at most `longest` packs.
-    pub(crate) const fn memory(threads: u16, longest: u32) -> Team {
-        Team { threads, packs: 1, storage: RowStorage::Memory, longest }
+    /// A team for rows of at most `max_packs` packs.
+    pub(crate) const fn memory(threads: u16, max_packs: u32) -> Team {
+        Team { threads, packs: 1, storage: RowStorage::Memory, max_packs }
     }
 
     /// A team for rows of any length.
@@ -55,8 +55,8 @@ impl Team {
     }
 
     /// Returns the longest row that it supports, in packs.
-    pub(crate) fn longest(&self) -> usize {
-        self.longest as usize
+    pub(crate) fn max_packs(&self) -> usize {
+        self.max_packs as usize
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn teams(log: bool, dtype: DType, packing: Packing) -> &'static [Team
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct ColumnTile {
     pub(crate) pack: u8,
-    pub(crate) across: u8,
+    pub(crate) adjacent_packs: u8,
 }
 
 impl ColumnTile {
@@ -95,13 +95,13 @@ impl ColumnTile {
     /// fewer adjacent packs.
     #[inline]
     pub(crate) fn of(pack: usize, axis: usize) -> ColumnTile {
-        let across = if pack > 1 && axis > 128 { ColumnTile::NARROW } else { ColumnTile::WIDE };
-        ColumnTile { pack: pack as u8, across }
+        let adjacent_packs = if pack > 1 && axis > 128 { ColumnTile::NARROW } else { ColumnTile::WIDE };
+        ColumnTile { pack: pack as u8, adjacent_packs }
     }
 
     /// Returns the adjacent columns of a block.
     pub(crate) fn columns(self) -> usize {
-        usize::from(self.pack) * usize::from(self.across)
+        usize::from(self.pack) * usize::from(self.adjacent_packs)
     }
 }
 

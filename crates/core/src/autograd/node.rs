@@ -534,8 +534,9 @@ fn view_backward(view: &ViewOp, shape: &Shape, grads: &[Option<Tensor>]) -> Resu
         ViewOp::Unfold { axis, size, step } => {
             single_grad(&grads[0], |grad| view::unfold_adjoint(grad, shape, *axis, *size, *step))
         }
-        ViewOp::Diagonal { offset, first, second } => {
-            single_grad(&grads[0], |grad| view::diagonal_adjoint(grad, shape, *offset, [*first, *second]))
+        ViewOp::Diagonal { offset, row_axis, column_axis } => {
+            let axes = [*row_axis, *column_axis];
+            single_grad(&grads[0], |grad| view::diagonal_adjoint(grad, shape, *offset, axes))
         }
         ViewOp::Strided { strides, offset } => {
             single_grad(&grads[0], |grad| view::strided_adjoint(grad, shape, strides, *offset))

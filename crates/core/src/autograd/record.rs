@@ -288,7 +288,7 @@ impl Tensor {
         }
         let mut view = other.clone();
         for (op, index, shape) in chain.into_iter().rev() {
-            view = op.again(&view, index, shape)?;
+            view = op.replay(&view, index, shape)?;
         }
         Ok(Some(view))
     }

@@ -46,9 +46,9 @@ pub enum ViewOp {
         /// The offset above the main diagonal.
         offset: isize,
         /// The axis of the rows.
-        first: usize,
+        row_axis: usize,
         /// The axis of the columns.
-        second: usize,
+        column_axis: usize,
     },
     /// Elements by their indices in row-major order, as `Tensor::as_strided`.
     Strided {
@@ -61,7 +61,7 @@ pub enum ViewOp {
 
 impl ViewOp {
     /// Applies the view to another tensor, and returns output `index`, which has this shape.
-    pub(super) fn again(&self, x: &Tensor, index: usize, shape: Shape) -> Result<Tensor> {
+    pub(super) fn replay(&self, x: &Tensor, index: usize, shape: Shape) -> Result<Tensor> {
         match self {
             ViewOp::Reshape => x.reshape(shape),
             ViewOp::Permute(order) => {
@@ -72,7 +72,7 @@ impl ViewOp {
             ViewOp::Split { axis, sizes } => x.narrow(*axis, sizes[..index].iter().sum(), sizes[index]),
             ViewOp::Expand => x.expand(shape),
             &ViewOp::Unfold { axis, size, step } => x.unfold(axis, size, step),
-            &ViewOp::Diagonal { offset, first, second } => x.diagonal(offset, first, second),
+            &ViewOp::Diagonal { offset, row_axis, column_axis } => x.diagonal(offset, row_axis, column_axis),
             ViewOp::Strided { strides, offset } => x.as_strided(shape.dims(), strides, *offset),
         }
     }

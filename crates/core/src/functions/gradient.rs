@@ -12,7 +12,7 @@ pub enum Spacing<'a> {
     /// Positions with this distance between neighbors.
     Even(f64),
     /// These positions.
-    Places(&'a Tensor),
+    Positions(&'a Tensor),
 }
 
 impl Tensor {
@@ -46,7 +46,7 @@ impl Tensor {
                 Spacing::Even(step) => {
                     x.detach().scalar_like(step)?.expand(axis_shape(x, axis, size - 1)?)?
                 }
-                Spacing::Places(positions) => {
+                Spacing::Positions(positions) => {
                     check::shape(name, "spacing", &positions.meta(), Shape::new(&[size])?)?;
                     check_floating(name, positions)?;
                     let positions = positions.to_dtype(x.dtype())?;
@@ -130,7 +130,7 @@ fn trapezoid_areas(name: &'static str, y: &Tensor, axis: usize, spacing: Spacing
     let sum = later.add(&earlier)?;
     let positions = match spacing {
         Spacing::Even(step) => return sum.mul_scalar(step / 2.0),
-        Spacing::Places(positions) => positions,
+        Spacing::Positions(positions) => positions,
     };
     check_floating(name, positions)?;
     let (size, positions) = (y.shape().dim(axis), positions.to_dtype(y.dtype())?);

@@ -92,11 +92,12 @@ impl Tensor {
         &self,
         source: &Tensor,
         offset: isize,
-        first: impl Into<Axis>,
-        second: impl Into<Axis>,
+        row_axis: impl Into<Axis>,
+        column_axis: impl Into<Axis>,
     ) -> Result<Tensor> {
         let name = "diagonal_scatter";
-        let indices = diagonal_of(name, &element_indices(self)?, offset, [first.into(), second.into()])?;
+        let axes = [row_axis.into(), column_axis.into()];
+        let indices = diagonal_of(name, &element_indices(self)?, offset, axes)?;
         replace_at(name, self, source, &indices)
     }
 }

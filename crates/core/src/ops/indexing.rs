@@ -290,7 +290,7 @@ fn complete(shape: &Shape, mut items: Vec<IndexItem>) -> Result<Vec<IndexItem>> 
     Ok(items)
 }
 
-fn position(at: isize, size: usize) -> Result<usize> {
+fn resolve_index(at: isize, size: usize) -> Result<usize> {
     let from_front = if at < 0 { at.saturating_add_unsigned(size) } else { at };
     if from_front >= 0 && (from_front as usize) < size {
         Ok(from_front as usize)
@@ -305,7 +305,7 @@ fn index_basic(x: &Tensor, items: &[IndexItem]) -> Result<Tensor> {
     let mut axis = 0;
     for item in items {
         match item {
-            IndexItem::At(at) => view = view.select(axis, position(*at, view.shape().dim(axis))?)?,
+            IndexItem::At(at) => view = view.select(axis, resolve_index(*at, view.shape().dim(axis))?)?,
             IndexItem::Slice(slice) => {
                 let size = view.shape().dim(axis);
                 let (start, end, step) = slice.resolve(size)?;
@@ -412,7 +412,7 @@ enum ConvertedItem {
 fn convert_item(item: IndexItem, dims: &[usize], x: &Tensor) -> Result<ConvertedItem> {
     Ok(match item {
         IndexItem::At(at) => {
-            let at = position(at, dims[0])? as i64;
+            let at = resolve_index(at, dims[0])? as i64;
             ConvertedItem::Indices(Tensor::full((), at, index_dtype(dims[0]), x.device())?)
         }
         IndexItem::Tensor(mask) if mask.dtype() == DType::Bool => {

@@ -86,7 +86,7 @@ impl Rule for Matmul {
             return Err(Error::invalid(name, detail));
         }
         check_integer_factor(name, "alpha", self.epilogue.alpha, dtype)?;
-        if let Some(error_message) = self.epilogue.problem() {
+        if let Some(error_message) = self.epilogue.error_message() {
             return Err(Error::invalid(name, error_message));
         }
         let out_dtype = self.epilogue.out_dtype.unwrap_or(dtype);

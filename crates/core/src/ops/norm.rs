@@ -160,7 +160,7 @@ impl Rule for LayerNorm {
         let rstd = centered.square()?.mean_keep(-1)?.add_scalar(self.eps)?.rsqrt()?;
         let weight = self.weight.then(|| &inputs[1]);
         let bias = self.bias.then(|| &inputs[inputs.len() - 1]);
-        let y = affine(centered.mul(&rstd)?, weight, bias)?.to_dtype(dtype)?;
+        let y = apply_affine(centered.mul(&rstd)?, weight, bias)?.to_dtype(dtype)?;
         Ok(vec![y, mean.squeeze(-1)?, rstd.squeeze(-1)?])
     }
     fn differentiability(&self) -> Differentiability {
@@ -210,7 +210,7 @@ fn widen(x: &Tensor) -> Result<Tensor> {
 }
 
 /// Computes `normal * weight + bias`, in the dtype of `normal`.
-fn affine(normal: Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
+fn apply_affine(normal: Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
     let scaled = match weight {
         Some(weight) => normal.mul(&widen(weight)?)?,
         None => normal,
@@ -268,7 +268,7 @@ impl Rule for LayerNormGrad {
         let (x, dy, dtype) = (widen(&inputs[0])?, widen(&inputs[3])?, inputs[0].dtype());
         let (mean, rstd) = (inputs[1].unsqueeze(-1)?, inputs[2].unsqueeze(-1)?);
         let normal = x.sub(&mean)?.mul(&rstd)?;
-        let dnormal = affine(dy.clone(), self.weight.then(|| &inputs[4]), None)?;
+        let dnormal = apply_affine(dy.clone(), self.weight.then(|| &inputs[4]), None)?;
         let projection = normal.mul(&dnormal.mul(&normal)?.mean_keep(-1)?)?;
         let dx = dnormal.sub(&dnormal.mean_keep(-1)?)?.sub(&projection)?.mul(&rstd)?;
         let rows = AxisSet::first(x.rank() - 1);
@@ -304,7 +304,7 @@ impl Rule for RmsNorm {
             return compose_rounded(RmsNorm { out_dtype: None, ..*self }, inputs, out_dtype);
         }
         let rrms = x.square()?.mean_keep(-1)?.add_scalar(self.eps)?.rsqrt()?;
-        let y = affine(x.mul(&rrms)?, self.weight.then(|| &inputs[1]), None)?;
+        let y = apply_affine(x.mul(&rrms)?, self.weight.then(|| &inputs[1]), None)?;
         Ok(vec![y.to_dtype(dtype)?, rrms.squeeze(-1)?])
     }
     fn differentiability(&self) -> Differentiability {
@@ -368,7 +368,7 @@ impl Rule for RmsNormGrad {
         let (x, dy, dtype) = (widen(&inputs[0])?, widen(&inputs[2])?, inputs[0].dtype());
         let rrms = inputs[1].unsqueeze(-1)?;
         let normal = x.mul(&rrms)?;
-        let dnormal = affine(dy.clone(), self.weight.then(|| &inputs[3]), None)?;
+        let dnormal = apply_affine(dy.clone(), self.weight.then(|| &inputs[3]), None)?;
         let projection = normal.mul(&dnormal.mul(&normal)?.mean_keep(-1)?)?;
         let mut outputs = vec![dnormal.sub(&projection)?.mul(&rrms)?.to_dtype(dtype)?];
         if self.weight {

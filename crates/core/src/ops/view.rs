@@ -215,8 +215,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Returns an error if an axis does not exist, or if both axes are the same.
-    pub fn diagonal(&self, offset: isize, first: impl Into<Axis>, second: impl Into<Axis>) -> Result<Tensor> {
-        diagonal_of("diagonal", self, offset, [first.into(), second.into()])
+    pub fn diagonal(
+        &self,
+        offset: isize,
+        row_axis: impl Into<Axis>,
+        column_axis: impl Into<Axis>,
+    ) -> Result<Tensor> {
+        diagonal_of("diagonal", self, offset, [row_axis.into(), column_axis.into()])
     }
 
     /// Returns the elements at indices `offset + i * strides[0] + j * strides[1] + ..` of this
@@ -353,14 +358,14 @@ pub(crate) fn diagonal_of(
     name: &'static str,
     x: &Tensor,
     offset: isize,
-    [first, second]: [Axis; 2],
+    [row_axis, column_axis]: [Axis; 2],
 ) -> Result<Tensor> {
-    let (first, second) = (first.resolve(x.shape(), name)?, second.resolve(x.shape(), name)?);
-    if first == second {
-        return Err(Error::invalid(name, format!("axes {first} and {second}, expected two")));
+    let (row_axis, column_axis) = (row_axis.resolve(x.shape(), name)?, column_axis.resolve(x.shape(), name)?);
+    if row_axis == column_axis {
+        return Err(Error::invalid(name, format!("axes {row_axis} and {column_axis}, expected two")));
     }
-    let layout = x.layout().diagonal(offset, first, second)?;
-    Ok(record_view(x, layout, || ViewOp::Diagonal { offset, first, second }))
+    let layout = x.layout().diagonal(offset, row_axis, column_axis)?;
+    Ok(record_view(x, layout, || ViewOp::Diagonal { offset, row_axis, column_axis }))
 }
 
 /// Returns zeros of `shape` with `grad` on the diagonals that were selected.
@@ -368,11 +373,11 @@ pub(crate) fn diagonal_adjoint(
     grad: &Tensor,
     shape: &Shape,
     offset: isize,
-    [first, second]: [usize; 2],
+    [row_axis, column_axis]: [usize; 2],
 ) -> Result<Tensor> {
     let last = grad.rank() - 1;
     let (leading, length) = (&grad.dims()[..last], grad.dims()[last]);
-    let (rows, columns) = (shape.dim(first), shape.dim(second));
+    let (rows, columns) = (shape.dim(row_axis), shape.dim(column_axis));
     let flat_shape = grad.shape().with_dim(last, rows * columns);
     let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
     let diagonal = match length {
@@ -384,7 +389,7 @@ pub(crate) fn diagonal_adjoint(
         }
     };
     let matrices = diagonal.reshape(&[leading, &[rows, columns]].concat()[..])?;
-    matrices.movedim(&[last as isize, last as isize + 1], &[first as isize, second as isize])
+    matrices.movedim(&[last as isize, last as isize + 1], &[row_axis as isize, column_axis as isize])
 }
 
 /// Checks sizes, strides and offset for a tensor of `count` elements, and returns the shape.

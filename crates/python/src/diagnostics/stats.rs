@@ -104,8 +104,8 @@ impl PyStats {
 
     /// Whether an element is NaN or infinite.
     #[getter]
-    fn is_broken(&self) -> bool {
-        self.0.is_broken()
+    fn has_non_finite(&self) -> bool {
+        self.0.has_non_finite()
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

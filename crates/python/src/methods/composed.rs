@@ -213,7 +213,7 @@ fn promote_coordinates(x: &Tensor, coordinates: Option<&Tensor>) -> Result<(Tens
 }
 
 fn spacing(step: f64, coordinates: Option<&Tensor>) -> Spacing<'_> {
-    coordinates.map_or(Spacing::Even(step), Spacing::Places)
+    coordinates.map_or(Spacing::Even(step), Spacing::Positions)
 }
 
 #[pyfunction]

@@ -4,7 +4,7 @@
 use super::{Inputs, KEYS, MaskScratch, QUERIES, matrix, tiles, transposed};
 use crate::access::Locked;
 use crate::column_sums::add_pairwise;
-use crate::dense::{DenseOutput, Parts, dense, with_workspace};
+use crate::dense::{DenseOutput, DisjointSlices, dense, with_workspace};
 use crate::float::{Float, Matrix};
 use crate::lanes;
 use crate::rows::for_rows;
@@ -31,9 +31,9 @@ pub(super) struct Saved<'a, T: Float> {
 /// The outputs of backward. Each piece of work accesses rows of dq, dk and dv that no other piece
 /// accesses.
 struct Gradients<'a, T> {
-    dq: Parts<'a, T>,
-    dk: Parts<'a, T>,
-    dv: Parts<'a, T>,
+    dq: DisjointSlices<'a, T>,
+    dk: DisjointSlices<'a, T>,
+    dv: DisjointSlices<'a, T>,
 }
 
 impl<'a, T: Float> Saved<'a, T> {
@@ -96,7 +96,8 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     let mut dk = DenseOutput::<T>::new(name, &outputs[1])?;
     let mut dv = DenseOutput::<T>::new(name, &outputs[2])?;
     let mut dqs = WorkBuffer::<T>::zeroed(saved.input.q.len().saturating_mul(splits))?;
-    let gradients = Gradients { dq: Parts::of(&mut dqs), dk: dk.parts(), dv: dv.parts() };
+    let gradients =
+        Gradients { dq: DisjointSlices::of(&mut dqs), dk: dk.disjoint_slices(), dv: dv.disjoint_slices() };
     for_pieces(heads * splits, |piece| {
         let (kv_head, split) = (piece / splits, piece % splits);
         let keys = sizes.keys.min(split * split_size)..sizes.keys.min((split + 1) * split_size);
@@ -107,7 +108,8 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     add_pairwise(&mut dqs, saved.input.q.len());
     let mut dq = DenseOutput::<T>::new(name, &outputs[0])?;
     // SAFETY: no other thread writes the output.
-    unsafe { dq.parts().part(0..saved.input.q.len()) }.copy_from_slice(&dqs[..saved.input.q.len()]);
+    unsafe { dq.disjoint_slices().slice_mut(0..saved.input.q.len()) }
+        .copy_from_slice(&dqs[..saved.input.q.len()]);
     dq.finish();
     Ok(())
 }
@@ -115,10 +117,10 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
 /// Returns the dot products of `count` rows of `width` elements.
 fn row_dots<T: Float>(left: &[T], right: &[T], width: usize, count: usize) -> Vec<T> {
     let mut dots = vec![T::ZERO; count];
-    let parts = Parts::of(&mut dots);
+    let slices = DisjointSlices::of(&mut dots);
     for_rows(count, width, Cost::Light, |rows| {
         // SAFETY: the rows are used only by this thread.
-        let dots = unsafe { parts.part(rows.clone()) };
+        let dots = unsafe { slices.slice_mut(rows.clone()) };
         for (dot, row) in dots.iter_mut().zip(rows) {
             let (left, right) =
                 (&left[row * width..(row + 1) * width], &right[row * width..(row + 1) * width]);
@@ -147,8 +149,8 @@ fn grad_of_key_range<T: Float>(
         // SAFETY: these keys are used only by this piece.
         let (dk, dv) = unsafe {
             (
-                gradients.dk.part(rows.start * sizes.head_dim..rows.end * sizes.head_dim),
-                gradients.dv.part(rows.start * sizes.value_dim..rows.end * sizes.value_dim),
+                gradients.dk.slice_mut(rows.start * sizes.head_dim..rows.end * sizes.head_dim),
+                gradients.dv.slice_mut(rows.start * sizes.value_dim..rows.end * sizes.value_dim),
             )
         };
         dk.fill(T::ZERO);
@@ -163,7 +165,7 @@ fn grad_of_key_range<T: Float>(
                 }
                 let first = dq_start + (head * sizes.queries + queries.start) * sizes.head_dim;
                 // SAFETY: no other piece has these queries of this split.
-                let dq = unsafe { gradients.dq.part(first..first + queries.len() * sizes.head_dim) };
+                let dq = unsafe { gradients.dq.slice_mut(first..first + queries.len() * sizes.head_dim) };
                 tile(saved, head, [&queries, &keys], [dq, dk, dv], &mut scratch);
             }
         }

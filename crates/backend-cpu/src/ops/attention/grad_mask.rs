@@ -12,7 +12,7 @@ use super::grad::Saved;
 use super::{KEYS, MaskScratch, QUERIES, tiles};
 use crate::access::Locked;
 use crate::column_sums::add_pairwise;
-use crate::dense::{DenseOutput, Parts, with_workspace};
+use crate::dense::{DenseOutput, DisjointSlices, with_workspace};
 use crate::float::Float;
 use crate::lanes;
 use crate::simd::vectorized;
@@ -74,14 +74,14 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     let splits = PIECES.div_ceil(mask_tiles.max(1)).min(members).max(1);
     let split_size = members.div_ceil(splits);
     let mut sums = WorkBuffer::<T>::zeroed(elements.saturating_mul(splits))?;
-    let parts = Parts::of(&mut sums);
+    let slices = DisjointSlices::of(&mut sums);
     for_pieces(mask_tiles * splits, |piece| {
         let (mask_tile, index) = (piece / splits, piece % splits);
         let (mask_head, tile) = (mask_tile / row_tiles, mask_tile % row_tiles);
         let rows = mask[2].min(tile * QUERIES)..mask[2].min((tile + 1) * QUERIES);
         let first = index * elements + mask_head * mask[2] * mask[3];
         // SAFETY: these rows of this split are used only by this piece.
-        let dmask = unsafe { parts.part(first + rows.start * mask[3]..first + rows.end * mask[3]) };
+        let dmask = unsafe { slices.slice_mut(first + rows.start * mask[3]..first + rows.end * mask[3]) };
         for member in members.min(index * split_size)..members.min((index + 1) * split_size) {
             add_head(&saved, broadcast.head(mask_head, member), broadcast.queries(tile), mask[3], dmask);
         }
@@ -89,7 +89,7 @@ pub(super) fn gradient<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Lock
     add_pairwise(&mut sums, elements);
     let mut dmask = DenseOutput::<T>::new(name, &outputs[0])?;
     // SAFETY: no other thread writes the output.
-    unsafe { dmask.parts().part(0..elements) }.copy_from_slice(&sums[..elements]);
+    unsafe { dmask.disjoint_slices().slice_mut(0..elements) }.copy_from_slice(&sums[..elements]);
     dmask.finish();
     Ok(())
 }

@@ -102,13 +102,13 @@ pub(super) fn im2col<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked
     let [batch, rows, positions] = outputs[0].layout.shape().to_array(op.name())?;
     let windows = sliding_windows(window, [height, width], window.output_size(op.name(), [height, width])?);
     let (x, mut y) = (dense::<T>(op.name(), &inputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[0])?);
-    let parts = y.parts();
+    let slices = y.disjoint_slices();
     for_ranges(batch * rows, rows_per_piece(positions), |range| {
         for row in range {
             let (channel, tap) = channel_and_tap(row % rows, windows);
             let plane = (row / rows * channels + channel) * height * width;
             // SAFETY: the row is used only by this thread.
-            let target = unsafe { parts.part(row * positions..(row + 1) * positions) };
+            let target = unsafe { slices.slice_mut(row * positions..(row + 1) * positions) };
             patch_row(&x[plane..plane + height * width], windows, tap, 0..positions, target);
         }
     });
@@ -126,11 +126,11 @@ pub(super) fn col2im<T: Float>(op: &Op, inputs: &[Locked<'_>], outputs: &[Locked
     let taps = window.kernel[0] * window.kernel[1];
     let (columns, mut image) =
         (dense::<T>(op.name(), &inputs[0])?, DenseOutput::<T>::new(op.name(), &outputs[0])?);
-    let parts = image.parts();
+    let slices = image.disjoint_slices();
     for_ranges(batch * channels, rows_per_piece(taps * positions), |range| {
         for plane in range {
             // SAFETY: the plane is used only by this thread.
-            let pixels = unsafe { parts.part(plane * height * width..(plane + 1) * height * width) };
+            let pixels = unsafe { slices.slice_mut(plane * height * width..(plane + 1) * height * width) };
             pixels.fill(T::ZERO);
             for tap in 0..taps {
                 let row = (plane * taps + tap) * positions;

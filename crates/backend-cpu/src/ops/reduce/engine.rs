@@ -146,9 +146,9 @@ impl<R: Reducer> Loops<'_, R> {
         if row.len() > 16 {
             return self.reducer.fold(row, 0, shift);
         }
-        let mut sum = self.reducer.one(row[0], 0, shift);
+        let mut sum = self.reducer.of_element(row[0], 0, shift);
         for (index, &x) in row.iter().enumerate().skip(1) {
-            sum = self.reducer.combine(sum, self.reducer.one(x, index, shift));
+            sum = self.reducer.combine(sum, self.reducer.of_element(x, index, shift));
         }
         sum
     }

@@ -18,7 +18,7 @@ pub(crate) trait Reducer: Copy + Sync {
     /// `first` in its row.
     fn fold(self, block: &[Self::In], first: usize, shift: Self::In) -> Self::Acc;
     /// Returns the value of one element.
-    fn one(self, element: Self::In, index: usize, shift: Self::In) -> Self::Acc;
+    fn of_element(self, element: Self::In, index: usize, shift: Self::In) -> Self::Acc;
     /// Combines the values of two sets of elements; `left` comes before `right`.
     fn combine(self, left: Self::Acc, right: Self::Acc) -> Self::Acc;
     /// Combines `sums[i]` with `row[i]`, for all i. Empty `shifts` mean zeros.
@@ -42,11 +42,11 @@ impl<R: Reducer> Vectorize for FoldRow<'_, R> {
         let FoldRow { reducer, sums, row, index, shifts } = self;
         if shifts.is_empty() {
             for (sum, &x) in sums.iter_mut().zip(row) {
-                *sum = reducer.combine(*sum, reducer.one(x, index, R::In::default()));
+                *sum = reducer.combine(*sum, reducer.of_element(x, index, R::In::default()));
             }
         } else {
             for ((sum, &x), &shift) in sums.iter_mut().zip(row).zip(shifts) {
-                *sum = reducer.combine(*sum, reducer.one(x, index, shift));
+                *sum = reducer.combine(*sum, reducer.of_element(x, index, shift));
             }
         }
     }
@@ -70,11 +70,11 @@ impl<R: Reducer> Vectorize for FoldLanes<'_, R> {
         let mut chunks = block.chunks_exact(LANES);
         for chunk in &mut chunks {
             for (lane, &x) in lanes.iter_mut().zip(chunk) {
-                *lane = reducer.combine(*lane, reducer.one(x, 0, shift));
+                *lane = reducer.combine(*lane, reducer.of_element(x, 0, shift));
             }
         }
         for (lane, &x) in lanes.iter_mut().zip(chunks.remainder()) {
-            *lane = reducer.combine(*lane, reducer.one(x, 0, shift));
+            *lane = reducer.combine(*lane, reducer.of_element(x, 0, shift));
         }
         let mut width = LANES / 2;
         while width > 0 {
@@ -90,7 +90,7 @@ impl<R: Reducer> Vectorize for FoldLanes<'_, R> {
 /// Defines reductions that accumulate in the element type and do not depend on the order of the
 /// elements.
 macro_rules! lanewise {
-    ($($(#[$doc:meta])* $name:ident<T: $bound:ident>: $empty:expr, |$x:ident, $shift:ident| $one:expr, $combine:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident<T: $bound:ident>: $empty:expr, |$x:ident, $shift:ident| $of_element:expr, $combine:expr;)*) => {
         $($(#[$doc])*
         #[derive(Clone, Copy)]
         pub(crate) struct $name<T>(pub(crate) std::marker::PhantomData<T>);
@@ -104,7 +104,7 @@ macro_rules! lanewise {
                 vectorize(FoldLanes { reducer: self, block, shift })
             }
             #[inline(always)]
-            fn one(self, $x: T, _: usize, $shift: T) -> T { $one }
+            fn of_element(self, $x: T, _: usize, $shift: T) -> T { $of_element }
             #[inline(always)]
             fn combine(self, left: T, right: T) -> T { $combine(left, right) }
         })*
@@ -192,7 +192,7 @@ impl<T: Number, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
         IndexedValue { value: block[index], index: first + index }
     }
     #[inline(always)]
-    fn one(self, element: T, index: usize, _: T) -> IndexedValue<T> {
+    fn of_element(self, element: T, index: usize, _: T) -> IndexedValue<T> {
         IndexedValue { value: element, index }
     }
     #[inline(always)]
@@ -219,7 +219,7 @@ impl<T: Number> Reducer for FirstEqual<T> {
         first_equal(block, shift).map_or(i32::MAX, |index| (first + index) as i32)
     }
     #[inline(always)]
-    fn one(self, element: T, index: usize, shift: T) -> i32 {
+    fn of_element(self, element: T, index: usize, shift: T) -> i32 {
         let equal = element == shift || (element.is_nan() && shift.is_nan());
         if equal { index as i32 } else { i32::MAX }
     }

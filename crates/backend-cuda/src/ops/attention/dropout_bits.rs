@@ -5,7 +5,7 @@ use super::{DropoutParams, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::gpu::Gpu;
 use crate::launch::Launch;
-use crate::memory::scratch::Scratch;
+use crate::memory::workspace::Workspace;
 use crate::variant::attention::AttentionVariant;
 use std::ops::Range;
 use ternion_core::Result;
@@ -102,7 +102,7 @@ impl BitTraversal {
 
 /// The dropout bits of some heads at a time.
 pub(super) struct DropoutBits {
-    memory: Scratch,
+    memory: Workspace,
     dropout_params: DropoutParams,
     traversal: BitTraversal,
     layout: BitLayout,
@@ -141,7 +141,7 @@ impl Plan {
         let units = self.batch * self.sizes.heads as usize / group.max(1);
         let at_once = units_at_once(units, unit_bytes);
         let layout = BitLayout { first_head: 0, row_groups: row_groups as u32, tiles: tiles as u32 };
-        let memory = gpu.scratch(at_once * unit_bytes)?;
+        let memory = gpu.workspace(at_once * unit_bytes)?;
         Ok(DropoutBits { memory, dropout_params, traversal, layout, group, units, at_once })
     }
 }

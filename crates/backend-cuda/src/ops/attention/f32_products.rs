@@ -30,13 +30,13 @@ pub fn with_attention_bf16x6<R>(f: impl FnOnce() -> R) -> R {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Device {
     /// The maximum shared memory of a block, in bytes.
-    pub(crate) shared_memory: usize,
+    pub(crate) max_shared_memory: usize,
     pub(crate) architecture: Architecture,
 }
 
 impl Device {
     pub(crate) fn of(gpu: &Gpu) -> Device {
-        Device { shared_memory: gpu.shared_memory(), architecture: gpu.architecture() }
+        Device { max_shared_memory: gpu.max_shared_memory(), architecture: gpu.architecture() }
     }
 }
 
@@ -72,20 +72,20 @@ pub(super) fn select(
     };
     // f32 tiles are the same for every mask mode.
     let products = Products { engine, width, mask_mode: MaskMode::Full };
-    if shared(products, is_grad, config.varlen) > device.shared_memory {
+    if shared_bytes(products, is_grad, config.varlen) > device.max_shared_memory {
         return Err(Unsupported::because("wide heads in f32 need more shared memory than the device has"));
     }
     Ok(())
 }
 
 /// Returns the bytes of shared memory that the kernels need.
-fn shared(products: Products, is_grad: bool, is_varlen: bool) -> usize {
+fn shared_bytes(products: Products, is_grad: bool, is_varlen: bool) -> usize {
     let (kernel_bytes, varlen_bytes) = match is_grad {
         true => {
             let [queries, keys] = grad_launches(products, 4);
-            (queries.shared.max(keys.shared), varlen::room::<Backward>())
+            (queries.shared_bytes.max(keys.shared_bytes), varlen::parameter_bytes::<Backward>())
         }
-        false => (forward_launch(products, 4).shared, varlen::room::<Forward>()),
+        false => (forward_launch(products, 4).shared_bytes, varlen::parameter_bytes::<Forward>()),
     };
     kernel_bytes + if is_varlen { varlen_bytes } else { 0 }
 }
@@ -100,8 +100,8 @@ mod tests {
     /// The configuration in a scope of IEEE 754 precision.
     const IEEE: AttentionConfig = AttentionConfig { bf16x6: false, ..PLAIN };
 
-    fn device(capability: Capability, shared_memory: usize) -> Device {
-        Device { shared_memory, architecture: Architecture::of_device(capability) }
+    fn device(capability: Capability, max_shared_memory: usize) -> Device {
+        Device { max_shared_memory, architecture: Architecture::of_device(capability) }
     }
 
     #[test]
@@ -138,13 +138,16 @@ mod tests {
         {
             let products = Products { engine, width, mask_mode: MaskMode::VarlenDropout };
             for is_grad in [false, true] {
-                assert!(shared(products, is_grad, true) <= 99 << 10, "{products:?}, gradient: {is_grad}");
+                assert!(
+                    shared_bytes(products, is_grad, true) <= 99 << 10,
+                    "{products:?}, gradient: {is_grad}"
+                );
             }
             let [queries, keys] = products.backward_tiles();
             assert_eq!(queries, keys, "one source has both kernels");
         }
         let widest = Products { engine: Engine::Tf32, width: 256, mask_mode: MaskMode::VarlenDropout };
-        assert!((99 << 10..=163 << 10).contains(&shared(widest, false, true)));
+        assert!((99 << 10..=163 << 10).contains(&shared_bytes(widest, false, true)));
     }
 
     #[test]

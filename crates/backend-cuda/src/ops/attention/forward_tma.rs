@@ -188,7 +188,7 @@ impl Plan {
             y: query_map(&tensors.y, sizes.value_dim)?,
             log_sums: tensors.log_sums,
             // A counter that is 0 between launches, because the kernel resets it.
-            ticket: call.gpu.counts(),
+            ticket: call.gpu.arrival_counters(),
             work_tiles,
             tiles: query_tiles as u32,
             heads: (self.batch * heads) as u32,
@@ -207,8 +207,8 @@ impl Plan {
         let launch = |parameters: &Parameters| {
             let blocks = blocks_of(call.gpu, parameters.work_tiles);
             let threads = (1 + tiles.consumers as u32) * 128;
-            let shared = shared_bytes(width, is_long, self.products.mask_mode) as u32;
-            let launch = Launch { shared, ..Launch::new(variant, 0, blocks, threads) };
+            let shared_bytes = shared_bytes(width, is_long, self.products.mask_mode) as u32;
+            let launch = Launch { shared_bytes, ..Launch::new(variant, 0, blocks, threads) };
             call.gpu.launch(call.name, launch, parameters)
         };
         if self.products.mask_mode != MaskMode::Dropout {

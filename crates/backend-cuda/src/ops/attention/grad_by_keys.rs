@@ -9,7 +9,7 @@ use super::{DropoutParams, Gradients, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::{Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
-use crate::memory::scratch::Scratch;
+use crate::memory::workspace::Workspace;
 use crate::variant::attention::{AttentionVariant, Engine, MaskMode};
 use smallvec::smallvec;
 use ternion_core::{DType, Result};
@@ -97,11 +97,11 @@ pub enum SumOrder {
 }
 
 /// Memory that the launches share.
-struct Workspace {
-    rows: Scratch,
-    sums: Scratch,
+struct GradWorkspace {
+    rows: Workspace,
+    sums: Workspace,
     /// The turn counters, followed by the ticket.
-    order_counters: Scratch,
+    order_counters: Workspace,
     /// The number of query tiles of all heads.
     tiles: usize,
 }
@@ -269,15 +269,15 @@ impl Plan {
         [(queries as usize).div_ceil(queries_of(width)), (keys as usize).div_ceil(keys_of(width))]
     }
 
-    fn workspace(&self, call: &Call<'_>) -> Result<Workspace> {
+    fn workspace(&self, call: &Call<'_>) -> Result<GradWorkspace> {
         let width = self.one_pass_width();
         let tile = queries_of(width);
         let [query_tiles, _] = self.one_pass_tiles();
         let tiles = self.batch * self.sizes.heads as usize * query_tiles;
-        Ok(Workspace {
-            rows: call.gpu.scratch(tiles * 2 * tile * 4)?,
-            sums: call.gpu.scratch(tiles * tile * width * 4)?,
-            order_counters: call.gpu.scratch((tiles * CONSUMERS + 1) * 4)?,
+        Ok(GradWorkspace {
+            rows: call.gpu.workspace(tiles * 2 * tile * 4)?,
+            sums: call.gpu.workspace(tiles * tile * width * 4)?,
+            order_counters: call.gpu.workspace((tiles * CONSUMERS + 1) * 4)?,
             tiles,
         })
     }
@@ -287,11 +287,11 @@ impl Plan {
         call: &Call<'_>,
         dtype: DType,
         gradients: &Gradients,
-        workspace: &Workspace,
+        workspace: &GradWorkspace,
     ) -> Result<Parameters> {
         let (sizes, width) = (self.sizes, self.one_pass_width());
         let [query_tiles, key_blocks] = self.one_pass_tiles();
-        let Workspace { rows, sums, order_counters, tiles } = workspace;
+        let GradWorkspace { rows, sums, order_counters, tiles } = workspace;
         let query_map = |operand: &Operand, columns: u32| {
             let shape = [sizes.heads as usize, sizes.queries as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, queries_of(width))
@@ -353,7 +353,7 @@ impl Plan {
         let launch_pass = |parameters: &Parameters| {
             let key_grid = blocks_of(call.gpu, parameters.work_tiles);
             let launch = Launch {
-                shared: shared_bytes(usize::from(width)) as u32,
+                shared_bytes: shared_bytes(usize::from(width)) as u32,
                 ..Launch::new(variant, MAIN_KERNEL, key_grid, THREADS)
             };
             call.gpu.launch(call.name, launch, parameters)

@@ -60,7 +60,7 @@ fn split_scores(mask: [usize; 4], scores: [usize; 4], tile: [usize; 2], blocks: 
 struct Block {
     tile: [usize; 2],
     threads: u32,
-    shared: usize,
+    shared_bytes: usize,
     resident: usize,
 }
 
@@ -79,8 +79,8 @@ impl Block {
         };
         let [rows, columns] = tile;
         // The tiles of q and k, and of dy and v; or, at the end, the sums.
-        let shared = (2 * (rows + columns) * pitch * size).max(rows * (columns + 1) * 4);
-        Block { tile, threads, shared, resident }
+        let shared_bytes = (2 * (rows + columns) * pitch * size).max(rows * (columns + 1) * 4);
+        Block { tile, threads, shared_bytes, resident }
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         y: operands.input(y)?,
         dy: operands.input(dy)?,
         mask: operands.mask(mask)?,
-        log_sums: operands.plain_strides(log_sums)?,
+        log_sums: operands.operand_with_strides(log_sums)?,
         dq: Operand::default(),
         dk: Operand::default(),
         dv: Operand::default(),
@@ -132,7 +132,7 @@ impl Plan {
         let padded = scores[2].next_multiple_of(ROWS);
         let row_elements = self.batch * heads * 2 * padded;
         let partial_elements = if parts > 1 { parts * elements } else { 0 };
-        let workspace = call.gpu.scratch((row_elements + partial_elements) * 4)?;
+        let workspace = call.gpu.workspace((row_elements + partial_elements) * 4)?;
         let grad = Backward {
             tensors,
             rows: workspace.address(),
@@ -158,7 +158,7 @@ impl Plan {
         };
         let variant = AttentionVariant::GradMask { products: self.products, dtype };
         let launch = Launch {
-            shared: block.shared as u32,
+            shared_bytes: block.shared_bytes as u32,
             ..Launch::new(variant, MASK_KERNEL, grid(call.name, mask_tiles, parts)?, block.threads)
         };
         call.gpu.launch(call.name, launch, &parameters)?;
@@ -223,12 +223,12 @@ mod tests {
                 // With compute capability 8.6 and 8.9 a block may have 99 KiB, and with 9.0 all
                 // blocks together may have 227. For f32 heads wider than 64, support depends on the
                 // device.
-                let room = match engine {
+                let limit = match engine {
                     Engine::Wgmma => (227 << 10) / block.resident,
                     Engine::Simt if width > 64 => 113 << 10,
                     _ => 99 << 10,
                 };
-                assert!(block.shared <= room, "{engine:?} {width}: {} bytes", block.shared);
+                assert!(block.shared_bytes <= limit, "{engine:?} {width}: {} bytes", block.shared_bytes);
             }
         }
     }

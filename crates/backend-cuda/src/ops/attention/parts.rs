@@ -2,8 +2,8 @@
 //! keys, there would be too few blocks for the device. So the keys are split among blocks, and
 //! `attention/merge_splits.cu` merges their results in the order of the keys.
 
-use super::super::TOO_LONG;
-use super::{Forward, MASK_STRIDE, Plan, Sizes, forward_shared, grid};
+use super::super::INDEX_LIMIT;
+use super::{Forward, MASK_STRIDE, Plan, Sizes, forward_shared_bytes, grid};
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, MaskMode};
@@ -50,12 +50,12 @@ impl Plan {
         dtype: DType,
     ) {
         let Sizes { heads, group, queries, keys, .. } = self.sizes;
-        let is_dropping = config.dropout.is_some() || config.varlen;
+        let has_dropout_or_lengths = config.dropout.is_some() || config.varlen;
         // Strides of heads become those of rows, which the kernels limit.
         let strides_fit = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE as u64
-            && tensors.q.strides[1].unsigned_abs() < TOO_LONG as u64;
+            && tensors.q.strides[1].unsigned_abs() < INDEX_LIMIT as u64;
         let is_supported = queries == 1 && keys > 0 && group > 0 && self.products.engine.has_split_kv();
-        if !is_supported || is_dropping || !strides_fit {
+        if !is_supported || has_dropout_or_lengths || !strides_fit {
             return;
         }
         let first_key = config.window.map_or(0, |window| (keys as usize).saturating_sub(window)) as u32;
@@ -159,7 +159,7 @@ impl Plan {
         let blocks = (self.sizes.queries as usize).div_ceil(tiles.rows());
         let bytes = rows.checked_mul(kv_split.count * (self.width() + 2) * 4);
         let bytes = bytes.ok_or_else(|| Error::invalid(call.name, "too many queries"))?;
-        let results = call.gpu.scratch(bytes)?;
+        let results = call.gpu.workspace(bytes)?;
         let parts = Parts {
             results: results.address(),
             rows: rows as u32,
@@ -169,11 +169,11 @@ impl Plan {
         let parameters = Forward { blocks: blocks as u32, parts, ..tensors };
         let variant = AttentionVariant::ForwardSplitKv { products: self.products, dtype };
         let launch = Launch {
-            shared: forward_shared(self.products, tiles, dtype.size()) as u32,
+            shared_bytes: forward_shared_bytes(self.products, tiles, dtype.size()) as u32,
             ..Launch::new(variant, 0, grid(call.name, heads, blocks * kv_split.count)?, tiles.threads())
         };
         call.gpu.launch(call.name, launch, &parameters)?;
-        let mask = self.products.mask_mode.of_rows();
+        let mask = self.products.mask_mode.row_kernel_mode();
         let variant = AttentionVariant::MergeSplitKv { width: self.products.width, mask, dtype };
         call.gpu.launch(call.name, Launch::new(variant, 0, grid(call.name, rows, 1)?, 128), &parameters)
     }

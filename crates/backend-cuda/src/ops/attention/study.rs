@@ -20,7 +20,7 @@ pub enum ForwardTiles {
 /// Returns an operand that kernels can read without a copy, or an error.
 fn aligned_operand(operands: &Operands<'_>, name: &str, view: &View<'_>) -> Result<Operand> {
     match operands.is_aligned(view)? {
-        true => operands.plain(view),
+        true => operands.operand(view),
         false => Err(Error::invalid(
             operands.op,
             format!(
@@ -76,7 +76,7 @@ pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrde
         y: operand("y", y)?,
         dy: operand("dy", dy)?,
         mask: Operand::default(),
-        log_sums: operands.plain_strides(log_sums)?,
+        log_sums: operands.operand_with_strides(log_sums)?,
         dq: operand("dq", dq)?,
         dk: operand("dk", dk)?,
         dv: operand("dv", dv)?,

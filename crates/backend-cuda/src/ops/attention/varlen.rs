@@ -52,13 +52,13 @@ impl Varlen {
     }
 
     /// Returns the bytes of shared memory for a block's parameters `P`, adapted to its sequence.
-    pub(super) fn room<P>(&self) -> usize {
-        if self.sequences == 0 { 0 } else { room::<P>() }
+    pub(super) fn parameter_bytes<P>(&self) -> usize {
+        if self.sequences == 0 { 0 } else { parameter_bytes::<P>() }
     }
 }
 
 /// Returns the bytes of shared memory for parameters `P`.
-pub(super) const fn room<P>() -> usize {
+pub(super) const fn parameter_bytes<P>() -> usize {
     size_of::<P>().next_multiple_of(16)
 }
 
@@ -94,7 +94,10 @@ mod tests {
 
     #[test]
     fn without_sequences_tiles_are_as_many_as_rows_fill() {
-        assert_eq!((Varlen::default().tiles(65, 64), Varlen::default().room::<[u64; 9]>()), (2, 0));
+        assert_eq!(
+            (Varlen::default().tiles(65, 64), Varlen::default().parameter_bytes::<[u64; 9]>()),
+            (2, 0)
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ const _: () = assert!(MAX_SPLITS <= MAX_ARRIVALS);
 /// fused epilogue saves.
 const UNFUSED_MICROSECONDS: f64 = 4.0;
 /// The minimum k for bf16x6. With a smaller k, sums in which one term is much larger than the
-/// others may be less accurate than in f32 (`parts/tests.rs`).
+/// others may be less accurate than in f32 (`bf16x6/tests.rs`).
 const MIN_K_OF_BF16X6: usize = 64;
 /// The maximum number of blocks of a cluster that every device supports.
 const MAX_SPLITS_IN_CLUSTER: usize = 8;
@@ -75,7 +75,7 @@ impl Sizes {
 
     /// Returns the elements of a and of b that are copied first for `tile`, to be contiguous along
     /// k; 0 for an operand that it supports unchanged.
-    pub(super) fn copied(&self, tile: &Tile) -> [usize; 2] {
+    pub(super) fn copied_elements(&self, tile: &Tile) -> [usize; 2] {
         let [a, b] = self.mn_major_elements;
         match tile.supports_elements() {
             true => [0; 2],
@@ -94,7 +94,7 @@ impl Sizes {
     /// Returns the microseconds of the copies that `tile` needs, with elements of `size` bytes: to
     /// queue each copy, with the padding of its lines, to read and to write it.
     fn copies(&self, tile: &Tile, size: usize) -> f64 {
-        let copied = self.copied(tile).into_iter().filter(|&elements| elements > 0);
+        let copied = self.copied_elements(tile).into_iter().filter(|&elements| elements > 0);
         let queued =
             if self.k.is_multiple_of(16 / size) { COPY_MICROSECONDS } else { PADDED_COPY_MICROSECONDS };
         copied.map(|elements| queued + (elements * 2 * size) as f64 / BYTES_PER_MICROSECOND).sum()
@@ -112,7 +112,7 @@ impl Sizes {
     /// Returns whether the rows of the product that the kernel of `tile` computes are columns of
     /// the result.
     pub(super) fn swaps_operands(&self, tile: &Tile) -> bool {
-        let load = |i: usize| match self.mn_major_elements[i] > 0 && self.copied(tile)[i] == 0 {
+        let load = |i: usize| match self.mn_major_elements[i] > 0 && self.copied_elements(tile)[i] == 0 {
             true => LoadMode::MnMajor,
             false => LoadMode::KMajor,
         };
@@ -125,7 +125,7 @@ impl Sizes {
 pub(super) struct Device {
     pub(super) multiprocessors: usize,
     /// Maximum bytes of shared memory of a block.
-    pub(super) room: usize,
+    pub(super) max_shared_memory: usize,
     pub(super) architecture: Architecture,
 }
 
@@ -153,7 +153,7 @@ pub(super) struct Choice {
     pub(super) blocks: usize,
     pub(super) threads: usize,
     /// Bytes of dynamic shared memory.
-    pub(super) shared: usize,
+    pub(super) shared_bytes: usize,
     /// The epilogue of the kernel.
     pub(super) epilogue: EpilogueVariant,
 }
@@ -234,7 +234,7 @@ impl Choice {
             false => operands[operand].simt_load(tile, operand == 0),
         };
         let direct_loads = [direct_load(0), direct_load(1)];
-        let is_copied = sizes.copied(tile).map(|elements| elements > 0);
+        let is_copied = sizes.copied_elements(tile).map(|elements| elements > 0);
         let load = |i: usize| if is_copied[i] { LoadMode::KMajor } else { direct_loads[i] };
         let [a, b] = [load(0), load(1)];
         let variant = GemmVariant {
@@ -252,9 +252,9 @@ impl Choice {
         let tile = variant.tile;
         let split_length = sizes.k.max(1).div_ceil(splits).next_multiple_of(tile.block.k);
         let splits = sizes.k.div_ceil(split_length).max(1);
-        let shared = match tile.engine.uses_tensor_maps() {
-            true => variant.shared(),
-            false => tile.shared(input.dtype(), [a, b]),
+        let shared_bytes = match tile.engine.uses_tensor_maps() {
+            true => variant.shared_bytes(),
+            false => tile.shared_bytes(input.dtype(), [a, b]),
         };
         Choice {
             is_copied,
@@ -264,7 +264,7 @@ impl Choice {
             split_length,
             blocks: tile.count(&sizes) * splits,
             threads: tile.threads(),
-            shared,
+            shared_bytes,
             epilogue: variant.epilogue,
         }
     }
@@ -382,7 +382,7 @@ fn bf16x6_choice(
         split_length,
         blocks: tile.count(sizes) * splits,
         threads: tile.threads(),
-        shared: variant.shared(),
+        shared_bytes: variant.shared_bytes(),
         epilogue: variant.epilogue,
     })
 }
@@ -399,7 +399,10 @@ pub(super) fn faster_bf16x6(
         return None;
     }
     let is_supported = |tile: &Tile| tile.engine.architectures().contain(device.architecture);
-    if !BF16X6_TILES.iter().any(|tile| is_supported(tile) && tile.max_shared(DType::BF16) <= device.room) {
+    if !BF16X6_TILES
+        .iter()
+        .any(|tile| is_supported(tile) && tile.max_shared_bytes(DType::BF16) <= device.max_shared_memory)
+    {
         return None;
     }
     // The last stage of each pair of bf16 terms is multiplied completely.
@@ -475,14 +478,14 @@ pub(super) fn choose_among(
     sizes: &Sizes,
     device: Device,
 ) -> (&'static Tile, usize) {
-    let Device { multiprocessors, room, architecture } = device;
+    let Device { multiprocessors, max_shared_memory, architecture } = device;
     let fits = |tile: &Tile| architectures(tile).contain(architecture);
     let supported =
         || tiles.iter().copied().filter(|tile| fits(tile) && tile.supports_sizes(sizes, multiprocessors));
     let tile_override = tile_override();
     // If the requested tile does not support the product, another one is used.
     let mut best: Option<((bool, f64), &'static Tile, usize)> = None;
-    for tile in supported().filter(|tile| tile.max_shared(dtype) <= room) {
+    for tile in supported().filter(|tile| tile.max_shared_bytes(dtype) <= max_shared_memory) {
         let copies = sizes.copies(tile, dtype.size());
         for splits in splits_of(tile, sizes, tile_override.splits, multiprocessors) {
             let stores_partials = splits > 1 && !tile.engine.reduces_in_cluster();
@@ -495,7 +498,7 @@ pub(super) fn choose_among(
             }
         }
     }
-    let smallest = || supported().min_by_key(|tile| tile.max_shared(dtype)).unwrap_or(tiles[0]);
+    let smallest = || supported().min_by_key(|tile| tile.max_shared_bytes(dtype)).unwrap_or(tiles[0]);
     best.map_or_else(|| (smallest(), 1), |(_, tile, splits)| (tile, splits))
 }
 

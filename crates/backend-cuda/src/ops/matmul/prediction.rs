@@ -93,7 +93,7 @@ impl Tile {
     pub(super) fn reduces_splits(&self, tiles: usize) -> bool {
         let consumers = if self.is_ping_pong() { 1 } else { 2 };
         let reduces = self.engine.uses_tensor_maps() && !self.engine.reduces_in_cluster();
-        reduces && tiles * consumers <= Gpu::COUNTS
+        reduces && tiles * consumers <= Gpu::ARRIVAL_COUNTERS
     }
 
     /// Returns the microseconds in which a product on tensor cores reads its operands and writes

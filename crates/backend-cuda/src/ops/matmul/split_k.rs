@@ -33,7 +33,7 @@ pub(super) fn launch(
     variant: GemmVariant,
 ) -> Result<()> {
     let launch = Launch {
-        shared: choice.shared as u32,
+        shared_bytes: choice.shared_bytes as u32,
         cluster: [choice.splits as u8, 1, 1],
         ..Launch::new(variant, PRODUCT, choice.blocks as u32, choice.threads as u32)
     };

@@ -8,7 +8,7 @@ use super::{PRODUCT, Parameters, SUM_PARTS, SUM_SPLITS, Sizes};
 use crate::call::Call;
 use crate::driver::tensor_map::{ALIGNMENT, Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
-use crate::memory::scratch::Scratch;
+use crate::memory::workspace::Workspace;
 use crate::ops::copy::copy;
 use crate::space::Space;
 use crate::variant::gemm::{EpilogueVariant, GemmVariant, LoadMode, Tile};
@@ -45,7 +45,7 @@ struct TensorMapParameters {
     bias: u64,
     sums: u64,
     constants: [u64; 2],
-    not_representable: u64,
+    not_splittable: u64,
     parts: u64,
     states: u64,
 }
@@ -86,7 +86,7 @@ pub(super) fn supports_batch(batch: &Space<3>) -> bool {
 }
 
 /// A tensor of a product, as described by a map.
-pub(super) struct Mapped {
+pub(super) struct MappedTensor {
     pub(super) address: u64,
     pub(super) dtype: DType,
     pub(super) rounds_to_tf32: bool,
@@ -103,7 +103,7 @@ pub(super) struct Mapped {
     pub(super) batch: [(usize, i64); BATCH_AXES],
 }
 
-impl Mapped {
+impl MappedTensor {
     pub(super) fn map(&self, op: &'static str) -> Result<TensorMap> {
         let swizzle = match self.extents[0] * self.dtype.size() {
             64 => Swizzle::Bytes64,
@@ -145,7 +145,7 @@ pub(super) struct OperandMap {
     /// A bit for each batch axis that it has.
     pub(super) axes: u32,
     /// For operands in bf16 terms, the distance between terms along the outer axis of the batch.
-    pub(super) part: u32,
+    pub(super) term_stride: u32,
 }
 
 /// Returns the maps of the operands, or of their copies: the kernel's a and b, which are exchanged
@@ -193,7 +193,7 @@ fn operand_map(
         true => (operand.inner_axis, operand.line_axis),
         false => (operand.line_axis, operand.inner_axis),
     };
-    let mapped = Mapped {
+    let mapped = MappedTensor {
         address: operand.address,
         dtype: operand.view.dtype,
         rounds_to_tf32: operand.view.dtype == DType::F32,
@@ -203,7 +203,7 @@ fn operand_map(
         extents,
         batch,
     };
-    Ok(OperandMap { map: mapped.map(op)?, axes: axes_bits(batch), part: 0 })
+    Ok(OperandMap { map: mapped.map(op)?, axes: axes_bits(batch), term_stride: 0 })
 }
 
 /// Returns the map of a tensor that the kernel stores or that its epilogue reads: y or a tensor of
@@ -219,7 +219,7 @@ fn output_map(
     let stride = y.layout.strides()[y.layout.shape().rank() - 2] as i64;
     let extents = [LINE / y.dtype.size(), box_lines];
     let (dtype, rounds_to_tf32) = (y.dtype, false);
-    Mapped {
+    MappedTensor {
         address,
         dtype,
         rounds_to_tf32,
@@ -240,7 +240,7 @@ fn partial_map(
     op: &'static str,
 ) -> Result<TensorMap> {
     let matrix = (sizes.m * sizes.n) as i64;
-    Mapped {
+    MappedTensor {
         address,
         dtype: DType::F32,
         rounds_to_tf32: false,
@@ -317,7 +317,7 @@ impl ColumnSums {
 
 /// Partial sums of the rows of a, each over some stages, before they are added.
 struct RowSums {
-    scratch: Scratch,
+    workspace: Workspace,
     parts: usize,
 }
 
@@ -337,8 +337,8 @@ impl RowSums {
             return Ok(None);
         }
         let parts = variant.row_sum_partials(sizes.n, choice.splits);
-        let scratch = call.gpu.scratch(parts * sizes.m * DType::F32.size())?;
-        Ok(Some(RowSums { scratch, parts }))
+        let workspace = call.gpu.workspace(parts * sizes.m * DType::F32.size())?;
+        Ok(Some(RowSums { workspace, parts }))
     }
 
     /// Launches one kernel that adds the row sums and, with `sum_blocks` more blocks, the result's
@@ -354,7 +354,7 @@ impl RowSums {
         let blocks = product.m.div_ceil(SUM_ROWS as u32);
         let parameters = SumPartsParameters {
             product: *product,
-            sums: self.scratch.address(),
+            sums: self.workspace.address(),
             sums_of_a: call.gpu.address(call.name, sums)?,
             parts: self.parts as u32,
             blocks,
@@ -399,7 +399,7 @@ pub(super) fn launch(
         bias: bias.as_ref().map_or(Ok(0), |bias| bias.address(call))?,
         sums: match (&column_sums, &row_sums) {
             (Some(sums), _) => sums.address(call)?,
-            (None, Some(sums)) => sums.scratch.address(),
+            (None, Some(sums)) => sums.workspace.address(),
             (None, None) => 0,
         },
         constants: if is_partial { [0; 2] } else { parameters.constants },
@@ -412,17 +412,17 @@ pub(super) fn launch(
         a_batch_axes: a.axes,
         b_batch_axes: b.axes,
         is_partial: u32::from(is_partial),
-        a_term_stride: a.part,
-        b_term_stride: b.part,
-        not_representable: parameters.condition.address,
+        a_term_stride: a.term_stride,
+        b_term_stride: b.term_stride,
+        not_splittable: parameters.condition.address,
         parts: if fuses_sums { parameters.partial } else { 0 },
-        states: if fuses_sums { gpu.counts() } else { 0 },
+        states: if fuses_sums { gpu.arrival_counters() } else { 0 },
         tiles: tiles_of_clusters(choice.tile, [m, n], parameters, y_batch[0].0),
     };
     let output = if is_partial { DType::F32 } else { variant.output };
     let blocks = choice.tile.blocks(choice.blocks, gpu.multiprocessors()) as u32;
     let product = Launch {
-        shared: choice.shared as u32,
+        shared_bytes: choice.shared_bytes as u32,
         ..Launch::new(GemmVariant { output, ..variant }, PRODUCT, blocks, choice.threads as u32)
     };
     gpu.launch(op, product, &mapped)?;

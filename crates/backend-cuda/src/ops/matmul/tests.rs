@@ -56,7 +56,7 @@ static BY_TILE: [(&Tile, MmaInput, [usize; 3], bool); 33] = [
 /// Returns the multiprocessors and the memory of an H100, with the instructions of `architecture`.
 fn device(architecture: &str) -> Device {
     let architecture = architecture.parse().expect("an architecture");
-    Device { multiprocessors: 132, room: 227 << 10, architecture }
+    Device { multiprocessors: 132, max_shared_memory: 227 << 10, architecture }
 }
 
 /// Returns the sizes of a product of two k-major matrices.
@@ -100,7 +100,7 @@ fn tiles_of_other_architectures_are_never_chosen() {
         assert_eq!(tile == &FOR_HOPPER, is_hopper, "{architecture}: {tile:?}");
     }
     // Nor is it chosen if no other tile fits.
-    let small = Device { room: 1, ..device("sm_80") };
+    let small = Device { max_shared_memory: 1, ..device("sm_80") };
     assert_ne!(choose(small), &FOR_HOPPER);
 }
 
@@ -166,14 +166,14 @@ fn large_products_are_computed_as_bf16x6_where_it_is_permitted() {
     let hopper = device("sm_90a");
     for (expected, is_split, sizes) in BY_PARTS {
         let (tile, splits) =
-            bf16x6_choice(sizes, hopper, true).unwrap_or_else(|| panic!("{sizes:?}: not by parts"));
-        assert_eq!((tile, splits > 1), (expected, is_split), "{sizes:?}, {splits} parts of sums");
+            bf16x6_choice(sizes, hopper, true).unwrap_or_else(|| panic!("{sizes:?}: not as bf16x6"));
+        assert_eq!((tile, splits > 1), (expected, is_split), "{sizes:?}, {splits} splits of k");
         assert!(bf16x6_choice(sizes, hopper, false).is_none(), "{sizes:?}: no tensor map suits the result");
         for other in ["sm_80", "sm_90", "sm_100a"] {
             assert!(bf16x6_choice(sizes, device(other), true).is_none(), "{sizes:?} {other}");
         }
         assert!(
-            bf16x6_choice(sizes, Device { room: 99 << 10, ..hopper }, true).is_none(),
+            bf16x6_choice(sizes, Device { max_shared_memory: 99 << 10, ..hopper }, true).is_none(),
             "{sizes:?}: no room"
         );
     }
@@ -202,9 +202,9 @@ fn of_two_operands_across_k_tf32_on_warpgroups_copies_the_smaller_one() {
         ([512; 3], [true, true], [0, 512 * 512]),
     ] {
         let sizes = across_k(sizes, across);
-        assert_eq!(sizes.copied(&WGMMATF32_128X256X32), expected, "{sizes:?}");
+        assert_eq!(sizes.copied_elements(&WGMMATF32_128X256X32), expected, "{sizes:?}");
         for other in [&TF32_128X256X32, &WGMMA_128X256X64, &TF32_32X32X32_ELEMENTWISE] {
-            assert_eq!(sizes.copied(other), [0; 2], "{other:?} {sizes:?}");
+            assert_eq!(sizes.copied_elements(other), [0; 2], "{other:?} {sizes:?}");
         }
     }
     // An operand that is copied because its lines are unaligned is k-major afterward.
@@ -213,7 +213,7 @@ fn of_two_operands_across_k_tf32_on_warpgroups_copies_the_smaller_one() {
         [([m * k, 0], [0, k * n]), ([0, k * n], [m * k, 0]), ([m * k, k * n], [0; 2])]
     {
         let sizes = Sizes { unaligned, mn_major_elements, ..sizes(MmaInput::Tf32, [m, n, k], [0; 2], true) };
-        assert_eq!(sizes.copied(&WGMMATF32_128X256X32), unaligned);
+        assert_eq!(sizes.copied_elements(&WGMMATF32_128X256X32), unaligned);
     }
 }
 
@@ -248,7 +248,7 @@ fn with_splits(tile: &'static Tile, [rows, columns]: [usize; 2], splits: usize) 
         split_length: tile.block.k,
         blocks,
         threads: tile.threads(),
-        shared: tile.shared(DType::BF16, loads),
+        shared_bytes: tile.shared_bytes(DType::BF16, loads),
         epilogue: EpilogueVariant::BiasRelu,
     }
 }
@@ -363,8 +363,8 @@ fn rows_of_a_are_added_up_beside_products_of_weight_gradients() {
         for tile in large {
             let variant = found(tile, [mn, mn], output, splits, &sizes).unwrap_or_else(|| panic!("{tile:?}"));
             assert_eq!(
-                variant.shared(),
-                tile.shared(DType::BF16, [mn, mn]),
+                variant.shared_bytes(),
+                tile.shared_bytes(DType::BF16, [mn, mn]),
                 "{tile:?}: as of the plain product"
             );
             assert_eq!(variant.row_sum_partials(3072, splits), splits * 3072 / tile.block.n);
@@ -424,17 +424,23 @@ fn sums_of_rows_by_another_tile_are_compared_with_a_reduction() {
 #[test]
 fn tiles_fit_the_shared_memory_of_every_device() {
     // Maximum bytes of a block on 8.6, 8.9 and 12.x; on 8.0; on 9.0 and 10.0.
-    for room in [99 << 10, 163 << 10, 227 << 10] {
+    for max_shared_memory in [99 << 10, 163 << 10, 227 << 10] {
         for input in MmaInput::all() {
             for (m, n, k) in
                 [(1, 1, 1), (16, 4096, 4096), (64, 64, 64), (2048, 2048, 2048), (4096, 4096, 4096)]
             {
                 for unaligned in [[0; 2], [m * k, 0], [m * k, k * n]] {
                     let sizes = sizes(input, [m, n, k], unaligned, true);
-                    let (tile, _) =
-                        choose(input, &sizes, Device { multiprocessors: 84, room, ..device("sm_86") });
-                    let needed = tile.max_shared(input.dtype());
-                    assert!(needed <= room, "{input:?} {sizes:?}: {tile:?} needs {needed} of {room} bytes");
+                    let (tile, _) = choose(
+                        input,
+                        &sizes,
+                        Device { multiprocessors: 84, max_shared_memory, ..device("sm_86") },
+                    );
+                    let needed = tile.max_shared_bytes(input.dtype());
+                    assert!(
+                        needed <= max_shared_memory,
+                        "{input:?} {sizes:?}: {tile:?} needs {needed} of {max_shared_memory} bytes"
+                    );
                 }
             }
         }

@@ -3,15 +3,15 @@
 use super::*;
 use crate::driver::launch::LaunchAttributes;
 
-/// Records the numbers that it receives. Each launch takes `pause`, and the launch of the number
-/// `refuses` fails.
+/// Records the numbers that it receives. Each launch takes `pause`, and the launch of the number in
+/// `fails` fails.
 #[derive(Default)]
 struct Driver {
     numbers: Mutex<Vec<u64>>,
     threads: Mutex<Vec<std::thread::ThreadId>>,
     functions: Mutex<Vec<usize>>,
     pause: Duration,
-    refuses: Option<u64>,
+    fails: Option<u64>,
 }
 
 impl LaunchTarget for Driver {
@@ -23,7 +23,7 @@ impl LaunchTarget for Driver {
         self.numbers.lock().push(number);
         self.threads.lock().push(std::thread::current().id());
         self.functions.lock().push(config.function as usize);
-        match self.refuses == Some(number) {
+        match self.fails == Some(number) {
             true => sys::CUresult::CUDA_ERROR_INVALID_VALUE,
             false => sys::CUresult::CUDA_SUCCESS,
         }
@@ -33,7 +33,7 @@ impl LaunchTarget for Driver {
 /// Returns the configuration of one block of one thread.
 fn plain() -> LaunchConfig {
     let attributes = LaunchAttributes::NONE;
-    LaunchConfig { function: std::ptr::null_mut(), grid: [1; 3], block: [1; 3], shared: 0, attributes }
+    LaunchConfig { function: std::ptr::null_mut(), grid: [1; 3], block: [1; 3], shared_bytes: 0, attributes }
 }
 
 fn config_of(blocks: u32) -> LaunchConfig {
@@ -131,22 +131,22 @@ fn an_isolated_launch_is_submitted_by_its_own_thread() {
 /// Pushes enough launches that the thread takes part, and returns the error that the launches
 /// themselves returned.
 fn push_many(queue: &Arc<SubmissionQueue<Driver>>) -> Option<sys::CUresult> {
-    let refused = |code: &sys::CUresult| *code != sys::CUresult::CUDA_SUCCESS;
-    let codes: Vec<_> = (0..100).map(|number| push(queue, number, false)).filter(refused).collect();
+    let failed = |code: &sys::CUresult| *code != sys::CUresult::CUDA_SUCCESS;
+    let codes: Vec<_> = (0..100).map(|number| push(queue, number, false)).filter(failed).collect();
     codes.first().copied()
 }
 
-/// Returns the op and the status of a launch that the driver refused.
-fn op_and_status(refusal: Refusal) -> (&'static str, sys::CUresult) {
-    match refusal.reason {
-        Reason::Driver(code) => (refusal.op, code),
-        Reason::Kernel(error) => panic!("{error}"),
+/// Returns the op and the status of a launch that the driver rejected.
+fn op_and_status(launch_error: LaunchError) -> (&'static str, sys::CUresult) {
+    match launch_error.reason {
+        LaunchErrorReason::Driver(code) => (launch_error.op, code),
+        LaunchErrorReason::Kernel(error) => panic!("{error}"),
     }
 }
 
 #[test]
-fn what_the_driver_refuses_later_is_reported_once_with_the_op() {
-    let queue = queue(Driver { refuses: Some(60), ..Driver::default() });
+fn a_later_error_of_the_driver_is_reported_once_with_the_op() {
+    let queue = queue(Driver { fails: Some(60), ..Driver::default() });
     let at_once = push_many(&queue);
     queue.drain();
     // The thread may have fallen asleep if it was kept waiting.
@@ -160,22 +160,22 @@ fn what_the_driver_refuses_later_is_reported_once_with_the_op() {
 }
 
 #[test]
-fn what_is_refused_to_one_thread_is_reported_to_it_or_to_whoever_waits() {
+fn a_launch_error_is_reported_to_its_thread_or_to_one_that_waits() {
     let queue = queue(Driver::default());
     let other = std::thread::spawn(|| std::thread::current().id()).join().expect("no panic");
     let own = std::thread::current().id();
-    let reason = || Reason::Driver(sys::CUresult::CUDA_ERROR_INVALID_VALUE);
-    let refusal = |thread, op| Refusal { thread, op, reason: reason() };
-    queue.record_refusal(refusal(other, "theirs"));
+    let reason = || LaunchErrorReason::Driver(sys::CUresult::CUDA_ERROR_INVALID_VALUE);
+    let launch_error = |thread, op| LaunchError { thread, op, reason: reason() };
+    queue.record_error(launch_error(other, "theirs"));
     assert!(queue.take_error_of_this_thread().is_none(), "not to the next op of another thread");
-    queue.record_refusal(refusal(own, "ours"));
-    queue.record_refusal(refusal(own, "later"));
-    assert_eq!(queue.take_error_of_this_thread().map(|refused| refused.op), Some("ours"));
-    assert_eq!(queue.take_error_of_any_thread().map(|refused| refused.op), Some("theirs"), "by a wait");
+    queue.record_error(launch_error(own, "ours"));
+    queue.record_error(launch_error(own, "later"));
+    assert_eq!(queue.take_error_of_this_thread().map(|error| error.op), Some("ours"));
+    assert_eq!(queue.take_error_of_any_thread().map(|error| error.op), Some("theirs"), "by a wait");
     assert!(queue.take_error_of_any_thread().is_none());
-    queue.record_refusal(refusal(other, "theirs"));
-    queue.record_refusal(refusal(own, "ours"));
-    assert_eq!(queue.take_error_of_any_thread().map(|refused| refused.op), Some("ours"), "its own first");
+    queue.record_error(launch_error(other, "theirs"));
+    queue.record_error(launch_error(own, "ours"));
+    assert_eq!(queue.take_error_of_any_thread().map(|error| error.op), Some("ours"), "its own first");
     assert!(queue.take_error_of_any_thread().is_none());
 }
 
@@ -245,12 +245,12 @@ fn a_kernel_that_does_not_compile_is_reported_and_what_follows_is_launched() {
     drop(push_awaited(&queue, 0));
     assert_eq!(push(&queue, 1, false), sys::CUresult::CUDA_SUCCESS);
     queue.drain();
-    let refusal = queue.take_error_of_this_thread().expect("reported");
+    let launch_error = queue.take_error_of_this_thread().expect("reported");
     assert!(
-        matches!(&refusal.reason, Reason::Kernel(error) if error.to_string() == "test: does not compile"),
-        "{refusal:?}"
+        matches!(&launch_error.reason, LaunchErrorReason::Kernel(error) if error.to_string() == "test: does not compile"),
+        "{launch_error:?}"
     );
-    assert!(refusal.op == "test" && queue.take_error_of_any_thread().is_none(), "once");
+    assert!(launch_error.op == "test" && queue.take_error_of_any_thread().is_none(), "once");
     assert_eq!(*queue.target.numbers.lock(), [1]);
     queue.stop();
 }
@@ -294,8 +294,7 @@ fn after_the_end_launches_go_straight_to_the_driver() {
 
 #[test]
 fn without_a_thread_every_launch_goes_straight_to_the_driver() {
-    let queue =
-        Arc::new(SubmissionQueue::with_thread(Driver { refuses: Some(1), ..Driver::default() }, false));
+    let queue = Arc::new(SubmissionQueue::with_thread(Driver { fails: Some(1), ..Driver::default() }, false));
     let codes: Vec<sys::CUresult> = (0..50).map(|number| push(&queue, number, false)).collect();
     assert_eq!(codes[1], sys::CUresult::CUDA_ERROR_INVALID_VALUE, "reported by the launch itself");
     assert_eq!(queue.target.numbers.lock().len(), 50);
@@ -346,7 +345,7 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
     let config = |number: u64| {
         let cluster = [1 + (number % 3) as u8, 1, 1 + (number % 2) as u8];
         let attributes = LaunchAttributes { cluster, dependent: number.is_multiple_of(5) };
-        LaunchConfig { grid: [number as u32 + 1, 2, 3], shared: number as u32, attributes, ..plain() }
+        LaunchConfig { grid: [number as u32 + 1, 2, 3], shared_bytes: number as u32, attributes, ..plain() }
     };
     let count = 300;
     for number in 0..count {

@@ -529,7 +529,7 @@ mod tests {
         const MULTIPROCESSOR_BYTES: usize = 228 << 10;
         const RESERVED_BYTES: usize = 1 << 10;
         for tile in MMA.into_iter().chain(TF32).filter(|tile| tile.engine.uses_tensor_maps()) {
-            let bytes = tile.resident * (tile.max_shared(DType::BF16) + RESERVED_BYTES);
+            let bytes = tile.resident * (tile.max_shared_bytes(DType::BF16) + RESERVED_BYTES);
             assert!(bytes <= MULTIPROCESSOR_BYTES, "{tile:?}: {bytes} bytes");
         }
     }

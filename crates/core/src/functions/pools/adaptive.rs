@@ -1,7 +1,7 @@
 //! Pooling with windows that follow from the size of the result.
 
 use super::axis_windows::AxisWindows;
-use super::{PoolOptions, check_ordered, max_along_axes, product_over_axes, spatial, sums_along};
+use super::{PoolOptions, check_ordered, max_along_axes, product_over_axes, spatial_sizes, sums_along};
 use crate::error::{Error, Result};
 use crate::functions::{check_floating, in_accumulator};
 use crate::{Shape, Tensor};
@@ -51,7 +51,7 @@ fn windows_for<const N: usize>(
     x: &Tensor,
     size: [usize; N],
 ) -> Result<([usize; N], [AxisWindows; N])> {
-    let inputs = spatial::<N>(op, x)?;
+    let inputs = spatial_sizes::<N>(op, x)?;
     if inputs.contains(&0) {
         return Err(Error::invalid(op, format!("image of {inputs:?} to {size:?}")));
     }
@@ -71,7 +71,7 @@ fn means<const N: usize>(
     by_op: impl Fn(&Tensor, PoolOptions<N>) -> Result<Tensor>,
 ) -> Result<Tensor> {
     check_floating(op, x)?;
-    let inputs = spatial::<N>(op, x)?;
+    let inputs = spatial_sizes::<N>(op, x)?;
     let divides = |axis: usize| size[axis] > 0 && inputs[axis] > 0 && inputs[axis].is_multiple_of(size[axis]);
     if (0..N).all(divides) {
         return by_op(x, PoolOptions::new(std::array::from_fn(|axis| inputs[axis] / size[axis])));

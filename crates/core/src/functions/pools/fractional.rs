@@ -1,7 +1,7 @@
 //! Pooling with windows at random distances (Graham 2014, "Fractional Max-Pooling").
 
 use super::axis_windows::argmax_of_length;
-use super::{check_ordered, gather_each_axis, spatial};
+use super::{check_ordered, gather_each_axis, spatial_sizes};
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};
 use crate::functions::check_floating;
@@ -62,7 +62,7 @@ fn fractional_pool<const N: usize>(
 ) -> Result<(Tensor, Tensor)> {
     check_floating(op, x)?;
     check_ordered(op, x)?;
-    let inputs = spatial::<N>(op, x)?;
+    let inputs = spatial_sizes::<N>(op, x)?;
     check::same_dtype(op, &x.meta(), &samples.meta())?;
     check::shape(op, "samples", &samples.meta(), Shape::new(&[x.shape().dim(0), x.shape().dim(1), N])?)?;
     let fits = |axis: usize| {

@@ -25,7 +25,7 @@ use crate::{DType, Device, Tensor};
 use axis_windows::AxisWindows;
 
 /// Returns the `N` sizes of all axes except the first two, which are batch and channels.
-fn spatial<const N: usize>(op: &'static str, x: &Tensor) -> Result<[usize; N]> {
+fn spatial_sizes<const N: usize>(op: &'static str, x: &Tensor) -> Result<[usize; N]> {
     match x.dims() {
         [_, 0, sizes @ ..] if sizes.len() == N => {
             Err(Error::invalid(op, format!("an input of shape {:?} without channels", x.shape())))
@@ -115,7 +115,7 @@ max_pools! {
 }
 
 fn max_pool_planes(op: &'static str, x: &Tensor, options: PoolOptions) -> Result<(Tensor, Tensor)> {
-    let size = spatial(op, x)?;
+    let size = spatial_sizes(op, x)?;
     if !options.has_op(x, &size) {
         return max_pool_axes(op, x, &options);
     }
@@ -135,7 +135,7 @@ fn max_pool_planes(op: &'static str, x: &Tensor, options: PoolOptions) -> Result
 
 /// Pools rows as planes of one row.
 fn max_pool_rows(op: &'static str, x: &Tensor, options: PoolOptions<1>) -> Result<(Tensor, Tensor)> {
-    let size = spatial(op, x)?;
+    let size = spatial_sizes(op, x)?;
     if !options.has_op(x, &size) {
         return max_pool_axes(op, x, &options);
     }
@@ -152,7 +152,7 @@ fn to_row_options(options: &PoolOptions<1>) -> PoolOptions {
 
 /// Pools over the last two axes, then the results over the first.
 fn max_pool_volumes(op: &'static str, x: &Tensor, options: PoolOptions<3>) -> Result<(Tensor, Tensor)> {
-    let size = spatial(op, x)?;
+    let size = spatial_sizes(op, x)?;
     if !options.has_op(x, &size) || index_dtype(size.iter().product()) != DType::I32 {
         return max_pool_axes(op, x, &options);
     }
@@ -192,7 +192,7 @@ fn max_pool_axes<const N: usize>(
     options: &PoolOptions<N>,
 ) -> Result<(Tensor, Tensor)> {
     check_ordered(op, x)?;
-    let size = spatial(op, x)?;
+    let size = spatial_sizes(op, x)?;
     max_along_axes(x, &size, &options.windows(op, size)?)
 }
 
@@ -248,7 +248,7 @@ impl Tensor {
     /// windows do not fit.
     pub fn avg_pool1d(&self, options: PoolOptions<1>) -> Result<Tensor> {
         let op = "avg_pool1d";
-        let size = spatial(op, self)?;
+        let size = spatial_sizes(op, self)?;
         if !options.has_op(self, &size) || options.divisor_override.is_some() {
             return means(op, self, &options);
         }
@@ -268,7 +268,7 @@ impl Tensor {
     /// windows do not fit.
     pub fn avg_pool2d(&self, options: PoolOptions) -> Result<Tensor> {
         let op = "avg_pool2d";
-        let size = spatial(op, self)?;
+        let size = spatial_sizes(op, self)?;
         if !options.has_op(self, &size) || options.divisor_override.is_some() {
             return means(op, self, &options);
         }
@@ -293,7 +293,7 @@ impl Tensor {
     /// windows do not fit.
     pub fn avg_pool3d(&self, options: PoolOptions<3>) -> Result<Tensor> {
         let op = "avg_pool3d";
-        let size = spatial(op, self)?;
+        let size = spatial_sizes(op, self)?;
         if !options.has_op(self, &size) || options.divisor_override.is_some() {
             return means(op, self, &options);
         }
@@ -373,7 +373,7 @@ fn means<const N: usize>(op: &'static str, x: &Tensor, options: &PoolOptions<N>)
     if options.divisor_override == Some(0) {
         return Err(Error::invalid(op, "a divisor of 0"));
     }
-    let size = spatial(op, x)?;
+    let size = spatial_sizes(op, x)?;
     let windows = options.windows(op, size)?;
     in_accumulator([x], |[x]| {
         let divisor = match options.divisor_override {
@@ -436,7 +436,7 @@ fn power_means<const N: usize>(
     means: impl Fn(&Tensor, PoolOptions<N>) -> Result<Tensor>,
 ) -> Result<Tensor> {
     check_floating(op, x)?;
-    spatial::<N>(op, x)?;
+    spatial_sizes::<N>(op, x)?;
     if p == 0.0 || p.is_nan() {
         return Err(Error::invalid(op, format!("p of {p}, expected another number than 0")));
     }

@@ -1,6 +1,6 @@
 //! Inverse of max pooling: writes elements to the positions of the maxima.
 
-use super::spatial;
+use super::spatial_sizes;
 use crate::autograd::{Context, Grads, no_grad, with_gradient};
 use crate::error::{Error, Result, with_index_error_op};
 use crate::functions::check_floating;
@@ -64,7 +64,7 @@ fn unpool<const N: usize>(
     size: [usize; N],
 ) -> Result<Tensor> {
     check_floating(op, x)?;
-    spatial::<N>(op, x)?;
+    spatial_sizes::<N>(op, x)?;
     check::index(op, "positions", &positions.meta())?;
     check::shape(op, "positions", &positions.meta(), *x.shape())?;
     let shape = Shape::new(&[&x.dims()[..2], &size[..]].concat())?;

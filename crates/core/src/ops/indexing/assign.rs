@@ -1,6 +1,6 @@
 //! The op that assigns a tensor to a slice of another one.
 
-use super::{IndexItem, position};
+use super::{IndexItem, resolve_index};
 use crate::Layout;
 use crate::Shape;
 use crate::autograd::{Context, Grads};
@@ -30,7 +30,7 @@ impl SliceAssign {
             let size = shape.dims().get(slices.len()).copied().unwrap_or(1);
             match item {
                 IndexItem::At(at) => {
-                    let at = position(*at, size)?;
+                    let at = resolve_index(*at, size)?;
                     slices.push((at, at as isize + 1, 1));
                 }
                 IndexItem::Slice(slice) => {

@@ -59,7 +59,7 @@ impl Epilogue {
     };
 
     /// Returns the reason why this combination is not supported, if it is not.
-    pub(super) fn problem(&self) -> Option<String> {
+    pub(super) fn error_message(&self) -> Option<String> {
         let is_supported = |op: UnaryOp| op == UnaryOp::Relu || (!op.saves_output() && op.has_grad_op());
         let is_grad = self.activation_grad.is_some();
         let has_sum = self.bias || self.activation.is_some() || self.residual || self.accumulate;

@@ -1,6 +1,6 @@
 //! Normalization of channels over batch and spatial axes.
 
-use super::{add_to_grad, affine, channels, check_vector, widen};
+use super::{add_to_grad, apply_affine, channels, check_vector, widen};
 use crate::Tensor;
 use crate::autograd::{Context, Grads};
 use crate::backend::Meta;
@@ -111,7 +111,7 @@ pub(super) fn per_channel(vector: &Tensor, x: &Tensor) -> Result<Tensor> {
 pub(super) fn channel_affine(normal: Tensor, parameters: Option<(&Tensor, &Tensor)>) -> Result<Tensor> {
     let Some((weight, bias)) = parameters else { return Ok(normal) };
     let (weight, bias) = (per_channel(weight, &normal)?, per_channel(bias, &normal)?);
-    affine(normal, Some(&weight), Some(&bias))
+    apply_affine(normal, Some(&weight), Some(&bias))
 }
 
 impl Rule for BatchNormGrad {

@@ -248,12 +248,12 @@ pub(super) fn describe_non_finite(stats: &Stats, what: &str) -> String {
 /// first gradient in the order of the backward pass.
 fn not_finite(report: &StatsReport) -> Option<DetectedFault> {
     let broken_weight = |layer: &str| {
-        let of_layer = |weight: &&WeightStats| weight.layer() == layer && weight.values.is_broken();
+        let of_layer = |weight: &&WeightStats| weight.layer() == layer && weight.values.has_non_finite();
         report.weights.iter().find(of_layer)
     };
     // Non-finite numbers have no magnitude: the first reading is sufficient.
     let to_fault = |layer: &str, text| Some(DetectedFault::of_layer(Fault::NotFinite, layer, 1.0, text));
-    if let Some(at) = report.layers.iter().position(|layer| layer.output.is_broken()) {
+    if let Some(at) = report.layers.iter().position(|layer| layer.output.has_non_finite()) {
         let layer = &report.layers[at];
         let origin = report.setup.origin.as_ref().filter(|_| layer.kind != "input");
         if let Some((origin, text)) =
@@ -277,16 +277,16 @@ fn not_finite(report: &StatsReport) -> Option<DetectedFault> {
         let first = if at == 0 { "" } else { ", the first in the order of computation" };
         return to_fault(&layer.key, format!("{}: {count}{first}; {advice}", layer.name()));
     }
-    if let Some(weight) = report.weights.iter().find(|weight| weight.values.is_broken()) {
+    if let Some(weight) = report.weights.iter().find(|weight| weight.values.has_non_finite()) {
         let count = describe_non_finite(&weight.values, "numbers");
         return to_fault(
             weight.layer(),
             format!("{}: {count}; {AFTER_STEP_ADVICE}{}", weight.name, lr_increase_text(report)),
         );
     }
-    let is_broken = |stats: &Option<Stats>| stats.as_ref().is_some_and(Stats::is_broken);
+    let has_non_finite = |stats: &Option<Stats>| stats.as_ref().is_some_and(Stats::has_non_finite);
     // A container shares the gradient of its last layer, which is the one to report.
-    let mut broken_layers = report.layers.iter().rev().filter(|layer| is_broken(&layer.gradient));
+    let mut broken_layers = report.layers.iter().rev().filter(|layer| has_non_finite(&layer.gradient));
     let last = broken_layers.clone().next();
     if let Some(layer) = broken_layers.find(|layer| layer.is_leaf).or(last) {
         let count =
@@ -299,7 +299,7 @@ fn not_finite(report: &StatsReport) -> Option<DetectedFault> {
         );
         return to_fault(&layer.key, text);
     }
-    let weight = report.weights.iter().rev().find(|weight| is_broken(&weight.gradient))?;
+    let weight = report.weights.iter().rev().find(|weight| has_non_finite(&weight.gradient))?;
     let count =
         weight.gradient.as_ref().map(|stats| describe_non_finite(stats, "gradients")).unwrap_or_default();
     to_fault(

@@ -229,10 +229,12 @@ impl Readings {
 
     /// Returns the origin of the first output that is not finite.
     fn origin(&self, all: &[Stats]) -> Result<Option<Origin>> {
-        let is_broken = |reading: &&OutputReading| reading.outputs.iter().any(|&at| all[at].is_broken());
-        let Some(reading) = self.outputs.iter().find(is_broken) else { return Ok(None) };
+        let has_non_finite =
+            |reading: &&OutputReading| reading.outputs.iter().any(|&at| all[at].has_non_finite());
+        let Some(reading) = self.outputs.iter().find(has_non_finite) else { return Ok(None) };
         let calls = reading.outputs.iter().zip(&reading.tensor_indices);
-        let first = calls.filter(|(at, _)| all[**at].is_broken()).find_map(|(_, tensor_index)| *tensor_index);
+        let first =
+            calls.filter(|(at, _)| all[**at].has_non_finite()).find_map(|(_, tensor_index)| *tensor_index);
         Ok(first.map(|tensor_index| self.origins.trace(tensor_index)).transpose()?.flatten())
     }
 

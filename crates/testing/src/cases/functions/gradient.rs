@@ -58,7 +58,7 @@ fn gradients() -> Vec<OpCase> {
                 .on([&[5, 3], &[5]])
                 .twice()
                 .f32_limit(1e-5, 8e-6)
-                .run(move |x| x[0].gradient(0, Spacing::Places(&x[1]), order))
+                .run(move |x| x[0].gradient(0, Spacing::Positions(&x[1]), order))
                 .oracle(move |x| x[0].along(0, move |y| numerical_gradient(y, &COORDINATES, order))),
         );
     }
@@ -71,7 +71,7 @@ fn gradients() -> Vec<OpCase> {
         })
         .rejects("gradient: spacing has shape [3], expected [4]", |device| {
             let coordinates = Tensor::zeros([3], F32, device)?;
-            Tensor::zeros([4], F32, device)?.gradient(0, Spacing::Places(&coordinates), 1)
+            Tensor::zeros([4], F32, device)?.gradient(0, Spacing::Positions(&coordinates), 1)
         })
     });
     rows.extend(last);
@@ -108,7 +108,7 @@ fn areas() -> Vec<OpCase> {
         })
         .rejects("trapezoid: positions of shape [3] for elements of [4]", |device| {
             let coordinates = Tensor::zeros([3], F32, device)?;
-            Tensor::zeros([4], F32, device)?.trapezoid(0, Spacing::Places(&coordinates))
+            Tensor::zeros([4], F32, device)?.trapezoid(0, Spacing::Positions(&coordinates))
         })
         .rejects("trapezoid: input is i64, expected a floating dtype", |device| {
             Tensor::zeros([4], I64, device)?.trapezoid(0, Spacing::Even(1.0))
@@ -121,7 +121,7 @@ fn areas() -> Vec<OpCase> {
         .on([&[5, 3], &[5, 1]])
         .twice()
         .f32_limit(8e-6, 4e-6)
-        .run(|x| x[0].trapezoid(0, Spacing::Places(&x[1])))
+        .run(|x| x[0].trapezoid(0, Spacing::Positions(&x[1])))
         .oracle(|x| {
             let [size, columns] = x[0].sizes();
             let coordinates = match x[1].rank() {

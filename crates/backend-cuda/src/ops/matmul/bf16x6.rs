@@ -9,9 +9,9 @@ use super::{Condition, Sizes, batch_axes, launch as launch_product, stride};
 use crate::call::Call;
 use crate::gpu::Gpu;
 use crate::launch::Launch;
-use crate::memory::scratch::Scratch;
+use crate::memory::workspace::Workspace;
 use crate::space::Space;
-use crate::variant::Kind;
+use crate::variant::KernelFamily;
 use crate::variant::gemm::{LoadMode, Tile};
 use std::sync::Arc;
 use ternion_core::ops::matmul::Epilogue;
@@ -24,14 +24,14 @@ const PACK: usize = 8;
 /// Threads of a block.
 const THREADS: usize = 256;
 /// The value that the kernel stores if an element is not the sum of its terms.
-const NOT_REPRESENTABLE: u64 = 1;
+const NOT_SPLITTABLE: u64 = 1;
 
 /// The parameters, like `Split` in the kernel.
 #[repr(C)]
 struct Parameters {
-    parts: u64,
+    terms: u64,
     x: u64,
-    not_representable: u64,
+    not_splittable: u64,
     run_stride: i64,
     line_stride: i64,
     inner_stride: i64,
@@ -46,7 +46,7 @@ struct Parameters {
 
 /// The bf16 terms of an operand: `[TERMS, outer, inner, lines, pitch]`, where lines are contiguous
 /// along k or across it. Matrices that are broadcast along a batch axis are stored once.
-pub(super) struct Parts<'a> {
+pub(super) struct Bf16Terms<'a> {
     operand: &'a Operand<'a>,
     load: LoadMode,
     /// The address of the first term.
@@ -60,15 +60,15 @@ pub(super) struct Parts<'a> {
     batch: [(usize, i64); BATCH_AXES],
 }
 
-impl<'a> Parts<'a> {
-    fn of(operand: &'a Operand<'a>, load: LoadMode, batch: [(usize, i64); BATCH_AXES]) -> Parts<'a> {
+impl<'a> Bf16Terms<'a> {
+    fn of(operand: &'a Operand<'a>, load: LoadMode, batch: [(usize, i64); BATCH_AXES]) -> Bf16Terms<'a> {
         let (run_axis, line_axis) = match load.is_k_major() {
             true => (operand.inner_axis, operand.line_axis),
             false => (operand.line_axis, operand.inner_axis),
         };
         let shape = operand.view.layout.shape();
         let run = shape.dim(run_axis);
-        Parts {
+        Bf16Terms {
             operand,
             load,
             address: 0,
@@ -97,14 +97,14 @@ impl<'a> Parts<'a> {
     }
 
     /// Splits the operand.
-    fn split_operand(&self, gpu: &Arc<Gpu>, op: &'static str, not_representable: u64) -> Result<()> {
+    fn split_operand(&self, gpu: &Arc<Gpu>, op: &'static str, not_splittable: u64) -> Result<()> {
         let packs = self.elements() / PACK;
-        crate::ops::fits(op, &[packs + THREADS])?;
+        crate::ops::check_fits(op, &[packs + THREADS])?;
         let [(inner, inner_stride), (outer, outer_stride)] = self.batch;
         let parameters = Parameters {
-            parts: self.address,
+            terms: self.address,
             x: self.operand.address,
-            not_representable,
+            not_splittable,
             run_stride: self.run_stride,
             line_stride: self.line_stride,
             inner_stride,
@@ -117,14 +117,14 @@ impl<'a> Parts<'a> {
             in_packs: u32::from(self.is_read_in_packs()),
         };
         let blocks = packs.div_ceil(THREADS) as u32;
-        gpu.launch(op, Launch::new(Kind::SplitBf16x3, 0, blocks, THREADS as u32), &parameters)
+        gpu.launch(op, Launch::new(KernelFamily::SplitBf16x3, 0, blocks, THREADS as u32), &parameters)
     }
 
     /// Returns the map of all terms, which are concatenated along the outer axis of the batch.
     pub(super) fn map(&self, tile: &Tile, lines: usize, op: &'static str) -> Result<OperandMap> {
         let [(inner, _), (outer, _)] = self.batch;
         let matrix_elements = (self.lines * self.pitch) as i64;
-        let mapped = tensor_maps::Mapped {
+        let mapped = tensor_maps::MappedTensor {
             address: self.address,
             dtype: DType::BF16,
             rounds_to_tf32: false,
@@ -134,7 +134,11 @@ impl<'a> Parts<'a> {
             extents: tensor_maps::operand_extents(self.load, tile, lines, DType::BF16.size()),
             batch: [(inner, matrix_elements), (TERMS * outer, matrix_elements * inner as i64)],
         };
-        Ok(OperandMap { map: mapped.map(op)?, axes: tensor_maps::axes_bits(self.batch), part: outer as u32 })
+        Ok(OperandMap {
+            map: mapped.map(op)?,
+            axes: tensor_maps::axes_bits(self.batch),
+            term_stride: outer as u32,
+        })
     }
 }
 
@@ -151,19 +155,19 @@ pub(super) fn launch(
 ) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let batch = Space::in_order(&batch_axes([&call.outputs[0], &a.view, &b.view]));
-    let mut parts = [(a, 1), (b, 2)].map(|(operand, tensor)| {
-        Parts::of(operand, bf16x6_choice.loads[tensor - 1], tensor_maps::batch_axes(&batch, tensor))
+    let mut terms = [(a, 1), (b, 2)].map(|(operand, tensor)| {
+        Bf16Terms::of(operand, bf16x6_choice.loads[tensor - 1], tensor_maps::batch_axes(&batch, tensor))
     });
     // The memory lives until the kernels have been queued.
-    let not_representable = gpu.zeroed_workspace(4)?;
-    let memory: [Scratch; 2] = [gpu.scratch(parts[0].bytes())?, gpu.scratch(parts[1].bytes())?];
-    for (parts, memory) in parts.iter_mut().zip(&memory) {
-        parts.address = memory.address();
-        parts.split_operand(gpu, op, not_representable.address())?;
+    let not_splittable = gpu.zeroed_workspace(4)?;
+    let memory: [Workspace; 2] = [gpu.workspace(terms[0].bytes())?, gpu.workspace(terms[1].bytes())?];
+    for (operand_terms, memory) in terms.iter_mut().zip(&memory) {
+        operand_terms.address = memory.address();
+        operand_terms.split_operand(gpu, op, not_splittable.address())?;
     }
-    let condition = |value| Condition { address: not_representable.address(), value };
-    launch_product(call, epilogue, sizes, bf16x6_choice, [a, b], Some(&parts), condition(0))?;
-    launch_product(call, epilogue, sizes, exact, [a, b], None, condition(NOT_REPRESENTABLE))
+    let condition = |value| Condition { address: not_splittable.address(), value };
+    launch_product(call, epilogue, sizes, bf16x6_choice, [a, b], Some(&terms), condition(0))?;
+    launch_product(call, epilogue, sizes, exact, [a, b], None, condition(NOT_SPLITTABLE))
 }
 
 #[cfg(test)]

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 /// An allocation and its pool; `None` for 0 bytes. The op drops it, which frees the allocation,
 /// after its kernels have been queued.
-pub(crate) struct Scratch(Option<(Allocation, Arc<Pool<DeviceMemory>>)>);
+pub(crate) struct Workspace(Option<(Allocation, Arc<Pool<DeviceMemory>>)>);
 
-impl Scratch {
+impl Workspace {
     /// A workspace of 0 bytes.
-    pub(crate) const EMPTY: Scratch = Scratch(None);
+    pub(crate) const EMPTY: Workspace = Workspace(None);
 
     #[inline]
-    pub(crate) fn new(allocation: Option<Allocation>, pool: Arc<Pool<DeviceMemory>>) -> Scratch {
-        Scratch(allocation.map(|allocation| (allocation, pool)))
+    pub(crate) fn new(allocation: Option<Allocation>, pool: Arc<Pool<DeviceMemory>>) -> Workspace {
+        Workspace(allocation.map(|allocation| (allocation, pool)))
     }
 
     #[inline]
@@ -23,7 +23,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for Workspace {
     #[inline]
     fn drop(&mut self) {
         if let Some((allocation, pool)) = self.0.take() {
