@@ -291,7 +291,7 @@ def native():
         member = getattr(_ternion, name)
         if isinstance(member, types.BuiltinFunctionType):
             text += WHERE.format(described=described("def where(condition: Tensor) -> tuple[Tensor, ...]", member)) if name == "where" else definition(name, member)
-    for private in ("_clip_grad_norm", "_clip_grad_value", "_initial", "_logspace", "_normal", "_pad_sequence", "_sinusoidal", "_stacked", "_total_norm", "_triangle", "_window"):
+    for private in ("_clip_grad_norm", "_clip_grad_value", "_initial", "_logspace", "_normal", "_pad_sequence", "_sinusoidal", "_stack_by", "_total_norm", "_triangle", "_window"):
         text += f"def {private}(*args: Any, **kwargs: Any) -> Tensor: ...\n"
     text += "def _number(value: Any, /) -> _float: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"

@@ -122,10 +122,10 @@ fn the_op_passes_the_table() {
         .shapes([&[], &[7, 33], &[2, 3, 5], &[0, 4]])
         // Half precision is composed of two ops: rounded twice.
         .steps()
-        .twice()
+        .double_backward()
         .run(|x| swish_gate(&x[0], &x[1]))
         .oracle(|x| x[0].zip(&x[1], |a, b| a / (1.0 + (-a).exp()) * b))
-        .hostile(
+        .adversarial(
             "extreme",
             [Array::new(&[3], vec![1e4, -1e4, f64::NAN]), Array::new(&[3], vec![1.0, 1.0, 1.0])],
         )

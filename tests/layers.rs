@@ -509,7 +509,7 @@ fn state_dicts_are_snapshots_and_load_completely_or_not_at_all() -> Result<()> {
     bad.remove("stem.norm.weight");
     let unmatched = first.load_state_dict_with(&bad, Matching::Partial)?;
     assert_eq!(unmatched.missing, ["layers.1.weight", "stem.norm.bias", "stem.norm.weight"]);
-    assert_eq!(unmatched.extra, ["layers.9.weight"]);
+    assert_eq!(unmatched.unexpected, ["layers.9.weight"]);
     assert_eq!(first.layers[0].weight.tensor().to_vec::<f32>()?, before);
     Ok(())
 }

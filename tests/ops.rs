@@ -1,5 +1,5 @@
-//! The op table on every device that is present: forward, backward, twice, fused against composed,
-//! and rejected calls.
+//! The op table on every device that is present: forward, backward, double backward, fused against
+//! composed, and rejected calls.
 //!
 //! `cargo test --test ops -- softmax` runs the tests whose names contain that; `cargo test --test
 //! ops -- 'softmax axis=1 [7,33] bf16 sliced'` runs every check of the case with that printed key.

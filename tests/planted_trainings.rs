@@ -47,7 +47,7 @@ fn watched(
         let loss = monitor.watch(model, step, &loss)?;
         let Some(report) = monitor.step(optimizer, &loss.backward()?)? else { continue };
         for warning in report.warnings {
-            reported.push(format!("{:?} {}", warning.fault, warning.text));
+            reported.push(format!("{:?} {}", warning.fault, warning.message));
         }
     }
     Ok(reported.join("\n"))

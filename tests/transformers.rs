@@ -210,7 +210,7 @@ fn embeddings_equal_pytorch() -> Result<()> {
 fn gated_feed_forward_layers_equal_pytorch() -> Result<()> {
     on_each_device(|device| {
         let config =
-            FeedForwardConfig { form: FeedForwardKind::SwiGLU, hidden: Some(6), ..Default::default() };
+            FeedForwardConfig { kind: FeedForwardKind::SwiGLU, hidden: Some(6), ..Default::default() };
         check_layer("swiglu", &FeedForward::new(4, config, device)?)
     })
 }
@@ -302,7 +302,7 @@ fn blocks_equal_pytorch() -> Result<()> {
         let config = TransformerBlockConfig {
             kv_heads: Some(2),
             hidden: Some(4),
-            form: FeedForwardKind::SwiGLU,
+            feed_forward: FeedForwardKind::SwiGLU,
             norm: NormKind::RMSNorm,
             ..Default::default()
         };
@@ -461,14 +461,15 @@ fn models(device: &Device) -> Result<Vec<GPT>> {
         GPTConfig { vocabulary: 13, context: 12, layers: 2, heads: 4, width: 16, ..Default::default() };
     let llama = GPTConfig {
         kv_heads: Some(2),
-        form: FeedForwardKind::SwiGLU,
+        feed_forward: FeedForwardKind::SwiGLU,
         norm: NormKind::RMSNorm,
         positions: GPTPositions::Rotary(RotaryConfig::default()),
         bias: false,
         tied: false,
         ..plain
     };
-    let sinusoidal = GPTConfig { positions: GPTPositions::Sinusoidal, form: FeedForwardKind::ReLU, ..plain };
+    let sinusoidal =
+        GPTConfig { positions: GPTPositions::Sinusoidal, feed_forward: FeedForwardKind::ReLU, ..plain };
     [plain, llama, sinusoidal].into_iter().map(|config| GPT::new(config, device)).collect()
 }
 

@@ -6,7 +6,7 @@ pub(crate) mod support;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use ternion::data::{Part, RandomWindows, Tokens, synthetic_shapes};
+use ternion::data::{RandomWindows, SplitName, Tokens, synthetic_shapes};
 use ternion::decorators::NanCheck;
 use ternion::nn::optim::LossScaleConfig;
 use ternion::nn::{StatsReport, trace};
@@ -210,7 +210,7 @@ fn image_run(
     capture: bool,
     every: Option<u64>,
 ) -> Outcome<(Run, Vec<StatsReport>)> {
-    let batches = synthetic_shapes(24, 1, Part::Train)?.shuffled(3).batches(8, device).prefetch(4);
+    let batches = synthetic_shapes(24, 1, SplitName::Train)?.shuffled(3).batches(8, device).prefetch(4);
     let model = classifier(device)?;
     let learner = step::learner(&model, 1e-2, 0.05, precision)?;
     let step = ImageStep::new(&model, &learner, [8, 3, 32, 32], 0.1, device)?;

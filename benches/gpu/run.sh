@@ -165,7 +165,7 @@ sanitize() {
 # which only memcheck should check.
 sanitize_part() {
     local tool="$1" part="$2" parts="$3" threads="$4" log="$5-$2"
-    local skipped=(--skip ::hostile:: --skip ::twice:: --skip ::composed::)
+    local skipped=(--skip ::adversarial:: --skip ::double_backward:: --skip ::composed::)
     [ "$tool" = memcheck ] || skipped+=(--skip ::rejects::)
     local program=("$here/tests/cuda" "kernels::$part::")
     case "$part" in

@@ -503,8 +503,8 @@ def verdict_table(measurements):
         *check_verdicts(measurements),
         "",
         "Cross-entropy is measured in bf16 and AdamW only in f32, as in the PyTorch script that these cases come from; "
-        "compute-sanitizer's tools run the table without hostile values, "
-        "repeated runs and comparisons with compositions, whose kernels are the same, and only memcheck runs what must be rejected. "
+        "compute-sanitizer's tools run the table without adversarial inputs, "
+        "second-order gradients and comparisons with compositions, whose kernels are the same, and only memcheck runs what must be rejected. "
         "initcheck does not see what the tensor memory accelerator stores: "
         "under it the tests of products and attention, most of whose kernels store by it, run in memory filled with NaN, "
         "and what is read before it is written shows in their results.",

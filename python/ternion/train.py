@@ -255,7 +255,7 @@ class Resumed(NamedTuple):
 
     step: int
     path: Any
-    skipped: list[str]
+    corrupt: list[str]
 
 
 class Checkpoints:
@@ -300,5 +300,5 @@ class Checkpoints:
         result = self._native.resume(state.device, state._entries())
         if result is None:
             return None
-        resumed, path, skipped = result
-        return Resumed(state._apply_resumed(resumed), path, skipped)
+        resumed, path, corrupt = result
+        return Resumed(state._apply_resumed(resumed), path, corrupt)

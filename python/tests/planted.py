@@ -67,7 +67,7 @@ def watched(model, steps=1, rate=0.01, parameters=None, loss_of=None, x=None, op
             output = model(x)
             loss = output.square().mean() if loss_of is None else loss_of(output)
         loss.backward()
-        messages += [f"{warning.fault} {warning.text}" for warning in monitor.step(created).warnings]
+        messages += [f"{warning.fault} {warning.message}" for warning in monitor.step(created).warnings]
     return messages
 
 

@@ -20,7 +20,7 @@ def small(**settings):
 
 
 FORMS = [
-    dict(), dict(positions="sinusoidal"), dict(positions="rotary", norm="rms_norm", form="swiglu", bias=False, kv_heads=1), dict(tied=False),
+    dict(), dict(positions="sinusoidal"), dict(positions="rotary", norm="rms_norm", feed_forward="swiglu", bias=False, kv_heads=1), dict(tied=False),
     dict(positions=nn.Rotary(8, 8, 500.0, "interleaved")),
 ]  # fmt: skip
 
@@ -208,7 +208,7 @@ class TestGpt2:
             assert model.text_loss(case["text"], int(stride)).loss == pytest.approx(expected, rel=1e-4)
 
     def test_what_is_written_comes_back(self, tmp_path):
-        model = small(vocabulary=13, hidden=20, form="gelu")
+        model = small(vocabulary=13, hidden=20, feed_forward="gelu")
         model.save_gpt2(tmp_path / "folder")
         position = ternion.get_rng_state()
         again = models.GPT.from_gpt2(tmp_path / "folder")
@@ -221,7 +221,7 @@ class TestGpt2:
         assert half.wte.weight.dtype is ternion.bfloat16
 
     def test_what_gpt2_cannot_tell(self, tmp_path):
-        for settings in (dict(positions="rotary"), dict(norm="rms_norm"), dict(kv_heads=1), dict(form="swiglu"), dict(bias=False)):
+        for settings in (dict(positions="rotary"), dict(norm="rms_norm"), dict(kv_heads=1), dict(feed_forward="swiglu"), dict(bias=False)):
             with pytest.raises(ValueError, match="which GPT-2's names cannot express"):
                 small(**settings).save_gpt2(tmp_path / "folder")
         assert not (tmp_path / "folder").exists()

@@ -59,7 +59,7 @@ def test_a_layer_that_parameters_forgets():
     model = Forgetful()
     result, messages = watched(model)
     assert "MissingGradient" not in result
-    assert result["NotUpdated"].layer == "second" and result["NotUpdated"].text.startswith("second.weight: its gradient is not 0, but the step left it as it was")
+    assert result["NotUpdated"].layer == "second" and result["NotUpdated"].message.startswith("second.weight: its gradient is not 0, but the step left it as it was")
     assert len(messages) == 1 and messages[0].startswith("SGD: second.weight [8, 8], second.bias [8]: gradients come to them, but no optimizer has them"), messages
     with pytest.raises(RuntimeError, match=r"second.weight \[8, 8\], .*an error, as the optimizer is strict"):
         watched(Forgetful(), strict=True)
@@ -253,8 +253,8 @@ class Branches(nn.Module):
 @pytest.mark.parametrize("cut", [lambda x: x.detach(), lambda x: ternion.tensor(x.detach().numpy())])
 def test_a_branch_that_is_detached(cut):
     result = watched(Branches(cut))[0]["MissingGradient"]
-    assert result.layer == "other" and "the layer was computed, but nothing came back from the loss" in result.text
-    assert "other.weight and other.bias" in result.text
+    assert result.layer == "other" and "the layer was computed, but nothing came back from the loss" in result.message
+    assert "other.weight and other.bias" in result.message
 
 
 def test_a_layer_that_is_not_used():
@@ -263,7 +263,7 @@ def test_a_layer_that_is_not_used():
             return self.one(x)
 
     result = watched(Unused(None))[0]["MissingGradient"]
-    assert result.layer == "other" and "the loss does not depend on this layer" in result.text
+    assert result.layer == "other" and "the loss does not depend on this layer" in result.message
 
 
 def test_layers_that_are_not_frozen():
@@ -291,9 +291,9 @@ def test_a_scaled_loss_without_its_scaler():
 def test_a_loss_of_another_scale():
     model = mlp(8, 16, 4)
     result, _ = watched(model, loss_of=lambda output: output.square().sum() * 1e4)
-    assert result["LargeUpdates"].layer in ("0", "2") and "divide the learning rate" in result["LargeUpdates"].text
+    assert result["LargeUpdates"].layer in ("0", "2") and "divide the learning rate" in result["LargeUpdates"].message
     result, _ = watched(model, steps=5, rate=1e-3, loss_of=lambda output: output.square().mean() * 1e-9)
-    assert result["SmallUpdates"].layer in ("0", "2") and "the gradients, are too small" in result["SmallUpdates"].text
+    assert result["SmallUpdates"].layer in ("0", "2") and "the gradients, are too small" in result["SmallUpdates"].message
 
 
 def test_a_parameter_that_is_given_twice():
@@ -323,14 +323,14 @@ def test_weights_that_are_none():
     with ternion.no_grad():
         model[2].weight[0, 0] = math.nan
     result = watched(model)[0]["NotFinite"]
-    assert result.layer == "2" and "2.weight holds such numbers already" in result.text
+    assert result.layer == "2" and "2.weight holds such numbers already" in result.message
 
 
 def test_data_that_are_none():
     x = ternion.randn(16, 8)
     x[3, 4] = math.inf
     result = watched(mlp(8, 16, 4), x=x)[0]["NotFinite"]
-    assert result.text.startswith("input: 1 of 128 numbers are infinite") and "clean the data" in result.text
+    assert result.message.startswith("input: 1 of 128 numbers are infinite") and "clean the data" in result.message
 
 
 def test_an_infinite_slope():
@@ -342,7 +342,7 @@ def test_an_infinite_slope():
             return (self.layer(x) * 0).sqrt()
 
     result = watched(Root())[0]["NotFinite"]
-    assert result.layer == "layer" and "though all outputs are finite" in result.text
+    assert result.layer == "layer" and "though all outputs are finite" in result.message
 
 
 def test_first_weights_that_are_too_large_or_too_small():
@@ -360,7 +360,7 @@ def test_units_that_are_dead():
     with ternion.no_grad():
         model[0].bias.fill_(-1e3)
     result = watched(model)[0]
-    assert result["DeadReLU"].layer == "1" and "all its outputs are 0" in result["DeadReLU"].text
+    assert result["DeadReLU"].layer == "1" and "all its outputs are 0" in result["DeadReLU"].message
 
 
 def test_a_rounding_behind_a_layer():
@@ -372,7 +372,7 @@ def test_a_rounding_behind_a_layer():
             return self.last(self.first(x).round())
 
     result = watched(Rounds(), steps=5)[0]["ZeroGradient"]
-    assert result.layer == "first" and "a rounding" in result.text
+    assert result.layer == "first" and "a rounding" in result.message
 
 
 def test_a_target_of_another_shape():

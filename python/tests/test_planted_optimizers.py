@@ -416,7 +416,7 @@ def raised(planted, every):
             loss = model(x).square().mean()
         loss.backward()
         report = monitor.step(sgd)
-        messages += [f"{step} {warning.fault} {warning.text}" for warning in (report.warnings if report else [])]
+        messages += [f"{step} {warning.fault} {warning.message}" for warning in (report.warnings if report else [])]
     return messages
 
 

@@ -220,11 +220,11 @@ class TestRecurrent:
             nn.LSTM(4, 3)(ternion.ones(2, 5, 4), ternion.ones(1, 5, 3))
 
 
-@pytest.mark.parametrize("form, activation", [("relu", "relu"), ("gelu", "gelu")])
-def test_the_block_is_pytorchs_encoder_layer(form, activation):
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_the_block_is_pytorchs_encoder_layer(activation):
     torch = torch_of()
     there = torch.nn.TransformerEncoderLayer(8, 2, 20, 0.0, activation, batch_first=True, norm_first=True)
-    here, there = with_same_weights(nn.TransformerBlock(8, 2, hidden=20, form=form), there)
+    here, there = with_same_weights(nn.TransformerBlock(8, 2, hidden=20, feed_forward=activation), there)
     assert list(here.state_dict()) == list(there.state_dict())
     x = pair(torch, 3, 5, 8)
     actual, expected = here(x[0]), there(x[1])
@@ -237,12 +237,12 @@ def test_the_block_is_pytorchs_encoder_layer(form, activation):
 
 
 def test_swiglu_by_its_formula():
-    layer, x = nn.FeedForward(6, form="swiglu"), ternion.randn(2, 6)
+    layer, x = nn.FeedForward(6, kind="swiglu"), ternion.randn(2, 6)
     assert layer.linear1.weight.shape == (16, 6)
     gate = layer.linear_gate(x)
     assert layer(x).allclose(layer.linear2(gate * gate.sigmoid() * layer.linear1(x)), atol=1e-6)
-    with pytest.raises(ValueError, match="form 'glu', expected one of relu, gelu, gelu_tanh, swiglu"):
-        nn.FeedForward(6, form="glu")
+    with pytest.raises(ValueError, match="kind 'glu', expected one of relu, gelu, gelu_tanh, swiglu"):
+        nn.FeedForward(6, kind="glu")
     with pytest.raises(ValueError, match="norm 'batch'"):
         nn.TransformerBlock(6, 2, norm="batch")
 

@@ -167,7 +167,7 @@ def test_a_folder_keeps_the_last_ones(tmp_path):
     other = Run()
     del folder
     resumed = train.Checkpoints(tmp_path / "run").resume(other.state())
-    assert resumed.step == 2 and other.losses == losses[:2] and "corrupt" in resumed.skipped[0]
+    assert resumed.step == 2 and other.losses == losses[:2] and "corrupt" in resumed.corrupt[0]
 
 
 @pytest.mark.parametrize("step, kind, message", [(-1, ValueError, "save: step -1, expected 0 or more"), (2**64, ValueError, "save: step"), (1.5, TypeError, "save: step of type float")])

@@ -124,7 +124,7 @@ class TestLayer:
         for ours, theirs in zip((actual, *of_found), (expected, *of_expected)):
             np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=2e-5, atol=4e-6)
 
-    @pytest.mark.parametrize("settings", [dict(), dict(form="swiglu", norm="rms_norm", kv_heads=1, rotary=nn.Rotary(6, 4))])
+    @pytest.mark.parametrize("settings", [dict(), dict(feed_forward="swiglu", norm="rms_norm", kv_heads=1, rotary=nn.Rotary(6, 4))])
     def test_blocks_treat_sequences_as_each_alone(self, settings):
         ternion.manual_seed(1)
         block, x, ends = nn.TransformerBlock(8, 2, **settings), drawn(9, 8), [0, 2, 2, 8, 9]

@@ -100,7 +100,7 @@ def test_exploding_outputs():
 def test_vanishing_gradients():
     model = nn.Sequential(*[layer for _ in range(8) for layer in (nn.Linear(8, 8), nn.Sigmoid())])
     result = warned(model, 1)["VanishingGradients"]
-    assert result.layer == "0" and "gradients vanish in the backward pass" in result.text
+    assert result.layer == "0" and "gradients vanish in the backward pass" in result.message
 
 
 def test_dead_layers():
@@ -108,16 +108,16 @@ def test_dead_layers():
     with ternion.no_grad():
         model[0].bias.fill_(-1e3)
     result = warned(model, 1)["DeadReLU"]
-    assert result.layer == "1" and "all its outputs are 0" in result.text
+    assert result.layer == "1" and "all its outputs are 0" in result.message
 
 
 def test_numbers_that_are_none_and_steps_that_are_too_large():
     model = mlp(8, 16, 4)
-    assert "divide the learning rate" in warned(model, 1, rate=1e4)["LargeUpdates"].text
+    assert "divide the learning rate" in warned(model, 1, rate=1e4)["LargeUpdates"].message
     with ternion.no_grad():
         model[0].weight[0, 0] = float("nan")
     result = warned(model, 1)["NotFinite"]
-    assert result.layer == "0" and "0.weight holds such numbers already" in result.text
+    assert result.layer == "0" and "0.weight holds such numbers already" in result.message
 
 
 class Branches(nn.Module):
@@ -130,7 +130,7 @@ class Branches(nn.Module):
 
 def test_a_layer_that_is_not_used_is_reported():
     result = warned(Branches(), 1, every=1)
-    assert result["MissingGradient"].layer == "unused" and "unused.weight and unused.bias" in result["MissingGradient"].text
+    assert result["MissingGradient"].layer == "unused" and "unused.weight and unused.bias" in result["MissingGradient"].message
 
 
 def test_monitors_that_cannot_be():

@@ -46,7 +46,7 @@ struct Parameters {
     // A query attends to keys above position - window_left and below position + window_right.
     window_left: i32,
     window_right: i32,
-    spare: u32,
+    _padding: u32,
     // First elements of y and lse.
     offsets: vec4<u32>,
     y: vec4<u32>,

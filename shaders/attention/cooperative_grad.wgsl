@@ -46,9 +46,9 @@ struct Parameters {
     window_left: i32,
     window_right: i32,
     scale: f32,
-    spare_a: u32,
-    spare_b: u32,
-    spare_c: u32,
+    _padding_0: u32,
+    _padding_1: u32,
+    _padding_2: u32,
     // First elements of out and other.
     offsets: vec4<u32>,
     out: vec4<u32>,

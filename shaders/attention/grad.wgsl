@@ -34,8 +34,8 @@ struct Parameters {
     // Number of chunks of dk, which are followed by those of dv.
     key_chunks: u32,
     all_heads: u32,
-    spare_a: u32,
-    spare_b: u32,
+    _padding_0: u32,
+    _padding_1: u32,
     // First elements of q, k, v, dy; of mask, out, other. row_numbers is dense and begins at 0.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,

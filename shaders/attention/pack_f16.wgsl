@@ -27,8 +27,8 @@ struct Parameters {
     launched: u32,
     // log2 e * the factor of scores.
     scale: f32,
-    spare_a: u32,
-    spare_b: u32,
+    _padding_0: u32,
+    _padding_1: u32,
     // For q, k, v and dy: the first workgroup, chunks of a head, heads, rows.
     counts: array<vec4<u32>, 4>,
     // Number of vec4 in a row, first element, chunks of a group, unused.

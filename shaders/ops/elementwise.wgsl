@@ -14,7 +14,7 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
-    spare: u32,
+    _padding: u32,
     // First elements of y, a, b, c.
     offsets: vec4<u32>,
     // Two constants of FUNCTION, as bits of its class.

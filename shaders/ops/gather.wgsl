@@ -17,7 +17,7 @@ struct Parameters {
     // Elements of x along the axis, and their stride.
     size: u32,
     step: u32,
-    spare: vec2<u32>,
+    _padding: vec2<u32>,
     // Sizes, and strides of y, index, and x without its axis.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,

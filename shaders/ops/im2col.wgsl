@@ -19,22 +19,22 @@ struct Parameters {
     channels: u32,
     // First elements of y and x.
     offsets: vec4<u32>,
-    down: WindowAxis,
-    across: WindowAxis,
+    vertical: WindowAxis,
+    horizontal: WindowAxis,
     // Sizes of y; strides of y and x.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
 }
 
 fn im2col(number: u32) -> y_BITS {
-    let line = number / u32(params.across.count);
-    let q = i32(number - line * u32(params.across.count));
-    let element_index = line / u32(params.down.count);
-    let o = i32(line - element_index * u32(params.down.count));
-    let tap = image_coord(vec4<u32>(0u, params.channels, u32(params.down.kernel), u32(params.across.kernel)), element_index);
-    let row = window_start(params.down, o) + tap.row * params.down.dilation;
-    let column = window_start(params.across, q) + tap.column * params.across.dilation;
-    if (!is_on_image(params.down, row) || !is_on_image(params.across, column)) {
+    let line = number / u32(params.horizontal.count);
+    let q = i32(number - line * u32(params.horizontal.count));
+    let element_index = line / u32(params.vertical.count);
+    let o = i32(line - element_index * u32(params.vertical.count));
+    let tap = image_coord(vec4<u32>(0u, params.channels, u32(params.vertical.kernel), u32(params.horizontal.kernel)), element_index);
+    let row = window_start(params.vertical, o) + tap.row * params.vertical.dilation;
+    let column = window_start(params.horizontal, q) + tap.column * params.horizontal.dilation;
+    if (!is_on_image(params.vertical, row) || !is_on_image(params.horizontal, column)) {
         return 0u;
     }
     return x_bits(plane_at(1u, tap) + pixel_at(1u, row, column));
@@ -42,21 +42,21 @@ fn im2col(number: u32) -> y_BITS {
 
 fn col2im(number: u32) -> y_BITS {
     let coord = image_coord(params.sizes[0], number);
-    let rows = windows_containing(params.down, coord.row);
-    let columns = windows_containing(params.across, coord.column);
+    let rows = windows_containing(params.vertical, coord.row);
+    let columns = windows_containing(params.horizontal, coord.column);
     // Strides of the matrix: images, rows, columns.
     let strides = params.strides[2];
     let plane = params.offsets.y + coord.image * strides.x;
     var sum = 0.0;
     var i = rows.tap;
-    for (var o = rows.first; o <= rows.last; o += params.down.window_step) {
+    for (var o = rows.first; o <= rows.last; o += params.vertical.window_step) {
         var j = columns.tap;
-        for (var q = columns.first; q <= columns.last; q += params.across.window_step) {
-            let row = (i32(coord.channel) * params.down.kernel + i) * params.across.kernel + j;
-            sum += x_at(plane + u32(row) * strides.y + u32(o * params.across.count + q) * strides.z);
-            j -= params.across.tap_step;
+        for (var q = columns.first; q <= columns.last; q += params.horizontal.window_step) {
+            let row = (i32(coord.channel) * params.vertical.kernel + i) * params.horizontal.kernel + j;
+            sum += x_at(plane + u32(row) * strides.y + u32(o * params.horizontal.count + q) * strides.z);
+            j -= params.horizontal.tap_step;
         }
-        i -= params.down.tap_step;
+        i -= params.vertical.tap_step;
     }
     return y_rounded(sum);
 }

@@ -16,8 +16,8 @@ struct Parameters {
     launched: u32,
     // The index in `parts` of the first workgroup's result.
     first_part: u32,
-    spare_a: u32,
-    spare_b: u32,
+    _padding_0: u32,
+    _padding_1: u32,
     // For each tensor: the end of its workgroups, the number of its elements, and its first
     // element.
     ends: array<vec4<u32>, 2>,

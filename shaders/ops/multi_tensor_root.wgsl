@@ -6,7 +6,7 @@ struct Parameters {
     count: u32,
     // First element of y.
     offset: u32,
-    spare: u32,
+    _padding: u32,
 }
 
 @compute @workgroup_size(256)

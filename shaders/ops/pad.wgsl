@@ -10,7 +10,7 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
-    spare: u32,
+    _padding: u32,
     // First elements of y and x.
     offsets: vec4<u32>,
     // The bits of the border's value.

@@ -28,13 +28,13 @@ struct Parameters {
     index_check: u32,
     // First elements of y, x, positions.
     offsets: vec4<u32>,
-    down: WindowAxis,
-    across: WindowAxis,
+    vertical: WindowAxis,
+    horizontal: WindowAxis,
     // The divisor of sums, or 0.
     divisor: f32,
     // Number of windows of all planes.
     windows: u32,
-    spare: vec2<u32>,
+    _padding: vec2<u32>,
     // Sizes of y; strides of y, x, positions.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,

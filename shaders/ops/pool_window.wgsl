@@ -7,21 +7,21 @@ fn has_out_of_window() -> bool { return out_of_window_bits(0u) != 0u; }
 fn max_of_window(number: u32) -> y_BITS {
     let coord = image_coord(params.sizes[0], number);
     let plane = plane_at(1u, coord);
-    let top = window_start(params.down, coord.row);
-    let left = window_start(params.across, coord.column);
-    let rows = tap_range(params.down, top);
-    let columns = tap_range(params.across, left);
+    let top = window_start(params.vertical, coord.row);
+    let left = window_start(params.horizontal, coord.column);
+    let rows = tap_range(params.vertical, top);
+    let columns = tap_range(params.horizontal, left);
     // The first index on the image is the result unless a value is larger than -infinity.
     var best = lowest();
-    var winner = (top + rows.low * params.down.dilation) * params.across.size + left + columns.low * params.across.dilation;
+    var winner = (top + rows.low * params.vertical.dilation) * params.horizontal.size + left + columns.low * params.horizontal.dilation;
     for (var i = rows.low; i < rows.high; i += 1i) {
-        let row = top + i * params.down.dilation;
+        let row = top + i * params.vertical.dilation;
         for (var j = columns.low; j < columns.high; j += 1i) {
-            let column = left + j * params.across.dilation;
+            let column = left + j * params.horizontal.dilation;
             let value = x_at(plane + pixel_at(1u, row, column));
             if (!is_nan(best) && (is_nan(value) || less(best, value))) {
                 best = value;
-                winner = row * params.across.size + column;
+                winner = row * params.horizontal.size + column;
             }
         }
     }
@@ -40,10 +40,10 @@ fn divisor_of(rows: TapRange, columns: TapRange) -> f32 {
 fn mean_of_window(number: u32) -> y_BITS {
     let coord = image_coord(params.sizes[0], number);
     let plane = plane_at(1u, coord);
-    let top = window_start(params.down, coord.row);
-    let left = window_start(params.across, coord.column);
-    let rows = tap_range(params.down, top);
-    let columns = tap_range(params.across, left);
+    let top = window_start(params.vertical, coord.row);
+    let left = window_start(params.horizontal, coord.column);
+    let rows = tap_range(params.vertical, top);
+    let columns = tap_range(params.horizontal, left);
     var sum = 0.0;
     for (var i = rows.low; i < rows.high; i += 1i) {
         for (var j = columns.low; j < columns.high; j += 1i) {
@@ -56,13 +56,13 @@ fn mean_of_window(number: u32) -> y_BITS {
 fn mean_of_window_grad(number: u32) -> y_BITS {
     let coord = image_coord(params.sizes[0], number);
     let plane = plane_at(1u, coord);
-    let rows = windows_containing(params.down, coord.row);
-    let columns = windows_containing(params.across, coord.column);
+    let rows = windows_containing(params.vertical, coord.row);
+    let columns = windows_containing(params.horizontal, coord.column);
     var sum = 0.0;
     for (var o = rows.first; o <= rows.last; o += 1i) {
-        let row_taps = tap_range(params.down, window_start(params.down, o));
+        let row_taps = tap_range(params.vertical, window_start(params.vertical, o));
         for (var q = columns.first; q <= columns.last; q += 1i) {
-            let divisor = divisor_of(row_taps, tap_range(params.across, window_start(params.across, q)));
+            let divisor = divisor_of(row_taps, tap_range(params.horizontal, window_start(params.horizontal, q)));
             sum += x_at(plane + pixel_at(1u, o, q)) / divisor;
         }
     }
@@ -71,13 +71,13 @@ fn mean_of_window_grad(number: u32) -> y_BITS {
 
 // Records a position outside the plane, and sets the flag for a position outside its window.
 fn check_window(number: u32) {
-    let counts = vec4<u32>(params.sizes[0].xy, u32(params.down.count), u32(params.across.count));
+    let counts = vec4<u32>(params.sizes[0].xy, u32(params.vertical.count), u32(params.horizontal.count));
     let coord = image_coord(counts, number);
     let winner = bitcast<i32>(positions_bits(plane_at(2u, coord) + pixel_at(2u, coord.row, coord.column)));
-    let row = winner / params.across.size;
-    if (winner < 0i || row >= params.down.size) {
+    let row = winner / params.horizontal.size;
+    if (winner < 0i || row >= params.vertical.size) {
         record_index_error(wide_from_i32(winner));
-    } else if (!contains_pixel(params.down, coord.row, row) || !contains_pixel(params.across, coord.column, winner - row * params.across.size)) {
+    } else if (!contains_pixel(params.vertical, coord.row, row) || !contains_pixel(params.horizontal, coord.column, winner - row * params.horizontal.size)) {
         atomicStore(&out_of_window[0], 1u);
     }
 }
@@ -87,14 +87,14 @@ fn max_of_window_grad(number: u32) -> y_BITS {
         check_window(window);
     }
     let coord = image_coord(params.sizes[0], number);
-    let own = u32(coord.row * params.across.size + coord.column);
+    let own = u32(coord.row * params.horizontal.size + coord.column);
     let plane = plane_at(1u, coord);
     let positions_plane = plane_at(2u, coord);
-    let rows = windows_containing(params.down, coord.row);
-    let columns = windows_containing(params.across, coord.column);
+    let rows = windows_containing(params.vertical, coord.row);
+    let columns = windows_containing(params.horizontal, coord.column);
     var sum = 0.0;
-    for (var o = rows.first; o <= rows.last; o += params.down.window_step) {
-        for (var q = columns.first; q <= columns.last; q += params.across.window_step) {
+    for (var o = rows.first; o <= rows.last; o += params.vertical.window_step) {
+        for (var q = columns.first; q <= columns.last; q += params.horizontal.window_step) {
             if (positions_bits(positions_plane + pixel_at(2u, o, q)) == own) {
                 sum += x_at(plane + pixel_at(1u, o, q));
             }
@@ -106,12 +106,12 @@ fn max_of_window_grad(number: u32) -> y_BITS {
 // Sums over all windows of the plane, if a position is outside its own window.
 fn max_of_plane_grad(number: u32) -> y_BITS {
     let coord = image_coord(params.sizes[0], number);
-    let own = u32(coord.row * params.across.size + coord.column);
+    let own = u32(coord.row * params.horizontal.size + coord.column);
     let plane = plane_at(1u, coord);
     let positions_plane = plane_at(2u, coord);
     var sum = 0.0;
-    for (var o = 0i; o < params.down.count; o += 1i) {
-        for (var q = 0i; q < params.across.count; q += 1i) {
+    for (var o = 0i; o < params.vertical.count; o += 1i) {
+        for (var q = 0i; q < params.horizontal.count; q += 1i) {
             if (positions_bits(positions_plane + pixel_at(2u, o, q)) == own) {
                 sum += x_at(plane + pixel_at(1u, o, q));
             }

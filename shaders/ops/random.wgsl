@@ -27,8 +27,8 @@ struct Parameters {
     state_step: u32,
     threshold: u32,
     scale: f32,
-    spare: u32,
-    spares: vec2<u32>,
+    _padding: u32,
+    _padding_1: vec2<u32>,
     // Sizes; strides of y, unused, x.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,

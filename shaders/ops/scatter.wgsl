@@ -33,7 +33,7 @@ struct Parameters {
     columns: u32,
     y_row: u32,
     source_row: u32,
-    spare: u32,
+    _padding: u32,
     // Sizes and strides of index, y without its axis, source; for rows: of y and source without the
     // axis.
     sizes: array<vec4<u32>, 2>,

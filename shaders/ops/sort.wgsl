@@ -18,7 +18,7 @@ struct Parameters {
     padded_length: u32,
     descending: u32,
     rank: u32,
-    spare: vec2<u32>,
+    _padding: vec2<u32>,
     // First elements of values, positions, x, and their strides along the axis.
     offsets: vec4<u32>,
     steps: vec4<u32>,

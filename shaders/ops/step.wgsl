@@ -27,8 +27,8 @@ struct Parameters {
     // momentum, 1 - dampening; or beta1, 1 - beta1, beta2, 1 - beta2
     factors: vec4<f32>,
     eps: f32,
-    spare: u32,
-    spares: vec2<u32>,
+    _padding: u32,
+    _padding_1: vec2<u32>,
     // Sizes; strides of y, g, first, second.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,

@@ -13,7 +13,7 @@ struct Parameters {
     hyper_first: u32,
     hyper_step: u32,
     eps: f32,
-    spare: u32,
+    _padding: u32,
     // As in step.wgsl.
     factors: vec4<f32>,
     // For each parameter: the end of its workgroups, and its number of vec4.

@@ -29,9 +29,9 @@ struct Parameters {
     horizontal_tiles: u32,
     vertical_tiles: u32,
     batches: u32,
-    spare_a: u32,
-    spare_b: u32,
-    spare_c: u32,
+    _padding_0: u32,
+    _padding_1: u32,
+    _padding_2: u32,
     // First words of y and x.
     offsets: vec4<u32>,
     // Sizes and strides of the batch, in y and x.

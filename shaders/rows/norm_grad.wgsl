@@ -15,10 +15,9 @@
 
 alias Acc = vec4<f32>;
 
-// Column k of a thread. spare_a is the distance from an even column to the next one, spare_b the
-// distance from one thread to the next.
+// Column k of a thread.
 fn column_of_thread(member: u32, k: u32) -> u32 {
-    return member * params.spare_b + (k / 2u) * 2u * params.members + (k % 2u) * params.spare_a;
+    return member * params.thread_step + (k / 2u) * 2u * params.members + (k % 2u) * params.column_step;
 }
 
 @compute @workgroup_size(256)

@@ -17,10 +17,11 @@ struct Parameters {
     blocks: u32,
     // Accumulators of a row that the first launch wrote; in norm_grad.wgsl, the rows of a team.
     loop_count: u32,
-    // Used by norm_grad.wgsl.
-    spare_a: u32,
-    spare_b: u32,
-    spare_c: u32,
+    // In norm_grad.wgsl: the distance from an even column of a thread to the next one, and the
+    // distance from one thread to the next.
+    column_step: u32,
+    thread_step: u32,
+    _padding: u32,
     // First elements: of up to four tensors that are indexed by row in `space`, and of the dense
     // tensors.
     offsets: vec4<u32>,

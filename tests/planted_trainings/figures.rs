@@ -277,7 +277,7 @@ fn a_learning_rate_that_is_raised_later() {
                 monitor.watch(&model, step, || model.forward(&x)?.mse_loss(&target, Reduction::Mean))?;
             let report = monitor.step(&mut sgd, &loss.backward()?)?;
             let warnings = report.iter().flat_map(|report| &report.warnings);
-            warnings.for_each(|warning| reported += &format!("{:?} {}\n", warning.fault, warning.text));
+            warnings.for_each(|warning| reported += &format!("{:?} {}\n", warning.fault, warning.message));
         }
         Ok(reported)
     };

@@ -264,12 +264,17 @@ fn each_separately(
 #[test]
 fn blocks_process_concatenated_sequences() -> Result<()> {
     on_each_device(|device| {
-        for (form, norm) in
+        for (feed_forward, norm) in
             [(FeedForwardKind::GELU, NormKind::LayerNorm), (FeedForwardKind::SwiGLU, NormKind::RMSNorm)]
         {
             let rotary = Some(Arc::new(Rotary::new(6, 4, RotaryConfig::default())?));
-            let config =
-                TransformerBlockConfig { kv_heads: Some(1), form, norm, rotary, ..Default::default() };
+            let config = TransformerBlockConfig {
+                kv_heads: Some(1),
+                feed_forward,
+                norm,
+                rotary,
+                ..Default::default()
+            };
             let blocks = [0, 1].map(|_| TransformerBlock::new(8, 2, config.clone(), device));
             let blocks = blocks.into_iter().collect::<Result<Vec<_>>>()?;
             let numbers: Vec<f32> = (0..9 * 8).map(|at| ((at * 29 % 17) as f32 - 8.0) / 8.0).collect();

@@ -125,10 +125,10 @@ fn heading(name: &str, launched: &[Launched]) -> String {
 fn described(launched: &[Launched]) -> String {
     let mut text = String::new();
     for (at, one) in launched.iter().enumerate() {
-        let is_equal = |other: &Launched| (other.op, &other.text) == (one.op, &one.text);
+        let is_equal = |other: &Launched| (other.op, &other.source) == (one.op, &one.source);
         if !launched[..at].iter().any(is_equal) {
             text.push_str(&format!("// {}: shaders/{}\n\n", one.op, one.path));
-            one.text.trim_end().split_inclusive('\n').for_each(|line| push_line(&mut text, line));
+            one.source.trim_end().split_inclusive('\n').for_each(|line| push_line(&mut text, line));
             text.push('\n');
         }
     }

@@ -38,7 +38,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use ternion::data::{Batches, Cifar10, DataError, Part, Transform, synthetic_shapes};
+use ternion::data::{Batches, Cifar10, DataError, SplitName, Transform, synthetic_shapes};
 use ternion::nn::schedule::{CosineAnnealingLR, OneCycleConfig, OneCycleLR};
 use ternion::nn::{StatsReport, SummaryPass, summary_of_shape};
 use ternion::prelude::*;
@@ -261,8 +261,8 @@ fn splits(arguments: &Arguments) -> Outcome<(Split, Split, bool)> {
     };
     print_line!("THESE ARE DRAWN SHAPES, NOT CIFAR-10: accuracies do not compare with CIFAR-10's.{why}");
     let limit = arguments.limit.map_or(usize::MAX, |limit| limit as usize);
-    let draw = |count: usize, part| synthetic_shapes(count.min(limit), 1, part);
-    Ok((draw(DRAWN[0], Part::Train)?, draw(DRAWN[1], Part::Test)?, true))
+    let draw = |count: usize, split| synthetic_shapes(count.min(limit), 1, split);
+    Ok((draw(DRAWN[0], SplitName::Train)?, draw(DRAWN[1], SplitName::Test)?, true))
 }
 
 fn transforms(arguments: &Arguments) -> Vec<Transform> {

@@ -126,7 +126,7 @@ impl Saving {
         };
         let mut checkpoints = Checkpoints::new(folder, self.retention())?;
         let resumed = checkpoints.resume(state)?.ok_or_else(|| no_checkpoint_message(folder))?;
-        resumed.skipped.iter().for_each(|reason| warn(format_args!("warning: skipped: {reason}")));
+        resumed.corrupt.iter().for_each(|error| warn(format_args!("warning: skipped: {error}")));
         if self.path() == Some(folder) {
             self.folder.replace(Some(checkpoints));
         }

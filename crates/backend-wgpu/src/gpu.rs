@@ -411,15 +411,15 @@ impl Gpu {
             .map_err(|detail| Error::invalid(op, format!("its shader was refused: {detail}")))?;
         #[cfg(test)]
         if crate::record::folder().is_some() {
-            let text = self.pipelines.linked(&variant).expect("it was compiled");
-            crate::record::launched(op, groups, &text, parameters);
+            let source = self.pipelines.linked(&variant).expect("it was compiled");
+            crate::record::launched(op, groups, &source, parameters);
         }
         #[cfg(feature = "noop")]
-        self.launched.lock().extend(self.pipelines.linked(&variant).map(|text| crate::noop::Launched {
+        self.launched.lock().extend(self.pipelines.linked(&variant).map(|source| crate::noop::Launched {
             op,
             call: self.calls.load(Ordering::Relaxed),
             path: variant.shader.path(),
-            text,
+            source,
         }));
         let grid = self.grid(op, groups)?;
         self.launches.fetch_add(1, Ordering::Relaxed);

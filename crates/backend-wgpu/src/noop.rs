@@ -10,5 +10,5 @@ pub struct Launched {
     /// The path of the template below `shaders/`.
     pub path: &'static str,
     /// The complete linked source.
-    pub text: String,
+    pub source: String,
 }

@@ -61,7 +61,7 @@ impl Variant {
             slot.declare(binding, window_bytes, &mut header);
             binding += slot.unshared_windows() as usize;
         }
-        header.push_str(self.shader.text());
+        header.push_str(self.shader.source());
         link(&header, self.class, &self.fills).map_err(|placeholder| format!("nothing fills {placeholder}"))
     }
 }
@@ -157,7 +157,7 @@ impl Pipelines {
         let scopes = filters.map(|filter| device.push_error_scope(filter));
         #[cfg(test)]
         let source = match self.emulated.load(std::sync::atomic::Ordering::Relaxed) {
-            true => crate::emulation::emulated(&source),
+            true => crate::emulation::emulate_matrices(&source),
             false => source,
         };
         let descriptor = wgpu::ShaderModuleDescriptor {

@@ -20,7 +20,7 @@ pub(crate) enum Class {
 }
 
 /// The source of a file of `shaders/`.
-macro_rules! text {
+macro_rules! source {
     ($path:literal) => {
         include_str!(concat!("../shaders/", $path))
     };
@@ -43,9 +43,9 @@ macro_rules! shaders {
                 }
             }
 
-            pub(crate) const fn text(self) -> &'static str {
+            pub(crate) const fn source(self) -> &'static str {
                 match self {
-                    $(Shader::$name => text!($path),)+
+                    $(Shader::$name => source!($path),)+
                 }
             }
         }
@@ -96,52 +96,52 @@ shaders! {
 pub(crate) const fn class_sources(class: Class) -> &'static [&'static str] {
     match class {
         Class::Float => &[
-            text!("lib/float.wgsl"),
-            text!("lib/half_functions.wgsl"),
-            text!("lib/elementary.wgsl"),
-            text!("lib/power.wgsl"),
-            text!("lib/trigonometry.wgsl"),
-            text!("lib/normal.wgsl"),
+            source!("lib/float.wgsl"),
+            source!("lib/half_functions.wgsl"),
+            source!("lib/elementary.wgsl"),
+            source!("lib/power.wgsl"),
+            source!("lib/trigonometry.wgsl"),
+            source!("lib/normal.wgsl"),
         ],
-        Class::Int => &[text!("lib/int.wgsl")],
-        Class::Byte => &[text!("lib/byte.wgsl")],
+        Class::Int => &[source!("lib/int.wgsl")],
+        Class::Byte => &[source!("lib/byte.wgsl")],
         Class::Wide => &[WIDE],
         // Definitions of a file replace those of the files before it.
-        Class::Unsigned => &[text!("lib/byte.wgsl"), text!("lib/unsigned.wgsl")],
-        Class::WideUnsigned => &[WIDE, text!("lib/wide_unsigned.wgsl")],
+        Class::Unsigned => &[source!("lib/byte.wgsl"), source!("lib/unsigned.wgsl")],
+        Class::WideUnsigned => &[WIDE, source!("lib/wide_unsigned.wgsl")],
     }
 }
 
 /// The functions of 64-bit numbers are also used by other classes, for indices and casts.
-const WIDE: &str = text!("lib/wide.wgsl");
+const WIDE: &str = source!("lib/wide.wgsl");
 
 /// Declarations that shaders of every class may reference.
 pub(crate) const COMMON: &[&str] = &[
-    text!("lib/half_bits.wgsl"),
-    text!("lib/cast.wgsl"),
-    text!("lib/index.wgsl"),
-    text!("lib/write.wgsl"),
-    text!("lib/philox.wgsl"),
-    text!("lib/window.wgsl"),
-    text!("rows/row.wgsl"),
-    text!("rows/row_vec4.wgsl"),
-    text!("rows/reduce.wgsl"),
-    text!("rows/softmax.wgsl"),
-    text!("rows/norm.wgsl"),
-    text!("rows/loss.wgsl"),
-    text!("ops/element_result.wgsl"),
-    text!("ops/pool_window.wgsl"),
-    text!("ops/radix_digits.wgsl"),
-    text!("ops/scatter_index.wgsl"),
-    text!("ops/sort_key.wgsl"),
-    text!("ops/squares.wgsl"),
-    text!("ops/step_rule.wgsl"),
-    text!("gemm/tile.wgsl"),
-    text!("gemm/tile_vec4.wgsl"),
-    text!("attention/tile.wgsl"),
-    text!("attention/tile_vec4.wgsl"),
-    text!("attention/power_of_two.wgsl"),
-    text!("attention/gemm_tile.wgsl"),
+    source!("lib/half_bits.wgsl"),
+    source!("lib/cast.wgsl"),
+    source!("lib/index.wgsl"),
+    source!("lib/write.wgsl"),
+    source!("lib/philox.wgsl"),
+    source!("lib/window.wgsl"),
+    source!("rows/row.wgsl"),
+    source!("rows/row_vec4.wgsl"),
+    source!("rows/reduce.wgsl"),
+    source!("rows/softmax.wgsl"),
+    source!("rows/norm.wgsl"),
+    source!("rows/loss.wgsl"),
+    source!("ops/element_result.wgsl"),
+    source!("ops/pool_window.wgsl"),
+    source!("ops/radix_digits.wgsl"),
+    source!("ops/scatter_index.wgsl"),
+    source!("ops/sort_key.wgsl"),
+    source!("ops/squares.wgsl"),
+    source!("ops/step_rule.wgsl"),
+    source!("gemm/tile.wgsl"),
+    source!("gemm/tile_vec4.wgsl"),
+    source!("attention/tile.wgsl"),
+    source!("attention/tile_vec4.wgsl"),
+    source!("attention/power_of_two.wgsl"),
+    source!("attention/gemm_tile.wgsl"),
     WIDE,
 ];
 
@@ -167,7 +167,7 @@ mod tests {
         files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders"), &mut sources);
         let classes =
             [Class::Float, Class::Int, Class::Byte, Class::Wide, Class::Unsigned, Class::WideUnsigned];
-        let mut known: Vec<&str> = SHADERS.iter().map(|shader| shader.text()).collect();
+        let mut known: Vec<&str> = SHADERS.iter().map(|shader| shader.source()).collect();
         known.extend(COMMON);
         known.extend(classes.into_iter().flat_map(class_sources));
         let missing: Vec<&str> = sources

@@ -1,7 +1,7 @@
 //! California housing: finds the data set and reads it in either of its published formats.
 
-use crate::error::{CellFault, Result};
-use crate::local::{Found, LocalSet};
+use crate::error::{CellError, Result};
+use crate::local::{LocalFiles, LocalSet};
 use crate::mnist::{DataSource, Origin};
 use crate::regression::Regression;
 use crate::search::Search;
@@ -83,7 +83,7 @@ impl CaliforniaHousing {
         CaliforniaHousing::read(CALIFORNIA_HOUSING.find(search)?)
     }
 
-    fn read(found: Found) -> Result<CaliforniaHousing> {
+    fn read(found: LocalFiles) -> Result<CaliforniaHousing> {
         let table = match found.layout {
             0 => read_original(&found.files[0]),
             _ => read_derived(&found.files[0]),
@@ -130,7 +130,7 @@ fn read_original(file: &Path) -> Result<Table> {
     let households_column = original.index_of("households")?;
     let households = original.column("households")?;
     if let Some(row) = households.iter().position(|&count| count <= 0.0) {
-        return Err(original.cell_error(row, households_column, CellFault::NotPositive(households[row])));
+        return Err(original.cell_error(row, households_column, CellError::NotPositive(households[row])));
     }
     let derived = |row: &[f64; 9]| {
         let [longitude, latitude, age, rooms, bedrooms, population, households, income, value] = *row;

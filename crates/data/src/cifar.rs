@@ -2,7 +2,7 @@
 
 use crate::error::{DataError, Result};
 use crate::file::read_bytes;
-use crate::local::{Found, LocalSet};
+use crate::local::{LocalFiles, LocalSet};
 use crate::mnist::{DataSource, Origin};
 use crate::search::Search;
 use crate::split::Split;
@@ -102,7 +102,7 @@ impl Cifar10 {
         Cifar10::read(CIFAR10.find(search)?)
     }
 
-    fn read(found: Found) -> Result<Cifar10> {
+    fn read(found: LocalFiles) -> Result<Cifar10> {
         let (train, test) = found.files.split_at(found.files.len() - 1);
         Ok(Cifar10 {
             train: read_split(train)?,

@@ -349,7 +349,7 @@ pub enum DataError {
         reason: String,
     },
     /// A cell of a table that is not valid in its column.
-    #[error("{}: line {line}, column {column} ({name}): {fault}", file.display())]
+    #[error("{}: line {line}, column {column} ({name}): {error}", file.display())]
     Cell {
         /// The file.
         file: PathBuf,
@@ -360,7 +360,7 @@ pub enum DataError {
         /// The column's name.
         name: String,
         /// What is wrong.
-        fault: CellFault,
+        error: CellError,
     },
     /// A column that is not in the table.
     #[error("{}: line 1: no column {name}; there are {}", file.display(), columns.join(", "))]
@@ -479,7 +479,7 @@ pub enum DataError {
 /// What is wrong with a cell of a table.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CellFault {
+pub enum CellError {
     /// Text that is not a number.
     #[error("expected a number, found {0:?}")]
     NotANumber(String),

@@ -79,7 +79,7 @@ pub use catalog::{Catalog, RemoteFile, Subject};
 pub use cifar::{Cifar10, read_cifar10};
 #[cfg(feature = "download")]
 pub use download::download_missing;
-pub use error::{CellFault, DataError, Result};
+pub use error::{CellError, DataError, Result};
 pub use idx::{IdxImages, read_images, read_labels};
 #[cfg(feature = "image")]
 pub use image_file::{read_image, write_png};
@@ -90,7 +90,7 @@ pub use regression::{Regression, RegressionBatch, RegressionBatches, RegressionO
 pub use search::{Network, Search};
 pub use split::Split;
 pub use standard_scaler::StandardScaler;
-pub use synthetic::{Part, synthetic_digits};
+pub use synthetic::{SplitName, synthetic_digits};
 pub use synthetic_shapes::{SHAPE_NAMES, synthetic_shapes};
 pub use table::{CsvConfig, MissingCells, Table};
 pub use text::{ByteTokenizer, CharVocabulary, Text, Tokenizer};

@@ -22,7 +22,7 @@ pub(crate) struct LocalSet {
 
 /// The files of a [`LocalSet`].
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct LocalFiles {
     /// The index of the layout.
     pub layout: usize,
     /// One path for each name in the layout.
@@ -37,7 +37,7 @@ impl LocalSet {
     ///
     /// # Errors
     /// Returns an error if the files are not found, or synthetic data is requested.
-    pub(crate) fn open(&self, source: &DataSource) -> Result<Found> {
+    pub(crate) fn open(&self, source: &DataSource) -> Result<LocalFiles> {
         let found = match source {
             DataSource::Auto => self.find(&Search::from_environment()),
             DataSource::Directory(directory) => self.in_directory(directory),
@@ -54,17 +54,17 @@ impl LocalSet {
     ///
     /// # Errors
     /// Returns an error if the files are not found. The error lists every folder that was searched.
-    pub(crate) fn find(&self, search: &Search) -> Result<Found> {
+    pub(crate) fn find(&self, search: &Search) -> Result<LocalFiles> {
         let mut notices = Vec::new();
         for directory in &search.directories {
             match self.in_directory(directory) {
-                Ok(found) => return Ok(Found { notices, ..found }),
+                Ok(found) => return Ok(LocalFiles { notices, ..found }),
                 Err(missing) => notices.push(format!("skipped, though named by TERNION_DATA: {missing}")),
             }
         }
         let cached = search.cache.iter().flat_map(|cache| self.subfolders(cache));
         match cached.clone().find_map(|folder| self.in_folder(&folder)) {
-            Some(found) => Ok(Found { notices, ..found }),
+            Some(found) => Ok(LocalFiles { notices, ..found }),
             None => Err(DataError::NotFound {
                 data_set: self.name,
                 searched: search
@@ -80,7 +80,7 @@ impl LocalSet {
         }
     }
 
-    fn in_directory(&self, directory: &Path) -> Result<Found> {
+    fn in_directory(&self, directory: &Path) -> Result<LocalFiles> {
         if directory.as_os_str().is_empty() {
             return Err(DataError::EmptyDirectoryName);
         }
@@ -102,11 +102,11 @@ impl LocalSet {
         self.subfolders(directory).chain([directory.to_path_buf()])
     }
 
-    fn in_folder(&self, folder: &Path) -> Option<Found> {
+    fn in_folder(&self, folder: &Path) -> Option<LocalFiles> {
         let layout = self.layouts.iter().position(|names| missing_files(folder, names).is_empty())?;
         let files = self.layouts[layout].iter().map(|name| folder.join(name)).collect();
         let origin = Origin::Files { folder: folder.to_path_buf() };
-        Some(Found { layout, files, origin, notices: Vec::new() })
+        Some(LocalFiles { layout, files, origin, notices: Vec::new() })
     }
 
     /// Returns the files that the most complete layout lacks, or the files of all layouts if no

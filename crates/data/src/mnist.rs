@@ -336,8 +336,8 @@ impl Mnist {
             return Err(DataError::NoSynthetic { data_set: catalog.name });
         }
         Ok(Mnist {
-            train: synthetic::synthetic_digits(train, seed, synthetic::Part::Train)?,
-            test: synthetic::synthetic_digits(test, seed, synthetic::Part::Test)?,
+            train: synthetic::synthetic_digits(train, seed, synthetic::SplitName::Train)?,
+            test: synthetic::synthetic_digits(test, seed, synthetic::SplitName::Test)?,
             class_names: names(Some(catalog), catalog.class_names.len()),
             origin: Origin::Synthetic,
             notices: Vec::new(),

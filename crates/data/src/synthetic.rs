@@ -21,9 +21,9 @@ const PIECES: usize = 6;
 /// The width in pixels over which an outline fades.
 const FADE_PIXELS: f64 = 1.0;
 
-/// Which of the two sets of a seed. The sets share no random numbers.
+/// Which of the two splits of a seed. The splits share no random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum SplitName {
     /// The training set.
     Train,
     /// The test set.
@@ -36,53 +36,53 @@ const LARGEST: usize = 1 << 24;
 /// Draws `count` labeled digits of 28 x 28 pixels: strokes in several styles, with random bending,
 /// affine transformation, thickness and noise.
 ///
-/// Image `i` depends only on `seed`, `part` and `i`, so that a larger set starts with the smaller
+/// Image `i` depends only on `seed`, `split` and `i`, so that a larger set starts with the smaller
 /// one. Each group of ten consecutive images contains the ten digits in random order.
 ///
 /// # Errors
 /// Returns an error if `count` is 0, or more than 2^24 (13 GB).
-pub fn synthetic_digits(count: usize, seed: u64, part: Part) -> Result<Split> {
+pub fn synthetic_digits(count: usize, seed: u64, split: SplitName) -> Result<Split> {
     if count == 0 {
         return Err(DataError::Empty { file: Path::new("synthetic digits").to_path_buf() });
     }
     if count > LARGEST {
         return Err(DataError::LargeCount { count, limit: LARGEST });
     }
-    let labels = draw_labels(count, seed, part);
+    let labels = draw_labels(count, seed, split);
     let mut pixels = vec![0; count * PIXELS];
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     let chunk_len = count.div_ceil(threads);
     std::thread::scope(|scope| {
         let chunks = pixels.chunks_mut(chunk_len * PIXELS).zip(labels.chunks(chunk_len)).enumerate();
         for (index, (pixels, labels)) in chunks {
-            scope.spawn(move || draw_chunk(pixels, labels, index * chunk_len, seed, part));
+            scope.spawn(move || draw_chunk(pixels, labels, index * chunk_len, seed, split));
         }
     });
     Split::new(pixels, labels, [SIDE, SIDE], 10)
 }
 
-/// Returns a separate random stream for each purpose, part and index.
-pub(crate) fn stream(seed: u64, part: Part, purpose: u64, index: usize) -> Philox {
+/// Returns a separate random stream for each purpose, split and index.
+pub(crate) fn stream(seed: u64, split: SplitName, purpose: u64, index: usize) -> Philox {
     // The top byte avoids the streams of shuffled orders, which use the epoch as stream.
-    let tag = match part {
-        Part::Train => 0x7400,
-        Part::Test => 0x7500,
+    let tag = match split {
+        SplitName::Train => 0x7400,
+        SplitName::Test => 0x7500,
     };
     Philox::new(seed, (tag | purpose) << 48 | index as u64)
 }
 
-pub(crate) fn draw_labels(count: usize, seed: u64, part: Part) -> Vec<u8> {
+pub(crate) fn draw_labels(count: usize, seed: u64, split: SplitName) -> Vec<u8> {
     let tens = (0..count.div_ceil(10)).flat_map(|ten| {
         let mut digits: [u8; 10] = std::array::from_fn(|digit| digit as u8);
-        stream(seed, part, 0, ten).shuffle(&mut digits);
+        stream(seed, split, 0, ten).shuffle(&mut digits);
         digits
     });
     tens.take(count).collect()
 }
 
-fn draw_chunk(pixels: &mut [u8], labels: &[u8], first_index: usize, seed: u64, part: Part) {
+fn draw_chunk(pixels: &mut [u8], labels: &[u8], first_index: usize, seed: u64, split: SplitName) {
     for (position, (image, &label)) in pixels.chunks_exact_mut(PIXELS).zip(labels).enumerate() {
-        draw_digit(image, usize::from(label), &mut stream(seed, part, 1, first_index + position));
+        draw_digit(image, usize::from(label), &mut stream(seed, split, 1, first_index + position));
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::error::{DataError, Result};
 use crate::random::Philox;
 use crate::split::Split;
-use crate::synthetic::{Part, draw_labels, stream};
+use crate::synthetic::{SplitName, draw_labels, stream};
 use std::path::Path;
 
 /// Rows and columns of an image, as in CIFAR-10.
@@ -38,22 +38,22 @@ pub const SHAPE_NAMES: [&str; 10] = [
 /// Draws `count` labeled color images of 32 x 32 pixels. Each contains one of ten shapes with
 /// random size, position, rotation and colors, and noise.
 ///
-/// Image `i` depends only on `seed`, `part` and `i`, so that a larger set starts with the smaller
+/// Image `i` depends only on `seed`, `split` and `i`, so that a larger set starts with the smaller
 /// one. Each group of ten consecutive images contains the ten shapes in random order.
 ///
 /// # Errors
 /// Returns an error if `count` is 0, or more than 2^22 (13 GB).
-pub fn synthetic_shapes(count: usize, seed: u64, part: Part) -> Result<Split> {
+pub fn synthetic_shapes(count: usize, seed: u64, split: SplitName) -> Result<Split> {
     if count == 0 {
         return Err(DataError::Empty { file: Path::new("synthetic shapes").to_path_buf() });
     }
     if count > LARGEST {
         return Err(DataError::LargeCount { count, limit: LARGEST });
     }
-    let labels = draw_labels(count, seed, part);
+    let labels = draw_labels(count, seed, split);
     let mut pixels = vec![0; count * CHANNELS * PLANE];
     for (index, (image, &label)) in pixels.chunks_exact_mut(CHANNELS * PLANE).zip(&labels).enumerate() {
-        draw(image, usize::from(label), &mut stream(seed, part, PURPOSE, index));
+        draw(image, usize::from(label), &mut stream(seed, split, PURPOSE, index));
     }
     Split::with_channels(pixels, labels, [CHANNELS, SIDE, SIDE], SHAPE_NAMES.len())
 }
@@ -150,14 +150,16 @@ mod tests {
 
     #[test]
     fn a_larger_set_begins_with_the_smaller_one_and_has_all_shapes() {
-        let (small, large) =
-            (synthetic_shapes(15, 3, Part::Train).unwrap(), synthetic_shapes(30, 3, Part::Train).unwrap());
+        let (small, large) = (
+            synthetic_shapes(15, 3, SplitName::Train).unwrap(),
+            synthetic_shapes(30, 3, SplitName::Train).unwrap(),
+        );
         assert_eq!(large.first(15).pixels(), small.pixels());
         let mut labels = large.labels()[..10].to_vec();
         labels.sort_unstable();
         assert_eq!(labels, (0..10).collect::<Vec<u8>>());
         assert_eq!((large.channels(), large.rows(), large.cols()), (3, 32, 32));
-        for other in [synthetic_shapes(15, 4, Part::Train), synthetic_shapes(15, 3, Part::Test)] {
+        for other in [synthetic_shapes(15, 4, SplitName::Train), synthetic_shapes(15, 3, SplitName::Test)] {
             assert_ne!(other.unwrap().pixels(), small.pixels());
         }
     }
@@ -165,7 +167,7 @@ mod tests {
     /// These pixels must not change, as for every seed.
     #[test]
     fn pixels_are_pinned() {
-        let split = synthetic_shapes(20, 1, Part::Test).unwrap();
+        let split = synthetic_shapes(20, 1, SplitName::Test).unwrap();
         let sum: u64 = split
             .pixels()
             .iter()
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn no_images_and_too_many_are_errors() {
-        let message = |count| synthetic_shapes(count, 0, Part::Train).unwrap_err().to_string();
+        let message = |count| synthetic_shapes(count, 0, SplitName::Train).unwrap_err().to_string();
         assert_eq!(message(0), "synthetic shapes: holds 0 examples, expected at least 1");
         assert!(message(usize::MAX).contains("expected at most 4194304"), "{}", message(usize::MAX));
     }

@@ -2,7 +2,7 @@
 
 mod reading;
 
-use crate::error::{CellFault, DataError, Result};
+use crate::error::{CellError, DataError, Result};
 use crate::file::read_utf8;
 use crate::random::Philox;
 use reading::Reading;
@@ -80,7 +80,7 @@ impl Table {
         match table.cells.iter().position(|cell| !cell.is_finite()) {
             Some(index) => {
                 let (row, column) = (index / table.columns.len(), index % table.columns.len());
-                Err(table.cell_error(row, column, CellFault::NotFinite(table.cells[index].to_string())))
+                Err(table.cell_error(row, column, CellError::NotFinite(table.cells[index].to_string())))
             }
             None => Ok(table),
         }
@@ -226,14 +226,14 @@ impl Table {
     fn check_column(&self, column: usize, dtype: DType) -> Result<()> {
         let width = self.columns.len();
         let cell = |row: usize| self.cells[row * width + column];
-        let fault = |row: usize| {
+        let inexact = |row: usize| {
             let (number, dtype) = (cell(row).to_string(), dtype.to_string());
-            self.cell_error(row, column, CellFault::Inexact { number, dtype })
+            self.cell_error(row, column, CellError::Inexact { number, dtype })
         };
         let overflow = overflow_threshold(dtype);
         let vanishes = |number: f64| dtype == DType::F32 && number != 0.0 && number as f32 == 0.0;
         if let Some(row) = (0..self.rows()).find(|&row| cell(row).abs() >= overflow || vanishes(cell(row))) {
-            return Err(fault(row));
+            return Err(inexact(row));
         }
         let must_stay_distinct = |number: f64| dtype == DType::F32 || number.fract() == 0.0;
         // Below this limit the dtype represents all integers, and rounds only digits after the
@@ -246,7 +246,7 @@ impl Table {
             let (left, right) = (cell(pair[0]), cell(pair[1]));
             left != right && rounded(left, dtype) == rounded(right, dtype)
         };
-        large.windows(2).find(becomes_equal).map_or(Ok(()), |pair| Err(fault(pair[0].max(pair[1]))))
+        large.windows(2).find(becomes_equal).map_or(Ok(()), |pair| Err(inexact(pair[0].max(pair[1]))))
     }
 
     /// Returns the rows at these indices, which must exist.
@@ -268,10 +268,10 @@ impl Table {
     }
 
     /// Returns the error for an invalid cell.
-    pub(crate) fn cell_error(&self, row: usize, column: usize, fault: CellFault) -> DataError {
+    pub(crate) fn cell_error(&self, row: usize, column: usize, error: CellError) -> DataError {
         let line = self.lines.get(row).copied().unwrap_or(row + 1);
         let (file, name) = (self.file.to_path_buf(), self.columns[column].clone());
-        DataError::Cell { file, line, column: column + 1, name, fault }
+        DataError::Cell { file, line, column: column + 1, name, error }
     }
 }
 
@@ -322,16 +322,16 @@ fn index_of(name: &str, columns: &[String], file: &Path) -> Result<usize> {
 
 /// Checks that every column has a unique, non-empty name.
 fn check_names(columns: &[String], file: &Path, line: usize) -> Result<()> {
-    let fault = |index: usize| match columns.iter().position(|name| *name == columns[index]) {
-        _ if columns[index].is_empty() => Some(CellFault::Unnamed),
-        Some(first) if first < index => Some(CellFault::Repeated(first + 1)),
+    let name_error = |index: usize| match columns.iter().position(|name| *name == columns[index]) {
+        _ if columns[index].is_empty() => Some(CellError::Unnamed),
+        Some(first) if first < index => Some(CellError::Repeated(first + 1)),
         _ => None,
     };
-    match (0..columns.len()).find_map(|index| Some((index, fault(index)?))) {
+    match (0..columns.len()).find_map(|index| Some((index, name_error(index)?))) {
         None => Ok(()),
-        Some((index, fault)) => {
+        Some((index, error)) => {
             let (file, name) = (file.to_path_buf(), columns[index].clone());
-            Err(DataError::Cell { file, line, column: index + 1, name, fault })
+            Err(DataError::Cell { file, line, column: index + 1, name, error })
         }
     }
 }

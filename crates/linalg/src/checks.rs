@@ -21,11 +21,11 @@ pub(crate) fn floating(op: &'static str, tensor: &Tensor) -> Result<()> {
 /// Returns rows and columns of the matrices, which must be f32 or f64.
 pub(crate) fn matrix(op: &'static str, tensor: &Tensor) -> Result<[usize; 2]> {
     dtype(op, tensor)?;
-    sizes(op, tensor)
+    matrix_sizes(op, tensor)
 }
 
 /// Returns rows and columns of the last two axes.
-pub(crate) fn sizes(op: &'static str, tensor: &Tensor) -> Result<[usize; 2]> {
+pub(crate) fn matrix_sizes(op: &'static str, tensor: &Tensor) -> Result<[usize; 2]> {
     match tensor.dims() {
         [.., rows, columns] => Ok([*rows, *columns]),
         _ => Err(Error::Rank { op, expected: "at least 2".into(), shape: Box::new(*tensor.shape()) }),
@@ -40,7 +40,7 @@ pub(crate) fn square(op: &'static str, tensor: &Tensor) -> Result<usize> {
 
 /// Returns the size of square matrices of any dtype.
 pub(crate) fn square_sizes(op: &'static str, tensor: &Tensor) -> Result<usize> {
-    let [rows, columns] = sizes(op, tensor)?;
+    let [rows, columns] = matrix_sizes(op, tensor)?;
     match rows == columns {
         true => Ok(rows),
         false => Err(Error::invalid(op, format!("matrices of {rows} x {columns}, expected square ones"))),
@@ -68,18 +68,18 @@ pub(crate) fn same_device(op: &'static str, left: &Tensor, right: &Tensor) -> Re
 }
 
 /// Returns the sizes of the axes before the last two.
-pub(crate) fn lead(tensor: &Tensor) -> &[usize] {
+pub(crate) fn batch_dims(tensor: &Tensor) -> &[usize] {
     &tensor.dims()[..tensor.rank() - 2]
 }
 
-/// Returns the shape of `lead` followed by `tail`.
-pub(crate) fn shape(lead: &[usize], tail: &[usize]) -> Result<Shape> {
-    Shape::new(&[lead, tail].concat())
+/// Returns the shape of `batch_dims` followed by `tail`.
+pub(crate) fn shape(batch_dims: &[usize], tail: &[usize]) -> Result<Shape> {
+    Shape::new(&[batch_dims, tail].concat())
 }
 
 /// Broadcasts the axes before the last two of both operands.
 pub(crate) fn broadcast(op: &'static str, left: &Tensor, right: &Tensor) -> Result<(Tensor, Tensor)> {
-    let common = Shape::new(lead(left))?.broadcast(&Shape::new(lead(right))?, op)?;
+    let common = Shape::new(batch_dims(left))?.broadcast(&Shape::new(batch_dims(right))?, op)?;
     let expand = |tensor: &Tensor| tensor.expand(shape(common.dims(), &tensor.dims()[tensor.rank() - 2..])?);
     Ok((expand(left)?, expand(right)?))
 }
@@ -105,7 +105,7 @@ pub(crate) fn with_diagonal(tensor: &Tensor) -> Result<Tensor> {
 /// Returns identity matrices of size `size` with the dtype and device of `like`, one for each of
 /// its matrices.
 pub(crate) fn identity(size: usize, like: &Tensor) -> Result<Tensor> {
-    Tensor::eye(size, like.dtype(), like.device())?.expand(shape(lead(like), &[size, size])?)
+    Tensor::eye(size, like.dtype(), like.device())?.expand(shape(batch_dims(like), &[size, size])?)
 }
 
 /// Returns the machine epsilon of the dtype.
@@ -118,8 +118,8 @@ pub(crate) fn epsilon(dtype: DType) -> f64 {
 
 /// Returns the tensor of `values`, one for each matrix of `like`; all 0 if the matrices have no
 /// elements and were therefore not read.
-pub(crate) fn info(mut values: Vec<i32>, like: &Tensor) -> Result<Tensor> {
-    let shape = Shape::new(lead(like))?;
+pub(crate) fn info_tensor(mut values: Vec<i32>, like: &Tensor) -> Result<Tensor> {
+    let shape = Shape::new(batch_dims(like))?;
     values.resize(shape.elements(), 0);
     Tensor::from_vec(values, shape, like.device())
 }

@@ -48,7 +48,7 @@ pub fn cholesky(a: &Tensor, upper: bool) -> Result<Tensor> {
 /// Returns an error for dtypes other than f32 and f64, and matrices that are not square.
 pub fn cholesky_ex(a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
     let (factor, minors) = factor_triangle("linalg.cholesky_ex", a, upper)?;
-    Ok((factor, checks::info(minors, a)?))
+    Ok((factor, checks::info_tensor(minors, a)?))
 }
 
 /// Returns the triangle, and for each matrix the order of the first leading minor that is not

@@ -2,7 +2,7 @@
 
 use crate::checks;
 use crate::matrix_norm::{MatrixNorm, NormOptions, named_matrix_norm};
-use crate::solve::{Singular, inverse};
+use crate::solve::{Singular, named_inverse};
 use crate::svd::named_svd;
 use ternion_core::{Result, Tensor};
 
@@ -21,7 +21,7 @@ pub fn cond(a: &Tensor, norm: Option<MatrixNorm>) -> Result<Tensor> {
     const OP: &str = "linalg.cond";
     let sizes = checks::matrix(OP, a)?;
     if sizes.contains(&0) {
-        return Tensor::zeros(checks::lead(a), a.dtype(), a.device());
+        return Tensor::zeros(checks::batch_dims(a), a.dtype(), a.device());
     }
     match norm.unwrap_or(MatrixNorm::Order(2.0)) {
         MatrixNorm::Order(order) if order.abs() == 2.0 => {
@@ -37,7 +37,7 @@ pub fn cond(a: &Tensor, norm: Option<MatrixNorm>) -> Result<Tensor> {
             // A singular matrix is replaced before it is inverted, so that no gradient involves its
             // infinities.
             let regular = checks::as_matrices(&singular)?.where_(&identity, a)?;
-            let inverse = inverse(OP, &regular, Singular::DivideByZero)?;
+            let inverse = named_inverse(OP, &regular, Singular::DivideByZero)?;
             let product = named_matrix_norm(OP, a, norm, &options)?
                 .mul(&named_matrix_norm(OP, &inverse, norm, &options)?)?;
             product.masked_fill(&singular, f64::INFINITY)

@@ -4,7 +4,7 @@ use crate::checks;
 use crate::host::{Matrices, Values, normalized, not_converged};
 use crate::lu::Factors;
 use crate::record::{constant, with_gradient};
-use crate::solve::{Singular, inverse};
+use crate::solve::{Singular, named_inverse};
 use crate::svd::svd;
 use faer::{Mat, MatRef};
 use ternion_core::autograd::{Context, Grads};
@@ -25,7 +25,7 @@ use ternion_core::{Result, Tensor};
 pub fn det(a: &Tensor) -> Result<Tensor> {
     let size = checks::square("linalg.det", a)?;
     if size == 0 {
-        let ones = Tensor::ones(checks::lead(a), a.dtype(), a.device())?;
+        let ones = Tensor::ones(checks::batch_dims(a), a.dtype(), a.device())?;
         return constant("linalg.det", &[a], ones);
     }
     let mut values = Values::default();
@@ -43,7 +43,7 @@ pub fn det(a: &Tensor) -> Result<Tensor> {
 fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
     let is_zero = det.eq_scalar(0i64)?;
     if !is_zero.any(..)?.item::<bool>()? {
-        return checks::as_matrices(det)?.mul(&checks::transposed(&inverse(
+        return checks::as_matrices(det)?.mul(&checks::transposed(&named_inverse(
             "linalg.det",
             a,
             Singular::DivideByZero,
@@ -57,7 +57,7 @@ fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
     let placeholder = Tensor::linspace(1.0, size as f64, size, a.dtype(), a.device())?;
     let placeholder = checks::with_diagonal(&placeholder)?;
     let regular = is_zero.where_(&placeholder, a)?;
-    let by_inverse = checks::transposed(&inverse("linalg.det", &regular, Singular::DivideByZero)?)?;
+    let by_inverse = checks::transposed(&named_inverse("linalg.det", &regular, Singular::DivideByZero)?)?;
     let by_inverse = checks::as_matrices(det)?.mul(&by_inverse)?;
     is_zero.where_(&cofactors_of_singular(&is_zero.where_(a, &placeholder)?)?, &by_inverse)
 }
@@ -123,7 +123,7 @@ pub fn slogdet(a: &Tensor) -> Result<(Tensor, Tensor)> {
 fn named_slogdet(op: &'static str, a: &Tensor) -> Result<(Tensor, Tensor)> {
     if checks::square(op, a)? == 0 {
         let [ones, zeros] =
-            [Tensor::ones, Tensor::zeros].map(|of| of(checks::lead(a), a.dtype(), a.device()));
+            [Tensor::ones, Tensor::zeros].map(|of| of(checks::batch_dims(a), a.dtype(), a.device()));
         return Ok((constant(op, &[a], ones?)?, constant(op, &[a], zeros?)?));
     }
     let (mut signs, mut logarithms) = (Values::default(), Values::default());
@@ -136,7 +136,7 @@ fn named_slogdet(op: &'static str, a: &Tensor) -> Result<(Tensor, Tensor)> {
     let sign = constant(op, &[a], sign)?;
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
         let Some(dy) = &grads[0] else { return Ok(Grads::new()) };
-        let inverse = checks::transposed(&inverse(op, context.input(0)?, Singular::DivideByZero)?)?;
+        let inverse = checks::transposed(&named_inverse(op, context.input(0)?, Singular::DivideByZero)?)?;
         Ok(Grads::from_elem(Some(checks::as_matrices(dy)?.mul(&inverse)?), 1))
     };
     let logarithm = with_gradient(op, &[a], vec![logarithm], Saves::INPUTS, rule)?.swap_remove(0);

@@ -70,7 +70,7 @@ impl Values {
     /// Returns a tensor with the dtype and on the device of `like`. Its shape is the axes of `like`
     /// before the last two, then `tail`.
     pub fn into_tensor(self, like: &Tensor, tail: &[usize]) -> Result<Tensor> {
-        let shape = checks::shape(checks::lead(like), tail)?;
+        let shape = checks::shape(checks::batch_dims(like), tail)?;
         match like.dtype() {
             DType::F32 => {
                 let rounded: Vec<f32> = self.0.into_iter().map(|value| value as f32).collect();

@@ -39,7 +39,7 @@ pub fn lstsq(a: &Tensor, b: &Tensor, rcond: Option<f64>) -> Result<Lstsq> {
     checks::same_device(OP, a, b)?;
     let is_vector = b.rank() + 1 == a.rank() && b.dims() == &a.dims()[..a.rank() - 1];
     let columns = if is_vector { b.unsqueeze(-1)? } else { b.clone() };
-    if checks::sizes(OP, &columns)?[0] != m {
+    if checks::matrix_sizes(OP, &columns)?[0] != m {
         let detail = format!("right sides of shape {:?} for matrices of {m} x {n}", b.shape());
         return Err(Error::invalid(OP, detail));
     }

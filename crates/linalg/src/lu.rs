@@ -174,7 +174,7 @@ pub fn lu(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
 
 /// Returns `l` and `u` of the packed factors.
 fn triangles(op: &'static str, packed: &Tensor) -> Result<(Tensor, Tensor)> {
-    let [m, n] = checks::sizes(op, packed)?;
+    let [m, n] = checks::matrix_sizes(op, packed)?;
     let size = m.min(n);
     let lower = packed.narrow(-1, 0, size)?.tril(-1)?;
     let ones = Tensor::eye(m.max(1), packed.dtype(), packed.device())?.narrow(0, 0, m)?.narrow(1, 0, size)?;
@@ -230,7 +230,7 @@ pub fn lu_factor(a: &Tensor) -> Result<(Tensor, Tensor)> {
 /// The errors of [`lu`].
 pub fn lu_factor_ex(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let factors = factor("linalg.lu_factor_ex", a)?;
-    Ok((factors.packed, factors.pivots, checks::info(factors.zeros, a)?))
+    Ok((factors.packed, factors.pivots, checks::info_tensor(factors.zeros, a)?))
 }
 
 /// Solves `a x = b` for `x` if `left`, otherwise `x a = b`, given the results of [`lu_factor`] for
@@ -266,12 +266,12 @@ pub fn lu_solve(lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: b
 
 /// Returns the permutation matrices `p` of the exchanges `pivots`.
 fn permutation(op: &'static str, lu: &Tensor, pivots: &Tensor) -> Result<Tensor> {
-    let [size, columns] = checks::sizes(op, lu)?;
+    let [size, columns] = checks::matrix_sizes(op, lu)?;
     let count = size.min(columns);
     if pivots.dtype() != DType::I32 {
         return Err(Error::dtype(op, "pivots", pivots.dtype(), DType::I32));
     }
-    let expected = checks::shape(checks::lead(lu), &[count])?;
+    let expected = checks::shape(checks::batch_dims(lu), &[count])?;
     if pivots.shape() != &expected {
         let (got, expected) = (Box::new(*pivots.shape()), Box::new(expected));
         return Err(Error::Shape { op, what: "pivots", got, expected });
@@ -326,7 +326,7 @@ fn factor(op: &'static str, a: &Tensor) -> Result<LuTensors> {
         0 => checks::identity(m, a)?.contiguous()?,
         _ => permutations.into_tensor(a, &[m, m])?,
     };
-    let pivots = Tensor::from_vec(pivots, checks::shape(checks::lead(a), &[m.min(n)])?, a.device())?;
+    let pivots = Tensor::from_vec(pivots, checks::shape(checks::batch_dims(a), &[m.min(n)])?, a.device())?;
     let packed = packed.into_tensor(a, &[m, n])?;
     let permutation_matrix = p.clone();
     let rule = move |context: &Context<'_>, grads: &[Option<Tensor>]| {
@@ -339,7 +339,7 @@ fn factor(op: &'static str, a: &Tensor) -> Result<LuTensors> {
 
 /// Returns the gradient of `p^T a`, given the gradient of the packed factors.
 fn gradient(op: &'static str, packed: &Tensor, dy: &Tensor) -> Result<Tensor> {
-    let [m, n] = checks::sizes(op, packed)?;
+    let [m, n] = checks::matrix_sizes(op, packed)?;
     let size = m.min(n);
     let factors = packed.narrow(-2, 0, size)?.narrow(-1, 0, size)?;
     let transposed = checks::transposed(&factors)?;

@@ -111,7 +111,7 @@ fn compute_pseudo_inverse(
 
 fn gradient(a: &Tensor, p: &Tensor, dp: &Tensor) -> Result<Tensor> {
     let (pt, dpt) = (checks::transposed(p)?, checks::transposed(dp)?);
-    let [m, n] = checks::sizes("linalg.pinv", a)?;
+    let [m, n] = checks::matrix_sizes("linalg.pinv", a)?;
     let regular = pt.matmul(dp)?.matmul(&pt)?.neg()?;
     let left_projector = Tensor::eye(m, a.dtype(), a.device())?.sub(&a.matmul(p)?)?;
     let right_projector = Tensor::eye(n, a.dtype(), a.device())?.sub(&p.matmul(a)?)?;

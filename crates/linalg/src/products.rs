@@ -3,7 +3,7 @@
 
 use crate::checks;
 use crate::record::constant;
-use crate::solve::{Singular, inverse};
+use crate::solve::{Singular, named_inverse};
 use ternion_core::{Axis, DType, Error, Result, Shape, Tensor, without_precision};
 
 /// Returns the n-th power of square matrices, by repeated squaring; of the inverse if n is
@@ -25,7 +25,7 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
         // A separate buffer, as for all other powers.
         return a.copy();
     }
-    let mut power = if n < 0 { inverse(OP, a, Singular::Error)? } else { a.clone() };
+    let mut power = if n < 0 { named_inverse(OP, a, Singular::Error)? } else { a.clone() };
     let (mut rest, mut product) = (n.unsigned_abs(), None::<Tensor>);
     loop {
         if rest % 2 == 1 {

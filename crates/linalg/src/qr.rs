@@ -73,7 +73,7 @@ fn decompose(a: &Tensor, mode: QrMode, size: usize) -> Result<(Tensor, Tensor)> 
         // For a matrix without columns every orthogonal matrix is correct.
         _ if a.elements() == 0 => {
             let eye = Tensor::eye(m, a.dtype(), a.device())?.narrow(1, 0, size)?;
-            eye.expand(checks::shape(checks::lead(a), &[m, size])?)?.contiguous()?
+            eye.expand(checks::shape(checks::batch_dims(a), &[m, size])?)?.contiguous()?
         }
         _ => q_values.into_tensor(a, &[m, size])?,
     };
@@ -86,7 +86,7 @@ fn grad_or_zeros(grad: Option<&Tensor>, like: &Tensor) -> Result<Tensor> {
 }
 
 fn gradient(op: &'static str, q: &Tensor, r: &Tensor, grads: [Option<&Tensor>; 2]) -> Result<Tensor> {
-    let [size, n] = checks::sizes(op, r)?;
+    let [size, n] = checks::matrix_sizes(op, r)?;
     let (dq, dr) = (grad_or_zeros(grads[0], q)?, grad_or_zeros(grads[1], r)?);
     if n == size {
         return square_gradient(op, q, r, &dq, &dr);

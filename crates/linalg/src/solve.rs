@@ -50,7 +50,7 @@ pub fn solve_ex(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, Tensor)> 
     let mut common = x.dims().to_vec();
     common.truncate(common.len() - if is_vector(a, b) { 1 } else { 2 });
     if common.contains(&0) {
-        return Ok((x, checks::info(Vec::new(), a)?));
+        return Ok((x, checks::info_tensor(Vec::new(), a)?));
     }
     let common = Shape::new(&common)?;
     // The matrices have no elements, and so no zero pivot was found.
@@ -60,7 +60,7 @@ pub fn solve_ex(a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, Tensor)> 
         let size = (axis + a.rank() - 2).checked_sub(common.rank()).map_or(1, |size| a.dims()[size]);
         zeros = zeros.narrow(axis as isize, 0, size)?;
     }
-    Ok((x, zeros.reshape(Shape::new(checks::lead(a))?)?.contiguous()?))
+    Ok((x, zeros.reshape(Shape::new(checks::batch_dims(a))?)?.contiguous()?))
 }
 
 /// Returns whether the right-hand sides `b` of `a` are vectors.
@@ -115,7 +115,7 @@ fn named_solve(
 /// Returns an error for dtypes other than f32 and f64, matrices that are not square, and a singular
 /// one.
 pub fn inv(a: &Tensor) -> Result<Tensor> {
-    inverse("linalg.inv", a, Singular::Error)
+    named_inverse("linalg.inv", a, Singular::Error)
 }
 
 /// Like [`inv`], but accepts singular matrices. The second result is, for each matrix, the index of
@@ -129,11 +129,11 @@ pub fn inv(a: &Tensor) -> Result<Tensor> {
 /// Returns an error for dtypes other than f32 and f64, and matrices that are not square.
 pub fn inv_ex(a: &Tensor) -> Result<(Tensor, Tensor)> {
     let (y, zeros) = inverse_and_zeros("linalg.inv_ex", a, Singular::DivideByZero)?;
-    Ok((y, checks::info(zeros, a)?))
+    Ok((y, checks::info_tensor(zeros, a)?))
 }
 
 /// Runs [`inv`] with errors in the name of `op`.
-pub(crate) fn inverse(op: &'static str, a: &Tensor, singular: Singular) -> Result<Tensor> {
+pub(crate) fn named_inverse(op: &'static str, a: &Tensor, singular: Singular) -> Result<Tensor> {
     Ok(inverse_and_zeros(op, a, singular)?.0)
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn named_svd(op: &'static str, a: &Tensor, full: bool) -> Result<(Ten
 }
 
 fn decompose(op: &'static str, a: &Tensor, full: bool) -> Result<Vec<Tensor>> {
-    let [m, n] = checks::sizes(op, a)?;
+    let [m, n] = checks::matrix_sizes(op, a)?;
     let k = m.min(n);
     let (columns, rows) = if full { (m, n) } else { (k, k) };
     let (mut u, mut s, mut vt) = (Values::default(), Values::default(), Values::default());
@@ -83,9 +83,9 @@ fn decompose(op: &'static str, a: &Tensor, full: bool) -> Result<Vec<Tensor>> {
     if a.elements() == 0 {
         let u = Tensor::eye(m, a.dtype(), a.device())?.narrow(1, 0, columns)?;
         let vt = Tensor::eye(n, a.dtype(), a.device())?.narrow(0, 0, rows)?;
-        let lead = checks::lead(a);
-        let u = u.expand(checks::shape(lead, &[m, columns])?)?.contiguous()?;
-        let vt = vt.expand(checks::shape(lead, &[rows, n])?)?.contiguous()?;
+        let batch_dims = checks::batch_dims(a);
+        let u = u.expand(checks::shape(batch_dims, &[m, columns])?)?.contiguous()?;
+        let vt = vt.expand(checks::shape(batch_dims, &[rows, n])?)?.contiguous()?;
         return Ok(vec![u, s.into_tensor(a, &[k])?, vt]);
     }
     Ok(vec![u.into_tensor(a, &[m, columns])?, s.into_tensor(a, &[k])?, vt.into_tensor(a, &[rows, n])?])

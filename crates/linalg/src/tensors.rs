@@ -1,7 +1,7 @@
 //! Inverses and linear systems of tensors that are reshaped to matrices.
 
 use crate::checks;
-use crate::solve::{Singular, inverse, solve};
+use crate::solve::{Singular, named_inverse, solve};
 use ternion_core::{Error, Result, Shape, Tensor};
 
 /// Returns the inverse of a tensor with respect to the contraction over its first `ind` axes.
@@ -26,7 +26,7 @@ pub fn tensorinv(a: &Tensor, ind: usize) -> Result<Tensor> {
         return Err(Error::invalid(OP, format!("{detail}, expected as many")));
     }
     let shape = Shape::new(&[second, first].concat())?;
-    inverse(OP, &a.reshape(Shape::new(&[rows, columns])?)?, Singular::Error)?.reshape(shape)
+    named_inverse(OP, &a.reshape(Shape::new(&[rows, columns])?)?, Singular::Error)?.reshape(shape)
 }
 
 /// Solves `sum a[b.., x..] x[x..] = b[b..]` for `x`; the axes `dims` of `a` are moved to its end

@@ -118,7 +118,7 @@ fn one_error_lists_every_key_that_does_not_fit() -> Result<()> {
     write(&dict, &file)?;
     let unmatched = load_with(&model, &file, Matching::Partial)?;
     assert_eq!(unmatched.missing, ["layers.0.bias", "layers.1.bias", "layers.1.weight"]);
-    assert_eq!(unmatched.extra, ["layers.2.weight"]);
+    assert_eq!(unmatched.unexpected, ["layers.2.weight"]);
     Ok(())
 }
 
@@ -450,7 +450,7 @@ fn model_without_tensors_round_trips_and_rejects_other_tensors() -> Result<()> {
     save(&Linear::new(1, 1, &device())?, &file)?;
     let message = load(&ReLU, &file).expect_err("two tensors too many").to_string();
     assert!(message.ends_with("the state does not fit; extra: bias, weight"), "{message}");
-    assert_eq!(load_with(&ReLU, &file, Matching::Partial)?.extra, ["bias", "weight"]);
+    assert_eq!(load_with(&ReLU, &file, Matching::Partial)?.unexpected, ["bias", "weight"]);
     fs::write(&file, "no header").expect("the folder can be written");
     assert!(load(&ReLU, &file).is_err());
     Ok(())

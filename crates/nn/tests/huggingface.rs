@@ -303,7 +303,7 @@ fn models_other_than_gpt2_are_not_exported() -> Result<()> {
     for (config, expected) in [
         (GPTConfig { bias: false, ..plain }, "layers without bias"),
         (GPTConfig { kv_heads: Some(1), ..plain }, "fewer heads of keys than of queries"),
-        (GPTConfig { form: FeedForwardKind::SwiGLU, ..plain }, "SwiGLU"),
+        (GPTConfig { feed_forward: FeedForwardKind::SwiGLU, ..plain }, "SwiGLU"),
         (GPTConfig { norm: NormKind::RMSNorm, ..plain }, "norms that are not layer norms"),
         (
             GPTConfig { positions: GPTPositions::Rotary(RotaryConfig::default()), ..plain },

@@ -85,7 +85,7 @@ fn initial_weights_that_are_too_large_explode() -> Result<()> {
         found_faults.iter().find(|(fault, _)| *fault == Fault::ExplodingOutputs).expect("outputs, too");
     // A factor of four for each layer makes a thousand after five layers.
     assert!(["layers.4", "layers.5", "layers.6"].contains(&outputs.1), "{report}");
-    assert!(report.all_warnings[0].text.contains("those of layers.0 (root mean square"), "{report}");
+    assert!(report.all_warnings[0].message.contains("those of layers.0 (root mean square"), "{report}");
     Ok(())
 }
 
@@ -120,7 +120,10 @@ fn a_stack_of_sigmoids_vanishes() -> Result<()> {
     let (input, target) = pair(&[16, 16], &[16, 16], &device)?;
     let report = first_report(&model, &input, &target)?;
     assert_eq!(faults(&report), [(Fault::VanishingGradients, "0")], "{report}");
-    assert!(report.all_warnings[0].text.starts_with("0: gradients vanish in the backward pass"), "{report}");
+    assert!(
+        report.all_warnings[0].message.starts_with("0: gradients vanish in the backward pass"),
+        "{report}"
+    );
     Ok(())
 }
 
@@ -138,7 +141,7 @@ fn dead_relus_are_named() -> Result<()> {
     quiet(&reports[..4]);
     for report in &reports[4..] {
         assert_eq!(faults(report), [(Fault::DeadReLU, "layers.1")], "{report}");
-        let text = &report.all_warnings[0].text;
+        let text = &report.all_warnings[0].message;
         let start = "relu after layers.1: 95 % of its units gave 0 for each example in each of the last 5 readings (95 % of";
         assert!(text.starts_with(start), "{text}");
     }
@@ -190,7 +193,7 @@ fn the_first_layer_with_nan_is_named() -> Result<()> {
     model.layers[2].weight.set(&Tensor::from_vec(values, [8, 8], &device)?)?;
     let report = first_report(&model, &input, &target)?;
     assert_eq!(faults(&report), [(Fault::NotFinite, "layers.2")], "{report}");
-    let text = &report.all_warnings[0].text;
+    let text = &report.all_warnings[0].message;
     assert!(text.starts_with("layers.2: 4 of 32 outputs are NaN, the first in the order"), "{text}");
     assert!(text.contains("its layers.2.weight holds such numbers already"), "{text}");
     model.layers[2].weight.set(&Tensor::from_vec(before, [8, 8], &device)?)?;
@@ -201,7 +204,7 @@ fn the_first_layer_with_nan_is_named() -> Result<()> {
     let report = first_report(&model, &infinite_input, &target)?;
     assert_eq!(faults(&report), [(Fault::NotFinite, "")], "{report}");
     assert!(
-        report.all_warnings[0].text.starts_with("input: 1 of 32 numbers are infinite; clean"),
+        report.all_warnings[0].message.starts_with("input: 1 of 32 numbers are infinite; clean"),
         "{report}"
     );
     // NaN that a custom layer computes from finite numbers.
@@ -224,7 +227,7 @@ fn nan_gradient_with_finite_outputs_is_reported() -> Result<()> {
     assert!(loss.item::<f32>()?.is_finite());
     let report = monitor.report(&loss.backward()?)?.expect("step 0");
     assert_eq!(faults(&report), [(Fault::NotFinite, "layers.1")], "{report}");
-    assert!(report.all_warnings[0].text.contains("though all outputs are finite"), "{report}");
+    assert!(report.all_warnings[0].message.contains("though all outputs are finite"), "{report}");
     assert!(monitor.report(&loss_gradients(&model, &input)?)?.is_none(), "reported once");
     Ok(())
 }
@@ -255,7 +258,7 @@ fn a_layer_that_is_left_out_of_the_loss_is_named() -> Result<()> {
     })?;
     let report = monitor.report(&loss.backward()?)?.expect("step 0");
     assert_eq!(faults(&report), [(Fault::MissingGradient, "forgotten")], "{report}");
-    let text = &report.all_warnings[0].text;
+    let text = &report.all_warnings[0].message;
     assert!(text.contains("no gradient came to forgotten.weight and forgotten.bias"), "{text}");
     Ok(())
 }
@@ -311,7 +314,7 @@ fn too_large_and_too_small_learning_rates_are_reported() -> Result<()> {
     // The weights are uniform on -1/sqrt(inputs)..1/sqrt(inputs); those of the last layer, with 32
     // inputs, are the smallest.
     assert_eq!(faults(report), [(Fault::LargeUpdates, "layers.1")], "{report}");
-    let text = &report.all_warnings[0].text;
+    let text = &report.all_warnings[0].message;
     assert!(text.contains("divide the learning rate by about 10000"), "{text}");
     assert!(text.contains("and another by more than 0.5"), "{text}");
 
@@ -352,7 +355,7 @@ fn only_steps_with_a_reading_have_overhead_and_read_few_bytes() -> Result<()> {
         }
         bytes.push(counts.bytes_downloaded);
     }
-    // Outputs of the input, two layers and a ReLU; the range of the input; silent units; three
+    // Outputs of the input, two layers and a ReLU; the range of the input; dead units; three
     // gradients of outputs; four weights with gradients; two updates and their directions: seven
     // f32 each.
     assert_eq!(bytes[0], (4 + 1 + 1 + 3 + 4 + 4 + 2 * 2) * 7 * 4);

@@ -1,6 +1,6 @@
 //! Conversion of Python arguments to operands, sizes and axes.
 
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::gil::wait;
 use crate::promote::Number;
 use crate::tensor::PyTensor;
@@ -52,7 +52,7 @@ fn extract_integer(object: &Bound<'_, PyAny>) -> Outcome<i128> {
     }
     match object.extract::<u64>() {
         Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
-            Err(Failure::value_error(format!("the number {} does not fit int64", object.str()?)))
+            Err(RaisedError::value_error(format!("the number {} does not fit int64", object.str()?)))
         }
         other => Ok(other?.into()),
     }
@@ -86,7 +86,7 @@ impl Operand {
             return Ok(operand);
         }
         let kind = object.get_type().name()?.to_string();
-        Err(Failure::type_error(format!("{op}: other is {kind}, expected a tensor or a number")))
+        Err(RaisedError::type_error(format!("{op}: other is {kind}, expected a tensor or a number")))
     }
 }
 
@@ -123,7 +123,7 @@ pub fn extract_tensor(op: &str, argument: &str, object: &Bound<'_, PyAny>) -> Ou
     let message = format!(
         "{op}: {argument} of type {name}, expected a tensor: ternion.tensor() makes one of numbers and arrays"
     );
-    Err(Failure::type_error(message))
+    Err(RaisedError::type_error(message))
 }
 
 /// Returns arguments that are given one by one or as one keyword argument: `zeros(2, 3)`,
@@ -138,7 +138,7 @@ pub fn args_or_kwargs<'py>(
     for key in named.keys() {
         let key: String = key.extract()?;
         if key != name {
-            return Err(Failure::type_error(format!(
+            return Err(RaisedError::type_error(format!(
                 "{function}: got an unexpected keyword argument '{key}'"
             )));
         }
@@ -146,7 +146,7 @@ pub fn args_or_kwargs<'py>(
     match named.get_item(name)? {
         None => Ok(arguments.clone()),
         Some(value) if arguments.is_empty() => Ok(PyTuple::new(arguments.py(), [value])?),
-        Some(_) => Err(Failure::type_error(format!("{function}: {name} given by position and by name"))),
+        Some(_) => Err(RaisedError::type_error(format!("{function}: {name} given by position and by name"))),
     }
 }
 
@@ -172,14 +172,14 @@ pub fn args_or_keyword<'py>(
     match (named, arguments.is_empty()) {
         (None, _) => Ok(arguments.clone()),
         (Some(named), true) => Ok(PyTuple::new(arguments.py(), [named])?),
-        (Some(_), false) => Err(Failure::type_error(format!("{function}: {name} twice, expected once"))),
+        (Some(_), false) => Err(RaisedError::type_error(format!("{function}: {name} twice, expected once"))),
     }
 }
 
 pub fn extract_ints(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<isize>> {
-    let expected = |object: &Bound<'_, PyAny>| -> Outcome<Failure> {
+    let expected = |object: &Bound<'_, PyAny>| -> Outcome<RaisedError> {
         let kind = object.get_type().name()?.to_string();
-        Ok(Failure::type_error(format!("{function}: expected integers, got {kind}")))
+        Ok(RaisedError::type_error(format!("{function}: expected integers, got {kind}")))
     };
     let Ok(items) = object.try_iter() else { return Err(expected(object)?) };
     let mut values = Vec::new();
@@ -191,7 +191,7 @@ pub fn extract_ints(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<is
         values.push(match item.extract::<isize>() {
             Ok(number) => number,
             Err(error) if error.is_instance_of::<PyOverflowError>(item.py()) => {
-                return Err(Failure::value_error(format!("{function}: {} is out of range", item.str()?)));
+                return Err(RaisedError::value_error(format!("{function}: {} is out of range", item.str()?)));
             }
             Err(error) if error.is_instance_of::<PyTypeError>(item.py()) => return Err(expected(&item)?),
             Err(error) => return Err(error.into()),
@@ -207,7 +207,7 @@ pub fn extract_sizes(arguments: &Bound<'_, PyTuple>, function: &str) -> Outcome<
 
 pub fn checked_size(number: isize, function: &str) -> Outcome<usize> {
     usize::try_from(number)
-        .map_err(|_| Failure::value_error(format!("{function}: a size of {number}, expected 0 or more")))
+        .map_err(|_| RaisedError::value_error(format!("{function}: a size of {number}, expected 0 or more")))
 }
 
 /// A number that is a setting and not an operand. No gradient flows through it, so a tensor that
@@ -230,14 +230,14 @@ impl From<Real> for f64 {
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Real {
-    type Error = Failure;
+    type Error = RaisedError;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         if let Ok(number) = object.cast_exact::<PyFloat>() {
             return Ok(Real(number.value()));
         }
         if object.cast::<PyTensor>().is_ok_and(|tensor| tensor.get().tensor().needs_grad()) {
-            return Err(Failure::type_error(LOST_GRADIENT));
+            return Err(RaisedError::type_error(LOST_GRADIENT));
         }
         Ok(Real(object.extract::<f64>()?))
     }
@@ -263,14 +263,14 @@ pub struct Count(pub usize);
 /// Converts an integer to the narrower type of the core; outside its range, returns an error with
 /// the text `message`.
 pub fn checked_int<T: TryFrom<i64>>(number: i64, message: impl FnOnce() -> String) -> Outcome<T> {
-    T::try_from(number).map_err(|_| Failure::value_error(message()))
+    T::try_from(number).map_err(|_| RaisedError::value_error(message()))
 }
 
 /// Returns the value of an argument with two names: `dim`, PyTorch's, and `axis`, NumPy's.
 pub fn dim_or_axis<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<Option<T>> {
     match (dim, axis) {
         (Some(_), Some(_)) => {
-            Err(Failure::type_error(format!("{function}: both dim and axis, which are one")))
+            Err(RaisedError::type_error(format!("{function}: both dim and axis, which are one")))
         }
         (dim, axis) => Ok(dim.or(axis)),
     }
@@ -278,7 +278,8 @@ pub fn dim_or_axis<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcom
 
 /// Same as `dim_or_axis` for a required argument.
 pub fn required_dim<T>(function: &str, dim: Option<T>, axis: Option<T>) -> Outcome<T> {
-    dim_or_axis(function, dim, axis)?.ok_or_else(|| Failure::type_error(format!("{function}: expected dim")))
+    dim_or_axis(function, dim, axis)?
+        .ok_or_else(|| RaisedError::type_error(format!("{function}: expected dim")))
 }
 
 /// A shape that is one argument: one size or several.
@@ -300,7 +301,7 @@ pub fn axes(named: Option<AxesArgument>) -> Axes {
 pub struct Seed(pub u64);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
-    type Error = Failure;
+    type Error = RaisedError;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         if let Ok(seed) = object.extract::<u64>() {
@@ -310,11 +311,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
             Ok(negative) => Ok(Seed(u64::MAX.wrapping_add_signed(negative))),
             Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
                 let message = format!("a seed of {}, expected -2**63 to 2**64 - 1", object.str()?);
-                Err(Failure::value_error(message))
+                Err(RaisedError::value_error(message))
             }
             Err(_) => {
                 let kind = object.get_type().name()?.to_string();
-                Err(Failure::type_error(format!("a seed of type {kind}, expected an integer")))
+                Err(RaisedError::type_error(format!("a seed of type {kind}, expected an integer")))
             }
         }
     }

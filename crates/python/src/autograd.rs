@@ -8,7 +8,7 @@ pub use hooks::PyHook;
 pub use leaves::{accumulated_in, register_leaf, register_param};
 
 use crate::diagnostics::lost;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::{interruptible, wait};
 use crate::tensor::{PyTensor, detached_handle};
@@ -305,12 +305,12 @@ impl PyTensor {
             let (current, new) = (self.tensor(), grad.get().tensor());
             if current.shape() != new.shape() {
                 let message = format!("grad: of shape {:?}, expected {:?}", new.dims(), current.dims());
-                return Err(Failure::value_error(message));
+                return Err(RaisedError::value_error(message));
             }
             if current.dtype() != new.dtype() {
                 let (current, new) =
                     (crate::dialect::dtype_name(current.dtype()), crate::dialect::dtype_name(new.dtype()));
-                return Err(Failure::type_error(format!(
+                return Err(RaisedError::type_error(format!(
                     "grad: of {new}, expected {current}, as the tensor"
                 )));
             }
@@ -350,7 +350,7 @@ impl PyTensor {
             return Ok(());
         }
         if !wanted && !tensor.is_leaf() {
-            return Err(Failure::runtime_error(
+            return Err(RaisedError::runtime_error(
                 "requires_grad of a computed tensor cannot be taken back: detach() it",
             ));
         }
@@ -433,7 +433,7 @@ impl PyTensor {
         if tensor.is_leaf() {
             return Ok(());
         } else if !tensor.needs_grad() {
-            return Err(Failure::runtime_error("retain_grad: no gradient flows to this tensor"));
+            return Err(RaisedError::runtime_error("retain_grad: no gradient flows to this tensor"));
         }
         let hook = tensor.register_hook(move |grad| {
             if let Some(slot) = slot.upgrade() {
@@ -456,7 +456,7 @@ impl PyTensor {
     fn register_hook(&self, hook: Py<PyAny>) -> Outcome<PyHook> {
         let tensor = self.tensor();
         if !tensor.needs_grad() {
-            return Err(Failure::runtime_error("register_hook: no gradient flows to this tensor"));
+            return Err(RaisedError::runtime_error("register_hook: no gradient flows to this tensor"));
         }
         let Some(param_data) = self.slot.initialized().and_then(|slot| slot.param.get()) else {
             let shared_hook = self.slot.expose_hook(hook);
@@ -495,7 +495,7 @@ fn options(retain_graph: Option<bool>, create_graph: bool, allow_unused: bool) -
 /// Returns the weights of the elements of `output`. The default, for a single element, is 1.
 fn grad_output_or_ones(output: &Tensor, grad_output: Option<&Bound<'_, PyTensor>>) -> Outcome<Tensor> {
     if !output.needs_grad() {
-        return Err(Failure::runtime_error(
+        return Err(RaisedError::runtime_error(
             "grad: an output does not require grad: nothing that requires a gradient was used, or it was computed in no_grad",
         ));
     }
@@ -503,7 +503,7 @@ fn grad_output_or_ones(output: &Tensor, grad_output: Option<&Bound<'_, PyTensor>
         Some(weights) => {
             let weights = weights.get().tensor();
             if weights.shape() != output.shape() {
-                return Err(Failure::value_error(format!(
+                return Err(RaisedError::value_error(format!(
                     "grad: a gradient of shape {:?} for an output of shape {:?}",
                     weights.dims(),
                     output.dims()
@@ -512,7 +512,7 @@ fn grad_output_or_ones(output: &Tensor, grad_output: Option<&Bound<'_, PyTensor>
             Ok(weights.to_dtype(output.dtype())?)
         }
         None if output.elements() == 1 => Ok(output.detach().ones_like()?),
-        None => Err(Failure::runtime_error(format!(
+        None => Err(RaisedError::runtime_error(format!(
             "grad: an output of shape {:?}: only a single element has a gradient by itself; reduce it, or give grad_outputs",
             output.dims()
         ))),

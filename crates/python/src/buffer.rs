@@ -6,7 +6,7 @@
 //! PyBufferProcs may be set", PyType_Slot), with the numbers and the structure that the limited API
 //! froze later. So they are registered here in the same way as PyO3's macros register theirs.
 
-use crate::error::Failure;
+use crate::error::RaisedError;
 use crate::external_memory::address;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::PyBufferError;
@@ -132,7 +132,7 @@ fn fill(tensor: Tensor, flags: c_int, view: &mut Buffer) -> PyResult<()> {
         return buffer_error(message);
     }
     let size = dtype.size() as ffi::Py_ssize_t;
-    view.buf = address(&tensor).map_err(|error: Failure| PyErr::from(error))? as *mut c_void;
+    view.buf = address(&tensor).map_err(|error: RaisedError| PyErr::from(error))? as *mut c_void;
     view.len = tensor.elements() as ffi::Py_ssize_t * size;
     view.itemsize = size;
     view.readonly = c_int::from(is_read_only);

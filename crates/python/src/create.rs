@@ -6,7 +6,7 @@ use crate::arguments::{Count, LOST_GRADIENT, ShapeArgument, args_or_kwargs, extr
 use crate::autograd::register_leaf;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, Outcome, WithOp};
+use crate::error::{Outcome, RaisedError, WithOp};
 use crate::extract::of;
 use crate::gil::{run, wait};
 use crate::promote::{Number, default_dtype};
@@ -24,7 +24,7 @@ pub fn into_object(tensor: Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     }
     if !tensor.dtype().is_float() {
         let name = crate::dialect::dtype_name(tensor.dtype());
-        return Err(Failure::type_error(format!(
+        return Err(RaisedError::type_error(format!(
             "requires_grad of a tensor of {name}, expected a floating dtype"
         )));
     }
@@ -274,15 +274,18 @@ fn full(
 pub fn number_argument(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number> {
     match object.cast::<PyTensor>() {
         Ok(tensor) if tensor.get().tensor().needs_grad() => {
-            Err(Failure::type_error(format!("{function}: {LOST_GRADIENT}")))
+            Err(RaisedError::type_error(format!("{function}: {LOST_GRADIENT}")))
         }
         _ => number_value(object, function),
     }
 }
 
 /// Returns the error for a tensor that is given for a number but does not have exactly one element.
-pub fn single_element_error(function: &str, tensor: &Tensor) -> Failure {
-    Failure::type_error(format!("{function}: expected a number, got a tensor of shape {:?}", tensor.dims()))
+pub fn single_element_error(function: &str, tensor: &Tensor) -> RaisedError {
+    RaisedError::type_error(format!(
+        "{function}: expected a number, got a tensor of shape {:?}",
+        tensor.dims()
+    ))
 }
 
 /// Same as `number_argument`, but also reads the value of a tensor that requires a gradient; for
@@ -303,7 +306,7 @@ pub fn number_value(object: &Bound<'_, PyAny>, function: &str) -> Outcome<Number
         Some(number) => Ok(number),
         None => {
             let kind = object.get_type().name()?.to_string();
-            Err(Failure::type_error(format!("{function}: expected a number, got {kind}")))
+            Err(RaisedError::type_error(format!("{function}: expected a number, got {kind}")))
         }
     }
 }
@@ -501,7 +504,7 @@ fn _rebuild(
 ) -> Outcome<PyTensor> {
     let (shape, device) = (Shape::new(&shape.0)?, or_default(py, Some(DeviceArgument::Named("cpu".into())))?);
     if dtype.0.bytes_for(shape.elements()) != Some(bytes.len()) {
-        return Err(Failure::value_error(format!(
+        return Err(RaisedError::value_error(format!(
             "{} bytes for a tensor of shape {:?}",
             bytes.len(),
             shape.dims()

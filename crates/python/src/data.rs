@@ -3,7 +3,7 @@
 use crate::arguments::Seed;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, Outcome, os_error};
+use crate::error::{Outcome, RaisedError, os_error};
 use crate::extract::of;
 use crate::gil::{wait, wait_on_thread};
 use crate::tensor::PyTensor;
@@ -20,8 +20,8 @@ use ternion::{DType, Tensor};
 /// The names of columns, and the rows of their values.
 type NamedColumns = (Vec<String>, Vec<Vec<f64>>);
 
-impl From<DataError> for Failure {
-    fn from(error: DataError) -> Failure {
+impl From<DataError> for RaisedError {
+    fn from(error: DataError) -> RaisedError {
         let message = error.to_string();
         match error {
             DataError::NotFound { .. } | DataError::Missing { .. } => {
@@ -31,8 +31,8 @@ impl From<DataError> for Failure {
                 os_error(source.raw_os_error(), &file.display().to_string(), &source.to_string(), message)
                     .into()
             }
-            DataError::Tensor(error) => Failure::from(*error),
-            _ => Failure::value_error(message),
+            DataError::Tensor(error) => RaisedError::from(*error),
+            _ => RaisedError::value_error(message),
         }
     }
 }
@@ -44,7 +44,7 @@ enum Source {
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Source {
-    type Error = Failure;
+    type Error = RaisedError;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         if let Ok((train, test)) = object.extract::<(usize, usize)>() {
@@ -52,7 +52,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Source {
         }
         match object.extract::<PathBuf>() {
             Ok(path) => Ok(Source::Named(path.display().to_string())),
-            Err(_) => Err(Failure::type_error(
+            Err(_) => Err(RaisedError::type_error(
                 "source: expected \"auto\", \"synthetic\", a directory, or two numbers of examples to draw",
             )),
         }
@@ -159,7 +159,7 @@ impl PySplit {
     ) -> Outcome<PyBatches> {
         let device = or_default(py, device)?;
         if batch_size == 0 {
-            return Err(Failure::value_error("batches: a batch size of 0"));
+            return Err(RaisedError::value_error("batches: a batch size of 0"));
         }
         let shuffle = shuffle.map(|Seed(seed)| seed);
         let mut batches = match shuffle {
@@ -173,10 +173,10 @@ impl PySplit {
             (Some(mean), Some(std)) => batches = batches.normalize_channels(mean, std)?,
             (None, None) => {}
             (Some(_), None) => {
-                return Err(Failure::value_error("batches: mean without std, expected both or none"));
+                return Err(RaisedError::value_error("batches: mean without std, expected both or none"));
             }
             (None, Some(_)) => {
-                return Err(Failure::value_error("batches: std without mean, expected both or none"));
+                return Err(RaisedError::value_error("batches: std without mean, expected both or none"));
             }
         }
         let mut transforms = Vec::new();
@@ -292,7 +292,7 @@ impl PyTable {
     fn new(columns: Vec<String>, rows: Vec<Vec<f64>>) -> Outcome<PyTable> {
         if let Some(at) = rows.iter().position(|row| row.len() != columns.len()) {
             let (count, expected) = (rows[at].len(), columns.len());
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "table: row {at} has {count} numbers, expected {expected}"
             )));
         }
@@ -436,7 +436,7 @@ fn missing_cells(missing: Option<&Bound<'_, PyAny>>) -> Outcome<MissingCells> {
     }
     match missing.extract::<f64>() {
         Ok(fill) if fill.is_finite() => Ok(MissingCells::Fill(fill)),
-        _ => Err(Failure::value_error(format!(
+        _ => Err(RaisedError::value_error(format!(
             "read_csv: missing {}, expected a finite number, or \"drop\"",
             missing.repr()?
         ))),
@@ -454,7 +454,7 @@ fn missing_cells(missing: Option<&Bound<'_, PyAny>>) -> Outcome<MissingCells> {
 ///         omit its line.
 ///
 /// Raises:
-///     FileNotFoundError, ValueError: a description of the fault with file, line and column; also
+///     FileNotFoundError, ValueError: a description of the error with file, line and column; also
 ///         if the first line contains numbers and no names are given.
 #[pyfunction]
 #[pyo3(signature = (file, delimiter=',', names=None, columns=None, missing=None))]

@@ -1,7 +1,7 @@
 //! `ternion.device`, and the default device of new tensors.
 
 use crate::arguments::{Count, Seed};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::wait;
 use parking_lot::RwLock;
@@ -132,7 +132,7 @@ impl DeviceArgument {
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for DeviceArgument {
-    type Error = Failure;
+    type Error = RaisedError;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         if let Ok(device) = object.cast::<PyDevice>() {
@@ -142,7 +142,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DeviceArgument {
             Ok(name) => Ok(DeviceArgument::Named(name)),
             Err(_) => {
                 let kind = object.get_type().name()?.to_string();
-                Err(Failure::type_error(format!("device: expected a ternion.device or its name, got {kind}")))
+                Err(RaisedError::type_error(format!(
+                    "device: expected a ternion.device or its name, got {kind}"
+                )))
             }
         }
     }

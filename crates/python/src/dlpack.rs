@@ -2,7 +2,7 @@
 //! (https://dmlc.github.io/dlpack, versions 0.8 and 1.0).
 
 use crate::device::{DeviceArgument, or_default};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::external_memory::{ExternalArray, address};
 use crate::extract::of;
 use crate::gil::wait;
@@ -110,7 +110,7 @@ struct ManagerContext {
 impl Drop for ManagerContext {
     /// The memory is reused only after the work that the consumer has queued.
     fn drop(&mut self) {
-        if !streams::follow(self.tensor.device(), self.stream) {
+        if !streams::wait_for_stream(self.tensor.device(), self.stream) {
             // While a step is recorded, the device cannot wait for the consumer's stream. The
             // memory is leaked, because it is unknown when the consumer stops using it.
             std::mem::forget(self.tensor.clone());
@@ -273,7 +273,7 @@ impl PyTensor {
             tensor = wait(py, || tensor.copy())?;
         }
         let stream = streams::parse_stream(stream)?;
-        wait(py, || streams::precede(tensor.device(), stream))?;
+        wait(py, || streams::make_stream_wait(tensor.device(), stream))?;
         if max_version.is_some_and(|(major, _)| major >= 1) {
             return export_capsule::<DLManagedTensorVersioned>(py, tensor, stream);
         }
@@ -323,7 +323,7 @@ fn consume_capsule<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<
     let (tensor, is_read_only) = (managed.tensor(), managed.is_read_only());
     let dtype = DType::ALL.into_iter().find(|&dtype| data_type(dtype) == tensor.dtype).ok_or_else(|| {
         let DLDataType { code, bits, lanes } = tensor.dtype;
-        Failure::type_error(format!(
+        RaisedError::type_error(format!(
             "from_dlpack: elements of code {code}, {bits} bits, {lanes} lanes, which no dtype of ternion is"
         ))
     })?;
@@ -331,13 +331,13 @@ fn consume_capsule<M: Managed + 'static>(capsule: &Bound<'_, PyAny>) -> Outcome<
         DLDevice { kind: CPU | CUDA_HOST, .. } => "cpu".to_owned(),
         DLDevice { kind: CUDA, index } => format!("cuda:{index}"),
         DLDevice { kind, .. } => {
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "from_dlpack: memory on a device of kind {kind}, expected 1 (the CPU) or 2 (CUDA)"
             )));
         }
     };
     let rank = usize::try_from(tensor.ndim)
-        .map_err(|_| Failure::value_error("from_dlpack: a negative number of axes"))?;
+        .map_err(|_| RaisedError::value_error("from_dlpack: a negative number of axes"))?;
     // SAFETY: guaranteed by DLPack: `ndim` sizes, and as many strides unless the pointer is null.
     let (shape, strides) = unsafe {
         let sizes = if rank == 0 { &[] } else { std::slice::from_raw_parts(tensor.shape, rank) };
@@ -389,7 +389,7 @@ fn from_capsule(capsule: &Bound<'_, PyAny>) -> Outcome<Tensor> {
     match consume_capsule::<DLManagedTensorVersioned>(capsule)? {
         Some(tensor) => Ok(tensor),
         None => consume_capsule::<DLManagedTensor>(capsule)?.ok_or_else(|| {
-            Failure::value_error("from_dlpack: a capsule that is none of DLPack, or was taken before")
+            RaisedError::value_error("from_dlpack: a capsule that is none of DLPack, or was taken before")
         }),
     }
 }
@@ -414,7 +414,7 @@ fn from_dlpack(
 ) -> Outcome<PyTensor> {
     if !x.hasattr("__dlpack__")? && x.cast::<PyCapsule>().is_err() {
         let kind = x.get_type().name()?.to_string();
-        return Err(Failure::type_error(format!(
+        return Err(RaisedError::type_error(format!(
             "from_dlpack: expected an array with __dlpack__, got {kind}"
         )));
     }

@@ -1,7 +1,7 @@
 //! `ternion.dtype`: the types of elements, under PyTorch's names.
 
 use crate::dialect::{DTYPES, dtype_name};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -70,7 +70,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct DTypeArgument(pub DType);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for DTypeArgument {
-    type Error = Failure;
+    type Error = RaisedError;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         if let Ok(dtype) = object.cast::<PyDType>() {
@@ -84,7 +84,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DTypeArgument {
         let last = text.rsplit('.').next().unwrap_or_default();
         dtype_of_name(last).map(DTypeArgument).ok_or_else(|| {
             let known: Vec<&str> = DTYPES.iter().map(|(_, names)| names[0]).collect();
-            Failure::type_error(format!("dtype {text} is not known, expected one of {}", known.join(", ")))
+            RaisedError::type_error(format!(
+                "dtype {text} is not known, expected one of {}",
+                known.join(", ")
+            ))
         })
     }
 }

@@ -14,7 +14,7 @@ create_exception!(
 );
 
 /// The result type of the functions of this module.
-pub type Outcome<T> = Result<T, Failure>;
+pub type Outcome<T> = Result<T, RaisedError>;
 
 /// Reports an error of an inner op under the name of the function that was called.
 pub trait WithOp {
@@ -29,27 +29,27 @@ impl<T> WithOp for ternion::Result<T> {
 
 /// An exception to be raised.
 #[derive(Debug)]
-pub struct Failure(PyErr);
+pub struct RaisedError(PyErr);
 
-impl Failure {
+impl RaisedError {
     /// An argument of an unsupported type.
-    pub fn type_error(message: impl Into<String>) -> Failure {
-        Failure(PyTypeError::new_err(truncated(message.into())))
+    pub fn type_error(message: impl Into<String>) -> RaisedError {
+        RaisedError(PyTypeError::new_err(truncated(message.into())))
     }
 
     /// An argument with an invalid value.
-    pub fn value_error(message: impl Into<String>) -> Failure {
-        Failure(PyValueError::new_err(truncated(message.into())))
+    pub fn value_error(message: impl Into<String>) -> RaisedError {
+        RaisedError(PyValueError::new_err(truncated(message.into())))
     }
 
     /// An index or an axis out of range.
-    pub fn index_error(message: impl Into<String>) -> Failure {
-        Failure(PyIndexError::new_err(truncated(message.into())))
+    pub fn index_error(message: impl Into<String>) -> RaisedError {
+        RaisedError(PyIndexError::new_err(truncated(message.into())))
     }
 
     /// An operation that is not possible in the current state.
-    pub fn runtime_error(message: impl Into<String>) -> Failure {
-        Failure(PyRuntimeError::new_err(truncated(message.into())))
+    pub fn runtime_error(message: impl Into<String>) -> RaisedError {
+        RaisedError(PyRuntimeError::new_err(truncated(message.into())))
     }
 }
 
@@ -82,10 +82,10 @@ fn cast_hint(error: &Error) -> String {
     }
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
+impl From<Error> for RaisedError {
+    fn from(error: Error) -> RaisedError {
         if let Some(exception) = source_exception(&error) {
-            return Failure(exception);
+            return RaisedError(exception);
         }
         let message = truncated(dialect::message(&error) + &cast_hint(&error));
         let op = dialect::op(&error);
@@ -107,7 +107,7 @@ impl From<Error> for Failure {
             // their own name. An exception that accepts no attributes is raised unchanged.
             let _ = Python::attach(|py| exception.value(py).setattr("_op", op));
         }
-        Failure(exception)
+        RaisedError(exception)
     }
 }
 
@@ -142,20 +142,20 @@ pub fn os_error(code: Option<i32>, path: &str, detail: &str, message: String) ->
     }
 }
 
-impl From<PyErr> for Failure {
-    fn from(error: PyErr) -> Failure {
-        Failure(error)
+impl From<PyErr> for RaisedError {
+    fn from(error: PyErr) -> RaisedError {
+        RaisedError(error)
     }
 }
 
-impl<'a, 'py> From<CastError<'a, 'py>> for Failure {
-    fn from(error: CastError<'a, 'py>) -> Failure {
-        Failure(error.into())
+impl<'a, 'py> From<CastError<'a, 'py>> for RaisedError {
+    fn from(error: CastError<'a, 'py>) -> RaisedError {
+        RaisedError(error.into())
     }
 }
 
-impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> PyErr {
-        failure.0
+impl From<RaisedError> for PyErr {
+    fn from(raised: RaisedError) -> PyErr {
+        raised.0
     }
 }

@@ -1,7 +1,7 @@
 //! Memory that is shared with other libraries: the address of a tensor, and tensors on memory with
 //! another owner.
 
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use std::any::Any;
 use ternion::capture::refused_while_recording;
 use ternion::{Buffer, DType, Device, Layout, Shape, Tensor};
@@ -18,7 +18,7 @@ pub fn address(tensor: &Tensor) -> Outcome<usize> {
         if ternion::capture::is_recording_step() {
             return refused_while_recording("address").into();
         }
-        Failure::type_error(format!(
+        RaisedError::type_error(format!(
             "memory on {} cannot be shared: copy the tensor with cpu() first",
             device.name()
         ))
@@ -57,11 +57,12 @@ impl ExternalArray {
     /// # Safety
     /// All elements are readable and writable as long as `owner` lives.
     pub unsafe fn tensor(self, device: &Device, owner: Box<dyn Any + Send + Sync>) -> Outcome<Tensor> {
-        let too_large = || Failure::value_error(format!("an array of shape {:?} is too large", self.shape));
+        let too_large =
+            || RaisedError::value_error(format!("an array of shape {:?} is too large", self.shape));
         let (before, after) = self.extents().ok_or_else(too_large)?;
         let size = self.dtype.size();
         if !self.address.is_multiple_of(size) {
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "memory at an address that is not a multiple of {size} bytes"
             )));
         }
@@ -92,5 +93,5 @@ unsafe fn adopt_memory(
         // SAFETY: guaranteed by the caller.
         return Ok(unsafe { backend.adopt(address, bytes, owner) }?);
     }
-    Err(Failure::value_error(format!("memory cannot be shared with {}", device.name())))
+    Err(RaisedError::value_error(format!("memory cannot be shared with {}", device.name())))
 }

@@ -4,7 +4,7 @@
 //! PyO3's own error for an argument of another type does not name the function.
 
 use crate::arguments::{AxesArgument, Count, LOST_GRADIENT, Seed, ShapeArgument, checked_size, extract_ints};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -15,9 +15,9 @@ pub trait ExtractArgument<'py>: Sized {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self>;
 }
 
-fn type_error(function: &str, object: &Bound<'_, PyAny>, expected: &str) -> Outcome<Failure> {
+fn type_error(function: &str, object: &Bound<'_, PyAny>, expected: &str) -> Outcome<RaisedError> {
     let kind = object.get_type().name()?.to_string();
-    Ok(Failure::type_error(format!("{function}: expected {expected}, got {kind}")))
+    Ok(RaisedError::type_error(format!("{function}: expected {expected}, got {kind}")))
 }
 
 /// Converts an extraction error about the type or the size to one that names the function; returns
@@ -27,13 +27,13 @@ fn extraction_error(
     object: &Bound<'_, PyAny>,
     error: PyErr,
     expected: &str,
-) -> Outcome<Failure> {
+) -> Outcome<RaisedError> {
     let py = object.py();
     if error.is_instance_of::<PyTypeError>(py) {
         return type_error(function, object, expected);
     }
     if error.is_instance_of::<PyOverflowError>(py) {
-        return Ok(Failure::value_error(format!("{function}: {} is out of range", object.str()?)));
+        return Ok(RaisedError::value_error(format!("{function}: {} is out of range", object.str()?)));
     }
     Ok(error.into())
 }
@@ -73,13 +73,13 @@ impl<'py> ExtractArgument<'py> for i64 {
 
 impl<'py> ExtractArgument<'py> for Seed {
     fn of(function: &str, object: &Bound<'py, PyAny>) -> Outcome<Self> {
-        object.extract::<Seed>().map_err(|failure| {
-            let (error, py) = (PyErr::from(failure), object.py());
+        object.extract::<Seed>().map_err(|raised| {
+            let (error, py) = (PyErr::from(raised), object.py());
             let message = format!("{function}: {}", error.value(py));
             if error.is_instance_of::<PyTypeError>(py) {
-                Failure::type_error(message)
+                RaisedError::type_error(message)
             } else {
-                Failure::value_error(message)
+                RaisedError::value_error(message)
             }
         })
     }
@@ -102,9 +102,12 @@ impl<'py> ExtractArgument<'py> for Count {
         reject_bool(function, object, "an integer")?;
         match object.extract::<usize>() {
             Ok(count) => Ok(Count(count)),
-            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Err(Failure::value_error(
-                format!("{function}: a count of {}, expected 0 or more", object.str()?),
-            )),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                Err(RaisedError::value_error(format!(
+                    "{function}: a count of {}, expected 0 or more",
+                    object.str()?
+                )))
+            }
             Err(error) => Err(extraction_error(function, object, error, "an integer")?),
         }
     }
@@ -115,7 +118,7 @@ impl<'py> ExtractArgument<'py> for f64 {
         if let Ok(tensor) = object.cast::<PyTensor>()
             && tensor.get().tensor().needs_grad()
         {
-            return Err(Failure::type_error(format!("{function}: {LOST_GRADIENT}")));
+            return Err(RaisedError::type_error(format!("{function}: {LOST_GRADIENT}")));
         }
         if let Ok(tensor) = object.cast::<PyTensor>()
             && tensor.get().tensor().elements() != 1
@@ -142,7 +145,7 @@ impl<'py> ExtractArgument<'py> for String {
 /// range.
 fn extract_int_list(function: &str, object: &Bound<'_, PyAny>) -> Outcome<Vec<isize>> {
     if object.is_instance_of::<PyInt>() {
-        return Err(Failure::value_error(format!("{function}: {} is out of range", object.str()?)));
+        return Err(RaisedError::value_error(format!("{function}: {} is out of range", object.str()?)));
     }
     extract_ints(object, function)
 }

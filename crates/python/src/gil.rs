@@ -1,7 +1,7 @@
 //! Runs work of Ternion from Python: with the GIL released if it takes long, never in a process
 //! that was forked after Ternion was used, and with every panic converted to an exception.
 
-use crate::error::{Failure, Outcome, callback_error};
+use crate::error::{Outcome, RaisedError, callback_error};
 use parking_lot::Mutex;
 use pyo3::Python;
 use std::any::Any;
@@ -81,14 +81,14 @@ pub fn wait_on_thread<T: Send + 'static>(
     // The receiver may no longer exist.
     let work = move || drop(sender.send(run_guarded(f)));
     let spawned = std::thread::Builder::new().name("ternion reader".into()).spawn(work);
-    spawned.map_err(|error| Failure::runtime_error(format!("no thread to read on: {error}")))?;
+    spawned.map_err(|error| RaisedError::runtime_error(format!("no thread to read on: {error}")))?;
     let receiver = Mutex::new(receiver);
     loop {
         match py.detach(|| receiver.lock().recv_timeout(SIGNAL_INTERVAL)) {
             Ok(outcome) => return outcome,
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Failure::runtime_error("the thread that reads has ended"));
+                return Err(RaisedError::runtime_error("the thread that reads has ended"));
             }
         }
     }
@@ -96,7 +96,7 @@ pub fn wait_on_thread<T: Send + 'static>(
 
 fn run_guarded<T>(f: impl FnOnce() -> ternion::Result<T>) -> Outcome<T> {
     if FORKED.load(Ordering::Relaxed) {
-        return Err(Failure::runtime_error(
+        return Err(RaisedError::runtime_error(
             "this process was forked after ternion had been used, and devices and threads do not survive that: start processes with \
              multiprocessing's method \"spawn\", or fork before the first tensor",
         ));
@@ -105,7 +105,7 @@ fn run_guarded<T>(f: impl FnOnce() -> ternion::Result<T>) -> Outcome<T> {
     // Tensors that a panic leaves incomplete are not yet accessible.
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(result) => Ok(result?),
-        Err(panic) => Err(Failure::runtime_error(format!(
+        Err(panic) => Err(RaisedError::runtime_error(format!(
             "an error within ternion, please report it: {}",
             panic_message(&*panic)
         ))),

@@ -3,7 +3,7 @@
 use crate::arguments::{Real, ShapeArgument, extract_tensor};
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::{run, wait};
 use crate::promote::default_dtype;
@@ -38,7 +38,7 @@ impl PyParameter {
 fn without_grad(data: &Tensor, requires_grad: bool) -> Outcome<PyTensor> {
     if requires_grad {
         let name = crate::dialect::dtype_name(data.dtype());
-        return Err(Failure::type_error(format!(
+        return Err(RaisedError::type_error(format!(
             "Parameter: data is {name}, expected a floating dtype, or requires_grad=False: only floating tensors have gradients"
         )));
     }
@@ -97,7 +97,7 @@ fn distribution(name: &str, numbers: &[f64], fan: &str, nonlinearity: &str) -> O
         "fan_in" => Fan::In,
         "fan_out" => Fan::Out,
         other => {
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "init: mode {other:?}, expected \"fan_in\" or \"fan_out\""
             )));
         }
@@ -110,7 +110,7 @@ fn distribution(name: &str, numbers: &[f64], fan: &str, nonlinearity: &str) -> O
         "selu" => Nonlinearity::SELU,
         other => {
             let known = "linear, sigmoid, conv1d, conv2d, tanh, relu, leaky_relu, selu";
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "init: nonlinearity {other:?}, expected one of {known}"
             )));
         }
@@ -124,7 +124,7 @@ fn distribution(name: &str, numbers: &[f64], fan: &str, nonlinearity: &str) -> O
         ("kaiming_normal", _) => Init::KaimingNormal { fan, nonlinearity },
         ("xavier_uniform", &[gain]) => Init::XavierUniform { gain },
         ("xavier_normal", &[gain]) => Init::XavierNormal { gain },
-        _ => return Err(Failure::value_error(format!("init: {name} of {} numbers", numbers.len()))),
+        _ => return Err(RaisedError::value_error(format!("init: {name} of {} numbers", numbers.len()))),
     })
 }
 
@@ -148,7 +148,7 @@ fn check_distribution(name: &str, init: &Init) -> Outcome<()> {
         ),
         _ => (true, String::new()),
     };
-    if fits { Ok(()) } else { Err(Failure::value_error(format!("{name}_: {message}"))) }
+    if fits { Ok(()) } else { Err(RaisedError::value_error(format!("{name}_: {message}"))) }
 }
 
 /// Creates an initialized tensor, for `ternion.nn.init` and layers.

@@ -1,7 +1,7 @@
 //! NumPy arrays that share the memory of a tensor, and tensors that share the memory of an array.
 
 use crate::device::or_default;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::external_memory::{ExternalArray, address};
 use crate::gil::wait;
 use crate::tensor::PyTensor;
@@ -44,7 +44,7 @@ fn dtype_of(array: &Bound<'_, PyAny>, array_typestr: &str) -> Outcome<DType> {
         let known: Vec<&str> = numpy.map(crate::dialect::dtype_name).collect();
         // NumPy's name of the dtype, if the array is a NumPy array.
         let name = array.getattr("dtype").and_then(|dtype| Ok(dtype.str()?.to_string()));
-        Failure::type_error(format!(
+        RaisedError::type_error(format!(
             "an array of dtype {}, expected one of {}: array.astype(..) makes it one",
             name.unwrap_or_else(|_| array_typestr.to_owned()),
             known.join(", ")
@@ -75,7 +75,7 @@ fn from_interface(array: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> Ou
     let field = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
         Ok(interface.get_item(name)?.filter(|value| !value.is_none()))
     };
-    let missing = |name: &str| Failure::type_error(format!("an array interface without {name}"));
+    let missing = |name: &str| RaisedError::type_error(format!("an array interface without {name}"));
     let dtype = dtype_of(array, &field("typestr")?.ok_or_else(|| missing("typestr"))?.extract::<String>()?)?;
     let shape: Vec<usize> = field("shape")?.ok_or_else(|| missing("shape"))?.extract()?;
     // If the data field is not a tuple of an address and a read-only flag, the memory belongs to a
@@ -114,7 +114,7 @@ fn from_copy(array: &Bound<'_, PyAny>) -> Outcome<Tensor> {
         None => true,
     };
     if is_read_only {
-        return Err(Failure::value_error("an array whose copy is read-only, too"));
+        return Err(RaisedError::value_error("an array whose copy is read-only, too"));
     }
     from_interface(&copy, &interface)
 }
@@ -152,7 +152,7 @@ fn from_numpy(array: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
         }
         Err(_) => {
             let kind = array.get_type().name()?.to_string();
-            Err(Failure::type_error(format!("from_numpy: expected an array of NumPy, got {kind}")))
+            Err(RaisedError::type_error(format!("from_numpy: expected an array of NumPy, got {kind}")))
         }
     }
 }
@@ -173,8 +173,9 @@ impl Elements {
 }
 
 fn array_interface<'py>(py: Python<'py>, tensor: &Tensor) -> Outcome<Bound<'py, PyDict>> {
-    let typestr = typestr(tensor.dtype())
-        .ok_or_else(|| Failure::type_error("NumPy has no bfloat16: convert the tensor with float() first"))?;
+    let typestr = typestr(tensor.dtype()).ok_or_else(|| {
+        RaisedError::type_error("NumPy has no bfloat16: convert the tensor with float() first")
+    })?;
     let size = tensor.dtype().size() as isize;
     let strides: Vec<isize> = tensor.layout().strides().iter().map(|stride| stride * size).collect();
     let interface = PyDict::new(py);
@@ -205,14 +206,14 @@ impl PyTensor {
             tensor = wait(py, || tensor.detach().to_device(&cpu))?;
         }
         if tensor.needs_grad() {
-            return Err(Failure::runtime_error(
+            return Err(RaisedError::runtime_error(
                 "numpy() of a tensor that a gradient flows to: call detach().numpy()",
             ));
         }
         if tensor.device().name() != "cpu" {
             let interface =
                 format!("numpy() of a tensor on {}: copy it with cpu() first", tensor.device().name());
-            return Err(Failure::type_error(interface));
+            return Err(RaisedError::type_error(interface));
         }
         let elements = Elements { interface: array_interface(py, &tensor)?.unbind(), _tensor: tensor };
         Ok(py.import("numpy")?.call_method1("asarray", (Bound::new(py, elements)?,))?)

@@ -7,7 +7,7 @@ pub use compare::equal_to;
 pub use named::check_alpha_dtype;
 
 use crate::arguments::Operand;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::run;
 use crate::promote::{
@@ -162,7 +162,7 @@ impl Operator {
                     Operand::Tensor(b) => b.dtype() == DType::Bool,
                 };
                 if a.dtype() == DType::Bool || is_bool(other) {
-                    return Err(Failure::runtime_error(
+                    return Err(RaisedError::runtime_error(
                         "sub: a difference of bools; ~x inverts them, x ^ y shows where they differ, x.int() makes them numbers",
                     ));
                 }
@@ -172,7 +172,7 @@ impl Operator {
                     (is_left, a.dtype().is_float(), other)
                     && exponent < 0
                 {
-                    return Err(Failure::runtime_error(format!(
+                    return Err(RaisedError::runtime_error(format!(
                         "pow: Integers to negative integer powers are not allowed: {} to the power of {exponent}; convert to a floating dtype first",
                         crate::dialect::dtype_name(a.dtype())
                     )));
@@ -186,7 +186,7 @@ impl Operator {
                     Operand::Number(number) => matches!(number, Number::Int(0) | Number::Bool(false)),
                 };
                 if zero {
-                    return Err(Failure::runtime_error("ZeroDivisionError: integers divided by 0"));
+                    return Err(RaisedError::runtime_error("ZeroDivisionError: integers divided by 0"));
                 }
             }
             _ => {}
@@ -203,7 +203,7 @@ impl Operator {
         if fits {
             return Ok(());
         }
-        Err(Failure::runtime_error(format!(
+        Err(RaisedError::runtime_error(format!(
             "{name}: result type {} can't be cast to the desired output type {}: in place an operator keeps the dtype of its tensor",
             crate::dialect::dtype_name(result),
             crate::dialect::dtype_name(input_dtype)
@@ -386,14 +386,14 @@ impl PyTensor {
     fn __pow__(&self, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> OperatorResult {
         match modulo {
             None => POW.apply(self, other, false),
-            Some(_) => Err(Failure::type_error("pow() of a tensor takes no third argument")),
+            Some(_) => Err(RaisedError::type_error("pow() of a tensor takes no third argument")),
         }
     }
 
     fn __rpow__(&self, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> OperatorResult {
         match modulo {
             None => POW.apply(self, other, true),
-            Some(_) => Err(Failure::type_error("pow() of a tensor takes no third argument")),
+            Some(_) => Err(RaisedError::type_error("pow() of a tensor takes no third argument")),
         }
     }
 
@@ -448,7 +448,9 @@ impl PyTensor {
         let dtype = self.tensor().dtype();
         if dtype.is_float() {
             let name = crate::dialect::dtype_name(dtype);
-            return Err(Failure::type_error(format!("~ of a tensor of {name}, expected integers or bools")));
+            return Err(RaisedError::type_error(format!(
+                "~ of a tensor of {name}, expected integers or bools"
+            )));
         }
         self.map(py, Tensor::bitwise_not)
     }

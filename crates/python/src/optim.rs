@@ -1,7 +1,7 @@
 //! The native part of `ternion.optim`: steps that use the accumulated gradients.
 
 use crate::arguments::Real;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::gil::wait;
 use crate::state::{dict_of, state_of};
 use crate::tensor::PyTensor;
@@ -38,9 +38,9 @@ fn setting<'py, T: FromPyObjectOwned<'py>>(settings: &Bound<'py, PyDict>, name: 
     match settings.get_item(name)? {
         Some(value) => value.extract::<T>().map_err(|error| {
             let error: PyErr = error.into();
-            Failure::type_error(format!("{name}: {error}"))
+            RaisedError::type_error(format!("{name}: {error}"))
         }),
-        None => Err(Failure::type_error(format!("the setting {name} is missing"))),
+        None => Err(RaisedError::type_error(format!("the setting {name} is missing"))),
     }
 }
 
@@ -64,7 +64,7 @@ macro_rules! optimizers {
                     };
                     Box::new($optimizer::with_groups(groups, config)?)
                 })*
-                _ => return Err(Failure::value_error(format!("no optimizer {class}"))),
+                _ => return Err(RaisedError::value_error(format!("no optimizer {class}"))),
             })
         }
     };
@@ -85,7 +85,7 @@ fn adjustment(settings: &Bound<'_, PyDict>) -> Outcome<MuonLrAdjustment> {
     match setting::<Option<String>>(settings, "adjust_lr_fn")?.as_deref() {
         None | Some("original") => Ok(MuonLrAdjustment::Original),
         Some("match_rms_adamw") => Ok(MuonLrAdjustment::MatchRmsAdamW),
-        Some(other) => Err(Failure::value_error(format!(
+        Some(other) => Err(RaisedError::value_error(format!(
             "Muon: adjust_lr_fn {other:?}, expected None, \"original\" or \"match_rms_adamw\""
         ))),
     }
@@ -151,8 +151,8 @@ impl PySteps {
 }
 
 /// Replaces the label of a parameter in the error of a step by its name.
-fn use_param_names(py: Python<'_>, failure: Failure, labels: &[String], names: &[String]) -> Failure {
-    let error = PyErr::from(failure);
+fn use_param_names(py: Python<'_>, raised: RaisedError, labels: &[String], names: &[String]) -> RaisedError {
+    let error = PyErr::from(raised);
     let text = error.value(py).to_string();
     let message = labels.iter().zip(names).find_map(|(label, name)| {
         let (begin, end) = text.split_once(&format!(": {label} is ["))?;
@@ -160,7 +160,7 @@ fn use_param_names(py: Python<'_>, failure: Failure, labels: &[String], names: &
         let name = name.split(" of shape ").next().unwrap_or_default();
         (label != name).then(|| format!("{begin}: {name} is [{end}"))
     });
-    message.map_or(Failure::from(error), Failure::value_error)
+    message.map_or(RaisedError::from(error), RaisedError::value_error)
 }
 
 #[pymethods]
@@ -209,13 +209,13 @@ impl PySteps {
                 "no gradient for {names}: the loss does not depend on {it}, or backward() was not called, or zero_grad() was called after it"
             );
             if strict {
-                return Err(Failure::runtime_error(format!(
+                return Err(RaisedError::runtime_error(format!(
                     "{message} (an error, as the optimizer is strict)"
                 )));
             }
             let left = if missing.len() == 1 { "it is unchanged" } else { "they are unchanged" };
             let text = CString::new(format!("{message}; {left}"))
-                .map_err(|_| Failure::value_error("a name with a NUL character"))?;
+                .map_err(|_| RaisedError::value_error("a name with a NUL character"))?;
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, caller_stacklevel(py)?)?;
         }
         let has_missing = !missing.is_empty();
@@ -225,7 +225,7 @@ impl PySteps {
             }
             if gradients.is_empty() { Ok(()) } else { optimizer.step(&gradients) }
         })
-        .map_err(|failure| use_param_names(py, failure, labels, names))?;
+        .map_err(|raised| use_param_names(py, raised, labels, names))?;
         Ok(has_missing)
     }
 

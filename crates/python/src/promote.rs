@@ -6,7 +6,7 @@
 //! without axes and Python numbers determine only the kind, not the width.
 
 use crate::dtype::{DTypeArgument, PyDType};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use parking_lot::RwLock;
 use pyo3::prelude::*;
 use ternion::{DType, Scalar, Tensor};
@@ -28,7 +28,7 @@ pub fn default_dtype() -> DType {
 fn set_default_dtype(d: DTypeArgument) -> Outcome<()> {
     if !d.0.is_float() {
         let name = crate::dialect::dtype_name(d.0);
-        return Err(Failure::type_error(format!("set_default_dtype: {name}, expected a floating dtype")));
+        return Err(RaisedError::type_error(format!("set_default_dtype: {name}, expected a floating dtype")));
     }
     *DEFAULT.write() = d.0;
     Ok(())

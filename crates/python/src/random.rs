@@ -4,7 +4,7 @@ use crate::arguments::{Count, Seed, ShapeArgument, args_or_kwargs};
 use crate::create::{TensorOptions, dtype_or, uniform};
 use crate::device::{DeviceArgument, PyDevice, or_default};
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, Outcome, WithOp};
+use crate::error::{Outcome, RaisedError, WithOp};
 use crate::extract::of;
 use crate::gil::run;
 use crate::methods::elementwise::full_mask;
@@ -116,7 +116,7 @@ impl<'g> RandomSource<'g> {
     pub fn of(generator: Option<&'g Bound<'_, PyGenerator>>, device: &Device) -> Outcome<RandomSource<'g>> {
         let generator = generator.map(|generator| generator.get());
         match generator.filter(|generator| !generator.device.is(device)) {
-            Some(other) => Err(Failure::runtime_error(format!(
+            Some(other) => Err(RaisedError::runtime_error(format!(
                 "generator: of {}, expected one of {}",
                 other.device.name(),
                 device.name()
@@ -207,7 +207,7 @@ fn randint(
     dtype: Option<DTypeArgument>,
     device: Option<DeviceArgument>,
 ) -> Outcome<PyTensor> {
-    let missing = || Failure::type_error("randint: expected high and size, or low, high and size");
+    let missing = || RaisedError::type_error("randint: expected high and size, or low, high and size");
     let high = high.ok_or_else(missing);
     let (low, high, size) = match (low, size) {
         (Some(high_alone), Some(size)) if high.is_err() => (0, high_alone, size),
@@ -218,7 +218,7 @@ fn randint(
     let (dtype, device, shape) = (dtype_or(dtype, DType::I64), or_default(py, device)?, Shape::new(&size.0)?);
     let source = RandomSource::of(generator, &device)?;
     if dtype == DType::Bool && (low < 0 || high > 2) {
-        return Err(Failure::value_error(format!("randint: {low}..{high} does not fit bool")));
+        return Err(RaisedError::value_error(format!("randint: {low}..{high} does not fit bool")));
     }
     // Integers for a floating dtype, and for bool, are drawn as int64.
     let int_dtype = if dtype.is_int() { dtype } else { DType::I64 };
@@ -265,7 +265,7 @@ fn single_keyword(function: &str, kwargs: &Bound<'_, PyDict>, name: &str) -> Out
     for key in kwargs.keys() {
         if key.extract::<String>()? != name {
             let key = key.extract::<String>()?;
-            return Err(Failure::type_error(format!(
+            return Err(RaisedError::type_error(format!(
                 "{function}() got an unexpected keyword argument '{key}'"
             )));
         }
@@ -365,11 +365,11 @@ impl PyTensor {
         // `from`, PyTorch's name of the lower bound, is a keyword in Python.
         let first = first.map(|first| single_keyword("uniform_", first, "from")).transpose()?.flatten();
         if low.is_some() && first.is_some() || high.is_some() && to.is_some() {
-            return Err(Failure::type_error("uniform_: an end twice, expected from and to"));
+            return Err(RaisedError::type_error("uniform_: an end twice, expected from and to"));
         }
         let (low, high) = (low.or(first).unwrap_or(0.0), high.or(to).unwrap_or(1.0));
         if !(low.is_finite() && high.is_finite() && low <= high) {
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "uniform_: from {low} to {high}, expected finite numbers in order"
             )));
         }
@@ -395,7 +395,7 @@ impl PyTensor {
         generator: Option<&Bound<'py, PyGenerator>>,
     ) -> Outcome<Bound<'py, Self>> {
         if !(mean.is_finite() && std.is_finite() && std >= 0.0) {
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "normal_: mean {mean} and deviation {std}, expected finite numbers, the second of at least 0"
             )));
         }

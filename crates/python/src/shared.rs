@@ -7,7 +7,7 @@
 //! the old base, and gradients flow to both. Each of the other objects recreates its view from the
 //! new base when it is next accessed.
 
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use parking_lot::RwLock;
 use std::sync::Arc;
 use ternion::autograd::enable_grad;
@@ -117,21 +117,21 @@ impl Value {
     pub fn store(&mut self, result: Tensor) -> Outcome<()> {
         let current = self.refreshed();
         if result.shape() != current.shape() {
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "in place: a result of shape {:?} for a tensor of shape {:?}",
                 result.dims(),
                 current.dims()
             )));
         }
         if !result.device().is(current.device()) {
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "in place: a result on {} for a tensor on {}",
                 result.device().name(),
                 current.device().name()
             )));
         }
         if current.layout().overlaps_itself() {
-            return Err(Failure::runtime_error(
+            return Err(RaisedError::runtime_error(
                 "in place on a tensor whose elements share memory, as expand() makes them: clone() it first",
             ));
         }
@@ -152,8 +152,8 @@ impl Value {
 }
 
 /// Returns the error for a change that other tensors would not see.
-fn shared_memory_error() -> Failure {
-    Failure::runtime_error(
+fn shared_memory_error() -> RaisedError {
+    RaisedError::runtime_error(
         "in place on a tensor that shares memory with others, which a gradient would have to flow to as well: clone() it first, or take the form that returns a new tensor",
     )
 }

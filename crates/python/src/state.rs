@@ -2,7 +2,7 @@
 //! `ternion.save` and `ternion.load`).
 
 use crate::device::{DeviceArgument, or_default};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::gil::{wait, wait_on_thread};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -18,13 +18,13 @@ use ternion::nn::{StateDict, checkpoint};
 pub fn state_of(dict: &Bound<'_, PyDict>, what: &str) -> Outcome<StateDict> {
     let entry = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let Ok(name) = key.extract::<String>() else {
-            return Err(Failure::type_error(format!("{what}: the key {}, expected a str", key.repr()?)));
+            return Err(RaisedError::type_error(format!("{what}: the key {}, expected a str", key.repr()?)));
         };
         match value.cast::<PyTensor>() {
             Ok(tensor) => Ok((name, tensor.get().tensor().detach())),
             Err(_) => {
                 let kind = value.get_type().name()?;
-                Err(Failure::type_error(format!("{what}: {name} is of type {kind}, expected a tensor")))
+                Err(RaisedError::type_error(format!("{what}: {name} is of type {kind}, expected a tensor")))
             }
         }
     };

@@ -5,7 +5,7 @@
 //! requests no ordering, others are handles.
 
 use crate::device::{DeviceArgument, or_default};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use pyo3::prelude::*;
 use ternion::Device;
 
@@ -22,12 +22,12 @@ pub fn parse_stream(stream: Option<&Bound<'_, PyAny>>) -> Outcome<Option<usize>>
         _ => DEFAULT,
     };
     match usize::try_from(number) {
-        Ok(0) => Err(Failure::value_error(
+        Ok(0) => Err(RaisedError::value_error(
             "__dlpack__: stream 0 is ambiguous: 1 is the default stream, 2 the thread's",
         )),
         Ok(stream) => Ok(Some(stream)),
         Err(_) if number == -1 => Ok(None),
-        Err(_) => Err(Failure::value_error(format!("__dlpack__: {number} is not a stream"))),
+        Err(_) => Err(RaisedError::value_error(format!("__dlpack__: {number} is not a stream"))),
     }
 }
 
@@ -57,7 +57,7 @@ fn handle(_: &Device) -> Option<usize> {
 
 /// Makes `stream` wait for the work queued on `device`.
 #[cfg(feature = "cuda")]
-pub fn precede(device: &Device, stream: Option<usize>) -> ternion::Result<()> {
+pub fn make_stream_wait(device: &Device, stream: Option<usize>) -> ternion::Result<()> {
     match (device.downcast::<ternion_cuda::CudaBackend>(), stream) {
         // SAFETY: guaranteed by the consumer.
         (Some(backend), Some(stream)) => unsafe { backend.make_stream_wait(stream) },
@@ -67,14 +67,14 @@ pub fn precede(device: &Device, stream: Option<usize>) -> ternion::Result<()> {
 
 /// Makes `stream` wait for the work queued on `device`.
 #[cfg(not(feature = "cuda"))]
-pub fn precede(_: &Device, _: Option<usize>) -> ternion::Result<()> {
+pub fn make_stream_wait(_: &Device, _: Option<usize>) -> ternion::Result<()> {
     Ok(())
 }
 
 /// Makes `device` wait for the work queued on `stream`, or on every stream if the stream may no
 /// longer exist. Returns whether that succeeded.
 #[cfg(feature = "cuda")]
-pub fn follow(device: &Device, stream: Option<usize>) -> bool {
+pub fn wait_for_stream(device: &Device, stream: Option<usize>) -> bool {
     let Some(backend) = device.downcast::<ternion_cuda::CudaBackend>() else { return true };
     match stream {
         // SAFETY: the driver's own constants.
@@ -86,6 +86,6 @@ pub fn follow(device: &Device, stream: Option<usize>) -> bool {
 
 /// Makes `device` wait for the work queued on `stream`.
 #[cfg(not(feature = "cuda"))]
-pub fn follow(_: &Device, _: Option<usize>) -> bool {
+pub fn wait_for_stream(_: &Device, _: Option<usize>) -> bool {
     true
 }

@@ -3,7 +3,7 @@
 use crate::autograd::{self, LazyGradSlot};
 use crate::device::PyDevice;
 use crate::dtype::PyDType;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::{run, wait};
 use crate::promote::default_dtype;
@@ -253,7 +253,7 @@ fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, PyAn
 /// changed only in no-grad mode.
 pub fn check_in_place(tensor: &Tensor) -> Outcome<()> {
     if ternion::autograd::is_recording() && tensor.shows_leaf() {
-        return Err(Failure::runtime_error(
+        return Err(RaisedError::runtime_error(
             "a tensor that requires a gradient, or a view of one, is changed in place: do it within no_grad(), or take the form that returns a new tensor",
         ));
     }
@@ -426,7 +426,11 @@ impl PyTensor {
 
     fn __len__(&self) -> Outcome<usize> {
         let tensor = self.tensor();
-        tensor.dims().first().copied().ok_or_else(|| Failure::type_error("len() of a tensor without axes"))
+        tensor
+            .dims()
+            .first()
+            .copied()
+            .ok_or_else(|| RaisedError::type_error("len() of a tensor without axes"))
     }
 
     fn __repr__(&self, py: Python<'_>) -> Outcome<String> {
@@ -442,7 +446,7 @@ impl PyTensor {
         }
         slf.as_any().str()?.call_method1("__format__", (format,)).map_err(|_| {
             let advice = if tensor.tensor().elements() == 1 { ": item() gives its number" } else { "" };
-            Failure::type_error(format!(
+            RaisedError::type_error(format!(
                 "format {format:?} of a tensor of shape {:?}, expected one without axes{advice}",
                 tensor.tensor().dims()
             ))
@@ -472,7 +476,7 @@ impl PyTensor {
         // As for NumPy arrays: NumPy calls this method before it interprets an index as an array,
         // and would drop the axis, or count with a bool.
         if !tensor.dtype().is_int() || tensor.rank() > 0 {
-            return Err(Failure::type_error(format!(
+            return Err(RaisedError::type_error(format!(
                 "only a tensor of integers without axes is an index, got one of {} and shape {:?}: item() gives the number of one element",
                 crate::dialect::dtype_name(tensor.dtype()),
                 tensor.dims()
@@ -487,7 +491,7 @@ impl PyTensor {
     ///     ValueError: there are several elements, or none.
     fn item<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
         let tensor = self.tensor();
-        let number = |error: PyErr| Failure::from(error);
+        let number = |error: PyErr| RaisedError::from(error);
         Ok(match tensor.dtype() {
             DType::Bool => {
                 let is_true = wait(py, || tensor.item_f64())? != 0.0;
@@ -512,7 +516,7 @@ impl PyTensor {
         let tensor = self.tensor();
         match tensor.elements() {
             1 => wait(py, || tensor.item_f64()),
-            count => Err(Failure::value_error(format!(
+            count => Err(RaisedError::value_error(format!(
                 "{function} of a tensor with {count} elements is ambiguous: reduce it, or ask for any() or all()"
             ))),
         }

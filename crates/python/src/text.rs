@@ -128,7 +128,7 @@ impl PyBpeTokenizer {
     ///     merges: a text file of the pairs that are merged, in order of priority (`merges.txt`).
     ///
     /// Raises:
-    ///     FileNotFoundError, ValueError: a description of the fault, with file and line.
+    ///     FileNotFoundError, ValueError: a description of the error, with file and line.
     #[new]
     fn new(py: Python<'_>, vocabulary: PathBuf, merges: PathBuf) -> Outcome<PyBpeTokenizer> {
         let files = (vocabulary.clone(), merges.clone());

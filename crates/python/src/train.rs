@@ -2,7 +2,7 @@
 //! of the Rust crate.
 
 use crate::device::{DeviceArgument, or_default};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::gil::{wait, wait_on_thread};
 use crate::optim::PySteps;
 use crate::state::{dict_of, state_of};
@@ -194,7 +194,7 @@ impl Parts {
         let json = |object: &Bound<'_, PyAny>| {
             let text = object.extract::<String>()?;
             serde_json::from_str::<Json>(&text)
-                .map_err(|error| Failure::value_error(format!("{OP}: {error}")))
+                .map_err(|error| RaisedError::value_error(format!("{OP}: {error}")))
         };
         let part = |(kind, name, object): (String, String, Bound<'_, PyAny>)| {
             let part = match kind.as_str() {
@@ -204,7 +204,7 @@ impl Parts {
                 "random" => ExtractedPart::Random(object.extract::<DeviceArgument>()?.open(py)?),
                 "value" => ExtractedPart::Value(json(&object)?),
                 "setting" => ExtractedPart::Setting(json(&object)?),
-                _ => return Err(Failure::value_error(format!("{OP}: a part of kind {kind}"))),
+                _ => return Err(RaisedError::value_error(format!("{OP}: a part of kind {kind}"))),
             };
             Ok((name, part))
         };
@@ -340,7 +340,7 @@ impl PyFolder {
     ) -> Outcome<Option<(Resumed, PathBuf, Vec<String>)>> {
         let (device, mut parts) = (device.open(py)?, Parts::of(py, parts)?);
         let resumed = wait(py, || self.0.lock().resume(&mut parts.state(&device)))?;
-        Ok(resumed.map(|resumed| ((resumed.step, parts.values()), resumed.path, resumed.skipped)))
+        Ok(resumed.map(|resumed| ((resumed.step, parts.values()), resumed.path, resumed.corrupt)))
     }
 }
 

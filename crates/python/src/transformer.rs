@@ -4,7 +4,7 @@
 use crate::arguments::Real;
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::{run, wait, wait_on_thread};
 use crate::state::{dict_of, state_of};
@@ -28,15 +28,15 @@ pub struct PyRotary {
 impl PyRotary {
     #[new]
     fn new(positions: usize, head_dim: usize, base: Real, pairs: &str) -> Outcome<PyRotary> {
-        let form = match pairs {
+        let layout = match pairs {
             "half" => RotaryLayout::Half,
             "interleaved" => RotaryLayout::Interleaved,
             _ => {
                 let message = format!("rotary: pairs {pairs:?}, expected \"half\" or \"interleaved\"");
-                return Err(Failure::value_error(message));
+                return Err(RaisedError::value_error(message));
             }
         };
-        let rotary = Rotary::new(positions, head_dim, RotaryConfig { base: base.0, pairs: form })?;
+        let rotary = Rotary::new(positions, head_dim, RotaryConfig { base: base.0, pairs: layout })?;
         Ok(PyRotary { rotary, arguments: (positions, head_dim, base.0, pairs.to_owned()) })
     }
 
@@ -145,7 +145,8 @@ fn _load_gpt2<'py>(
     }
     settings.set_item("hidden", config.hidden)?;
     settings.set_item("tied", config.tied)?;
-    settings.set_item("form", KINDS.iter().find(|(_, form)| *form == config.form).map(|(name, _)| *name))?;
+    let known = KINDS.iter().find(|(_, kind)| *kind == config.feed_forward);
+    settings.set_item("feed_forward", known.map(|(name, _)| *name))?;
     Ok((settings, dict_of(py, state)?))
 }
 
@@ -160,13 +161,14 @@ fn _save_gpt2(
 ) -> Outcome<()> {
     let size = |name: &str| -> Outcome<usize> {
         let value = settings.get_item(name)?;
-        let value = value.ok_or_else(|| Failure::type_error(format!("save_gpt2: {name} is missing")))?;
+        let value = value.ok_or_else(|| RaisedError::type_error(format!("save_gpt2: {name} is missing")))?;
         Ok(value.extract()?)
     };
     let state = state_of(state, "save_gpt2")?;
-    let form = settings.get_item("form")?.map(|form| form.extract::<String>()).transpose()?;
-    let form = KINDS.iter().find(|(name, _)| Some(*name) == form.as_deref()).map(|(_, form)| *form);
-    let form = form.ok_or_else(|| Failure::value_error("save_gpt2: GPT-2 has no such feed-forward part"))?;
+    let name = settings.get_item("feed_forward")?.map(|name| name.extract::<String>()).transpose()?;
+    let known = KINDS.iter().find(|(known, _)| Some(*known) == name.as_deref());
+    let &(_, feed_forward) =
+        known.ok_or_else(|| RaisedError::value_error("save_gpt2: GPT-2 has no such feed-forward part"))?;
     let config = GPTConfig {
         vocabulary: size("vocabulary")?,
         context: size("context")?,
@@ -178,7 +180,7 @@ fn _save_gpt2(
             .map(|hidden| hidden.extract::<Option<usize>>())
             .transpose()?
             .flatten(),
-        form,
+        feed_forward,
         tied: !state.contains_key("lm_head.weight"),
         dtype: state.get("wte.weight").map_or(DType::F32, Tensor::dtype),
         ..Default::default()

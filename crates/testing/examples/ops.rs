@@ -1,5 +1,5 @@
-//! The op table on every device that is present: forward, backward, twice, fused against composed,
-//! and rejected calls.
+//! The op table on every device that is present: forward, backward, double backward, fused against
+//! composed, and rejected calls.
 //!
 //! `cargo run -p ternion-testing --example ops -- softmax` runs the tests whose names contain
 //! `softmax`; with a printed key as the filter, it runs every check of that case.

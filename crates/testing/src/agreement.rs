@@ -68,15 +68,16 @@ impl Rerun {
     }
 }
 
-/// The two sides of a comparison. The second is the reference: the limits depend only on it.
-pub(crate) struct Sides {
+/// A comparison of tested results with a reference. The limits depend only on the reference.
+/// Messages call the two sides first and second, as the arguments of the public functions.
+pub(crate) struct Comparison {
     op: &'static str,
     names: [String; 2],
 }
 
-impl Sides {
-    pub(crate) fn new(op: &'static str, first: &str, second: &str) -> Sides {
-        Sides { op, names: [format!("first ({first})"), format!("second ({second})")] }
+impl Comparison {
+    pub(crate) fn new(op: &'static str, tested: &str, reference: &str) -> Comparison {
+        Comparison { op, names: [format!("first ({tested})"), format!("second ({reference})")] }
     }
 
     pub(crate) fn mismatch(&self, detail: String) -> Error {
@@ -89,19 +90,19 @@ impl Sides {
     pub(crate) fn compare(
         &self,
         what: &str,
-        left: &Tensor,
-        right: &Tensor,
+        tested: &Tensor,
+        reference: &Tensor,
         noise: impl FnOnce() -> Result<Allowance>,
     ) -> Result<usize> {
-        if left.shape() != right.shape() || left.dtype() != right.dtype() {
+        if tested.shape() != reference.shape() || tested.dtype() != reference.dtype() {
             let describe_type = |tensor: &Tensor| format!("{:?} {}", tensor.shape(), tensor.dtype());
             return Err(self.mismatch(format!(
                 "{what}: {} and {}",
-                describe_type(left),
-                describe_type(right)
+                describe_type(tested),
+                describe_type(reference)
             )));
         }
-        let ((dtype, got), (_, want)) = (values_of(left)?, values_of(right)?);
+        let ((dtype, got), (_, want)) = (values_of(tested)?, values_of(reference)?);
         let strict = Allowance { elements: vec![0.0; want.elements()], ..Allowance::default() };
         if strict.check(dtype, &got, &want).is_ok() {
             return Ok(want.elements());
@@ -114,28 +115,36 @@ impl Sides {
     /// `part_of(i)` names the part that is at fault if tensor `i` is the first to differ.
     pub(crate) fn compare_all(
         &self,
-        first: &Computed,
-        second: &Computed,
+        tested: &Computed,
+        reference: &Computed,
         rerun: impl Fn(Rerun) -> Result<Computed>,
         part_of: impl Fn(usize) -> Option<String>,
     ) -> Result<usize> {
         let noise = Noise { rerun: &rerun, reruns: OnceCell::new() };
         let mut compared = 0;
-        for at in 0..second.len() {
-            let result = self.compare_at(at, first, second, &noise);
+        for at in 0..reference.len() {
+            let result = self.compare_at(at, tested, reference, &noise);
             compared += result.map_err(|error| self.with_part(part_of(at), error))?;
         }
         Ok(compared)
     }
 
     /// Compares tensor `at` of both sides. A gradient must exist on both sides or on neither.
-    fn compare_at(&self, at: usize, first: &Computed, second: &Computed, noise: &Noise<'_>) -> Result<usize> {
-        let what = &second[at].0;
-        match (&first[at].1, &second[at].1) {
-            (Some(left), Some(right)) => self.compare(what, left, right, || noise.allowance(self, at, right)),
+    fn compare_at(
+        &self,
+        at: usize,
+        tested: &Computed,
+        reference: &Computed,
+        noise: &Noise<'_>,
+    ) -> Result<usize> {
+        let what = &reference[at].0;
+        match (&tested[at].1, &reference[at].1) {
+            (Some(tested), Some(reference)) => {
+                self.compare(what, tested, reference, || noise.allowance(self, at, reference))
+            }
             (None, None) => Ok(0),
-            (left, _) => {
-                let owner = &self.names[usize::from(left.is_none())];
+            (tested, _) => {
+                let owner = &self.names[usize::from(tested.is_none())];
                 Err(self.mismatch(format!("{what}: only the {owner} has one")))
             }
         }
@@ -274,7 +283,7 @@ impl Noise<'_> {
         Ok(self.reruns.get_or_init(|| reruns))
     }
 
-    fn allowance(&self, sides: &Sides, at: usize, reference: &Tensor) -> Result<Allowance> {
+    fn allowance(&self, comparison: &Comparison, at: usize, reference: &Tensor) -> Result<Allowance> {
         let (dtype, base) = values_of(reference)?;
         let (mut allowance, limits) = (Allowance::zero(reference), limits(dtype, &base));
         for (number, computed) in self.reruns()?.iter().enumerate() {
@@ -282,7 +291,7 @@ impl Noise<'_> {
             let (_, nudged) = values_of(nudged)?;
             let repeats = || compare(dtype, &base.shape, &nudged.data, &base.data, |at| limits[at]).is_ok();
             if nudged.shape != base.shape || (number == 0 && !repeats()) {
-                return Err(sides.not_reproducible(&computed[at].0));
+                return Err(comparison.not_reproducible(&computed[at].0));
             }
             allowance.update(&nudged, &base);
         }

@@ -150,7 +150,7 @@ impl Array {
 
     /// Replaces each slice along `axis` by `f(slice)`. All results must have the same length, which
     /// may differ from that of the slices. The order of the axes does not change.
-    pub fn along(&self, axis: usize, f: impl Fn(&[f64]) -> Vec<f64>) -> Array {
+    pub fn map_slices(&self, axis: usize, f: impl Fn(&[f64]) -> Vec<f64>) -> Array {
         let size = self.shape[axis];
         let inner: usize = self.shape[axis + 1..].iter().product();
         let outer: usize = self.shape[..axis].iter().product();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn along_works_on_every_axis() {
+    fn map_slices_works_on_every_axis() {
         let x = counting(&[2, 3, 2]);
         let cumulative = |slice: &[f64]| {
             slice
@@ -292,11 +292,11 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            x.along(1, cumulative).at(&[1, 2, 0]),
+            x.map_slices(1, cumulative).at(&[1, 2, 0]),
             x.at(&[1, 0, 0]) + x.at(&[1, 1, 0]) + x.at(&[1, 2, 0])
         );
-        assert_eq!(x.along(1, |slice| vec![slice[2]]).shape, [2, 1, 2]);
-        assert_eq!(Array::zeros(&[0, 3]).along(1, |slice| slice[..2].to_vec()).shape, [0, 2]);
+        assert_eq!(x.map_slices(1, |slice| vec![slice[2]]).shape, [2, 1, 2]);
+        assert_eq!(Array::zeros(&[0, 3]).map_slices(1, |slice| slice[..2].to_vec()).shape, [0, 2]);
     }
 
     #[test]

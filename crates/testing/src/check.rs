@@ -25,7 +25,7 @@ use crate::rounding::RoundingStep;
 use crate::table::{Instance, OpCase};
 use oracle_cache::OracleResults;
 use run::run_double_backward;
-use selection::{hostile_key, rejects_key};
+use selection::{adversarial_key, rejects_key};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,9 +63,9 @@ pub fn check_row(row: &OpCase, check: Check, target: &Target, filter: &Filter) -
     let mut session = Session::new(row, check, target, filter, &oracle_cache);
     match check {
         Check::Forward => session.each_case(Session::forward),
-        Check::Hostile => session.hostile(),
+        Check::Adversarial => session.adversarial(),
         Check::Backward => session.each_case(Session::backward),
-        Check::Twice => session.each_case(Session::twice),
+        Check::DoubleBackward => session.each_case(Session::double_backward),
         Check::Composed => session.each_case(Session::composed),
         Check::Rejects => session.rejects(),
     }
@@ -227,7 +227,7 @@ impl<'a> Session<'a> {
     /// Returns when results are rounded: after every primitive if the device composes ops,
     /// otherwise after every op.
     fn rounding_step(&self) -> RoundingStep {
-        let fused = self.check != Check::Composed && self.check != Check::Hostile;
+        let fused = self.check != Check::Composed && self.check != Check::Adversarial;
         match fused && self.trace.get().composed.is_empty() {
             true => RoundingStep::Ops,
             false => RoundingStep::Primitives,
@@ -369,9 +369,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn twice(&self, case: Case<'_>) -> CheckResult {
+    fn double_backward(&self, case: Case<'_>) -> CheckResult {
         let (instance, dtype, memory_layout) = case;
-        if !self.row.twice {
+        if !self.row.double_backward {
             return Err(CheckError::Unsupported("second order is not asked of this row".into()));
         }
         if instance.iter().any(|shape| shape.iter().product::<usize>() > crate::differences::FULL_LIMIT) {
@@ -471,14 +471,15 @@ impl<'a> Session<'a> {
         Ok(compared)
     }
 
-    fn hostile(&mut self) {
-        for (name, inputs) in &self.row.hostile {
+    fn adversarial(&mut self) {
+        for (name, inputs) in &self.row.adversarial {
             let instance: Instance = inputs.iter().map(|input| input.shape.clone()).collect();
             for dtype in self.row.float_dtypes() {
-                let key = hostile_key(self.row, name, &instance, dtype);
+                let key = adversarial_key(self.row, name, &instance, dtype);
                 if self.filter.selects(&key) {
-                    let result =
-                        guard_panics(|| self.hostile_case(inputs, (&instance, dtype, MemoryLayout::Dense)));
+                    let result = guard_panics(|| {
+                        self.adversarial_case(inputs, (&instance, dtype, MemoryLayout::Dense))
+                    });
                     self.record(key, dtype, result);
                 }
             }
@@ -486,7 +487,7 @@ impl<'a> Session<'a> {
         self.explain_no_cases();
     }
 
-    fn hostile_case(&self, inputs: &[Array], case: Case<'_>) -> CheckResult {
+    fn adversarial_case(&self, inputs: &[Array], case: Case<'_>) -> CheckResult {
         let dtype = case.1;
         let fitted: Vec<Array> = inputs
             .iter()

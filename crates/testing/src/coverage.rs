@@ -288,7 +288,7 @@ pub(crate) mod tests {
         let mut outcome = Outcome { cases: 15, compared: 21, ..Outcome::default() };
         outcome.dtypes = [("f64", tally(0, 0)), ("f32", tally(1, 0)), ("f16", tally(0, 1))].into();
         coverage.record("exp", Check::Forward, &outcome);
-        coverage.record("exp", Check::Twice, &outcome);
+        coverage.record("exp", Check::DoubleBackward, &outcome);
         let forward = |dtype| coverage.cell("exp", dtype).forward;
         assert_eq!(
             [forward("f64"), forward("f32"), forward("f16")],

@@ -1,6 +1,6 @@
 //! Device comparison of a function, forward and backward.
 
-use crate::agreement::{Allowance, Computed, Rerun, Sides, all_nan};
+use crate::agreement::{Allowance, Comparison, Computed, Rerun, all_nan};
 use crate::array::Array;
 use crate::compare::round_to;
 use crate::memory_layout::tensor_with_layout;
@@ -33,17 +33,21 @@ pub fn compare_devices(
     b: &Device,
     inputs: &[Tensor],
 ) -> Result<usize> {
-    let sides = Sides::new("compare_devices", a.name(), b.name());
+    let comparison = Comparison::new("compare_devices", a.name(), b.name());
     let (first, second) = (on_device(&f, a, inputs)?, on_device(&f, b, inputs)?);
     if first.len() != second.len() {
         let outputs = |computed: &Computed| computed.len() - inputs.len();
-        return Err(sides.mismatch(format!("{} outputs and {} outputs", outputs(&first), outputs(&second))));
+        return Err(comparison.mismatch(format!(
+            "{} outputs and {} outputs",
+            outputs(&first),
+            outputs(&second)
+        )));
     }
     let repeat = |rerun: Rerun| {
         let moved = inputs.iter().enumerate().map(|(at, input)| rerun.apply(&format!("input {at}"), input));
         on_device(&f, b, &moved.collect::<Result<Vec<_>>>()?)
     };
-    let compared = sides.compare_all(&first, &second, repeat, |_| None)?;
+    let compared = comparison.compare_all(&first, &second, repeat, |_| None)?;
     if all_nan(second.iter().filter_map(|(_, tensor)| tensor.as_ref()))? {
         let detail = "every element of every output and gradient is NaN on both sides: nothing was compared";
         return Err(Error::invalid("compare_devices", detail));
@@ -61,8 +65,8 @@ pub fn compare_devices(
 /// # Errors
 /// [`Error::Mismatch`] that names `what`.
 pub fn compare_tensors(what: &str, left: &Tensor, right: &Tensor) -> Result<usize> {
-    let sides = Sides::new("compare_tensors", left.device().name(), right.device().name());
-    sides.compare(what, left, right, || Ok(Allowance::zero(right)))
+    let comparison = Comparison::new("compare_tensors", left.device().name(), right.device().name());
+    comparison.compare(what, left, right, || Ok(Allowance::zero(right)))
 }
 
 /// Returns the outputs of `f`, then the gradient of each input.

@@ -120,7 +120,7 @@ fn sliced_strides(shape: &[usize]) -> Vec<isize> {
 /// Returns `array` with its first slice repeated along its broadcast axis.
 pub fn repeat_first(array: &Array) -> Array {
     match broadcast_axis(&array.shape) {
-        Some(axis) => array.along(axis, |slice| vec![slice[0]; slice.len()]),
+        Some(axis) => array.map_slices(axis, |slice| vec![slice[0]; slice.len()]),
         None => array.clone(),
     }
 }

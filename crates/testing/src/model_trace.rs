@@ -239,7 +239,10 @@ fn steps_of(
 
 /// Returns the pairs of steps to compare: the same ops in the same order, except for copies, which
 /// depend on the layouts that a device prefers. If the ops differ, the error says where.
-pub(crate) fn paired(first: &[Step], second: &[Step]) -> std::result::Result<Vec<(usize, usize)>, String> {
+pub(crate) fn pair_steps(
+    first: &[Step],
+    second: &[Step],
+) -> std::result::Result<Vec<(usize, usize)>, String> {
     let (mut pairs, mut at, mut other) = (Vec::new(), 0, 0);
     let is_copy = |step: Option<&Step>| step.is_some_and(|step| step.op == Some("copy"));
     while at < first.len() || other < second.len() {
@@ -265,7 +268,7 @@ pub(crate) fn paired(first: &[Step], second: &[Step]) -> std::result::Result<Vec
 }
 
 /// Returns the name and tensor of each step with one of these indices.
-pub(crate) fn chosen(steps: &[Step], indices: impl Iterator<Item = usize>) -> Computed {
+pub(crate) fn select_steps(steps: &[Step], indices: impl Iterator<Item = usize>) -> Computed {
     let one = |step: &Step| (step.name.clone(), Some(step.tensor.clone()));
     indices.filter_map(|at| steps.get(at)).map(one).collect()
 }

@@ -1,10 +1,10 @@
 //! Device comparison of a model, op by op, forward and backward: names the op that is wrong and the
 //! layer that contains it.
 
-use crate::agreement::{Computed, Rerun, Sides, all_nan};
+use crate::agreement::{Comparison, Computed, Rerun, all_nan};
 use crate::devices::random_cotangent;
 use crate::memory_layout::tensor_with_layout;
-use crate::model_trace::{ModelTrace, Step, chosen, paired};
+use crate::model_trace::{ModelTrace, Step, pair_steps, select_steps};
 use crate::read::values_of;
 use crate::values::Rng;
 use ternion_core::{Device, Error, GradOptions, Result, Tensor, grad};
@@ -77,8 +77,8 @@ type Call<'f, M> = &'f dyn Fn(&M, &Device, Rerun) -> Result<ModelRun>;
 fn compare<M: Module + ?Sized>(first: &M, second: &M, other: &Device, run: Call<'_, M>) -> Result<usize> {
     let (members_a, members_b) = (Members::of(first), Members::of(second));
     let devices = [&members_a, &members_b].map(|members| members.device().unwrap_or_else(|| other.clone()));
-    let sides = Sides::new(OP, devices[0].name(), devices[1].name());
-    let mut compared = compare_members(&sides, &members_a, &members_b)?;
+    let comparison = Comparison::new(OP, devices[0].name(), devices[1].name());
+    let mut compared = compare_members(&comparison, &members_a, &members_b)?;
     let pass = |model: &M, members: &Members, device: &Device, rerun| {
         Pass::of(model, members, rerun, &|rerun| run(model, device, rerun))
     };
@@ -86,11 +86,11 @@ fn compare<M: Module + ?Sized>(first: &M, second: &M, other: &Device, run: Call<
     let pass_b = pass(second, &members_b, &devices[1], Rerun::Same)?;
     let repeat = |rerun| pass(second, &members_b, &devices[1], rerun);
     compared +=
-        compare_steps(&sides, [&pass_a.forward, &pass_b.forward], |rerun| Ok(repeat(rerun)?.forward))?;
+        compare_steps(&comparison, [&pass_a.forward, &pass_b.forward], |rerun| Ok(repeat(rerun)?.forward))?;
     check_not_all_nan("the outputs of the model", &pass_b.run_result.outputs, &pass_b.forward)?;
     let (backward_a, backward_b) = (pass_a.backward()?, pass_b.backward()?);
     compared +=
-        compare_steps(&sides, [&backward_a.0, &backward_b.0], |rerun| Ok(repeat(rerun)?.backward()?.0))?;
+        compare_steps(&comparison, [&backward_a.0, &backward_b.0], |rerun| Ok(repeat(rerun)?.backward()?.0))?;
     check_not_all_nan("the gradients", &backward_b.1, &backward_b.0)?;
     match compared {
         0 => Err(Error::invalid(OP, "nothing was compared: nothing has elements")),
@@ -98,7 +98,7 @@ fn compare<M: Module + ?Sized>(first: &M, second: &M, other: &Device, run: Call<
     }
 }
 
-fn compare_members(sides: &Sides, first: &Members, second: &Members) -> Result<usize> {
+fn compare_members(comparison: &Comparison, first: &Members, second: &Members) -> Result<usize> {
     let (a, b) = (first.tensors(), second.tensors());
     same_names("parameters and buffers", &a, &b)?;
     for ((name, one), (_, other)) in first.parameters.iter().zip(&second.parameters) {
@@ -107,7 +107,7 @@ fn compare_members(sides: &Sides, first: &Members, second: &Members) -> Result<u
             return Err(Error::invalid(OP, format!("parameter {name} is frozen in the {which} model only")));
         }
     }
-    sides.compare_all(&a, &b, |_| Ok(b.clone()), |_| None)
+    comparison.compare_all(&a, &b, |_| Ok(b.clone()), |_| None)
 }
 
 fn same_names(kind: &str, first: &Computed, second: &Computed) -> Result<()> {
@@ -122,19 +122,19 @@ fn same_names(kind: &str, first: &Computed, second: &Computed) -> Result<()> {
     }
 }
 
-/// Compares the steps of both sides; `rerun_second` recomputes those of the second.
+/// Compares the steps of both sides; `rerun` recomputes those of the reference.
 fn compare_steps(
-    sides: &Sides,
-    [first, second]: [&[Step]; 2],
-    rerun_second: impl Fn(Rerun) -> Result<Vec<Step>>,
+    comparison: &Comparison,
+    [tested, reference]: [&[Step]; 2],
+    rerun: impl Fn(Rerun) -> Result<Vec<Step>>,
 ) -> Result<usize> {
-    let pairs = paired(first, second)
+    let pairs = pair_steps(tested, reference)
         .map_err(|detail| Error::invalid(OP, format!("models that compute differently: {detail}")))?;
-    let indices_of_second = || pairs.iter().map(|&(_, at)| at);
-    let a = chosen(first, pairs.iter().map(|&(at, _)| at));
-    let rerun_second = |rerun| Ok(chosen(&rerun_second(rerun)?, indices_of_second()));
-    let part = |at: usize| Some(second[pairs[at].1].part.clone()).filter(|part| !part.is_empty());
-    sides.compare_all(&a, &chosen(second, indices_of_second()), rerun_second, part)
+    let of_reference = |steps: &[Step]| select_steps(steps, pairs.iter().map(|&(_, at)| at));
+    let of_tested = select_steps(tested, pairs.iter().map(|&(at, _)| at));
+    let part = |at: usize| Some(reference[pairs[at].1].part.clone()).filter(|part| !part.is_empty());
+    let rerun = |inputs| Ok(of_reference(&rerun(inputs)?));
+    comparison.compare_all(&of_tested, &of_reference(reference), rerun, part)
 }
 
 /// Returns an error if all elements are NaN: NaN agrees with NaN, and the comparison would show

@@ -4,7 +4,7 @@ use crate::array::Array;
 
 /// Returns `exp(x - max x) / sum exp(x - max x)` along `axis`.
 pub fn softmax(x: &Array, axis: usize) -> Array {
-    x.along(axis, |slice| {
+    x.map_slices(axis, |slice| {
         let largest = slice.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = slice.iter().map(|v| (v - largest).exp()).sum();
         slice.iter().map(|v| (v - largest).exp() / sum).collect()

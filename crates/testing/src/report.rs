@@ -13,11 +13,11 @@ pub enum Check {
     /// [`Guarded`](crate::guarded::Guarded).
     Forward,
     /// Outputs against the oracle for adversarial inputs.
-    Hostile,
+    Adversarial,
     /// Gradients against central differences of the oracle.
     Backward,
     /// Second-order gradients against mixed central differences of the oracle.
-    Twice,
+    DoubleBackward,
     /// The compositions of fused ops against the oracle and the fused ops, forward and backward.
     Composed,
     /// Exact messages of rejected calls.
@@ -26,16 +26,22 @@ pub enum Check {
 
 impl Check {
     /// All checks, starting with those that help most to understand a row.
-    pub const ALL: [Check; 6] =
-        [Check::Forward, Check::Hostile, Check::Backward, Check::Twice, Check::Composed, Check::Rejects];
+    pub const ALL: [Check; 6] = [
+        Check::Forward,
+        Check::Adversarial,
+        Check::Backward,
+        Check::DoubleBackward,
+        Check::Composed,
+        Check::Rejects,
+    ];
 
     /// Returns the name as printed in test names.
     pub fn name(self) -> &'static str {
         match self {
             Check::Forward => "forward",
-            Check::Hostile => "hostile",
+            Check::Adversarial => "adversarial",
             Check::Backward => "backward",
-            Check::Twice => "twice",
+            Check::DoubleBackward => "double_backward",
             Check::Composed => "composed",
             Check::Rejects => "rejects",
         }

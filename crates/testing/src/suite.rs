@@ -17,7 +17,7 @@ mod shard;
 
 pub use fingerprints::FINGERPRINTS;
 pub use guards::{every_op_has_a_row, expected_devices, reached, table_errors};
-pub use shard::{PART, Shard};
+pub use shard::{SHARD, Shard};
 
 use crate::check::{Filter, GUARD, NOTHING_FUSED, Target, check_row, is_unguarded, keys, skips_all_cases};
 use crate::coverage::{self, Coverage};
@@ -38,7 +38,7 @@ pub const EXPECT: &str = "TERNION_EXPECT";
 
 /// The environment variable that names a folder for the results of a run of the whole table, one
 /// file for each device: `coverage-cuda.json` and so on, for `cargo xtask coverage --results`. With
-/// [`PART`], one file for each device and part; `--results` accepts all of them.
+/// [`SHARD`], one file for each device and part; `--results` accepts all of them.
 pub const COVERAGE_OUT: &str = "TERNION_COVERAGE_OUT";
 
 /// The environment variable that selects how much of the table runs. `TERNION_TABLE=smallest`
@@ -51,7 +51,8 @@ pub const TABLE: &str = "TERNION_TABLE";
 /// Returns whether this program runs all of its tests and only reports their results. Only such a
 /// run can be split into processes.
 fn is_plain_run() -> bool {
-    let is_requested = [PART, COVERAGE_OUT, FINGERPRINTS].iter().any(|name| std::env::var_os(name).is_some());
+    let is_requested =
+        [SHARD, COVERAGE_OUT, FINGERPRINTS].iter().any(|name| std::env::var_os(name).is_some());
     !is_requested && std::env::args_os().count() == 1
 }
 
@@ -86,7 +87,7 @@ pub fn main_sharded(
 fn run_shard(shard: usize, of: usize) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     println!("part {shard} of {of}");
-    let ended = std::process::Command::new(program).env(PART, format!("{shard}/{of}")).status();
+    let ended = std::process::Command::new(program).env(SHARD, format!("{shard}/{of}")).status();
     match ended.map_err(|error| error.to_string())? {
         status if status.success() => Ok(()),
         status => Err(format!("part {shard} of {of}: {status}")),
@@ -173,7 +174,7 @@ fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
 /// Runs what the command line and the environment request.
 fn run_requested(command: &'static str, targets: &[Target], expected: &str) -> Result<ExitCode, String> {
     let mut arguments = Arguments::from_args();
-    let shard = Shard::from_env(std::env::var(PART).ok().as_deref())?;
+    let shard = Shard::from_env(std::env::var(SHARD).ok().as_deref())?;
     let present: Vec<String> = targets.iter().map(|target| target.device.name().to_string()).collect();
     // Checked with every filter: a required device must not be skipped silently.
     expected_devices(expected, &present)?;
@@ -263,9 +264,9 @@ fn reduced(rows: &[OpCase]) -> Vec<OpCase> {
 fn applies(check: Check, rows: &[OpCase]) -> bool {
     rows.iter().any(|row| match check {
         Check::Forward => true,
-        Check::Hostile => !row.hostile.is_empty(),
+        Check::Adversarial => !row.adversarial.is_empty(),
         Check::Backward => row.forward_only.is_none() && row.has_gradient(),
-        Check::Twice => row.twice,
+        Check::DoubleBackward => row.double_backward,
         Check::Composed => !row.instances.is_empty(),
         Check::Rejects => !row.rejects.is_empty(),
     })
@@ -485,8 +486,8 @@ mod tests {
         let key = "softmax axis=1 [7,33] bf16 sliced";
         assert_eq!(key_filter(key.into()), Filter::Key(key.into()));
         assert_eq!(names(key), ["softmax axis=1::forward::cpu", "softmax axis=1::backward::cpu"]);
-        let twice = names("softmax axis=1 [7,33] f64 dense");
-        assert_eq!(twice.len(), 4, "forward, backward, twice, composed: {twice:?}");
+        let of_f64 = names("softmax axis=1 [7,33] f64 dense");
+        assert_eq!(of_f64.len(), 4, "forward, backward, double_backward, composed: {of_f64:?}");
         let text = names("softmax axis=1 [7,33]");
         assert!(text.len() > 3 && text.iter().all(|name| name.starts_with("softmax axis=1::")), "{text:?}");
         assert_eq!(names("no such op"), [""; 0]);

@@ -17,7 +17,7 @@
 //!             .shapes([&[], &[1, 13], &[7, 33]])  // every input has this shape: three instances
 //!             .on([&[7, 1], &[33]])               // one shape for each input: a fourth
 //!             .also(INTEGERS)                     // floats by default
-//!             .twice()                            // second-order gradients too
+//!             .double_backward()                  // second-order gradients too
 //!             .run(|x| x[0].add(&x[1]))
 //!             .oracle(|x| x[0].zip(&x[1], |a, b| a + b))
 //!             .rejects("add: shapes [2] and [3] do not broadcast", |device| {
@@ -34,7 +34,7 @@
 //!   call the framework. Its inputs are *rounded* to the dtype. It must be smooth around the random
 //!   inputs, because gradients are compared with its central differences: stay away from kinks and
 //!   ties with [`Values::AwayFrom`] and [`Values::Distinct`], and test those points in
-//!   [`OpCase::hostile`] or a [`OpCase::forward_only`] row.
+//!   [`OpCase::adversarial`] or a [`OpCase::forward_only`] row.
 //! - Shapes are small (a gradient of n elements costs 2n oracle calls, up to 512 elements; above, 4
 //!   random directions), odd and prime, and include one less and one more than the tile sizes of
 //!   the kernels: [`edges`]. Three to six shapes are plenty; give large ones to [`OpCase::perf`].
@@ -220,7 +220,7 @@ pub struct OpCase {
     /// The minimum number of roundings of a gradient in half precision.
     pub grad_roundings: usize,
     /// Whether second-order gradients are checked.
-    pub twice: bool,
+    pub double_backward: bool,
     /// Why no gradient is checked, if none is.
     pub forward_only: Option<&'static str>,
     /// How many outputs, starting with the first, have gradients.
@@ -238,7 +238,7 @@ pub struct OpCase {
     /// Why only the dense layout is tested, if so.
     pub dense_only: Option<&'static str>,
     /// Named adversarial inputs: NaN, infinities, extreme values, empty tensors. Forward only.
-    pub hostile: Vec<(&'static str, Vec<Array>)>,
+    pub adversarial: Vec<(&'static str, Vec<Array>)>,
     /// Calls that must fail, with the exact message.
     pub rejects: Vec<(String, Rejected)>,
     /// Shapes for benchmarks and for comparing devices.
@@ -267,7 +267,7 @@ impl OpCase {
             exact: false,
             steps: false,
             grad_roundings: 1,
-            twice: false,
+            double_backward: false,
             forward_only: None,
             differentiable_outputs: usize::MAX,
             positive_cotangents: false,
@@ -275,7 +275,7 @@ impl OpCase {
             tf32_factors: 0,
             unordered: None,
             dense_only: None,
-            hostile: Vec::new(),
+            adversarial: Vec::new(),
             rejects: Vec::new(),
             perf: Vec::new(),
         }
@@ -422,8 +422,8 @@ impl OpCase {
     }
 
     /// Checks second-order gradients too.
-    pub fn twice(mut self) -> OpCase {
-        self.twice = true;
+    pub fn double_backward(mut self) -> OpCase {
+        self.double_backward = true;
         self
     }
 
@@ -476,8 +476,8 @@ impl OpCase {
 
     /// Adds adversarial inputs, one array for each input; forward only, in every floating dtype of
     /// the row.
-    pub fn hostile<const N: usize>(mut self, name: &'static str, inputs: [Array; N]) -> OpCase {
-        self.hostile.push((name, inputs.into()));
+    pub fn adversarial<const N: usize>(mut self, name: &'static str, inputs: [Array; N]) -> OpCase {
+        self.adversarial.push((name, inputs.into()));
         self
     }
 

@@ -11,7 +11,7 @@ pub enum Mode {
     Nearest,
     /// Toward zero, by truncation: the error is twice as large, and always has the same sign. A
     /// fault, for tests of the tools that detect faults.
-    Cut,
+    Truncate,
 }
 
 /// A decorator on which products that permit TF32 are computed with rounded operands. Sums are f32.
@@ -37,7 +37,7 @@ impl Tf32 {
             let value = f32::from_ne_bytes(*word);
             let rounded = match self.mode {
                 Mode::Nearest => round_to_tf32(f64::from(value)) as f32,
-                Mode::Cut => f32::from_bits(value.to_bits() & !0x1fff),
+                Mode::Truncate => f32::from_bits(value.to_bits() & !0x1fff),
             };
             *word = rounded.to_ne_bytes();
         }

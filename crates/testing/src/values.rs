@@ -83,7 +83,7 @@ fn unique_index(shape: &[usize], size: usize, axis: usize, rng: &mut Rng) -> Vec
     let template = Array::zeros(shape);
     let slots = std::cell::RefCell::new(rng);
     template
-        .along(axis, |slice| {
+        .map_slices(axis, |slice| {
             let order = slots.borrow_mut().permutation(size);
             order[..slice.len()].iter().map(|&at| at as f64).collect()
         })

@@ -9,7 +9,7 @@ use ternion_testing::{Check, Filter, OpCase, Outcome, Target, check_row, table};
 mod broken;
 use broken::{Wrong, broken};
 
-const CHECKS: [Check; 4] = [Check::Forward, Check::Backward, Check::Composed, Check::Hostile];
+const CHECKS: [Check; 4] = [Check::Forward, Check::Backward, Check::Composed, Check::Adversarial];
 
 fn rows() -> Vec<OpCase> {
     let mut rows = table::table();
@@ -47,7 +47,7 @@ fn truncated_operands_fail() {
     let cpu = ternion_cpu::device();
     for row in rows() {
         for check in [Check::Forward, Check::Backward] {
-            let found = outcome(&row, check, Tf32::device(&cpu, Mode::Cut));
+            let found = outcome(&row, check, Tf32::device(&cpu, Mode::Truncate));
             assert!(!found.failures.is_empty(), "{} {check}", row.name());
             assert!(
                 found.failures.iter().all(|failure| failure.key.contains(" f32 ")),
@@ -82,7 +82,7 @@ fn checked(mode: Mode, tf32: bool) -> Result<Tensor> {
 #[test]
 fn a_checked_device_may_round_what_is_permitted_and_nothing_else() {
     checked(Mode::Nearest, true).expect("rounded as it may be");
-    checked(Mode::Cut, false).expect("nothing is permitted, and nothing rounded");
-    let error = checked(Mode::Cut, true).expect_err("cut off").to_string();
+    checked(Mode::Truncate, false).expect("nothing is permitted, and nothing rounded");
+    let error = checked(Mode::Truncate, true).expect_err("truncated").to_string();
     assert!(error.starts_with("matmul: "), "{error}");
 }

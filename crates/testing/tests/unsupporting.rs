@@ -113,7 +113,7 @@ fn a_test_that_would_skip_every_case_is_ignored() {
     assert_eq!(ignored("eq", &cpu), [""; 0], "nothing is fused: there is no such test");
     assert_eq!(ignored("softmax", &cpu), [""; 0]);
     let nothing = unsupporting(|_, _| true);
-    for name in ["exp::forward::refusing", "exp::backward::refusing", "exp::hostile::refusing"] {
+    for name in ["exp::forward::refusing", "exp::backward::refusing", "exp::adversarial::refusing"] {
         assert!(ignored("exp", &nothing).contains(&name.to_string()), "{name}");
     }
     // The unsupported ops are required: the tests run, and fail.

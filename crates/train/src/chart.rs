@@ -177,13 +177,13 @@ impl Chart {
         let points =
             self.panels.iter().flat_map(|panel| panel.series.iter().map(move |series| (panel, series)));
         let points = points.flat_map(|(panel, series)| x_values(panel, series));
-        Axis::around(Scale::Linear, points, Room::None, [LEFT, WIDTH - RIGHT])
+        Axis::around(Scale::Linear, points, Padding::None, [LEFT, WIDTH - RIGHT])
     }
 }
 
 /// Whether an axis extends beyond its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Room {
+enum Padding {
     None,
     Some,
 }
@@ -266,7 +266,7 @@ impl Panel {
 
     fn y_axis(&self, bottom: f64, top: f64) -> Axis {
         let points = self.series.iter().flat_map(|series| self.drawable(series)).flatten();
-        Axis::around(self.scale, points.map(|(_, y)| y), Room::Some, [bottom, top])
+        Axis::around(self.scale, points.map(|(_, y)| y), Padding::Some, [bottom, top])
     }
 
     /// Draws the axes and the curves between them.
@@ -278,7 +278,7 @@ impl Panel {
                 self.zeros(series).map(|position| x.position(position).round()).collect();
             // Dots at the same position are merged.
             zeros.dedup();
-            zeros.iter().for_each(|&position| svg.dot([position, y.from()], style.color));
+            zeros.iter().for_each(|&position| svg.dot([position, y.low_edge()], style.color));
             for piece in split_at_gaps(self.drawable(series)) {
                 let positions: Vec<[f64; 2]> =
                     downsampled(&piece, x).iter().map(|&(px, py)| [x.position(px), y.position(py)]).collect();
@@ -294,7 +294,7 @@ impl Panel {
     /// Draws horizontal lines at the ticks, both axes with their tick labels, and the title of the
     /// vertical axis.
     fn grid(&self, svg: &mut Svg, x: &Axis, y: &Axis) {
-        let (bottom, top) = (y.from(), y.to());
+        let (bottom, top) = (y.low_edge(), y.high_edge());
         let Ticks { labeled, unlabeled } = y.ticks(6.0);
         for position in unlabeled {
             svg.line([LEFT, position], [WIDTH - RIGHT, position], "#f2f2f2", "");

@@ -26,7 +26,7 @@ pub enum Keep {
 /// let mut step = 0;
 /// let mut state = TrainingState::new(&device).model("model", &model).optimizer("adam", &mut adam);
 /// if let Some(resumed) = checkpoints.resume(&mut state)? {
-///     resumed.skipped.iter().for_each(|damage| eprintln!("passed over: {damage}"));
+///     resumed.corrupt.iter().for_each(|error| eprintln!("skipped: {error}"));
 ///     step = resumed.step;
 /// }
 /// while step < 10_000 {
@@ -58,8 +58,8 @@ pub struct Resumed {
     pub step: u64,
     /// The file that was loaded.
     pub path: PathBuf,
-    /// What was wrong with newer files, which are renamed to end in `.corrupt`.
-    pub skipped: Vec<String>,
+    /// The errors of newer files, which are corrupt and renamed to end in `.corrupt`.
+    pub corrupt: Vec<String>,
 }
 
 const OP: &str = "checkpoints";
@@ -142,18 +142,18 @@ impl Checkpoints {
     /// The errors of [`latest`](Checkpoints::latest) and of [`Checkpoint::resume`]. Returns an
     /// error if a file cannot be renamed.
     pub fn resume(&mut self, state: &mut TrainingState<'_>) -> Result<Option<Resumed>> {
-        let Some((checkpoint, path, corrupt)) = self.newest_intact()? else { return Ok(None) };
+        let Some((checkpoint, path, newer)) = self.newest_intact()? else { return Ok(None) };
         let step = checkpoint.resume(state)?;
-        let mut skipped = Vec::with_capacity(corrupt.len());
-        for (file, detail) in corrupt {
+        let mut corrupt = Vec::with_capacity(newer.len());
+        for (file, detail) in newer {
             let mut renamed = file.clone().into_os_string();
             renamed.push(".corrupt");
             fs::rename(&file, &renamed)
                 .map_err(|error| Error::file_system(&file, "cannot be renamed", &error))?;
-            skipped.push(detail);
+            corrupt.push(detail);
         }
         self.reached = Some(step);
-        Ok(Some(Resumed { step, path, skipped }))
+        Ok(Some(Resumed { step, path, corrupt }))
     }
 
     /// Writes a checkpoint and returns its path. When it is on disk, deletes the checkpoints that

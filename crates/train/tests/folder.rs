@@ -45,7 +45,7 @@ fn last_checkpoints_are_kept_and_the_newest_is_resumed() -> Result<()> {
     drop(checkpoints);
     let mut checkpoints = Checkpoints::new(folder.file("a/b"), Keep::Last(2))?;
     let resumed = checkpoints.resume(&mut second.state())?.expect("a checkpoint");
-    assert_eq!((resumed.step, resumed.skipped.len()), (6, 0));
+    assert_eq!((resumed.step, resumed.corrupt.len()), (6, 0));
     second.step = resumed.step;
     save_at(&mut second, &mut checkpoints, [8])?;
     first.until(8)?;
@@ -83,7 +83,7 @@ fn corrupt_checkpoints_are_skipped_and_renamed() -> Result<()> {
     assert_eq!((checkpoint.step(), corrupt.len()), (1, 2));
     let mut resumed = run()?;
     let resumed_from = checkpoints.resume(&mut resumed.state())?.expect("one is whole");
-    assert_eq!((resumed_from.step, resumed_from.path, &resumed_from.skipped), (1, file(1), &corrupt));
+    assert_eq!((resumed_from.step, resumed_from.path, &resumed_from.corrupt), (1, file(1), &corrupt));
     assert!(corrupt[0].contains("step-00000003.safetensors: truncated or corrupt: "), "{corrupt:?}");
     assert!(corrupt[1].contains("step-00000002.safetensors: corrupt: tensor "), "{corrupt:?}");
     resumed.step = 1;

@@ -23,7 +23,7 @@ fn train(folder: &Path, steps: u64) -> Result<()> {
     let mut checkpoints = Checkpoints::new(folder, Keep::Last(2))?;
     let mut run = Run::new(&ternion_cpu::device())?;
     if let Some(resumed) = checkpoints.resume(&mut run.state())? {
-        assert!(resumed.skipped.is_empty(), "a kill damages nothing: {:?}", resumed.skipped);
+        assert!(resumed.corrupt.is_empty(), "a kill damages nothing: {:?}", resumed.corrupt);
         run.step = resumed.step;
     }
     while run.step < steps {

@@ -84,7 +84,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
         ValueError: If there are no tensors, or if sizes along other axes differ.
         TypeError: If an argument is not a tensor.
     """
-    return _ternion._stacked("hstack", _tensors("hstack", (tensors,)))
+    return _ternion._stack_by("hstack", _tensors("hstack", (tensors,)))
 
 
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
@@ -96,7 +96,7 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
         ValueError: If there are no tensors, or if sizes along other axes differ.
         TypeError: If an argument is not a tensor.
     """
-    return _ternion._stacked("vstack", _tensors("vstack", (tensors,)))
+    return _ternion._stack_by("vstack", _tensors("vstack", (tensors,)))
 
 
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
@@ -108,7 +108,7 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
         ValueError: If there are no tensors, or if sizes along other axes differ.
         TypeError: If an argument is not a tensor.
     """
-    return _ternion._stacked("dstack", _tensors("dstack", (tensors,)))
+    return _ternion._stack_by("dstack", _tensors("dstack", (tensors,)))
 
 
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
@@ -120,7 +120,7 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
         ValueError: If there are no tensors, or if the numbers of rows differ.
         TypeError: If an argument is not a tensor.
     """
-    return _ternion._stacked("column_stack", _tensors("column_stack", (tensors,)))
+    return _ternion._stack_by("column_stack", _tensors("column_stack", (tensors,)))
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
@@ -188,7 +188,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     Raises:
         ValueError: If a tensor has several axes.
     """
-    return tensors[0] if len(tensors) == 1 and tensors[0].ndim == 1 else _ternion._stacked("cartesian_prod", tensors)
+    return tensors[0] if len(tensors) == 1 and tensors[0].ndim == 1 else _ternion._stack_by("cartesian_prod", tensors)
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -470,7 +470,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
         ValueError: If there is less than one part.
         IndexError: If an axis is out of range.
     """
-    return input._parts("tensor_split", _split_argument("tensor_split", indices_or_sections, sections, indices), dim)
+    return input._split_by("tensor_split", _split_argument("tensor_split", indices_or_sections, sections, indices), dim)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
@@ -494,7 +494,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     Raises:
         ValueError: If a tensor has more than 2 axes.
     """
-    return _ternion._stacked("block_diag", tensors)
+    return _ternion._stack_by("block_diag", tensors)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: bool = False) -> Tensor:
@@ -530,7 +530,7 @@ def hsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = No
         ValueError: If there are no axes, or if the number of parts does not divide the size of the
             axis.
     """
-    return input._parts("hsplit", _split_argument("hsplit", indices_or_sections, sections, indices), 0)
+    return input._split_by("hsplit", _split_argument("hsplit", indices_or_sections, sections, indices), 0)
 
 
 def vsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
@@ -542,7 +542,7 @@ def vsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = No
         ValueError: If there are fewer than 2 axes, or if the number of parts does not divide the
             size of the first.
     """
-    return input._parts("vsplit", _split_argument("vsplit", indices_or_sections, sections, indices), 0)
+    return input._split_by("vsplit", _split_argument("vsplit", indices_or_sections, sections, indices), 0)
 
 
 def dsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None) -> tuple[Tensor, ...]:
@@ -554,7 +554,7 @@ def dsplit(input: Tensor, indices_or_sections: Any = None, *, sections: Any = No
         ValueError: If there are fewer than 3 axes, or if the number of parts does not divide the
             size of the third.
     """
-    return input._parts("dsplit", _split_argument("dsplit", indices_or_sections, sections, indices), 0)
+    return input._split_by("dsplit", _split_argument("dsplit", indices_or_sections, sections, indices), 0)
 
 
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:

@@ -40,23 +40,23 @@ class GPT(nn.Module):
     Args:
         vocabulary: The number of different tokens.
         context: The maximum number of tokens in one pass.
-        layers: The number of blocks. For `heads`, `kv_heads`, `width`, `hidden`, `form`, `norm` and
-            `bias` see `nn.TransformerBlock`.
+        layers: The number of blocks. For `heads`, `kv_heads`, `width`, `hidden`, `feed_forward`,
+            `norm` and `bias` see `nn.TransformerBlock`.
         positions: "learned", "sinusoidal" or "rotary"; or, for other settings of rotary embeddings,
             an `nn.Rotary` with `context` positions.
         tied: Whether the output layer shares the weight of the embedding (Press and Wolf 2017).
         dropout: The dropout probability in training, within the blocks and for the embedded tokens.
 
     Raises:
-        ValueError: If a size is below 1, if `positions` or `form` is unknown, or if `heads` does
-            not divide the width; when called, if there are more tokens than `context`.
+        ValueError: If a size is below 1, if `positions` or `feed_forward` is unknown, or if `heads`
+            does not divide the width; when called, if there are more tokens than `context`.
         IndexError: When called, if a token is out of range.
         TypeError: When called, if the tokens have a floating-point dtype.
     """
 
     def __init__(
         self, vocabulary: int = 50_257, context: int = 1024, layers: int = 12, heads: int = 12, kv_heads: int | None = None,
-        width: int = 768, hidden: int | None = None, form: str = "gelu_tanh", norm: str = "layer_norm",
+        width: int = 768, hidden: int | None = None, feed_forward: str = "gelu_tanh", norm: str = "layer_norm",
         positions: str | nn.Rotary = "learned", bias: bool = True, tied: bool = True, dropout: float = 0.0, device: Any = None,
         dtype: Any = None,
     ):  # fmt: skip
@@ -66,8 +66,8 @@ class GPT(nn.Module):
             raise ValueError(f"GPT: positions {positions!r}, expected \"learned\", \"sinusoidal\", \"rotary\" or an nn.Rotary")
         self.vocabulary, self.context, self.width, self.positions = vocabulary, context, width, positions
         self._settings = dict(
-            vocabulary=vocabulary, context=context, layers=layers, heads=heads, kv_heads=kv_heads, width=width, hidden=hidden, form=form,
-            norm=norm, bias=bias,
+            vocabulary=vocabulary, context=context, layers=layers, heads=heads, kv_heads=kv_heads, width=width, hidden=hidden,
+            feed_forward=feed_forward, norm=norm, bias=bias,
         )  # fmt: skip
         factory_kwargs = dict(device=device, dtype=dtype)
         self.wte = _embedding(vocabulary, width, factory_kwargs)
@@ -76,7 +76,9 @@ class GPT(nn.Module):
         if positions == "rotary" and heads > 0:
             positions = nn.Rotary(context, width // heads)
         rotary = positions if isinstance(positions, nn.Rotary) else None
-        block = dict(kv_heads=kv_heads, hidden=hidden, form=form, norm=norm, bias=bias, dropout=dropout, rotary=rotary, **factory_kwargs)
+        block = dict(
+            kv_heads=kv_heads, hidden=hidden, feed_forward=feed_forward, norm=norm, bias=bias, dropout=dropout, rotary=rotary, **factory_kwargs,
+        )  # fmt: skip
         self.h = [_block(width, heads, layers, block, factory_kwargs) for _ in range(layers)]
         self.ln_f = nn.LayerNorm(width, bias=bias, **factory_kwargs) if norm == "layer_norm" else nn.RMSNorm(width, eps=1e-5, **factory_kwargs)
         self.lm_head = None if tied else _head(width, vocabulary, factory_kwargs)
@@ -149,7 +151,7 @@ class GPT(nn.Module):
         """
         settings, learned = self._settings, self.wpe is not None
         is_gpt2 = learned and settings["norm"] == "layer_norm" and settings["kv_heads"] in (None, settings["heads"]) and settings["bias"]
-        if not is_gpt2 or settings["form"] == "swiglu":
+        if not is_gpt2 or settings["feed_forward"] == "swiglu":
             raise ValueError(f"save_gpt2: a model of {settings} and positions {self.positions!r}, which GPT-2's names cannot express")
         _ternion._save_gpt2(folder, settings, self.state_dict())
 

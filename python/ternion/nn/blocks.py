@@ -28,24 +28,24 @@ class FeedForward(Module):
     Args:
         hidden: the hidden width. By default four times `width`, or 8/3 of it rounded up to a
             multiple of 8 for "swiglu".
-        form: "relu", "gelu", "gelu_tanh" (as in GPT-2) or "swiglu":
+        kind: "relu", "gelu", "gelu_tanh" (as in GPT-2) or "swiglu":
             `linear2(silu(linear_gate(x)) * linear1(x))` (Shazeer 2020).
         dropout: the dropout probability of hidden activations in training.
 
     Raises:
-        ValueError: If `form` is unknown; when called, if the input has another width.
+        ValueError: If `kind` is unknown; when called, if the input has another width.
     """
 
     def __init__(
-        self, width: int, hidden: int | None = None, form: str = "gelu", bias: bool = True, dropout: float = 0.0, device: Any = None,
+        self, width: int, hidden: int | None = None, kind: str = "gelu", bias: bool = True, dropout: float = 0.0, device: Any = None,
         dtype: Any = None,
     ):  # fmt: skip
-        if form not in (*_ACTIVATIONS, "swiglu"):
-            raise ValueError(f"FeedForward: form {form!r}, expected one of {', '.join(_ACTIVATIONS)}, swiglu")
-        is_gated, factory_kwargs = form == "swiglu", dict(bias=bias, device=device, dtype=dtype)
+        if kind not in (*_ACTIVATIONS, "swiglu"):
+            raise ValueError(f"FeedForward: kind {kind!r}, expected one of {', '.join(_ACTIVATIONS)}, swiglu")
+        is_gated, factory_kwargs = kind == "swiglu", dict(bias=bias, device=device, dtype=dtype)
         default_hidden = (-(-width * 8 // 3) + 7) // 8 * 8 if is_gated else 4 * width
         hidden = default_hidden if hidden is None else hidden
-        self.form = form
+        self.kind = kind
         self.linear1 = Linear(width, hidden, **factory_kwargs)
         self.linear_gate = Linear(width, hidden, **factory_kwargs) if is_gated else None
         self.dropout = Dropout(dropout)
@@ -55,7 +55,7 @@ class FeedForward(Module):
         return _feed_forward(self, input)
 
     def extra_repr(self) -> str:
-        return f"form={self.form!r}"
+        return f"kind={self.kind!r}"
 
 
 def _feed_forward(layer: Any, input: Tensor) -> Tensor:
@@ -64,16 +64,16 @@ def _feed_forward(layer: Any, input: Tensor) -> Tensor:
     if layer.linear_gate is not None:
         hidden = layer.linear_gate(input).silu() * hidden
     else:
-        hidden = _ACTIVATIONS[layer.form](hidden)
+        hidden = _ACTIVATIONS[layer.kind](hidden)
     return layer.linear2(layer.dropout(hidden))
 
 
-def _norm(form, width, bias, eps, factory_kwargs):
-    if form == "layer_norm":
+def _norm(kind, width, bias, eps, factory_kwargs):
+    if kind == "layer_norm":
         return LayerNorm(width, eps=eps, bias=bias, **factory_kwargs)
-    if form == "rms_norm":
+    if kind == "rms_norm":
         return RMSNorm(width, eps=eps, **factory_kwargs)
-    raise ValueError(f"norm {form!r}, expected \"layer_norm\" or \"rms_norm\"")
+    raise ValueError(f"norm {kind!r}, expected \"layer_norm\" or \"rms_norm\"")
 
 
 class TransformerBlock(Module):
@@ -87,7 +87,7 @@ class TransformerBlock(Module):
         width: the number of columns of a token.
         heads: the number of query heads; `kv_heads` is the number of key and value heads, the same
             by default.
-        hidden, form: see `FeedForward`.
+        hidden, feed_forward: the hidden width and the kind of the `FeedForward`.
         norm: "layer_norm" or "rms_norm"; `eps` is added to the variance or to the mean square.
         bias: whether linear layers and norms have a bias.
         dropout: the dropout probability in training, for the attention weights, the hidden
@@ -95,23 +95,24 @@ class TransformerBlock(Module):
         rotary: rotary embedding that is applied to queries and keys.
 
     Raises:
-        ValueError: If the heads do not divide the width, `form` or `norm` is unknown, or `dropout`
-            is not at least 0 and below 1; when called, if the input has another width.
+        ValueError: If the heads do not divide the width, `feed_forward` or `norm` is unknown, or
+            `dropout` is not at least 0 and below 1; when called, if the input has another width.
     """
 
     def __init__(
-        self, width: int, heads: int, kv_heads: int | None = None, hidden: int | None = None, form: str = "gelu", norm: str = "layer_norm",
-        eps: float = 1e-5, bias: bool = True, dropout: float = 0.0, rotary: Any = None, device: Any = None, dtype: Any = None,
+        self, width: int, heads: int, kv_heads: int | None = None, hidden: int | None = None, feed_forward: str = "gelu",
+        norm: str = "layer_norm", eps: float = 1e-5, bias: bool = True, dropout: float = 0.0, rotary: Any = None, device: Any = None,
+        dtype: Any = None,
     ):  # fmt: skip
         factory_kwargs = dict(device=device, dtype=dtype)
         self.self_attn = MultiheadAttention(
             width, heads, dropout, bias, batch_first=True, num_kv_heads=kv_heads, rotary=rotary, **factory_kwargs
         )
         # The block owns the members directly, as the state dict keys require.
-        feed_forward = FeedForward(width, hidden, form, bias, dropout, **factory_kwargs)
-        self.form = form
-        self.linear1, self.linear_gate = feed_forward.linear1, feed_forward.linear_gate
-        self.dropout, self.linear2 = feed_forward.dropout, feed_forward.linear2
+        layer = FeedForward(width, hidden, feed_forward, bias, dropout, **factory_kwargs)
+        self.kind = layer.kind
+        self.linear1, self.linear_gate = layer.linear1, layer.linear_gate
+        self.dropout, self.linear2 = layer.dropout, layer.linear2
         self.norm1, self.norm2 = (_norm(norm, width, bias, eps, factory_kwargs) for _ in range(2))
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
 
@@ -142,7 +143,7 @@ class TransformerBlock(Module):
         return x + self.dropout2(_feed_forward(self, self.norm2(x)))
 
     def extra_repr(self) -> str:
-        return f"form={self.form!r}"
+        return f"feed_forward={self.kind!r}"
 
 
 def _convolution(inputs, outputs, kernel, stride, factory_kwargs):

@@ -105,14 +105,14 @@ def record_gradients(optimizer: Any) -> None:
     """Records which gradients a step used, by the numbers of the backward passes that computed
     them.
     """
-    optimizer._used_passes = {id(parameter): _trust.backward_number(parameter) for parameter in _parameters(optimizer) if parameter.grad is not None}
+    optimizer._used_passes = {id(parameter): _trust.backward_index(parameter) for parameter in _parameters(optimizer) if parameter.grad is not None}
 
 
 def shared_warning(optimizer: Any, others: list[Any], describe: Any) -> str:
     """Reports parameters that another optimizer has updated by the same gradients."""
     for other in others:
         used = getattr(other, "_used_passes", None) if other is not optimizer else None
-        shared = [parameter for parameter in _parameters(optimizer) if used and used.get(id(parameter)) == _trust.backward_number(parameter) != 0 and parameter.grad is not None]
+        shared = [parameter for parameter in _parameters(optimizer) if used and used.get(id(parameter)) == _trust.backward_index(parameter) != 0 and parameter.grad is not None]
         if shared:
             listed = ", ".join(describe(parameter, "a parameter") for parameter in shared[:5])
             message = f"a step of another optimizer, {type(other).__name__}, has moved them by the same gradients: give each parameter to one of them"

@@ -52,7 +52,7 @@ def _orphans(tensors: list[Any]) -> list[tuple[int, Any]]:
     """
     known = {id(parameter) for parameter in optimized_parameters()}
     orphans = [tensor for tensor in tensors if id(tensor) not in known and tensor.requires_grad and tensor.grad is not None]
-    return [(_trust.backward_number(tensor), tensor) for tensor in orphans]
+    return [(_trust.backward_index(tensor), tensor) for tensor in orphans]
 
 
 def _with_shapes(tensors: list[Any], names: list[str]) -> list[str]:
@@ -63,7 +63,7 @@ def _last_pass(optimizer: Optimizer) -> int:
     """Returns the number of the last backward pass that computed a gradient of one of the
     optimizer's parameters; 0 if there was none.
     """
-    return max((_trust.backward_number(parameter) for parameter in _parameters(optimizer) if parameter.grad is not None), default=0)
+    return max((_trust.backward_index(parameter) for parameter in _parameters(optimizer) if parameter.grad is not None), default=0)
 
 
 def _missing_parameters(optimizer: Optimizer) -> list[str]:
@@ -188,7 +188,7 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
-        self._created_at_pass = max((_trust.backward_number(parameter) for parameter in all_named()), default=0)
+        self._created_at_pass = max((_trust.backward_index(parameter) for parameter in all_named()), default=0)
         _optimizers.add(self)
 
     def __init_subclass__(cls, **kwargs: Any):

@@ -24,7 +24,7 @@ struct Parameters {
     offsets: [u32; 4],
     size: u32,
     step: u32,
-    spare: [u32; 2],
+    _padding: [u32; 2],
     space: Space,
 }
 
@@ -84,7 +84,7 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
         offsets: [y_offset, index_offset, x_offset, 0],
         size: size as u32,
         step: x.layout.strides()[axis] as u32,
-        spare: [0; 2],
+        _padding: [0; 2],
         space,
     };
     let launch = Launch {

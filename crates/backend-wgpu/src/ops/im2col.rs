@@ -24,8 +24,8 @@ struct Parameters {
     rank: u32,
     channels: u32,
     offsets: [u32; 4],
-    down: WindowAxis,
-    across: WindowAxis,
+    vertical: WindowAxis,
+    horizontal: WindowAxis,
     space: Space,
 }
 
@@ -48,7 +48,7 @@ fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: ElementRe
         return Ok(());
     }
     let size = image(op, pixels)?;
-    let [down, across] = window_axes(op, window, size, window.output_size(op, size)?)?;
+    let [vertical, horizontal] = window_axes(op, window, size, window.output_size(op, size)?)?;
     let [(to, y_offset), (origin, x_offset)] = [gpu.bind(op, y)?, gpu.bind(op, x)?];
     let parameters = Parameters {
         launched: 0,
@@ -56,8 +56,8 @@ fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: ElementRe
         rank: y.layout.shape().rank() as u32,
         channels: pixels.layout.shape().dim(1) as u32,
         offsets: [y_offset, x_offset, 0, 0],
-        down,
-        across,
+        vertical,
+        horizontal,
         space: unmerged_space(&[y, x]),
     };
     let store = StorageFormat::of(y.dtype);

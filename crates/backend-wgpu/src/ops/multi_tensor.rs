@@ -36,7 +36,7 @@ const PART_BYTES: usize = 16;
 struct Squares {
     launched: u32,
     first_part: u32,
-    spares: [u32; 2],
+    _padding: [u32; 2],
     ends: [u32; 8],
     counts: [u32; 8],
     offsets: [u32; 8],
@@ -49,7 +49,7 @@ struct Root {
     launched: u32,
     count: u32,
     offset: u32,
-    spare: u32,
+    _padding: u32,
 }
 
 /// A tensor as the shader reads it.
@@ -87,7 +87,7 @@ pub(crate) fn run(_: &Op, call: &Call<'_>) -> Result<()> {
     let variant = Variant::new(Shader::MultiTensorRoot, Class::Float)
         .slot(SlotName::Y, StorageFormat::of(y.dtype), Access::Scattered)
         .slot(SlotName::Parts, StorageFormat::F32, Access::ReadVec4);
-    let root = Root { launched: 0, count: count as u32, offset, spare: 0 };
+    let root = Root { launched: 0, count: count as u32, offset, _padding: 0 };
     gpu.launch(op, Launch { variant, bindings: smallvec![to, parts], groups: 1 }, bytemuck::bytes_of(&root))
 }
 

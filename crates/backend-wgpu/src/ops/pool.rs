@@ -25,11 +25,11 @@ struct Parameters {
     rank: u32,
     index_check: u32,
     offsets: [u32; 4],
-    down: WindowAxis,
-    across: WindowAxis,
+    vertical: WindowAxis,
+    horizontal: WindowAxis,
     divisor: f32,
     windows: u32,
-    spare: [u32; 2],
+    _padding: [u32; 2],
     space: Space,
 }
 
@@ -60,7 +60,7 @@ fn launch(
     let (gpu, op, to, x) = (call.gpu, call.name, &pooling.to, &pooling.x);
     let positions = pooling.positions.as_ref().unwrap_or(x);
     let size = image(op, &pooling.images)?;
-    let [down, across] = window_axes(op, pooling.window, size, image(op, &pooling.windows)?)?;
+    let [vertical, horizontal] = window_axes(op, pooling.window, size, image(op, &pooling.windows)?)?;
     if i32::try_from(size[0].saturating_mul(size[1])).is_err() {
         return Err(Error::invalid(
             op,
@@ -76,11 +76,11 @@ fn launch(
         rank: 4,
         index_check: if checks { gpu.index_check_id(op, size[0] * size[1]) } else { 0 },
         offsets: [y_offset, x_offset, positions_offset, 0],
-        down,
-        across,
+        vertical,
+        horizontal,
         divisor: pooling.divisor,
         windows: pooling.windows.layout.elements() as u32,
-        spare: [0; 2],
+        _padding: [0; 2],
         space: unmerged_space(&[to, x, positions]),
     };
     let store = StorageFormat::of(to.dtype);

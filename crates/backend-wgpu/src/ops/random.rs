@@ -26,8 +26,8 @@ struct Parameters {
     state_step: u32,
     threshold: u32,
     scale: f32,
-    spare: u32,
-    spares: [u32; 2],
+    _padding: u32,
+    _padding_1: [u32; 2],
     space: Space,
 }
 
@@ -81,8 +81,8 @@ fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) ->
         state_step: state.layout.strides()[0] as u32,
         threshold: numbers.threshold,
         scale: numbers.scale,
-        spare: 0,
-        spares: [0; 2],
+        _padding: 0,
+        _padding_1: [0; 2],
         space,
     };
     let groups = count.div_ceil(numbers.elements as usize).div_ceil(GROUP);

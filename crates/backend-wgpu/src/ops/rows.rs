@@ -36,7 +36,9 @@ struct Parameters {
     over_rank: u32,
     index_check: u32,
     partition: Partition,
-    spare: [u32; 3],
+    column_step: u32,
+    thread_step: u32,
+    _padding: u32,
     offsets: [u32; 4],
     extras: [u32; 8],
     numbers: [u32; 8],
@@ -293,7 +295,8 @@ impl<'a> Rows<'a> {
     pub(crate) fn launch_norm_grad(mut self, parts: &Buffer) -> Result<()> {
         self.shader = Shader::NormGrad;
         let in_pairs = self.writes_pairs();
-        self.parameters.spare = if in_pairs { [1, 2, 0] } else { [self.partition.members, 1, 0] };
+        let steps = if in_pairs { (1, 2) } else { (self.partition.members, 1) };
+        (self.parameters.column_step, self.parameters.thread_step) = steps;
         let store = if in_pairs { NormStoreTwo::Pair } else { NormStoreTwo::Each };
         let per_thread = Constant::PerThread.is(self.partition.columns_per_thread() as u32);
         self.fills.extend::<[Fill; 2]>([per_thread, store.into()]);

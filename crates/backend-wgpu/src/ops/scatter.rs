@@ -36,7 +36,7 @@ struct Parameters {
     columns: u32,
     y_row: u32,
     source_row: u32,
-    spare: u32,
+    _padding: u32,
     space: Space,
 }
 
@@ -121,7 +121,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
         columns: 1,
         y_row: 0,
         source_row: 0,
-        spare: 0,
+        _padding: 0,
         space,
     };
     let index = (SlotName::Index, StorageFormat::of(index.dtype), Access::Read, positions);
@@ -215,7 +215,7 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         columns: 1,
         y_row: 0,
         source_row: 0,
-        spare: 0,
+        _padding: 0,
         space: vector,
     };
     let pairs =

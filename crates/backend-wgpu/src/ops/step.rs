@@ -31,8 +31,8 @@ struct Parameters {
     decay: f32,
     factors: [f32; 4],
     eps: f32,
-    spare: u32,
-    spares: [u32; 2],
+    _padding: u32,
+    _padding_1: [u32; 2],
     space: Space,
 }
 
@@ -161,8 +161,8 @@ fn step(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
         decay: rule.decay as f32,
         factors: rule.factors.map(|factor| factor as f32),
         eps: rule.eps as f32,
-        spare: 0,
-        spares: [0; 2],
+        _padding: 0,
+        _padding_1: [0; 2],
         space,
     };
     let mut bindings = SmallVec::new();

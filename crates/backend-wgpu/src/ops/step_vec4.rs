@@ -30,7 +30,7 @@ struct Parameters {
     hyper_first: u32,
     hyper_step: u32,
     eps: f32,
-    spare: u32,
+    _padding: u32,
     factors: [f32; 4],
     ends: [u32; MAX_FUSED],
     vec4s: [u32; MAX_FUSED],

@@ -24,7 +24,7 @@ pub(crate) struct Parameters {
     horizontal_tiles: u32,
     vertical_tiles: u32,
     batches: u32,
-    spares: [u32; 3],
+    _padding: [u32; 3],
     offsets: [u32; 4],
     space: Space,
 }
@@ -100,7 +100,7 @@ impl Transpose {
             horizontal_tiles: columns.div_ceil(COLUMNS),
             vertical_tiles: lines.div_ceil(COLUMNS / per_word),
             batches,
-            spares: [0; 3],
+            _padding: [0; 3],
             offsets: [offsets[0] / per_word, offsets[1] / per_word, 0, 0],
             space,
         };

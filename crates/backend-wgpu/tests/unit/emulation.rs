@@ -16,7 +16,7 @@ struct Factor<'a> {
 }
 
 /// Returns the source without cooperative matrices.
-pub(crate) fn emulated(text: &str) -> String {
+pub(crate) fn emulate_matrices(text: &str) -> String {
     let mut output = String::with_capacity(2 * text.len());
     let mut factors = BTreeMap::new();
     let mut functions = BTreeSet::new();
@@ -148,7 +148,7 @@ mod tests {
             let a = coopLoadT<coop_mat16x16<f16, A>>(&tile[start], 6u);\n\
             let b = coopLoad<coop_mat16x16<f16, B>>(&tile[other], 6u);\n\
             sums = coopMultiplyAdd(a, b, sums);\ncoopStoreT(sums, &scores[first], 9u);\n";
-        let text = emulated(text);
+        let text = emulate_matrices(text);
         assert!(!text.contains("coop"), "{text}");
         for line in [
             "var sums: array<f32, 8>;",

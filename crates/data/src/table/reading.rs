@@ -2,7 +2,7 @@
 //! ignore are reported here.
 
 use super::{CsvConfig, MissingCells, Table, check_names, index_of};
-use crate::error::{CellFault, DataError, Result};
+use crate::error::{CellError, DataError, Result};
 use csv::{ReaderBuilder, StringRecord, Terminator};
 use std::path::Path;
 
@@ -59,7 +59,7 @@ impl Reading<'_> {
     fn check_is_header(&self, header: &[String], line: usize) -> Result<()> {
         match header.iter().all(|name| name.parse::<f64>().is_ok()) {
             true if !header.is_empty() => {
-                Err(self.cell_error(line, 0, header, CellFault::NumberAsName(header[0].clone())))
+                Err(self.cell_error(line, 0, header, CellError::NumberAsName(header[0].clone())))
             }
             _ => Ok(()),
         }
@@ -85,7 +85,7 @@ impl Reading<'_> {
 
     fn unpaired(&self, lines: &Lines, header: &[String]) -> Option<DataError> {
         let (line, column) = lines.unpaired?;
-        Some(self.cell_error(line, column, header, CellFault::Quotation))
+        Some(self.cell_error(line, column, header, CellError::Quotation))
     }
 
     /// Returns the error for an invalid line if the header is a single name that contains another
@@ -95,7 +95,7 @@ impl Reading<'_> {
         let [name] = header else { return None };
         let found =
             [',', ';', '\t', '|'].into_iter().find(|&other| other != expected && name.contains(other))?;
-        Some(self.cell_error(line, 0, header, CellFault::Delimiter { expected, found }))
+        Some(self.cell_error(line, 0, header, CellError::Delimiter { expected, found }))
     }
 
     /// Appends the `chosen` cells of a line. Returns false if the line is dropped.
@@ -109,38 +109,38 @@ impl Reading<'_> {
     ) -> Result<bool> {
         let (expected, found) = (header.len(), record.len());
         if found < expected {
-            return Err(self.cell_error(number, found, header, CellFault::Missing { expected, found }));
+            return Err(self.cell_error(number, found, header, CellError::Missing { expected, found }));
         }
         if found > expected {
-            return Err(self.cell_error(number, expected, header, CellFault::Surplus { expected, found }));
+            return Err(self.cell_error(number, expected, header, CellError::Surplus { expected, found }));
         }
         let start = cells.len();
         for &column in chosen {
             match (parse(&record[column]), self.config.missing) {
-                (Err(CellFault::Empty), MissingCells::Fill(fill)) if fill.is_finite() => cells.push(fill),
-                (Err(CellFault::Empty), MissingCells::DropRow) => {
+                (Err(CellError::Empty), MissingCells::Fill(fill)) if fill.is_finite() => cells.push(fill),
+                (Err(CellError::Empty), MissingCells::DropRow) => {
                     cells.truncate(start);
                     return Ok(false);
                 }
-                (Err(fault), _) => return Err(self.cell_error(number, column, header, fault)),
+                (Err(error), _) => return Err(self.cell_error(number, column, header, error)),
                 (Ok(cell), _) => cells.push(cell),
             }
         }
         Ok(true)
     }
 
-    fn cell_error(&self, line: usize, column: usize, header: &[String], fault: CellFault) -> DataError {
+    fn cell_error(&self, line: usize, column: usize, header: &[String], error: CellError) -> DataError {
         let name = header.get(column).cloned().unwrap_or_else(|| "no name".to_string());
-        DataError::Cell { file: self.file.to_path_buf(), line, column: column + 1, name, fault }
+        DataError::Cell { file: self.file.to_path_buf(), line, column: column + 1, name, error }
     }
 }
 
-fn parse(cell: &str) -> std::result::Result<f64, CellFault> {
+fn parse(cell: &str) -> std::result::Result<f64, CellError> {
     match cell.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
-        Ok(_) => Err(CellFault::NotFinite(cell.to_string())),
-        Err(_) if cell.is_empty() => Err(CellFault::Empty),
-        Err(_) => Err(CellFault::NotANumber(cell.to_string())),
+        Ok(_) => Err(CellError::NotFinite(cell.to_string())),
+        Err(_) if cell.is_empty() => Err(CellError::Empty),
+        Err(_) => Err(CellError::NotANumber(cell.to_string())),
     }
 }
 

@@ -32,14 +32,14 @@ pub struct FeedForward {
     /// From the hidden width back to the width.
     pub linear2: Linear,
     #[module(skip)]
-    form: FeedForwardKind,
+    kind: FeedForwardKind,
 }
 
 /// Configuration of a [`FeedForward`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FeedForwardConfig {
     /// GELU by default.
-    pub form: FeedForwardKind,
+    pub kind: FeedForwardKind,
     /// The hidden width. By default four times the width; for SwiGLU, which has a third matrix, 8/3
     /// of the width, rounded up to a multiple of 8.
     pub hidden: Option<usize>,
@@ -54,7 +54,7 @@ pub struct FeedForwardConfig {
 impl Default for FeedForwardConfig {
     fn default() -> Self {
         FeedForwardConfig {
-            form: FeedForwardKind::default(),
+            kind: FeedForwardKind::default(),
             hidden: None,
             bias: true,
             dropout: 0.0,
@@ -70,8 +70,8 @@ impl FeedForward {
     /// Returns an error if the dropout is outside `0..=1`, the dtype is not floating, or memory is
     /// exhausted.
     pub fn new(width: usize, config: FeedForwardConfig, device: &Device) -> Result<FeedForward> {
-        let FeedForwardConfig { form, hidden, bias, dropout, dtype } = config;
-        let is_gated = form == FeedForwardKind::SwiGLU;
+        let FeedForwardConfig { kind, hidden, bias, dropout, dtype } = config;
+        let is_gated = kind == FeedForwardKind::SwiGLU;
         let default_hidden = if is_gated { (width * 8).div_ceil(3).next_multiple_of(8) } else { 4 * width };
         let hidden = hidden.unwrap_or(default_hidden);
         let linear = |inputs, outputs| {
@@ -82,7 +82,7 @@ impl FeedForward {
             linear_gate: is_gated.then(|| linear(width, hidden)).transpose()?,
             dropout: Dropout::new(dropout)?,
             linear2: linear(hidden, width)?,
-            form,
+            kind,
         })
     }
 
@@ -102,7 +102,7 @@ impl FeedForward {
     /// Returns the activation between the layers; `None` for SwiGLU, which multiplies by a gate
     /// instead.
     fn activation(&self) -> Option<UnaryOp> {
-        match self.form {
+        match self.kind {
             FeedForwardKind::ReLU => Some(UnaryOp::Relu),
             FeedForwardKind::GELU => Some(UnaryOp::GeluErf),
             FeedForwardKind::GELUTanh => Some(UnaryOp::GeluTanh),

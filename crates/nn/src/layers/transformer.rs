@@ -68,8 +68,8 @@ pub struct TransformerBlockConfig {
     /// Hidden width of the feed-forward part; by default four times the width, or for SwiGLU 8/3 of
     /// the width, rounded up to a multiple of 8. (PyTorch's default is 2048 for any width.)
     pub hidden: Option<usize>,
-    /// GELU by default. (PyTorch's default is ReLU.)
-    pub form: FeedForwardKind,
+    /// The kind of feed-forward part; GELU by default. (PyTorch's default is ReLU.)
+    pub feed_forward: FeedForwardKind,
     /// [`LayerNorm`] by default.
     pub norm: NormKind,
     /// Added to the variance, or to the mean square; 1e-5 by default.
@@ -91,7 +91,7 @@ impl Default for TransformerBlockConfig {
         TransformerBlockConfig {
             kv_heads: None,
             hidden: None,
-            form: FeedForwardKind::default(),
+            feed_forward: FeedForwardKind::default(),
             norm: NormKind::default(),
             eps: 1e-5,
             bias: true,
@@ -113,10 +113,19 @@ impl TransformerBlock {
         config: TransformerBlockConfig,
         device: &Device,
     ) -> Result<TransformerBlock> {
-        let TransformerBlockConfig { kv_heads, hidden, form, norm, eps, bias, dropout, rotary, dtype } =
-            config;
+        let TransformerBlockConfig {
+            kv_heads,
+            hidden,
+            feed_forward,
+            norm,
+            eps,
+            bias,
+            dropout,
+            rotary,
+            dtype,
+        } = config;
         let attention_config = MultiHeadAttentionConfig { kv_heads, bias, dropout, rotary, dtype };
-        let feed_forward_config = FeedForwardConfig { form, hidden, bias, dropout, dtype };
+        let feed_forward_config = FeedForwardConfig { kind: feed_forward, hidden, bias, dropout, dtype };
         let norm = || norm.build(width, bias, eps, dtype, device);
         Ok(TransformerBlock {
             self_attn: MultiHeadAttention::with_config(width, heads, attention_config, device)?,

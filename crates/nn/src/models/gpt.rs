@@ -45,7 +45,7 @@ pub struct GPTConfig {
     /// See [`FeedForwardConfig::hidden`](crate::FeedForwardConfig::hidden).
     pub hidden: Option<usize>,
     /// [`FeedForwardKind::GELUTanh`] by default.
-    pub form: FeedForwardKind,
+    pub feed_forward: FeedForwardKind,
     /// [`LayerNorm`](crate::LayerNorm) by default.
     pub norm: NormKind,
     /// Learned by default.
@@ -72,7 +72,7 @@ impl Default for GPTConfig {
             kv_heads: None,
             width: 768,
             hidden: None,
-            form: FeedForwardKind::GELUTanh,
+            feed_forward: FeedForwardKind::GELUTanh,
             norm: NormKind::default(),
             positions: GPTPositions::default(),
             bias: true,
@@ -291,7 +291,7 @@ fn blocks(config: &GPTConfig, device: &Device) -> Result<Vec<TransformerBlock>> 
     let block_config = TransformerBlockConfig {
         kv_heads: config.kv_heads,
         hidden: config.hidden,
-        form: config.form,
+        feed_forward: config.feed_forward,
         norm: config.norm,
         bias,
         dropout,

@@ -25,7 +25,7 @@ pub struct Unmatched {
     /// Keys of the module that were not loaded.
     pub missing: Vec<String>,
     /// Loaded keys that the module does not have.
-    pub extra: Vec<String>,
+    pub unexpected: Vec<String>,
 }
 
 /// All reasons why a state cannot be loaded.
@@ -38,7 +38,7 @@ struct Mismatches {
 
 impl Mismatches {
     fn allow(&self, matching: Matching) -> bool {
-        let keys = self.unmatched.missing.is_empty() && self.unmatched.extra.is_empty();
+        let keys = self.unmatched.missing.is_empty() && self.unmatched.unexpected.is_empty();
         self.shapes.is_empty() && self.dtypes.is_empty() && (keys || matching == Matching::Partial)
     }
 }
@@ -48,7 +48,7 @@ impl From<Mismatches> for Text {
         let keys = |keys: Vec<String>| keys.into_iter().map(Text::from).collect();
         let kinds: [(&str, Vec<Text>); 4] = [
             ("; missing: ", keys(mismatches.unmatched.missing)),
-            ("; extra: ", keys(mismatches.unmatched.extra)),
+            ("; extra: ", keys(mismatches.unmatched.unexpected)),
             ("; wrong shape: ", mismatches.shapes),
             ("; wrong dtype: ", mismatches.dtypes),
         ];
@@ -172,7 +172,7 @@ fn compare(targets: &StateDict, sources: &StateDict) -> Mismatches {
             mismatches.dtypes.push(text![key, " ", source.dtype(), ", expected ", target.dtype()]);
         }
     }
-    mismatches.unmatched.extra = unexpected_keys(targets, sources.keys());
+    mismatches.unmatched.unexpected = unexpected_keys(targets, sources.keys());
     mismatches
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn match_without_tensors<'k>(
     keys: impl Iterator<Item = &'k String>,
     matching: Matching,
 ) -> Result<Unmatched, LoadError> {
-    let unmatched = Unmatched { extra: unexpected_keys(&StateDict::new(), keys), ..Default::default() };
+    let unmatched = Unmatched { unexpected: unexpected_keys(&StateDict::new(), keys), ..Default::default() };
     let mismatches = Mismatches { unmatched, ..Default::default() };
     if mismatches.allow(matching) {
         return Ok(mismatches.unmatched);

@@ -1,9 +1,9 @@
 //! Adagrad: gradients divided by the square root of the sum of all squared gradients.
 
-use super::composed::{Parts, composed};
+use super::composed::{ParamTensors, composed};
 use super::group::ParamGroup;
 use super::optimizer::optimizer;
-use super::steps::{Common, StepRule, Steps};
+use super::steps::{CommonConfig, StepRule, Steps};
 use crate::module::Param;
 use ternion_core::{Result, Tensor};
 
@@ -57,23 +57,23 @@ struct AdagradRule {
 }
 
 impl AdagradRule {
-    fn update(&self, parts: &Parts<'_>) -> Result<Tensor> {
-        let gradient = parts.gradient_with_decay(self.config.weight_decay)?;
-        let sum = parts.states[0];
+    fn update(&self, tensors: &ParamTensors<'_>) -> Result<Tensor> {
+        let gradient = tensors.gradient_with_decay(self.config.weight_decay)?;
+        let sum = tensors.states[0];
         sum.add_(&gradient.square()?)?;
         let direction = gradient.div(&sum.sqrt()?.add_scalar(self.config.eps)?)?;
-        parts.parameter.sub(&direction.mul(&parts.lr)?)
+        tensors.parameter.sub(&direction.mul(&tensors.lr)?)
     }
 }
 
 impl StepRule for AdagradRule {
-    fn change(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
-        composed(inputs, 1, |parts| self.update(parts))
+    fn apply(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
+        composed(inputs, 1, |tensors| self.update(tensors))
     }
     fn state_names(&self) -> &'static [&'static str] {
         &["sum"]
     }
-    fn numbers(&self, lr: f64, step: u64) -> Vec<f64> {
+    fn step_scalars(&self, lr: f64, step: u64) -> Vec<f64> {
         vec![lr / (1.0 + (step - 1) as f64 * self.config.lr_decay), 1.0]
     }
     fn initial_state(&self) -> f64 {
@@ -98,7 +98,7 @@ impl Adagrad {
     pub fn with_groups(groups: Vec<ParamGroup>, config: AdagradConfig) -> Result<Adagrad> {
         let AdagradConfig { lr, lr_decay, weight_decay, initial_accumulator_value, eps, .. } = config;
         let (max_grad_norm, allow_missing_gradients) = (config.max_grad_norm, config.allow_missing_gradients);
-        let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
+        let common = CommonConfig { lr, weight_decay, max_grad_norm, allow_missing_gradients };
         let accumulator = ("initial_accumulator_value", initial_accumulator_value);
         common.check("adagrad", &[("lr_decay", lr_decay), accumulator, ("eps", eps)])?;
         let rule = |weight_decay| AdagradRule { config: AdagradConfig { weight_decay, ..config } };

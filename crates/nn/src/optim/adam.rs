@@ -5,10 +5,10 @@
 //! the next scope need not cast it. This does not apply with `amsgrad`, nor to parameters that
 //! overlap in memory or are not dense.
 
-use super::composed::{Parts, blend_, composed};
+use super::composed::{ParamTensors, blend_, composed};
 use super::group::ParamGroup;
 use super::optimizer::{check_betas, optimizer};
-use super::steps::{Common, StepRule, Steps};
+use super::steps::{CommonConfig, StepRule, Steps};
 use crate::module::Param;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::step::{AdamStep, DecayMode};
@@ -24,9 +24,9 @@ impl StepRule for AdamRule {
     fn momentum(&mut self) -> Option<&mut f64> {
         Some(&mut self.step.beta1)
     }
-    fn change(&self, inputs: &[&Tensor], half_copy: bool) -> Result<()> {
+    fn apply(&self, inputs: &[&Tensor], half_copy: bool) -> Result<()> {
         if self.amsgrad {
-            return composed(inputs, self.state_names().len(), |parts| self.update(parts));
+            return composed(inputs, self.state_names().len(), |tensors| self.update(tensors));
         }
         apply(AdamStep { half_copy, ..self.step.clone() }, inputs).map(drop)
     }
@@ -36,7 +36,7 @@ impl StepRule for AdamRule {
     fn state_names(&self) -> &'static [&'static str] {
         if self.amsgrad { &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"] } else { &["exp_avg", "exp_avg_sq"] }
     }
-    fn numbers(&self, lr: f64, step: u64) -> Vec<f64> {
+    fn step_scalars(&self, lr: f64, step: u64) -> Vec<f64> {
         // `powf`, because the exponent of `powi` is an i32. Beyond 2^31 steps the corrections are
         // 1.
         let step = step as f64;
@@ -49,19 +49,20 @@ impl StepRule for AdamRule {
 impl AdamRule {
     /// Computes the variant with the largest second moment so far (Reddi et al. 2018, algorithm 2);
     /// not fused.
-    fn update(&self, parts: &Parts<'_>) -> Result<Tensor> {
+    fn update(&self, tensors: &ParamTensors<'_>) -> Result<Tensor> {
         let AdamStep { beta1, beta2, eps, weight_decay, decay_mode, .. } = self.step;
         let (parameter, gradient) = match decay_mode {
-            DecayMode::Coupled => (parts.parameter.clone(), parts.gradient_with_decay(weight_decay)?),
-            DecayMode::Decoupled => (parts.decayed_parameter(weight_decay)?, parts.gradient.clone()),
+            DecayMode::Coupled => (tensors.parameter.clone(), tensors.gradient_with_decay(weight_decay)?),
+            DecayMode::Decoupled => (tensors.decayed_parameter(weight_decay)?, tensors.gradient.clone()),
         };
-        let [average, square, largest] = [parts.states[0], parts.states[1], parts.states[2]];
+        let [average, square, largest] = [tensors.states[0], tensors.states[1], tensors.states[2]];
         blend_(average, beta1, &gradient)?;
         blend_(square, beta2, &gradient.square()?)?;
         largest.copy_(&largest.maximum(square)?)?;
-        let [correction1, correction2] = [parts.numbers.select(0, 2)?, parts.numbers.select(0, 3)?];
+        let [correction1, correction2] =
+            [tensors.step_scalars.select(0, 2)?, tensors.step_scalars.select(0, 3)?];
         let root = largest.sqrt()?.div(&correction2)?.add_scalar(eps)?;
-        parameter.sub(&average.div(&root)?.mul(&parts.lr.div(&correction1)?)?)
+        parameter.sub(&average.div(&root)?.mul(&tensors.lr.div(&correction1)?)?)
     }
 }
 
@@ -124,7 +125,7 @@ macro_rules! adam {
             /// The errors of `new`, also for the numbers of the groups.
             pub fn with_groups(groups: Vec<ParamGroup>, config: $config) -> Result<$name> {
                 let $config { lr, betas, eps, weight_decay, amsgrad, max_grad_norm, allow_missing_gradients } = config;
-                let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
+                let common = CommonConfig { lr, weight_decay, max_grad_norm, allow_missing_gradients };
                 common.check($stem, &[("eps", eps)])?;
                 check_betas($stem, betas)?;
                 let [beta1, beta2] = betas;

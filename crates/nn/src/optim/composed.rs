@@ -3,15 +3,16 @@
 
 use ternion_core::{Result, Tensor};
 
-/// One parameter in a composed step; all tensors have the accumulator dtype.
-pub(super) struct Parts<'t> {
+/// A parameter in a composed step, with its gradient, the scalars of the step and its states. All
+/// tensors have the accumulator dtype.
+pub(super) struct ParamTensors<'t> {
     pub parameter: Tensor,
     /// The clipped gradient.
     pub gradient: Tensor,
     /// `[]`, on the device, because it changes between replays of a recorded step.
     pub lr: Tensor,
-    /// The values of [`StepRule::numbers`](super::steps::StepRule::numbers), on the device.
-    pub numbers: &'t Tensor,
+    /// The values of [`StepRule::step_scalars`](super::steps::StepRule::step_scalars).
+    pub step_scalars: &'t Tensor,
     pub states: &'t [&'t Tensor],
 }
 
@@ -20,23 +21,23 @@ pub(super) struct Parts<'t> {
 pub(super) fn composed(
     inputs: &[&Tensor],
     states: usize,
-    update: impl Fn(&Parts<'_>) -> Result<Tensor>,
+    update: impl Fn(&ParamTensors<'_>) -> Result<Tensor>,
 ) -> Result<()> {
     inputs.chunks(3 + states).try_for_each(|one| {
-        let [target, gradient, numbers] = [one[0], one[1], one[2]];
-        let dtype = target.dtype().accumulator();
-        let parts = Parts {
-            parameter: target.to_dtype(dtype)?,
-            gradient: gradient.to_dtype(dtype)?.mul(&numbers.select(0, 1)?)?,
-            lr: numbers.select(0, 0)?,
-            numbers,
+        let [param, gradient, step_scalars] = [one[0], one[1], one[2]];
+        let dtype = param.dtype().accumulator();
+        let tensors = ParamTensors {
+            parameter: param.to_dtype(dtype)?,
+            gradient: gradient.to_dtype(dtype)?.mul(&step_scalars.select(0, 1)?)?,
+            lr: step_scalars.select(0, 0)?,
+            step_scalars,
             states: &one[3..],
         };
-        target.copy_(&update(&parts)?)
+        param.copy_(&update(&tensors)?)
     })
 }
 
-impl Parts<'_> {
+impl ParamTensors<'_> {
     /// Returns `gradient + weight_decay * parameter`: coupled weight decay.
     pub fn gradient_with_decay(&self, weight_decay: f64) -> Result<Tensor> {
         match weight_decay == 0.0 {

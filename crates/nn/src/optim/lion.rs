@@ -1,9 +1,9 @@
 //! Lion: every element moves by the learning rate, in the direction of a sign.
 
-use super::composed::{Parts, blend, blend_, composed};
+use super::composed::{ParamTensors, blend, blend_, composed};
 use super::group::ParamGroup;
 use super::optimizer::{check_betas, optimizer};
-use super::steps::{Common, StepRule, Steps};
+use super::steps::{CommonConfig, StepRule, Steps};
 use crate::module::Param;
 use ternion_core::{Result, Tensor};
 
@@ -55,11 +55,11 @@ struct LionRule {
 }
 
 impl LionRule {
-    fn update(&self, parts: &Parts<'_>) -> Result<Tensor> {
-        let ([beta1, beta2], exp_avg) = (self.betas, parts.states[0]);
-        let direction = blend(exp_avg, beta1, &parts.gradient)?.sign()?;
-        blend_(exp_avg, beta2, &parts.gradient)?;
-        parts.decayed_parameter(self.weight_decay)?.sub(&direction.mul(&parts.lr)?)
+    fn update(&self, tensors: &ParamTensors<'_>) -> Result<Tensor> {
+        let ([beta1, beta2], exp_avg) = (self.betas, tensors.states[0]);
+        let direction = blend(exp_avg, beta1, &tensors.gradient)?.sign()?;
+        blend_(exp_avg, beta2, &tensors.gradient)?;
+        tensors.decayed_parameter(self.weight_decay)?.sub(&direction.mul(&tensors.lr)?)
     }
 }
 
@@ -67,13 +67,13 @@ impl StepRule for LionRule {
     fn momentum(&mut self) -> Option<&mut f64> {
         Some(&mut self.betas[0])
     }
-    fn change(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
-        composed(inputs, 1, |parts| self.update(parts))
+    fn apply(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
+        composed(inputs, 1, |tensors| self.update(tensors))
     }
     fn state_names(&self) -> &'static [&'static str] {
         &["exp_avg"]
     }
-    fn numbers(&self, lr: f64, _: u64) -> Vec<f64> {
+    fn step_scalars(&self, lr: f64, _: u64) -> Vec<f64> {
         vec![lr, 1.0]
     }
 }
@@ -94,7 +94,7 @@ impl Lion {
     /// The errors of [`new`](Lion::new), also for the numbers of the groups.
     pub fn with_groups(groups: Vec<ParamGroup>, config: LionConfig) -> Result<Lion> {
         let LionConfig { lr, betas, weight_decay, max_grad_norm, allow_missing_gradients } = config;
-        let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
+        let common = CommonConfig { lr, weight_decay, max_grad_norm, allow_missing_gradients };
         common.check("lion", &[])?;
         check_betas("lion", betas)?;
         Ok(Lion(Steps::new("lion", common, groups, |weight_decay| LionRule { betas, weight_decay })?))

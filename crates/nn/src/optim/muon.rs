@@ -1,9 +1,9 @@
 //! Muon: matrices are updated by their orthogonalized momentum.
 
-use super::composed::{Parts, blend, blend_, composed};
+use super::composed::{ParamTensors, blend, blend_, composed};
 use super::group::ParamGroup;
 use super::optimizer::optimizer;
-use super::steps::{Common, StepRule, Steps};
+use super::steps::{CommonConfig, StepRule, Steps};
 use crate::module::Param;
 use ternion_core::{Error, Result, Tensor};
 
@@ -114,17 +114,17 @@ struct MuonRule {
 }
 
 impl MuonRule {
-    fn update(&self, parts: &Parts<'_>) -> Result<Tensor> {
+    fn update(&self, tensors: &ParamTensors<'_>) -> Result<Tensor> {
         let MuonConfig { weight_decay, momentum, nesterov, adjust_lr, .. } = self.config;
-        let buffer = parts.states[0];
-        blend_(buffer, momentum, &parts.gradient)?;
+        let buffer = tensors.states[0];
+        blend_(buffer, momentum, &tensors.gradient)?;
         let direction = match nesterov {
-            true => blend(buffer, momentum, &parts.gradient)?,
+            true => blend(buffer, momentum, &tensors.gradient)?,
             false => buffer.clone(),
         };
         let ratio = adjust_lr.ratio(direction.sizes()?);
         let direction = self.orthogonal(&direction)?.mul_scalar(ratio)?;
-        parts.decayed_parameter(weight_decay)?.sub(&direction.mul(&parts.lr)?)
+        tensors.decayed_parameter(weight_decay)?.sub(&direction.mul(&tensors.lr)?)
     }
 
     /// Approximates `U V^T` of the singular value decomposition `U S V^T` of a matrix `[rows,
@@ -150,13 +150,13 @@ impl StepRule for MuonRule {
     fn momentum(&mut self) -> Option<&mut f64> {
         Some(&mut self.config.momentum)
     }
-    fn change(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
-        composed(inputs, 1, |parts| self.update(parts))
+    fn apply(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
+        composed(inputs, 1, |tensors| self.update(tensors))
     }
     fn state_names(&self) -> &'static [&'static str] {
         &["momentum_buffer"]
     }
-    fn numbers(&self, lr: f64, _: u64) -> Vec<f64> {
+    fn step_scalars(&self, lr: f64, _: u64) -> Vec<f64> {
         vec![lr, 1.0]
     }
 }
@@ -178,7 +178,7 @@ impl Muon {
     /// The errors of [`new`](Muon::new), also for the numbers of the groups.
     pub fn with_groups(groups: Vec<ParamGroup>, config: MuonConfig) -> Result<Muon> {
         let MuonConfig { lr, weight_decay, max_grad_norm, allow_missing_gradients, .. } = config;
-        let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
+        let common = CommonConfig { lr, weight_decay, max_grad_norm, allow_missing_gradients };
         common.check("muon", &[("eps", config.eps)])?;
         check(&config)?;
         groups.iter().flat_map(|group| &group.parameters).enumerate().try_for_each(check_matrix)?;

@@ -1,9 +1,9 @@
 //! RMSprop: gradients divided by the square root of a running mean of their squares.
 
-use super::composed::{Parts, blend_, composed};
+use super::composed::{ParamTensors, blend_, composed};
 use super::group::ParamGroup;
 use super::optimizer::optimizer;
-use super::steps::{Common, StepRule, Steps};
+use super::steps::{CommonConfig, StepRule, Steps};
 use crate::module::Param;
 use ternion_core::{Error, Result, Tensor};
 
@@ -61,24 +61,24 @@ struct RmspropRule {
 }
 
 impl RmspropRule {
-    fn update(&self, parts: &Parts<'_>) -> Result<Tensor> {
+    fn update(&self, tensors: &ParamTensors<'_>) -> Result<Tensor> {
         let RMSpropConfig { alpha, eps, weight_decay, momentum, centered, .. } = self.config;
-        let gradient = parts.gradient_with_decay(weight_decay)?;
-        let square_avg = parts.states[0];
+        let gradient = tensors.gradient_with_decay(weight_decay)?;
+        let square_avg = tensors.states[0];
         blend_(square_avg, alpha, &gradient.square()?)?;
         let mut variance = square_avg.clone();
         if centered {
-            let grad_avg = parts.states[parts.states.len() - 1];
+            let grad_avg = tensors.states[tensors.states.len() - 1];
             blend_(grad_avg, alpha, &gradient)?;
             // Rounding may make a variance of 0 negative.
             variance = square_avg.sub(&grad_avg.square()?)?.maximum_scalar(0.0)?;
         }
         let mut direction = gradient.div(&variance.sqrt()?.add_scalar(eps)?)?;
         if momentum != 0.0 {
-            parts.states[1].scale_add_(momentum, &direction)?;
-            direction = parts.states[1].clone();
+            tensors.states[1].scale_add_(momentum, &direction)?;
+            direction = tensors.states[1].clone();
         }
-        parts.parameter.sub(&direction.mul(&parts.lr)?)
+        tensors.parameter.sub(&direction.mul(&tensors.lr)?)
     }
 }
 
@@ -86,8 +86,8 @@ impl StepRule for RmspropRule {
     fn momentum(&mut self) -> Option<&mut f64> {
         Some(&mut self.config.momentum)
     }
-    fn change(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
-        composed(inputs, self.state_names().len(), |parts| self.update(parts))
+    fn apply(&self, inputs: &[&Tensor], _: bool) -> Result<()> {
+        composed(inputs, self.state_names().len(), |tensors| self.update(tensors))
     }
     fn state_names(&self) -> &'static [&'static str] {
         match (self.config.momentum != 0.0, self.config.centered) {
@@ -97,7 +97,7 @@ impl StepRule for RmspropRule {
             (true, true) => &["square_avg", "momentum_buffer", "grad_avg"],
         }
     }
-    fn numbers(&self, lr: f64, _: u64) -> Vec<f64> {
+    fn step_scalars(&self, lr: f64, _: u64) -> Vec<f64> {
         vec![lr, 1.0]
     }
 }
@@ -119,7 +119,7 @@ impl RMSprop {
     pub fn with_groups(groups: Vec<ParamGroup>, config: RMSpropConfig) -> Result<RMSprop> {
         let RMSpropConfig { lr, alpha, eps, weight_decay, momentum, .. } = config;
         let (max_grad_norm, allow_missing_gradients) = (config.max_grad_norm, config.allow_missing_gradients);
-        let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
+        let common = CommonConfig { lr, weight_decay, max_grad_norm, allow_missing_gradients };
         common.check("rmsprop", &[("eps", eps), ("momentum", momentum)])?;
         if !(0.0..=1.0).contains(&alpha) {
             return Err(Error::invalid("rmsprop", format!("alpha {alpha}, expected 0 to 1")));

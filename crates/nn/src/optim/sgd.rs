@@ -7,7 +7,7 @@
 
 use super::group::ParamGroup;
 use super::optimizer::optimizer;
-use super::steps::{Common, StepRule, Steps};
+use super::steps::{CommonConfig, StepRule, Steps};
 use crate::module::Param;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::step::SgdStep;
@@ -57,7 +57,7 @@ impl StepRule for SgdRule {
     fn momentum(&mut self) -> Option<&mut f64> {
         Some(&mut self.0.momentum)
     }
-    fn change(&self, inputs: &[&Tensor], half_copy: bool) -> Result<()> {
+    fn apply(&self, inputs: &[&Tensor], half_copy: bool) -> Result<()> {
         apply(SgdStep { half_copy, ..self.0.clone() }, inputs).map(drop)
     }
     fn writes_half_copies(&self) -> bool {
@@ -66,7 +66,7 @@ impl StepRule for SgdRule {
     fn state_names(&self) -> &'static [&'static str] {
         if self.0.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
     }
-    fn numbers(&self, lr: f64, step: u64) -> Vec<f64> {
+    fn step_scalars(&self, lr: f64, step: u64) -> Vec<f64> {
         vec![lr, 1.0, if step == 1 { 1.0 } else { 0.0 }]
     }
 }
@@ -88,7 +88,7 @@ impl SGD {
     pub fn with_groups(groups: Vec<ParamGroup>, config: SGDConfig) -> Result<SGD> {
         let SGDConfig { lr, momentum, dampening, weight_decay, nesterov, .. } = config;
         let (max_grad_norm, allow_missing_gradients) = (config.max_grad_norm, config.allow_missing_gradients);
-        let common = Common { lr, weight_decay, max_grad_norm, allow_missing_gradients };
+        let common = CommonConfig { lr, weight_decay, max_grad_norm, allow_missing_gradients };
         common.check("sgd", &[("momentum", momentum)])?;
         if !dampening.is_finite() {
             return Err(Error::invalid("sgd", format!("dampening {dampening}, expected a finite number")));

@@ -1,5 +1,5 @@
 //! The common part of all optimizers: matching parameters with gradients, their state, and the
-//! upload of a step's numbers to the device.
+//! upload of a step's scalars to the device.
 
 mod half_copies;
 mod state;
@@ -18,15 +18,15 @@ use ternion_core::{
 /// Maximum number of parameters of one op: as many as a GPU kernel accepts in one launch.
 const MAX_PARAMS_PER_OP: usize = 512;
 
-/// The update rule of an optimizer, and the numbers that it needs for a step.
+/// The update rule of an optimizer, and the scalars that it needs for a step.
 pub(super) trait StepRule: Clone + Send + 'static {
     /// Changes parameters and states in place, by a fused op or by the ops of
     /// [`composed`](super::composed::composed). The inputs are, for each parameter: the parameter,
-    /// its gradient, its numbers, its states, and its half-precision copy if `half_copy` is true.
-    /// All have the same device; parameters have the same dtype, and so do the copies.
-    fn change(&self, inputs: &[&Tensor], half_copy: bool) -> Result<()>;
+    /// its gradient, its step scalars, its states, and its half-precision copy if `half_copy` is
+    /// true. All have the same device; parameters have the same dtype, and so do the copies.
+    fn apply(&self, inputs: &[&Tensor], half_copy: bool) -> Result<()>;
 
-    /// Whether `change` can also write parameters in half precision for only the cost of storing
+    /// Whether `apply` can also write parameters in half precision for only the cost of storing
     /// them. False for rules that would need a separate cast.
     fn writes_half_copies(&self) -> bool {
         false
@@ -35,9 +35,9 @@ pub(super) trait StepRule: Clone + Send + 'static {
     /// Returns the names of the states of a parameter, as in PyTorch's optimizers.
     fn state_names(&self) -> &'static [&'static str];
 
-    /// Returns the numbers of step number `step` (the first is 1) of a parameter. The first two are
+    /// Returns the scalars of step number `step` (the first is 1) of a parameter. The first two are
     /// the learning rate and the clip factor.
-    fn numbers(&self, lr: f64, step: u64) -> Vec<f64>;
+    fn step_scalars(&self, lr: f64, step: u64) -> Vec<f64>;
 
     /// Returns a reference through which the fraction of the old momentum that is kept can be
     /// changed; `None` if the rule has no momentum.
@@ -53,14 +53,14 @@ pub(super) trait StepRule: Clone + Send + 'static {
 
 /// The settings that all optimizers share.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Common {
+pub(super) struct CommonConfig {
     pub lr: f64,
     pub weight_decay: f64,
     pub max_grad_norm: Option<f64>,
     pub allow_missing_gradients: bool,
 }
 
-impl Common {
+impl CommonConfig {
     /// Checks that these values and `others` are finite and not negative.
     pub fn check(&self, op: &'static str, others: &[(&str, f64)]) -> Result<()> {
         check_number(op, "lr", self.lr)?;
@@ -116,29 +116,29 @@ struct Progress {
     steps: Vec<u64>,
 }
 
-/// For each pair of group and step number that occurs: its row in the table of numbers.
+/// For each pair of group and step number that occurs: its row in the table of scalars.
 type Rows = BTreeMap<(usize, u64), usize>;
 
-/// The numbers of a step on one device, in the accumulator dtype of its parameters. They are
+/// The scalars of a step on one device, in the accumulator dtype of its parameters. They are
 /// overwritten before each step, so that their address stays the same.
 #[derive(Clone)]
-struct Numbers {
-    /// `[rows, numbers]`.
+struct StepScalars {
+    /// `[rows, scalars]`.
     table: Tensor,
-    /// The rows of `table`, `[numbers]` each.
+    /// The rows of `table`, `[scalars]` each.
     rows: Vec<Tensor>,
 }
 
-impl Numbers {
-    fn new(device: &Device, dtype: DType, rows: usize, width: usize) -> Result<Numbers> {
+impl StepScalars {
+    fn new(device: &Device, dtype: DType, rows: usize, width: usize) -> Result<StepScalars> {
         let buffer = device.backend().alloc(rows * width * dtype.size())?;
         let layout = Layout::row_major(Shape::new(&[rows, width])?);
         let table = Tensor::from_buffer(buffer, layout, dtype, device)?;
         let rows = (0..rows).map(|row| table.select(0, row)).collect::<Result<_>>()?;
-        Ok(Numbers { table, rows })
+        Ok(StepScalars { table, rows })
     }
 
-    /// Whether these numbers have the device and dtype for `parameter`.
+    /// Whether these scalars have the device and dtype for `parameter`.
     fn matches(&self, parameter: &Tensor) -> bool {
         self.table.device().is(parameter.device()) && self.table.dtype() == parameter.dtype().accumulator()
     }
@@ -173,10 +173,10 @@ impl Progress {
 
     /// Returns the values of the rows, concatenated.
     fn values<R: StepRule>(&self, groups: &[Group<R>], rows: &Rows) -> Vec<f64> {
-        let numbers_of_step = |&(group, step): &(usize, u64)| {
-            groups[group].rule.numbers(self.lr * groups[group].lr_scale, step)
+        let scalars_of_row = |&(group, step): &(usize, u64)| {
+            groups[group].rule.step_scalars(self.lr * groups[group].lr_scale, step)
         };
-        rows.keys().flat_map(numbers_of_step).collect()
+        rows.keys().flat_map(scalars_of_row).collect()
     }
 
     /// Records that these parameters have made a step.
@@ -195,10 +195,10 @@ fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
 pub(super) struct Steps<R> {
     op: &'static str,
     groups: Vec<Group<R>>,
-    common: Common,
+    common: CommonConfig,
     slots: Vec<Slot>,
     progress: Arc<Mutex<Progress>>,
-    numbers: Vec<Numbers>,
+    step_scalars: Vec<StepScalars>,
 }
 
 /// A parameter that is about to be changed.
@@ -213,7 +213,7 @@ impl<R: StepRule> Steps<R> {
     /// group.
     pub fn new(
         op: &'static str,
-        common: Common,
+        common: CommonConfig,
         groups: Vec<ParamGroup>,
         rule: impl Fn(f64) -> R,
     ) -> Result<Steps<R>> {
@@ -226,7 +226,7 @@ impl<R: StepRule> Steps<R> {
             steps: vec![0; slots.len()],
         };
         let progress = Arc::new(Mutex::new(progress));
-        Ok(Steps { op, groups: rules, common, slots, progress, numbers: Vec::new() })
+        Ok(Steps { op, groups: rules, common, slots, progress, step_scalars: Vec::new() })
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
@@ -276,10 +276,10 @@ impl<R: StepRule> Steps<R> {
         let rows = self.progress().rows(&slots);
         match is_recording_step() {
             true => self.write_before_replays(&updates, slots.clone())?,
-            false => self.write_numbers(&updates, &rows)?,
+            false => self.write_step_scalars(&updates, &rows)?,
         }
         self.clip(gradients, &updates)?;
-        self.change(&updates, &rows)?;
+        self.apply_rules(&updates, &rows)?;
         self.publish_half_copies(&updates);
         if !is_recording_step() {
             self.progress().advance(&slots);
@@ -335,29 +335,30 @@ impl<R: StepRule> Steps<R> {
         Ok(())
     }
 
-    /// Uploads the numbers: one upload for each device and accumulator dtype.
-    fn write_numbers(&mut self, updates: &[ParamUpdate<'_>], rows: &Rows) -> Result<()> {
+    /// Uploads the scalars: one upload for each device and accumulator dtype.
+    fn write_step_scalars(&mut self, updates: &[ParamUpdate<'_>], rows: &Rows) -> Result<()> {
         let values = self.progress().values(&self.groups, rows);
         // Drop tables of devices or dtypes that no parameter has any longer.
-        self.numbers.retain(|numbers| updates.iter().any(|update| numbers.matches(&update.tensor)));
+        self.step_scalars.retain(|scalars| updates.iter().any(|update| scalars.matches(&update.tensor)));
         for tensor in updates.iter().map(|update| &update.tensor) {
-            if !self.numbers.iter().any(|numbers| numbers.matches(tensor) && numbers.rows.len() == rows.len())
-            {
-                self.numbers.retain(|numbers| !numbers.matches(tensor));
+            let fits = |scalars: &StepScalars| scalars.matches(tensor) && scalars.rows.len() == rows.len();
+            if !self.step_scalars.iter().any(fits) {
+                self.step_scalars.retain(|scalars| !scalars.matches(tensor));
                 let (device, dtype) = (tensor.device(), tensor.dtype().accumulator());
-                self.numbers.push(Numbers::new(device, dtype, rows.len(), values.len() / rows.len())?);
+                let width = values.len() / rows.len();
+                self.step_scalars.push(StepScalars::new(device, dtype, rows.len(), width)?);
             }
         }
-        self.numbers.iter().try_for_each(|numbers| numbers.write(&values))
+        self.step_scalars.iter().try_for_each(|scalars| scalars.write(&values))
     }
 
-    /// Arranges that the numbers are written before each replay of the step that is being recorded,
+    /// Arranges that the scalars are written before each replay of the step that is being recorded,
     /// to the tables that it reads.
     fn write_before_replays(&self, updates: &[ParamUpdate<'_>], slots: Vec<usize>) -> Result<()> {
         let row_indices = self.progress().row_indices(&slots);
         let rows = self.progress().rows(&slots).len();
-        let matches = |numbers: &&Numbers| updates.iter().any(|update| numbers.matches(&update.tensor));
-        let tables: Vec<Numbers> = self.numbers.iter().filter(matches).cloned().collect();
+        let matches = |scalars: &&StepScalars| updates.iter().any(|update| scalars.matches(&update.tensor));
+        let tables: Vec<StepScalars> = self.step_scalars.iter().filter(matches).cloned().collect();
         let has_table = |update: &ParamUpdate<'_>| {
             tables.iter().any(|table| table.matches(&update.tensor) && table.rows.len() == rows)
         };
@@ -388,10 +389,10 @@ impl<R: StepRule> Steps<R> {
         })
     }
 
-    fn numbers_of(&self, update: &ParamUpdate<'_>) -> Result<&Numbers> {
-        let matching = self.numbers.iter().find(|numbers| numbers.matches(&update.tensor));
+    fn step_scalars_of(&self, update: &ParamUpdate<'_>) -> Result<&StepScalars> {
+        let matching = self.step_scalars.iter().find(|scalars| scalars.matches(&update.tensor));
         matching.ok_or_else(|| {
-            Error::invalid(self.op, format!("no numbers were written on {}", update.tensor.device()))
+            Error::invalid(self.op, format!("no step scalars were written on {}", update.tensor.device()))
         })
     }
 
@@ -402,12 +403,12 @@ impl<R: StepRule> Steps<R> {
         let tensors: Vec<&Tensor> = updates.iter().map(|update| &update.tensor).collect();
         let norm = grad_norm(gradients, &tensors)?;
         let factor = norm.add_scalar(1e-6)?.rdiv_scalar(max_norm)?.minimum_scalar(1.0)?;
-        self.numbers.iter().try_for_each(|numbers| numbers.table.narrow(1, 1, 1)?.copy_(&factor))
+        self.step_scalars.iter().try_for_each(|scalars| scalars.table.narrow(1, 1, 1)?.copy_(&factor))
     }
 
     /// Calls the update rule once for up to [`MAX_PARAMS_PER_OP`] parameters of the same group,
     /// device and dtype.
-    fn change(&self, updates: &[ParamUpdate<'_>], rows: &Rows) -> Result<()> {
+    fn apply_rules(&self, updates: &[ParamUpdate<'_>], rows: &Rows) -> Result<()> {
         let is_compatible = |left: &ParamUpdate<'_>, right: &ParamUpdate<'_>| {
             self.slots[left.slot].group == self.slots[right.slot].group
                 && left.tensor.device().is(right.tensor.device())
@@ -432,12 +433,12 @@ impl<R: StepRule> Steps<R> {
             let mut inputs: Vec<&Tensor> = Vec::with_capacity(updates.len() * 6);
             for update in &updates {
                 let row = rows[&self.progress().next(update.slot)];
-                inputs.extend([&update.tensor, update.grad, &self.numbers_of(update)?.rows[row]]);
+                inputs.extend([&update.tensor, update.grad, &self.step_scalars_of(update)?.rows[row]]);
                 inputs.extend(&self.slots[update.slot].states);
                 inputs.extend(self.half_copy(update));
             }
             let half_copy = self.half_copy(updates[0]).is_some();
-            self.groups[self.slots[updates[0].slot].group].rule.change(&inputs, half_copy)?;
+            self.groups[self.slots[updates[0].slot].group].rule.apply(&inputs, half_copy)?;
         }
         Ok(())
     }

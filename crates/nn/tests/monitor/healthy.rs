@@ -19,7 +19,7 @@ fn a_healthy_mlp_gives_no_warning() -> Result<()> {
     let known = input.stats()?;
     assert!((last.layers[0].output.std - known.std).abs() < 1e-6 * known.std);
     assert!(last.layers[2].output.min == 0.0 && last.layers[2].output.zero_fraction() > 0.2);
-    assert!(last.layers[2].silent.is_some_and(|fraction| fraction < 0.5));
+    assert!(last.layers[2].dead_fraction.is_some_and(|fraction| fraction < 0.5));
     assert!(last.layers[5].gradient.is_some_and(|gradient| gradient.norm() > 0.0));
     assert!(last.layers[0].gradient.is_none(), "the input asks for none");
     let updates: Vec<bool> = last.weights.iter().map(|weight| weight.update.is_some()).collect();
@@ -49,7 +49,7 @@ fn a_healthy_cnn_gives_no_warning() -> Result<()> {
     let reports = reports(&model, &mut sgd, (&input, &target), 8)?;
     quiet(&reports);
     let relu = reports[0].layers.iter().find(|layer| layer.kind == "ReLU").expect("a ReLU");
-    assert_eq!((relu.key.as_str(), relu.silent.is_some()), ("2", true));
+    assert_eq!((relu.key.as_str(), relu.dead_fraction.is_some()), ("2", true));
     Ok(())
 }
 
@@ -246,7 +246,7 @@ fn checkpointed_segment_is_monitored_without_changing_it() -> Result<()> {
     let device = device();
     checkpoint_is_watched(&device, Mlp::new([8, 16, 4], &device)?, 0.0)?;
     checkpoint_is_watched(&device, FeedForward::new(8, FeedForwardConfig::default(), &device)?, 1e-6)?;
-    let gated = FeedForwardConfig { form: FeedForwardKind::SwiGLU, ..Default::default() };
+    let gated = FeedForwardConfig { kind: FeedForwardKind::SwiGLU, ..Default::default() };
     checkpoint_is_watched(&device, FeedForward::new(8, gated, &device)?, 1e-6)
 }
 

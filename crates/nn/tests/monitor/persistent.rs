@@ -60,7 +60,9 @@ fn zero_gradients_are_counted_for_each_layer() -> Result<()> {
     for report in &reports[4..] {
         assert_eq!(faults(report), [(Fault::ZeroGradient, "one")], "{report}");
     }
-    assert!(reports[4].warnings[0].text.starts_with("one: all gradients of its parameters were 0 in each"));
+    assert!(
+        reports[4].warnings[0].message.starts_with("one: all gradients of its parameters were 0 in each")
+    );
     Ok(())
 }
 

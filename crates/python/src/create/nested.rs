@@ -2,7 +2,7 @@
 
 use crate::arguments::extract_number;
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::promote::{Number, default_dtype, promote_types};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -42,13 +42,13 @@ impl NestedList {
         }
         if !is_list(object) {
             let kind = object.get_type().name()?.to_string();
-            return Err(Failure::type_error(format!(
+            return Err(RaisedError::type_error(format!(
                 "tensor: expected numbers, lists of them or an array, got {kind}"
             )));
         }
         // A list that contains itself is infinitely deep.
         if depth == MAX_RANK {
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "tensor: lists within lists, expected at most {MAX_RANK} deep"
             )));
         }
@@ -59,7 +59,7 @@ impl NestedList {
             _ => {
                 let expected =
                     self.shape.get(depth).map_or("a number".into(), |size| format!("{size} items"));
-                return Err(Failure::value_error(format!(
+                return Err(RaisedError::value_error(format!(
                     "tensor: a list of {count} items at depth {depth}, expected {expected}"
                 )));
             }
@@ -79,7 +79,7 @@ impl NestedList {
     fn push(&mut self, number: Number, value_dtype: DType, depth: usize) -> Outcome<()> {
         if depth != self.shape.len() {
             let expected = self.shape.get(depth).map_or(String::new(), |size| format!("{size} items"));
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "tensor: a number at depth {depth}, expected a list of {expected}"
             )));
         }

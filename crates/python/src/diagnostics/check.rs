@@ -2,7 +2,7 @@
 
 use crate::device::DeviceArgument;
 use crate::dialect;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use pyo3::prelude::*;
 use ternion::{CheckConfig, OnDifference};
 
@@ -18,7 +18,7 @@ fn open_check(py: Python<'_>, against: DeviceArgument, factor: f64, collect: boo
 #[pyfunction]
 fn close_check() -> Outcome<(usize, Vec<String>)> {
     let report = ternion::check::close_check().ok_or_else(|| {
-        Failure::runtime_error("no check is open on this thread: it is left where it was entered")
+        RaisedError::runtime_error("no check is open on this thread: it is left where it was entered")
     })?;
     Ok((report.compared, report.differences.iter().map(dialect::message).collect()))
 }

@@ -1,7 +1,7 @@
 //! Python functions with gradients that are defined in Python: the native part of
 //! `ternion.autograd.Function`.
 
-use crate::error::{Failure, Outcome, callback_error};
+use crate::error::{Outcome, RaisedError, callback_error};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -40,7 +40,7 @@ impl SavedTensor {
         }
         let index: usize = object.extract()?;
         if index >= outputs {
-            return Err(Failure::value_error(format!("save_for_backward: output {index} of {outputs}")));
+            return Err(RaisedError::value_error(format!("save_for_backward: output {index} of {outputs}")));
         }
         Ok(SavedTensor::Output(index))
     }

@@ -11,7 +11,7 @@ use ternion::autograd::DotOptions;
 /// Returns the index of the backward pass that last accumulated a gradient in a tensor; 0 if there
 /// was none.
 #[pyfunction]
-fn backward_number(tensor: &Bound<'_, PyTensor>) -> u64 {
+fn backward_index(tensor: &Bound<'_, PyTensor>) -> u64 {
     tensor.get().slot.pass_index()
 }
 
@@ -69,7 +69,7 @@ fn to_dot(
 
 /// Adds the functions to the module `_trust`.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(backward_number, module)?)?;
+    module.add_function(wrap_pyfunction!(backward_index, module)?)?;
     module.add_function(wrap_pyfunction!(mark_used, module)?)?;
     module.add_function(wrap_pyfunction!(is_stale, module)?)?;
     module.add_function(wrap_pyfunction!(addresses_of, module)?)?;

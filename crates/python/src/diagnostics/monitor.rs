@@ -4,7 +4,7 @@
 use super::lost::lost_gradients_in;
 use super::stats::PyStats;
 use crate::autograd::accumulated_in;
-use crate::error::{Failure, Outcome, callback_error};
+use crate::error::{Outcome, RaisedError, callback_error};
 use crate::gil::wait;
 use crate::tensor::PyTensor;
 use parking_lot::{Mutex, MutexGuard};
@@ -110,7 +110,8 @@ impl Model {
                 // An integer parameter has no gradient to monitor.
                 continue;
             }
-            let param = param.ok_or_else(|| Failure::type_error(format!("{key} is not an nn.Parameter")))?;
+            let param =
+                param.ok_or_else(|| RaisedError::type_error(format!("{key} is not an nn.Parameter")))?;
             model.parameters.push((key, param));
         }
         Ok(model)
@@ -168,7 +169,7 @@ impl Monitor {
     fn lock(&self) -> Outcome<MutexGuard<'_, StatsMonitor>> {
         let guard = self.monitor.try_lock();
         guard.ok_or_else(|| {
-            Failure::runtime_error("the StatsMonitor is at work already: each thread takes its own")
+            RaisedError::runtime_error("the StatsMonitor is at work already: each thread takes its own")
         })
     }
 }
@@ -194,12 +195,12 @@ fn gradients_of(py: Python<'_>, parameters: &[Py<PyTensor>]) -> Outcome<Gradient
 fn unclaimed_gradients(
     py: Python<'_>,
     parameters: &[Py<PyTensor>],
-    held: &[Py<PyTensor>],
+    optimized: &[Py<PyTensor>],
 ) -> Vec<(TensorId, Shape)> {
     let pass_indices = parameters.iter().map(|parameter| parameter.get().slot.pass_index());
     let Some(pass_index) = pass_indices.max().filter(|pass_index| *pass_index > 0) else { return Vec::new() };
     let claimed: HashSet<TensorId> =
-        parameters.iter().chain(held).filter_map(|tensor| tensor.get().tensor().id()).collect();
+        parameters.iter().chain(optimized).filter_map(|tensor| tensor.get().tensor().id()).collect();
     let inputs = LAYER_INPUTS.take();
     let others = accumulated_in(py, pass_index).into_iter();
     let mut unmatched: Vec<_> =
@@ -264,19 +265,19 @@ impl Monitor {
         StatsMonitor::close();
     }
 
-    /// Returns the report, with the accumulated gradients of the parameters. `held` are the
+    /// Returns the report, with the accumulated gradients of the parameters. `optimized` are the
     /// parameters in optimizers.
     fn report(
         &self,
         py: Python<'_>,
         parameters: Vec<Py<PyTensor>>,
-        held: Vec<Py<PyTensor>>,
+        optimized: Vec<Py<PyTensor>>,
     ) -> Outcome<Option<PyReport>> {
         let gradients = gradients_of(py, &parameters)?;
         let mut guard = self.lock()?;
         let monitor: &mut StatsMonitor = &mut guard;
-        monitor.record_unmatched(unclaimed_gradients(py, &parameters, &held));
-        monitor.set_optimized(ids_of(&held));
+        monitor.record_unmatched(unclaimed_gradients(py, &parameters, &optimized));
+        monitor.set_optimized(ids_of(&optimized));
         wait(py, move || monitor.report(&gradients)).map(wrap_report)
     }
 
@@ -286,7 +287,7 @@ impl Monitor {
         &self,
         py: Python<'_>,
         parameters: Vec<Py<PyTensor>>,
-        held: Vec<Py<PyTensor>>,
+        optimized: Vec<Py<PyTensor>>,
         step: Py<PyAny>,
         rate: Option<f64>,
     ) -> Outcome<Option<PyReport>> {
@@ -299,8 +300,8 @@ impl Monitor {
         };
         let mut guard = self.lock()?;
         let monitor: &mut StatsMonitor = &mut guard;
-        monitor.record_unmatched(unclaimed_gradients(py, &parameters, &held));
-        monitor.set_optimized(ids_of(&held));
+        monitor.record_unmatched(unclaimed_gradients(py, &parameters, &optimized));
+        monitor.set_optimized(ids_of(&optimized));
         rate.into_iter().for_each(|rate| monitor.set_lr(rate));
         wait(py, move || monitor.step_by(&gradients, run_step)).map(wrap_report)
     }
@@ -310,25 +311,25 @@ impl Monitor {
 #[pyclass(name = "StatsReport", module = "ternion.nn.utils", frozen)]
 struct PyReport(StatsReport);
 
-/// A warning of a StatsMonitor: the fault, the layer, the text, and the step since which it
+/// A warning of a StatsMonitor: the fault, the layer, the message, and the step since which it
 /// persists.
 #[pyclass(name = "StatsWarning", module = "ternion.nn.utils", frozen, get_all)]
 #[derive(Clone)]
 struct PyWarning {
     fault: String,
     layer: String,
-    text: String,
+    message: String,
     since: u64,
 }
 
 #[pymethods]
 impl PyWarning {
     fn __str__(&self) -> &str {
-        &self.text
+        &self.message
     }
 
     fn __repr__(&self) -> String {
-        format!("StatsWarning({}: {:?})", self.fault, self.text)
+        format!("StatsWarning({}: {:?})", self.fault, self.message)
     }
 }
 
@@ -340,7 +341,7 @@ struct PyLayer {
     name: String,
     output: PyStats,
     gradient: Option<PyStats>,
-    silent: Option<f64>,
+    dead_fraction: Option<f64>,
     saturated: Option<f64>,
 }
 
@@ -358,7 +359,7 @@ fn warnings(of: &[ternion::nn::StatsWarning]) -> Vec<PyWarning> {
     let one = |warning: &ternion::nn::StatsWarning| PyWarning {
         fault: format!("{:?}", warning.fault),
         layer: warning.layer.clone(),
-        text: warning.text.clone(),
+        message: warning.message.clone(),
         since: warning.since,
     };
     of.iter().map(one).collect()
@@ -381,7 +382,7 @@ impl PyReport {
             name: layer.name(),
             output: PyStats(layer.output),
             gradient: layer.gradient.map(PyStats),
-            silent: layer.silent,
+            dead_fraction: layer.dead_fraction,
             saturated: layer.saturated,
         };
         self.0.layers.iter().map(one).collect()

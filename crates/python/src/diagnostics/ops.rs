@@ -2,7 +2,7 @@
 //! with another framework.
 
 use crate::arguments::{AxesArgument, Real, axes};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::methods::attention::ACTIVATIONS;
 use crate::tensor::PyTensor;
@@ -37,7 +37,7 @@ fn bias_activation(py: Python<'_>, x: &PyTensor, bias: &PyTensor, activation: &s
     // activations.
     let known = ACTIVATIONS.into_iter().chain([("square", UnaryOp::Square)]);
     let Some((_, activation)) = known.into_iter().find(|(name, _)| *name == activation) else {
-        return Err(Failure::value_error(format!("bias_activation: activation {activation:?}")));
+        return Err(RaisedError::value_error(format!("bias_activation: activation {activation:?}")));
     };
     let bias = bias.tensor();
     x.map(py, |x| x.bias_activation(&bias, activation))

@@ -1,6 +1,6 @@
 //! Precision scopes.
 
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use pyo3::prelude::*;
 use ternion::Precision;
 use ternion::precision::{close_scope, current, open_scope};
@@ -19,7 +19,7 @@ fn close_precision() -> Outcome<()> {
     if close_scope() {
         return Ok(());
     }
-    Err(Failure::runtime_error(
+    Err(RaisedError::runtime_error(
         "no scope of precision is open on this thread: it is left where it was entered",
     ))
 }

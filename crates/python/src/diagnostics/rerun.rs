@@ -3,7 +3,7 @@
 
 use crate::autograd::SharedHook;
 use crate::device::{DeviceArgument, or_default};
-use crate::error::{Failure, Outcome, callback_error};
+use crate::error::{Outcome, RaisedError, callback_error};
 use crate::gil::{interruptible_parts, wait};
 use crate::tensor::PyTensor;
 use parking_lot::Mutex;
@@ -78,7 +78,7 @@ impl Recorded {
     /// Replays the step. Returns the result of the function, whose memory contains the new values.
     fn replay(&self, py: Python<'_>) -> Outcome<Py<PyAny>> {
         let mut step = self.0.try_lock().ok_or_else(|| {
-            Failure::runtime_error("the captured step is running: one thread replays it at a time")
+            RaisedError::runtime_error("the captured step is running: one thread replays it at a time")
         })?;
         let replayed: &mut RecordedStep<Py<PyAny>> = &mut step;
         wait(py, move || interruptible_parts(|| replayed.replay().map(drop)))?;

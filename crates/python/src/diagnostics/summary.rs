@@ -3,7 +3,7 @@
 
 use super::monitor::{Model, first_tensor};
 use crate::device::DeviceArgument;
-use crate::error::{Failure, Outcome, callback_error};
+use crate::error::{Outcome, RaisedError, callback_error};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -137,7 +137,7 @@ fn summary(
         let result = forward.call0().map_err(|error| callback_error("forward", error))?;
         first_tensor(&result).ok_or_else(|| Error::autograd("summary: the model gave no tensor"))
     };
-    let summary = summary_with(&model, &device, pass, run_forward).map_err(Failure::from)?;
+    let summary = summary_with(&model, &device, pass, run_forward).map_err(RaisedError::from)?;
     Ok(PySummary(Summary { state_bytes, ..summary }))
 }
 
@@ -200,7 +200,7 @@ fn trace(module: &Bound<'_, PyAny>, step: &Bound<'_, PyAny>, nvtx: bool) -> Outc
     let traced = if nvtx { with_profiler_spans(timed) } else { timed() };
     traced?;
     let timeline =
-        Rc::try_unwrap(timeline).map_err(|_| Failure::runtime_error("trace: a span has not ended"))?;
+        Rc::try_unwrap(timeline).map_err(|_| RaisedError::runtime_error("trace: a span has not ended"))?;
     Ok(PyTimeline(Mutex::new(timeline)))
 }
 

@@ -1,7 +1,7 @@
 //! Attention, and sums with a fused activation: a native part of `ternion.nn.functional`.
 
 use super::loss::cast_half;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::run;
 use crate::tensor::PyTensor;
@@ -297,7 +297,7 @@ fn bias_activation(
     let Some((_, activation)) = ACTIVATIONS.into_iter().find(|(name, _)| *name == activation) else {
         let known = ACTIVATIONS.map(|(name, _)| name).join(", ");
         let message = format!("bias_activation: activation {activation:?}, expected one of {known}");
-        return Err(Failure::value_error(message));
+        return Err(RaisedError::value_error(message));
     };
     let (x, bias) = (input.get().tensor(), bias.get().tensor());
     run(py, x.elements(), || x.bias_activation(&bias, activation)).map(PyTensor::new)

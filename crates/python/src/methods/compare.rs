@@ -2,7 +2,7 @@
 
 use crate::arguments::Operand;
 use crate::create::{number_value, single_element_error};
-use crate::error::{Failure, Outcome, WithOp};
+use crate::error::{Outcome, RaisedError, WithOp};
 use crate::extract::of;
 use crate::gil::{run, wait};
 use crate::promote::{Number, promote_pair, scalar_tensor_like, to_floating};
@@ -335,7 +335,7 @@ impl PyTensor {
 fn select_where(py: Python<'_>, condition: &Tensor, a: &Tensor, b: &Tensor) -> Outcome<PyTensor> {
     if !matches!(condition.dtype(), DType::Bool | DType::U8) {
         let name = crate::dialect::dtype_name(condition.dtype());
-        return Err(Failure::type_error(format!("where: a condition of {name}, expected bool")));
+        return Err(RaisedError::type_error(format!("where: a condition of {name}, expected bool")));
     }
     let elements = condition.elements().max(a.elements()).max(b.elements());
     let result = run(py, elements, || {
@@ -345,9 +345,9 @@ fn select_where(py: Python<'_>, condition: &Tensor, a: &Tensor, b: &Tensor) -> O
     result.map(PyTensor::new)
 }
 
-fn where_type_error(object: &Bound<'_, PyAny>) -> Failure {
+fn where_type_error(object: &Bound<'_, PyAny>) -> RaisedError {
     match object.get_type().name() {
-        Ok(kind) => Failure::type_error(format!("where: expected tensors or numbers, got {kind}")),
+        Ok(kind) => RaisedError::type_error(format!("where: expected tensors or numbers, got {kind}")),
         Err(error) => error.into(),
     }
 }
@@ -397,7 +397,9 @@ fn where_function<'py>(
     let (input, other) = match (input, other) {
         (None, None) => return condition.get().nonzero(py, true),
         (Some(input), Some(other)) => (input, other),
-        _ => return Err(Failure::type_error("where: expected only a condition, or also input and other")),
+        _ => {
+            return Err(RaisedError::type_error("where: expected only a condition, or also input and other"));
+        }
     };
     let condition = condition.get().tensor();
     let (a, b) = where_operands(&condition, input, other)?;

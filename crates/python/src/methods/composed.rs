@@ -6,7 +6,7 @@ use super::TensorArgument;
 use crate::arguments::{Real, checked_int};
 use crate::device::{DeviceArgument, or_default};
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::gil::{interruptible_parts, run, wait};
 use crate::promote::{promote_pair, to_floating};
 use crate::tensor::PyTensor;
@@ -33,7 +33,9 @@ fn parse_interpolation(name: &str, interpolation: &str) -> Outcome<Interpolation
         "nearest" => Interpolation::Nearest,
         other => {
             let known = "\"linear\", \"lower\", \"higher\", \"midpoint\" or \"nearest\"";
-            return Err(Failure::value_error(format!("{name}: interpolation {other:?}, expected {known}")));
+            return Err(RaisedError::value_error(format!(
+                "{name}: interpolation {other:?}, expected {known}"
+            )));
         }
     })
 }
@@ -195,7 +197,7 @@ impl PyTensor {
             "use_mm_for_euclid_dist" => CdistMode::Matmul,
             "donot_use_mm_for_euclid_dist" => CdistMode::Differences,
             _ => {
-                return Err(Failure::value_error(format!(
+                return Err(RaisedError::value_error(format!(
                     "cdist: compute_mode {mode:?}, which is none of PyTorch's"
                 )));
             }
@@ -246,7 +248,7 @@ fn parse_window(name: &str, parameters: Vec<Real>) -> Outcome<SignalWindow> {
         ("kaiser", &[beta]) => SignalWindow::Kaiser { beta },
         ("nuttall", []) => SignalWindow::Nuttall,
         _ => {
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "no window {name:?} with {} parameters",
                 parameters.len()
             )));

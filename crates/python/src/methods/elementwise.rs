@@ -2,7 +2,7 @@
 
 use crate::arguments::extract_number;
 use crate::create::number_value;
-use crate::error::{Failure, Outcome, WithOp};
+use crate::error::{Outcome, RaisedError, WithOp};
 use crate::extract::of;
 use crate::methods::compare::{fill_like, recorded_fill};
 use crate::promote::{Number, can_store, default_dtype, promote_types, result_type_with_number, to_floating};
@@ -266,7 +266,7 @@ impl PyTensor {
         match approximate.as_str() {
             "none" => self.map(py, |x| to_floating(x)?.gelu()),
             "tanh" => self.map(py, |x| to_floating(x)?.gelu_tanh()),
-            other => Err(Failure::value_error(format!(
+            other => Err(RaisedError::value_error(format!(
                 "gelu: approximate is {other:?}, expected \"none\" or \"tanh\""
             ))),
         }
@@ -427,7 +427,7 @@ fn check_result_dtype(op: &str, result: DType, dtype: DType) -> Outcome<()> {
     if can_store(result, dtype) {
         return Ok(());
     }
-    Err(Failure::runtime_error(format!(
+    Err(RaisedError::runtime_error(format!(
         "{op}: result type {} can't be cast to the desired output type {}",
         crate::dialect::dtype_name(result),
         crate::dialect::dtype_name(dtype)
@@ -461,7 +461,7 @@ impl ClampBound {
             Some(number) => Ok(ClampBound::Number(number)),
             None => {
                 let kind = object.get_type().name()?.to_string();
-                Err(Failure::type_error(format!(
+                Err(RaisedError::type_error(format!(
                     "{op}: expected numbers or tensors as min and max, got {kind}"
                 )))
             }
@@ -496,7 +496,7 @@ fn clamp_bounds(
 ) -> Outcome<(ClampBound, ClampBound)> {
     let (min, max) = (ClampBound::of(op, min)?, ClampBound::of(op, max)?);
     if let (ClampBound::None, ClampBound::None) = (&min, &max) {
-        return Err(Failure::value_error(format!("{op}: no bound, expected min, max or both")));
+        return Err(RaisedError::value_error(format!("{op}: no bound, expected min, max or both")));
     }
     let dtype = dtype_with_numbers(x.dtype(), [&min, &max]);
     let Some((least, end)) = crate::create::nested::int_range(dtype) else { return Ok((min, max)) };
@@ -507,7 +507,7 @@ fn clamp_bounds(
     let out = out_of_range(&min, |value, [_, end]| value >= end)
         .or(out_of_range(&max, |value, [least, _]| value < least));
     match out {
-        Some(value) => Err(Failure::value_error(format!(
+        Some(value) => Err(RaisedError::value_error(format!(
             "{op}: {value} does not fit {}",
             crate::dialect::dtype_name(dtype)
         ))),

@@ -1,7 +1,7 @@
 //! Lookup of rows by index: a part of `ternion.nn.functional`.
 
 use crate::arguments::{Real, extract_tensor};
-use crate::error::{Failure, Outcome, WithOp};
+use crate::error::{Outcome, RaisedError, WithOp};
 use crate::extract::of;
 use crate::gil::{run, wait};
 use crate::tensor::PyTensor;
@@ -33,7 +33,7 @@ fn embedding(
         usize::try_from(from_start).ok().filter(|&row| row < count)
     };
     let out_of_range = |index: isize| {
-        Failure::value_error(format!("embedding: padding_idx {index} is none of {count} rows"))
+        RaisedError::value_error(format!("embedding: padding_idx {index} is none of {count} rows"))
     };
     let padding_idx = padding_idx.map(|index| row(index).ok_or_else(|| out_of_range(index))).transpose()?;
     let options = EmbeddingOptions { padding_idx, scale_grad_by_freq };
@@ -74,11 +74,11 @@ fn one_hot(
         let message = format!(
             "one_hot: num_classes is {num_classes}, expected at least 1, or -1: as many as the largest index needs"
         );
-        return Err(Failure::value_error(message));
+        return Err(RaisedError::value_error(message));
     }
     if num_classes < 0 && x.elements() == 0 {
         let message = format!("one_hot: of shape {:?}, expected elements or num_classes", x.dims());
-        return Err(Failure::value_error(message));
+        return Err(RaisedError::value_error(message));
     }
     wait(py, || {
         let classes = match usize::try_from(num_classes) {

@@ -2,7 +2,7 @@
 
 use super::loss::{cast_half, cast_result};
 use crate::arguments::{AxesArgument, extract_tensor};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::{run, wait};
 use crate::promote::{promote_to_parameters, promote_weight};
@@ -28,7 +28,7 @@ fn wrap(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<Tensor> + Se
 pub struct IntPair(pub [usize; 2]);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for IntPair {
-    type Error = Failure;
+    type Error = RaisedError;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         if let Ok(both) = object.extract::<usize>() {
@@ -38,9 +38,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for IntPair {
             Ok(list) => match list[..] {
                 [both] => Ok(IntPair([both; 2])),
                 [rows, columns] => Ok(IntPair([rows, columns])),
-                _ => Err(Failure::value_error(format!("expected one number or two, got {}", list.len()))),
+                _ => Err(RaisedError::value_error(format!("expected one number or two, got {}", list.len()))),
             },
-            Err(_) => Err(Failure::type_error("expected an integer from 0 on, or two of them")),
+            Err(_) => Err(RaisedError::type_error("expected an integer from 0 on, or two of them")),
         }
     }
 }
@@ -49,7 +49,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for IntPair {
 pub struct IntOrOne(pub usize);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for IntOrOne {
-    type Error = Failure;
+    type Error = RaisedError;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         if let Ok(one) = object.extract::<usize>() {
@@ -57,7 +57,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for IntOrOne {
         }
         match object.extract::<Vec<usize>>() {
             Ok(list) if list.len() == 1 => Ok(IntOrOne(list[0])),
-            _ => Err(Failure::type_error("expected an integer from 0 on")),
+            _ => Err(RaisedError::type_error("expected an integer from 0 on")),
         }
     }
 }
@@ -316,7 +316,7 @@ fn merge_trailing_axes(x: &Tensor, last: &[usize], name: &str) -> Outcome<Vec<us
     let outer =
         x.rank().checked_sub(last.len()).filter(|&outer| &x.dims()[outer..] == last && !last.is_empty());
     let outer = outer.ok_or_else(|| {
-        Failure::value_error(format!(
+        RaisedError::value_error(format!(
             "{name}: input of shape {:?}, expected its last axes to be {last:?}",
             x.dims()
         ))
@@ -348,7 +348,7 @@ fn group_norm(
     let [batch, channels] = [0, 1].map(|axis| x.dims().get(axis).copied().unwrap_or(1));
     let inner: usize = x.dims().iter().skip(2).product();
     if num_groups > 0 && x.rank() >= 2 && batch * channels / num_groups * inner == 1 {
-        return Err(Failure::value_error(format!(
+        return Err(RaisedError::value_error(format!(
             "group_norm: input of shape {:?} in {num_groups} groups, expected more than 1 value for each",
             x.dims()
         )));
@@ -399,7 +399,7 @@ fn batch_norm(
     if training && count == 1 {
         let message =
             format!("{name}: training on shape {:?}: a channel of 1 value has no variance", x.dims());
-        return Err(Failure::value_error(message));
+        return Err(RaisedError::value_error(message));
     }
     wrap(py, x.elements(), || {
         let (output, mean, var) = x.batch_norm_train(weight.as_ref(), bias.as_ref(), eps)?;
@@ -504,10 +504,10 @@ fn pad(
 ) -> Outcome<PyTensor> {
     let (x, pad) = (extract_tensor("pad", "input", input)?, pad.0);
     if mode != "constant" {
-        return Err(Failure::value_error(format!("pad: mode {mode:?}, expected \"constant\"")));
+        return Err(RaisedError::value_error(format!("pad: mode {mode:?}, expected \"constant\"")));
     }
     if !pad.len().is_multiple_of(2) || pad.len() / 2 > x.rank() {
-        return Err(Failure::value_error(format!("pad: {} amounts for {} axes", pad.len(), x.rank())));
+        return Err(RaisedError::value_error(format!("pad: {} amounts for {} axes", pad.len(), x.rank())));
     }
     let mut amounts = vec![[0_usize; 2]; x.rank()];
     let mut cropped = x.clone();
@@ -516,7 +516,7 @@ fn pad(
         // As in PyTorch, a negative amount removes elements.
         let off = |amount: isize| amount.min(0).unsigned_abs();
         let size = x.dims()[axis].checked_sub(off(sides[0]) + off(sides[1])).ok_or_else(|| {
-            Failure::value_error(format!(
+            RaisedError::value_error(format!(
                 "pad: {sides:?} cuts more off axis {axis} than its {} elements",
                 x.dims()[axis]
             ))

@@ -1,6 +1,6 @@
 //! Patches of images, and interpolation modes: a native part of `ternion.nn.functional`.
 
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::run;
 use crate::methods::functional::IntPair;
@@ -16,7 +16,7 @@ pub fn parse_mode(mode: &str, align_corners: bool) -> Outcome<InterpolateMode> {
         "linear" | "bilinear" | "trilinear" => Ok(InterpolateMode::Linear { align_corners }),
         "bicubic" => Ok(InterpolateMode::Cubic { align_corners }),
         "area" => Ok(InterpolateMode::Area),
-        _ => Err(Failure::value_error(format!("interpolate: mode {mode:?}"))),
+        _ => Err(RaisedError::value_error(format!("interpolate: mode {mode:?}"))),
     }
 }
 

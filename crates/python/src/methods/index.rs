@@ -2,7 +2,7 @@
 
 use super::compare::expand_with_mask;
 use crate::arguments::{Operand, extract_number};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::{run, wait};
 use crate::operators::check_alpha_dtype;
@@ -27,7 +27,7 @@ fn slice_bound(slice: &Bound<'_, PySlice>, name: &str) -> Outcome<Option<isize>>
             true => isize::MAX,
             false if error.is_instance_of::<PyTypeError>(slice.py()) => {
                 let kind = value.get_type().name()?.to_string();
-                return Err(Failure::type_error(format!("index: a slice of {kind}, expected integers")));
+                return Err(RaisedError::type_error(format!("index: a slice of {kind}, expected integers")));
             }
             false => return Err(error.into()),
         },
@@ -52,7 +52,7 @@ impl Index {
         let indexed = items.iter().map(indexed_axes).sum();
         let Some(left) = of.rank().checked_sub(indexed) else {
             let message = format!("index: {indexed} axes of shape {:?}, too many indices", of.dims());
-            return Err(Failure::index_error(message));
+            return Err(RaisedError::index_error(message));
         };
         let mut ellipses = 0;
         for item in items {
@@ -65,7 +65,7 @@ impl Index {
                 // Each ellipsis covers all remaining axes, so that no axis is left after a second
                 // one.
                 _ if ellipses > 1 && left > 0 => {
-                    return Err(Failure::index_error("index: an axis is named behind a second ellipsis"));
+                    return Err(RaisedError::index_error("index: an axis is named behind a second ellipsis"));
                 }
                 item => result.push(item, of)?,
             }
@@ -144,7 +144,7 @@ fn list_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexItem
 fn number_item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<Option<IndexItem>> {
     if object.is_instance_of::<PyInt>() && object.extract::<i64>().is_err() {
         let message = format!("index: {} on shape {:?}, out of range", object.str()?, of.dims());
-        return Err(Failure::index_error(message));
+        return Err(RaisedError::index_error(message));
     }
     Ok(match extract_number(object)? {
         Some(Number::Bool(value)) => {
@@ -180,7 +180,7 @@ fn item(object: &Bound<'_, PyAny>, of: &Tensor) -> Outcome<IndexItem> {
         return Ok(item);
     }
     let kind = object.get_type().name()?.to_string();
-    Err(Failure::type_error(format!(
+    Err(RaisedError::type_error(format!(
         "index: {kind}, expected numbers, slices, None, an ellipsis, tensors of int32, int64 or bool, or lists of these"
     )))
 }
@@ -228,7 +228,7 @@ fn assigned_value(x: &Tensor, value: &Bound<'_, PyAny>) -> Outcome<Tensor> {
         }
         Some(Operand::Number(number)) => {
             let name = crate::dialect::dtype_name(x.dtype());
-            Err(Failure::value_error(format!("index: the number {number} does not fit {name}")))
+            Err(RaisedError::value_error(format!("index: the number {number} does not fit {name}")))
         }
         None => {
             let dtype = match crate::create::is_list(value) {
@@ -295,7 +295,7 @@ impl PyTensor {
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, PyAny>> {
         let (py, x) = (slf.py(), slf.get().tensor());
         let Some(&count) = x.dims().first() else {
-            return Err(Failure::type_error("iteration over a tensor without axes"));
+            return Err(RaisedError::type_error("iteration over a tensor without axes"));
         };
         let parts = run(py, 0, || (0..count).map(|at| x.select(0, at)).collect::<Result<Vec<_>>>())?;
         let objects: PyResult<Vec<_>> =
@@ -341,7 +341,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::gather)] sparse_grad: bool,
     ) -> Outcome<PyTensor> {
         if sparse_grad {
-            return Err(Failure::value_error(
+            return Err(RaisedError::value_error(
                 "gather: sparse_grad=True, expected False: there are no sparse tensors",
             ));
         }
@@ -459,7 +459,7 @@ pub fn alpha_scalar(op: &str, alpha: Option<&Bound<'_, PyAny>>, dtype: DType) ->
     let Some(alpha) = alpha else { return Ok(Scalar::Int(1)) };
     let Some(alpha) = extract_number(alpha)? else {
         let kind = alpha.get_type().name()?.to_string();
-        return Err(Failure::type_error(format!("{op}: alpha is {kind}, expected a number")));
+        return Err(RaisedError::type_error(format!("{op}: alpha is {kind}, expected a number")));
     };
     check_alpha_dtype(op, alpha, dtype)?;
     Ok(alpha.scalar())

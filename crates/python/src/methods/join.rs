@@ -1,7 +1,7 @@
 //! Concatenation and stacking of tensors.
 
 use crate::arguments::dim_or_axis;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::run;
 use crate::promote::promote_types;
@@ -13,7 +13,7 @@ use ternion::{Result, Tensor};
 pub(super) fn extract_unpromoted_tensors(list: &Bound<'_, PyAny>, function: &str) -> Outcome<Vec<Tensor>> {
     let Ok(items) = list.try_iter() else {
         let kind = list.get_type().name()?.to_string();
-        return Err(Failure::type_error(format!("{function}: expected a list of tensors, got {kind}")));
+        return Err(RaisedError::type_error(format!("{function}: expected a list of tensors, got {kind}")));
     };
     let items = items.map(|item| {
         let item = item?;
@@ -21,13 +21,13 @@ pub(super) fn extract_unpromoted_tensors(list: &Bound<'_, PyAny>, function: &str
             Ok(tensor) => Ok(tensor.get().tensor()),
             Err(_) => {
                 let kind = item.get_type().name()?.to_string();
-                Err(Failure::type_error(format!("{function}: expected tensors, got {kind}")))
+                Err(RaisedError::type_error(format!("{function}: expected tensors, got {kind}")))
             }
         }
     });
     let tensors = items.collect::<Outcome<Vec<_>>>()?;
     match tensors.is_empty() {
-        true => Err(Failure::value_error(format!("{function}: expected at least one tensor"))),
+        true => Err(RaisedError::value_error(format!("{function}: expected at least one tensor"))),
         false => Ok(tensors),
     }
 }

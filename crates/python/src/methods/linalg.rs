@@ -3,7 +3,7 @@
 
 use crate::arguments::Real;
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, LinAlgError, Outcome};
+use crate::error::{LinAlgError, Outcome, RaisedError};
 use crate::gil::wait;
 use crate::tensor::{PyTensor, is_scalar_axis};
 use pyo3::prelude::*;
@@ -148,7 +148,7 @@ fn qr(py: Python<'_>, a: Argument<'_, '_>, mode: &str) -> Outcome<TensorPair> {
         "r" => QrMode::R,
         _ => {
             let message = format!("linalg.qr: mode {mode:?}, expected \"reduced\", \"complete\" or \"r\"");
-            return Err(Failure::value_error(message));
+            return Err(RaisedError::value_error(message));
         }
     };
     let a = a.get().tensor();
@@ -166,7 +166,7 @@ fn parse_triangle(name: &str, uplo: &str) -> Outcome<Triangle> {
     match uplo {
         "L" | "l" => Ok(Triangle::Lower),
         "U" | "u" => Ok(Triangle::Upper),
-        _ => Err(Failure::value_error(format!("{name}: UPLO {uplo:?}, expected \"L\" or \"U\""))),
+        _ => Err(RaisedError::value_error(format!("{name}: UPLO {uplo:?}, expected \"L\" or \"U\""))),
     }
 }
 
@@ -253,7 +253,7 @@ fn vander(py: Python<'_>, x: Argument<'_, '_>, columns: Option<isize>) -> Outcom
     let x = x.get().tensor();
     let columns = columns.map(usize::try_from).transpose().map_err(|_| {
         let count = columns.unwrap_or_default();
-        Failure::value_error(format!("linalg.vander: {count} columns, expected at least 1"))
+        RaisedError::value_error(format!("linalg.vander: {count} columns, expected at least 1"))
     })?;
     wait(py, || linalg::vander(&x, columns)).map(PyTensor::new)
 }
@@ -286,16 +286,16 @@ fn parse_norm_order(name: &str, order: &Bound<'_, PyAny>) -> Outcome<MatrixNorm>
     let Ok(text) = order.cast::<PyString>() else {
         let number = order.extract::<Real>().map_err(|_| {
             let kind = order.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
-            Failure::type_error(format!("{name}: ord is {kind}, expected a number, \"fro\" or \"nuc\""))
+            RaisedError::type_error(format!("{name}: ord is {kind}, expected a number, \"fro\" or \"nuc\""))
         })?;
         return Ok(MatrixNorm::Order(number.0));
     };
     match text.to_string().as_str() {
         "fro" => Ok(MatrixNorm::Fro),
         "nuc" => Ok(MatrixNorm::Nuc),
-        other => {
-            Err(Failure::value_error(format!("{name}: ord {other:?}, expected a number, \"fro\" or \"nuc\"")))
-        }
+        other => Err(RaisedError::value_error(format!(
+            "{name}: ord {other:?}, expected a number, \"fro\" or \"nuc\""
+        ))),
     }
 }
 
@@ -341,7 +341,7 @@ fn matrix_norm(
     const NAME: &str = "linalg.matrix_norm";
     let (a, ord) = (a.get().tensor(), parse_norm_order(NAME, ord)?);
     let [rows, columns] = dim[..] else {
-        return Err(Failure::value_error(format!("{NAME}: dim {dim:?}, expected two axes")));
+        return Err(RaisedError::value_error(format!("{NAME}: dim {dim:?}, expected two axes")));
     };
     let options = NormOptions { dim: [rows, columns], keepdim, dtype: dtype.map(|dtype| dtype.0) };
     wait(py, || linalg::matrix_norm(&a, ord, &options)).map(PyTensor::new)

@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use crate::error::{Failure, Outcome, WithOp};
+use crate::error::{Outcome, RaisedError, WithOp};
 use crate::extract::of;
 use crate::gil::run;
 use crate::promote::{promote_pair, promote_three};
@@ -20,7 +20,7 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let (a, b) = (self.tensor(), other.get().tensor());
         if [a.rank(), b.rank()] != ranks {
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "{name}: shapes {:?} and {:?}, expected {} and {} axes",
                 a.dims(),
                 b.dims(),

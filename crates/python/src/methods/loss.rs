@@ -1,7 +1,7 @@
 //! Losses: the native part of `ternion.nn.functional`.
 
 use crate::arguments::extract_tensor;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::run;
 use crate::optim::caller_stacklevel;
@@ -25,7 +25,7 @@ pub fn parse_reduction(op: &str, name: &str) -> Outcome<Reduction> {
         _ => {
             let message =
                 format!("{op}: reduction {name:?}, expected \"none\", \"mean\", \"sum\" or \"batchmean\"");
-            return Err(Failure::value_error(message));
+            return Err(RaisedError::value_error(message));
         }
     })
 }
@@ -159,7 +159,7 @@ fn cross_entropy(
 ) -> Outcome<PyTensor> {
     let (weight, reduction) =
         (weight.map(|weight| weight.get().tensor()), parse_reduction("cross_entropy", &reduction)?);
-    let with_hint = |failure: Failure| add_class_hint(py, failure, input, target);
+    let with_hint = |raised: RaisedError| add_class_hint(py, raised, input, target);
     let (mut x, classes) = extract_operands("cross_entropy", input, target)?;
     let weight = match weight {
         // With probabilities, the weights are factors and promote the dtype.
@@ -228,19 +228,19 @@ fn linear_cross_entropy(
 /// Adds a hint to the error if floating class indices were interpreted as probabilities.
 fn add_class_hint(
     py: Python<'_>,
-    failure: Failure,
+    raised: RaisedError,
     input: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
-) -> Failure {
+) -> RaisedError {
     let (Ok(input), Ok(target)) = (input.cast::<PyTensor>(), target.cast::<PyTensor>()) else {
-        return failure;
+        return raised;
     };
     let (input, target) = (input.get().tensor(), target.get().tensor());
     if !target.dtype().is_float() || input.rank() < 2 || target.rank() + 1 != input.rank() {
-        return failure;
+        return raised;
     }
-    let error = PyErr::from(failure);
-    Failure::value_error(format!(
+    let error = PyErr::from(raised);
+    RaisedError::value_error(format!(
         "{}: numbers with a point are taken for probabilities of the classes; target.long() makes them numbers of classes",
         error.value(py)
     ))

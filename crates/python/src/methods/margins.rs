@@ -4,7 +4,7 @@
 use super::TensorArgument;
 use super::loss::{ResultDtype, broadcast, cast_half, cast_result, parse_reduction};
 use crate::arguments::{Real, checked_int};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::gil::{interruptible_parts, run, wait};
 use crate::promote::{
     common_float_dtype, promote_pair, promote_to_floats, promote_types, promote_weight, to_floating,
@@ -220,13 +220,15 @@ fn _triplet_margin_with_distance_loss(
         &inputs[of.unwrap_or(0)]
     };
     let call_distance = |a: &Tensor, b: &Tensor| {
-        let result = distance.call1((object_of(a), object_of(b))).map_err(Failure::from).and_then(|result| {
-            let kind = result.get_type().name()?.to_string();
-            let expected = || Failure::type_error(format!("{name}: a distance of {kind}, expected a tensor"));
-            Ok(result.cast_into::<PyTensor>().map_err(|_| expected())?.get().tensor())
-        });
-        result.map_err(|failure| {
-            raised.set(Some(failure));
+        let result =
+            distance.call1((object_of(a), object_of(b))).map_err(RaisedError::from).and_then(|result| {
+                let kind = result.get_type().name()?.to_string();
+                let expected =
+                    || RaisedError::type_error(format!("{name}: a distance of {kind}, expected a tensor"));
+                Ok(result.cast_into::<PyTensor>().map_err(|_| expected())?.get().tensor())
+            });
+        result.map_err(|error| {
+            raised.set(Some(error));
             Error::invalid(name, "the distance failed")
         })
     };
@@ -362,7 +364,7 @@ fn _ctc_loss(
 fn parse_basic_reduction(op: &str, reduce: &str) -> Outcome<Reduction> {
     match reduce {
         "none" | "mean" | "sum" => parse_reduction(op, reduce),
-        _ => Err(Failure::value_error(format!(
+        _ => Err(RaisedError::value_error(format!(
             "{op}: reduction {reduce:?}, expected \"none\", \"mean\" or \"sum\""
         ))),
     }
@@ -426,7 +428,7 @@ fn embedding_bag_with<T: Send>(
         "max" => BagMode::Max,
         _ => {
             let dtypes = format!("embedding_bag: mode {mode:?}, expected \"sum\", \"mean\" or \"max\"");
-            return Err(Failure::value_error(dtypes));
+            return Err(RaisedError::value_error(dtypes));
         }
     };
     let (indices, table) = (input.get().tensor(), weight.get().tensor());

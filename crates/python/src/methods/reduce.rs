@@ -3,7 +3,7 @@
 use super::argminmax::{arg_min_or_max, check_index_range, min_or_max};
 use crate::arguments::{AxesArgument, Count, axes, dim_or_axis, required_dim};
 use crate::dtype::DTypeArgument;
-use crate::error::{Failure, Outcome, WithOp};
+use crate::error::{Outcome, RaisedError, WithOp};
 use crate::extract::{ExtractArgument, of};
 use crate::gil::run;
 use crate::promote::to_floating;
@@ -214,7 +214,7 @@ impl PyTensor {
         match dim {
             None => {
                 if elements == 0 {
-                    return Err(Failure::value_error(format!(
+                    return Err(RaisedError::value_error(format!(
                         "{name}: of shape {:?}, expected elements",
                         x.dims()
                     )));

@@ -3,7 +3,7 @@
 //! default values.
 
 use super::index::apply_scatter;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::gil::{run, wait};
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ fn parse_reduction(name: &str, reduce: &str, has_sum: bool) -> Outcome<ScatterRe
             let sum = if has_sum { "\"sum\", " } else { "" };
             let message =
                 format!("{name}: reduce {other:?}, expected {sum}\"prod\", \"mean\", \"amax\" or \"amin\"");
-            return Err(Failure::value_error(message));
+            return Err(RaisedError::value_error(message));
         }
     })
 }

@@ -2,7 +2,7 @@
 
 use super::index::{apply_add, apply_add_in_place, apply_scatter, apply_scatter_in_place};
 use crate::arguments::Operand;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::extract::of;
 use crate::gil::run;
 use crate::tensor::PyTensor;
@@ -140,7 +140,7 @@ fn parse_scatter_mode(op: &str, reduce: Option<&str>) -> Outcome<ScatterMode> {
         Some("multiply") => Ok(ScatterMode::Multiply),
         Some(other) => {
             let message = format!("{op}: reduce {other:?}, expected \"add\", \"multiply\" or None");
-            Err(Failure::value_error(message))
+            Err(RaisedError::value_error(message))
         }
     }
 }
@@ -179,7 +179,7 @@ fn extract_source(
             let number = crate::create::number_argument(value, op)?;
             return Ok(Tensor::full(*index.shape(), number.scalar(), x.dtype(), x.device())?);
         }
-        _ => return Err(Failure::type_error(format!("{op}: expected either src or value"))),
+        _ => return Err(RaisedError::type_error(format!("{op}: expected either src or value"))),
     };
     match Operand::of(src)? {
         Some(Operand::Tensor(tensor)) => Ok(narrow_to_index(&tensor, index)?),
@@ -188,7 +188,7 @@ fn extract_source(
         }
         None => {
             let kind = src.get_type().name()?.to_string();
-            Err(Failure::type_error(format!("{op}: expected a tensor or a number, got {kind}")))
+            Err(RaisedError::type_error(format!("{op}: expected a tensor or a number, got {kind}")))
         }
     }
 }

@@ -7,7 +7,7 @@ use super::views::wrap_views;
 use crate::arguments::{Real, checked_size, extract_ints};
 use crate::create::number_argument;
 use crate::device::{DeviceArgument, or_default};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::gil::{run, wait};
 use crate::promote::promote_pair;
 use crate::random::{PyGenerator, RandomSource};
@@ -168,7 +168,7 @@ impl PyTensor {
     }
 
     /// Splits the tensor by the function of this name.
-    fn _parts<'py>(
+    fn _split_by<'py>(
         &self,
         py: Python<'py>,
         function: &str,
@@ -257,7 +257,7 @@ impl PyTensor {
 
 /// Joins the tensors of a list by the function of this name.
 #[pyfunction]
-fn _stacked(py: Python<'_>, function: &str, tensors: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
+fn _stack_by(py: Python<'_>, function: &str, tensors: &Bound<'_, PyAny>) -> Outcome<PyTensor> {
     let stack = match function {
         "hstack" => Tensor::hstack,
         "vstack" => Tensor::vstack,
@@ -265,7 +265,7 @@ fn _stacked(py: Python<'_>, function: &str, tensors: &Bound<'_, PyAny>) -> Outco
         "column_stack" => Tensor::column_stack,
         "block_diag" => Tensor::block_diag,
         "cartesian_prod" => Tensor::cartesian_prod,
-        _ => return Err(Failure::value_error(format!("no function {function} of tensors of a list"))),
+        _ => return Err(RaisedError::value_error(format!("no function {function} of tensors of a list"))),
     };
     join_tensors(py, extract_tensors(tensors, function)?, stack)
 }
@@ -317,7 +317,7 @@ fn _meshgrid<'py>(
         "ij" => MeshgridIndexing::Ij,
         "xy" => MeshgridIndexing::Xy,
         other => {
-            return Err(Failure::value_error(format!(
+            return Err(RaisedError::value_error(format!(
                 "meshgrid: indexing {other:?}, expected \"ij\" or \"xy\""
             )));
         }
@@ -344,7 +344,7 @@ fn _triangle(
 
 /// Adds the functions that are not methods to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(_stacked, module)?)?;
+    module.add_function(wrap_pyfunction!(_stack_by, module)?)?;
     module.add_function(wrap_pyfunction!(_pad_sequence, module)?)?;
     module.add_function(wrap_pyfunction!(_broadcast_tensors, module)?)?;
     module.add_function(wrap_pyfunction!(_broadcast_shapes, module)?)?;

@@ -1,7 +1,7 @@
 //! Variances and norms.
 
 use crate::arguments::{AxesArgument, axes, dim_or_axis};
-use crate::error::{Failure, Outcome, WithOp};
+use crate::error::{Outcome, RaisedError, WithOp};
 use crate::extract::{ExtractArgument, of};
 use crate::promote::to_floating;
 use crate::tensor::PyTensor;
@@ -14,7 +14,7 @@ use ternion::{Axes, Error, Result, Tensor};
 fn resolve_correction(op: &str, correction: Option<f64>, unbiased: Option<bool>) -> Outcome<f64> {
     match (correction, unbiased) {
         (Some(_), Some(_)) => {
-            Err(Failure::type_error(format!("{op}: expected unbiased or correction, got both")))
+            Err(RaisedError::type_error(format!("{op}: expected unbiased or correction, got both")))
         }
         (Some(correction), None) => Ok(correction),
         (None, unbiased) => Ok(if unbiased == Some(false) { 0.0 } else { 1.0 }),
@@ -32,7 +32,7 @@ fn parse_variance_args(
     match dim.filter(|dim| !dim.is_none()) {
         Some(flag) if flag.cast::<PyBool>().is_ok() => match unbiased {
             None => Ok((Axes::All, resolve_correction(op, correction, Some(flag.is_truthy()?))?)),
-            Some(_) => Err(Failure::type_error(format!("{op}: expected integers as axes, got bool"))),
+            Some(_) => Err(RaisedError::type_error(format!("{op}: expected integers as axes, got bool"))),
         },
         dim => {
             let dim = dim.map(|dim| AxesArgument::of(op, dim)).transpose()?;
@@ -190,7 +190,7 @@ impl PyTensor {
             Some(p) => f64::of("norm", p)?,
         };
         if p.is_nan() {
-            return Err(Failure::value_error("norm: order nan, expected a number"));
+            return Err(RaisedError::value_error("norm: order nan, expected a number"));
         }
         let axes = axes(dim);
         self.map_along(py, axes.clone(), |x| norm(&to_floating(x)?, p, axes, keepdim))

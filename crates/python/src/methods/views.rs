@@ -6,7 +6,7 @@ use crate::arguments::{
     AxesArgument, Count, ShapeArgument, args_or_keyword, args_or_kwargs, dim_or_axis, extract_int_args,
     extract_sizes, required_dim,
 };
-use crate::error::{Failure, Outcome, WithOp};
+use crate::error::{Outcome, RaisedError, WithOp};
 use crate::extract::of;
 use crate::gil::{run, wait};
 use crate::tensor::{PyTensor, is_scalar_axis};
@@ -70,7 +70,7 @@ impl PyTensor {
         let shape = extract_int_args(&shape, "view")?;
         let viewed = run(py, tensor.elements(), || tensor.reshape(&shape[..]).with_op("view"))?;
         if !viewed.buffer().is(tensor.buffer()) {
-            return Err(Failure::value_error(
+            return Err(RaisedError::value_error(
                 "view: only a copy of these elements has this shape: use reshape",
             ));
         }
@@ -166,7 +166,7 @@ impl PyTensor {
     fn t(&self, py: Python<'_>) -> Outcome<PyTensor> {
         let rank = self.tensor().rank();
         if rank > 2 {
-            return Err(Failure::value_error(format!("t: a tensor of {rank} axes, expected at most 2")));
+            return Err(RaisedError::value_error(format!("t: a tensor of {rank} axes, expected at most 2")));
         }
         self.map(py, |x| if x.rank() < 2 { Ok(x.clone()) } else { x.transpose(0, 1) })
     }
@@ -323,7 +323,7 @@ impl PyTensor {
         #[pyo3(from_py_with = of::narrow)] length: Count,
     ) -> Outcome<PyTensor> {
         if start.cast::<PyTensor>().is_ok_and(|start| start.get().tensor().dtype() == ternion::DType::Bool) {
-            return Err(Failure::type_error("narrow: start is a bool tensor, expected an integer"));
+            return Err(RaisedError::type_error("narrow: start is a bool tensor, expected an integer"));
         }
         let (start, Count(length)): (isize, _) = (of::narrow(start)?, length);
         self.map(py, |x| {
@@ -380,11 +380,15 @@ impl PyTensor {
         let x = self.tensor();
         let split_size_or_sections = match (split_size_or_sections, split_size) {
             (Some(sizes), None) | (None, Some(sizes)) => sizes,
-            _ => return Err(Failure::type_error("split: expected split_size_or_sections, or split_size")),
+            _ => {
+                return Err(RaisedError::type_error("split: expected split_size_or_sections, or split_size"));
+            }
         };
         let size = match split_size_or_sections.is_exact_instance_of::<PyBool>() {
             true => {
-                return Err(Failure::type_error("split: split_size_or_sections is bool, expected integers"));
+                return Err(RaisedError::type_error(
+                    "split: split_size_or_sections is bool, expected integers",
+                ));
             }
             false => split_size_or_sections.extract::<usize>(),
         };
@@ -464,13 +468,13 @@ impl PyTensor {
     ) -> Outcome<PyTensor> {
         let Some(dims) = dims else {
             let [shift] = shifts.0[..] else {
-                return Err(Failure::value_error("roll: several shifts need dims"));
+                return Err(RaisedError::value_error("roll: several shifts need dims"));
             };
             return self.map(py, |x| x.reshape([-1_isize])?.roll(shift, 0)?.reshape(*x.shape()));
         };
         if dims.0.len() != shifts.0.len() {
             let message = format!("roll: {} shifts for {} axes", shifts.0.len(), dims.0.len());
-            return Err(Failure::value_error(message));
+            return Err(RaisedError::value_error(message));
         }
         self.map(py, |x| {
             shifts.0.iter().zip(&dims.0).try_fold(x.clone(), |x, (&shift, &dim)| x.roll(shift, dim))

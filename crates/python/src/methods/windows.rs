@@ -2,7 +2,7 @@
 //! `ternion.nn.functional`, which checks their arguments.
 
 use crate::arguments::Real;
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use crate::gil::run;
 use crate::methods::images::parse_mode;
 use crate::tensor::PyTensor;
@@ -15,11 +15,13 @@ use ternion::{
 type Input<'py> = Bound<'py, PyTensor>;
 
 fn to_array<const N: usize>(values: &[usize]) -> Outcome<[usize; N]> {
-    values.try_into().map_err(|_| Failure::value_error(format!("expected {N} numbers, got {}", values.len())))
+    values
+        .try_into()
+        .map_err(|_| RaisedError::value_error(format!("expected {N} numbers, got {}", values.len())))
 }
 
-fn axis_count_error(count: usize) -> Failure {
-    Failure::value_error(format!("expected 1 to 3 axes, got {count}"))
+fn axis_count_error(count: usize) -> RaisedError {
+    RaisedError::value_error(format!("expected 1 to 3 axes, got {count}"))
 }
 
 /// Wraps a result of values and of positions, which are converted to int64.
@@ -142,18 +144,18 @@ fn _fractional_max_pool(
             let (kernel, size) = (to_array(&kernel)?, to_array(&size)?);
             with_indices(py, &x, || x.fractional_max_pool3d(kernel, size, &samples))
         }
-        count => Err(Failure::value_error(format!("expected 2 or 3 axes, got {count}"))),
+        count => Err(RaisedError::value_error(format!("expected 2 or 3 axes, got {count}"))),
     }
 }
 
 /// Writes the elements to their positions in a tensor of zeros.
 #[pyfunction]
-fn _max_unpool(py: Python<'_>, input: Input<'_>, places: Input<'_>, size: Vec<usize>) -> Outcome<PyTensor> {
-    let (x, places) = (input.get().tensor(), places.get().tensor());
+fn _max_unpool(py: Python<'_>, input: Input<'_>, indices: Input<'_>, size: Vec<usize>) -> Outcome<PyTensor> {
+    let (x, indices) = (input.get().tensor(), indices.get().tensor());
     let unpooled = || match *size {
-        [length] => x.max_unpool1d(&places, [length]),
-        [rows, columns] => x.max_unpool2d(&places, [rows, columns]),
-        [planes, rows, columns] => x.max_unpool3d(&places, [planes, rows, columns]),
+        [length] => x.max_unpool1d(&indices, [length]),
+        [rows, columns] => x.max_unpool2d(&indices, [rows, columns]),
+        [planes, rows, columns] => x.max_unpool3d(&indices, [planes, rows, columns]),
         _ => Err(ternion::Error::invalid("max_unpool", format!("{} sizes", size.len()))),
     };
     run(py, x.elements(), unpooled).map(PyTensor::new)

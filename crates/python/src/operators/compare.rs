@@ -66,9 +66,9 @@ pub fn equal_to(a: &Tensor, other: &Operand) -> Result<Tensor> {
 /// Returns the other operand of a comparison. A number outside all integer dtypes is replaced by
 /// one that compares equally.
 pub fn comparison_operand(object: &Bound<'_, PyAny>, a: &Tensor) -> Outcome<Option<Operand>> {
-    Operand::with_arrays(object, a).or_else(|failure| match out_of_range_number(object, a)? {
+    Operand::with_arrays(object, a).or_else(|raised| match out_of_range_number(object, a)? {
         Some(number) => Ok(Some(Operand::Number(number))),
-        None => Err(failure),
+        None => Err(raised),
     })
 }
 

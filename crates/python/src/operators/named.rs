@@ -2,7 +2,7 @@
 
 use super::{ADD, DIV, FLOOR_DIV, FMOD, MUL, Operator, OperatorResult, POW, REMAINDER, SUB, TRUNC_DIV};
 use crate::arguments::{Operand, extract_number};
-use crate::error::{Failure, Outcome, WithOp};
+use crate::error::{Outcome, RaisedError, WithOp};
 use crate::extract::{ExtractArgument, of};
 use crate::gil::run;
 use crate::methods::index::alpha_scalar;
@@ -73,7 +73,7 @@ pub fn check_alpha_dtype(op: &str, alpha: Number, dtype: DType) -> Outcome<()> {
         _ => return Ok(()),
     };
     let dtype = crate::dialect::dtype_name(dtype);
-    Err(Failure::type_error(format!("{op}: alpha {alpha} for a result of {dtype}, expected {expected}")))
+    Err(RaisedError::type_error(format!("{op}: alpha {alpha} for a result of {dtype}, expected {expected}")))
 }
 
 impl PyTensor {
@@ -113,7 +113,7 @@ impl PyTensor {
         };
         if is_bool || x.dtype() == DType::Bool {
             let message = "rsub: bools, which have no differences; expected numbers";
-            return Err(Failure::type_error(message.to_string()));
+            return Err(RaisedError::type_error(message.to_string()));
         }
         let other = match operand {
             Operand::Tensor(other) => other,
@@ -194,7 +194,7 @@ impl PyTensor {
             None => Ok(DIV),
             Some("floor") => Ok(FLOOR_DIV),
             Some("trunc") => Ok(TRUNC_DIV),
-            Some(other) => Err(Failure::value_error(format!(
+            Some(other) => Err(RaisedError::value_error(format!(
                 "div: rounding_mode {other:?}, expected None, \"floor\" or \"trunc\""
             ))),
         }

@@ -14,7 +14,7 @@ fn pads() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .also(INTEGERS)
             .exact()
-            .twice()
+            .double_backward()
             .run(move |x| x[0].pad(&run_amounts, value))
             .oracle(move |x| pad(&x[0], &amounts, value))
     };
@@ -73,7 +73,7 @@ fn concatenations() -> Vec<OpCase> {
             .also(INTEGERS)
             .also(BOOL)
             .exact()
-            .twice()
+            .double_backward()
     };
     let concat_row = |axis: isize, front: usize| {
         three("concat", axis)
@@ -128,12 +128,12 @@ fn concatenations() -> Vec<OpCase> {
 }
 
 fn narrow(x: &Array, axis: usize, start: usize, length: usize) -> Array {
-    x.along(axis, |slice| slice[start..start + length].to_vec())
+    x.map_slices(axis, |slice| slice[start..start + length].to_vec())
 }
 
 fn parts() -> Vec<OpCase> {
     let row = |op: &'static str, parameters: &str| {
-        OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
+        OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().double_backward()
     };
     let rejected_call = |call: fn(&Tensor) -> Result<Vec<Tensor>>| {
         move |device: &Device| call(&Tensor::zeros([4, 3], F32, device)?)
@@ -186,13 +186,13 @@ fn parts() -> Vec<OpCase> {
 
 fn repetitions() -> Vec<OpCase> {
     let row = |op: &'static str, parameters: String| {
-        OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
+        OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().double_backward()
     };
     let roll = |shift: isize, axis: usize| {
         row("roll", format!("shift={shift} axis={axis}"))
             .run(move |x| x[0].roll(shift, axis))
             .oracle(move |x| {
-                x[0].along(axis, |slice| {
+                x[0].map_slices(axis, |slice| {
                     let size = slice.len() as isize;
                     (0..size).map(|at| slice[(at - shift).rem_euclid(size) as usize]).collect()
                 })

@@ -42,7 +42,7 @@ fn attention(parameters: &str, config: AttentionConfig) -> OpCase {
             x[0].scaled_dot_product_attention(&x[1], &x[2], options)
         })
         .oracle(move |x| definition(&config, x).0)
-        .rounded_oracle(move |round, x| rounded(round, &config, x).0)
+        .rounded_oracle(move |round, x| output_with_rounded_weights(round, &config, x).0)
         .rounded_gradients(move |round, x, dy| rounded_gradients(round, &config, x, &dy[0]))
         // The gradients of the scores are rounded before they are multiplied by queries and keys.
         .grad_roundings(2)
@@ -68,8 +68,8 @@ fn unmasked() -> Vec<OpCase> {
             .on([&[1, 2, 17, 8], &[1, 2, 33, 8], &[1, 2, 33, 8]])
             .on([&[1, 1, 2, 3], &[1, 1, 0, 3], &[1, 1, 0, 2]])
             .on([&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 2]])
-            .twice()
-            .hostile(
+            .double_backward()
+            .adversarial(
                 "large scores",
                 [
                     Array::new(&[1, 1, 2, 1], vec![200.0, -200.0]),
@@ -77,7 +77,7 @@ fn unmasked() -> Vec<OpCase> {
                     Array::new(&[1, 1, 2, 1], vec![1.0, -1.0]),
                 ],
             )
-            .hostile(
+            .adversarial(
                 "equal scores of 5e7",
                 [
                     Array::new(&[1, 1, 1, 1], vec![1e4]),
@@ -85,7 +85,7 @@ fn unmasked() -> Vec<OpCase> {
                     Array::new(&[1, 1, 2, 1], vec![1.0, -2.0]),
                 ],
             )
-            .hostile(
+            .adversarial(
                 "nan",
                 [
                     Array::new(&[1, 1, 2, 1], vec![f64::NAN, 1.0]),
@@ -121,7 +121,7 @@ fn unmasked() -> Vec<OpCase> {
             })
             .rounded_oracle(|round, x| {
                 let config = AttentionConfig { scale: 1.0 / 7f64.sqrt(), ..PLAIN };
-                rounded(round, &config, &[x[0].clone(), x[0].clone(), x[0].clone()]).0
+                output_with_rounded_weights(round, &config, &[x[0].clone(), x[0].clone(), x[0].clone()]).0
             }),
         beyond_a_block("beyond a block", PLAIN).on([&[1, 1, 2, 3], &[1, 1, 150, 3], &[1, 1, 150, 2]]),
         beyond_a_block("causal, beyond a block", causal).on([&[1, 1, 70, 2], &[1, 1, 140, 2], &[1, 1, 140, 2]]),
@@ -129,9 +129,10 @@ fn unmasked() -> Vec<OpCase> {
         // they propagate no gradient.
         on_default_shapes(attention("causal", causal))
             .on([&[1, 2, 5, 3], &[1, 1, 3, 3], &[1, 1, 3, 2]])
-            .twice()
+            .double_backward()
             .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
-        on_default_shapes(attention("causal window=2", AttentionConfig { window: Some(2), ..causal })).twice(),
+        on_default_shapes(attention("causal window=2", AttentionConfig { window: Some(2), ..causal }))
+            .double_backward(),
         on_default_shapes(attention("window=2", AttentionConfig { window: Some(2), ..PLAIN })),
         on_default_shapes(attention("window=0", AttentionConfig { window: Some(0), ..PLAIN })),
         on_default_shapes(attention(
@@ -148,8 +149,8 @@ fn masked() -> Vec<OpCase> {
             .input(Input::bool())
             .on([&[2, 3, 4, 5], &[2, 3, 6, 5], &[2, 3, 6, 4], &[2, 3, 4, 6]])
             .on([&[2, 4, 4, 5], &[2, 2, 6, 5], &[2, 2, 6, 4], &[2, 1, 1, 6]])
-            .twice()
-            .hostile(
+            .double_backward()
+            .adversarial(
                 "one fully masked query",
                 [
                     Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
@@ -180,12 +181,12 @@ fn masked() -> Vec<OpCase> {
             .input(Uniform(-2.0, 2.0))
             .on([&[1, 3, 4, 5], &[1, 3, 6, 5], &[1, 3, 6, 4], &[1, 3, 4, 6]])
             .on([&[2, 4, 3, 2], &[2, 2, 3, 2], &[2, 2, 3, 2], &[3, 3]])
-            .twice(),
+            .double_backward(),
         // A mask without a gradient uses the fused path.
         attention("additive mask constant", PLAIN)
             .input(Input::float(Uniform(-2.0, 2.0)).constant())
             .on([&[2, 4, 3, 2], &[2, 2, 3, 2], &[2, 2, 3, 2], &[4, 1, 3]])
-            .hostile(
+            .adversarial(
                 "-infinity everywhere",
                 [
                     Array::new(&[1, 1, 2, 1], vec![1.0, 2.0]),
@@ -197,7 +198,7 @@ fn masked() -> Vec<OpCase> {
         attention("additive mask causal window=3", AttentionConfig { window: Some(3), ..causal })
             .input(Uniform(-2.0, 2.0))
             .on([&[1, 2, 4, 3], &[1, 1, 5, 3], &[1, 1, 5, 2], &[4, 5]])
-            .twice(),
+            .double_backward(),
         attention("bool mask causal", causal).input(Input::bool()).on([
             &[1, 2, 4, 3],
             &[1, 1, 5, 3],
@@ -207,8 +208,8 @@ fn masked() -> Vec<OpCase> {
     ]
 }
 
-/// Returns numbers from -1 to 1 in no particular order.
-fn numbers(count: usize) -> Vec<f64> {
+/// Returns values from -1 to 1 in no particular order.
+fn scrambled_values(count: usize) -> Vec<f64> {
     (0..count).map(|at| ((at * 37 + at * at) % 41) as f64 / 20.0 - 1.0).collect()
 }
 
@@ -233,7 +234,7 @@ fn wide() -> Vec<OpCase> {
         [&[1, 1, 2, 256], &[1, 1, 5, 256], &[1, 1, 5, 224], &[1, 2, 5], &[2, 5]],
     ];
     // A device that computes in half precision cannot represent the smallest of these.
-    let mut small = numbers(9 * 36);
+    let mut small = scrambled_values(9 * 36);
     (small[40], small[41], small[42]) = (1e-17, 0.0, -1e-30);
     let small = |lines: usize| Array::new(&[1, 1, lines, 36], small[..lines * 36].to_vec());
     let row = |[q, k, v, each, all]: Heads, what: &str, config: AttentionConfig| {
@@ -250,7 +251,7 @@ fn wide() -> Vec<OpCase> {
         let (bool_mask, _) = named("bool mask", plain);
         let (added, _) = named("additive mask constant", plain);
         [
-            full.on([q, k, v]).hostile("some far below the others", [small(6), small(9), small(9)]),
+            full.on([q, k, v]).adversarial("some far below the others", [small(6), small(9), small(9)]),
             band.on([q, k, v]),
             bool_mask.input(Input::bool()).on([q, k, v, each]),
             added.input(Input::float(Uniform(-2.0, 2.0)).constant()).on([q, k, v, all]),
@@ -268,16 +269,16 @@ fn tiled() -> Vec<OpCase> {
     let shapes: [&'static [usize]; 3] = [&[1, 2, 70, 8], &[1, 1, 140, 8], &[1, 1, 140, 12]];
     let [q, k, v] = shapes;
     // A query of NaN, and one with the largest possible scores.
-    let mut queries = numbers(70 * 4);
+    let mut queries = scrambled_values(70 * 4);
     queries[5 * 4] = f64::NAN;
     queries[66 * 4..67 * 4].fill(1e30);
     vec![
-        beyond_a_block("tiled", PLAIN).on([q, k, v]).hostile(
+        beyond_a_block("tiled", PLAIN).on([q, k, v]).adversarial(
             "nan and large scores",
             [
                 Array::new(&[1, 1, 70, 4], queries),
-                Array::new(&[1, 1, 140, 4], numbers(140 * 4)),
-                Array::new(&[1, 1, 140, 4], numbers(140 * 4)),
+                Array::new(&[1, 1, 140, 4], scrambled_values(140 * 4)),
+                Array::new(&[1, 1, 140, 4], scrambled_values(140 * 4)),
             ],
         ),
         beyond_a_block("tiled causal window=60", window).on([q, k, v]),
@@ -317,13 +318,13 @@ fn ops() -> Vec<OpCase> {
             .input(any())
             .on([&[2, 2, 4, 5], &[2, 1, 6, 5], &[2, 1, 6, 4]])
             .f32_limit(3e-6, 2e-6)
-            .twice()
+            .double_backward()
             .run(move |x| Ok(apply(Attention { config: causal }, &[&x[0], &x[1], &x[2]])?.into_vec()))
             .oracle(move |x| definition(&causal, x))
-            .rounded_oracle(move |round, x| rounded(round, &causal, x)),
+            .rounded_oracle(move |round, x| output_with_rounded_weights(round, &causal, x)),
         gradients("causal")
             .on([&[1, 2, 3, 2], &[1, 1, 4, 2], &[1, 1, 4, 5], &[1, 2, 3, 5], &[1, 2, 3], &[1, 2, 3, 5]])
-            .twice()
+            .double_backward()
             .run(move |x| {
                 let inputs: Vec<&Tensor> = x.iter().collect();
                 Ok(apply(AttentionGrad { config: causal }, &inputs)?.into_vec())
@@ -374,7 +375,7 @@ fn zeros(shape: &[usize], device: &Device) -> Result<Tensor> {
 }
 
 /// Returns whether query `query` of `queries` attends to key `key` of `keys`, by position.
-fn sees(config: &AttentionConfig, [query, queries, key, keys]: [usize; 4]) -> bool {
+fn attends(config: &AttentionConfig, [query, queries, key, keys]: [usize; 4]) -> bool {
     let position = query as i128 + keys as i128 - queries as i128;
     let key = key as i128;
     let window = config.window.map(|window| window as i128);
@@ -398,7 +399,7 @@ fn scores(config: &AttentionConfig, q: &Array, k: &Array, mask: Option<&Array>) 
         let (query, key) = ((b * heads + h) * queries + i, (b * kv_heads + kv) * keys + j);
         let [query, key] = [(q, query), (k, key)].map(|(x, row)| &x.data[row * width..][..width]);
         let product: f64 = query.iter().zip(key).map(|(q, k)| q * k).sum();
-        let attended = sees(config, [i, queries, j, keys]);
+        let attended = attends(config, [i, queries, j, keys]);
         match &mask {
             _ if !attended => f64::NEG_INFINITY,
             Some(mask) if is_bool && mask.at(at) == 0.0 => f64::NEG_INFINITY,
@@ -410,12 +411,16 @@ fn scores(config: &AttentionConfig, q: &Array, k: &Array, mask: Option<&Array>) 
 
 /// Returns the output (Vaswani et al. 2017, eq. 1) and the log-sum-exp.
 fn definition(formula: impl Into<Formula>, x: &[Array]) -> (Array, Array) {
-    rounded(&|weight| weight, formula, x)
+    output_with_rounded_weights(&|weight| weight, formula, x)
 }
 
 /// Returns the same as [`definition`], but rounds each weight before it is multiplied by its value:
 /// tensor cores multiply only half-precision operands.
-fn rounded(round: &dyn Fn(f64) -> f64, formula: impl Into<Formula>, x: &[Array]) -> (Array, Array) {
+fn output_with_rounded_weights(
+    round: &dyn Fn(f64) -> f64,
+    formula: impl Into<Formula>,
+    x: &[Array],
+) -> (Array, Array) {
     let formula = formula.into();
     let (q, k, v) = (&x[0], &x[1], &x[2]);
     let [batch, heads, queries, _] = q.sizes();
@@ -497,7 +502,7 @@ fn rounded_gradients(
     dy: &Array,
 ) -> Vec<Array> {
     let formula = formula.into();
-    let (y, log_sum) = rounded(round, formula, x);
+    let (y, log_sum) = output_with_rounded_weights(round, formula, x);
     // A query without unmasked keys has no weights.
     let log_sum = log_sum.map(|sum| if sum == f64::NEG_INFINITY { f64::INFINITY } else { sum });
     let mask = x.get(3).map(|mask| mask.reshape(&[&vec![1; 4 - mask.shape.len()][..], &mask.shape].concat()));

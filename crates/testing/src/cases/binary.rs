@@ -99,10 +99,10 @@ fn float_rows() -> Vec<OpCase> {
                 .on([&[], &[2, 3]])
                 .on([&[3, 1, 5], &[1, 4, 1]])
                 .on([&[2, 0, 3], &[3]])
-                .twice()
+                .double_backward()
                 .run(move |x| run(&x[0], &x[1]))
                 .oracle(move |x| x[0].zip(&x[1], definition))
-                .hostile("special", special_pairs())
+                .adversarial("special", special_pairs())
                 .perf([&[8192, 1024], &[8192, 1024]])
                 .perf([&[8192, 1024], &[1024]])
         })
@@ -116,7 +116,7 @@ fn negative_bases() -> OpCase {
         .input(AwayFrom(0.4))
         .input(Input::float(Fixed(vec![2.0, 3.0, -1.0, 0.0, 1.0, -2.0])).constant())
         .shapes([&[6], &[7, 6]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].pow(&x[1]))
         .oracle(|x| x[0].zip(&x[1], f64::powf))
 }
@@ -127,7 +127,7 @@ fn zero_bases() -> OpCase {
         .input(Fixed(vec![0.0, 1.5, -0.5]))
         .input(Input::float(Fixed(vec![2.0, 3.0, 4.0, 0.0, 1.0])).constant())
         .shapes([&[15]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].pow(&x[1]))
         .oracle(|x| x[0].zip(&x[1], f64::powf))
 }
@@ -278,7 +278,7 @@ impl ScalarVariant {
             .shapes([&[], &[0, 3], &[7, 33], &[2, 5, 3]])
             .run(move |x| apply_one(payload.clone(), &[&x[0]]))
             .oracle(move |x| x[0].map(|x| definition(x, number)))
-            .hostile(
+            .adversarial(
                 "special",
                 [Array::new(
                     &[2, 4],
@@ -324,7 +324,7 @@ fn scalar_rows() -> Vec<OpCase> {
         .map(|(op, side, number, values, definition)| {
             let rounds_to_nothing = op == BinaryOp::Div && number == 0.0 || number.is_nan();
             let row = ScalarVariant { op, side, number, values, definition }.row();
-            if rounds_to_nothing { row.forward_only("infinite or not a number") } else { row.twice() }
+            if rounds_to_nothing { row.forward_only("infinite or not a number") } else { row.double_backward() }
         })
         .collect();
     rows.push(scalar_methods());

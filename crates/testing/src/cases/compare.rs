@@ -59,7 +59,7 @@ fn comparisons() -> Vec<OpCase> {
                 .forward_only("bools have no gradient")
                 .run(move |x| run(&x[0], &x[1]))
                 .oracle(move |x| x[0].zip(&x[1], |a, b| f64::from(definition(&a, &b))))
-                .hostile("special", special_pairs())
+                .adversarial("special", special_pairs())
                 .perf([&[8192, 1024], &[8192, 1024]])
         })
         .collect()
@@ -87,7 +87,7 @@ fn scalar_comparisons() -> Vec<OpCase> {
                     .forward_only("bools have no gradient")
                     .run(move |x| run(&x[0], number))
                     .oracle(move |x| x[0].map(|x| f64::from(definition(&x, &number))))
-                    .hostile("special", [Array::new(&[7], special())]),
+                    .adversarial("special", [Array::new(&[7], special())]),
             );
         }
         // 1/10 is not representable in any floating dtype: it is rounded like the elements.
@@ -131,7 +131,7 @@ fn select() -> OpCase {
         .on([&[7, 1], &[33], &[]])
         .on([&[3], &[2, 1], &[2, 3]])
         .exact()
-        .twice()
+        .double_backward()
         .run(|x| x[0].where_(&x[1], &x[2]))
         .oracle(choose)
         .perf([&[8192, 1024], &[8192, 1024], &[8192, 1024]])

@@ -144,7 +144,7 @@ fn patches() -> Vec<OpCase> {
             .on([&[2, 3, 6, 5]])
             .on([&[1, 1, 5, 7]])
             .exact()
-            .twice()
+            .double_backward()
             .run(move |x| x[0].im2col(window))
             .oracle(move |x| im2col(&x[0], window))
     };
@@ -157,7 +157,7 @@ fn patches() -> Vec<OpCase> {
             .on([&[1, 6, outputs]])
             // A pixel is the sum of up to six elements of magnitude 4, which may cancel.
             .f32_limit(2e-6, 2e-6)
-            .twice()
+            .double_backward()
             .run(move |x| x[0].col2im(window, size))
             .oracle(move |x| col2im(&x[0], window, size))
     };
@@ -201,7 +201,7 @@ fn forward() -> Vec<OpCase> {
         of_sums(OpCase::new("conv2d", format!("{} groups={groups}", text(window))))
             .input(Uniform(-1.0, 1.0))
             .input(Uniform(-1.0, 1.0))
-            .twice()
+            .double_backward()
             .run(move |x| x[0].conv2d(&x[1], None, options(window, groups)))
             .oracle(move |x| conv2d(&x[0], &x[1], None, config(window, groups)))
     };
@@ -251,7 +251,7 @@ fn with_bias() -> OpCase {
         .input(Uniform(-1.0, 1.0))
         .input(Uniform(-1.0, 1.0))
         .on([&[2, 4, 5, 4], &[6, 2, 3, 2], &[6]])
-        .twice()
+        .double_backward()
         .run(move |x| x[0].conv2d(&x[1], Some(&x[2]), options(window, 2)))
         .oracle(move |x| conv2d(&x[0], &x[1], Some(&x[2]), config(window, 2)))
         .rejects("conv2d: input of shape [1, 3, 5, 5], expected 2 channels along axis 1, as weight of shape [4, 2, 3, 3] takes", move |device| {
@@ -319,7 +319,7 @@ fn gradients() -> Vec<OpCase> {
         of_sums(OpCase::new("conv2d_grad_input", format!("{} groups={groups} size={size:?}", text(window))))
             .input(Uniform(-1.0, 1.0))
             .input(Uniform(-1.0, 1.0))
-            .twice()
+            .double_backward()
             .run(move |x| apply_one(Conv2dGradInput { config, size }, &[&x[0], &x[1]]))
             .oracle(move |x| grad_input(&x[0], &x[1], size, config))
     };
@@ -333,7 +333,7 @@ fn gradients() -> Vec<OpCase> {
         of_sums(OpCase::new("conv2d_grad_weight", format!("{} groups={groups}", text(window))))
             .input(Uniform(-1.0, 1.0))
             .input(Uniform(-1.0, 1.0))
-            .twice()
+            .double_backward()
             .run(move |x| apply_one(Conv2dGradWeight { config }, &[&x[0], &x[1]]))
             .oracle(move |x| grad_weight(&x[0], &x[1], config))
     };

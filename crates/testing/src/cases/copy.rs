@@ -73,7 +73,7 @@ fn casts_to(to: DType) -> Vec<OpCase> {
             .oracle_for(move |from, x| x[0].map(|value| convert(from, to, value)))
     };
     let mut rows = vec![
-        cast("values", FLOATS, &NUMBERS).forward_only("rounding has steps").hostile(
+        cast("values", FLOATS, &NUMBERS).forward_only("rounding has steps").adversarial(
             "special",
             [Array::new(&[5], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e30, -1e30])],
         ),
@@ -94,7 +94,7 @@ fn casts_to(to: DType) -> Vec<OpCase> {
                 .shapes([&[], &[7, 33], &[2, 3, 5]])
                 .dtypes(from)
                 .casts()
-                .twice()
+                .double_backward()
                 .run(move |x| if x[0].dtype() == to { x[0].copy() } else { x[0].to_dtype(to) })
                 .oracle(|x| x[0].clone()),
         );
@@ -152,7 +152,7 @@ fn copies() -> Vec<OpCase> {
                     Ok(base)
                 })
             })
-            .oracle(|x| x[0].along(0, |slice| slice.iter().rev().copied().collect())),
+            .oracle(|x| x[0].map_slices(0, |slice| slice.iter().rev().copied().collect())),
         OpCase::new("copy", "in place, casting")
             .input(Input::of(I32, Integers(-9, 9)))
             .shapes([&[3, 5]])

@@ -409,7 +409,7 @@ fn triangles() -> Vec<OpCase> {
                 .shapes([&[1, 1], &[5, 7], &[7, 3], &[2, 3, 4, 5], &[3, 0]])
                 .also(INTEGERS)
                 .exact()
-                .twice()
+                .double_backward()
                 .run(move |x| Ok(vec![x[0].tril(diagonal)?, x[0].triu(diagonal)?]))
                 .oracle(move |x| {
                     let keep = |inside: fn(i128) -> bool| {

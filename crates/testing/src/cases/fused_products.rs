@@ -54,7 +54,7 @@ fn pre_activation() -> OpCase {
         .on([&[7, 5], &[5, 3], &[3]])
         .on([&[2, 3, 4], &[2, 4, 5], &[5]])
         .on([&[0, 4], &[4, 3], &[3]])
-        .twice()
+        .double_backward()
         .run(move |x| Ok(apply(op(), &[&x[0], &x[1], &x[2]])?.into_vec()))
         .oracle(|x| {
             let z = oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| 0.5 * y + b);
@@ -154,7 +154,7 @@ fn row_sums_of_a() -> OpCase {
         .on([&[4, 0], &[0, 3]])
         .on([&[0, 4], &[4, 3]])
         .on([&[5, 4], &[4, 0]])
-        .twice()
+        .double_backward()
         .run(move |x| Ok(apply(Matmul { epilogue, ..Matmul::PLAIN }, &[&x[0], &x[1]])?.into_vec()))
         .oracle(|x| {
             let [rows, inner] = [x[0].shape[0], x[0].shape[1]];
@@ -183,7 +183,7 @@ fn linear_add() -> OpCase {
         .on([&[0, 4], &[3, 4], &[3], &[0, 3]])
         // In half precision a residual is added by a separate addition.
         .dtypes(&[F32, F64])
-        .twice()
+        .double_backward()
         .run(|x| x[0].linear_add(LinearParameters { weight: &x[1], bias: Some(&x[2]) }, &x[3]))
         .oracle(|x| linear(&x[0], &x[1], &x[2]).zip(&x[3], |y, r| y + r))
         .rejects("linear: residual has shape [3], expected [2, 3]", |device| {
@@ -227,7 +227,7 @@ fn layers_of(x: &[Array], activation: fn(f64) -> f64) -> Array {
 
 fn feed_forward() -> OpCase {
     layers("gelu residual")
-        .twice()
+        .double_backward()
         .run(|x| run_layers(x, UnaryOp::GeluErf))
         .oracle(|x| layers_of(x, gelu))
         .rejects("feed_forward: residual has shape [2, 4], expected [2, 3]", |device| {

@@ -33,7 +33,7 @@ fn scatter(base: &Array, index: &Array, source: &Array, axis: usize, put: impl F
 
 /// Returns the slices `index[i]` along `axis`.
 pub(crate) fn index_select(x: &Array, index: &Array, axis: usize) -> Array {
-    x.along(axis, |slice| index.data.iter().map(|&at| slice[at as usize]).collect())
+    x.map_slices(axis, |slice| index.data.iter().map(|&at| slice[at as usize]).collect())
 }
 
 /// Adds slice `i` of the source to slice `index[i]` of the base.
@@ -60,7 +60,7 @@ fn gathers() -> Vec<OpCase> {
             .also(UNSIGNED)
             .also(BOOL)
             .exact()
-            .twice()
+            .double_backward()
             .run(move |x| x[0].gather(axis, &x[1]))
             .oracle(move |x| gather(&x[0], &x[1], axis))
     };
@@ -122,13 +122,13 @@ fn scatters() -> Vec<OpCase> {
         scatter_row("scatter_set", format!("axis={axis}"), axis)
             .also(BOOL)
             .exact()
-            .twice()
+            .double_backward()
             .run(move |x| x[0].scatter(axis, &x[1], &x[2]))
             .oracle(move |x| scatter(&x[0], &x[1], &x[2], axis, |_, new| new))
     };
     let add = |axis: usize| {
         scatter_row("scatter_add", format!("axis={axis}"), axis)
-            .twice()
+            .double_backward()
             .run(move |x| x[0].scatter_add(axis, &x[1], &x[2]))
             .oracle_for(move |dtype, x| {
                 scatter(&x[0], &x[1], &x[2], axis, |sum, new| super::unary::wrap(dtype, sum + new))
@@ -162,7 +162,7 @@ fn scatters() -> Vec<OpCase> {
             .on([&[3, 7], &[3, 4], &[3, 4]])
             .on([&[3, 7], &[3, 7], &[3, 7]])
             .exact()
-            .twice()
+            .double_backward()
             .run(|x| x[0].scatter(1, &x[1], &x[2]))
             .oracle(|x| scatter(&x[0], &x[1], &x[2], 1, |_, new| new)),
         add(0)
@@ -236,7 +236,7 @@ fn added(axis: usize) -> OpCase {
         .input(Uniform(-4.0, 4.0))
         .also(INTEGERS)
         .also(UNSIGNED)
-        .twice()
+        .double_backward()
         .run(move |x| x[0].index_add(axis, &x[1], &x[2]))
         .oracle_for(move |dtype, x| {
             index_add(&x[0], &x[1], &x[2], axis).map(|sum| super::unary::wrap(dtype, sum))
@@ -252,7 +252,7 @@ fn selections() -> Vec<OpCase> {
             .also(UNSIGNED)
             .also(BOOL)
             .exact()
-            .twice()
+            .double_backward()
             .run(move |x| x[0].index_select(axis, &x[1]))
             .oracle(move |x| index_select(&x[0], &x[1], axis))
     };
@@ -325,7 +325,7 @@ fn embeddings() -> Vec<OpCase> {
             .also(INTEGERS)
             .also(BOOL)
             .exact()
-            .twice()
+            .double_backward()
             .run(|x| x[0].embedding(&x[1]))
             .oracle(|x| {
                 let shape = [&x[1].shape[..], &x[0].shape[1..]].concat();
@@ -361,8 +361,8 @@ fn sorted(slice: &[f64], descending: bool) -> Vec<usize> {
 }
 
 fn sort(x: &Array, axis: usize, descending: bool) -> (Array, Array) {
-    let values = x.along(axis, |slice| sorted(slice, descending).into_iter().map(|at| slice[at]).collect());
-    let positions = x.along(axis, |slice| sorted(slice, descending).into_iter().map(|at| at as f64).collect());
+    let values = x.map_slices(axis, |slice| sorted(slice, descending).into_iter().map(|at| slice[at]).collect());
+    let positions = x.map_slices(axis, |slice| sorted(slice, descending).into_iter().map(|at| at as f64).collect());
     (values, positions)
 }
 
@@ -404,7 +404,7 @@ fn scaled_sums() -> Vec<OpCase> {
     };
     let (half, three) = (Scalar::Float(-0.5), Scalar::Int(3));
     vec![
-        row(half, "").twice().run(move |x| x[0].index_add_with(1, &x[1], &x[2], half)),
+        row(half, "").double_backward().run(move |x| x[0].index_add_with(1, &x[1], &x[2], half)),
         row(three, "").also(INTEGERS).run(move |x| x[0].index_add_with(1, &x[1], &x[2], three)),
         row(three, " in place")
             .also(INTEGERS)
@@ -422,7 +422,7 @@ fn sorts() -> Vec<OpCase> {
         OpCase::new("sort", format!("axis={axis} descending={descending}"))
             .input(Distinct)
             .exact()
-            .twice()
+            .double_backward()
             .differentiable_outputs(1)
             .run(move |x| x[0].sort(axis, descending))
             .oracle(move |x| sort(&x[0], axis, descending))
@@ -436,20 +436,20 @@ fn sorts() -> Vec<OpCase> {
             .input(Distinct)
             .shapes([&[3, 7], &[2, 2], &[2, 3, 5], &[0, 4]])
             .exact()
-            .twice()
+            .double_backward()
             .differentiable_outputs(1)
             .run(move |x| x[0].topk(2, 1, largest))
             .oracle(move |x| {
                 let (values, positions) = sort(&x[0], 1, largest);
-                (values.along(1, |slice| slice[..2].to_vec()), positions.along(1, |slice| slice[..2].to_vec()))
+                (values.map_slices(1, |slice| slice[..2].to_vec()), positions.map_slices(1, |slice| slice[..2].to_vec()))
             })
     };
     vec![
         sort_row(0, false)
             .shapes([&[1], &[33], &[7, 3], &[0, 3]])
             .rejects("sort: axis 1 on shape [3]", |device| Tensor::zeros([3], F32, device)?.sort(1, false)),
-        sort_row(1, false).shapes([&[3, 33], &[2, 5, 3], &[3, 0]]).hostile("special", [special.clone()]),
-        sort_row(1, true).shapes([&[3, 33], &[2, 5, 3]]).hostile("special", [special]).perf([&[512, 1024]]),
+        sort_row(1, false).shapes([&[3, 33], &[2, 5, 3], &[3, 0]]).adversarial("special", [special.clone()]),
+        sort_row(1, true).shapes([&[3, 33], &[2, 5, 3]]).adversarial("special", [special]).perf([&[512, 1024]]),
         tied_sort(false),
         tied_sort(true),
         OpCase::new("argsort", "axis=-1")
@@ -470,7 +470,7 @@ fn sorts() -> Vec<OpCase> {
             .run(|x| x[0].topk(2, 1, true))
             .oracle(|x| {
                 let (values, positions) = sort(&x[0], 1, true);
-                (values.along(1, |slice| slice[..2].to_vec()), positions.along(1, |slice| slice[..2].to_vec()))
+                (values.map_slices(1, |slice| slice[..2].to_vec()), positions.map_slices(1, |slice| slice[..2].to_vec()))
             }),
         OpCase::new("argsort", "ties, axis=1")
             .input(Integers(-2, 3))
@@ -541,7 +541,7 @@ fn counts() -> Vec<OpCase> {
         histogram(7, -1.0, 2.0)
             .input(Uniform(-2.0, 3.0))
             .shapes([&[100], &[3, 33], &[], &[0]])
-            .hostile("special", [Array::new(&[7], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 2.0, -1.0, 2.0])])
+            .adversarial("special", [Array::new(&[7], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 2.0, -1.0, 2.0])])
             .rejects("histogram: 0 bins between 0.0 and 1.0", |device| {
                 Tensor::zeros([2], F32, device)?.histogram(0, 0.0, 1.0)
             })

@@ -10,7 +10,7 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 fn row(op: &'static str, parameters: &str) -> OpCase {
-    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
+    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().double_backward()
 }
 
 /// `x.i(index)` on shape `from`: the result has shape `to`, and its element `at` is element
@@ -312,7 +312,7 @@ fn assignments() -> Vec<OpCase> {
         let base = |op: &'static str| row(op, parameters).input(Uniform(-4.0, 4.0));
         [
             base("slice_assign").run(move |x| x[0].slice_assign(items.clone(), &x[1])).oracle(oracle),
-            OpCase { twice: false, ..base("slice_assign_") }
+            OpCase { double_backward: false, ..base("slice_assign_") }
                 .forward_only("changes a tensor in place")
                 .run(move |x| {
                     no_grad(|| {

@@ -64,19 +64,19 @@ fn cross_entropies() -> Vec<OpCase> {
             .on([&[2, 5, 3], &[2, 3]])
             .on([&[2, 5, 3, 2], &[2, 3, 2]])
             .on([&[0, 5], &[0]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].cross_entropy(&x[1]))
             .oracle(|x| counted_mean(&losses(&x[0], &x[1], -100.0, 0.0), &x[1], -100.0))
-            .hostile(
+            .adversarial(
                 "infinite",
                 [
                     Array::new(&[2, 3], vec![f64::NEG_INFINITY, 0.0, 1.0, f64::NEG_INFINITY, 2.0, 60000.0]),
                     Array::new(&[2], vec![1.0, 0.0]),
                 ],
             )
-            .hostile("all ignored", [Array::zeros(&[2, 3]), Array::full(&[2], -100.0)])
-            .hostile("only -infinity", [Array::full(&[1, 3], f64::NEG_INFINITY), Array::zeros(&[1])])
-            .hostile(
+            .adversarial("all ignored", [Array::zeros(&[2, 3]), Array::full(&[2], -100.0)])
+            .adversarial("only -infinity", [Array::full(&[1, 3], f64::NEG_INFINITY), Array::zeros(&[1])])
+            .adversarial(
                 "infinity",
                 [Array::new(&[1, 3], vec![f64::INFINITY, 0.0, 1.0]), Array::new(&[1], vec![2.0])],
             )
@@ -109,7 +109,7 @@ fn cross_entropies() -> Vec<OpCase> {
             .forward_only("differences of the oracle drown in the offset")
             .run(|x| x[0].cross_entropy(&x[1]))
             .oracle(|x| counted_mean(&losses(&less_offset(&x[0]), &x[1], -100.0, 0.0), &x[1], -100.0))
-            .hostile(
+            .adversarial(
                 "offset 1e8",
                 [Array::new(&[2, 2], vec![1e8, 1e8, 1e8, 1e8 - 8.0]), Array::new(&[2], vec![1.0, 1.0])],
             ),
@@ -139,13 +139,13 @@ fn cross_entropies() -> Vec<OpCase> {
             .input(some_ignored())
             .on([&[17, 5], &[17]])
             .on([&[3, 5, 7], &[3, 7]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].cross_entropy(&x[1]))
             .oracle(|x| counted_mean(&losses(&x[0], &x[1], -100.0, 0.0), &x[1], -100.0)),
         logits("ignore_index=2 label_smoothing=0.1")
             .input(Input::index(CLASS))
             .on([&[17, 5], &[17]])
-            .twice()
+            .double_backward()
             .run(with_options(CrossEntropyOptions { ignore_index: 2, ..smoothed }))
             .oracle(|x| counted_mean(&losses(&x[0], &x[1], 2.0, 0.1), &x[1], 2.0)),
         logits("none label_smoothing=0.1")
@@ -163,7 +163,7 @@ fn cross_entropies() -> Vec<OpCase> {
         logits("probabilities")
             .input(Uniform(0.0, 0.5))
             .shapes([&[5], &[7, 5], &[2, 5, 3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].cross_entropy(&x[1]))
             .oracle(|x| mean(&soft_losses(&x[0], &x[1], 0.0)))
             .rejects("cross_entropy: target has shape [2, 4], expected [2, 5]", |device| {
@@ -211,7 +211,7 @@ fn cross_entropy_ops() -> Vec<OpCase> {
             .on([&[3, 1], &[3]])
             .on([&[3, 1030], &[3]])
             .f32_limit(2e-6, 2e-6)
-            .twice()
+            .double_backward()
             .run(move |x| Ok(apply(op(0.1), &[&x[0], &x[1]])?.into_vec()))
             .oracle(|x| {
                 let log_sum = |row: &[f64]| log_sum_exp(row) - largest(row);
@@ -227,7 +227,7 @@ fn cross_entropy_ops() -> Vec<OpCase> {
             .on([&[0, 3], &[0], &[0], &[0]])
             // 2 exp(2) is the largest value that occurs.
             .f32_limit(1e-5, 2e-6)
-            .twice()
+            .double_backward()
             .run(|x| {
                 let op = CrossEntropyGrad { ignore_index: -100, label_smoothing: 0.1 };
                 apply_one(op, &[&x[0], &x[1], &x[2], &x[3]])
@@ -275,7 +275,7 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
             .on([&[5, 64], &[5], &[5]])
             .on([&[0, 3], &[0], &[0]])
             .f32_limit(2e-6, 2e-6)
-            .twice()
+            .double_backward()
             .run(move |x| {
                 let op = CrossEntropyWithGrad { ignore_index: -100, label_smoothing: smoothing, in_place: false };
                 Ok(apply(op, &[&x[0], &x[1], &x[2]])?.into_vec())
@@ -373,7 +373,7 @@ fn classified() -> Vec<OpCase> {
             .forward_only("it counts")
             .run(|x| x[0].accuracy(&x[1]))
             .oracle(|x| {
-                let best = class_last(&x[0]).along(1, |row| {
+                let best = class_last(&x[0]).map_slices(1, |row| {
                     let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                     vec![row.iter().position(|&v| v == largest).map_or(-1.0, |at| at as f64)]
                 });
@@ -399,7 +399,7 @@ fn elementwise() -> Vec<OpCase> {
     vec![
         pair("mse_loss", "mean", anything(), anything())
             .shapes([&[], &[7, 33], &[0]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].mse_loss(&x[1], Reduction::Mean))
             .oracle(|x| mean(&x[0].zip(&x[1], |x, t| (x - t) * (x - t))))
             .rejects("mse_loss: target has shape [3], expected [3, 1]", |device| {
@@ -435,7 +435,7 @@ fn elementwise() -> Vec<OpCase> {
             .run(|x| x[0].huber_loss(&x[1], 1.5, Reduction::None))
             .oracle(move |x| x[0].zip(&x[1], |x, t| huber(x - t)))
             .f32_limit(2e-6, 2e-6)
-            .hostile(
+            .adversarial(
                 "infinite",
                 [Array::new(&[2], vec![f64::INFINITY, f64::NAN]), Array::new(&[2], vec![0.0, 0.0])],
             )
@@ -449,11 +449,11 @@ fn elementwise() -> Vec<OpCase> {
             .oracle(move |x| mean(&x[0].zip(&x[1], |x, t| huber(x - t)))),
         pair("bce_with_logits", "none", Uniform(-9.0, 9.0), Uniform(0.0, 1.0))
             .shapes([&[], &[7, 33]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].bce_with_logits(&x[1], Reduction::None))
             .oracle(move |x| x[0].zip(&x[1], bce))
             .f32_limit(2e-6, 2e-6)
-            .hostile(
+            .adversarial(
                 "large",
                 [
                     Array::new(&[4], vec![60000.0, -60000.0, 60000.0, -60000.0]),
@@ -468,7 +468,7 @@ fn elementwise() -> Vec<OpCase> {
             .shapes([&[7, 5]])
             .run(|x| x[0].bce_with_logits(&x[1], Reduction::Mean))
             .oracle(move |x| mean(&x[0].zip(&x[1], bce))),
-        weighted_bce("none", Reduction::None).on([&[3], &[3], &[3]]).on([&[5, 3], &[5, 3], &[3]]).on([&[2, 4, 3], &[2, 4, 3], &[4, 1]]).twice().oracle(weighted_losses),
+        weighted_bce("none", Reduction::None).on([&[3], &[3], &[3]]).on([&[5, 3], &[5, 3], &[3]]).on([&[2, 4, 3], &[2, 4, 3], &[4, 1]]).double_backward().oracle(weighted_losses),
         weighted_bce("batch mean", Reduction::BatchMean)
             .on([&[5, 3], &[5, 3], &[3]])
             .oracle(|x| batch_mean(&weighted_losses(x)))
@@ -482,9 +482,9 @@ fn elementwise() -> Vec<OpCase> {
             }),
         pair("kl_div", "mean", Uniform(-4.0, 0.0), Uniform(0.125, 1.0))
             .shapes([&[7, 5]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].kl_div(&x[1], Reduction::Mean, false))
-            .hostile("probability 0", [Array::new(&[2], vec![-1.0, -2.0]), Array::new(&[2], vec![0.0, 1.0])])
+            .adversarial("probability 0", [Array::new(&[2], vec![-1.0, -2.0]), Array::new(&[2], vec![0.0, 1.0])])
             .oracle(|x| mean(&x[0].zip(&x[1], |x, t| if t == 0.0 { 0.0 } else { t * (t.ln() - x) })))
             .rejects("kl_div: target has shape [3], expected [1]", |device| {
                 Tensor::zeros([1], F32, device)?.kl_div(
@@ -495,7 +495,7 @@ fn elementwise() -> Vec<OpCase> {
             }),
         pair("kl_div", "batch mean", Uniform(-4.0, 0.0), Uniform(0.125, 1.0))
             .shapes([&[7, 5], &[3], &[2, 3, 4]])
-            .twice()
+            .double_backward()
             .f32_limit(2e-6, 2e-6)
             .run(|x| x[0].kl_div(&x[1], Reduction::BatchMean, false))
             .oracle(|x| batch_mean(&x[0].zip(&x[1], |x, t| t * (t.ln() - x))))

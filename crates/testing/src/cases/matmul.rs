@@ -27,11 +27,11 @@ fn products() -> Vec<OpCase> {
             .on([&[17, 33], &[33, 9]])
             .on([&[0, 4], &[4, 3]])
             .on([&[3, 0], &[0, 2]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].matmul(&x[1]))
             .oracle(|x| oracle::matmul(&x[0], &x[1]))
-            .hostile("infinite", [square(f64::INFINITY), square(1.0)])
-            .hostile("nan", [square(1.0), square(f64::NAN)])
+            .adversarial("infinite", [square(f64::INFINITY), square(1.0)])
+            .adversarial("nan", [square(1.0), square(f64::NAN)])
             .rejects("matmul: [32, 784] x [128, 10]: inner sizes 784 and 128 differ", |device| {
                 zeros(&[32, 784], device)?.matmul(&zeros(&[128, 10], device)?)
             })
@@ -67,7 +67,7 @@ fn products() -> Vec<OpCase> {
             .on([&[5, 3, 4], &[4, 2]])
             .on([&[3, 4], &[5, 4, 2]])
             .on([&[0, 3, 4], &[0, 4, 2]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].matmul(&x[1]))
             .oracle(|x| oracle::matmul(&x[0], &x[1])),
         product("matmul", "vectors")
@@ -76,7 +76,7 @@ fn products() -> Vec<OpCase> {
             .on([&[4, 5], &[5]])
             .on([&[5], &[2, 5, 3]])
             .on([&[2, 3, 5], &[5]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].matmul(&x[1]))
             .oracle(|x| vector_product(&x[0], &x[1])),
         OpCase::new("matmul", "integers")
@@ -107,7 +107,7 @@ fn epilogues() -> Vec<OpCase> {
             .on([&[7, 5], &[5, 3], &[3]])
             .on([&[2, 3, 4], &[2, 4, 5], &[5]])
             .on([&[0, 4], &[4, 3], &[3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].matmul_with(&x[1], bias(&x[2])))
             .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| y + b))
             .rejects("matmul: bias has shape [4], expected [3]", |device| {
@@ -116,7 +116,7 @@ fn epilogues() -> Vec<OpCase> {
             }),
         with_bias("bias tanh")
             .on([&[7, 5], &[5, 3], &[3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].matmul_with(&x[1], activated(&x[2], UnaryOp::Tanh)))
             .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| (y + b).tanh())),
         // Integers plus one half: away from the kink.
@@ -129,7 +129,7 @@ fn epilogues() -> Vec<OpCase> {
             .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, b| (y + b).max(0.0))),
         product("matmul", "alpha")
             .on([&[7, 5], &[5, 3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].matmul_with(&x[1], MatmulOptions { alpha: -2.5, ..Default::default() }))
             .oracle(|x| oracle::matmul(&x[0], &x[1]).map(|y| -2.5 * y)),
         product("matmul", "residual")
@@ -137,7 +137,7 @@ fn epilogues() -> Vec<OpCase> {
             .on([&[7, 5], &[5, 3], &[7, 3]])
             .on([&[2, 7, 5], &[5, 3], &[7, 1]])
             .on([&[5], &[5, 3], &[3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].matmul_with(&x[1], MatmulOptions { residual: Some(&x[2]), ..Default::default() }))
             .oracle(|x| vector_product(&x[0], &x[1]).zip(&x[2], |y, r| y + r))
             .rejects("matmul: residual has shape [4, 4], expected [2, 3]", |device| {
@@ -252,7 +252,7 @@ fn derived() -> Vec<OpCase> {
             // More than a tile of 512 rows and one of 1024 columns.
             .on([&[2, 3], &[1030, 3], &[1030]])
             .on([&[520, 2], &[3, 2], &[3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].linear(&x[1], Some(&x[2])))
             .oracle(|x| vector_product(&x[0], &x[1].t()).zip(&x[2], |y, b| y + b))
             .rejects("linear: [2, 3] with weight [5, 4]: inner sizes 3 and 4 differ", |device| {
@@ -283,19 +283,19 @@ fn derived() -> Vec<OpCase> {
             .on([&[2, 3, 4], &[4], &[]])
             .on([&[4], &[4], &[]])
             .on([&[2, 0], &[0], &[]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].linear(&x[1], Some(&x[2])))
             .oracle(|x| vector_product(&x[0], &x[1]).zip(&x[2], |y, b| y + b)),
         product("linear", "no bias")
             .on([&[2, 3, 4], &[5, 4]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].linear(&x[1], None))
             .oracle(|x| vector_product(&x[0], &x[1].t())),
         product("addmm", "beta=0.5 alpha=2")
             .input(Uniform(-1.0, 1.0))
             .on([&[7, 5], &[5, 3], &[7, 3]])
             .on([&[7, 5], &[5, 3], &[3]])
-            .twice()
+            .double_backward()
             .run(|x| x[2].addmm(&x[0], &x[1], 0.5, 2.0))
             .oracle(|x| oracle::matmul(&x[0], &x[1]).zip(&x[2], |y, c| 0.5 * c + 2.0 * y))
             .steps()
@@ -329,7 +329,7 @@ fn derived() -> Vec<OpCase> {
         product("outer", "")
             .on([&[7], &[3]])
             .on([&[1], &[0]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].outer(&x[1]))
             .oracle(|x| {
                 Array::from_fn(&[x[0].elements(), x[1].elements()], |at| x[0].data[at[0]] * x[1].data[at[1]])
@@ -342,7 +342,7 @@ fn derived() -> Vec<OpCase> {
             }),
         product("dot", "")
             .shapes([&[1], &[33], &[0]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].dot(&x[1]))
             .oracle(|x| Array::scalar(x[0].dot(&x[1])))
             .rejects("dot: operand is bool, expected a number", |device| {
@@ -424,7 +424,7 @@ fn sums() -> Vec<OpCase> {
     let row = |equation: &'static str, written_out: &'static str, shapes: &[&[usize]]| {
         let case =
             shapes.iter().fold(OpCase::new("einsum", equation), |case, _| case.input(Uniform(-1.0, 1.0)));
-        let mut case = case.f32_limit(2e-6, 2e-6).twice().steps();
+        let mut case = case.f32_limit(2e-6, 2e-6).double_backward().steps();
         case.instances.push(shapes.iter().map(|shape| shape.to_vec()).collect());
         case.run(move |x| einsum(equation, &x.iter().collect::<Vec<_>>()))
             .oracle(move |x| summed(written_out, x))

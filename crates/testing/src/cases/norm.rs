@@ -46,10 +46,10 @@ fn layer_norms() -> Vec<OpCase> {
             // The gradients of the parameters are sums over many rows.
             .on([&[400, 3], &[3], &[3]])
             .on([&[0, 5], &[5], &[5]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].layer_norm(Some(&x[1]), Some(&x[2]), EPS))
             .oracle(|x| affine(&normalized(&x[0], &[last(&x[0])]), &x[1], &x[2]))
-            .hostile(
+            .adversarial(
                 "far from 0",
                 [
                     Array::new(&[2, 4], vec![1000.0, 1001.0, 1002.0, 1003.0, -7.0, -7.0, -7.0, -7.0]),
@@ -57,7 +57,7 @@ fn layer_norms() -> Vec<OpCase> {
                     Array::full(&[4], 0.0),
                 ],
             )
-            .hostile(
+            .adversarial(
                 "infinite",
                 [
                     Array::new(&[2, 2], vec![f64::INFINITY, 1.0, f64::NAN, 1.0]),
@@ -88,7 +88,7 @@ fn layer_norms() -> Vec<OpCase> {
         normed("layer_norm", "weight")
             .input(parameter())
             .on([&[7, 5], &[5]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].layer_norm(Some(&x[1]), None, EPS))
             .oracle(|x| affine(&normalized(&x[0], &[1]), &x[1], &Array::scalar(0.0))),
         normed("layer_norm", "bias")
@@ -102,7 +102,7 @@ fn layer_norms() -> Vec<OpCase> {
             .input(parameter())
             .on([&[7, 5], &[5], &[5]])
             .on([&[2, 3, 4], &[4], &[4]])
-            .twice()
+            .double_backward()
             .run(move |x| Ok(apply(op(true, true), &[&x[0], &x[1], &x[2]])?.into_vec()))
             .oracle(|x| {
                 let axes = [last(&x[0])];
@@ -211,10 +211,10 @@ fn rms_norms() -> Vec<OpCase> {
             .on([&[400, 3], &[3]])
             .on([&[5], &[5]])
             .on([&[0, 5], &[5]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].rms_norm(Some(&x[1]), EPS))
             .oracle(|x| rms_normalized(&x[0]).zip(&x[1], |n, w| n * w))
-            .hostile(
+            .adversarial(
                 "zeros and large",
                 [Array::new(&[2, 2], vec![0.0, 0.0, 1000.0, -200.0]), Array::full(&[2], 1.0)],
             )
@@ -232,7 +232,7 @@ fn rms_norms() -> Vec<OpCase> {
         normed("rms_norm", "op")
             .input(parameter())
             .on([&[7, 5], &[5]])
-            .twice()
+            .double_backward()
             .run(|x| Ok(apply(RmsNorm { eps: EPS, weight: true, out_dtype: None }, &[&x[0], &x[1]])?.into_vec()))
             .oracle(|x| {
                 let rrms = x[0].reduce(&[1], Keep::No, |row| 1.0 / (mean_square(row) + EPS).sqrt());
@@ -251,7 +251,7 @@ fn batch_norms() -> Vec<OpCase> {
             .on([&[2, 3, 4, 3], &[3], &[3]])
             .on([&[67, 3, 9], &[3], &[3]])
             .on([&[400, 3], &[3], &[3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].batch_norm_train(Some(&x[1]), Some(&x[2]), EPS))
             .oracle(|x| {
                 let axes = all_but_channels(&x[0]);
@@ -267,7 +267,7 @@ fn batch_norms() -> Vec<OpCase> {
             .perf([&[64, 64, 32, 32], &[64], &[64]]),
         normed_unequal("batch_norm", "")
             .shapes([&[7, 3], &[2, 3, 4, 3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].batch_norm_train(None, None, EPS))
             .oracle(|x| {
                 let axes = all_but_channels(&x[0]);
@@ -287,7 +287,7 @@ fn batch_norms() -> Vec<OpCase> {
             .on([&[7, 3], &[3], &[3], &[3], &[3]])
             .on([&[2, 3, 4, 3], &[3], &[3], &[3], &[3]])
             .on([&[0, 3], &[3], &[3], &[3], &[3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].batch_norm_eval(&x[1], &x[2], Some(&x[3]), Some(&x[4]), EPS))
             .oracle(|x| channel_affine(&with_statistics(&x[0], &x[1], &x[2]), &x[3], &x[4]))
             .rejects("batch_norm: var has shape [3], expected [4]", |device| {
@@ -311,7 +311,7 @@ fn derived() -> Vec<OpCase> {
             .on([&[3, 6], &[6], &[6]])
             .on([&[2, 6, 5], &[6], &[6]])
             .on([&[2, 4, 3, 2], &[4], &[4]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].group_norm(2, Some(&x[1]), Some(&x[2]), EPS))
             .oracle(|x| channel_affine(&grouped(&x[0], 2), &x[1], &x[2]))
             .rejects("group_norm: 4 channels do not divide into 3 groups", |device| {
@@ -346,7 +346,7 @@ fn gradients() -> Vec<OpCase> {
             .on([&[7, 5], &[7], &[7], &[7, 5], &[5]])
             .on([&[2, 3, 4], &[2, 3], &[2, 3], &[2, 3, 4], &[4]])
             .f32_limit(2e-5, 1e-5)
-            .twice()
+            .double_backward()
             .run(|x| {
                 let op = LayerNormGrad { weight: true, bias: true, residual: false, rounds: false };
                 Ok(apply(op, &[&x[0], &x[1], &x[2], &x[3], &x[4]])?.into_vec())
@@ -369,7 +369,7 @@ fn gradients() -> Vec<OpCase> {
             .input(parameter())
             .on([&[7, 5], &[7], &[7, 5], &[5]])
             .f32_limit(2e-5, 1e-5)
-            .twice()
+            .double_backward()
             .run(|x| Ok(apply(RmsNormGrad { weight: true, residual: false, rounds: false }, &[&x[0], &x[1], &x[2], &x[3]])?.into_vec()))
             .oracle(|x| {
                 let rrms = column(&x[1]);
@@ -392,7 +392,7 @@ fn gradients() -> Vec<OpCase> {
             .on([&[7, 3], &[3], &[3], &[7, 3], &[3]])
             .on([&[2, 3, 4], &[3], &[3], &[2, 3, 4], &[3]])
             .f32_limit(2e-5, 1e-5)
-            .twice()
+            .double_backward()
             .run(|x| {
                 let op = BatchNormGrad { eps: EPS, affine: true };
                 Ok(apply(op, &[&x[0], &x[1], &x[2], &x[3], &x[4]])?.into_vec())

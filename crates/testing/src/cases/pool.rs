@@ -94,7 +94,7 @@ fn largest() -> Vec<OpCase> {
             .on([&[2, 3, 6, 5]])
             .on([&[1, 1, 7, 9]])
             .exact()
-            .twice()
+            .double_backward()
             .differentiable_outputs(1)
             .run(move |x| x[0].max_pool2d_with_positions(options))
             .oracle(move |x| max_pool2d(&x[0], &options))
@@ -107,9 +107,9 @@ fn largest() -> Vec<OpCase> {
     rows.push(
         row(padded)
             .on([&[0, 2, 3, 3]])
-            .hostile("only -infinity", [Array::full(&[1, 2, 2, 3], low)])
-            .hostile("all equal", [Array::full(&[1, 1, 3, 3], 7.0)])
-            .hostile("nan", [Array::new(&[1, 1, 2, 4], vec![1.0, f64::NAN, 9.0, low, 3.0, 2.0, f64::NAN, f64::INFINITY])])
+            .adversarial("only -infinity", [Array::full(&[1, 2, 2, 3], low)])
+            .adversarial("all equal", [Array::full(&[1, 1, 3, 3], 7.0)])
+            .adversarial("nan", [Array::new(&[1, 1, 2, 4], vec![1.0, f64::NAN, 9.0, low, 3.0, 2.0, f64::NAN, f64::INFINITY])])
             .rejects("max_pool2d: padding [2, 0] is more than half of kernel [2, 2]", |device| {
                 let options = PoolOptions { padding: [2, 0], ..PoolOptions::new([2, 2]) };
                 Tensor::zeros([1, 1, 4, 4], F32, device)?.max_pool2d(options)
@@ -159,7 +159,7 @@ fn max_grad() -> OpCase {
         .input(Uniform(-4.0, 4.0))
         .on([&[2, 3, 2, 3], &[2, 3, 2, 3]])
         .f32_limit(2e-6, 2e-6)
-        .twice()
+        .double_backward()
         .run(move |x| {
             apply_one(MaxPool2dGrad { window: window(&options), size: [4, 7] }, &[&x[0], &x[1]])
         })
@@ -196,7 +196,7 @@ fn means() -> Vec<OpCase> {
         let parameters = format!("{} count_include_pad={}", text(&options), options.count_include_pad);
         of_means(OpCase::new("avg_pool2d", parameters))
             .input(Uniform(-4.0, 4.0))
-            .twice()
+            .double_backward()
             .run(move |x| x[0].avg_pool2d(options))
             .oracle(move |x| avg_pool2d(&x[0], &options))
     };
@@ -207,7 +207,7 @@ fn means() -> Vec<OpCase> {
         of_means(OpCase::new("avg_pool2d_grad", parameters))
             .input(Uniform(-4.0, 4.0))
             .on([&[2, 3, oh, ow]])
-            .twice()
+            .double_backward()
             .run(move |x| {
                 let op = AvgPool2dGrad { window: window(&options), count_include_pad, size };
                 apply_one(op, &[&x[0]])
@@ -262,7 +262,7 @@ fn adaptive() -> Vec<OpCase> {
             .on([&[2, 3, 6, 4]])
             .on([&[1, 1, 7, 5]])
             .f32_limit(2e-6, 2e-6)
-            .twice()
+            .double_backward()
             .steps()
             .run(move |x| x[0].adaptive_avg_pool2d(size))
             .oracle(move |x| adaptive_avg_pool2d(&x[0], size))

@@ -22,11 +22,11 @@ fn bf16x6() -> Vec<OpCase> {
             .on([&[17, 33], &[33, 9]])
             .on([&[0, 4], &[4, 3]])
             .on([&[3, 0], &[0, 2]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].matmul_with(&x[1], permitted()))
             .oracle(|x| oracle::matmul(&x[0], &x[1]))
-            .hostile("infinite", [square(f64::INFINITY), square(1.0)])
-            .hostile("nan", [square(1.0), square(f64::NAN)]),
+            .adversarial("infinite", [square(f64::INFINITY), square(1.0)])
+            .adversarial("nan", [square(1.0), square(f64::NAN)]),
         product("matmul", "bf16x6 edges")
             .on([&[65, 31], &[31, 66]])
             .on([&[1, 129], &[129, 7]])
@@ -69,8 +69,8 @@ fn rounded() -> Vec<OpCase> {
             .on([&[3, 0], &[0, 2]])
             .run(|x| x[0].matmul_with(&x[1], permitted()))
             .oracle(|x| oracle::matmul(&x[0], &x[1]))
-            .hostile("infinite", [square(f64::INFINITY), square(1.0)])
-            .hostile("nan", [square(1.0), square(f64::NAN)]),
+            .adversarial("infinite", [square(f64::INFINITY), square(1.0)])
+            .adversarial("nan", [square(1.0), square(f64::NAN)]),
         row("tf32 edges")
             .on([&[65, 31], &[31, 66]])
             .on([&[1, 129], &[129, 7]])

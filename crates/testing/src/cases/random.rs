@@ -204,7 +204,7 @@ fn floats() -> Vec<OpCase> {
                     x[0].data.iter().zip(words).map(|(&p, word)| f64::from(u8::from(uniform(word) < p)));
                 Array::new(&x[0].shape, data.collect())
             })
-            .hostile("certain", [Array::new(&[4], vec![0.0, 1.0, f64::NAN, 2.0])])
+            .adversarial("certain", [Array::new(&[4], vec![0.0, 1.0, f64::NAN, 2.0])])
             .rejects("bernoulli: probability is i32, expected a floating dtype", |device| {
                 Tensor::zeros([2], I32, device)?.bernoulli()
             }),
@@ -307,7 +307,7 @@ fn dropouts() -> Vec<OpCase> {
         OpCase::new("dropout", parameters)
             .input(Uniform(-2.0, 2.0))
             .shapes([&[], &[7, 33], &[0]])
-            .twice()
+            .double_backward()
             .run(move |x| x[0].dropout(p))
             .oracle(move |x| {
                 let words = words(0, x[0].elements());
@@ -320,7 +320,7 @@ fn dropouts() -> Vec<OpCase> {
     };
     vec![
         row("p=0.3", 0.3)
-            .hostile("not finite", [Array::new(&[3], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY])])
+            .adversarial("not finite", [Array::new(&[3], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY])])
             .rejects("dropout: probability -0.5, expected 0 to 1", |device| {
                 Tensor::zeros([2], F32, device)?.dropout(-0.5)
             })

@@ -134,7 +134,7 @@ impl Reduction {
                 let mut row = OpCase::new(self.op, parameters(axes, keep))
                     .input(self.values.clone())
                     .shapes([&[1, 1, 1], &[3, 5, 7], &[2, 1, 33], &[5, 17, 2]])
-                    .twice()
+                    .double_backward()
                     .run(move |x| run(&x[0], axes, keep))
                     .oracle(move |x| x[0].reduce(&resolve(axes, 3), keep, definition));
                 if self.rejects_nothing {
@@ -162,7 +162,7 @@ impl Reduction {
             .shapes([&[2, 3]])
             .run(move |x| run(&x[0], &[1], Keep::No))
             .oracle(move |x| x[0].reduce(&[1], Keep::No, definition))
-            .hostile("special", [Array::new(&[10, 3], rows)])
+            .adversarial("special", [Array::new(&[10, 3], rows)])
             .perf([&[8192, 1024]])
     }
 }
@@ -188,7 +188,7 @@ fn zeros_in_products() -> Vec<OpCase> {
                 0.0, 1.5, -0.5, 2.0, 0.0, 0.0, 1.25, -0.75, 0.0, 0.0, 0.0, 1.0, 0.5, 1.5, -2.0, 1.0,
             ]))
             .shapes([&[4, 4]])
-            .twice()
+            .double_backward()
             .run(|x| Ok(vec![x[0].prod(1)?, x[0].prod_keep(0)?, x[0].prod(..)?]))
             .oracle(|x| {
                 let product = |x: &[f64]| x.iter().product();
@@ -280,7 +280,7 @@ fn positions() -> Vec<OpCase> {
                 .forward_only("positions have no gradient")
                 .run(move |x| run(&x[0], &[1], Keep::No))
                 .oracle(move |x| x[0].reduce(&[1], Keep::No, definition))
-                .hostile(
+                .adversarial(
                     "special",
                     [Array::new(
                         &[5, 3],
@@ -369,7 +369,7 @@ fn wrapping() -> Vec<OpCase> {
     rows.push(
         row("cumsum", "the op, which wraps")
             .run(|x| apply_one(CumulativeSum { axis: 0 }, &[&x[0]]))
-            .oracle_for(|dtype, x| x[0].along(0, cumulative).map(|v| wrap(dtype, v))),
+            .oracle_for(|dtype, x| x[0].map_slices(0, cumulative).map(|v| wrap(dtype, v))),
     );
     rows
 }
@@ -380,7 +380,7 @@ fn bool_counts() -> Vec<OpCase> {
     let cases: [Case; 3] = [
         ("sum", |x| x.sum(1), |x| x.reduce(&[1], Keep::No, sum)),
         ("prod", |x| x.prod_keep(1), |x| x.reduce(&[1], Keep::Yes, |x| x.iter().product())),
-        ("cumsum", |x| x.cumsum(1), |x| x.along(1, cumulative)),
+        ("cumsum", |x| x.cumsum(1), |x| x.map_slices(1, cumulative)),
     ];
     cases
         .into_iter()
@@ -453,7 +453,7 @@ fn variances() -> Vec<OpCase> {
             OpCase::new("var", format!("{} correction={correction}", parameters(axes, keep)))
                 .input(Uniform(-2.0, 3.0))
                 .shapes(shapes)
-                .twice()
+                .double_backward()
                 .run(move |x| match keep {
                     Keep::No => x[0].var(axes, correction),
                     Keep::Yes => x[0].var_keep(axes, correction),
@@ -465,7 +465,7 @@ fn variances() -> Vec<OpCase> {
                 OpCase::new("var", format!("as std, {}", parameters(axes, keep)))
                     .input(spread())
                     .shapes(shapes)
-                    .twice()
+                    .double_backward()
                     .run(move |x| match keep {
                         Keep::No => x[0].std(axes, 0.0),
                         Keep::Yes => x[0].std_keep(axes, 0.0),
@@ -523,9 +523,9 @@ fn running_sums() -> Vec<OpCase> {
             OpCase::new("cumsum", format!("axis={axis}"))
                 .input(Uniform(-2.0, 2.0))
                 .shapes([&[1, 1], &[7, 33], &[0, 3], &[3, 0], &[65, 2], &[1, 500]])
-                .twice()
+                .double_backward()
                 .run(move |x| x[0].cumsum(axis))
-                .oracle(move |x| x[0].along(resolve(&[axis], 2)[0], cumulative))
+                .oracle(move |x| x[0].map_slices(resolve(&[axis], 2)[0], cumulative))
         })
         .collect();
     rows.push(
@@ -535,7 +535,7 @@ fn running_sums() -> Vec<OpCase> {
             .dtypes(INTEGERS)
             .also(UNSIGNED)
             .run(|x| x[0].cumsum(0))
-            .oracle(|x| x[0].along(0, cumulative))
+            .oracle(|x| x[0].map_slices(0, cumulative))
             .rejects("cumsum: axis 2 on shape [3, 4]", |device| Tensor::zeros([3, 4], F32, device)?.cumsum(2))
             .rejects("cumsum: input is bool, expected a number", |device| {
                 apply_one(CumulativeSum { axis: 0 }, &[&Tensor::zeros([3], Bool, device)?])

@@ -10,10 +10,10 @@ pub fn rows() -> Vec<OpCase> {
     // With larger logits the gradient is a difference of nearly equal numbers: no digit of it would
     // survive the rounding of the output to half precision.
     let forward = |op: &'static str, axis: &str| {
-        OpCase::new(op, format!("axis={axis}")).input(Uniform(-3.0, 3.0)).twice()
+        OpCase::new(op, format!("axis={axis}")).input(Uniform(-3.0, 3.0)).double_backward()
     };
     let wide = |op: &'static str| {
-        OpCase::new(op, "axis=1 wide").input(Uniform(-30.0, 30.0)).dtypes(&[F64, F32]).twice()
+        OpCase::new(op, "axis=1 wide").input(Uniform(-30.0, 30.0)).dtypes(&[F64, F32]).double_backward()
     };
     let infinite = || Array::new(&[2, 2], vec![f64::NEG_INFINITY, 0.0, f64::INFINITY, 1.0]);
     let nothing = || Array::full(&[2, 3], f64::NEG_INFINITY);
@@ -31,10 +31,10 @@ pub fn rows() -> Vec<OpCase> {
             .shapes([&[1, 1], &[7, 33], &[3, 5, 2], &[0, 4], &[4, 0]])
             .run(|x| x[0].softmax(1))
             .oracle(|x| oracle::softmax(&x[0], 1))
-            .hostile("infinite", [infinite()])
-            .hostile("only -infinity", [nothing()])
-            .hostile("nan", [Array::new(&[2, 2], vec![f64::NAN, 0.0, 1.0, 2.0])])
-            .hostile("large", [large()])
+            .adversarial("infinite", [infinite()])
+            .adversarial("only -infinity", [nothing()])
+            .adversarial("nan", [Array::new(&[2, 2], vec![f64::NAN, 0.0, 1.0, 2.0])])
+            .adversarial("large", [large()])
             .rejects("softmax: axis 3 on shape [4, 7]", |device| {
                 Tensor::zeros([4, 7], F32, device)?.softmax(3)
             })
@@ -46,7 +46,7 @@ pub fn rows() -> Vec<OpCase> {
             .shapes([&[5], &[33, 7], &[3, 5, 2]])
             .run(|x| x[0].softmax(0))
             .oracle(|x| oracle::softmax(&x[0], 0))
-            .hostile("each column by its own maximum", [columns()]),
+            .adversarial("each column by its own maximum", [columns()]),
         forward("softmax", "-1")
             .shapes([&[5], &[2, 3, 65], &[3, 129], &[2, 1030]])
             .run(|x| x[0].softmax(-1))
@@ -63,9 +63,9 @@ pub fn rows() -> Vec<OpCase> {
             .f32_limit(2e-6, 2e-6)
             .run(|x| x[0].log_softmax(1))
             .oracle(|x| log_softmax(&x[0], 1))
-            .hostile("infinite", [infinite()])
-            .hostile("only -infinity", [nothing()])
-            .hostile("large", [large()])
+            .adversarial("infinite", [infinite()])
+            .adversarial("only -infinity", [nothing()])
+            .adversarial("large", [large()])
             .rejects("log_softmax: axis -3 on shape [4, 7]", |device| {
                 Tensor::zeros([4, 7], F32, device)?.log_softmax(-3)
             })
@@ -86,13 +86,13 @@ pub fn rows() -> Vec<OpCase> {
             .f32_limit(2e-6, 2e-6)
             .run(|x| x[0].log_softmax(0))
             .oracle(|x| log_softmax(&x[0], 0))
-            .hostile("each column by its own maximum", [columns()]),
+            .adversarial("each column by its own maximum", [columns()]),
         OpCase::new("softmax_grad", "axis=1")
             .input(Uniform(0.0, 1.0))
             .input(Uniform(-2.0, 2.0))
             .shapes([&[1, 1], &[7, 33], &[3, 5, 2], &[4, 0]])
             .f32_limit(2e-6, 2e-6)
-            .twice()
+            .double_backward()
             .run(|x| apply_one(SoftmaxGrad { axis: 1 }, &[&x[0], &x[1]]))
             .oracle(|x| {
                 pairs_along(x, 1, |y, dy| {
@@ -109,7 +109,7 @@ pub fn rows() -> Vec<OpCase> {
             .input(Uniform(-2.0, 2.0))
             .shapes([&[1], &[33, 7], &[3, 5, 2], &[0, 4]])
             .f32_limit(4e-6, 2e-6)
-            .twice()
+            .double_backward()
             .run(|x| apply_one(LogSoftmaxGrad { axis: 0 }, &[&x[0], &x[1]]))
             .oracle(|x| {
                 pairs_along(x, 0, |y, dy| {
@@ -129,7 +129,7 @@ pub fn rows() -> Vec<OpCase> {
 
 /// Returns `x - max x - log sum exp(x - max x)` along `axis`.
 pub(super) fn log_softmax(x: &Array, axis: usize) -> Array {
-    x.along(axis, |slice| {
+    x.map_slices(axis, |slice| {
         let largest = slice.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = slice.iter().map(|v| (v - largest).exp()).sum();
         slice.iter().map(|v| v - largest - sum.ln()).collect()
@@ -149,7 +149,7 @@ fn pairs_along(x: &[Array], axis: usize, f: impl Fn(&[f64], &[f64]) -> Vec<f64>)
     let stacked_rows = stacked
         .permute(&order)
         .reshape(&lines)
-        .along(lines.len() - 1, |line| f(&line[..size], &line[size..]));
+        .map_slices(lines.len() - 1, |line| f(&line[..size], &line[size..]));
     let mut back: Vec<usize> = (0..stacked_rows.rank() - 1).collect();
     back.insert(axis, stacked_rows.rank() - 1);
     stacked_rows.permute(&back)

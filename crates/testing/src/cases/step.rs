@@ -97,7 +97,7 @@ fn sgd() -> Vec<OpCase> {
     vec![
         several(momentum.clone()),
         row("", PLAIN, [0.1, 1.0, 0.0])
-            .hostile(
+            .adversarial(
                 "infinite",
                 [
                     Array::new(&[3], vec![f64::INFINITY, f64::NEG_INFINITY, 1.0]),
@@ -267,7 +267,7 @@ fn adam() -> Vec<OpCase> {
     };
     vec![
         several(),
-        row("", 0.0, DecayMode::Coupled, tenth(0.01, 1.0)).hostile("infinite", infinite()).rejects(
+        row("", 0.0, DecayMode::Coupled, tenth(0.01, 1.0)).adversarial("infinite", infinite()).rejects(
             "adam_step: state has shape [3], expected [2]",
             |device| {
                 let zeros = |size: usize| Tensor::zeros([size], F32, device);
@@ -275,7 +275,7 @@ fn adam() -> Vec<OpCase> {
             },
         ),
         row("coupled clip", 0.1, DecayMode::Coupled, tenth(0.01, 0.5)),
-        row("decoupled, no decay", 0.0, DecayMode::Decoupled, tenth(0.01, 1.0)).hostile("infinite", infinite()),
+        row("decoupled, no decay", 0.0, DecayMode::Decoupled, tenth(0.01, 1.0)).adversarial("infinite", infinite()),
         row("decoupled", 0.1, DecayMode::Decoupled, tenth(0.01, 1.0)),
     ]
 }
@@ -313,7 +313,7 @@ fn one_with_half_copy(half: DType) -> OpCase {
         Array::new(&[4], vec![0.25, 0.0, 0.0, 0.25]),
         Array::new(&[4], vec![f64::NAN, f64::INFINITY, f64::NAN, 1.0]),
     ];
-    let mut case = with_half_copy("", WITH_COPY, half, &[0.01]).hostile("infinite", infinite);
+    let mut case = with_half_copy("", WITH_COPY, half, &[0.01]).adversarial("infinite", infinite);
     for shape in [&[7usize, 5][..], &[33], &[2051], &[], &[0]] {
         let like = || shape.to_vec();
         case.instances.push(vec![like(), like(), vec![4], like(), like(), like()]);

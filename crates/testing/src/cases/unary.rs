@@ -43,10 +43,10 @@ impl Function {
         OpCase::new(self.op.name(), self.parameters)
             .input(self.values.clone())
             .shapes([&[], &[0, 3], &[13], &[7, 33], &[2, 5, 3]])
-            .twice()
+            .double_backward()
             .run(move |x| run(&x[0]))
             .oracle(move |x| x[0].map(definition))
-            .hostile("special", [specials()])
+            .adversarial("special", [specials()])
             .perf([&[8192, 1024]])
     }
 
@@ -74,7 +74,7 @@ impl Function {
         };
         let near = row(self.parameters.into(), saved)
             .shapes([&[], &[0, 3], &[7, 33], &[2, 5, 3]])
-            .hostile("special", [large_values(), Array::full(&[3, 4], 0.5)]);
+            .adversarial("special", [large_values(), Array::full(&[3, 4], 0.5)]);
         let largest = f64::from(f32::MAX);
         let far = row(
             format!("{}{}far out", self.parameters, comma(self.parameters)),
@@ -527,10 +527,10 @@ fn softplus_with_beta() -> OpCase {
     OpCase::new("softplus", "beta=2.5")
         .input(Uniform(-6.0, 6.0))
         .shapes([&[], &[7, 33]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].softplus_with(2.5, f64::INFINITY))
         .oracle(|x| x[0].map(|x| x.max(0.0) + (-2.5 * x.abs()).exp().ln_1p() / 2.5))
-        .hostile("large", [Array::new(&[3], vec![60000.0, -60000.0, f64::INFINITY])])
+        .adversarial("large", [Array::new(&[3], vec![60000.0, -60000.0, f64::INFINITY])])
         .rejects("softplus: beta 0, expected a finite number above 0", |device| {
             Tensor::zeros([1], F32, device)?.softplus_with(0.0, 20.0)
         })
@@ -545,13 +545,13 @@ fn softplus_above_a_threshold() -> Vec<OpCase> {
         OpCase::new("softplus", format!("beta={beta} threshold={threshold}"))
             .input(values)
             .shapes([&[7, 33]])
-            .twice()
+            .double_backward()
             .run(move |x| x[0].softplus_with(beta, threshold))
             .oracle(move |x| x[0].map(|x| if beta * x > threshold { x } else { (beta * x).exp().ln_1p() / beta }))
     };
     vec![
         row(1.0, 0.0, AwayFrom(0.5)),
-        row(2.0, 0.0, AwayFrom(0.5)).hostile("special", [Array::new(&[4], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e4])]),
+        row(2.0, 0.0, AwayFrom(0.5)).adversarial("special", [Array::new(&[4], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e4])]),
         // The neglected term is below f64's rounding error.
         row(1.0, 20.0, Uniform(21.0, 30.0)).exact(),
     ]

@@ -124,7 +124,7 @@ fn order(dtype: DType) -> OpCase {
         .run(|x| Ok(vec![x[0].sort(-1, false)?.0, x[0].sort(-1, true)?.0]))
         .oracle(|x| {
             let sorted = |is_falling: bool| {
-                x[0].along(x[0].rank() - 1, move |slice| {
+                x[0].map_slices(x[0].rank() - 1, move |slice| {
                     let mut values = slice.to_vec();
                     values.sort_by(f64::total_cmp);
                     if is_falling {

@@ -8,7 +8,7 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 fn row(op: &'static str, parameters: &str) -> OpCase {
-    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
+    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().double_backward()
 }
 
 /// The expected error of a call on zeros of this shape.
@@ -120,7 +120,7 @@ fn orders() -> Vec<OpCase> {
 
 /// Returns the elements `start`, `start + step`, .. along `axis`, `count` of them.
 fn stepped(x: &Array, axis: usize, start: usize, step: isize, count: usize) -> Array {
-    x.along(axis, |slice| {
+    x.map_slices(axis, |slice| {
         (0..count).map(|at| slice[(start as isize + at as isize * step) as usize]).collect()
     })
 }

@@ -38,7 +38,7 @@ pub(crate) fn skips_all_cases(
         let case = (&instance, dtype, memory_layout);
         let zeros: Vec<Array> = instance.iter().map(|shape| Array::zeros(shape)).collect();
         let mut rehearsed = session.rehearse_on(target, Repeat::Never, case, &zeros);
-        if matches!(rehearsed, Rehearsed::Unclear) && check != Check::Hostile {
+        if matches!(rehearsed, Rehearsed::Unclear) && check != Check::Adversarial {
             let inputs = session.oracle_results(case).case.inputs.clone();
             rehearsed = session.rehearse_on(target, Repeat::Once, case, &inputs);
         }
@@ -50,8 +50,8 @@ pub(crate) fn skips_all_cases(
 }
 
 fn selected_cases(row: &OpCase, check: Check, filter: &Filter) -> Vec<(Instance, DType, MemoryLayout)> {
-    if check == Check::Hostile {
-        return super::selection::hostile_cases(row)
+    if check == Check::Adversarial {
+        return super::selection::adversarial_cases(row)
             .into_iter()
             .filter(|(key, ..)| filter.selects(key))
             .map(|(_, instance, dtype)| (instance, dtype, MemoryLayout::Dense))
@@ -90,7 +90,7 @@ impl Session<'_> {
             Ok(outputs) => outputs,
             Err(error) => return self.outcome_of_error(error),
         };
-        if matches!(self.check, Check::Forward | Check::Hostile) {
+        if matches!(self.check, Check::Forward | Check::Adversarial) {
             return Rehearsed::Compared;
         }
         if self.differentiable(dtype)
@@ -98,7 +98,7 @@ impl Session<'_> {
         {
             return self.outcome_of_error(error);
         }
-        if self.check == Check::Twice
+        if self.check == Check::DoubleBackward
             && let Err(error) = self.rehearse_twice(case)
         {
             return self.outcome_of_error(error);
@@ -121,9 +121,11 @@ impl Session<'_> {
         // The check runs such a case, but compares nothing in it.
         let empty = || instance.iter().all(|shape| shape.iter().product::<usize>() == 0);
         match self.check {
-            Check::Backward | Check::Twice if !self.differentiable(dtype) => Some(NO_GRADIENT),
-            Check::Backward | Check::Twice if empty() => Some("no elements, and no other case applies"),
-            Check::Twice if large() => Some("too large for second differences"),
+            Check::Backward | Check::DoubleBackward if !self.differentiable(dtype) => Some(NO_GRADIENT),
+            Check::Backward | Check::DoubleBackward if empty() => {
+                Some("no elements, and no other case applies")
+            }
+            Check::DoubleBackward if large() => Some("too large for second differences"),
             _ => None,
         }
     }

@@ -37,7 +37,7 @@ impl Filter {
 pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
     match check {
         Check::Rejects => row.rejects.iter().map(|(message, _)| rejects_key(row, message)).collect(),
-        Check::Hostile => hostile_cases(row).into_iter().map(|(key, ..)| key).collect(),
+        Check::Adversarial => adversarial_cases(row).into_iter().map(|(key, ..)| key).collect(),
         _ => {
             let of = |instance: &Instance| {
                 let cases = cases(row, check, instance).into_iter();
@@ -64,7 +64,7 @@ fn runs_in(dtype: DType, memory_layout: MemoryLayout) -> bool {
 pub(crate) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DType, MemoryLayout)> {
     let (dtypes, selected): (Vec<DType>, &[MemoryLayout]) = match check {
         Check::Backward => (row.float_dtypes(), &MemoryLayout::ALL),
-        Check::Twice => (row.widest_float(), &[MemoryLayout::Dense]),
+        Check::DoubleBackward => (row.widest_float(), &[MemoryLayout::Dense]),
         Check::Composed => (row.dtypes.clone(), &[MemoryLayout::Dense, MemoryLayout::Mixed]),
         _ => (row.dtypes.clone(), &MemoryLayout::ALL),
     };
@@ -77,17 +77,17 @@ pub(crate) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DTy
 }
 
 /// Returns key, shapes and dtype of each case of adversarial inputs.
-pub(super) fn hostile_cases(row: &OpCase) -> Vec<(String, Instance, DType)> {
+pub(super) fn adversarial_cases(row: &OpCase) -> Vec<(String, Instance, DType)> {
     let of = |(name, inputs): &(&str, Vec<Array>)| {
         let instance: Instance = inputs.iter().map(|input| input.shape.clone()).collect();
-        let case = |dtype| (hostile_key(row, name, &instance, dtype), instance.clone(), dtype);
+        let case = |dtype| (adversarial_key(row, name, &instance, dtype), instance.clone(), dtype);
         row.float_dtypes().into_iter().map(case).collect::<Vec<_>>()
     };
-    row.hostile.iter().flat_map(of).collect()
+    row.adversarial.iter().flat_map(of).collect()
 }
 
-pub(super) fn hostile_key(row: &OpCase, name: &str, instance: &Instance, dtype: DType) -> String {
-    format!("{} hostile={name} {dtype} dense", row.key(instance))
+pub(super) fn adversarial_key(row: &OpCase, name: &str, instance: &Instance, dtype: DType) -> String {
+    format!("{} adversarial={name} {dtype} dense", row.key(instance))
 }
 
 pub(super) fn rejects_key(row: &OpCase, message: &str) -> String {

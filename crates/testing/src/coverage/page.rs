@@ -103,13 +103,13 @@ fn facts() -> String {
         row.instances.iter().map(|instance| cases(row, Check::Forward, instance).len()).sum::<usize>()
     };
     let cases: usize = rows.iter().map(of_row).sum();
-    let hostile: usize = rows.iter().map(|row| row.hostile.len()).sum();
+    let adversarial: usize = rows.iter().map(|row| row.adversarial.len()).sum();
     let rejects: usize = rows.iter().map(|row| row.rejects.len()).sum();
-    let twice = rows.iter().filter(|row| row.twice).count();
+    let double_backward = rows.iter().filter(|row| row.double_backward).count();
     let ops = rows_by_op().len();
     let mut text = format!(
-        "The table: {ops} ops and methods, {} rows, {instances} sets of shapes, {cases} cases (shapes x dtype x memory layout) forward; {twice} rows check gradients of \
-         gradients; {hostile} sets of hostile inputs; {rejects} calls that must be rejected. `cargo test --test ops` runs all of it.\n",
+        "The table: {ops} ops and methods, {} rows, {instances} sets of shapes, {cases} cases (shapes x dtype x memory layout) forward; {double_backward} rows check gradients of \
+         gradients; {adversarial} sets of adversarial inputs; {rejects} calls that must be rejected. `cargo test --test ops` runs all of it.\n",
         rows.len()
     );
     let mut reasons: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

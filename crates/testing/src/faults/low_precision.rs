@@ -69,7 +69,7 @@ impl NarrowSums {
                 let keep = if reduce.keep { Keep::Yes } else { Keep::No };
                 Some(array(0)?.reduce(&axes, keep, |slice| self.sum(slice.iter().copied())))
             }
-            Op::CumulativeSum(scan) => Some(array(0)?.along(scan.axis, |slice| {
+            Op::CumulativeSum(scan) => Some(array(0)?.map_slices(scan.axis, |slice| {
                 (0..slice.len()).map(|end| self.sum(slice[..=end].iter().copied())).collect()
             })),
             Op::Matmul(matmul) if matmul.input_count() == 2 => Some(self.product(&array(0)?, &array(1)?)),

@@ -69,16 +69,16 @@ pub fn table_errors(rows: &[OpCase]) -> Result<(), String> {
                 errors.push(format!("{}: two rows have this key", row.key(instance)));
             }
         }
-        for (hostile, inputs) in &row.hostile {
+        for (adversarial, inputs) in &row.adversarial {
             if inputs.len() != row.inputs.len() {
                 errors.push(format!(
-                    "{name} hostile={hostile}: {} arrays for {} inputs",
+                    "{name} adversarial={adversarial}: {} arrays for {} inputs",
                     inputs.len(),
                     row.inputs.len()
                 ));
             }
         }
-        if row.twice && (row.forward_only.is_some() || !row.has_gradient()) {
+        if row.double_backward && (row.forward_only.is_some() || !row.has_gradient()) {
             errors.push(format!("{name}: gradients of gradients are asked of a row without gradients"));
         }
     }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// the second. All tests of an op are in one part, because they share kernels. Parts are for
 /// several processes at a time, and for devices and tools whose memory use grows as long as a
 /// process runs.
-pub const PART: &str = "TERNION_PART";
+pub const SHARD: &str = "TERNION_PART";
 
 /// A part of the tests: `2/12` is the second of twelve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,10 +48,10 @@ impl Shard {
         self.count == 1
     }
 
-    /// Parses `value`, that of [`PART`]. The result is the whole if it is not set.
+    /// Parses `value`, that of [`SHARD`]. The result is the whole if it is not set.
     pub(super) fn from_env(value: Option<&str>) -> Result<Shard, String> {
         value.map_or(Ok(Shard::default()), |text| {
-            text.parse().map_err(|error: String| format!("{PART}: {error}"))
+            text.parse().map_err(|error: String| format!("{SHARD}: {error}"))
         })
     }
 

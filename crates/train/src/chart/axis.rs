@@ -1,6 +1,6 @@
 //! Mapping of values to positions, and ticks at round numbers.
 
-use super::{Room, Scale};
+use super::{Padding, Scale};
 
 /// Larger values are not shown: their differences would overflow.
 const LARGEST: f64 = 1e100;
@@ -30,13 +30,18 @@ pub struct Ticks {
 
 impl Axis {
     /// Creates an axis that contains all `values`; from 0 to 1 if there are none.
-    pub fn around(scale: Scale, values: impl Iterator<Item = f64>, room: Room, edges: [f64; 2]) -> Axis {
+    pub fn around(
+        scale: Scale,
+        values: impl Iterator<Item = f64>,
+        padding: Padding,
+        edges: [f64; 2],
+    ) -> Axis {
         let measure = |value: f64| if scale == Scale::Logarithmic { value.log10() } else { value };
         let (low, high) = values
             .map(measure)
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
         let (low, high) = match low <= high {
-            true => widened(scale, low, high, room),
+            true => widened(scale, low, high, padding),
             false => (0.0, 1.0),
         };
         Axis { scale, low, high, edges }
@@ -53,12 +58,12 @@ impl Axis {
     }
 
     /// Returns the position of the lower end.
-    pub fn from(&self) -> f64 {
+    pub fn low_edge(&self) -> f64 {
         self.edges[0]
     }
 
     /// Returns the position of the upper end.
-    pub fn to(&self) -> f64 {
+    pub fn high_edge(&self) -> f64 {
         self.edges[1]
     }
 
@@ -109,18 +114,18 @@ impl Axis {
     }
 }
 
-/// Extends a range so that it is not empty, with `room` at its ends.
-fn widened(scale: Scale, low: f64, high: f64, room: Room) -> (f64, f64) {
+/// Extends a range so that it is not empty, with `padding` at its ends.
+fn widened(scale: Scale, low: f64, high: f64, padding: Padding) -> (f64, f64) {
     let size = low.abs().max(high.abs());
     let (mut low, mut high) = (low, high);
     // A wider range is large enough, relative to its values, for f64 to distinguish the ticks.
     let is_point = high - low <= size * 1e-9 || high - low < 1e-100;
-    if room == Room::None && low > 0.0 && (is_point || low <= high * 0.25) && high > 1e-90 {
+    if padding == Padding::None && low > 0.0 && (is_point || low <= high * 0.25) && high > 1e-90 {
         low = 0.0;
     } else if is_point {
         let half = if size < 1e-90 || scale == Scale::Logarithmic { 0.5 } else { size * 0.1 };
         (low, high) = (low - half, high + half);
-    } else if room == Room::Some {
+    } else if padding == Padding::Some {
         let margin = (high - low) * 0.05;
         // If the lower end is close to 0, the axis starts at 0.
         low = if scale != Scale::Logarithmic && low >= 0.0 && low <= high * 0.5 { 0.0 } else { low - margin };
@@ -176,7 +181,7 @@ mod tests {
     use super::*;
 
     fn labels(scale: Scale, low: f64, high: f64) -> Vec<String> {
-        let axis = Axis::around(scale, [low, high].into_iter(), Room::None, [0.0, 100.0]);
+        let axis = Axis::around(scale, [low, high].into_iter(), Padding::None, [0.0, 100.0]);
         axis.ticks(6.0).labeled.into_iter().map(|(_, label)| label).collect()
     }
 
@@ -217,8 +222,8 @@ mod tests {
         for scale in [Scale::Linear, Scale::Logarithmic, Scale::Percent] {
             let shown: Vec<f64> = values.into_iter().filter(|&value| can_show(scale, value)).collect();
             for (&low, &high) in shown.iter().flat_map(|low| shown.iter().map(move |high| (low, high))) {
-                for room in [Room::None, Room::Some] {
-                    let axis = Axis::around(scale, [low, high].into_iter(), room, [10.0, 90.0]);
+                for padding in [Padding::None, Padding::Some] {
+                    let axis = Axis::around(scale, [low, high].into_iter(), padding, [10.0, 90.0]);
                     let Ticks { labeled, unlabeled } = axis.ticks(6.0);
                     let positions = labeled.iter().map(|(position, _)| *position).chain(unlabeled);
                     for position in positions.chain([axis.position(low), axis.position(high)]) {

@@ -82,7 +82,7 @@ impl Gpt2Config {
             },
         };
         let activation = |name: &Value| {
-            let known = ACTIVATIONS.iter().find(|(known, _)| name == known).map(|(_, form)| *form);
+            let known = ACTIVATIONS.iter().find(|(known, _)| name == known).map(|(_, kind)| *kind);
             known.ok_or_else(|| {
                 unsupported("activation_function", "gelu_new, gelu_pytorch_tanh, gelu or relu", name)
             })
@@ -117,7 +117,7 @@ impl Gpt2Config {
             kv_heads,
             width,
             hidden,
-            form,
+            feed_forward,
             norm,
             positions,
             bias,
@@ -131,7 +131,7 @@ impl Gpt2Config {
             "norms that are not layer norms"
         } else if kv_heads.is_some_and(|kv_heads| kv_heads != heads) {
             "fewer heads of keys than of queries"
-        } else if form == FeedForwardKind::SwiGLU {
+        } else if feed_forward == FeedForwardKind::SwiGLU {
             "SwiGLU"
         } else if !bias {
             "layers without bias"
@@ -143,7 +143,7 @@ impl Gpt2Config {
                 n_embd: Some(width),
                 n_inner: hidden,
                 n_head: Some(heads),
-                activation: Some(form),
+                activation: Some(feed_forward),
                 tied: Some(tied),
                 dtype: Some(dtype),
             });
@@ -154,7 +154,7 @@ impl Gpt2Config {
     /// Returns the text of a `config.json`. It names the architecture, so that `transformers` can
     /// choose the class.
     pub fn to_json(&self) -> String {
-        let activation = ACTIVATIONS.iter().find(|(_, form)| Some(*form) == self.activation);
+        let activation = ACTIVATIONS.iter().find(|(_, kind)| Some(*kind) == self.activation);
         let dtype = self.dtype.map(|dtype| match dtype {
             DType::F64 => "float64",
             DType::F16 => "float16",

@@ -254,7 +254,7 @@ fn infer_config(
         heads: infer_heads(width, hf_config.n_head, options.heads)?,
         width,
         hidden: (hidden != 4 * width).then_some(hidden),
-        form: hf_config.activation.unwrap_or(FeedForwardKind::GELUTanh),
+        feed_forward: hf_config.activation.unwrap_or(FeedForwardKind::GELUTanh),
         tied,
         dropout: options.dropout,
         dtype: options.dtype,

@@ -113,7 +113,7 @@ struct AppliedActivation {
 pub(super) struct DoubleActivation {
     /// The key of the layer that applied the activation first.
     pub layer: String,
-    pub text: String,
+    pub message: String,
 }
 
 /// The sigmoids and softmaxes of a pass, and the activations that were applied twice.
@@ -131,8 +131,8 @@ impl ActivationLog {
         if let Some(earlier) = known
             && let Some(advice) = earlier.activation.repeat_advice(call.op)
         {
-            let text = format!("{}: its output goes into {}: {advice}", earlier.name, op_name(call.op));
-            let double = DoubleActivation { layer: earlier.key.clone(), text };
+            let message = format!("{}: its output goes into {}: {advice}", earlier.name, op_name(call.op));
+            let double = DoubleActivation { layer: earlier.key.clone(), message };
             if !self.double_activations.contains(&double) {
                 self.double_activations.push(double);
             }

@@ -71,14 +71,14 @@ pub struct StatsWarning {
     /// The key of the layer; empty for the model itself and for its input.
     pub layer: String,
     /// The message: layer, figures, and what to try.
-    pub text: String,
+    pub message: String,
     /// The step of the first reading that showed it.
     pub since: u64,
 }
 
 impl fmt::Display for StatsWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.message)
     }
 }
 
@@ -86,10 +86,10 @@ impl fmt::Display for StatsWarning {
 pub(super) struct DetectedFault {
     fault: Fault,
     layer: String,
-    text: String,
+    message: String,
     scope: FaultScope,
-    /// The figure in the message, at least 0, which measures the severity of the fault.
-    figure: f64,
+    /// The figure of the message that measures the fault, at least 0.
+    metric: f64,
 }
 
 /// When the faults of two readings count as the same fault.
@@ -102,12 +102,12 @@ enum FaultScope {
 }
 
 impl DetectedFault {
-    pub(super) fn of_layer(fault: Fault, layer: &str, figure: f64, text: String) -> DetectedFault {
-        DetectedFault { fault, layer: layer.to_owned(), text, scope: FaultScope::Layer, figure }
+    pub(super) fn of_layer(fault: Fault, layer: &str, metric: f64, message: String) -> DetectedFault {
+        DetectedFault { fault, layer: layer.to_owned(), message, scope: FaultScope::Layer, metric }
     }
 
-    pub(super) fn of_model(fault: Fault, layer: &str, figure: f64, text: String) -> DetectedFault {
-        DetectedFault { fault, layer: layer.to_owned(), text, scope: FaultScope::Model, figure }
+    pub(super) fn of_model(fault: Fault, layer: &str, metric: f64, message: String) -> DetectedFault {
+        DetectedFault { fault, layer: layer.to_owned(), message, scope: FaultScope::Model, metric }
     }
 
     fn key(&self) -> FaultKey {
@@ -134,9 +134,9 @@ impl History {
         for fault in faults {
             let reported =
                 self.reported.entry(fault.key()).or_insert_with(|| ReportedFault::new(report.step));
-            let is_due = reported.is_due(fault.figure);
-            let DetectedFault { fault, layer, text, .. } = fault;
-            let warning = StatsWarning { fault, layer, text, since: reported.since };
+            let is_due = reported.is_due(fault.metric);
+            let DetectedFault { fault, layer, message, .. } = fault;
+            let warning = StatsWarning { fault, layer, message, since: reported.since };
             report.warnings.extend(is_due.then(|| warning.clone()));
             report.all_warnings.push(warning);
         }
@@ -175,29 +175,29 @@ struct ReportedFault {
     readings: usize,
     /// The value of `readings` at the last report.
     readings_at_report: usize,
-    /// The figure in the last report.
-    figure: f64,
+    /// The metric in the last report.
+    metric: f64,
     /// The number of readings since the last one that showed it.
     absent: usize,
 }
 
-/// A fault is reported again if its figure has changed by more than this factor.
-const FIGURE_CHANGE: f64 = 10.0;
+/// A fault is reported again if its metric has changed by more than this factor.
+const METRIC_CHANGE: f64 = 10.0;
 
 impl ReportedFault {
     fn new(since: u64) -> ReportedFault {
-        ReportedFault { since, readings: 0, readings_at_report: 0, figure: 0.0, absent: 0 }
+        ReportedFault { since, readings: 0, readings_at_report: 0, metric: 0.0, absent: 0 }
     }
 
     /// Records a reading that shows the fault, and returns whether to report it: the first, second,
-    /// fourth, eighth and so on, and one whose figure has changed.
-    fn is_due(&mut self, figure: f64) -> bool {
+    /// fourth, eighth and so on, and one whose metric has changed.
+    fn is_due(&mut self, metric: f64) -> bool {
         self.absent = 0;
         self.readings += 1;
-        let has_changed = figure.max(self.figure) > FIGURE_CHANGE * figure.min(self.figure);
+        let has_changed = metric.max(self.metric) > METRIC_CHANGE * metric.min(self.metric);
         let is_due = self.readings >= 2 * self.readings_at_report || has_changed;
         if is_due {
-            (self.readings_at_report, self.figure) = (self.readings, figure);
+            (self.readings_at_report, self.metric) = (self.readings, metric);
         }
         is_due
     }
@@ -252,14 +252,15 @@ fn not_finite(report: &StatsReport) -> Option<DetectedFault> {
         report.weights.iter().find(of_layer)
     };
     // Non-finite numbers have no magnitude: the first reading is sufficient.
-    let to_fault = |layer: &str, text| Some(DetectedFault::of_layer(Fault::NotFinite, layer, 1.0, text));
+    let to_fault =
+        |layer: &str, message| Some(DetectedFault::of_layer(Fault::NotFinite, layer, 1.0, message));
     if let Some(at) = report.layers.iter().position(|layer| layer.output.has_non_finite()) {
         let layer = &report.layers[at];
         let origin = report.setup.origin.as_ref().filter(|_| layer.kind != "input");
-        if let Some((origin, text)) =
+        if let Some((origin, message)) =
             origin.and_then(|origin| Some((origin, origin.message_elsewhere(layer)?)))
         {
-            return to_fault(&origin.layer, text + &lr_increase_text(report));
+            return to_fault(&origin.layer, message + &lr_increase_text(report));
         }
         let count =
             describe_non_finite(&layer.output, if layer.kind == "input" { "numbers" } else { "outputs" });
@@ -291,13 +292,13 @@ fn not_finite(report: &StatsReport) -> Option<DetectedFault> {
     if let Some(layer) = broken_layers.find(|layer| layer.is_leaf).or(last) {
         let count =
             layer.gradient.as_ref().map(|stats| describe_non_finite(stats, "gradients of its outputs"));
-        let text = format!(
+        let message = format!(
             "{}: {}, the first on the way back, though all outputs are finite; look at the loss, its targets and what follows this layer: a target that is NaN, a root at 0, a logarithm of 0, a division by a small number{}",
             layer.name(),
             count.unwrap_or_default(),
             lr_increase_text(report)
         );
-        return to_fault(&layer.key, text);
+        return to_fault(&layer.key, message);
     }
     let weight = report.weights.iter().rev().find(|weight| has_non_finite(&weight.gradient))?;
     let count =
@@ -383,7 +384,7 @@ fn exploding(
     // growth exceeds the limit.
     let cause = largest_ratio(sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(_, at, _)| at);
     let named = cause.unwrap_or(layer);
-    let text = format!(
+    let message = format!(
         "{}: outputs explode from layer to layer: those of {} are {} times as large as those of {} (root mean square {size:.2e} and {first_size:.2e}); {}",
         named.name(),
         layer.name(),
@@ -391,7 +392,7 @@ fn exploding(
         first.name(),
         advice(report)
     );
-    Some(DetectedFault::of_model(Fault::ExplodingOutputs, &named.key, size / first_size, text))
+    Some(DetectedFault::of_model(Fault::ExplodingOutputs, &named.key, size / first_size, message))
 }
 
 /// Reports the first layer whose outputs have been too small in several readings. Which small layer
@@ -407,14 +408,14 @@ fn vanishing(
         .filter(|(layer, _)| counts.persists(Fault::VanishingOutputs, Some(&layer.key), config))
         .collect();
     let &&(layer, size) = lasting.first()?;
-    let text = format!(
+    let message = format!(
         "{}: its outputs are {} times as small as those of {} {} (root mean square {size:.2e} and {first_size:.2e} now): they vanish; {INITIALIZE_ADVICE}",
         layer.name(),
         format_factor(first_size / size),
         first.name(),
         describe_patience(config)
     );
-    Some(DetectedFault::of_model(Fault::VanishingOutputs, &layer.key, first_size / size, text))
+    Some(DetectedFault::of_model(Fault::VanishingOutputs, &layer.key, first_size / size, message))
 }
 
 /// Compares the gradient at the first layer with that at the last.
@@ -434,7 +435,7 @@ fn gradient_flow(report: &StatsReport, config: &StatsConfig) -> Option<DetectedF
     if growth > config.growth {
         let named =
             largest_ratio(&sizes).filter(|(.., ratio)| *ratio > config.growth.sqrt()).map(|(from, ..)| from);
-        let text = format!(
+        let message = format!(
             "{}: gradients explode in the backward pass: at {} they are {} times as large as at {} {compared}; {}; clipping gradients by their norm keeps steps small meanwhile",
             named.unwrap_or(first).name(),
             first.name(),
@@ -446,17 +447,17 @@ fn gradient_flow(report: &StatsReport, config: &StatsConfig) -> Option<DetectedF
             Fault::ExplodingGradients,
             &named.unwrap_or(first).key,
             growth,
-            text,
+            message,
         ));
     }
     if growth < smallest_ratio {
-        let text = format!(
+        let message = format!(
             "{}: gradients vanish in the backward pass: here they are {} times as small as at {} {compared}, and this layer hardly learns; take ReLU or GELU for sigmoid or tanh, {INITIALIZE_ADVICE}, or add residual connections",
             first.name(),
             format_factor(growth.recip()),
             last.name()
         );
-        return Some(DetectedFault::of_model(Fault::VanishingGradients, &first.key, growth, text));
+        return Some(DetectedFault::of_model(Fault::VanishingGradients, &first.key, growth, message));
     }
     None
 }
@@ -498,12 +499,15 @@ fn dead_relus(report: &StatsReport, config: &StatsConfig, counts: &mut Counts) -
 fn dead_units(layer: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> Option<DetectedFault> {
     const ADVICE: &str = "dead ReLUs, through which no gradient flows; try a smaller learning rate, LeakyReLU or GELU, or a norm in front";
     let is_zero = layer.output.zeros == layer.output.elements;
-    let silent = if is_zero { 1.0 } else { layer.silent.filter(|&silent| silent >= config.dead_fraction)? };
+    let dead_fraction = match is_zero {
+        true => 1.0,
+        false => layer.dead_fraction.filter(|&fraction| fraction >= config.dead_fraction)?,
+    };
     let persists = counts.persists(Fault::DeadReLU, Some(&layer.key), config);
-    let text = if is_zero {
+    let message = if is_zero {
         format!("{}: all its outputs are 0, for each example: {ADVICE}", layer.name())
     } else if persists {
-        let (percent, zeros) = (100.0 * silent, 100.0 * layer.output.zero_fraction());
+        let (percent, zeros) = (100.0 * dead_fraction, 100.0 * layer.output.zero_fraction());
         format!(
             "{}: {percent:.0} % of its units gave 0 for each example {} ({zeros:.0} % of its outputs are 0 now): {ADVICE}",
             layer.name(),
@@ -512,9 +516,9 @@ fn dead_units(layer: &LayerStats, config: &StatsConfig, counts: &mut Counts) -> 
     } else {
         return None;
     };
-    // The figure is the fraction of units that are alive: when only few are left, each change is
+    // The metric is the fraction of units that are alive: when only few are left, each change is
     // worth reporting.
-    Some(DetectedFault::of_layer(Fault::DeadReLU, &layer.key, 1.0 - silent, text))
+    Some(DetectedFault::of_layer(Fault::DeadReLU, &layer.key, 1.0 - dead_fraction, message))
 }
 
 /// Returns the trained weights of each layer, in order.

@@ -69,7 +69,7 @@ pub(super) fn find_faults(
     counts: &mut Counts,
 ) -> Option<DetectedFault> {
     let input = report.layers.iter().find(|layer| layer.kind == "input")?;
-    let text = match input.input_use {
+    let message = match input.input_use {
         InputUse::Other => return None,
         InputUse::Norm { eps } => too_small_for_a_norm(&input.output, eps)?,
         InputUse::Product => constant(input)
@@ -77,7 +77,7 @@ pub(super) fn find_faults(
             .or_else(|| too_large(&input.output, config))
             .or_else(|| too_small(&input.output, config))?,
     };
-    Some(DetectedFault::of_layer(Fault::UnscaledInput, "", input.output.rms(), text))
+    Some(DetectedFault::of_layer(Fault::UnscaledInput, "", input.output.rms(), message))
 }
 
 fn constant(input: &LayerStats) -> Option<String> {
@@ -154,11 +154,11 @@ pub(super) fn exploding_first(
     if input.is_nan() || input <= 0.0 || first_rms / input <= config.growth {
         return None;
     }
-    let text = format!(
+    let message = format!(
         "{}: its outputs are {} times as large as the input (root mean square {first_rms:.2e} and {input:.2e}): they explode; {}",
         first.name(),
         format_factor(first_rms / input),
         advice(report)
     );
-    Some(DetectedFault::of_layer(Fault::ExplodingOutputs, &first.key, first_rms / input, text))
+    Some(DetectedFault::of_layer(Fault::ExplodingOutputs, &first.key, first_rms / input, message))
 }

@@ -158,7 +158,7 @@ impl LayerInteractions {
         let is_row = |tensor: &Tensor| tensor.dims() == [count];
         let differ = (is_column(prediction) && is_row(target)) || (is_row(prediction) && is_column(target));
         (differ && count > 1 && latest.is(prediction)).then(|| {
-            let text = format!(
+            let message = format!(
                 "{}: its outputs {:?} meet numbers of shape {:?} in {}, and are broadcast to {:?}: each is compared with each, and nothing is learned; give both one shape",
                 latest.name,
                 prediction.shape(),
@@ -166,7 +166,7 @@ impl LayerInteractions {
                 call.op.name(),
                 result.shape()
             );
-            Misuse { layer: latest.key.clone(), text }
+            Misuse { layer: latest.key.clone(), message }
         })
     }
 

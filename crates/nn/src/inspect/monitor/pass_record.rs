@@ -20,7 +20,7 @@ type GradientStats = Arc<Mutex<Vec<DeviceStats>>>;
 struct MeasuredOutput {
     output: DeviceStats,
     /// 1 for each unit of a ReLU with output 0 for every example, otherwise 0.
-    silent: Option<DeviceStats>,
+    dead: Option<DeviceStats>,
     /// 1 for each saturated element of a sigmoid or tanh, or saturated row of a softmax, otherwise
     /// 0.
     saturated: Option<DeviceStats>,
@@ -291,12 +291,11 @@ impl PassRecord {
         self.latest = None;
         let mut readings = Readings::default();
         for (source, at) in std::mem::take(&mut self.sources) {
-            let MeasuredOutput { output, silent, saturated, gradients, tensor_index, .. } =
-                &self.measured[at];
+            let MeasuredOutput { output, dead, saturated, gradients, tensor_index, .. } = &self.measured[at];
             let gradients = gradients.lock().unwrap_or_else(PoisonError::into_inner);
             readings.output(
                 source,
-                [Some(output), silent.as_ref(), saturated.as_ref()],
+                [Some(output), dead.as_ref(), saturated.as_ref()],
                 &gradients,
                 *tensor_index,
             );
@@ -325,7 +324,7 @@ impl MeasuredOutput {
     fn has_units(&self, activation: Option<Activation>) -> bool {
         match activation {
             None => true,
-            Some(Activation::Relu) => self.silent.is_some(),
+            Some(Activation::Relu) => self.dead.is_some(),
             Some(_) => self.saturated.is_some(),
         }
     }
@@ -345,8 +344,8 @@ impl MeasuredOutput {
         };
         Ok(MeasuredOutput {
             output: output.device_stats()?,
-            silent: match activation {
-                Some(Activation::Relu) => silent(output, channels_first)?,
+            dead: match activation {
+                Some(Activation::Relu) => dead_unit_stats(output, channels_first)?,
                 _ => None,
             },
             saturated: activation.map(|activation| activation.saturated(output)).transpose()?.flatten(),
@@ -360,7 +359,7 @@ impl MeasuredOutput {
 /// Returns statistics of a mask that is 1 for each unit, along the feature axis, that is 0 for all
 /// examples. Images, and sequences after a convolution, have the features at axis 1, all other
 /// outputs at the last axis.
-fn silent(output: &Tensor, channels_first: bool) -> Result<Option<DeviceStats>> {
+fn dead_unit_stats(output: &Tensor, channels_first: bool) -> Result<Option<DeviceStats>> {
     let rank = output.rank();
     if rank < 2 || output.elements() == 0 {
         return Ok(None);

@@ -41,7 +41,7 @@ pub struct LayerStats {
     pub gradient: Option<Stats>,
     /// The fraction of its units with output 0 for every example; only for ReLUs whose output has
     /// at least two axes.
-    pub silent: Option<f64>,
+    pub dead_fraction: Option<f64>,
     /// For sigmoid and tanh: the fraction of output elements that are saturated, so that the
     /// gradient is negligible. For softmax: the fraction of saturated rows.
     pub saturated: Option<f64>,
@@ -122,7 +122,7 @@ struct OutputReading {
     outputs: Vec<StatIndex>,
     /// For each call, the recorded tensor in its buffer.
     tensor_indices: Vec<Option<TensorIndex>>,
-    silent: Vec<StatIndex>,
+    dead: Vec<StatIndex>,
     saturated: Vec<StatIndex>,
     gradients: Vec<StatIndex>,
 }
@@ -159,17 +159,17 @@ impl Readings {
         self.all.len() - 1
     }
 
-    /// Adds an output, with the statistics of the silent and of the saturated units of its
+    /// Adds an output, with the statistics of the dead and of the saturated units of its
     /// activation.
     pub(super) fn output(
         &mut self,
         source: OutputSource,
-        [output, silent, saturated]: [Option<&DeviceStats>; 3],
+        [output, dead, saturated]: [Option<&DeviceStats>; 3],
         gradients: &[DeviceStats],
         tensor_index: Option<TensorIndex>,
     ) {
         let mut add = |stats: Option<&DeviceStats>| stats.map(|stats| self.add(stats.clone()));
-        let (output, silent, saturated) = (add(output), add(silent), add(saturated));
+        let (output, dead, saturated) = (add(output), add(dead), add(saturated));
         let gradients: Vec<StatIndex> = gradients.iter().map(|gradient| self.add(gradient.clone())).collect();
         let same = |reading: &OutputReading| {
             (&reading.source.key, reading.source.kind, reading.source.is_op)
@@ -177,20 +177,13 @@ impl Readings {
         };
         let at = self.outputs.iter().position(same).unwrap_or(self.outputs.len());
         if at == self.outputs.len() {
-            let (outputs, tensor_indices, silent, saturated, gradients) = Default::default();
-            self.outputs.push(OutputReading {
-                source,
-                outputs,
-                tensor_indices,
-                silent,
-                saturated,
-                gradients,
-            });
+            let (outputs, tensor_indices, dead, saturated, gradients) = Default::default();
+            self.outputs.push(OutputReading { source, outputs, tensor_indices, dead, saturated, gradients });
         }
         let reading = &mut self.outputs[at];
         reading.outputs.extend(output);
         reading.tensor_indices.push(tensor_index);
-        reading.silent.extend(silent);
+        reading.dead.extend(dead);
         reading.saturated.extend(saturated);
         reading.gradients.extend(gradients);
     }
@@ -248,9 +241,9 @@ impl Readings {
             let Some(output) = merged(&reading.outputs) else { continue };
             let OutputSource { key, kind, is_op, is_leaf, activation, input_use } = reading.source;
             let spread = self.spread.filter(|_| kind == "input").map(|at| all[at]);
-            // A unit is dead if it is silent in every call. The smallest fraction of all calls is
+            // A unit is dead if it is 0 in every call. The smallest fraction of all calls is
             // an upper bound.
-            let silent = reading.silent.iter().map(|&at| all[at].mean).reduce(f64::min);
+            let dead_fraction = reading.dead.iter().map(|&at| all[at].mean).reduce(f64::min);
             let saturated = merged(&reading.saturated).map(|fraction| fraction.mean);
             let gradient = merged(&reading.gradients);
             let stats = LayerStats {
@@ -258,7 +251,7 @@ impl Readings {
                 kind,
                 output,
                 gradient,
-                silent,
+                dead_fraction,
                 saturated,
                 is_op,
                 is_leaf,

@@ -73,7 +73,7 @@ pub(super) struct BareTensor {
 pub(super) struct Misuse {
     /// The key of the layer.
     pub layer: String,
-    pub text: String,
+    pub message: String,
 }
 
 /// A linear layer whose output is used by another one and nowhere else.
@@ -211,13 +211,13 @@ pub(super) fn find_faults(report: &StatsReport, is_finite: bool) -> Vec<Detected
 
 fn repeated_layers(report: &StatsReport) -> Vec<DetectedFault> {
     let to_fault = |keys: &Vec<String>| {
-        let text = format!(
+        let message = format!(
             "{}: {} are one layer: its parameters are used {} times; make a layer for each position of the list, unless that is meant",
             keys[0],
             join_names(keys),
             keys.len()
         );
-        DetectedFault::of_layer(Fault::RepeatedLayer, &keys[0], keys.len() as f64, text)
+        DetectedFault::of_layer(Fault::RepeatedLayer, &keys[0], keys.len() as f64, message)
     };
     report.setup.repeated.iter().map(to_fault).collect()
 }
@@ -247,12 +247,12 @@ fn unvisited(report: &StatsReport) -> Option<DetectedFault> {
     let mut layers = unvisited.clone();
     layers.dedup();
     let shapes: Vec<String> = unmatched.iter().map(|(_, shape)| format!("{shape:?}")).collect();
-    let text = format!(
+    let message = format!(
         "{}: computes inside of the model and is not part of it, and gradients of shapes {} belong to no parameter of the model: an optimizer of its parameters does not train it; create layers once, not at each call, and keep them where parameters() finds them",
         join_names(&layers),
         shapes.join(", ")
     );
-    Some(DetectedFault::of_layer(Fault::UnvisitedLayer, "", layers.len() as f64, text))
+    Some(DetectedFault::of_layer(Fault::UnvisitedLayer, "", layers.len() as f64, message))
 }
 
 /// Reports parameters that are trained and have no gradient.
@@ -263,7 +263,7 @@ pub(super) fn missing(report: &StatsReport) -> Vec<DetectedFault> {
             .filter(|weight| weight.gradient.is_none() && !report.setup.not_optimized.contains(&weight.name))
             .map(|weight| weight.name.as_str())
             .collect();
-        let text = || {
+        let message = || {
             format!(
                 "{}: no gradient came to {}: {}",
                 layer_or_model(layer),
@@ -272,7 +272,7 @@ pub(super) fn missing(report: &StatsReport) -> Vec<DetectedFault> {
             )
         };
         let count = names.len() as f64;
-        (!names.is_empty()).then(|| DetectedFault::of_layer(Fault::MissingGradient, layer, count, text()))
+        (!names.is_empty()).then(|| DetectedFault::of_layer(Fault::MissingGradient, layer, count, message()))
     };
     trained_by_layer(report).into_iter().filter_map(missing).collect()
 }
@@ -294,12 +294,12 @@ fn why_missing(report: &StatsReport, layer: &str) -> &'static str {
 
 fn stale(report: &StatsReport) -> Option<DetectedFault> {
     let names = &report.setup.stale;
-    let text = format!(
+    let message = format!(
         "{}: gradients were added to those that an earlier step has used: begin with new Gradients for each step",
         join_names(names)
     );
     let layer = layer_of(names.first()?);
-    Some(DetectedFault::of_model(Fault::StaleGradients, layer, 1.0, text))
+    Some(DetectedFault::of_model(Fault::StaleGradients, layer, 1.0, message))
 }
 
 /// Reports layers in evaluation mode that have gradients, if none of these layers is in training
@@ -315,31 +315,31 @@ fn in_evaluation_mode(report: &StatsReport) -> Option<DetectedFault> {
         return None;
     }
     let names: Vec<String> = evaluation.iter().map(|(key, _)| layer_or_model(key).to_owned()).collect();
-    let text = format!(
+    let message = format!(
         "{}: in evaluation mode during a training step: dropout drops nothing, and batch norm takes running statistics that do not move; call train() behind the evaluation",
         join_names(&names)
     );
-    Some(DetectedFault::of_model(Fault::EvaluationMode, &evaluation[0].0, 1.0, text))
+    Some(DetectedFault::of_model(Fault::EvaluationMode, &evaluation[0].0, 1.0, message))
 }
 
 fn double_activations(report: &StatsReport) -> Vec<DetectedFault> {
     let to_fault = |double: &DoubleActivation| {
-        DetectedFault::of_layer(Fault::DoubleActivation, &double.layer, 1.0, double.text.clone())
+        DetectedFault::of_layer(Fault::DoubleActivation, &double.layer, 1.0, double.message.clone())
     };
     report.setup.double_activations.iter().map(to_fault).collect()
 }
 
 fn log_probabilities(report: &StatsReport) -> Vec<DetectedFault> {
     let to_fault = |(sums, layer, name): &(Stats, String, String)| {
-        let text = format!("{name}: {}", super::input::log_probabilities(sums)?);
-        Some(DetectedFault::of_layer(Fault::NoLogProbabilities, layer, 1.0, text))
+        let message = format!("{name}: {}", super::input::log_probabilities(sums)?);
+        Some(DetectedFault::of_layer(Fault::NoLogProbabilities, layer, 1.0, message))
     };
     report.setup.log_sum_exp.iter().filter_map(to_fault).collect()
 }
 
 fn broadcast(report: &StatsReport) -> Vec<DetectedFault> {
     let to_fault = |misuse: &Misuse| {
-        DetectedFault::of_layer(Fault::BroadcastTarget, &misuse.layer, 1.0, misuse.text.clone())
+        DetectedFault::of_layer(Fault::BroadcastTarget, &misuse.layer, 1.0, misuse.message.clone())
     };
     report.setup.broadcast.iter().map(to_fault).collect()
 }
@@ -353,14 +353,14 @@ fn linear_pairs(report: &StatsReport) -> Vec<DetectedFault> {
     };
     let to_fault = |LinearPair { first, second }: &LinearPair| {
         let ((inputs, between), (_, outputs)) = (sizes(first)?, sizes(second)?);
-        let text = format!(
+        let message = format!(
             "{second}: a linear layer that takes the output of the linear layer {first} unchanged: both together are one linear layer of {inputs} inputs and {outputs} outputs; put an activation between them"
         );
         // The last layer of one module and the first of the next, for example of attention and of
         // the feed-forward module, are separate on purpose.
         let are_siblings = layer_of(first) == layer_of(second);
         (are_siblings && between >= inputs.min(outputs))
-            .then(|| DetectedFault::of_layer(Fault::MissingActivation, second, 1.0, text))
+            .then(|| DetectedFault::of_layer(Fault::MissingActivation, second, 1.0, message))
     };
     report.setup.linear_pairs.iter().filter_map(to_fault).collect()
 }
@@ -381,11 +381,11 @@ fn equal_weights(report: &StatsReport) -> Vec<DetectedFault> {
         .into_iter()
         .filter(|weight| is_equal(weight) && has_units(weight) && (all_zero || !is_zero(weight)));
     let to_fault = |weight: &WeightStats| {
-        let text = format!(
+        let message = format!(
             "{}: all of its numbers are {:e}: units that start the same get the same gradient, and stay the same; take random first weights, such as Kaiming's or Xavier's",
             weight.name, weight.values.min
         );
-        DetectedFault::of_layer(Fault::EqualWeights, weight.layer(), 1.0, text)
+        DetectedFault::of_layer(Fault::EqualWeights, weight.layer(), 1.0, message)
     };
     equal.map(to_fault).collect()
 }
@@ -415,14 +415,14 @@ pub(super) fn saturated(
             false if persists => format!("of its outputs were {}", describe_patience(config)),
             false => continue,
         };
-        let text = format!(
+        let message = format!(
             "{}: {:.0} % {when} where {} is flat, and no gradient to speak of comes back through it: {}",
             layer.name(),
             100.0 * fraction,
             activation.name(),
             activation.advice()
         );
-        faults.push(DetectedFault::of_layer(Fault::Saturated, &layer.key, 1.0 - fraction, text));
+        faults.push(DetectedFault::of_layer(Fault::Saturated, &layer.key, 1.0 - fraction, message));
     }
     faults
 }

@@ -28,12 +28,12 @@ pub(super) fn gradients(
         2 => " (and of another layer)".to_owned(),
         count => format!(" (and of {} other layers)", count - 1),
     };
-    let text = format!(
+    let message = format!(
         "{}: all gradients of its parameters{others} were 0 {}: nothing of the loss comes back through what follows it; look for dead ReLUs, a saturated sigmoid, a rounding or a comparison, a dropout of 1 or a norm of one number behind it",
         layer_or_model(last),
         describe_patience(config)
     );
-    Some(DetectedFault::of_layer(Fault::ZeroGradient, last, zero.len() as f64, text))
+    Some(DetectedFault::of_layer(Fault::ZeroGradient, last, zero.len() as f64, message))
 }
 
 /// Whether the output of the layer before this one is all 0, for example because of dead ReLUs,
@@ -57,13 +57,13 @@ pub(super) fn weights(report: &StatsReport, config: &StatsConfig, counts: &mut C
         }
         for weight in weights.iter().filter(|weight| weight.is_matrix && is_zero(weight)) {
             if counts.persists(Fault::ZeroGradient, Some(&weight.name), config) {
-                let text = format!(
+                let message = format!(
                     "{}: its gradient was 0 {}, and that of {} was not: look for a hook that changes it, or for inputs of this layer that are all 0; freeze the weight if it is not to be trained",
                     weight.name,
                     describe_patience(config),
                     other.name
                 );
-                faults.push(DetectedFault::of_layer(Fault::ZeroGradient, layer, 1.0, text));
+                faults.push(DetectedFault::of_layer(Fault::ZeroGradient, layer, 1.0, message));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Views of the same memory with another dtype.
 
 use crate::dtype::{DTypeArgument, PyDType};
-use crate::error::{Failure, Outcome};
+use crate::error::{Outcome, RaisedError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ternion::{DType, Tensor};
@@ -20,13 +20,13 @@ pub(super) fn dtype_argument(arguments: &Bound<'_, PyTuple>, is_named: bool) -> 
 pub(super) fn view_as_dtype(x: &Tensor, dtype: DType) -> Outcome<Tensor> {
     let (current, requested) = (crate::dialect::dtype_name(x.dtype()), crate::dialect::dtype_name(dtype));
     if x.dtype().size() != dtype.size() || (dtype == DType::Bool && x.dtype() != DType::Bool) {
-        return Err(Failure::type_error(format!(
+        return Err(RaisedError::type_error(format!(
             "view: {current} as {requested}, expected a dtype of numbers of {} bytes; to() converts",
             x.dtype().size()
         )));
     }
     if x.device().name().starts_with("wgpu") {
-        return Err(Failure::type_error(format!(
+        return Err(RaisedError::type_error(format!(
             "view: {current} as {requested} on wgpu, whose memory has no bytes of a dtype"
         )));
     }

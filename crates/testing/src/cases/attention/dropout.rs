@@ -1,6 +1,9 @@
 //! Rows of attention with dropout.
 
-use super::{Formula, PLAIN, UNDER_A_MASK, attention, beyond_a_block, definition, gradient, gradients, on_default_shapes, rounded, zeros};
+use super::{
+    Formula, PLAIN, UNDER_A_MASK, attention, beyond_a_block, definition, gradient, gradients,
+    on_default_shapes, output_with_rounded_weights, zeros,
+};
 use crate::prelude::*;
 use ternion_core::AttentionOptions;
 use ternion_core::dispatch::apply;
@@ -34,7 +37,7 @@ fn dropping() -> Vec<OpCase> {
             .on([&[1, 2, 17, 8], &[1, 2, 33, 8], &[1, 2, 33, 8]])
             .on([&[1, 1, 2, 3], &[1, 1, 0, 3], &[1, 1, 0, 2]])
             .on([&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 2]])
-            .twice()
+            .double_backward()
             .rejects("attention: probability 1.5, expected 0 to 1", |device| {
                 let q = zeros(&[1, 2, 2, 2], device)?;
                 let options = AttentionOptions { dropout: 1.5, ..Default::default() };
@@ -60,7 +63,7 @@ fn dropping() -> Vec<OpCase> {
         attention("additive mask dropout=0.3", dropped(0.3, PLAIN))
             .input(Uniform(-2.0, 2.0))
             .on([&[1, 3, 4, 5], &[1, 3, 6, 5], &[1, 3, 6, 4], &[1, 3, 4, 6]])
-            .twice(),
+            .double_backward(),
         tiled_dropping("tiled dropout=0.2", dropped(0.2, PLAIN)).on(tiled).on(odd),
         tiled_dropping("tiled causal window=60 dropout=0.2", dropped(0.2, window)).on(tiled).on(odd),
         tiled_dropping("tiled bool mask dropout=0.2", dropped(0.2, PLAIN)).input(Input::bool()).on([
@@ -112,7 +115,7 @@ fn dropping_ops() -> Vec<OpCase> {
                 Ok(apply(Attention { config: config(false) }, &inputs)?.into_vec())
             })
             .oracle(move |x| definition(formula(false), x))
-            .rounded_oracle(move |round, x| rounded(round, formula(false), x))
+            .rounded_oracle(move |round, x| output_with_rounded_weights(round, formula(false), x))
             .rejects("attention: state is i32, expected i64", move |device| {
                 let q = zeros(&[1, 1, 2, 2], device)?;
                 let state = Tensor::zeros([2], I32, device)?;

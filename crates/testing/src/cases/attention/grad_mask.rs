@@ -12,7 +12,7 @@ use ternion_core::ops::random::Dropout;
 pub(super) fn rows() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let mut all = vec![
-        repeated("additive mask repeated", PLAIN, &[&[2, 1, 1, 5], &[2, 1, 3, 5], &[4, 1, 5]]).twice(),
+        repeated("additive mask repeated", PLAIN, &[&[2, 1, 1, 5], &[2, 1, 3, 5], &[4, 1, 5]]).double_backward(),
         repeated("additive mask repeated causal", causal, &[&[2, 1, 1, 5], &[4, 1, 5]]),
         // A constant added to all scores of a query does not change the weights: in half precision
         // its gradient is the rounding error of 0.
@@ -59,7 +59,7 @@ fn ops() -> Vec<OpCase> {
         AttentionConfig { dropout: Some(Dropout { p: 0.4, offset: 5 }), ..masked(PLAIN) };
     vec![
         of_masks(row("causal"))
-            .twice()
+            .double_backward()
             .run(move |x| op(causal)(&x.iter().collect::<Vec<_>>()))
             .oracle(move |x| of_mask(&causal, x))
             .rejects("attention_grad_mask: no mask that is added to the scores, expected one", move |device| {

@@ -16,7 +16,7 @@ pub(super) fn rows() -> Vec<OpCase> {
     let on_all = |case: OpCase| case.on(default_shapes).on(beyond).on(wide);
     let [q, k, v] = default_shapes;
     vec![
-        on_all(row("ieee", PLAIN)).twice(),
+        on_all(row("ieee", PLAIN)).double_backward(),
         on_all(row("ieee causal window=60", window)),
         on_all(row("ieee dropout=0.3", dropped(0.3, PLAIN))),
         row("ieee bool mask", PLAIN).input(Input::bool()).on([q, k, v, &[2, 3, 4, 6]]),

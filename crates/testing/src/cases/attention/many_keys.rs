@@ -1,7 +1,7 @@
 //! A few queries with many keys, as in a step of generation: a device may split the keys
 //! (split-KV).
 
-use super::{PLAIN, beyond_a_block, numbers};
+use super::{PLAIN, beyond_a_block, scrambled_values};
 use crate::prelude::*;
 use ternion_core::ops::attention::AttentionConfig;
 
@@ -20,12 +20,12 @@ pub(super) fn rows() -> Vec<OpCase> {
     mask[1040..2080].fill(f64::NEG_INFINITY);
     mask[2080..3120].fill(1.0);
     mask[4000..4010].fill(0.0);
-    let (mut keys, mut queries) = (numbers(2 * 1040 * 8), numbers(4 * 8));
+    let (mut keys, mut queries) = (scrambled_values(2 * 1040 * 8), scrambled_values(4 * 8));
     (keys[7 * 8], keys[1000 * 8]) = (f64::NAN, f64::INFINITY);
     queries[9] = 0.0;
-    let values = || Array::new(v, numbers(2 * 1040 * 4));
+    let values = || Array::new(v, scrambled_values(2 * 1040 * 4));
     vec![
-        row("", PLAIN).on([q, k, v]).on(several).hostile(
+        row("", PLAIN).on([q, k, v]).on(several).adversarial(
             "nan and infinity among keys",
             [Array::new(q, queries), Array::new(k, keys), values()],
         ),
@@ -34,9 +34,9 @@ pub(super) fn rows() -> Vec<OpCase> {
         row(" additive mask constant", PLAIN)
             .input(Input::float(Uniform(-2.0, 2.0)).constant())
             .on([q, k, v, &[4, 1, 1040]])
-            .hostile(
+            .adversarial(
                 "keys masked by numbers",
-                [Array::new(q, numbers(4 * 8)), Array::new(k, numbers(2 * 1040 * 8)), values(), Array::new(&[4, 1, 1040], mask)],
+                [Array::new(q, scrambled_values(4 * 8)), Array::new(k, scrambled_values(2 * 1040 * 8)), values(), Array::new(&[4, 1, 1040], mask)],
             ),
     ]
 }

@@ -1,6 +1,6 @@
 //! Causal attention aligned at the upper left: the first query attends to the first key.
 
-use super::{PLAIN, definition, rounded, rounded_gradients};
+use super::{PLAIN, definition, output_with_rounded_weights, rounded_gradients};
 use crate::prelude::*;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{AttentionOptions, Causal};
@@ -19,7 +19,7 @@ pub(super) fn rows() -> Vec<OpCase> {
             .grad_roundings(2)
             .run(|x| x[0].scaled_dot_product_attention(&x[1], &x[2], options(x.get(3))))
             .oracle(|x| definition(&MASKED, &under_a_mask(x)).0)
-            .rounded_oracle(|round, x| rounded(round, &MASKED, &under_a_mask(x)).0)
+            .rounded_oracle(|round, x| output_with_rounded_weights(round, &MASKED, &under_a_mask(x)).0)
             .rounded_gradients(|round, x, dy| rounded_gradients(round, &MASKED, &under_a_mask(x), &dy[0]))
     };
     vec![

@@ -1,7 +1,9 @@
 //! Varlen attention: sequences of different lengths, concatenated.
 
 use super::dropout::{STATE, dropped};
-use super::{Formula, PLAIN, definition, gradient, gradients, rounded, rounded_gradients, sees};
+use super::{
+    Formula, PLAIN, attends, definition, gradient, gradients, output_with_rounded_weights, rounded_gradients,
+};
 use crate::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
@@ -42,14 +44,14 @@ pub(super) fn rows() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let window = |config| AttentionConfig { window: Some(2), ..config };
     let mut all = vec![
-        on_default_rows(varlen("varlen", PLAIN)).twice().rejects(
+        on_default_rows(varlen("varlen", PLAIN)).double_backward().rejects(
             "attention: a mask with sequences of different lengths, expected none",
             |device| {
                 let mask = Tensor::zeros([2, 2], Bool, device)?;
                 attend_zeros(device, [2, 2], AttentionOptions { mask: Some(&mask), ..Default::default() })
             },
         ),
-        on_default_rows(varlen("varlen causal", causal)).twice().rejects(
+        on_default_rows(varlen("varlen causal", causal)).double_backward().rejects(
             "attention: upper-left causal sequences of different lengths, expected lower-right",
             |device| {
                 let options = AttentionOptions { causal: Causal::UpperLeft, ..Default::default() };
@@ -120,7 +122,7 @@ fn varlen(parameters: &str, config: AttentionConfig) -> OpCase {
         })
         .oracle(move |x| rows_first(&definition(&under_a_mask(config), &with_mask(&config, &heads_first(x))).0))
         .rounded_oracle(move |round, x| {
-            rows_first(&rounded(round, &under_a_mask(config), &with_mask(&config, &heads_first(x))).0)
+            rows_first(&output_with_rounded_weights(round, &under_a_mask(config), &with_mask(&config, &heads_first(x))).0)
         })
         .rounded_gradients(move |round, x, dy| {
             let (x, dy) = (with_mask(&config, &heads_first(x)), heads_first(&dy[..1]));
@@ -169,14 +171,14 @@ fn ops() -> Vec<OpCase> {
         .input(any())
         .on([&[1, 2, 7, 5], &[1, 1, 9, 5], &[1, 1, 9, 4]])
         .f32_limit(3e-6, 2e-6)
-        .twice()
+        .double_backward()
         .run_on(move |x, device, _| {
             let extras = extras(x, device, false)?;
             let inputs: Vec<&Tensor> = x.iter().chain(&extras).collect();
             Ok(apply(Attention { config: config(None) }, &inputs)?.into_vec())
         })
         .oracle(move |x| definition(&under_a_mask(config(None)), &with_mask(&config(None), x)))
-        .rounded_oracle(move |round, x| rounded(round, &under_a_mask(config(None)), &with_mask(&config(None), x)));
+        .rounded_oracle(move |round, x| output_with_rounded_weights(round, &under_a_mask(config(None)), &with_mask(&config(None), x)));
     vec![rejecting(forward), grad(None), grad(Some(0.4))]
 }
 
@@ -218,7 +220,7 @@ fn with_mask(config: &AttentionConfig, x: &[Array]) -> Vec<Array> {
             return false;
         };
         let (first, first_key) = (of_queries[at - 1], of_keys[at - 1]);
-        sees(config, [query - first, of_queries[at] - first, key - first_key, of_keys[at] - first_key])
+        attends(config, [query - first, of_queries[at] - first, key - first_key, of_keys[at] - first_key])
     };
     let mask_value = |at: usize| f64::from(u8::from(attends(at / keys % queries, at % keys)));
     let mask = Array::new(&[1, heads, queries, keys], (0..heads * queries * keys).map(mask_value).collect());

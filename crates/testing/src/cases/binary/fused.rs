@@ -19,7 +19,7 @@ fn multiply_add() -> OpCase {
         .shapes([&[], &[0, 3], &[7, 33], &[2, 5, 3]])
         .on([&[7, 33], &[33], &[7, 1]])
         .on([&[], &[3], &[2, 1]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].multiply_add(&x[1], &x[2]))
         .oracle(|x| x[0].zip(&x[1], |a, b| a * b).zip(&x[2], |ab, c| ab + c))
         .rejects("multiply_add: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
@@ -51,7 +51,7 @@ fn scale_add() -> OpCase {
         .shapes([&[], &[0, 3], &[7, 33], &[2, 5, 3]])
         .on([&[7, 1], &[33]])
         .on([&[3], &[2, 1]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].scale_add(-0.625, &x[1]))
         .oracle(|x| x[0].zip(&x[1], |a, b| -0.625 * a + b))
         .rejects("scale_add: operand is i32, expected a floating dtype", |device| {
@@ -68,10 +68,10 @@ fn add_relu() -> OpCase {
         .shapes([&[], &[0, 3], &[7, 33], &[2, 5, 3]])
         .on([&[7, 33], &[33]])
         .on([&[3], &[2, 1]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].add_relu(&x[1]))
         .oracle(|x| x[0].zip(&x[1], |a, b| if a + b < 0.0 { 0.0 } else { a + b }))
-        .hostile(
+        .adversarial(
             "special",
             [
                 Array::new(&[2, 2], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0]),
@@ -126,7 +126,7 @@ fn bias_activations() -> Vec<OpCase> {
                 .on([&[7, 33], &[33]])
                 .on([&[2, 3, 5], &[5]])
                 .on([&[0, 3], &[3]])
-                .twice()
+                .double_backward()
                 .run(move |x| x[0].bias_activation(&x[1], activation))
                 .oracle(move |x| x[0].zip(&x[1], |x, bias| definition(x + bias)))
                 .rejects("bias_activation: bias has shape [1], expected [3]", move |device| {

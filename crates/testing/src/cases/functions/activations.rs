@@ -26,11 +26,11 @@ fn hardtanh() -> OpCase {
         .shapes([&[], &[0, 3], &[13], &[7, 33]])
         .run(|x| x[0].hardtanh(-0.75, 1.25))
         .oracle(move |x| x[0].map(clamped))
-        .hostile("bounds", [Array::new(&[5], edges)])
+        .adversarial("bounds", [Array::new(&[5], edges)])
 }
 
 fn prelu() -> Vec<OpCase> {
-    let row = |parameters: &str| OpCase::new("prelu", parameters).input(AwayFrom(0.25)).input(Uniform(-0.5, 0.75)).twice();
+    let row = |parameters: &str| OpCase::new("prelu", parameters).input(AwayFrom(0.25)).input(Uniform(-0.5, 0.75)).double_backward();
     let of = |x: f64, weight: f64| if x > 0.0 { x } else { weight * x };
     let infinity = f64::INFINITY;
     vec![
@@ -43,7 +43,7 @@ fn prelu() -> Vec<OpCase> {
                 let weight = x[1].data[0];
                 x[0].map(|x| of(x, weight))
             })
-            .hostile("special", [Array::new(&[5], vec![f64::NAN, infinity, -infinity, 0.0, -0.0]), Array::new(&[1], vec![0.5])])
+            .adversarial("special", [Array::new(&[5], vec![f64::NAN, infinity, -infinity, 0.0, -0.0]), Array::new(&[1], vec![0.5])])
             .rejects("prelu: weight of shape [2], expected [1] or [3]", |device| {
                 Tensor::zeros([2, 3], F32, device)?.prelu(&Tensor::zeros([2], F32, device)?)
             })
@@ -79,7 +79,7 @@ fn row(op: &'static str, parameters: &str, values: Values) -> OpCase {
     OpCase::new(op, parameters)
         .input(values)
         .shapes([&[], &[0, 3], &[13], &[7, 33]])
-        .hostile("special", [specials()])
+        .adversarial("special", [specials()])
         .perf([&[8192, 1024]])
 }
 
@@ -115,7 +115,7 @@ fn of_one_element() -> Vec<OpCase> {
     ];
     let with = |(op, values, run, definition): (&'static str, Values, Method, Box<dyn Fn(f64) -> f64 + Send + Sync>)| {
         row(op, "", values)
-            .twice()
+            .double_backward()
             .run(move |x| run(&x[0]))
             .oracle(move |x| x[0].map(&definition))
             .rejects(format!("{op}: input is i64, expected a floating dtype"), move |device| {
@@ -128,7 +128,7 @@ fn of_one_element() -> Vec<OpCase> {
 fn with_parameters() -> [OpCase; 3] {
     let celu = |alpha: f64| {
         row("celu", &format!("alpha={alpha}"), AwayFrom(0.25))
-            .twice()
+            .double_backward()
             .run(move |x| x[0].celu(alpha))
             .oracle(move |x| x[0].map(|x| if x <= 0.0 { alpha * (x / alpha).exp_m1() } else { x }))
             .rejects("celu: alpha 0, expected another number", |device| Tensor::zeros([2], F32, device)?.celu(0.0))
@@ -137,7 +137,7 @@ fn with_parameters() -> [OpCase; 3] {
             })
     };
     let softshrink = row("softshrink", "lambda=0.75", clear_of(0.75))
-        .twice()
+        .double_backward()
         .run(|x| x[0].softshrink(0.75))
         .oracle(|x| x[0].map(|x| if x > 0.75 { x - 0.75 } else if x < -0.75 { x + 0.75 } else { x * 0.0 }))
         .rejects("softshrink: lambda -1, expected at least 0", |device| {
@@ -158,7 +158,7 @@ fn replaced() -> Vec<OpCase> {
     };
     vec![
         row("hardshrink", "lambda=0.75", clear_of(0.75))
-            .twice()
+            .double_backward()
             .exact()
             .run(|x| x[0].hardshrink(0.75))
             .oracle(move |x| x[0].map(|x| shrunk(x, 0.75)))
@@ -167,7 +167,7 @@ fn replaced() -> Vec<OpCase> {
             }),
         integers("hardshrink", "integers").run(|x| x[0].hardshrink(2.0)).oracle(move |x| x[0].map(|x| shrunk(x, 2.0))),
         row("threshold", "0.75 and -2", around_bounds())
-            .twice()
+            .double_backward()
             .exact()
             .run(|x| x[0].threshold(-0.75, -2.0))
             .oracle(move |x| x[0].map(|x| above(x, -0.75, -2.0)))
@@ -190,7 +190,7 @@ fn softmin() -> OpCase {
     OpCase::new("softmin", "axis=1")
         .input(Uniform(-3.0, 3.0))
         .shapes([&[3, 5], &[2, 4, 3], &[0, 3], &[3, 1]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].softmin(1))
         .oracle(|x| {
             Array::from_fn(&x[0].shape, |at| {
@@ -211,7 +211,7 @@ fn glu() -> OpCase {
     OpCase::new("glu", "axis=1")
         .input(Uniform(-3.0, 3.0))
         .shapes([&[3, 6], &[2, 4, 3], &[0, 2], &[3, 0]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].glu(1))
         .oracle(|x| {
             let mut shape = x[0].shape.clone();
@@ -237,7 +237,7 @@ fn rrelu() -> OpCase {
     OpCase::new("rrelu", "training, 0.25 to 0.5")
         .input(AwayFrom(0.25))
         .shapes([&[], &[0, 3], &[7, 33]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].rrelu(0.25, 0.5, true))
         .oracle(|x| {
             let sloped = |(index, &x): (usize, &f64)| if x > 0.0 { x } else { x * (0.25 + 0.25 * uniform_at(index)) };
@@ -253,7 +253,7 @@ fn rrelu() -> OpCase {
 
 fn rrelu_mean() -> OpCase {
     row("rrelu", "evaluation, 0.25 to 0.5", AwayFrom(0.25))
-        .twice()
+        .double_backward()
         .run(|x| x[0].rrelu(0.25, 0.5, false))
         .oracle(|x| x[0].map(|x| if x > 0.0 || x.is_nan() { x } else { 0.375 * x }))
 }
@@ -269,7 +269,7 @@ fn gumbel_softmax() -> [OpCase; 2] {
     let row = |parameters: &str| OpCase::new("gumbel_softmax", parameters).input(Uniform(-2.0, 2.0)).shapes([&[3, 5], &[7]]);
     [
         row("temperature=0.75")
-            .twice()
+            .double_backward()
             .run(|x| x[0].gumbel_softmax(0.75, false, -1))
             .oracle(move |x| soft(&x[0], 0.75))
             .rejects("gumbel_softmax: temperature 0, expected above 0", |device| {

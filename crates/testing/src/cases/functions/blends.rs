@@ -27,7 +27,7 @@ fn scaled_differences() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .shapes([&[], &[0, 3], &[7, 33]])
             .on([&[5, 1], &[7]])
-            .twice()
+            .double_backward()
             .run(move |x| x[0].rsub_with(&x[1], alpha))
             .oracle_for(move |dtype, x| x[0].zip(&x[1], |x, other| wrap(dtype, other - alpha.as_f64() * x)))
     };
@@ -59,7 +59,7 @@ fn lerps() -> Vec<OpCase> {
                 .input(Uniform(-4.0, 4.0))
                 .shapes([&[], &[0, 3], &[7, 33]])
                 .on([&[5, 1], &[7]])
-                .twice()
+                .double_backward()
                 .run(move |x| x[0].lerp(&x[1], weight))
                 .oracle(move |x| x[0].zip(&x[1], |start, end| start + weight * (end - start)))
                 .rejects("lerp: input is i32, expected a floating dtype", |device| {
@@ -88,7 +88,7 @@ fn lerps_of_tensors() -> [OpCase; 2] {
             .input(Fixed(vec![-1.25, -0.3, 0.0, 0.2, 0.4, 0.6, 0.9, 1.0, 1.75]))
             .shapes([&[], &[0, 3], &[7, 33]])
             .on([&[5, 1], &[7], &[2, 1, 1]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].lerp_tensor(&x[1], &x[2]))
             .oracle(move |x| three(x, between))
             .rejects("lerp_tensor: dtypes f32 and f16 differ; cast one of them with to_dtype", |device| {
@@ -105,7 +105,7 @@ fn lerps_of_tensors() -> [OpCase; 2] {
             .forward_only("looks at one rounding")
             .run(|x| x[0].lerp_tensor(&x[1], &x[2]))
             .oracle(|x| three(x, |start, end, weight| if weight == 1.0 { end } else { start }))
-            .hostile("ends", ends),
+            .adversarial("ends", ends),
     ]
 }
 
@@ -118,7 +118,7 @@ fn products() -> [OpCase; 2] {
             .shapes([&[], &[0, 3], &[7, 33]])
             .on([&[5, 1], &[7], &[2, 1, 1]])
             .also(INTEGERS)
-            .twice()
+            .double_backward()
             .run(move |x| x[0].addcmul(&x[1], &x[2], value))
             .oracle_for(move |dtype, x| three(x, |x, left, right| wrap(dtype, x + value * left * right)))
     };
@@ -148,7 +148,7 @@ fn quotients() -> [OpCase; 2] {
             .input(AwayFrom(0.4))
             .shapes([&[], &[0, 3], &[7, 33]])
             .on([&[5, 1], &[7], &[2, 1, 1]])
-            .twice()
+            .double_backward()
             .run(move |x| x[0].addcdiv(&x[1], &x[2], value))
             .oracle(move |x| three(x, |x, dividend, divisor| x + value * (dividend / divisor)))
             .rejects("addcdiv: input is i32, expected a floating dtype", |device| {

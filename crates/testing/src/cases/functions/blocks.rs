@@ -20,7 +20,7 @@ fn diagonal() -> OpCase {
         .also(INTEGERS)
         .also(BOOL)
         .exact()
-        .twice()
+        .double_backward()
         .run(|x| Tensor::block_diag(&x.iter().collect::<Vec<_>>()))
         .oracle(|x| {
             let matrix = |x: &Array| match x.shape[..] {
@@ -61,7 +61,7 @@ fn kron() -> OpCase {
         .on([&[2, 1, 3, 2], &[2, 3]])
         .also(INTEGERS)
         .also(BOOL)
-        .twice()
+        .double_backward()
         .run(|x| x[0].kron(&x[1]))
         .oracle_for(|dtype, x| {
             let rank = x[0].rank().max(x[1].rank());

@@ -38,15 +38,15 @@ fn clamps() -> Vec<OpCase> {
     let row = |parameters: &str| {
         OpCase::new("clamp_tensor", parameters).input(Distinct).input(offset_distinct())
     };
-    let (name, hostile) = combinations("meeting");
-    let [x, low, _] = hostile.clone();
+    let (name, adversarial) = combinations("meeting");
+    let [x, low, _] = adversarial.clone();
     vec![
         row("")
             .input(high())
             .shapes([&[], &[0, 3], &[13], &[7, 33]])
             .on([&[4, 5], &[5], &[4, 1]])
             .exact()
-            .twice()
+            .double_backward()
             .run(|x| x[0].clamp_tensor(Some(&x[1]), Some(&x[2])))
             .oracle(|x| {
                 let at_least = x[0].zip(&x[1], f64::max);
@@ -73,14 +73,14 @@ fn clamps() -> Vec<OpCase> {
             .oracle(|x| {
                 Array::from_fn(&x[0].shape, |at| clamped(x[0].at(at), x[1].at(at), x[2].at(at)))
             })
-            .hostile(name, hostile),
+            .adversarial(name, adversarial),
         row("low")
             .shapes([&[7, 33]])
             .also(INTEGERS)
             .exact()
             .run(|x| x[0].clamp_tensor(Some(&x[1]), None))
             .oracle(|x| x[0].zip(&x[1], |x, low| if low.is_nan() || x.is_nan() { f64::NAN } else { x.max(low) }))
-            .hostile(name, [x, low]),
+            .adversarial(name, [x, low]),
         row("high")
             .shapes([&[7, 33]])
             .exact()
@@ -92,17 +92,17 @@ fn clamps() -> Vec<OpCase> {
 fn pairs() -> Vec<OpCase> {
     type Run = fn(&Tensor, &Tensor) -> Result<Tensor>;
     let row = |name: &'static str, run: Run, of_two: fn(f64, f64) -> f64| {
-        let (hostile, [first, second, _]) = combinations("meeting");
+        let (adversarial, [first, second, _]) = combinations("meeting");
         OpCase::new(name, "")
             .input(Distinct)
             .input(offset_distinct())
             .shapes([&[], &[0, 3], &[13], &[7, 33]])
             .on([&[5, 1], &[7]])
             .exact()
-            .twice()
+            .double_backward()
             .run(move |x| run(&x[0], &x[1]))
             .oracle(move |x| x[0].zip(&x[1], of_two))
-            .hostile(hostile, [first, second])
+            .adversarial(adversarial, [first, second])
             .rejects(format!("{name}: dtypes f32 and i32 differ; cast one of them with to_dtype"), move |device| {
                 run(&Tensor::zeros([2], F32, device)?, &Tensor::zeros([2], I32, device)?)
             })

@@ -10,7 +10,7 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 fn moved(op: &'static str, parameters: &str) -> OpCase {
-    OpCase::new(op, parameters).input(Distinct).also(INTEGERS).also(BOOL).exact().twice()
+    OpCase::new(op, parameters).input(Distinct).also(INTEGERS).also(BOOL).exact().double_backward()
 }
 
 fn shuffled() -> Vec<OpCase> {
@@ -99,14 +99,14 @@ fn normed() -> Vec<OpCase> {
             .on([&[1, 2, 2, 2]])
             .on([&[0, 2, 3]])
             .f32_limit(2e-6, 3e-6)
-            .twice()
+            .double_backward()
             .run(move |x| x[0].local_response_norm(size, alpha, beta, k))
             .oracle(move |x| local_response_norm(&x[0], size, constants))
     };
     vec![
         row(2, [1e-4, 0.75, 1.0]),
         row(3, [0.5, 1.0, 2.0])
-            .hostile("special", [Array::new(&[1, 3, 2], vec![f64::NAN, 0.0, 1.0, f64::INFINITY, -0.0, 2.0])])
+            .adversarial("special", [Array::new(&[1, 3, 2], vec![f64::NAN, 0.0, 1.0, f64::INFINITY, -0.0, 2.0])])
             .rejects("local_response_norm: a size of 0, expected at least 1", |device| {
                 Tensor::zeros([1, 4, 2], F32, device)?.local_response_norm(0, 1.0, 1.0, 1.0)
             })
@@ -138,7 +138,7 @@ fn instance_norm() -> Vec<OpCase> {
             .input(Uniform(-2.0, 2.0))
             .shapes([&[2, 3, 4], &[1, 2, 3, 2], &[0, 2, 3], &[2, 0, 3], &[2, 3, 0]])
             .f32_limit(4e-6, 4e-6)
-            .twice()
+            .double_backward()
             .run(|x| x[0].instance_norm(None, None, EPS))
             .oracle(move |x| normal(&x[0]))
             .rejects("instance_norm: an input of shape [2, 3], expected more than 1 value in each channel", |device| {
@@ -157,7 +157,7 @@ fn instance_norm() -> Vec<OpCase> {
             .on([&[2, 3, 4], &[3], &[3]])
             .on([&[1, 2, 3, 2], &[2], &[2]])
             .f32_limit(4e-6, 4e-6)
-            .twice()
+            .double_backward()
             .run(|x| x[0].instance_norm(Some(&x[1]), Some(&x[2]), EPS))
             .oracle(move |x| {
                 let normal = normal(&x[0]);
@@ -194,7 +194,7 @@ fn tracked(normal: impl Fn(&Array) -> Array + Send + Sync + 'static) -> OpCase {
         .input(Uniform(-2.0, 2.0))
         .shapes([&[2, 3, 4], &[1, 2, 3, 2], &[0, 2, 3], &[2, 0, 3]])
         .f32_limit(4e-6, 4e-6)
-        .twice()
+        .double_backward()
         .differentiable_outputs(1)
         .run(move |x| run(&x[0], x[0].dims()[1]))
         .oracle(move |x| (normal(&x[0]), channel(&x[0], mean, 0.5), channel(&x[0], var, 2.0)))
@@ -217,7 +217,7 @@ fn dropped() -> Vec<OpCase> {
         let data = data.map(|(index, &x)| if is_kept(index / channel_elements) { x / 0.75 } else { 0.0 });
         Array::new(&x.shape, data.collect())
     };
-    let row = |op: &'static str| OpCase::new(op, "p=0.25").input(Uniform(-2.0, 2.0)).twice();
+    let row = |op: &'static str| OpCase::new(op, "p=0.25").input(Uniform(-2.0, 2.0)).double_backward();
     vec![
         row("dropout1d")
             .shapes([&[5, 3, 4], &[9, 4], &[0, 3, 2]])

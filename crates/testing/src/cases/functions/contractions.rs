@@ -42,7 +42,7 @@ fn row(op: &'static str, parameters: &str) -> OpCase {
         .input(Uniform(-2.0, 2.0))
         .input(Uniform(-2.0, 2.0))
         .f32_limit(2e-6, 4e-6)
-        .twice()
+        .double_backward()
 }
 
 fn inner() -> [OpCase; 2] {
@@ -123,7 +123,7 @@ fn bilinear() -> Vec<OpCase> {
     };
     let row = |parameters: &str| {
         let inputs = [Uniform(-2.0, 2.0), Uniform(-2.0, 2.0), Uniform(-1.0, 1.0)];
-        inputs.into_iter().fold(OpCase::new("bilinear", parameters), OpCase::input).f32_limit(4e-6, 4e-6).twice()
+        inputs.into_iter().fold(OpCase::new("bilinear", parameters), OpCase::input).f32_limit(4e-6, 4e-6).double_backward()
     };
     vec![
         row("")

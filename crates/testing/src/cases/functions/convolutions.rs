@@ -148,7 +148,7 @@ fn volumes() -> Vec<OpCase> {
     let zeros = |shape: &[usize], device: &Device| Tensor::zeros(shape, F32, device);
     vec![
         row(plain)
-            .twice()
+            .double_backward()
             .on([&[0, 2, 2, 3, 3], &[4, 2, 1, 1, 2], &[4]])
             .rejects("conv3d: expected 5 axes, got shape [2, 9, 3, 3]", move |device| {
                 zeros(&[2, 9, 3, 3], device)?.conv3d(&zeros(&[6, 4, 3, 1, 1], device)?, None, plain)
@@ -191,7 +191,7 @@ fn transposed_volumes() -> Vec<OpCase> {
     let zeros = |shape: &[usize], device: &Device| Tensor::zeros(shape, F32, device);
     vec![
         row(plain)
-            .twice()
+            .double_backward()
             .rejects("conv_transpose3d: output padding 1 must be below stride 1 or dilation 1", move |device| {
                 let options = ConvTranspose3dOptions { output_padding: [1, 0, 0], ..plain };
                 zeros(&[1, 2, 4, 3, 3], device)?.conv_transpose3d(&zeros(&[2, 2, 3, 1, 1], device)?, None, options)

@@ -59,7 +59,7 @@ fn extreme() -> Vec<OpCase> {
             })
             .oracle(move |x| (if weighted { of_counts(&x[0]) } else { of_all(&x[0]) }).map(|found| found * SCALE));
         // In f64 second derivatives of weighted sums overflow.
-        if weighted { row } else { row.twice() }
+        if weighted { row } else { row.double_backward() }
     };
     let sizes = [("large", [84, 900]), ("small", [-73, -900])];
     let of_size = |(name, exponents): (&str, [i32; 2])| {
@@ -98,7 +98,7 @@ fn cov(correction: f64) -> OpCase {
         .input(Uniform(-2.0, 2.0))
         .shapes([&[3, 7], &[1, 5], &[6], &[4, 2], &[0, 3]])
         .f32_limit(4e-6, 4e-6)
-        .twice()
+        .double_backward()
         .run(move |x| x[0].cov(correction, None, None))
         .oracle(move |x| {
             let count = observations(&x[0]);
@@ -121,7 +121,7 @@ fn weighted() -> [OpCase; 3] {
         row("fweights")
             .input(counts())
             .on([&[3, 5], &[5]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].cov(1.0, Some(&x[1]), None))
             .oracle(|x| covariance(&x[0], &x[1].data, x[1].sum() - 1.0))
             .rejects("cov: fweights is f32, expected an integer dtype", |device| {
@@ -137,7 +137,7 @@ fn weighted() -> [OpCase; 3] {
         row("aweights")
             .input(Uniform(0.5, 2.0))
             .on([&[3, 5], &[5]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].cov(1.0, None, Some(&x[1])))
             .oracle(|x| {
                 let (weights, total) = (&x[1].data, x[1].sum());
@@ -150,7 +150,7 @@ fn weighted() -> [OpCase; 3] {
             .input(counts())
             .input(Uniform(0.5, 2.0))
             .on([&[3, 5], &[5], &[5]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].cov(0.5, Some(&x[1]), Some(&x[2])))
             .oracle(|x| {
                 let weights = x[1].zip(&x[2], |count, weight| count * weight);
@@ -167,7 +167,7 @@ fn corrcoef() -> OpCase {
         .input(Uniform(-2.0, 2.0))
         .shapes([&[3, 7], &[2, 9], &[0, 3]])
         .f32_limit(8e-6, 8e-6)
-        .twice()
+        .double_backward()
         .run(|x| x[0].corrcoef())
         .oracle(|x| correlation(&x[0]))
         .rejects("corrcoef: input is i32, expected a floating dtype", |device| {

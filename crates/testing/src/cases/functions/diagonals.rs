@@ -8,7 +8,7 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
-    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
+    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().double_backward()
 }
 
 /// Returns the indices of the elements of a diagonal.
@@ -140,7 +140,7 @@ fn trace() -> OpCase {
         .also(INTEGERS)
         .also(BOOL)
         .f32_limit(1e-6, 2e-6)
-        .twice()
+        .double_backward()
         .run(|x| x[0].trace())
         .oracle(|x| Array::scalar(diagonal(&x[0], 0, 0, 1).sum()))
         .rejects("trace: expected 2 axes, got shape [2]", |device| Tensor::zeros([2], F32, device)?.trace())

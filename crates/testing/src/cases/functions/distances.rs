@@ -66,8 +66,8 @@ fn pairs(p: f64) -> OpCase {
             .on([&[2, 1, 4, 3], &[3, 2, 3]])
             .on([&[0, 3], &[2, 3]])
             .on([&[2, 0], &[3, 0]])
-            .twice()
-            .hostile("large", [Array::full(&[1, 2], 1e3), Array::new(&[2, 2], vec![f64::NAN, 0.0, f64::INFINITY, 0.0])])
+            .double_backward()
+            .adversarial("large", [Array::full(&[1, 2], 1e3), Array::new(&[2, 2], vec![f64::NAN, 0.0, f64::INFINITY, 0.0])])
             .rejects("cdist: vectors of 3 and of 2 numbers", |device| {
                 let [x, y] = [[4, 3], [4, 2]].map(|shape: [usize; 2]| Tensor::zeros(shape, F32, device));
                 x?.cdist(&y?, 2.0, CdistMode::default())
@@ -80,7 +80,7 @@ fn pairs(p: f64) -> OpCase {
                 let x = Tensor::zeros([3], F32, device)?;
                 x.cdist(&x, 2.0, CdistMode::default())
             }),
-        1.5 | 3.0 => row.twice(),
+        1.5 | 3.0 => row.double_backward(),
         _ => row,
     }
 }
@@ -92,7 +92,7 @@ fn product() -> OpCase {
         .input(Uniform(-2.0, -1.0))
         .on([&[4, 3], &[5, 3]])
         .on([&[2, 1, 3, 5], &[2, 4, 5]])
-        .twice()
+        .double_backward()
         .f32_limit(2e-5, 1e-5)
         .run(|x| x[0].cdist(&x[1], 2.0, CdistMode::Matmul))
         .oracle(|x| distances(&x[0], &x[1], 2.0))
@@ -126,7 +126,7 @@ fn within(p: f64) -> OpCase {
             (0..shapes[position].iter().product()).map(|at| sign(at) * (row(at) + rng.uniform(0.0, 1.0))).collect()
         }))
         .shapes([&[5, 3], &[1, 2], &[0, 2]])
-        .twice()
+        .double_backward()
         .run(move |x| x[0].pdist(p))
         .oracle(move |x| {
             let all = distances(&x[0], &x[0], p);

@@ -127,7 +127,7 @@ fn dropouts() -> Vec<OpCase> {
     let elements = OpCase::new("alpha_dropout", "p=0.3")
         .input(Uniform(-2.0, 2.0))
         .shapes([&[], &[5, 33], &[0]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].alpha_dropout(0.3))
         .oracle(|x| {
             let shape = x[0].shape.clone();
@@ -139,7 +139,7 @@ fn dropouts() -> Vec<OpCase> {
     let channels = OpCase::new("feature_alpha_dropout", "p=0.5")
         .input(Uniform(-2.0, 2.0))
         .shapes([&[4, 5], &[2, 3, 2, 2]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].feature_alpha_dropout(0.5))
         .oracle(|x| {
             let channels = x[0].shape[1];

@@ -62,10 +62,10 @@ impl Function {
             .shapes([&[], &[0, 3], &[13], &[7, 33]])
             .on([&[7, 1], &[33]])
             .on([&[], &[2, 3]])
-            .twice()
+            .double_backward()
             .run(move |x| run(&x[0], &x[1]))
             .oracle(move |x| x[0].zip(&x[1], of_floats))
-            .hostile("special", special_pairs())
+            .adversarial("special", special_pairs())
             .rejects(format!("{op}: shapes [2] and [3] do not broadcast"), move |device| {
                 run(&Tensor::zeros([2], F32, device)?, &Tensor::zeros([3], F32, device)?)
             })

@@ -76,7 +76,7 @@ fn short_rows() -> Vec<OpCase> {
             })
     };
     vec![
-        row(2.0).hostile("NaN and zeros", [
+        row(2.0).adversarial("NaN and zeros", [
             Array::new(&[4, 2], vec![f64::NAN, 1.0, 0.0, 0.0, f64::INFINITY, 1.0, 30.0, 40.0]),
             Array::new(&[4], vec![0.0, 1.0, 3.0, 3.0]),
         ]),

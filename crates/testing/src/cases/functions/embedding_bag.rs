@@ -108,7 +108,7 @@ fn between(indices: &[f64], ends: &[usize]) -> Vec<Vec<(usize, f64)>> {
 }
 
 fn table(parameters: String) -> OpCase {
-    OpCase::new("embedding_bag", parameters).input(Distinct).twice()
+    OpCase::new("embedding_bag", parameters).input(Distinct).double_backward()
 }
 
 fn matrix(mode: BagMode) -> OpCase {

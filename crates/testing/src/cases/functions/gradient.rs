@@ -41,11 +41,11 @@ fn gradients() -> Vec<OpCase> {
             OpCase::new("gradient", format!("axis=1 spacing=0.5 edge_order={order}"))
                 .input(Uniform(-3.0, 3.0))
                 .shapes([&[2, 5], &[1, 3, 2]])
-                .twice()
+                .double_backward()
                 .f32_limit(8e-6, 4e-6)
                 .run(move |x| x[0].gradient(1, Spacing::Even(0.5), order))
                 .oracle(move |x| {
-                    x[0].along(1, move |y| {
+                    x[0].map_slices(1, move |y| {
                         let coordinates: Vec<f64> = (0..y.len()).map(|at| 0.5 * at as f64).collect();
                         numerical_gradient(y, &coordinates, order)
                     })
@@ -56,10 +56,10 @@ fn gradients() -> Vec<OpCase> {
                 .input(Uniform(-3.0, 3.0))
                 .input(Input::float(Fixed(COORDINATES.to_vec())).constant())
                 .on([&[5, 3], &[5]])
-                .twice()
+                .double_backward()
                 .f32_limit(1e-5, 8e-6)
                 .run(move |x| x[0].gradient(0, Spacing::Positions(&x[1]), order))
-                .oracle(move |x| x[0].along(0, move |y| numerical_gradient(y, &COORDINATES, order))),
+                .oracle(move |x| x[0].map_slices(0, move |y| numerical_gradient(y, &COORDINATES, order))),
         );
     }
     let last = rows.pop().map(|row| {
@@ -100,7 +100,7 @@ fn areas() -> Vec<OpCase> {
     let full = OpCase::new("trapezoid", "axis=1 spacing=0.5")
         .input(Uniform(-3.0, 3.0))
         .shapes([&[3, 5], &[2, 1, 3], &[2, 0]])
-        .twice()
+        .double_backward()
         .f32_limit(4e-6, 2e-6)
         .run(|x| x[0].trapezoid(1, Spacing::Even(0.5)))
         .oracle(|x| {
@@ -119,7 +119,7 @@ fn areas() -> Vec<OpCase> {
         .on([&[5, 3], &[5]])
         .on([&[5, 3], &[5, 3]])
         .on([&[5, 3], &[5, 1]])
-        .twice()
+        .double_backward()
         .f32_limit(8e-6, 4e-6)
         .run(|x| x[0].trapezoid(0, Spacing::Positions(&x[1])))
         .oracle(|x| {
@@ -136,9 +136,9 @@ fn areas() -> Vec<OpCase> {
     let cumulative = OpCase::new("cumulative_trapezoid", "axis=1 spacing=0.5")
         .input(Uniform(-3.0, 3.0))
         .shapes([&[3, 5], &[2, 3, 2], &[2, 1]])
-        .twice()
+        .double_backward()
         .f32_limit(4e-6, 2e-6)
         .run(|x| x[0].cumulative_trapezoid(1, Spacing::Even(0.5)))
-        .oracle(|x| x[0].along(1, |y| running(y, |at| 0.5 * at as f64)));
+        .oracle(|x| x[0].map_slices(1, |y| running(y, |at| 0.5 * at as f64)));
     vec![full, coordinates, cumulative]
 }

@@ -131,9 +131,9 @@ fn sampled() -> Vec<OpCase> {
     rows.push(row((Nearest, Zeros, false), &[1, 2, 3, 4, 2], &[1, 1, 2, 3, 3]));
     let image = Array::from_fn(&[1, 1, 2, 3], |at| (at[2] * 3 + at[3]) as f64);
     let far = Array::new(&[1, 1, 3, 2], vec![f64::INFINITY, 0.0, 1e30, -1e30, 0.0, 0.0]);
-    rows[0] = rows[0].clone().twice().on([&[0, 2, 2, 2], &[0, 3, 3, 2]]).hostile("far away", [image, far]);
+    rows[0] = rows[0].clone().double_backward().on([&[0, 2, 2, 2], &[0, 3, 3, 2]]).adversarial("far away", [image, far]);
     for row in &mut rows {
-        *row = row.clone().hostile("no numbers", without_numbers(row.instances[0][0].len() - 2));
+        *row = row.clone().adversarial("no numbers", without_numbers(row.instances[0][0].len() - 2));
     }
     rows.extend(gradients_without_numbers());
     let last = rows.pop().expect("there are rows");
@@ -216,7 +216,7 @@ fn affine() -> Vec<OpCase> {
             .input(Uniform(-2.0, 2.0))
             .on([&[batch, axes, axes + 1]])
             .f32_limit(2e-6, 2e-6)
-            .twice()
+            .double_backward()
             .run(move |x| x[0].affine_grid(size, align_corners))
             .oracle(move |x| {
                 Array::from_fn(&[&[x[0].shape[0]], size, &[axes]].concat(), |at| {

@@ -77,7 +77,7 @@ fn row(op: &'static str, reduction: (ScatterReduction, &str), include_self: bool
         .input(Input::index(Values::Index { input: 0, axis }))
         .input(source)
         .also(INTEGERS)
-        .twice();
+        .double_backward();
     if reduction.0 == Mean { case } else { case.also(BOOL) }
 }
 
@@ -99,7 +99,7 @@ fn scatter_rows() -> Vec<OpCase> {
                         oracle(dtype, how, [&x[0], &x[2]], &x[1].shape, |at| x[1].at(at))
                     })
             };
-            let hostile = [
+            let adversarial = [
                 Array::new(&[6], vec![f64::INFINITY, 0.0, f64::NAN, -0.0, 1.0, f64::NEG_INFINITY]),
                 Array::new(&[7], vec![0.0, 1.0, 2.0, 3.0, 4.0, 4.0, 4.0]),
                 Array::new(&[7], vec![1.0, f64::INFINITY, 1.0, 0.0, f64::INFINITY, f64::NAN, 2.0]),
@@ -110,7 +110,7 @@ fn scatter_rows() -> Vec<OpCase> {
                     .on([&[5, 3], &[7, 2], &[9, 3]])
                     .on([&[5, 3], &[0, 3], &[0, 3]])
                     .on([&[1, 1], &[1, 1], &[1, 1]])
-                    .hostile("special", hostile),
+                    .adversarial("special", adversarial),
                 with(1).on([&[2, 3, 5], &[2, 4, 5], &[2, 4, 5]]).on([&[3, 4], &[2, 9], &[3, 9]]),
             ]
         })
@@ -262,7 +262,7 @@ fn searches() -> Vec<OpCase> {
             .forward_only("positions")
             .run(move |x| x[0].searchsorted(&x[1], right, None))
             .oracle(move |x| insertion_indices(&x[0], &x[1], right))
-            .hostile(
+            .adversarial(
                 "special",
                 [
                     Array::new(&[5], vec![f64::NEG_INFINITY, -0.0, 0.0, 1.0, f64::INFINITY]),

@@ -10,7 +10,7 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 fn row(op: &'static str, parameters: &str, inputs: usize) -> OpCase {
-    let case = OpCase::new(op, parameters).also(INTEGERS).also(BOOL).exact().twice();
+    let case = OpCase::new(op, parameters).also(INTEGERS).also(BOOL).exact().double_backward();
     (0..inputs).fold(case, |case, _| case.input(Uniform(-4.0, 4.0)))
 }
 

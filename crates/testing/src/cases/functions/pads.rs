@@ -21,7 +21,7 @@ fn around(x: &Array, amounts: &[[isize; 2]], from: impl Fn(isize, isize) -> isiz
 }
 
 fn row(op: &'static str, amounts: Amounts, shape: &[usize]) -> OpCase {
-    OpCase::new(op, format!("{amounts:?}")).input(Distinct).also(INTEGERS).exact().twice().on([shape])
+    OpCase::new(op, format!("{amounts:?}")).input(Distinct).also(INTEGERS).exact().double_backward().on([shape])
 }
 
 fn reflected() -> Vec<OpCase> {

@@ -9,7 +9,7 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
-    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
+    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().double_backward()
 }
 
 fn moves() -> Vec<OpCase> {
@@ -73,7 +73,7 @@ fn repeats() -> Vec<OpCase> {
                     None => (x[0].reshape(&[x[0].elements()]), 0),
                     Some(axis) => (x[0].clone(), axis.rem_euclid(x[0].rank() as isize) as usize),
                 };
-                x.along(at, |slice| slice.iter().flat_map(|&value| vec![value; count]).collect())
+                x.map_slices(at, |slice| slice.iter().flat_map(|&value| vec![value; count]).collect())
             })
     };
     let each = sums(row("repeat_interleave", "each axis=1"))
@@ -84,7 +84,7 @@ fn repeats() -> Vec<OpCase> {
         .run(|x| x[0].repeat_interleave(&x[1], Some(Axis(1))))
         .oracle(|x| {
             let times = &x[1].data;
-            x[0].along(1, |slice| {
+            x[0].map_slices(1, |slice| {
                 slice.iter().zip(times).flat_map(|(&value, &times)| vec![value; times as usize]).collect()
             })
         })
@@ -115,7 +115,7 @@ fn flips() -> Vec<OpCase> {
     type Run = fn(&Tensor) -> Result<Tensor>;
     let of = |name: &'static str, run: Run, axis: usize| {
         row(name, "").run(move |x| run(&x[0])).oracle(move |x| {
-            x[0].along(axis, |slice| slice.iter().rev().copied().collect())
+            x[0].map_slices(axis, |slice| slice.iter().rev().copied().collect())
         })
     };
     vec![
@@ -173,7 +173,7 @@ fn sums() -> Vec<OpCase> {
             .also(INTEGERS)
             .also(BOOL)
             .f32_limit(1e-6, 2e-6)
-            .twice()
+            .double_backward()
             .run(move |x| x[0].sum_to_size(shape))
             .oracle(move |x| {
                 let mut sums = Array::zeros(shape);

@@ -93,7 +93,7 @@ fn of_family(family: &'static Family) -> Vec<OpCase> {
             .on([a, b, &[1]])
             .on([a, b, &[]])
             .on(*empty)
-            .twice()
+            .double_backward()
             .rejects(*rejected_call, move |device| {
                 let [a, b] = [a, b].map(|shape| Tensor::zeros(*shape, F32, device));
                 run(&Tensor::zeros([7], F32, device)?, &a?, &b?, 1.0, 1.0)

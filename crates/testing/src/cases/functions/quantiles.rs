@@ -66,7 +66,7 @@ fn quantiles() -> Vec<OpCase> {
                     let shape = [&[parts.len()], &parts[0].shape[..]].concat();
                     Array::new(&shape, parts.into_iter().flat_map(|part| part.data).collect())
                 });
-            if interpolation == Interpolation::Linear { row.twice() } else { row }
+            if interpolation == Interpolation::Linear { row.double_backward() } else { row }
         })
         .collect();
     let one = |parameters: &str, axis: Option<isize>, keep: bool| {
@@ -86,8 +86,8 @@ fn quantiles() -> Vec<OpCase> {
         one("one quantile of all", None, false)
             .on([&[], &[]])
             .on([&[3, 6], &[]])
-            .hostile("infinite", [Array::new(&[4], infinite.to_vec()), Array::scalar(0.875)])
-            .hostile("NaN", [Array::new(&[3], vec![1.0, f64::NAN, 2.0]), Array::scalar(0.5)])
+            .adversarial("infinite", [Array::new(&[4], infinite.to_vec()), Array::scalar(0.875)])
+            .adversarial("NaN", [Array::new(&[3], vec![1.0, f64::NAN, 2.0]), Array::scalar(0.5)])
             .rejects("quantile: q of 1.5, expected 0 to 1", |device| {
                 let q = Tensor::full((), 1.5, F32, device)?;
                 Tensor::zeros([3], F32, device)?.quantile(&q, None, false, Interpolation::Linear)
@@ -124,13 +124,13 @@ fn nanquantiles() -> Vec<OpCase> {
                     let share = x[1].data[0];
                     x[0].reduce(&[1], Keep::No, move |slice| of_slice(slice, share, interpolation, true))
                 })
-                .hostile("only NaN", [Array::full(&[2, 3], f64::NAN), Array::scalar(0.5)])
+                .adversarial("only NaN", [Array::full(&[2, 3], f64::NAN), Array::scalar(0.5)])
         })
         .chain([OpCase::new("nanquantile", "without NaN")
             .input(Distinct)
             .input(fractions())
             .on([&[3, 6], &[3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].nanquantile(&x[1], None, false, Interpolation::Linear))
             .oracle(|x| {
                 let found = x[1].data.iter().map(|&share| of_slice(&x[0].data, share, Interpolation::Linear, true));
@@ -180,7 +180,7 @@ fn histograms() -> Vec<OpCase> {
                 let edges = line(-2.0, 2.0, 4);
                 (sums(&x[0], &vec![1.0; x[0].elements()], &edges, false), Array::new(&[5], edges))
             })
-            .hostile("special", [Array::new(&[5], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 2.0, -2.0])])
+            .adversarial("special", [Array::new(&[5], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 2.0, -2.0])])
             .rejects("histogram: 0 intervals, expected at least 1", |device| {
                 let bins = HistogramBins::Even { count: 0, range: None };
                 Tensor::zeros([3], F32, device)?.histogram_with_edges(bins, None, false)

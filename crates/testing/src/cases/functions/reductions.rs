@@ -44,20 +44,20 @@ fn nansum(axes: &'static [usize]) -> OpCase {
     OpCase::new("nansum", format!("axes={axes:?}"))
         .input(Uniform(-4.0, 4.0))
         .shapes([&[1, 1, 1], &[3, 5, 7], &[2, 0, 3]])
-        .twice()
+        .double_backward()
         .run(move |x| x[0].nansum(&isizes(axes)[..], false))
         .oracle(move |x| x[0].reduce(axes, Keep::No, |slice| numbers(slice).iter().sum()))
-        .hostile("NaN", [with_nan()])
+        .adversarial("NaN", [with_nan()])
 }
 
 fn nanmean(axes: &'static [usize]) -> OpCase {
     OpCase::new("nanmean", format!("axes={axes:?}"))
         .input(Uniform(-4.0, 4.0))
         .shapes([&[1, 1, 1], &[3, 5, 7]])
-        .twice()
+        .double_backward()
         .run(move |x| x[0].nanmean(&isizes(axes)[..], true))
         .oracle(move |x| x[0].reduce(axes, Keep::Yes, |slice| mean(&numbers(slice))))
-        .hostile("NaN", [with_nan()])
+        .adversarial("NaN", [with_nan()])
         .rejects("nanmean: input is i32, expected a floating dtype", |device| {
             Tensor::zeros([2], I32, device)?.nanmean(0, false)
         })
@@ -74,7 +74,7 @@ fn count_nonzero(axes: &'static [usize]) -> OpCase {
         .oracle(move |x| {
             x[0].reduce(axes, Keep::No, |slice| slice.iter().filter(|&&x| x != 0.0).count() as f64)
         })
-        .hostile("NaN", [with_nan()])
+        .adversarial("NaN", [with_nan()])
 }
 
 fn aminmax(axes: &'static [usize]) -> OpCase {
@@ -87,13 +87,13 @@ fn aminmax(axes: &'static [usize]) -> OpCase {
         .shapes([&[1, 1, 1], &[3, 5, 7]])
         .also(INTEGERS)
         .exact()
-        .twice()
+        .double_backward()
         .run(move |x| x[0].aminmax(&isizes(axes)[..], false))
         .oracle(move |x| {
             let of = |of_two: fn(f64, f64) -> f64| x[0].reduce(axes, Keep::No, |slice| extreme(slice, of_two));
             (of(f64::min), of(f64::max))
         })
-        .hostile("NaN", [with_nan()])
+        .adversarial("NaN", [with_nan()])
 }
 
 fn spreads(axes: &'static [usize]) -> [OpCase; 2] {
@@ -102,7 +102,7 @@ fn spreads(axes: &'static [usize]) -> [OpCase; 2] {
         OpCase::new(op, format!("axes={axes:?}"))
             .input(Uniform(-4.0, 4.0))
             .shapes([&[3, 5, 7], &[2, 3, 2]])
-            .twice()
+            .double_backward()
             .run(move |x| run(&x[0], &isizes(axes), axes.len() == 1))
             .oracle(move |x| {
                 let keep = if axes.len() == 1 { Keep::Yes } else { Keep::No };
@@ -146,23 +146,23 @@ fn cumprod() -> Vec<OpCase> {
             .input(values)
             .f32_limit(2e-6, 4e-6)
             .run(move |x| x[0].cumprod(axis))
-            .oracle(move |x| x[0].along(axis, running))
+            .oracle(move |x| x[0].map_slices(axis, running))
     };
     // Many zeros: no gradient is divided by them.
     let few = || Fixed(vec![1.25, 0.0, -0.75, 2.0, 0.5, 0.0, -1.5]);
     vec![
-        row("axis=0", Uniform(0.5, 1.5), 0).shapes([&[1], &[33], &[7, 3], &[0, 3]]).twice().rejects(
+        row("axis=0", Uniform(0.5, 1.5), 0).shapes([&[1], &[33], &[7, 3], &[0, 3]]).double_backward().rejects(
             "cumprod: axis 1 on shape [3]",
             |device| Tensor::zeros([3], F32, device)?.cumprod(1),
         ),
-        row("axis=1", few(), 1).shapes([&[3, 16], &[2, 5, 3], &[2, 0]]).twice(),
+        row("axis=1", few(), 1).shapes([&[3, 16], &[2, 5, 3], &[2, 0]]).double_backward(),
         OpCase::new("cumprod", "integers")
             .input(Integers(-3, 3))
             .shapes([&[5, 7], &[1, 3]])
             .dtypes(INTEGERS)
             .also(BOOL)
             .run(|x| x[0].cumprod(0))
-            .oracle(|x| x[0].along(0, |slice| running(slice).into_iter().map(|x| wrap(I64, x)).collect())),
+            .oracle(|x| x[0].map_slices(0, |slice| running(slice).into_iter().map(|x| wrap(I64, x)).collect())),
     ]
 }
 
@@ -175,21 +175,21 @@ fn diff() -> Vec<OpCase> {
         OpCase::new("diff", parameters)
             .input(Fixed((-20..20).map(|k| f64::from(k * k % 37) / 8.0).collect()))
             .run(move |x| x[0].diff(count, axis, None, None))
-            .oracle(move |x| x[0].along(axis, move |slice| differences(slice, count)))
+            .oracle(move |x| x[0].map_slices(axis, move |slice| differences(slice, count)))
     };
     vec![
-        row("count=1 axis=0", 1, 0).shapes([&[1], &[33], &[7, 3], &[0, 3]]).twice().rejects(
+        row("count=1 axis=0", 1, 0).shapes([&[1], &[33], &[7, 3], &[0, 3]]).double_backward().rejects(
             "diff: axis 1 on shape [3]",
             |device| Tensor::zeros([3], F32, device)?.diff(1, 1, None, None),
         ),
-        row("count=3 axis=1", 3, 1).shapes([&[2, 9, 3], &[2, 2]]).twice(),
-        row("count=0 axis=0", 0, 0).shapes([&[3]]).twice(),
+        row("count=3 axis=1", 3, 1).shapes([&[2, 9, 3], &[2, 2]]).double_backward(),
+        row("count=0 axis=0", 0, 0).shapes([&[3]]).double_backward(),
         OpCase::new("diff", "between ends")
             .input(Uniform(-4.0, 4.0))
             .input(Uniform(-4.0, 4.0))
             .input(Uniform(-4.0, 4.0))
             .on([&[3, 5], &[3, 2], &[3, 1]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].diff(1, 1, Some(&x[1]), Some(&x[2])))
             .oracle(|x| {
                 let all = Array::from_fn(&[3, 8], |at| match at[1] {
@@ -197,7 +197,7 @@ fn diff() -> Vec<OpCase> {
                     7 => x[2].at(&[at[0], 0]),
                     middle => x[0].at(&[at[0], middle - 2]),
                 });
-                all.along(1, |slice| differences(slice, 1))
+                all.map_slices(1, |slice| differences(slice, 1))
             }),
         OpCase::new("diff", "integers")
             .input(Integers(-100, 100))
@@ -205,21 +205,21 @@ fn diff() -> Vec<OpCase> {
             .dtypes(INTEGERS)
             .run(|x| x[0].diff(1, 0, None, None))
             .oracle_for(|dtype, x| {
-                x[0].along(0, |slice| differences(slice, 1).into_iter().map(|x| wrap(dtype, x)).collect())
+                x[0].map_slices(0, |slice| differences(slice, 1).into_iter().map(|x| wrap(dtype, x)).collect())
             }),
         OpCase::new("diff", "bools")
             .input(Bools)
             .shapes([&[7, 3]])
             .dtypes(BOOL)
             .run(|x| x[0].diff(1, 0, None, None))
-            .oracle(|x| x[0].along(0, |slice| differences(slice, 1).into_iter().map(f64::abs).collect())),
+            .oracle(|x| x[0].map_slices(0, |slice| differences(slice, 1).into_iter().map(f64::abs).collect())),
     ]
 }
 
 fn msort() -> [OpCase; 2] {
     let ordered = |x: &Array| match x.rank() {
         0 => x.clone(),
-        _ => x.along(0, |slice| {
+        _ => x.map_slices(0, |slice| {
             let mut slice = slice.to_vec();
             slice.sort_by(|a, b| a.is_nan().cmp(&b.is_nan()).then(a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal)));
             slice
@@ -230,10 +230,10 @@ fn msort() -> [OpCase; 2] {
             .input(Distinct)
             .shapes([&[], &[33], &[7, 3], &[0, 3]])
             .exact()
-            .twice()
+            .double_backward()
             .run(|x| x[0].msort())
             .oracle(move |x| ordered(&x[0]))
-            .hostile("NaN", [with_nan()]),
+            .adversarial("NaN", [with_nan()]),
         OpCase::new("msort", "integers")
             .input(Integers(-9, 9))
             .shapes([&[7, 3]])

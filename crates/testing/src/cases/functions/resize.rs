@@ -117,7 +117,7 @@ fn row(output_size: OutputSize, mode: InterpolateMode, shape: &[usize]) -> OpCas
     OpCase::new("interpolate", format!("{} {mode:?}", output_size.text()))
         .input(Uniform(-4.0, 4.0))
         .on([shape])
-        .twice()
+        .double_backward()
         .run(move |x| x[0].interpolate(output_size.size(), mode))
         .oracle(move |x| interpolated(&x[0], output_size, mode))
 }
@@ -136,7 +136,7 @@ fn picked() -> Vec<OpCase> {
     rows[1] = rows[1]
         .clone()
         .on([&[0, 2, 3, 5]])
-        .hostile("special", [Array::new(&[1, 1, 1, 4], vec![f64::NAN, f64::INFINITY, -0.0, 1.0])])
+        .adversarial("special", [Array::new(&[1, 1, 1, 4], vec![f64::NAN, f64::INFINITY, -0.0, 1.0])])
         .rejects("interpolate: expected 3 to 5 axes, got shape [2, 3]", move |device| {
             zeros(&[2, 3], device)?.interpolate(To(&[3]), Nearest)
         })
@@ -177,7 +177,7 @@ fn weighted() -> Vec<OpCase> {
     rows[2] = rows[2]
         .clone()
         .on([&[0, 2, 3, 5]])
-        .hostile("special", [Array::new(&[1, 1, 2, 2], vec![f64::NAN, f64::INFINITY, -0.0, 1.0])]);
+        .adversarial("special", [Array::new(&[1, 1, 2, 2], vec![f64::NAN, f64::INFINITY, -0.0, 1.0])]);
     rows.into_iter().map(|row| row.f32_limit(5e-6, 4e-6)).collect()
 }
 

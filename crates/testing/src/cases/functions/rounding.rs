@@ -28,10 +28,10 @@ fn trunc() -> OpCase {
         .input(between_integers())
         .shapes([&[], &[0, 3], &[13], &[7, 33]])
         .exact()
-        .twice()
+        .double_backward()
         .run(|x| x[0].trunc())
         .oracle(|x| x[0].map(f64::trunc))
-        .hostile("special", [specials()])
+        .adversarial("special", [specials()])
         .rejects("trunc: input is i32, expected a floating dtype", |device| Tensor::zeros([2], I32, device)?.trunc())
 }
 
@@ -40,10 +40,10 @@ fn frac() -> OpCase {
         .input(between_integers())
         .shapes([&[], &[0, 3], &[13], &[7, 33]])
         .exact()
-        .twice()
+        .double_backward()
         .run(|x| x[0].frac())
         .oracle(|x| x[0].map(|x| x - x.trunc()))
-        .hostile("special", [specials()])
+        .adversarial("special", [specials()])
         .rejects("frac: input is i32, expected a floating dtype", |device| Tensor::zeros([2], I32, device)?.frac())
 }
 
@@ -61,15 +61,15 @@ fn decimals() -> Vec<OpCase> {
     vec![
         row(2, sixteenths(), |x| (x * 100.0).round_ties_even() / 100.0)
             .forward_only("has steps")
-            .hostile("special", [specials()])
+            .adversarial("special", [specials()])
             .rejects("round_decimals: input is i32, expected a floating dtype", |device| {
                 Tensor::zeros([2], I32, device)?.round_decimals(1)
             })
             .rejects("round_decimals: decimals of -400, expected -308 to 308", |device| {
                 Tensor::zeros([2], F32, device)?.round_decimals(-400)
             }),
-        row(1, around_integers(10.0), |x| (x * 10.0).round_ties_even() / 10.0).twice(),
-        row(0, around_integers(1.0), f64::round_ties_even).twice(),
+        row(1, around_integers(10.0), |x| (x * 10.0).round_ties_even() / 10.0).double_backward(),
+        row(0, around_integers(1.0), f64::round_ties_even).double_backward(),
         row(-1, Fixed((-30..=30).map(|k| f64::from(k) * 2.5).collect()), |x| (x / 10.0).round_ties_even() * 10.0)
             .forward_only("has steps"),
     ]

@@ -20,7 +20,7 @@ fn ldexp() -> OpCase {
         .input(Uniform(-3.0, 3.0))
         .shapes([&[], &[0, 3], &[7, 33]])
         .on([&[5, 1], &[7]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].ldexp(&x[1]))
         .oracle(|x| x[0].zip(&x[1], |x, exponent| x * exponent.exp2()))
         .rejects("ldexp: input is i32, expected a floating dtype", |device| {
@@ -39,7 +39,7 @@ fn ldexp_of_integers() -> OpCase {
         .input(AwayFrom(0.25))
         .input(Input::of(I32, Integers(-5, 5)))
         .shapes([&[7, 33]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].ldexp(&x[1]))
         .oracle(|x| x[0].zip(&x[1], |x, exponent| x * exponent.exp2()))
 }
@@ -96,10 +96,10 @@ fn frexp() -> [OpCase; 2] {
     [
         row("", between_powers())
             .shapes([&[], &[0, 3], &[7, 33]])
-            .twice()
-            .hostile("ends", [Array::new(&[ends.len()], ends)])
+            .double_backward()
+            .adversarial("ends", [Array::new(&[ends.len()], ends)])
             .rejects("frexp: input is i32, expected a floating dtype", |device| Tensor::zeros([2], I32, device)?.frexp()),
-        row("of f64", between_powers()).shapes([&[6]]).dtypes(&[F64]).hostile(
+        row("of f64", between_powers()).shapes([&[6]]).dtypes(&[F64]).adversarial(
             "ends of f64",
             [Array::new(&[6], vec![f64::MAX, f64::MIN_POSITIVE, 5e-324, -f64::MAX, 1e300, 3e-310])],
         ),
@@ -119,7 +119,7 @@ fn angles() -> [OpCase; 2] {
         OpCase::new(op, "")
             .input(Uniform(-4.0, 4.0))
             .shapes([&[], &[0, 3], &[7, 33]])
-            .twice()
+            .double_backward()
             .run(move |x| run(&x[0]))
             .oracle(move |x| x[0].map(|x| x * factor))
             .rejects(format!("{op}: input is i32, expected a floating dtype"), move |device| {
@@ -136,7 +136,7 @@ fn float_power() -> OpCase {
         .shapes([&[], &[0, 3], &[7, 33]])
         .on([&[5, 1], &[7]])
         .dtypes(&[F64])
-        .twice()
+        .double_backward()
         .run(|x| x[0].float_power(&x[1]))
         .oracle(|x| x[0].zip(&x[1], f64::powf))
         .rejects("float_power: shapes [2] and [3] do not broadcast", |device| {
@@ -155,10 +155,10 @@ fn hypot() -> OpCase {
         .input(AwayFrom(0.25))
         .shapes([&[], &[0, 3], &[7, 33]])
         .on([&[5, 1], &[7]])
-        .twice()
+        .double_backward()
         .run(|x| x[0].hypot(&x[1]))
         .oracle(|x| x[0].zip(&x[1], f64::hypot))
-        .hostile("special", pairs)
+        .adversarial("special", pairs)
         .rejects("hypot: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
             Tensor::zeros([2], F32, device)?.hypot(&Tensor::zeros([2], F64, device)?)
         })

@@ -16,7 +16,7 @@ pub fn rows() -> Vec<OpCase> {
             .on([&[0, 2], &[0, 2], &[0, 2]])
             .also(INTEGERS)
             .exact()
-            .twice()
+            .double_backward()
             .run(move |x| Tensor::pad_sequence(&x.iter().collect::<Vec<_>>(), options))
             .oracle(move |x| padded(x, options))
     };

@@ -22,7 +22,7 @@ fn among(invert: bool) -> OpCase {
         .forward_only("bools")
         .run(move |x| x[0].isin(&x[1], invert))
         .oracle(move |x| x[0].map(|value| f64::from(u8::from(x[1].data.contains(&value) != invert))))
-        .hostile(
+        .adversarial(
             "special",
             [
                 Array::new(&[4], vec![f64::NAN, f64::INFINITY, -0.0, 7.0]),
@@ -55,7 +55,7 @@ fn choices(r: usize, with_replacement: bool) -> OpCase {
         .also(INTEGERS)
         .also(BOOL)
         .f32_limit(1e-6, 2e-6)
-        .twice()
+        .double_backward()
         .run(move |x| x[0].combinations(r, with_replacement))
         .oracle(move |x| {
             if r == 0 {

@@ -36,10 +36,10 @@ fn copysign() -> OpCase {
         .shapes([&[], &[0, 3], &[13], &[7, 33]])
         .on([&[5, 1], &[7]])
         .exact()
-        .twice()
+        .double_backward()
         .run(|x| x[0].copysign(&x[1]))
         .oracle(|x| x[0].zip(&x[1], signed))
-        .hostile("special", special_pairs())
+        .adversarial("special", special_pairs())
         .rejects("copysign: shapes [2] and [3] do not broadcast", |device| {
             Tensor::zeros([2], F32, device)?.copysign(&Tensor::zeros([3], F32, device)?)
         })
@@ -55,7 +55,7 @@ fn signbit() -> OpCase {
         .forward_only("gives bools")
         .run(|x| x[0].signbit())
         .oracle(|x| x[0].map(|x| f64::from(is_negative(x))))
-        .hostile("special", [specials()])
+        .adversarial("special", [specials()])
 }
 
 fn signbit_of_integers() -> OpCase {
@@ -85,8 +85,8 @@ fn heaviside() -> [OpCase; 2] {
         row("", AwayFrom(0.25))
             .shapes([&[], &[0, 3], &[7, 33]])
             .on([&[5, 1], &[7]])
-            .twice()
-            .hostile("special", special_pairs())
+            .double_backward()
+            .adversarial("special", special_pairs())
             .rejects("heaviside: dtypes f32 and f64 differ; cast one of them with to_dtype", |device| {
                 Tensor::zeros([2], F32, device)?.heaviside(&Tensor::zeros([2], F64, device)?)
             })
@@ -131,16 +131,16 @@ fn nan_to_num() -> Vec<OpCase> {
         row("")
             .also(INTEGERS)
             .also(BOOL)
-            .twice()
+            .double_backward()
             .run(|x| x[0].nan_to_num(0.0, None, None))
             .oracle_for(move |dtype, x| {
                 let most = largest(dtype);
                 x[0].map(replaced(0.0, most, -most))
             })
-            .hostile("special", [specials()]),
+            .adversarial("special", [specials()]),
         row("nan=-1.5 posinf=8 neginf=-4")
             .run(|x| x[0].nan_to_num(-1.5, Some(8.0), Some(-4.0)))
             .oracle(move |x| x[0].map(replaced(-1.5, 8.0, -4.0)))
-            .hostile("special", [specials()]),
+            .adversarial("special", [specials()]),
     ]
 }

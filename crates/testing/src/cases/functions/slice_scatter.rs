@@ -26,7 +26,7 @@ fn strided() -> OpCase {
         .also(BOOL)
         // Some elements occur twice: their gradients are sums.
         .f32_limit(1e-6, 2e-6)
-        .twice()
+        .double_backward()
         .run(|x| x[0].as_strided(&[3, 4], &[2, 1], 1))
         .oracle(|x| Array::from_fn(&[3, 4], |at| x[0].data[1 + 2 * at[0] + at[1]]))
         .rejects("as_strided: size [3], strides [4] and offset 1 reach beyond 9 elements", |device| {
@@ -48,7 +48,7 @@ fn strided_scatter() -> OpCase {
         .on([&[3, 4], &[2, 3]])
         .also(INTEGERS)
         .exact()
-        .twice()
+        .double_backward()
         .run(|x| x[0].as_strided_scatter(&x[1], &[2, 3], &[4, 1], 1))
         .oracle(|x| {
             let mut found = x[0].clone();
@@ -64,7 +64,7 @@ fn strided_scatter() -> OpCase {
 }
 
 fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
-    OpCase::new(op, parameters).input(Distinct).input(Uniform(-3.0, 3.0)).also(INTEGERS).also(BOOL).exact().twice()
+    OpCase::new(op, parameters).input(Distinct).input(Uniform(-3.0, 3.0)).also(INTEGERS).also(BOOL).exact().double_backward()
 }
 
 fn selects() -> Vec<OpCase> {

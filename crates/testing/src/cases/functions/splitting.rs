@@ -9,7 +9,7 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
-    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().twice()
+    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).also(BOOL).exact().double_backward()
 }
 
 /// The number of sections of an axis, or the indices between sections.
@@ -43,7 +43,7 @@ impl Split {
                 starts.into_iter().zip(ends).collect()
             }
         };
-        bounds.iter().map(|&(start, end)| x.along(axis, |slice| slice[start..end.max(start)].to_vec())).collect()
+        bounds.iter().map(|&(start, end)| x.map_slices(axis, |slice| slice[start..end.max(start)].to_vec())).collect()
     }
 }
 

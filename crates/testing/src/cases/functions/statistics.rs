@@ -34,11 +34,11 @@ fn finding(op: &'static str, parameters: &str, run: Pair, found: Found, dtypes: 
             })
     };
     vec![
-        row(format!("{parameters}axis=0"), Distinct, 0).shapes([&[1], &[33], &[7, 3], &[4, 0]]).twice(),
+        row(format!("{parameters}axis=0"), Distinct, 0).shapes([&[1], &[33], &[7, 3], &[4, 0]]).double_backward(),
         row(format!("{parameters}axis=1"), Distinct, 1)
             .shapes([&[3, 14], &[2, 5, 3]])
-            .twice()
-            .hostile("special", [specials()])
+            .double_backward()
+            .adversarial("special", [specials()])
             .rejects(format!("{op}: axis 2 on shape [3, 1]"), move |device| {
                 run(&Tensor::zeros([3, 1], F32, device)?, 2)
             }),
@@ -89,7 +89,7 @@ fn running() -> Vec<OpCase> {
                     .run(move |x| run(&x[0], axis))
                     .oracle(move |x| {
                         let of = |part: fn(&(f64, usize)) -> f64| {
-                            x[0].along(axis, move |slice| {
+                            x[0].map_slices(axis, move |slice| {
                                 running_extremes(slice, wins).iter().map(part).collect()
                             })
                         };
@@ -99,14 +99,14 @@ fn running() -> Vec<OpCase> {
             [
                 row("axis=0", Distinct, 0)
                     .shapes([&[1], &[33], &[7, 3], &[0, 3]])
-                    .twice()
+                    .double_backward()
                     .rejects(format!("{op}: axis 1 on shape [3]"), move |device| {
                         run(&Tensor::zeros([3], F32, device)?, 1)
                     }),
                 row("axis=1", Distinct, 1)
                     .shapes([&[3, 16], &[2, 5, 3], &[2, 0]])
-                    .twice()
-                    .hostile("special", [specials()]),
+                    .double_backward()
+                    .adversarial("special", [specials()]),
                 row("ties, axis=1", Integers(-2, 2), 1)
                     .shapes([&[3, 33], &[2, 5, 3]])
                     .also(INTEGERS)
@@ -132,7 +132,7 @@ fn ranks() -> Vec<OpCase> {
         .input(Distinct)
         .shapes([&[3], &[5, 2]])
         .exact()
-        .twice()
+        .double_backward()
         .differentiable_outputs(1)
         .run(|x| x[0].kthvalue(3, 0))
         .oracle(|x| {
@@ -225,9 +225,9 @@ fn middles() -> Vec<OpCase> {
             [
                 row("all", Distinct)
                     .shapes([&[], &[0, 3], &[13], &[2, 5, 4]])
-                    .twice()
-                    .hostile("special", [specials()])
-                    .hostile("NaN", [Array::full(&[3], f64::NAN)])
+                    .double_backward()
+                    .adversarial("special", [specials()])
+                    .adversarial("NaN", [Array::full(&[3], f64::NAN)])
                     .rejects(format!("{op}: no elements in shape [0]"), move |device| {
                         run(&Tensor::zeros([0], I32, device)?)
                     }),
@@ -262,7 +262,7 @@ fn norms() -> Vec<OpCase> {
     let row = |p: f64, axis: usize| {
         OpCase::new("renorm", format!("p={p} axis={axis} max_norm=1"))
             .input(large_and_small(axis))
-            .twice()
+            .double_backward()
             .run(move |x| x[0].renorm(p, axis, 1.0))
             .oracle(move |x| {
                 let others: Vec<usize> = (0..x[0].rank()).filter(|&other| other != axis).collect();
@@ -274,7 +274,7 @@ fn norms() -> Vec<OpCase> {
     vec![
         row(2.0, 0)
             .shapes([&[3, 5], &[4, 2, 3], &[1, 1], &[0, 3]])
-            .hostile("zeros", zeros.clone())
+            .adversarial("zeros", zeros.clone())
             .rejects("renorm: expected at least 2 axes, got shape [3]", |device| {
                 Tensor::zeros([3], F32, device)?.renorm(2.0, 0, 1.0)
             })
@@ -287,9 +287,9 @@ fn norms() -> Vec<OpCase> {
             .rejects("renorm: axis 2 on shape [3, 2]", |device| {
                 Tensor::zeros([3, 2], F32, device)?.renorm(2.0, 2, 1.0)
             }),
-        row(1.0, 1).shapes([&[3, 5], &[2, 4, 3]]).hostile("zeros", zeros.clone()),
-        row(3.0, 1).shapes([&[3, 5], &[2, 4, 3]]).hostile("zeros", zeros.clone()),
-        row(0.5, 0).shapes([&[3, 5]]).hostile("zeros", zeros.clone()),
-        row(f64::INFINITY, 0).shapes([&[3, 5], &[2, 4, 3]]).hostile("zeros", zeros),
+        row(1.0, 1).shapes([&[3, 5], &[2, 4, 3]]).adversarial("zeros", zeros.clone()),
+        row(3.0, 1).shapes([&[3, 5], &[2, 4, 3]]).adversarial("zeros", zeros.clone()),
+        row(0.5, 0).shapes([&[3, 5]]).adversarial("zeros", zeros.clone()),
+        row(f64::INFINITY, 0).shapes([&[3, 5], &[2, 4, 3]]).adversarial("zeros", zeros),
     ]
 }

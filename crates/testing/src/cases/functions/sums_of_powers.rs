@@ -20,11 +20,11 @@ pub fn rows() -> Vec<OpCase> {
                 .input(Uniform(-9.0, 9.0))
                 .shapes([&[], &[5, 7], &[0]])
                 .on([&[5, 1], &[7]])
-                .twice()
+                .double_backward()
                 .f32_limit(2e-6, 2e-6)
                 .run(move |x| run(&x[0], &x[1]))
                 .oracle(move |x| x[0].zip(&x[1], sum))
-                .hostile("special", pairs())
+                .adversarial("special", pairs())
                 .rejects(format!("{op}: shapes [2] and [3] do not broadcast"), move |device| {
                     run(&Tensor::zeros([2], F32, device)?, &Tensor::zeros([3], F32, device)?)
                 }),
@@ -35,7 +35,7 @@ pub fn rows() -> Vec<OpCase> {
                 .input(Fixed(vec![1.0, -2.0, 0.5]))
                 .input(Fixed(vec![1.0, -2.0, 0.5]))
                 .shapes([&[3]])
-                .twice()
+                .double_backward()
                 .run(move |x| run(&x[0], &x[1]))
                 .oracle(move |x| x[0].zip(&x[1], sum)),
         );
@@ -56,10 +56,10 @@ fn pairs() -> [Array; 2] {
 fn running(parameters: &str, values: Values) -> OpCase {
     OpCase::new("logcumsumexp", parameters)
         .input(values)
-        .twice()
+        .double_backward()
         .f32_limit(4e-6, 2e-6)
         .run(|x| x[0].logcumsumexp(1))
-        .oracle(|x| x[0].along(1, |slice| (1..=slice.len()).map(|end| crate::oracle::log_sum_exp(&slice[..end])).collect()))
-        .hostile("infinite", [Array::new(&[1, 3], vec![f64::NEG_INFINITY, f64::NEG_INFINITY, 1.0])])
+        .oracle(|x| x[0].map_slices(1, |slice| (1..=slice.len()).map(|end| crate::oracle::log_sum_exp(&slice[..end])).collect()))
+        .adversarial("infinite", [Array::new(&[1, 3], vec![f64::NEG_INFINITY, f64::NEG_INFINITY, 1.0])])
         .rejects("logcumsumexp: axis 1 on shape [3]", |device| Tensor::zeros([3], F32, device)?.logcumsumexp(1))
 }

@@ -35,7 +35,7 @@ fn from_front(index: f64, size: usize) -> usize {
 
 /// Sums, whose rounding depends on their order.
 fn summing(op: &'static str, parameters: impl Into<String>) -> OpCase {
-    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).f32_limit(1e-6, 2e-6).twice()
+    OpCase::new(op, parameters).input(Uniform(-4.0, 4.0)).also(INTEGERS).f32_limit(1e-6, 2e-6).double_backward()
 }
 
 fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {

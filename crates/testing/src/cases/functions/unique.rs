@@ -8,7 +8,7 @@ pub fn rows() -> Vec<OpCase> {
     let all = [false, true].map(|consecutive| {
         row(name(consecutive), "", consecutive, None)
             .shapes([&[], &[0, 3], &[1], &[40], &[3, 7], &[2, 3, 5]])
-            .hostile("special", [specials()])
+            .adversarial("special", [specials()])
     });
     let along = [(false, 0), (false, 1), (true, 0), (true, 1)].map(|(consecutive, axis)| {
         row(name(consecutive), &format!("axis={axis}"), consecutive, Some(axis))
@@ -63,7 +63,7 @@ fn groups(x: &Array, consecutive: bool, axis: Option<usize>) -> (Array, Array, A
     let at = axis.unwrap_or(0);
     let flat = if axis.is_some() { x.clone() } else { x.reshape(&[x.elements()]) };
     let count = flat.shape[at];
-    let slice = |number: usize| -> Vec<f64> { flat.along(at, |slice| vec![slice[number]]).data };
+    let slice = |number: usize| -> Vec<f64> { flat.map_slices(at, |slice| vec![slice[number]]).data };
     let slices: Vec<Vec<f64>> = (0..count).map(slice).collect();
     let mut order: Vec<usize> = (0..count).collect();
     if !consecutive {
@@ -78,7 +78,7 @@ fn groups(x: &Array, consecutive: bool, axis: Option<usize>) -> (Array, Array, A
         inverse[number] = firsts.len() as f64 - 1.0;
         counts[firsts.len() - 1] += 1.0;
     }
-    let values = flat.along(at, |slice| firsts.iter().map(|&number| slice[number]).collect());
+    let values = flat.map_slices(at, |slice| firsts.iter().map(|&number| slice[number]).collect());
     let shape = if axis.is_some() { vec![count] } else { x.shape.clone() };
     let inverse = Array::new(&shape, inverse);
     (values, inverse, Array::new(&[counts.len()], counts))

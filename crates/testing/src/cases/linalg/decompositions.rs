@@ -50,7 +50,7 @@ fn orthogonal() -> Vec<OpCase> {
         row("linalg.qr", "squares")
             .input(spread())
             .shapes([&[1, 1], &[4, 4], &[5, 3], &[3, 5], &[2, 3, 2]])
-            .twice()
+            .double_backward()
             .run(|x| {
                 let (q, r) = linalg::qr(&x[0], QrMode::Reduced)?;
                 Ok((q.square()?, r.square()?))
@@ -167,7 +167,7 @@ fn singular_values() -> Vec<OpCase> {
         row("linalg.svd", "squares")
             .input(spread())
             .shapes([&[1, 1], &[3, 3], &[5, 3], &[3, 5], &[2, 3, 2]])
-            .twice()
+            .double_backward()
             .run(|x| {
                 let (u, s, vt) = linalg::svd(&x[0], false)?;
                 Ok((u.square()?, s, vt.square()?))
@@ -199,15 +199,15 @@ fn singular_values() -> Vec<OpCase> {
         row("linalg.svdvals", "")
             .input(spread())
             .shapes([&[0, 3], &[1, 1], &[4, 4], &[5, 3], &[3, 5], &[2, 3, 2], &[0, 2, 2]])
-            .twice()
+            .double_backward()
             .run(|x| linalg::svdvals(&x[0]))
             .oracle(|x| {
                 let [rows, columns] = sizes(&x[0]);
                 each(&x[0], &[rows.min(columns)], |matrix| svd(matrix, columns).1)
             })
-            .hostile("zeros", [Array::zeros(&[3, 2])])
-            .hostile("large", [Array::new(&[2, 2], vec![1e30, 0.0, 0.0, -2e30])])
-            .hostile("small", [Array::new(&[2, 2], vec![1e-30, 0.0, 0.0, -2e-30])]),
+            .adversarial("zeros", [Array::zeros(&[3, 2])])
+            .adversarial("large", [Array::new(&[2, 2], vec![1e30, 0.0, 0.0, -2e30])])
+            .adversarial("small", [Array::new(&[2, 2], vec![1e-30, 0.0, 0.0, -2e-30])]),
     ]
 }
 
@@ -232,7 +232,7 @@ fn eigenvalues() -> Vec<OpCase> {
         row("linalg.eigh", "squares")
             .input(spread())
             .shapes([&[1, 1], &[4, 4], &[2, 3, 3]])
-            .twice()
+            .double_backward()
             .run(|x| {
                 let (w, v) = linalg::eigh(&symmetric_tensor(&x[0])?, Triangle::Lower)?;
                 Ok((w, v.square()?))
@@ -245,7 +245,7 @@ fn eigenvalues() -> Vec<OpCase> {
         row("linalg.eigvalsh", "")
             .input(spread())
             .shapes([&[1, 1], &[3, 3], &[2, 2, 2]])
-            .twice()
+            .double_backward()
             .run(|x| linalg::eigvalsh(&symmetric_tensor(&x[0])?, Triangle::Upper))
             .oracle(|x| each(&x[0], &[sizes(&x[0])[0]], |matrix| eigh(&symmetric(matrix)).0)),
         row("linalg.eigvalsh", "one triangle")
@@ -266,7 +266,7 @@ fn eigenvalues() -> Vec<OpCase> {
                 };
                 (of(false), of(true))
             })
-            .hostile("large", [Array::new(&[2, 2], vec![1e30, 0.0, 0.0, -2e30])]),
+            .adversarial("large", [Array::new(&[2, 2], vec![1e30, 0.0, 0.0, -2e30])]),
     ]
 }
 
@@ -289,7 +289,7 @@ fn lower_upper() -> Vec<OpCase> {
         row("linalg.lu_factor", "")
             .input(spread())
             .shapes([&[1, 1], &[4, 4], &[5, 3], &[3, 5], &[2, 3, 3]])
-            .twice()
+            .double_backward()
             .run(|x| Ok(linalg::lu_factor(&x[0])?.0))
             .oracle(|x| each_matrix(&x[0], sizes(&x[0]), doolittle))
             .rejects(

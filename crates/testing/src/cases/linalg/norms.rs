@@ -65,7 +65,7 @@ fn differences() -> OpCase {
 fn vectors() -> Vec<OpCase> {
     vec![
         differences(),
-        of_orders("dim=1", &ORDERS, AwayFrom(0.25)).twice(),
+        of_orders("dim=1", &ORDERS, AwayFrom(0.25)).double_backward(),
         // Different magnitudes: the maximum and the minimum are unique.
         of_orders("infinite dim=1", &[f64::INFINITY, f64::NEG_INFINITY], Distinct),
         OpCase::new("linalg.vector_norm", "all keepdim")
@@ -92,8 +92,8 @@ fn vectors() -> Vec<OpCase> {
                 norms.iter().map(|&order| linalg::vector_norm(&x[0], order, &Default::default())).collect::<Result<Vec<_>>>()
             })
             .oracle(|x| [2.0, 3.0, -1.0, f64::INFINITY, f64::NEG_INFINITY].map(|order| Array::scalar(p_norm(order, &x[0].data))).to_vec())
-            .hostile("zeros", [Array::new(&[3], vec![0.0, -0.0, 0.0])])
-            .hostile("one zero", [Array::new(&[3], vec![0.0, 2.0, -3.0])])
+            .adversarial("zeros", [Array::new(&[3], vec![0.0, -0.0, 0.0])])
+            .adversarial("one zero", [Array::new(&[3], vec![0.0, 2.0, -3.0])])
             .rejects("linalg.vector_norm: input is i64, expected a floating dtype", |device| {
                 linalg::vector_norm(&Tensor::zeros([2], I64, device)?, 2.0, &Default::default())
             })
@@ -113,10 +113,10 @@ fn vectors() -> Vec<OpCase> {
             .shapes([&[3]])
             .run(|x| linalg::vector_norm(&x[0], 2.0, &Default::default()))
             .oracle(|x| Array::scalar(x[0].data.iter().fold(0.0, |norm: f64, x| norm.hypot(*x))))
-            .hostile("large", [Array::new(&[3], vec![3e30, -4e30, 0.0])])
-            .hostile("small", [Array::new(&[3], vec![3e-30, -4e-30, 0.0])])
-            .hostile("infinite", [Array::new(&[3], vec![f64::INFINITY, 1.0, 0.0])])
-            .hostile("nan", [Array::new(&[3], vec![f64::NAN, 1.0, 0.0])]),
+            .adversarial("large", [Array::new(&[3], vec![3e30, -4e30, 0.0])])
+            .adversarial("small", [Array::new(&[3], vec![3e-30, -4e-30, 0.0])])
+            .adversarial("infinite", [Array::new(&[3], vec![f64::INFINITY, 1.0, 0.0])])
+            .adversarial("nan", [Array::new(&[3], vec![f64::NAN, 1.0, 0.0])]),
     ]
 }
 
@@ -288,8 +288,8 @@ fn normalized() -> Vec<OpCase> {
     };
     vec![
         row(2.0, 1e-12)
-            .twice()
-            .hostile("not finite, zero, small and large", [Array::new(
+            .double_backward()
+            .adversarial("not finite, zero, small and large", [Array::new(
                 &[4, 2],
                 vec![f64::NAN, 1.0, 0.0, 0.0, 1e-30, 1e-30, 60000.0, 60000.0],
             )])

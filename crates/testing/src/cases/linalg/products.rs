@@ -23,7 +23,7 @@ fn powers() -> Vec<OpCase> {
             row("linalg.matrix_power", &format!("n={n}"))
                 .input(if n < 0 { spread() } else { Uniform(-1.0, 1.0) })
                 .shapes([&[0, 0], &[1, 1], &[4, 4], &[2, 3, 3]])
-                .twice()
+                .double_backward()
                 .run(move |x| linalg::matrix_power(&x[0], n))
                 .oracle(move |x| each_matrix(&x[0], [x[0].shape[x[0].rank() - 1]; 2], |matrix| power(matrix, n)))
         })
@@ -48,11 +48,11 @@ fn powers() -> Vec<OpCase> {
         OpCase::new("linalg.matrix_exp", "")
             .input(Uniform(-1.0, 1.0))
             .shapes([&[0, 0], &[1, 1], &[2, 2], &[4, 4], &[2, 3, 3], &[0, 2, 2]])
-            .twice()
+            .double_backward()
             .run(|x| linalg::matrix_exp(&x[0]))
             .oracle(|x| each_matrix(&x[0], [x[0].shape[x[0].rank() - 1]; 2], exp))
-            .hostile("zeros", [Array::zeros(&[3, 3])])
-            .hostile("nilpotent", [Array::new(&[2, 2], vec![0.0, 300.0, 0.0, 0.0])])
+            .adversarial("zeros", [Array::zeros(&[3, 3])])
+            .adversarial("nilpotent", [Array::new(&[2, 2], vec![0.0, 300.0, 0.0, 0.0])])
             .rejects("linalg.matrix_exp: matrices of 2 x 3, expected square ones", |device| {
                 linalg::matrix_exp(&zeros(&[2, 3], device)?)
             })
@@ -82,7 +82,7 @@ fn chains() -> Vec<OpCase> {
             .on([&[3, 5], &[5, 2], &[2]])
             .on([&[3], &[3, 2], &[2]])
             .on([&[3, 0], &[0, 2], &[2, 2]])
-            .twice()
+            .double_backward()
             .run(|x| linalg::multi_dot(&[&x[0], &x[1], &x[2]]))
             .oracle(|x| {
                 let first = if x[0].rank() == 1 { x[0].reshape(&[1, x[0].elements()]) } else { x[0].clone() };
@@ -120,7 +120,7 @@ fn vectors() -> Vec<OpCase> {
             .on([&[2, 1, 3], &[1, 4, 3]])
             .on([&[0, 3], &[0, 3]])
             .also(&[I32, I64])
-            .twice()
+            .double_backward()
             .run(|x| linalg::cross(&x[0], &x[1], -1))
             .oracle(|x| {
                 let shape = crate::array::broadcast_shape(&x[0].shape, &x[1].shape);
@@ -147,7 +147,7 @@ fn vectors() -> Vec<OpCase> {
             .on([&[3, 5], &[3, 5]])
             .on([&[2, 1, 4], &[3, 4]])
             .on([&[3, 0], &[3, 0]])
-            .twice()
+            .double_backward()
             .run(|x| linalg::vecdot(&x[0], &x[1], -1))
             .oracle(|x| {
                 let products = x[0].zip(&x[1], |a, b| a * b);
@@ -168,7 +168,7 @@ fn vandermonde() -> Vec<OpCase> {
             .input(Uniform(-1.5, 1.5))
             .shapes([&[4], &[2, 3]])
             .also(INTEGERS)
-            .twice()
+            .double_backward()
             .run(|x| linalg::vander(&x[0], None))
             .oracle(|x| {
                 let columns = x[0].shape[x[0].rank() - 1];

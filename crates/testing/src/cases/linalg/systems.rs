@@ -24,11 +24,11 @@ fn determinants() -> Vec<OpCase> {
         row("linalg.det", "")
             .input(Uniform(-1.0, 1.0))
             .shapes([&[1, 1], &[2, 2], &[4, 4], &[2, 3, 3], &[0, 3, 3]])
-            .twice()
+            .double_backward()
             .run(|x| linalg::det(&x[0]))
             .oracle(|x| each(&x[0], &[], |matrix| vec![determinant(matrix)]))
-            .hostile("nan", [Array::full(&[2, 2], f64::NAN)])
-            .hostile("rank 0", [Array::zeros(&[3, 3])])
+            .adversarial("nan", [Array::full(&[2, 2], f64::NAN)])
+            .adversarial("rank 0", [Array::zeros(&[3, 3])])
             .rejects("linalg.det: matrices of 2 x 3, expected square ones", |device| {
                 linalg::det(&zeros(&[2, 3], device)?)
             })
@@ -69,17 +69,17 @@ fn determinants() -> Vec<OpCase> {
         row("linalg.slogdet", "logabsdet")
             .input(spread())
             .shapes([&[1, 1], &[5, 5], &[3, 4, 4]])
-            .twice()
+            .double_backward()
             .run(|x| Ok(linalg::slogdet(&x[0])?.1))
             .oracle(|x| each(&x[0], &[], |matrix| vec![determinant(matrix).abs().ln()])),
         row("logdet", "")
             .input(spread())
             .shapes([&[1, 1], &[5, 5], &[3, 4, 4]])
-            .twice()
+            .double_backward()
             .run(|x| linalg::logdet(&x[0]))
             .oracle(|x| each(&x[0], &[], |matrix| vec![determinant(matrix).ln()]))
-            .hostile("negative", [Array::new(&[2, 2], vec![0.0, 1.0, 1.0, 0.0])])
-            .hostile("singular", [Array::new(&[2, 2], vec![1.0, 2.0, 2.0, 4.0])]),
+            .adversarial("negative", [Array::new(&[2, 2], vec![0.0, 1.0, 1.0, 0.0])])
+            .adversarial("singular", [Array::new(&[2, 2], vec![1.0, 2.0, 2.0, 4.0])]),
     ]
 }
 
@@ -88,7 +88,7 @@ fn inverses() -> Vec<OpCase> {
         row("linalg.inv", "")
             .input(spread())
             .shapes([&[0, 0], &[1, 1], &[2, 2], &[5, 5], &[2, 3, 4, 4], &[0, 3, 3]])
-            .twice()
+            .double_backward()
             .run(|x| linalg::inv(&x[0]))
             .oracle(|x| each_matrix(&x[0], [size(&x[0]); 2], inverse))
             .rejects("linalg.inv: the matrix is singular", |device| {
@@ -145,8 +145,8 @@ fn systems() -> Vec<OpCase> {
                 Ok((solution.select(0, 1)?, info))
             })
             .oracle(|_| (Array::new(&[2], vec![1.0, 1.0]), Array::new(&[2], vec![2.0, 0.0]))),
-        solving("").on([&[0, 0], &[0, 2]]).on([&[5, 5], &[5, 3]]).on([&[3, 3], &[3, 0]]).twice(),
-        solving("broadcast").on([&[2, 1, 3, 3], &[4, 3, 2]]).on([&[3, 3], &[2, 3, 1]]).twice(),
+        solving("").on([&[0, 0], &[0, 2]]).on([&[5, 5], &[5, 3]]).on([&[3, 3], &[3, 0]]).double_backward(),
+        solving("broadcast").on([&[2, 1, 3, 3], &[4, 3, 2]]).on([&[3, 3], &[2, 3, 1]]).double_backward(),
         row("linalg.solve", "vectors")
             .input(spread())
             .input(Uniform(-1.0, 1.0))
@@ -267,7 +267,7 @@ fn triangular() -> Vec<OpCase> {
                 .on(shapes)
                 .on(batched)
                 .on([&[0, 0], &[0, 0]])
-                .twice()
+                .double_backward()
                 .run(move |x| linalg::solve_triangular(&x[0], &x[1], options))
                 .oracle(move |x| {
                     let a = triangle(&x[0], options);
@@ -307,7 +307,7 @@ fn positive_definite() -> Vec<OpCase> {
         row("linalg.cholesky", "")
             .input(Uniform(-1.0, 1.0))
             .shapes([&[0, 0], &[1, 1], &[5, 5], &[2, 3, 3], &[0, 2, 2]])
-            .twice()
+            .double_backward()
             .run(|x| linalg::cholesky(&positive_tensor(&x[0])?, false))
             .oracle(|x| each_matrix(&x[0], [size(&x[0]); 2], |matrix| cholesky(&positive(matrix))))
             .rejects(
@@ -360,7 +360,7 @@ fn least_squares() -> Vec<OpCase> {
         row("linalg.pinv", "")
             .input(spread())
             .shapes([&[4, 4], &[5, 3], &[3, 5], &[2, 3, 2], &[0, 3], &[3, 0]])
-            .twice()
+            .double_backward()
             .run(|x| linalg::pinv(&x[0], Default::default(), false))
             .oracle(move |x| match x[0].elements() {
                 0 => Array::zeros(&[x[0].shape[1], x[0].shape[0]]),

@@ -53,10 +53,10 @@ fn mean() -> OpCase {
         .on([&[2, 3, 4], &[5, 4], &[5], &[2, 3]])
         .on([&[1, 1], &[1, 1], &[1], &[1]])
         .on([&[3, 0], &[5, 0], &[5], &[3]])
-        .twice()
+        .double_backward()
         .run(|x| run(x, Some(3), 0.1, Reduction::Mean))
         .oracle(|x| counted_mean(&expected(x, 0.1), &x[3], -100.0))
-        .hostile(
+        .adversarial(
             "infinite",
             [
                 Array::new(&[2, 1], vec![f64::INFINITY, 1.0]),
@@ -65,7 +65,7 @@ fn mean() -> OpCase {
                 Array::new(&[2], vec![0.0, -100.0]),
             ],
         )
-        .hostile(
+        .adversarial(
             "all ignored",
             [
                 Array::full(&[2, 1], 1.0),
@@ -82,7 +82,7 @@ fn sum() -> OpCase {
         .on([&[5], &[9, 5], &[9], &[]])
         .on([&[0, 4], &[5, 4], &[5], &[0]])
         .f32_limit(4e-5, 1e-5)
-        .twice()
+        .double_backward()
         .run(|x| run(x, None, 0.0, Reduction::Sum))
         .oracle(|x| Array::scalar(expected(x, 0.0).sum()))
 }

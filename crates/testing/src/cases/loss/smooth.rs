@@ -14,7 +14,7 @@ pub fn rows() -> Vec<OpCase> {
         // At a residual of 0 the second derivative is 1.
         pair("huber_loss", "delta=1.5 at 0", Fixed(vec![0.5]), Fixed(vec![0.5]))
             .shapes([&[3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].huber_loss(&x[1], 1.5, Reduction::None))
             .oracle(|x| x[0].zip(&x[1], |x, t| (x - t) * (x - t) / 2.0)),
         pair("smooth_l1_loss", "beta=0.5 none", anything(), anything())
@@ -22,7 +22,7 @@ pub fn rows() -> Vec<OpCase> {
             .f32_limit(2e-6, 2e-6)
             .run(|x| x[0].smooth_l1_loss(&x[1], 0.5, Reduction::None))
             .oracle(|x| x[0].zip(&x[1], smooth))
-            .hostile(
+            .adversarial(
                 "infinite",
                 [Array::new(&[2], vec![f64::INFINITY, f64::NAN]), Array::new(&[2], vec![0.0, 0.0])],
             )
@@ -32,7 +32,7 @@ pub fn rows() -> Vec<OpCase> {
             }),
         pair("smooth_l1_loss", "beta=0.5 at 0", Fixed(vec![0.5]), Fixed(vec![0.5]))
             .shapes([&[3]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].smooth_l1_loss(&x[1], 0.5, Reduction::Sum))
             .oracle(|x| Array::scalar(x[0].zip(&x[1], smooth).sum())),
         pair("smooth_l1_loss", "beta=0 mean", Distinct, Fixed(vec![1.0 / 64.0]))

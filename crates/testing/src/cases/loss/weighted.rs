@@ -13,7 +13,7 @@ pub fn rows() -> Vec<OpCase> {
         indices("mean", Reduction::Mean, 0.0),
         indices("none", Reduction::None, 0.0),
         indices("mean label_smoothing=0.1", Reduction::Mean, 0.1)
-            .hostile(
+            .adversarial(
                 "all ignored",
                 [Array::zeros(&[2, 3]), Array::full(&[2], IGNORED), Array::full(&[3], 0.5)],
             )

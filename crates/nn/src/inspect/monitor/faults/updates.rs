@@ -25,11 +25,11 @@ pub(super) fn not_updated(report: &StatsReport, config: &StatsConfig) -> Vec<Det
     let skipped =
         trained().filter(|weight| weight.update == Some(0.0) && expected(weight) > config.smallest_update);
     let to_fault = |weight: &WeightStats| {
-        let text = format!(
+        let message = format!(
             "{}: its gradient is not 0, but the step left it as it was and changed others: the optimizer does not have it (look at what it was given: parameters() may leave out a layer), or its learning rate is 0",
             weight.name
         );
-        DetectedFault::of_layer(Fault::NotUpdated, weight.layer(), 1.0, text)
+        DetectedFault::of_layer(Fault::NotUpdated, weight.layer(), 1.0, message)
     };
     skipped.map(to_fault).collect()
 }
@@ -49,14 +49,14 @@ pub(super) fn large_updates(report: &StatsReport, config: &StatsConfig) -> Optio
         2 => format!(", and another by more than {}", config.largest_update),
         count => format!(", and {} others by more than {}", count - 1, config.largest_update),
     };
-    let text = format!(
+    let message = format!(
         "{}: the step changed it by {} times its own size{others}, where about {TYPICAL_UPDATE} is usual: {}{}",
         worst.name,
         format_factor(size(worst)),
         step_size_advice(report, worst, size(worst) / TYPICAL_UPDATE),
         lr_increase_text(report)
     );
-    Some(DetectedFault::of_model(Fault::LargeUpdates, worst.layer(), size(worst), text))
+    Some(DetectedFault::of_model(Fault::LargeUpdates, worst.layer(), size(worst), message))
 }
 
 /// Returns what to do about a step that is too large by this factor. A change that points straight
@@ -88,7 +88,7 @@ pub(super) fn small_updates(
     if size(largest) >= config.smallest_update || !counts.persists(Fault::SmallUpdates, None, config) {
         return None;
     }
-    let text = format!(
+    let message = format!(
         "{}: no weight changed by more than {} of its size in a step {} (this one, which changed most, by {:.1e} now), where about {TYPICAL_UPDATE} is usual: {}",
         largest.name,
         config.smallest_update,
@@ -99,6 +99,6 @@ pub(super) fn small_updates(
             _ => "the learning rate, or the gradients, are too small",
         }
     );
-    // The figure is constant: updates decrease along a schedule, which is not worth a new report.
-    Some(DetectedFault::of_model(Fault::SmallUpdates, largest.layer(), 1.0, text))
+    // The metric is constant: updates decrease along a schedule, which is not worth a new report.
+    Some(DetectedFault::of_model(Fault::SmallUpdates, largest.layer(), 1.0, message))
 }

@@ -79,7 +79,7 @@ fn margins() -> Vec<OpCase> {
             .oracle(|x| mean(&margin_losses(&x[0], &x[1], 2, 0.75, Some(&x[2])))),
         row("p=2 none")
             .on([&[5, 4], &[5]])
-            .twice()
+            .double_backward()
             .run(move |x| x[0].multi_margin_loss(&x[1], MultiMarginOptions { p: 2, ..none }))
             .oracle(|x| margin_losses(&x[0], &x[1], 2, 1.0, None)),
     ]
@@ -153,7 +153,7 @@ fn soft() -> Vec<OpCase> {
     vec![
         row("none")
             .shapes([&[4], &[5, 7], &[2, 3, 4]])
-            .twice()
+            .double_backward()
             .f32_limit(2e-6, 2e-6)
             .run(|x| x[0].multilabel_soft_margin_loss(&x[1], None, Reduction::None))
             .oracle(move |x| of_classes(&x[0].zip(&x[1], loss)))

@@ -58,7 +58,7 @@ fn none(blank: usize) -> CtcOptions {
 fn padded() -> OpCase {
     row("padded")
         .on([&[5, 3, 3]])
-        .twice()
+        .double_backward()
         .run(|x| {
             let targets = Tensor::from_slice(&PADDED, [3, 2], x[0].device())?;
             x[0].ctc_loss(&targets, &INPUTS, &TARGETS, none(0))
@@ -143,7 +143,7 @@ fn infeasible() -> OpCase {
 fn infinite() -> OpCase {
     row("zero_infinity sum")
         .on([&[2, 2, 2]])
-        .twice()
+        .double_backward()
         .run(|x| {
             let targets = Tensor::from_slice(&[1i64, 1, 1, 0], [2, 2], x[0].device())?;
             let options = CtcOptions { blank: 0, reduction: Reduction::Sum, zero_infinity: true };

@@ -38,10 +38,10 @@ fn similarities() -> Vec<OpCase> {
             .input(vectors())
             .shapes([&[3, 5], &[2, 4, 3]])
             .on([&[3, 5], &[1, 5]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].cosine_similarity(&x[1], 1, 1e-8))
             .oracle(along(1, 1e-8))
-            .hostile("zeros", [Array::zeros(&[1, 3]), Array::full(&[1, 3], 2.0)])
+            .adversarial("zeros", [Array::zeros(&[1, 3]), Array::full(&[1, 3], 2.0)])
             .rejects("cosine_similarity: axis 1 on shape [3]", |device| {
                 let x = Tensor::zeros([3], F32, device)?;
                 x.cosine_similarity(&x, 1, 1e-8)
@@ -83,7 +83,7 @@ fn lengths() -> Vec<OpCase> {
                 2.0 => row
                     .on([&[3, 5], &[5]])
                     .on([&[0, 5], &[0, 5]])
-                    .twice()
+                    .double_backward()
                     .rejects("pairwise_distance: p of -1, expected at least 0", |device| {
                         let x = Tensor::zeros([3], F32, device)?;
                         x.pairwise_distance(&x, -1.0, 1e-6, false)
@@ -93,7 +93,7 @@ fn lengths() -> Vec<OpCase> {
                         x.pairwise_distance(&x, 2.0, 1e-6, false)
                     }),
                 f64::INFINITY => row.dense_only("equal largest differences share their gradient"),
-                _ => row.twice(),
+                _ => row.double_backward(),
             }
         })
         .collect()
@@ -121,7 +121,7 @@ fn embeddings() -> Vec<OpCase> {
         row("margin=-2 none", Reduction::None)
             .on([&[5, 3], &[5, 3], &[5]])
             .on([&[7], &[7], &[]])
-            .twice()
+            .double_backward()
             .oracle(losses)
             .rejects("cosine_embedding_loss: target has shape [4], expected [3]", |device| {
                 let x = Tensor::zeros([3, 2], F32, device)?;
@@ -167,7 +167,7 @@ fn triplets() -> Vec<OpCase> {
             .input(vectors())
             .input(vectors())
             .shapes([&[4], &[5, 3]])
-            .twice()
+            .double_backward()
             .run(move |x| match op {
                 "triplet_margin_loss" => x[0].triplet_margin_loss(&x[1], &x[2], options),
                 _ => x[0].triplet_margin_with_distance_loss(

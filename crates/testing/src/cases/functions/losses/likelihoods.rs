@@ -15,7 +15,7 @@ fn poisson() -> Vec<OpCase> {
         OpCase::new("poisson_nll_loss", parameters)
             .input(x)
             .input(Uniform(1.5, 5.0))
-            .twice()
+            .double_backward()
             .f32_limit(1e-5, 2e-6)
             .run(move |x| x[0].poisson_nll_loss(&x[1], options))
     };
@@ -33,11 +33,11 @@ fn poisson() -> Vec<OpCase> {
         row("full none", Uniform(-2.0, 2.0), PoissonNllOptions { full: true, ..none })
             .shapes([&[5, 7]])
             .oracle(move |x| x[0].zip(&x[1], |x, t| x.exp() - t * x + stirling(t)))
-            .hostile("small counts", zeros.clone()),
+            .adversarial("small counts", zeros.clone()),
         row("log_input=false none", Uniform(0.5, 3.0), PoissonNllOptions { log_input: false, ..none })
             .shapes([&[5, 7]])
             .oracle(|x| x[0].zip(&x[1], |x, t| x - t * (x + 1e-8).ln()))
-            .hostile("rate 0", zeros),
+            .adversarial("rate 0", zeros),
         row("mean", Uniform(-2.0, 2.0), PoissonNllOptions::default())
             .shapes([&[5, 7]])
             .oracle(|x| mean(&x[0].zip(&x[1], |x, t| x.exp() - t * x))),
@@ -63,9 +63,9 @@ fn gaussian() -> Vec<OpCase> {
         row("none", none)
             .shapes([&[], &[5, 7], &[0]])
             .on([&[5, 7], &[5, 7], &[5, 1]])
-            .twice()
+            .double_backward()
             .oracle(move |x| losses(x, false))
-            .hostile("no variance", [Array::full(&[2], 0.5), Array::full(&[2], 0.5), Array::full(&[2], f64::INFINITY)])
+            .adversarial("no variance", [Array::full(&[2], 0.5), Array::full(&[2], 0.5), Array::full(&[2], f64::INFINITY)])
             .rejects("gaussian_nll_loss: variance [2] does not broadcast to [3]", |device| {
                 let x = Tensor::zeros([3], F32, device)?;
                 x.gaussian_nll_loss(&x, &Tensor::ones([2], F32, device)?, GaussianNllOptions::default())
@@ -100,11 +100,11 @@ fn binary() -> Vec<OpCase> {
             .input(Uniform(0.25, 0.75))
             .input(Uniform(0.0, 1.0))
             .shapes([&[], &[5, 7], &[0]])
-            .twice()
+            .double_backward()
             .f32_limit(2e-6, 2e-6)
             .run(|x| x[0].binary_cross_entropy(&x[1], None, Reduction::None))
             .oracle(move |x| x[0].zip(&x[1], loss))
-            .hostile(
+            .adversarial(
                 "certain",
                 [Array::new(&[4], vec![0.0, 1.0, 0.0, 1.0]), Array::new(&[4], vec![0.0, 1.0, 1.0, 0.0])],
             )

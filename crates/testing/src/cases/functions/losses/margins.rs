@@ -16,11 +16,11 @@ fn soft() -> Vec<OpCase> {
             .input(Uniform(-9.0, 9.0))
             .input(signs())
             .shapes([&[], &[5, 7], &[0, 3]])
-            .twice()
+            .double_backward()
             .f32_limit(2e-6, 2e-6)
             .run(|x| x[0].soft_margin_loss(&x[1], Reduction::None))
             .oracle(move |x| x[0].zip(&x[1], loss))
-            .hostile(
+            .adversarial(
                 "large",
                 [Array::new(&[3], vec![60000.0, -60000.0, f64::NAN]), Array::new(&[3], vec![1.0, 1.0, 1.0])],
             )
@@ -58,10 +58,10 @@ fn hinge() -> Vec<OpCase> {
             }))
             .input(some_neither())
             .shapes([&[], &[5, 7], &[0]])
-            .twice()
+            .double_backward()
             .run(|x| x[0].hinge_embedding_loss(&x[1], 1.5, Reduction::None))
             .oracle(move |x| x[0].zip(&x[1], loss))
-            .hostile(
+            .adversarial(
                 "not numbers",
                 [
                     Array::new(&[4], vec![f64::NAN, f64::INFINITY, f64::NAN, f64::NEG_INFINITY]),
@@ -107,7 +107,7 @@ fn ranking() -> Vec<OpCase> {
     vec![
         row("margin=0.25 none", Reduction::None)
             .shapes([&[], &[5, 7], &[0]])
-            .twice()
+            .double_backward()
             .oracle(loss)
             .rejects("margin_ranking_loss: other has shape [3], expected [4]", |device| {
                 let x = Tensor::zeros([4], F32, device)?;

@@ -32,7 +32,7 @@ fn largest_of_parts(x: &Array, size: &[usize]) -> (Array, Array) {
 
 fn means() -> Vec<OpCase> {
     let row = |op: &'static str, size: &[usize]| {
-        OpCase::new(op, format!("to {size:?}")).input(Uniform(-4.0, 4.0)).f32_limit(2e-6, 2e-6).twice()
+        OpCase::new(op, format!("to {size:?}")).input(Uniform(-4.0, 4.0)).f32_limit(2e-6, 2e-6).double_backward()
     };
     let of_one = |size: usize| {
         row("adaptive_avg_pool1d", &[size])
@@ -53,7 +53,7 @@ fn means() -> Vec<OpCase> {
         of_one(4).on([&[0, 2, 5]]).rejects("adaptive_avg_pool1d: image of [0] to [2]", |device| {
             Tensor::zeros([1, 1, 0], F32, device)?.adaptive_avg_pool1d([2])
         }),
-        of_one(9).hostile(
+        of_one(9).adversarial(
             "special",
             [Array::new(&[1, 1, 5], vec![1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0])],
         ),
@@ -72,7 +72,7 @@ fn largest() -> Vec<OpCase> {
             .input(Distinct)
             .also(INTEGERS)
             .exact()
-            .twice()
+            .double_backward()
             .differentiable_outputs(1)
     };
     let of_one = |size: usize| {
@@ -105,7 +105,7 @@ fn largest() -> Vec<OpCase> {
         of_one(9),
         of_one(0),
         of_two([1, 2]),
-        of_two([3, 4]).hostile("nan", [Array::new(&[1, 1, 2, 3], special)]),
+        of_two([3, 4]).adversarial("nan", [Array::new(&[1, 1, 2, 3], special)]),
         of_two([5, 0]).rejects("adaptive_max_pool2d: expected 4 axes, got shape [2, 3, 4]", |device| {
             Tensor::zeros([2, 3, 4], F32, device)?.adaptive_max_pool2d([2, 2])
         }),
@@ -150,7 +150,7 @@ fn fractional() -> Vec<OpCase> {
             .input(Distinct)
             .input(Input::float(Uniform(0.0, 0.99)).constant())
             .exact()
-            .twice()
+            .double_backward()
             .differentiable_outputs(1)
     };
     // Exact distances: a different rounding must not select a different window.
@@ -219,7 +219,7 @@ fn unpooled() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .input(positions(size.iter().product()))
             .exact()
-            .twice()
+            .double_backward()
     };
     vec![
         row("max_unpool1d", &[7])
@@ -234,7 +234,7 @@ fn unpooled() -> Vec<OpCase> {
         row("max_unpool2d", &[4, 5])
             .on([&[2, 2, 2, 3], &[2, 2, 2, 3]])
             .on([&[1, 1, 4, 5], &[1, 1, 4, 5]])
-            .hostile(
+            .adversarial(
                 "special",
                 [
                     Array::new(&[1, 1, 1, 3], vec![f64::NAN, f64::INFINITY, -0.0]),

@@ -51,7 +51,7 @@ fn max_row<const N: usize>(
     OpCase::new(op, text(&options))
         .input(Distinct)
         .exact()
-        .twice()
+        .double_backward()
         .differentiable_outputs(1)
         .run(move |x| run(&x[0], options))
         .oracle(move |x| max_pool(&x[0], &options))
@@ -66,8 +66,8 @@ fn largest() -> Vec<OpCase> {
         rows[1]
             .clone()
             .on([&[0, 2, 5]])
-            .hostile("only -infinity", [Array::full(&[1, 2, 4], LOW)])
-            .hostile("nan", [Array::new(&[1, 1, 6], vec![1.0, f64::NAN, 9.0, f64::INFINITY, f64::NAN, LOW])]),
+            .adversarial("only -infinity", [Array::full(&[1, 2, 4], LOW)])
+            .adversarial("nan", [Array::new(&[1, 1, 6], vec![1.0, f64::NAN, 9.0, f64::INFINITY, f64::NAN, LOW])]),
     );
     for options in of_three() {
         rows.push(
@@ -82,8 +82,8 @@ fn largest() -> Vec<OpCase> {
     rows.push(
         rejecting_volumes(last)
             .on([&[0, 2, 3, 3, 3]])
-            .hostile("only -infinity", [Array::full(&[1, 1, 3, 2, 2], LOW)])
-            .hostile("nan", [Array::new(&[1, 1, 3, 2, 2], special)]),
+            .adversarial("only -infinity", [Array::full(&[1, 1, 3, 2, 2], LOW)])
+            .adversarial("nan", [Array::new(&[1, 1, 3, 2, 2], special)]),
     );
     // The rows of the pooling ops test these options in floating dtypes.
     let options = [
@@ -93,7 +93,7 @@ fn largest() -> Vec<OpCase> {
     ];
     rows.extend(options.map(|options| {
         let row = max_row("max_pool2d", options, Tensor::max_pool2d_with_positions);
-        OpCase { twice: false, ..row }.dtypes(INTEGERS).on([&[2, 3, 6, 5]]).on([&[1, 1, 4, 7]])
+        OpCase { double_backward: false, ..row }.dtypes(INTEGERS).on([&[2, 3, 6, 5]]).on([&[1, 1, 4, 7]])
     }));
     rows
 }
@@ -154,7 +154,7 @@ fn mean_row<const N: usize>(
         .input(Uniform(-4.0, 4.0))
         .f32_limit(loose.abs, loose.rel)
         .grad_tolerances(Tolerance { abs: 2e-9, rel: 2e-9 }, loose.times(10.0))
-        .twice()
+        .double_backward()
         .run(move |x| run(&x[0], options))
         .oracle(move |x| avg_pool(&x[0], &options))
 }
@@ -167,7 +167,7 @@ fn means() -> Vec<OpCase> {
     rows[1] = rows[1]
         .clone()
         .on([&[0, 2, 5]])
-        .hostile("special", [Array::new(&[1, 1, 7], vec![1.0, f64::NAN, 9.0, LOW, 2.0, f64::INFINITY, 3.0])])
+        .adversarial("special", [Array::new(&[1, 1, 7], vec![1.0, f64::NAN, 9.0, LOW, 2.0, f64::INFINITY, 3.0])])
         .rejects("avg_pool1d: dilation [2], expected [1]", |device| {
             Tensor::zeros([1, 1, 4], F32, device)?.avg_pool1d(PoolOptions { dilation: [2], ..plain([2]) })
         })
@@ -195,7 +195,7 @@ fn divided() -> Vec<OpCase> {
     vec![
         whole(by(3)),
         whole(by(-2)).on([&[0, 2, 3, 3]]),
-        whole(cut).hostile("special", [Array::new(&[1, 1, 2, 3], vec![1.0, f64::NAN, 9.0, LOW, 2.0, f64::INFINITY])]),
+        whole(cut).adversarial("special", [Array::new(&[1, 1, 2, 3], vec![1.0, f64::NAN, 9.0, LOW, 2.0, f64::INFINITY])]),
         integers(whole(cut)),
         integers(whole(by(3))),
         integers(whole(PoolOptions { count_include_pad: false, ..cut })),
@@ -206,7 +206,7 @@ fn divided() -> Vec<OpCase> {
 
 fn integers(mut row: OpCase) -> OpCase {
     row.parameters += " integers";
-    row.twice = false;
+    row.double_backward = false;
     row.inputs = vec![Integers(-90, 90).into()];
     let means = row.oracle.take().expect("an oracle");
     let rounded = move |dtype: DType, x: &[Array]| {
@@ -225,7 +225,7 @@ fn powers() -> Vec<OpCase> {
     let of_two = plain([2, 3]);
     let of_three = PoolOptions { stride: [1, 1, 2], ..plain([2, 1, 2]) };
     let named = |op, p: f64, kind: String, values: Values| {
-        OpCase::new(op, format!("p={p} {kind}")).input(values).f32_limit(3e-6, 4e-6).twice()
+        OpCase::new(op, format!("p={p} {kind}")).input(values).f32_limit(3e-6, 4e-6).double_backward()
     };
     let mut rows = Vec::new();
     for (p, values) in [(2.0, AwayFrom(0.5)), (1.5, positive()), (-1.0, positive())] {
@@ -250,8 +250,8 @@ fn powers() -> Vec<OpCase> {
     }
     rows[0] = rows[0]
         .clone()
-        .hostile("zeros", [Array::zeros(&[1, 1, 5])])
-        .hostile("special", [Array::new(&[1, 1, 5], vec![f64::NAN, 1.0, LOW, 3.0, f64::INFINITY])])
+        .adversarial("zeros", [Array::zeros(&[1, 1, 5])])
+        .adversarial("special", [Array::new(&[1, 1, 5], vec![f64::NAN, 1.0, LOW, 3.0, f64::INFINITY])])
         .rejects("lp_pool1d: p of 0, expected another number than 0", |device| {
             Tensor::zeros([1, 1, 4], F32, device)?.lp_pool1d(0.0, plain([2]))
         })

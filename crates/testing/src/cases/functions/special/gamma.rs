@@ -31,7 +31,7 @@ pub fn functions() -> Vec<Function> {
 /// Rows of other functions, and further rejected calls.
 pub fn rows() -> Vec<OpCase> {
     vec![
-        zeta_row("", Uniform(1.5, 6.0), Uniform(1.0, 8.0)).twice(),
+        zeta_row("", Uniform(1.5, 6.0), Uniform(1.0, 8.0)).double_backward(),
         integer_orders(),
         negative_polygamma(),
         rejected_orders(),
@@ -56,12 +56,12 @@ fn ends() -> [OpCase; 4] {
             .shapes([&[5]])
             .run(move |x| run(&x[0]))
             .oracle(move |x| x[0].map(definition))
-            .hostile("large", [large.clone()])
+            .adversarial("large", [large.clone()])
     };
     [
         row("lgamma", "", |x| x.lgamma(), lgamma),
-        row("digamma", "", |x| x.digamma(), digamma).hostile("small", [small.clone()]),
-        row("polygamma", "n=1, ", |x| x.polygamma(1), |x| polygamma(1, x)).hostile("small", [small]),
+        row("digamma", "", |x| x.digamma(), digamma).adversarial("small", [small.clone()]),
+        row("polygamma", "n=1, ", |x| x.polygamma(1), |x| polygamma(1, x)).adversarial("small", [small]),
         row("mvlgamma", "p=3, ", |x| x.mvlgamma(3), |x| mvlgamma(3, x)),
     ]
 }
@@ -93,7 +93,7 @@ fn large_orders() -> Vec<OpCase> {
                 .dtypes(&[F32, F16, BF16])
                 .run(move |x| x[0].polygamma(of))
                 .oracle(move |x| x[0].map(in_f32))
-                .hostile("special", [Array::new(&[special.len()], special.to_vec())]),
+                .adversarial("special", [Array::new(&[special.len()], special.to_vec())]),
         ]
     };
     middles.into_iter().flat_map(of_order).collect()
@@ -192,7 +192,7 @@ fn zeta_row(parameters: &'static str, orders: Values, values: Values) -> OpCase 
 fn integer_orders() -> OpCase {
     let orders = [2.0, 3.0, 2.5, 1.0, 0.5, 4.0, f64::NAN];
     zeta_row("s=2..5 x<0", Integers(2, 5), Uniform(-2.6, -2.4))
-        .hostile("special", [Array::new(&[orders.len(), 1], orders.to_vec()), specials()])
+        .adversarial("special", [Array::new(&[orders.len(), 1], orders.to_vec()), specials()])
         .rejects("zeta: shapes [2] and [3] do not broadcast", |device| {
             Tensor::zeros([2], F32, device)?.zeta(&Tensor::zeros([3], F32, device)?)
         })

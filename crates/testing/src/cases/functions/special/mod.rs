@@ -49,10 +49,10 @@ impl Function {
         OpCase::new(name, parameters)
             .input(values)
             .shapes([&[], &[0, 3], &[13], &[3, 11], &[2, 5, 3]])
-            .twice()
+            .double_backward()
             .run(move |x| run(&x[0]))
             .oracle(move |x| x[0].map(definition))
-            .hostile("special", [specials()])
+            .adversarial("special", [specials()])
             .rejects(format!("{name}: input is i64, expected a floating dtype"), move |device| {
                 run(&Tensor::zeros([2], I64, device)?)
             })

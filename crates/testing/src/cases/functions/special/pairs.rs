@@ -22,12 +22,12 @@ fn row(name: &'static str, values: Values, run: OfTwo, logarithm: fn(f64) -> f64
         .shapes([&[], &[0, 3], &[13], &[7, 33]])
         .on([&[7, 1], &[33]])
         .on([&[5], &[3, 1, 5]])
-        .twice()
+        .double_backward()
         .run(move |x| run(&x[0], &x[1]))
         .oracle(move |x| {
             x[0].zip(&x[1], |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * logarithm(y) })
         })
-        .hostile("special", [Array::new(&[factors.len(), 1], factors.to_vec()), specials()])
+        .adversarial("special", [Array::new(&[factors.len(), 1], factors.to_vec()), specials()])
         .rejects(format!("{name}: shapes [2] and [3] do not broadcast"), move |device| {
             run(&Tensor::zeros([2], F32, device)?, &Tensor::zeros([3], F32, device)?)
         })
