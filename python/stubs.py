@@ -296,6 +296,7 @@ def native():
     text += "def _number(value: Any, /) -> _float: ...\n"
     text += "def _set_recording(on: _bool) -> _bool: ...\ndef _forked() -> None: ...\n"
     text += "def _random_position(device: Any = None) -> tuple[_int, _int]: ...\ndef _set_random_position(position: tuple[_int, _int], device: Any = None) -> None: ...\n"
+    text += "def _nvrtc_version() -> tuple[_int, _int]: ...\n"
     text += "def _nvtx_push(message: str) -> _int: ...\ndef _nvtx_pop() -> _int: ...\ndef _nvtx_mark(message: str) -> None: ...\n"
     text += "def _load_gpt2(*args: Any) -> tuple[dict[str, Any], dict[str, Tensor]]: ...\ndef _save_gpt2(*args: Any) -> None: ...\n"
     text += "def _broadcast_shapes(shapes: list[list[_int]]) -> list[_int]: ...\n"

@@ -26,6 +26,7 @@ OWN = {
     "ternion.nn.utils": "StatsMonitor",
     "ternion.optim": "Ema Lion",
     "ternion.optim.swa_utils": "Ema",
+    "ternion.cuda": "nvrtc_version",
     "ternion.testing": "GradcheckError compare_devices compare_models gradcheck gradgradcheck",
     "ternion.amp": "is_autocast_enabled",
     "ternion.autograd": "is_grad_enabled to_dot",

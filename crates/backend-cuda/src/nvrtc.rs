@@ -1,5 +1,5 @@
-//! Compilation of CUDA C++ to machine code by NVRTC, which is found at run time: in the linker's
-//! search path, in a toolkit, or in a Python wheel.
+//! Compilation of CUDA C++ to machine code by NVRTC, which is found at run time: in a Python wheel,
+//! in the linker's search path, or in a toolkit.
 
 use crate::files;
 use libloading::Library;
@@ -79,13 +79,32 @@ struct Nvrtc {
     destroy: unsafe extern "C" fn(*mut Handle) -> Code,
 }
 
+/// The folders of Python packages given to [`search_python_packages`].
+static PYTHON_PACKAGES: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Sets the folders of Python packages, such as `site-packages`, in which NVIDIA's wheels are
+/// looked for before anything else except `TERNION_NVRTC`: a program that is run by an interpreter
+/// uses the wheels of that interpreter, whose version was chosen together with its other packages.
+/// Only the first call has an effect, and only on libraries that were not looked for before.
+pub fn search_python_packages(folders: Vec<PathBuf>) {
+    let _ = PYTHON_PACKAGES.set(folders);
+}
+
+fn python_packages() -> &'static [PathBuf] {
+    PYTHON_PACKAGES.get().map_or(&[], Vec::as_slice)
+}
+
 /// Returns NVRTC, which is searched for once: only in the folder that `TERNION_NVRTC` names, or,
-/// without that variable, in the linker's search path and then in the usual folders.
+/// without that variable, in the interpreter's wheel of CUDA 13, in the linker's search path, and
+/// then in the usual folders.
 fn nvrtc() -> Result<&'static Nvrtc> {
     static NVRTC: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
     let found = NVRTC.get_or_init(|| match path_variable("TERNION_NVRTC") {
         Some(folder) => load_from_named_folder(&folder),
-        None => load_first(Nvrtc::of_the_linker(), &folders("cuda_nvrtc")),
+        None => {
+            let wheels = wheels_in(python_packages(), &["cu13"]);
+            load_first(&wheels, Nvrtc::of_the_linker, &folders("cuda_nvrtc"))
+        }
     });
     found.as_ref().map_err(|detail| Error::Device { device: "cuda".into(), detail: detail.clone() })
 }
@@ -100,23 +119,41 @@ fn load_from_named_folder(folder: &Path) -> Result<Nvrtc, String> {
     })
 }
 
-/// Returns the NVRTC that the linker found, or else that of the first folder that has one.
-fn load_first(of_the_linker: Result<Nvrtc, String>, folders: &[PathBuf]) -> Result<Nvrtc, String> {
-    let mut attempts = match of_the_linker {
+/// Returns the NVRTC of the first of `wheels` that has one, or else that of the linker, or else
+/// that of the first of `folders`.
+fn load_first(
+    wheels: &[PathBuf],
+    of_the_linker: impl FnOnce() -> Result<Nvrtc, String>,
+    folders: &[PathBuf],
+) -> Result<Nvrtc, String> {
+    let mut attempts = Vec::new();
+    if let Some(nvrtc) = load_first_in(wheels, &mut attempts) {
+        return Ok(nvrtc);
+    }
+    match of_the_linker() {
         Ok(nvrtc) => return Ok(nvrtc),
-        Err(why) => vec![format!("where the linker looks ({why})")],
-    };
-    for folder in folders {
-        match Nvrtc::in_folder(folder) {
-            Ok(nvrtc) => return Ok(nvrtc),
-            Err(why) => attempts.push(format!("{} ({why})", folder.display())),
-        }
+        Err(why) => attempts.push(format!("where the linker looks ({why})")),
+    }
+    if let Some(nvrtc) = load_first_in(folders, &mut attempts) {
+        return Ok(nvrtc);
     }
     let ((major, minor), attempts) = (OLDEST, attempts.join(", "));
     Err(format!(
         "the kernel compiler NVRTC, {major}.{minor} or newer, was not found: {attempts}. Install a CUDA toolkit or the Python wheel \
          nvidia-cuda-nvrtc, and if it is elsewhere, name its folder in TERNION_NVRTC"
     ))
+}
+
+/// Returns the NVRTC of the first folder that has one. The reasons against the others are added to
+/// `attempts`.
+fn load_first_in(folders: &[PathBuf], attempts: &mut Vec<String>) -> Option<Nvrtc> {
+    for folder in folders {
+        match Nvrtc::in_folder(folder) {
+            Ok(nvrtc) => return Some(nvrtc),
+            Err(why) => attempts.push(format!("{} ({why})", folder.display())),
+        }
+    }
+    None
 }
 
 impl Nvrtc {
@@ -253,6 +290,7 @@ pub(crate) fn folders(wheel: &str) -> Vec<PathBuf> {
     folders.push("/opt/cuda/lib64".into());
     folders.extend(toolkits_in(Path::new("/usr/local")));
     folders.extend(path_variable("CONDA_PREFIX").map(|conda| conda.join("lib")));
+    folders.extend(wheels_in(python_packages(), &["cu13", wheel]));
     let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(path_variable);
     for prefix in prefixes.chain(path_variable("PATH").as_deref().and_then(prefix_of_python)) {
         folders.extend(wheels(&prefix.join("lib")));
@@ -288,13 +326,17 @@ fn toolkits_in(root: &Path) -> Vec<PathBuf> {
 fn wheels(lib: &Path, wheel: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(lib).into_iter().flatten().flatten();
     let pythons = entries.map(|entry| entry.path()).filter(|path| has_prefix(path, "python3"));
-    pythons
-        .flat_map(|python| {
-            ["site-packages", "dist-packages"].map(|packages| python.join(packages).join("nvidia"))
-        })
-        .flat_map(|nvidia| ["cu13", wheel].map(|package| nvidia.join(package).join("lib")))
-        .filter(|folder| folder.is_dir())
-        .collect()
+    let packages: Vec<PathBuf> =
+        pythons.flat_map(|python| ["site-packages", "dist-packages"].map(|name| python.join(name))).collect();
+    wheels_in(&packages, &["cu13", wheel])
+}
+
+/// Returns the library folders of the named wheels of NVIDIA in folders of Python packages.
+fn wheels_in(packages: &[PathBuf], names: &[&str]) -> Vec<PathBuf> {
+    let in_packages = |packages: &PathBuf| -> Vec<PathBuf> {
+        names.iter().map(|name| packages.join("nvidia").join(name).join("lib")).collect()
+    };
+    packages.iter().flat_map(in_packages).filter(|folder| folder.is_dir()).collect()
 }
 
 /// A header as C strings, for NVRTC.
@@ -391,6 +433,18 @@ mod tests {
     }
 
     #[test]
+    fn wheels_are_found_in_the_packages_of_an_interpreter() {
+        let packages = folder("packages");
+        for name in ["nvidia/cuda_nvrtc/lib", "nvidia/cu13/lib", "nvidia/cu13/include", "nvidia/cublas/lib"] {
+            std::fs::create_dir_all(packages.join(name)).expect("a folder");
+        }
+        let searched = [packages.join("missing"), packages.clone()];
+        let expected = ["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"].map(|name| packages.join(name));
+        assert_eq!(wheels_in(&searched, &["cu13", "cuda_nvrtc"]), expected);
+        assert_eq!(wheels_in(&searched, &["cu13"]), expected[..1]);
+    }
+
+    #[test]
     fn versions_are_compared_as_pairs() {
         for sound in [(12, 1), (12, 9), (13, 0), (14, 0)] {
             assert_eq!(check_version(sound), Ok(()));
@@ -428,8 +482,10 @@ mod tests {
         std::os::unix::fs::symlink(foreign, folder.join("libnvrtc.so.13")).expect("links");
         let why = fault(load_from_named_folder(&folder));
         assert!(why.contains("libnvrtc.so.13: it lacks the function nvrtcVersion"), "{why}");
-        let why = fault(load_first(Err("none".into()), &[folder.clone(), folder.join("missing")]));
-        assert!(why.contains("where the linker looks (none)"), "{why}");
-        assert!(why.contains("lacks the function") && why.contains("missing"), "{why}");
+        let wheel = [folder.join("wheel")];
+        let why = fault(load_first(&wheel, || Err("none".into()), &[folder.clone(), folder.join("missing")]));
+        let tried = ["/wheel (", "where the linker looks (none)", "lacks the function", "/missing ("];
+        let positions = tried.map(|text| why.find(text).unwrap_or_else(|| panic!("{text}: {why}")));
+        assert!(positions.is_sorted(), "tried in another order: {why}");
     }
 }

@@ -20,6 +20,7 @@ mod gil;
 mod methods;
 mod nn;
 mod numpy;
+mod nvrtc;
 mod nvtx;
 mod operators;
 mod optim;
@@ -53,6 +54,7 @@ fn _ternion(module: &Bound<'_, PyModule>) -> PyResult<()> {
     nn::register(module)?;
     optim::register(module)?;
     numpy::register(module)?;
+    nvrtc::register(module)?;
     nvtx::register(module)?;
     dlpack::register(module)?;
     scopes::register(module)?;

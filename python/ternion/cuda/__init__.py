@@ -12,7 +12,7 @@ from . import nvtx
 __all__ = [
     "current_device", "device_count", "empty_cache", "get_device_name", "get_device_properties", "get_rng_state", "is_available",
     "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "mem_get_info", "memory_allocated",
-    "memory_reserved", "nvtx", "reset_peak_memory_stats", "set_rng_state", "synchronize",
+    "memory_reserved", "nvrtc_version", "nvtx", "reset_peak_memory_stats", "set_rng_state", "synchronize",
 ]  # fmt: skip
 
 
@@ -171,3 +171,12 @@ def is_initialized() -> bool:
 def is_bf16_supported() -> bool:
     """Whether bfloat16 is supported: true for every CUDA device."""
     return is_available()
+
+
+def nvrtc_version() -> tuple[int, int]:
+    """Returns the version of the kernel compiler NVRTC, as major and minor. No GPU is needed.
+
+    Raises:
+        RuntimeError: If NVRTC was not found; the message names the locations that were searched.
+    """
+    return _ternion._nvrtc_version()
