@@ -110,6 +110,7 @@ MEASURED = {
     ("docs/kernels/attention.md", "errors"): ATTENTION,
     ("docs/kernels/attention-ladder.md", "attention-ladder"): ATTENTION_LADDER,
     ("docs/profiles/gpt2-step.md", "timeline"): (*CUDA, *MODELS),
+    ("docs/profiles/gpt2-step.md", "timeline-commits"): (*CUDA, *MODELS),
     ("docs/profiles/gpt-curves.md", "curves"): (*CUDA, *MODELS),
 }
 
