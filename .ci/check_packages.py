@@ -97,7 +97,11 @@ def test_faults(package, listed):
 
 
 def output(*command):
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    """What a command prints. Its errors are shown, and end the check."""
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} failed with {done.returncode}")
+    return done.stdout
 
 
 def tracked_files(folder):
