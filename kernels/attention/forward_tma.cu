@@ -476,9 +476,7 @@ INLINE void consumer_loop(const AttentionTma& p, u32 shared, u32 consumer) {
         WorkMessage previous = work_tile;
         Softmax previous_softmax = softmax;
         QueryRing previous_queries = queries;
-        // Whether this iteration computes the first scores of a work tile, and the last p v of the
-        // previous one.
-        bool begins_tile = work_tile.steps == 1;
+        bool begins_tile = work_tile.steps == 1;  // and adds the last p v of the previous tile
         work_tile.first_key += STEP;
         --work_tile.steps;
         if (begins_tile) {
