@@ -26,9 +26,9 @@ from plot_tables import Block, MissingRecord, PlotError, series  # noqa: E402
 FOLDER, PAGE = readme.ROOT / "docs/plots", readme.ROOT / "docs/results.md"
 
 TERNION = Style("Ternion", "blue", width=2.5)
-TERNION_IEEE = Style("Ternion, IEEE f32", "teal", "", "diamond")
-TERNION_WGPU = TERNION._replace(name="Ternion, wgpu")
-TERNION_CUDA = Style("Ternion, CUDA", "teal", "", "diamond")
+IEEE_SERIES = Style("Ternion, IEEE f32", "teal", "", "diamond")
+WGPU_SERIES = TERNION._replace(name="Ternion, wgpu")
+CUDA_SERIES = Style("Ternion, CUDA", "teal", "", "diamond")
 CUBLAS = Style("cuBLAS", "text", "7 4", "square")
 CUDNN = Style("cuDNN", "text", "7 4", "square")
 CUDNN_NHWC = Style("cuDNN, channels_last", "muted", "2 3", "square")
@@ -94,7 +94,7 @@ def product_panel(cases, heading, drawn):
 def products(text):
     block = Block("gpu", text)
     cases = block.cases("Matrix products")
-    f32 = [("f32", "Ternion", TERNION), ("ieee", "Ternion", TERNION_IEEE), ("ieee", "torch/cublas", CUBLAS)]
+    f32 = [("f32", "Ternion", TERNION), ("ieee", "Ternion", IEEE_SERIES), ("ieee", "torch/cublas", CUBLAS)]
     panels = [product_panel(cases, "f32", f32)]
     for dtype in ("tf32", "bf16", "f16"):
         panels.append(product_panel(cases, DTYPE_NAMES.get(dtype, dtype), [(dtype, "Ternion", TERNION), (dtype, "torch/cublas", CUBLAS)]))
@@ -105,7 +105,7 @@ def products(text):
 def wgpu_products(text):
     block = Block("wgpu", text)
     cases = block.cases("Matrix products", "Ternion wgpu")
-    styles = measured(cases, {"Ternion wgpu": TERNION_WGPU, "CUDA": TERNION_CUDA, "torch/cublas": CUBLAS})
+    styles = measured(cases, {"Ternion wgpu": WGPU_SERIES, "CUDA": CUDA_SERIES, "torch/cublas": CUBLAS})
     panels = [product_panel(cases, dtype, [(dtype, column, style) for column, style in styles.items()]) for dtype in ("f32", "f16", "bf16")]
     subtitle = "TFLOP/s of n x n x n products; more is better. All lines are of the same GPU."
     return render("Matrix products of the wgpu backend", subtitle, panels, page_caption(block), columns=3)
@@ -160,7 +160,7 @@ def attention(direction, title, text):
 def wgpu_attention(text):
     block = Block("wgpu", text)
     cases = block.cases("Attention", "Ternion wgpu")
-    styles = measured(cases, {"Ternion wgpu": TERNION_WGPU, "by hand": COMPOSITION, "CUDA": TERNION_CUDA})
+    styles = measured(cases, {"Ternion wgpu": WGPU_SERIES, "by hand": COMPOSITION, "CUDA": CUDA_SERIES})
     panels = [panel for direction in ("fwd", "bwd") for panel in attention_panels(cases, direction, styles)]
     subtitle = "bf16, TFLOP/s by sequence length; more is better. The composition runs on wgpu, too; all lines are of the same GPU."
     return render("Attention of the wgpu backend", subtitle, panels, page_caption(block))
@@ -249,8 +249,8 @@ def bandwidth(text):
 
 def wgpu_bandwidth(text):
     block = Block("wgpu", text)
-    styles = {"CUDA": TERNION_CUDA._replace(color="text"), "torch": PYTORCH}
-    panels = bandwidth_panels(block, BANDWIDTH_SECTIONS, "Ternion wgpu", TERNION_WGPU, styles)
+    styles = {"CUDA": CUDA_SERIES._replace(color="text"), "torch": PYTORCH}
+    panels = bandwidth_panels(block, BANDWIDTH_SECTIONS, "Ternion wgpu", WGPU_SERIES, styles)
     subtitle = "Bandwidth as a fraction of that of the faster copy of wgpu that moves as many bytes; more is better."
     return render("Ops of the wgpu backend limited by memory bandwidth", subtitle, panels, page_caption(block))
 
