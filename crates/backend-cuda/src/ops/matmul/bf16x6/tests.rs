@@ -69,7 +69,7 @@ fn the_emulation_has_the_numbers_of_the_kernels() {
     let (a, b) = (packed(|pair| pair.0), packed(|pair| pair.1));
     let stated = format!("TERMS_OF_A = {a:#08x}, TERMS_OF_B = {b:#08x}");
     assert!(text("gemm/wgmma.cu", "gemm/wgmma_bf16x6.cuh").contains(&stated), "{stated}");
-    let stated = format!("K_LINE = BF16X6 ? {} : LINE", STAGE * 2);
+    let stated = format!("TILE_K_BYTES = BF16X6 ? {} : LINE_BYTES", STAGE * 2);
     assert!(text("gemm/wgmma.cu", "gemm/wgmma_tile.cuh").contains(&stated), "{stated}");
 }
 
