@@ -37,7 +37,7 @@ in_c = pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None,
 def printed(packages, **variables):
     """Returns what the program prints if a folder of packages is in `sys.path`."""
     environment = {name: value for name, value in os.environ.items() if name != "TERNION_NVRTC"}
-    environment["PYTHONPATH"] = os.pathsep.join([path for path in sys.path if path] + [str(packages)])
+    environment["PYTHONPATH"] = os.pathsep.join([str(packages)] + [path for path in sys.path if path])
     ran = subprocess.run([sys.executable, "-c", PROGRAM], env={**environment, **variables}, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.strip()
