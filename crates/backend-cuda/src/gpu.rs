@@ -13,7 +13,7 @@ use crate::memory::{CudaMemory, DeviceMemory};
 use crate::modules::Modules;
 use crate::submit::capture::{Recording, RetiredGraph};
 use crate::submit::errors::IndexErrors;
-use crate::submit::history::{LaunchHistory, LaunchRecord};
+use crate::submit::history::LaunchRecord;
 use crate::submit::queue::{SubmissionQueue, stop_with_process};
 use crate::variant::Architecture;
 use cudarc::driver::sys;
@@ -38,7 +38,6 @@ pub(crate) struct Gpu {
     /// Download buffers that no thread is using. A thread takes one of them, or creates one, for a
     /// download, so that it does not wait for the download of another thread.
     downloads: Mutex<Vec<Downloads>>,
-    history: Mutex<LaunchHistory>,
     env: EnvConfig,
     /// Whether kernels may begin before the previous ones have ended.
     overlaps_launches: AtomicBool,
@@ -135,7 +134,6 @@ impl Gpu {
             queue,
             uploads: Mutex::default(),
             downloads: Mutex::default(),
-            history: Mutex::new(LaunchHistory::new()),
             env,
             overlaps_launches: AtomicBool::new(can_overlap_launches(&context, &env)),
             is_recording: AtomicBool::new(false),
@@ -401,9 +399,7 @@ impl Gpu {
     /// Returns the address of a view's element 0.
     #[inline]
     pub(crate) fn address(&self, op: &'static str, view: &View<'_>) -> Result<u64> {
-        let memory: &CudaMemory = view
-            .buffer
-            .downcast()
+        let memory = CudaMemory::of(view.buffer)
             .ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))?;
         Ok(memory.address() + (view.layout.offset() * view.dtype.size()) as u64)
     }
@@ -431,17 +427,17 @@ impl Gpu {
 
     #[inline]
     pub(crate) fn add_to_history(&self, op: &'static str) {
-        self.history.lock().add(op);
+        self.queue.history().add(op);
     }
 
     /// Starts to record every launch.
     pub(crate) fn begin_launch_records(&self) {
-        self.history.lock().begin_records();
+        self.queue.history().begin_records();
     }
 
     /// Stops recording launches and returns those since `begin_launch_records`.
     pub(crate) fn take_launch_records(&self) -> Vec<LaunchRecord> {
-        self.history.lock().take_records()
+        self.queue.history().take_records()
     }
 
     /// Waits for the stream.
@@ -449,14 +445,14 @@ impl Gpu {
         self.context.bind()?;
         // Read before the wait: launches that other threads make during it do not count as ended.
         let (last, launched) = {
-            let history = self.history.lock();
+            let history = self.queue.history();
             (history.last(), history.count)
         };
         // SAFETY: the stream lives as long as this.
         let code = unsafe { sys::cuStreamSynchronize(self.stream()) };
         self.check_status(if self.env.synchronous { last } else { "cuda" }, code)?;
         self.check_failed_launches()?;
-        self.history.lock().mark_ended(launched);
+        self.queue.history().mark_ended(launched);
         Ok(())
     }
 
@@ -492,7 +488,7 @@ impl Gpu {
             device: self.name.clone(),
             detail: format!(
                 "{error}. {}. With TERNION_CUDA_SYNC=1 the error names the op",
-                self.history.lock().suspects()
+                self.queue.history().suspects()
             ),
         }
     }
@@ -532,7 +528,7 @@ impl Gpu {
 
     /// Returns the number of kernels launched so far.
     pub(crate) fn launches(&self) -> u64 {
-        self.history.lock().count as u64
+        self.queue.history().count as u64
     }
 
     /// Queues a copy between two addresses of the device.
@@ -557,12 +553,12 @@ impl Gpu {
         let _guard = self.submission_guard();
         self.check_not_recording("download")?;
         self.context.bind()?;
-        let launched = self.history.lock().count;
+        let launched = self.queue.history().count;
         let mut downloads = self.downloads.lock().pop().unwrap_or_default();
         let ended = downloads.download(self.stream(), transfers, &|op, code| self.check_status(op, code));
         self.downloads.lock().push(downloads);
         ended.and_then(|()| self.check_failed_launches())?;
-        self.history.lock().mark_ended(launched);
+        self.queue.history().mark_ended(launched);
         self.index_errors.take()
     }
 }

@@ -7,10 +7,11 @@ use crate::ops;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
+use ternion_core::ops::matmul::Epilogue;
 use ternion_core::{Error, Op, Result};
 
 /// Returns the launch function of an op whose kernels support every input that core accepts. These
-/// are copies and the elementwise ops, except `BiasActivation`.
+/// are copies, plain matrix products, and the elementwise ops except `BiasActivation`.
 #[inline]
 fn unconditional_launch(op: &Op) -> Option<LaunchFn> {
     match op {
@@ -25,6 +26,7 @@ fn unconditional_launch(op: &Op) -> Option<LaunchFn> {
         Op::Compare(_) => Some(ops::elementwise::run_compare),
         Op::CompareScalar(_) => Some(ops::elementwise::run_compare_scalar),
         Op::Select(_) => Some(ops::elementwise::run_select),
+        Op::Matmul(payload) if payload.epilogue == Epilogue::NONE => Some(ops::matmul::run),
         _ => None,
     }
 }
@@ -33,7 +35,7 @@ fn unconditional_launch(op: &Op) -> Option<LaunchFn> {
 #[inline]
 fn output_plan(op: &Op, inputs: &[Meta<'_>]) -> Plan {
     match op {
-        Op::Copy(_) => Plan::ROW_MAJOR,
+        Op::Copy(_) | Op::Matmul(_) => Plan::ROW_MAJOR,
         Op::Unary(_) | Op::BinaryScalar(_) | Op::CompareScalar(_) => Plan::like(0),
         _ => Plan::like_first_unrepeated(inputs),
     }

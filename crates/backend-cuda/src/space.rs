@@ -63,24 +63,34 @@ impl<const N: usize> Space<N> {
 
     /// Returns the common space of `layouts`, which have the same shape, in the memory order of the
     /// first one.
+    #[cfg(test)]
     pub(crate) fn of(layouts: [&Layout; N]) -> Space<N> {
+        let mut space = Space::EMPTY;
+        space.fill_from_layouts(layouts);
+        space
+    }
+
+    /// Fills this space, which must be [`EMPTY`](Space::EMPTY), with the common axes of `layouts`,
+    /// which have the same shape, in the memory order of the first one.
+    #[inline]
+    pub(crate) fn fill_from_layouts(&mut self, layouts: [&Layout; N]) {
         let mut axes = axes_of(layouts);
         sort_slowest_first(&mut axes, 0);
-        Space::in_order(&axes)
+        self.fill_from(axes.iter().copied());
     }
 
     /// Returns the space of these axes, slowest first, in this order.
     pub(crate) fn in_order(axes: &[(usize, [i64; N])]) -> Space<N> {
         let mut space = Space::EMPTY;
-        space.fill_from(axes);
+        space.fill_from(axes.iter().copied());
         space
     }
 
     /// Fills this space, which must be [`EMPTY`](Space::EMPTY), with these axes, slowest first, in
     /// this order. It does so in the parameters of the kernel, because a space is large to copy.
     #[inline]
-    pub(crate) fn fill_from(&mut self, axes: &[(usize, [i64; N])]) {
-        let rank = merge_axes(axes.iter().copied(), |axis, (size, strides)| {
+    pub(crate) fn fill_from(&mut self, axes: impl IntoIterator<Item = (usize, [i64; N])>) {
+        let rank = merge_axes(axes, |axis, (size, strides)| {
             self.sizes[axis] = size as i64;
             (0..N).for_each(|tensor| self.strides[tensor][axis] = strides[tensor]);
         });
@@ -105,12 +115,15 @@ impl<const N: usize> Space<N> {
     }
 
     /// Returns whether the last axis is contiguous in the first tensor, and contiguous or broadcast
-    /// in the others, and whether packs of `pack` elements never cross its end and are aligned.
+    /// in the others, and whether packs of `pack` elements, a power of two, never cross its end and
+    /// are aligned.
     pub(crate) fn has_rows(&self, pack: usize) -> bool {
         let last = self.last();
         let last_stride = |tensor: usize| self.strides[tensor][last];
-        let is_aligned = |tensor: usize| (0..last).all(|axis| self.strides[tensor][axis] % pack as i64 == 0);
-        self.sizes[last] % pack as i64 == 0
+        // Faster than a division.
+        let is_multiple = |count: i64| count & (pack as i64 - 1) == 0;
+        let is_aligned = |tensor: usize| (0..last).all(|axis| is_multiple(self.strides[tensor][axis]));
+        is_multiple(self.sizes[last])
             && last_stride(0) == 1
             && (0..N)
                 .all(|tensor| last_stride(tensor) == 0 || (last_stride(tensor) == 1 && is_aligned(tensor)))

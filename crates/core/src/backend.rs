@@ -5,7 +5,7 @@ pub use crate::error::index_error_op;
 use crate::error::Result;
 use crate::op::Op;
 use crate::{DType, Layout};
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -247,8 +247,24 @@ pub trait Interop: Send + Sync {
     fn address(&self, buffer: &Buffer) -> Option<usize>;
 }
 
+mod private {
+    use std::any::{Any, TypeId};
+
+    /// Compares the type of a value. All types have this implementation, so no type can pretend to
+    /// be another one.
+    pub trait Typed: Any {
+        fn has_type(&self, id: &TypeId) -> bool;
+    }
+
+    impl<T: Any> Typed for T {
+        fn has_type(&self, id: &TypeId) -> bool {
+            *id == TypeId::of::<T>()
+        }
+    }
+}
+
 /// The memory of a [`Buffer`]. It is freed or returned to the pool when the last handle is dropped.
-pub trait Memory: Any + Send + Sync + Debug {
+pub trait Memory: Any + private::Typed + Send + Sync + Debug {
     /// Returns the number of usable bytes.
     fn bytes(&self) -> usize;
 
@@ -298,6 +314,14 @@ impl Buffer {
     /// Returns whether other libraries may write to this memory.
     pub fn is_externally_shared(&self) -> bool {
         self.0.version_counter().load(Ordering::Acquire) & SHARED_OUTSIDE != 0
+    }
+
+    /// Returns a pointer to the memory if it has type `M`, valid as long as a handle to the memory
+    /// exists. This takes less time than [`downcast`](Buffer::downcast).
+    #[inline]
+    pub fn as_ptr<M: Memory>(&self) -> Option<*const M> {
+        let has_type = private::Typed::has_type(&*self.0, const { &TypeId::of::<M>() });
+        has_type.then(|| Arc::as_ptr(&self.0).cast())
     }
 
     /// Returns the backend's memory type, if this buffer belongs to the backend.

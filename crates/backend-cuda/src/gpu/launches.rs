@@ -3,6 +3,7 @@
 use super::Gpu;
 use crate::launch::Launch;
 use crate::modules::PendingKernel;
+use crate::submit::history::LaunchHistory;
 use crate::submit::queue::{LaunchError, LaunchErrorReason};
 use cudarc::driver::sys;
 use std::sync::atomic::Ordering;
@@ -25,16 +26,17 @@ impl Gpu {
             None if self.launch_later(op, &launch, params)? => return Ok(()),
             None => self.load(op, &launch)?,
         };
-        self.history.lock().add_launch(op, &launch, self.is_recording());
         let config = launch.config(function, self.overlaps_launches.load(Ordering::Relaxed));
-        let at_once = self.env.synchronous || self.is_recording();
+        let is_recording = self.is_recording();
+        let at_once = self.env.synchronous || is_recording;
+        let record = |history: &mut LaunchHistory| history.add_launch(op, &launch, is_recording);
         // SAFETY: the kernel takes one struct by value, which `P` mirrors. The op guarantees the
         // addresses in it: their buffers live until this function returns. After that the memory
         // returns to the pool, which reuses it only for later work in the stream.
-        let code = unsafe { self.queue.push(op, config, params, at_once) };
+        let code = unsafe { self.queue.push(op, config, params, at_once, record) };
         self.check_status(op, code)?;
         self.report(self.queue.take_error_of_this_thread())?;
-        if self.env.synchronous && !self.is_recording() { self.wait_stream() } else { Ok(()) }
+        if self.env.synchronous && !is_recording { self.wait_stream() } else { Ok(()) }
     }
 
     /// If the kernel must be compiled, passes the launch to the queue, which waits for the
@@ -51,10 +53,10 @@ impl Gpu {
             return Ok(false);
         }
         let awaited = PendingKernel { modules: self.modules.clone(), op, launch: *launch };
-        self.history.lock().add_launch(op, launch, false);
         let config = launch.config(std::ptr::null_mut(), self.overlaps_launches.load(Ordering::Relaxed));
+        let record = |history: &mut LaunchHistory| history.add_launch(op, launch, false);
         // SAFETY: as in `launch`.
-        unsafe { self.queue.push_awaited(op, config, Box::new(awaited), params) };
+        unsafe { self.queue.push_awaited(op, config, Box::new(awaited), params, record) };
         self.report(self.queue.take_error_of_this_thread())?;
         Ok(true)
     }

@@ -12,7 +12,7 @@ use foreign::Foreign;
 use pool::{Allocation, Pool, SegmentSource};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use ternion_core::backend::Memory;
+use ternion_core::backend::{Buffer, Memory};
 
 /// Memory of a tensor, returned to the pool when dropped.
 #[derive(Debug)]
@@ -27,6 +27,14 @@ pub(crate) struct CudaMemory {
 }
 
 impl CudaMemory {
+    /// Returns the memory of `buffer`, if it belongs to this backend. (Every op does this for every
+    /// tensor, and [`Buffer::downcast`] takes longer.)
+    #[inline]
+    pub(crate) fn of(buffer: &Buffer) -> Option<&CudaMemory> {
+        // SAFETY: the memory has this type, and `buffer`, a handle to it, is borrowed as long.
+        buffer.as_ptr::<CudaMemory>().map(|memory| unsafe { &*memory })
+    }
+
     /// Wraps `bytes` bytes of another library.
     pub(crate) fn foreign(pool: Arc<Pool<DeviceMemory>>, foreign: Foreign, bytes: usize) -> CudaMemory {
         CudaMemory {

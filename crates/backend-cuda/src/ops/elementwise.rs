@@ -74,8 +74,9 @@ pub(crate) fn launch(
             Operand::Absent => {}
         }
     }
-    let pack = 16 / widest;
-    let is_aligned = |address: u64, dtype: DType| address.is_multiple_of((pack * dtype.size()) as u64);
+    // Sizes are powers of two, which need no division.
+    let pack = 16 >> widest.trailing_zeros();
+    let is_aligned = |address: u64, dtype: DType| address & ((pack * dtype.size()) as u64 - 1) == 0;
     let all_aligned = is_aligned(parameters.y, y.dtype)
         && operands.iter().zip(parameters.inputs).all(|(operand, address)| match operand {
             Operand::Tensor(view) => is_aligned(address, view.dtype),
@@ -83,7 +84,7 @@ pub(crate) fn launch(
         });
     let is_row_major = layouts.iter().all(|layout| layout.is_row_major());
     if !(is_row_major && all_aligned) {
-        parameters.space = Space::of(layouts);
+        parameters.space.fill_from_layouts(layouts);
     }
     let is_line = all_aligned && (is_row_major || parameters.space.is_dense());
     let (kernel, per_block) = if is_line {

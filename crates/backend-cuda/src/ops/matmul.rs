@@ -15,19 +15,18 @@ use crate::launch::Launch;
 use crate::ops::copy::copy;
 use crate::ops::elementwise::{run_binary, run_unary, run_unary_grad};
 use crate::space::Space;
-use crate::variant::gemm::{EpilogueVariant, GemmVariant, MmaInput};
+use crate::variant::gemm::{EpilogueVariant, MmaInput};
 use crate::variant::wrapping_like;
 use bf16x6::Bf16Terms;
 use choice::{Choice, Choices, Device, Output, Sizes};
 use operand::Operand;
 pub(crate) use remembered::clear_choices;
-use smallvec::SmallVec;
 use ternion_core::backend::{Buffer, Meta, Unsupported, View};
 use ternion_core::ops::binary::{Binary, BinaryOp};
 use ternion_core::ops::matmul::{Epilogue, Matmul};
 use ternion_core::ops::reduce::{Reduce, ReduceOp};
 use ternion_core::ops::unary::{Unary, UnaryGrad};
-use ternion_core::{AxisSet, DType, Error, Layout, MAX_RANK, Op, Result, Scalar, UnaryOp};
+use ternion_core::{AxisSet, DType, Error, Layout, Op, Result, Scalar, UnaryOp};
 
 /// The kernels of a variant, in the order of its source.
 const PRODUCT: usize = 0;
@@ -233,7 +232,7 @@ impl Widened {
     }
 }
 
-fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Matmul(payload) = op else { return Err(Error::invalid(call.name, "is not matmul")) };
     let (a, b, shape) = (call.inputs[0], call.inputs[1], call.outputs[0].layout.shape());
     let rank = shape.rank();
@@ -267,18 +266,23 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let y = &call.outputs[0];
     let address = call.gpu.address(call.name, y)?;
     let stores_boxes = call.gpu.uses_tensor_maps() && tensor_maps::supports_output(y, address);
-    let fused = epilogue_to_fuse(call, &payload.epilogue)?;
+    let is_plain = payload.epilogue == Epilogue::NONE;
+    let fused = if is_plain { None } else { epilogue_to_fuse(call, &payload.epilogue)? };
     let output = Output { view: y, stores_boxes, fused };
-    let Choices { choice, bf16x6_choice } = Choice::cached(input, [&a, &b], output, &sizes, device);
-    if choice.epilogue == EpilogueVariant::BiasRelu && is_more_than_bias_and_relu(&payload.epilogue) {
+    let choices = Choice::cached(input, [&a, &b], output, &sizes, device);
+    let Choices { choice, bf16x6_choice } = &*choices;
+    if !is_plain
+        && choice.epilogue == EpilogueVariant::BiasRelu
+        && is_more_than_bias_and_relu(&payload.epilogue)
+    {
         return run_unfused(payload, call);
     }
     if let Some(bf16x6_choice) = bf16x6_choice {
-        return bf16x6::launch(call, &payload.epilogue, &sizes, [&bf16x6_choice, &choice], [&a, &b]);
+        return bf16x6::launch(call, &payload.epilogue, &sizes, [bf16x6_choice, choice], [&a, &b]);
     }
     match choice.is_copied {
-        [false, false] => launch(call, &payload.epilogue, &sizes, &choice, [&a, &b], None, Condition::NONE),
-        _ => launch_with_copies(call, &payload.epilogue, &sizes, &choice, [&a, &b]),
+        [false, false] => launch(call, &payload.epilogue, &sizes, choice, [&a, &b], None, Condition::NONE),
+        _ => launch_with_copies(call, &payload.epilogue, &sizes, choice, [&a, &b]),
     }
 }
 
@@ -291,14 +295,19 @@ fn stride(view: &View<'_>, axis: usize) -> i64 {
     }
 }
 
-/// Returns the sizes and strides of the batch axes.
-fn batch_axes(views: [&View<'_>; 3]) -> SmallVec<[(usize, [i64; 3]); MAX_RANK]> {
+/// Returns the sizes and strides of the batch axes. (An iterator, because most products have none,
+/// and a list would be copied.)
+#[inline]
+fn batch_axes<'a>(views: [&'a View<'_>; 3]) -> impl Iterator<Item = (usize, [i64; 3])> + use<'a> {
     let shape = views[0].layout.shape();
-    let mut axes = SmallVec::new();
-    for axis in 0..shape.rank() - 2 {
-        axes.push((shape.dim(axis), views.map(|view| stride(view, axis))));
-    }
-    axes
+    (0..shape.rank() - 2).map(move |axis| (shape.dim(axis), views.map(|view| stride(view, axis))))
+}
+
+/// Returns the space of the batch axes.
+fn batch_space(views: [&View<'_>; 3]) -> Space<3> {
+    let mut space = Space::EMPTY;
+    space.fill_from(batch_axes(views));
+    space
 }
 
 /// As [`launch`], after copying the operands that the tile does not support.
@@ -360,27 +369,12 @@ fn launch(
         split_length: choice.split_length as u32,
         batch: Space::EMPTY,
     };
-    parameters.batch.fill_from(&batch_axes([y, &a.view, &b.view]));
-    let (tile, [load_a, load_b]) = (choice.tile, choice.loads);
-    let variant = GemmVariant {
-        tile,
-        a: load_a,
-        b: load_b,
-        operands: tile.engine.operands(wrapping_like(a.view.dtype)),
-        output: wrapping_like(y.dtype),
-        epilogue: choice.epilogue,
-    };
+    parameters.batch.fill_from(batch_axes([y, &a.view, &b.view]));
     super::check_fits(op, &[choice.blocks])?;
-    if tile.engine.uses_tensor_maps() {
-        let maps = match terms {
-            Some([a, b]) => [a.map(tile, tile.block.m, op)?, b.map(tile, tile.block.n, op)?],
-            None => tensor_maps::operand_maps([a, b], choice, &parameters.batch, op)?,
-        };
-        return match tile.engine.reduces_in_cluster() {
-            true => split_k::launch(call, choice, maps, parameters, variant),
-            false => tensor_maps::launch(call, epilogue, sizes, choice, maps, &parameters, variant),
-        };
+    if choice.tile.engine.uses_tensor_maps() {
+        return launch_mapped(call, epilogue, sizes, choice, [a, b], terms, &parameters);
     }
+    let variant = choice.variant(a, y);
     let product = Launch {
         shared_bytes: choice.shared_bytes as u32,
         ..Launch::new(variant, PRODUCT, choice.blocks as u32, choice.threads as u32)
@@ -390,6 +384,29 @@ fn launch(
         return Ok(());
     }
     gpu.launch(op, Launch::new(variant, SUM_SPLITS, sizes.outputs().div_ceil(256) as u32, 256), &parameters)
+}
+
+/// As [`launch`], for a tile that loads its operands by tensor maps. (A separate function, because
+/// the maps need stack space, which other products would have to set up.)
+#[inline(never)]
+fn launch_mapped(
+    call: &Call<'_>,
+    epilogue: &Epilogue,
+    sizes: &Sizes,
+    choice: &Choice,
+    operands: [&Operand<'_>; 2],
+    terms: Option<&[Bf16Terms<'_>; 2]>,
+    parameters: &Parameters,
+) -> Result<()> {
+    let (op, tile, variant) = (call.name, choice.tile, choice.variant(operands[0], &call.outputs[0]));
+    let maps = match terms {
+        Some([a, b]) => [a.map(tile, tile.block.m, op)?, b.map(tile, tile.block.n, op)?],
+        None => tensor_maps::operand_maps(operands, choice, &parameters.batch, op)?,
+    };
+    match tile.engine.reduces_in_cluster() {
+        true => split_k::launch(call, choice, maps, *parameters, variant),
+        false => tensor_maps::launch(call, epilogue, sizes, choice, maps, parameters, variant),
+    }
 }
 
 #[cfg(test)]

@@ -21,8 +21,9 @@
 
 use crate::driver::launch::LaunchConfig;
 use crate::driver::stream::Stream;
+use crate::submit::history::LaunchHistory;
 use cudarc::driver::sys;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -134,7 +135,9 @@ pub(crate) struct SubmissionQueue<D> {
     /// The number of these launches that were submitted to the driver. Written by the holder of
     /// `issuing`.
     issued: CachePadded,
-    pushing: Mutex<()>,
+    /// Held by the thread that pushes a launch. The history is protected by the same lock, because
+    /// another one would be a measurable part of a launch's time.
+    pushing: Mutex<LaunchHistory>,
     issuing: Mutex<()>,
     /// The launches whose kernels are still being compiled: their indices and kernels. They are not
     /// in the slots, so that the first fields of a slot fit into one cache line.
@@ -189,7 +192,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
             slots: (0..slots).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
             pushed: CachePadded(AtomicUsize::new(0)),
             issued: CachePadded(AtomicUsize::new(0)),
-            pushing: Mutex::default(),
+            pushing: Mutex::new(LaunchHistory::new()),
             issuing: Mutex::default(),
             awaited: Mutex::default(),
             direct_launches: AtomicUsize::new(0),
@@ -204,9 +207,14 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         }
     }
 
+    /// Returns the history of launches. No launch is pushed while the guard exists.
+    pub(crate) fn history(&self) -> MutexGuard<'_, LaunchHistory> {
+        self.pushing.lock()
+    }
+
     /// Launches a kernel of `op`: immediately if `at_once` is set, otherwise possibly later, on the
-    /// queue's thread. The driver's error for a later launch is reported by
-    /// [`SubmissionQueue::take_error_of_this_thread`].
+    /// queue's thread. `record` adds the launch to the history. The driver's error for a later
+    /// launch is reported by [`SubmissionQueue::take_error_of_this_thread`].
     ///
     /// # Safety
     /// The kernel takes one struct by value, which `P` mirrors. The buffers at its addresses are
@@ -218,9 +226,11 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         config: LaunchConfig,
         parameters: &P,
         at_once: bool,
+        record: impl FnOnce(&mut LaunchHistory),
     ) -> sys::CUresult {
         const { assert!(align_of::<P>() <= align_of::<Parameters>()) };
-        let _pushing = self.pushing.lock();
+        let mut history = self.pushing.lock();
+        record(&mut history);
         let index = self.pushed.0.load(Ordering::Relaxed);
         let config = self.in_order(config);
         let is_direct = at_once || !self.uses_thread || size_of::<P>() > MAX_PARAMETER_BYTES;
@@ -256,13 +266,15 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
         config: LaunchConfig,
         awaited: Box<dyn AwaitedKernel>,
         parameters: &P,
+        record: impl FnOnce(&mut LaunchHistory),
     ) {
         const { assert!(align_of::<P>() <= align_of::<Parameters>()) };
         assert!(
             self.uses_thread && size_of::<P>() <= MAX_PARAMETER_BYTES,
             "there is a slot that the launch fits into"
         );
-        let _pushing = self.pushing.lock();
+        let mut history = self.pushing.lock();
+        record(&mut history);
         let index = self.pushed.0.load(Ordering::Relaxed);
         self.awaited.lock().push_back((index, awaited));
         let config = LaunchConfig { function: std::ptr::null_mut(), ..self.in_order(config) };

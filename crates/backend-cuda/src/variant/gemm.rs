@@ -418,7 +418,7 @@ impl LoadMode {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct GemmVariant {
     pub(crate) tile: &'static Tile,
     pub(crate) a: LoadMode,
@@ -427,6 +427,17 @@ pub(crate) struct GemmVariant {
     pub(crate) operands: DType,
     pub(crate) output: DType,
     pub(crate) epilogue: EpilogueVariant,
+}
+
+/// The kernels of each launch are looked up, so everything that distinguishes most variants is
+/// hashed as one word, not field after field. Epilogues are only compared.
+impl Hash for GemmVariant {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let tile = std::ptr::from_ref(self.tile) as usize;
+        let fields = [self.a as usize, self.b as usize, self.operands as usize, self.output as usize];
+        state.write_usize(fields.into_iter().fold(tile, |word, field| word.rotate_left(8) ^ field));
+    }
 }
 
 impl GemmVariant {

@@ -5,12 +5,11 @@
 use super::choice::Choice;
 use super::operand::Operand;
 use super::tensor_maps::{self, BATCH_AXES, OperandMap};
-use super::{Condition, Sizes, batch_axes, launch as launch_product, stride};
+use super::{Condition, Sizes, batch_space, launch as launch_product, stride};
 use crate::call::Call;
 use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::memory::workspace::Workspace;
-use crate::space::Space;
 use crate::variant::KernelFamily;
 use crate::variant::gemm::{LoadMode, Tile};
 use std::sync::Arc;
@@ -154,7 +153,7 @@ pub(super) fn launch(
     [a, b]: [&Operand<'_>; 2],
 ) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
-    let batch = Space::in_order(&batch_axes([&call.outputs[0], &a.view, &b.view]));
+    let batch = batch_space([&call.outputs[0], &a.view, &b.view]);
     let mut terms = [(a, 1), (b, 2)].map(|(operand, tensor)| {
         Bf16Terms::of(operand, bf16x6_choice.loads[tensor - 1], tensor_maps::batch_axes(&batch, tensor))
     });

@@ -3,7 +3,6 @@
 
 use super::operand::Operand;
 use super::tensor_maps;
-use crate::space::Space;
 use crate::tiles::{LaunchedTile, record_tile, tile_override};
 use crate::variant::gemm::{
     BF16X6_TILES, Engine, EpilogueVariant, FUSED_TILES, GemmVariant, LoadMode, MmaInput, Purpose,
@@ -159,6 +158,19 @@ pub(super) struct Choice {
 }
 
 impl Choice {
+    /// Returns the variant of the kernel for the operand a and the result y.
+    #[inline]
+    pub(super) fn variant(&self, a: &Operand<'_>, y: &View<'_>) -> GemmVariant {
+        GemmVariant {
+            tile: self.tile,
+            a: self.loads[0],
+            b: self.loads[1],
+            operands: self.tile.engine.operands(wrapping_like(a.view.dtype)),
+            output: wrapping_like(y.dtype),
+            epilogue: self.epilogue,
+        }
+    }
+
     /// Returns the bytes of the partial sums, which are those of whole tiles, if the product kernel
     /// adds them itself; otherwise `None`.
     pub(super) fn fused_partial_bytes(&self) -> Option<usize> {
@@ -357,7 +369,7 @@ fn bf16x6_choice(
     sizes: &Sizes,
     device: Device,
 ) -> Option<Choice> {
-    let batch = Space::in_order(&super::batch_axes([output.view, &operands[0].view, &operands[1].view]));
+    let batch = super::batch_space([output.view, &operands[0].view, &operands[1].view]);
     let is_supported = output.stores_boxes && tensor_maps::supports_batch(&batch);
     let sizes = &Sizes { supports_tensor_maps: is_supported, ..*sizes };
     let exact = choice.tile.predicted(sizes, choice.splits, device.multiprocessors);
@@ -427,7 +439,7 @@ fn supports_tensor_maps(
     Output { view: y, stores_boxes, .. }: Output<'_>,
     sizes: &Sizes,
 ) -> bool {
-    let batch = Space::in_order(&super::batch_axes([y, &operands[0].view, &operands[1].view]));
+    let batch = super::batch_space([y, &operands[0].view, &operands[1].view]);
     stores_boxes
         && sizes.k > 0
         && operands.into_iter().all(tensor_maps::supports_operand)

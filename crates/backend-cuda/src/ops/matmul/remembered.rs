@@ -7,6 +7,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 use ternion_core::DType;
 
 /// The maximum number of products whose choices are cached.
@@ -111,7 +112,7 @@ impl ChoiceKey {
 }
 
 thread_local! {
-    static CACHE: RefCell<FxHashMap<ChoiceKey, Choices>> =
+    static CACHE: RefCell<FxHashMap<ChoiceKey, Rc<Choices>>> =
         const { RefCell::new(FxHashMap::with_hasher(FxBuildHasher)) };
 }
 
@@ -121,7 +122,7 @@ pub(crate) fn clear_choices() {
 }
 
 #[cold]
-fn insert(key: ChoiceKey, choices: Choices) {
+fn insert(key: ChoiceKey, choices: Rc<Choices>) {
     CACHE.with_borrow_mut(|cache| {
         // The cache is bounded: a program that never multiplies the same sizes twice must not fill
         // the memory.
@@ -142,13 +143,13 @@ impl Choice {
         output: Output<'_>,
         sizes: &Sizes,
         device: Device,
-    ) -> Choices {
+    ) -> Rc<Choices> {
         let key = ChoiceKey::of(input, operands, output, sizes, device);
-        if let Some(cached_choices) = CACHE.with_borrow(|cache| cache.get(&key).copied()) {
+        if let Some(cached_choices) = CACHE.with_borrow(|cache| cache.get(&key).cloned()) {
             return cached_choices;
         }
-        let choices = Choice::select(input, operands, output, sizes, device);
-        insert(key, choices);
+        let choices = Rc::new(Choice::select(input, operands, output, sizes, device));
+        insert(key, choices.clone());
         choices
     }
 }

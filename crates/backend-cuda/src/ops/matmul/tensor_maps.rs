@@ -63,10 +63,10 @@ pub(super) fn supports_output(y: &View<'_>, address: u64) -> bool {
     let is_run = strides[rank - 1] == 1 || shape.dim(rank - 1) == 1;
     // The partial sums of split-K have rows of n f32 elements.
     let columns = shape.dim(rank - 1) * y.dtype.size().min(4);
-    is_run
-        && address.is_multiple_of(ALIGNMENT)
+    // If y is row-major, its other strides are multiples of its columns.
+    address.is_multiple_of(ALIGNMENT)
         && (columns as u64).is_multiple_of(ALIGNMENT)
-        && (0..rank - 1).all(is_even)
+        && (y.layout.is_row_major() || (is_run && (0..rank - 1).all(is_even)))
 }
 
 /// Returns whether boxes of the operand, or of its copy, can be loaded: its strides are not

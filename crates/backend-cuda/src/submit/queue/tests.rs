@@ -44,7 +44,7 @@ fn push(queue: &Arc<SubmissionQueue<Driver>>, number: u64, at_once: bool) -> sys
     let grid = (number % 7) as u32;
     let config = config_of(grid);
     // SAFETY: `Driver` takes three numbers.
-    unsafe { queue.push("test", config, &[number, number * 2, u64::from(grid)], at_once) }
+    unsafe { queue.push("test", config, &[number, number * 2, u64::from(grid)], at_once, |_| ()) }
 }
 
 fn queue(notes: Driver) -> Arc<SubmissionQueue<Driver>> {
@@ -196,7 +196,7 @@ fn push_awaited(queue: &Arc<SubmissionQueue<Driver>>, number: u64) -> std::sync:
     let config = config_of((number % 7) as u32);
     let parameters = [number, number * 2, number % 7];
     // SAFETY: `Driver` takes three numbers.
-    unsafe { queue.push_awaited("test", config, Box::new(Pending(Mutex::new(later))), &parameters) };
+    unsafe { queue.push_awaited("test", config, Box::new(Pending(Mutex::new(later))), &parameters, |_| ()) };
     compiled
 }
 
@@ -277,7 +277,7 @@ fn after_the_end_a_launch_waits_for_its_kernel_by_itself() {
     let (compiled, later) = std::sync::mpsc::channel();
     compiled.send(7).expect("awaited");
     // SAFETY: `Driver` takes three numbers.
-    unsafe { queue.push_awaited("test", config_of(3), Box::new(Pending(Mutex::new(later))), &[3u64, 6, 3]) };
+    unsafe { queue.push_awaited("test", config_of(3), Box::new(Pending(Mutex::new(later))), &[3u64, 6, 3], |_| ()) };
     assert_eq!((&*queue.target.numbers.lock(), &*queue.target.functions.lock()), (&vec![3], &vec![7]));
 }
 
@@ -350,7 +350,7 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
     let count = 300;
     for number in 0..count {
         // SAFETY: the target takes such parameters.
-        let code = unsafe { queue.push("test", config(number), &Aligned::of(number), number % 41 == 40) };
+        let code = unsafe { queue.push("test", config(number), &Aligned::of(number), number % 41 == 40, |_| ()) };
         assert_eq!(code, sys::CUresult::CUDA_SUCCESS);
     }
     queue.stop();
@@ -378,7 +378,7 @@ fn launches_behind_other_work_wait_for_its_end() {
                 queue.drain();
             }
             // SAFETY: the target takes such parameters.
-            let code = unsafe { queue.push("test", config, &Aligned::of(number), at_once) };
+            let code = unsafe { queue.push("test", config, &Aligned::of(number), at_once, |_| ()) };
             assert_eq!(code, sys::CUresult::CUDA_SUCCESS);
         }
         queue.stop();
