@@ -125,8 +125,8 @@ impl CudaBackend {
 /// Returns the address of byte `offset_bytes` of `buffer`, after checking that `length` bytes
 /// follow it in the buffer.
 fn device_address(op: &'static str, buffer: &Buffer, offset_bytes: usize, length: usize) -> Result<u64> {
-    let memory = CudaMemory::of(buffer)
-        .ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))?;
+    let memory =
+        CudaMemory::of(buffer).ok_or_else(|| Error::invalid(op, "the buffer belongs to another backend"))?;
     match offset_bytes.checked_add(length) {
         Some(end) if end <= memory.bytes => Ok(memory.address() + offset_bytes as u64),
         _ => Err(Error::invalid(

@@ -37,8 +37,13 @@ fn attend(x: [&Tensor; 3], options: AttentionOptions<'_>) -> Result<Tensor> {
 
 /// Compares in f16 and bf16, with every combination of causal mask and window.
 fn compare_all(q: &[usize], k: &[usize], v: &[usize], windows: &[Option<usize>]) {
+    compare_in(&[DType::F16, DType::BF16], [q, k, v], windows);
+}
+
+/// As `compare_all`, for these dtypes.
+fn compare_in(dtypes: &[DType], [q, k, v]: [&[usize]; 3], windows: &[Option<usize>]) {
     cpu().seed(11);
-    for dtype in [DType::F16, DType::BF16] {
+    for &dtype in dtypes {
         let inputs = [q, k, v].map(|shape| random(shape, 1.0, dtype).unwrap());
         for causal in [false, true] {
             for &window in windows {
@@ -96,6 +101,40 @@ fn widths_between() {
     compare_all(&[1, 2, 70, 64], &[1, 1, 90, 64], &[1, 1, 90, 36], &[None]);
     compare_all(&[1, 2, 70, 104], &[1, 1, 90, 104], &[1, 1, 90, 52], &[None]);
     compare_all(&[1, 2, 70, 40], &[1, 1, 90, 40], &[1, 1, 90, 128], &[None]);
+}
+
+/// Heads wider than 128, of which an output takes several tiles: by whole products, also with few
+/// queries and with sums in parts, and, if rows are not whole vec4, element by element.
+#[test]
+fn wide_heads() {
+    let dtypes = [DType::F32, DType::F16, DType::BF16];
+    let compare_wide = |q: [usize; 4], kv: [usize; 3], widths: [usize; 2], windows: &[Option<usize>]| {
+        let [k, v] = widths.map(|width| [kv[0], kv[1], kv[2], width]);
+        compare_in(&dtypes, [&q, &k, &v], windows);
+    };
+    compare_wide([1, 4, 150, 256], [1, 2, 190], [256, 256], &[None, Some(50)]);
+    compare_wide([2, 2, 70, 160], [2, 1, 90], [160, 200], &[None]);
+    compare_wide([1, 2, 130, 64], [1, 2, 130], [64, 260], &[None]);
+    compare_wide([1, 2, 130, 132], [1, 2, 130], [132, 32], &[None]);
+    compare_wide([1, 3, 1, 256], [1, 3, 700], [256, 256], &[None]);
+    compare_wide([1, 1, 700, 256], [1, 1, 3], [256, 192], &[None]);
+    compare_wide([1, 2, 40, 130], [1, 2, 50], [130, 129], &[None, Some(9)]);
+}
+
+/// Heads wider than 128 with masks, of which the additive one has a gradient.
+#[test]
+fn wide_heads_with_masks() {
+    cpu().seed(12);
+    for dtype in [DType::F32, DType::BF16] {
+        let inputs: [Tensor; 4] = [[1, 2, 70, 256], [1, 2, 90, 256], [1, 2, 90, 192], [1, 1, 70, 90]]
+            .map(|shape| random(&shape, 1.0, dtype).unwrap());
+        compare(&inputs, |x| {
+            let added = AttentionOptions { mask: Some(&x[3]), ..AttentionOptions::default() };
+            let is_used = x[3].detach().ge_scalar(-0.5)?;
+            let bool_mask = AttentionOptions { mask: Some(&is_used), ..AttentionOptions::default() };
+            Ok(vec![attend([&x[0], &x[1], &x[2]], added)?, attend([&x[0], &x[1], &x[2]], bool_mask)?])
+        });
+    }
 }
 
 /// Queries, keys and values that are slices of one tensor.

@@ -7,8 +7,8 @@
 
 use crate::driver::check;
 use crate::gpu::Gpu;
-use crate::memory::{CudaMemory, DeviceMemory};
 use crate::memory::pool::Pool;
+use crate::memory::{CudaMemory, DeviceMemory};
 use cudarc::driver::sys;
 use std::sync::Arc;
 use std::thread::ThreadId;
@@ -27,8 +27,7 @@ pub(crate) struct Recording {
 impl Recording {
     /// Retains `buffer` for as long as the graph lives, unless it belongs to the arena.
     pub(crate) fn retain(&mut self, buffer: &Buffer) {
-        let is_in_arena =
-            CudaMemory::of(buffer).is_some_and(|memory| Arc::ptr_eq(&memory.pool, &self.arena));
+        let is_in_arena = CudaMemory::of(buffer).is_some_and(|memory| Arc::ptr_eq(&memory.pool, &self.arena));
         if !is_in_arena && !self.retained.iter().any(|retained| retained.is(buffer)) {
             self.retained.push(buffer.clone());
         }

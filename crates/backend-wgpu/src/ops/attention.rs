@@ -161,14 +161,15 @@ fn mask_mode(mask: Option<&View<'_>>) -> MaskMode {
     }
 }
 
-/// Returns whether the tiles of tile_vec4.wgsl support these tensors with `memory_vec4s` vec4 of
-/// workgroup memory. Each tensor must have rows of up to 128 elements that can be accessed as vec4.
+/// Returns whether tiles of vec4 support these tensors with `memory_vec4s` vec4 of workgroup
+/// memory. Each tensor must have rows of up to `max_width` elements that can be accessed as vec4.
 /// No tensor that is read may share a buffer with one that is written.
 fn supports_vec4(
     call: &Call<'_>,
     read: &[View<'_>],
     written: &[View<'_>],
     memory_vec4s: u32,
+    max_width: usize,
 ) -> Result<bool> {
     if call.gpu.limits.max_compute_workgroup_storage_size < memory_vec4s * 16 {
         return Ok(false);
@@ -176,7 +177,7 @@ fn supports_vec4(
     for view in read.iter().chain(written) {
         let (_, offset) = call.gpu.bind(call.name, view)?;
         let [.., lines, width] = view.layout.shape().to_array::<4>(call.name)?;
-        if lines == 0 || !(1..=MAX_WIDTH).contains(&width) || !is_vec4_aligned(view, offset, 3) {
+        if lines == 0 || !(1..=max_width).contains(&width) || !is_vec4_aligned(view, offset, 3) {
             return Ok(false);
         }
     }
@@ -283,20 +284,20 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let sizes = Sizes::of(call, &attention.config, [heads, queries, width])?;
-    if supports_vec4(call, &call.inputs[..3], &call.outputs[..1], FORWARD_VEC4S)? {
-        let config = &attention.config;
-        let packed = cooperative::pack(call, config, &call.inputs[..3], &call.outputs[..1])?;
-        if let Some(packed) = &packed {
-            packed.launch_forward(call, config)?;
-        }
-        if packed.is_none() {
-            let [y] = [0].map(|at| call.outputs[at]);
-            let products =
-                UntiledAttention::of(call, config, &call.inputs[..3], &[y], call.inputs.get(3).copied())?;
-            if let Some(products) = products {
-                return products.launch_forward();
-            }
-        }
+    let (config, [inputs, outputs]) = (&attention.config, [&call.inputs[..3], &call.outputs[..1]]);
+    let supports_tiles = supports_vec4(call, inputs, outputs, FORWARD_VEC4S, MAX_WIDTH)?;
+    let packed = match supports_tiles {
+        true => cooperative::pack(call, config, inputs, outputs)?,
+        false => None,
+    };
+    if let Some(packed) = &packed {
+        packed.launch_forward(call, config)?;
+    } else if let Some(products) =
+        UntiledAttention::of(call, config, inputs, outputs, call.inputs.get(3).copied())?
+    {
+        return products.launch_forward();
+    }
+    if supports_tiles {
         let records = packed.as_ref().map(|packed| packed.records(call)).transpose()?;
         return launch_vec4(call, sizes.in_one_chunk(), [batch, width], records);
     }
@@ -494,7 +495,7 @@ fn launch_grad<'a>(
     let [.., value_width] = v.layout.shape().to_array::<4>(call.name)?;
     let sizes = Sizes::of(call, config, [heads, lines, key_width])?;
     let by_keys = Switch::ByKeys.is(target == GradTarget::KeyAndValue);
-    if supports_vec4(call, &[q, k, v, dy], outputs, GRAD_VEC4S)? {
+    if supports_vec4(call, &[q, k, v, dy], outputs, GRAD_VEC4S, MAX_WIDTH)? {
         let mut slots = Slots::new(Shader::AttentionGradVec4);
         slots.select_groups(records);
         let width = if target == GradTarget::Query { key_width } else { key_width.max(value_width) };

@@ -587,7 +587,8 @@ fn run(
     options: MatmulOptions<'_>,
 ) -> Result<Tensor> {
     // The most frequent case, which is faster without lists.
-    if let MatmulOptions { bias: None, activation: None, alpha: 1.0, out_dtype: None, tf32, bf16x6, .. } = options
+    if let MatmulOptions { bias: None, activation: None, alpha: 1.0, out_dtype: None, tf32, bf16x6, .. } =
+        options
         && residual.is_none()
     {
         return apply_one(Matmul { epilogue: Epilogue::NONE, tf32, bf16x6 }, &[left, right]);

@@ -277,7 +277,9 @@ fn after_the_end_a_launch_waits_for_its_kernel_by_itself() {
     let (compiled, later) = std::sync::mpsc::channel();
     compiled.send(7).expect("awaited");
     // SAFETY: `Driver` takes three numbers.
-    unsafe { queue.push_awaited("test", config_of(3), Box::new(Pending(Mutex::new(later))), &[3u64, 6, 3], |_| ()) };
+    unsafe {
+        queue.push_awaited("test", config_of(3), Box::new(Pending(Mutex::new(later))), &[3u64, 6, 3], |_| ())
+    };
     assert_eq!((&*queue.target.numbers.lock(), &*queue.target.functions.lock()), (&vec![3], &vec![7]));
 }
 
@@ -350,7 +352,8 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
     let count = 300;
     for number in 0..count {
         // SAFETY: the target takes such parameters.
-        let code = unsafe { queue.push("test", config(number), &Aligned::of(number), number % 41 == 40, |_| ()) };
+        let code =
+            unsafe { queue.push("test", config(number), &Aligned::of(number), number % 41 == 40, |_| ()) };
         assert_eq!(code, sys::CUresult::CUDA_SUCCESS);
     }
     queue.stop();

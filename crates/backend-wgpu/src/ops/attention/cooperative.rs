@@ -2,7 +2,7 @@
 //! and records for each group of heads whether f16 represents them; the next shaders compute the
 //! products of the accepted groups.
 
-use super::{FORWARD_VEC4S, Slots, UNBOUNDED, strides, supports_vec4};
+use super::{FORWARD_VEC4S, MAX_WIDTH, Slots, UNBOUNDED, strides, supports_vec4};
 use crate::call::Call;
 use crate::gpu::Binding;
 use crate::names::{
@@ -162,7 +162,7 @@ fn is_supported(
     let is_candidate = matches!(tensors[0].dtype, DType::F16 | DType::BF16)
         && !config.mask
         && binary_scale(config).is_finite();
-    if !has_features || !is_candidate || !supports_vec4(call, tensors, written, FORWARD_VEC4S)? {
+    if !has_features || !is_candidate || !supports_vec4(call, tensors, written, FORWARD_VEC4S, MAX_WIDTH)? {
         return Ok(false);
     }
     let sizes = Sizes::of(call)?;

@@ -1,6 +1,6 @@
 //! Attention by whole matrix products: the weights of some heads at a time are stored in memory.
 
-use super::{FORWARD_VEC4S, Sizes, Slots, strides, supports_vec4};
+use super::{FORWARD_VEC4S, MAX_WIDTH, Sizes, Slots, strides, supports_vec4};
 use crate::call::Call;
 use crate::gpu::Binding;
 use crate::names::{
@@ -106,6 +106,15 @@ struct Output {
     by_keys: bool,
 }
 
+impl Output {
+    /// Iterates over the columns of each tile: the first one, and an output of their width.
+    fn by_tile(self) -> impl Iterator<Item = (usize, Output)> {
+        (0..self.width)
+            .step_by(TILE)
+            .map(move |first| (first, Output { width: TILE.min(self.width - first), ..self }))
+    }
+}
+
 /// How an output of some heads is split into tiles, and its sums into parts.
 struct Tiling {
     columns: usize,
@@ -138,19 +147,21 @@ struct Shape {
 }
 
 impl Shape {
-    /// Returns the sizes if there are enough rows and tiles, and the weights of the heads that
-    /// share a key head are within the memory limit.
-    fn of(call: &Call<'_>, config: &AttentionConfig) -> Result<Option<Shape>> {
+    /// Returns the sizes if the weights of the heads that share a key head are within the memory
+    /// limit, and there are enough rows and tiles. If `is_wide`, any number is enough: shaders that
+    /// keep the weights on chip compute the scores again for every 64 columns of wide heads.
+    fn of(call: &Call<'_>, config: &AttentionConfig, is_wide: bool) -> Result<Option<Shape>> {
         let [batch, heads, queries, width] = call.inputs[0].layout.shape().to_array(call.name)?;
         let sizes = Sizes::of(call, config, [heads, queries, width])?;
         let (keys, all_heads) = (sizes.keys as usize, batch * heads);
         let padded = [queries, keys].map(|lines| lines.next_multiple_of(TILE));
         let tiles = all_heads * padded.map(|lines| lines / TILE).iter().product::<usize>();
-        if all_heads == 0 || queries.min(keys) < MIN_LINES {
+        let is_small = queries.min(keys) < MIN_LINES || tiles < MIN_TILES && !call.gpu.small_products;
+        if all_heads == 0 || queries.min(keys) == 0 || is_small && !is_wide {
             return Ok(None);
         }
         let bytes = (padded[0] * padded[1] * 4).saturating_mul(sizes.q_heads_per_kv as usize) as u64;
-        if bytes > call.gpu.workspace_bytes || tiles < MIN_TILES && !call.gpu.small_products {
+        if bytes > call.gpu.workspace_bytes {
             return Ok(None);
         }
         let groups_at_a_time = (call.gpu.workspace_bytes / bytes) as usize;
@@ -227,12 +238,16 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         written: &[View<'a>],
         mask: Option<View<'a>>,
     ) -> Result<Option<UntiledAttention<'a, 'b>>> {
-        if !supports_vec4(call, read, written, FORWARD_VEC4S.max(VEC4_TILE_BYTES / 16))? {
+        let memory_vec4s = FORWARD_VEC4S.max(VEC4_TILE_BYTES / 16);
+        if !supports_vec4(call, read, written, memory_vec4s, usize::MAX)? {
             return Ok(None);
         }
-        let Some(shape) = Shape::of(call, config)? else { return Ok(None) };
-        let output = |(at, view): (usize, &View<'_>)| Output { width: width_of(view), by_keys: at > 0 };
-        let outputs: Vec<Output> = written.iter().enumerate().map(output).collect();
+        let is_wide = read.iter().chain(written).any(|view| width_of(view) > MAX_WIDTH);
+        let Some(shape) = Shape::of(call, config, is_wide)? else { return Ok(None) };
+        let columns_of = |(at, view): (usize, &View<'_>)| {
+            Output { width: width_of(view), by_keys: at > 0 }.by_tile().map(|(_, columns)| columns)
+        };
+        let outputs: Vec<Output> = written.iter().enumerate().flat_map(columns_of).collect();
         match Memory::of(call, &shape, &outputs, written.len() == 1) {
             Ok(memory) => Ok(Some(UntiledAttention { call, shape, memory, mask })),
             // Without memory, shaders that keep the weights on chip are used instead.
@@ -388,9 +403,26 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         slots
     }
 
-    /// Queues the product of weights and `right`, times `factor`. In the forward pass, `forward`
-    /// contains the maxima and sums of the tiles' rows, and the output lse.
+    /// Queues the product of weights and `right`, times `factor`, for as many columns at a time as
+    /// a tile has. In the forward pass, `forward` contains the maxima and sums of the tiles' rows,
+    /// and the output lse.
     fn launch_output<'c>(
+        &'c self,
+        heads: Heads,
+        output: Output,
+        matrices: [Matrix<'c>; 2],
+        factor: f32,
+        forward: Option<(Binding<'c>, &View<'c>)>,
+    ) -> Result<()> {
+        output.by_tile().try_for_each(|(first, columns)| {
+            // Columns of `right` are contiguous, and so are those of the output.
+            let from_first = |matrix: Matrix<'c>| Matrix { first: matrix.first + first as u32, ..matrix };
+            self.launch_columns(heads, columns, matrices.map(from_first), factor, forward)
+        })
+    }
+
+    /// Queues the product of weights and `right` for the columns of one tile.
+    fn launch_columns<'c>(
         &'c self,
         heads: Heads,
         output: Output,
@@ -398,9 +430,6 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         factor: f32,
         forward: Option<(Binding<'c>, &View<'c>)>,
     ) -> Result<()> {
-        if output.width == 0 {
-            return Ok(());
-        }
         let tiling = self.shape.tiling(heads.count, output);
         let left = self.weights(output.by_keys)?;
         let destination = self.sum_destination(&tiling, output, out)?;
