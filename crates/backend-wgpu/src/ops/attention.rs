@@ -5,6 +5,7 @@ mod cooperative;
 mod gemm;
 
 use super::matmul::is_vec4_aligned;
+use super::rows::Dense;
 use crate::call::Call;
 use crate::gpu::{Binding, Launch};
 use crate::names::{
@@ -18,8 +19,8 @@ use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use gemm::UntiledAttention;
 use smallvec::SmallVec;
-use ternion_core::backend::View;
-use ternion_core::ops::attention::AttentionConfig;
+use ternion_core::backend::{Meta, View};
+use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::{DType, Error, Op, Result};
 
 /// Rows and columns of a tile of outputs.
@@ -277,8 +278,52 @@ impl<'a> Slots<'a> {
     }
 }
 
+/// Returns whether a composition takes less time than the shaders here: for heads wider than 128
+/// with few queries and keys, or with rows that are not whole vec4.
+pub(crate) fn is_composed(inputs: &[Meta<'_>]) -> bool {
+    let axis = |number: usize| inputs[..3].iter().map(move |meta| meta.shape().dim(number));
+    let is_wide = axis(3).any(|width| width > MAX_WIDTH);
+    is_wide && (axis(2).all(|lines| lines <= TILE) || axis(3).any(|width| !width.is_multiple_of(4)))
+}
+
+/// Copies of inputs that are not stored as vec4 although their rows are whole vec4, such as the
+/// expanded gradient of a sum. Shaders that read them element by element take several times as
+/// long.
+struct Vec4Copies<'a>(SmallVec<[Dense<'a>; 7]>);
+
+impl<'a> Vec4Copies<'a> {
+    /// Copies inputs for which `is_copied` returns true.
+    fn of(call: &Call<'a>, is_copied: impl Fn(usize) -> bool) -> Result<Vec4Copies<'a>> {
+        let copies = call.inputs.iter().enumerate().map(|(at, view)| {
+            let (_, offset) = call.gpu.bind(call.name, view)?;
+            match view.layout.elements() > 0 && is_copied(at) && !is_vec4_aligned(view, offset, 3) {
+                true => Dense::input(call.gpu, call.name, view),
+                false => Ok(Dense::Borrowed(*view)),
+            }
+        });
+        Ok(Vec4Copies(copies.collect::<Result<_>>()?))
+    }
+
+    fn views(&self) -> SmallVec<[View<'_>; 7]> {
+        self.0.iter().map(Dense::view).collect()
+    }
+}
+
+/// Returns whether any of the heads is wider than the tiles of tile_vec4.wgsl.
+fn has_wide_heads(call: &Call<'_>) -> bool {
+    call.inputs[..3].iter().any(|view| view.layout.shape().dim(3) > MAX_WIDTH)
+}
+
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Attention(attention) = op else { return Err(call.wrong_op()) };
+    if !has_wide_heads(call) {
+        return run_forward(attention, call);
+    }
+    let copies = Vec4Copies::of(call, |input| input < 3)?;
+    run_forward(attention, &Call { inputs: &copies.views(), ..*call })
+}
+
+fn run_forward(attention: &Attention, call: &Call<'_>) -> Result<()> {
     let [batch, heads, queries, width] = call.outputs[0].layout.shape().to_array(call.name)?;
     if batch * heads * queries == 0 {
         return Ok(());
@@ -422,6 +467,13 @@ impl GradTarget {
 
 pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::AttentionGrad(attention) = op else { return Err(call.wrong_op()) };
+    let is_wide = has_wide_heads(call);
+    let is_whole = call.inputs[5].layout.shape().dim(3).is_multiple_of(4);
+    let copies = Vec4Copies::of(call, |input| (input < 3 && is_wide) || (input == 5 && is_whole))?;
+    run_gradient(attention, &Call { inputs: &copies.views(), ..*call })
+}
+
+fn run_gradient(attention: &AttentionGrad, call: &Call<'_>) -> Result<()> {
     let [batch, heads, queries, _] = call.inputs[0].layout.shape().to_array(call.name)?;
     let rows = batch * heads * queries;
     let workspace = call.gpu.alloc(rows.max(1) * 8)?;

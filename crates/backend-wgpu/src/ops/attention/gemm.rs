@@ -148,8 +148,9 @@ struct Shape {
 
 impl Shape {
     /// Returns the sizes if the weights of the heads that share a key head are within the memory
-    /// limit, and there are enough rows and tiles. If `is_wide`, any number is enough: shaders that
-    /// keep the weights on chip compute the scores again for every 64 columns of wide heads.
+    /// limit, and there are enough rows and tiles. If `is_wide`, any number is enough, and the limit
+    /// is that of a binding: shaders that keep the weights on chip compute the scores again for
+    /// every 64 columns of wide heads.
     fn of(call: &Call<'_>, config: &AttentionConfig, is_wide: bool) -> Result<Option<Shape>> {
         let [batch, heads, queries, width] = call.inputs[0].layout.shape().to_array(call.name)?;
         let sizes = Sizes::of(call, config, [heads, queries, width])?;
@@ -161,10 +162,14 @@ impl Shape {
             return Ok(None);
         }
         let bytes = (padded[0] * padded[1] * 4).saturating_mul(sizes.q_heads_per_kv as usize) as u64;
-        if bytes > call.gpu.workspace_bytes {
+        let max_bytes = match is_wide {
+            true => call.gpu.limits.max_storage_buffer_binding_size,
+            false => call.gpu.workspace_bytes,
+        };
+        if bytes > max_bytes {
             return Ok(None);
         }
-        let groups_at_a_time = (call.gpu.workspace_bytes / bytes) as usize;
+        let groups_at_a_time = (call.gpu.workspace_bytes / bytes).max(1) as usize;
         let heads_at_a_time = (groups_at_a_time * sizes.q_heads_per_kv as usize).min(all_heads);
         Ok(Some(Shape { sizes, all_heads, heads, padded, heads_at_a_time }))
     }
