@@ -10,9 +10,11 @@ use ternion::trace::SpanSink;
 pub struct NvtxRanges(Option<Rc<dyn SpanSink>>);
 
 impl NvtxRanges {
-    /// Returns the profilers of `device` if `nvtx` is set.
+    /// Returns an NVTX sink if `nvtx` is set, otherwise none.
     ///
-    /// # Errors The device is not a CUDA device, or the NVTX library is not found.
+    /// # Errors
+    /// Returns an error if `nvtx` is set and the device is not a CUDA device, the NVTX library is
+    /// not found, or the program was built without the `cuda` feature.
     pub fn new(nvtx: bool, device: &Device) -> Outcome<NvtxRanges> {
         if !nvtx {
             return Ok(NvtxRanges(None));

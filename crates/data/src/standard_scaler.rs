@@ -27,11 +27,10 @@ pub struct StandardScaler {
 }
 
 impl StandardScaler {
-    /// Computes the mean and the standard deviation of each column over all rows (dividing by the
-    /// number of rows, not by one less).
+    /// Computes the mean and the population standard deviation (ddof = 0) of each column.
     ///
-    /// A constant column gets the deviation 1: its values become 0, and
-    /// [`restore`](StandardScaler::restore) recovers them.
+    /// A constant column gets the standard deviation 1: its values become 0 up to rounding of the
+    /// mean, and [`restore`](StandardScaler::restore) recovers them.
     ///
     /// # Errors
     /// Returns an error if a cell is not finite.
@@ -48,7 +47,7 @@ impl StandardScaler {
         StandardScaler::new(table.columns(), means, deviations)
     }
 
-    /// Creates a standardization from stored means and deviations.
+    /// Creates a scaler from stored means and standard deviations.
     ///
     /// # Errors
     /// Returns an error if the number of means or deviations is not the number of columns, a number
@@ -84,8 +83,7 @@ impl StandardScaler {
     /// Computes `(x - mean) / deviation`.
     ///
     /// # Errors
-    /// Returns an error if the table does not have the columns of this standardization in the same
-    /// order.
+    /// Returns an error if the table does not have the columns of this scaler in the same order.
     pub fn apply(&self, table: &Table) -> Result<Table> {
         self.map_cells(table, |value, mean, deviation| match value - mean {
             difference if difference.is_finite() => difference / deviation,

@@ -32,8 +32,8 @@ pub(crate) use study::{forward as study_forward, gradient as study_gradient};
 /// The maximum head_dim of the kernels for half precision.
 const WIDEST: usize = 256;
 
-/// Strides of a mask along rows and keys must be smaller than this in the kernels for half
-/// precision.
+/// Strides of a mask along queries and keys must be smaller than this: the kernels on tensor cores
+/// (`attention/half.cuh`) compute offsets within a tile in 32 bits.
 const MASK_STRIDE: usize = 1 << 24;
 
 /// Queries of a block of `attention_grad_rows`.
@@ -174,7 +174,7 @@ pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected
         let is_long_stride = |axis: usize| mask.layout.strides()[axis].unsigned_abs() >= MASK_STRIDE;
         [2, 3].into_iter().any(|axis| mask.shape().dim(axis) > 1 && is_long_stride(axis))
     }) {
-        return unsupported("a mask whose rows are far apart");
+        return unsupported("a mask with a row or key stride of 2^24 elements or more");
     }
     let run = match op {
         Op::Attention(_) => run_attention,
@@ -262,8 +262,8 @@ impl Plan {
     }
 }
 
-/// Returns first and end of the band: query i attends to the keys from i + first up to, and
-/// excluding, i + end.
+/// Returns the bounds of the band: query i attends to the keys from i + first up to, and excluding,
+/// i + end.
 fn band_bounds(config: &AttentionConfig, queries: i64, keys: i64) -> (i32, i32) {
     let offset = keys - queries;
     let window = config.window.map(|window| window.min((keys + queries) as usize) as i64);
@@ -428,9 +428,9 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 impl Plan {
-    /// Queues the kernel in which a block has a tile of queries and loops over all keys.
+    /// Queues the kernel in which a block processes one tile of queries and loops over all keys.
     fn launch_forward(&self, call: &Call<'_>, dtype: DType, tensors: Forward) -> Result<()> {
-        let Pass { rows, threads, shared_bytes } = forward_launch(self.products, dtype.size());
+        let LaunchShape { rows, threads, shared_bytes } = forward_launch(self.products, dtype.size());
         let blocks = tensors.varlen.tiles(self.sizes.queries, rows);
         let grid = grid(call.name, self.batch * self.sizes.heads as usize, blocks)?;
         let parameters = Forward { blocks: blocks as u32, ..tensors };
@@ -445,7 +445,8 @@ impl Plan {
 }
 
 /// Returns the dynamic shared memory of the f32 forward kernel: one tile of queries, one of keys or
-/// weights, and one of values. The stride of their rows is an odd number of packs.
+/// weights, and one of values. Rows of queries, keys and values have a pitch of `width` + 4 floats,
+/// an odd number of packs, which avoids bank conflicts; rows of weights have a pitch of 72.
 fn simt_shared_bytes(width: usize) -> usize {
     (64 * (width + 4) + 64 * (width + 4).max(72) + 64 * (width + 4)) * 4
 }
@@ -521,9 +522,9 @@ impl Plan {
         let row_grid = grid(call.name, heads, padded / ROWS)?;
         call.gpu.launch(call.name, Launch::new(variant, 0, row_grid, 256), &parameters)?;
         let variant = AttentionVariant::Grad { products: self.products, dtype };
-        let launch = |kernel: usize, grid: u32, pass: &Pass| Launch {
-            shared_bytes: (pass.shared_bytes + varlen.parameter_bytes::<Backward>()) as u32,
-            ..Launch::new(variant, kernel, grid, pass.threads)
+        let launch = |kernel: usize, grid: u32, shape: &LaunchShape| Launch {
+            shared_bytes: (shape.shared_bytes + varlen.parameter_bytes::<Backward>()) as u32,
+            ..Launch::new(variant, kernel, grid, shape.threads)
         };
         let query_grid = grid(call.name, heads, query_blocks)?;
         call.gpu.launch(call.name, launch(QUERIES_KERNEL, query_grid, &for_queries), &parameters)?;
@@ -536,8 +537,9 @@ impl Plan {
     }
 }
 
-/// The launch of one kernel: of forward, or of one of the gradient's two passes.
-struct Pass {
+/// The rows of a block, its threads and its dynamic shared memory, for forward or for one of the
+/// gradient's two passes.
+struct LaunchShape {
     rows: usize,
     threads: u32,
     shared_bytes: usize,
@@ -549,36 +551,39 @@ fn forward_shared_bytes(products: Products, tiles: Tiles, element: usize) -> usi
     (tiles.rows() + 4 * tiles.step) * usize::from(products.width) * element
 }
 
-/// Returns the kernel in which a block has a tile of queries and loops over all keys.
-fn forward_launch(products: Products, element: usize) -> Pass {
+/// Returns the launch shape of the kernel in which a block processes one tile of queries and loops
+/// over all keys.
+fn forward_launch(products: Products, element: usize) -> LaunchShape {
     if products.engine == Engine::Simt {
-        return Pass { rows: 64, threads: 128, shared_bytes: simt_shared_bytes(usize::from(products.width)) };
+        return LaunchShape { rows: 64, threads: 128, shared_bytes: simt_shared_bytes(usize::from(products.width)) };
     }
     let tiles = products.forward_tiles();
     let shared_bytes = forward_shared_bytes(products, tiles, element);
-    Pass { rows: tiles.rows(), threads: tiles.threads(), shared_bytes }
+    LaunchShape { rows: tiles.rows(), threads: tiles.threads(), shared_bytes }
 }
 
-/// Returns the bytes of shared memory of the f32 gradient for heads of this width.
+/// Returns the dynamic shared memory of the f32 gradient: two tiles of 64 own rows and two of 32
+/// streamed rows with a pitch of `width` + 4 floats, one of weights with 64 rows and a pitch of 40,
+/// and two statistics (log-sum-exp and row_dot) for each of 64 queries.
 fn simt_grad_shared_bytes(width: usize) -> usize {
-    (2 * 96 * (width + 4) + 64 * 40 + 128) * 4
+    (2 * (64 + 32) * (width + 4) + 64 * 40 + 2 * 64) * 4
 }
 
-/// Returns first the pass for the gradient of queries, then the pass for the gradients of keys and
-/// values.
-fn grad_launches(products: Products, element: usize) -> [Pass; 2] {
+/// Returns the launch shapes of the pass for the gradient of queries, and of the pass for the
+/// gradients of keys and values.
+fn grad_launches(products: Products, element: usize) -> [LaunchShape; 2] {
     let width = usize::from(products.width);
     if products.engine == Engine::Simt {
         let shared_bytes = simt_grad_shared_bytes(width);
-        return [(); 2].map(|()| Pass { rows: 64, threads: 128, shared_bytes });
+        return [(); 2].map(|()| LaunchShape { rows: 64, threads: 128, shared_bytes });
     }
     let [queries, keys] = products.backward_tiles();
-    let pass = |tiles: &Tiles, bytes_per_query: usize| Pass {
+    let shape = |tiles: &Tiles, bytes_per_query: usize| LaunchShape {
         rows: tiles.rows(),
         threads: tiles.threads(),
         shared_bytes: (tiles.rows() + 2 * tiles.step) * 2 * width * element
             + 2 * tiles.step * bytes_per_query,
     };
     // In addition to its tiles, each step of the second pass loads two floats per query.
-    [pass(&queries, 0), pass(&keys, 8)]
+    [shape(&queries, 0), shape(&keys, 8)]
 }

@@ -1,5 +1,5 @@
-//! Further random distributions, sampled by applying the inverse of the distribution function to
-//! uniform random numbers, and dropout that preserves mean and variance.
+//! Further random distributions, and alpha dropout. Exponential, Cauchy and geometric use inverse
+//! transform sampling (inverse CDF); normal and log-normal transform `randn`.
 //!
 //! There are no gradients with respect to the parameters of the distributions.
 
@@ -136,7 +136,7 @@ impl Tensor {
     }
 }
 
-/// The negative limit of `selu` at -infinity: its scale times its alpha.
+/// The negated limit of `selu` at -infinity: scale * alpha.
 const SATURATION: f64 = 1.758_099_340_847_376_6;
 
 /// Applies alpha dropout with a mask of shape `mask_shape`, which is broadcast to `x`.
