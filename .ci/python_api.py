@@ -92,12 +92,12 @@ def module_page(api, name):
     page, module = Page(api, name), api.modules[name]
     page.add(anchored(name, name, 1), page.markdown(api.docstring(Found(module, name, [module.tree], "module"))))
     entries = api.entries[name]
-    here = {entry: found for entry, found in entries.items() if api.homes.get(identity(found)) == f"{name}.{entry}"}
+    own_entries = {entry: found for entry, found in entries.items() if api.homes.get(identity(found)) == f"{name}.{entry}"}
     page.add(module_list(page, entries))
     for kind, title in TITLES.items():
         page.add(index(page, title, {entry: found for entry, found in entries.items() if found.kind == kind}))
     page.add(value_list(page, entries))
-    for entry, found in here.items():
+    for entry, found in own_entries.items():
         full = f"{name}.{entry}"
         if full in api.long:
             continue

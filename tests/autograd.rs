@@ -302,14 +302,14 @@ fn changing_a_recorded_tensor_in_place_is_rejected() -> Result<()> {
 
 #[test]
 fn gradients_stay_on_their_device() -> Result<()> {
-    let (here, there) = (ternion::cpu()?, ternion_cpu::device());
-    let x = leaf(&[1.0], &here)?;
-    let one = Tensor::ones([1], DType::F64, &there)?;
+    let (device, other) = (ternion::cpu()?, ternion_cpu::device());
+    let x = leaf(&[1.0], &device)?;
+    let one = Tensor::ones([1], DType::F64, &other)?;
     let text = message(
         grad(&[x.square()?], &[x.clone()], &[one], GradOptions::default()).expect_err("a far cotangent"),
     );
     assert_eq!(text, "backward: tensors on cpu and cpu; move one of them with to_device");
-    x.register_hook(move |grad| grad.to_device(&there).map(Some))?;
+    x.register_hook(move |grad| grad.to_device(&other).map(Some))?;
     let text = message(x.square()?.sum_all()?.backward().err().expect("a far gradient"));
     assert_eq!(text, "backward: a hook moved a gradient from cpu to cpu");
     Ok(())
@@ -317,15 +317,15 @@ fn gradients_stay_on_their_device() -> Result<()> {
 
 #[test]
 fn gradients_flow_between_devices() -> Result<()> {
-    let (here, there) = (ternion::cpu()?, ternion_cpu::device());
-    let x = leaf(&[3.0], &here)?;
-    let y = x.to_device(&there)?.square()?.to_device(&here)?;
+    let (device, other) = (ternion::cpu()?, ternion_cpu::device());
+    let x = leaf(&[3.0], &device)?;
+    let y = x.to_device(&other)?.square()?.to_device(&device)?;
     let gradients = y.sum_all()?.backward()?;
     let gradient = gradients.get(&x).expect("x");
-    assert!(gradient.device().is(&here));
+    assert!(gradient.device().is(&device));
     assert_eq!(gradient.to_vec::<f64>()?, [6.0]);
-    let text = message(x.add(&Tensor::ones([1], DType::F64, &there)?).expect_err("two devices"));
-    assert_eq!(text, format!("add: tensors on {here} and {there}; move one of them with to_device"));
+    let text = message(x.add(&Tensor::ones([1], DType::F64, &other)?).expect_err("two devices"));
+    assert_eq!(text, format!("add: tensors on {device} and {other}; move one of them with to_device"));
     Ok(())
 }
 

@@ -166,7 +166,7 @@ fn the_kernel_runs_where_it_can_and_the_composition_elsewhere() -> Result<()> {
 fn decorators_treat_it_like_any_other_op() -> Result<()> {
     let (a, b) = inputs(&device(), DType::F32)?;
     let want = swish_gate(&a, &b)?.to_vec_f64()?;
-    let (other, there) = Counting::new(device());
+    let (other, other_counts) = Counting::new(device());
     let devices = [
         Checked::new(device(), Composed::new(device())),
         Composed::new(device()),
@@ -178,7 +178,7 @@ fn decorators_treat_it_like_any_other_op() -> Result<()> {
         let close = got.iter().zip(&want).all(|(got, want)| (got - want).abs() <= 1e-6 * (1.0 + want.abs()));
         assert!(close, "{device}: {got:?} {want:?}");
     }
-    assert_eq!(there.counts().launches(), 1);
+    assert_eq!(other_counts.counts().launches(), 1);
     Ok(())
 }
 

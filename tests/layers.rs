@@ -516,15 +516,15 @@ fn state_dicts_are_snapshots_and_load_completely_or_not_at_all() -> Result<()> {
 
 #[test]
 fn models_are_cast_and_moved_with_their_optimizer() -> Result<()> {
-    let (here, there) = (device(), device());
-    let model = Network::new(&here)?;
+    let (device, other) = (device(), device());
+    let model = Network::new(&device)?;
     let mut sgd = SGD::new(model.parameters(), SGDConfig { lr: 0.5, ..Default::default() })?;
-    model.to_device(&there)?;
+    model.to_device(&other)?;
     for (key, tensor) in model.state_dict()? {
-        assert!(tensor.device().is(&there), "{key}");
+        assert!(tensor.device().is(&other), "{key}");
     }
     let before = model.layers[1].bias.as_ref().expect("a bias").tensor().to_vec::<f32>()?;
-    let input = Tensor::rand([3, 1, 4, 4], DType::F32, &there)?;
+    let input = Tensor::rand([3, 1, 4, 4], DType::F32, &other)?;
     sgd.step(&model.forward(&input)?.square()?.sum(..)?.backward()?)?;
     let after = model.layers[1].bias.as_ref().expect("a bias").tensor().to_vec::<f32>()?;
     assert_ne!(before, after, "the optimizer, made before the move, trains the moved parameters");

@@ -131,9 +131,9 @@ fn custom_random_numbers_are_drawn_separately() -> Result<()> {
     let before = device.random_position();
     let mut position = (7, 0);
     let (first, inner) = device.with_random(&mut position, || -> Result<_> {
-        let there = device.clone();
+        let shared = device.clone();
         // Meanwhile another thread uses the device's generator.
-        let other = std::thread::spawn(move || Tensor::rand([4], DType::F32, &there).map(|_| ()));
+        let other = std::thread::spawn(move || Tensor::rand([4], DType::F32, &shared).map(|_| ()));
         other.join().expect("no panic")?;
         let mut inner = (9, 0);
         device.with_random(&mut inner, || Tensor::rand([1], DType::F32, &device)).map(drop)?;

@@ -298,11 +298,11 @@ fn weights_go_to_pytorch_as_they_came_from_there() {
     let farthest = folder.json("r.json")["largest_difference"].as_f64().expect("a number");
     assert!(farthest <= 1e-5, "{farthest}");
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/reference/weights/model.safetensors");
-    let there = header(&fs::read(stored).expect("it is stored"));
-    let mut here = header(&fs::read(folder.file("back.safetensors")).expect("it was written"));
-    assert_eq!(here.remove("__metadata__"), Some(serde_json::json!({"format": "pt"})));
-    assert_eq!(here, there);
-    assert_eq!(there.len(), 16, "{there:?}");
+    let expected = header(&fs::read(stored).expect("it is stored"));
+    let mut written = header(&fs::read(folder.file("back.safetensors")).expect("it was written"));
+    assert_eq!(written.remove("__metadata__"), Some(serde_json::json!({"format": "pt"})));
+    assert_eq!(written, expected);
+    assert_eq!(expected.len(), 16, "{expected:?}");
     // If TERNION_PYTHON names a Python with safetensors and PyTorch, it reads what was written
     // here.
     if let Some(python) = std::env::var_os("TERNION_PYTHON") {

@@ -251,17 +251,17 @@ class Run(unittest.TestCase):
         return completed.stderr
 
     def test_argument_errors_leave_results_file_unchanged(self):
-        here, nowhere = ("--bundle", str(self.root)), ("--bundle", str(self.root / "nowhere"))
-        self.assertEqual(self.rejected_error("run", *nowhere), f"error: {self.root}/nowhere: expected a folder with ternion-bench\n")
-        self.assertEqual(self.rejected_error("run", *nowhere, "--resume"), f"error: {self.root}/nowhere: expected a folder with ternion-bench\n")
-        self.assertEqual(self.rejected_error("check", *nowhere), f"error: {self.root}/nowhere: expected a folder with run.sh\n")
-        self.assertIn("invalid choice: 'gems'", self.rejected_error("run", *here, "--families", "gems"))
-        self.assertIn("these families need cuda", self.rejected_error("run", *here, "--device", "wgpu", "--families", "start"))
-        self.assertIn("--rep: invalid duration value: '-1'", self.rejected_error("run", *here, "--rep", "-1"))
+        bundle, missing_bundle = ("--bundle", str(self.root)), ("--bundle", str(self.root / "nowhere"))
+        self.assertEqual(self.rejected_error("run", *missing_bundle), f"error: {self.root}/nowhere: expected a folder with ternion-bench\n")
+        self.assertEqual(self.rejected_error("run", *missing_bundle, "--resume"), f"error: {self.root}/nowhere: expected a folder with ternion-bench\n")
+        self.assertEqual(self.rejected_error("check", *missing_bundle), f"error: {self.root}/nowhere: expected a folder with run.sh\n")
+        self.assertIn("invalid choice: 'gems'", self.rejected_error("run", *bundle, "--families", "gems"))
+        self.assertIn("these families need cuda", self.rejected_error("run", *bundle, "--device", "wgpu", "--families", "start"))
+        self.assertIn("--rep: invalid duration value: '-1'", self.rejected_error("run", *bundle, "--rep", "-1"))
         (self.root / "run.sh").touch()
-        self.assertIn("invalid choice: 'memchek'", self.rejected_error("check", *here, "--only", "memchek"))
-        self.assertEqual(self.rejected_error("check", *here, "--data", "/nowhere"), "error: /nowhere: expected the folder of MNIST, found none\n")
-        self.assertIn("--time-limit: invalid duration value: '0'", self.rejected_error("check", *here, "--time-limit", "0"))
+        self.assertIn("invalid choice: 'memchek'", self.rejected_error("check", *bundle, "--only", "memchek"))
+        self.assertEqual(self.rejected_error("check", *bundle, "--data", "/nowhere"), "error: /nowhere: expected the folder of MNIST, found none\n")
+        self.assertIn("--time-limit: invalid duration value: '0'", self.rejected_error("check", *bundle, "--time-limit", "0"))
 
     def test_results_of_other_run_are_unchanged(self):
         results = self.root / "results.jsonl"

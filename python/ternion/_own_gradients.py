@@ -181,7 +181,7 @@ class _Rule:
         by_output = dict(zip(self.output_indices, grads))
         grad_outputs = [self._grad_or_zeros(spec, by_output.get(index)) for index, spec in enumerate(self.outputs)]
         remaining = iter(saved)
-        self.ctx._saved = tuple(next(remaining) if is_there else None for is_there in self.is_saved)
+        self.ctx._saved = tuple(next(remaining) if is_saved else None for is_saved in self.is_saved)
         try:
             results = self.cls.backward(self.ctx, *grad_outputs)
         finally:

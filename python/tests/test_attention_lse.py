@@ -18,7 +18,7 @@ def drawn(*shape, dtype=ternion.float32):
     return ternion.tensor(np.random.default_rng(sum(shape)).normal(size=shape), dtype=dtype).requires_grad_()
 
 
-def log_sum_of(q, k, scale, mask=None, is_causal=False):
+def lse_of(q, k, scale, mask=None, is_causal=False):
     """Computes the log-sum-exp of the scores with NumPy."""
     q, k = (x.detach().float().numpy().astype(np.float64) for x in (q, k))
     k = k if k.ndim < 3 else np.repeat(k, q.shape[-3] // k.shape[-3], -3)
@@ -39,7 +39,7 @@ def test_the_log_sum_exp_is_that_of_the_scores(shape, mask, is_causal):
     output, lse = scaled_dot_product_attention_with_lse(q, k, v, **options)
     assert np.array_equal(output.detach().numpy(), F.scaled_dot_product_attention(q, k, v, **options).detach().numpy())
     assert lse.dtype is ternion.float32 and lse.shape == (*shape, 5)
-    np.testing.assert_allclose(lse.detach().numpy(), log_sum_of(q, k, 0.3, mask, is_causal), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(lse.detach().numpy(), lse_of(q, k, 0.3, mask, is_causal), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("width", [5, 64, 200])
@@ -49,14 +49,14 @@ def test_dtypes(width, dtype, lse_dtype):
     output, lse = scaled_dot_product_attention_with_lse(q, k, v, enable_gqa=True)
     assert (output.dtype, lse.dtype) == (getattr(ternion, dtype), getattr(ternion, lse_dtype))
     assert output.equal(F.scaled_dot_product_attention(q, k, v, enable_gqa=True))
-    np.testing.assert_allclose(lse.detach().numpy(), log_sum_of(q, k, width**-0.5), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(lse.detach().numpy(), lse_of(q, k, width**-0.5), rtol=1e-5, atol=1e-5)
 
 
 def test_a_mask_of_float32_beside_half_precision():
     q, k = drawn(1, 2, 5, 8, dtype=ternion.float16), drawn(1, 2, 7, 8, dtype=ternion.float16)
     output, lse = scaled_dot_product_attention_with_lse(q, k, k, ternion.tensor(ADDED))
     assert output.equal(F.scaled_dot_product_attention(q, k, k, ternion.tensor(ADDED))) and output.dtype is ternion.float16
-    np.testing.assert_allclose(lse.detach().numpy(), log_sum_of(q, k, 8**-0.5, ADDED), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(lse.detach().numpy(), lse_of(q, k, 8**-0.5, ADDED), rtol=1e-5, atol=1e-5)
 
 
 def test_dropout_leaves_the_log_sum_exp():
@@ -66,17 +66,17 @@ def test_dropout_leaves_the_log_sum_exp():
     ternion.manual_seed(4)
     output, lse = scaled_dot_product_attention_with_lse(q, k, v, dropout_p=0.5)
     assert output.equal(expected) and not output.equal(F.scaled_dot_product_attention(q, k, v))
-    np.testing.assert_allclose(lse.detach().numpy(), log_sum_of(q, k, 6**-0.5), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(lse.detach().numpy(), lse_of(q, k, 6**-0.5), rtol=1e-5, atol=1e-6)
 
 
 def test_it_is_that_of_pytorchs_flash_attention():
     torch = pytest.importorskip("torch")
     q, k, v = drawn(2, 3, 5, 8), drawn(2, 3, 7, 8), drawn(2, 3, 7, 8)
     theirs = [torch.tensor(x.detach().numpy(), requires_grad=True) for x in (q, k, v)]
-    there = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(*theirs, 0.0, False)
+    torch_result = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(*theirs, 0.0, False)
     output, lse = scaled_dot_product_attention_with_lse(q, k, v)
-    np.testing.assert_allclose(output.detach().numpy(), there[0].detach().numpy(), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(lse.detach().numpy(), there[1].detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(output.detach().numpy(), torch_result[0].detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(lse.detach().numpy(), torch_result[1].detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_flow_through_both():

@@ -28,37 +28,37 @@ def chain(x, length=200):
 
 def test_memory_is_the_same_on_both_sides():
     for dtype in ["float64", "float32", "float16", "bfloat16", "int64", "int32", "uint8", "bool"]:
-        there = torch.ones(2, 3, dtype=getattr(torch, dtype), device="cuda")
-        here = ternion.from_dlpack(there)
-        assert here.data_ptr() == there.data_ptr() and here.device == "cuda" and str(here.dtype) == f"ternion.{dtype}"
-        again = torch.from_dlpack(here)
-        assert again.data_ptr() == there.data_ptr() and again.dtype == there.dtype
-    there = torch.arange(6.0, device="cuda").reshape(2, 3)
-    here = ternion.from_dlpack(there.t())
-    there[1, 2] = 9
+        torch_tensor = torch.ones(2, 3, dtype=getattr(torch, dtype), device="cuda")
+        ternion_tensor = ternion.from_dlpack(torch_tensor)
+        assert ternion_tensor.data_ptr() == torch_tensor.data_ptr() and ternion_tensor.device == "cuda" and str(ternion_tensor.dtype) == f"ternion.{dtype}"
+        again = torch.from_dlpack(ternion_tensor)
+        assert again.data_ptr() == torch_tensor.data_ptr() and again.dtype == torch_tensor.dtype
+    torch_tensor = torch.arange(6.0, device="cuda").reshape(2, 3)
+    ternion_tensor = ternion.from_dlpack(torch_tensor.t())
+    torch_tensor[1, 2] = 9
     torch.cuda.synchronize()
-    here[0, 0] = -5
+    ternion_tensor[0, 0] = -5
     CUDA.synchronize()
-    assert here[2, 1].item() == 9 and there[0, 0].item() == -5
+    assert ternion_tensor[2, 1].item() == 9 and torch_tensor[0, 0].item() == -5
     assert torch.from_dlpack(ternion.zeros(0, 3, device="cuda")).shape == (0, 3)
-    assert ternion.as_tensor(there).data_ptr() == there.data_ptr()
+    assert ternion.as_tensor(torch_tensor).data_ptr() == torch_tensor.data_ptr()
 
 
 def test_pinned_memory_is_the_processors():
-    there = torch.arange(4.0).pin_memory()
-    here = ternion.from_dlpack(there)
-    assert here.device == "cpu" and here.data_ptr() == there.data_ptr() and here.tolist() == [0, 1, 2, 3]
+    torch_tensor = torch.arange(4.0).pin_memory()
+    ternion_tensor = ternion.from_dlpack(torch_tensor)
+    assert ternion_tensor.device == "cpu" and ternion_tensor.data_ptr() == torch_tensor.data_ptr() and ternion_tensor.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("own_stream", [False, True])
 def test_what_pytorch_has_queued_comes_first_here(own_stream):
     stream = torch.cuda.Stream() if own_stream else torch.cuda.default_stream()
     with torch.cuda.stream(stream):
-        there = torch.zeros(1 << 20, device="cuda")
+        torch_tensor = torch.zeros(1 << 20, device="cuda")
         torch.cuda._sleep(BUSY)
-        there.fill_(7.0)
-        here = ternion.from_dlpack(there)
-        total = (here * 2).sum()
+        torch_tensor.fill_(7.0)
+        ternion_tensor = ternion.from_dlpack(torch_tensor)
+        total = (ternion_tensor * 2).sum()
     assert total.item() == 14.0 * (1 << 20)
 
 
@@ -66,20 +66,20 @@ def test_what_pytorch_has_queued_comes_first_here(own_stream):
 def test_what_is_queued_here_comes_first_in_pytorch(own_stream):
     stream = torch.cuda.Stream() if own_stream else torch.cuda.default_stream()
     for value in range(5):
-        here = chain(ternion.full((1 << 22,), float(value), device="cuda")) + 1
+        ternion_tensor = chain(ternion.full((1 << 22,), float(value), device="cuda")) + 1
         with torch.cuda.stream(stream):
-            assert torch.from_dlpack(here).sum().item() == (value + 1) * (1 << 22)
+            assert torch.from_dlpack(ternion_tensor).sum().item() == (value + 1) * (1 << 22)
 
 
 def test_memory_of_pytorch_stays_until_kernels_here_have_ended():
     """PyTorch's allocator reuses a block as soon as its tensor has been freed."""
     for value in range(20):
-        there = torch.full((1 << 22,), float(value), device="cuda")
-        here = ternion.from_dlpack(there)
+        torch_tensor = torch.full((1 << 22,), float(value), device="cuda")
+        ternion_tensor = ternion.from_dlpack(torch_tensor)
         busy = chain(ternion.ones(1 << 22, device="cuda"))
         # Queued after all of this. Only the kernels keep the memory alive.
-        late = here + busy
-        del there, here
+        late = ternion_tensor + busy
+        del torch_tensor, ternion_tensor
         overwritten = [torch.full((1 << 22,), -1e9, device="cuda") for _ in range(3)]
         assert late.sum().item() == (value + 1) * (1 << 22)
         del overwritten
@@ -90,11 +90,11 @@ def test_memory_from_here_stays_until_kernels_of_pytorch_have_ended(own_stream):
     stream = torch.cuda.Stream() if own_stream else torch.cuda.default_stream()
     with torch.cuda.stream(stream):
         for value in range(20):
-            here = ternion.full((1 << 22,), float(value), device="cuda")
-            there = torch.from_dlpack(here)
+            ternion_tensor = ternion.full((1 << 22,), float(value), device="cuda")
+            torch_tensor = torch.from_dlpack(ternion_tensor)
             torch.cuda._sleep(BUSY // 10)
-            late = there + 1
-            del there, here
+            late = torch_tensor + 1
+            del torch_tensor, ternion_tensor
             overwritten = [ternion.full((1 << 22,), -1e9, device="cuda") for _ in range(3)]
             CUDA.synchronize()
             assert late.sum().item() == (value + 1) * (1 << 22)
@@ -136,5 +136,5 @@ def test_gradients_are_those_of_the_processor():
         model(ternion.arange(15.0, device=device).reshape(3, 5) / 15).square().sum().backward()
         return [parameter.grad.cpu().numpy() for parameter in model.parameters()]
 
-    for there, here in zip(gradients("cuda"), gradients("cpu")):
-        assert abs(there - here).max() <= 1e-5 * abs(here).max()
+    for cuda_grad, cpu_grad in zip(gradients("cuda"), gradients("cpu")):
+        assert abs(cuda_grad - cpu_grad).max() <= 1e-5 * abs(cpu_grad).max()

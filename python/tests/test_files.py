@@ -53,12 +53,12 @@ def test_pytorch_reads_and_is_read(tmp_path):
     safetensors = pytest.importorskip("safetensors.torch")
     state = of_every_dtype()
     ternion.save(tmp_path / "here", state)
-    there = safetensors.load_file(tmp_path / "here")
-    assert set(there) == set(state)
+    loaded = safetensors.load_file(tmp_path / "here")
+    assert set(loaded) == set(state)
     for key, value in state.items():
-        assert str(there[key].dtype).removeprefix("torch.") == str(value.dtype).removeprefix("ternion.")
-        np.testing.assert_array_equal(there[key].double().numpy(), value.double().numpy())
-    safetensors.save_file({key: value.contiguous() for key, value in there.items()}, tmp_path / "there")
+        assert str(loaded[key].dtype).removeprefix("torch.") == str(value.dtype).removeprefix("ternion.")
+        np.testing.assert_array_equal(loaded[key].double().numpy(), value.double().numpy())
+    safetensors.save_file({key: value.contiguous() for key, value in loaded.items()}, tmp_path / "there")
     same(ternion.load(tmp_path / "there"), state)
     safetensors.save_file({"a": torch.ones(2).to(torch.float8_e4m3fn)}, tmp_path / "foreign")
     with pytest.raises(OSError, match="foreign: dtypes that tensors do not have: a F8_E4M3"):
@@ -66,7 +66,7 @@ def test_pytorch_reads_and_is_read(tmp_path):
 
 
 class TestBroken:
-    def test_a_file_that_is_not_there(self, tmp_path):
+    def test_a_missing_file(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="cannot be read: .*nowhere.safetensors"):
             ternion.load(tmp_path / "nowhere.safetensors")
 
@@ -82,7 +82,7 @@ class TestBroken:
         with pytest.raises(OSError, match="broken: corrupt safetensors header"):
             ternion.load(tmp_path / "broken")
 
-    def test_a_folder_that_is_not_there_leaves_nothing(self, tmp_path):
+    def test_a_missing_folder_leaves_nothing(self, tmp_path):
         with pytest.raises(OSError, match="nowhere"):
             ternion.save(tmp_path / "nowhere" / "a", {"x": ternion.ones(1)})
         assert os.listdir(tmp_path) == []

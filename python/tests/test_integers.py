@@ -67,8 +67,8 @@ def test_nothing_is_divided_in_place():
 @pytest.mark.parametrize("call", """x.clamp(max=b) | x.clip(max=b) | x.clamp_max(b) | x.clamp(b, b) | x.clone().clamp_(max=b) | x.clamp(min=b + 7) | x.clamp(min=-b, max=b - 1) | x.clamp(b + 1, b - 1) | x.clamp(max=True)""".split(" | "))
 def test_bounds_of_64_bits_are_exact(call):
     b = 2**53 + 1
-    here, there = (eval(call, {"x": module.tensor([b, b + 2, -b, 2**62, 3]), "b": b}) for module in (ternion, torch))
-    assert here.tolist() == there.tolist() and here.dtype is ternion.int64
+    ternion_result, torch_result = (eval(call, {"x": module.tensor([b, b + 2, -b, 2**62, 3]), "b": b}) for module in (ternion, torch))
+    assert ternion_result.tolist() == torch_result.tolist() and ternion_result.dtype is ternion.int64
 
 
 def test_near_integers():

@@ -129,22 +129,22 @@ def _has_torch():
 def test_pytorch_by_dlpack():
     torch = pytest.importorskip("torch")
     for dtype in ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"]:
-        there = torch.ones(2, 3, dtype=getattr(torch, dtype))
-        here = ternion.from_dlpack(there)
-        assert here.data_ptr() == there.data_ptr() and str(here.dtype) == f"ternion.{dtype}"
-        again = torch.from_dlpack(here)
-        assert again.data_ptr() == there.data_ptr() and again.dtype == there.dtype
+        torch_tensor = torch.ones(2, 3, dtype=getattr(torch, dtype))
+        ternion_tensor = ternion.from_dlpack(torch_tensor)
+        assert ternion_tensor.data_ptr() == torch_tensor.data_ptr() and str(ternion_tensor.dtype) == f"ternion.{dtype}"
+        again = torch.from_dlpack(ternion_tensor)
+        assert again.data_ptr() == torch_tensor.data_ptr() and again.dtype == torch_tensor.dtype
     for dtype in ["int16", "int8"]:
-        there = torch.tensor([-100, 7], dtype=getattr(torch, dtype))
-        assert ternion.from_dlpack(there).tolist() == [-100, 7] and torch.from_dlpack(ternion.from_dlpack(there)).tolist() == [-100, 7]
-        there[0] = -5
-        assert ternion.as_tensor(there)[0].item() == -5 and ternion.as_tensor(there).numpy().dtype == dtype
-    there = torch.arange(6.0).reshape(2, 3)
-    here = ternion.from_dlpack(there.t())
-    there[1, 2] = 9
-    here[0, 0] = -5
-    assert here[2, 1].item() == 9 and there[0, 0].item() == -5
-    assert ternion.as_tensor(there).data_ptr() == there.data_ptr()
+        torch_tensor = torch.tensor([-100, 7], dtype=getattr(torch, dtype))
+        assert ternion.from_dlpack(torch_tensor).tolist() == [-100, 7] and torch.from_dlpack(ternion.from_dlpack(torch_tensor)).tolist() == [-100, 7]
+        torch_tensor[0] = -5
+        assert ternion.as_tensor(torch_tensor)[0].item() == -5 and ternion.as_tensor(torch_tensor).numpy().dtype == dtype
+    torch_tensor = torch.arange(6.0).reshape(2, 3)
+    ternion_tensor = ternion.from_dlpack(torch_tensor.t())
+    torch_tensor[1, 2] = 9
+    ternion_tensor[0, 0] = -5
+    assert ternion_tensor[2, 1].item() == 9 and torch_tensor[0, 0].item() == -5
+    assert ternion.as_tensor(torch_tensor).data_ptr() == torch_tensor.data_ptr()
     assert torch.from_dlpack(ternion.zeros(0, 3)).shape == (0, 3)
 
 

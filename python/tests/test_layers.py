@@ -27,10 +27,10 @@ def both(torch, shape):
     return ternion.tensor(values.numpy()).requires_grad_(), values.requires_grad_()
 
 
-def same(torch, here, there, shape):
+def same(torch, ternion_layer, torch_layer, shape):
     """Checks that two functions or layers return the same values and gradients."""
     ours, theirs = both(torch, shape)
-    actual, expected = here(ours), there(theirs)
+    actual, expected = ternion_layer(ours), torch_layer(theirs)
     assert actual.shape == tuple(expected.shape)
     close(actual, expected)
     actual.square().sum().backward()
@@ -105,12 +105,12 @@ LAYERS = [
 
 @pytest.mark.parametrize("name, arguments, settings, shape", LAYERS)
 def test_layers_are_pytorchs(torch, name, arguments, settings, shape):
-    there = getattr(torch.nn, name)(*arguments, **settings).double()
-    here = getattr(nn, name)(*arguments, **settings).double()
-    assert list(here.state_dict()) == list(there.state_dict())
-    here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
-    same(torch, here, there, shape)
-    for ours, theirs in zip(here.parameters(), there.parameters()):
+    torch_layer = getattr(torch.nn, name)(*arguments, **settings).double()
+    ternion_layer = getattr(nn, name)(*arguments, **settings).double()
+    assert list(ternion_layer.state_dict()) == list(torch_layer.state_dict())
+    ternion_layer.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in torch_layer.state_dict().items()})
+    same(torch, ternion_layer, torch_layer, shape)
+    for ours, theirs in zip(ternion_layer.parameters(), torch_layer.parameters()):
         close(ours.grad, theirs.grad)
 
 
@@ -152,12 +152,12 @@ def test_hardsigmoid_is_its_formula(torch):
 
 
 def test_bilinear_and_distances_are_pytorchs(torch):
-    there, here = torch.nn.Bilinear(3, 4, 2).double(), nn.Bilinear(3, 4, 2).double()
-    here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
-    (a, a_there), (b, b_there) = both(torch, (5, 2, 3)), both(torch, (5, 2, 4))
-    close(here(a, b), there(a_there, b_there))
-    close(nn.CosineSimilarity(2)(a, a * a), torch.nn.CosineSimilarity(2)(a_there, a_there * a_there))
-    close(nn.PairwiseDistance(1.0)(a, a * a), torch.nn.PairwiseDistance(1.0)(a_there, a_there * a_there))
+    torch_layer, ternion_layer = torch.nn.Bilinear(3, 4, 2).double(), nn.Bilinear(3, 4, 2).double()
+    ternion_layer.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in torch_layer.state_dict().items()})
+    (a, torch_a), (b, torch_b) = both(torch, (5, 2, 3)), both(torch, (5, 2, 4))
+    close(ternion_layer(a, b), torch_layer(torch_a, torch_b))
+    close(nn.CosineSimilarity(2)(a, a * a), torch.nn.CosineSimilarity(2)(torch_a, torch_a * torch_a))
+    close(nn.PairwiseDistance(1.0)(a, a * a), torch.nn.PairwiseDistance(1.0)(torch_a, torch_a * torch_a))
 
 
 def test_max_pool_tells_where(torch):
@@ -168,12 +168,12 @@ def test_max_pool_tells_where(torch):
 
 def test_output_sizes_of_transposed_convolutions(torch):
     ours, theirs = both(torch, (2, 4, 5))
-    there = torch.nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1).double()
-    here = nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1).double()
-    here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
-    close(here(ours, output_size=(8, 9)), there(theirs, output_size=(8, 9)))
+    torch_layer = torch.nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1).double()
+    ternion_layer = nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1).double()
+    ternion_layer.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in torch_layer.state_dict().items()})
+    close(ternion_layer(ours, output_size=(8, 9)), torch_layer(theirs, output_size=(8, 9)))
     with pytest.raises(ValueError, match="output_size \\(9, 9\\), expected 7 to 8, 9 to 10"):
-        here(ours, output_size=(9, 9))
+        ternion_layer(ours, output_size=(9, 9))
 
 
 class TestInPlace:
@@ -258,14 +258,14 @@ def test_volumes_are_normalized():
 
 class TestEmbedding:
     def test_the_row_of_the_padding_has_no_gradient(self, torch):
-        there = torch.nn.Embedding(5, 3, padding_idx=-4).double()
-        here = nn.Embedding(5, 3, padding_idx=-4).double()
-        assert here.padding_idx == 1 and here.weight[1].tolist() == [0, 0, 0]
-        here.load_state_dict({"weight": ternion.tensor(there.weight.detach().numpy())})
-        for layer, numbers in ((here, ternion.tensor([[1, 2], [2, 4]])), (there, torch.tensor([[1, 2], [2, 4]]))):
+        torch_layer = torch.nn.Embedding(5, 3, padding_idx=-4).double()
+        ternion_layer = nn.Embedding(5, 3, padding_idx=-4).double()
+        assert ternion_layer.padding_idx == 1 and ternion_layer.weight[1].tolist() == [0, 0, 0]
+        ternion_layer.load_state_dict({"weight": ternion.tensor(torch_layer.weight.detach().numpy())})
+        for layer, numbers in ((ternion_layer, ternion.tensor([[1, 2], [2, 4]])), (torch_layer, torch.tensor([[1, 2], [2, 4]]))):
             layer(numbers).square().sum().backward()
-        close(here.weight.grad, there.weight.grad)
-        assert F.embedding(ternion.tensor(3), here.weight, padding_idx=3).shape == (3,)
+        close(ternion_layer.weight.grad, torch_layer.weight.grad)
+        assert F.embedding(ternion.tensor(3), ternion_layer.weight, padding_idx=3).shape == (3,)
 
     def test_rows_that_were_learned_elsewhere(self):
         rows = ternion.randn(4, 2)
@@ -314,35 +314,35 @@ class TestTransformer:
             layer = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.0, **settings)
             return nn.TransformerEncoder(layer, 2, nn.LayerNorm(8), enable_nested_tensor=False).double()
 
-        there, here = create(torch.nn), create(nn)
-        assert list(here.state_dict()) == list(there.state_dict())
-        here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
+        torch_layer, ternion_layer = create(torch.nn), create(nn)
+        assert list(ternion_layer.state_dict()) == list(torch_layer.state_dict())
+        ternion_layer.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in torch_layer.state_dict().items()})
         shape = (3, 5, 8) if settings.get("batch_first") else (5, 3, 8)
         hidden = torch.ones(5, 5, dtype=torch.bool).triu(1)
         padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2, [False] * 4 + [True]])
         masks = {"none": {}, "padding": dict(src_key_padding_mask=padding), "mask": dict(mask=hidden), "causal": dict(mask=hidden, is_causal=True)}[masked]
         own = {key: value if isinstance(value, bool) else ternion.tensor(value.numpy()) for key, value in masks.items()}
-        same(torch, lambda x: here(x, **own), lambda x: there(x, **masks), shape)
-        for name, parameter in there.named_parameters():
-            close(dict(here.named_parameters())[name].grad, parameter.grad)
+        same(torch, lambda x: ternion_layer(x, **own), lambda x: torch_layer(x, **masks), shape)
+        for name, parameter in torch_layer.named_parameters():
+            close(dict(ternion_layer.named_parameters())[name].grad, parameter.grad)
 
     @pytest.mark.parametrize("settings", [dict(), dict(batch_first=True, norm_first=True, activation="gelu", bias=False)])
     def test_encoder_and_decoder_are_pytorchs(self, torch, settings):
         def create(nn):
             return nn.Transformer(8, 2, 1, 2, 12, dropout=0.0, **settings).double()
 
-        there, here = create(torch.nn), create(nn)
-        assert list(here.state_dict()) == list(there.state_dict())
-        here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
+        torch_layer, ternion_layer = create(torch.nn), create(nn)
+        assert list(ternion_layer.state_dict()) == list(torch_layer.state_dict())
+        ternion_layer.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in torch_layer.state_dict().items()})
         first = settings.get("batch_first", False)
-        source, source_there = both(torch, (3, 4, 8) if first else (4, 3, 8))
+        source, torch_source = both(torch, (3, 4, 8) if first else (4, 3, 8))
         hidden = torch.nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
         assert nn.Transformer.generate_square_subsequent_mask(5).tolist() == hidden.tolist()
         padding = torch.tensor([[False] * 4, [False] * 3 + [True], [False] * 2 + [True] * 2])
         ours = dict(tgt_mask=ternion.tensor(hidden.numpy()), memory_key_padding_mask=ternion.tensor(padding.numpy()))
         theirs = dict(tgt_mask=hidden, memory_key_padding_mask=torch.zeros(padding.shape, dtype=torch.float64).masked_fill(padding, -math.inf))
-        same(torch, lambda x: here(source, x, **ours), lambda x: there(source_there, x, **theirs), (3, 5, 8) if first else (5, 3, 8))
-        close(source.grad, source_there.grad)
+        same(torch, lambda x: ternion_layer(source, x, **ours), lambda x: torch_layer(torch_source, x, **theirs), (3, 5, 8) if first else (5, 3, 8))
+        close(source.grad, torch_source.grad)
 
     def test_causal_without_a_mask(self):
         layer = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.0, batch_first=True)

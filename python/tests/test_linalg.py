@@ -271,7 +271,7 @@ class TestRefused:
 
 
 class TestBesidePyTorch:
-    def test_what_is_not_there(self):
+    def test_missing_functions(self):
         torch = torch_of()
         missing = {name for name in dir(torch.linalg) if not name.startswith("_")} - set(linalg.__all__) - {"common_notes", "Tensor"}
         assert missing == {"eig", "eigvals", "ldl_factor", "ldl_factor_ex", "ldl_solve"}

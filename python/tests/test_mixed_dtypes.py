@@ -174,7 +174,7 @@ def test_running_statistics_follow_in_their_own_dtype():
     assert results[0][0] == pytest.approx(results[1][0], rel=1e-5) and results[0][1] == pytest.approx(results[1][1], rel=1e-5)
 
 
-def test_integers_that_are_cut_off_there():
+def test_integers_that_pytorch_truncates():
     """PyTorch truncates the mean of squares of integers to an integer."""
     with pytest.raises(TypeError, match="local_response_norm: input is int64, expected a floating dtype"):
         ternion.nn.functional.local_response_norm(ternion.ones(1, 2, 3).long(), 2)

@@ -105,9 +105,9 @@ class TestLayers:
 
     def test_bases_and_weights_of_recurrent_layers(self):
         torch = torch_of()
-        here, there = with_same_weights(nn.LSTM(2, 3, 2, bidirectional=True), torch.nn.LSTM(2, 3, 2, bidirectional=True))
-        assert isinstance(here, nn.RNNBase) and isinstance(nn.GRUCell(2, 3), nn.RNNCellBase) and not isinstance(nn.Linear(1, 1), nn.RNNBase)
-        for ours, theirs in zip(here.all_weights, there.all_weights):
+        ternion_layer, torch_layer = with_same_weights(nn.LSTM(2, 3, 2, bidirectional=True), torch.nn.LSTM(2, 3, 2, bidirectional=True))
+        assert isinstance(ternion_layer, nn.RNNBase) and isinstance(nn.GRUCell(2, 3), nn.RNNCellBase) and not isinstance(nn.Linear(1, 1), nn.RNNBase)
+        for ours, theirs in zip(ternion_layer.all_weights, torch_layer.all_weights):
             assert len(ours) == len(theirs) == 4
             for one, other in zip(ours, theirs):
                 close(one, other)

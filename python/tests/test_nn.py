@@ -241,16 +241,16 @@ def test_the_same_seed_gives_the_same_model():
 
 def test_pytorchs_weights_give_pytorchs_numbers():
     torch = pytest.importorskip("torch")
-    there = torch.nn.Sequential(
+    torch_model = torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(),
         torch.nn.Linear(8 * 4 * 4, 10),
     )  # fmt: skip
-    here = nn.Sequential(
+    ternion_model = nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8 * 4 * 4, 10)
     )
-    here.load_state_dict({key: ternion.from_dlpack(value.detach()) for key, value in there.state_dict().items()})
+    ternion_model.load_state_dict({key: ternion.from_dlpack(value.detach()) for key, value in torch_model.state_dict().items()})
     x = torch.randn(2, 3, 8, 8)
     for mode in (True, False):
-        there.train(mode), here.train(mode)
-        expected, actual = there(x).detach().numpy(), here(ternion.from_dlpack(x)).detach().numpy()
+        torch_model.train(mode), ternion_model.train(mode)
+        expected, actual = torch_model(x).detach().numpy(), ternion_model(ternion.from_dlpack(x)).detach().numpy()
         assert abs(expected - actual).max() < 1e-5

@@ -489,15 +489,15 @@ class TestAverages:
             options = {"mean": {}, "ema": dict(avg_fn=utils.get_ema_avg_fn(0.7)), "multi": dict(multi_avg_fn=utils.get_ema_multi_avg_fn(0.7))}
             return utils.AveragedModel(model, use_buffers=use_buffers, **options[kind])
 
-        here, there = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)), torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
-        ours, theirs = averaged(optim.swa_utils, here), averaged(torch.optim.swa_utils, there)
+        ternion_model, torch_model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)), torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+        ours, theirs = averaged(optim.swa_utils, ternion_model), averaged(torch.optim.swa_utils, torch_model)
         assert set(ours.state_dict()) == set(theirs.state_dict())
         for _ in range(4):
-            for parameter in there.parameters():
+            for parameter in torch_model.parameters():
                 parameter.data = torch.randn_like(parameter)
-            there(torch.randn(5, 2))
-            here.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()})
-            ours.update_parameters(here), theirs.update_parameters(there)
+            torch_model(torch.randn(5, 2))
+            ternion_model.load_state_dict({key: ternion.tensor(value.numpy()) for key, value in torch_model.state_dict().items()})
+            ours.update_parameters(ternion_model), theirs.update_parameters(torch_model)
         for key, value in theirs.state_dict().items():
             if key == "module.1.num_batches_tracked":
                 # A count is not averaged. With use_buffers, PyTorch averages it and truncates it to
@@ -508,12 +508,12 @@ class TestAverages:
 
     def test_statistics_are_computed_anew(self):
         torch = pytest.importorskip("torch")
-        here, there = nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
+        ternion_layer, torch_layer = nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
         batches = [torch.randn(6, 3) for _ in range(4)]
-        optim.swa_utils.update_bn([[ternion.tensor(batch.numpy())] for batch in batches], here.eval())
-        torch.optim.swa_utils.update_bn(batches, there)
-        assert abs(here.running_var.numpy() - there.running_var.numpy()).max() < 1e-6
-        assert not here.training and here.momentum == 0.1
+        optim.swa_utils.update_bn([[ternion.tensor(batch.numpy())] for batch in batches], ternion_layer.eval())
+        torch.optim.swa_utils.update_bn(batches, torch_layer)
+        assert abs(ternion_layer.running_var.numpy() - torch_layer.running_var.numpy()).max() < 1e-6
+        assert not ternion_layer.training and ternion_layer.momentum == 0.1
 
 
 def test_states_are_called_by_the_parameters_names():

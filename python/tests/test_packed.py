@@ -41,11 +41,11 @@ class TestPacking:
     def test_lists_are_packed_as_by_pytorch(self, enforce_sorted):
         torch = torch_of()
         lengths = sorted(LENGTHS, reverse=True) if enforce_sorted else LENGTHS
-        here = [ternion.arange(length * 2).reshape(length, 2) for length in lengths]
-        there = [torch.arange(length * 2).reshape(length, 2) for length in lengths]
-        ours, theirs = rnn.pack_sequence(here, enforce_sorted), torch.nn.utils.rnn.pack_sequence(there, enforce_sorted)
+        ternion_sequences = [ternion.arange(length * 2).reshape(length, 2) for length in lengths]
+        torch_sequences = [torch.arange(length * 2).reshape(length, 2) for length in lengths]
+        ours, theirs = rnn.pack_sequence(ternion_sequences, enforce_sorted), torch.nn.utils.rnn.pack_sequence(torch_sequences, enforce_sorted)
         same_packed(ours, theirs)
-        assert all(one.equal(other) for one, other in zip(rnn.unpack_sequence(ours), here))
+        assert all(one.equal(other) for one, other in zip(rnn.unpack_sequence(ours), ternion_sequences))
         assert ours.to(ternion.float64).data.dtype == ternion.float64 and ours.cpu().data.tolist() == ours.data.tolist() and not ours.is_cuda
 
     def test_what_is_refused(self):
@@ -65,20 +65,20 @@ class TestPacking:
 
 def states_of(kind, torch, *shape):
     pairs = [pair(torch, *shape) for _ in range(2 if "LSTM" in kind else 1)]
-    here, there = tuple(ours for ours, _ in pairs), tuple(theirs for _, theirs in pairs)
-    return pairs, (here if "LSTM" in kind else here[0]), (there if "LSTM" in kind else there[0])
+    ternion_states, torch_states = tuple(ours for ours, _ in pairs), tuple(theirs for _, theirs in pairs)
+    return pairs, (ternion_states if "LSTM" in kind else ternion_states[0]), (torch_states if "LSTM" in kind else torch_states[0])
 
 
 def flat(kind, last):
     return list(last) if "LSTM" in kind else [last]
 
 
-def same_results(here, there, actual, expected, inputs):
+def same_results(ternion_layer, torch_layer, actual, expected, inputs):
     for ours, theirs in zip(actual, expected):
         close(ours, theirs)
     sum((ours * ours).sum() for ours in actual).backward()
     sum((theirs * theirs).sum() for theirs in expected).backward()
-    same_gradients(here, there, inputs)
+    same_gradients(ternion_layer, torch_layer, inputs)
 
 
 LAYERS = [
@@ -92,30 +92,30 @@ LAYERS = [
 @pytest.mark.parametrize("enforce_sorted", [False, True])
 def test_layers_take_packed_sequences_as_pytorchs(kind, settings, with_state, enforce_sorted):
     torch = torch_of()
-    here, there = with_same_weights(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
+    ternion_layer, torch_layer = with_same_weights(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
     lengths = sorted(LENGTHS, reverse=True) if enforce_sorted else LENGTHS
     x = pair(torch, 5, 5, 4)
-    pairs, own_states, their_states = states_of(kind, torch, here.num_layers * (2 if here.bidirectional else 1), 5, 3)
+    pairs, own_states, their_states = states_of(kind, torch, ternion_layer.num_layers * (2 if ternion_layer.bidirectional else 1), 5, 3)
     ours = rnn.pack_padded_sequence(x[0], lengths, enforce_sorted=enforce_sorted)
     theirs = torch.nn.utils.rnn.pack_padded_sequence(x[1], torch.tensor(lengths), enforce_sorted=enforce_sorted)
-    own_output, own_last = here(ours, own_states if with_state else None)
-    their_output, their_last = there(theirs, their_states if with_state else None)
+    own_output, own_last = ternion_layer(ours, own_states if with_state else None)
+    their_output, their_last = torch_layer(theirs, their_states if with_state else None)
     # The order of two sequences of the same length is unspecified, so they are compared unpacked.
     actual, expected = rnn.pad_packed_sequence(own_output)[0], torch.nn.utils.rnn.pad_packed_sequence(their_output)[0]
     results = [actual, *flat(kind, own_last)], [expected, *flat(kind, their_last)]
-    same_results(here, there, *results, [x, *(pairs if with_state else [])])
+    same_results(ternion_layer, torch_layer, *results, [x, *(pairs if with_state else [])])
 
 
 @pytest.mark.parametrize("settings", [dict(), dict(nonlinearity="relu", bias=False), dict(num_layers=2, bidirectional=True, batch_first=True)])
 @pytest.mark.parametrize("with_state", [False, True])
 def test_a_plain_layer_is_pytorchs(settings, with_state):
     torch = torch_of()
-    here, there = with_same_weights(nn.RNN(4, 3, **settings), torch.nn.RNN(4, 3, **settings))
-    assert list(here.state_dict()) == list(there.state_dict())
+    ternion_layer, torch_layer = with_same_weights(nn.RNN(4, 3, **settings), torch.nn.RNN(4, 3, **settings))
+    assert list(ternion_layer.state_dict()) == list(torch_layer.state_dict())
     x = pair(torch, 2, 6, 4)
-    pairs, ours, theirs = states_of("RNN", torch, here.num_layers * (2 if here.bidirectional else 1), 2 if here.batch_first else 6, 3)
-    actual, expected = here(x[0], ours if with_state else None), there(x[1], theirs if with_state else None)
-    same_results(here, there, actual, expected, [x, *(pairs if with_state else [])])
+    pairs, ours, theirs = states_of("RNN", torch, ternion_layer.num_layers * (2 if ternion_layer.bidirectional else 1), 2 if ternion_layer.batch_first else 6, 3)
+    actual, expected = ternion_layer(x[0], ours if with_state else None), torch_layer(x[1], theirs if with_state else None)
+    same_results(ternion_layer, torch_layer, actual, expected, [x, *(pairs if with_state else [])])
 
 
 CELLS = [("RNNCell", dict()), ("RNNCell", dict(nonlinearity="relu", bias=False)), ("GRUCell", dict()), ("LSTMCell", dict()), ("LSTMCell", dict(bias=False))]
@@ -126,12 +126,12 @@ CELLS = [("RNNCell", dict()), ("RNNCell", dict(nonlinearity="relu", bias=False))
 @pytest.mark.parametrize("with_state", [False, True])
 def test_cells_are_pytorchs(kind, settings, batch, with_state):
     torch = torch_of()
-    here, there = with_same_weights(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
-    assert list(here.state_dict()) == list(there.state_dict()) and repr(here) == repr(there)
+    ternion_layer, torch_layer = with_same_weights(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
+    assert list(ternion_layer.state_dict()) == list(torch_layer.state_dict()) and repr(ternion_layer) == repr(torch_layer)
     x = pair(torch, *batch, 4)
     pairs, ours, theirs = states_of(kind, torch, *batch, 3)
-    actual, expected = here(x[0], ours if with_state else None), there(x[1], theirs if with_state else None)
-    same_results(here, there, flat(kind, actual), flat(kind, expected), [x, *(pairs if with_state else [])])
+    actual, expected = ternion_layer(x[0], ours if with_state else None), torch_layer(x[1], theirs if with_state else None)
+    same_results(ternion_layer, torch_layer, flat(kind, actual), flat(kind, expected), [x, *(pairs if with_state else [])])
 
 
 @pytest.mark.parametrize("kind", ["RNNCell", "GRUCell", "LSTMCell", "RNN"])

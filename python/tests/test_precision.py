@@ -41,13 +41,13 @@ def test_the_dtypes_are_those_of_pytorch():
     device = "cuda" if torch.cuda.is_available() else "cpu"
     for number, program in enumerate(programs):
         with torch.autocast(device, dtype=torch.bfloat16):
-            there = program(torch, torch.tensor(a, device=device), torch.tensor(b, device=device)).dtype
+            torch_dtype = program(torch, torch.tensor(a, device=device), torch.tensor(b, device=device)).dtype
         with ternion.autocast("cpu", dtype=BF16):
-            here = program(ternion, ternion.tensor(a), ternion.tensor(b)).dtype
+            ternion_dtype = program(ternion, ternion.tensor(a), ternion.tensor(b)).dtype
         # On the CPU, PyTorch keeps more ops in half precision. Ternion's lists are those of
         # PyTorch's CUDA devices.
         if device == "cuda" or number in (0, 3, 4, 5):
-            assert str(here).split(".")[1] == str(there).split(".")[1], number
+            assert str(ternion_dtype).split(".")[1] == str(torch_dtype).split(".")[1], number
 
 
 def test_scopes_nest_and_end():
@@ -123,15 +123,15 @@ def stepped(scaler, optimizer, parameter, gradient):
 def test_the_scale_moves_as_pytorchs():
     torch = pytest.importorskip("torch")
     options = dict(init_scale=8.0, growth_factor=2.0, backoff_factor=0.25, growth_interval=2)
-    here, there = nn.Parameter(ternion.ones(2)), torch.nn.Parameter(torch.ones(2))
-    ours, theirs = optim.SGD([here], lr=0.5), torch.optim.SGD([there], lr=0.5)
+    ternion_parameter, torch_parameter = nn.Parameter(ternion.ones(2)), torch.nn.Parameter(torch.ones(2))
+    ours, theirs = optim.SGD([ternion_parameter], lr=0.5), torch.optim.SGD([torch_parameter], lr=0.5)
     scaler, reference = amp.GradScaler("cpu", **options), torch.amp.GradScaler("cpu", **options)
     for gradient in ([1.0, 2.0], [1.0, float("inf")], [1.0, 1.0], [0.5, 0.5], [float("nan"), 0.0], [1.0, 0.0]):
         theirs.zero_grad()
-        reference.scale((there * torch.tensor(gradient)).sum()).backward()
+        reference.scale((torch_parameter * torch.tensor(gradient)).sum()).backward()
         reference.step(theirs)
         reference.update()
-        assert stepped(scaler, ours, here, gradient) == (reference.get_scale(), there.tolist())
+        assert stepped(scaler, ours, ternion_parameter, gradient) == (reference.get_scale(), torch_parameter.tolist())
     assert (scaler.steps, scaler.skipped) == (6, 2) and repr(scaler) == f"GradScaler(scale {scaler.get_scale():g}, 2 of 6 steps skipped)"
     state = reference.state_dict()
     assert {key: value for key, value in scaler.state_dict().items() if key in state} == state

@@ -552,7 +552,7 @@ def test_the_page_lists_the_ops():
     assert len(OPS) > 190 and len(set(OPS)) == len(OPS)
 
 
-def test_what_python_does_not_have_is_not_there():
+def test_functions_that_python_does_not_have():
     assert bound_by_now() == [], "take it off the list, and give it a case"
 
 

@@ -99,7 +99,7 @@ x.take_along_dim(i, D) | x.size(D) | x.stride(D) | x[0, 0, 0] | x[..., 0, 0, 0] 
 
 @pytest.mark.parametrize("case", [case.strip() for case in AXES.split(" | ") if case.strip()])
 @pytest.mark.parametrize("axis", [2, -3])
-def test_axes_and_indices_that_are_not_there(case, axis):
+def test_axes_and_indices_out_of_range(case, axis):
     names = {"m": ternion, "x": ternion.ones(2, 2), "i": ternion.tensor([[0, 1], [1, 0]]), "D": axis}
     with pytest.raises(IndexError) as raised:
         eval(case, names)

@@ -29,25 +29,25 @@ SCHEDULES = [
 @pytest.mark.parametrize("name, settings", SCHEDULES)
 def test_schedules_are_pytorchs(name, settings):
     torch = pytest.importorskip("torch")
-    here = optim.SGD([nn.Parameter(ternion.ones(1))], lr=0.5)
-    there = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.5)
-    ours = getattr(optim, name)(here, **settings)
-    theirs = getattr(torch.optim.lr_scheduler, name)(there, **settings)
+    ternion_sgd = optim.SGD([nn.Parameter(ternion.ones(1))], lr=0.5)
+    torch_sgd = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.5)
+    ours = getattr(optim, name)(ternion_sgd, **settings)
+    theirs = getattr(torch.optim.lr_scheduler, name)(torch_sgd, **settings)
     for _ in range(getattr(theirs, "total_steps", 24)):
         assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-9, abs=1e-12)
-        there.step()
+        torch_sgd.step()
         ours.step(), theirs.step()
     assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-9, abs=1e-12)
 
 
 def test_one_cycle_takes_the_calls_that_pytorchs_takes():
-    here, there = both_of_two_groups()
+    ternion_sgd, torch_sgd = both_of_two_groups()
     import torch
 
     settings = dict(max_lr=0.1, epochs=2, steps_per_epoch=3, cycle_momentum=False)
-    ours, theirs = optim.OneCycleLR(here, **settings), torch.optim.lr_scheduler.OneCycleLR(there, **settings)
+    ours, theirs = optim.OneCycleLR(ternion_sgd, **settings), torch.optim.lr_scheduler.OneCycleLR(torch_sgd, **settings)
     for _ in range(6):
-        there.step()
+        torch_sgd.step()
         ours.step(), theirs.step()
         assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
     for schedule in (ours, theirs):
@@ -65,7 +65,7 @@ def both_of_two_groups():
 
 
 def test_a_warm_up_before_another_schedule_is_pytorchs():
-    here, there = both_of_two_groups()
+    ternion_sgd, torch_sgd = both_of_two_groups()
 
     def course(optimizer, schedules):
         rise = schedules.LinearLR(optimizer, start_factor=0.01, total_iters=4)
@@ -74,27 +74,27 @@ def test_a_warm_up_before_another_schedule_is_pytorchs():
 
     import torch
 
-    ours, theirs = course(here, optim.lr_scheduler), course(there, torch.optim.lr_scheduler)
+    ours, theirs = course(ternion_sgd, optim.lr_scheduler), course(torch_sgd, torch.optim.lr_scheduler)
     for _ in range(14):
         assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
-        there.step()
+        torch_sgd.step()
         ours.step(), theirs.step()
 
 
 def test_restarts_at_parts_of_epochs_are_pytorchs():
-    here, there = both_of_two_groups()
+    ternion_sgd, torch_sgd = both_of_two_groups()
     import torch
 
-    ours = optim.CosineAnnealingWarmRestarts(here, 2, T_mult=3)
-    theirs = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(there, 2, T_mult=3)
-    there.step()
+    ours = optim.CosineAnnealingWarmRestarts(ternion_sgd, 2, T_mult=3)
+    theirs = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(torch_sgd, 2, T_mult=3)
+    torch_sgd.step()
     for epoch in (0.5, 1.75, 2.0, 7.25, 8.0, 20.5):
         ours.step(epoch), theirs.step(epoch)
         assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12) and ours.last_epoch == theirs.last_epoch
 
 
 def test_schedules_at_once_are_pytorchs():
-    here, there = both_of_two_groups()
+    ternion_sgd, torch_sgd = both_of_two_groups()
 
     def course(optimizer, schedules):
         parts = [schedules.LinearLR(optimizer, 0.1, total_iters=4), schedules.ExponentialLR(optimizer, 0.9), schedules.CosineAnnealingLR(optimizer, T_max=20)]
@@ -102,10 +102,10 @@ def test_schedules_at_once_are_pytorchs():
 
     import torch
 
-    ours, theirs = course(here, optim.lr_scheduler), course(there, torch.optim.lr_scheduler)
+    ours, theirs = course(ternion_sgd, optim.lr_scheduler), course(torch_sgd, torch.optim.lr_scheduler)
     for _ in range(10):
         assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
-        there.step()
+        torch_sgd.step()
         ours.step(), theirs.step()
     again = course(both_of_two_groups()[0], optim.lr_scheduler)
     again.load_state_dict(ours.state_dict())
@@ -117,14 +117,14 @@ def test_schedules_at_once_are_pytorchs():
     dict(mode="max", threshold_mode="abs", threshold=0.3, patience=1, factor=0.5), dict(threshold_mode="abs", patience=0, eps=0.2),
 ])  # fmt: skip
 def test_a_plateau_is_pytorchs(settings):
-    here, there = both_of_two_groups()
+    ternion_sgd, torch_sgd = both_of_two_groups()
     import torch
 
-    ours, theirs = optim.ReduceLROnPlateau(here, **settings), torch.optim.lr_scheduler.ReduceLROnPlateau(there, **settings)
+    ours, theirs = optim.ReduceLROnPlateau(ternion_sgd, **settings), torch.optim.lr_scheduler.ReduceLROnPlateau(torch_sgd, **settings)
     for measure in (3.0, 2.0, 2.0, 2.1, 2.05, 2.4, 1.9, 1.9, 1.9, float("nan"), 5.0, 5.0, 5.0):
         ours.step(ternion.tensor(measure, dtype=ternion.float64)), theirs.step(measure)
         assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
-    other = optim.ReduceLROnPlateau(here, **settings)
+    other = optim.ReduceLROnPlateau(ternion_sgd, **settings)
     other.load_state_dict(ours.state_dict())
     assert other.best == theirs.best and other.num_bad_epochs == theirs.num_bad_epochs
 

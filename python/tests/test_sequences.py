@@ -26,8 +26,8 @@ ATTENTION = {
 def test_attention_is_pytorchs(name, masked):
     torch = torch_of()
     settings, options = ATTENTION[name]
-    here, there = with_same_weights(nn.MultiheadAttention(8, 4, **settings), torch.nn.MultiheadAttention(8, 4, **settings))
-    assert list(here.state_dict()) == list(there.state_dict())
+    ternion_layer, torch_layer = with_same_weights(nn.MultiheadAttention(8, 4, **settings), torch.nn.MultiheadAttention(8, 4, **settings))
+    assert list(ternion_layer.state_dict()) == list(torch_layer.state_dict())
     first = settings.get("batch_first", False)
 
     def of(length, width):
@@ -43,8 +43,8 @@ def test_attention_is_pytorchs(name, masked):
         masks["attn_mask"] = np.random.default_rng(2).random((12, 5, 7)) < 0.3
     if masked in ("padding", "both"):
         masks["key_padding_mask"] = np.arange(7) >= np.array([[7], [5], [6]])
-    actual = here(q[0], k[0], v[0], **options, **{key: ternion.tensor(value) for key, value in masks.items()})
-    expected = there(q[1], k[1], v[1], **options, **{key: torch.tensor(value) for key, value in masks.items()})
+    actual = ternion_layer(q[0], k[0], v[0], **options, **{key: ternion.tensor(value) for key, value in masks.items()})
+    expected = torch_layer(q[1], k[1], v[1], **options, **{key: torch.tensor(value) for key, value in masks.items()})
     close(actual[0], expected[0])
     assert (actual[1] is None) == (expected[1] is None)
     if actual[1] is not None:
@@ -52,15 +52,15 @@ def test_attention_is_pytorchs(name, masked):
     weights = torch.randn(expected[0].shape, dtype=torch.float64)
     actual[0].backward(ternion.tensor(weights.numpy()))
     expected[0].backward(weights)
-    same_gradients(here, there, [q, k, v])
+    same_gradients(ternion_layer, torch_layer, [q, k, v])
 
 
 class TestAttention:
     def test_without_a_batch(self):
         torch = torch_of()
-        here, there = with_same_weights(nn.MultiheadAttention(8, 2), torch.nn.MultiheadAttention(8, 2))
+        ternion_layer, torch_layer = with_same_weights(nn.MultiheadAttention(8, 2), torch.nn.MultiheadAttention(8, 2))
         q, k = pair(torch, 5, 8), pair(torch, 7, 8)
-        actual, expected = here(q[0], k[0], k[0]), there(q[1], k[1], k[1])
+        actual, expected = ternion_layer(q[0], k[0], k[0]), torch_layer(q[1], k[1], k[1])
         close(actual[0], expected[0])
         close(actual[1], expected[1])
 
@@ -168,8 +168,8 @@ def test_heads_are_shared_only_if_that_is_asked_for():
 @pytest.mark.parametrize("with_state", [False, True])
 def test_recurrent_layers_are_pytorchs(kind, settings, with_state):
     torch = torch_of()
-    here, there = with_same_weights(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
-    assert list(here.state_dict()) == list(there.state_dict())
+    ternion_layer, torch_layer = with_same_weights(getattr(nn, kind)(4, 3, **settings), getattr(torch.nn, kind)(4, 3, **settings))
+    assert list(ternion_layer.state_dict()) == list(torch_layer.state_dict())
     x = pair(torch, 2, 6, 4)
     layers = settings.get("num_layers", 1) * (2 if settings.get("bidirectional") else 1)
     states = [pair(torch, layers, 2 if settings.get("batch_first") else 6, 3) for _ in range(2 if kind == "LSTM" else 1)]
@@ -181,20 +181,20 @@ def test_recurrent_layers_are_pytorchs(kind, settings, with_state):
     def flat(output, last):
         return [output, *(last if kind == "LSTM" else [last])]
 
-    actual, expected = flat(*here(x[0], handed(0))), flat(*there(x[1], handed(1)))
+    actual, expected = flat(*ternion_layer(x[0], handed(0))), flat(*torch_layer(x[1], handed(1)))
     for ours, theirs in zip(actual, expected):
         close(ours, theirs)
     sum((ours * ours).sum() for ours in actual).backward()
     sum((theirs * theirs).sum() for theirs in expected).backward()
-    same_gradients(here, there, [x, *(states if with_state else [])])
+    same_gradients(ternion_layer, torch_layer, [x, *(states if with_state else [])])
 
 
 class TestRecurrent:
     def test_without_a_batch(self):
         torch = torch_of()
-        here, there = with_same_weights(nn.LSTM(4, 3, 2), torch.nn.LSTM(4, 3, 2))
+        ternion_layer, torch_layer = with_same_weights(nn.LSTM(4, 3, 2), torch.nn.LSTM(4, 3, 2))
         x, states = pair(torch, 5, 4), [pair(torch, 2, 3) for _ in range(2)]
-        actual, expected = here(x[0], [ours for ours, _ in states]), there(x[1], tuple(theirs for _, theirs in states))
+        actual, expected = ternion_layer(x[0], [ours for ours, _ in states]), torch_layer(x[1], tuple(theirs for _, theirs in states))
         close(actual[0], expected[0])
         close(actual[1][1], expected[1][1])
 
@@ -223,17 +223,17 @@ class TestRecurrent:
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_the_block_is_pytorchs_encoder_layer(activation):
     torch = torch_of()
-    there = torch.nn.TransformerEncoderLayer(8, 2, 20, 0.0, activation, batch_first=True, norm_first=True)
-    here, there = with_same_weights(nn.TransformerBlock(8, 2, hidden=20, feed_forward=activation), there)
-    assert list(here.state_dict()) == list(there.state_dict())
+    torch_layer = torch.nn.TransformerEncoderLayer(8, 2, 20, 0.0, activation, batch_first=True, norm_first=True)
+    ternion_layer, torch_layer = with_same_weights(nn.TransformerBlock(8, 2, hidden=20, feed_forward=activation), torch_layer)
+    assert list(ternion_layer.state_dict()) == list(torch_layer.state_dict())
     x = pair(torch, 3, 5, 8)
-    actual, expected = here(x[0]), there(x[1])
+    actual, expected = ternion_layer(x[0]), torch_layer(x[1])
     close(actual, expected)
     actual.square().sum().backward()
     expected.square().sum().backward()
-    same_gradients(here, there, [x])
+    same_gradients(ternion_layer, torch_layer, [x])
     hidden = torch.nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
-    close(here(x[0], is_causal=True), there(x[1], hidden))
+    close(ternion_layer(x[0], is_causal=True), torch_layer(x[1], hidden))
 
 
 def test_swiglu_by_its_formula():
@@ -355,16 +355,16 @@ def basic_block(torch, inputs, outputs, stride):
 @pytest.mark.parametrize("inputs, outputs, stride", [(4, 4, 1), (4, 6, 1), (4, 8, 2)])
 def test_the_residual_block_is_torchvisions(inputs, outputs, stride):
     torch = torch_of()
-    there = basic_block(torch, inputs, outputs, stride).double()
-    here = nn.ResidualBlock(inputs, outputs, stride).double()
-    state = {key: ternion.tensor(value.numpy()) for key, value in there.state_dict().items()}
-    here.load_state_dict(state)
+    torch_layer = basic_block(torch, inputs, outputs, stride).double()
+    ternion_layer = nn.ResidualBlock(inputs, outputs, stride).double()
+    state = {key: ternion.tensor(value.numpy()) for key, value in torch_layer.state_dict().items()}
+    ternion_layer.load_state_dict(state)
     x = pair(torch, 2, inputs, 7, 6)
-    actual, expected = here(x[0]), there(x[1])
+    actual, expected = ternion_layer(x[0]), torch_layer(x[1])
     close(actual, expected)
     actual.square().sum().backward()
     expected.square().sum().backward()
-    same_gradients(here, there, [x])
+    same_gradients(ternion_layer, torch_layer, [x])
 
 
 class TestResNet:

@@ -39,9 +39,9 @@ def both():
     """Yields the names that both packages have and whose signatures Python knows, with the
     parameters of Ternion and of PyTorch."""
     for module in MODULES:
-        here, there = (importlib.import_module(".".join(filter(None, (package, module)))) for package in ("ternion", "torch"))
-        for name in sorted(set(dir(here)) & set(dir(there))):
-            own, theirs = getattr(here, name), getattr(there, name)
+        ternion_module, torch_module = (importlib.import_module(".".join(filter(None, (package, module)))) for package in ("ternion", "torch"))
+        for name in sorted(set(dir(ternion_module)) & set(dir(torch_module))):
+            own, theirs = getattr(ternion_module, name), getattr(torch_module, name)
             if name.startswith("_") or not callable(own) or name.endswith("Tensor"):
                 continue
             try:

@@ -93,10 +93,10 @@ def test_outputs_that_share_memory_with_inputs(function):
 def test_gradcheck_says_what_pytorch_says():
     torch = pytest.importorskip("torch")
     for function, expected in [(lambda x: x.sin() * x, True), (lambda x: x.detach() * x, False)]:
-        there = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-        here = ternion.tensor(there.detach().numpy(), requires_grad=True)
-        assert torch.autograd.gradcheck(function, there, raise_exception=False) is expected
-        assert testing.gradcheck(function, here, raise_exception=False) is expected
+        torch_tensor = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+        ternion_tensor = ternion.tensor(torch_tensor.detach().numpy(), requires_grad=True)
+        assert torch.autograd.gradcheck(function, torch_tensor, raise_exception=False) is expected
+        assert testing.gradcheck(function, ternion_tensor, raise_exception=False) is expected
 
 
 # ---- assert_close
@@ -130,9 +130,9 @@ def verdict(check, actual, expected, options):
 def test_assert_close_says_what_pytorch_says(actual, expected, options, dtype):
     torch = pytest.importorskip("torch")
     dtype = None if not isinstance(actual[0], (float, list)) else dtype
-    there = [torch.tensor(values, dtype=dtype and getattr(torch, dtype)) for values in (actual, expected)]
-    here = [ternion.tensor(values, dtype=dtype and getattr(ternion, dtype)) for values in (actual, expected)]
-    found, wanted = verdict(testing.assert_close, *here, options), verdict(torch.testing.assert_close, *there, options)
+    torch_tensors = [torch.tensor(values, dtype=dtype and getattr(torch, dtype)) for values in (actual, expected)]
+    ternion_tensors = [ternion.tensor(values, dtype=dtype and getattr(ternion, dtype)) for values in (actual, expected)]
+    found, wanted = verdict(testing.assert_close, *ternion_tensors, options), verdict(torch.testing.assert_close, *torch_tensors, options)
     assert (found is None) == (wanted is None), (found, wanted)
     if wanted is None:
         return
@@ -174,14 +174,14 @@ def test_assert_close_of_other_things():
 
 def test_tensors_of_pytorch_are_compared_as_they_are():
     torch = pytest.importorskip("torch")
-    here = ternion.tensor([1.0, 2.0], dtype=ternion.bfloat16)
-    testing.assert_close(here, torch.tensor([1.0, 2.0], dtype=torch.bfloat16, requires_grad=True))
+    ternion_tensor = ternion.tensor([1.0, 2.0], dtype=ternion.bfloat16)
+    testing.assert_close(ternion_tensor, torch.tensor([1.0, 2.0], dtype=torch.bfloat16, requires_grad=True))
     testing.assert_close({"a": [torch.ones(2)]}, {"a": [ternion.ones(2)]})
     testing.assert_close(torch.ones(2, 3).t(), ternion.ones(3, 2))
     with pytest.raises(AssertionError, match="Mismatched elements: 1 / 2 .50.0%."):
-        testing.assert_close(torch.tensor([1.0, 3.0]), here.float())
+        testing.assert_close(torch.tensor([1.0, 3.0]), ternion_tensor.float())
     with pytest.raises(AssertionError, match="attribute 'dtype' do not match: ternion.float64 != ternion.bfloat16"):
-        testing.assert_close(torch.ones(2).double(), here)
+        testing.assert_close(torch.ones(2).double(), ternion_tensor)
 
 
 # ---- compare_devices
@@ -304,17 +304,17 @@ def test_models_that_cannot_be_compared():
 
 def test_a_model_of_pytorch():
     torch = pytest.importorskip("torch")
-    there = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(27, 2))
-    here = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(27, 2))
-    here.load_state_dict({key: value.numpy() for key, value in there.state_dict().items()}, strict=False)
+    torch_model = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(27, 2))
+    ternion_model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(27, 2))
+    ternion_model.load_state_dict({key: value.numpy() for key, value in torch_model.state_dict().items()}, strict=False)
     x = ternion.randn(4, 2, 5, 5)
-    assert testing.compare_models(here, there, x) > 300
-    there[1].momentum = 0.5
+    assert testing.compare_models(ternion_model, torch_model, x) > 300
+    torch_model[1].momentum = 0.5
     with pytest.raises(AssertionError, match="buffer 1.running_mean after the forward differs"):
-        testing.compare_models(here, there, x)
-    there[1].momentum, there[1].eps = 0.1, 0.1
+        testing.compare_models(ternion_model, torch_model, x)
+    torch_model[1].momentum, torch_model[1].eps = 0.1, 0.1
     with pytest.raises(AssertionError, match="output of layer 1 differs.*the second model \\(PyTorch\\)"):
-        testing.compare_models(here, there, x)
+        testing.compare_models(ternion_model, torch_model, x)
 
 
 def test_models_on_two_devices():

@@ -238,7 +238,7 @@ def twin_of(name):
 
 def missing(name):
     functions, lines = twin_of(name)
-    return [what for what, expected, there in (("no function in Rust", functions, twins()), ("no row", lines, rows())) if not expected & there]
+    return [what for what, expected, existing in (("no function in Rust", functions, twins()), ("no row", lines, rows())) if not expected & existing]
 
 
 def listed(reasons=EXCEPTIONS):

@@ -43,9 +43,9 @@ def test_statistics_of_nothing_and_of_other_things():
 
 def test_statistics_on_another_device():
     x = ternion.randn(1000)
-    here, there = ternion.stats(x), ternion.stats(x.to(other_device()))
-    assert math.isclose(here.mean, there.mean, abs_tol=1e-6) and math.isclose(here.std, there.std, rel_tol=1e-5)
-    assert (here.min, here.max, here.zeros) == (there.min, there.max, there.zeros)
+    cpu_stats, device_stats = ternion.stats(x), ternion.stats(x.to(other_device()))
+    assert math.isclose(cpu_stats.mean, device_stats.mean, abs_tol=1e-6) and math.isclose(cpu_stats.std, device_stats.std, rel_tol=1e-5)
+    assert (cpu_stats.min, cpu_stats.max, cpu_stats.zeros) == (device_stats.min, device_stats.max, device_stats.zeros)
 
 
 # ---- The monitor

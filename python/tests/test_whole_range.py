@@ -146,8 +146,8 @@ def test_fmod_of_two_tensors():
     expected[finite].sum().backward()
     assert a.grad.tolist()[finite] == ours.grad.tolist()[finite] and b.grad.tolist()[finite] == theirs.grad.tolist()[finite] == [-2.0, -2.0, 0.0, 0.0, 0.0]
     operands = [-128, 127, -128, 5, -5, 6], [-1, -128, 127, -3, 3, 4]
-    here, there = (module.fmod(*(module.tensor(value, dtype=module.int8) for value in operands)) for module in (ternion, torch))
-    assert here.tolist() == there.tolist() == [0, 127, -1, 2, -2, 2]
+    ternion_result, torch_result = (module.fmod(*(module.tensor(value, dtype=module.int8) for value in operands)) for module in (ternion, torch))
+    assert ternion_result.tolist() == torch_result.tolist() == [0, 127, -1, 2, -2, 2]
     y = ternion.tensor([5.0, -5.0])
     assert y.fmod_(3).tolist() == [2.0, -2.0] and y.tolist() == [2.0, -2.0]
 
@@ -173,8 +173,8 @@ def test_xlogy_has_its_gradient_at_0_too():
 def test_floats_are_divided_by_infinity(quotient):
     torch = pytest.importorskip("torch")
     values = [1.0, -1.0, 1.0, -1.0, inf, 2.0, -2.0, 0.0, -0.0, 5.5, -5.5, 0.3, 6.0], [inf, inf, -inf, -inf, 2.0, 0.0, 0.0, 3.0, 2.0, 2.0, 2.0, 0.1, -3.0]
-    here, there = (eval(quotient, {"m": module, "a": module.tensor(values[0]), "b": module.tensor(values[1])}) for module in (ternion, torch))
-    assert here.tolist() == pytest.approx(there.tolist(), nan_ok=True, rel=0, abs=0)
+    ternion_result, torch_result = (eval(quotient, {"m": module, "a": module.tensor(values[0]), "b": module.tensor(values[1])}) for module in (ternion, torch))
+    assert ternion_result.tolist() == pytest.approx(torch_result.tolist(), nan_ok=True, rel=0, abs=0)
     assert (ternion.tensor([-1.0]) // inf).tolist() == (-1.0 // ternion.tensor([inf])).tolist() == [-1.0]
 
 

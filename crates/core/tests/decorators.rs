@@ -188,8 +188,8 @@ fn checked_passes_errors_on() {
 
 #[test]
 fn fallback_runs_the_named_ops_elsewhere() {
-    let (other, there) = Counting::new(ternion_cpu::device());
-    let (inner, here) = Counting::new(ternion_cpu::device());
+    let (other, other_counts) = Counting::new(ternion_cpu::device());
+    let (inner, inner_counts) = Counting::new(ternion_cpu::device());
     let device = Fallback::new(inner, other, &["exp", "matmul", "copy"]).unwrap();
     let x = Tensor::from_slice(&[0.0f32, 1.0, 2.0, 3.0], [2, 2], &device).unwrap();
     let y = x.t().unwrap().exp().unwrap().matmul(&x).unwrap();
@@ -199,8 +199,11 @@ fn fallback_runs_the_named_ops_elsewhere() {
         x.t().unwrap().exp().unwrap().matmul(&x).unwrap().to_vec_f64().unwrap()
     };
     assert_eq!(y.to_vec_f64().unwrap(), want);
-    assert_eq!((there.counts().launches_of("exp"), here.counts().launches_of("exp")), (1, 0));
-    assert_eq!((there.counts().launches_of("matmul"), here.counts().launches_of("matmul")), (1, 0));
+    assert_eq!((other_counts.counts().launches_of("exp"), inner_counts.counts().launches_of("exp")), (1, 0));
+    assert_eq!(
+        (other_counts.counts().launches_of("matmul"), inner_counts.counts().launches_of("matmul")),
+        (1, 0)
+    );
     // A copy to a slice: the elements around it are unchanged.
     let wide = Tensor::zeros([4, 4], DType::F32, &device).unwrap();
     wide.narrow(0, 1, 2).unwrap().narrow(1, 1, 2).unwrap().copy_(&x).unwrap();
@@ -210,13 +213,13 @@ fn fallback_runs_the_named_ops_elsewhere() {
 
 #[test]
 fn fallback_takes_the_gradients_of_an_op_along() {
-    let (other, there) = Counting::new(ternion_cpu::device());
+    let (other, other_counts) = Counting::new(ternion_cpu::device());
     let device = Fallback::new(ternion_cpu::device(), other, &["softmax"]).unwrap();
     let x = Tensor::rand([3, 4], DType::F32, &device).unwrap().requires_grad().unwrap();
     x.softmax(1).unwrap().square().unwrap().sum_all().unwrap().backward().unwrap();
-    assert!(there.counts().launches() > 0);
-    assert_eq!(there.counts().launches_of("square"), 0);
-    let names: Vec<&str> = there.counts().ops.keys().copied().collect();
+    assert!(other_counts.counts().launches() > 0);
+    assert_eq!(other_counts.counts().launches_of("square"), 0);
+    let names: Vec<&str> = other_counts.counts().ops.keys().copied().collect();
     // Whether softmax was fused or composed there, log_softmax was not used.
     assert!(!names.contains(&"log_softmax"), "{names:?}");
 }

@@ -159,9 +159,9 @@ pub fn main_excluding(others: &[&str], command: &'static str, targets: &[Target]
 /// Removes from `requested` the devices that other programs test.
 fn expected_here(requested: &str, others: &[&str]) -> String {
     let device = |name: &str| name.trim().split(':').next().unwrap_or_default().to_string();
-    let here: Vec<&str> =
+    let own: Vec<&str> =
         requested.split(',').filter(|name| !others.contains(&device(name).as_str())).collect();
-    here.join(",")
+    own.join(",")
 }
 
 fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {

@@ -174,11 +174,11 @@ def _failures(devices, kinds):
     for device in devices:
         for name, entry in device["entries"].items():
             for group in entry["failures"]:
-                if group["kind"] in kinds and (device is devices[0] or not _fails_there(known.get(name, {}), group)):
+                if group["kind"] in kinds and (device is devices[0] or not _fails_in(known.get(name, {}), group)):
                     yield device["device"], name, group
 
 
-def _fails_there(known, group):
+def _fails_in(known, group):
     """Returns whether all samples of a group fail in the same way in `known`, the kind of each
     failing sample."""
     return all(known.get(case) == group["kind"] for case in results.unpacked(group["cases"]))
