@@ -173,20 +173,20 @@ if TYPE_CHECKING:
 
     class StandardScaler:
         """Standardizes tables by the mean and the standard deviation of each column of a table,
-        usually the part for training: `means` and `deviations`.
+        usually the part for training: `means` and `stds`.
 
-        The deviations are those of the population. A constant column has the deviation 1.
+        The standard deviations are those of the population. A constant column has 1.
 
         Args:
             table: The table of which they are computed.
         """
 
         means: list[float]
-        deviations: list[float]
+        stds: list[float]
 
         def __init__(self, table: Table) -> None: ...
         def apply(self, table: Table) -> Table:
-            """Returns a table of `(number - mean) / deviation`.
+            """Returns a table of `(number - mean) / std`.
 
             Raises:
                 ValueError: If the columns or their order differ.
@@ -194,7 +194,7 @@ if TYPE_CHECKING:
 
         def restore(self, values: Tensor) -> Tensor:
             """Converts standardized numbers, float32 or float64, back to their original units:
-            `values * deviation + mean`. Gradients flow through it.
+            `values * std + mean`. Gradients flow through it.
 
             Shapes: [.., columns] -> the same shape
 

@@ -116,7 +116,7 @@ def test_numbers_of_a_table_do_not_become_others(tmp_path):
 def test_columns_whose_squares_overflow_or_vanish_are_standardised(size):
     table = data.Table(["a"], [[size], [-size], [size], [-size]])
     scale = data.StandardScaler(table)
-    assert scale.deviations == pytest.approx([size], rel=1e-15) and abs(scale.means[0]) <= size * 1e-15
+    assert scale.stds == pytest.approx([size], rel=1e-15) and abs(scale.means[0]) <= size * 1e-15
     assert scale.apply(table).tensor().tolist() == [[1], [-1], [1], [-1]]
     assert scale.restore(scale.apply(table).tensor(dtype="float64")).tolist() == [[size], [-size], [size], [-size]]
 
@@ -144,7 +144,7 @@ def test_copies_for_other_processes(tmp_path):
     scale = data.StandardScaler(table)
     for copied in (lambda value: pickle.loads(pickle.dumps(value)), copy.deepcopy):
         assert copied(table).columns == ["a", "b"] and copied(table).tensor().tolist() == table.tensor().tolist()
-        assert copied(scale).means == scale.means and copied(scale).deviations == scale.deviations
+        assert copied(scale).means == scale.means and copied(scale).stds == scale.stds
         words = copied(data.CharVocabulary("hello"))
         assert words.characters == "ehlo" and words.encode("hole").tolist() == data.CharVocabulary("hello").encode("hole").tolist()
         generator = ternion.Generator().manual_seed(7)
@@ -210,7 +210,7 @@ def test_memory_that_a_number_asks_for():
         nn.Rotary(2**40, 4)(ternion.ones(1, 4))
 
 
-def test_a_saved_device_that_is_not_there(tmp_path):
+def test_a_saved_device_that_is_not_available(tmp_path):
     file = tmp_path / "state"
     ternion.save(file, {"w": ternion.ones(2), "device": ternion.device("cpu")})
     content = file.read_bytes().replace(b'{\\"device\\": \\"cpu\\"}', b'{\\"device\\": \\"xpu\\"}')

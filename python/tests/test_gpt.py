@@ -84,10 +84,10 @@ def test_first_values():
     model = small(layers=3, width=64, vocabulary=500)
     state = model.state_dict()
     assert list(state)[:3] == ["wte.weight", "wpe.weight", "h.0.self_attn.in_proj_weight"] and "lm_head.weight" not in state
-    deviations = {key: value.std().item() for key, value in state.items() if value.ndim == 2}
-    for key, deviation in deviations.items():
+    stds = {key: value.std().item() for key, value in state.items() if value.ndim == 2}
+    for key, std in stds.items():
         expected = 0.02 / 6**0.5 if key.endswith(("out_proj.weight", "linear2.weight")) else 0.02
-        assert deviation == pytest.approx(expected, rel=0.1), key
+        assert std == pytest.approx(expected, rel=0.1), key
     assert state["h.1.linear1.bias"].abs().max().item() == 0 and state["ln_f.weight"].equal(ternion.ones(64))
 
 

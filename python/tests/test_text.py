@@ -70,7 +70,7 @@ class TestDraws:
     def test_what_is_refused(self):
         with pytest.raises(ValueError, match="uniform_: from 3 to 2"):
             ternion.zeros(2).uniform_(3.0, 2.0)
-        with pytest.raises(ValueError, match="deviation -1"):
+        with pytest.raises(ValueError, match="std -1"):
             ternion.zeros(2).normal_(0.0, -1.0)
         with pytest.raises(ValueError, match="probability 1.5, expected 0 to 1"):
             ternion.zeros(2).bernoulli_(1.5)

@@ -12,7 +12,7 @@ pub const TARGETS: &str = "targets";
 
 /// Returns what a checkpoint stores of columns: their names, means and standard deviations.
 pub fn describe_scaler(scale: &StandardScaler) -> Value {
-    json!({ "columns": scale.columns(), "means": scale.means(), "deviations": scale.deviations() })
+    json!({ "columns": scale.columns(), "means": scale.means(), "deviations": scale.stds() })
 }
 
 fn load_scaler(checkpoint: &Checkpoint, name: &str) -> Outcome<StandardScaler> {

@@ -21,7 +21,7 @@ pub struct DigitSet {
 }
 
 impl DigitSet {
-    /// Copies the whole split to `device`, with `(pixel / 255 - mean) / deviation` for each pixel.
+    /// Copies the whole split to `device`, with `(pixel / 255 - mean) / std` for each pixel.
     pub fn new(split: &Split, device: &Device) -> Result<DigitSet> {
         let (count, rows, cols) = (split.len(), split.rows(), split.cols());
         // Pixels are uploaded as bytes, a quarter of their size as f32.

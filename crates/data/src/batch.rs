@@ -140,23 +140,24 @@ impl Batches {
         self
     }
 
-    /// Sets the normalization of pixels to `(pixel / 255 - mean) / deviation`. For MNIST, 0.1307
+    /// Sets the normalization of pixels to `(pixel / 255 - mean) / std`. For MNIST, 0.1307
     /// and 0.3081 are customary.
     ///
     /// # Errors
-    /// Returns an error if a number is not finite, or the deviation is not positive.
-    pub fn normalize(mut self, mean: f32, deviation: f32) -> Result<Self> {
-        self.plan.normalization = vec![Normalization::new(mean, deviation)?; self.plan.split.channels()];
+    /// Returns an error if a number is not finite, or the standard deviation is not positive.
+    pub fn normalize(mut self, mean: f32, std: f32) -> Result<Self> {
+        self.plan.normalization = vec![Normalization::new(mean, std)?; self.plan.split.channels()];
         Ok(self)
     }
 
-    /// Like [`normalize`](Batches::normalize), with a mean and a deviation for each channel.
+    /// Like [`normalize`](Batches::normalize), with a mean and a standard deviation for each
+    /// channel.
     ///
     /// # Errors
-    /// Same as [`normalize`](Batches::normalize); also if the number of means or deviations is not
-    /// the number of channels.
-    pub fn normalize_channels(mut self, means: &[f32], deviations: &[f32]) -> Result<Self> {
-        self.plan.normalization = Normalization::of_channels(means, deviations, self.plan.split.channels())?;
+    /// Same as [`normalize`](Batches::normalize); also if the number of means or standard
+    /// deviations is not the number of channels.
+    pub fn normalize_channels(mut self, means: &[f32], stds: &[f32]) -> Result<Self> {
+        self.plan.normalization = Normalization::of_channels(means, stds, self.plan.split.channels())?;
         Ok(self)
     }
 

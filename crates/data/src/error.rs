@@ -261,13 +261,13 @@ pub enum DataError {
         /// The largest allowed number.
         limit: usize,
     },
-    /// The normalization of pixels needs a finite mean and a finite, positive deviation.
-    #[error("normalize: mean {mean} and deviation {deviation}: both must be finite, the deviation above 0")]
+    /// The normalization of pixels needs a finite mean and a finite, positive standard deviation.
+    #[error("normalize: mean {mean} and std {std}: both must be finite, the std above 0")]
     Normalization {
         /// The mean given.
         mean: f32,
         /// The standard deviation given.
-        deviation: f32,
+        std: f32,
     },
     /// A text file has bytes that are not UTF-8.
     #[error("{}: line {line}, column {column}: not UTF-8 text (byte {byte_offset} of the file)", file.display())]
@@ -391,7 +391,7 @@ pub enum DataError {
     /// The columns differ from those that were standardized, or are in another order.
     #[error("standardize: columns {}, expected {}", found.join(", "), expected.join(", "))]
     OtherColumns {
-        /// The columns of the standardization.
+        /// The columns of the scaler.
         expected: Vec<String>,
         /// The columns of the table.
         found: Vec<String>,
@@ -438,15 +438,16 @@ pub enum DataError {
         /// Tokens of the file.
         tokens: usize,
     },
-    /// The number of means or deviations is wrong: each channel, or column, needs one of each.
-    #[error("normalize: {means} means and {deviations} deviations, expected {expected} of each")]
+    /// The number of means or standard deviations is wrong: each channel, or column, needs one of
+    /// each.
+    #[error("normalize: {means} means and {stds} standard deviations, expected {expected} of each")]
     ScaleCount {
         /// Channels of the images, or columns of the table.
         expected: usize,
         /// The number of means given.
         means: usize,
-        /// The number of deviations given.
-        deviations: usize,
+        /// The number of standard deviations given.
+        stds: usize,
     },
     /// A transform that is not possible with the size of the images.
     #[error("{transform}: {reason}")]

@@ -37,46 +37,47 @@ impl Order {
     }
 }
 
-/// `(pixel / 255 - mean) / deviation`
+/// `(pixel / 255 - mean) / std`
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Normalization {
     mean: f32,
-    deviation: f32,
+    std: f32,
 }
 
 impl Default for Normalization {
     /// `pixel / 255`, exactly: subtracting 0 and dividing by 1 change no bit.
     fn default() -> Self {
-        Normalization { mean: 0.0, deviation: 1.0 }
+        Normalization { mean: 0.0, std: 1.0 }
     }
 }
 
 impl Normalization {
     /// # Errors
-    /// Returns an error if a number is not finite, or the deviation is not positive.
-    pub(crate) fn new(mean: f32, deviation: f32) -> Result<Self> {
-        if mean.is_finite() && deviation.is_finite() && deviation > 0.0 {
-            Ok(Normalization { mean, deviation })
+    /// Returns an error if a number is not finite, or the standard deviation is not positive.
+    pub(crate) fn new(mean: f32, std: f32) -> Result<Self> {
+        if mean.is_finite() && std.is_finite() && std > 0.0 {
+            Ok(Normalization { mean, std })
         } else {
-            Err(DataError::Normalization { mean, deviation })
+            Err(DataError::Normalization { mean, std })
         }
     }
 
     /// Returns one normalization for each of `channels`.
     ///
     /// # Errors
-    /// Same as [`Normalization::new`]; also if the number of means or deviations is not `channels`.
-    pub(crate) fn of_channels(means: &[f32], deviations: &[f32], channels: usize) -> Result<Vec<Self>> {
-        if means.len() != channels || deviations.len() != channels {
-            let (means, deviations) = (means.len(), deviations.len());
-            return Err(DataError::ScaleCount { expected: channels, means, deviations });
+    /// Same as [`Normalization::new`]; also if the number of means or standard deviations is not
+    /// `channels`.
+    pub(crate) fn of_channels(means: &[f32], stds: &[f32], channels: usize) -> Result<Vec<Self>> {
+        if means.len() != channels || stds.len() != channels {
+            let (means, stds) = (means.len(), stds.len());
+            return Err(DataError::ScaleCount { expected: channels, means, stds });
         }
-        let each = means.iter().zip(deviations);
-        each.map(|(&mean, &deviation)| Normalization::new(mean, deviation)).collect()
+        let each = means.iter().zip(stds);
+        each.map(|(&mean, &std)| Normalization::new(mean, std)).collect()
     }
 
     fn apply(self, pixel: u8) -> f32 {
-        (f32::from(pixel) / 255.0 - self.mean) / self.deviation
+        (f32::from(pixel) / 255.0 - self.mean) / self.std
     }
 }
 
@@ -318,8 +319,8 @@ mod tests {
         assert!(message.contains("expected at most 1048576"), "{message}");
         assert_eq!(plan(usize::MAX, LastBatch::Keep).host_batches().expect("one batch").count(), 1);
         assert_eq!(plan(0, LastBatch::Drop).batch_count() + plan(0, LastBatch::Keep).batch_count(), 0);
-        for (mean, deviation) in [(f32::NAN, 1.0), (0.0, 0.0), (0.0, -1.0), (0.0, f32::INFINITY)] {
-            assert!(Normalization::new(mean, deviation).is_err(), "{mean} {deviation}");
+        for (mean, std) in [(f32::NAN, 1.0), (0.0, 0.0), (0.0, -1.0), (0.0, f32::INFINITY)] {
+            assert!(Normalization::new(mean, std).is_err(), "{mean} {std}");
         }
     }
 }

@@ -6,17 +6,17 @@ use crate::standard_scaler::StandardScaler;
 use crate::table::Table;
 use ternion_core::{Device, Tensor};
 
-/// Training rows and held-out rows, both standardized by the means and deviations of the training
-/// part.
+/// Training rows and held-out rows, both standardized by the means and standard deviations of the
+/// training part.
 #[derive(Debug, Clone)]
 pub struct Regression {
     /// About four fifths of the rows.
     pub train: RegressionSplit,
     /// The remaining rows.
     pub held_out: RegressionSplit,
-    /// The standardization of the features.
+    /// The scaler of the features.
     pub feature_scale: StandardScaler,
-    /// The standardization of the targets. It converts predictions back to the original units.
+    /// The scaler of the targets. It converts predictions back to the original units.
     pub target_scale: StandardScaler,
 }
 

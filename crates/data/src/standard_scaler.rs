@@ -4,7 +4,7 @@ use crate::error::{DataError, Result};
 use crate::table::Table;
 use ternion_core::{DType, Tensor};
 
-/// `(x - mean) / deviation` for each column, and its inverse.
+/// `(x - mean) / std` for each column, and its inverse.
 ///
 /// Compute it from the training part only, so that no information about the held-out part is used
 /// in training.
@@ -23,7 +23,7 @@ use ternion_core::{DType, Tensor};
 pub struct StandardScaler {
     columns: Vec<String>,
     means: Vec<f64>,
-    deviations: Vec<f64>,
+    stds: Vec<f64>,
 }
 
 impl StandardScaler {
@@ -35,34 +35,34 @@ impl StandardScaler {
     /// # Errors
     /// Returns an error if a cell is not finite.
     pub fn of(table: &Table) -> Result<StandardScaler> {
-        let (mut means, mut deviations) = (Vec::new(), Vec::new());
+        let (mut means, mut stds) = (Vec::new(), Vec::new());
         for name in table.columns() {
             let column = table.column(name)?;
             let mean = mean(&column);
             // Because of rounding, the mean of equal values can differ slightly from them.
             let constant = column.iter().all(|value| *value == column[0]);
             means.push(mean);
-            deviations.push(if constant { 1.0 } else { deviation(&column, mean) });
+            stds.push(if constant { 1.0 } else { standard_deviation(&column, mean) });
         }
-        StandardScaler::new(table.columns(), means, deviations)
+        StandardScaler::new(table.columns(), means, stds)
     }
 
     /// Creates a scaler from stored means and standard deviations.
     ///
     /// # Errors
-    /// Returns an error if the number of means or deviations is not the number of columns, a number
-    /// is not finite, or a deviation is not positive.
-    pub fn new(columns: &[String], means: Vec<f64>, deviations: Vec<f64>) -> Result<StandardScaler> {
-        if means.len() != columns.len() || deviations.len() != columns.len() {
-            let (expected, means, deviations) = (columns.len(), means.len(), deviations.len());
-            return Err(DataError::ScaleCount { expected, means, deviations });
+    /// Returns an error if the number of means or standard deviations is not the number of columns,
+    /// a number is not finite, or a standard deviation is not positive.
+    pub fn new(columns: &[String], means: Vec<f64>, stds: Vec<f64>) -> Result<StandardScaler> {
+        if means.len() != columns.len() || stds.len() != columns.len() {
+            let (expected, means, stds) = (columns.len(), means.len(), stds.len());
+            return Err(DataError::ScaleCount { expected, means, stds });
         }
-        for (&mean, &deviation) in means.iter().zip(&deviations) {
-            if !(mean.is_finite() && deviation.is_finite() && deviation > 0.0) {
-                return Err(DataError::Normalization { mean: mean as f32, deviation: deviation as f32 });
+        for (&mean, &std) in means.iter().zip(&stds) {
+            if !(mean.is_finite() && std.is_finite() && std > 0.0) {
+                return Err(DataError::Normalization { mean: mean as f32, std: std as f32 });
             }
         }
-        Ok(StandardScaler { columns: columns.to_vec(), means, deviations })
+        Ok(StandardScaler { columns: columns.to_vec(), means, stds })
     }
 
     /// Returns the names of the columns.
@@ -76,28 +76,28 @@ impl StandardScaler {
     }
 
     /// Returns the standard deviation of each column.
-    pub fn deviations(&self) -> &[f64] {
-        &self.deviations
+    pub fn stds(&self) -> &[f64] {
+        &self.stds
     }
 
-    /// Computes `(x - mean) / deviation`.
+    /// Computes `(x - mean) / std`.
     ///
     /// # Errors
     /// Returns an error if the table does not have the columns of this scaler in the same order.
     pub fn apply(&self, table: &Table) -> Result<Table> {
-        self.map_cells(table, |value, mean, deviation| match value - mean {
-            difference if difference.is_finite() => difference / deviation,
+        self.map_cells(table, |value, mean, std| match value - mean {
+            difference if difference.is_finite() => difference / std,
             // The difference overflows: compute it from halved numbers.
-            _ => (value / 2.0 - mean / 2.0) / deviation * 2.0,
+            _ => (value / 2.0 - mean / 2.0) / std * 2.0,
         })
     }
 
-    /// Computes `x * deviation + mean`.
+    /// Computes `x * std + mean`.
     ///
     /// # Errors
     /// Same as [`StandardScaler::apply`].
     pub fn restore(&self, table: &Table) -> Result<Table> {
-        self.map_cells(table, |value, mean, deviation| value * deviation + mean)
+        self.map_cells(table, |value, mean, std| value * std + mean)
     }
 
     /// Like [`restore`](StandardScaler::restore), for predictions on a device: `[.., columns]` f32
@@ -105,8 +105,9 @@ impl StandardScaler {
     ///
     /// # Errors
     /// Returns an error if the size of the last axis is not the number of columns, or the tensor is
-    /// neither f32 nor f64. For f32, also if the deviation of a column is smaller than the spacing
-    /// of f32 numbers near its mean, as for timestamps in seconds: all values would become equal.
+    /// neither f32 nor f64. For f32, also if the standard deviation of a column is smaller than the
+    /// spacing of f32 numbers near its mean, as for timestamps in seconds: all values would become
+    /// equal.
     pub fn restore_tensor(&self, values: &Tensor) -> Result<Tensor> {
         if values.dtype() != DType::F64 {
             self.check_distinct_in_f32()?;
@@ -125,17 +126,17 @@ impl StandardScaler {
             let detail = format!("shape {:?}, expected a last axis of {expected} columns", values.shape());
             return Err(ternion_core::Error::invalid("restore_tensor", detail).into());
         }
-        Ok(((values * on_device(&self.deviations)?)? + on_device(&self.means)?)?)
+        Ok(((values * on_device(&self.stds)?)? + on_device(&self.means)?)?)
     }
 
     /// Checks that, for each column, f32 can distinguish numbers whose distance from the mean is
-    /// the deviation.
+    /// the standard deviation.
     fn check_distinct_in_f32(&self) -> Result<()> {
-        let scales = self.columns.iter().zip(self.means.iter().zip(&self.deviations));
-        for (name, (&mean, &deviation)) in scales {
-            if mean.abs() * f64::from(f32::EPSILON) > deviation {
+        let scales = self.columns.iter().zip(self.means.iter().zip(&self.stds));
+        for (name, (&mean, &std)) in scales {
+            if mean.abs() * f64::from(f32::EPSILON) > std {
                 let detail = format!(
-                    "column {name} of mean {mean} and deviation {deviation}: f32 does not distinguish its values, expected values in f64 (float64)"
+                    "column {name} of mean {mean} and std {std}: f32 does not distinguish its values, expected values in f64 (float64)"
                 );
                 return Err(ternion_core::Error::invalid("restore_tensor", detail).into());
             }
@@ -148,9 +149,9 @@ impl StandardScaler {
             let found = table.columns().to_vec();
             return Err(DataError::OtherColumns { expected: self.columns.clone(), found });
         }
-        let scales = self.means.iter().zip(&self.deviations).cycle();
+        let scales = self.means.iter().zip(&self.stds).cycle();
         let cells = table.cells().iter().zip(scales);
-        let cells = cells.map(|(&value, (&mean, &deviation))| number(value, mean, deviation)).collect();
+        let cells = cells.map(|(&value, (&mean, &std))| number(value, mean, std)).collect();
         let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
         table.with_cells(&columns, cells)
     }
@@ -167,10 +168,10 @@ fn mean(column: &[f64]) -> f64 {
 
 /// Computes the standard deviation, even if squares would overflow or underflow: it halves the
 /// differences from the mean and scales them by the largest one.
-fn deviation(column: &[f64], mean: f64) -> f64 {
-    let deviations = || column.iter().map(|value| value / 2.0 - mean / 2.0);
-    let unit = deviations().fold(0.0, |largest: f64, deviation| largest.max(deviation.abs()));
-    let squares: f64 = deviations().map(|deviation| (deviation / unit).powi(2)).sum();
+fn standard_deviation(column: &[f64], mean: f64) -> f64 {
+    let differences = || column.iter().map(|value| value / 2.0 - mean / 2.0);
+    let unit = differences().fold(0.0, |largest: f64, difference| largest.max(difference.abs()));
+    let squares: f64 = differences().map(|difference| (difference / unit).powi(2)).sum();
     2.0 * (unit * (squares / column.len() as f64).sqrt())
 }
 
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn standardized_columns_have_mean_0_and_deviation_1() {
+    fn standardized_columns_have_mean_0_and_std_1() {
         let standardized = StandardScaler::of(&table()).unwrap().apply(&table()).unwrap();
         for name in ["a", "b"] {
             let column = standardized.column(name).unwrap();
@@ -213,8 +214,7 @@ mod tests {
                 .zip(table().cells())
                 .all(|(&restored, cell)| (f64::from(restored) - cell).abs() < 1e-5)
         );
-        let recreated =
-            StandardScaler::new(scale.columns(), scale.means().to_vec(), scale.deviations().to_vec());
+        let recreated = StandardScaler::new(scale.columns(), scale.means().to_vec(), scale.stds().to_vec());
         assert_eq!(recreated.unwrap(), scale);
     }
 
@@ -224,14 +224,14 @@ mod tests {
             let table = Table::new(&["a"], vec![size, -size, size, -size]).unwrap();
             let scale = StandardScaler::of(&table).unwrap();
             assert!(scale.means()[0].abs() <= size * 1e-15, "{size}: mean {}", scale.means()[0]);
-            assert!((scale.deviations()[0] / size - 1.0).abs() < 1e-15, "{size}: {:?}", scale.deviations());
+            assert!((scale.stds()[0] / size - 1.0).abs() < 1e-15, "{size}: {:?}", scale.stds());
             assert_eq!(scale.apply(&table).unwrap().cells(), [1.0, -1.0, 1.0, -1.0]);
             assert_eq!(scale.restore(&scale.apply(&table).unwrap()).unwrap(), table);
         }
         let table = Table::new(&["a"], vec![1.7e308, 1.7e308, 1.6e308, 1.6e308]).unwrap();
         let scale = StandardScaler::of(&table).unwrap();
         assert!((scale.means()[0] / 1.65e308 - 1.0).abs() < 1e-15, "{:?}", scale.means());
-        assert!((scale.deviations()[0] / 5e306 - 1.0).abs() < 1e-12, "{:?}", scale.deviations());
+        assert!((scale.stds()[0] / 5e306 - 1.0).abs() < 1e-12, "{:?}", scale.stds());
     }
 
     #[test]
@@ -243,9 +243,8 @@ mod tests {
         let narrow = Tensor::from_vec(vec![0.0_f32; 2], [1, 2], &device).unwrap();
         assert!(scale.restore_tensor(&narrow).unwrap_err().to_string().contains("last axis of 3 columns"));
         let columns = ["a".to_string()];
-        for (means, deviations) in [(vec![0.0], vec![0.0]), (vec![f64::NAN], vec![1.0]), (vec![], vec![1.0])]
-        {
-            assert!(StandardScaler::new(&columns, means, deviations).is_err());
+        for (means, stds) in [(vec![0.0], vec![0.0]), (vec![f64::NAN], vec![1.0]), (vec![], vec![1.0])] {
+            assert!(StandardScaler::new(&columns, means, stds).is_err());
         }
     }
 }

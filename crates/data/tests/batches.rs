@@ -117,7 +117,7 @@ fn normalized_pixels_follow_the_documented_formula() {
     assert_eq!(images[0], -2.0);
     assert!((images[59] - (90.0 / 255.0 - 0.5) / 0.25).abs() < 1e-6);
     let refused = split().batches(10, &ternion_cpu::device()).normalize(0.5, 0.0);
-    assert!(matches!(refused, Err(DataError::Normalization { deviation: 0.0, .. })));
+    assert!(matches!(refused, Err(DataError::Normalization { std: 0.0, .. })));
 }
 
 /// Six images with 3 channels of 2 x 2 pixels. The value of a pixel is its index in the split.
@@ -140,11 +140,11 @@ fn each_channel_is_normalized_separately() {
     let normalized = batches.clone().normalize_channels(&[0.0, 0.5, 0.25], &[1.0, 2.0, 0.5]).unwrap();
     assert_eq!(collect(&normalized)[0].images.dims(), [6, 3, 2, 2]);
     let image = &images(&normalized)[1];
-    let pixel = |value: f32, mean: f32, deviation: f32| (value / 255.0 - mean) / deviation;
+    let pixel = |value: f32, mean: f32, std: f32| (value / 255.0 - mean) / std;
     assert_eq!((image[0], image[3]), (pixel(12.0, 0.0, 1.0), pixel(15.0, 0.0, 1.0)));
     assert_eq!((image[4], image[8]), (pixel(16.0, 0.5, 2.0), pixel(20.0, 0.25, 0.5)));
     let message = batches.normalize_channels(&[0.5], &[1.0, 1.0]).unwrap_err().to_string();
-    assert_eq!(message, "normalize: 1 means and 2 deviations, expected 3 of each");
+    assert_eq!(message, "normalize: 1 means and 2 standard deviations, expected 3 of each");
 }
 
 #[test]

@@ -388,8 +388,8 @@ impl PyStandardScaler {
 
     /// The standard deviation of each column.
     #[getter]
-    fn deviations(&self) -> Vec<f64> {
-        self.0.deviations().to_vec()
+    fn stds(&self) -> Vec<f64> {
+        self.0.stds().to_vec()
     }
 
     /// Returns the table with mean 0 and standard deviation 1 in each column.
@@ -399,7 +399,7 @@ impl PyStandardScaler {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Moments)> {
         let constructor = py.import("ternion._ternion")?.getattr("_data")?.getattr("_standard_scaler")?;
-        Ok((constructor, (self.0.columns().to_vec(), self.0.means().to_vec(), self.0.deviations().to_vec())))
+        Ok((constructor, (self.0.columns().to_vec(), self.0.means().to_vec(), self.0.stds().to_vec())))
     }
 
     /// Converts standardized numbers, [rows, columns], float32 or float64, back to their original
@@ -413,17 +413,13 @@ impl PyStandardScaler {
     }
 }
 
-/// Columns, means and deviations.
+/// Columns, means and standard deviations.
 type Moments = (Vec<String>, Vec<f64>, Vec<f64>);
 
 /// Restores a pickled `StandardScaler`.
 #[pyfunction]
-fn _standard_scaler(
-    columns: Vec<String>,
-    means: Vec<f64>,
-    deviations: Vec<f64>,
-) -> Outcome<PyStandardScaler> {
-    Ok(PyStandardScaler(StandardScaler::new(&columns, means, deviations)?))
+fn _standard_scaler(columns: Vec<String>, means: Vec<f64>, stds: Vec<f64>) -> Outcome<PyStandardScaler> {
+    Ok(PyStandardScaler(StandardScaler::new(&columns, means, stds)?))
 }
 
 /// Converts the value for empty cells: None, a number, or "drop".

@@ -138,12 +138,12 @@ fn check_distribution(name: &str, init: &Init) -> Outcome<()> {
         ),
         Init::Normal { mean, std } => (
             are_finite([mean, std]) && std >= 0.0,
-            format!("mean {mean} and deviation {std}, expected finite numbers, the second of at least 0"),
+            format!("mean {mean} and std {std}, expected finite numbers, the second of at least 0"),
         ),
         Init::TruncatedNormal { mean, std, low, high } => (
             are_finite([mean, std]) && std > 0.0 && low < high,
             format!(
-                "mean {mean} and deviation {std} from {low} to {high}, expected finite numbers, the second above 0, and ends in this order"
+                "mean {mean} and std {std} from {low} to {high}, expected finite numbers, the second above 0, and ends in this order"
             ),
         ),
         _ => (true, String::new()),

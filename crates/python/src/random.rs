@@ -396,7 +396,7 @@ impl PyTensor {
     ) -> Outcome<Bound<'py, Self>> {
         if !(mean.is_finite() && std.is_finite() && std >= 0.0) {
             return Err(RaisedError::value_error(format!(
-                "normal_: mean {mean} and deviation {std}, expected finite numbers, the second of at least 0"
+                "normal_: mean {mean} and std {std}, expected finite numbers, the second of at least 0"
             )));
         }
         fill_random(slf, generator, |x| {
@@ -531,10 +531,9 @@ fn _normal(
     std: &Bound<'_, PyTensor>,
     generator: Option<&Bound<'_, PyGenerator>>,
 ) -> Outcome<PyTensor> {
-    let (mean, deviation) = (mean.get().tensor(), std.get().tensor());
+    let (mean, std) = (mean.get().tensor(), std.get().tensor());
     let source = RandomSource::of(generator, mean.device())?;
-    run(py, mean.elements(), || source.draw(mean.device(), || Tensor::normal(&mean, &deviation)))
-        .map(PyTensor::new)
+    run(py, mean.elements(), || source.draw(mean.device(), || Tensor::normal(&mean, &std))).map(PyTensor::new)
 }
 
 /// Adds the functions and the class to the module.

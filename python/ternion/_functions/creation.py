@@ -208,7 +208,7 @@ def normal(
     if size is None and not tensors:
         raise ValueError("normal: expected a tensor as mean or std, or sizes")
     if (std.amin().item() if isinstance(std, Tensor) and std.numel() else 0 if isinstance(std, Tensor) else std) < 0:
-        raise ValueError("normal: a deviation below 0")
+        raise ValueError("normal: std below 0")
     if size is None:
         if requires_grad:
             raise TypeError("normal: expected sizes with requires_grad=True, got only tensors")

@@ -29,20 +29,20 @@ impl Tensor {
     /// and standard deviation.
     ///
     /// # Errors
-    /// Returns an error if the deviation is not positive, if a parameter is not finite, if the
-    /// dtype is not floating-point, or if the allocation fails.
+    /// Returns an error if the standard deviation is not positive, if a parameter is not finite, if
+    /// the dtype is not floating-point, or if the allocation fails.
     pub fn log_normal(
         mean: f64,
-        deviation: f64,
+        std: f64,
         shape: impl IntoShape,
         dtype: DType,
         device: &Device,
     ) -> Result<Tensor> {
-        check_positive("log_normal", "deviation", deviation)?;
+        check_positive("log_normal", "std", std)?;
         check_finite("log_normal", "mean", mean)?;
         check_output("log_normal", dtype)?;
         let normal = Tensor::randn(shape, dtype.accumulator(), device)?;
-        normal.mul_scalar(deviation)?.add_scalar(mean)?.exp()?.to_dtype(dtype)
+        normal.mul_scalar(std)?.add_scalar(mean)?.exp()?.to_dtype(dtype)
     }
 
     /// Samples the Cauchy distribution as `median + scale * tan(pi (u - 1/2))` with uniform u.
@@ -90,14 +90,15 @@ impl Tensor {
     ///
     /// # Errors
     /// Returns an error if the shapes do not broadcast, if the dtypes differ or are not
-    /// floating-point, or if the allocation fails. Negative deviations are not detected.
-    pub fn normal(mean: &Tensor, deviation: &Tensor) -> Result<Tensor> {
+    /// floating-point, or if the allocation fails. Negative standard deviations are not
+    /// checked for.
+    pub fn normal(mean: &Tensor, std: &Tensor) -> Result<Tensor> {
         check_floating("normal", mean)?;
-        check::same_dtype("normal", &mean.meta(), &deviation.meta())?;
-        let shape = mean.shape().broadcast(deviation.shape(), "normal")?;
+        check::same_dtype("normal", &mean.meta(), &std.meta())?;
+        let shape = mean.shape().broadcast(std.shape(), "normal")?;
         no_grad(|| {
-            in_accumulator([mean, deviation], |[mean, deviation]| {
-                Tensor::randn(shape, mean.dtype(), mean.device())?.mul(deviation)?.add(mean)
+            in_accumulator([mean, std], |[mean, std]| {
+                Tensor::randn(shape, mean.dtype(), mean.device())?.mul(std)?.add(mean)
             })
         })
     }

@@ -11,8 +11,8 @@ pub fn rows() -> Vec<OpCase> {
 
 const EPS: f64 = 1e-5;
 
-/// The rows of x have different means and deviations, so that a statistic at the wrong index is
-/// detected.
+/// The rows of x have different means and standard deviations, so that a statistic at the wrong
+/// index is detected.
 fn normed(op: &'static str, parameters: &str) -> OpCase {
     normed_of(op, parameters, Uniform(-2.0, 4.0))
 }

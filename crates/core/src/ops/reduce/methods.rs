@@ -217,7 +217,7 @@ impl Tensor {
     /// # Errors
     /// Returns an error if an axis does not exist or occurs twice, or if the dtype is not floating.
     pub fn std(&self, axes: impl Into<Axes>, correction: f64) -> Result<Tensor> {
-        self.deviation(axes.into(), correction, false)
+        self.std_over(axes.into(), correction, false)
     }
 
     /// Same as [`std`](Tensor::std), but reduced axes are kept, with size 1.
@@ -225,7 +225,7 @@ impl Tensor {
     /// # Errors
     /// Same as [`std`](Tensor::std).
     pub fn std_keep(&self, axes: impl Into<Axes>, correction: f64) -> Result<Tensor> {
-        self.deviation(axes.into(), correction, true)
+        self.std_over(axes.into(), correction, true)
     }
 
     fn variance(&self, name: &'static str, axes: Axes, correction: f64, keep: bool) -> Result<Tensor> {
@@ -238,7 +238,7 @@ impl Tensor {
 
     /// Computes the norm of the differences from the mean, divided by `sqrt(n - correction)`: the
     /// variance may overflow or underflow where its square root does not.
-    fn deviation(&self, axes: Axes, correction: f64, keep: bool) -> Result<Tensor> {
+    fn std_over(&self, axes: Axes, correction: f64, keep: bool) -> Result<Tensor> {
         let x = &precision::cast_to_f32(self)?;
         let axes = axes.resolve(x.shape(), "std")?;
         if !x.dtype().is_float() {
@@ -249,8 +249,8 @@ impl Tensor {
             let (scaled, unit) = formulas::in_units(&x.to_accumulator()?, axes)?;
             let length = Reduce { op: ReduceOp::Norm, axes, keep: true };
             let length = apply_one(length, &[&formulas::centered(&scaled, axes)?])?;
-            let deviation = length.div_scalar(divisor)?.mul(&unit)?;
-            deviation.reshape(reduced(x.shape(), axes, keep))?.to_dtype(x.dtype())
+            let std = length.div_scalar(divisor)?.mul(&unit)?;
+            std.reshape(reduced(x.shape(), axes, keep))?.to_dtype(x.dtype())
         })
     }
 

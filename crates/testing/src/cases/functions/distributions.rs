@@ -63,11 +63,11 @@ fn floats() -> Vec<OpCase> {
             .rejects("cauchy: median NaN, expected a finite number", |device| {
                 Tensor::cauchy(f64::NAN, 1.0, [2], F32, device)
             }),
-        numbers("log_normal", "mean=0.5 deviation=0.25")
+        numbers("log_normal", "mean=0.5 std=0.25")
             .f32_limit(4e-6, 4e-6)
             .run_on(|_, device, dtype| Tensor::log_normal(0.5, 0.25, [5, 33], dtype, device))
             .oracle(move |_| of(&[5, 33], normals(165).into_iter().map(|x| (0.5 + 0.25 * x).exp()).collect()))
-            .rejects("log_normal: deviation 0, expected a finite number above 0", |device| {
+            .rejects("log_normal: std 0, expected a finite number above 0", |device| {
                 Tensor::log_normal(0.0, 0.0, [2], F32, device)
             }),
     ]
@@ -101,9 +101,9 @@ fn normal() -> OpCase {
         .f32_limit(4e-6, 4e-6)
         .run(|x| Tensor::normal(&x[0], &x[1]))
         .oracle(|x| {
-            let spread = x[0].zip(&x[1], |_, deviation| deviation);
+            let spread = x[0].zip(&x[1], |_, std| std);
             let noise = Array::new(&spread.shape, normals(spread.elements()));
-            x[0].zip(&spread.zip(&noise, |deviation, noise| deviation * noise), |mean, noise| mean + noise)
+            x[0].zip(&spread.zip(&noise, |std, noise| std * noise), |mean, noise| mean + noise)
         })
         .rejects("normal: shapes [2] and [3] do not broadcast", |device| {
             Tensor::normal(&Tensor::zeros([2], F32, device)?, &Tensor::zeros([3], F32, device)?)

@@ -1,9 +1,9 @@
-//! Norms and deviations where squares overflow or underflow.
+//! Norms and standard deviations where squares overflow or underflow.
 
 use super::*;
 
-/// Numbers whose squares exceed the range of f32 although their norm and deviation do not: rows are
-/// large and small alternately.
+/// Numbers whose squares exceed the range of f32 although their norm and standard deviation do not:
+/// rows are large and small alternately.
 pub(super) fn beyond_their_squares() -> Vec<OpCase> {
     let values = vec![3e30, -4e30, 0.0, 12e30, 3e-30, 4e-30, -12e-30, 0.0];
     let row = |op, what: &str| {
@@ -23,7 +23,7 @@ pub(super) fn beyond_their_squares() -> Vec<OpCase> {
             }),
         row("var", "as std, beyond its squares")
             .run(|x| x[0].std(1, 1.0))
-            .oracle(|x| x[0].reduce(&[1], Keep::No, deviation)),
+            .oracle(|x| x[0].reduce(&[1], Keep::No, std)),
         beyond_their_sum(),
     ];
     rows.extend(variances_near_the_largest());
@@ -64,14 +64,14 @@ fn variances_near_the_largest() -> [OpCase; 3] {
     ]
 }
 
-fn deviation(x: &[f64]) -> f64 {
+fn std(x: &[f64]) -> f64 {
     let center = mean(x);
     let length = x.iter().fold(0.0f64, |length, x| length.hypot(x - center));
     length / (x.len() as f64 - 1.0).sqrt()
 }
 
 /// Numbers whose sum and pairwise differences exceed the range of f32 and bf16, although their mean
-/// and deviation do not.
+/// and standard deviation do not.
 fn beyond_their_sum() -> OpCase {
     let values = vec![3e38, 2e38, 2.5e38, 1.5e38, 3e38, -3e38, -3e38, -3e38, 3.0, 1.0, 2.0, 5.0];
     OpCase::new("std_mean", "beyond their sum")
@@ -85,6 +85,6 @@ fn beyond_their_sum() -> OpCase {
         })
         .oracle(|x| {
             let of = |keep, f: fn(&[f64]) -> f64| x[0].reduce(&[1], keep, f);
-            vec![of(Keep::No, deviation), of(Keep::No, mean), of(Keep::Yes, mean), of(Keep::No, deviation)]
+            vec![of(Keep::No, std), of(Keep::No, mean), of(Keep::Yes, mean), of(Keep::No, std)]
         })
 }
