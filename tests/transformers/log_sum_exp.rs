@@ -113,16 +113,12 @@ impl Case {
         let [q, k, v] = self.operands(width, dtype, device)?;
         let mask = self.mask(dtype, device)?;
         let options = self.options(mask.as_ref());
-        let [y, log_sum] = q.scaled_dot_product_attention_lse(&k, &v, options)?;
+        let [y, lse] = q.scaled_dot_product_attention_lse(&k, &v, options)?;
         let without_lse = q.scaled_dot_product_attention(&k, &v, options)?;
         assert_eq!(y.to_bytes()?, without_lse.to_bytes()?, "{what}: y");
-        assert_eq!(
-            (log_sum.dims(), log_sum.dtype()),
-            (&[BATCH, HEADS, self.queries][..], DType::F32),
-            "{what}"
-        );
+        assert_eq!((lse.dims(), lse.dtype()), (&[BATCH, HEADS, self.queries][..], DType::F32), "{what}");
         let expected = self.scores(&q, &k, mask.as_ref())?.logsumexp(-1)?;
-        let (found, expected) = (log_sum.to_vec::<f32>()?, expected.to_vec::<f32>()?);
+        let (found, expected) = (lse.to_vec::<f32>()?, expected.to_vec::<f32>()?);
         let near = |(a, b): (&f32, &f32)| a == b || (a - b).abs() <= 1e-5 * (1.0 + b.abs());
         assert!(found.iter().zip(&expected).all(near), "{what}: {found:?}, expected {expected:?}");
         let blind = found.iter().filter(|&&value| value == f32::NEG_INFINITY).count();
@@ -173,16 +169,16 @@ fn the_log_sum_exp_is_of_scores_before_dropout() -> Result<()> {
         device.seed(5);
         let without_lse = q.scaled_dot_product_attention(&k, &v, options)?;
         device.seed(5);
-        let [y, log_sum] = q.scaled_dot_product_attention_lse(&k, &v, options)?;
+        let [y, lse] = q.scaled_dot_product_attention_lse(&k, &v, options)?;
         assert_eq!(y.to_bytes()?, without_lse.to_bytes()?);
         let [merged, of_all] = q.scaled_dot_product_attention_lse(&k, &v, PLAIN.options(None))?;
-        assert_near("the log-sum-exp", &log_sum, &of_all)?;
+        assert_near("the log-sum-exp", &lse, &of_all)?;
         assert_ne!(y.to_bytes()?, merged.to_bytes()?, "nothing was dropped");
         Ok(())
     })?;
     let [q, k, v] = PLAIN.operands(8, DType::F64, &ternion_cpu::device())?;
-    let [_, log_sum] = q.scaled_dot_product_attention_lse(&k, &v, PLAIN.options(None))?;
-    assert_eq!(log_sum.dtype(), DType::F64);
+    let [_, lse] = q.scaled_dot_product_attention_lse(&k, &v, PLAIN.options(None))?;
+    assert_eq!(lse.dtype(), DType::F64);
     Ok(())
 }
 
@@ -197,21 +193,21 @@ fn gradients_flow_through_the_log_sum_exp() -> Result<()> {
             let mask = case.mask(DType::F32, device)?.map(|mask| mask.requires_grad()).transpose()?;
             let [q, k, v] = &leaves;
             let of_y = numbers(&[BATCH, HEADS, case.queries, 5], 31, DType::F32, device)?;
-            let of_log_sum = numbers(&[BATCH, HEADS, case.queries], 43, DType::F32, device)?;
+            let of_lse = numbers(&[BATCH, HEADS, case.queries], 43, DType::F32, device)?;
             // Only queries that attend to something: otherwise the log-sum-exp would be infinite,
             // and its softmax 0 / 0.
             let skipped_rows = if mask.is_some() { 3 } else { 0 };
             let rows = |x: &Tensor| x.narrow(2, skipped_rows, case.queries - skipped_rows);
-            let gradients = |y: &Tensor, log_sum: &Tensor| -> Result<Vec<Tensor>> {
+            let gradients = |y: &Tensor, lse: &Tensor| -> Result<Vec<Tensor>> {
                 let loss = rows(&y.mul(&of_y)?)?.sum(..)?;
-                let loss = loss.add(&rows(log_sum)?.mul(&rows(&of_log_sum)?)?.sum(..)?)?.backward()?;
+                let loss = loss.add(&rows(lse)?.mul(&rows(&of_lse)?)?.sum(..)?)?.backward()?;
                 leaves
                     .iter()
                     .chain(&mask)
                     .map(|leaf| Ok(loss.get(leaf).expect("a gradient").clone()))
                     .collect()
             };
-            let [y, log_sum] = q.scaled_dot_product_attention_lse(k, v, case.options(mask.as_ref()))?;
+            let [y, lse] = q.scaled_dot_product_attention_lse(k, v, case.options(mask.as_ref()))?;
             let scores = rows(&case.scores(q, k, mask.as_ref())?)?;
             let weights = scores.softmax(-1)?.matmul(&each_repeated(v)?)?;
             let padded = |x: &Tensor, shape: &[usize]| {
@@ -221,7 +217,7 @@ fn gradients_flow_through_the_log_sum_exp() -> Result<()> {
                 &padded(&weights, &[BATCH, HEADS, skipped_rows, 5])?,
                 &padded(&scores.logsumexp(-1)?, &[BATCH, HEADS, skipped_rows])?,
             )?;
-            for (found, expected) in gradients(&y, &log_sum)?.iter().zip(&expected) {
+            for (found, expected) in gradients(&y, &lse)?.iter().zip(&expected) {
                 assert_near(case.name, found, expected)?;
             }
         }

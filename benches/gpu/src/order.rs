@@ -62,8 +62,8 @@ impl Operands {
         let empty = || Tensor::zeros(spec.shape(), DType::BF16, &clock.device);
         let (q, k, v) = (random()?, random()?, random()?);
         let results = apply(Attention { config: spec.config() }, &[&q, &k, &v])?;
-        let (y, log_sums) = (results[0].clone(), results[1].clone());
-        Ok(Operands { inputs: [q, k, v, y, log_sums, random()?], outputs: [empty()?, empty()?, empty()?] })
+        let (y, lse) = (results[0].clone(), results[1].clone());
+        Ok(Operands { inputs: [q, k, v, y, lse, random()?], outputs: [empty()?, empty()?, empty()?] })
     }
 
     fn gradient(&self, backend: &CudaBackend, spec: CaseSpec, order: SumOrder) -> Result<()> {

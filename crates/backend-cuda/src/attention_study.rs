@@ -38,7 +38,7 @@ pub fn forward(
     inputs: [&View<'_>; 3],
     outputs: [&View<'_>; 2],
 ) -> Result<()> {
-    check(config, &Attention { config: *config }, inputs, ["y", "log_sums"].into_iter().zip(outputs))?;
+    check(config, &Attention { config: *config }, inputs, ["y", "lse"].into_iter().zip(outputs))?;
     run(backend, &inputs, &outputs, |call| study_forward(call, config, tiles))
 }
 

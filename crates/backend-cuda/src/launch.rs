@@ -34,8 +34,8 @@ impl Launch {
         }
     }
 
-    /// Returns this launch's kernel among those of the variant, after allowing it the shared memory
-    /// that the launch requests.
+    /// Returns this launch's kernel among those of the variant, after raising its dynamic shared
+    /// memory limit to that of the launch.
     #[inline]
     pub(crate) fn function(&self, op: &'static str, functions: &[Function]) -> Result<sys::CUfunction> {
         let function = &functions[self.kernel];
@@ -43,8 +43,8 @@ impl Launch {
         Ok(function.handle)
     }
 
-    /// Returns the launch in the driver's form. `overlaps` is whether the device lets kernels begin
-    /// before the previous ones have ended; which kernels may do so depends on the variant only.
+    /// Converts to the driver's launch configuration. `overlaps`: whether the device supports
+    /// programmatic dependent launch; which kernels use it depends on the variant only.
     #[inline]
     pub(crate) fn config(&self, function: sys::CUfunction, overlaps: bool) -> LaunchConfig {
         let Launch { grid, block, shared_bytes, cluster, .. } = *self;

@@ -58,9 +58,9 @@ pub use kernel_trace::{Activity, ActivityKind, KernelTrace};
 pub use modules::{options, store_kernel};
 pub use nvtx::Nvtx;
 #[doc(hidden)]
-pub use ops::attention::f32_products::with_attention_bf16x6;
+pub use ops::attention::f32_engine::with_attention_bf16x6;
 #[doc(hidden)]
-pub use ops::attention::half_products::with_attention_mma;
+pub use ops::attention::half_engine::with_attention_mma;
 pub use source::Source;
 pub use submit::history::LaunchRecord;
 pub use timing::Timer;

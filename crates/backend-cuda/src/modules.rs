@@ -343,7 +343,7 @@ fn check_listed(variant: Variant) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::variant::attention::{AttentionVariant, Engine, MaskMode, Products};
+    use crate::variant::attention::{AttentionVariant, Engine, KernelConfig, MaskMode};
     use crate::variant::gemm::{EpilogueVariant, GemmVariant, LoadMode, MMA_32X32X64};
     use std::cell::Cell;
     use ternion_core::DType;
@@ -404,8 +404,8 @@ mod tests {
     fn variants_that_are_not_listed_are_errors() {
         variants().into_iter().for_each(|variant| check_listed(variant).expect("listed"));
         let attention = |engine, width, dtype| {
-            let products = Products { engine, width, mask_mode: MaskMode::Full };
-            AttentionVariant::Forward { products, dtype }.into()
+            let kernel_config = KernelConfig { engine, width, mask_mode: MaskMode::Full };
+            AttentionVariant::Forward { kernel_config, dtype }.into()
         };
         check_listed(attention(Engine::Mma, 64, DType::F16)).expect("a width that there is");
         let (a, b) = (LoadMode::Elements, LoadMode::KMajor);

@@ -90,7 +90,7 @@ impl Rows {
                 }
             }
         }
-        Err(Error::invalid("cuda", format!("no kernel takes rows of {} columns", request.columns)))
+        Err(Error::invalid("cuda", format!("no kernel supports rows of {} columns", request.columns)))
     }
 }
 
@@ -113,7 +113,7 @@ impl RowKernel {
 pub(crate) fn grid(op: &'static str, blocks: usize) -> Result<u32> {
     i32::try_from(blocks)
         .map(|blocks| blocks as u32)
-        .map_err(|_| Error::invalid(op, "more elements than a launch takes"))
+        .map_err(|_| Error::invalid(op, "more elements than one launch can process"))
 }
 
 #[cfg(test)]

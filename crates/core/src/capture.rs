@@ -23,9 +23,9 @@ type Hook = Box<dyn FnMut() -> Result<()> + Send>;
 thread_local! {
     /// The hooks of the step that this thread records.
     static RECORDING: RefCell<Option<Vec<Hook>>> = const { RefCell::new(None) };
-    /// Whether this thread runs a step that is to be recorded. `ALLOCATED` contains the buffers
-    /// that the step has allocated so far, by address.
+    /// Whether this thread runs a step that is to be recorded.
     static IS_TRACED: Cell<bool> = const { Cell::new(false) };
+    /// The buffers that this step has allocated so far, by address.
     static ALLOCATED: RefCell<BTreeMap<usize, WeakBuffer>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -85,8 +85,9 @@ pub fn on_replay(hook: impl FnMut() -> Result<()> + Send + 'static) -> Result<()
     })
 }
 
-/// Runs code that a step executes only the first time, such as the creation of optimizer states. It
-/// is not part of the recorded step.
+/// Excludes ops that a step runs only the first time, such as the creation of optimizer states,
+/// from the comparison of the two runs. Do not call it while the step is recorded
+/// ([`is_recording_step`]): the ops would be recorded.
 pub fn excluded_from_capture<T>(f: impl FnOnce() -> T) -> T {
     unobserved(f)
 }
@@ -137,7 +138,8 @@ impl<T> CapturedStep<'_, T> {
     /// memory each replay overwrites.
     ///
     /// # Errors
-    /// Returns the errors of the ops of the step.
+    /// Returns the errors of the ops of the step, of the hooks ([`on_replay`]), and of the upload
+    /// of the random state.
     pub fn replay(&mut self) -> Result<&T> {
         match &mut self.0 {
             Replayable::Closure { step, precision, fusion_mode, output } => {
@@ -158,13 +160,14 @@ impl<T> RecordedStep<T> {
     /// Same as [`CapturedStep::replay`].
     ///
     /// # Errors
-    /// Returns the errors of the ops of the step.
+    /// Same as [`CapturedStep::replay`].
     pub fn replay(&mut self) -> Result<&T> {
         self.recorded.replay()?;
         Ok(&self.output)
     }
 
-    /// Returns the result of the step, as written by the last replay.
+    /// Returns the result of the step, as written by the last replay. Before the first replay the
+    /// contents of its tensors are undefined.
     pub fn output(&self) -> &T {
         &self.output
     }
@@ -386,7 +389,7 @@ fn check_device(recorded: &Device, op: &Op, device: &Device) -> Result<()> {
         false => Err(Error::invalid(
             "capture",
             format!(
-                "{} runs on {device}: a step that is recorded on {recorded} replays nothing elsewhere; name the device of its tensors",
+                "{} runs on {device}, but the step is recorded on {recorded}: all tensors of a recorded step must be on one device",
                 op.name()
             ),
         )),
@@ -445,11 +448,11 @@ fn same_ops(first: &[CalledOp], second: &[CalledOp]) -> Result<()> {
             true => text![
                 format!("op {at}, "),
                 first.describe(),
-                ", had other settings when it was recorded than when the step ran: numbers that change belong in tensors"
+                ", had different settings in the recorded run than in the first run: pass values that change as tensors"
             ],
             false => {
-                let ran = text![format!("op {at} was "), first.describe(), " when the step ran"];
-                text![ran, " and ", second.describe(), " when it was recorded"]
+                let ran = text![format!("op {at} was "), first.describe(), " in the first run"];
+                text![ran, " and ", second.describe(), " in the recorded run"]
             }
         });
     }
@@ -457,7 +460,7 @@ fn same_ops(first: &[CalledOp], second: &[CalledOp]) -> Result<()> {
         true => Ok(()),
         false => {
             let (ran, recorded) = (first.len(), second.len());
-            differs(format!("{ran} ops when the step ran and {recorded} when it was recorded").into())
+            differs(format!("{ran} ops in the first run and {recorded} in the recorded run").into())
         }
     }
 }
@@ -473,16 +476,16 @@ fn same_memory(first: &[CalledOp], second: &[CalledOp], random: usize) -> Result
         });
         let differs = |detail: String| {
             let differs = format!(
-                ", {detail} when it was recorded than when the step ran; a recorded step works in the same \
-                 memory each time: copy new values into a tensor that stays (copy_)"
+                ", {detail} in the recorded run than in the first run; a recorded step uses the same memory \
+                 each time: copy new values into the same tensor (copy_)"
             );
             Err(Error::invalid("capture", text![format!("op {at}, "), second.describe(), differs]))
         };
         if let Some(input) = moved {
-            return differs(format!("read another tensor as input {input}"));
+            return differs(format!("read a different tensor as input {input}"));
         }
         if first.layouts != second.layouts && !second.outside.contains(&Some(random)) {
-            return differs("worked on another part of a tensor".into());
+            return differs("accessed a different part of a tensor".into());
         }
     }
     Ok(())

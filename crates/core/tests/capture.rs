@@ -37,7 +37,7 @@ fn a_step_on_two_devices_is_refused() -> Result<()> {
     assert_eq!(
         message.err().map(|error| error.to_string()).as_deref(),
         Some(
-            "capture: add_scalar runs on cpu: a step that is recorded on recording replays nothing elsewhere; name the device of its tensors"
+            "capture: add_scalar runs on cpu, but the step is recorded on recording: all tensors of a recorded step must be on one device"
         )
     );
     assert!(device.capture(|| x.add_scalar(1.0)).is_ok());
@@ -54,8 +54,8 @@ fn another_thread_draws_nothing_while_a_step_is_recorded() -> Result<()> {
         runs += 1;
         let drawn = Tensor::rand([8], DType::F32, &device)?;
         if runs == 2 {
-            let there = device.clone();
-            let elsewhere = std::thread::spawn(move || Tensor::rand([8], DType::F32, &there).map(drop));
+            let shared = device.clone();
+            let elsewhere = std::thread::spawn(move || Tensor::rand([8], DType::F32, &shared).map(drop));
             message = elsewhere.join().expect("no panic").err().map(|error| error.to_string());
         }
         Ok(drawn)

@@ -35,8 +35,8 @@ pub(in crate::kernels) fn forward(
     outputs: &[Tensor; 2],
 ) -> Result<[Tensor; 2]> {
     let outputs = outputs.each_ref().map(|x| Tensor::full(*x.shape(), f64::NAN, x.dtype(), x.device()));
-    let [y, log_sums] = outputs;
-    let outputs = [y?, log_sums?];
+    let [y, lse] = outputs;
+    let outputs = [y?, lse?];
     let (inputs, views) = (inputs.each_ref().map(Tensor::view), outputs.each_ref().map(Tensor::view));
     attention_study::forward(backend, config, tiles, inputs.each_ref(), views.each_ref())?;
     Ok(outputs)
@@ -127,8 +127,8 @@ fn invalid_arguments_of_the_forward_study_are_errors() -> Result<()> {
         &FULL,
         "expected q with rows of whole packs of 16 bytes",
     )?;
-    let (inputs, [y, log_sums]) = operands(device, half, sizes, 64, FULL)?;
-    let narrow = [y.narrow(2, 0, 10)?, log_sums];
+    let (inputs, [y, lse]) = operands(device, half, sizes, 64, FULL)?;
+    let narrow = [y.narrow(2, 0, 10)?, lse];
     let error = forward(backend, &FULL, ForwardTiles::Few, &inputs, &narrow).expect_err("y of another shape");
     let text = error.to_string();
     let expected = "expected y of bf16 and shape [2, 72, 80, 64], got bf16 and [2, 72, 10, 64]";

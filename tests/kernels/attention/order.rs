@@ -50,8 +50,8 @@ fn operands(
     let random = |heads, rows, seed| tensor(&[batch, heads, rows, width], dtype, device, seed);
     let (q, k, v) = (random(heads, queries, 1)?, random(kv_heads, keys, 2)?, random(kv_heads, keys, 3)?);
     let mut outputs = apply(Attention { config }, &[&q, &k, &v])?.into_vec();
-    let (log_sums, y) = (outputs.remove(1), outputs.remove(0));
-    Ok(vec![q, k, v, y, log_sums, random(heads, queries, 4)?])
+    let (lse, y) = (outputs.remove(1), outputs.remove(0));
+    Ok(vec![q, k, v, y, lse, random(heads, queries, 4)?])
 }
 
 /// Computes dq, dk and dv in a given order. Elements that are not written stay NaN.

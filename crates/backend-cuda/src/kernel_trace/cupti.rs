@@ -94,8 +94,8 @@ fn open_first(paths_to_try: Vec<PathBuf>) -> Result<Functions, String> {
     }
     let errors = if errors.is_empty() { String::new() } else { format!(" ({})", errors.join("; ")) };
     Err(format!(
-        "the library CUPTI was not found{errors}. A CUDA toolkit has it, and the Python wheel \
-         nvidia-cuda-cupti; if it is stored elsewhere name it in {VARIABLE}"
+        "CUPTI not found{errors}: install a CUDA toolkit or the wheel nvidia-cuda-cupti, or set {VARIABLE} \
+         to the path of the library"
     ))
 }
 
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn what_is_no_cupti_is_refused_in_words() {
         let why = open_named(&std::env::temp_dir().join("no-such-cupti.so")).err().expect("refused");
-        assert!(why.starts_with("TERNION_CUPTI names ") && why.contains("was not found"), "{why}");
+        assert!(why.starts_with("TERNION_CUPTI names ") && why.contains("CUPTI not found"), "{why}");
         let empty = std::env::temp_dir().join(format!("ternion-no-cupti-{}", std::process::id()));
         std::fs::create_dir_all(&empty).expect("a folder");
         let why = open_named(&empty).err().expect("refused");

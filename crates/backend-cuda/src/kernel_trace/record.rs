@@ -35,7 +35,7 @@ pub enum ActivityKind {
     Kernel,
     /// A copy by the driver.
     Copy,
-    /// Memory filled by the driver.
+    /// A memset.
     Fill,
 }
 
@@ -50,23 +50,23 @@ pub struct Activity {
     pub start_ns: u64,
     /// The end time.
     pub end_ns: u64,
-    /// Blocks of a kernel.
+    /// Blocks of a kernel; 0 for copies and memsets.
     pub grid: [u32; 3],
-    /// Threads of a block.
+    /// Threads of a block of a kernel; 0 for copies and memsets.
     pub block: [u32; 3],
-    /// Bytes of static shared memory of a kernel.
+    /// Bytes of static shared memory of a kernel; 0 for copies and memsets.
     pub static_shared: u32,
-    /// Bytes of dynamic shared memory of its launch.
+    /// Bytes of dynamic shared memory of a kernel's launch; 0 for copies and memsets.
     pub dynamic_shared: u32,
-    /// Registers of a thread.
+    /// Registers of a thread of a kernel; 0 for copies and memsets.
     pub registers: u16,
-    /// Bytes that were copied or filled.
+    /// Bytes that were copied or set; 0 for kernels.
     pub bytes: u64,
     /// The id of the driver call that it belongs to.
     pub correlation: u32,
 }
 
-/// A record of CUPTI.
+/// A CUPTI activity record.
 struct Record(*const u8);
 
 impl Record {

@@ -1,13 +1,13 @@
 //! Scaled dot-product attention and its gradient, without a matrix of scores in memory.
 
 mod dropout_bits;
-pub(crate) mod f32_products;
+pub(crate) mod f32_engine;
 mod forward_tma;
 mod grad_by_keys;
 mod grad_mask;
-pub(crate) mod half_products;
-mod parts;
+pub(crate) mod half_engine;
 mod resident;
+mod split_kv;
 mod study;
 mod varlen;
 
@@ -16,8 +16,8 @@ use super::create::fill;
 use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
 use crate::launch::Launch;
-use crate::variant::attention::{AttentionVariant, Engine, MaskMode, Products, Tiles};
-use parts::Parts;
+use crate::variant::attention::{AttentionVariant, Engine, KernelConfig, MaskMode, Tiles};
+use split_kv::KvSplits;
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsupported, View};
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
@@ -29,8 +29,8 @@ pub use resident::with_resident_blocks;
 pub use study::ForwardTiles;
 pub(crate) use study::{forward as study_forward, gradient as study_gradient};
 
-/// The maximum head_dim of the kernels for half precision.
-const WIDEST: usize = 256;
+/// The maximum head_dim and value_dim of the kernels.
+const MAX_HEAD_DIM: usize = 256;
 
 /// Strides of a mask along queries and keys must be smaller than this: the kernels on tensor cores
 /// (`attention/half.cuh`) compute offsets within a tile in 32 bits.
@@ -39,11 +39,11 @@ const MASK_STRIDE: usize = 1 << 24;
 /// Queries of a block of `attention_grad_rows`.
 const ROWS: usize = 16;
 
-/// A tensor of four axes; mirrors `View` in the kernels: its address, and its strides in elements.
+/// A tensor of four axes; mirrors `View` in the kernels. Strides are in elements.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Operand {
-    first: u64,
+    address: u64,
     strides: [i64; 4],
 }
 
@@ -99,27 +99,27 @@ struct Forward {
     v: Operand,
     mask: Operand,
     y: Operand,
-    log_sums: u64,
-    /// Only with an additive mask; otherwise 0.
-    log_sum_errors: u64,
+    lse: u64,
+    /// Rounding errors of `lse`. Only with an additive mask; otherwise 0.
+    lse_errors: u64,
     blocks: u32,
     sizes: Sizes,
     dropout_params: DropoutParams,
     varlen: Varlen,
-    parts: Parts,
+    kv_splits: KvSplits,
 }
 
-/// The tensors that the gradient reads and writes.
+/// The tensors that the backward pass reads and writes.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Gradients {
+struct BackwardTensors {
     q: Operand,
     k: Operand,
     v: Operand,
     y: Operand,
     dy: Operand,
     mask: Operand,
-    log_sums: Operand,
+    lse: Operand,
     dq: Operand,
     dk: Operand,
     dv: Operand,
@@ -128,8 +128,11 @@ struct Gradients {
 /// The parameters of the gradient; mirrors `AttentionGrad` in the kernels.
 #[repr(C)]
 struct Backward {
-    tensors: Gradients,
+    tensors: BackwardTensors,
+    /// Row statistics in the workspace, `[batch * heads, 2, padded]`: the value that is subtracted
+    /// from the scores of a query, then rowsum(dy y).
     rows: u64,
+    /// Queries per head, rounded up to [`ROWS`].
     padded: u32,
     query_blocks: u32,
     key_blocks: u32,
@@ -138,8 +141,8 @@ struct Backward {
     varlen: Varlen,
 }
 
-/// Supports all floats except f64, a head_dim of up to 256 (f32: 128, except TF32 forward), and
-/// sizes that fit the integers of the kernels.
+/// Supports all floats except f64, a head_dim and value_dim of up to 256 (f32: 128, except TF32
+/// forward), and sizes that fit the integers of the kernels.
 pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     let unsupported = |why: &'static str| Err(Unsupported::because(why));
     let dim = |input: usize, axis: usize| inputs[input].shape().dim(axis);
@@ -153,12 +156,12 @@ pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected
         Op::AttentionGradMask(payload) => (&payload.config, 6),
         _ => return unsupported("no attention"),
     };
-    if widths.iter().any(|width| !(1..=WIDEST).contains(width)) {
-        return unsupported("heads wider than 256");
+    if widths.iter().any(|width| !(1..=MAX_HEAD_DIM).contains(width)) {
+        return unsupported("head_dim or value_dim above 256");
     }
     if inputs[0].dtype == DType::F32 {
-        let device = f32_products::Device::of(gpu);
-        f32_products::select(config, device, widths[0].max(widths[1]), optional_input == 6)?;
+        let device = f32_engine::Device::of(gpu);
+        f32_engine::select(config, device, widths[0].max(widths[1]), optional_input == 6)?;
     }
     let [batch, heads, queries] = [0, 1, 2].map(|axis| dim(0, axis));
     // Each sequence begins in a new block.
@@ -196,7 +199,7 @@ pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected
 
 /// What determines the choice of an op's kernels.
 struct Plan {
-    products: Products,
+    kernel_config: KernelConfig,
     sizes: Sizes,
     batch: usize,
     kv_heads: usize,
@@ -218,11 +221,12 @@ impl Plan {
         let [_, _, _, value_dim] = v.layout.shape().to_array(op)?;
         let widest = head_dim.max(value_dim);
         let engine = match q.dtype {
-            DType::F32 => f32_products::engine(config, f32_products::Device::of(gpu), widest),
-            _ => half_products::engine(gpu.architecture(), widest),
+            DType::F32 => f32_engine::engine(config, f32_engine::Device::of(gpu), widest),
+            _ => half_engine::engine(gpu.architecture(), widest),
         };
-        let width =
-            engine.width_of(widest, is_grad).ok_or_else(|| Error::invalid(op, "heads are too wide"))?;
+        let width = engine
+            .width_of(widest, is_grad)
+            .ok_or_else(|| Error::invalid(op, "no kernel for this head_dim or value_dim"))?;
         let mask_mode = match mask {
             Some(mask) if mask.dtype == DType::Bool => MaskMode::BoolMask,
             Some(_) => MaskMode::AdditiveMask,
@@ -238,7 +242,7 @@ impl Plan {
             false => band_bounds(config, queries as i64, keys as i64),
         };
         Ok(Plan {
-            products: Products { engine, width, mask_mode },
+            kernel_config: KernelConfig { engine, width, mask_mode },
             sizes: Sizes {
                 heads: heads as u32,
                 group: (heads / kv_heads.max(1)) as u32,
@@ -258,7 +262,7 @@ impl Plan {
 
     /// Returns the width of the tiles.
     fn width(&self) -> usize {
-        usize::from(self.products.width)
+        usize::from(self.kernel_config.width)
     }
 }
 
@@ -301,7 +305,7 @@ impl<'a> Operands<'a> {
                 *stride = view.layout.strides()[axis] as i64;
             }
         }
-        Ok(Operand { first: self.gpu.address(self.op, view)?, strides })
+        Ok(Operand { address: self.gpu.address(self.op, view)?, strides })
     }
 
     /// Returns the operand of a mask, which is broadcast along axes of size 1.
@@ -315,7 +319,7 @@ impl<'a> Operands<'a> {
 
     /// As `operand`, with all strides unchanged.
     fn operand_with_strides(&self, view: &View<'_>) -> Result<Operand> {
-        let mut operand = Operand { first: self.gpu.address(self.op, view)?, strides: [0; 4] };
+        let mut operand = Operand { address: self.gpu.address(self.op, view)?, strides: [0; 4] };
         for (stride, view_stride) in operand.strides.iter_mut().zip(view.layout.strides()) {
             *stride = *view_stride as i64;
         }
@@ -387,7 +391,7 @@ fn grid(op: &'static str, heads: usize, blocks: usize) -> Result<u32> {
     u32::try_from(heads * blocks)
         .ok()
         .filter(|&grid| (grid as usize) < super::INDEX_LIMIT)
-        .ok_or_else(|| Error::invalid(op, "more blocks than a launch takes"))
+        .ok_or_else(|| Error::invalid(op, "more blocks than one launch can have"))
 }
 
 fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -405,13 +409,13 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
         v: operands.input(v)?,
         mask: mask.map_or(Ok(Operand::default()), |mask| operands.mask(mask))?,
         y,
-        log_sums: call.gpu.address(call.name, &call.outputs[1])?,
-        log_sum_errors: call.outputs.get(2).map_or(Ok(0), |errors| call.gpu.address(call.name, errors))?,
+        lse: call.gpu.address(call.name, &call.outputs[1])?,
+        lse_errors: call.outputs.get(2).map_or(Ok(0), |errors| call.gpu.address(call.name, errors))?,
         blocks: 0,
         sizes: plan.sizes,
         dropout_params: DropoutParams::of(call, config)?,
         varlen: Varlen::of(call, config, 3)?,
-        parts: Parts::default(),
+        kv_splits: KvSplits::default(),
     };
     plan.fold_heads_into_rows(&mut tensors, config, q.dtype);
     let (dtype, multiprocessors) = (q.dtype, call.gpu.multiprocessors());
@@ -430,11 +434,11 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
 impl Plan {
     /// Queues the kernel in which a block processes one tile of queries and loops over all keys.
     fn launch_forward(&self, call: &Call<'_>, dtype: DType, tensors: Forward) -> Result<()> {
-        let LaunchShape { rows, threads, shared_bytes } = forward_launch(self.products, dtype.size());
+        let LaunchShape { rows, threads, shared_bytes } = forward_launch(self.kernel_config, dtype.size());
         let blocks = tensors.varlen.tiles(self.sizes.queries, rows);
         let grid = grid(call.name, self.batch * self.sizes.heads as usize, blocks)?;
         let parameters = Forward { blocks: blocks as u32, ..tensors };
-        let variant = AttentionVariant::Forward { products: self.products, dtype };
+        let variant = AttentionVariant::Forward { kernel_config: self.kernel_config, dtype };
         let shared_bytes = (shared_bytes + tensors.varlen.parameter_bytes::<Forward>()) as u32;
         call.gpu.launch(
             call.name,
@@ -460,7 +464,7 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::AttentionGrad(AttentionGrad { config }) = op else {
         return Err(Error::invalid(call.name, "is not attention_grad"));
     };
-    let [q, k, v, y, log_sums, dy] = [0, 1, 2, 3, 4, 5].map(|input| &call.inputs[input]);
+    let [q, k, v, y, lse, dy] = [0, 1, 2, 3, 4, 5].map(|input| &call.inputs[input]);
     let mask = config.mask.then(|| &call.inputs[6]);
     let plan = Plan::new(call, true, config, mask)?;
     let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
@@ -469,23 +473,23 @@ fn run_attention_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         operands.output(&call.outputs[1])?,
         operands.output(&call.outputs[2])?,
     ];
-    let gradients = Gradients {
+    let tensors = BackwardTensors {
         q: operands.input(q)?,
         k: operands.input(k)?,
         v: operands.input(v)?,
         y: operands.input(y)?,
         dy: operands.input(dy)?,
         mask: mask.map_or(Ok(Operand::default()), |mask| operands.mask(mask))?,
-        log_sums: operands.operand_with_strides(log_sums)?,
+        lse: operands.operand_with_strides(lse)?,
         dq,
         dk,
         dv,
     };
     let dropout_params = DropoutParams::of(call, config)?;
-    if plan.uses_one_pass(&gradients, &dropout_params) {
-        plan.launch_one_pass(call, q.dtype, &gradients, dropout_params, SumOrder::Fixed)?;
+    if plan.uses_one_pass(&tensors, &dropout_params) {
+        plan.launch_one_pass(call, q.dtype, &tensors, dropout_params, SumOrder::Fixed)?;
     } else {
-        plan.launch_two_passes(call, config, &gradients)?;
+        plan.launch_two_passes(call, config, &tensors)?;
     }
     operands.store_staged(dq_staged, &call.outputs[0])?;
     operands.store_staged(dk_staged, &call.outputs[1])?;
@@ -499,17 +503,17 @@ impl Plan {
         &self,
         call: &Call<'_>,
         config: &AttentionConfig,
-        gradients: &Gradients,
+        tensors: &BackwardTensors,
     ) -> Result<()> {
         let (dtype, varlen) = (call.inputs[0].dtype, Varlen::of(call, config, 6)?);
-        let [for_queries, for_keys] = grad_launches(self.products, dtype.size());
+        let [for_queries, for_keys] = grad_launches(self.kernel_config, dtype.size());
         let heads = self.batch * self.sizes.heads as usize;
         let padded = varlen.tiles(self.sizes.queries, ROWS) * ROWS;
         let query_blocks = varlen.tiles(self.sizes.queries, for_queries.rows);
         let key_blocks = varlen.tiles(self.sizes.keys, for_keys.rows);
         let rows = call.gpu.workspace(heads * 2 * padded * 4)?;
         let parameters = Backward {
-            tensors: *gradients,
+            tensors: *tensors,
             rows: rows.address(),
             padded: padded as u32,
             query_blocks: query_blocks as u32,
@@ -518,10 +522,11 @@ impl Plan {
             dropout_params: DropoutParams::of(call, config)?,
             varlen,
         };
-        let variant = AttentionVariant::GradRows { mask: self.products.mask_mode.row_kernel_mode(), dtype };
+        let variant =
+            AttentionVariant::GradRows { mask: self.kernel_config.mask_mode.row_kernel_mode(), dtype };
         let row_grid = grid(call.name, heads, padded / ROWS)?;
         call.gpu.launch(call.name, Launch::new(variant, 0, row_grid, 256), &parameters)?;
-        let variant = AttentionVariant::Grad { products: self.products, dtype };
+        let variant = AttentionVariant::Grad { kernel_config: self.kernel_config, dtype };
         let launch = |kernel: usize, grid: u32, shape: &LaunchShape| Launch {
             shared_bytes: (shape.shared_bytes + varlen.parameter_bytes::<Backward>()) as u32,
             ..Launch::new(variant, kernel, grid, shape.threads)
@@ -530,7 +535,7 @@ impl Plan {
         call.gpu.launch(call.name, launch(QUERIES_KERNEL, query_grid, &for_queries), &parameters)?;
         let key_grid = grid(call.name, self.batch * self.kv_heads, key_blocks)?;
         call.gpu.launch(call.name, launch(KEYS_KERNEL, key_grid, &for_keys), &parameters)?;
-        if self.products.has_values_kernel() {
+        if self.kernel_config.has_values_kernel() {
             call.gpu.launch(call.name, launch(VALUES_KERNEL, key_grid, &for_keys), &parameters)?;
         }
         Ok(())
@@ -547,18 +552,22 @@ struct LaunchShape {
 
 /// Returns the dynamic shared memory of forward on tensor cores: a tile of queries, two of keys and
 /// two of values.
-fn forward_shared_bytes(products: Products, tiles: Tiles, element: usize) -> usize {
-    (tiles.rows() + 4 * tiles.step) * usize::from(products.width) * element
+fn forward_shared_bytes(kernel_config: KernelConfig, tiles: Tiles, element: usize) -> usize {
+    (tiles.rows() + 4 * tiles.step) * usize::from(kernel_config.width) * element
 }
 
 /// Returns the launch shape of the kernel in which a block processes one tile of queries and loops
 /// over all keys.
-fn forward_launch(products: Products, element: usize) -> LaunchShape {
-    if products.engine == Engine::Simt {
-        return LaunchShape { rows: 64, threads: 128, shared_bytes: simt_shared_bytes(usize::from(products.width)) };
+fn forward_launch(kernel_config: KernelConfig, element: usize) -> LaunchShape {
+    if kernel_config.engine == Engine::Simt {
+        return LaunchShape {
+            rows: 64,
+            threads: 128,
+            shared_bytes: simt_shared_bytes(usize::from(kernel_config.width)),
+        };
     }
-    let tiles = products.forward_tiles();
-    let shared_bytes = forward_shared_bytes(products, tiles, element);
+    let tiles = kernel_config.forward_tiles();
+    let shared_bytes = forward_shared_bytes(kernel_config, tiles, element);
     LaunchShape { rows: tiles.rows(), threads: tiles.threads(), shared_bytes }
 }
 
@@ -571,13 +580,13 @@ fn simt_grad_shared_bytes(width: usize) -> usize {
 
 /// Returns the launch shapes of the pass for the gradient of queries, and of the pass for the
 /// gradients of keys and values.
-fn grad_launches(products: Products, element: usize) -> [LaunchShape; 2] {
-    let width = usize::from(products.width);
-    if products.engine == Engine::Simt {
+fn grad_launches(kernel_config: KernelConfig, element: usize) -> [LaunchShape; 2] {
+    let width = usize::from(kernel_config.width);
+    if kernel_config.engine == Engine::Simt {
         let shared_bytes = simt_grad_shared_bytes(width);
         return [(); 2].map(|()| LaunchShape { rows: 64, threads: 128, shared_bytes });
     }
-    let [queries, keys] = products.backward_tiles();
+    let [queries, keys] = kernel_config.backward_tiles();
     let shape = |tiles: &Tiles, bytes_per_query: usize| LaunchShape {
         rows: tiles.rows(),
         threads: tiles.threads(),

@@ -49,7 +49,7 @@ pub(crate) fn run_iota(op: &Op, call: &Call<'_>) -> Result<()> {
         step: bits(payload.step),
     };
     let blocks = u32::try_from(payload.count.div_ceil(THREADS))
-        .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
+        .map_err(|_| Error::invalid(call.name, "more elements than one launch can process"))?;
     let variant = KernelFamily::Iota(wrapping_like(payload.dtype));
     call.gpu.launch(call.name, Launch::new(variant, 0, blocks, THREADS as u32), &parameters)
 }

@@ -13,6 +13,13 @@ use ternion_core::{DType, Error, Op, Result, Scalar, UnaryOp};
 
 /// Threads of a block, as in the kernels.
 const THREADS: usize = 256;
+
+/// The kernels of `elementwise.cu`, in the order of their source.
+const LINE_KERNEL: usize = 0;
+const ROWS_KERNEL: usize = 1;
+const STRIDED_KERNEL: usize = 2;
+const STRIDED_LONG_KERNEL: usize = 3;
+
 /// Returns the packs per thread in `line`, by the element size of the output.
 fn unroll(y: DType) -> usize {
     if y.size() == 8 { 1 } else { 2 }
@@ -86,16 +93,17 @@ pub(crate) fn launch(
     if !(is_row_major && all_aligned) {
         parameters.space.fill_from_layouts(layouts);
     }
-    let is_line = all_aligned && (is_row_major || parameters.space.is_dense());
-    let (kernel, per_block) = if is_line {
-        (0, THREADS * unroll(y.dtype) * pack)
+    let is_vectorizable = all_aligned && (is_row_major || parameters.space.is_dense());
+    let (kernel, per_block) = if is_vectorizable {
+        (LINE_KERNEL, THREADS * unroll(y.dtype) * pack)
     } else if all_aligned && parameters.space.has_rows(pack) && count < super::INDEX_LIMIT {
-        (1, THREADS * pack)
+        (ROWS_KERNEL, THREADS * pack)
     } else {
-        (if count < super::INDEX_LIMIT { 2 } else { 3 }, THREADS * PER_THREAD)
+        let kernel = if count < super::INDEX_LIMIT { STRIDED_KERNEL } else { STRIDED_LONG_KERNEL };
+        (kernel, THREADS * PER_THREAD)
     };
     let blocks = u32::try_from(count.div_ceil(per_block))
-        .map_err(|_| Error::invalid(op, format!("{count} elements are more than a launch takes")))?;
+        .map_err(|_| Error::invalid(op, format!("{count} elements are more than one launch can process")))?;
     gpu.launch(op, Launch::new(variant, kernel, blocks, THREADS as u32), &parameters)
 }
 

@@ -14,6 +14,11 @@ use ternion_core::{DType, Error, Layout, MAX_RANK, Op, Result};
 const THREADS: usize = 256;
 const PER_THREAD: usize = 4;
 
+/// The kernels of `index.cu`, in the order of their source.
+const GATHER_KERNEL: usize = 0;
+const GATHER_ROWS_KERNEL: usize = 1;
+pub(super) const SCATTER_KEYS_KERNEL: usize = 2;
+
 /// Returns the variant of index.cu for elements and indices of these dtypes.
 pub(crate) fn variant(dtype: DType, index: DType) -> IndexVariant {
     IndexVariant::Gather { bits: bits_like(dtype), index }
@@ -79,7 +84,11 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
         space: Space::in_order(&axes),
     };
     let blocks = count.div_ceil(THREADS * PER_THREAD);
-    gpu.launch(op, Launch::new(variant(x.dtype, index.dtype), 0, blocks as u32, THREADS as u32), &parameters)
+    gpu.launch(
+        op,
+        Launch::new(variant(x.dtype, index.dtype), GATHER_KERNEL, blocks as u32, THREADS as u32),
+        &parameters,
+    )
 }
 
 /// The parameters; mirrors `GatherRows` in the kernels.
@@ -150,7 +159,7 @@ fn gather_rows(call: &Call<'_>, axis: usize) -> Result<bool> {
     let blocks = total.div_ceil(THREADS);
     gpu.launch(
         op,
-        Launch::new(variant(DType::I64, index.dtype), 1, blocks as u32, THREADS as u32),
+        Launch::new(variant(DType::I64, index.dtype), GATHER_ROWS_KERNEL, blocks as u32, THREADS as u32),
         &parameters,
     )?;
     Ok(true)

@@ -62,7 +62,7 @@ fn run(_: &Op, call: &Call<'_>) -> Result<()> {
     let count = u32::try_from(blocks_of(&sources))
         .ok()
         .filter(|&count| count < 1 << 31)
-        .ok_or_else(|| Error::invalid(call.name, "more elements than a launch takes"))?;
+        .ok_or_else(|| Error::invalid(call.name, "more elements than one launch can process"))?;
     let accumulator = 3 * dtype.accumulator().size();
     let workspace = call.gpu.workspace(count as usize * accumulator)?;
     let mut partial = workspace.address();

@@ -10,6 +10,14 @@ use ternion_core::{Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
 
+/// The kernels of `random.cu`, in the order of their source; `BITS_KERNEL` is a separate variant.
+const BITS_KERNEL: usize = 0;
+const UNIFORM_KERNEL: usize = 0;
+const NORMAL_KERNEL: usize = 1;
+const DROPOUT_KERNEL: usize = 2;
+/// Dropout of contiguous tensors, by vectorized accesses.
+const DROPOUT_LINE_KERNEL: usize = 3;
+
 /// The parameters; mirrors `Random` in the kernels.
 #[repr(C)]
 struct Parameters {
@@ -57,7 +65,7 @@ fn launch(
     parameters: &Parameters,
 ) -> Result<()> {
     let blocks = u32::try_from(parameters.count.div_ceil(per_thread * THREADS as u64))
-        .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
+        .map_err(|_| Error::invalid(call.name, "more elements than one launch can process"))?;
     call.gpu.launch(call.name, Launch::new(variant, kernel, blocks, THREADS as u32), parameters)
 }
 
@@ -65,19 +73,19 @@ pub(crate) fn run_bits(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::RandomBits(payload) = op else { return Err(Error::invalid(call.name, "is not random_bits")) };
     let mut parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
     parameters.shift = 32 - u32::from(payload.bits);
-    launch(call, KernelFamily::RandomBits, 0, 4, &parameters)
+    launch(call, KernelFamily::RandomBits, BITS_KERNEL, 4, &parameters)
 }
 
 pub(crate) fn run_uniform(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Uniform(payload) = op else { return Err(Error::invalid(call.name, "is not uniform")) };
     let parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
-    launch(call, KernelFamily::Random(payload.dtype), 0, 4, &parameters)
+    launch(call, KernelFamily::Random(payload.dtype), UNIFORM_KERNEL, 4, &parameters)
 }
 
 pub(crate) fn run_normal(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Normal(payload) = op else { return Err(Error::invalid(call.name, "is not normal")) };
     let parameters = parameters(call, &call.outputs[0], &call.inputs[0], payload.offset)?;
-    launch(call, KernelFamily::Random(payload.dtype), 1, 2, &parameters)
+    launch(call, KernelFamily::Random(payload.dtype), NORMAL_KERNEL, 2, &parameters)
 }
 
 pub(crate) fn run_dropout(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -88,6 +96,7 @@ pub(crate) fn run_dropout(op: &Op, call: &Call<'_>) -> Result<()> {
     parameters.scale = payload.scale();
     let pack = 4 * x.dtype.size() as u64;
     let are_aligned = [parameters.x, parameters.y].iter().all(|address| address.is_multiple_of(pack.min(16)));
-    let is_line = x.layout.is_row_major() && y.layout.is_row_major() && are_aligned;
-    launch(call, KernelFamily::Random(x.dtype), if is_line { 3 } else { 2 }, 4, &parameters)
+    let is_vectorizable = x.layout.is_row_major() && y.layout.is_row_major() && are_aligned;
+    let kernel = if is_vectorizable { DROPOUT_LINE_KERNEL } else { DROPOUT_KERNEL };
+    launch(call, KernelFamily::Random(x.dtype), kernel, 4, &parameters)
 }

@@ -197,7 +197,8 @@ fn reduce(
     let pack = pack_of(&[x.dtype]) as i64;
     let partition = Partition::of(gpu, &spaces, x.dtype.size(), spaces.column_pack(x.dtype, address));
     let is_one_run = spaces.over.rank == 1 && spaces.over.strides[0][0] == 1;
-    let is_line = is_one_run && address.is_multiple_of(16) && spaces.results_begin_at_multiples_of(pack);
+    let is_vectorizable =
+        is_one_run && address.is_multiple_of(16) && spaces.results_begin_at_multiples_of(pack);
     let workspace =
         gpu.workspace(if partition.parts > 1 { partition.parts * spaces.results * accumulator } else { 0 })?;
     let parameters = Parameters {
@@ -209,7 +210,7 @@ fn reduce(
         reduced: spaces.reduced as u32,
         parts: partition.parts as u32,
         per_part: partition.per_part as u32,
-        line: u32::from(is_line),
+        line: u32::from(is_vectorizable),
         count: spaces.reduced as f64,
         kept: spaces.kept,
         over: spaces.over,

@@ -2,7 +2,7 @@
 //! result does not depend on the order of threads.
 
 use super::copy::copy;
-use super::index::{broadcast_index, merged_strides, variant};
+use super::index::{SCATTER_KEYS_KERNEL, broadcast_index, merged_strides, variant};
 use super::sort::{Pairs, sort_keys};
 use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
@@ -22,7 +22,8 @@ const LANES: usize = 32;
 /// Destination indices of a block of `add_rows`, one for each warp.
 const DESTINATIONS: usize = THREADS / LANES;
 
-/// The kernels of additions, in the order of the source.
+/// The kernels of `scatter.cu`, in the order of their source.
+const SCATTER: usize = 0;
 const ADD_ROWS: usize = 1;
 const ADD_ROWS_PACKED: usize = 2;
 /// The maximum number of blocks along the second and third axes of a grid.
@@ -110,7 +111,11 @@ fn sorted_destinations(
     };
     let blocks = count.div_ceil(THREADS);
     let variant = variant(call.inputs[0].dtype, index.dtype);
-    gpu.launch(call.name, Launch::new(variant, 2, blocks as u32, THREADS as u32), &parameters)?;
+    gpu.launch(
+        call.name,
+        Launch::new(variant, SCATTER_KEYS_KERNEL, blocks as u32, THREADS as u32),
+        &parameters,
+    )?;
     sort_keys(gpu, call.name, &mut pairs, u32::BITS - (destinations as u32).leading_zeros())?;
     Ok(pairs)
 }
@@ -153,7 +158,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode, index: &View<'_>) ->
         ScatterMode::Set => IndexVariant::ScatterSet(bits_like(y.dtype)),
         ScatterMode::Add => IndexVariant::ScatterAdd(wrapping_like(y.dtype)),
     };
-    gpu.launch(op, Launch::new(variant, 0, count.div_ceil(THREADS) as u32, THREADS as u32), &parameters)
+    gpu.launch(op, Launch::new(variant, SCATTER, count.div_ceil(THREADS) as u32, THREADS as u32), &parameters)
 }
 
 /// Adds whole rows, if both sides are evenly spaced; otherwise element by element.

@@ -157,7 +157,7 @@ fn run_by<const TENSORS: usize>(op: &Op, call: &Call<'_>, capacity: Capacity) ->
             let count = group[0].layout.elements();
             parameters.first_block[index] = blocks;
             blocks = u32::try_from(blocks as usize + count.div_ceil(CHUNK))
-                .map_err(|_| Error::invalid(call.name, "more elements than a launch takes"))?;
+                .map_err(|_| Error::invalid(call.name, "more elements than one launch can process"))?;
             parameters.of[index] = target(call, group, states(op), &mut copies)?;
         }
         parameters.tensors = launch_groups.len() as u32;

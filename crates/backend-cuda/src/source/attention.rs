@@ -1,18 +1,19 @@
 //! Kernels of attention.
 
 use super::{Source, TYPE, element};
-use crate::variant::attention::{AttentionVariant, Engine, MaskMode, Products, Tiles, forward_tma_tiles};
+use crate::variant::attention::{AttentionVariant, Engine, KernelConfig, MaskMode, Tiles, forward_tma_tiles};
 use ternion_core::DType;
 
 pub(super) fn source(variant: AttentionVariant) -> Source {
     match variant {
-        AttentionVariant::Forward { products, dtype } => forward(products, dtype),
-        AttentionVariant::ForwardSplitKv { products, dtype } => {
-            let source = Source::new("attention/forward.cu", &["attention"]).products(products, dtype);
+        AttentionVariant::Forward { kernel_config, dtype } => forward(kernel_config, dtype),
+        AttentionVariant::ForwardSplitKv { kernel_config, dtype } => {
+            let source =
+                Source::new("attention/forward.cu", &["attention"]).kernel_config(kernel_config, dtype);
             source
-                .tiles(products.split_kv_tiles())
+                .tiles(kernel_config.split_kv_tiles())
                 .define("SPLIT_KV", 1)
-                .named(&format!("{}, parts", name_of(products, dtype)))
+                .named(&format!("{}, parts", name_of(kernel_config, dtype)))
         }
         AttentionVariant::MergeSplitKv { width, mask, dtype } => {
             let source = Source::new("attention/merge_splits.cu", &["attention_merge_splits"]);
@@ -20,12 +21,12 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
             source.named(&format!("{width} {mask:?}: {}", element(dtype)))
         }
         AttentionVariant::ForwardTma { width, is_long, mask_mode, dtype } => {
-            let products = Products { engine: Engine::Wgmma, width, mask_mode };
+            let kernel_config = KernelConfig { engine: Engine::Wgmma, width, mask_mode };
             let tiles = forward_tma_tiles(usize::from(width), is_long, mask_mode);
-            let source =
-                Source::new("attention/forward_tma.cu", &["attention_tma"]).products(products, dtype);
+            let source = Source::new("attention/forward_tma.cu", &["attention_tma"])
+                .kernel_config(kernel_config, dtype);
             let source = if is_long {
-                source.named(&format!("{}, many keys", name_of(products, dtype)))
+                source.named(&format!("{}, many keys", name_of(kernel_config, dtype)))
             } else {
                 source
             };
@@ -41,27 +42,29 @@ pub(super) fn source(variant: AttentionVariant) -> Source {
             // The dtype of the operands does not matter.
             source.mask_mode(MaskMode::Dropout, true, DType::BF16)
         }
-        AttentionVariant::Grad { products, dtype } => grad(products, dtype),
+        AttentionVariant::Grad { kernel_config, dtype } => grad(kernel_config, dtype),
         AttentionVariant::GradByKeys { width, lags, mask_mode, dtype } => {
             let kernels = &["attention_grad_tile_rows", "attention_grad_by_keys"];
-            let products = Products { engine: Engine::Wgmma, width, mask_mode };
+            let kernel_config = KernelConfig { engine: Engine::Wgmma, width, mask_mode };
             match width {
-                192.. => Source::new("attention/grad_by_keys_wide.cu", kernels).products(products, dtype),
+                192.. => {
+                    Source::new("attention/grad_by_keys_wide.cu", kernels).kernel_config(kernel_config, dtype)
+                }
                 _ => Source::new("attention/grad_by_keys.cu", kernels)
-                    .products(products, dtype)
+                    .kernel_config(kernel_config, dtype)
                     .define("LAG", usize::from(lags)),
             }
         }
-        AttentionVariant::GradMask { products, dtype } => grad_mask(products, dtype),
+        AttentionVariant::GradMask { kernel_config, dtype } => grad_mask(kernel_config, dtype),
         AttentionVariant::GradByKeysUnordered { width, lags, mask_mode, dtype } => {
             let kernels =
                 &["attention_grad_tile_rows", "attention_grad_by_keys", "attention_grad_convert_queries"];
-            let products = Products { engine: Engine::Wgmma, width, mask_mode };
+            let kernel_config = KernelConfig { engine: Engine::Wgmma, width, mask_mode };
             let lag = if lags { "lagging" } else { "not lagging" };
             Source::new("attention/grad_by_keys.cu", kernels)
-                .products(products, dtype)
+                .kernel_config(kernel_config, dtype)
                 .define_all([("LAG", usize::from(lags)), ("UNORDERED", 1)])
-                .named(&format!("{}, unordered, {lag}", name_of(products, dtype)))
+                .named(&format!("{}, unordered, {lag}", name_of(kernel_config, dtype)))
         }
         AttentionVariant::GradRows { mask, dtype } => {
             let source = Source::new("attention/grad_rows.cu", &["attention_grad_rows"]);
@@ -101,13 +104,13 @@ impl Source {
     }
 
     /// Adds what the forward and the backward kernels of an engine have in common.
-    fn products(self, products: Products, dtype: DType) -> Source {
-        let Products { engine, width, mask_mode } = products;
+    fn kernel_config(self, kernel_config: KernelConfig, dtype: DType) -> Source {
+        let KernelConfig { engine, width, mask_mode } = kernel_config;
         let source = self
             .mask_mode(mask_mode, mask_mode != MaskMode::Full, dtype)
             .define("HEAD_DIM", width)
             .define("VALUE_DIM", width)
-            .named(&name_of(products, dtype));
+            .named(&name_of(kernel_config, dtype));
         match engine {
             Engine::Wgmma => source.define("WGMMA", 1),
             Engine::Tf32 => source.define("SPLIT", 0),
@@ -117,45 +120,45 @@ impl Source {
     }
 }
 
-fn name_of(Products { engine, width, mask_mode }: Products, dtype: DType) -> String {
+fn name_of(KernelConfig { engine, width, mask_mode }: KernelConfig, dtype: DType) -> String {
     format!("{engine:?} {width} {mask_mode:?}: {}", element(dtype))
 }
 
-fn forward(products: Products, dtype: DType) -> Source {
-    let file = match products.engine {
+fn forward(kernel_config: KernelConfig, dtype: DType) -> Source {
+    let file = match kernel_config.engine {
         Engine::Simt => "attention/simt_forward.cu",
         Engine::Tf32 | Engine::Bf16x6 => "attention/f32_forward.cu",
         Engine::Mma | Engine::Wgmma => "attention/forward.cu",
     };
-    let source = Source::new(file, &["attention"]).products(products, dtype);
-    if products.engine == Engine::Simt { source } else { source.tiles(products.forward_tiles()) }
+    let source = Source::new(file, &["attention"]).kernel_config(kernel_config, dtype);
+    if kernel_config.engine == Engine::Simt { source } else { source.tiles(kernel_config.forward_tiles()) }
 }
 
-fn grad_mask(products: Products, dtype: DType) -> Source {
+fn grad_mask(kernel_config: KernelConfig, dtype: DType) -> Source {
     let kernels = &["attention_grad_mask", "attention_grad_mask_sum"];
-    if products.engine == Engine::Simt {
-        return Source::new("attention/simt_grad_mask.cu", kernels).products(products, dtype);
+    if kernel_config.engine == Engine::Simt {
+        return Source::new("attention/simt_grad_mask.cu", kernels).kernel_config(kernel_config, dtype);
     }
-    let source = Source::new("attention/grad_mask.cu", kernels).products(products, dtype);
-    source.tiles(products.grad_mask_tiles())
+    let source = Source::new("attention/grad_mask.cu", kernels).kernel_config(kernel_config, dtype);
+    source.tiles(kernel_config.grad_mask_tiles())
 }
 
-fn grad(products: Products, dtype: DType) -> Source {
+fn grad(kernel_config: KernelConfig, dtype: DType) -> Source {
     let kernels: &[&str] = &["attention_grad_queries", "attention_grad_keys", "attention_grad_values"];
-    let splits = products.has_values_kernel();
+    let splits = kernel_config.has_values_kernel();
     let kernels = if splits { kernels } else { &kernels[..2] };
-    if products.engine == Engine::Simt {
-        return Source::new("attention/simt_grad.cu", kernels).products(products, dtype);
+    if kernel_config.engine == Engine::Simt {
+        return Source::new("attention/simt_grad.cu", kernels).kernel_config(kernel_config, dtype);
     }
-    let [queries, keys] = products.backward_tiles();
-    if products.engine.is_f32_on_tensor_cores() {
+    let [queries, keys] = kernel_config.backward_tiles();
+    if kernel_config.engine.is_f32_on_tensor_cores() {
         // Both kernels have the same tiles.
         return Source::new("attention/f32_grad.cu", kernels)
-            .products(products, dtype)
+            .kernel_config(kernel_config, dtype)
             .tiles(queries)
             .define("K_SPLIT", usize::from(splits));
     }
-    Source::new("attention/grad.cu", kernels).products(products, dtype).define_all([
+    Source::new("attention/grad.cu", kernels).kernel_config(kernel_config, dtype).define_all([
         ("Q_ROW_TILES", queries.row_tiles),
         ("Q_STEP", queries.step),
         ("Q_WARPS", queries.warps),

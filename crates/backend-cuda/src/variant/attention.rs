@@ -48,7 +48,7 @@ impl Engine {
     }
 
     /// Returns the tile width for heads of `columns` columns, in the forward kernels or in those of
-    /// the gradient; `None` if the heads are too wide.
+    /// the gradient; `None` if no kernel is wide enough.
     pub(crate) fn width_of(self, columns: usize, is_grad: bool) -> Option<u16> {
         let widths = if is_grad { self.grad_widths() } else { self.forward_widths() };
         widths.iter().copied().find(|&width| usize::from(width) >= columns)
@@ -137,9 +137,9 @@ impl MaskMode {
     }
 }
 
-/// The parameters of the products that forward and backward kernels share.
+/// The configuration of the kernels that forward and backward share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Products {
+pub(crate) struct KernelConfig {
     pub(crate) engine: Engine,
     /// Width of the tiles: that of the wider of keys and values, rounded up.
     pub(crate) width: u16,
@@ -154,13 +154,13 @@ pub(crate) const GRAD_BY_KEYS_UNORDERED_WIDTHS: [u16; 2] = [64, 128];
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum AttentionVariant {
     Forward {
-        products: Products,
+        kernel_config: KernelConfig,
         dtype: DType,
     },
     /// Forward for few queries of many keys, on tensor cores. The keys are split among blocks
     /// (split-KV).
     ForwardSplitKv {
-        products: Products,
+        kernel_config: KernelConfig,
         dtype: DType,
     },
     /// The kernel that merges the results of split-KV.
@@ -181,7 +181,7 @@ pub(crate) enum AttentionVariant {
     /// The kernel that computes the dropout mask as bits, for TMA kernels.
     DropoutBits,
     Grad {
-        products: Products,
+        kernel_config: KernelConfig,
         dtype: DType,
     },
     /// The gradient in one traversal over queries, with wgmma.
@@ -196,7 +196,7 @@ pub(crate) enum AttentionVariant {
     },
     /// The gradient of an additive mask.
     GradMask {
-        products: Products,
+        kernel_config: KernelConfig,
         dtype: DType,
     },
     /// As `GradByKeys`, but work tiles add to the gradient of queries in any order. For study; no
@@ -217,10 +217,10 @@ pub(crate) enum AttentionVariant {
 impl AttentionVariant {
     pub(super) fn architectures(&self) -> Architectures {
         match self {
-            AttentionVariant::Forward { products, .. }
-            | AttentionVariant::ForwardSplitKv { products, .. }
-            | AttentionVariant::Grad { products, .. }
-            | AttentionVariant::GradMask { products, .. } => products.engine.architectures(),
+            AttentionVariant::Forward { kernel_config, .. }
+            | AttentionVariant::ForwardSplitKv { kernel_config, .. }
+            | AttentionVariant::Grad { kernel_config, .. }
+            | AttentionVariant::GradMask { kernel_config, .. } => kernel_config.engine.architectures(),
             AttentionVariant::ForwardTma { .. }
             | AttentionVariant::DropoutBits
             | AttentionVariant::GradByKeys { .. }
@@ -243,7 +243,7 @@ pub(crate) struct Tiles {
 }
 
 // Named by the rows of a block (four warps of 16 or 32), the rows of the other operand in a step,
-// and the blocks of a multiprocessor. The choice for each kernel was measured: see `Products`.
+// and the blocks of a multiprocessor. The choice for each kernel was measured: see `KernelConfig`.
 const ROWS_64_STEP_16_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 16, warps: 4, blocks: 1 };
 const ROWS_64_STEP_32_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 32, warps: 4, blocks: 1 };
 const ROWS_64_STEP_64_BLOCKS_1: Tiles = Tiles { row_tiles: 1, step: 64, warps: 4, blocks: 1 };
@@ -308,7 +308,7 @@ pub(crate) fn forward_tma_long(width: usize, mask_mode: MaskMode) -> Option<usiz
     }
 }
 
-impl Products {
+impl KernelConfig {
     /// Returns the tiles of a forward kernel on tensor cores: the fastest of those without spills
     /// that were tried on an H100.
     pub(crate) fn forward_tiles(self) -> Tiles {
@@ -387,16 +387,20 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
     for engine in [Engine::Mma, Engine::Wgmma, Engine::Simt, Engine::Tf32, Engine::Bf16x6] {
         for mask_mode in MaskMode::ALL {
             for &dtype in engine.dtypes() {
-                let products = |&width: &u16| Products { engine, width, mask_mode };
-                let forward_products = engine.forward_widths().iter().map(products);
-                let grad_products = engine.grad_widths().iter().map(products);
-                all.extend(forward_products.map(|products| AttentionVariant::Forward { products, dtype }));
+                let kernel_config = |&width: &u16| KernelConfig { engine, width, mask_mode };
+                let forward_configs = engine.forward_widths().iter().map(kernel_config);
+                let grad_configs = engine.grad_widths().iter().map(kernel_config);
+                all.extend(
+                    forward_configs.map(|kernel_config| AttentionVariant::Forward { kernel_config, dtype }),
+                );
                 if mask_mode == MaskMode::AdditiveMask && !engine.is_f32_on_tensor_cores() {
                     all.extend(
-                        grad_products.clone().map(|products| AttentionVariant::GradMask { products, dtype }),
+                        grad_configs
+                            .clone()
+                            .map(|kernel_config| AttentionVariant::GradMask { kernel_config, dtype }),
                     );
                 }
-                all.extend(grad_products.map(|products| AttentionVariant::Grad { products, dtype }));
+                all.extend(grad_configs.map(|kernel_config| AttentionVariant::Grad { kernel_config, dtype }));
             }
         }
     }
@@ -426,7 +430,7 @@ pub(super) fn variants() -> Vec<AttentionVariant> {
         for mask_mode in MaskMode::ALL.into_iter().filter(|mask_mode| mask_mode.has_split_kv()) {
             for &dtype in engine.dtypes() {
                 let split_kv = |&width: &u16| AttentionVariant::ForwardSplitKv {
-                    products: Products { engine, width, mask_mode },
+                    kernel_config: KernelConfig { engine, width, mask_mode },
                     dtype,
                 };
                 all.extend(engine.forward_widths().iter().map(split_kv));

@@ -48,7 +48,7 @@ impl Gradients {
         self.by_id.remove(&tensor.id()?)
     }
 
-    /// Replaces the gradient of `tensor` (for clipping or communication).
+    /// Sets the gradient of `tensor` (for clipping or communication).
     ///
     /// # Errors
     /// Returns an error if no gradient flows to `tensor`, or if shape, dtype or device differ.
@@ -73,8 +73,8 @@ impl Gradients {
         Ok(())
     }
 
-    /// Returns the gradients of leaves that are not among `parameters`: of inputs that require one
-    /// deliberately, or of a layer that was omitted by mistake.
+    /// Returns the gradients of leaves that are not among `parameters`: inputs on which
+    /// `requires_grad` was set on purpose, or parameters of a layer that was omitted by mistake.
     pub fn unmatched<'t>(
         &self,
         parameters: impl IntoIterator<Item = &'t Tensor>,

@@ -240,12 +240,12 @@ impl Rule for Attention {
         let extras = self.config.split_extras(&inputs[3..]);
         let mask = extras.mask;
         let scores = self.config.scores(&heads, &extras)?;
-        let (weights, log_sum) = weights_of(&scores)?;
+        let (weights, lse) = weights_of(&scores)?;
         let weights = self.config.apply_dropout(weights, extras.state)?;
         let mut outputs =
-            vec![heads.outputs(&self.config, &weights)?.to_dtype(inputs[0].dtype())?, log_sum.squeeze(-1)?];
+            vec![heads.outputs(&self.config, &weights)?.to_dtype(inputs[0].dtype())?, lse.squeeze(-1)?];
         if mask.is_some_and(|mask| mask.dtype() != DType::Bool) {
-            outputs.push(rounding_error(&scores, &log_sum)?.squeeze(-1)?);
+            outputs.push(rounding_error(&scores, &lse)?.squeeze(-1)?);
         }
         Ok(outputs)
     }
@@ -260,29 +260,29 @@ impl Rule for Attention {
     /// gradient of the output by `exp(-error)` corrects them.
     fn backward(&self, context: &Context<'_>, grad_outputs: &[Option<Tensor>]) -> Result<Grads> {
         let inputs = (0..context.inputs()).map(|at| context.input(at)).collect::<Result<Inputs<'_>>>()?;
-        let (y, log_sum) = (context.output(0)?, context.output(1)?);
+        let (y, lse) = (context.output(0)?, context.output(1)?);
         let dy = match &grad_outputs[0] {
             Some(dy) => dy.clone(),
             None => Tensor::zeros(*y.shape(), y.dtype(), y.device())?,
         };
-        let (mut dy, mut dlog_sum) = (dy, grad_outputs[1].clone());
+        let (mut dy, mut dlse) = (dy, grad_outputs[1].clone());
         let extras: SmallVec<[Meta<'_>; 2]> = inputs[3..].iter().map(|input| input.meta()).collect();
         let is_additive = self.config.is_additive(&extras);
         if is_additive {
             let factor = context.output(2)?.detach().neg()?.exp()?;
-            dlog_sum = dlog_sum.map(|grad| grad.mul(&factor)).transpose()?;
+            dlse = dlse.map(|grad| grad.mul(&factor)).transpose()?;
             // In the accumulator's dtype: a factor rounded to half precision would scale the whole
             // row by the same relative error.
             dy = dy.to_dtype(factor.dtype())?.mul(&factor.unsqueeze(-1)?)?;
         }
         let of_mask = is_additive && context.needs(3);
-        let input_grads = match &dlog_sum {
-            Some(dlog_sum) => {
-                let results = Results { y, log_sum, dy: &dy, dlog_sum: Some(dlog_sum) };
+        let input_grads = match &dlse {
+            Some(dlse) => {
+                let results = Results { y, lse, dy: &dy, dlse: Some(dlse) };
                 self.config.composed_gradients(&inputs, results, of_mask)?
             }
             None => {
-                let results = Results { y, log_sum, dy: &dy.to_dtype(y.dtype())?, dlog_sum: None };
+                let results = Results { y, lse, dy: &dy.to_dtype(y.dtype())?, dlse: None };
                 let of_operands = (0..3).any(|at| context.needs(at));
                 self.config.fused_gradients(&inputs, results, of_operands, of_mask)?
             }
@@ -323,7 +323,7 @@ impl AttentionConfig {
         of_mask: bool,
     ) -> Result<[Option<Tensor>; 4]> {
         let mut op_inputs: SmallVec<[&Tensor; 8]> = inputs[..3].into();
-        op_inputs.extend([results.y, results.log_sum, results.dy]);
+        op_inputs.extend([results.y, results.lse, results.dy]);
         op_inputs.extend_from_slice(&inputs[3..]);
         let mask = of_mask.then(|| apply_one(AttentionGradMask { config: *self }, &op_inputs)).transpose()?;
         if !of_operands {

@@ -426,14 +426,14 @@ fn output_with_rounded_weights(
     let [batch, heads, queries, _] = q.sizes();
     let [_, kv_heads, keys, width] = v.sizes();
     let scores = scores(&formula.config, q, k, x.get(3));
-    let log_sum = scores.reduce(&[3], Keep::No, |row| match row.iter().any(|score| score.is_nan()) {
+    let lse = scores.reduce(&[3], Keep::No, |row| match row.iter().any(|score| score.is_nan()) {
         true => f64::NAN,
         false => log_sum_exp(row),
     });
     // Each weight is computed once, not once for each output element: central differences call this
     // thousands of times.
     let weights: Vec<f64> = (0..batch * heads * queries)
-        .flat_map(|row| weights_of(round, &formula, &scores, log_sum.data[row], row))
+        .flat_map(|row| weights_of(round, &formula, &scores, lse.data[row], row))
         .collect();
     let y = Array::from_fn(&[batch, heads, queries, width], |at| {
         let &[b, h, i, d] = at else { unreachable!("four axes") };
@@ -442,7 +442,7 @@ fn output_with_rounded_weights(
         let value = |j: usize| v.data[((b * kv_heads + kv) * keys + j) * width + d];
         row.iter().enumerate().map(|(j, weight)| weight * value(j)).sum()
     });
-    (y, log_sum)
+    (y, lse)
 }
 
 /// Returns the weights of the keys for a query whose scores are row `row`; all 0 if no key is
@@ -451,15 +451,15 @@ fn weights_of(
     round: &dyn Fn(f64) -> f64,
     formula: &Formula,
     scores: &Array,
-    log_sum: f64,
+    lse: f64,
     row: usize,
 ) -> Vec<f64> {
     let [_, heads, queries, keys] = scores.sizes();
-    if log_sum == f64::NEG_INFINITY {
+    if lse == f64::NEG_INFINITY {
         return vec![0.0; keys];
     }
     let [b, h, i] = [row / queries / heads, row / queries % heads, row % queries];
-    // Relative to the largest score, because log_sum is rounded even in f64.
+    // Relative to the largest score, because lse is rounded even in f64.
     let row = &scores.data[row * keys..][..keys];
     let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = row.iter().map(|score| (score - max).exp()).sum();
@@ -502,11 +502,11 @@ fn rounded_gradients(
     dy: &Array,
 ) -> Vec<Array> {
     let formula = formula.into();
-    let (y, log_sum) = output_with_rounded_weights(round, formula, x);
+    let (y, lse) = output_with_rounded_weights(round, formula, x);
     // A query without unmasked keys has no weights.
-    let log_sum = log_sum.map(|sum| if sum == f64::NEG_INFINITY { f64::INFINITY } else { sum });
+    let lse = lse.map(|sum| if sum == f64::NEG_INFINITY { f64::INFINITY } else { sum });
     let mask = x.get(3).map(|mask| mask.reshape(&[&vec![1; 4 - mask.shape.len()][..], &mask.shape].concat()));
-    let all = [&x[..3], &[y.map(round), log_sum, dy.clone()], mask.as_slice()].concat();
+    let all = [&x[..3], &[y.map(round), lse, dy.clone()], mask.as_slice()].concat();
     let mut gradients = gradient(round, formula, &all);
     gradients.extend(x.get(3).map(|mask| grad_mask::of_mask(formula, &all).reshape(&mask.shape)));
     gradients
@@ -521,11 +521,11 @@ struct ScoreGradient {
 
 /// Computes the gradient of one score from q, k, v, y, lse and dy.
 fn score_gradient(formula: &Formula, scores: &Array, x: &[Array], at: [usize; 4]) -> ScoreGradient {
-    let (v, y, log_sum, dy) = (&x[2], &x[3], &x[4], &x[5]);
+    let (v, y, lse, dy) = (&x[2], &x[3], &x[4], &x[5]);
     let [_, heads, queries, keys] = scores.sizes();
     let [_, kv_heads, _, value_dim] = v.sizes();
     let [b, h, i, j] = at;
-    let p = (scores.at(&at) - log_sum.at(&[b, h, i])).exp();
+    let p = (scores.at(&at) - lse.at(&[b, h, i])).exp();
     let along = |other: &Array, head: usize, row: usize| -> f64 {
         (0..value_dim).map(|d| dy.at(&[b, h, i, d]) * other.at(&[b, head, row, d])).sum()
     };

@@ -34,7 +34,7 @@ struct Parameters {
     k: TensorMap,
     v: TensorMap,
     y: TensorMap,
-    log_sums: u64,
+    lse: u64,
     ticket: u64,
     work_tiles: u32,
     tiles: u32,
@@ -66,7 +66,7 @@ impl Plan {
         let [heads, queries, keys] = [heads, queries, keys].map(|count| count as usize);
         let [query_shape, key_shape] =
             [[heads, queries], [self.kv_heads, keys]].map(|[heads, rows]| [self.batch, heads, rows]);
-        self.products.engine == Engine::Wgmma
+        self.kernel_config.engine == Engine::Wgmma
             && self.has_tma(&tensors.dropout_params)
             && keys > 0
             && scale > 0.0
@@ -79,7 +79,7 @@ impl Plan {
     /// Returns whether there are TMA kernels for the mask mode and, with dropout, whether its bits
     /// are not too many.
     fn has_tma(&self, dropout_params: &DropoutParams) -> bool {
-        match self.products.mask_mode {
+        match self.kernel_config.mask_mode {
             MaskMode::Full | MaskMode::Band => true,
             MaskMode::Dropout => {
                 // For the largest work tiles.
@@ -93,7 +93,7 @@ impl Plan {
     /// Returns whether there are so many keys and queries that the tiles for many are faster.
     pub(super) fn is_long(&self, multiprocessors: usize) -> bool {
         let Sizes { queries, keys, band_begin, band_end, .. } = self.sizes;
-        let is_band = self.products.mask_mode != MaskMode::Full;
+        let is_band = self.kernel_config.mask_mode != MaskMode::Full;
         // Every query that attends to any key attends to the first one.
         let is_causal = is_band && queries as i32 + band_begin <= 1;
         if self.width() == 64 && is_causal && queries as usize <= MAX_PREDICTED {
@@ -101,7 +101,7 @@ impl Plan {
         }
         let attended_keys =
             if is_band { (band_end - band_begin).clamp(0, keys as i32) as usize } else { keys as usize };
-        forward_tma_long(self.width(), self.products.mask_mode)
+        forward_tma_long(self.width(), self.kernel_config.mask_mode)
             .is_some_and(|many| attended_keys.min(queries as usize) >= many)
             && self.fills_device(is_band, multiprocessors)
     }
@@ -111,7 +111,7 @@ impl Plan {
     /// total is at least the time of the longest one.
     fn causal_time(&self, is_long: bool, multiprocessors: usize) -> f64 {
         let Sizes { queries, keys, band_end, .. } = self.sizes;
-        let tiles = forward_tma_tiles(self.width(), is_long, self.products.mask_mode);
+        let tiles = forward_tma_tiles(self.width(), is_long, self.kernel_config.mask_mode);
         let (tile_time, step_time) = CAUSAL_TIMES[usize::from(is_long)];
         let rows = tiles.consumers * ROWS;
         let time_of = |first: usize| {
@@ -132,7 +132,8 @@ impl Plan {
     /// 192 rows processes more rows in the same time (`docs/kernels/attention.md`, What was tried).
     fn fills_device(&self, is_band: bool, multiprocessors: usize) -> bool {
         let work_tiles = |is_long: bool| {
-            let rows = forward_tma_tiles(self.width(), is_long, self.products.mask_mode).consumers * ROWS;
+            let rows =
+                forward_tma_tiles(self.width(), is_long, self.kernel_config.mask_mode).consumers * ROWS;
             (rows, self.batch * self.sizes.heads as usize * (self.sizes.queries as usize).div_ceil(rows))
         };
         let ((short_rows, short), (long_rows, long)) = (work_tiles(false), work_tiles(true));
@@ -150,7 +151,7 @@ impl Plan {
     /// these heads' work tiles begin first; otherwise all are equally long, and those of one head
     /// are consecutive.
     fn forward_interleaved_heads(&self) -> usize {
-        if self.products.mask_mode == MaskMode::Full {
+        if self.kernel_config.mask_mode == MaskMode::Full {
             return 1;
         }
         let Sizes { group, keys, head_dim, value_dim, .. } = self.sizes;
@@ -169,7 +170,7 @@ impl Plan {
         is_long: bool,
     ) -> Result<()> {
         let (width, sizes) = (self.width(), self.sizes);
-        let tiles = forward_tma_tiles(width, is_long, self.products.mask_mode);
+        let tiles = forward_tma_tiles(width, is_long, self.kernel_config.mask_mode);
         let heads = sizes.heads as usize;
         let query_tiles = (sizes.queries as usize).div_ceil(tiles.consumers * ROWS);
         let work_tiles = grid(call.name, self.batch * heads, query_tiles)?;
@@ -186,7 +187,7 @@ impl Plan {
             k: key_map(&tensors.k, sizes.head_dim)?,
             v: key_map(&tensors.v, sizes.value_dim)?,
             y: query_map(&tensors.y, sizes.value_dim)?,
-            log_sums: tensors.log_sums,
+            lse: tensors.lse,
             // A counter that is 0 between launches, because the kernel resets it.
             ticket: call.gpu.arrival_counters(),
             work_tiles,
@@ -201,17 +202,17 @@ impl Plan {
         let variant = AttentionVariant::ForwardTma {
             width: width as u16,
             is_long,
-            mask_mode: self.products.mask_mode,
+            mask_mode: self.kernel_config.mask_mode,
             dtype,
         };
         let launch = |parameters: &Parameters| {
             let blocks = blocks_of(call.gpu, parameters.work_tiles);
             let threads = (1 + tiles.consumers as u32) * 128;
-            let shared_bytes = shared_bytes(width, is_long, self.products.mask_mode) as u32;
+            let shared_bytes = shared_bytes(width, is_long, self.kernel_config.mask_mode) as u32;
             let launch = Launch { shared_bytes, ..Launch::new(variant, 0, blocks, threads) };
             call.gpu.launch(call.name, launch, parameters)
         };
-        if self.products.mask_mode != MaskMode::Dropout {
+        if self.kernel_config.mask_mode != MaskMode::Dropout {
             return launch(&parameters);
         }
         let traversal = BitTraversal::OverKeys { work_queries: tiles.consumers * ROWS };
@@ -232,9 +233,9 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Parts, Varlen};
+    use super::super::{KvSplits, Varlen};
     use super::*;
-    use crate::variant::attention::Products;
+    use crate::variant::attention::KernelConfig;
     use std::mem::offset_of;
 
     fn plan(mask_mode: MaskMode, [batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
@@ -242,25 +243,30 @@ mod tests {
         let (heads, group) = (heads as u32, (heads / kv_heads) as u32);
         let (head_dim, value_dim, scale) = (64, 64, 0.125);
         let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, band_begin, band_end, scale };
-        Plan { products: Products { engine: Engine::Wgmma, width: 64, mask_mode }, sizes, batch, kv_heads }
+        Plan {
+            kernel_config: KernelConfig { engine: Engine::Wgmma, width: 64, mask_mode },
+            sizes,
+            batch,
+            kv_heads,
+        }
     }
 
     /// Heads that are adjacent columns of rows, as views of one matrix of q, k and v have them.
     fn tensors(heads: i64, rows: i64) -> Forward {
-        let operand = Operand { first: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
+        let operand = Operand { address: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
         Forward {
             q: operand,
             k: operand,
             v: operand,
             mask: Operand::default(),
             y: operand,
-            log_sums: 0,
-            log_sum_errors: 0,
+            lse: 0,
+            lse_errors: 0,
             blocks: 0,
             sizes: plan(MaskMode::Full, [1, 1, 1], [1, 1]).sizes,
             dropout_params: DropoutParams::default(),
             varlen: Varlen::default(),
-            parts: Parts::default(),
+            kv_splits: KvSplits::default(),
         }
     }
 
@@ -305,7 +311,7 @@ mod tests {
     fn parameters_are_where_the_kernel_reads_them() {
         let at = [
             offset_of!(Parameters, y),
-            offset_of!(Parameters, log_sums),
+            offset_of!(Parameters, lse),
             offset_of!(Parameters, ticket),
             offset_of!(Parameters, work_tiles),
             offset_of!(Parameters, sizes),
@@ -368,7 +374,7 @@ mod tests {
         with_dropout.dropout_params.threshold = 1 << 20;
         assert!(uses_tma(MaskMode::Dropout, [300, 300], &with_dropout));
         let mut wide = plan(MaskMode::Dropout, [4, 12, 12], [5000, 5000]);
-        (wide.products.width, wide.sizes.head_dim, wide.sizes.value_dim) = (192, 192, 192);
+        (wide.kernel_config.width, wide.sizes.head_dim, wide.sizes.value_dim) = (192, 192, 192);
         assert!(wide.uses_tma(&with_dropout, 132) && !wide.is_long(132), "one kind of tiles");
         assert!(!uses_tma(MaskMode::Dropout, [40_000, 40_000], &with_dropout), "200 MB of bits for a head");
         with_dropout.dropout_params.threshold = 1 << 24;

@@ -5,7 +5,7 @@
 
 use super::dropout_bits::{BitLayout, BitTraversal};
 use super::resident::blocks_of;
-use super::{DropoutParams, Gradients, Operand, Plan, Sizes, grid};
+use super::{BackwardTensors, DropoutParams, Operand, Plan, Sizes, grid};
 use crate::call::Call;
 use crate::driver::tensor_map::{Axes, Swizzle, TensorMap, TensorMapSpec};
 use crate::launch::Launch;
@@ -61,7 +61,7 @@ struct Parameters {
     dy: TensorMap,
     rows_of_y: Operand,
     rows_of_dy: Operand,
-    log_sums: Operand,
+    lse: Operand,
     dq: Operand,
     dk: Operand,
     dv: Operand,
@@ -140,9 +140,9 @@ impl Plan {
     /// Returns whether the gradient is computed in one pass: with wgmma, without a mask, for heads
     /// of more than 32 columns, and if every query attends to a key, because the work tile of a
     /// query's last key writes its gradient.
-    pub(super) fn uses_one_pass(&self, gradients: &Gradients, dropout_params: &DropoutParams) -> bool {
+    pub(super) fn uses_one_pass(&self, tensors: &BackwardTensors, dropout_params: &DropoutParams) -> bool {
         let Sizes { heads, queries, keys, .. } = self.sizes;
-        let is_attended = match self.products.mask_mode {
+        let is_attended = match self.kernel_config.mask_mode {
             MaskMode::Full => keys > 0,
             MaskMode::Band => queries <= keys && self.sizes.band_begin < self.sizes.band_end,
             MaskMode::Dropout => {
@@ -153,11 +153,11 @@ impl Plan {
         };
         let [key_shape, query_shape] = [(self.kv_heads, keys), (heads as usize, queries)]
             .map(|(heads, rows)| [self.batch, heads, rows as usize]);
-        self.products.engine == Engine::Wgmma
+        self.kernel_config.engine == Engine::Wgmma
             && self.batch * heads as usize * queries as usize > 0
             && is_attended
-            && [&gradients.k, &gradients.v].iter().all(|operand| supports_boxes(operand, key_shape))
-            && [&gradients.q, &gradients.dy].iter().all(|operand| supports_boxes(operand, query_shape))
+            && [&tensors.k, &tensors.v].iter().all(|operand| supports_boxes(operand, key_shape))
+            && [&tensors.q, &tensors.dy].iter().all(|operand| supports_boxes(operand, query_shape))
     }
 
     /// Returns the width of the tiles in one pass. The kernels with two passes have no width
@@ -189,7 +189,7 @@ impl Plan {
     /// Returns whether queries attend only to keys up to a diagonal.
     fn is_causal(&self) -> bool {
         let Sizes { queries, keys, band_end, .. } = self.sizes;
-        self.products.mask_mode != MaskMode::Full
+        self.kernel_config.mask_mode != MaskMode::Full
             && band_end <= (keys as i32 - queries as i32).saturating_add(1)
     }
 
@@ -204,7 +204,7 @@ impl Plan {
     fn average_steps(&self) -> f64 {
         let Sizes { queries, keys, band_begin, band_end, group, .. } = self.sizes;
         let [query_tiles, key_blocks] = self.one_pass_tiles();
-        if self.products.mask_mode == MaskMode::Full {
+        if self.kernel_config.mask_mode == MaskMode::Full {
             return query_tiles as f64 * f64::from(group);
         }
         let width = self.one_pass_width();
@@ -254,7 +254,7 @@ impl Plan {
         let heads = axes.next(heads, head_stride, 1);
         let batch = axes.next(self.batch, batch_stride, 1);
         TensorMapSpec {
-            address: operand.first,
+            address: operand.address,
             dtype,
             rounds_to_tf32: false,
             swizzle: Swizzle::Bytes128,
@@ -286,7 +286,7 @@ impl Plan {
         &self,
         call: &Call<'_>,
         dtype: DType,
-        gradients: &Gradients,
+        tensors: &BackwardTensors,
         workspace: &GradWorkspace,
     ) -> Result<Parameters> {
         let (sizes, width) = (self.sizes, self.one_pass_width());
@@ -301,16 +301,16 @@ impl Plan {
             self.map(call.name, operand, dtype, shape, keys_of(width))
         };
         Ok(Parameters {
-            q: query_map(&gradients.q, sizes.head_dim)?,
-            k: key_map(&gradients.k, sizes.head_dim)?,
-            v: key_map(&gradients.v, sizes.value_dim)?,
-            dy: query_map(&gradients.dy, sizes.value_dim)?,
-            rows_of_y: gradients.y,
-            rows_of_dy: gradients.dy,
-            log_sums: gradients.log_sums,
-            dq: gradients.dq,
-            dk: gradients.dk,
-            dv: gradients.dv,
+            q: query_map(&tensors.q, sizes.head_dim)?,
+            k: key_map(&tensors.k, sizes.head_dim)?,
+            v: key_map(&tensors.v, sizes.value_dim)?,
+            dy: query_map(&tensors.dy, sizes.value_dim)?,
+            rows_of_y: tensors.y,
+            rows_of_dy: tensors.dy,
+            lse: tensors.lse,
+            dq: tensors.dq,
+            dk: tensors.dk,
+            dv: tensors.dv,
             rows: rows.address(),
             sums: sums.address(),
             order_counters: order_counters.address(),
@@ -334,15 +334,15 @@ impl Plan {
         &self,
         call: &Call<'_>,
         dtype: DType,
-        gradients: &Gradients,
+        tensors: &BackwardTensors,
         dropout_params: DropoutParams,
         order: SumOrder,
     ) -> Result<()> {
         let workspace = self.workspace(call)?;
-        let mut parameters = self.parameters_by_keys(call, dtype, gradients, &workspace)?;
+        let mut parameters = self.parameters_by_keys(call, dtype, tensors, &workspace)?;
         parameters.dropout_scale = dropout_params.scale;
         parameters.keep_probability = 1.0 / dropout_params.scale;
-        let (width, mask_mode) = (self.one_pass_width() as u16, self.products.mask_mode);
+        let (width, mask_mode) = (self.one_pass_width() as u16, self.kernel_config.mask_mode);
         let variant = match order {
             SumOrder::Fixed => AttentionVariant::GradByKeys { width, lags: self.lags(), mask_mode, dtype },
             SumOrder::Any { lags } => AttentionVariant::GradByKeysUnordered { width, lags, mask_mode, dtype },
@@ -398,7 +398,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::variant::attention::Products;
+    use crate::variant::attention::KernelConfig;
     use std::mem::offset_of;
 
     fn plan(mask_mode: MaskMode, [batch, heads, kv_heads]: [usize; 3], [queries, keys]: [u32; 2]) -> Plan {
@@ -406,21 +406,26 @@ mod tests {
         let (heads, group) = (heads as u32, (heads / kv_heads) as u32);
         let (head_dim, value_dim, scale) = (64, 64, 0.125);
         let sizes = Sizes { heads, group, queries, keys, head_dim, value_dim, band_begin, band_end, scale };
-        Plan { products: Products { engine: Engine::Wgmma, width: 64, mask_mode }, sizes, batch, kv_heads }
+        Plan {
+            kernel_config: KernelConfig { engine: Engine::Wgmma, width: 64, mask_mode },
+            sizes,
+            batch,
+            kv_heads,
+        }
     }
 
     /// Heads that are adjacent columns of rows, as views of one matrix of q, k and v have them.
-    fn gradients(heads: i64, rows: i64) -> Gradients {
-        let operand = Operand { first: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
+    fn tensors(heads: i64, rows: i64) -> BackwardTensors {
+        let operand = Operand { address: 512, strides: [rows * heads * 64, 64, heads * 64, 1] };
         let none = Operand::default();
-        Gradients {
+        BackwardTensors {
             q: operand,
             k: operand,
             v: operand,
             y: operand,
             dy: operand,
             mask: none,
-            log_sums: none,
+            lse: none,
             dq: operand,
             dk: operand,
             dv: operand,
@@ -478,7 +483,7 @@ mod tests {
     fn wide_heads_have_work_tiles_of_half_as_many_keys() {
         let wide = |mask_mode, columns, rows| {
             let mut plan = plan(mask_mode, [1, 64, 64], rows);
-            plan.products.width = 256;
+            plan.kernel_config.width = 256;
             (plan.sizes.head_dim, plan.sizes.value_dim) = (columns, 136);
             plan
         };
@@ -516,17 +521,17 @@ mod tests {
         assert!(!plan(MaskMode::Band, [2, 4, 4], [1024, 1024]).lags());
         assert!(plan(MaskMode::Band, [2, 4, 4], [2048, 2048]).lags());
         let [mut wide, mut ahead] = [(); 2].map(|()| plan(MaskMode::Band, [2, 4, 4], [200, 300]));
-        wide.products.width = 128;
+        wide.kernel_config.width = 128;
         ahead.sizes.band_end += 1;
         assert!(wide.lags() && ahead.lags() && plan(MaskMode::Full, [2, 4, 4], [200, 300]).lags());
     }
 
     #[test]
     fn one_pass_is_for_queries_that_attend_to_keys_and_operands_of_their_own_rows() {
-        let valid = gradients(4, 300);
-        let uses_one_pass = |mask_mode, [queries, keys]: [u32; 2], gradients: &Gradients| {
+        let valid = tensors(4, 300);
+        let uses_one_pass = |mask_mode, [queries, keys]: [u32; 2], tensors: &BackwardTensors| {
             let dropout_params = DropoutParams { scale: 1.0, ..DropoutParams::default() };
-            plan(mask_mode, [2, 4, 4], [queries, keys]).uses_one_pass(gradients, &dropout_params)
+            plan(mask_mode, [2, 4, 4], [queries, keys]).uses_one_pass(tensors, &dropout_params)
         };
         assert!(
             uses_one_pass(MaskMode::Full, [300, 300], &valid)
@@ -542,17 +547,17 @@ mod tests {
         {
             assert!(!uses_one_pass(mask_mode, [300, 300], &valid), "{mask_mode:?}");
         }
-        let mut repeated = gradients(4, 300);
+        let mut repeated = tensors(4, 300);
         repeated.dy.strides[1] = 0;
         assert!(!uses_one_pass(MaskMode::Full, [300, 300], &repeated), "heads of dy are the same");
-        let mut backwards = gradients(4, 300);
+        let mut backwards = tensors(4, 300);
         backwards.k.strides[2] *= -1;
         assert!(!uses_one_pass(MaskMode::Full, [300, 300], &backwards), "keys are traversed backward");
     }
 
     #[test]
     fn one_pass_is_for_dropped_weights_whose_bits_are_few() {
-        let valid = gradients(4, 300);
+        let valid = tensors(4, 300);
         let uses_one_pass = |rows, scale: f32, is_unmasked: bool| {
             let mut plan = plan(MaskMode::Dropout, [2, 4, 2], rows);
             if is_unmasked {

@@ -1,9 +1,9 @@
 //! The gradient of an additive mask (`attention/grad_mask.cuh`).
 
-use super::{Backward, DropoutParams, Gradients, Operand, Operands, Plan, ROWS, Varlen, grid};
+use super::{Backward, BackwardTensors, DropoutParams, Operand, Operands, Plan, ROWS, Varlen, grid};
 use crate::call::Call;
 use crate::launch::Launch;
-use crate::variant::attention::{AttentionVariant, Engine, MaskMode, Products};
+use crate::variant::attention::{AttentionVariant, Engine, KernelConfig, MaskMode};
 use ternion_core::ops::attention::{AttentionConfig, AttentionGradMask};
 use ternion_core::{DType, Error, Op, Result};
 
@@ -11,7 +11,7 @@ use ternion_core::{DType, Error, Op, Result};
 /// much of the time.
 const MIN_STEPS: usize = 4;
 /// The maximum number of splits, which the kernel that adds them loops over.
-const MAX_PARTS: usize = 64;
+const MAX_MASK_SPLITS: usize = 64;
 /// Threads of the kernel that adds the sums of the splits.
 const SUM_THREADS: usize = 256;
 
@@ -50,8 +50,8 @@ fn split_scores(mask: [usize; 4], scores: [usize; 4], tile: [usize; 2], blocks: 
     let mask_tiles = mask[0] * mask[1] * mask_counts[0] * mask_counts[1];
     let looped = [0, 1].map(|axis| if mask[2 + axis] == 1 { score_counts[axis] } else { 1 });
     let steps = scores[0] / mask[0].max(1) * (scores[1] / mask[1].max(1)) * looped[0] * looped[1];
-    let max_parts = blocks.div_ceil(mask_tiles.max(1)).min(steps / MIN_STEPS).clamp(1, MAX_PARTS);
-    let steps_per_split = steps.div_ceil(max_parts).max(1);
+    let max_splits = blocks.div_ceil(mask_tiles.max(1)).min(steps / MIN_STEPS).clamp(1, MAX_MASK_SPLITS);
+    let steps_per_split = steps.div_ceil(max_splits).max(1);
     ScoreSplit { mask_tiles, parts: steps.div_ceil(steps_per_split).max(1), steps_per_split }
 }
 
@@ -65,16 +65,16 @@ struct Block {
 }
 
 impl Block {
-    fn of(products: Products) -> Block {
-        let (tile, threads, pitch, size, resident) = match products.engine {
+    fn of(kernel_config: KernelConfig) -> Block {
+        let (tile, threads, pitch, size, resident) = match kernel_config.engine {
             // Rows of these tiles are padded by 16 bytes, to avoid bank conflicts.
             Engine::Simt | Engine::Tf32 | Engine::Bf16x6 => {
-                ([64, 32], 128, usize::from(products.width) + 4, 4, 2)
+                ([64, 32], 128, usize::from(kernel_config.width) + 4, 4, 2)
             }
             Engine::Mma | Engine::Wgmma => {
-                let tiles = products.grad_mask_tiles();
+                let tiles = kernel_config.grad_mask_tiles();
                 let tile = [tiles.rows(), tiles.step];
-                (tile, tiles.threads(), usize::from(products.width), 2, tiles.blocks)
+                (tile, tiles.threads(), usize::from(kernel_config.width), 2, tiles.blocks)
             }
         };
         let [rows, columns] = tile;
@@ -88,36 +88,41 @@ pub(super) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::AttentionGradMask(AttentionGradMask { config }) = op else {
         return Err(Error::invalid(call.name, "is not attention_grad_mask"));
     };
-    let [q, k, v, y, log_sums, dy, mask] = [0, 1, 2, 3, 4, 5, 6].map(|input| &call.inputs[input]);
+    let [q, k, v, y, lse, dy, mask] = [0, 1, 2, 3, 4, 5, 6].map(|input| &call.inputs[input]);
     let mut plan = Plan::new(call, true, config, Some(mask))?;
     if q.dtype == DType::F32 {
         // In f32, tensor cores compute only the gradients of q, k and v.
-        plan.products.engine = Engine::Simt;
+        plan.kernel_config.engine = Engine::Simt;
     }
-    if plan.products.mask_mode != MaskMode::AdditiveMask {
+    if plan.kernel_config.mask_mode != MaskMode::AdditiveMask {
         return Err(Error::invalid(call.name, "no mask that is added to the scores, expected one"));
     }
     let mut operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
-    let gradients = Gradients {
+    let tensors = BackwardTensors {
         q: operands.input(q)?,
         k: operands.input(k)?,
         v: operands.input(v)?,
         y: operands.input(y)?,
         dy: operands.input(dy)?,
         mask: operands.mask(mask)?,
-        log_sums: operands.operand_with_strides(log_sums)?,
+        lse: operands.operand_with_strides(lse)?,
         dq: Operand::default(),
         dk: Operand::default(),
         dv: Operand::default(),
     };
-    plan.launch_grad_mask(call, config, gradients)
+    plan.launch_grad_mask(call, config, tensors)
 }
 
 impl Plan {
     /// Queues the kernel that computes the gradient's values per query, then the kernel whose
-    /// blocks have a tile of the mask, then, if there are several splits, the kernel that adds
-    /// them.
-    fn launch_grad_mask(&self, call: &Call<'_>, config: &AttentionConfig, tensors: Gradients) -> Result<()> {
+    /// blocks process one tile of the mask each, then, if there are several splits, the kernel that
+    /// adds them.
+    fn launch_grad_mask(
+        &self,
+        call: &Call<'_>,
+        config: &AttentionConfig,
+        tensors: BackwardTensors,
+    ) -> Result<()> {
         let dtype = call.inputs[0].dtype;
         let mask = call.inputs[6].layout.shape().to_array(call.name)?;
         let elements = mask.iter().product::<usize>();
@@ -126,7 +131,7 @@ impl Plan {
         }
         let heads = self.sizes.heads as usize;
         let scores = [self.batch, heads, self.sizes.queries as usize, self.sizes.keys as usize];
-        let block = Block::of(self.products);
+        let block = Block::of(self.kernel_config);
         let ScoreSplit { mask_tiles, parts, steps_per_split } =
             split_scores(mask, scores, block.tile, call.gpu.multiprocessors() * block.resident);
         let padded = scores[2].next_multiple_of(ROWS);
@@ -143,7 +148,7 @@ impl Plan {
             dropout_params: DropoutParams::of(call, config)?,
             varlen: Varlen::default(),
         };
-        let variant = AttentionVariant::GradRows { mask: self.products.mask_mode, dtype };
+        let variant = AttentionVariant::GradRows { mask: self.kernel_config.mask_mode, dtype };
         let row_grid = grid(call.name, self.batch * heads, padded / ROWS)?;
         call.gpu.launch(call.name, Launch::new(variant, 0, row_grid, 256), &grad)?;
         let parameters = MaskBackward {
@@ -156,7 +161,7 @@ impl Plan {
             parts: parts as u32,
             steps_per_split: steps_per_split as u64,
         };
-        let variant = AttentionVariant::GradMask { products: self.products, dtype };
+        let variant = AttentionVariant::GradMask { kernel_config: self.kernel_config, dtype };
         let launch = Launch {
             shared_bytes: block.shared_bytes as u32,
             ..Launch::new(variant, MASK_KERNEL, grid(call.name, mask_tiles, parts)?, block.threads)
@@ -219,7 +224,7 @@ mod tests {
     fn blocks_fit_a_multiprocessor() {
         for engine in [Engine::Mma, Engine::Wgmma, Engine::Simt] {
             for &width in engine.grad_widths() {
-                let block = Block::of(Products { engine, width, mask_mode: MaskMode::AdditiveMask });
+                let block = Block::of(KernelConfig { engine, width, mask_mode: MaskMode::AdditiveMask });
                 // With compute capability 8.6 and 8.9 a block may have 99 KiB, and with 9.0 all
                 // blocks together may have 227. For f32 heads wider than 64, support depends on the
                 // device.

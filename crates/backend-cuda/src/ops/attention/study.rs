@@ -1,7 +1,7 @@
 //! Forward by TMA with tiles chosen by the caller, and the gradient in one pass with an order
 //! chosen by the caller, for [`crate::attention_study`].
 
-use super::{DropoutParams, Forward, Gradients, Operand, Operands, Parts, Plan, SumOrder, Varlen};
+use super::{BackwardTensors, DropoutParams, Forward, KvSplits, Operand, Operands, Plan, SumOrder, Varlen};
 use crate::call::Call;
 use crate::variant::attention::{GRAD_BY_KEYS_UNORDERED_WIDTHS, forward_tma_long};
 use ternion_core::backend::View;
@@ -43,16 +43,16 @@ pub(crate) fn forward(call: &Call<'_>, config: &AttentionConfig, tiles: ForwardT
         v: aligned_operand(&operands, "v", v)?,
         mask: Operand::default(),
         y: aligned_operand(&operands, "y", &call.outputs[0])?,
-        log_sums: call.gpu.address(call.name, &call.outputs[1])?,
-        log_sum_errors: 0,
+        lse: call.gpu.address(call.name, &call.outputs[1])?,
+        lse_errors: 0,
         blocks: 0,
         sizes: plan.sizes,
         dropout_params: DropoutParams::of(call, config)?,
         varlen: Varlen::default(),
-        parts: Parts::default(),
+        kv_splits: KvSplits::default(),
     };
     let has_tiles =
-        tiles == ForwardTiles::Few || forward_tma_long(plan.width(), plan.products.mask_mode).is_some();
+        tiles == ForwardTiles::Few || forward_tma_long(plan.width(), plan.kernel_config.mask_mode).is_some();
     if !has_tiles || !plan.uses_tma(&tensors, call.gpu.multiprocessors()) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of more than 32 columns (tiles for many \
              keys: 33 to 64 or 129 to 192), more than 64 queries and more tiles of 64 of them than multiprocessors, and no repeated axis";
@@ -67,16 +67,16 @@ pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrde
     let plan = Plan::new(call, true, config, None)?;
     let operands = Operands { gpu: call.gpu, op: call.name, copies: Vec::new() };
     let operand = |name: &str, view: &View<'_>| aligned_operand(&operands, name, view);
-    let [q, k, v, y, log_sums, dy] = [0, 1, 2, 3, 4, 5].map(|index| &call.inputs[index]);
+    let [q, k, v, y, lse, dy] = [0, 1, 2, 3, 4, 5].map(|index| &call.inputs[index]);
     let [dq, dk, dv] = [0, 1, 2].map(|index| &call.outputs[index]);
-    let gradients = Gradients {
+    let tensors = BackwardTensors {
         q: operand("q", q)?,
         k: operand("k", k)?,
         v: operand("v", v)?,
         y: operand("y", y)?,
         dy: operand("dy", dy)?,
         mask: Operand::default(),
-        log_sums: operands.operand_with_strides(log_sums)?,
+        lse: operands.operand_with_strides(lse)?,
         dq: operand("dq", dq)?,
         dk: operand("dk", dk)?,
         dv: operand("dv", dv)?,
@@ -84,10 +84,10 @@ pub(crate) fn gradient(call: &Call<'_>, config: &AttentionConfig, order: SumOrde
     let dropout_params = DropoutParams::of(call, config)?;
     let has_variant =
         GRAD_BY_KEYS_UNORDERED_WIDTHS.iter().any(|&width| usize::from(width) == plan.one_pass_width());
-    if !has_variant || !plan.uses_one_pass(&gradients, &dropout_params) {
+    if !has_variant || !plan.uses_one_pass(&tensors, &dropout_params) {
         const EXPECTED: &str = "expected f16 or bf16 on a device of compute capability 9.0, heads of 33 to 128 columns, \
              queries that each attend to a key, and no repeated axis";
         return Err(Error::invalid(call.name, EXPECTED));
     }
-    plan.launch_one_pass(call, q.dtype, &gradients, dropout_params, order)
+    plan.launch_one_pass(call, q.dtype, &tensors, dropout_params, order)
 }

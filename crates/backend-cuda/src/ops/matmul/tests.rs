@@ -177,7 +177,7 @@ fn large_products_are_computed_as_bf16x6_where_it_is_permitted() {
             "{sizes:?}: no room"
         );
     }
-    // To split the operands takes longer than the product, or the product has no sums.
+    // Splitting the operands takes longer than the product, or the product has no sums.
     for sizes in [[512, 512, 512, 1], [16, 4096, 4096, 1], [4096, 4096, 32, 1], [4096, 4096, 0, 1]] {
         assert!(bf16x6_choice(sizes, hopper, true).is_none(), "{sizes:?}");
     }

@@ -53,30 +53,30 @@ impl Heads {
 }
 
 /// Computes `exp(scores - lse)`; 0 for a query whose keys are all masked.
-fn recompute_weights(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
-    let fully_masked = log_sum.eq_scalar(f64::NEG_INFINITY)?;
-    scores.sub(&log_sum.masked_fill(&fully_masked, 0.0)?)?.exp()
+fn recompute_weights(scores: &Tensor, lse: &Tensor) -> Result<Tensor> {
+    let fully_masked = lse.eq_scalar(f64::NEG_INFINITY)?;
+    scores.sub(&lse.masked_fill(&fully_masked, 0.0)?)?.exp()
 }
 
 /// Returns the softmax of the scores, 0 for a query whose keys are all masked, and their
 /// log-sum-exp `[batch, heads, queries, 1]`.
 pub(super) fn weights_of(scores: &Tensor) -> Result<(Tensor, Tensor)> {
-    let log_sum = scores.logsumexp_keep(-1)?;
-    // Not computed from log_sum, which is rounded relative to the largest score.
-    let fully_masked = log_sum.eq_scalar(f64::NEG_INFINITY)?;
-    Ok((scores.softmax(-1)?.masked_fill(&fully_masked, 0.0)?, log_sum))
+    let lse = scores.logsumexp_keep(-1)?;
+    // Not computed from lse, which is rounded relative to the largest score.
+    let fully_masked = lse.eq_scalar(f64::NEG_INFINITY)?;
+    Ok((scores.softmax(-1)?.masked_fill(&fully_masked, 0.0)?, lse))
 }
 
 /// Returns the rounding error of the log-sum-exp of scores; 0 for a query whose keys are all
 /// masked.
-pub(super) fn rounding_error(scores: &Tensor, log_sum: &Tensor) -> Result<Tensor> {
-    let fully_masked = log_sum.eq_scalar(f64::NEG_INFINITY)?;
+pub(super) fn rounding_error(scores: &Tensor, lse: &Tensor) -> Result<Tensor> {
+    let fully_masked = lse.eq_scalar(f64::NEG_INFINITY)?;
     if scores.elements() == 0 {
-        return Tensor::zeros(*log_sum.shape(), log_sum.dtype(), log_sum.device());
+        return Tensor::zeros(*lse.shape(), lse.dtype(), lse.device());
     }
     let largest = scores.max_keep(-1)?;
     let small = scores.sub(&largest)?.exp()?.sum_keep(-1)?.log()?;
-    largest.sub(log_sum)?.add(&small)?.masked_fill(&fully_masked, 0.0)
+    largest.sub(lse)?.add(&small)?.masked_fill(&fully_masked, 0.0)
 }
 
 /// The optional inputs, which follow the required ones.
@@ -180,12 +180,12 @@ impl AttentionConfig {
         results: Results<'_>,
     ) -> Result<ScoreGradients> {
         let extras = self.split_extras(&inputs[3..]);
-        let p = recompute_weights(&self.scores(heads, &extras)?, &results.log_sum.unsqueeze(-1)?)?;
+        let p = recompute_weights(&self.scores(heads, &extras)?, &results.lse.unsqueeze(-1)?)?;
         let (dy, y) = (results.dy.to_dtype(p.dtype())?, results.y.to_dtype(p.dtype())?);
         // The derivative of lse with respect to the scores is p, too, so the gradient of lse is
         // subtracted from the constant of its row.
         let mut constant = dy.mul(&y)?.sum_keep(-1)?;
-        if let Some(grad) = results.dlog_sum {
+        if let Some(grad) = results.dlse {
             constant = constant.sub(&grad.unsqueeze(-1)?)?;
         }
         let dy = heads.group_heads(&dy)?;
@@ -213,15 +213,15 @@ impl AttentionConfig {
 #[derive(Clone, Copy)]
 pub(super) struct Results<'a> {
     pub(super) y: &'a Tensor,
-    pub(super) log_sum: &'a Tensor,
+    pub(super) lse: &'a Tensor,
     pub(super) dy: &'a Tensor,
-    pub(super) dlog_sum: Option<&'a Tensor>,
+    pub(super) dlse: Option<&'a Tensor>,
 }
 
 impl<'a> Results<'a> {
     /// Returns the results among the inputs of a gradient op.
     pub(super) fn of(inputs: &'a [Tensor]) -> Results<'a> {
-        Results { y: &inputs[3], log_sum: &inputs[4], dy: &inputs[5], dlog_sum: None }
+        Results { y: &inputs[3], lse: &inputs[4], dy: &inputs[5], dlse: None }
     }
 }
 

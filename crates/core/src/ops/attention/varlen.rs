@@ -148,8 +148,8 @@ impl Tensor {
         let mut inputs: Inputs<'_> = SmallVec::from_slice(&[&queries, &keys, &values]);
         inputs.extend([lengths.queries, lengths.keys]);
         let outputs = config.attend(inputs, &scores, dropout, apply)?;
-        let [y, log_sum] = [0, 1].map(|at| outputs[at].clone());
-        Ok([y.squeeze(0)?.transpose(0, 1)?, log_sum.squeeze(0)?])
+        let [y, lse] = [0, 1].map(|at| outputs[at].clone());
+        Ok([y.squeeze(0)?.transpose(0, 1)?, lse.squeeze(0)?])
     }
 }
 

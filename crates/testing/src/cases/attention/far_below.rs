@@ -54,9 +54,9 @@ pub(super) fn rows() -> Vec<OpCase> {
 /// weights.
 fn far_below_gradients(round: &dyn Fn(f64) -> f64, x: &[Array]) -> Vec<Array> {
     let (no_queries, no_keys) = (Array::zeros(&x[0].shape), Array::zeros(&x[1].shape));
-    let (y, log_sum) = definition(&PLAIN, &[no_queries.clone(), no_keys.clone(), x[2].clone()]);
+    let (y, lse) = definition(&PLAIN, &[no_queries.clone(), no_keys.clone(), x[2].clone()]);
     let gradients = |q: &Array, k: &Array| {
-        let inputs = [q, k, &x[2], &y, &log_sum, &x[3]].map(Array::clone);
+        let inputs = [q, k, &x[2], &y, &lse, &x[3]].map(Array::clone);
         gradient(round, &PLAIN, &inputs)
     };
     // If queries or keys are zero, all scores are 0. The gradient of the queries is a sum over

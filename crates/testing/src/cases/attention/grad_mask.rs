@@ -47,9 +47,9 @@ fn ops() -> Vec<OpCase> {
     let of_masks = |case: OpCase| {
         let masks: [&'static [usize]; 6] =
             [&[2, 2, 3, 4], &[1, 2, 3, 4], &[2, 1, 3, 4], &[1, 1, 1, 4], &[2, 2, 3, 1], &[1, 1, 1, 1]];
-        let [q, k, v, y, log_sum, dy] = KEYS;
+        let [q, k, v, y, lse, dy] = KEYS;
         masks.into_iter().fold(case.input(Uniform(-2.0, 2.0)), |case, mask| {
-            case.on([q, k, v, y, log_sum, dy, mask])
+            case.on([q, k, v, y, lse, dy, mask])
         })
     };
     let masked = |config| AttentionConfig { mask: true, ..config };

@@ -19,12 +19,12 @@ const MIN_KEYS_PER_QUERY: usize = 16;
 /// take too much of the time.
 const MIN_STEPS: usize = 4;
 /// The maximum number of splits, which the merge kernel loops over.
-const MAX_PARTS: usize = 128;
+const MAX_KV_SPLITS: usize = 128;
 
-/// The splits; mirrors `Parts` in the kernels.
+/// The splits; mirrors `Splits` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(super) struct Parts {
+pub(super) struct KvSplits {
     results: u64,
     rows: u32,
     count: u32,
@@ -54,7 +54,7 @@ impl Plan {
         // Strides of heads become those of rows, which the kernels limit.
         let strides_fit = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE as u64
             && tensors.q.strides[1].unsigned_abs() < INDEX_LIMIT as u64;
-        let is_supported = queries == 1 && keys > 0 && group > 0 && self.products.engine.has_split_kv();
+        let is_supported = queries == 1 && keys > 0 && group > 0 && self.kernel_config.engine.has_split_kv();
         if !is_supported || has_dropout_or_lengths || !strides_fit {
             return;
         }
@@ -64,8 +64,8 @@ impl Plan {
             return;
         }
         self.skip_keys(tensors, first_key, dtype);
-        if self.products.mask_mode == MaskMode::Band {
-            self.products.mask_mode = MaskMode::Full;
+        if self.kernel_config.mask_mode == MaskMode::Band {
+            self.kernel_config.mask_mode = MaskMode::Full;
         }
         for operand in [&mut tensors.q, &mut tensors.y, &mut tensors.mask] {
             let head_stride = operand.strides[1];
@@ -88,13 +88,14 @@ impl Plan {
 
     /// Advances keys, values and mask by the first `first` keys, to which no query attends.
     fn skip_keys(&self, tensors: &mut Forward, first: u32, dtype: DType) {
-        let mask_element_bytes = if self.products.mask_mode == MaskMode::BoolMask { 1 } else { dtype.size() };
+        let mask_element_bytes =
+            if self.kernel_config.mask_mode == MaskMode::BoolMask { 1 } else { dtype.size() };
         let key_value_operands = [(&mut tensors.k, 2, dtype.size()), (&mut tensors.v, 2, dtype.size())];
         for (operand, axis, size) in
             key_value_operands.into_iter().chain([(&mut tensors.mask, 3, mask_element_bytes)])
         {
             let bytes = operand.strides[axis] * (first as usize * size) as i64;
-            operand.first = operand.first.wrapping_add_signed(bytes);
+            operand.address = operand.address.wrapping_add_signed(bytes);
         }
     }
 
@@ -102,7 +103,7 @@ impl Plan {
     /// in whole steps of the kernels. Not with dropout, whose mask depends on the indices of keys.
     pub(super) fn skip_masked_keys(&mut self, tensors: &mut Forward, config: &AttentionConfig, dtype: DType) {
         let Sizes { queries, keys, band_begin, band_end, .. } = self.sizes;
-        if self.products.mask_mode == MaskMode::Full
+        if self.kernel_config.mask_mode == MaskMode::Full
             || config.varlen
             || config.dropout.is_some()
             || queries == 0
@@ -124,20 +125,20 @@ impl Plan {
     /// Returns the splits with which each multiprocessor has enough blocks; `None` if there are
     /// enough blocks without splits, or if there is no such kernel.
     pub(super) fn kv_split(&self, config: &AttentionConfig, multiprocessors: usize) -> Option<KvSplit> {
-        let is_supported = self.products.engine.has_split_kv()
-            && self.products.mask_mode.has_split_kv()
+        let is_supported = self.kernel_config.engine.has_split_kv()
+            && self.kernel_config.mask_mode.has_split_kv()
             && config.dropout.is_none();
         if !is_supported {
             return None;
         }
-        let tiles = self.products.split_kv_tiles();
+        let tiles = self.kernel_config.split_kv_tiles();
         let blocks =
             self.batch * self.sizes.heads as usize * (self.sizes.queries as usize).div_ceil(tiles.rows());
         let steps = (self.sizes.keys as usize).div_ceil(tiles.step);
         let target = (multiprocessors * tiles.blocks).checked_div(blocks)?;
         let queries = (self.sizes.queries as usize).min(tiles.rows());
         let min_steps = MIN_STEPS.max((queries * MIN_KEYS_PER_QUERY).div_ceil(tiles.step));
-        let max_splits = target.min(steps / min_steps).min(MAX_PARTS);
+        let max_splits = target.min(steps / min_steps).min(MAX_KV_SPLITS);
         if max_splits < 2 {
             return None;
         }
@@ -153,28 +154,28 @@ impl Plan {
         tensors: Forward,
         kv_split: KvSplit,
     ) -> Result<()> {
-        let tiles = self.products.split_kv_tiles();
+        let tiles = self.kernel_config.split_kv_tiles();
         let heads = self.batch * self.sizes.heads as usize;
         let rows = heads * self.sizes.queries as usize;
         let blocks = (self.sizes.queries as usize).div_ceil(tiles.rows());
         let bytes = rows.checked_mul(kv_split.count * (self.width() + 2) * 4);
         let bytes = bytes.ok_or_else(|| Error::invalid(call.name, "too many queries"))?;
         let results = call.gpu.workspace(bytes)?;
-        let parts = Parts {
+        let kv_splits = KvSplits {
             results: results.address(),
             rows: rows as u32,
             count: kv_split.count as u32,
             keys: kv_split.keys as u32,
         };
-        let parameters = Forward { blocks: blocks as u32, parts, ..tensors };
-        let variant = AttentionVariant::ForwardSplitKv { products: self.products, dtype };
+        let parameters = Forward { blocks: blocks as u32, kv_splits, ..tensors };
+        let variant = AttentionVariant::ForwardSplitKv { kernel_config: self.kernel_config, dtype };
         let launch = Launch {
-            shared_bytes: forward_shared_bytes(self.products, tiles, dtype.size()) as u32,
+            shared_bytes: forward_shared_bytes(self.kernel_config, tiles, dtype.size()) as u32,
             ..Launch::new(variant, 0, grid(call.name, heads, blocks * kv_split.count)?, tiles.threads())
         };
         call.gpu.launch(call.name, launch, &parameters)?;
-        let mask = self.products.mask_mode.row_kernel_mode();
-        let variant = AttentionVariant::MergeSplitKv { width: self.products.width, mask, dtype };
+        let mask = self.kernel_config.mask_mode.row_kernel_mode();
+        let variant = AttentionVariant::MergeSplitKv { width: self.kernel_config.width, mask, dtype };
         call.gpu.launch(call.name, Launch::new(variant, 0, grid(call.name, rows, 1)?, 128), &parameters)
     }
 }
@@ -183,7 +184,7 @@ impl Plan {
 mod tests {
     use super::super::{DropoutParams, Operand, Varlen, band_bounds};
     use super::*;
-    use crate::variant::attention::{Engine, Products};
+    use crate::variant::attention::{Engine, KernelConfig};
 
     const CONFIG: AttentionConfig = AttentionConfig { scale: 0.125, causal: true, ..AttentionConfig::PLAIN };
 
@@ -199,25 +200,25 @@ mod tests {
             band_end: (keys + 1 - queries) as i32,
             scale: 0.125,
         };
-        let products = Products { engine: Engine::Wgmma, width: 64, mask_mode: MaskMode::Band };
-        Plan { products, sizes, batch, kv_heads }
+        let kernel_config = KernelConfig { engine: Engine::Wgmma, width: 64, mask_mode: MaskMode::Band };
+        Plan { kernel_config, sizes, batch, kv_heads }
     }
 
     fn tensors(plan: &Plan) -> Forward {
-        let operand = |strides| Operand { first: 1 << 20, strides };
+        let operand = |strides| Operand { address: 1 << 20, strides };
         Forward {
             q: operand([512, 64, 0, 1]),
             k: operand([64 * 300 * 2, 64, 128, 1]),
             v: operand([64 * 300 * 2, 64, 128, 1]),
             mask: Operand::default(),
             y: operand([512, 64, 0, 1]),
-            log_sums: 0,
-            log_sum_errors: 0,
+            lse: 0,
+            lse_errors: 0,
             blocks: 0,
             sizes: plan.sizes,
             dropout_params: DropoutParams::default(),
             varlen: Varlen::default(),
-            parts: Parts::default(),
+            kv_splits: KvSplits::default(),
         }
     }
 
@@ -229,7 +230,7 @@ mod tests {
         // 512 steps, four in each split.
         assert_eq!(kv_split([1, 2, 2], [4, 32768]), Some(KvSplit { count: 128, keys: 256 }));
         assert_eq!(kv_split([1, 1, 1], [1, 1000]), Some(KvSplit { count: 4, keys: 256 }));
-        assert_eq!(kv_split([1, 1, 1], [1, 448]), None, "parts of less than four steps");
+        assert_eq!(kv_split([1, 1, 1], [1, 448]), None, "splits of less than four steps");
         assert_eq!(kv_split([1, 12, 12], [512, 512]), None, "results of as many bytes as keys and values");
         assert_eq!(kv_split([1, 1, 1], [64, 4096]), Some(KvSplit { count: 4, keys: 1024 }));
         assert_eq!(kv_split([8, 32, 32], [1, 8192]), None, "256 blocks without");
@@ -244,7 +245,9 @@ mod tests {
                     continue;
                 };
                 assert!(
-                    kv_split.count >= 2 && kv_split.count <= MAX_PARTS && kv_split.keys.is_multiple_of(64),
+                    kv_split.count >= 2
+                        && kv_split.count <= MAX_KV_SPLITS
+                        && kv_split.keys.is_multiple_of(64),
                     "{kv_split:?}"
                 );
                 assert!(
@@ -267,9 +270,9 @@ mod tests {
         let Sizes { heads, group, queries, keys, .. } = tensors.sizes;
         assert_eq!([heads, group, queries, keys], [2, 1, 4, 300]);
         assert_eq!((tensors.q.strides, tensors.y.strides), ([512, 256, 64, 1], [512, 256, 64, 1]));
-        assert_eq!((plan.products.mask_mode, tensors.k.first), (MaskMode::Full, 1 << 20));
+        assert_eq!((plan.kernel_config.mask_mode, tensors.k.address), (MaskMode::Full, 1 << 20));
         let (_, tensors) = folded(&AttentionConfig { window: Some(100), ..CONFIG }, [1, 300]);
-        assert_eq!((tensors.sizes.keys, tensors.k.first), (100, (1 << 20) + 200 * 128 * 2));
+        assert_eq!((tensors.sizes.keys, tensors.k.address), (100, (1 << 20) + 200 * 128 * 2));
         assert_eq!(folded(&AttentionConfig { window: Some(0), ..CONFIG }, [1, 300]).1.sizes.keys, 300);
         let (_, tensors) = folded(&CONFIG, [2, 300]);
         assert_eq!((tensors.sizes.group, tensors.q.strides[2]), (4, 0), "two queries stay");
@@ -285,7 +288,7 @@ mod tests {
             let mut tensors = tensors(&plan);
             plan.skip_masked_keys(&mut tensors, &config, DType::BF16);
             let Sizes { keys, band_begin, band_end, .. } = tensors.sizes;
-            ([keys as i32, band_begin, band_end], (tensors.k.first - (1 << 20)) / 256)
+            ([keys as i32, band_begin, band_end], (tensors.k.address - (1 << 20)) / 256)
         };
         // Query 0 is at key 32760 and attends to keys from 31737 on; 31616 is 247 times 128.
         assert_eq!(narrowed([8, 32768], 1024), ([1152, 121, 1145], 31616));

@@ -5,8 +5,8 @@ use crate::variant::Architecture;
 use crate::variant::attention::Engine;
 use std::cell::Cell;
 
-/// Up to this width, tiles of WGMMA would be mostly padding.
-const WIDEST_WITHOUT_WGMMA: usize = 32;
+/// Up to this head_dim, tiles of WGMMA would be mostly padding.
+const MAX_HEAD_DIM_WITHOUT_WGMMA: usize = 32;
 
 thread_local! {
     static FORCE_MMA: Cell<bool> = const { Cell::new(false) };
@@ -28,7 +28,7 @@ pub fn with_attention_mma<R>(f: impl FnOnce() -> R) -> R {
 /// Returns the engine for heads of up to `widest` columns.
 pub(super) fn engine(architecture: Architecture, widest: usize) -> Engine {
     let has_wgmma = Engine::Wgmma.architectures().contain(architecture);
-    match has_wgmma && widest > WIDEST_WITHOUT_WGMMA && !FORCE_MMA.get() {
+    match has_wgmma && widest > MAX_HEAD_DIM_WITHOUT_WGMMA && !FORCE_MMA.get() {
         true => Engine::Wgmma,
         false => Engine::Mma,
     }

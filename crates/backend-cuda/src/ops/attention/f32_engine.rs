@@ -3,7 +3,7 @@
 
 use super::{Backward, Forward, forward_launch, grad_launches, varlen};
 use crate::gpu::Gpu;
-use crate::variant::attention::{Engine, MaskMode, Products};
+use crate::variant::attention::{Engine, KernelConfig, MaskMode};
 use crate::variant::{Architecture, Architectures};
 use std::cell::Cell;
 use ternion_core::backend::Unsupported;
@@ -68,24 +68,24 @@ pub(super) fn select(
 ) -> Result<(), Unsupported> {
     let engine = engine(config, device, widest);
     let Some(width) = engine.width_of(widest, is_grad) else {
-        return Err(Unsupported::because("heads in f32 wider than 128"));
+        return Err(Unsupported::because("head_dim or value_dim above 128 in f32"));
     };
     // f32 tiles are the same for every mask mode.
-    let products = Products { engine, width, mask_mode: MaskMode::Full };
-    if shared_bytes(products, is_grad, config.varlen) > device.max_shared_memory {
+    let kernel_config = KernelConfig { engine, width, mask_mode: MaskMode::Full };
+    if shared_bytes(kernel_config, is_grad, config.varlen) > device.max_shared_memory {
         return Err(Unsupported::because("wide heads in f32 need more shared memory than the device has"));
     }
     Ok(())
 }
 
 /// Returns the bytes of shared memory that the kernels need.
-fn shared_bytes(products: Products, is_grad: bool, is_varlen: bool) -> usize {
+fn shared_bytes(kernel_config: KernelConfig, is_grad: bool, is_varlen: bool) -> usize {
     let (kernel_bytes, varlen_bytes) = match is_grad {
         true => {
-            let [queries, keys] = grad_launches(products, 4);
+            let [queries, keys] = grad_launches(kernel_config, 4);
             (queries.shared_bytes.max(keys.shared_bytes), varlen::parameter_bytes::<Backward>())
         }
-        false => (forward_launch(products, 4).shared_bytes, varlen::parameter_bytes::<Forward>()),
+        false => (forward_launch(kernel_config, 4).shared_bytes, varlen::parameter_bytes::<Forward>()),
     };
     kernel_bytes + if is_varlen { varlen_bytes } else { 0 }
 }
@@ -136,17 +136,17 @@ mod tests {
             .into_iter()
             .flat_map(|engine| [32, 64, 128].map(|width| (engine, width)))
         {
-            let products = Products { engine, width, mask_mode: MaskMode::VarlenDropout };
+            let kernel_config = KernelConfig { engine, width, mask_mode: MaskMode::VarlenDropout };
             for is_grad in [false, true] {
                 assert!(
-                    shared_bytes(products, is_grad, true) <= 99 << 10,
-                    "{products:?}, gradient: {is_grad}"
+                    shared_bytes(kernel_config, is_grad, true) <= 99 << 10,
+                    "{kernel_config:?}, gradient: {is_grad}"
                 );
             }
-            let [queries, keys] = products.backward_tiles();
+            let [queries, keys] = kernel_config.backward_tiles();
             assert_eq!(queries, keys, "one source has both kernels");
         }
-        let widest = Products { engine: Engine::Tf32, width: 256, mask_mode: MaskMode::VarlenDropout };
+        let widest = KernelConfig { engine: Engine::Tf32, width: 256, mask_mode: MaskMode::VarlenDropout };
         assert!((99 << 10..=163 << 10).contains(&shared_bytes(widest, false, true)));
     }
 
