@@ -1,8 +1,7 @@
 //! Times the rows of the op table that are marked `perf`, on the CPU in f32, forward and backward:
 //! `cargo bench --bench ops -- softmax`.
 //!
-//! Times of one project show how it changes, not how good it is. Ratios to other projects are
-//! measured in `bench/`.
+//! These times track regressions; comparisons with other frameworks are in `bench/`.
 
 use criterion::{BatchSize, Criterion};
 use std::hint::black_box;
@@ -57,8 +56,8 @@ fn time(criterion: &mut Criterion, row: &OpCase, instance: &Instance, device: &D
 fn main() -> Result<()> {
     let device = ternion::cpu()?;
     let mut criterion = Criterion::default().configure_from_args();
-    // To generate millions of numbers takes longer than to time a row, so a plain name selects the
-    // rows before that. (All other arguments are criterion's.)
+    // Generating the inputs takes longer than timing a row, so rows are filtered by name first. All
+    // other arguments are criterion's.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let only = match arguments.as_slice() {
         [name] if name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ' ') => name.as_str(),

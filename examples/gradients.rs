@@ -32,13 +32,14 @@ fn derivatives(x: &Tensor) -> Result<()> {
     println!("y = sum(x^3) at x = [1, 2, 3]: {}", y.item::<f32>()?);
     println!("dy/dx = 3 x^2 = {:?}", gradients.get(x).expect("y depends on x").to_vec::<f32>()?);
 
-    // `create_graph` records the gradient itself, so that it can be differentiated again.
+    // `create_graph` records the backward pass, so that it can be differentiated again (double
+    // backward).
     let options = GradOptions { create_graph: true, ..Default::default() };
     let one = Tensor::ones((), DType::F32, x.device())?;
     let y = x.powf(3.0)?.sum(..)?;
     let first = grad(&[y], std::slice::from_ref(x), &[one], options)?.swap_remove(0).expect("y depends on x");
     let second = first.sum(..)?.backward()?;
-    println!("d2y/dx2 = 6 x = {:?}", second.get(x).expect("it depends on x").to_vec::<f32>()?);
+    println!("d2y/dx2 = 6 x = {:?}", second.get(x).expect("dy/dx depends on x").to_vec::<f32>()?);
     Ok(())
 }
 

@@ -25,14 +25,14 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn housing_learns_the_drawn_table_and_says_that_it_is_artificial() {
+fn housing_learns_the_generated_table_and_says_that_it_is_synthetic() {
     let folder = Folder::new("housing");
     let arguments = ["--epochs", "4", "--hidden", "16", "--lr", "1e-2", "--json", "r.json"];
     let printed = success(folder.run("housing", &arguments));
-    assert!(printed.starts_with("THESE DISTRICTS ARE ARTIFICIAL"), "{printed}");
+    assert!(printed.starts_with("THESE DISTRICTS ARE SYNTHETIC"), "{printed}");
     assert!(printed.contains("layers.2 (Linear)") && printed.contains("bias.grad"), "{printed}");
     let results = folder.json("r.json");
-    assert_eq!(results["artificial"], true);
+    assert_eq!(results["synthetic"], true);
     // The noise of the table leaves 0.98 of the variance to explain; the mean explains 0.
     assert!((0.9..0.99).contains(&number(&results["test_r2"])), "{results}");
     assert!((0.14..0.4).contains(&number(&results["test_rmse"])), "{results}");
@@ -108,7 +108,7 @@ fn housing_explains_what_districts_cost() {
     command.env("TERNION_DATA", data);
     success(command);
     let results = folder.json("r.json");
-    assert_eq!(results["artificial"], false);
+    assert_eq!(results["synthetic"], false);
     assert!(number(&results["test_r2"]) >= 0.78, "{results}");
 }
 

@@ -360,8 +360,8 @@ fn ranges_that_no_library_passes_on_are_refused() -> Outcome<()> {
     assert_eq!(rejection.is_none(), is_there_nvtx(), "{rejection:?}");
     if let Some(rejection) = rejection {
         let why = match cfg!(feature = "cuda") {
-            true => "--nvtx: the library NVTX is not found: expected libnvToolsExt.so.1 ",
-            false => "--nvtx: this program was built without the feature cuda",
+            true => "--nvtx: NVTX not found: expected libnvToolsExt.so.1 ",
+            false => "--nvtx: this program was built without the `cuda` feature",
         };
         assert!(rejection.starts_with(why), "{rejection}");
     }

@@ -102,8 +102,8 @@ class Table:
 
 TABLES = [
     Table("order/", "order", ["fixed order, ms", "any order, ms", "price", "any, at once", "any, a tile later"], order_cells),
-    Table("forward_tiles/", "tiles", ["tiles for few, ms", "tiles for many, ms", "tensors, ms", "over the faster"], tile_cells),
-    Table("f32_products/", "products", ["fused multiply-adds, ms", "parts, ms", "TF32, ms", "fused over parts", "tensors, ms"], matmul_cells, {}),
+    Table("forward_tiles/", "tiles", ["few-key tiles, ms", "many-key tiles, ms", "Ternion, ms", "vs. faster tiles"], tile_cells),
+    Table("f32_products/", "products", ["FMA, ms", "bf16x6, ms", "TF32, ms", "FMA / bf16x6", "Ternion, ms"], matmul_cells, {}),
 ]
 
 

@@ -98,7 +98,7 @@ def products(text):
     panels = [product_panel(cases, "f32", f32)]
     for dtype in ("tf32", "bf16", "f16"):
         panels.append(product_panel(cases, DTYPE_NAMES.get(dtype, dtype), [(dtype, "Ternion", TERNION), (dtype, "torch/cublas", CUBLAS)]))
-    subtitle = "TFLOP/s of n x n x n products; more is better. Ternion's f32 product adds products of bf16 parts, unless IEEE is requested."
+    subtitle = "TFLOP/s of n x n x n products; more is better. Ternion's f32 product is bf16x6, unless IEEE is requested."
     return render("Matrix products and cuBLAS", subtitle, panels, page_caption(block))
 
 

@@ -24,7 +24,7 @@ MARKERS = ("<!-- product-errors:start -->", "<!-- product-errors:end -->")
 TEST = "kernels::bf16x6::errors_are_those_of_f32"
 # Prefix of the lines with errors in the output of the test.
 OUTPUT_PREFIX = "product errors: "
-COLUMNS = (("parts_rms", "in parts, rms"), ("f32_rms", "f32, rms"), ("parts_max", "in parts, largest"), ("f32_max", "f32, largest"))
+COLUMNS = (("parts_rms", "bf16x6, rms"), ("f32_rms", "f32, rms"), ("parts_max", "bf16x6, largest"), ("f32_max", "f32, largest"))
 
 
 def parse_errors(text):
@@ -50,7 +50,7 @@ def render(lines):
     for line in errors:
         rows.append(format_row([line["numbers"], line["size"], *(f"{line[key]:.1e}" for key, _ in COLUMNS)]))
     ratios = [line["parts_rms"] / line["f32_rms"] for line in errors]
-    summary = f"The root mean square of parts is {min(ratios):.2f} to {max(ratios):.2f} times that of f32."
+    summary = f"The root mean square of bf16x6 is {min(ratios):.2f} to {max(ratios):.2f} times that of f32."
     return "\n".join([*provenance_lines(header), "", *rows, "", summary, ""])
 
 

@@ -56,22 +56,22 @@ class Tables(unittest.TestCase):
 
     def test_tile_row_has_both_tiles_and_increase(self):
         _, tiles, _ = attention_study.TABLES
-        heads, _, full, causal = tiles.rows(attention_study.medians(TILES, tiles.prefix))
-        self.assertEqual(heads, "| case | tiles for few, ms | tiles for many, ms | tensors, ms | over the faster | cuDNN, ms | flash, ms |")
+        header, _, full, causal = tiles.rows(attention_study.medians(TILES, tiles.prefix))
+        self.assertEqual(header, "| case | few-key tiles, ms | many-key tiles, ms | Ternion, ms | vs. faster tiles | cuDNN, ms | flash, ms |")
         self.assertEqual(full, "| `bf16/d64/t512/full` | 1.200 | 1.000 | 1.020 | +2.0 % | 1.100 | - |")
         self.assertEqual(causal, "| `bf16/d192/t512/causal` | - | - | - | - | - | 0.500 |")
 
     def test_matmul_row_has_each_method(self):
         *_, products = attention_study.TABLES
         lines = [line("f32_products/bwd/d64/t512/full", "ternion", 1.0, fused_ms=1.5, parts_ms=1.0, tf32_ms=0.5)]
-        heads, _, row = products.rows(attention_study.medians(lines, products.prefix))
-        self.assertEqual(heads, "| case | fused multiply-adds, ms | parts, ms | TF32, ms | fused over parts | tensors, ms |")
+        header, _, row = products.rows(attention_study.medians(lines, products.prefix))
+        self.assertEqual(header, "| case | FMA, ms | bf16x6, ms | TF32, ms | FMA / bf16x6 | Ternion, ms |")
         self.assertEqual(row, "| `bwd/d64/t512/full` | 1.500 | 1.000 | 0.500 | 1.50 | 1.000 |")
 
 
 class Page(unittest.TestCase):
     def write_results(self, lines):
-        """Returns the page's text, the other files in its folder, and the script's output."""
+        """Returns the page's text and the completed process."""
         with tempfile.TemporaryDirectory() as folder:
             page, results = pathlib.Path(folder, "page.md"), pathlib.Path(folder, "study.jsonl")
             page.write_text(PAGE)

@@ -32,7 +32,7 @@ def digits_of(source, limit):
     return [((part.images.float() / 255).numpy(), part.labels.numpy()) for part in parts]
 
 
-def train_there(torch, images, labels, steps, seed):
+def train_in_pytorch(torch, images, labels, steps, seed):
     """Returns a trained PyTorch model."""
     torch.manual_seed(seed)
     model = layers_of(torch.nn)
@@ -49,12 +49,12 @@ def train_there(torch, images, labels, steps, seed):
     return model.eval()
 
 
-def compare(torch, there, here, images, labels, device):
+def compare(torch, torch_model, ternion_model, images, labels, device):
     """Returns the largest difference of the logits, and both accuracies."""
     with torch.no_grad():
-        expected = there(torch.from_numpy(images)).numpy()
+        expected = torch_model(torch.from_numpy(images)).numpy()
     with ternion.no_grad():
-        found = here(ternion.tensor(images, device=device)).cpu().numpy()
+        found = ternion_model(ternion.tensor(images, device=device)).cpu().numpy()
     accuracies = [float((logits.argmax(1) == labels).mean()) for logits in (expected, found)]
     return float(abs(expected - found).max()), accuracies
 
@@ -67,8 +67,8 @@ def positive(text):
 
 
 def writable(text):
-    """Parses the name of a file that can be written: an error is reported before the training, not
-    after it.
+    """Parses the name of a file that can be written: an error is reported before
+    training starts.
     """
     file = Path(text)
     if file.is_dir() or not file.absolute().parent.is_dir():
@@ -76,7 +76,7 @@ def writable(text):
     return file
 
 
-def written(safetensors, model, file):
+def save_weights(safetensors, model, file):
     """Writes the weights of a PyTorch model."""
     try:
         safetensors.torch.save_file(model.state_dict(), file)
@@ -86,10 +86,10 @@ def written(safetensors, model, file):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="auto", help="where the model is used here")
+    parser.add_argument("--device", default="auto", help="device for Ternion")
     parser.add_argument("--data", default="auto", help="a directory with MNIST's files, synthetic, or auto")
     parser.add_argument("--limit", type=positive, default=2000, help="takes only the first N digits")
-    parser.add_argument("--steps", type=positive, default=200, help="of the training in PyTorch")
+    parser.add_argument("--steps", type=positive, default=200, help="training steps in PyTorch")
     parser.add_argument("--weights", type=writable, help="keeps the weights in this file")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", help="writes the results")
@@ -101,15 +101,15 @@ def main():
         sys.exit(f"from_pytorch needs PyTorch and safetensors (pip install torch safetensors): {error}")
     device = ternion.device(arguments.device)
     (images, labels), test = digits_of(arguments.data, arguments.limit)
-    there = train_there(torch, images, labels, arguments.steps, arguments.seed)
+    torch_model = train_in_pytorch(torch, images, labels, arguments.steps, arguments.seed)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(arguments.weights or Path(folder) / "model.safetensors")
-        written(safetensors, there, file)
-        here = layers_of(nn)
-        here.load_state_dict(ternion.load(file))
-    here.to(device).eval()
-    difference, accuracies = compare(torch, there, here, *test, device)
-    print(f"test accuracy {accuracies[0] * 100:.2f} % in PyTorch, {accuracies[1] * 100:.2f} % here on {device}")
+        save_weights(safetensors, torch_model, file)
+        ternion_model = layers_of(nn)
+        ternion_model.load_state_dict(ternion.load(file))
+    ternion_model.to(device).eval()
+    difference, accuracies = compare(torch, torch_model, ternion_model, *test, device)
+    print(f"test accuracy {accuracies[0] * 100:.2f} % in PyTorch, {accuracies[1] * 100:.2f} % in Ternion on {device}")
     print(f"largest difference of the logits: {difference:.1e}")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as out:

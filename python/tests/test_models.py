@@ -94,7 +94,7 @@ def test_housing_learns(tmp_path):
 
 def test_housing_needs_nothing(tmp_path):
     printed = example("housing.py", "--epochs", 12, "--json", tmp_path / "r.json")
-    assert "artificial" in printed and json.loads((tmp_path / "r.json").read_text())["test_r2"] > 0.9
+    assert "synthetic" in printed and json.loads((tmp_path / "r.json").read_text())["test_r2"] > 0.9
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,9 @@ pub fn a_step_that_cannot_be_recorded_says_why(device: &Device) -> Result<()> {
     });
     let message = refused(changing.err());
     assert!(
-        message.contains("op 0 was add_scalar of [3] f32 when the step ran and add_scalar of [2] f32"),
+        message.contains(
+            "op 0 was add_scalar of [3] f32 in the first run and add_scalar of [2] f32 in the recorded run"
+        ),
         "{message}"
     );
     let mut factor = 1.0;
@@ -152,7 +154,10 @@ pub fn a_step_that_cannot_be_recorded_says_why(device: &Device) -> Result<()> {
         x.mul_scalar(factor)
     });
     let message = refused(scaled.err());
-    assert!(message.contains("op 0, mul_scalar of [4] f32, had other settings"), "{message}");
+    assert!(
+        message.contains("op 0, mul_scalar of [4] f32, had different settings in the recorded run"),
+        "{message}"
+    );
     // The device is still usable.
     assert_eq!(x.add(&x)?.to_vec::<f32>()?, [2.0; 4]);
     let mut doubled = device.capture(|| x.add(&x))?;
@@ -169,8 +174,8 @@ pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()>
     let message = message_of(device.capture(|| w.mul(&batches.pop().expect("a batch"))).map(drop));
     assert_eq!(
         message,
-        "capture: op 0, mul of [2] f32, [2] f32, read another tensor as input 1 when it was recorded than when the step ran; a recorded step works in the \
-         same memory each time: copy new values into a tensor that stays (copy_)"
+        "capture: op 0, mul of [2] f32, [2] f32, read a different tensor as input 1 in the recorded run than in the first run; a recorded step uses the \
+         same memory each time: copy new values into the same tensor (copy_)"
     );
     // A step that replaces a tensor that it read by its result.
     let mut state = Tensor::ones([2], DType::F32, device)?;
@@ -180,7 +185,7 @@ pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()>
     };
     assert!(
         message_of(device.capture(&mut next).map(drop))
-            .contains("op 0, add of [2] f32, [2] f32, read another tensor as input 0")
+            .contains("op 0, add of [2] f32, [2] f32, read a different tensor as input 0")
     );
     // A step that takes its batch from a larger tensor, and one that writes to another part of it.
     let rows = Tensor::zeros([8, 2], DType::F32, device)?;
@@ -191,14 +196,16 @@ pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()>
     };
     assert!(
         message_of(device.capture(&mut next).map(drop))
-            .contains("op 0, mul of [1, 2] f32, [2] f32, worked on another part of a tensor when")
+            .contains("op 0, mul of [1, 2] f32, [2] f32, accessed a different part of a tensor in")
     );
     let mut row = 0;
     let mut next = || {
         row += 1;
         rows.select(0, row)?.copy_(&w)
     };
-    assert!(message_of(device.capture(&mut next).map(drop)).contains("worked on another part of a tensor"));
+    assert!(
+        message_of(device.capture(&mut next).map(drop)).contains("accessed a different part of a tensor")
+    );
     // Tensors that an op saves for its gradient belong to the step, too.
     let images = Tensor::ones([2, 1, 4, 4], DType::F32, device)?.requires_grad()?;
     let pool = MaxPool2d::new(2);

@@ -9,7 +9,7 @@
 //!     cargo run --release -p apps --features cuda --bin housing -- --device cuda --nvtx --epochs 1
 //! ```
 //!
-//! Without California housing on this machine the program draws a synthetic table, and says so.
+//! Without California housing on this machine the program generates a synthetic table, and says so.
 //! `docs/tutorials/housing.md` walks through it.
 
 mod districts;
@@ -49,7 +49,7 @@ const TEST_BATCH: usize = 4096;
 const PRINTED_PREDICTIONS: usize = 5;
 
 /// Limit of a feature in standard deviations from the mean: a few districts have hundreds of people
-/// in a household, and are a hundred deviations away.
+/// in a household, and are a hundred standard deviations away.
 const MAX_DEVIATIONS: f64 = 5.0;
 
 /// The default hyperparameters.
@@ -69,7 +69,7 @@ struct Arguments {
     /// auto, cpu, cuda, cuda:INDEX, wgpu or wgpu:ADAPTER
     #[arg(long, default_value = "auto")]
     device: String,
-    /// A CSV file of numbers, a directory with California housing, "artificial" for a synthetic
+    /// A CSV file of numbers, a directory with California housing, "synthetic" for a generated
     /// table, or "auto": $TERNION_DATA, the cache, a synthetic table
     #[arg(long, default_value = "auto", value_name = "FILE.csv")]
     data: String,
@@ -498,7 +498,7 @@ fn results(training: &Training<'_>, districts: &Districts, test: &Test) -> serde
     serde_json::json!({
         "device": device.name(),
         "data": districts.origin,
-        "artificial": districts.is_artificial,
+        "synthetic": districts.is_synthetic,
         "seed": arguments.seed,
         // Completed epochs.
         "epochs": training.step / steps_per_epoch(arguments, training.regression),

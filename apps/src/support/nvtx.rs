@@ -21,10 +21,10 @@ impl NvtxRanges {
         }
         match device.name().contains("cuda") {
             true => Ok(NvtxRanges(Some(profilers()?))),
-            false => Err(format!(
-                "--nvtx: NVIDIA's profilers show nothing of {device}: expected a CUDA device (--features cuda, --device cuda)"
-            )
-            .into()),
+            false => {
+                Err(format!("--nvtx requires a CUDA device (--features cuda, --device cuda), got {device}")
+                    .into())
+            }
         }
     }
 
@@ -43,11 +43,11 @@ fn profilers() -> Outcome<Rc<dyn SpanSink>> {
     let nvtx = ternion::Nvtx::open();
     match nvtx.is_available() {
         true => Ok(Rc::new(nvtx)),
-        false => Err("--nvtx: the library NVTX is not found: expected libnvToolsExt.so.1 (CUDA 12 and older) or libnvtx3interop.so.1, where the linker looks (LD_LIBRARY_PATH); a CUDA toolkit has it, and the wheel nvidia-nvtx".into()),
+        false => Err("--nvtx: NVTX not found: expected libnvToolsExt.so.1 (CUDA 12 and older) or libnvtx3interop.so.1 on the linker's path (LD_LIBRARY_PATH); install a CUDA toolkit or the wheel nvidia-nvtx".into()),
     }
 }
 
 #[cfg(not(feature = "cuda"))]
 fn profilers() -> Outcome<Rc<dyn SpanSink>> {
-    Err("--nvtx: this program was built without the feature cuda".into())
+    Err("--nvtx: this program was built without the `cuda` feature".into())
 }

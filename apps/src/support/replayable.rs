@@ -29,7 +29,8 @@ impl<'m, T: Clone> ReplayableOps<'m, T> {
 
     /// Runs the ops once, and returns their result: tensors that the next run may overwrite.
     ///
-    /// # Errors Errors of the ops, or the reason why they cannot be recorded.
+    /// # Errors
+    /// Returns the errors of the ops, or the reason why they cannot be recorded.
     pub fn run(&mut self) -> Result<T> {
         if let Some(recorded) = &mut self.recorded {
             return recorded.replay().cloned();
@@ -51,7 +52,8 @@ impl<'m, T: Clone> ReplayableOps<'m, T> {
 
     /// Runs the ops once without the recording, for callers that inspect what happens between them.
     ///
-    /// # Errors Errors of the ops.
+    /// # Errors
+    /// Returns the errors of the ops.
     pub fn run_op_by_op(&mut self) -> Result<T> {
         (self.ops)()
     }

@@ -70,7 +70,7 @@ fn ranges_for_profilers_are_refused_where_no_profiler_sees_them() {
     let folder = Folder::new("ranges");
     let programs = ["gpt2", "tiny_gpt", "cifar10", "mnist", "housing", "softmax_regression", "image_encoder"];
     for name in programs {
-        let expected = "--nvtx: NVIDIA's profilers show nothing of cpu: expected a CUDA device (--features cuda, --device cuda)";
+        let expected = "--nvtx requires a CUDA device (--features cuda, --device cuda), got cpu";
         folder.check_rejections(name, &[(&["--nvtx"], expected)]);
     }
     folder.check_rejections(
