@@ -47,7 +47,7 @@ fn required_ops_are_supported() {
         let must = |dtype: &str| found.device == "cpu" || ["f32", "f16", "bf16"].contains(&dtype);
         let cells = found.cells().filter(|(_, dtype, cell)| must(dtype) && cell.mark().contains('-'));
         let unsupported: Vec<String> = cells.map(|(op, dtype, _)| format!("{op} {dtype}")).collect();
-        assert!(unsupported.is_empty(), "{} refuses {unsupported:?}", found.device);
+        assert!(unsupported.is_empty(), "{} rejects {unsupported:?}", found.device);
         assert!(
             found.cells().any(|(op, _, cell)| op == "softmax" && cell.mark() == "FB"),
             "{}",

@@ -220,9 +220,9 @@ fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
 }
 
 #[test]
-fn a_step_that_reads_other_tensors_is_refused() -> Result<()> {
+fn a_step_that_reads_other_tensors_is_rejected() -> Result<()> {
     let Some((_shared, device)) = shared_device() else { return Ok(()) };
-    recorded::a_step_that_reads_other_tensors_is_refused(&device)
+    recorded::a_step_that_reads_other_tensors_is_rejected(&device)
 }
 
 #[test]

@@ -332,7 +332,7 @@ fn parameters_without_gradient_are_named_and_frozen_ones_skipped() -> Result<()>
         let partial = gradients_of(&params[1..], &target_grads[1..])?;
         let message = message_of(optimizer.step(&partial));
         assert!(message.starts_with("no gradient for p0:"), "{name}: {message}");
-        assert_eq!(values(&params)?, before, "{name}: a refused step changes nothing");
+        assert_eq!(values(&params)?, before, "{name}: a rejected step changes nothing");
         params[0].freeze();
         optimizer.step(&partial)?;
         let after = values(&params)?;

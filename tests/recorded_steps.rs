@@ -24,8 +24,8 @@ fn a_step_that_cannot_be_recorded_says_why() -> Result<()> {
 }
 
 #[test]
-fn a_step_that_reads_other_tensors_is_refused() -> Result<()> {
-    recorded::a_step_that_reads_other_tensors_is_refused(&ternion::cpu()?)
+fn a_step_that_reads_other_tensors_is_rejected() -> Result<()> {
+    recorded::a_step_that_reads_other_tensors_is_rejected(&ternion::cpu()?)
 }
 
 #[test]

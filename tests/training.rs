@@ -163,7 +163,7 @@ fn a_parameter_without_gradient_is_named() -> Result<()> {
          dtype, device or freezing (run backward again)"
     );
     for (key, tensor) in model.state_dict()? {
-        assert_eq!(tensor.to_vec_f64()?, before[&key].to_vec_f64()?, "{key} was changed by a refused step");
+        assert_eq!(tensor.to_vec_f64()?, before[&key].to_vec_f64()?, "{key} was changed by a rejected step");
     }
 
     model.layers[1].freeze();

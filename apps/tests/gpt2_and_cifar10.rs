@@ -163,7 +163,7 @@ fn gpt2_predicts_a_text_with_tokens_of_its_own_vocabulary() {
 
 #[test]
 fn gpt2_tells_what_is_wrong_before_it_begins() {
-    let folder = Folder::new("gpt2-refused");
+    let folder = Folder::new("gpt2-rejected");
     folder.write("odd", [1, 2, 3]);
     folder.write("large", [0, 0, 0, 1].repeat(20));
     folder.write("text", b"caf\xe9");
@@ -228,7 +228,7 @@ fn cifar10_tests_what_it_saved_and_says_that_shapes_are_drawn() {
 }
 
 #[test]
-fn cifar10_reads_the_binary_files_and_refuses_what_is_none() {
+fn cifar10_reads_the_binary_files_and_rejects_what_is_none() {
     let folder = Folder::new("cifar10-files");
     fs::create_dir_all(folder.file("cifar10")).expect("the folder can be written");
     let [train, test] = ["train", "test"].map(|part| format!("cifar10/cifar10-subset-{part}.bin"));

@@ -315,7 +315,7 @@ fn profilers_receive_the_parts_of_a_step() -> Outcome<()> {
 }
 
 #[test]
-fn ranges_are_refused_on_devices_of_others_and_otherwise_leave_all_as_it_is() -> Outcome<()> {
+fn ranges_are_rejected_on_devices_of_others_and_otherwise_leave_all_as_it_is() -> Outcome<()> {
     let device = ternion_cpu::device();
     let model = gpt(&device)?;
     let rejection = NvtxRanges::new(true, &device).err().expect("there is no profiler of it").to_string();
@@ -354,7 +354,7 @@ fn is_there_nvtx() -> bool {
 }
 
 #[test]
-fn ranges_that_no_library_passes_on_are_refused() -> Outcome<()> {
+fn ranges_that_no_library_passes_on_are_rejected() -> Outcome<()> {
     let device = Device::new(Renamed { inner: ternion_cpu::device() });
     let rejection = NvtxRanges::new(true, &device).err().map(|error| error.to_string());
     assert_eq!(rejection.is_none(), is_there_nvtx(), "{rejection:?}");

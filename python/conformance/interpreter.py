@@ -86,7 +86,7 @@ class Interpreter:
         values = [scope[source] if source else None for source in proto.input]
         function = self._table[name]
         if not getattr(function, "takes_coded", False):
-            _refuse_coded(values)
+            _reject_coded(values)
         outputs = function(node, *values)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         if len(outputs) < len(proto.output):
@@ -94,12 +94,12 @@ class Interpreter:
         scope.update({target: output for target, output in zip(proto.output, outputs) if target})
 
 
-def _refuse_coded(values):
+def _reject_coded(values):
     """Raises Unsupported if a value, or an item of a list, has a format that few operators
     support."""
     for value in values:
         if isinstance(value, list):
-            _refuse_coded(value)
+            _reject_coded(value)
         elif isinstance(value, Coded):
             raise lacking(value.format)
 

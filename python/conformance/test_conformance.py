@@ -77,7 +77,7 @@ def test_a_wrong_conversion_fails(monkeypatch):
     assert run.run(*case).kind == "numbers differ"
 
 
-def test_other_operators_refuse_bits(monkeypatch):
+def test_other_operators_reject_bits(monkeypatch):
     """A function that does not support formats does not receive the bits of a number instead of the
     number."""
     case = next(pair for pair in run.collect() if pair[1].name == "test_cast_FLOAT8E4M3FN_to_FLOAT")

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import ternion  # noqa: E402
 from torch_database import checks, conversion, derivatives, failures, journal, names, page, pool  # noqa: E402
-from torch_database import reasons, refusal_checks, refusals, results, run, samples  # noqa: E402
+from torch_database import reasons, rejection_checks, rejections, results, run, samples  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_at_most_ten_results_are_wrong_and_each_has_a_reason(device):
     assert page.unexplained_wrong([run.of_device(device)]) == []
 
 
-def test_what_is_refused_is_refused_on_purpose():
+def test_what_is_rejected_is_rejected_on_purpose():
     assert page.unexplained([run.of_device("cpu")]) == []
 
 
@@ -86,26 +86,26 @@ def test_a_reason_is_of_its_device_and_dtype():
 
 
 def test_a_failure_of_another_device_is_listed_unless_the_first_fails_in_the_same_way(known):
-    group = {"kind": "refused", "form": "function", "cases": "f32 0", "example": "", "detail": "x"}
-    kinds = {"cpu": "refused", "cuda": "wrong value"}
+    group = {"kind": "rejected", "form": "function", "cases": "f32 0", "example": "", "detail": "x"}
+    kinds = {"cpu": "rejected", "cuda": "wrong value"}
     devices = [{"device": device, "entries": {"add": {"failures": [{**group, "kind": kind}]}}} for device, kind in kinds.items()]
     assert [name for name, _, _ in page._failures(devices, failures.KINDS)] == ["cpu", "cuda"]
-    devices[1]["entries"]["add"]["failures"][0]["kind"] = "refused"
+    devices[1]["entries"]["add"]["failures"][0]["kind"] = "rejected"
     assert [name for name, _, _ in page._failures(devices, failures.KINDS)] == ["cpu"]
 
 
-REFUSAL, WRONG_VALUE = ("function", "refused", "TypeError: add: .."), ("method", "wrong value", "result[0]: 1")
+REJECTION, WRONG_VALUE = ("function", "rejected", "TypeError: add: .."), ("method", "wrong value", "result[0]: 1")
 
 
-def test_a_sample_counts_by_what_is_wrong_also_behind_a_refusal():
-    outcome = pool.Outcome("add", "f32 0", "x", [REFUSAL, WRONG_VALUE], "")
+def test_a_sample_counts_by_what_is_wrong_also_behind_a_rejection():
+    outcome = pool.Outcome("add", "f32 0", "x", [REJECTION, WRONG_VALUE], "")
     entry = results.of_outcomes([outcome], {"add": "add"})["add"]
     assert [(group["kind"], group["form"], group["detail"]) for group in entry["failures"]] == [("wrong value", "method", "result[0]: 1")]
 
 
-def test_a_wrong_result_is_worse_than_a_refusal():
-    known = {"entries": {"add": {"failures": [{"kind": "refused", "cases": "f32 0"}]}}}
-    outcomes = [pool.Outcome("add", "f32 0", "x", listed, "") for listed in ([REFUSAL], [REFUSAL, WRONG_VALUE])]
+def test_a_wrong_result_is_worse_than_a_rejection():
+    known = {"entries": {"add": {"failures": [{"kind": "rejected", "cases": "f32 0"}]}}}
+    outcomes = [pool.Outcome("add", "f32 0", "x", listed, "") for listed in ([REJECTION], [REJECTION, WRONG_VALUE])]
     assert run.regressions(outcomes, known) == outcomes[1:]
 
 
@@ -114,11 +114,11 @@ def test_groups_of_wrong_results_have_one_dtype():
     assert [group["cases"] for group in results.of_outcomes(outcomes, {"add": "add"})["add"]["failures"]] == ["f32 0", "bf16 0"]
 
 
-def test_the_other_forms_of_a_function_that_refuses_are_run(entries, monkeypatch):
+def test_the_other_forms_of_a_function_that_rejects_are_run(entries, monkeypatch):
     monkeypatch.setattr(ternion.Tensor, "sin", lambda self: self.cos())
-    result = [(failure.form, failure.kind) for failure in failures_of(entries, "sin", _refusing)]
-    assert ("function", "refused") in result and ("method", "wrong value") in result
-    assert failures.gravest(failures_of(entries, "sin", _refusing)).kind == "wrong value"
+    result = [(failure.form, failure.kind) for failure in failures_of(entries, "sin", _rejecting)]
+    assert ("function", "rejected") in result and ("method", "wrong value") in result
+    assert failures.gravest(failures_of(entries, "sin", _rejecting)).kind == "wrong value"
 
 
 def test_entries_without_a_sample_are_counted_apart(known):
@@ -142,13 +142,13 @@ def test_samples_that_cannot_be_made_are_an_error(entries, monkeypatch):
         samples.samples_of(entries["sin"], "f32")
 
 
-@pytest.mark.parametrize("call", [call for call, _ in refusals.CALLS])
-def test_calls_that_are_listed_as_refused_are_errors(call):
-    assert refusals.error_of(call)
+@pytest.mark.parametrize("call", [call for call, _ in rejections.CALLS])
+def test_calls_that_are_listed_as_rejected_are_errors(call):
+    assert rejections.error_of(call)
 
 
 def test_a_failure_without_a_reason_is_found(known):
-    entry = {**known["entries"]["add"], "failures": [{"kind": "refused", "form": "function", "cases": "f32 0", "example": "", "detail": "TypeError: a new one"}]}
+    entry = {**known["entries"]["add"], "failures": [{"kind": "rejected", "form": "function", "cases": "f32 0", "example": "", "detail": "TypeError: a new one"}]}
     assert page.unexplained([{**known, "entries": {"add": entry}}]) == ["add (cpu): TypeError: a new one"]
 
 
@@ -185,7 +185,7 @@ def _without_a_key(x):
     return {}[x.shape]
 
 
-def _refusing(x):
+def _rejecting(x):
     raise ValueError("sin: not today")
 
 
@@ -202,7 +202,7 @@ def _refusing(x):
         (_of_dense_memory, "not contiguous", "wrong value"),
         (_gradient_of_dense_memory, "not contiguous", "wrong gradient"),
         (_without_a_key, "function", "internal error"),
-        (_refusing, "function", "refused"),
+        (_rejecting, "function", "rejected"),
     ],
 )
 def test_a_planted_fault_is_found(entries, function, form, kind):
@@ -278,7 +278,7 @@ def test_float64_by_way_of_float32_is_found(entries):
     assert (result[0].form, result[0].kind) == ("function", "wrong value")
 
 
-def test_an_in_place_form_that_pytorch_refuses_is_found(entries, monkeypatch):
+def test_an_in_place_form_that_pytorch_rejects_is_found(entries, monkeypatch):
     """sin_ of integers cannot store its result."""
     assert failures_of(entries, "sin", ternion.sin, "i64") == []
     monkeypatch.setattr(ternion.Tensor, "sin_", lambda self: self)
@@ -289,9 +289,9 @@ def test_a_swallowed_error_is_found(entries):
     entry = entries["gather"]
     subject = checks.Subject(entry, names.function_of(entry), "cpu")
     case = samples.errors_of(entry)[0]
-    assert refusal_checks.run_error(subject, case) == []
+    assert rejection_checks.run_error(subject, case) == []
     subject.function = lambda x, *args, **kwargs: x
-    assert [failure.kind for failure in refusal_checks.run_error(subject, case)] == ["accepted"]
+    assert [failure.kind for failure in rejection_checks.run_error(subject, case)] == ["accepted"]
 
 
 def _raising(error):
@@ -314,15 +314,15 @@ class _Panic(BaseException):
         (_raising(KeyError("dim")), "internal error"),
         (_raising(AttributeError("'NoneType' object has no attribute 'shape'")), "internal error"),
         (_raising(RecursionError("gather: too deep")), "internal error"),
-        (_raising(TypeError("gather() got an unexpected keyword argument 'dim'")), "refused"),
-        (lambda x: x, "refused"),  # It takes fewer arguments.
+        (_raising(TypeError("gather() got an unexpected keyword argument 'dim'")), "rejected"),
+        (lambda x: x, "rejected"),  # It takes fewer arguments.
         (_raising(_Panic("index out of bounds")), "crash"),
     ],
 )
-def test_only_an_error_about_the_call_is_a_right_refusal(entries, function, kind):
+def test_only_an_error_about_the_call_is_a_right_rejection(entries, function, kind):
     subject = checks.Subject(entries["gather"], names.function_of(entries["gather"]), "cpu")
     subject.function = function
-    result = [failure.kind for failure in refusal_checks.run_error(subject, samples.errors_of(entries["gather"])[0])]
+    result = [failure.kind for failure in rejection_checks.run_error(subject, samples.errors_of(entries["gather"])[0])]
     assert result == ([kind] if kind else [])
 
 
@@ -331,12 +331,12 @@ def test_calls_that_fail_for_lack_of_an_argument_have_failed(entries):
         subject = checks.Subject(entries[name], names.function_of(entries[name]), "cpu")
         cases = [case for case in samples.errors_of(entries[name]).values() if "out" in case.sample_input.kwargs]
         result = [failure for case in cases for failure in _failures_of_call(subject, case)]
-        assert result and {(failure.kind, "'out'" in failure.detail) for failure in result} == {("refused", True)}
+        assert result and {(failure.kind, "'out'" in failure.detail) for failure in result} == {("rejected", True)}
 
 
 def _failures_of_call(subject, case):
     try:
-        return refusal_checks.run_error(subject, case)
+        return rejection_checks.run_error(subject, case)
     except conversion.LeftOut:  # PyTorch only warns.
         return []
 

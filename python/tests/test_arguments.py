@@ -145,7 +145,7 @@ def test_means_beside_variances():
 
 
 @pytest.mark.parametrize("function", [ternion.var_mean, ternion.std_mean])
-def test_a_correction_beside_unbiased_is_refused(function):
+def test_a_correction_beside_unbiased_is_rejected(function):
     for arguments in ({"dim": 0, "unbiased": True}, {"dim": False}):
         with pytest.raises(TypeError, match="_mean: expected unbiased or correction, got both"):
             function(t([1.0, 2]), **arguments, correction=1)

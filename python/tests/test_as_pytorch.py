@@ -141,7 +141,7 @@ def test_dtypes_of_sums_and_of_what_meets(name):
     assert actual.shape == expected.shape and actual.double().reshape(-1).tolist() == pytest.approx(expected.double().reshape(-1).tolist(), rel=1e-2 if "logits" in name else 1e-6)
 
 
-def test_products_of_matrices_of_bools_are_refused():
+def test_products_of_matrices_of_bools_are_rejected():
     for T in (torch_of(), ternion):
         with pytest.raises((RuntimeError, TypeError)):
             T.einsum("ij,jk->ik", T.ones(2, 2).bool(), T.ones(2, 2).bool())
@@ -193,7 +193,7 @@ def test_nan_anywhere(name, index):
         close(one, other)
 
 
-REFUSED = {
+REJECTED = {
     "unbiased and correction": lambda T: T.tensor([1.0, 2.0]).var(unbiased=True, correction=1), "of std": lambda T: T.tensor([1.0, 2.0]).std(0, unbiased=False, correction=0),
     "unbiased by position": lambda T: T.var(T.tensor([1.0, 2.0]), True, correction=1), "of var_mean": lambda T: T.var_mean(T.tensor([1.0, 2.0]), 0, unbiased=True, correction=1),
     "eps of cosines": lambda T: T.cosine_similarity(T.ones(2), T.ones(2), dim=0, eps=-1.0), "its layer": lambda T: T.nn.CosineSimilarity(eps=-1.0)(T.ones(1, 2), T.ones(1, 2)),
@@ -219,14 +219,14 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused_as_by_pytorch(name):
+@pytest.mark.parametrize("name", REJECTED)
+def test_rejected_as_by_pytorch(name):
     for T in (torch_of(), ternion):
         with pytest.raises((RuntimeError, TypeError, ValueError, AssertionError)):
-            REFUSED[name](T)
+            REJECTED[name](T)
 
 
-def test_what_is_near_to_what_is_refused():
+def test_what_is_near_to_what_is_rejected():
     for shape, of in (((), (3,)), ((2,), (2, 3)), ((2, 1), (2, 3)), ((1, 3), (2, 3)), ((2, 3), (2, 3))):
         ours, theirs = (F_of(T).gaussian_nll_loss(T.ones(of), T.zeros(of), T.full(shape, 2.0)).item() for T in (ternion, torch_of()))
         assert ours == pytest.approx(theirs)
@@ -249,7 +249,7 @@ def test_what_is_near_to_what_is_refused():
         lambda: ternion.kaiser_window(2**45), lambda: ternion.repeat_interleave(ternion.ones(1), ternion.tensor([2**45])), lambda: ternion.combinations(ternion.arange(10**6), 2),
     ],
 )  # fmt: skip
-def test_results_beyond_memory_are_refused_before_they_grow(call):
+def test_results_beyond_memory_are_rejected_before_they_grow(call):
     begin = time.monotonic()
     with pytest.raises((MemoryError, ValueError)):
         call()
@@ -289,6 +289,6 @@ class TestNumbersBeyondEveryDtype:
         x = ternion.tensor([2.0**70, float("inf"), float("nan")], dtype=ternion.float64)
         assert (x == 2**70).tolist() == [True, False, False] and (x < 10**400).tolist() == [True, False, False] and (x > -(10**400)).tolist() == [True, True, False]
 
-    def test_arithmetic_is_refused(self):
+    def test_arithmetic_is_rejected(self):
         with pytest.raises(ValueError, match="does not fit"):
             ternion.tensor([1]) + 2**70

@@ -118,7 +118,7 @@ def test_parts_are_put_together():
         (dict(scale="a"), TypeError, "scaled_dot_product_attention_with_lse: expected a number, got str"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(change, error, message):
+def test_what_does_not_fit_is_rejected(change, error, message):
     arguments = dict(query=drawn(1, 2, 5, 6), key=drawn(1, 2, 7, 6), value=drawn(1, 2, 7, 3))
     with pytest.raises(error) as raised:
         scaled_dot_product_attention_with_lse(**{**arguments, **change})

@@ -105,7 +105,7 @@ def test_ctc_loss_of_targets_that_do_not_fit():
     (lambda: ternion.as_strided(t(X).t(), (2,), (1,)), "as_strided: a tensor that is not contiguous, whose elements are not in row-major order; call contiguous() first"),
     (lambda: ternion.cdist(t(X), t(Y), compute_mode="fast"), "cdist: compute_mode \"fast\", which is none of PyTorch's"),
 ])  # fmt: skip
-def test_refusals(call, error):
+def test_rejections(call, error):
     with pytest.raises(ValueError) as caught:
         call()
     assert str(caught.value) == error
@@ -125,7 +125,7 @@ def test_refusals(call, error):
     lambda: ternion.quantile(t(X), ternion.tensor([0.5])),
     lambda: F.ctc_loss(ternion.zeros(4, 1, 3), ternion.tensor([[1]]), ternion.tensor([4.0]), [1]),
 ])  # fmt: skip
-def test_refusals_of_types(call):
+def test_rejections_of_types(call):
     with pytest.raises(TypeError):
         call()
 

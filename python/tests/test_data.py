@@ -104,7 +104,7 @@ def test_seeds_below_0_are_those_of_manual_seed(digits):
             draw("a")
 
 
-def test_numbers_below_0_are_refused_by_name(digits):
+def test_numbers_below_0_are_rejected_by_name(digits):
     windows = data.Windows(ternion.arange(100), 5)
     calls = {
         "order": lambda: digits.train.order(-1, 0),

@@ -184,7 +184,7 @@ class TestOpenFiles:
         ternion.save(layer, buffer)
         assert set(ternion.load(io.BytesIO(buffer.getvalue()))) == {"weight", "bias"}
 
-    def test_what_is_refused(self, tmp_path):
+    def test_what_is_rejected(self, tmp_path):
         with pytest.raises(TypeError, match="save: a file of text, expected one for bytes"):
             ternion.save({"a": ternion.ones(1)}, io.StringIO())
         with pytest.raises(TypeError, match="load: a file of str, expected one of bytes"):

@@ -140,11 +140,11 @@ class TestGenerate:
             (dict(top_p=0.0), "top_p 0, expected above 0 and at most 1"),
         ],
     )
-    def test_settings_are_refused(self, options, message):
+    def test_settings_are_rejected(self, options, message):
         with pytest.raises(ValueError, match=message):
             small().generate([1], 2, **options)
 
-    def test_prompts_are_refused(self):
+    def test_prompts_are_rejected(self):
         model = small()
         with pytest.raises(ValueError, match="an empty prompt"):
             model.generate([], 2)

@@ -459,7 +459,7 @@ def test_losses_keep_their_dtype_within_autocast():
         ("m.ones(2).norm(math.nan)", ValueError, "norm: order nan"),
     ],
 )
-def test_what_pytorch_refuses_is_reported_at_once(case, error, message):
+def test_what_pytorch_rejects_is_reported_at_once(case, error, message):
     with pytest.raises(error, match=message):
         eval(case, {"m": ternion, "F": ternion.nn.functional, "math": math})
 

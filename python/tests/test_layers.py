@@ -222,7 +222,7 @@ class TestInPlace:
         close(ours.grad, theirs.grad)
 
     @pytest.mark.parametrize("name", FUNCTIONS)
-    def test_a_tensor_that_asks_for_its_gradient_is_refused(self, name):
+    def test_a_tensor_that_asks_for_its_gradient_is_rejected(self, name):
         x = ternion.randn(4, requires_grad=True)
         with pytest.raises(RuntimeError, match="a tensor that requires a gradient, or a view of one, is changed in place"):
             getattr(F, name)(x, *self.FUNCTIONS[name])
@@ -275,7 +275,7 @@ class TestEmbedding:
         with pytest.raises(ValueError, match="expected a tensor of 2 axes"):
             nn.Embedding.from_pretrained(ternion.ones(3))
 
-    def test_refused(self):
+    def test_rejected(self):
         with pytest.raises(ValueError, match="sparse=True, expected False: only PyTorch has it"):
             nn.Embedding(3, 2, sparse=True)
         with pytest.raises(ValueError, match="padding_idx 3 is none of 3 rows"):
@@ -349,7 +349,7 @@ class TestTransformer:
         x = ternion.randn(2, 5, 8)
         assert layer(x, is_causal=True)[:, :3].allclose(layer(x[:, :3], is_causal=True), atol=1e-6)
 
-    def test_refused(self):
+    def test_rejected(self):
         with pytest.raises(ValueError, match="activation 'selu', expected \"relu\", \"gelu\" or a function"):
             nn.TransformerEncoderLayer(8, 2, activation="selu")
         with pytest.raises(TypeError, match="TransformerDecoder: a layer of type int, expected a nn.Module"):
@@ -395,7 +395,7 @@ class TestInit:
         assert nn.init.sparse_(ternion.ones(10, 4), 0.3).eq(0).sum(0).tolist() == [3] * 4
         assert nn.init.ones_(nn.Parameter(ternion.zeros(2))).tolist() == [1, 1] and nn.init.constant_(ternion.zeros(1), 3).tolist() == [3]
 
-    def test_refused(self):
+    def test_rejected(self):
         for call, kind, message in [
             (lambda: nn.init.xavier_uniform_(ternion.ones(3)), ValueError, "xavier_uniform_: a tensor of shape \\(3,\\), expected at least 2 axes"),
             (lambda: nn.init.kaiming_normal_(ternion.ones(3, 3), mode="both"), ValueError, "mode 'both'"),
@@ -406,7 +406,7 @@ class TestInit:
                 call()
 
 
-REFUSED = [
+REJECTED = [
     (lambda: nn.ReLU(3), TypeError, "ReLU: inplace 3, expected True or False"),
     (lambda: nn.ReLU(True, 1), TypeError, "positional"),
     (lambda: nn.ELU("a"), TypeError, "ELU: alpha 'a', expected a number"),
@@ -450,9 +450,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(REFUSED)))
+@pytest.mark.parametrize("number", range(len(REJECTED)))
 def test_wrong_arguments_are_reported(number):
-    call, kind, message = REFUSED[number]
+    call, kind, message = REJECTED[number]
     with pytest.raises(kind, match=message):
         call()
 

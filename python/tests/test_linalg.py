@@ -197,7 +197,7 @@ class TestGradients:
             assert found[0][0].equal(found[1][0]) and found[0][1].equal(found[1][1])
 
 
-class TestRefused:
+class TestRejected:
     @pytest.mark.parametrize("call, message", [line.strip().split(" | ") for line in """
         linalg.inv(s) | linalg.inv: the matrix is singular
         x.new_zeros(2, 2).inverse() | linalg.inv: the matrix is singular

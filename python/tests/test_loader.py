@@ -112,7 +112,7 @@ class TestOrders:
             sampler = BatchSampler(SequentialSampler(range(7)), 3, drop_last)
             assert list(sampler) == expected and len(sampler) == len(expected)
 
-    def test_refused(self):
+    def test_rejected(self):
         for call, kind, message in [
             (lambda: RandomSampler(range(3), num_samples=0), ValueError, "num_samples 0"),
             (lambda: RandomSampler(range(3), generator="a"), TypeError, "a generator of type str, expected a seed, a ternion.Generator or a random.Random"),
@@ -225,7 +225,7 @@ class TestLoader:
         next(iter(DataLoader(Squares(100), num_workers=2)))
         assert threading.active_count() <= before
 
-    def test_refused(self):
+    def test_rejected(self):
         for call, kind, message in [
             (lambda: DataLoader(Squares(), 0), ValueError, "batch_size 0"),
             (lambda: DataLoader(Squares(), shuffle=True, sampler=[1]), ValueError, "sampler and shuffle"),

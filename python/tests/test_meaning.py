@@ -199,7 +199,7 @@ def test_attention_rows_without_a_key_are_zeros(name):
 
 
 @pytest.mark.parametrize("change", ["renamed", "fewer", "numbers"])
-def test_a_warm_start_with_other_labels_is_refused(change):
+def test_a_warm_start_with_other_labels_is_rejected(change):
     """As in scikit-learn. Otherwise the meaning of the outputs would change silently."""
     np = pytest.importorskip("numpy")
     draw = np.random.default_rng(0)
@@ -215,7 +215,7 @@ def test_a_warm_start_with_other_labels_is_refused(change):
     assert list(model.classes_) == ["a", "b", "c"]
 
 
-REFUSED = {
+REJECTED = {
     "repeat_interleave: a fraction": lambda m: m.repeat_interleave(m.ones(2), 1.5),
     "repeat_interleave: a tensor of a fraction": lambda m: m.repeat_interleave(m.ones(2), m.tensor(1.5)),
     "one_hot: classes below -1": lambda m: m.nn.functional.one_hot(m.tensor([0]), -2),
@@ -232,11 +232,11 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_pytorch_refuses_is_refused(name):
+@pytest.mark.parametrize("name", REJECTED)
+def test_what_pytorch_rejects_is_rejected(name):
     for library in (torch_of(), ternion):
         with pytest.raises((TypeError, ValueError, RuntimeError)) as error:
-            REFUSED[name](library)
+            REJECTED[name](library)
     assert "internal" not in str(error.value) and name.split(":")[0].split(" ")[0] in str(error.value)
 
 

@@ -67,7 +67,7 @@ OTHERS = {
     "attention": lambda F, p, q: F.scaled_dot_product_attention(p(ROWS), p(ROWS), p(ROWS), attn_mask=q(SIDE)),
 }  # fmt: skip
 # Losses whose dtype is an integer in PyTorch. Ternion rejects them.
-REFUSED = {"hinge_embedding_loss", "l1_loss", "mse_loss of weights", "mse_loss of targets and weights", "l1_loss of weights"}
+REJECTED = {"hinge_embedding_loss", "l1_loss", "mse_loss of weights", "mse_loss of targets and weights", "l1_loss of weights"}
 TOLERANCES = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 
@@ -95,7 +95,7 @@ def compared(name, call, **options):
         except (RuntimeError, ValueError, TypeError):
             continue
         count += 1
-        if name in REFUSED and dtypes[0] in WHOLE and (dtypes[1] in WHOLE or name == "hinge_embedding_loss"):
+        if name in REJECTED and dtypes[0] in WHOLE and (dtypes[1] in WHOLE or name == "hinge_embedding_loss"):
             with pytest.raises(TypeError, match="expected a floating dtype"):
                 answers(ternion, call, dtypes, **options)
             continue
@@ -139,7 +139,7 @@ def test_areas(function):
 
 
 @pytest.mark.parametrize("name", ["huber_loss", "soft_margin_loss", "hinge_embedding_loss"])
-def test_gradients_that_pytorch_refuses(name):
+def test_gradients_that_pytorch_rejects(name):
     x = ternion.tensor(A, requires_grad=True)
     LOSSES[name](ternion.nn.functional, lambda values: x, converter(ternion, "float64")).backward()
     y = ternion.tensor(A, requires_grad=True)

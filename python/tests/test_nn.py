@@ -62,7 +62,7 @@ def test_layers_equal_pytorchs(name):
             reference.close(parameters[key], entry)
 
 
-def test_batch_norm_refuses_a_single_value_a_channel():
+def test_batch_norm_rejects_a_single_value_a_channel():
     layer = nn.BatchNorm1d(4)
     with pytest.raises(ValueError, match="batch_norm: training on shape \\[1, 4\\]: a channel of 1 value has no variance"):
         layer(ternion.ones(1, 4))

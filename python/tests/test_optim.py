@@ -469,7 +469,7 @@ class TestAverages:
         with pytest.raises(ValueError, match="make the averages after moving or casting the model"):
             ema.update()
 
-    def test_ema_refuses(self):
+    def test_ema_rejects(self):
         model = nn.Linear(2, 1)
         with pytest.raises(ValueError, match="decay 1.5, expected 0 to 1"):
             optim.Ema(model, 1.5)
@@ -568,7 +568,7 @@ def test_a_hook_before_a_step_may_change_its_arguments():
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop", "Lion"])
-def test_a_state_of_fewer_parameters_is_refused(kind):
+def test_a_state_of_fewer_parameters_is_rejected(kind):
     def stepped(count):
         parameters = [nn.Parameter(ternion.ones(2)) for _ in range(count)]
         optimizer = getattr(optim, kind)(parameters, lr=0.1)

@@ -146,7 +146,7 @@ class TestOptimizers:
         optimizer.step()
         assert optimizer.state[parameter]["step"] == 4
 
-    def test_what_is_refused(self):
+    def test_what_is_rejected(self):
         parameter, optimizer = self.stepped()
         with pytest.raises(NotImplementedError, match=r"Optimizer has no step\(\)"):
             optim.Optimizer([parameter], {}).step()

@@ -48,7 +48,7 @@ class TestPacking:
         assert all(one.equal(other) for one, other in zip(rnn.unpack_sequence(ours), ternion_sequences))
         assert ours.to(ternion.float64).data.dtype == ternion.float64 and ours.cpu().data.tolist() == ours.data.tolist() and not ours.is_cuda
 
-    def test_what_is_refused(self):
+    def test_what_is_rejected(self):
         x = ternion.ones(4, 2, 3)
         for call, message in [
             (lambda: rnn.pack_padded_sequence(x, [2, 3]), "lengths \\[2, 3\\], expected the longest first: enforce_sorted=False"),
@@ -140,7 +140,7 @@ def test_first_weights_are_as_large_as_pytorchs(kind):
         assert 0.04 < parameter.abs().max().item() <= 0.05 and abs(parameter.mean().item()) < 0.01
 
 
-def test_what_cells_refuse():
+def test_what_cells_reject():
     for call, kind, message in [
         (lambda: nn.RNN(4, 3, nonlinearity="gelu"), ValueError, "RNN: nonlinearity 'gelu'"),
         (lambda: nn.RNNCell(4, 3, nonlinearity="gelu"), ValueError, "RNNCell: nonlinearity 'gelu'"),

@@ -183,7 +183,7 @@ def test_a_layer_that_is_repeated_by_a_list():
 
 
 @pytest.mark.parametrize("row, name", [(nn.Sequential, "Sequential"), (nn.ModuleList, "ModuleList"), (lambda *layers: Rows(list(layers)), "Rows")])
-def test_a_strict_optimizer_refuses_a_layer_that_is_repeated_by_a_list(row, name):
+def test_a_strict_optimizer_rejects_a_layer_that_is_repeated_by_a_list(row, name):
     def step(layers, strict):
         model = row(*layers) if row is not nn.ModuleList else row(layers)
         sgd, x = optim.SGD(model.parameters(), lr=0.1, strict=strict), ternion.randn(4, 8)

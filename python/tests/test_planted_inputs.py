@@ -211,7 +211,7 @@ def test_what_losses_compute_is_what_it_was():
         (F.embedding, ternion.tensor([0.0, 1]), ternion.randn(4, 3), "float32, expected int32 or int64: indices.long() makes it one"),
     ],
 )  # fmt: skip
-def test_a_refused_dtype_is_reported_with_its_cast(loss, input, target, hint):
+def test_a_rejected_dtype_is_reported_with_its_cast(loss, input, target, hint):
     with pytest.raises(TypeError) as raised:
         loss(input, target)
     assert str(raised.value).startswith(f"{loss.__name__}: ") and hint in str(raised.value)

@@ -320,7 +320,7 @@ class TestMoreKeys:
         for mine, other in zip(*answers):
             np.testing.assert_allclose(mine, other, rtol=2e-4, atol=2e-6)
 
-    def test_refused(self):
+    def test_rejected(self):
         with pytest.raises(ValueError, match="attend_self: add_bias_kv or add_zero_attn, expected neither"):
             nn.MultiheadAttention(4, 2, add_zero_attn=True).attend_self(ternion.ones(1, 2, 4))
 
@@ -335,7 +335,7 @@ X = "ternion.ones(3, 4)"
     (f"nn.functional.multi_margin_loss({X}, ternion.zeros(3, dtype='int64'), p=-1)", "multi_margin_loss: p of -1, expected 1 or 2"),
     (f"ternion.gradient({X}, edge_order=-1)", "gradient: edge_order of -1, expected 1 or 2"),
 ])  # fmt: skip
-def test_numbers_below_0_are_refused_by_the_rule_of_the_function(call, message):
+def test_numbers_below_0_are_rejected_by_the_rule_of_the_function(call, message):
     with pytest.raises(ValueError) as raised:
         eval(call)
     assert str(raised.value) == message

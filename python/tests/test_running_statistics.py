@@ -29,7 +29,7 @@ def image(module, name, channels, batch=2):
 @pytest.mark.parametrize("shape, channels", [((3,), 1), ((1,), 3), ((2, 3), 1), ((2, 3), 3), ((1, 3), 3), ((0,), 1)])
 @pytest.mark.parametrize("of_input", [True, False])
 @pytest.mark.parametrize("name", NORMS)
-def test_statistics_of_another_size_are_refused(name, of_input, shape, channels):
+def test_statistics_of_another_size_are_rejected(name, of_input, shape, channels):
     right = (channels,)
     for shapes, wrong in (((shape, right), "running_mean"), ((right, shape), "running_var")):
         for batch in (2, 0):
@@ -45,7 +45,7 @@ def test_statistics_of_another_size_are_refused(name, of_input, shape, channels)
 @pytest.mark.filterwarnings("ignore:input's size at dim=1")
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("name, channels", list(itertools.product(LAYERS, [1, 2, 4])))
-def test_layers_refuse_inputs_of_other_channels(name, channels, training):
+def test_layers_reject_inputs_of_other_channels(name, channels, training):
     for module, error in ((ternion, ValueError), (torch, RuntimeError)):
         layer = getattr(module.nn, name)(3, **LAYERS[name]).train(training)
         with pytest.raises(error, match="running_mean"):

@@ -42,7 +42,7 @@ def test_index_add_of_half_precision_is_rounded_once():
 
 @pytest.mark.parametrize("x, alpha", [([1, 2], 0.5), ([1.0, 2.0], True), ([1, 2], "2")])
 @pytest.mark.parametrize("name", ["index_add", "index_add_", "rsub"])
-def test_factors_that_are_refused(name, x, alpha):
+def test_factors_that_are_rejected(name, x, alpha):
     x = ternion.tensor(x)
     arguments = (x,) if name == "rsub" else (0, ternion.tensor([0, 1]), x)
     function = ternion.rsub if name == "rsub" else getattr(ternion.Tensor, name)

@@ -129,7 +129,7 @@ def test_a_plateau_is_pytorchs(settings):
     assert other.best == theirs.best and other.num_bad_epochs == theirs.num_bad_epochs
 
 
-def test_schedules_refuse():
+def test_schedules_reject():
     sgd = optim.SGD([nn.Parameter(ternion.ones(1))], lr=0.5)
     for make, message in [
         (lambda: optim.StepLR(sgd, 0), "StepLR: step_size 0, expected at least 1"),

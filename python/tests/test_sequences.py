@@ -108,11 +108,11 @@ class TestAttention:
             (dict(embed_dim=8, num_heads=4, dropout=1.0), "dropout 1.0, expected at least 0 and below 1"),
         ],
     )
-    def test_settings_are_refused(self, settings, message):
+    def test_settings_are_rejected(self, settings, message):
         with pytest.raises(ValueError, match=message):
             nn.MultiheadAttention(**settings)
 
-    def test_masks_are_refused(self):
+    def test_masks_are_rejected(self):
         attention = nn.MultiheadAttention(8, 2, batch_first=True)
         x = ternion.randn(2, 5, 8)
         with pytest.raises(ValueError, match=r"attn_mask of shape \(4, 5\), expected \(5, 5\) or \(4, 5, 5\)"):
@@ -205,7 +205,7 @@ class TestRecurrent:
         layer.eval()
         assert layer(x)[0].equal(layer(x)[0])
 
-    def test_what_is_refused(self):
+    def test_what_is_rejected(self):
         with pytest.raises(ValueError, match="LSTM: proj_size 2, expected 0"):
             nn.LSTM(4, 3, proj_size=2)
         with pytest.raises(ValueError, match="GRU: 0 layers of width 3"):
@@ -260,7 +260,7 @@ class TestPositions:
         one[0, 0] = 1.0
         assert [rotary(one, 2)[0, at].item() for at in half] == pytest.approx([math.cos(2), math.sin(2)], abs=1e-6)
 
-    def test_rotary_is_copied_and_refuses(self):
+    def test_rotary_is_copied_and_rejects(self):
         rotary = nn.Rotary(20, 6)
         x = ternion.randn(3, 6)
         for other in (copy.deepcopy(rotary), pickle.loads(pickle.dumps(rotary))):
@@ -314,7 +314,7 @@ def test_interpolation_is_pytorchs(options):
         (dict(size=3, recompute_scale_factor=True), "recompute_scale_factor of a size"),
     ],
 )
-def test_interpolation_refuses(options, message):
+def test_interpolation_rejects(options, message):
     with pytest.raises(ValueError, match=message):
         F.interpolate(ternion.ones(1, 1, 2, 2), **options)
 
@@ -409,7 +409,7 @@ def test_modules_are_copied_and_pickled():
 
 @pytest.mark.parametrize("dtype", [ternion.uint8, ternion.int64])
 @pytest.mark.parametrize("name, shape", [("attn_mask", (3, 3)), ("key_padding_mask", (1, 3))])
-def test_masks_of_integers_are_refused(dtype, name, shape):
+def test_masks_of_integers_are_rejected(dtype, name, shape):
     attention, x = nn.MultiheadAttention(4, 2, batch_first=True), ternion.ones(1, 3, 4)
     kind = str(dtype).rpartition(".")[2]
     with pytest.raises(TypeError, match=f"MultiheadAttention: {name} is {kind}, expected bool"):

@@ -19,12 +19,12 @@ MODULES = [
 OTHERS = {
     "nn.RNNBase": "a base class, made by its subclasses", "nn.RNNCellBase": "a base class, made by its subclasses",
     "from_dlpack": "its only argument, given by position", "load": "the file is `path`; `device` stands for map_location",
-    "save": "takes (obj, f) and (path, state), whichever is the file", "norm": "`out` is refused everywhere",
+    "save": "takes (obj, f) and (path, state), whichever is the file", "norm": "`out` is rejected everywhere",
 }  # fmt: skip
 
 #: Missing arguments, and why.
 MISSING = {
-    "out": "refused everywhere: a result is a new tensor", "mode": "of a base class", "num_chunks": "of a base class", "ext_tensor": "given by position", "f": "given by position",
+    "out": "rejected everywhere: a result is a new tensor", "mode": "of a base class", "num_chunks": "of a base class", "ext_tensor": "given by position", "f": "given by position",
     "obj": "given by position", "pickle_load_args": "nothing is pickled", "_disable_byteorder_record": "nothing is pickled",
 }  # fmt: skip
 

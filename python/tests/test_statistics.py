@@ -169,7 +169,7 @@ def test_operators_in_place_keep_the_dtype(sign):
     assert x.tolist() == [True, False] and small.dtype == ternion.uint8 and small.tolist() == ([0, 0] if sign == "&=" else [1, 2])
 
 
-REFUSED = [
+REJECTED = [
     ("m.searchsorted(m.tensor([1.0]), m.tensor([1.0]), side='x')", ValueError, "side 'x'"),
     ("m.searchsorted(m.tensor([1.0]), m.tensor([1.0]), side='left', right=True)", ValueError, "at odds"),
     ("m.searchsorted(m.tensor(1.0), m.tensor([1.0]))", ValueError, "a sequence without axes"),
@@ -188,7 +188,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("call, kind, message", REFUSED)
-def test_refusals(call, kind, message):
+@pytest.mark.parametrize("call, kind, message", REJECTED)
+def test_rejections(call, kind, message):
     with pytest.raises(kind, match=message.replace("(", r"\(")):
         eval(call, {"m": ternion})

@@ -40,11 +40,11 @@ class TestCreation:
             ([[1], 2], "a number at depth 1, expected a list of 1 items"),
         ],
     )
-    def test_ragged_lists_are_refused(self, data, message):
+    def test_ragged_lists_are_rejected(self, data, message):
         with pytest.raises(ValueError, match=message):
             ternion.tensor(data)
 
-    def test_what_is_no_number_is_refused(self):
+    def test_what_is_no_number_is_rejected(self):
         with pytest.raises(TypeError, match="expected numbers, lists of them or an array, got str"):
             ternion.tensor("one")
         with pytest.raises(TypeError, match="array of dtype complex64"):
@@ -306,7 +306,7 @@ class TestConversion:
         same(ternion.where(x > 0, x, 0.0), [0, 4])
 
 
-def test_lists_without_end_are_refused():
+def test_lists_without_end_are_rejected():
     endless: list = []
     endless.append(endless)
     deep: object = 1.0
@@ -394,7 +394,7 @@ class TestArrays:
 
 @pytest.mark.parametrize("name", "add sub mul div pow remainder floor_divide true_divide fmod eq ne lt le gt ge multiply".split())
 @pytest.mark.parametrize("other", [[1.0, 2.0, 3.0], "a", None])
-def test_operands_that_are_none_are_refused(name, other):
+def test_operands_that_are_none_are_rejected(name, other):
     full_name = {"true_divide": "div", "multiply": "mul"}.get(name, name)
     for call in (lambda: getattr(ternion.ones(3), name)(other), lambda: getattr(ternion, name)(ternion.ones(3), other)):
         with pytest.raises(TypeError, match=f"{full_name}: other is {type(other).__name__}, expected a tensor or a number"):

@@ -204,7 +204,7 @@ def test_what_differs_is_named():
         testing.compare_devices(function, ternion.tensor([1.0, 2.0, 3.0, 4.0]), ("cpu", "cpu"))
 
 
-def test_functions_that_compare_devices_refuses():
+def test_functions_that_compare_devices_rejects():
     with pytest.raises(ValueError, match="differs again when the same side computes it again"):
         testing.compare_devices(lambda x: x + ternion.rand(3), ternion.ones(3), ("cpu", "cpu"))
     with pytest.raises(ValueError, match="NaN on both sides"):

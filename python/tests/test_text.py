@@ -67,7 +67,7 @@ class TestDraws:
         assert x.normal_(1.0, 2.0).mean().item() == pytest.approx(1, abs=0.2) and x.std().item() == pytest.approx(2, abs=0.1)
         assert set(x.bernoulli_(0.25).tolist()) == {0, 1} and x.mean().item() == pytest.approx(0.25, abs=0.03)
 
-    def test_what_is_refused(self):
+    def test_what_is_rejected(self):
         with pytest.raises(ValueError, match="uniform_: from 3 to 2"):
             ternion.zeros(2).uniform_(3.0, 2.0)
         with pytest.raises(ValueError, match="std -1"):

@@ -79,7 +79,7 @@ class TestOtherArguments:
         lambda T, x: T.celu(x, 0.5, True), lambda T, x: T.selu(x, True), lambda T, x: T.threshold(x, 0.1, -2.0, True), lambda T, x: T.max_pool1d(x, 2, return_indices=True),
         lambda T, x: T.batch_norm(x, None, None, None, None, True, 0.1, 1e-5), lambda T, x: T.poisson_nll_loss(x, x), lambda T, x: T.hinge_embedding_loss(x, x, size_average=True),
     ])  # fmt: skip
-    def test_those_of_layers_are_refused(self, call):
+    def test_those_of_layers_are_rejected(self, call):
         torch = torch_of()
         for T in (torch, ternion):
             with pytest.raises(TypeError):

@@ -163,7 +163,7 @@ class TestLayer:
             (dict(rotary=nn.Rotary(9, 6)), {}, ValueError, "rotary: 9 rows of 4 at positions [9], expected rows of 6 and a position of each"),
         ],
     )
-    def test_what_does_not_fit_is_refused(self, settings, change, error, message):
+    def test_what_does_not_fit_is_rejected(self, settings, change, error, message):
         attention = nn.MultiheadAttention(8, 2, **settings)
         with pytest.raises(error) as raised:
             attention.forward_varlen(**{"x": drawn(9, 8), "cu_seqlens": lengths([0, 9]), **change})
@@ -191,7 +191,7 @@ def test_rows_behind_the_last_sequence_give_zeros():
         (dict(query=drawn(1, 9, 2, 4)), ValueError, "expected 3 axes, got shape [1, 9, 2, 4]"),
     ],
 )
-def test_what_does_not_fit_is_refused(change, error, message):
+def test_what_does_not_fit_is_rejected(change, error, message):
     arguments = dict(query=drawn(9, 2, 4), key=drawn(14, 2, 4), value=drawn(14, 2, 4), cu_seq_q=lengths([0, 9]), cu_seq_k=lengths([0, 14]), max_q=9, max_k=14)
     with pytest.raises(error) as raised:
         varlen_attn(**{**arguments, **change})

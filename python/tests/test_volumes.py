@@ -152,7 +152,7 @@ def test_pools_taken_back(axes):
     same(layer(*own), getattr(torch.nn, f"MaxUnpool{axes}d")(2)(*right))
 
 
-def test_unpooling_refuses_what_cannot_be():
+def test_unpooling_rejects_what_cannot_be():
     x, indices = ternion.ones(1, 1, 2, 2), ternion.zeros(1, 1, 2, 2, dtype=ternion.int64)
     with pytest.raises(IndexError, match="max_unpool2d"):
         F.max_unpool2d(x, indices + 99, 2)
@@ -168,7 +168,7 @@ def test_unpooling_refuses_what_cannot_be():
 @pytest.mark.parametrize("name, shape", [("max_pool1d", (0, 10)), ("max_pool1d", (2, 0, 5)), ("max_pool2d", (0, 4, 4)), ("max_pool2d", (2, 0, 4, 4)),
                                          ("max_pool3d", (0, 4, 4, 4)), ("avg_pool1d", (2, 0, 5)), ("adaptive_max_pool2d", (1, 0, 5, 5)),
                                          ("adaptive_avg_pool3d", (1, 0, 5, 5, 5))])  # fmt: skip
-def test_no_channels_are_refused(name, shape):
+def test_no_channels_are_rejected(name, shape):
     with pytest.raises(ValueError, match="without channels"):
         getattr(F, name)(ternion.ones(shape), 1)
 
@@ -249,7 +249,7 @@ def test_gradients_in_half_precision_are_rounded_once(mode, axes):
         assert gradients[0].equal(gradients[1])
 
 
-def test_sizes_that_pytorch_refuses_are_refused():
+def test_sizes_that_pytorch_rejects_are_rejected():
     x = ternion.ones(1, 2, 4, 4)
     for options in ({"mode": "linear"}, {"mode": "trilinear"}, {"mode": "cubic"}, {"mode": "nearest", "align_corners": False}, {"size": (3,)}, {"size": 3, "scale_factor": None,
                     "recompute_scale_factor": True}, {"antialias": True}):  # fmt: skip
@@ -359,7 +359,7 @@ def test_borders_with_negative_amounts(mode):
 @pytest.mark.parametrize("mode, shape, amounts", [("reflect", (1, 1, 5), (-3, -3)), ("reflect", (1, 1, 5), (5, 5)), ("reflect", (1, 1, 5, 5), (1, 1)), ("reflect", (5,), (1, 1)),
                                                   ("reflect", (2, 0, 5), (1, 1)), ("replicate", (2, 2, 0), (1, 1)), ("replicate", (1, 1, 5), (-3, -3)),
                                                   ("circular", (1, 1, 5), (-3, -3)), ("circular", (1, 1, 5), (6, 0)), ("circular", (1, 1, 5), (-5, 7))])  # fmt: skip
-def test_borders_that_pytorch_refuses(mode, shape, amounts):
+def test_borders_that_pytorch_rejects(mode, shape, amounts):
     with pytest.raises(ValueError, match="pad"):
         F.pad(ternion.ones(shape), amounts, mode)
 

@@ -356,7 +356,8 @@ fn a_linear_layer_has_its_activation_in_the_product() -> Result<()> {
 fn a_linear_layer_with_an_activation_reports_what_does_not_fit() -> Result<()> {
     let device = ternion::cpu()?;
     let layer = Linear::new(8, 5, &device)?;
-    let rejection = |x: &Tensor| layer.forward_activation(x, UnaryOp::Relu).expect_err("refused").to_string();
+    let rejection =
+        |x: &Tensor| layer.forward_activation(x, UnaryOp::Relu).expect_err("rejected").to_string();
     let message = rejection(&Tensor::ones((), DType::F32, &device)?);
     assert!(message.contains("linear_activation") && message.contains("at least 1"), "{message}");
     let message = rejection(&Tensor::ones([2, 7], DType::F32, &device)?);

@@ -20,8 +20,8 @@ fn a_momentum_counts_from_the_next_step_on() -> Result<()> {
     assert_eq!([step(&mut sgd, &param)?, step(&mut sgd, &param)?], [-1.0, -2.5]);
     sgd.set_momentum(0.25)?;
     assert_eq!(step(&mut sgd, &param)?, -3.875);
-    for refused in [0.0, 1.0, -0.5, f64::NAN, f64::INFINITY] {
-        let message = message_of(sgd.set_momentum(refused));
+    for rejected in [0.0, 1.0, -0.5, f64::NAN, f64::INFINITY] {
+        let message = message_of(sgd.set_momentum(rejected));
         assert!(message.contains("expected above 0 and below 1"), "{message}");
     }
     Ok(())

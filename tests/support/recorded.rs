@@ -131,17 +131,17 @@ pub fn a_step_that_adds_gradients_of_batches_is_recorded(device: &Device) -> Res
 
 pub fn a_step_that_cannot_be_recorded_says_why(device: &Device) -> Result<()> {
     let x = Tensor::ones([4], DType::F32, device)?;
-    let refused = |error: Option<Error>| error.expect("refused").to_string();
+    let rejected = |error: Option<Error>| error.expect("rejected").to_string();
     let read = device.capture(|| x.add(&x)?.to_vec::<f32>()).err();
-    assert!(refused(read).contains("download: the step that is being recorded waits for the device"));
+    assert!(rejected(read).contains("download: the step that is being recorded waits for the device"));
     let written = device.capture(|| Tensor::from_slice(&[1.0f32], 1, device)).err();
-    assert!(refused(written).contains("upload: the step that is being recorded waits"));
+    assert!(rejected(written).contains("upload: the step that is being recorded waits"));
     let mut size = 4;
     let changing = device.capture(|| {
         size -= 1;
         x.narrow(0, 0, size)?.add_scalar(1.0)
     });
-    let message = refused(changing.err());
+    let message = rejected(changing.err());
     assert!(
         message.contains(
             "op 0 was add_scalar of [3] f32 in the first run and add_scalar of [2] f32 in the recorded run"
@@ -153,7 +153,7 @@ pub fn a_step_that_cannot_be_recorded_says_why(device: &Device) -> Result<()> {
         factor *= 0.5;
         x.mul_scalar(factor)
     });
-    let message = refused(scaled.err());
+    let message = rejected(scaled.err());
     assert!(
         message.contains("op 0, mul_scalar of [4] f32, had different settings in the recorded run"),
         "{message}"
@@ -165,8 +165,8 @@ pub fn a_step_that_cannot_be_recorded_says_why(device: &Device) -> Result<()> {
     Ok(())
 }
 
-pub fn a_step_that_reads_other_tensors_is_refused(device: &Device) -> Result<()> {
-    let message_of = |result: Result<()>| result.expect_err("refused").to_string();
+pub fn a_step_that_reads_other_tensors_is_rejected(device: &Device) -> Result<()> {
+    let message_of = |result: Result<()>| result.expect_err("rejected").to_string();
     // A step that selects its own batch.
     let w = Tensor::ones([2], DType::F32, device)?;
     let mut batches =

@@ -247,7 +247,7 @@ fn attention_with_log_sum_exp_rejects_the_same_calls() -> Result<()> {
     let device = ternion_cpu::device();
     let [q, k, v] = PLAIN.operands(4, DType::F32, &device)?;
     let mask = Tensor::zeros([7, 9], DType::F64, &device)?;
-    let refused: [(&str, AttentionOptions<'_>); 3] = [
+    let rejected: [(&str, AttentionOptions<'_>); 3] = [
         ("attention: mask is f64, expected bool or the query's dtype", PLAIN.options(Some(&mask))),
         (
             "attention: an upper-left causal window of 7 queries and 9 keys, expected as many of both, or lower-right",
@@ -258,7 +258,7 @@ fn attention_with_log_sum_exp_rejects_the_same_calls() -> Result<()> {
             AttentionOptions { dropout: 1.5, ..PLAIN.options(None) },
         ),
     ];
-    for (message, options) in refused {
+    for (message, options) in rejected {
         let error = q.scaled_dot_product_attention_lse(&k, &v, options).expect_err(message);
         assert_eq!(error.to_string(), message);
     }

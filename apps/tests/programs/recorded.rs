@@ -66,7 +66,7 @@ fn cifar10_ends_with_the_bytes_of_an_eager_training() {
 }
 
 #[test]
-fn ranges_for_profilers_are_refused_where_no_profiler_sees_them() {
+fn ranges_for_profilers_are_rejected_where_no_profiler_sees_them() {
     let folder = Folder::new("ranges");
     let programs = ["gpt2", "tiny_gpt", "cifar10", "mnist", "housing", "softmax_regression", "image_encoder"];
     for name in programs {

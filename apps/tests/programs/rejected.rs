@@ -72,7 +72,7 @@ fn a_training_goes_on_with_its_own_data_alone() {
 }
 
 #[test]
-fn options_that_come_to_nothing_are_refused() {
+fn options_that_come_to_nothing_are_rejected() {
     let folder = Folder::new("unheeded");
     write(&folder, "text", "the cat sat. ".repeat(60));
     write(&folder, "tokens.bin", [1_u8, 0, 2, 0].repeat(50));

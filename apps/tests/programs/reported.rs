@@ -167,7 +167,7 @@ fn files_with_invalid_data_are_reported_once_and_in_words() {
 }
 
 #[test]
-fn options_that_cannot_be_meant_are_refused() {
+fn options_that_cannot_be_meant_are_rejected() {
     let folder = Folder::new("meant");
     folder.check_rejections(
         "image_encoder",

@@ -70,8 +70,8 @@ fn tiny_gpt_stopped_and_resumed_ends_with_the_bytes_of_a_run_that_was_not() {
 }
 
 #[test]
-fn tiny_gpt_refuses_what_it_cannot_go_on_from() {
-    let folder = Folder::new("gpt-refused");
+fn tiny_gpt_rejects_what_it_cannot_go_on_from() {
+    let folder = Folder::new("gpt-rejected");
     success(gpt(&folder, &[&SIZES[..], &["--steps", "1", "--save", "w.st"]].concat()));
     fs::write(folder.file("other"), "another text with the letters of cat sat. ".repeat(60))
         .expect("the folder can be written");

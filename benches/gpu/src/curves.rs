@@ -412,11 +412,11 @@ mod tests {
     #[test]
     fn training_runs_that_show_nothing_are_errors() {
         assert_eq!(check(&WAYS[0], &[1.0, 2.0]), Ok(()));
-        let message = check(&WAYS[0], &[1.0, f32::NAN]).expect_err("refused");
+        let message = check(&WAYS[0], &[1.0, f32::NAN]).expect_err("rejected");
         assert_eq!(message, "bf16/eager: the loss of step 2 is NaN");
         let setup = Setup::new(SMALL, 2, 3).expect("a text");
         let device = NanCheck::new(ternion_cpu::device());
-        let message = setup.curve(&WAYS[1], 1, &device).expect_err("refused").to_string();
+        let message = setup.curve(&WAYS[1], 1, &device).expect_err("rejected").to_string();
         assert!(message.ends_with("records no steps"), "{message}");
     }
 }

@@ -250,7 +250,7 @@ mod tests {
     }
 
     /// Returns clap's error for a command line that it rejects.
-    fn refused(line: &[&str]) -> String {
+    fn rejected(line: &[&str]) -> String {
         match Arguments::try_parse_from(std::iter::once("ternion-bench").chain(line.iter().copied())) {
             Ok(_) => panic!("{line:?} was taken"),
             Err(error) => error.to_string(),
@@ -296,19 +296,19 @@ mod tests {
     fn nothing_is_measured_for_no_time() {
         for rep in ["--rep=-1", "--rep=0", "--rep=nan", "--rep=inf"] {
             for line in [vec![rep], vec!["tiles", rep]] {
-                let message = refused(&line);
+                let message = rejected(&line);
                 assert!(message.contains("expected milliseconds, a finite number above 0"), "{message}");
             }
         }
-        assert!(refused(&["--rep", "-1"]).contains("expected milliseconds"), "a value, not an option");
-        assert!(refused(&["--steps", "0"]).contains("0 is not in 1.."));
+        assert!(rejected(&["--rep", "-1"]).contains("expected milliseconds"), "a value, not an option");
+        assert!(rejected(&["--steps", "0"]).contains("0 is not in 1.."));
         let Arguments { rep, steps, .. } = parsed(&["--rep", "0.5", "--steps", "1"]);
         assert_eq!((rep, steps), (0.5, 1));
     }
 
     #[test]
     fn what_runs_on_cuda_alone_says_so() {
-        let error_of = |line: &[&str]| run(&parsed(line)).expect_err("refused");
+        let error_of = |line: &[&str]| run(&parsed(line)).expect_err("rejected");
         let expected = "start supports only the first CUDA device; got --device wgpu";
         assert_eq!(error_of(&["start", "result", "--device", "wgpu"]), expected);
         assert!(
@@ -333,9 +333,9 @@ mod tests {
         assert!(matches!(parsed(&["tiles", "--kinds", "bf16", "tf32"]).command, Some(Command::Tiles(_))));
         let curves = ["curves", "--model", "gpt2_124m", "--batch", "4", "--steps", "10", "--seeds", "1", "2"];
         assert!(matches!(parsed(&curves).command, Some(Command::Curves(_))));
-        let refused = run(&parsed(&["curves", "--device", "wgpu"])).expect_err("refused");
-        assert_eq!(refused, "curves supports only the first CUDA device; got --device wgpu");
-        let message = run(&parsed(&["timeline", "copy/d2d"])).expect_err("refused");
+        let rejected = run(&parsed(&["curves", "--device", "wgpu"])).expect_err("rejected");
+        assert_eq!(rejected, "curves supports only the first CUDA device; got --device wgpu");
+        let message = run(&parsed(&["timeline", "copy/d2d"])).expect_err("rejected");
         assert!(
             message.starts_with("no training case is called copy/d2d, but train/mnist_mlp/f32/b64, "),
             "{message}"

@@ -62,9 +62,9 @@ mod tests {
         };
         assert_eq!(bundled_commit(&folder), Ok(None), "no bundle");
         assert_eq!(of(r#"{"commit": "abc1234 with changes"}"#), Ok(Some("abc1234 with changes".into())));
-        let message = of("{}").expect_err("refused");
+        let message = of("{}").expect_err("rejected");
         assert!(message.ends_with("bundle.json: expected a text as \"commit\", got null"), "{message}");
-        assert!(of("commit").expect_err("refused").contains("bundle.json: expected"));
+        assert!(of("commit").expect_err("rejected").contains("bundle.json: expected"));
         std::fs::remove_dir_all(&folder).expect("a folder");
     }
 

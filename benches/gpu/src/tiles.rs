@@ -382,13 +382,13 @@ mod tests {
         line.map(|line| line.arguments).map_err(|error| error.to_string())
     }
 
-    fn refused(line: &[&str]) -> String {
+    fn rejected(line: &[&str]) -> String {
         parsed(line).err().unwrap_or_else(|| panic!("{line:?} was taken"))
     }
 
     #[test]
     fn kinds_are_known_before_anything_is_measured() {
-        let message = refused(&["--kinds", "bf16", "nothing"]);
+        let message = rejected(&["--kinds", "bf16", "nothing"]);
         assert!(message.contains("invalid value 'nothing'"), "{message}");
         assert!(message.contains("[possible values: bf16, f16, f32, tf32, bf16x6, fused]"), "{message}");
         let every = parsed(&["--kinds", "bf16", "f16", "f32", "tf32", "bf16x6", "fused"]).expect("kinds");
@@ -402,22 +402,22 @@ mod tests {
     #[test]
     fn numbers_are_within_their_limits() {
         for text in ["2", "-0.1", "nan", "inf", "some"] {
-            let message = refused(&["--few-rows", text]);
+            let message = rejected(&["--few-rows", text]);
             assert!(message.contains("expected a fraction of 0 to 1"), "{message}");
         }
         for (text, share) in [("0", 0.0), ("1", 1.0)] {
             assert_eq!(parsed(&["--few-rows", text]).map(|arguments| arguments.few_rows), Ok(share));
         }
         for text in ["-1", "0", "nan", "inf"] {
-            let message = refused(&["--rep", text]);
+            let message = rejected(&["--rep", text]);
             assert!(message.contains("expected milliseconds, a finite number above 0"), "{message}");
         }
-        assert!(refused(&["--products", "0"]).contains("0 is not in 1.."));
+        assert!(rejected(&["--products", "0"]).contains("0 is not in 1.."));
     }
 
     #[test]
     fn what_is_picked_is_there() {
-        let message = refused(&["--kinds", "fused", "--only", "zzz"]);
+        let message = rejected(&["--kinds", "fused", "--only", "zzz"]);
         assert!(message.contains("expected a part of a fused product's name among bias, "), "{message}");
         for only in ["", "short", "gradient"] {
             let arguments = parsed(&["--kinds", "fused", "--only", only]).expect("products");

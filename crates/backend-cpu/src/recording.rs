@@ -23,7 +23,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, Capture, Replay, View, WeakBuffer};
-use ternion_core::capture::refused_while_recording;
+use ternion_core::capture::rejected_while_recording;
 use ternion_core::interrupt::check_interrupt;
 use ternion_core::{DType, Error, Layout, Op, Result};
 
@@ -80,7 +80,7 @@ pub(crate) fn is_recording() -> bool {
 /// Returns an error for an operation that is not possible while this thread records.
 #[inline]
 pub(crate) fn reject_while_recording(what: &'static str) -> Result<()> {
-    if is_recording() { Err(refused_while_recording(what)) } else { Ok(()) }
+    if is_recording() { Err(rejected_while_recording(what)) } else { Ok(()) }
 }
 
 /// Registers a fresh buffer of the step that this thread records.

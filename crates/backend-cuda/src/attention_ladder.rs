@@ -109,7 +109,7 @@ pub fn forward(backend: &CudaBackend, rung: Rung, options: Options, operands: Op
         *address = gpu.address(OP, view)?;
         if !address.is_multiple_of(ALIGNMENT) {
             let detail = format!("{name} that begins at a multiple of {ALIGNMENT} bytes, got {address:#x}");
-            return Err(refused(rung, detail));
+            return Err(rejected(rung, detail));
         }
     }
     let _guard = gpu.submission_guard();
@@ -124,7 +124,7 @@ pub fn forward(backend: &CudaBackend, rung: Rung, options: Options, operands: Op
     launches.into_iter().try_for_each(|launch| gpu.launch(OP, launch, &parameters))
 }
 
-fn refused(rung: Rung, detail: String) -> Error {
+fn rejected(rung: Rung, detail: String) -> Error {
     Error::invalid(OP, format!("{}: expected {detail}", rung.name()))
 }
 
@@ -134,7 +134,7 @@ fn sizes(rung: Rung, views: [&View<'_>; 4]) -> Result<[usize; 3]> {
         check_view(rung, name, view, rung.dtype())?;
         if view.layout.elements() >= 1 << 31 {
             let count = view.layout.elements();
-            return Err(refused(rung, format!("{name} of fewer than 2^31 elements, got {count}")));
+            return Err(rejected(rung, format!("{name} of fewer than 2^31 elements, got {count}")));
         }
     }
     let [q, k, v, y] = views.map(|view| view.layout.shape());
@@ -142,25 +142,25 @@ fn sizes(rung: Rung, views: [&View<'_>; 4]) -> Result<[usize; 3]> {
     for (name, shape) in [("k", k), ("v", v), ("y", y)] {
         if shape.dims() != q.dims() {
             let detail = format!("{name} of the shape of q, {:?}, got {:?}", q.dims(), shape.dims());
-            return Err(refused(rung, detail));
+            return Err(rejected(rung, detail));
         }
     }
     if WIDTHS.iter().all(|&known| known != width) {
-        return Err(refused(rung, format!("a width of {} or {}, got {width}", WIDTHS[0], WIDTHS[1])));
+        return Err(rejected(rung, format!("a width of {} or {}, got {width}", WIDTHS[0], WIDTHS[1])));
     }
     if heads.min(tokens) == 0 {
-        return Err(refused(rung, format!("at least a head and a token, got {heads} and {tokens}")));
+        return Err(rejected(rung, format!("at least a head and a token, got {heads} and {tokens}")));
     }
     Ok(sizes)
 }
 
 fn check_view(rung: Rung, name: &str, view: &View<'_>, dtype: DType) -> Result<()> {
     if view.dtype != dtype {
-        return Err(refused(rung, format!("{name} of {dtype}, got {}", view.dtype)));
+        return Err(rejected(rung, format!("{name} of {dtype}, got {}", view.dtype)));
     }
     if !view.layout.is_contiguous() {
         let strides = view.layout.strides();
-        return Err(refused(rung, format!("{name} row-major without gaps, got strides {strides:?}")));
+        return Err(rejected(rung, format!("{name} row-major without gaps, got strides {strides:?}")));
     }
     Ok(())
 }
@@ -169,22 +169,22 @@ fn check_scale(rung: Rung, scale: f32) -> Result<()> {
     if scale > 0.0 && scale.is_finite() {
         return Ok(());
     }
-    Err(refused(rung, format!("a finite scale above 0, got {scale}")))
+    Err(rejected(rung, format!("a finite scale above 0, got {scale}")))
 }
 
 fn check_workspace(rung: Rung, [heads, tokens, _]: [usize; 3], workspace: Option<&View<'_>>) -> Result<()> {
     let needed = rung.workspace_elements(heads, tokens);
     match workspace {
         None if needed == 0 => Ok(()),
-        None => Err(refused(rung, format!("a workspace of {needed} elements of f32, got none"))),
+        None => Err(rejected(rung, format!("a workspace of {needed} elements of f32, got none"))),
         Some(view) if needed == 0 => {
-            Err(refused(rung, format!("no workspace, got {} elements", view.layout.elements())))
+            Err(rejected(rung, format!("no workspace, got {} elements", view.layout.elements())))
         }
         Some(view) => {
             check_view(rung, "workspace", view, DType::F32)?;
             let count = view.layout.elements();
             match count < needed {
-                true => Err(refused(rung, format!("a workspace of {needed} elements of f32, got {count}"))),
+                true => Err(rejected(rung, format!("a workspace of {needed} elements of f32, got {count}"))),
                 false => Ok(()),
             }
         }
@@ -194,10 +194,10 @@ fn check_workspace(rung: Rung, [heads, tokens, _]: [usize; 3], workspace: Option
 /// Returns the launches of the rung, in order.
 fn launches(rung: Rung, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Result<Vec<Launch>> {
     if heads > MAX_GRID {
-        return Err(refused(rung, format!("at most {MAX_GRID} heads, got {heads}")));
+        return Err(rejected(rung, format!("at most {MAX_GRID} heads, got {heads}")));
     }
     if rung == Rung::Tiled && tokens * rung.pitch(tokens) >= 1 << 32 {
-        return Err(refused(rung, format!("fewer than 2^32 scores of a head, got {tokens} tokens")));
+        return Err(rejected(rung, format!("fewer than 2^32 scores of a head, got {tokens} tokens")));
     }
     let rows_grid = |rows: usize| [tokens.div_ceil(rows), heads, 1];
     let grids = match rung {
@@ -214,7 +214,7 @@ fn launches(rung: Rung, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Resul
         _ => vec![rows_grid(rung.queries())],
     };
     if let Some([_, blocks, _]) = grids.iter().find(|[_, blocks, _]| *blocks > MAX_GRID) {
-        return Err(refused(rung, format!("at most {MAX_GRID} blocks of queries, got {blocks}")));
+        return Err(rejected(rung, format!("at most {MAX_GRID} blocks of queries, got {blocks}")));
     }
     let variant = AttentionLadderVariant { rung, width: width as u16, mask };
     let shared_bytes = rung.shared_bytes(width) as u32;
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn scales_are_above_zero_and_finite() {
         for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-            let text = check_scale(Rung::Mma, scale).expect_err("refused").to_string();
+            let text = check_scale(Rung::Mma, scale).expect_err("rejected").to_string();
             assert!(text.contains("mma: expected a finite scale above 0, got "), "{text}");
         }
         assert!(check_scale(Rung::Mma, 0.125).is_ok());

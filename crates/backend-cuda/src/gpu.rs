@@ -21,7 +21,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ternion_core::backend::{Buffer, MemoryStats, View};
-use ternion_core::capture::refused_while_recording;
+use ternion_core::capture::rejected_while_recording;
 use ternion_core::{Error, Result};
 
 /// A device and its state.
@@ -376,7 +376,7 @@ impl Gpu {
             .as_ref()
             .is_some_and(|recording| recording.thread == std::thread::current().id());
         Err(match is_this_thread {
-            true => refused_while_recording(what),
+            true => rejected_while_recording(what),
             false => Error::invalid(what, "another thread records a step on this device"),
         })
     }

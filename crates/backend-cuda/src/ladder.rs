@@ -67,7 +67,7 @@ pub fn product(
     for (address, (name, view)) in addresses.iter_mut().zip([("a", a), ("b", b), ("y", y)]) {
         *address = gpu.address(OP, view)?;
         if rung.multiple() > 1 && !address.is_multiple_of(ALIGNMENT) {
-            return Err(refused(
+            return Err(rejected(
                 rung,
                 format!("{name} that begins at a multiple of {ALIGNMENT} bytes, got {address:#x}"),
             ));
@@ -92,7 +92,7 @@ pub fn product(
     gpu.launch(OP, launch, &parameters)
 }
 
-fn refused(rung: Rung, detail: String) -> Error {
+fn rejected(rung: Rung, detail: String) -> Error {
     Error::invalid(OP, format!("{}: expected {detail}", rung.name()))
 }
 
@@ -100,15 +100,15 @@ fn refused(rung: Rung, detail: String) -> Error {
 fn sizes(rung: Rung, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
     for (name, view) in ["a", "b", "y"].into_iter().zip(views) {
         if view.dtype != rung.dtype() {
-            return Err(refused(rung, format!("{name} of {}, got {}", rung.dtype(), view.dtype)));
+            return Err(rejected(rung, format!("{name} of {}, got {}", rung.dtype(), view.dtype)));
         }
         if !view.layout.is_contiguous() {
             let strides = view.layout.strides();
-            return Err(refused(rung, format!("{name} row-major without gaps, got strides {strides:?}")));
+            return Err(rejected(rung, format!("{name} row-major without gaps, got strides {strides:?}")));
         }
         if view.layout.elements() >= 1 << 31 {
             let count = view.layout.elements();
-            return Err(refused(rung, format!("{name} of fewer than 2^31 elements, got {count}")));
+            return Err(rejected(rung, format!("{name} of fewer than 2^31 elements, got {count}")));
         }
     }
     let [a, b, y] = views.map(|view| view.layout.shape());
@@ -116,17 +116,17 @@ fn sizes(rung: Rung, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
     let [rows, columns] = y.to_array(OP)?;
     if of_b != k || [rows, columns] != [m, n] {
         let expected = "a [m, k], b [k, n] and y [m, n]";
-        return Err(refused(
+        return Err(rejected(
             rung,
             format!("{expected}, got [{m}, {k}], [{of_b}, {n}] and [{rows}, {columns}]"),
         ));
     }
     if m.min(n).min(k) == 0 {
-        return Err(refused(rung, format!("sizes of at least 1, got m {m}, n {n}, k {k}")));
+        return Err(rejected(rung, format!("sizes of at least 1, got m {m}, n {n}, k {k}")));
     }
     let multiple = rung.multiple();
     if !n.is_multiple_of(multiple) || !k.is_multiple_of(multiple) {
-        return Err(refused(rung, format!("n and k that {multiple} divides, got n {n}, k {k}")));
+        return Err(rejected(rung, format!("n and k that {multiple} divides, got n {n}, k {k}")));
     }
     Ok([m, n, k])
 }
@@ -135,7 +135,7 @@ fn sizes(rung: Rung, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
 fn launch(variant: LadderVariant, [m, n, _]: [usize; 3], multiprocessors: usize) -> Result<Launch> {
     let LadderVariant { rung, tile } = variant;
     if !rung.tiles().contains(tile) {
-        return Err(refused(rung, format!("its own tile, got {tile}")));
+        return Err(rejected(rung, format!("its own tile, got {tile}")));
     }
     let [tile_m, tile_n, _] = tile.block;
     let (rows, columns) = (m.div_ceil(tile_m), n.div_ceil(tile_n));
@@ -145,7 +145,7 @@ fn launch(variant: LadderVariant, [m, n, _]: [usize; 3], multiprocessors: usize)
         false => [columns, rows],
     };
     if y > MAX_GRID_Y {
-        return Err(refused(rung, format!("at most {MAX_GRID_Y} tiles of {tile_m} rows, got m {m}")));
+        return Err(rejected(rung, format!("at most {MAX_GRID_Y} tiles of {tile_m} rows, got m {m}")));
     }
     Ok(Launch {
         grid: [x as u32, y as u32, 1],

@@ -357,15 +357,15 @@ mod tests {
         };
         let load = |code: &[u8]| match accepts(code) {
             true => Ok(code.to_vec()),
-            false => Err(Error::invalid("cuda", "refused")),
+            false => Err(Error::invalid("cuda", "rejected")),
         };
         let loaded = cached_or_compiled(cache, &["key"], compile, load);
         (count.get(), loaded)
     }
 
     #[test]
-    fn an_entry_that_the_driver_refuses_is_compiled_anew_once() {
-        let cache = Cache::fresh("refused");
+    fn an_entry_that_the_driver_rejects_is_compiled_anew_once() {
+        let cache = Cache::fresh("rejected");
         cache.put(&["key"], b"of another driver");
         let (count, loaded) = run(&cache, b"sound", |code| code == b"sound");
         assert_eq!((count, loaded.ok().as_deref()), (1, Some(&b"sound"[..])));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_for_which_there_is_no_memory_is_not_refused() {
+    fn an_entry_for_which_there_is_no_memory_is_not_rejected() {
         let cache = Cache::fresh("memory");
         cache.put(&["key"], b"sound");
         let full = |_: &[u8]| -> Result<()> {
@@ -396,7 +396,7 @@ mod tests {
         cache.put(&["key"], b"of another driver");
         let compile = || Err(Error::invalid("nvrtc", "not found"));
         let load = |_: &[u8]| -> Result<()> { Err(Error::invalid("cuda", "no binary for this GPU")) };
-        let error = cached_or_compiled(&cache, &["key"], compile, load).expect_err("refused").to_string();
+        let error = cached_or_compiled(&cache, &["key"], compile, load).expect_err("rejected").to_string();
         assert!(error.contains("no binary for this GPU") && error.contains("not found"), "{error}");
     }
 

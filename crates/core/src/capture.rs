@@ -63,7 +63,7 @@ pub fn is_recording_step() -> bool {
 
 /// Returns the error for an operation that is not possible while a step is recorded: waiting for
 /// the device, or copying from or to the host.
-pub fn refused_while_recording(what: &'static str) -> Error {
+pub fn rejected_while_recording(what: &'static str) -> Error {
     Error::invalid(
         what,
         "the step that is being recorded waits for the device or copies from the host; a recorded step does neither",

@@ -27,7 +27,7 @@ fn a_replay_changes_what_autograd_has_saved() -> Result<()> {
 }
 
 #[test]
-fn a_step_on_two_devices_is_refused() -> Result<()> {
+fn a_step_on_two_devices_is_rejected() -> Result<()> {
     let (device, other) = (recording(ternion_cpu::device()), ternion_cpu::device());
     let (x, y) = (Tensor::ones([2], DType::F32, &device)?, Tensor::ones([2], DType::F32, &other)?);
     let message = device.capture(|| {

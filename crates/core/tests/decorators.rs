@@ -225,17 +225,17 @@ fn fallback_takes_the_gradients_of_an_op_along() {
 }
 
 #[test]
-fn fallback_refuses_names_that_no_op_has() {
+fn fallback_rejects_names_that_no_op_has() {
     let cpu = ternion_cpu::device;
-    let refused = |name: &str| detail(Fallback::new(cpu(), cpu(), &[name]));
+    let rejected = |name: &str| detail(Fallback::new(cpu(), cpu(), &[name]));
     for (method, ops) in
         [("gelu", "gelu_erf, or gelu_tanh"), ("embedding", "index_select"), ("linear", "matmul")]
     {
-        assert_eq!(refused(method), format!("fallback: {method} is a method, not an op; it runs as {ops}"));
+        assert_eq!(rejected(method), format!("fallback: {method} is a method, not an op; it runs as {ops}"));
     }
-    assert!(refused("softmx").starts_with("fallback: no op is called \"softmx\"; near it are softmax"));
-    assert!(refused("conv").contains("conv2d"));
-    assert!(refused("").contains("known are"));
+    assert!(rejected("softmx").starts_with("fallback: no op is called \"softmx\"; near it are softmax"));
+    assert!(rejected("conv").contains("conv2d"));
+    assert!(rejected("").contains("known are"));
     assert!(Fallback::new(cpu(), cpu(), &["custom.swish_gate"]).is_ok());
 }
 
@@ -393,24 +393,24 @@ fn settings_wrap_a_device() {
 
 #[test]
 fn settings_that_mean_nothing_are_errors() {
-    let refused = |pairs| detail(from_settings(ternion_cpu::device(), &settings(pairs), &resolve));
+    let rejected = |pairs| detail(from_settings(ternion_cpu::device(), &settings(pairs), &resolve));
     assert_eq!(
-        refused(&[("TERNION_NAN", "stop")]),
+        rejected(&[("TERNION_NAN", "stop")]),
         "TERNION_NAN: \"stop\", expected \"error\" or \"infinite\""
     );
-    assert_eq!(refused(&[("TERNION_CHECK", "tpu")]), "device tpu: is not available");
+    assert_eq!(rejected(&[("TERNION_CHECK", "tpu")]), "device tpu: is not available");
     assert_eq!(
-        refused(&[("TERNION_FALLBACK", "cpu")]),
+        rejected(&[("TERNION_FALLBACK", "cpu")]),
         "TERNION_FALLBACK: \"cpu\", expected a device and ops, such as cpu:softmax,matmul"
     );
     for text in
-        [refused(&[("TERNION_FALLBACK", "cpu:")]), refused(&[("TERNION_FALLBACK", "cpu:dropout,,exp")])]
+        [rejected(&[("TERNION_FALLBACK", "cpu:")]), rejected(&[("TERNION_FALLBACK", "cpu:dropout,,exp")])]
     {
         assert!(text.contains("expected ops with commas between them"), "{text}");
     }
-    let text = refused(&[("TERNION_FALLBACK", "cpu:sofmax")]);
+    let text = rejected(&[("TERNION_FALLBACK", "cpu:sofmax")]);
     assert!(text.starts_with("TERNION_FALLBACK: ") && text.contains("near it are softmax"), "{text}");
-    assert_eq!(refused(&[("TERNION_FALLBACK", "tpu:softmax")]), "device tpu: is not available");
+    assert_eq!(rejected(&[("TERNION_FALLBACK", "tpu:softmax")]), "device tpu: is not available");
 }
 
 // ---- A scope in which ops are compared

@@ -151,14 +151,14 @@ fn what_failed() {
 }
 
 #[test]
-fn what_a_backward_walk_refuses() -> Result<(), Error> {
+fn what_a_backward_walk_rejects() -> Result<(), Error> {
     let device = ternion_cpu::device();
     let x = Tensor::ones([2], DType::F32, &device)?.requires_grad()?;
     let other = Tensor::ones([2], DType::F32, &device)?.requires_grad()?;
     let plain = Tensor::ones([2], DType::F32, &device)?;
     let wide = Tensor::ones([2], DType::F64, &device)?;
     let y = x.square()?;
-    let refused = |outputs: &[Tensor], inputs: &[Tensor], cotangents: &[Tensor]| {
+    let rejected = |outputs: &[Tensor], inputs: &[Tensor], cotangents: &[Tensor]| {
         grad(outputs, inputs, cotangents, GradOptions::default()).expect_err("it does not fit")
     };
     reads(
@@ -170,22 +170,22 @@ fn what_a_backward_walk_refuses() -> Result<(), Error> {
     );
     let [outputs, inputs] = [std::slice::from_ref(&y), std::slice::from_ref(&x)];
     reads(
-        &refused(outputs, inputs, &[]),
+        &rejected(outputs, inputs, &[]),
         "backward: 1 outputs but 0 cotangents",
         "backward: 1 outputs for 0 gradients",
     );
     reads(
-        &refused(outputs, std::slice::from_ref(&plain), std::slice::from_ref(&plain)),
+        &rejected(outputs, std::slice::from_ref(&plain), std::slice::from_ref(&plain)),
         "backward: no gradient flows to input 0: call requires_grad on it before it is used",
         "backward: no gradient flows to input 0: call requires_grad_() on it before it is used",
     );
     reads(
-        &refused(outputs, &[other], &[plain]),
+        &rejected(outputs, &[other], &[plain]),
         "backward: the outputs do not depend on input 0 of shape [2]; allow_unused gives None for it",
         "backward: the outputs do not depend on input 0 of shape [2]; allow_unused=True gives None for it",
     );
     reads(
-        &refused(outputs, inputs, &[wide]),
+        &rejected(outputs, inputs, &[wide]),
         "backward: cotangent 0 is [2] f64, its output [2] f32",
         "backward: gradient 0 is [2] float64, its output [2] float32",
     );

@@ -116,8 +116,8 @@ fn normalized_pixels_follow_the_documented_formula() {
     let images = collect(&batches)[0].images.to_vec::<f32>().unwrap();
     assert_eq!(images[0], -2.0);
     assert!((images[59] - (90.0 / 255.0 - 0.5) / 0.25).abs() < 1e-6);
-    let refused = split().batches(10, &ternion_cpu::device()).normalize(0.5, 0.0);
-    assert!(matches!(refused, Err(DataError::Normalization { std: 0.0, .. })));
+    let rejected = split().batches(10, &ternion_cpu::device()).normalize(0.5, 0.0);
+    assert!(matches!(rejected, Err(DataError::Normalization { std: 0.0, .. })));
 }
 
 /// Six images with 3 channels of 2 x 2 pixels. The value of a pixel is its index in the split.
@@ -166,8 +166,8 @@ fn a_transformed_example_does_not_depend_on_its_batch() {
     let expected: Vec<Vec<f32>> =
         shuffled.order(2).into_iter().map(|position| expected_images[position].clone()).collect();
     assert_eq!(reordered, expected);
-    let refused = colored().batches(2, &device).transforms(&[Transform::Cutout { side: 0 }], 0);
-    assert!(matches!(refused, Err(DataError::Transform { .. })));
+    let rejected = colored().batches(2, &device).transforms(&[Transform::Cutout { side: 0 }], 0);
+    assert!(matches!(rejected, Err(DataError::Transform { .. })));
 }
 
 #[test]

@@ -298,7 +298,7 @@ fn configurations_of_other_models_are_rejected() {
 
 #[test]
 fn models_other_than_gpt2_are_not_exported() -> Result<()> {
-    let (device, folder) = (device(), Folder::new("refused"));
+    let (device, folder) = (device(), Folder::new("rejected"));
     let plain = GPTConfig { vocabulary: 5, context: 4, layers: 1, heads: 2, width: 8, ..Default::default() };
     for (config, expected) in [
         (GPTConfig { bias: false, ..plain }, "layers without bias"),

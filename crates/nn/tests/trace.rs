@@ -83,7 +83,7 @@ fn spans_end_on_errors_and_several_sinks_are_notified() -> Result<()> {
     let failed = trace(&model, outer.clone(), || with_sink(inner.clone(), || model.forward(&wrong)));
     assert!(failed.is_err());
     assert_eq!((*outer.depth.borrow(), *inner.depth.borrow()), (0, 0));
-    assert_eq!(*outer.lines.borrow(), ["layer 0 (Linear)"], "the op is refused before it runs");
+    assert_eq!(*outer.lines.borrow(), ["layer 0 (Linear)"], "the op is rejected before it runs");
     assert_eq!(*outer.lines.borrow(), *inner.lines.borrow());
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         with_sink(outer.clone(), || {

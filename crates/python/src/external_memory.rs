@@ -3,7 +3,7 @@
 
 use crate::error::{Outcome, RaisedError};
 use std::any::Any;
-use ternion::capture::refused_while_recording;
+use ternion::capture::rejected_while_recording;
 use ternion::{Buffer, DType, Device, Layout, Shape, Tensor};
 use ternion_cpu::CpuBackend;
 
@@ -16,7 +16,7 @@ pub fn address(tensor: &Tensor) -> Outcome<usize> {
     };
     let start = start.ok_or_else(|| {
         if ternion::capture::is_recording_step() {
-            return refused_while_recording("address").into();
+            return rejected_while_recording("address").into();
         }
         RaisedError::type_error(format!(
             "memory on {} cannot be shared: copy the tensor with cpu() first",

@@ -28,7 +28,7 @@ impl Backend for Unsupporting {
     ternion_core::delegate_backend!(inner: alloc, upload, download, run, synchronize, memory);
 
     fn name(&self) -> &str {
-        "refusing"
+        "unsupporting"
     }
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         match (self.is_unsupported)(op, inputs) {
@@ -113,7 +113,9 @@ fn a_test_that_would_skip_every_case_is_ignored() {
     assert_eq!(ignored("eq", &cpu), [""; 0], "nothing is fused: there is no such test");
     assert_eq!(ignored("softmax", &cpu), [""; 0]);
     let nothing = unsupporting(|_, _| true);
-    for name in ["exp::forward::refusing", "exp::backward::refusing", "exp::adversarial::refusing"] {
+    for name in
+        ["exp::forward::unsupporting", "exp::backward::unsupporting", "exp::adversarial::unsupporting"]
+    {
         assert!(ignored("exp", &nothing).contains(&name.to_string()), "{name}");
     }
     // The unsupported ops are required: the tests run, and fail.

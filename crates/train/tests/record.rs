@@ -256,21 +256,21 @@ fn invalid_history_is_an_error() -> Result<()> {
     let device = ternion_cpu::device();
     let tensor = |count: usize, dtype| Tensor::zeros([count], dtype, &device);
     let steps = || tensor(2, DType::I64);
-    let refused = |entries: &[(&str, Tensor)]| {
+    let rejected = |entries: &[(&str, Tensor)]| {
         let state: StateDict =
             entries.iter().map(|(key, tensor)| (key.to_string(), tensor.clone())).collect();
         message(Recorder::new().restore(&state))
     };
-    assert!(refused(&[("loss.steps", steps()?)]).contains("missing: loss.values"));
-    assert!(refused(&[("loss.values", tensor(2, DType::F64)?)]).contains("extra: loss.values"));
-    assert!(refused(&[("loss", steps()?)]).contains("extra: loss"));
-    let text = refused(&[("loss.steps", steps()?), ("loss.values", tensor(3, DType::F64)?)]);
+    assert!(rejected(&[("loss.steps", steps()?)]).contains("missing: loss.values"));
+    assert!(rejected(&[("loss.values", tensor(2, DType::F64)?)]).contains("extra: loss.values"));
+    assert!(rejected(&[("loss", steps()?)]).contains("extra: loss"));
+    let text = rejected(&[("loss.steps", steps()?), ("loss.values", tensor(3, DType::F64)?)]);
     assert!(
         text.contains("loss: steps [2] i64 and values [3] f64, expected [count] i64 and [count] f64"),
         "{text}"
     );
     assert!(
-        refused(&[("loss.steps", steps()?), ("loss.values", tensor(2, DType::F32)?)])
+        rejected(&[("loss.steps", steps()?), ("loss.values", tensor(2, DType::F32)?)])
             .contains("values [2] f32")
     );
     Ok(())

@@ -4,9 +4,9 @@ from contextlib import contextmanager
 
 import torch
 
-from .conversion import LeftOut, Refused
-from .failures import INTERNAL, PANIC, REFUSED, Failure, described
-from .refusal_checks import is_refusal
+from .conversion import LeftOut, Rejected
+from .failures import INTERNAL, PANIC, REJECTED, Failure, described
+from .rejection_checks import is_rejection
 
 
 class Failed(Exception):
@@ -23,8 +23,8 @@ def outcome(form, check):
         check()
     except Failed as failed:
         return Failure(form, failed.kind, str(failed))
-    except Refused as error:
-        return Failure(form, REFUSED, str(error))
+    except Rejected as error:
+        return Failure(form, REJECTED, str(error))
     return None
 
 
@@ -32,10 +32,10 @@ def called(function, *args, **kwargs):
     """Calls a function of Ternion. Errors of this suite are not treated as errors of Ternion."""
     try:
         return function(*args, **kwargs)
-    except (LeftOut, Refused, Failed, KeyboardInterrupt, SystemExit):
+    except (LeftOut, Rejected, Failed, KeyboardInterrupt, SystemExit):
         raise
     except Exception as error:
-        raise Failed(REFUSED if is_refusal(error) else INTERNAL, described(error)) from None
+        raise Failed(REJECTED if is_rejection(error) else INTERNAL, described(error)) from None
     except BaseException as error:  # A panic of the native part is not an Exception.
         raise Failed(PANIC, described(error)) from None
 

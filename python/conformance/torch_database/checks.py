@@ -11,7 +11,7 @@ from .comparison import VALUE, compared, of_numbers
 from .conversion import LeftOut, flat, own_arguments, ternion_arguments, torch_of, wide_arguments
 from .failures import ACCEPTED, NO_FORM, PANIC, WRONG, described
 from .names import name_of, resolved
-from .refusal_checks import fault_of, is_refusal
+from .rejection_checks import fault_of, is_rejection
 
 # Part of both libraries' errors if the dtype of a result cannot be stored in the tensor that is
 # changed in place.
@@ -56,7 +56,7 @@ class _Reference:
         try:
             self.own = self.draw()
         except Exception as error:
-            raise LeftOut(f"PyTorch refuses it: {error}") from None
+            raise LeftOut(f"PyTorch rejects it: {error}") from None
         if subject.device == "wgpu" and any(isinstance(item, torch.Tensor) and item.dtype == torch.float64 for item in flat(self.own)):
             raise LeftOut("float64, which wgpu has not")
         if self.random is None and subject.entry.name not in random_numbers.WITHOUT_ORACLE:
@@ -253,12 +253,12 @@ def _in_place(call, torch_error, path):
             call()
         except Exception as error:
             kind = fault_of(error, path, torch_error)
-            if kind and not (is_refusal(error) and CAST in str(error)):
+            if kind and not (is_rejection(error) and CAST in str(error)):
                 raise Failed(kind, described(error)) from None
             return None
         except BaseException as error:
             raise Failed(PANIC, described(error)) from None
-    raise Failed(ACCEPTED, f"PyTorch refuses it: {torch_error.splitlines()[0]}")
+    raise Failed(ACCEPTED, f"PyTorch rejects it: {torch_error.splitlines()[0]}")
 
 
 _FORMS = [

@@ -10,7 +10,7 @@ class LeftOut(Exception):
     PyTorch itself rejects. It is not counted."""
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """An argument without a counterpart in Ternion."""
 
 
@@ -155,7 +155,7 @@ def _named(what, name, device="cpu"):
     if device == "wgpu" and name == "float64":
         raise LeftOut("float64, which wgpu has not")
     if not hasattr(ternion, name):
-        raise Refused(f"{what} {name}")
+        raise Rejected(f"{what} {name}")
     return getattr(ternion, name)
 
 

@@ -4,12 +4,12 @@ from collections import namedtuple
 
 from .comparison import DTYPE, GRADIENT, SHAPE, VALUE
 
-REFUSED, NO_FORM, ACCEPTED, INTERNAL, PANIC, HANG = "refused", "form absent", "accepted", "internal error", "crash", "hang"
+REJECTED, NO_FORM, ACCEPTED, INTERNAL, PANIC, HANG = "rejected", "form absent", "accepted", "internal error", "crash", "hang"
 
 # Failures other than rejected calls and missing functions. A sample with one of these counts as
 # such, whatever its other failures.
 WRONG = (VALUE, GRADIENT, SHAPE, DTYPE, INTERNAL, PANIC, HANG)
-KINDS = (REFUSED, NO_FORM, ACCEPTED, *WRONG)
+KINDS = (REJECTED, NO_FORM, ACCEPTED, *WRONG)
 
 # A failure: the form in which the sample was run, the kind, a sentence.
 Failure = namedtuple("Failure", "form kind detail")

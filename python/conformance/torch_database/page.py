@@ -3,7 +3,7 @@
 import re
 from collections import Counter, defaultdict
 
-from . import refusals, results
+from . import rejections, results
 from .failures import KINDS, WRONG
 from .reasons import reason_of
 
@@ -21,9 +21,9 @@ form and its gradients, and the function and its gradients of inputs that are no
 raises its own error that is not about an argument that it lacks. Numbers are right if they are within PyTorch's own tolerance for the dtype of its result,
 in float64 within 1e-9, or about as near to the exact result as PyTorch's are (`torch_database/comparison.py` has the rule); exact is what PyTorch computes in float64.
 
-An argument or a dtype that is refused has failed ("refused"), and so has a method or an in-place form that is missing ("form absent") and a call that
-PyTorch refuses and Ternion does not ("accepted"). A KeyError, an AttributeError or a RuntimeError that names no function is an "internal error". A sample of
-which several things fail counts by what is wrong, not by what is refused. A gradient that differs from PyTorch's is right if differences of PyTorch's own
+An argument or a dtype that is rejected has failed ("rejected"), and so has a method or an in-place form that is missing ("form absent") and a call that
+PyTorch rejects and Ternion does not ("accepted"). A KeyError, an AttributeError or a RuntimeError that names no function is an "internal error". A sample of
+which several things fail counts by what is wrong, not by what is rejected. A gradient that differs from PyTorch's is right if differences of PyTorch's own
 function in float64 agree with it at every element in which both differ (512 of them at most), and not with PyTorch's at the 8 that differ most (`torch_database/derivatives.py`); such samples are listed.
 
 Random numbers are drawn a hundred times and more with a fixed seed. Each draw must be possible (`torch_database/random_numbers.py`), and all together must
@@ -43,7 +43,7 @@ pytest python/conformance/test_torch_database.py                     # the check
 
 WITHOUT = "These do not count among the entries that were run. Where samples of a dtype could not be made, the error says why."
 
-REFUSED_CALLS = "Arguments that no sample has, with `x = ones(2, 3)` and `i = zeros(2, 3, dtype=int64)`; each call was run when this page was written:"
+REJECTED_CALLS = "Arguments that no sample has, with `x = ones(2, 3)` and `i = zeros(2, 3, dtype=int64)`; each call was run when this page was written:"
 
 
 def written(page, devices, present, absent, purpose):
@@ -54,7 +54,7 @@ def written(page, devices, present, absent, purpose):
         ["## Wrong results", "", *_wrong_table(devices)],
         ["## Where PyTorch's gradient is not the derivative", "", *_derivative_table(devices)],
         ["## Entries", "", *_entry_table(devices[0])],
-        ["## What is refused", "", *_refused_table(devices), "", REFUSED_CALLS, "", *_call_table()],
+        ["## What is rejected", "", *_rejected_table(devices), "", REJECTED_CALLS, "", *_call_table()],
         ["## Entries without a sample", "", WITHOUT, "", *_without_table(devices)],
         ["## Entries without a function", "", ", ".join(f"`{name}`" for name in absent) or "None."],
         ["## Entries that stay out on purpose", "", *_purpose_table(purpose)],
@@ -148,23 +148,23 @@ def _described(group):
     return f"{group['kind']}, {group['form']}", f"`{_cell(group['example'])}`: {_cell(group['detail'])}"
 
 
-def _refused_table(devices):
+def _rejected_table(devices):
     rows = ["| entry | device | samples | what | example | why |", "|---|---|---:|---|---|---|"]
     for device, name, group in _failures(devices, [kind for kind in KINDS if kind not in WRONG]):
         count = len(results.unpacked(group["cases"]))
-        rows.append(_row(f"`{name}`", device, count, *_described(group), refusals.reason_of(name, group["detail"]) or ""))
+        rows.append(_row(f"`{name}`", device, count, *_described(group), rejections.reason_of(name, group["detail"]) or ""))
     return rows if len(rows) > 2 else ["None."]
 
 
 def unexplained(devices):
     """Returns the entries with failures for which no reason is listed."""
     failures = _failures(devices, [kind for kind in KINDS if kind not in WRONG])
-    return [f"{name} ({device}): {group['detail']}" for device, name, group in failures if not refusals.reason_of(name, group["detail"])]
+    return [f"{name} ({device}): {group['detail']}" for device, name, group in failures if not rejections.reason_of(name, group["detail"])]
 
 
 def _call_table():
     rows = ["| call | error | why |", "|---|---|---|"]
-    return rows + [_row(f"`{_cell(call)}`", _cell(refusals.error_of(call) or "none"), _cell(why)) for call, why in refusals.CALLS]
+    return rows + [_row(f"`{_cell(call)}`", _cell(rejections.error_of(call) or "none"), _cell(why)) for call, why in rejections.CALLS]
 
 
 def _failures(devices, kinds):

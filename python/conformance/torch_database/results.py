@@ -5,7 +5,7 @@ import json
 import re
 from collections import Counter, defaultdict
 
-from .failures import REFUSED, WRONG, gravest
+from .failures import REJECTED, WRONG, gravest
 from .pool import NO_SAMPLES
 from .samples import CHOSEN, chosen
 
@@ -76,7 +76,7 @@ def _groups(counted):
         if outcome.failures:
             form, kind, detail = gravest(outcome.failures)
             # Numbers and shapes depend on the sample; the words identify the error.
-            words = re.sub(r"\[[^]]*\]|[-\d.]+", "", detail) if kind == REFUSED else ""
+            words = re.sub(r"\[[^]]*\]|[-\d.]+", "", detail) if kind == REJECTED else ""
             groups[kind, form, words, outcome.case.split()[0] if kind in WRONG else ""].append(outcome)
     result = [
         {

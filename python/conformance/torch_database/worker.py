@@ -21,7 +21,7 @@ def _say(out, **line):
 def _cases(entry, reduced):
     """Yields all samples and calls that must fail: name, function that runs the case, its argument,
     and the sample. For a dtype without samples, its name and the error."""
-    from torch_database import checks, refusal_checks, samples
+    from torch_database import checks, rejection_checks, samples
 
     choice = samples.CHOSEN if reduced else {}
     for short in samples.DTYPES:
@@ -33,7 +33,7 @@ def _cases(entry, reduced):
         for number, sample in result.items():
             yield f"{short} {number}", checks.run_sample, sample, sample
     for number, case in samples.errors_of(entry, choice.get("error")).items():
-        yield f"error {number}", refusal_checks.run_error, case, case.sample_input
+        yield f"error {number}", rejection_checks.run_error, case, case.sample_input
 
 
 def run_entry(out, subject, reduced, after):

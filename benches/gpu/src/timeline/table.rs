@@ -254,7 +254,7 @@ mod tests {
         for seen in
             [vec![kernel("product", 0, 1, 132)], vec![kernel("product", 0, 1, 132), kernel("line", 1, 2, 65)]]
         {
-            let error = rows(seen, &records).expect_err("refused");
+            let error = rows(seen, &records).expect_err("rejected");
             assert!(error.starts_with("kernel line of gelu with grid [64, 1, 1]"), "{error}");
         }
     }

@@ -141,17 +141,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_cupti_is_refused_in_words() {
-        let why = open_named(&std::env::temp_dir().join("no-such-cupti.so")).err().expect("refused");
+    fn what_is_no_cupti_is_rejected_in_words() {
+        let why = open_named(&std::env::temp_dir().join("no-such-cupti.so")).err().expect("rejected");
         assert!(why.starts_with("TERNION_CUPTI names ") && why.contains("CUPTI not found"), "{why}");
         let empty = std::env::temp_dir().join(format!("ternion-no-cupti-{}", std::process::id()));
         std::fs::create_dir_all(&empty).expect("a folder");
-        let why = open_named(&empty).err().expect("refused");
+        let why = open_named(&empty).err().expect("rejected");
         assert!(why.ends_with("no libcupti.so.13, libcupti.so.12, libcupti.so"), "{why}");
         // A library, but another one: the system's C library.
         let foreign = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"];
         if let Some(foreign) = foreign.iter().find(|path| std::path::Path::new(path).is_file()) {
-            let why = open_named(std::path::Path::new(foreign)).err().expect("refused");
+            let why = open_named(std::path::Path::new(foreign)).err().expect("rejected");
             assert!(why.contains("it lacks the function cuptiActivityRegisterCallbacks"), "{why}");
         }
         std::fs::remove_dir_all(&empty).expect("removed");

@@ -173,17 +173,17 @@ fn lost_records_are_an_error() {
 fn one_trace_at_a_time_and_none_beside_another_profiler() {
     let _turn = TURN.lock();
     let trace = KernelTrace::begin_with(FAKE_CUPTI).expect("a trace");
-    let error = KernelTrace::begin_with(FAKE_CUPTI).err().expect("refused").to_string();
+    let error = KernelTrace::begin_with(FAKE_CUPTI).err().expect("rejected").to_string();
     assert!(error.contains("another trace of kernels is on"), "{error}");
     drop(trace);
     ENABLE_CODE.store(ANOTHER_PROFILER, Ordering::Relaxed);
-    let error = KernelTrace::begin_with(FAKE_CUPTI).err().expect("refused").to_string();
+    let error = KernelTrace::begin_with(FAKE_CUPTI).err().expect("rejected").to_string();
     assert!(
         error.contains("another profiler is attached") && error.contains("MULTIPLE_SUBSCRIBERS"),
         "{error}"
     );
     ENABLE_CODE.store(7, Ordering::Relaxed);
-    let error = KernelTrace::begin_with(FAKE_CUPTI).err().expect("refused").to_string();
+    let error = KernelTrace::begin_with(FAKE_CUPTI).err().expect("rejected").to_string();
     assert!(error.contains("CUPTI does not begin: code 7"), "{error}");
     ENABLE_CODE.store(0, Ordering::Relaxed);
     // A trace that failed to begin has ended.
@@ -192,10 +192,10 @@ fn one_trace_at_a_time_and_none_beside_another_profiler() {
 }
 
 #[test]
-fn an_old_library_is_refused() {
+fn an_old_library_is_rejected() {
     let _turn = TURN.lock();
     VERSION.store(17, Ordering::Relaxed);
-    let why = FAKE_CUPTI.check_version().err().expect("refused");
+    let why = FAKE_CUPTI.check_version().err().expect("rejected");
     assert_eq!(why, "its API version is 17, expected 18 (CUDA 12.0) or newer");
     VERSION.store(18, Ordering::Relaxed);
     assert!(FAKE_CUPTI.check_version().is_ok());

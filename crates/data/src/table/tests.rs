@@ -126,12 +126,12 @@ fn missing_columns_are_reported_with_the_existing_ones() {
     let config = CsvConfig { columns: names(&["a", "z"]), ..CsvConfig::default() };
     assert_eq!(read_as("a,b\n1,2\n", &config).unwrap_err(), expected);
     let table = Table::new(&["a", "b"], vec![1.0, 2.0]).unwrap();
-    for refused in [
+    for rejected in [
         table.column("z").map(|_| ()),
         table.select(&["a", "z"]).map(|_| ()),
         table.without(&["z"]).map(|_| ()),
     ] {
-        assert_eq!(refused.unwrap_err().to_string(), expected.replace("data.csv", "table"));
+        assert_eq!(rejected.unwrap_err().to_string(), expected.replace("data.csv", "table"));
     }
     assert!(table.select(&["a", "a"]).is_err());
     assert!(table.without(&["a", "b"]).is_err());

@@ -45,7 +45,7 @@ impl Coverage {
             ("description", json!(self.description)),
             ("scope", json!(self.scope)),
             ("compared", json!(self.compared)),
-            ("refused", json!(self.unsupported)),
+            ("unsupported", json!(self.unsupported)),
         ];
         let part = (!self.shard.is_full()).then(|| ("part", json!(self.shard.to_string())));
         let head: String =
@@ -67,7 +67,8 @@ impl Coverage {
         let count = |what: &str, value: &Value| {
             value.as_u64().and_then(|count| usize::try_from(count).ok()).ok_or_else(|| missing(what))
         };
-        let unsupported = object("refused")?.iter().map(|(why, cases)| Ok((why.clone(), count(why, cases)?)));
+        let unsupported =
+            object("unsupported")?.iter().map(|(why, cases)| Ok((why.clone(), count(why, cases)?)));
         let op = |(name, op): (&String, &Value)| {
             let cells = op["dtypes"].as_object().ok_or_else(|| missing(&format!("dtypes of {name}")))?;
             let cases = count(&format!("cases of {name}"), &op["cases"])?;

@@ -17,7 +17,7 @@ Written by `cargo xtask coverage` from `coverage-*.json` next to it; `tests/cove
 
 const LEGEND: &str = "
 `F` forward and `B` backward, checked against the float64 oracle in every memory layout; `f` and `b` the same, composed from primitives at least in part because the device
-has no kernel for it; `-` refused. Floats are f64, f32, f16 and bf16, integers i64, i32, i16, i8 and u8, unsigned u64, u32 and u16 (those, i16 and i8 dense and sliced only). The number is that of the cases. A dtype that is not named has no row: the op has no
+has no kernel for it; `-` unsupported. Floats are f64, f32, f16 and bf16, integers i64, i32, i16, i8 and u8, unsigned u64, u32 and u16 (those, i16 and i8 dense and sliced only). The number is that of the cases. A dtype that is not named has no row: the op has no
 meaning in it. No `B`: the op has no gradient, for the reason above. `?`: the op is newer than what was found on the device.
 
 ";
@@ -128,7 +128,7 @@ fn facts() -> String {
 fn unsupported_calls(devices: &[Coverage]) -> String {
     let mut text = String::new();
     for device in devices.iter().filter(|device| !device.unsupported.is_empty()) {
-        write!(text, "\nRefused by {}:\n\n", device.device).expect("text grows");
+        write!(text, "\nNot supported by {}:\n\n", device.device).expect("text grows");
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         for (why, count) in &device.unsupported {
             *reasons.entry(without_op(why)).or_default() += count;
@@ -170,7 +170,7 @@ mod tests {
             "| exp | FB floats unsigned i64 i32 i16 i8 bool; 12 | FB f64, Fb f32, -- f16; 12 |",
             "| floor | F f32; 3 | F f32; 3 |",
             "| softmax | ? | ? |",
-            "Refused by cuda:0:",
+            "Not supported by cuda:0:",
             "- f16: the device has no f16 (4 cases)",
         ] {
             assert!(page.lines().any(|line| line == expected), "no line {expected:?} in\n{page}");
@@ -182,7 +182,7 @@ mod tests {
         let lacks = |op: &str| format!("f64: the device has no f64; {op}: WGSL has no 64-bit floats");
         let unsupported = [(lacks("exp"), 40), (lacks("floor"), 2), ("f16: none".into(), 1)].into();
         let page = page(&[Coverage { device: "wgpu:0".into(), unsupported, ..example() }]);
-        let found: Vec<&str> = page.lines().skip_while(|line| *line != "Refused by wgpu:0:").collect();
+        let found: Vec<&str> = page.lines().skip_while(|line| *line != "Not supported by wgpu:0:").collect();
         let expected = [
             "",
             "- f16: none (1 cases)",

@@ -223,12 +223,12 @@ fn invalid_lengths_are_rejected() {
     let device = crate::device();
     let config = AttentionConfig { varlen: true, ..AttentionConfig::PLAIN };
     let x = Tensor::zeros([1, 1, 4, 2], DType::F32, &device).unwrap();
-    let refused = |queries: [i32; 3], keys: [i32; 3]| {
+    let rejected = |queries: [i32; 3], keys: [i32; 3]| {
         let [queries, keys] = [queries, keys].map(|ends| Tensor::from_slice(&ends, [3], &device).unwrap());
         apply(Attention { config }, &[&x, &x, &x, &queries, &keys]).err().map(|error| error.to_string())
     };
     let fine = [0, 2, 4];
-    assert_eq!(refused(fine, [0, 0, 3]), None);
+    assert_eq!(rejected(fine, [0, 0, 3]), None);
     let cases = [
         ([1, 2, 4], fine, "attention: cu_seqlens_q: begins with 1, expected 0"),
         (fine, [0, 3, 2], "attention: cu_seqlens_k: 2 behind 3, expected ends that do not fall"),
@@ -236,6 +236,6 @@ fn invalid_lengths_are_rejected() {
         ([0, 2, 5], fine, "attention: cu_seqlens_q: ends at 5, expected at most 4 rows"),
     ];
     for (queries, keys, message) in cases {
-        assert_eq!(refused(queries, keys).as_deref(), Some(message));
+        assert_eq!(rejected(queries, keys).as_deref(), Some(message));
     }
 }

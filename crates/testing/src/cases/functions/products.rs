@@ -119,7 +119,7 @@ fn of_family(family: &'static Family) -> Vec<OpCase> {
 fn rejected_calls() -> Vec<OpCase> {
     let zeros = |shape: &[usize], device: &Device| Tensor::zeros(shape, F32, device);
     let row = |name: &'static str, shapes: [&'static [usize]; 2], run: Added| {
-        OpCase::new(name, "refusals")
+        OpCase::new(name, "rejections")
             .input(Uniform(-1.0, 1.0))
             .input(Uniform(-1.0, 1.0))
             .on(shapes)

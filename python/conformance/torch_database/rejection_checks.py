@@ -6,21 +6,21 @@ import warnings
 
 import ternion
 
-from .conversion import LeftOut, Refused, flat, own_arguments, ternion_arguments, torch_of
-from .failures import ACCEPTED, INTERNAL, PANIC, REFUSED, Failure, described
+from .conversion import LeftOut, Rejected, flat, own_arguments, ternion_arguments, torch_of
+from .failures import ACCEPTED, INTERNAL, PANIC, REJECTED, Failure, described
 
 # Exception types that the package raises for rejected calls. Others, such as KeyError, and
 # subclasses of these that Python itself raises, are internal errors.
-REFUSALS = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)
+REJECTIONS = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)
 FAULTS = (RecursionError, UnicodeError)
 
 # Python's messages about an argument that a function does not have.
 UNKNOWN_ARGUMENT = re.compile(r"unexpected keyword argument|positional arguments? but|got multiple values for|missing \d+ required")
 
 
-def is_refusal(error):
+def is_rejection(error):
     """Returns whether an error has a type that the package raises for rejected calls."""
-    return isinstance(error, REFUSALS) and not isinstance(error, FAULTS)
+    return isinstance(error, REJECTIONS) and not isinstance(error, FAULTS)
 
 
 def names_function(error, path):
@@ -33,16 +33,16 @@ def names_function(error, path):
 def fault_of(error, path, theirs):
     """Returns the kind of failure of an error, where PyTorch raises an error with the message
     `theirs`; None if the error is correct."""
-    if not is_refusal(error):
+    if not is_rejection(error):
         return INTERNAL
     if UNKNOWN_ARGUMENT.search(str(error)) and not UNKNOWN_ARGUMENT.search(theirs):
-        return REFUSED
+        return REJECTED
     return None if names_function(error, path) else INTERNAL
 
 
 def run_error(subject, case):
     """Returns the failures of a call that must raise an error: an empty list if it does."""
-    theirs = _refusal_of_pytorch(subject, case.sample_input)
+    theirs = _rejection_of_pytorch(subject, case.sample_input)
     try:
         arguments = ternion_arguments(case.sample_input, subject.device)
         result = subject.call(subject.function, *arguments.args, **arguments.kwargs)
@@ -52,17 +52,17 @@ def run_error(subject, case):
                 torch_of(item)
     except (LeftOut, KeyboardInterrupt, SystemExit):
         raise
-    except Refused as unsupported:  # The result of the call is unknown.
-        return [Failure("error", REFUSED, str(unsupported))]
+    except Rejected as unsupported:  # The result of the call is unknown.
+        return [Failure("error", REJECTED, str(unsupported))]
     except Exception as error:
         kind = fault_of(error, subject.path, theirs)
         return [Failure("error", kind, described(error))] if kind else []
     except BaseException as error:
         return [Failure("error", PANIC, described(error))]
-    return [Failure("error", ACCEPTED, f"PyTorch refuses it: {theirs.splitlines()[0]}")]
+    return [Failure("error", ACCEPTED, f"PyTorch rejects it: {theirs.splitlines()[0]}")]
 
 
-def _refusal_of_pytorch(subject, sample):
+def _rejection_of_pytorch(subject, sample):
     """Returns PyTorch's error message."""
     expected = own_arguments(sample)
     try:

@@ -10,8 +10,8 @@ from ternion import nn
 # first match counts.
 REASONS = [
     ("signal.windows", "expects float32 or float64", "a window in half precision is the float32 one, rounded once"),
-    ("rsub", "PyTorch refuses it", "the difference of two numbers, or of a number and an integer tensor, is defined"),
-    ("masked_fill", "PyTorch refuses it", "a value with one element is a scalar, regardless of its rank"),
+    ("rsub", "PyTorch rejects it", "the difference of two numbers, or of a number and an integer tensor, is defined"),
+    ("masked_fill", "PyTorch rejects it", "a value with one element is a scalar, regardless of its rank"),
     ("local_response_norm", "expected a floating dtype", "PyTorch truncates the mean of the squares to an integer: convert to a floating dtype"),
     ("", "expected a floating dtype", "PyTorch returns integers and truncates a mean or a margin: convert to a floating dtype"),
     ("", "is bool, expected a number", "sum and order are not defined for bool: convert to a number"),
