@@ -20,7 +20,7 @@ impl NvtxRanges {
             return Ok(NvtxRanges(None));
         }
         match device.name().contains("cuda") {
-            true => Ok(NvtxRanges(Some(profilers()?))),
+            true => Ok(NvtxRanges(Some(nvtx_sink()?))),
             false => {
                 Err(format!("--nvtx requires a CUDA device (--features cuda, --device cuda), got {device}")
                     .into())
@@ -39,7 +39,7 @@ impl NvtxRanges {
 }
 
 #[cfg(feature = "cuda")]
-fn profilers() -> Outcome<Rc<dyn SpanSink>> {
+fn nvtx_sink() -> Outcome<Rc<dyn SpanSink>> {
     let nvtx = ternion::Nvtx::open();
     match nvtx.is_available() {
         true => Ok(Rc::new(nvtx)),
@@ -48,6 +48,6 @@ fn profilers() -> Outcome<Rc<dyn SpanSink>> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn profilers() -> Outcome<Rc<dyn SpanSink>> {
+fn nvtx_sink() -> Outcome<Rc<dyn SpanSink>> {
     Err("--nvtx: this program was built without the `cuda` feature".into())
 }
