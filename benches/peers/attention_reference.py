@@ -2,7 +2,8 @@
 device.
 
 Operands are [batch, heads, rows, columns]. Scores are computed for a few heads and queries at a
-time, so that those of 16384 tokens fit into a GPU together with the other tensors.
+time, so that those of 16384 tokens fit into a GPU together with the other tensors. Operands of
+sequences of different lengths are [rows, heads, columns].
 """
 
 import dataclasses
@@ -19,9 +20,10 @@ CHUNK_QUERIES = 4096
 @dataclasses.dataclass(frozen=True)
 class Options:
     """Which keys a query attends to, as in Ternion's options: the last query is aligned with the
-    last key. A window counts positions back, including the query's own, and as many ahead if it is
-    not causal. `mask` is true where a query attends to a key, or is added to the scaled scores, and
-    is broadcast to [batch, heads, queries, keys].
+    last key, or with upper_left the first query with the first key. A window counts positions back,
+    including the query's own, and as many ahead if it is not causal. `mask` is true where a query
+    attends to a key, or is added to the scaled scores, and is broadcast to [batch, heads, queries,
+    keys].
     """
 
     scale: float
@@ -29,12 +31,15 @@ class Options:
     window: int | None = None
     mask: torch.Tensor | None = None
     dropout: float = 0.0
+    upper_left: bool = False
+    # Whether the gradient of the mask is computed.
+    mask_gradient: bool = False
 
     def attended_keys(self, first, end, queries, keys, device):
         """Returns whether queries first..end attend to keys, [rows, keys]; None if all do."""
         if not self.causal and self.window is None:
             return None
-        position = torch.arange(first, end, device=device).unsqueeze(1) + (keys - queries)
+        position = torch.arange(first, end, device=device).unsqueeze(1) + (0 if self.upper_left else keys - queries)
         key_index = torch.arange(keys, device=device)
         attended = torch.ones(end - first, keys, dtype=torch.bool, device=device)
         if self.causal:
@@ -48,12 +53,13 @@ class Options:
 
 @dataclasses.dataclass
 class Reference:
-    """The results in float64: y, and dq, dk and dv if dy was given."""
+    """The results in float64: y, and dq, dk, dv and, if requested, dmask if dy was given."""
 
     y: torch.Tensor
     dq: torch.Tensor | None = None
     dk: torch.Tensor | None = None
     dv: torch.Tensor | None = None
+    dmask: torch.Tensor | None = None
 
     def to_dict(self):
         return {name: value for name, value in vars(self).items() if value is not None}
@@ -64,12 +70,14 @@ def reference(q, k, v, options, dy=None, dropout_mask=None, chunk_bytes=CHUNK_BY
     [batch, heads, queries, keys].
     """
     (batch, heads, queries, _), (_, kv_heads, keys, _) = q.shape, k.shape
-    group = heads // kv_heads
-    if options.mask is not None:
-        options = dataclasses.replace(options, mask=options.mask.expand(batch, heads, queries, keys))
+    group, mask = heads // kv_heads, options.mask
+    if mask is not None:
+        options = dataclasses.replace(options, mask=mask.expand(batch, heads, queries, keys))
     results = Reference(q.new_empty(batch, heads, queries, v.shape[3], dtype=torch.float64))
     if dy is not None:
         results.dq, results.dk, results.dv = (torch.zeros_like(x, dtype=torch.float64) for x in (q, k, v))
+        if options.mask_gradient:
+            results.dmask = q.new_zeros((1,) * (4 - mask.dim()) + mask.shape, dtype=torch.float64)
     queries_per_chunk = max(1, min(queries, CHUNK_QUERIES))
     heads_per_chunk = max(1, chunk_bytes // max(1, 8 * queries_per_chunk * keys * group))
     for batch_index in range(batch):
@@ -77,6 +85,41 @@ def reference(q, k, v, options, dy=None, dropout_mask=None, chunk_bytes=CHUNK_BY
             kv_heads_in_chunk = slice(first_head, min(first_head + heads_per_chunk, kv_heads))
             for first_query in range(0, queries, queries_per_chunk):
                 compute_chunk(results, (q, k, v, dy, dropout_mask), options, batch_index, kv_heads_in_chunk, first_query, min(first_query + queries_per_chunk, queries))
+    if results.dmask is not None:
+        results.dmask = results.dmask.reshape(mask.shape)
+    return results
+
+
+def heads_first(x):
+    """Permutes [rows, heads, columns] to [1, heads, rows, columns]."""
+    return x.transpose(0, 1).unsqueeze(0)
+
+
+def rows_first(x):
+    """Permutes [1, heads, rows, columns] to [rows, heads, columns]."""
+    return x[0].transpose(0, 1)
+
+
+def sequences(ends):
+    """Returns the slices of the rows of queries and of keys of each sequence. `ends` is the
+    cumulative lengths of queries and of keys.
+    """
+    return list(zip(*([slice(first, end) for first, end in zip(cumulative, cumulative[1:])] for cumulative in ends)))
+
+
+def reference_varlen(q, k, v, ends, options, dy=None, dropout_mask=None):
+    """Computes the attention within each of several sequences. The dropout mask is [1, heads, rows,
+    key rows]. Rows after the last sequence have results of 0.
+    """
+    results = Reference(q.new_zeros(*q.shape[:2], v.shape[2], dtype=torch.float64))
+    if dy is not None:
+        results.dq, results.dk, results.dv = (torch.zeros_like(x, dtype=torch.float64) for x in (q, k, v))
+    for queries, keys in sequences(ends):
+        operands = [heads_first(x) for x in (q[queries], k[keys], v[keys])]
+        own_dy = None if dy is None else heads_first(dy[queries])
+        kept = None if dropout_mask is None else dropout_mask[:, :, queries, keys]
+        for name, part in reference(*operands, options, own_dy, kept).to_dict().items():
+            getattr(results, name)[queries if name in ("y", "dq") else keys] = rows_first(part)
     return results
 
 
@@ -104,9 +147,24 @@ def compute_chunk(results, operands, options, batch_index, kv_heads, first, end)
     grad = upstream @ value.transpose(-1, -2)
     if factor is not None:
         grad *= factor
-    grad = weights * (grad - (weights * grad).sum(-1, keepdim=True)) * options.scale
+    grad = weights * (grad - (weights * grad).sum(-1, keepdim=True))
+    if results.dmask is not None:
+        add_mask_gradient(results.dmask, grad.flatten(0, 1).unsqueeze(0), (batch_index, heads, slice(first, end)))
+    grad *= options.scale
     results.dq[batch_index, heads, first:end] = (grad @ key).flatten(0, 1)
     results.dk[batch_index, kv_heads] += (grad.transpose(-1, -2) @ query).sum(1)
+
+
+def add_mask_gradient(dmask, grad, position):
+    """Adds the gradient of scores of one sequence, [1, heads, rows, keys], summed over the axes
+    along which the mask is broadcast.
+    """
+    batch_index, heads, rows = position
+    slices = [slice(batch_index, batch_index + 1), heads, rows, slice(None)]
+    for axis, size in enumerate(dmask.shape):
+        if size == 1:
+            grad, slices[axis] = grad.sum(axis, keepdim=True), slice(None)
+    dmask[tuple(slices)] += grad
 
 
 def compute_weights(query, key, options, batch_index, heads, sizes):

@@ -6,8 +6,22 @@ import math
 
 MARKERS = "<!-- errors:start -->", "<!-- errors:end -->"
 OWN_IMPL = "ternion"
-BASELINES = {"torch/cudnn": "cuDNN", "torch/flash": "flash", "torch/ops": "op by op"}
+BASELINES = {
+    "torch/cudnn": "cuDNN",
+    "torch/flash": "flash",
+    "torch/varlen": "varlen_attn",
+    "torch/efficient": "memory-efficient",
+    "torch/ops": "op by op",
+}
 RESULTS = ("y", "dq", "dk", "dv")
+ROWS_KIND = "rows"
+# Kinds of the benchmark's cases other than `shapes`, and what they are.
+OTHER_KINDS = {
+    "varlen": "Sequences of different lengths",
+    "decode": "Few queries of many keys, forward",
+    "bias": "An additive mask that needs a gradient",
+    "forward": "Other lengths of [the ladder](attention-ladder.md) and of [the forward tiles](#by-tma), forward",
+}
 MEASURES = ("max", "rms")
 # Maximum ratio of Ternion's error to the baseline's: the rule of FlashAttention's tests.
 MAX_RATIO = 2.0
@@ -41,7 +55,7 @@ class Errors:
         self.failures = {key: error for key, error in self.failures.items() if key[1] not in self.errors.get(key[0], {})}
 
     def cases_with_errors(self, kind):
-        """Returns the cases of a kind, `shapes` or `rows`, for which Ternion has errors."""
+        """Returns the cases of a kind, the start of their names, for which Ternion has errors."""
         return [case for case, errors_by_impl in self.errors.items() if case.startswith(f"{kind}/") and OWN_IMPL in errors_by_impl]
 
     def ratios(self, cases):
@@ -97,34 +111,69 @@ def ratio_table(errors):
     lines = [format_row(["dtype", "width", "dropout", *RESULTS]), format_row(["---", "---", "---", *["---:"] * len(RESULTS)])]
     for (dtype, width, has_dropout), cases in groups.items():
         ratios = errors.ratios(cases)
-        cells = []
-        for name in RESULTS:
-            ratios_by_measure = {
-                measure: [ratio for ratio, _, result, result_measure, _ in ratios if (result, result_measure) == (name, measure)] for measure in MEASURES
-            }
-            cells.append(" / ".join(format_ratio(max(ratios_by_measure[measure])) if ratios_by_measure[measure] else "-" for measure in MEASURES))
+        cells = [largest_ratios(ratios, name) for name in RESULTS]
         lines.append(format_row([dtype, width.removeprefix("d"), "yes" if has_dropout else "", *cells]))
     return [*lines, ""]
 
 
-def details_table(errors):
-    """Returns a table of all errors of the benchmark's shapes."""
-    baselines = [baseline for baseline in BASELINES if any(baseline in errors.errors[case] for case in errors.cases_with_errors("shapes"))]
+def largest_ratios(ratios, name):
+    """Returns a cell: the largest ratio of a result's largest errors, and that of their root mean
+    squares.
+    """
+    ratios_by_measure = {measure: [ratio for ratio, _, result, result_measure, _ in ratios if (result, result_measure) == (name, measure)] for measure in MEASURES}
+    return " / ".join(format_ratio(max(ratios_by_measure[measure])) if ratios_by_measure[measure] else "-" for measure in MEASURES)
+
+
+def kind_table(errors, kind):
+    """Returns a table of the largest ratio of each result over baselines, by case."""
+    cases = errors.cases_with_errors(kind)
+    results = list(dict.fromkeys(result for case in cases for result in errors.errors[case][OWN_IMPL]))
+    lines = [format_row(["case", *results]), format_row(["---", *["---:"] * len(results)])]
+    for case in cases:
+        ratios = errors.ratios([case])
+        lines.append(format_row([f"`{case}`", *(largest_ratios(ratios, name) for name in results)]))
+    return [*lines, ""]
+
+
+def other_kinds(errors):
+    """Returns the statements and tables of the kinds of OTHER_KINDS that were measured."""
+    text = []
+    for kind, title in OTHER_KINDS.items():
+        if errors.ratios(errors.cases_with_errors(kind)):
+            text += [f"{title}:", "", *verdict_lines(errors, kind, "cases"), *kind_table(errors, kind)]
+    return text
+
+
+def details(errors):
+    """Returns a folded table of all errors for each kind of the benchmark's cases."""
+    kinds = [kind for kind in ("shapes", *OTHER_KINDS) if errors.cases_with_errors(kind)]
+    tables = [line for kind in kinds for line in [*details_table(errors, kind), ""]]
+    return ["<details><summary>Every error</summary>", "", *tables, "</details>", ""] if kinds else []
+
+
+def details_table(errors, kind):
+    """Returns a table of all errors of a kind of the benchmark's cases."""
+    cases = errors.cases_with_errors(kind)
+    baselines = [baseline for baseline in BASELINES if any(baseline in errors.errors[case] for case in cases)]
     baseline_titles = [title for baseline in baselines for title in (f"{BASELINES[baseline]}, max", "rms")]
     column_titles = ["case", "result", "exact, rms", "Ternion, max", "rms", *baseline_titles, "ratio, max", "rms"]
     lines = [format_row(column_titles), format_row(["---", "---", *["---:"] * (len(column_titles) - 2)])]
-    for case in errors.cases_with_errors("shapes"):
-        errors_by_impl = errors.errors[case]
-        for name in errors_by_impl[OWN_IMPL]:
-            own_errors = errors_by_impl[OWN_IMPL][name]
-            cells = [f"`{case.removeprefix('shapes/')}`", name, format_error(own_errors["scale"]), *(format_error(own_errors[measure]) for measure in MEASURES)]
-            for baseline in baselines:
-                cells += [format_error(errors_by_impl[baseline][name][measure]) if baseline in errors_by_impl else "-" for measure in MEASURES]
-            for measure in MEASURES:
-                ratios = [error_ratio(own_errors[measure], errors_by_impl[baseline][name][measure]) for baseline in baselines if baseline in errors_by_impl]
-                cells.append(format_ratio(max(ratios)) if ratios else "-")
-            lines.append(format_row(cells))
-    return ["<details><summary>Every error</summary>", "", *lines, "", "</details>", ""]
+    for case in cases:
+        for name in errors.errors[case][OWN_IMPL]:
+            lines.append(format_row(details_cells(case.removeprefix("shapes/"), name, errors.errors[case], baselines)))
+    return lines
+
+
+def details_cells(title, name, errors_by_impl, baselines):
+    """Returns the cells of a row with all errors of a result."""
+    own_errors = errors_by_impl[OWN_IMPL][name]
+    cells = [f"`{title}`", name, format_error(own_errors["scale"]), *(format_error(own_errors[measure]) for measure in MEASURES)]
+    for baseline in baselines:
+        cells += [format_error(errors_by_impl[baseline][name][measure]) if baseline in errors_by_impl else "-" for measure in MEASURES]
+    for measure in MEASURES:
+        ratios = [error_ratio(own_errors[measure], errors_by_impl[baseline][name][measure]) for baseline in baselines if baseline in errors_by_impl]
+        cells.append(format_ratio(max(ratios)) if ratios else "-")
+    return cells
 
 
 def rows_table(errors):
@@ -160,6 +209,7 @@ def render(lines):
         heading = "The largest ratio over lengths, masks and both peers, of the largest errors / of their root mean squares:"
         text += [*verdict_lines(errors, "shapes", "shapes"), heading, ""]
         text += ratio_table(errors)
+    text += other_kinds(errors)
     if errors.cases_with_errors("rows"):
         text += ["Rows of the op table, compared with PyTorch op by op:", "", *verdict_lines(errors, "rows", "instances of rows"), *rows_table(errors)]
     missing = {}
@@ -167,4 +217,4 @@ def render(lines):
         missing.setdefault((impl, error.splitlines()[0].replace("|", "/")[:200]), []).append(case)
     text += [f"- {BASELINES.get(impl, 'Ternion')} lacks {len(cases)} cases such as `{cases[0]}`: {error}" for (impl, error), cases in missing.items()]
     text += [""] if missing else []
-    return "\n".join([*text, *(details_table(errors) if errors.cases_with_errors("shapes") else [])])
+    return "\n".join([*text, *details(errors)])

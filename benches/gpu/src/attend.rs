@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use ternion::nn::checkpoint;
-use ternion::{AttentionOptions, Causal, Device, Error, GradOptions, Result, Tensor, grad, no_grad};
+use ternion::{
+    AttentionOptions, Causal, CumulativeLengths, Device, Error, GradOptions, Result, Tensor, grad, no_grad,
+};
 
 const OP: &str = "attend";
 
@@ -22,13 +24,21 @@ type Tensors = BTreeMap<String, Tensor>;
 /// below; numbers are JSON's.
 ///
 /// Inputs are `q`, `k`, `v`, as in [`Tensor::scaled_dot_product_attention`], optionally `mask`, and
-/// optionally `dy`, which requests the gradients. Outputs are `y`, and `dq`, `dk` and `dv`.
+/// optionally `dy`, which requests the gradients. With `cu_seqlens_q` and `cu_seqlens_k`, operands
+/// are as in [`Tensor::scaled_dot_product_attention_varlen`]. Outputs are `y`, and `dq`, `dk` and
+/// `dv`.
 #[derive(Debug, PartialEq)]
 struct Request {
     inputs: String,
     outputs: String,
     /// `"causal"`, false by default: the last query is aligned with the last key.
     causal: bool,
+    /// `"upper_left"`, false by default: with `causal`, the first query is aligned with the first
+    /// key.
+    upper_left: bool,
+    /// `"mask_gradient"`, false by default: with `dy`, the gradient of the mask, `dmask`, is an
+    /// output, too.
+    mask_gradient: bool,
     window: Option<usize>,
     scale: Option<f64>,
     /// `"dropout"`, 0 by default.
@@ -44,8 +54,18 @@ impl Request {
         let value: Value =
             serde_json::from_str(text).map_err(|error| invalid(format!("request: {error}")))?;
         let fields = value.as_object().ok_or_else(|| invalid("request: expected an object"))?;
-        const KNOWN: [&str; 8] =
-            ["inputs", "outputs", "causal", "window", "scale", "dropout", "seed", "batches"];
+        const KNOWN: [&str; 10] = [
+            "inputs",
+            "outputs",
+            "causal",
+            "upper_left",
+            "mask_gradient",
+            "window",
+            "scale",
+            "dropout",
+            "seed",
+            "batches",
+        ];
         if let Some(unknown) = fields.keys().find(|key| !KNOWN.contains(&key.as_str())) {
             return Err(invalid(format!("request: expected {}, got {unknown}", KNOWN.join(", "))));
         }
@@ -55,6 +75,7 @@ impl Request {
                 .ok_or_else(|| invalid(format!("request: {key} is not a path of a file")))?;
             Ok(path.to_string())
         };
+        let flag = |key: &str| field(&value, key, Value::as_bool).map(|is_set| is_set.unwrap_or(false));
         let unsigned = |key: &str| field(&value, key, Value::as_u64);
         let size = |key: &str| {
             let to_usize =
@@ -64,7 +85,9 @@ impl Request {
         Ok(Request {
             inputs: file("inputs")?,
             outputs: file("outputs")?,
-            causal: field(&value, "causal", Value::as_bool)?.unwrap_or(false),
+            causal: flag("causal")?,
+            upper_left: flag("upper_left")?,
+            mask_gradient: flag("mask_gradient")?,
             window: size("window")?,
             scale: field(&value, "scale", Value::as_f64)?,
             dropout: field(&value, "dropout", Value::as_f64)?.unwrap_or(0.0),
@@ -125,30 +148,79 @@ fn answer(request: &Request, device: &Device) -> Result<()> {
     device.release_cached()
 }
 
+/// The tensors of a request.
+struct Operands {
+    leaves: Vec<Tensor>,
+    mask: Option<Tensor>,
+    dy: Option<Tensor>,
+    /// The cumulative lengths of queries and of keys.
+    lengths: Option<[Tensor; 2]>,
+}
+
+impl Operands {
+    fn read(request: &Request, device: &Device) -> Result<Operands> {
+        let mut tensors = checkpoint::read(&request.inputs, device)?;
+        let mut take = |name: &str| tensors.remove(name);
+        let missing = |name: &str| invalid(format!("{} has no {name}", request.inputs));
+        let mut needed = |name: &str| take(name).ok_or_else(|| missing(name));
+        let leaves = vec![needed("q")?, needed("k")?, needed("v")?];
+        let (mask, dy) = (take("mask"), take("dy"));
+        let lengths = match (take("cu_seqlens_q"), take("cu_seqlens_k")) {
+            (Some(queries), Some(keys)) => Some([queries, keys]),
+            (None, None) => None,
+            (queries, _) => {
+                return Err(missing(if queries.is_some() { "cu_seqlens_k" } else { "cu_seqlens_q" }));
+            }
+        };
+        if request.mask_gradient && (mask.is_none() || dy.is_none()) {
+            return Err(missing(if mask.is_none() { "mask" } else { "dy" }));
+        }
+        Ok(Operands { leaves, mask, dy, lengths })
+    }
+
+    /// Makes the operands whose gradients are requested leaves. Returns the names of the gradients.
+    fn require_gradients(&mut self, request: &Request) -> Result<Vec<&'static str>> {
+        if request.mask_gradient {
+            self.leaves.extend(self.mask.take());
+        }
+        self.leaves = self.leaves.iter().map(Tensor::requires_grad).collect::<Result<_>>()?;
+        Ok(["dq", "dk", "dv", "dmask"].into_iter().take(self.leaves.len()).collect())
+    }
+
+    fn attend(&self, request: &Request) -> Result<Tensor> {
+        let causal = match request.causal {
+            true if request.upper_left => Causal::UpperLeft,
+            is_causal => Causal::lower_right(is_causal),
+        };
+        let options = AttentionOptions {
+            mask: self.leaves.get(3).or(self.mask.as_ref()),
+            causal,
+            window: request.window,
+            scale: request.scale,
+            dropout: request.dropout,
+        };
+        let [q, k, v] = [&self.leaves[0], &self.leaves[1], &self.leaves[2]];
+        match &self.lengths {
+            None => q.scaled_dot_product_attention(k, v, options),
+            Some([queries, keys]) => {
+                q.scaled_dot_product_attention_varlen(k, v, CumulativeLengths { queries, keys }, options)
+            }
+        }
+    }
+}
+
 fn compute_attention(request: &Request, device: &Device) -> Result<Tensors> {
-    let mut tensors = checkpoint::read(&request.inputs, device)?;
-    let mut take_tensor = |name: &str| tensors.remove(name);
-    let mut needed =
-        |name: &str| take_tensor(name).ok_or_else(|| invalid(format!("{} has no {name}", request.inputs)));
-    let [q, k, v] = [needed("q")?, needed("k")?, needed("v")?];
-    let (mask, dy) = (take_tensor("mask"), take_tensor("dy"));
-    let options = AttentionOptions {
-        mask: mask.as_ref(),
-        causal: Causal::lower_right(request.causal),
-        window: request.window,
-        scale: request.scale,
-        dropout: request.dropout,
-    };
+    let mut operands = Operands::read(request, device)?;
     device.seed(request.seed);
-    let Some(dy) = dy else {
-        let y = no_grad(|| q.scaled_dot_product_attention(&k, &v, options))?;
+    let Some(dy) = operands.dy.take() else {
+        let y = no_grad(|| operands.attend(request))?;
         return Ok([("y".to_string(), y)].into());
     };
-    let leaves = [q.requires_grad()?, k.requires_grad()?, v.requires_grad()?];
-    let y = leaves[0].scaled_dot_product_attention(&leaves[1], &leaves[2], options)?;
-    let gradients = grad(&[y.clone()], &leaves, &[dy], GradOptions::default())?;
+    let names = operands.require_gradients(request)?;
+    let y = operands.attend(request)?;
+    let gradients = grad(&[y.clone()], &operands.leaves, &[dy], GradOptions::default())?;
     let mut results = Tensors::from([("y".to_string(), y.detach())]);
-    for (name, gradient) in ["dq", "dk", "dv"].into_iter().zip(gradients) {
+    for (name, gradient) in names.into_iter().zip(gradients) {
         results.insert(name.into(), gradient.ok_or_else(|| invalid(format!("no {name}")))?);
     }
     Ok(results)
@@ -226,6 +298,68 @@ mod tests {
         Ok(())
     }
 
+    #[test]
+    fn the_gradient_of_the_mask_is_an_output_if_requested() -> Result<()> {
+        let (files, device) = (Files::new("attend-mask"), ternion_cpu::device());
+        let (q, k, dy) =
+            (random([2, 2, 5, 8], &device)?, random([2, 2, 3, 8], &device)?, random([2, 2, 5, 8], &device)?);
+        let mask = random([1, 2, 5, 3], &device)?;
+        let inputs = [("q", &q), ("k", &k), ("v", &k), ("mask", &mask), ("dy", &dy)];
+        let requested = r#", "causal": true, "upper_left": true, "scale": 0.5, "mask_gradient": true"#;
+        let found = files.outputs_of(&inputs, requested, &device)?;
+        let leaves = [q.requires_grad()?, k.requires_grad()?, k.requires_grad()?, mask.requires_grad()?];
+        let options = AttentionOptions {
+            mask: Some(&leaves[3]),
+            causal: Causal::UpperLeft,
+            scale: Some(0.5),
+            ..AttentionOptions::default()
+        };
+        let y = leaves[0].scaled_dot_product_attention(&leaves[1], &leaves[2], options)?;
+        let expected = grad(&[y.clone()], &leaves, &[dy.clone()], GradOptions::default())?;
+        let expected = expected[3].as_ref().expect("a gradient").to_vec_f64()?;
+        assert_eq!(found["y"].to_vec_f64()?, y.to_vec_f64()?);
+        assert_eq!((found["dmask"].dims(), found["dmask"].to_vec_f64()?), (mask.dims(), expected));
+        let without = files.outputs_of(&inputs, r#", "scale": 0.5"#, &device)?;
+        assert!(!without.contains_key("dmask") && without.contains_key("dv"));
+        let error = files.outputs_of(&inputs[..3], requested, &device).expect_err("no mask").to_string();
+        assert!(error.ends_with("has no mask"), "{error}");
+        Ok(())
+    }
+
+    #[test]
+    fn sequences_of_different_lengths_are_attended_to_one_by_one() -> Result<()> {
+        let (files, device) = (Files::new("attend-varlen"), ternion_cpu::device());
+        let rows = |count: usize| Tensor::randn([count, 2, 8], DType::F32, &device)?.to_dtype(DType::BF16);
+        let (q, k, v, dy) = (rows(6)?, rows(7)?, rows(7)?, rows(6)?);
+        let ends = |ends: [i32; 3]| Tensor::from_slice(&ends, [3], &device);
+        let (queries, keys) = (ends([0, 2, 6])?, ends([0, 3, 7])?);
+        let inputs = [
+            ("q", &q),
+            ("k", &k),
+            ("v", &v),
+            ("dy", &dy),
+            ("cu_seqlens_q", &queries),
+            ("cu_seqlens_k", &keys),
+        ];
+        let found = files.outputs_of(&inputs, r#", "causal": true"#, &device)?;
+        let leaves = [q.requires_grad()?, k.requires_grad()?, v.requires_grad()?];
+        let lengths = CumulativeLengths { queries: &queries, keys: &keys };
+        let options = AttentionOptions { causal: Causal::LowerRight, ..AttentionOptions::default() };
+        let y = leaves[0].scaled_dot_product_attention_varlen(&leaves[1], &leaves[2], lengths, options)?;
+        let expected = grad(&[y.clone()], &leaves, &[dy.clone()], GradOptions::default())?;
+        assert_eq!(found["y"].to_vec_f64()?, y.to_vec_f64()?);
+        for (name, expected) in ["dq", "dk", "dv"].into_iter().zip(expected) {
+            let expected = expected.expect("a gradient");
+            assert_eq!(
+                (found[name].dims(), found[name].to_vec_f64()?),
+                (expected.dims(), expected.to_vec_f64()?)
+            );
+        }
+        let error = files.outputs_of(&inputs[..5], "", &device).expect_err("no lengths of keys").to_string();
+        assert!(error.ends_with("has no cu_seqlens_k"), "{error}");
+        Ok(())
+    }
+
     /// The script relies on this to find out which weights were dropped.
     #[test]
     fn a_seed_drops_the_same_weights_whatever_the_operands() -> Result<()> {
@@ -256,6 +390,8 @@ mod tests {
             inputs: "a".into(),
             outputs: "b".into(),
             causal: false,
+            upper_left: false,
+            mask_gradient: false,
             window: None,
             scale: None,
             dropout: 0.1,

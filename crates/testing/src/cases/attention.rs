@@ -111,6 +111,7 @@ fn unmasked() -> Vec<OpCase> {
             })
             .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
         OpCase::new("attention", "default scale")
+            .configured(peers::configuration(&AttentionConfig { scale: 1.0 / 7f64.sqrt(), ..PLAIN }))
             .input(Uniform(-2.0, 2.0))
             .shapes([&[1, 2, 3, 7]])
             .f32_limit(3e-6, 2e-6)
@@ -313,6 +314,7 @@ fn ops() -> Vec<OpCase> {
     let any = || Uniform(-2.0, 2.0);
     vec![
         OpCase::new("attention", "op causal")
+            .configured(peers::configuration(&causal))
             .input(any())
             .input(any())
             .input(any())
@@ -323,6 +325,7 @@ fn ops() -> Vec<OpCase> {
             .oracle(move |x| definition(&causal, x))
             .rounded_oracle(move |round, x| output_with_rounded_weights(round, &causal, x)),
         gradients("causal")
+            .configured(peers::configuration(&causal))
             .on([&[1, 2, 3, 2], &[1, 1, 4, 2], &[1, 1, 4, 5], &[1, 2, 3, 5], &[1, 2, 3], &[1, 2, 3, 5]])
             .double_backward()
             .run(move |x| {
@@ -337,6 +340,7 @@ fn ops() -> Vec<OpCase> {
                 Ok(apply(AttentionGrad { config: PLAIN }, &[&q, &q, &q, &q, &rows, &q])?.into_vec())
             }),
         gradients("mask").input(Input::bool()).on(UNDER_A_MASK)
+            .configured(peers::configuration(&PLAIN))
             .run(move |x| {
                 let inputs: Vec<&Tensor> = x.iter().collect();
                 let config = AttentionConfig { mask: true, ..PLAIN };

@@ -2,7 +2,7 @@
 
 use super::{
     Formula, PLAIN, UNDER_A_MASK, attention, beyond_a_block, definition, gradient, gradients,
-    on_default_shapes, output_with_rounded_weights, zeros,
+    on_default_shapes, output_with_rounded_weights, peers, zeros,
 };
 use crate::prelude::*;
 use ternion_core::AttentionOptions;
@@ -104,6 +104,7 @@ fn dropping_ops() -> Vec<OpCase> {
     };
     vec![
         OpCase::new("attention", "op causal dropout offset=5")
+            .configured(peers::configuration(&config(false)))
             .input(any())
             .input(any())
             .input(any())
@@ -122,11 +123,13 @@ fn dropping_ops() -> Vec<OpCase> {
                 Ok(apply(Attention { config: config(false) }, &[&q, &q, &q, &state])?.into_vec())
             }),
         gradients("causal dropout offset=5")
+            .configured(peers::configuration(&config(false)))
             .on(plain)
             .run_on(run(false))
             .oracle(move |x| gradient(&|weight| weight, formula(false), x))
             .rounded_oracle(move |round, x| gradient(round, formula(false), x)),
         gradients("causal mask dropout offset=5")
+            .configured(peers::configuration(&config(true)))
             .input(Input::bool())
             .on(UNDER_A_MASK)
             .run_on(run(true))

@@ -1,6 +1,6 @@
 //! The gradient of attention with a mask far below all scores.
 
-use super::{PLAIN, definition, gradient};
+use super::{PLAIN, definition, gradient, peers};
 use crate::prelude::*;
 use ternion_core::{AttentionOptions, GradOptions, enable_grad, grad};
 
@@ -23,6 +23,7 @@ pub(super) fn rows() -> Vec<OpCase> {
     };
     let row = |parameters: &str, is_tracked: bool| {
         OpCase::new("attention", parameters)
+            .configured(peers::filled_mask(&PLAIN, -1e30, is_tracked))
             .input(any())
             .input(any())
             .input(any())

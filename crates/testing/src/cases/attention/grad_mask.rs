@@ -2,7 +2,9 @@
 //! axes.
 
 use super::dropout::{STATE, dropped};
-use super::{Formula, PLAIN, attention, beyond_a_block, gradients, score_gradient, scores, zeros};
+use super::{
+    Formula, PLAIN, attention, beyond_a_block, gradients, peers, score_gradient, scores, zeros,
+};
 use crate::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{AttentionConfig, AttentionGradMask};
@@ -59,6 +61,7 @@ fn ops() -> Vec<OpCase> {
         AttentionConfig { dropout: Some(Dropout { p: 0.4, offset: 5 }), ..masked(PLAIN) };
     vec![
         of_masks(row("causal"))
+            .configured(peers::configuration(&causal))
             .double_backward()
             .run(move |x| op(causal)(&x.iter().collect::<Vec<_>>()))
             .oracle(move |x| of_mask(&causal, x))
@@ -77,6 +80,7 @@ fn ops() -> Vec<OpCase> {
                 op(causal)(&[&q, &q, &q, &q, &rows, &q, &mask])
             }),
         of_masks(row("dropout offset=5"))
+            .configured(peers::configuration(&dropping))
             .run_on(move |x, device, _| {
                 let state = Tensor::from_slice(&STATE, [2], device)?;
                 op(dropping)(&x.iter().chain([&state]).collect::<Vec<_>>())

@@ -1,6 +1,6 @@
 //! Causal attention aligned at the upper left: the first query attends to the first key.
 
-use super::{PLAIN, definition, output_with_rounded_weights, rounded_gradients};
+use super::{PLAIN, definition, output_with_rounded_weights, peers, rounded_gradients};
 use crate::prelude::*;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{AttentionOptions, Causal};
@@ -12,6 +12,7 @@ pub(super) fn rows() -> Vec<OpCase> {
     let any = || Uniform(-2.0, 2.0);
     let row = |parameters: &str| {
         OpCase::new("attention", parameters)
+            .configured(peers::upper_left(&PLAIN))
             .input(any())
             .input(any())
             .input(any())

@@ -2,7 +2,8 @@
 
 use super::dropout::{STATE, dropped};
 use super::{
-    Formula, PLAIN, attends, definition, gradient, gradients, output_with_rounded_weights, rounded_gradients,
+    Formula, PLAIN, attends, definition, gradient, gradients, output_with_rounded_weights, peers,
+    rounded_gradients,
 };
 use crate::prelude::*;
 use ternion_core::dispatch::apply;
@@ -26,7 +27,7 @@ const ENDS: [Ends; 6] = [
 /// The numbers of query rows and key rows for each entry of `ENDS`.
 const ROWS: [[usize; 2]; 6] = [[3, 4], [7, 9], [6, 6], [5, 9], [8, 7], [150, 171]];
 
-fn ends_of(rows: [usize; 2]) -> Ends {
+pub(super) fn ends_of(rows: [usize; 2]) -> Ends {
     let at = ROWS.iter().position(|&known| known == rows);
     at.map(|at| ENDS[at]).expect("rows that lengths are known of")
 }
@@ -107,6 +108,7 @@ fn wide() -> Vec<OpCase> {
 fn varlen(parameters: &str, config: AttentionConfig) -> OpCase {
     let AttentionConfig { scale, causal, window, dropout, .. } = config;
     OpCase::new("attention", parameters)
+        .configured(peers::configuration(&config))
         .input(Uniform(-2.0, 2.0))
         .input(Uniform(-2.0, 2.0))
         .input(Uniform(-2.0, 2.0))
@@ -156,6 +158,7 @@ fn ops() -> Vec<OpCase> {
         let what = if dropout.is_some() { "varlen causal dropout offset=5" } else { "varlen causal" };
         let formula = move || Formula { config: under_a_mask(config(dropout)), state: STATE };
         gradients(what)
+            .configured(peers::configuration(&config(dropout)))
             .on([&[1, 2, 7, 2], &[1, 1, 9, 2], &[1, 1, 9, 5], &[1, 2, 7, 5], &[1, 2, 7], &[1, 2, 7, 5]])
             .run_on(move |x, device, _| {
                 let extras = extras(x, device, dropout.is_some())?;
@@ -166,6 +169,7 @@ fn ops() -> Vec<OpCase> {
             .rounded_oracle(move |round, x| gradient(round, formula(), &with_mask(&config(dropout), x)))
     };
     let forward = OpCase::new("attention", "op varlen causal")
+        .configured(peers::configuration(&config(None)))
         .input(any())
         .input(any())
         .input(any())
