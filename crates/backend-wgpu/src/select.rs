@@ -114,7 +114,7 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
             Err(Unsupported::because("no shader drops weights or takes sequences of different lengths"))
         }
         Op::Attention(_) | Op::AttentionGrad(_) if ops::attention::is_composed(inputs) => {
-            Err(Unsupported::because("heads wider than 128 with few rows, or not of whole vec4, are composed"))
+            Err(Unsupported::because("wide heads with few rows, or not of whole vec4, are composed"))
         }
         Op::Attention(_) => Ok(ops::attention::run),
         Op::AttentionGrad(_) => Ok(ops::attention::run_grad),

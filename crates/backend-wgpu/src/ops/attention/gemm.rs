@@ -148,9 +148,9 @@ struct Shape {
 
 impl Shape {
     /// Returns the sizes if the weights of the heads that share a key head are within the memory
-    /// limit, and there are enough rows and tiles. If `is_wide`, any number is enough, and the limit
-    /// is that of a binding: shaders that keep the weights on chip compute the scores again for
-    /// every 64 columns of wide heads.
+    /// limit, and there are enough rows and tiles. If `is_wide`, any number is enough, and the
+    /// limit is that of a binding: shaders that keep the weights on chip compute the scores again
+    /// for every 64 columns of wide heads.
     fn of(call: &Call<'_>, config: &AttentionConfig, is_wide: bool) -> Result<Option<Shape>> {
         let [batch, heads, queries, width] = call.inputs[0].layout.shape().to_array(call.name)?;
         let sizes = Sizes::of(call, config, [heads, queries, width])?;
