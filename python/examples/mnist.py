@@ -158,7 +158,7 @@ def main():
     results = open(arguments.json, "w", encoding="utf-8") if arguments.json else None
     device = ternion.device(arguments.device)
     if arguments.nvtx and device.type != "cuda":
-        raise ValueError(f"--nvtx: NVIDIA's profilers show nothing of {device}: expected a CUDA device (--device cuda)")
+        raise ValueError(f"--nvtx requires a CUDA device (--device cuda), got {device}")
     ternion.manual_seed(arguments.seed)
     model = model_of(arguments.model, arguments.hidden, device)
     digits = ternion.data.mnist(arguments.data)
