@@ -151,13 +151,13 @@ impl Observed {
     }
 }
 
-/// Returns whether there is no shader for this variant: attention with dropout or with sequences of
-/// different lengths, norms whose rows are rounded or whose gradients are added to others, losses
-/// whose gradients are written over the logits.
-fn is_composed(op: &Op) -> bool {
+/// Returns whether there is no shader for this variant: attention with dropout, with sequences of
+/// different lengths, or with wide heads in small sizes, norms whose rows are rounded or whose
+/// gradients are added to others, losses whose gradients are written over the logits.
+fn is_composed(op: &Op, inputs: &[Meta<'_>]) -> bool {
     match op {
         Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config }) => {
-            config.dropout.is_some() || config.varlen
+            config.dropout.is_some() || config.varlen || has_small_wide_heads(inputs)
         }
         Op::CrossEntropyWithGrad(both) => both.in_place,
         Op::LayerNorm(norm) => norm.out_dtype.is_some(),
@@ -166,6 +166,15 @@ fn is_composed(op: &Op) -> bool {
         Op::RmsNormGrad(gradient) => gradient.residual || gradient.rounds,
         _ => false,
     }
+}
+
+/// Returns whether heads of attention have more than 128 columns, and either at most 64 queries and
+/// keys or rows that are not whole vec4.
+fn has_small_wide_heads(inputs: &[Meta<'_>]) -> bool {
+    let [q, k, v] = [0, 1, 2].map(|input| inputs[input].shape().dims());
+    let is_whole = |dims: &[usize]| dims[3].is_multiple_of(4);
+    let is_small = q[2] <= 64 && k[2] <= 64;
+    q[3].max(v[3]) > 128 && (is_small || !is_whole(q) || !is_whole(v))
 }
 
 impl Backend for Observed {
@@ -178,7 +187,7 @@ impl Backend for Observed {
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
         let planned = self.inner.backend().plan(op, inputs);
         let is_f32 = inputs.first().is_some_and(|meta| meta.dtype == DType::F32);
-        if planned.is_err() && is_f32 && !is_composed(op) {
+        if planned.is_err() && is_f32 && !is_composed(op, inputs) {
             self.stats().composed.push(op.name());
         }
         planned
