@@ -1,13 +1,13 @@
 """Weights of a small PyTorch model.
 
-For examples/pytorch_weights.rs and docs/tutorials/pytorch_weights.md. Usage:
+For apps/src/bin/pytorch_weights.rs and docs/tutorials/pytorch_weights.md. Usage:
 
     pip install torch==2.11.* safetensors numpy
     python tests/reference/weights.py
 
 writes the folder weights next to this script: model.safetensors, the state dict as written by
 `save_file`, and case.safetensors, an input with its logits. The model was trained for some steps,
-so that the statistics of its norms differ from their initial values.
+so that the running statistics of its batch norms differ from their initial values.
 
     python tests/reference/weights.py FILE CASE
 

@@ -56,7 +56,7 @@ impl Timer {
     }
 
     /// Returns whether the times are measured on the device. If not, they are measured by the host
-    /// and include two waits.
+    /// and include the wait at the second event.
     pub fn is_on_device(&self) -> bool {
         matches!(self.events, Events::Device(_))
     }

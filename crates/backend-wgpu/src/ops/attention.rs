@@ -111,7 +111,7 @@ impl Sizes {
         if queries.max(keys) > MAX_LINES {
             return Err(Error::invalid(
                 call.name,
-                format!("{queries} queries and {keys} keys: a tile takes {MAX_LINES}"),
+                format!("expected at most {MAX_LINES} queries and keys, got {queries} and {keys}"),
             ));
         }
         let window = config.window.map_or(UNBOUNDED, |window| window.min(UNBOUNDED as usize) as i32);

@@ -60,8 +60,8 @@ impl Tensor {
     /// Integrates this tensor along an axis by the trapezoidal rule.
     ///
     /// # Shapes
-    /// `[..]` and positions `[size of the axis]`, or of any shape that broadcasts to that of this
-    /// tensor -> the shape without the axis
+    /// `[.., n, ..]` and positions `[n]`, or of a rank of at least 2 and a shape that broadcasts to
+    /// that of this tensor -> `[.., ..]`, the shape without the axis
     ///
     /// # Errors
     /// Returns an error if the dtype is not floating-point, if the axis does not exist, or if the
@@ -74,6 +74,9 @@ impl Tensor {
 
     /// Returns the integrals along an axis up to each element except the first: see
     /// [`trapezoid`](Tensor::trapezoid).
+    ///
+    /// # Shapes
+    /// `[.., n, ..]` and positions as for `trapezoid` -> `[.., n - 1, ..]`
     ///
     /// # Errors
     /// Same as [`trapezoid`](Tensor::trapezoid).

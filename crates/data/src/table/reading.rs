@@ -73,8 +73,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Converts the result of the `csv` crate. It returns only I/O errors, because the content is
-    /// in memory and the reader is flexible.
+    /// Converts the result of the `csv` crate. No error is expected, because the text is in memory
+    /// and valid UTF-8, and records may have any number of fields.
     fn record(&self, record: csv::Result<StringRecord>) -> Result<StringRecord> {
         record.map_err(|error| DataError::Io { file: self.file.to_path_buf(), source: error.into() })
     }

@@ -19,7 +19,8 @@ fn numbers(dtype: DType) -> Vec<f64> {
     vec![half, 0.0, 3.0, last, below, 7.0, half, 1.0, half + 4096.0, last, 2.0]
 }
 
-/// Each of the numbers as often as there are numbers: together with [`numbers`], all pairs.
+/// Returns each of the n numbers n times in a row. Inputs repeat [`numbers`], so both together are
+/// all n^2 pairs.
 fn others(dtype: DType) -> Vec<f64> {
     let all = numbers(dtype);
     (0..all.len() * all.len()).map(|at| all[at / all.len()]).collect()
@@ -46,7 +47,8 @@ fn quotients(dtype: DType) -> OpCase {
             ])
         })
         .oracle(|x| {
-            // Not in f64, which rounds 64-bit quotients up.
+            // Not in f64, in which rounding may carry a 64-bit quotient to the next integer. A
+            // quotient by 0 is 0, as the CPU and the kernels define it.
             let integer_op = |form: fn(u64, u64) -> Option<u64>| {
                 x[0].zip(&x[1], move |a, b| form(a as u64, b as u64).unwrap_or(0) as f64)
             };

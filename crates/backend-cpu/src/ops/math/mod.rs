@@ -1,11 +1,12 @@
 //! Elementary functions of f32 without branches, so that loops over them can be vectorized; and of
 //! f64 where the standard library has none.
 //!
-//! Every function accepts every input: NaN gives NaN; infinities, zeros (with their sign) and
-//! subnormals give the limits of the function; results overflow and underflow where the exact ones
-//! do. Errors are at most about 2 ulp over the entire range (4 for the normal distribution), as
-//! measured by the tests. Selections are written as `if` on plain values, which compile to masks.
-//! Only `+ - * /` and integer arithmetic are used, so that the bits are the same on every CPU.
+//! Every function accepts every input: NaN gives NaN; infinities and zeros (with their sign) give
+//! the limits of the function; subnormals are as accurate as other numbers; results overflow and
+//! underflow where the exact ones do. Errors are at most about 2 ulp over the entire range (4 for
+//! the normal distribution), as measured by the tests. Selections are written as `if` on plain
+//! values, which compile to masks. Only `+ - * /` and integer arithmetic are used, so that the bits
+//! are the same on every CPU.
 //!
 //! Method: reduce the argument to a short interval, evaluate a polynomial there (minimax fits
 //! computed for this file, in Horner's form), and undo the reduction.
@@ -19,8 +20,8 @@ pub(crate) use double::{erf_f64, normal_cdf_and_pdf_f64, normal_cdf_f64};
 /// Adding and subtracting this number rounds to an integer, which is then in the low bits of the
 /// sum: 1.5 * 2^23.
 const ROUNDING: f32 = 12_582_912.0;
-/// ln 2 = `LN_2_HIGH + LN_2_LOW`; `LN_2_HIGH` has 10 bits, so that its product with an exponent is
-/// exact.
+/// ln 2 = `LN_2_HIGH + LN_2_LOW`; `LN_2_HIGH`, 355 / 512, has 9 bits, so that its product with an
+/// exponent is exact.
 const LN_2_HIGH: f32 = 0.693_359_4;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
@@ -46,7 +47,8 @@ fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) << 23) as u32)
 }
 
-/// Computes `x * 2^n` for `n` in -252..=254, rounded once: the first product is never subnormal.
+/// Computes `x * 2^n` for `x` in `0.5..2` and `n` in -250..=254, rounded once: the first product is
+/// not subnormal.
 #[inline(always)]
 fn scale(x: f32, n: i32) -> f32 {
     let half = n >> 1;

@@ -26,8 +26,8 @@ const MIN_ELEMENTS: usize = 1 << 18;
 ///
 /// Inputs: logits and target as for [`CrossEntropy`], and dloss `[rows]` (accumulator dtype), for
 /// which the gradient is computed. Outputs: loss and log_sum (auxiliary) as for [`CrossEntropy`],
-/// and dlogits (auxiliary) with the shape and dtype of the logits. The gradient of the loss does
-/// not depend on dloss.
+/// and dlogits (auxiliary) with the shape and dtype of the logits. dloss affects only dlogits: the
+/// backward pass of the loss uses the gradient that it receives.
 #[derive(Clone, Debug)]
 pub struct CrossEntropyWithGrad {
     /// A target value that is ignored.
@@ -174,8 +174,9 @@ impl Rule for CrossEntropyGradUpdate {
     }
 }
 
-/// Computes the loss of each row. The gradient is computed in the same op if the device supports
-/// it, if a gradient is recorded, and if the reduction is a mean over `count` rows or a sum.
+/// Computes the loss of each row of `rows`, the logits `[rows, classes]`. The gradient is computed
+/// in the same op if the device supports it, if a gradient is recorded, if the logits are large
+/// enough, and if the reduction is a mean over `count` rows or a sum.
 pub(super) fn losses(
     rows: &Tensor,
     target: &Tensor,
