@@ -7,7 +7,6 @@ use crate::ops;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use ternion_core::backend::{Meta, Plan, Unsupported, View};
-use ternion_core::ops::attention::{Attention, AttentionGrad};
 use ternion_core::ops::reduce::ReduceOp;
 use ternion_core::{DType, Error, Op, Result};
 
@@ -108,16 +107,7 @@ fn select(_gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsuppor
             Err(Unsupported::because("a pre-activation, the gradient of one and sums of rows are composed"))
         }
         Op::Matmul(_) => Ok(ops::matmul::run),
-        Op::Attention(Attention { config }) | Op::AttentionGrad(AttentionGrad { config })
-            if config.dropout.is_some() || config.varlen =>
-        {
-            Err(Unsupported::because("no shader drops weights or takes sequences of different lengths"))
-        }
-        Op::Attention(_) | Op::AttentionGrad(_) if ops::attention::is_composed(inputs) => {
-            Err(Unsupported::because("wide heads with few rows, or not of whole vec4, are composed"))
-        }
-        Op::Attention(_) => Ok(ops::attention::run),
-        Op::AttentionGrad(_) => Ok(ops::attention::run_grad),
+        Op::Attention(_) | Op::AttentionGrad(_) => ops::attention::select(op, inputs),
         Op::Conv2d(_) => Ok(ops::conv::run_conv2d),
         Op::Conv2dGradInput(_) => Ok(ops::conv::run_grad_input),
         Op::Conv2dGradWeight(_) => Ok(ops::conv::run_grad_weight),

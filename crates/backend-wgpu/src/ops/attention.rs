@@ -3,9 +3,9 @@
 
 mod cooperative;
 mod gemm;
+mod inputs;
 
 use super::matmul::is_vec4_aligned;
-use super::rows::Dense;
 use crate::call::Call;
 use crate::gpu::{Binding, Launch};
 use crate::names::{
@@ -18,8 +18,10 @@ use crate::slots::{Access, Slot, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
 use gemm::UntiledAttention;
+pub(crate) use inputs::select;
+use inputs::{Vec4Copies, has_wide_heads};
 use smallvec::SmallVec;
-use ternion_core::backend::{Meta, View};
+use ternion_core::backend::View;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::{DType, Error, Op, Result};
 
@@ -278,43 +280,7 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Returns whether a composition takes less time than the shaders here: for heads wider than 128
-/// with few queries and keys, or with rows that are not whole vec4.
-pub(crate) fn is_composed(inputs: &[Meta<'_>]) -> bool {
-    let axis = |number: usize| inputs[..3].iter().map(move |meta| meta.shape().dim(number));
-    let is_wide = axis(3).any(|width| width > MAX_WIDTH);
-    is_wide && (axis(2).all(|lines| lines <= TILE) || axis(3).any(|width| !width.is_multiple_of(4)))
-}
-
-/// Copies of inputs that are not stored as vec4 although their rows are whole vec4, such as the
-/// expanded gradient of a sum. Shaders that read them element by element take several times as
-/// long.
-struct Vec4Copies<'a>(SmallVec<[Dense<'a>; 7]>);
-
-impl<'a> Vec4Copies<'a> {
-    /// Copies inputs for which `is_copied` returns true.
-    fn of(call: &Call<'a>, is_copied: impl Fn(usize) -> bool) -> Result<Vec4Copies<'a>> {
-        let copies = call.inputs.iter().enumerate().map(|(at, view)| {
-            let (_, offset) = call.gpu.bind(call.name, view)?;
-            match view.layout.elements() > 0 && is_copied(at) && !is_vec4_aligned(view, offset, 3) {
-                true => Dense::input(call.gpu, call.name, view),
-                false => Ok(Dense::Borrowed(*view)),
-            }
-        });
-        Ok(Vec4Copies(copies.collect::<Result<_>>()?))
-    }
-
-    fn views(&self) -> SmallVec<[View<'_>; 7]> {
-        self.0.iter().map(Dense::view).collect()
-    }
-}
-
-/// Returns whether any of the heads is wider than the tiles of tile_vec4.wgsl.
-fn has_wide_heads(call: &Call<'_>) -> bool {
-    call.inputs[..3].iter().any(|view| view.layout.shape().dim(3) > MAX_WIDTH)
-}
-
-pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
+fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::Attention(attention) = op else { return Err(call.wrong_op()) };
     if !has_wide_heads(call) {
         return run_forward(attention, call);
@@ -465,7 +431,7 @@ impl GradTarget {
     }
 }
 
-pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
+fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let Op::AttentionGrad(attention) = op else { return Err(call.wrong_op()) };
     let is_wide = has_wide_heads(call);
     let is_whole = call.inputs[5].layout.shape().dim(3).is_multiple_of(4);

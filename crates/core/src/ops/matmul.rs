@@ -5,7 +5,7 @@ use crate::autograd::{Context, Grads, is_recording};
 use crate::backend::Meta;
 use crate::dispatch::apply_one;
 use crate::error::{Error, Result};
-use crate::op::{Differentiability, Output, Outputs, Role, Rule, Saves, check};
+use crate::op::{Differentiability, Output, Outputs, Rule, Saves, check};
 use crate::ops::unary::{Unary, UnaryGrad};
 use crate::precision::{self, Precision, without_precision};
 use crate::shape::AxisSet;
@@ -190,59 +190,6 @@ impl Rule for Matmul {
 }
 
 impl Matmul {
-    /// Infers the outputs of a product of this shape with an epilogue. The operands are valid.
-    fn infer_with_epilogue(&self, inputs: &[Meta<'_>], shape: Shape) -> Result<Outputs> {
-        let (name, dtype) = ("matmul", inputs[0].dtype);
-        check_integer_factor(name, "alpha", self.epilogue.alpha, dtype)?;
-        if let Some(error_message) = self.epilogue.error_message() {
-            return Err(Error::invalid(name, error_message));
-        }
-        let out_dtype = self.epilogue.out_dtype.unwrap_or(dtype);
-        if out_dtype != dtype && !(dtype.is_half() && out_dtype == DType::F32) {
-            return Err(Error::dtype(
-                name,
-                "output",
-                out_dtype,
-                text!["the operands' dtype, or ", DType::F32, " for ", DType::F16, " and ", DType::BF16],
-            ));
-        }
-        let mut role = Role::Fresh;
-        for (position, meta) in inputs.iter().enumerate().skip(2) {
-            let bias = self.epilogue.bias && position == 2;
-            let accumulator = self.epilogue.accumulate && position == inputs.len() - 1;
-            let pre_activation = self.epilogue.activation_grad.is_some();
-            if meta.dtype != out_dtype && (accumulator || pre_activation || meta.dtype != dtype) {
-                return Err(Error::DTypeMismatch { op: name, left: out_dtype, right: meta.dtype });
-            }
-            let n = shape.dim(shape.rank() - 1);
-            match (bias, accumulator, pre_activation) {
-                (true, ..) => check::shape(name, "bias", meta, Shape::unchecked(&[n]))?,
-                (_, true, _) => check::shape(name, "accumulator", meta, shape)?,
-                (_, _, true) => check::shape(name, "pre-activation", meta, shape)?,
-                _ => check::shape(name, "residual", meta, shape)?,
-            }
-            if accumulator {
-                role = Role::Accumulates(position);
-            }
-        }
-        let mut outputs = Outputs::from_buf([Output { shape, dtype: out_dtype, role }]);
-        if self.epilogue.pre_activation {
-            outputs.push(Output::fresh(shape, out_dtype));
-        }
-        if self.epilogue.column_sums {
-            let [_, columns] = shape.to_array(name)?;
-            outputs.push(Output::fresh(Shape::unchecked(&[columns]), out_dtype.accumulator()));
-        }
-        if self.epilogue.row_sums_of_a {
-            if !dtype.is_float() {
-                return Err(Error::dtype(name, "operand with sums of its rows", dtype, "a floating dtype"));
-            }
-            let [rows, _] = shape.to_array(name)?;
-            outputs.push(Output::fresh(Shape::unchecked(&[rows]), out_dtype));
-        }
-        Ok(outputs)
-    }
-
     /// Applies this product to all inputs but the last one, with another epilogue.
     fn without_last(&self, inputs: &[Tensor], epilogue: Epilogue) -> Result<Tensor> {
         let inputs: SmallVec<[&Tensor; 4]> = inputs[..inputs.len() - 1].iter().collect();

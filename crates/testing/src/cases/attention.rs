@@ -63,6 +63,7 @@ fn beyond_a_block(parameters: &str, config: AttentionConfig) -> OpCase {
 
 fn unmasked() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
+    let default_scale = AttentionConfig { scale: 1.0 / 7f64.sqrt(), ..PLAIN };
     vec![
         on_default_shapes(attention("", PLAIN))
             .on([&[1, 2, 17, 8], &[1, 2, 33, 8], &[1, 2, 33, 8]])
@@ -111,18 +112,15 @@ fn unmasked() -> Vec<OpCase> {
             })
             .perf([&[4, 16, 1024, 64], &[4, 16, 1024, 64], &[4, 16, 1024, 64]]),
         OpCase::new("attention", "default scale")
-            .configured(peers::configuration(&AttentionConfig { scale: 1.0 / 7f64.sqrt(), ..PLAIN }))
+            .configured(peers::configuration(&default_scale))
             .input(Uniform(-2.0, 2.0))
             .shapes([&[1, 2, 3, 7]])
             .f32_limit(3e-6, 2e-6)
             .run(|x| x[0].scaled_dot_product_attention(&x[0], &x[0], AttentionOptions::default()))
-            .oracle(|x| {
-                let config = AttentionConfig { scale: 1.0 / 7f64.sqrt(), ..PLAIN };
-                definition(&config, &[x[0].clone(), x[0].clone(), x[0].clone()]).0
-            })
-            .rounded_oracle(|round, x| {
-                let config = AttentionConfig { scale: 1.0 / 7f64.sqrt(), ..PLAIN };
-                output_with_rounded_weights(round, &config, &[x[0].clone(), x[0].clone(), x[0].clone()]).0
+            .oracle(move |x| definition(&default_scale, &[x[0].clone(), x[0].clone(), x[0].clone()]).0)
+            .rounded_oracle(move |round, x| {
+                let x = [x[0].clone(), x[0].clone(), x[0].clone()];
+                output_with_rounded_weights(round, &default_scale, &x).0
             }),
         beyond_a_block("beyond a block", PLAIN).on([&[1, 1, 2, 3], &[1, 1, 150, 3], &[1, 1, 150, 2]]),
         beyond_a_block("causal, beyond a block", causal).on([&[1, 1, 70, 2], &[1, 1, 140, 2], &[1, 1, 140, 2]]),
