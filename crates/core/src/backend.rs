@@ -472,3 +472,43 @@ pub struct MemoryStats {
     /// The maximum memory in use since the start, or since the peak was restarted.
     pub peak: usize,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Host(AtomicU64);
+
+    #[derive(Debug, Default)]
+    struct Other(AtomicU64);
+
+    impl Memory for Host {
+        fn bytes(&self) -> usize {
+            8
+        }
+        fn version_counter(&self) -> &AtomicU64 {
+            &self.0
+        }
+    }
+
+    impl Memory for Other {
+        fn bytes(&self) -> usize {
+            8
+        }
+        fn version_counter(&self) -> &AtomicU64 {
+            &self.0
+        }
+    }
+
+    /// Backends dereference the pointer, so it must exist for the memory's own type only.
+    #[test]
+    fn the_pointer_to_memory_is_that_of_its_own_type() {
+        let buffer = Buffer::new(Host::default());
+        let expected = buffer.downcast::<Host>().map(std::ptr::from_ref);
+        assert!(expected.is_some());
+        assert_eq!(buffer.as_ptr::<Host>(), expected);
+        assert_eq!(buffer.as_ptr::<Other>(), None);
+        assert_eq!(Buffer::new(Other::default()).as_ptr::<Host>(), None);
+    }
+}
