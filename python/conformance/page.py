@@ -102,8 +102,8 @@ def _count(group):
     return len(group), len(cases), sum(outcome.passed for outcome in cases)
 
 
-def _totals(listed, others, version):
-    rows = [f"onnx {version}:", "", "| | operators | cases | passed | |", "|---|---:|---:|---:|---:|"]
+def _totals(listed, others, versions):
+    rows = [f"{versions}:", "", "| | operators | cases | passed | |", "|---|---:|---:|---:|---:|"]
     for name, group in (("listed", listed), ("not covered", others)):
         operators, cases, passed = _count(group)
         # Cases of operators that are not covered pass only because they are expanded into others,
@@ -113,11 +113,11 @@ def _totals(listed, others, version):
     return rows
 
 
-def written(page, listed, others, table, version):
+def written(page, listed, others, table, versions):
     """Returns a page with these results between its markers, or a new page if there is none."""
     failed = [outcome for outcomes in listed.values() for outcome in outcomes if not outcome.passed]
     parts = [
-        [*_totals(listed, others, version)],
+        [*_totals(listed, others, versions)],
         ["## Operators", "", *_listed_table(listed)],
         ["## Cases that fail", "", *_failure_table(failed)],
         ["## Operators that are not covered", "", *_other_table(others, table)],

@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections import Counter, defaultdict, namedtuple
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx.backend.test.loader import load_model_tests
@@ -21,6 +22,8 @@ from arrays import Unsupported, array_of, reference_of, value_of
 from interpreter import Interpreter, operator_name
 from operators import TABLE
 
+# The packages that compute the expected outputs.
+VERSIONS = f"onnx {onnx.__version__}, ml_dtypes {ml_dtypes.__version__}"
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
 
 Outcome = namedtuple("Outcome", "operator case passed kind detail")
@@ -150,7 +153,7 @@ def main():
     if arguments.check:
         return _check(listed)
     before = PAGE.read_text() if PAGE.exists() else ""
-    PAGE.write_text(page.written(before, listed, others, TABLE, onnx.__version__))
+    PAGE.write_text(page.written(before, listed, others, TABLE, VERSIONS))
     return 0
 
 
