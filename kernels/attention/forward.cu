@@ -21,9 +21,10 @@
 //
 // The accumulators are blocks of 16 x 8: ROW_TILES x STEP / 8 of s, ROW_TILES x VALUE_DIM / 8 of y.
 //
-// Row maxima are updated only when one has risen by more than 8 in base 2 (softmax.cuh): weights
-// are at most 2^8, and y is seldom rescaled. A fully masked query gives 0 and a log-sum-exp of
-// -infinity. A score of NaN or +infinity makes its row NaN.
+// Without a mask, row maxima are updated only when one has risen by more than 8 in base 2: weights
+// are at most 2^8, and y is seldom rescaled. With a mask they are always updated (softmax.cuh has
+// the reason). A fully masked query gives 0 and a log-sum-exp of -infinity. A score of NaN or
+// +infinity makes its row NaN.
 //
 // Launch: attention<<<batch * heads * blocks, WARPS * 32, SHARED_BYTES>>>, with
 // blocks = ceil(queries / QUERIES). The host sets the tiles with ROW_TILES, STEP, WARPS and BLOCKS
