@@ -125,6 +125,10 @@ NOT_MEASURED = {
     ("docs/kernels/matmul.md", "probes"): "a history: each row states its commit",
 }
 
+# Blocks of benches/peers/experiments.py compare forms of which only one is in the sources. Their
+# captions state the commit.
+EXPERIMENT = "experiment-"
+
 # The latest change of some paths: the commit, its date, and which of the paths it changed.
 Change = collections.namedtuple("Change", "commit date paths")
 
@@ -284,7 +288,7 @@ def with_notes(text, page, history, measured=None, not_measured=None):
     measured = MEASURED if measured is None else measured
     lines = text.splitlines()
     for name, start, end in reversed(list(blocks(text, page))):
-        if (page, name) in (NOT_MEASURED if not_measured is None else not_measured):
+        if name.startswith(EXPERIMENT) or (page, name) in (NOT_MEASURED if not_measured is None else not_measured):
             continue
         where = f"{page}: block {name}"
         if (page, name) not in measured:

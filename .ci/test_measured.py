@@ -178,7 +178,7 @@ class TableTest(unittest.TestCase):
         pages = build_site.pages((self.ROOT / "docs/SUMMARY.md").read_text(), "docs")
         found = {(page, name) for page in pages for name, _, _ in measured.blocks((self.ROOT / page).read_text(), page)}
         self.assertEqual(set(measured.MEASURED) & set(measured.NOT_MEASURED), set())
-        self.assertEqual(set(measured.MEASURED) | set(measured.NOT_MEASURED), found)
+        self.assertEqual(set(measured.MEASURED) | set(measured.NOT_MEASURED), {block for block in found if not block[1].startswith(measured.EXPERIMENT)})
 
     def test_the_pages_can_be_noted(self):
         for page in {page for page, _ in measured.MEASURED}:
