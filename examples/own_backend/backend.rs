@@ -185,15 +185,15 @@ use with_element;
 
 fn read(op: &Op, view: &View<'_>) -> Result<Values> {
     let bytes = bytes_of(op.name(), view.buffer)?.lock();
-    let size = view.dtype.size();
-    let scalars = view.layout.positions().map(|position| {
-        let element = &bytes[position * size..(position + 1) * size];
-        with_element!(view.dtype, E => E::from_bytes(element)[0].to_scalar())
-    });
-    Ok(match view.dtype.is_float() {
-        true => Real(scalars.map(Scalar::as_f64).collect()),
-        false => Whole(scalars.map(Scalar::as_i128).collect()),
-    })
+    let positions = view.layout.positions();
+    Ok(with_element!(view.dtype, E => {
+        let buffer = E::from_bytes(&bytes);
+        let scalars = positions.map(|position| buffer[position].to_scalar());
+        match view.dtype.is_float() {
+            true => Real(scalars.map(Scalar::as_f64).collect()),
+            false => Whole(scalars.map(Scalar::as_i128).collect()),
+        }
+    }))
 }
 
 fn write(op: &Op, view: &View<'_>, values: &Values) -> Result<()> {
@@ -204,8 +204,8 @@ fn write(op: &Op, view: &View<'_>, values: &Values) -> Result<()> {
             Real(values) => Scalar::Float(values[index]),
             Whole(values) => wrapped(values[index], view.dtype),
         };
-        let element = with_element!(view.dtype, E => E::to_bytes(&[E::from_scalar(scalar)]).into_owned());
-        bytes[position * size..(position + 1) * size].copy_from_slice(&element);
+        let element = &mut bytes[position * size..(position + 1) * size];
+        with_element!(view.dtype, E => element.copy_from_slice(&E::to_bytes(&[E::from_scalar(scalar)])));
     }
     Ok(())
 }
