@@ -85,8 +85,8 @@ fn isclose_of_nan() -> OpCase {
         .oracle(|x| x[0].zip(&x[1], |a, b| f64::from(near(a, b) || a.is_nan() && b.is_nan())))
 }
 
-/// Differences of up to 3 with a tolerance of 2; the difference of the smallest and largest value
-/// of a dtype does not fit the dtype.
+/// Differences of up to 3 with a tolerance of 2. In an unsigned dtype `a - b` would wrap if `b` is
+/// larger.
 fn isclose_of_integers() -> OpCase {
     let closeness = Closeness { rtol: 0.0, atol: 2.0, equal_nan: false };
     OpCase::new("isclose", "integers")
@@ -99,7 +99,7 @@ fn isclose_of_integers() -> OpCase {
         .oracle(|x| x[0].zip(&x[1], |a, b| f64::from((a - b).abs() <= 2.0)))
 }
 
-/// A tensor and a copy with one element moved within the tolerance, or beyond it.
+/// A tensor and its multiples that are within the tolerance, or beyond it; and the tensor itself.
 fn allclose() -> OpCase {
     OpCase::new("allclose", "")
         .input(Uniform(1.0, 2.0))

@@ -8,7 +8,7 @@ pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, f64::INFINITY].into_iter().map(pairs).collect();
     rows.push(product());
     rows.push(equal());
-    rows.extend([1.0, 2.0].map(within));
+    rows.extend([1.0, 2.0].map(pdist));
     rows
 }
 
@@ -27,12 +27,12 @@ fn distance(x: &[f64], y: &[f64], p: f64) -> f64 {
 /// Distances of the rows of matrices, with leading axes broadcast.
 fn distances(x: &Array, y: &Array, p: f64) -> Array {
     let (n, m, width) = (x.shape[x.rank() - 2], y.shape[y.rank() - 2], x.shape[x.rank() - 1]);
-    let lead = crate::array::broadcast_shape(&x.shape[..x.rank() - 2], &y.shape[..y.rank() - 2]);
-    let of = |x: &Array, count: usize| x.expand(&[&lead[..], &[count, width]].concat());
-    let (x, y) = (of(x, n), of(y, m));
-    Array::from_fn(&[&lead[..], &[n, m]].concat(), |at| {
-        let (lead, pair) = at.split_at(at.len() - 2);
-        let start = |x: &Array, row: usize| x.position(&[lead, &[row, 0]].concat());
+    let outer_shape = crate::array::broadcast_shape(&x.shape[..x.rank() - 2], &y.shape[..y.rank() - 2]);
+    let expanded = |x: &Array, count: usize| x.expand(&[&outer_shape[..], &[count, width]].concat());
+    let (x, y) = (expanded(x, n), expanded(y, m));
+    Array::from_fn(&[&outer_shape[..], &[n, m]].concat(), |at| {
+        let (outer, pair) = at.split_at(at.len() - 2);
+        let start = |x: &Array, row: usize| x.position(&[outer, &[row, 0]].concat());
         let row = |x: &Array, row: usize| match width {
             0 => Vec::new(),
             _ => x.data[start(x, row)..start(x, row) + width].to_vec(),
@@ -116,7 +116,7 @@ fn equal() -> OpCase {
         .oracle(|_| vec![Array::zeros(&[2, 3]); 4])
 }
 
-fn within(p: f64) -> OpCase {
+fn pdist(p: f64) -> OpCase {
     OpCase::new("pdist", format!("p={p}"))
         .input(Values::custom(|shapes, position, rng| {
             // Rows that are far from one another.

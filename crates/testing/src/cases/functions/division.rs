@@ -50,7 +50,7 @@ fn floor(a: f64, b: f64) -> f64 {
 impl Function {
     fn rows(&self) -> Vec<OpCase> {
         let mut rows = vec![self.floats(), self.integers()];
-        rows.extend([(I8, f64::from(i8::MIN)), (I32, f64::from(i32::MIN))].map(|(dtype, least)| self.ends(dtype, least)));
+        rows.extend([(I8, f64::from(i8::MIN)), (I32, f64::from(i32::MIN))].map(|(dtype, least)| self.extremes(dtype, least)));
         rows
     }
 
@@ -91,7 +91,7 @@ impl Function {
 
     /// The smallest and largest value of a signed dtype, divided by 0, by -1 (one quotient wraps),
     /// and by each other.
-    fn ends(&self, dtype: DType, least: f64) -> OpCase {
+    fn extremes(&self, dtype: DType, least: f64) -> OpCase {
         let &Function { op, run, of_integers, .. } = self;
         let most = -least - 1.0;
         OpCase::new(op, format!("ends of {dtype}"))

@@ -138,11 +138,11 @@ fn certain() -> OpCase {
         .shapes([&[1, 1], &[4, 5]])
         .run(|x| Ok((x[0].multinomial(1, false)?, x[0].multinomial(2, true)?)))
         .oracle(|x| {
-            let of = |count: usize| {
+            let samples = |count: usize| {
                 let rows = rows_of(&x[0]).into_iter();
                 let found = rows.flat_map(|row| vec![row.iter().position(|&p| p > 0.0).unwrap_or(0) as f64; count]);
                 Array::new(&[x[0].shape[0], count], found.collect())
             };
-            (of(1), of(2))
+            (samples(1), samples(2))
         })
 }

@@ -7,7 +7,7 @@ use ternion_core::EmbeddingOptions;
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    [embeddings_with_options(), short_rows()].concat()
+    [embeddings_with_options(), renormalized_rows()].concat()
 }
 
 /// The gradient of selected rows: zero for padding, and divided by how often the row is selected.
@@ -50,7 +50,7 @@ fn embeddings_with_options() -> Vec<OpCase> {
 }
 
 /// Selected rows are scaled down in place to a norm of any order.
-fn short_rows() -> Vec<OpCase> {
+fn renormalized_rows() -> Vec<OpCase> {
     let row = |p: f64| {
         OpCase::new("embedding_renorm_", format!("p={p}"))
             .input(Uniform(-4.0, 4.0))

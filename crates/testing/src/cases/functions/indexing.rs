@@ -33,17 +33,17 @@ fn reduced(dtype: DType, reduction: ScatterReduction, initial: Option<f64>, sour
     }
 }
 
-/// Scatters elements of `source` to those of `base` whose index along `axis` is given by
-/// `index_of`.
+/// Reduces the elements of `source` into those of `base`: for each index below `index_shape`,
+/// `index_of` returns the index along `axis` in `base`.
 fn oracle(
     dtype: DType,
     (reduction, include_self, axis): (ScatterReduction, bool, usize),
     [base, source]: [&Array; 2],
-    parts: &[usize],
+    index_shape: &[usize],
     index_of: impl Fn(&[usize]) -> f64,
 ) -> Array {
     let mut sources: Vec<Vec<f64>> = vec![Vec::new(); base.elements()];
-    Array::from_fn(parts, |at| {
+    Array::from_fn(index_shape, |at| {
         let mut target = at.to_vec();
         target[axis] = index_of(at) as usize;
         sources[base.position(&target)].push(source.at(at));
@@ -140,8 +140,8 @@ fn slice_rows() -> Vec<OpCase> {
         .collect()
 }
 
-/// Gradients where differences cannot determine them: of a product with infinities and zeros, which
-/// are the products of the other elements, and of a min or max that is NaN.
+/// Gradients that central differences cannot determine: those of a product with infinities and
+/// zeros (for each element the product of the others), and those of a min or max that is NaN.
 fn gradients_by_convention() -> Vec<OpCase> {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let row = |op: &'static str, kind: (ScatterReduction, &str), include_self: bool, [base, source]: [&[f64; 3]; 2], want: [[f64; 3]; 2]| {

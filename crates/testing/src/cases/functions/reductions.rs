@@ -31,7 +31,7 @@ fn variance(slice: &[f64], correction: f64) -> f64 {
     slice.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (slice.len() as f64 - correction)
 }
 
-fn numbers(slice: &[f64]) -> Vec<f64> {
+fn without_nan(slice: &[f64]) -> Vec<f64> {
     slice.iter().copied().filter(|x| !x.is_nan()).collect()
 }
 
@@ -46,7 +46,7 @@ fn nansum(axes: &'static [usize]) -> OpCase {
         .shapes([&[1, 1, 1], &[3, 5, 7], &[2, 0, 3]])
         .double_backward()
         .run(move |x| x[0].nansum(&isizes(axes)[..], false))
-        .oracle(move |x| x[0].reduce(axes, Keep::No, |slice| numbers(slice).iter().sum()))
+        .oracle(move |x| x[0].reduce(axes, Keep::No, |slice| without_nan(slice).iter().sum()))
         .adversarial("NaN", [with_nan()])
 }
 
@@ -56,7 +56,7 @@ fn nanmean(axes: &'static [usize]) -> OpCase {
         .shapes([&[1, 1, 1], &[3, 5, 7]])
         .double_backward()
         .run(move |x| x[0].nanmean(&isizes(axes)[..], true))
-        .oracle(move |x| x[0].reduce(axes, Keep::Yes, |slice| mean(&numbers(slice))))
+        .oracle(move |x| x[0].reduce(axes, Keep::Yes, |slice| mean(&without_nan(slice))))
         .adversarial("NaN", [with_nan()])
         .rejects("nanmean: input is i32, expected a floating dtype", |device| {
             Tensor::zeros([2], I32, device)?.nanmean(0, false)
@@ -78,9 +78,9 @@ fn count_nonzero(axes: &'static [usize]) -> OpCase {
 }
 
 fn aminmax(axes: &'static [usize]) -> OpCase {
-    let extreme = |slice: &[f64], of_two: fn(f64, f64) -> f64| match slice.iter().any(|x| x.is_nan()) {
+    let extreme = |slice: &[f64], choose: fn(f64, f64) -> f64| match slice.iter().any(|x| x.is_nan()) {
         true => f64::NAN,
-        false => slice.iter().copied().reduce(of_two).unwrap_or(f64::NAN),
+        false => slice.iter().copied().reduce(choose).unwrap_or(f64::NAN),
     };
     OpCase::new("aminmax", format!("axes={axes:?}"))
         .input(Distinct)
@@ -90,7 +90,7 @@ fn aminmax(axes: &'static [usize]) -> OpCase {
         .double_backward()
         .run(move |x| x[0].aminmax(&isizes(axes)[..], false))
         .oracle(move |x| {
-            let of = |of_two: fn(f64, f64) -> f64| x[0].reduce(axes, Keep::No, |slice| extreme(slice, of_two));
+            let of = |choose: fn(f64, f64) -> f64| x[0].reduce(axes, Keep::No, |slice| extreme(slice, choose));
             (of(f64::min), of(f64::max))
         })
         .adversarial("NaN", [with_nan()])
@@ -129,7 +129,7 @@ fn sums_of_integers() -> OpCase {
         .oracle(|x| x[0].reduce(&[0], Keep::No, |slice| slice.iter().sum()))
 }
 
-fn running(slice: &[f64]) -> Vec<f64> {
+fn cumulative_product(slice: &[f64]) -> Vec<f64> {
     let mut product = 1.0;
     slice
         .iter()
@@ -146,7 +146,7 @@ fn cumprod() -> Vec<OpCase> {
             .input(values)
             .f32_limit(2e-6, 4e-6)
             .run(move |x| x[0].cumprod(axis))
-            .oracle(move |x| x[0].map_slices(axis, running))
+            .oracle(move |x| x[0].map_slices(axis, cumulative_product))
     };
     // Many zeros: no gradient is divided by them.
     let few = || Fixed(vec![1.25, 0.0, -0.75, 2.0, 0.5, 0.0, -1.5]);
@@ -162,7 +162,7 @@ fn cumprod() -> Vec<OpCase> {
             .dtypes(INTEGERS)
             .also(BOOL)
             .run(|x| x[0].cumprod(0))
-            .oracle(|x| x[0].map_slices(0, |slice| running(slice).into_iter().map(|x| wrap(I64, x)).collect())),
+            .oracle(|x| x[0].map_slices(0, |slice| cumulative_product(slice).into_iter().map(|x| wrap(I64, x)).collect())),
     ]
 }
 

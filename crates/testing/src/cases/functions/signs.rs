@@ -134,8 +134,8 @@ fn nan_to_num() -> Vec<OpCase> {
             .double_backward()
             .run(|x| x[0].nan_to_num(0.0, None, None))
             .oracle_for(move |dtype, x| {
-                let most = largest(dtype);
-                x[0].map(replaced(0.0, most, -most))
+                let max = largest(dtype);
+                x[0].map(replaced(0.0, max, -max))
             })
             .adversarial("special", [specials()]),
         row("nan=-1.5 posinf=8 neginf=-4")

@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 
 /// Returns the rows.
 pub fn rows() -> Vec<OpCase> {
-    [running(), ranks(), modes(), middles(), norms()].concat()
+    [running(), ranks(), modes(), medians_of_all(), norms()].concat()
 }
 
 type Pair = fn(&Tensor, usize) -> Result<(Tensor, Tensor)>;
-/// Returns the element of a slice to be found, and its index.
+/// An oracle that returns the element to be found in a slice, and its index.
 type Found = fn(&[f64]) -> (f64, usize);
 
 fn specials() -> Array {
@@ -17,8 +17,8 @@ fn specials() -> Array {
     Array::new(&[1, values.len()], values.to_vec())
 }
 
-/// Rows of a function that finds one element of each slice: with gradients if all elements differ,
-/// and with equal elements in all dtypes.
+/// Rows of a function that finds one element of each slice: of different elements with gradients,
+/// and of equal elements in all dtypes.
 fn finding(op: &'static str, parameters: &str, run: Pair, found: Found, dtypes: &[DType]) -> Vec<OpCase> {
     let row = |parameters: String, values: Values, axis: usize| {
         OpCase::new(op, parameters)
@@ -27,10 +27,10 @@ fn finding(op: &'static str, parameters: &str, run: Pair, found: Found, dtypes: 
             .differentiable_outputs(1)
             .run(move |x| run(&x[0], axis))
             .oracle(move |x| {
-                let removed = |part: fn((f64, usize)) -> f64| {
+                let reduced = |part: fn((f64, usize)) -> f64| {
                     x[0].reduce(&[axis], Keep::No, move |slice| part(found(slice)))
                 };
-                (removed(|found| found.0), removed(|found| found.1 as f64))
+                (reduced(|found| found.0), reduced(|found| found.1 as f64))
             })
     };
     vec![
@@ -88,12 +88,12 @@ fn running() -> Vec<OpCase> {
                     .differentiable_outputs(1)
                     .run(move |x| run(&x[0], axis))
                     .oracle(move |x| {
-                        let of = |part: fn(&(f64, usize)) -> f64| {
+                        let results = |part: fn(&(f64, usize)) -> f64| {
                             x[0].map_slices(axis, move |slice| {
                                 running_extremes(slice, wins).iter().map(part).collect()
                             })
                         };
-                        (of(|found| found.0), of(|found| found.1 as f64))
+                        (results(|found| found.0), results(|found| found.1 as f64))
                     })
             };
             [
@@ -136,10 +136,10 @@ fn ranks() -> Vec<OpCase> {
         .differentiable_outputs(1)
         .run(|x| x[0].kthvalue(3, 0))
         .oracle(|x| {
-            let of = |part: fn(&[f64], usize) -> f64| {
+            let results = |part: fn(&[f64], usize) -> f64| {
                 x[0].reduce(&[0], Keep::No, move |slice| part(slice, order(slice)[2]))
             };
-            (of(|slice, at| slice[at]), of(|_, at| at as f64))
+            (results(|slice, at| slice[at]), results(|_, at| at as f64))
         })
         .rejects("kthvalue: k of 4, expected 1 to 3", |device| {
             Tensor::zeros([3], F32, device)?.kthvalue(4, 0)
@@ -153,8 +153,8 @@ fn ranks() -> Vec<OpCase> {
         (slice[at], at)
     };
     let nanmedian: Found = |slice| {
-        let known = slice.iter().filter(|value| !value.is_nan()).count();
-        let at = order(slice)[known.saturating_sub(1) / 2];
+        let numbers = slice.iter().filter(|value| !value.is_nan()).count();
+        let at = order(slice)[numbers.saturating_sub(1) / 2];
         (slice[at], at)
     };
     let mut rows = kth;
@@ -182,8 +182,8 @@ fn modes() -> Vec<OpCase> {
     let mode: Found = |slice| {
         let count = |value: f64| slice.iter().filter(|&&other| other == value).count().max(1);
         let order = order(slice);
-        let most = order.iter().map(|&at| count(slice[at])).max().unwrap_or(1);
-        let value = order.iter().map(|&at| slice[at]).find(|&value| count(value) == most).unwrap_or(f64::NAN);
+        let largest_count = order.iter().map(|&at| count(slice[at])).max().unwrap_or(1);
+        let value = order.iter().map(|&at| slice[at]).find(|&value| count(value) == largest_count).unwrap_or(f64::NAN);
         let at = slice.iter().rposition(|&other| other == value);
         (value, at.unwrap_or(order[0]))
     };
@@ -198,15 +198,15 @@ fn modes() -> Vec<OpCase> {
 }
 
 /// The median of all elements.
-fn middles() -> Vec<OpCase> {
+fn medians_of_all() -> Vec<OpCase> {
     let median = |x: &Array| {
         let middle =
             order(&x.data).get(x.elements().saturating_sub(1) / 2).map_or(f64::NAN, |&at| x.data[at]);
         Array::scalar(if x.data.iter().any(|value| value.is_nan()) { f64::NAN } else { middle })
     };
     let nanmedian = |x: &Array| {
-        let known: Vec<f64> = x.data.iter().copied().filter(|value| !value.is_nan()).collect();
-        let middle = order(&known).get(known.len().saturating_sub(1) / 2).map_or(f64::NAN, |&at| known[at]);
+        let numbers: Vec<f64> = x.data.iter().copied().filter(|value| !value.is_nan()).collect();
+        let middle = order(&numbers).get(numbers.len().saturating_sub(1) / 2).map_or(f64::NAN, |&at| numbers[at]);
         Array::scalar(middle)
     };
     type All = (&'static str, fn(&Tensor) -> Result<Tensor>, fn(&Array) -> Array);

@@ -52,10 +52,12 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 /// Symmetric and periodic windows of even and odd length, of length 2, 1 and 0.
+/// `value_at(n, count)` is element `n` of the symmetric window of length `count`. A periodic window
+/// is a symmetric one of one more element, without the last.
 fn row(
     op: &'static str,
     window: SignalWindow,
-    at: impl Fn(f64, f64) -> f64 + Send + Sync + 'static,
+    value_at: impl Fn(f64, f64) -> f64 + Send + Sync + 'static,
 ) -> OpCase {
     let lengths = [8, 13, 2, 1, 0];
     OpCase::new(op, "")
@@ -68,7 +70,7 @@ fn row(
         .oracle(move |_| {
             let both = lengths.iter().flat_map(|&length| [(length, length), (length, length + 1)]);
             let made = both.map(|(length, count)| {
-                let value = |n: usize| if length == 1 { 1.0 } else { at(n as f64, count as f64) };
+                let value = |n: usize| if length == 1 { 1.0 } else { value_at(n as f64, count as f64) };
                 Array::new(&[length], (0..length).map(value).collect())
             });
             made.collect::<Vec<_>>()

@@ -1,7 +1,7 @@
 //! Rows of decompositions.
 
 use super::oracles::{Matrix, each, each_matrix, eigh, gram_schmidt, identity, svd, symmetric};
-use super::{of, row, spread, symmetric as symmetric_tensor, zeros};
+use super::{row, spread, symmetric as symmetric_tensor, tensor, zeros};
 use crate::prelude::*;
 use ternion_linalg as linalg;
 use ternion_linalg::{QrMode, Triangle};
@@ -158,7 +158,7 @@ fn singular_values() -> Vec<OpCase> {
                 vec![x[0].clone(), eye(&x[0], size), eye(&x[0], size)]
             })
             .rejects("linalg.svd: the matrix (of the batch element 1) has a NaN or an infinity", |device| {
-                linalg::svd(&of(&[2, 1, 1], &[1.0, f64::INFINITY], device)?, false)
+                linalg::svd(&tensor(&[2, 1, 1], &[1.0, f64::INFINITY], device)?, false)
             })
             .rejects("linalg.svd: input is bool, expected f32 or f64", |device| {
                 linalg::svd(&Tensor::zeros([2, 2], Bool, device)?, false)
@@ -223,7 +223,7 @@ fn eigenvalues() -> Vec<OpCase> {
             })
             .oracle(|x| (each_matrix(&x[0], sizes(&x[0]), symmetric), eye(&x[0], sizes(&x[0])[0])))
             .rejects("linalg.eigh: the matrix has a NaN or an infinity", |device| {
-                linalg::eigh(&of(&[2, 2], &[1.0, 0.0, f64::NAN, 1.0], device)?, Triangle::Lower)
+                linalg::eigh(&tensor(&[2, 2], &[1.0, 0.0, f64::NAN, 1.0], device)?, Triangle::Lower)
             })
             .rejects("linalg.eigh: matrices of 2 x 3, expected square ones", |device| {
                 linalg::eigh(&zeros(&[2, 3], device)?, Triangle::Lower)
@@ -258,13 +258,13 @@ fn eigenvalues() -> Vec<OpCase> {
             })
             .oracle(|x| {
                 let [size, _] = sizes(&x[0]);
-                let of = |upper: bool| {
+                let eigenvalues_of = |upper: bool| {
                     each(&x[0], &[size], |matrix| {
-                        let pick = |i: usize, j: usize| if (j > i) == upper { matrix[i][j] } else { matrix[j][i] };
-                        eigh(&(0..size).map(|i| (0..size).map(|j| pick(i, j)).collect()).collect()).0
+                        let element = |i: usize, j: usize| if (j > i) == upper { matrix[i][j] } else { matrix[j][i] };
+                        eigh(&(0..size).map(|i| (0..size).map(|j| element(i, j)).collect()).collect()).0
                     })
                 };
-                (of(false), of(true))
+                (eigenvalues_of(false), eigenvalues_of(true))
             })
             .adversarial("large", [Array::new(&[2, 2], vec![1e30, 0.0, 0.0, -2e30])]),
     ]
@@ -281,9 +281,9 @@ fn lower_upper() -> Vec<OpCase> {
             })
             .oracle(|x| {
                 let [rows, columns] = sizes(&x[0]);
-                let (lead, size) = (&x[0].shape[..x[0].rank() - 2], rows.min(columns));
-                let above = Array::zeros(&[lead, &[rows, size]].concat());
-                let below = Array::zeros(&[lead, &[size, columns]].concat());
+                let (outer, size) = (&x[0].shape[..x[0].rank() - 2], rows.min(columns));
+                let above = Array::zeros(&[outer, &[rows, size]].concat());
+                let below = Array::zeros(&[outer, &[size, columns]].concat());
                 vec![x[0].clone(), above, below, eye(&x[0], rows)]
             }),
         row("linalg.lu_factor", "")
@@ -294,7 +294,7 @@ fn lower_upper() -> Vec<OpCase> {
             .oracle(|x| each_matrix(&x[0], sizes(&x[0]), doolittle))
             .rejects(
                 "linalg.lu_factor: the matrix has no inverse (the pivot 2 is 0): lu_factor_ex takes it",
-                |device| linalg::lu_factor(&of(&[2, 2], &[1.0, 2.0, 2.0, 4.0], device)?),
+                |device| linalg::lu_factor(&tensor(&[2, 2], &[1.0, 2.0, 2.0, 4.0], device)?),
             ),
         row("linalg.lu_factor_ex", "singular")
             .input(Fixed(vec![1.0, 2.0, 2.0, 4.0, 1.0, 2.0, 4.0, 6.0]))
@@ -318,9 +318,9 @@ fn lower_upper() -> Vec<OpCase> {
             })
             .oracle(|x| {
                 let [rows, columns] = sizes(&x[0]);
-                let (lead, size) = (&x[0].shape[..x[0].rank() - 2], rows.min(columns));
-                let above = Array::zeros(&[lead, &[rows, size]].concat());
-                vec![x[0].clone(), above, Array::zeros(&[lead, &[size, columns]].concat())]
+                let (outer, size) = (&x[0].shape[..x[0].rank() - 2], rows.min(columns));
+                let above = Array::zeros(&[outer, &[rows, size]].concat());
+                vec![x[0].clone(), above, Array::zeros(&[outer, &[size, columns]].concat())]
             })
             .rejects("lu_unpack: pivots is i64, expected i32", |device| {
                 linalg::lu_unpack(&zeros(&[2, 2], device)?, &Tensor::ones([2], I64, device)?)

@@ -114,9 +114,9 @@ pub fn gram_schmidt(a: &Matrix, columns: usize) -> (Matrix, Matrix) {
         let mut column: Vec<f64> = a.iter().map(|row| row[j]).collect();
         for _ in 0..2 {
             for (k, base) in q.iter().enumerate() {
-                let part: f64 = base.iter().zip(&column).map(|(x, y)| x * y).sum();
-                r[k][j] += part;
-                column.iter_mut().zip(base).for_each(|(x, y)| *x -= part * y);
+                let projection: f64 = base.iter().zip(&column).map(|(x, y)| x * y).sum();
+                r[k][j] += projection;
+                column.iter_mut().zip(base).for_each(|(x, y)| *x -= projection * y);
             }
         }
         if j < size {
@@ -224,8 +224,8 @@ pub fn exp(a: &Matrix) -> Matrix {
     let (mut term, mut sum) = (identity(size), identity(size));
     for k in 1..30 {
         term = product(&term, &small, size);
-        for (own, row) in term.iter_mut().zip(&mut sum) {
-            for (x, y) in own.iter_mut().zip(row) {
+        for (term_row, sum_row) in term.iter_mut().zip(&mut sum) {
+            for (x, y) in term_row.iter_mut().zip(sum_row) {
                 *x /= f64::from(k);
                 *y += *x;
             }

@@ -19,7 +19,7 @@ fn sums(x: &Array) -> Array {
 }
 
 fn similarities() -> Vec<OpCase> {
-    let along = |axis: usize, eps: f64| {
+    let oracle = |axis: usize, eps: f64| {
         move |x: &[Array]| {
             let sum = |x: Array| x.reduce(&[axis], Keep::No, |row| row.iter().sum());
             let length = move |x: &Array| sum(x.map(|x| x * x)).map(|s: f64| s.sqrt().max(eps));
@@ -40,7 +40,7 @@ fn similarities() -> Vec<OpCase> {
             .on([&[3, 5], &[1, 5]])
             .double_backward()
             .run(|x| x[0].cosine_similarity(&x[1], 1, 1e-8))
-            .oracle(along(1, 1e-8))
+            .oracle(oracle(1, 1e-8))
             .adversarial("zeros", [Array::zeros(&[1, 3]), Array::full(&[1, 3], 2.0)])
             .rejects("cosine_similarity: axis 1 on shape [3]", |device| {
                 let x = Tensor::zeros([3], F32, device)?;
@@ -51,7 +51,7 @@ fn similarities() -> Vec<OpCase> {
             .input(Uniform(-0.1, 0.1))
             .shapes([&[5, 3]])
             .run(|x| x[0].cosine_similarity(&x[1], 0, 0.5))
-            .oracle(along(0, 0.5)),
+            .oracle(oracle(0, 0.5)),
     ]
 }
 
@@ -180,7 +180,7 @@ fn triplets() -> Vec<OpCase> {
             .oracle(move |x| losses(x, swap))
     };
     // A half-precision distance is rounded before it is reduced.
-    let of_any = row("triplet_margin_with_distance_loss", true).dtypes(&[F64, F32]);
+    let with_distance = row("triplet_margin_with_distance_loss", true).dtypes(&[F64, F32]);
     vec![
         row("triplet_margin_loss", false)
             .rejects("triplet_margin_loss: margin -1, expected above 0", rejected_call(-1.0))
@@ -193,7 +193,7 @@ fn triplets() -> Vec<OpCase> {
                 },
             ),
         row("triplet_margin_loss", true),
-        of_any.rejects("triplet_margin_with_distance_loss: margin -1, expected above 0", |device| {
+        with_distance.rejects("triplet_margin_with_distance_loss: margin -1, expected above 0", |device| {
             let x = Tensor::zeros([3, 2], F32, device)?;
             let options = TripletOptions { margin: -1.0, ..TripletOptions::default() };
             x.triplet_margin_with_distance_loss(&x, &x, |a, _| Ok(a.clone()), options)
