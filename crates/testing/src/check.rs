@@ -102,9 +102,13 @@ struct Session<'a> {
     row: &'a OpCase,
     check: Check,
     filter: &'a Filter,
+    /// The device under test, with guarded memory.
     device: Device,
+    /// The same device with every fused op composed of primitives.
     composed: Device,
+    /// The device that runs the same computation in float64 (see `Stepwise`).
     reference: Device,
+    /// The ops that ran on the device under test.
     trace: TraceHandle,
     oracle_cache: &'a OracleCache,
     /// Fingerprint of all values that were compared with the oracle.
@@ -189,10 +193,10 @@ impl<'a> Session<'a> {
     /// not apply to it.
     fn skip(&mut self, dtype: DType, why: &str, trace: &Trace) {
         let why = format!("{dtype}: {why}");
-        let lacks_itself = trace.unsupported.values().any(|op_error| op_error.lacking.contains(dtype.name()));
+        let lacks_dtype = trace.unsupported.values().any(|op_error| op_error.lacking.contains(dtype.name()));
         match trace.unsupported.is_empty() {
             true => self.outcome.skip(why),
-            false => self.outcome.record_unsupported(dtype, lacks_itself, why),
+            false => self.outcome.record_unsupported(dtype, lacks_dtype, why),
         }
     }
 
@@ -352,14 +356,14 @@ impl<'a> Session<'a> {
             Gradient::Along(directions) => {
                 let limits = limits::gradient_along(self.row, got_dtype, directions, &got, steps);
                 for (number, (direction, want)) in directions.iter().enumerate() {
-                    let along = got.dot(direction);
+                    let got_along = got.dot(direction);
                     // Errors of elements are independent, so their squares add up.
                     let squares = direction.data.iter().zip(&limits).map(|(d, limit)| (d * limit).powi(2));
                     let limit = 4.0 * squares.sum::<f64>().sqrt();
-                    let within = (along - want).abs() <= limit;
-                    if !within {
+                    let is_within = (got_along - want).abs() <= limit;
+                    if !is_within {
                         let detail = format!(
-                            "gradient of input {at} along direction {number}: got {along:?}, want {want:?} within {limit:.3e}"
+                            "gradient of input {at} along direction {number}: got {got_along:?}, want {want:?} within {limit:.3e}"
                         );
                         return Err(detail.into());
                     }
@@ -425,10 +429,10 @@ impl<'a> Session<'a> {
         let call =
             |device: &Device| no_grad(|| self.row.call(device, dtype, memory_layout, &expected.case.inputs));
         let fused = call(&self.device).map_err(|error| self.classify(error))?;
-        let backward = dtype.is_float()
+        let has_backward = dtype.is_float()
             && self.row.forward_only.is_none()
             && !self.row.differentiable_inputs(dtype).is_empty();
-        if backward {
+        if has_backward {
             self.row
                 .run_backward(&self.device, dtype, memory_layout, &expected.case.inputs, &expected.cotangents)
                 .map_err(|error| self.classify(error))?;
@@ -439,7 +443,7 @@ impl<'a> Session<'a> {
         let composed = call(&self.composed).map_err(|error| self.classify(error))?;
         let mut compared = self.compare_outputs(case, &expected, &composed, ResultRounding::PerPrimitive)?;
         compared += self.compare_fused(case, &expected, &fused, &composed)?;
-        if backward {
+        if has_backward {
             compared += self.compare_gradients(case, &self.composed)?;
         }
         Ok(compared)

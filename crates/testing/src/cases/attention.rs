@@ -17,7 +17,7 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::ops::random::Dropout;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropout::rows(), grad_mask::rows(), ieee::rows(), varlen::rows()].into_iter().flatten().collect()
 }

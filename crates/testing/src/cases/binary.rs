@@ -10,7 +10,7 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::ops::binary::{BinaryOp, BinaryScalar, Side};
 use ternion_core::{Scalar, no_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = float_rows();
     rows.extend(integer_rows());

@@ -4,7 +4,7 @@ use crate::compare::round_to;
 use crate::prelude::*;
 use ternion_core::no_grad;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = comparisons();
     rows.extend(scalar_comparisons());

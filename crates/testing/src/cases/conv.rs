@@ -5,7 +5,7 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::ops::conv::{Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvConfig, Window};
 use ternion_core::ops::conv_methods::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [patches(), forward(), gradients(), tf32_permitted(), one_axis(), transposed()].concat()
 }

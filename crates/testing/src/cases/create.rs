@@ -5,7 +5,7 @@ use crate::compare::round_to;
 use crate::prelude::*;
 use ternion_core::{Scalar, no_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![full(), negative(), constants(), like(), fill_in_place(), large_integers()];
     rows.extend([

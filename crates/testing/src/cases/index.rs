@@ -4,7 +4,7 @@ use crate::prelude::*;
 use std::cmp::Ordering;
 use ternion_core::{Scalar, no_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [gathers(), scatters(), scatters_in_place(), selections(), scaled_sums(), embeddings(), sorts(), counts()].concat()
 }

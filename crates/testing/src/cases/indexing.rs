@@ -4,7 +4,7 @@ use crate::prelude::*;
 use ternion_core::no_grad;
 use ternion_core::ops::indexing::{Ellipsis, IndexItem, IntoIndex, NewAxis, Slice};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [numbers_and_ranges(), steps(), tensors(), masks(), assignments(), rejected_calls()].concat()
 }

@@ -10,7 +10,7 @@ mod oracles;
 mod products;
 mod systems;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     super::compositions([systems::rows(), decompositions::rows(), norms::rows(), products::rows()].concat())
 }

@@ -13,7 +13,7 @@ mod linear;
 mod smooth;
 mod weighted;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [
         cross_entropies(),

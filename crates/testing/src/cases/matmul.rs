@@ -8,7 +8,7 @@ use ternion_core::einsum;
 use ternion_core::ops::matmul::{Epilogue, Matmul, MatmulOptions};
 use ternion_core::ops::unary::UnaryOp;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [products(), epilogues(), derived(), integers(), einsums()].into_iter().flatten().collect()
 }

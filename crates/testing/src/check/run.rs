@@ -78,8 +78,8 @@ impl OpCase {
         inputs: &[Array],
     ) -> ternion_core::Result<Vec<Tensor>> {
         let create_input = |(at, array): (usize, &Array)| {
-            let fits = memory_layout != MemoryLayout::Broadcast || crate::case::can_repeat(self, at);
-            let layout = if fits { memory_layout.layout(&array.shape, at) } else { None };
+            let is_repeatable = memory_layout != MemoryLayout::Broadcast || crate::case::can_repeat(self, at);
+            let layout = if is_repeatable { memory_layout.layout(&array.shape, at) } else { None };
             tensor_with_layout(array, self.inputs[at].class.dtype(dtype), layout, device)
         };
         inputs.iter().enumerate().map(create_input).collect()

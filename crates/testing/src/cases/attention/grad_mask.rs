@@ -10,7 +10,7 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{AttentionConfig, AttentionGradMask};
 use ternion_core::ops::random::Dropout;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub(super) fn rows() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let mut all = vec![

@@ -5,7 +5,7 @@ use super::{PLAIN, beyond_a_block, scrambled_values};
 use crate::prelude::*;
 use ternion_core::ops::attention::AttentionConfig;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub(super) fn rows() -> Vec<OpCase> {
     let window = AttentionConfig { causal: true, window: Some(900), ..PLAIN };
     let [q, k, v]: [&'static [usize]; 3] = [&[1, 4, 1, 8], &[1, 2, 1040, 8], &[1, 2, 1040, 4]];

@@ -42,7 +42,7 @@ fn lengths_of(rows: [usize; 2], device: &Device) -> Result<[Tensor; 2]> {
     Ok([queries?, keys?])
 }
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub(super) fn rows() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let window = |config| AttentionConfig { window: Some(2), ..config };

@@ -5,7 +5,7 @@ use crate::cases::unary::around_bounds;
 use crate::oracle::random_word;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![hardtanh()];
     rows.extend(prelu());

@@ -5,7 +5,7 @@ use crate::cases::unary::wrap;
 use crate::prelude::*;
 use ternion_core::Scalar;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = lerps();
     rows.extend(scaled_differences());

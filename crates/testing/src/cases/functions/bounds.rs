@@ -3,7 +3,7 @@
 use crate::cases::binary::offset_distinct;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [clamps(), pairs()].concat()
 }

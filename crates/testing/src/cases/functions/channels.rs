@@ -4,7 +4,7 @@
 use crate::oracle::random_word;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [shuffled(), normed(), instance_norm(), dropped()].concat()
 }

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::Closeness;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = kinds();
     rows.extend([isclose(), isclose_of_nan(), isclose_of_integers(), allclose(), equal()]);

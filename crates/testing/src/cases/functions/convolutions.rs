@@ -9,7 +9,7 @@ use ternion_core::{
     ConvTranspose3dOptions,
 };
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [volumes(), transposed_volumes(), transposed_1d(), integers(), patches()].concat()
 }

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::{CdistMode, enable_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, f64::INFINITY].into_iter().map(pairs).collect();
     rows.push(product());

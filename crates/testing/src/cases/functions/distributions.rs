@@ -5,7 +5,7 @@ use crate::oracle::random_word;
 use crate::prelude::*;
 use std::f64::consts::{PI, TAU};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [floats(), vec![geometric(), normal()], dropouts(), counts()].concat()
 }

@@ -4,7 +4,7 @@ use crate::cases::binary::{between_multiples, both_gradients, special_pairs};
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let functions = [
         Function { op: "floor_divide", run: |a, b| a.floor_divide(b), of_floats: floor, of_integers: |a, b| (a / b).floor() },

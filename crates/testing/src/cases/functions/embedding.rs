@@ -5,7 +5,7 @@ use crate::cases::reduce::gradients;
 use crate::prelude::*;
 use ternion_core::EmbeddingOptions;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [embeddings_with_options(), renormalized_rows()].concat()
 }

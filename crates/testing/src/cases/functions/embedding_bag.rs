@@ -4,7 +4,7 @@ use crate::cases::reduce::gradient;
 use crate::prelude::*;
 use ternion_core::{BagMode, EmbeddingBagOptions, EmbeddingBagParts};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = MODES.into_iter().map(matrix).collect();
     rows.extend([offsets(), last_offset(), weighted(), padded(), ties()]);

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::Spacing;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [gradients(), areas()].concat()
 }

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use ternion_core::GridMode::{self, Bicubic, Bilinear, Nearest};
 use ternion_core::GridPadding::{self, Border, Reflection, Zeros};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [sampled(), affine()].concat()
 }

@@ -5,7 +5,7 @@ use crate::cases::unary::wrap;
 use crate::prelude::*;
 use ternion_core::ScatterReduction::{self, Amax, Amin, Mean, Prod, Sum};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [scatters(), slices(), gradients_by_convention(), searches(), buckets()].concat()
 }

@@ -3,7 +3,7 @@
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [divisors(), bits(), shifts()].concat()
 }

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use ternion_core::MeshgridIndexing::{Ij, Xy};
 use ternion_core::{Shape, broadcast_shapes};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [at_least_rows(), stacks(), vec![shapes(), broadcast()], grids(), vec![products()]].concat()
 }

@@ -61,7 +61,7 @@ const FAMILIES: [Family; 4] = [
     },
 ];
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = FAMILIES.iter().flat_map(of_family).collect();
     rows.extend(rejected_calls());

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::{Axis, HistogramBins, Interpolation};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [quantiles(), nanquantiles(), histograms()].concat()
 }

@@ -4,7 +4,7 @@
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for axes in [&[0][..], &[1], &[0, 2], &[0, 1, 2]] {

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use ternion_core::InterpolateMode::{self, Area, Cubic, Linear, Nearest, NearestExact};
 use ternion_core::InterpolateSize::{self, Times, To};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [nearest(), linear_and_cubic(), areas()].concat()
 }

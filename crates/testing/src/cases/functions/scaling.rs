@@ -4,7 +4,7 @@ use crate::cases::binary::both_gradients;
 use crate::prelude::*;
 use std::f64::consts::PI;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![ldexp(), ldexp_of_integers(), ldexp_at_extremes()];
     rows.extend(frexp());

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = [false, true].into_iter().map(isin).collect();
     rows.extend([(2, false), (3, false), (2, true), (1, true), (4, false), (0, false)].map(|(r, with)| choices(r, with)));

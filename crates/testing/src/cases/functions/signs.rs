@@ -4,7 +4,7 @@ use crate::cases::binary::special_pairs;
 use crate::compare::largest;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![copysign(), signbit(), signbit_of_integers()];
     rows.extend(heaviside());

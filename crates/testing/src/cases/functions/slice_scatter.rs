@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [vec![strided(), strided_scatter()], selects(), slices(), diagonals()].concat()
 }

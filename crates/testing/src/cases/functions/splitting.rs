@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::Sections;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [splits(), axis_splits()].concat()
 }

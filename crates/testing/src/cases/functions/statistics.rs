@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use std::cmp::Ordering;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [running(), ranks(), modes(), medians_of_all(), norms()].concat()
 }

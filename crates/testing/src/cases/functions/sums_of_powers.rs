@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use std::f64::consts::LN_2;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     type Method = fn(&Tensor, &Tensor) -> Result<Tensor>;
     let kinds: [(&'static str, Method, f64); 2] =

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let name = |consecutive: bool| if consecutive { "unique_consecutive" } else { "unique" };
     let all = [false, true].map(|consecutive| {

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use std::f64::consts::PI;
 use ternion_core::SignalWindow;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let cosines = |a: &'static [f64]| {
         move |n: f64, count: f64| {

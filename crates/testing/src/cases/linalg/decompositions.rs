@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ternion_linalg as linalg;
 use ternion_linalg::{QrMode, Triangle};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [orthogonal(), reflections(), singular_values(), eigenvalues(), lower_upper()].concat()
 }

@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ternion_linalg as linalg;
 use ternion_linalg::{MatrixNorm, NormOptions, VectorNormOptions};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [vectors(), of_matrices(), conditions(), normalized()].concat()
 }

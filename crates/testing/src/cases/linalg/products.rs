@@ -6,7 +6,7 @@ use crate::oracle;
 use crate::prelude::*;
 use ternion_linalg as linalg;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [powers(), chains(), vectors(), vandermonde()].concat()
 }

@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ternion_linalg as linalg;
 use ternion_linalg::TriangularOptions;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [determinants(), inverses(), systems(), of_tensors(), triangular(), positive_definite(), least_squares()].concat()
 }

@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::{CrossEntropyOptions, LinearCrossEntropyOptions, Reduction};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     super::super::compositions([mean(), sum(), single(), rejected()])
 }

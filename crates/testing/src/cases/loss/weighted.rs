@@ -7,7 +7,7 @@ use ternion_core::{BceOptions, CrossEntropyOptions, NllOptions, Reduction};
 /// The ignored target, which is not a class.
 const IGNORED: f64 = -100.0;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [
         vec![

@@ -18,8 +18,8 @@ pub(super) fn beyond_their_squares() -> Vec<OpCase> {
         row("norm", "beyond its squares")
             .run(|x| Ok(vec![x[0].norm(1)?, x[0].norm_keep(1)?, x[0].norm(0)?, x[0].norm(..)?]))
             .oracle(move |x| {
-                let of = |axes: &[usize], keep| x[0].reduce(axes, keep, length);
-                vec![of(&[1], Keep::No), of(&[1], Keep::Yes), of(&[0], Keep::No), of(&[0, 1], Keep::No)]
+                let reduced = |axes: &[usize], keep| x[0].reduce(axes, keep, length);
+                vec![reduced(&[1], Keep::No), reduced(&[1], Keep::Yes), reduced(&[0], Keep::No), reduced(&[0, 1], Keep::No)]
             }),
         row("var", "as std, beyond its squares")
             .run(|x| x[0].std(1, 1.0))
@@ -84,7 +84,7 @@ fn beyond_their_sum() -> OpCase {
             Ok(vec![std, mean, mean_of_var, x[0].std(1, 1.0)?])
         })
         .oracle(|x| {
-            let of = |keep, f: fn(&[f64]) -> f64| x[0].reduce(&[1], keep, f);
-            vec![of(Keep::No, std), of(Keep::No, mean), of(Keep::Yes, mean), of(Keep::No, std)]
+            let reduced = |keep, f: fn(&[f64]) -> f64| x[0].reduce(&[1], keep, f);
+            vec![reduced(Keep::No, std), reduced(Keep::No, mean), reduced(Keep::Yes, mean), reduced(Keep::No, std)]
         })
 }

@@ -5,7 +5,7 @@
 use crate::prelude::*;
 use ternion_core::{CtcOptions, Reduction};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     vec![padded(), sequential_targets(), single_sequence(), means(), infeasible(), infinite()]
 }

@@ -4,7 +4,7 @@ use super::mean;
 use crate::prelude::*;
 use ternion_core::{Reduction, TripletOptions};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [similarities(), lengths(), embeddings(), triplets()].concat()
 }

@@ -4,7 +4,7 @@ use super::{mean, signs};
 use crate::prelude::*;
 use ternion_core::{Reduction, enable_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [soft(), hinge(), ranking()].concat()
 }

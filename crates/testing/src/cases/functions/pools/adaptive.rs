@@ -4,7 +4,7 @@
 use super::windows::{combinations, each_window, position, first_maximum};
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub(super) fn rows() -> Vec<OpCase> {
     [means(), maxima(), fractional(), unpooled()].concat()
 }

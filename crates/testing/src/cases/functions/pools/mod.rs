@@ -8,7 +8,7 @@ use ternion_core::PoolOptions;
 pub(super) use windows::combinations;
 use windows::{avg_pool, lp_pool, max_pool, text};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [maxima(), means(), divided(), powers(), huge_windows(), adaptive::rows()].concat()
 }
