@@ -104,7 +104,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Creates an empty coverage. `scope` and `part` describe what is going to be run.
+    /// Creates an empty coverage. `scope` and `shard` describe what is going to be run.
     pub fn new(target: &Target, scope: &str, shard: Shard) -> Coverage {
         Coverage {
             device: target.device.name().to_string(),
@@ -305,6 +305,7 @@ pub(crate) mod tests {
             [Support::Composed, Support::Composed, Support::No]
         );
     }
+
     #[test]
     fn an_unsupported_target_of_a_conversion_does_not_affect_its_source_dtype() {
         let mut coverage = Coverage::default();

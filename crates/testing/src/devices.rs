@@ -69,7 +69,7 @@ pub fn compare_tensors(what: &str, left: &Tensor, right: &Tensor) -> Result<usiz
     comparison.compare(what, left, right, || Ok(Allowance::zero(right)))
 }
 
-/// Returns the outputs of `f`, then the gradient of each input.
+/// Returns the outputs of `f`, then the gradients of the floating inputs.
 fn on_device(
     f: &impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     device: &Device,

@@ -146,9 +146,11 @@ impl TraceHandle {
     }
 }
 
+/// A buffer of a [`Guarded`] device: a buffer of the inner device with margins at both ends.
 #[derive(Debug)]
 struct Fenced {
     inner: Buffer,
+    /// The size without the margins.
     bytes: usize,
     version: AtomicU64,
     /// The contents of `inner` as last written by the host or by a checked op. `None` if they must
@@ -330,7 +332,7 @@ impl Backend for Guarded {
 
     fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
         let to = fenced(to)?;
-        within(to, offset_bytes, host.len())?;
+        check_range(to, offset_bytes, host.len())?;
         let (mut known, at) = (to.known(), offset_bytes + self.margin());
         self.inner.backend().upload(host, &to.inner, at).inspect_err(|_| *known = None)?;
         if let Some(known) = &mut *known {
@@ -341,7 +343,7 @@ impl Backend for Guarded {
 
     fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
         let from = fenced(from)?;
-        within(from, offset_bytes, host.len())?;
+        check_range(from, offset_bytes, host.len())?;
         self.inner.backend().download(&from.inner, offset_bytes + self.margin(), host)
     }
 
@@ -395,7 +397,7 @@ impl Backend for Guarded {
     }
 }
 
-fn within(buffer: &Fenced, offset: usize, bytes: usize) -> Result<()> {
+fn check_range(buffer: &Fenced, offset: usize, bytes: usize) -> Result<()> {
     match offset.checked_add(bytes).is_some_and(|end| end <= buffer.bytes) {
         true => Ok(()),
         false => Err(Error::invalid(

@@ -74,9 +74,16 @@ struct ModelRun {
 
 type Call<'f, M> = &'f dyn Fn(&M, &Device, Rerun) -> Result<ModelRun>;
 
-fn compare<M: Module + ?Sized>(first: &M, second: &M, other: &Device, run: Call<'_, M>) -> Result<usize> {
+/// Compares two models. Those without parameters and buffers run on `default_device`.
+fn compare<M: Module + ?Sized>(
+    first: &M,
+    second: &M,
+    default_device: &Device,
+    run: Call<'_, M>,
+) -> Result<usize> {
     let (members_a, members_b) = (Members::of(first), Members::of(second));
-    let devices = [&members_a, &members_b].map(|members| members.device().unwrap_or_else(|| other.clone()));
+    let devices =
+        [&members_a, &members_b].map(|members| members.device().unwrap_or_else(|| default_device.clone()));
     let comparison = Comparison::new(OP, devices[0].name(), devices[1].name());
     let mut compared = compare_members(&comparison, &members_a, &members_b)?;
     let pass = |model: &M, members: &Members, device: &Device, rerun| {

@@ -117,6 +117,7 @@ pub struct Faulty {
     phase: Phase,
     /// The dtype of the row, which determines the dtype of narrow sums.
     dtype: DType,
+    /// How often the fault changed what an op reads or writes.
     made_a_difference: Arc<AtomicUsize>,
 }
 
@@ -218,9 +219,9 @@ impl Faulty {
                 let value = decode(output.dtype, &after[after.len() - size..])[0];
                 // If a row in half precision computes this op in f32, the error must survive
                 // rounding to half precision to be visible.
-                let visible =
+                let visible_dtype =
                     if self.dtype.is_half() && output.dtype.is_float() { self.dtype } else { output.dtype };
-                self.poke(output, last, &encode(output.dtype, &[off_by_a_little(visible, value)]))
+                self.poke(output, last, &encode(output.dtype, &[off_by_a_little(visible_dtype, value)]))
             }
             Fault::TailUnwritten => self.poke(output, last, &before[before.len() - size..]),
             Fault::NanInOutput if output.dtype.is_float() => {
@@ -252,11 +253,11 @@ impl Faulty {
     /// Swaps the first and the last row (element, if there is one axis) of an output.
     fn swap_rows(&self, output: &View<'_>, positions: &[usize]) -> Result<()> {
         let dims = output.layout.shape().dims();
-        let row = if dims.len() < 2 { 1 } else { dims[dims.len() - 1] };
+        let row_size = if dims.len() < 2 { 1 } else { dims[dims.len() - 1] };
         let size = output.dtype.size();
         let elements = self.elements(output, output.layout)?;
-        for column in 0..row {
-            let (first, last) = (column, positions.len() - row + column);
+        for column in 0..row_size {
+            let (first, last) = (column, positions.len() - row_size + column);
             let element = |at: usize| elements[at * size..(at + 1) * size].to_vec();
             self.poke(output, positions[first], &element(last))?;
             self.poke(output, positions[last], &element(first))?;
@@ -278,9 +279,9 @@ impl Faulty {
             // strides.
             let in_place = outputs.iter().any(|output| output.buffer.is(view.buffer));
             let Some(other) = layout(view).filter(|other| !in_place && other != current) else { continue };
-            let inside =
+            let is_inside =
                 other.bounds().is_some_and(|(_, high)| (high + 1) * view.dtype.size() <= view.buffer.bytes());
-            if inside && view.layout.elements() > 0 {
+            if is_inside && view.layout.elements() > 0 {
                 self.count_difference(self.elements(view, current)? != self.elements(view, &other)?);
                 *current = other;
             }
@@ -312,10 +313,11 @@ impl Faulty {
         Ok(())
     }
 
+    /// Runs the op with sums in too narrow a dtype.
     fn run_narrow(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         let in_place = |output: &View<'_>| inputs.iter().any(|input| input.buffer.is(output.buffer));
-        let adds = matches!(op, Op::Scatter(_) | Op::IndexAdd(_));
-        let Some(output) = outputs.first().filter(|output| adds || !in_place(output)) else {
+        let adds_to_output = matches!(op, Op::Scatter(_) | Op::IndexAdd(_));
+        let Some(output) = outputs.first().filter(|output| adds_to_output || !in_place(output)) else {
             return self.inner.backend().run(op, inputs, outputs);
         };
         let before = self.bytes(output.buffer)?;

@@ -1,4 +1,4 @@
-//! A part of the tests, selected by number.
+//! A shard: a part of the tests, selected by number.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct Shard {
     count: usize,
 }
 
-/// The whole: the first part of one.
+/// All tests: part 1 of 1.
 impl Default for Shard {
     fn default() -> Shard {
         Shard { number: 1, count: 1 }

@@ -90,15 +90,15 @@ fn aminmax(axes: &'static [usize]) -> OpCase {
         .double_backward()
         .run(move |x| x[0].aminmax(&isizes(axes)[..], false))
         .oracle(move |x| {
-            let of = |choose: fn(f64, f64) -> f64| x[0].reduce(axes, Keep::No, |slice| extreme(slice, choose));
-            (of(f64::min), of(f64::max))
+            let reduced = |choose: fn(f64, f64) -> f64| x[0].reduce(axes, Keep::No, |slice| extreme(slice, choose));
+            (reduced(f64::min), reduced(f64::max))
         })
         .adversarial("NaN", [with_nan()])
 }
 
 fn spreads(axes: &'static [usize]) -> [OpCase; 2] {
     type Run = fn(&Tensor, &[isize], bool) -> Result<(Tensor, Tensor)>;
-    let row = |op: &'static str, run: Run, of: fn(f64) -> f64| {
+    let row = |op: &'static str, run: Run, from_variance: fn(f64) -> f64| {
         OpCase::new(op, format!("axes={axes:?}"))
             .input(Uniform(-4.0, 4.0))
             .shapes([&[3, 5, 7], &[2, 3, 2]])
@@ -106,7 +106,7 @@ fn spreads(axes: &'static [usize]) -> [OpCase; 2] {
             .run(move |x| run(&x[0], &isizes(axes), axes.len() == 1))
             .oracle(move |x| {
                 let keep = if axes.len() == 1 { Keep::Yes } else { Keep::No };
-                (x[0].reduce(axes, keep, |slice| of(variance(slice, 1.0))), x[0].reduce(axes, keep, mean))
+                (x[0].reduce(axes, keep, |slice| from_variance(variance(slice, 1.0))), x[0].reduce(axes, keep, mean))
             })
             .rejects(format!("{}: input is i32, expected a floating dtype", &op[..3]), move |device| {
                 run(&Tensor::zeros([2], I32, device)?, &[0], false)

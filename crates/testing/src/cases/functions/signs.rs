@@ -28,7 +28,7 @@ fn signed(x: f64, other: f64) -> f64 {
     if is_negative(other) { -x.abs() } else { x.abs() }
 }
 
-/// Zeros of the result are distinguished by 1 divided by them.
+/// The comparison treats zeros of either sign as equal.
 fn copysign() -> OpCase {
     OpCase::new("copysign", "")
         .input(AwayFrom(0.25))
