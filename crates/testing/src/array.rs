@@ -159,9 +159,9 @@ impl Array {
         for o in 0..outer {
             for i in 0..inner {
                 let slice: Vec<f64> = (0..size).map(|s| self.data[(o * size + s) * inner + i]).collect();
-                let made = f(&slice);
-                length = made.len();
-                slices.push(made);
+                let result = f(&slice);
+                length = result.len();
+                slices.push(result);
             }
         }
         let mut shape = self.shape.clone();

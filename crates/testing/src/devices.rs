@@ -88,11 +88,11 @@ fn on_device(
     let cotangents = roots.iter().map(|root| random_cotangent(root, &mut rng)).collect::<Result<Vec<_>>>()?;
     let leaves: Vec<Tensor> = leaves.iter().filter(|leaf| leaf.needs_grad()).cloned().collect();
     let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-    let mut found = grad(&roots, &leaves, &cotangents, options)?.into_iter();
+    let mut gradients = grad(&roots, &leaves, &cotangents, options)?.into_iter();
     let mut computed: Computed =
         (0..).map(|at| format!("output {at}")).zip(outputs.into_iter().map(Some)).collect();
     for (at, leaf) in leaves.iter().enumerate() {
-        let gradient = if leaf.needs_grad() { found.next().flatten() } else { None };
+        let gradient = if leaf.needs_grad() { gradients.next().flatten() } else { None };
         computed.push((format!("gradient of input {at}"), gradient));
     }
     Ok(computed)

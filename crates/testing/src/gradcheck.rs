@@ -107,8 +107,8 @@ fn gradients(outputs: &[Tensor], leaves: &[Tensor], weights: &[Vec<f64>]) -> Res
     }
     let targets: Vec<Tensor> = leaves.iter().filter(|leaf| leaf.needs_grad()).cloned().collect();
     let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-    let mut found = grad(&roots, &targets, &cotangents, options)?.into_iter();
-    let one = |leaf: &Tensor| if leaf.needs_grad() { found.next().flatten() } else { None };
+    let mut computed = grad(&roots, &targets, &cotangents, options)?.into_iter();
+    let one = |leaf: &Tensor| if leaf.needs_grad() { computed.next().flatten() } else { None };
     Ok(leaves.iter().map(one).collect())
 }
 
@@ -158,7 +158,7 @@ impl Estimate {
         }
     }
 
-    /// Returns whether further steps would hardly improve the estimate.
+    /// Returns whether other steps would hardly improve the estimate.
     fn is_good(&self) -> bool {
         self.uncertainty() <= ELEMENT_TOLERANCE * self.value.abs()
     }

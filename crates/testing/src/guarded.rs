@@ -1,5 +1,5 @@
 //! A device that checks every op: only the elements of its outputs may change, and a second run
-//! must give the same bits.
+//! must compute the same bits.
 
 use crate::kinds::OpName;
 use crate::phase::{self, Phase};
@@ -204,8 +204,8 @@ fn snapshots<'a>(
 ) -> Result<Vec<Snapshot<'a>>> {
     let mut all: Vec<Snapshot<'a>> = Vec::new();
     for (view, is_output) in inputs.iter().map(|v| (v, false)).chain(outputs.iter().map(|v| (v, true))) {
-        let found = all.iter().position(|snapshot| std::ptr::eq(snapshot.fenced, view.fenced));
-        let at = match found {
+        let existing = all.iter().position(|snapshot| std::ptr::eq(snapshot.fenced, view.fenced));
+        let at = match existing {
             Some(at) => at,
             None => {
                 let known = view.fenced.known().take();

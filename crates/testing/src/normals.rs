@@ -59,10 +59,10 @@ pub fn normals_agree(device: &Device, reference: &Device) -> Result<()> {
             device.seed(seed);
             Tensor::randn([count], DType::F32, device)?.to_vec::<f32>()
         };
-        let (found, expected) = (sample(device)?, sample(reference)?);
-        for (at, (found, expected)) in found.into_iter().zip(expected).enumerate() {
-            let distance = (order(found) - order(expected)).abs();
-            assert!(distance <= 1, "seed {seed}, number {at}: {found:e} instead of {expected:e}");
+        let (actual, expected) = (sample(device)?, sample(reference)?);
+        for (at, (actual, expected)) in actual.into_iter().zip(expected).enumerate() {
+            let distance = (order(actual) - order(expected)).abs();
+            assert!(distance <= 1, "seed {seed}, number {at}: {actual:e} instead of {expected:e}");
             differing += usize::from(distance != 0);
         }
         compared += count;
@@ -89,11 +89,11 @@ pub fn extreme_normals_agree(device: &Device, reference: &Device) -> Result<()> 
             let op = Normal { shape: Shape::new(&[2])?, dtype: DType::F32, offset: 0 };
             Ok(apply_on(op, device, &[&state])?.into_vec()[0].to_vec::<f32>()?[word / 2])
         };
-        let (found, expected) = (sample(device)?, sample(reference)?);
+        let (actual, expected) = (sample(device)?, sample(reference)?);
         assert_eq!(
-            found.to_bits(),
+            actual.to_bits(),
             expected.to_bits(),
-            "block {block}, word {word} = {upper:#x}: {found:e} instead of {expected:e}"
+            "block {block}, word {word} = {upper:#x}: {actual:e} instead of {expected:e}"
         );
     }
     Ok(())

@@ -180,8 +180,8 @@ fn integer_rows() -> Vec<OpCase> {
         (U32, f64::from(u32::MAX), 3.0),
         (U16, f64::from(u16::MAX), 3.0),
     ];
-    for (dtype, least) in [(I32, f64::from(i32::MIN)), (I16, f64::from(i16::MIN)), (I8, f64::from(i8::MIN))] {
-        rows.push(extreme_quotients(dtype, least));
+    for (dtype, min) in [(I32, f64::from(i32::MIN)), (I16, f64::from(i16::MIN)), (I8, f64::from(i8::MIN))] {
+        rows.push(extreme_quotients(dtype, min));
     }
     for (dtype, extreme, small) in extremes {
         rows.push(
@@ -204,11 +204,11 @@ fn integer_rows() -> Vec<OpCase> {
 
 /// Quotients, remainders and products of the smallest and largest value of a signed dtype: with 0
 /// (a quotient by 0 is 0), with -1 (one quotient wraps), and with each other.
-fn extreme_quotients(dtype: DType, least: f64) -> OpCase {
-    let most = -least - 1.0;
+fn extreme_quotients(dtype: DType, min: f64) -> OpCase {
+    let max = -min - 1.0;
     OpCase::new("div", format!("ends of {dtype}"))
-        .input(Fixed(vec![least, least, least, most, most, -7.0, 7.0, most]))
-        .input(Fixed(vec![0.0, -1.0, most, least, -1.0, 3.0, -3.0, 0.0]))
+        .input(Fixed(vec![min, min, min, max, max, -7.0, 7.0, max]))
+        .input(Fixed(vec![0.0, -1.0, max, min, -1.0, 3.0, -3.0, 0.0]))
         .shapes([&[8]])
         .dtypes(&[dtype])
         .run(|x| Ok(vec![x[0].div(&x[1])?, x[0].remainder(&x[1])?, x[0].mul(&x[1])?, x[0].sub(&x[1])?]))

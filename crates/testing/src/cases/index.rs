@@ -265,7 +265,7 @@ fn selections() -> Vec<OpCase> {
             .on([&[5, 3], &[0]])
             .on([&[3, 0], &[2]])
             .on([&[1, 33], &[1]])
-            // Rows that are copied as a whole, by one task and by several.
+            // Selections of complete rows, which are copied by one task and by several.
             .on([&[5, 2, 17], &[9]])
             .on([&[5, 40], &[300]])
             // Hundreds of gradients are added in each element.

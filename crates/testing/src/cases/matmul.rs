@@ -554,9 +554,9 @@ fn summed(equation: &str, operands: &[Array]) -> Array {
     let mut index = vec![0; letters.len()];
     for _ in 0..all.elements() {
         let index_of = |names: &str, shape: &[usize]| -> Vec<usize> {
-            let of =
+            let index_along =
                 |letter| letters.iter().position(|&(known, _)| known == letter).map_or(0, |at| index[at]);
-            names.chars().zip(shape).map(|(letter, &size)| if size == 1 { 0 } else { of(letter) }).collect()
+            names.chars().zip(shape).map(|(letter, &size)| if size == 1 { 0 } else { index_along(letter) }).collect()
         };
         let value: f64 = terms.iter().zip(operands).map(|(term, x)| x.at(&index_of(term, &x.shape))).product();
         let at = index_of(output, &result.shape.clone());

@@ -252,8 +252,8 @@ fn positions() -> Vec<OpCase> {
                     .oracle(move |x| x[0].reduce(&resolve(axes, 3), keep, definition)),
             );
         }
-        // The decisive element comes late, where kernels that process a block at a time carry the
-        // index over from the blocks before.
+        // The extreme element is near the end of a row, where kernels that process a block at a
+        // time add the length of the preceding blocks to its index.
         rows.push(
             OpCase::new(op, "late in long rows")
                 .input(Values::custom(|shapes, position, rng| {
@@ -550,8 +550,8 @@ pub(crate) fn gradient(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Res
         let x = x.detach().requires_grad()?;
         let y = f(&x)?;
         let ones = y.ones_like()?.detach();
-        let found = grad(&[y], &[x.clone()], &[ones], GradOptions::default())?.remove(0);
-        found.map_or_else(|| x.detach().zeros_like(), Ok)
+        let computed = grad(&[y], &[x.clone()], &[ones], GradOptions::default())?.remove(0);
+        computed.map_or_else(|| x.detach().zeros_like(), Ok)
     })
 }
 
@@ -561,8 +561,8 @@ pub(crate) fn gradients(x: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>) -
         let leaves = x.iter().map(|x| x.detach().requires_grad()).collect::<Result<Vec<_>>>()?;
         let y = f(&leaves)?;
         let ones = y.ones_like()?.detach();
-        let found = grad(&[y], &leaves, &[ones], GradOptions::default())?;
-        x.iter().zip(found).map(|(x, found)| found.map_or_else(|| x.detach().zeros_like(), Ok)).collect()
+        let computed = grad(&[y], &leaves, &[ones], GradOptions::default())?;
+        x.iter().zip(computed).map(|(x, computed)| computed.map_or_else(|| x.detach().zeros_like(), Ok)).collect()
     })
 }
 

@@ -142,12 +142,12 @@ fn between_steps() -> Values {
 /// On both sides of the bounds of clamp, and away from them.
 pub(super) fn around_bounds() -> Values {
     Values::custom(|shapes, position, rng| {
-        let pick = |rng: &mut Rng| match rng.integer(0, 2) {
+        let value = |rng: &mut Rng| match rng.integer(0, 2) {
             0 => rng.uniform(-3.0, -0.85),
             1 => rng.uniform(-0.65, 1.15),
             _ => rng.uniform(1.35, 3.0),
         };
-        (0..shapes[position].iter().product()).map(|_| pick(rng)).collect()
+        (0..shapes[position].iter().product()).map(|_| value(rng)).collect()
     })
 }
 

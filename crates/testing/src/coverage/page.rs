@@ -34,8 +34,8 @@ pub fn page(devices: &[Coverage]) -> String {
     table_line(&mut text, "op", names.into_iter());
     writeln!(text, "|---|{}", "---|".repeat(devices.len())).expect("text grows");
     for (op, _) in rows_by_op() {
-        let found = devices.iter().map(|device| device.ops.get(op).map_or("?".to_string(), summary_of));
-        table_line(&mut text, op, found);
+        let summaries = devices.iter().map(|device| device.ops.get(op).map_or("?".to_string(), summary_of));
+        table_line(&mut text, op, summaries);
     }
     text
 }

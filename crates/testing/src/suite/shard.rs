@@ -43,12 +43,12 @@ impl Shard {
         self.count
     }
 
-    /// Returns whether this part is the whole.
+    /// Returns whether this part contains all tests.
     pub fn is_full(self) -> bool {
         self.count == 1
     }
 
-    /// Parses `value`, that of [`SHARD`]. The result is the whole if it is not set.
+    /// Parses `value`, that of [`SHARD`]. The result contains all tests if it is not set.
     pub(super) fn from_env(value: Option<&str>) -> Result<Shard, String> {
         value.map_or(Ok(Shard::default()), |text| {
             text.parse().map_err(|error: String| format!("{SHARD}: {error}"))

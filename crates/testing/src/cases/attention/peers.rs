@@ -125,9 +125,9 @@ mod tests {
         if std::env::var("TERNION_WRITE_ROWS").is_ok_and(|value| value == "1") {
             std::fs::write(&path, &expected).expect("the file can be written");
         }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        let stored = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
-            found == expected,
+            stored == expected,
             "{}: not the rows of the table; TERNION_WRITE_ROWS=1 has this test write them",
             path.display()
         );

@@ -87,12 +87,12 @@ fn row(op: &'static str, parameters: &str, values: Values) -> OpCase {
 /// formulas.
 fn clear_of(bound: f64) -> Values {
     Values::custom(move |shapes, position, rng| {
-        let pick = |rng: &mut Rng| match rng.integer(0, 2) {
+        let value = |rng: &mut Rng| match rng.integer(0, 2) {
             0 => rng.uniform(-2.0 * bound, -bound - 0.25),
             1 => rng.uniform(0.25 - bound, bound - 0.25),
             _ => rng.uniform(bound + 0.25, 2.0 * bound),
         };
-        (0..shapes[position].iter().product()).map(|_| pick(rng)).collect()
+        (0..shapes[position].iter().product()).map(|_| value(rng)).collect()
     })
 }
 

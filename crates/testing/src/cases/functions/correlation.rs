@@ -53,11 +53,11 @@ fn extreme() -> Vec<OpCase> {
             .f32_limit(4e-6, 4e-6)
             .run(move |x| {
                 let unit = power(&x[0], [63, 511]);
-                let found = x[0].mul_scalar(unit)?.cov(1.0, is_weighted.then_some(&x[1]), None)?;
+                let result = x[0].mul_scalar(unit)?.cov(1.0, is_weighted.then_some(&x[1]), None)?;
                 // Divides by `unit` squared, the scale of the products.
-                found.mul_scalar(SCALE / unit / unit)
+                result.mul_scalar(SCALE / unit / unit)
             })
-            .oracle(move |x| (if is_weighted { of_counts(&x[0]) } else { of_all(&x[0]) }).map(|found| found * SCALE));
+            .oracle(move |x| (if is_weighted { of_counts(&x[0]) } else { of_all(&x[0]) }).map(|result| result * SCALE));
         // In f64 second derivatives of weighted sums overflow.
         if is_weighted { row } else { row.double_backward() }
     };
@@ -82,11 +82,11 @@ fn covariance(x: &Array, weights: &[f64], divisor: f64) -> Array {
     let total: f64 = weights.iter().sum();
     let mean = |row: usize| (0..observations).map(|at| weights[at] * x.at(&[row, at])).sum::<f64>() / total;
     let means: Vec<f64> = (0..variables).map(mean).collect();
-    let found = Array::from_fn(&[variables, variables], |at| {
+    let result = Array::from_fn(&[variables, variables], |at| {
         let product = |k: usize| weights[k] * (x.at(&[at[0], k]) - means[at[0]]) * (x.at(&[at[1], k]) - means[at[1]]);
         (0..observations).map(product).sum::<f64>() / divisor
     });
-    if variables == 1 { found.reshape(&[]) } else { found }
+    if variables == 1 { result.reshape(&[]) } else { result }
 }
 
 fn observations(x: &Array) -> usize {
@@ -177,9 +177,9 @@ fn corrcoef() -> OpCase {
 
 fn correlation(x: &Array) -> Array {
     let count = observations(x);
-    let found = covariance(x, &vec![1.0; count], count as f64 - 1.0);
-    Array::from_fn(&found.shape, |at| {
-        let entry = |i: usize, j: usize| found.at(&[i, j]);
+    let result = covariance(x, &vec![1.0; count], count as f64 - 1.0);
+    Array::from_fn(&result.shape, |at| {
+        let entry = |i: usize, j: usize| result.at(&[i, j]);
         if at[0] == at[1] { 1.0 } else { entry(at[0], at[1]) / (entry(at[0], at[0]) * entry(at[1], at[1])).sqrt() }
     })
 }

@@ -19,16 +19,16 @@ fn indices(rows: usize, columns: usize, offset: isize) -> Vec<[usize; 2]> {
 
 /// Returns the diagonals of two axes as the last axis.
 fn diagonal(x: &Array, offset: isize, first: usize, second: usize) -> Array {
-    let found = indices(x.shape[first], x.shape[second], offset);
+    let positions = indices(x.shape[first], x.shape[second], offset);
     let rest: Vec<usize> = (0..x.rank()).filter(|axis| ![first, second].contains(axis)).collect();
     let mut shape: Vec<usize> = rest.iter().map(|&axis| x.shape[axis]).collect();
-    shape.push(found.len());
+    shape.push(positions.len());
     Array::from_fn(&shape, |at| {
         let mut source_index = vec![0; x.rank()];
         for (&axis, &index) in rest.iter().zip(at) {
             source_index[axis] = index;
         }
-        [source_index[first], source_index[second]] = found[at[at.len() - 1]];
+        [source_index[first], source_index[second]] = positions[at[at.len() - 1]];
         x.at(&source_index)
     })
 }
@@ -61,7 +61,7 @@ fn diagonals() -> Vec<OpCase> {
 fn embed(x: &Array, offset: isize, first: usize, second: usize) -> Array {
     let (count, outer) = (x.shape[x.rank() - 1], &x.shape[..x.rank() - 1]);
     let size = count + offset.unsigned_abs();
-    let found = indices(size, size, offset);
+    let positions = indices(size, size, offset);
     let mut shape: Vec<usize> = Vec::new();
     let mut rest = outer.iter();
     for axis in 0..=x.rank() {
@@ -70,7 +70,7 @@ fn embed(x: &Array, offset: isize, first: usize, second: usize) -> Array {
     Array::from_fn(&shape, |at| {
         let mut source_index: Vec<usize> =
             (0..at.len()).filter(|axis| ![first, second].contains(axis)).map(|axis| at[axis]).collect();
-        let position = found.iter().position(|&index| index == [at[first], at[second]]);
+        let position = positions.iter().position(|&index| index == [at[first], at[second]]);
         position.map_or(0.0, |position| {
             source_index.push(position);
             x.at(&source_index)
@@ -188,7 +188,7 @@ fn triangles() -> Vec<OpCase> {
                     .collect::<Result<Vec<_>>>()
             })
             .oracle(move |_| {
-                let found = [[4, 3], [2, 5], [0, 3], [3, 0]].map(|[rows, columns]: [usize; 2]| {
+                let positions = [[4, 3], [2, 5], [0, 3], [3, 0]].map(|[rows, columns]: [usize; 2]| {
                     let all = (0..rows).flat_map(|row| (0..columns).map(move |column| [row, column]));
                     let is_kept = |&[row, column]: &[usize; 2]| {
                         let above = column as i128 - row as i128;
@@ -197,7 +197,7 @@ fn triangles() -> Vec<OpCase> {
                     let kept: Vec<[usize; 2]> = all.filter(is_kept).collect();
                     Array::from_fn(&[2, kept.len()], |at| kept[at[1]][at[0]] as f64)
                 });
-                found.to_vec()
+                positions.to_vec()
             })
     };
     offsets

@@ -15,7 +15,7 @@ pub fn rows() -> Vec<OpCase> {
 fn norm(row: &[f64], p: f64) -> f64 {
     match p {
         0.0 => row.iter().filter(|&&x| x != 0.0).count() as f64,
-        f64::INFINITY => row.iter().fold(0.0, |most, x| x.abs().max(most)),
+        f64::INFINITY => row.iter().fold(0.0, |largest, x| x.abs().max(largest)),
         _ => row.iter().map(|x| x.abs().powf(p)).sum::<f64>().powf(1.0 / p),
     }
 }
@@ -105,13 +105,13 @@ fn equal() -> OpCase {
         .shapes([&[2, 3]])
         .forward_only("a gradient itself")
         .run(|x| {
-            let mut found = Vec::new();
+            let mut results = Vec::new();
             for (p, mode) in [(2.0, CdistMode::Differences), (2.0, CdistMode::Matmul), (1.0, CdistMode::Differences), (3.0, CdistMode::Differences)] {
                 let leaf = x[0].requires_grad()?;
                 let gradients = enable_grad(|| leaf.cdist(&x[0], p, mode)?.sum_all())?.backward()?;
-                found.push(gradients.get(&leaf).cloned().ok_or_else(|| Error::autograd("no gradient"))?);
+                results.push(gradients.get(&leaf).cloned().ok_or_else(|| Error::autograd("no gradient"))?);
             }
-            Ok(found)
+            Ok(results)
         })
         .oracle(|_| vec![Array::zeros(&[2, 3]); 4])
 }
@@ -132,8 +132,8 @@ fn pdist(p: f64) -> OpCase {
             let all = distances(&x[0], &x[0], p);
             let rows = x[0].shape[0];
             let pairs = (0..rows).flat_map(|first| (first + 1..rows).map(move |second| [first, second]));
-            let found: Vec<f64> = pairs.map(|pair| all.at(&pair)).collect();
-            Array::new(&[found.len()], found)
+            let results: Vec<f64> = pairs.map(|pair| all.at(&pair)).collect();
+            Array::new(&[results.len()], results)
         })
         .rejects("pdist: expected 2 axes, got shape [3]", move |device| Tensor::zeros([3], F32, device)?.pdist(p))
 }

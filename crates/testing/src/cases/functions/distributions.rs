@@ -169,9 +169,9 @@ fn is_fair(counts: &[f64], probability: impl Fn(f64) -> f64) -> bool {
         if expected * total < 8.0 {
             continue;
         }
-        let found = counts.iter().filter(|&&value| value == count as f64).count() as f64;
-        chi += (found - expected * total).powi(2) / (expected * total);
-        (bins, rest, counted) = (bins + 1.0, rest - expected, counted + found);
+        let observed = counts.iter().filter(|&&value| value == count as f64).count() as f64;
+        chi += (observed - expected * total).powi(2) / (expected * total);
+        (bins, rest, counted) = (bins + 1.0, rest - expected, counted + observed);
     }
     if rest * total >= 8.0 {
         chi += (total - counted - rest * total).powi(2) / (rest * total);

@@ -21,10 +21,10 @@ fn embeddings_with_options() -> Vec<OpCase> {
             .on([&[5, 4], &[2, 3], &[2, 3, 4]])
             .forward_only("compares gradients themselves")
             .run(move |x| {
-                let found = gradients(&x[..1], |leaves| {
+                let table_gradient = gradients(&x[..1], |leaves| {
                     leaves[0].embedding_with(&x[1], options)?.mul(&x[2])
                 });
-                Ok([found?, vec![x[0].embedding_with(&x[1], options)?]].concat())
+                Ok([table_gradient?, vec![x[0].embedding_with(&x[1], options)?]].concat())
             })
             .oracle(move |x| {
                 let uses = |row: f64| x[1].data.iter().filter(|&&other| other == row).count() as f64;
@@ -49,7 +49,7 @@ fn embeddings_with_options() -> Vec<OpCase> {
     ]
 }
 
-/// Selected rows are scaled down in place to a norm of any order.
+/// Selected rows are scaled down in place to a maximum norm, of several orders `p`.
 fn renormalized_rows() -> Vec<OpCase> {
     let row = |p: f64| {
         OpCase::new("embedding_renorm_", format!("p={p}"))

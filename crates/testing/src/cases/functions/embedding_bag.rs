@@ -38,14 +38,14 @@ fn parts(mode: BagMode, padding_idx: Option<usize>) -> OpCase {
         })
         .rejects("embedding_bag: indices of shape [2] without offsets", move |device| {
             let options = EmbeddingBagOptions { mode, ..EmbeddingBagOptions::default() };
-            let found = Tensor::zeros([3, 2], F32, device)?.embedding_bag_parts(&Tensor::zeros([2], I64, device)?, options);
-            outputs(found?)
+            let parts = Tensor::zeros([3, 2], F32, device)?.embedding_bag_parts(&Tensor::zeros([2], I64, device)?, options);
+            outputs(parts?)
         })
 }
 
 /// Returns the values, the bag of each index, the sizes of the bags, and the rows of the maxima.
-fn outputs(found: EmbeddingBagParts) -> Result<Vec<Tensor>> {
-    Ok(vec![found.values, found.bag_of, found.sizes, found.rows])
+fn outputs(parts: EmbeddingBagParts) -> Result<Vec<Tensor>> {
+    Ok(vec![parts.values, parts.bag_of, parts.sizes, parts.rows])
 }
 
 /// Returns for each bag and column the row with the largest element, the first of several; 0 for an

@@ -95,8 +95,8 @@ fn scatter_rows() -> Vec<OpCase> {
                 row("scatter_reduce", kind, include_self, axis)
                     .run(move |x| x[0].scatter_reduce(axis, &x[1], &x[2], kind.0, include_self))
                     .oracle_for(move |dtype, x| {
-                        let how = (kind.0, include_self, axis);
-                        oracle(dtype, how, [&x[0], &x[2]], &x[1].shape, |at| x[1].at(at))
+                        let parameters = (kind.0, include_self, axis);
+                        oracle(dtype, parameters, [&x[0], &x[2]], &x[1].shape, |at| x[1].at(at))
                     })
             };
             let adversarial = [
@@ -130,8 +130,8 @@ fn slice_rows() -> Vec<OpCase> {
             row("index_reduce", kind, include_self, 1)
                 .run(move |x| x[0].index_reduce(1, &x[1], &x[2], kind.0, include_self))
                 .oracle_for(move |dtype, x| {
-                    let how = (kind.0, include_self, 1);
-                    oracle(dtype, how, [&x[0], &x[2]], &x[2].shape, |at| x[1].data[at[1]])
+                    let parameters = (kind.0, include_self, 1);
+                    oracle(dtype, parameters, [&x[0], &x[2]], &x[2].shape, |at| x[1].data[at[1]])
                 })
                 .on([&[3, 4], &[7], &[3, 7]])
                 .on([&[2, 3, 5], &[2], &[2, 2, 5]])
@@ -239,11 +239,11 @@ fn insertion_index(sequence: &[f64], value: f64, right: bool) -> f64 {
 fn insertion_indices(sequence: &Array, values: &Array, right: bool) -> Array {
     let size = sequence.shape.last().copied().unwrap_or(0);
     let width = values.shape.last().copied().unwrap_or(1).max(1);
-    let found = values.data.iter().enumerate().map(|(at, &value)| {
+    let indices = values.data.iter().enumerate().map(|(at, &value)| {
         let row = if sequence.rank() == 1 { 0 } else { at / width };
         insertion_index(&sequence.data[row * size..(row + 1) * size], value, right)
     });
-    Array::new(&values.shape, found.collect())
+    Array::new(&values.shape, indices.collect())
 }
 
 fn searches() -> Vec<OpCase> {

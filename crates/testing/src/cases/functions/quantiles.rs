@@ -134,8 +134,8 @@ fn nanquantiles() -> Vec<OpCase> {
             .double_backward()
             .run(|x| x[0].nanquantile(&x[1], None, false, Interpolation::Linear))
             .oracle(|x| {
-                let found = x[1].data.iter().map(|&q| quantile(&x[0].data, q, Interpolation::Linear, true));
-                Array::new(&[3], found.collect())
+                let quantiles = x[1].data.iter().map(|&q| quantile(&x[0].data, q, Interpolation::Linear, true));
+                Array::new(&[3], quantiles.collect())
             })])
         .collect()
 }

@@ -247,8 +247,8 @@ fn masked_put() -> OpCase {
         .on([&[5, 4], &[5, 4], &[]])
         .run(|x| x[0].index_put(&x[1], &x[2], false))
         .oracle(|x| {
-            let put = x[1].map(|mask| if mask == 0.0 { f64::NAN } else { x[2].data[0] });
-            x[0].zip(&put, |value, put| if put.is_nan() { value } else { put })
+            let replacements = x[1].map(|mask| if mask == 0.0 { f64::NAN } else { x[2].data[0] });
+            x[0].zip(&replacements, |value, new| if new.is_nan() { value } else { new })
         })
 }
 

@@ -69,11 +69,11 @@ fn row(
         })
         .oracle(move |_| {
             let both = lengths.iter().flat_map(|&length| [(length, length), (length, length + 1)]);
-            let made = both.map(|(length, count)| {
+            let windows = both.map(|(length, count)| {
                 let value = |n: usize| if length == 1 { 1.0 } else { value_at(n as f64, count as f64) };
                 Array::new(&[length], (0..length).map(value).collect())
             });
-            made.collect::<Vec<_>>()
+            windows.collect::<Vec<_>>()
         })
 }
 

@@ -119,7 +119,7 @@ fn reflected(a: &Array, tau: &Array) -> Array {
         0 => vec![Vec::new(); 1],
         _ => tau.data.chunks(count).map(<[f64]>::to_vec).collect(),
     };
-    let mut found = Vec::new();
+    let mut data = Vec::new();
     for (batch, matrix) in super::oracles::matrices(a).into_iter().enumerate() {
         let mut q = identity(rows);
         for k in 0..count {
@@ -138,9 +138,9 @@ fn reflected(a: &Array, tau: &Array) -> Array {
             }
             q = super::oracles::product(&q, &reflection, rows);
         }
-        found.extend(q.iter().flat_map(|row| row[..columns].to_vec()));
+        data.extend(q.iter().flat_map(|row| row[..columns].to_vec()));
     }
-    Array::new(&a.shape, found)
+    Array::new(&a.shape, data)
 }
 
 fn singular_values() -> Vec<OpCase> {
@@ -258,9 +258,9 @@ fn eigenvalues() -> Vec<OpCase> {
             })
             .oracle(|x| {
                 let [size, _] = sizes(&x[0]);
-                let eigenvalues_of = |upper: bool| {
+                let eigenvalues_of = |is_upper: bool| {
                     each(&x[0], &[size], |matrix| {
-                        let element = |i: usize, j: usize| if (j > i) == upper { matrix[i][j] } else { matrix[j][i] };
+                        let element = |i: usize, j: usize| if (j > i) == is_upper { matrix[i][j] } else { matrix[j][i] };
                         eigh(&(0..size).map(|i| (0..size).map(|j| element(i, j)).collect()).collect()).0
                     })
                 };

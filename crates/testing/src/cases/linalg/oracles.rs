@@ -151,13 +151,13 @@ pub fn tall_svd(a: &Matrix, columns: usize) -> (Matrix, Vec<f64>, Matrix) {
     }
     let mut order: Vec<(f64, usize)> = u.iter().map(|column| dot(column, column).sqrt()).zip(0..).collect();
     order.sort_by(|x, y| y.0.total_cmp(&x.0));
-    let pick = |from: &Matrix, scaled: bool| -> Matrix {
-        let scale = |norm: f64| if scaled { norm } else { 1.0 };
+    let sorted_columns = |from: &Matrix, is_normalized: bool| -> Matrix {
+        let scale = |norm: f64| if is_normalized { norm } else { 1.0 };
         let column = |&(norm, k): &(f64, usize)| from[k].iter().map(|x| x / scale(norm)).collect();
         order.iter().map(column).collect()
     };
     let values = order.iter().map(|pair| pair.0).collect();
-    (transposed(&pick(&u, true), a.len()), values, transposed(&pick(&v, false), columns))
+    (transposed(&sorted_columns(&u, true), a.len()), values, transposed(&sorted_columns(&v, false), columns))
 }
 
 fn rotate(columns: &mut Matrix, i: usize, j: usize, cosine: f64, sine: f64) {

@@ -432,19 +432,19 @@ fn least_squares_solution(a: &Array, b: &Array) -> Array {
 /// Returns the rank of a matrix of integers: elimination with full pivoting.
 fn rank(matrix: &Matrix) -> f64 {
     let mut rows = matrix.clone();
-    let mut found = 0;
-    while found < rows.len() {
-        let indices = (found..rows.len()).flat_map(|i| (0..rows[i].len()).map(move |j| (i, j)));
+    let mut rank = 0;
+    while rank < rows.len() {
+        let indices = (rank..rows.len()).flat_map(|i| (0..rows[i].len()).map(move |j| (i, j)));
         let largest = indices.max_by(|&(i, j), &(k, l)| rows[i][j].abs().total_cmp(&rows[k][l].abs()));
         let Some((row, column)) = largest.filter(|&(i, j)| rows[i][j].abs() > 1e-9) else { break };
-        rows.swap(found, row);
-        for i in found + 1..rows.len() {
-            let factor = rows[i][column] / rows[found][column];
+        rows.swap(rank, row);
+        for i in rank + 1..rows.len() {
+            let factor = rows[i][column] / rows[rank][column];
             for j in 0..rows[i].len() {
-                rows[i][j] -= factor * rows[found][j];
+                rows[i][j] -= factor * rows[rank][j];
             }
         }
-        found += 1;
+        rank += 1;
     }
-    found as f64
+    rank as f64
 }

@@ -58,7 +58,7 @@ fn similarities() -> Vec<OpCase> {
 fn norm(row: &[f64], p: f64) -> f64 {
     match p {
         0.0 => row.iter().filter(|&&x| x != 0.0).count() as f64,
-        f64::INFINITY => row.iter().fold(0.0, |most, x| x.abs().max(most)),
+        f64::INFINITY => row.iter().fold(0.0, |largest, x| x.abs().max(largest)),
         _ => row.iter().map(|x| x.abs().powf(p)).sum::<f64>().powf(1.0 / p),
     }
 }

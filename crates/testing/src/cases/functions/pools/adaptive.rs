@@ -27,7 +27,7 @@ fn adaptive_max(x: &Array, size: &[usize]) -> (Array, Array) {
     let result = |f: fn((usize, f64)) -> f64| {
         each_window(x, size, lists, |_, elements| f(first_maximum(elements.into_iter())))
     };
-    (result(|found| found.1), result(|found| found.0 as f64))
+    (result(|maximum| maximum.1), result(|maximum| maximum.0 as f64))
 }
 
 fn means() -> Vec<OpCase> {
@@ -143,7 +143,7 @@ fn fractional_pool(x: &[Array], kernel: &[usize], size: &[usize], sample_of_axis
             f(first_maximum(window_indices))
         })
     };
-    (result(|found| found.1), result(|found| found.0 as f64))
+    (result(|maximum| maximum.1), result(|maximum| maximum.0 as f64))
 }
 
 fn fractional() -> Vec<OpCase> {

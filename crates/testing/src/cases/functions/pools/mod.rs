@@ -263,10 +263,10 @@ fn powers() -> Vec<OpCase> {
 
 /// Windows of 2^32 elements on small images use only as much memory as the image.
 fn huge_windows() -> Vec<OpCase> {
-    let long = 1usize << 32;
-    let wide = PoolOptions { ceil_mode: true, ..plain([long]) };
-    let bordered = PoolOptions { padding: [long / 2], stride: [1], ..plain([long]) };
-    let flat = PoolOptions { padding: [0, long / 2], stride: [1, 2], ..plain([1, long]) };
+    let length = 1usize << 32;
+    let wide = PoolOptions { ceil_mode: true, ..plain([length]) };
+    let bordered = PoolOptions { padding: [length / 2], stride: [1], ..plain([length]) };
+    let flat = PoolOptions { padding: [0, length / 2], stride: [1, 2], ..plain([1, length]) };
     vec![
         max_row("max_pool1d", wide, Tensor::max_pool1d_with_positions).on([&[3, 4, 1]]).on([&[1, 1, 5]]),
         max_row("max_pool1d", bordered, Tensor::max_pool1d_with_positions).on([&[1, 2, 5]]),

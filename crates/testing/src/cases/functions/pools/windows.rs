@@ -95,7 +95,7 @@ pub(super) fn max_pool<const N: usize>(x: &Array, options: &PoolOptions<N>) -> (
         let lists = |axis: usize, output_index: usize| window_indices(options, axis, output_index, x.shape[2 + axis]);
         each_window(x, &output_sizes(x, options), lists, |_, elements| f(first_maximum(elements.into_iter())))
     };
-    (result(|found| found.1), result(|found| found.0 as f64))
+    (result(|maximum| maximum.1), result(|maximum| maximum.0 as f64))
 }
 
 pub(super) fn avg_pool<const N: usize>(x: &Array, options: &PoolOptions<N>) -> Array {

@@ -151,8 +151,8 @@ pub fn bessel_scaled(order: u32, x: f64) -> f64 {
         let exponent = -2.0 * x.abs() * (angle / 2.0).sin().powi(2);
         sum += half * exponent.exp() * (f64::from(order) * angle).cos();
     }
-    let found = sum / count;
-    if order == 1 { found * x.signum() } else { found }
+    let scaled = sum / count;
+    if order == 1 { scaled * x.signum() } else { scaled }
 }
 
 /// Returns the modified Bessel function of the first kind.

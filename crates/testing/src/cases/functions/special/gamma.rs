@@ -28,7 +28,7 @@ pub fn functions() -> Vec<Function> {
     ]
 }
 
-/// Rows of other functions, and further rejected calls.
+/// Rows of other functions, and additional rejected calls.
 pub fn rows() -> Vec<OpCase> {
     vec![
         zeta_row("", Uniform(1.5, 6.0), Uniform(1.0, 8.0)).double_backward(),
