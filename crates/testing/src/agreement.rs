@@ -190,7 +190,7 @@ impl Allowance {
 
     fn check(&self, dtype: DType, got: &Array, want: &Array) -> std::result::Result<(), String> {
         let limits = limits(dtype, want);
-        let limit = |at: usize| limits[at] + self.elements[at];
+        let limit = |element: usize| limits[element] + self.elements[element];
         if let Err(mismatch) = compare(dtype, &want.shape, &got.data, &want.data, limit)
             && (dtype.is_float() || mismatch.bad > self.flips)
         {
@@ -293,7 +293,8 @@ impl Noise<'_> {
         for (number, computed) in self.reruns()?.iter().enumerate() {
             let Some(nudged) = computed.get(index).and_then(|(_, tensor)| tensor.as_ref()) else { continue };
             let (_, nudged) = values_of(nudged)?;
-            let repeats = || compare(dtype, &base.shape, &nudged.data, &base.data, |at| limits[at]).is_ok();
+            let repeats =
+                || compare(dtype, &base.shape, &nudged.data, &base.data, |element| limits[element]).is_ok();
             if nudged.shape != base.shape || (number == 0 && !repeats()) {
                 return Err(comparison.not_reproducible(&computed[index].0));
             }

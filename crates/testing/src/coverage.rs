@@ -196,7 +196,7 @@ pub fn measure(target: &Target) -> Coverage {
         }
     }
     let outcomes =
-        in_threads(runs.len(), |at| check_row(&runs[at].2, runs[at].1, target, &Filter::default()));
+        in_threads(runs.len(), |index| check_row(&runs[index].2, runs[index].1, target, &Filter::default()));
     let mut coverage = Coverage::new(target, "each row on its smallest shapes", Shard::default());
     for ((op, check, _), outcome) in runs.iter().zip(&outcomes) {
         coverage.record(op, *check, outcome);

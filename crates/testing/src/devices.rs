@@ -44,7 +44,8 @@ pub fn compare_devices(
         )));
     }
     let repeat = |rerun: Rerun| {
-        let moved = inputs.iter().enumerate().map(|(at, input)| rerun.apply(&format!("input {at}"), input));
+        let moved =
+            inputs.iter().enumerate().map(|(index, input)| rerun.apply(&format!("input {index}"), input));
         on_device(&f, b, &moved.collect::<Result<Vec<_>>>()?)
     };
     let compared = comparison.compare_all(&first, &second, repeat, |_| None)?;
@@ -90,10 +91,10 @@ fn on_device(
     let options = GradOptions { allow_unused: true, ..GradOptions::default() };
     let mut gradients = grad(&roots, &leaves, &cotangents, options)?.into_iter();
     let mut computed: Computed =
-        (0..).map(|at| format!("output {at}")).zip(outputs.into_iter().map(Some)).collect();
-    for (at, leaf) in leaves.iter().enumerate() {
+        (0..).map(|index| format!("output {index}")).zip(outputs.into_iter().map(Some)).collect();
+    for (index, leaf) in leaves.iter().enumerate() {
         let gradient = if leaf.needs_grad() { gradients.next().flatten() } else { None };
-        computed.push((format!("gradient of input {at}"), gradient));
+        computed.push((format!("gradient of input {index}"), gradient));
     }
     Ok(computed)
 }

@@ -205,8 +205,8 @@ fn snapshots<'a>(
     let mut all: Vec<Snapshot<'a>> = Vec::new();
     for (view, is_output) in inputs.iter().map(|v| (v, false)).chain(outputs.iter().map(|v| (v, true))) {
         let existing = all.iter().position(|snapshot| std::ptr::eq(snapshot.fenced, view.fenced));
-        let at = match existing {
-            Some(at) => at,
+        let index = match existing {
+            Some(index) => index,
             None => {
                 let known = view.fenced.known().take();
                 let bytes = match known {
@@ -220,7 +220,7 @@ fn snapshots<'a>(
         if is_output {
             let size = view.dtype.size();
             for position in view.layout.positions() {
-                all[at].writable[position * size..(position + 1) * size].fill(true);
+                all[index].writable[position * size..(position + 1) * size].fill(true);
             }
         }
     }
@@ -257,17 +257,19 @@ impl Guarded {
 }
 
 fn only_outputs_changed(op: &Op, before: &Snapshot<'_>, after: &[u8], outputs: &[Shifted<'_>]) -> Result<()> {
-    let changed = (0..after.len()).find(|&at| !before.writable[at] && before.bytes[at] != after[at]);
-    let Some(at) = changed else { return Ok(()) };
+    let changed = (0..after.len()).find(|&byte| !before.writable[byte] && before.bytes[byte] != after[byte]);
+    let Some(byte) = changed else { return Ok(()) };
     let owner = outputs.iter().position(|view| std::ptr::eq(view.fenced, before.fenced));
     let end = after.len() - MARGIN;
     let location = match owner {
-        Some(output) if at < MARGIN => format!("{} bytes before the memory of output {output}", MARGIN - at),
-        Some(output) if at >= end => format!("{} bytes after the memory of output {output}", at - end),
-        Some(output) => {
-            format!("byte {} of the memory of output {output}, between its elements", at - MARGIN)
+        Some(output) if byte < MARGIN => {
+            format!("{} bytes before the memory of output {output}", MARGIN - byte)
         }
-        None => format!("byte {} of the memory of an input", at as isize - MARGIN as isize),
+        Some(output) if byte >= end => format!("{} bytes after the memory of output {output}", byte - end),
+        Some(output) => {
+            format!("byte {} of the memory of output {output}, between its elements", byte - MARGIN)
+        }
+        None => format!("byte {} of the memory of an input", byte as isize - MARGIN as isize),
     };
     Err(Error::invalid(op.name(), format!("guarded: wrote outside its outputs: {location}")))
 }
@@ -333,10 +335,10 @@ impl Backend for Guarded {
     fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
         let to = fenced(to)?;
         check_range(to, offset_bytes, host.len())?;
-        let (mut known, at) = (to.known(), offset_bytes + self.margin());
-        self.inner.backend().upload(host, &to.inner, at).inspect_err(|_| *known = None)?;
+        let (mut known, start) = (to.known(), offset_bytes + self.margin());
+        self.inner.backend().upload(host, &to.inner, start).inspect_err(|_| *known = None)?;
         if let Some(known) = &mut *known {
-            known[at..at + host.len()].copy_from_slice(host);
+            known[start..start + host.len()].copy_from_slice(host);
         }
         Ok(())
     }

@@ -137,9 +137,9 @@ fn compare_steps(
 ) -> Result<usize> {
     let pairs = pair_steps(tested, reference)
         .map_err(|detail| Error::invalid(OP, format!("models that compute differently: {detail}")))?;
-    let of_reference = |steps: &[Step]| select_steps(steps, pairs.iter().map(|&(_, at)| at));
-    let of_tested = select_steps(tested, pairs.iter().map(|&(at, _)| at));
-    let part = |at: usize| Some(reference[pairs[at].1].part.clone()).filter(|part| !part.is_empty());
+    let of_reference = |steps: &[Step]| select_steps(steps, pairs.iter().map(|&(_, index)| index));
+    let of_tested = select_steps(tested, pairs.iter().map(|&(index, _)| index));
+    let part = |index: usize| Some(reference[pairs[index].1].part.clone()).filter(|part| !part.is_empty());
     let rerun = |inputs| Ok(of_reference(&rerun(inputs)?));
     comparison.compare_all(&of_tested, &of_reference(reference), rerun, part)
 }
@@ -264,10 +264,12 @@ impl Pass {
         members.with_restored_state(rerun, || {
             let (mut trace, run_result) = ModelTrace::record(model, || run(rerun))?;
             let mut forward = trace.forward();
-            let suffix =
-                |at: usize| if run_result.outputs.len() == 1 { String::new() } else { format!(" {at}") };
-            for (at, output) in run_result.outputs.iter().enumerate() {
-                forward.push(unlocated_step(format!("output{} of the model", suffix(at)), output.detach()));
+            let suffix = |index: usize| {
+                if run_result.outputs.len() == 1 { String::new() } else { format!(" {index}") }
+            };
+            for (index, output) in run_result.outputs.iter().enumerate() {
+                forward
+                    .push(unlocated_step(format!("output{} of the model", suffix(index)), output.detach()));
             }
             for (name, buffer) in &members.buffers {
                 forward.push(unlocated_step(format!("buffer {name} after the forward"), buffer.tensor()));

@@ -60,9 +60,9 @@ pub fn normals_agree(device: &Device, reference: &Device) -> Result<()> {
             Tensor::randn([count], DType::F32, device)?.to_vec::<f32>()
         };
         let (actual, expected) = (sample(device)?, sample(reference)?);
-        for (at, (actual, expected)) in actual.into_iter().zip(expected).enumerate() {
+        for (index, (actual, expected)) in actual.into_iter().zip(expected).enumerate() {
             let distance = (order(actual) - order(expected)).abs();
-            assert!(distance <= 1, "seed {seed}, number {at}: {actual:e} instead of {expected:e}");
+            assert!(distance <= 1, "seed {seed}, number {index}: {actual:e} instead of {expected:e}");
             differing += usize::from(distance != 0);
         }
         compared += count;

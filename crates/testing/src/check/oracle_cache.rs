@@ -118,9 +118,11 @@ impl Session<'_> {
         let cotangents = self.row.weights(&expected.cotangents);
         let weighted = Weighted { function: &function, cotangents: &cotangents };
         let differentiable = self.row.differentiable_inputs(dtype);
-        let gradient = |at: usize| {
-            let mut rng = expected.case.rng(&format!("gradient {at}"));
-            differentiable.contains(&at).then(|| weighted.gradient(&expected.case.inputs, at, &mut rng))
+        let gradient = |position: usize| {
+            let mut rng = expected.case.rng(&format!("gradient {position}"));
+            differentiable
+                .contains(&position)
+                .then(|| weighted.gradient(&expected.case.inputs, position, &mut rng))
         };
         Rc::new((0..self.row.inputs.len()).map(gradient).collect())
     }

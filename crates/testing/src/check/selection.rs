@@ -26,8 +26,8 @@ impl Filter {
         match self {
             Filter::All => true,
             Filter::Key(selected) => key == selected,
-            Filter::Text(text) => key.match_indices(text.as_str()).any(|(at, _)| {
-                !key[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
+            Filter::Text(text) => key.match_indices(text.as_str()).any(|(start, _)| {
+                !key[..start].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
             }),
         }
     }
@@ -144,8 +144,9 @@ impl OpCase {
 
     /// Returns which inputs have a gradient when the row runs in `dtype`.
     pub fn differentiable_inputs(&self, dtype: DType) -> Vec<usize> {
-        let has_gradient =
-            |&at: &usize| self.inputs[at].differentiable && self.inputs[at].class.dtype(dtype).is_float();
+        let has_gradient = |&position: &usize| {
+            self.inputs[position].differentiable && self.inputs[position].class.dtype(dtype).is_float()
+        };
         (0..self.inputs.len()).filter(has_gradient).collect()
     }
 }

@@ -155,7 +155,10 @@ impl Faulty {
 
     fn elements(&self, view: &View<'_>, layout: &Layout) -> Result<Vec<u8>> {
         let (bytes, size) = (self.bytes(view.buffer)?, view.dtype.size());
-        Ok(layout.positions().flat_map(|at| bytes[at * size..(at + 1) * size].to_vec()).collect())
+        Ok(layout
+            .positions()
+            .flat_map(|position| bytes[position * size..(position + 1) * size].to_vec())
+            .collect())
     }
 
     fn count_difference(&self, differs: bool) {
@@ -258,7 +261,7 @@ impl Faulty {
         let elements = self.elements(output, output.layout)?;
         for column in 0..row_size {
             let (first, last) = (column, positions.len() - row_size + column);
-            let element = |at: usize| elements[at * size..(at + 1) * size].to_vec();
+            let element = |position: usize| elements[position * size..(position + 1) * size].to_vec();
             self.poke(output, positions[first], &element(last))?;
             self.poke(output, positions[last], &element(first))?;
         }
@@ -355,8 +358,11 @@ fn off_by_a_little(dtype: DType, value: f64) -> f64 {
 fn array_of(device: &Device, view: &View<'_>) -> Result<Array> {
     let (mut bytes, size) = (vec![0; view.buffer.bytes()], view.dtype.size());
     device.backend().download(view.buffer, 0, &mut bytes)?;
-    let elements: Vec<u8> =
-        view.layout.positions().flat_map(|at| bytes[at * size..(at + 1) * size].to_vec()).collect();
+    let elements: Vec<u8> = view
+        .layout
+        .positions()
+        .flat_map(|position| bytes[position * size..(position + 1) * size].to_vec())
+        .collect();
     Ok(Array::new(view.layout.shape().dims(), decode(view.dtype, &elements)))
 }
 
@@ -364,8 +370,8 @@ fn array_of(device: &Device, view: &View<'_>) -> Result<Array> {
 fn write_array(device: &Device, view: &View<'_>, array: &Array) -> Result<()> {
     let (mut bytes, size) = (vec![0; view.buffer.bytes()], view.dtype.size());
     device.backend().download(view.buffer, 0, &mut bytes)?;
-    for (at, element) in view.layout.positions().zip(encode(view.dtype, &array.data).chunks(size)) {
-        bytes[at * size..(at + 1) * size].copy_from_slice(element);
+    for (position, element) in view.layout.positions().zip(encode(view.dtype, &array.data).chunks(size)) {
+        bytes[position * size..(position + 1) * size].copy_from_slice(element);
     }
     device.backend().upload(&bytes, view.buffer, 0)
 }
