@@ -19,7 +19,7 @@ pub fn rows() -> Vec<OpCase> {
         cross_entropies(),
         cross_entropy_ops(),
         cross_entropy_with_grad(),
-        classified(),
+        nll_and_accuracy(),
         elementwise(),
         linear::rows(),
         smooth::rows(),
@@ -346,7 +346,7 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
     ]
 }
 
-fn classified() -> Vec<OpCase> {
+fn nll_and_accuracy() -> Vec<OpCase> {
     vec![
         OpCase::new("nll_loss", "")
             .input(Uniform(-9.0, 0.0))

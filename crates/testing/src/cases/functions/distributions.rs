@@ -161,7 +161,7 @@ fn dropouts() -> Vec<OpCase> {
 /// limit of five standard deviations above the mean of chi squared.
 fn is_fair(counts: &[f64], probability: impl Fn(f64) -> f64) -> bool {
     let total = counts.len() as f64;
-    let (mut chi, mut bins, mut rest, mut counted) = (0.0f64, -1.0f64, 1.0, 0.0);
+    let (mut chi_squared, mut degrees_of_freedom, mut remaining_probability, mut observed_in_bins) = (0.0f64, -1.0f64, 1.0, 0.0);
     let largest = counts.iter().copied().fold(0.0, f64::max) as usize;
     // Counts that are expected fewer than 8 times share the last bin.
     for count in 0..=largest {
@@ -170,14 +170,14 @@ fn is_fair(counts: &[f64], probability: impl Fn(f64) -> f64) -> bool {
             continue;
         }
         let observed = counts.iter().filter(|&&value| value == count as f64).count() as f64;
-        chi += (observed - expected * total).powi(2) / (expected * total);
-        (bins, rest, counted) = (bins + 1.0, rest - expected, counted + observed);
+        chi_squared += (observed - expected * total).powi(2) / (expected * total);
+        (degrees_of_freedom, remaining_probability, observed_in_bins) = (degrees_of_freedom + 1.0, remaining_probability - expected, observed_in_bins + observed);
     }
-    if rest * total >= 8.0 {
-        chi += (total - counted - rest * total).powi(2) / (rest * total);
-        bins += 1.0;
+    if remaining_probability * total >= 8.0 {
+        chi_squared += (total - observed_in_bins - remaining_probability * total).powi(2) / (remaining_probability * total);
+        degrees_of_freedom += 1.0;
     }
-    bins >= 3.0 && chi < bins + 5.0 * (2.0 * bins).sqrt()
+    degrees_of_freedom >= 3.0 && chi_squared < degrees_of_freedom + 5.0 * (2.0 * degrees_of_freedom).sqrt()
 }
 
 fn log_factorial(n: f64) -> f64 {

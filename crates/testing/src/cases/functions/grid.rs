@@ -134,9 +134,9 @@ fn sampled() -> Vec<OpCase> {
     let far = Array::new(&[1, 1, 3, 2], vec![f64::INFINITY, 0.0, 1e30, -1e30, 0.0, 0.0]);
     rows[0] = rows[0].clone().double_backward().on([&[0, 2, 2, 2], &[0, 3, 3, 2]]).adversarial("far away", [image, far]);
     for row in &mut rows {
-        *row = row.clone().adversarial("no numbers", without_numbers(row.instances[0][0].len() - 2));
+        *row = row.clone().adversarial("no numbers", non_finite_positions(row.instances[0][0].len() - 2));
     }
-    rows.extend(gradients_without_numbers());
+    rows.extend(gradients_at_non_finite_positions());
     let last = rows.pop().expect("there are rows");
     rows.push(rejecting(last));
     rows
@@ -144,7 +144,7 @@ fn sampled() -> Vec<OpCase> {
 
 /// An image or a volume, and a grid in which every position except the second has a NaN or infinite
 /// coordinate.
-fn without_numbers(axes: usize) -> [Array; 2] {
+fn non_finite_positions(axes: usize) -> [Array; 2] {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     match axes {
         2 => [
@@ -161,7 +161,7 @@ fn without_numbers(axes: usize) -> [Array; 2] {
 /// The gradients of an image and a grid whose positions have a NaN or infinite coordinate, as in
 /// PyTorch on the CPU: with zero padding, no gradient of the image, and NaN for the other
 /// coordinate with `Bilinear`, for both with `Bicubic`.
-fn gradients_without_numbers() -> Vec<OpCase> {
+fn gradients_at_non_finite_positions() -> Vec<OpCase> {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let row = |mode: GridMode, x: &'static [usize], grid: Vec<f64>, expected: Vec<f64>| {
         let shape = [&[1, 1, 1][..x.len() - 2], &[grid.len() / (x.len() - 2), x.len() - 2]].concat();

@@ -9,17 +9,17 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 type Pair = fn(&Tensor, usize) -> Result<(Tensor, Tensor)>;
-/// An oracle that returns the element to be found in a slice, and its index.
-type Found = fn(&[f64]) -> (f64, usize);
+/// An oracle that returns the selected element of a slice, and its index.
+type Select = fn(&[f64]) -> (f64, usize);
 
 fn specials() -> Array {
     let values = [0.0, -0.0, 1.0, f64::NAN, -1.0, f64::INFINITY, f64::NAN, f64::NEG_INFINITY, 1.0];
     Array::new(&[1, values.len()], values.to_vec())
 }
 
-/// Rows of a function that finds one element of each slice: of different elements with gradients,
-/// and of equal elements in all dtypes.
-fn finding(op: &'static str, parameters: &str, run: Pair, found: Found, dtypes: &[DType]) -> Vec<OpCase> {
+/// Rows of a function that selects one element of each slice: of different elements with
+/// gradients, and of equal elements in all dtypes.
+fn selection_rows(op: &'static str, parameters: &str, run: Pair, select: Select, dtypes: &[DType]) -> Vec<OpCase> {
     let row = |parameters: String, values: Values, axis: usize| {
         OpCase::new(op, parameters)
             .input(values)
@@ -28,9 +28,9 @@ fn finding(op: &'static str, parameters: &str, run: Pair, found: Found, dtypes: 
             .run(move |x| run(&x[0], axis))
             .oracle(move |x| {
                 let reduced = |part: fn((f64, usize)) -> f64| {
-                    x[0].reduce(&[axis], Keep::No, move |slice| part(found(slice)))
+                    x[0].reduce(&[axis], Keep::No, move |slice| part(select(slice)))
                 };
-                (reduced(|found| found.0), reduced(|found| found.1 as f64))
+                (reduced(|selected| selected.0), reduced(|selected| selected.1 as f64))
             })
     };
     vec![
@@ -93,7 +93,7 @@ fn running() -> Vec<OpCase> {
                                 running_extremes(slice, wins).iter().map(part).collect()
                             })
                         };
-                        (results(|found| found.0), results(|found| found.1 as f64))
+                        (results(|extreme| extreme.0), results(|extreme| extreme.1 as f64))
                     })
             };
             [
@@ -118,7 +118,7 @@ fn running() -> Vec<OpCase> {
 }
 
 fn ranks() -> Vec<OpCase> {
-    let kth = finding(
+    let kth = selection_rows(
         "kthvalue",
         "k=1 ",
         |x, axis| x.kthvalue(1, axis),
@@ -147,20 +147,20 @@ fn ranks() -> Vec<OpCase> {
         .rejects("kthvalue: k of 0, expected 1 to 3", |device| {
             Tensor::zeros([3], F32, device)?.kthvalue(0, 0)
         });
-    let median: Found = |slice| {
+    let median: Select = |slice| {
         let middle = order(slice)[(slice.len() - 1) / 2];
         let at = slice.iter().position(|value| value.is_nan()).unwrap_or(middle);
         (slice[at], at)
     };
-    let nanmedian: Found = |slice| {
+    let nanmedian: Select = |slice| {
         let numbers = slice.iter().filter(|value| !value.is_nan()).count();
         let at = order(slice)[numbers.saturating_sub(1) / 2];
         (slice[at], at)
     };
     let mut rows = kth;
     rows.push(last);
-    rows.extend(finding("median", "", |x, axis| x.median(axis), median, INTEGERS));
-    rows.extend(finding("nanmedian", "", |x, axis| x.nanmedian(axis), nanmedian, INTEGERS));
+    rows.extend(selection_rows("median", "", |x, axis| x.median(axis), median, INTEGERS));
+    rows.extend(selection_rows("nanmedian", "", |x, axis| x.nanmedian(axis), nanmedian, INTEGERS));
     rows.push(
         OpCase::new("nanmedian", "axis=1, only NaN")
             .input(Fixed(vec![f64::NAN]))
@@ -179,7 +179,7 @@ fn ranks() -> Vec<OpCase> {
 }
 
 fn modes() -> Vec<OpCase> {
-    let mode: Found = |slice| {
+    let mode: Select = |slice| {
         let count = |value: f64| slice.iter().filter(|&&other| other == value).count().max(1);
         let order = order(slice);
         let largest_count = order.iter().map(|&at| count(slice[at])).max().unwrap_or(1);
@@ -187,7 +187,7 @@ fn modes() -> Vec<OpCase> {
         let at = slice.iter().rposition(|&other| other == value);
         (value, at.unwrap_or(order[0]))
     };
-    let mut rows = finding("mode", "", |x, axis| x.mode(axis), mode, INTEGERS);
+    let mut rows = selection_rows("mode", "", |x, axis| x.mode(axis), mode, INTEGERS);
     let last = rows.pop().map(|row| {
         row.also(BOOL).rejects("mode: no elements along axis 1 of shape [2, 0]", |device| {
             Tensor::zeros([2, 0], F32, device)?.mode(1)

@@ -62,7 +62,7 @@ fn maxima() -> Vec<OpCase> {
     for options in options_1d() {
         rows.push(max_row("max_pool1d", options, Tensor::max_pool1d_with_positions).also(INTEGERS).on([&[2, 3, 7]]).on([&[1, 1, 9]]));
     }
-    rows[1] = rejecting_rows(
+    rows[1] = rejecting_1d(
         rows[1]
             .clone()
             .on([&[0, 2, 5]])
@@ -80,7 +80,7 @@ fn maxima() -> Vec<OpCase> {
     let last = rows.pop().expect("there are rows");
     let special = vec![1.0, f64::NAN, 9.0, NEG_INFINITY, 3.0, 2.0, f64::NAN, f64::INFINITY, NEG_INFINITY, NEG_INFINITY, NEG_INFINITY, 0.0];
     rows.push(
-        rejecting_volumes(last)
+        rejecting_3d(last)
             .on([&[0, 2, 3, 3, 3]])
             .adversarial("only -infinity", [Array::full(&[1, 1, 3, 2, 2], NEG_INFINITY)])
             .adversarial("nan", [Array::new(&[1, 1, 3, 2, 2], special)]),
@@ -98,7 +98,7 @@ fn maxima() -> Vec<OpCase> {
     rows
 }
 
-fn rejecting_rows(row: OpCase) -> OpCase {
+fn rejecting_1d(row: OpCase) -> OpCase {
     row.rejects("max_pool1d: expected 3 axes, got shape [4, 4]", |device| {
         Tensor::zeros([4, 4], F32, device)?.max_pool1d(plain([2]))
     })
@@ -126,7 +126,7 @@ fn rejecting_rows(row: OpCase) -> OpCase {
     )
 }
 
-fn rejecting_volumes(row: OpCase) -> OpCase {
+fn rejecting_3d(row: OpCase) -> OpCase {
     row.rejects("max_pool3d: expected 5 axes, got shape [1, 4, 4, 4]", |device| {
         Tensor::zeros([1, 4, 4, 4], F32, device)?.max_pool3d(plain([2, 2, 2]))
     })
