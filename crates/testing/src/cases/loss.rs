@@ -30,7 +30,6 @@ pub fn rows() -> Vec<OpCase> {
     .collect()
 }
 
-/// Indices of classes, which are axis 1 of the first input.
 const CLASS: Values = Values::Index { input: 0, axis: 1 };
 
 /// Class indices for the first input's axis 1, one in four of them -100.
@@ -109,7 +108,7 @@ fn cross_entropies() -> Vec<OpCase> {
         large_together("offset 2^20")
             .forward_only("differences of the oracle drown in the offset")
             .run(|x| x[0].cross_entropy(&x[1]))
-            .oracle(|x| counted_mean(&losses(&without_offset(&x[0]), &x[1], -100.0, 0.0), &x[1], -100.0))
+            .oracle(|x| counted_mean(&losses(&minus_largest(&x[0]), &x[1], -100.0, 0.0), &x[1], -100.0))
             .adversarial(
                 "offset 1e8",
                 [Array::new(&[2, 2], vec![1e8, 1e8, 1e8, 1e8 - 8.0]), Array::new(&[2], vec![1.0, 1.0])],
@@ -122,7 +121,7 @@ fn cross_entropies() -> Vec<OpCase> {
                 gradients.get(&leaf).cloned().ok_or_else(|| ternion_core::Error::autograd("none"))
             })
             .oracle(|x| {
-                let (p, rows) = (oracle::softmax(&without_offset(&x[0]), 1), x[0].shape[0]);
+                let (p, rows) = (oracle::softmax(&minus_largest(&x[0]), 1), x[0].shape[0]);
                 Array::from_fn(&x[0].shape, |at| {
                     let hit = f64::from(u8::from(x[1].data[at[0]] == at[1] as f64));
                     (p.at(at) - hit) / rows as f64
@@ -196,8 +195,7 @@ fn large_together(parameters: &str) -> OpCase {
         .f32_limit(2e-6, 2e-6)
 }
 
-/// Returns `x` minus its largest element.
-fn without_offset(x: &Array) -> Array {
+fn minus_largest(x: &Array) -> Array {
     let offset = largest(&x.data);
     x.map(|x| x - offset)
 }
@@ -313,8 +311,7 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .input(some_ignored())
             .input(Input::accumulator(Uniform(-2.0, 2.0)))
-            // The gradient of the loss, and the value that was predicted for it: equal in about
-            // half of the rows.
+            // The gradient of the loss and its prediction, which are equal in half of the rows.
             .input(Input::accumulator(Values::Integers(1, 2)))
             .input(Input::accumulator(Values::Integers(1, 2)))
             .input(Uniform(-2.0, 2.0))
@@ -340,8 +337,7 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
             .rejects("cross_entropy_grad_update: dlogits has shape [3, 2], expected [2, 3]", move |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::zeros([2], I64, device)?);
                 let per_row = Tensor::zeros([2], F32, device)?;
-                let dlogits = Tensor::zeros([3, 2], F32, device)?;
-                update(&[x, target, per_row.clone(), per_row.clone(), per_row, dlogits])
+                update(&[x, target, per_row.clone(), per_row.clone(), per_row, zeros(&[3, 2], device)?])
             }),
     ]
 }
